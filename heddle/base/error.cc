@@ -1,0 +1,21 @@
+#include "heddle/base/error.h"
+
+namespace heddle {
+
+const char* error_kind_name(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::usage: return "usage";
+    case ErrorKind::data: return "data";
+    case ErrorKind::shape: return "shape";
+    case ErrorKind::device: return "device";
+    case ErrorKind::system: return "system";
+    case ErrorKind::internal: return "internal";
+  }
+  return "unknown";
+}
+
+void throw_error(ErrorKind kind, fmt::string_view format, fmt::format_args args) {
+  throw Error(kind, fmt::vformat(format, args));
+}
+
+}  // namespace heddle

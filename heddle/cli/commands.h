@@ -1,0 +1,20 @@
+// The commands of the program, one function each; main.cc calls them all.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace heddle::cli {
+
+/// Each adds one subcommand (flags, help, callback) to the program. Callbacks throw heddle::Error.
+void add_tokenizer(CLI::App& app);
+void add_train(CLI::App& app);
+void add_translate(CLI::App& app);
+void add_eval(CLI::App& app);
+void add_score(CLI::App& app);
+void add_forward(CLI::App& app);
+void add_info(CLI::App& app);
+void add_phrasebook(CLI::App& app);
+
+}  // namespace heddle::cli
