@@ -1,0 +1,40 @@
+#include "heddle/tensor/shape.h"
+
+#include "heddle/base/error.h"
+
+namespace heddle {
+
+Shape::Shape(std::span<const int64_t> sizes) : rank_(static_cast<int>(sizes.size())) {
+  check(sizes.size() <= kMaxRank, ErrorKind::shape, "a tensor has at most {} axes, not {}",
+        kMaxRank, sizes.size());
+  for (int i = 0; i < rank_; ++i) {
+    check(sizes[i] >= 0, ErrorKind::shape, "axis {} has the negative size {}", i, sizes[i]);
+    sizes_[i] = sizes[i];
+  }
+}
+
+int Shape::resolve(int axis) const {
+  const int at = axis < 0 ? axis + rank_ : axis;
+  check(at >= 0 && at < rank_, ErrorKind::shape, "there is no axis {} in shape {}", axis, str());
+  return at;
+}
+
+int64_t Shape::operator[](int axis) const { return sizes_[resolve(axis)]; }
+int64_t& Shape::operator[](int axis) { return sizes_[resolve(axis)]; }
+
+int64_t Shape::elements() const {
+  int64_t n = 1;
+  for (int i = 0; i < rank_; ++i) n *= sizes_[i];
+  return n;
+}
+
+std::string Shape::str() const {
+  std::string text = "[";
+  for (int i = 0; i < rank_; ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(sizes_[i]);
+  }
+  return text + "]";
+}
+
+}  // namespace heddle

@@ -1,0 +1,43 @@
+// The sizes of a tensor, outermost first.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+namespace heddle {
+
+/// Up to kMaxRank sizes. Prints as [2, 3].
+class Shape {
+ public:
+  static constexpr int kMaxRank = 6;
+
+  Shape() = default;
+  Shape(std::initializer_list<int64_t> sizes) : Shape(std::span(sizes.begin(), sizes.size())) {}
+  explicit Shape(std::span<const int64_t> sizes);
+
+  int rank() const { return rank_; }
+  /// Size of an axis; negative axes count from the end. Errors: shape if there is no such axis.
+  int64_t operator[](int axis) const;
+  int64_t& operator[](int axis);
+  /// Product of all sizes (1 for a scalar).
+  int64_t elements() const;
+  std::span<const int64_t> sizes() const { return {sizes_.data(), static_cast<size_t>(rank_)}; }
+  std::string str() const;
+  friend bool operator==(const Shape& a, const Shape& b) {
+    if (a.rank_ != b.rank_) return false;
+    for (int i = 0; i < a.rank_; ++i) {
+      if (a.sizes_[i] != b.sizes_[i]) return false;
+    }
+    return true;
+  }
+
+ private:
+  int resolve(int axis) const;
+  int rank_ = 0;
+  std::array<int64_t, kMaxRank> sizes_{};
+};
+
+}  // namespace heddle

@@ -1,0 +1,122 @@
+#include "heddle/tensor/storage.h"
+
+#include <sys/mman.h>
+
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "heddle/base/error.h"
+
+namespace heddle {
+namespace {
+
+constexpr int64_t kLargePage = 2 << 20;
+
+// Sizes are rounded up to an eighth of their power of two, so that packed batches, whose row
+// counts differ each time, find a block of the cache that fits.
+int64_t rounded(int64_t bytes) {
+  if (bytes <= 512) return 512;
+  const int64_t step = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes))) / 8;
+  return (bytes + step - 1) / step * step;
+}
+
+struct Cache {
+  std::mutex mutex;
+  std::map<int64_t, std::vector<void*>> free;
+  AllocatorStats stats;
+  bool fill = false;
+};
+
+// Never destroyed: tensors of static lifetime give their memory back after main.
+Cache& cache() {
+  static Cache* const the_cache = new Cache;
+  return *the_cache;
+}
+
+void* system_allocate(int64_t capacity) {
+  const int64_t alignment = capacity >= kLargePage ? kLargePage : 64;
+  const int64_t size = (capacity + alignment - 1) / alignment * alignment;
+  void* data = std::aligned_alloc(alignment, size);
+  if (data == nullptr) {
+    release_cached_memory();
+    data = std::aligned_alloc(alignment, size);
+  }
+  check(data != nullptr, ErrorKind::system,
+        "out of memory: {} bytes were needed; use a smaller batch or model", capacity);
+  if (capacity >= kLargePage) madvise(data, size, MADV_HUGEPAGE);
+  return data;
+}
+
+}  // namespace
+
+std::shared_ptr<Storage> Storage::allocate(int64_t bytes) {
+  std::shared_ptr<Storage> storage(new Storage);
+  storage->bytes_ = bytes;
+  const int64_t capacity = rounded(bytes);
+  Cache& c = cache();
+  bool fill = false;
+  {
+    std::lock_guard lock(c.mutex);
+    auto it = c.free.find(capacity);
+    if (it != c.free.end() && !it->second.empty()) {
+      storage->data_ = it->second.back();
+      it->second.pop_back();
+      c.stats.cached -= capacity;
+    }
+    fill = c.fill;
+  }
+  const bool fresh = storage->data_ == nullptr;
+  if (fresh) storage->data_ = system_allocate(capacity);
+  storage->capacity_ = capacity;
+  {
+    std::lock_guard lock(c.mutex);
+    c.stats.system_allocations += fresh;
+    c.stats.in_use += capacity;
+    c.stats.peak = std::max(c.stats.peak, c.stats.in_use);
+  }
+  if (fill) std::memset(storage->data_, 0xff, capacity);
+  return storage;
+}
+
+std::shared_ptr<Storage> Storage::borrow(void* data, int64_t bytes, std::shared_ptr<void> owner) {
+  std::shared_ptr<Storage> storage(new Storage);
+  storage->data_ = data;
+  storage->bytes_ = bytes;
+  storage->owner_ = std::move(owner);
+  return storage;
+}
+
+Storage::~Storage() {
+  if (capacity_ == 0) return;
+  Cache& c = cache();
+  std::lock_guard lock(c.mutex);
+  c.free[capacity_].push_back(data_);
+  c.stats.in_use -= capacity_;
+  c.stats.cached += capacity_;
+}
+
+AllocatorStats allocator_stats() {
+  std::lock_guard lock(cache().mutex);
+  return cache().stats;
+}
+
+void release_cached_memory() {
+  Cache& c = cache();
+  std::lock_guard lock(c.mutex);
+  for (auto& [capacity, blocks] : c.free) {
+    for (void* block : blocks) std::free(block);
+  }
+  c.free.clear();
+  c.stats.cached = 0;
+}
+
+void set_fill_allocations(bool fill) {
+  std::lock_guard lock(cache().mutex);
+  cache().fill = fill;
+}
+
+}  // namespace heddle

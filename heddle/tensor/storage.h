@@ -1,0 +1,47 @@
+// Reference-counted memory from a caching allocator.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+namespace heddle {
+
+/// A block of bytes, aligned to 64 (blocks of 2 MB or more to 2 MB, in large pages).
+class Storage {
+ public:
+  /// Uninitialised memory of at least `bytes`. Errors: system when there is none left.
+  static std::shared_ptr<Storage> allocate(int64_t bytes);
+  /// Memory that somebody else owns (a mapped file); `owner` is kept alive.
+  static std::shared_ptr<Storage> borrow(void* data, int64_t bytes, std::shared_ptr<void> owner);
+
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+  ~Storage();
+
+  void* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  Storage() = default;
+  void* data_ = nullptr;
+  int64_t bytes_ = 0;
+  int64_t capacity_ = 0;  // 0: borrowed
+  std::shared_ptr<void> owner_;
+};
+
+/// Counters of the caching allocator, in bytes.
+struct AllocatorStats {
+  int64_t in_use = 0;
+  int64_t peak = 0;
+  int64_t cached = 0;
+  int64_t system_allocations = 0;  ///< how often the system was asked: steady after warm-up
+};
+AllocatorStats allocator_stats();
+
+/// Gives all cached blocks back to the system.
+void release_cached_memory();
+
+/// Fills every block handed out with NaN bytes (0xff). A test sets it: results must not change.
+void set_fill_allocations(bool fill);
+
+}  // namespace heddle
