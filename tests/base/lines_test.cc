@@ -1,0 +1,115 @@
+// Lines of plain, compressed, damaged and missing files.
+#include "heddle/base/lines.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <thread>
+
+#include "heddle/base/error.h"
+#include "tests/base/temporary.h"
+
+namespace heddle {
+namespace {
+
+std::string gzip(const std::string& text) {
+  z_stream stream = {};
+  deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  std::string out(deflateBound(&stream, text.size()) + 64, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+std::vector<std::string> lines_of(const std::string& path) {
+  LineReader reader(path);
+  std::vector<std::string> lines;
+  std::string line;
+  while (reader.next(line)) lines.push_back(line);
+  EXPECT_EQ(reader.line_number(), static_cast<int64_t>(lines.size()));
+  return lines;
+}
+
+TEST(LineReader, ends_of_lines_are_stripped_and_empty_lines_kept) {
+  TemporaryFolder folder;
+  const std::string path = folder.write("a", "one\r\n\n three \nlast");
+  EXPECT_EQ(lines_of(path), (std::vector<std::string>{"one", "", " three ", "last"}));
+}
+
+TEST(LineReader, empty_file_has_no_line) {
+  TemporaryFolder folder;
+  EXPECT_TRUE(lines_of(folder.write("a", "")).empty());
+  EXPECT_EQ(lines_of(folder.write("b", "\n")).size(), 1u);
+}
+
+TEST(LineReader, long_and_short_lines_across_buffers_equal_the_text) {
+  std::vector<std::string> expected;
+  std::string text;
+  for (size_t i = 0; i < 3000; ++i) {
+    expected.push_back(std::string(i % 7 == 0 ? i * 31 % 200'000 : i % 90, 'a' + i % 26));
+    text += expected.back() + "\n";
+  }
+  TemporaryFolder folder;
+  EXPECT_EQ(lines_of(folder.write("plain", text)), expected);
+  EXPECT_EQ(lines_of(folder.write("compressed", gzip(text))), expected);
+}
+
+TEST(LineReader, joined_gzip_members_read_as_one_file) {
+  TemporaryFolder folder;
+  const std::string path = folder.write("a", gzip("one\ntw") + gzip("o\nthree\n"));
+  EXPECT_EQ(lines_of(path), (std::vector<std::string>{"one", "two", "three"}));
+}
+
+TEST(LineReader, truncated_gzip_is_a_data_error_at_every_length) {
+  TemporaryFolder folder;
+  const std::string whole = gzip("some text\nand more of it\n");
+  for (size_t size = 2; size < whole.size(); ++size) {
+    const std::string path = folder.write("cut.gz", whole.substr(0, size));
+    expect_error(ErrorKind::data, {path, "cut short"}, [&] { lines_of(path); });
+  }
+}
+
+TEST(LineReader, damaged_gzip_is_a_data_error) {
+  TemporaryFolder folder;
+  std::string text = gzip(std::string(5000, 'x') + "\n");
+  text[text.size() - 6] ^= 1;  // in the CRC of the data
+  const std::string path = folder.write("bad.gz", text);
+  expect_error(ErrorKind::data, {path, "damaged"}, [&] { lines_of(path); });
+}
+
+TEST(LineReader, missing_file_and_folder_are_data_errors_with_the_path) {
+  TemporaryFolder folder;
+  expect_error(ErrorKind::data, {"none.txt", "No such file"},
+               [&] { LineReader reader(folder / "none.txt"); });
+  expect_error(ErrorKind::data, {folder.path(), "directory"},
+               [&] { LineReader reader(folder.path()); });
+}
+
+TEST(LineReader, standard_input_gives_a_line_before_the_writer_ends) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const int saved = dup(STDIN_FILENO);
+  dup2(ends[0], STDIN_FILENO);
+  ASSERT_EQ(write(ends[1], "first\nsec", 9), 9);
+  LineReader reader("-");
+  std::string line;
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_EQ(line, "first");
+  ASSERT_EQ(write(ends[1], "ond\n", 4), 4);
+  close(ends[1]);
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_EQ(line, "second");
+  EXPECT_FALSE(reader.next(line));
+  dup2(saved, STDIN_FILENO);
+  close(saved);
+  close(ends[0]);
+}
+
+}  // namespace
+}  // namespace heddle
