@@ -1,0 +1,162 @@
+#include "heddle/autograd/tape.h"
+
+#include "heddle/kernels/kernels.h"
+
+namespace heddle {
+namespace {
+
+struct Edge {
+  TapePlace place;
+  Leaf* leaf = nullptr;
+};
+
+struct Step {
+  const char* name;
+  std::vector<Edge> inputs;
+  int32_t outputs;
+  BackwardMany backward;
+};
+
+struct Tape {
+  std::vector<Step> steps;
+  bool recording = true;
+  bool check_finite = false;
+  const std::string* layer = nullptr;
+};
+
+thread_local Tape the_tape;
+
+void check_output(const char* name, const Tensor& output) {
+  if (output.dtype() != DType::f32 && output.dtype() != DType::bf16) return;
+  if (kernels().all_finite(output.to_contiguous().rows())) return;
+  fail(ErrorKind::data,
+       "the output of op '{}' in layer '{}', shape {}, is not finite; lower the learning rate, clip "
+       "gradients, or compute in f32",
+       name, LayerName::current(), output.shape().str());
+}
+
+void push(const char* name, std::span<const Tensor> inputs, std::span<Tensor* const> outputs,
+          BackwardMany backward) {
+  Step step{name, {}, static_cast<int32_t>(outputs.size()), std::move(backward)};
+  for (const Tensor& input : inputs) step.inputs.push_back({input.place(), input.leaf()});
+  const auto number = static_cast<int64_t>(the_tape.steps.size());
+  the_tape.steps.push_back(std::move(step));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    *outputs[i] = outputs[i]->with_place({number, static_cast<int32_t>(i)});
+  }
+}
+
+// Sums of gradients are kept in the dtype that they arrive in. A sum never writes into a tensor
+// that a closure may hold: the first gradient of a slot is shared, the second makes a new tensor.
+void add_to(Tensor& sum, const Tensor& grad) {
+  if (!sum.defined()) {
+    sum = grad.detached();
+    return;
+  }
+  check(sum.shape() == grad.shape(), ErrorKind::internal, "gradients of shapes {} and {} meet",
+        sum.shape().str(), grad.shape().str());
+  Tensor total = empty_like(sum);
+  kernels().add(sum.rows(), grad.rows(), total.rows());
+  sum = total;
+}
+
+void add_to_leaf(Leaf& leaf, const Tensor& grad) {
+  if (leaf.grad.defined()) {
+    kernels().add(leaf.grad.rows(), grad.rows(), leaf.grad.rows());
+  } else if (grad.dtype() == DType::f32 && grad.contiguous() && grad.storage().use_count() <= 2) {
+    leaf.grad = grad.detached();  // nobody else holds it: no copy
+  } else {
+    leaf.grad = Tensor::empty(grad.shape(), DType::f32);
+    kernels().convert(grad.rows(), leaf.grad.rows());
+  }
+}
+
+bool leads_to_leaf(const Tensor& x) { return x.leaf() != nullptr || x.place().step >= 0; }
+
+}  // namespace
+
+bool is_recording() { return the_tape.recording; }
+
+NoGrad::NoGrad() : before_(the_tape.recording) { the_tape.recording = false; }
+NoGrad::~NoGrad() { the_tape.recording = before_; }
+
+bool needs_grad(std::initializer_list<const Tensor*> inputs) {
+  if (!the_tape.recording) return false;
+  for (const Tensor* input : inputs) {
+    if (leads_to_leaf(*input)) return true;
+  }
+  return false;
+}
+
+Tensor record(const char* name, std::initializer_list<Tensor> inputs, const Tensor& output,
+              Backward backward) {
+  Tensor y = output;
+  record_many(name, inputs, {&y}, [f = std::move(backward)](std::span<const Tensor> dys) {
+    return f(dys[0]);
+  });
+  return y;
+}
+
+void record_many(const char* name, std::initializer_list<Tensor> inputs,
+                 std::initializer_list<Tensor*> outputs, BackwardMany backward) {
+  if (the_tape.check_finite) {
+    for (const Tensor* output : outputs) check_output(name, *output);
+  }
+  bool needed = false;
+  for (const Tensor& input : inputs) needed = needed || leads_to_leaf(input);
+  if (!needed || !the_tape.recording) return;
+  push(name, inputs, outputs, std::move(backward));
+}
+
+void backward(const Tensor& loss, float seed) {
+  check(loss.place().step >= 0, ErrorKind::internal,
+        "backward from a tensor that is not on the tape; does the loss depend on a parameter?");
+  std::vector<Step> steps = std::move(the_tape.steps);
+  the_tape.steps.clear();
+  NoGrad off;
+  std::vector<std::vector<Tensor>> grads(steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) grads[i].resize(steps[i].outputs);
+  grads[loss.place().step][loss.place().slot] = Tensor::full(loss.shape(), seed, loss.dtype());
+  for (int64_t i = loss.place().step; i >= 0; --i) {
+    Step& step = steps[i];
+    bool reached = false;
+    for (const Tensor& g : grads[i]) reached = reached || g.defined();
+    if (reached) {
+      Grads gs = step.backward(grads[i]);
+      check(gs.size() == step.inputs.size(), ErrorKind::internal,
+            "op '{}' has {} inputs but gave {} gradients", step.name, step.inputs.size(), gs.size());
+      for (size_t j = 0; j < gs.size(); ++j) {
+        if (!gs[j].defined()) continue;
+        const Edge& edge = step.inputs[j];
+        Tensor g = std::move(gs[j]);
+        if (edge.leaf != nullptr) {
+          add_to_leaf(*edge.leaf, g);
+        } else if (edge.place.step >= 0) {
+          add_to(grads[edge.place.step][edge.place.slot], g);
+        }
+      }
+    }
+    step.backward = nullptr;  // frees what it saved
+    grads[i].clear();
+  }
+}
+
+void clear_tape() { the_tape.steps.clear(); }
+
+std::vector<std::string> tape_names() {
+  std::vector<std::string> names;
+  for (const Step& step : the_tape.steps) names.emplace_back(step.name);
+  return names;
+}
+
+void set_check_finite(bool check) { the_tape.check_finite = check; }
+
+LayerName::LayerName(const std::string& name) : before_(the_tape.layer) { the_tape.layer = &name; }
+LayerName::~LayerName() { the_tape.layer = before_; }
+
+const std::string& LayerName::current() {
+  static const std::string none;
+  return the_tape.layer == nullptr ? none : *the_tape.layer;
+}
+
+}  // namespace heddle

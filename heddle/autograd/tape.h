@@ -1,0 +1,79 @@
+// The tape: a flat list of steps, each with the closure that gives its gradient.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "heddle/tensor/tensor.h"
+
+namespace heddle {
+
+/// Where a gradient ends: a parameter.
+struct Leaf {
+  std::string name;
+  Tensor grad;  ///< f32, undefined until the first backward pass reaches it; sums up until cleared
+};
+
+using Grads = std::vector<Tensor>;  ///< one for each input, undefined where none is needed
+/// From the gradient of the output to those of the inputs.
+using Backward = std::function<Grads(const Tensor& dy)>;
+/// The same for several outputs; a gradient is undefined if nothing used that output.
+using BackwardMany = std::function<Grads(std::span<const Tensor> dys)>;
+
+/// Whether the tape of this thread records (true unless a NoGrad lives).
+bool is_recording();
+
+/// Switches recording off while it lives: nothing is saved for a backward pass.
+class NoGrad {
+ public:
+  NoGrad();
+  ~NoGrad();
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// True if recording and one of the inputs leads to a leaf.
+bool needs_grad(std::initializer_list<const Tensor*> inputs);
+
+/// Puts an op on the tape and returns its output with its place in it. If no input leads to a leaf, the
+/// output is returned as it is and `backward` is dropped.
+Tensor record(const char* name, std::initializer_list<Tensor> inputs, const Tensor& output,
+              Backward backward);
+/// The same for an op with several outputs, which are updated in place.
+void record_many(const char* name, std::initializer_list<Tensor> inputs,
+                 std::initializer_list<Tensor*> outputs, BackwardMany backward);
+
+/// Runs the tape backwards from `loss` (gradient `seed` in every element), adds gradients to the
+/// leaves, and empties the tape. Errors: internal if loss is not on the tape.
+void backward(const Tensor& loss, float seed = 1.0f);
+
+/// Empties the tape of this thread without a backward pass.
+void clear_tape();
+
+/// Names of the ops on the tape, in order: for tests and profiles.
+std::vector<std::string> tape_names();
+
+/// While on, every recorded output is checked: the first that is not finite is a data error that names the op
+/// and the layer (see LayerName).
+void set_check_finite(bool check);
+
+/// Names the layer whose ops are recorded while it lives.
+class LayerName {
+ public:
+  explicit LayerName(const std::string& name);
+  ~LayerName();
+  LayerName(const LayerName&) = delete;
+  LayerName& operator=(const LayerName&) = delete;
+  /// The innermost name, or "".
+  static const std::string& current();
+
+ private:
+  const std::string* before_;
+};
+
+}  // namespace heddle
