@@ -1,0 +1,43 @@
+// The known name closest to one that was mistyped: Damerau 1964, optimal string alignment.
+#include "heddle/base/nearest.h"
+
+#include <algorithm>
+
+namespace heddle {
+namespace {
+
+size_t edits(std::string_view a, std::string_view b) {
+  // Three rows of the table: cost[i][j] turns a[0, i) into b[0, j).
+  std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    std::swap(before, last);
+    std::swap(last, row);
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substitution = last[j - 1] + (a[i - 1] != b[j - 1]);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, substitution});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string nearest_name(std::string_view name, const std::vector<std::string>& known) {
+  std::string best;
+  size_t fewest = 0;
+  for (const std::string& candidate : known) {
+    const size_t limit = std::max<size_t>(2, std::max(name.size(), candidate.size()) / 3);
+    const size_t count = edits(name, candidate);
+    if (count <= limit && count < candidate.size() && (best.empty() || count < fewest)) {
+      best = candidate;
+      fewest = count;
+    }
+  }
+  return best;
+}
+
+}  // namespace heddle

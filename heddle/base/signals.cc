@@ -1,0 +1,33 @@
+// SIGINT and SIGTERM, noted in one atomic.
+#include "heddle/base/signals.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+
+namespace heddle {
+namespace {
+
+std::atomic<int> noted{0};
+static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may not take a lock");
+
+void note_signal(int number) {
+  int none = 0;
+  if (!noted.compare_exchange_strong(none, number)) _exit(128 + number);
+}
+
+}  // namespace
+
+void install_signal_handlers() {
+  struct sigaction action = {};
+  action.sa_handler = note_signal;
+  action.sa_flags = SA_RESTART;  // a read that is under way goes on; the trainer polls
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+int pending_signal() { return noted.load(); }
+
+}  // namespace heddle

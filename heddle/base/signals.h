@@ -1,0 +1,15 @@
+// SIGINT and SIGTERM: the work at hand is finished and saved before the program ends.
+#pragma once
+
+namespace heddle {
+
+/// From now on the first SIGINT or SIGTERM is only noted, for pending_signal() to see, and a second
+/// one ends the process at once with 128 + its number. For commands that poll; the others keep the
+/// system's behaviour. Calling it again changes nothing.
+void install_signal_handlers();
+
+/// The number of the signal noted since install_signal_handlers(), 0 if there was none.
+/// The program ends with exit code 128 + this number (130 or 143) once its command has returned.
+int pending_signal();
+
+}  // namespace heddle

@@ -1,0 +1,150 @@
+// The program: its commands, and how each way of ending becomes an exit code.
+#include <fcntl.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "heddle/base/error.h"
+#include "heddle/base/nearest.h"
+#include "heddle/base/signals.h"
+#include "heddle/cli/commands.h"
+
+namespace {
+
+using heddle::ErrorKind;
+
+using AddCommand = void (*)(CLI::App&);
+
+/// The command table, in the order of `heddle --help`.
+constexpr AddCommand kCommands[] = {heddle::cli::add_score};
+
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+std::vector<std::string> flag_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string did_you_mean(const std::string& name, const std::vector<std::string>& known) {
+  const std::string nearest = heddle::nearest_name(name, known);
+  return nearest.empty() ? "" : " Did you mean '" + nearest + "'?";
+}
+
+/// The commands that the arguments name: "heddle tokenizer train" gives the app of train. Names the
+/// first word that should be a command and is none, which CLI11 would report as a missing command.
+const CLI::App* find_command(const CLI::App& app, const std::vector<std::string>& arguments,
+                             std::string& title) {
+  const CLI::App* command = &app;
+  for (const std::string& word : arguments) {
+    const std::vector<const CLI::App*> commands = commands_of(*command);
+    if (commands.empty() || word.empty() || word[0] == '-') break;
+    std::vector<std::string> names;
+    for (const CLI::App* each : commands) names.push_back(each->get_name());
+    const auto found = std::find(names.begin(), names.end(), word);
+    if (found == names.end()) {
+      heddle::fail(ErrorKind::usage, "'{}' is no command of '{}'.{} See {} --help", word, title,
+                   did_you_mean(word, names), title);
+    }
+    command = commands[static_cast<size_t>(found - names.begin())];
+    title += " " + word;
+  }
+  return command;
+}
+
+/// What CLI11 found wrong, in our form: what was seen, the nearest flag, where to read on.
+std::string explain(const CLI::ParseError& error, const CLI::App& command,
+                    const std::string& title) {
+  std::string message = error.what();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
+    for (const std::string& extra : command.remaining()) {
+      const std::string flag = extra.substr(0, extra.find('='));
+      if (flag.size() < 2 || flag[0] != '-') continue;
+      message = fmt::format("{}: unknown flag '{}'.{}", title, flag,
+                            did_you_mean(flag, flag_names(command)));
+      return message + " See " + title + " --help";
+    }
+    message = "unexpected argument";
+    for (const std::string& extra : command.remaining()) message += " '" + extra + "'";
+  }
+  return title + ": " + message + ". See " + title + " --help";
+}
+
+/// Results go to stdout: a full disk must not pass for success.
+void finish_output() {
+  errno = 0;
+  const bool stream_failed = !std::cout.flush();
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout) && !stream_failed) return;
+  const int reason = errno;
+  heddle::fail(ErrorKind::system, "cannot write the results to stdout: {}",
+               reason ? std::strerror(reason) : "a write failed");
+}
+
+int run(const std::vector<std::string>& arguments) {
+  CLI::App app("Train, evaluate and use the Transformer family, natively.", "heddle");
+  app.set_version_flag("--version", "heddle " HEDDLE_VERSION, "print the version and exit");
+  app.require_subcommand(1);
+  app.failure_message(CLI::FailureMessage::simple);
+  for (AddCommand add : kCommands) add(app);
+
+  std::string title = "heddle";
+  const CLI::App* command = find_command(app, arguments, title);
+  try {
+    // CLI11 takes the arguments last to first.
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {
+      app.exit(error);  // prints the help or the version that was asked for
+    } else {
+      throw heddle::Error(ErrorKind::usage, explain(error, *command, title));
+    }
+  }
+  finish_output();
+  const int signal = heddle::pending_signal();
+  return signal ? 128 + signal : 0;
+}
+
+int report(ErrorKind kind, const char* message) {
+  std::fflush(stdout);  // the results that were reached come before the message
+  fmt::print(stderr, "heddle: {}\n", message);
+  return static_cast<int>(kind);
+}
+
+/// The three standard files exist from here on, so that no file of ours takes their number. One
+/// that was closed fails when it is used, rather than swallowing results.
+void claim_standard_files() {
+  for (int number = 0; number <= 2; ++number) {
+    if (fcntl(number, F_GETFD) < 0) open("/dev/null", number == 0 ? O_WRONLY : O_RDONLY);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  signal(SIGPIPE, SIG_DFL);  // a closed pipe ends the program quietly, whatever the parent set
+  claim_standard_files();
+  try {
+    return run({argv + 1, argv + argc});
+  } catch (const heddle::Error& error) {
+    return report(error.kind(), error.what());
+  } catch (const std::bad_alloc&) {
+    return report(ErrorKind::system, "out of memory");
+  } catch (const std::exception& error) {
+    return report(ErrorKind::internal,
+                  fmt::format("this is a bug in heddle: {}", error.what()).c_str());
+  } catch (...) {
+    return report(ErrorKind::internal, "this is a bug in heddle: an unknown exception");
+  }
+}

@@ -1,0 +1,105 @@
+// The program's edges: help, version, unknown words, closed and full outputs.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/support/cli_runner.h"
+
+namespace heddle::testing {
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Program, version_prints_name_and_number_on_stdout) {
+  const CliResult result = run_heddle({"--version"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, "heddle 0.1.0\n");
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(Program, help_goes_to_stdout) {
+  const CliResult result = run_heddle({"--help"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_TRUE(contains(result.out, "--version")) << result.out;
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(Program, no_command_is_a_usage_error) {
+  const CliResult result = run_heddle({});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(contains(result.err, "heddle --help")) << result.err;
+}
+
+TEST(Program, unknown_flag_names_the_nearest_one) {
+  const CliResult result = run_heddle({"--verzion"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(contains(result.err, "unknown flag '--verzion'")) << result.err;
+  EXPECT_TRUE(contains(result.err, "Did you mean '--version'?")) << result.err;
+}
+
+TEST(Program, unknown_command_is_named) {
+  const CliResult result = run_heddle({"xyzzy"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_TRUE(contains(result.err, "heddle: 'xyzzy' is no command")) << result.err;
+  EXPECT_FALSE(contains(result.err, "Did you mean")) << result.err;
+}
+
+TEST(Program, full_disk_on_stdout_is_a_system_error) {
+  CliOptions options;
+  options.stdout_file = "/dev/full";
+  const CliResult result = run_heddle({"--help"}, options);
+  EXPECT_EQ(result.exit_code, 6);
+  EXPECT_TRUE(contains(result.err, "No space left on device")) << result.err;
+}
+
+TEST(Program, closed_stdout_is_a_system_error) {
+  const CliResult result = run_command({"sh", "-c", HEDDLE_PROGRAM " --help >&-"});
+  EXPECT_EQ(result.exit_code, 6);
+  EXPECT_TRUE(contains(result.err, "cannot write the results")) << result.err;
+}
+
+TEST(Program, closed_pipe_ends_quietly) {
+  const CliResult result = run_command({"sh", "-c", HEDDLE_PROGRAM " --help | true"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(CliRunner, input_larger_than_a_pipe_comes_back_whole) {
+  CliOptions options;
+  options.input.assign(1 << 20, 'x');
+  const CliResult result = run_command({"cat"}, options);
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, options.input);
+}
+
+TEST(CliRunner, signal_ends_the_program_at_the_time_asked) {
+  CliOptions options;
+  options.signal_after_seconds = 0.05;
+  const CliResult result = run_command({"sleep", "30"}, options);
+  EXPECT_EQ(result.exit_code, 137);
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_LT(result.seconds, 10);
+}
+
+TEST(CliRunner, program_beyond_its_time_is_killed) {
+  CliOptions options;
+  options.timeout_seconds = 0.05;
+  EXPECT_TRUE(run_command({"sleep", "30"}, options).timed_out);
+}
+
+TEST(CliRunner, environment_and_folder_reach_the_program) {
+  const TempDir folder;
+  write_file(folder / "a.txt", "here");
+  CliOptions options;
+  options.folder = folder.path();
+  options.environment["HEDDLE_TEST_WORD"] = "word";
+  EXPECT_EQ(run_command({"sh", "-c", "cat a.txt; echo $HEDDLE_TEST_WORD"}, options).out,
+            "hereword\n");
+}
+
+}  // namespace
+}  // namespace heddle::testing
