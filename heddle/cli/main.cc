@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -43,43 +44,54 @@ std::string did_you_mean(const std::string& name, const std::vector<std::string>
   return nearest.empty() ? "" : " Did you mean '" + nearest + "'?";
 }
 
-/// The commands that the arguments name: "heddle tokenizer train" gives the app of train. Names the
-/// first word that should be a command and is none, which CLI11 would report as a missing command.
-const CLI::App* find_command(const CLI::App& app, const std::vector<std::string>& arguments,
-                             std::string& title) {
-  const CLI::App* command = &app;
+/// The command that the arguments name, with its words: "tokenizer train".
+struct Command {
+  const CLI::App* app;
+  std::string words;
+  std::string help() const {
+    return " See heddle " + words + (words.empty() ? "" : " ") + "--help";
+  }
+};
+
+/// Follows the arguments into the commands. A word that should be a command and is none is an error
+/// here, because CLI11 would only say that a command is missing.
+Command find_command(const CLI::App& app, const std::vector<std::string>& arguments) {
+  Command command{&app, ""};
   for (const std::string& word : arguments) {
-    const std::vector<const CLI::App*> commands = commands_of(*command);
-    if (commands.empty() || word.empty() || word[0] == '-') break;
+    const std::vector<const CLI::App*> inner = commands_of(*command.app);
+    if (inner.empty() || word.empty() || word[0] == '-') break;
     std::vector<std::string> names;
-    for (const CLI::App* each : commands) names.push_back(each->get_name());
+    for (const CLI::App* each : inner) names.push_back(each->get_name());
     const auto found = std::find(names.begin(), names.end(), word);
     if (found == names.end()) {
-      heddle::fail(ErrorKind::usage, "'{}' is no command of '{}'.{} See {} --help", word, title,
-                   did_you_mean(word, names), title);
+      heddle::fail(ErrorKind::usage, "unknown command '{}{}{}'.{}{}", command.words,
+                   command.words.empty() ? "" : " ", word, did_you_mean(word, names),
+                   command.help());
     }
-    command = commands[static_cast<size_t>(found - names.begin())];
-    title += " " + word;
+    command.app = inner[static_cast<size_t>(found - names.begin())];
+    command.words += (command.words.empty() ? "" : " ") + word;
   }
   return command;
 }
 
 /// What CLI11 found wrong, in our form: what was seen, the nearest flag, where to read on.
-std::string explain(const CLI::ParseError& error, const CLI::App& command,
-                    const std::string& title) {
-  std::string message = error.what();
-  if (dynamic_cast<const CLI::ExtrasError*>(&error)) {
-    for (const std::string& extra : command.remaining()) {
-      const std::string flag = extra.substr(0, extra.find('='));
-      if (flag.size() < 2 || flag[0] != '-') continue;
-      message = fmt::format("{}: unknown flag '{}'.{}", title, flag,
-                            did_you_mean(flag, flag_names(command)));
-      return message + " See " + title + " --help";
-    }
-    message = "unexpected argument";
-    for (const std::string& extra : command.remaining()) message += " '" + extra + "'";
+std::string explain(const CLI::ParseError& error, const Command& command) {
+  const std::string who = command.words + (command.words.empty() ? "" : ": ");
+  // An unknown flag comes first: it is often why something else seems to be missing.
+  const std::vector<std::string> left_over = command.app->remaining();
+  for (const std::string& extra : left_over) {
+    const std::string flag = extra.substr(0, extra.find('='));
+    if (flag.size() < 2 || flag[0] != '-' || std::isdigit(flag[1])) continue;
+    return fmt::format("{}unknown flag '{}'.{}{}", who, flag,
+                       did_you_mean(flag, flag_names(*command.app)), command.help());
   }
-  return title + ": " + message + ". See " + title + " --help";
+  if (!left_over.empty()) {
+    return fmt::format("{}unexpected argument '{}'.{}", who, left_over.front(), command.help());
+  }
+  if (!commands_of(*command.app).empty() && dynamic_cast<const CLI::RequiredError*>(&error)) {
+    return fmt::format("{}a command is needed.{}", who, command.help());
+  }
+  return fmt::format("{}{}.{}", who, error.what(), command.help());
 }
 
 /// Results go to stdout: a full disk must not pass for success.
@@ -99,8 +111,7 @@ int run(const std::vector<std::string>& arguments) {
   app.failure_message(CLI::FailureMessage::simple);
   for (AddCommand add : kCommands) add(app);
 
-  std::string title = "heddle";
-  const CLI::App* command = find_command(app, arguments, title);
+  const Command command = find_command(app, arguments);
   try {
     // CLI11 takes the arguments last to first.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
@@ -108,7 +119,7 @@ int run(const std::vector<std::string>& arguments) {
     if (error.get_exit_code() == 0) {
       app.exit(error);  // prints the help or the version that was asked for
     } else {
-      throw heddle::Error(ErrorKind::usage, explain(error, *command, title));
+      throw heddle::Error(ErrorKind::usage, explain(error, command));
     }
   }
   finish_output();

@@ -44,8 +44,29 @@ TEST(Program, unknown_flag_names_the_nearest_one) {
 TEST(Program, unknown_command_is_named) {
   const CliResult result = run_heddle({"xyzzy"});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_TRUE(contains(result.err, "heddle: 'xyzzy' is no command")) << result.err;
+  EXPECT_TRUE(contains(result.err, "heddle: unknown command 'xyzzy'")) << result.err;
   EXPECT_FALSE(contains(result.err, "Did you mean")) << result.err;
+}
+
+TEST(Program, mistyped_command_names_the_nearest_one) {
+  const CliResult result = run_heddle({"scoer"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err,
+            "heddle: unknown command 'scoer'. Did you mean 'score'? See heddle --help\n");
+}
+
+TEST(Program, unknown_flag_of_a_command_comes_before_a_missing_one) {
+  const CliResult result = run_heddle({"score", "--lowercas"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err,
+            "heddle: score: unknown flag '--lowercas'. Did you mean '--lowercase'? "
+            "See heddle score --help\n");
+}
+
+TEST(Program, missing_flag_of_a_command_is_named) {
+  const CliResult result = run_heddle({"score"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err, "heddle: score: --hyp is required. See heddle score --help\n");
 }
 
 TEST(Program, full_disk_on_stdout_is_a_system_error) {
@@ -63,7 +84,9 @@ TEST(Program, closed_stdout_is_a_system_error) {
 }
 
 TEST(Program, closed_pipe_ends_quietly) {
-  const CliResult result = run_command({"sh", "-c", HEDDLE_PROGRAM " --help | true"});
+  // `true` has ended before the program writes.
+  const CliResult result =
+      run_command({"sh", "-c", "(sleep 0.3; " HEDDLE_PROGRAM " --help) | true"});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
 }

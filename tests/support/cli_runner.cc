@@ -125,7 +125,7 @@ int attend(pid_t child, const CliOptions& options, Pipes& pipes, CliResult& resu
   int status = 0;
   bool ended = false;
   while (!ended || pipes.out.read_end >= 0 || pipes.err.read_end >= 0) {
-    watch.look();
+    if (!ended) watch.look();
     pollfd ends[3] = {{pipes.in.write_end, POLLOUT, 0},
                       {pipes.out.read_end, POLLIN, 0},
                       {pipes.err.read_end, POLLIN, 0}};
