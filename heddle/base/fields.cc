@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "heddle/base/error.h"
+#include "heddle/base/nearest.h"
 
 namespace heddle {
 
@@ -242,28 +243,6 @@ std::string flag_name(std::string_view key) {
   std::string flag(key);
   std::replace(flag.begin(), flag.end(), '_', '-');
   return "--" + flag;
-}
-
-std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
-  std::string nearest;
-  size_t fewest = std::max<size_t>(2, name.size() / 3) + 1;
-  for (const std::string& candidate : candidates) {
-    // Edits by rows of Levenshtein's table; a swap of neighbours costs two.
-    std::vector<size_t> row(candidate.size() + 1);
-    for (size_t j = 0; j < row.size(); ++j) row[j] = j;
-    for (size_t i = 1; i <= name.size(); ++i) {
-      size_t diagonal = std::exchange(row[0], i);
-      for (size_t j = 1; j < row.size(); ++j) {
-        const size_t replaced = diagonal + (name[i - 1] == candidate[j - 1] ? 0 : 1);
-        diagonal = std::exchange(row[j], std::min({replaced, row[j] + 1, row[j - 1] + 1}));
-      }
-    }
-    if (row.back() < fewest) {
-      fewest = row.back();
-      nearest = candidate;
-    }
-  }
-  return nearest;
 }
 
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {

@@ -146,8 +146,6 @@ std::string field_key(std::string_view flag);
 /// "d_model" gives "--d-model".
 std::string flag_name(std::string_view key);
 
-/// The candidate with the fewest edits from `name`, or "" if none is close enough to be meant.
-std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
 /// "; did you mean 'NAME'?" for the nearest of the candidates, or "".
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
 

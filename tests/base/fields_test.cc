@@ -143,10 +143,5 @@ TEST(Fields, difference_names_fields_and_both_values) {
   EXPECT_EQ(differences[1].key, "learning_rate");
 }
 
-TEST(Fields, nearest_name_refuses_what_is_far) {
-  EXPECT_EQ(nearest_name("trian", {"train", "translate"}), "train");
-  EXPECT_EQ(nearest_name("cook", {"train", "translate"}), "");
-}
-
 }  // namespace
 }  // namespace heddle
