@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "heddle/base/error.h"
+#include "heddle/base/json.h"
 #include "heddle/base/lines.h"
 #include "heddle/cli/commands.h"
 #include "heddle/train/metrics.h"
@@ -48,13 +49,17 @@ std::vector<std::vector<std::string>> read_references(const ScoreFlags& flags, s
   return references;
 }
 
-// Names hold only letters and signatures only ASCII without quotes: nothing needs escaping.
 std::string as_json(const train::BleuScore& bleu, const train::ChrfScore& chrf) {
-  const double* p = bleu.precisions;
-  return fmt::format(R"({{"bleu": {}, "chrf": {}, "signature": "{}", "chrf_signature": "{}", )"
-                     R"("precisions": [{}, {}, {}, {}], "bp": {}, "hyp_len": {}, "ref_len": {}}})",
-                     bleu.score, chrf.score, bleu.signature, chrf.signature, p[0], p[1], p[2], p[3],
-                     bleu.brevity_penalty, bleu.hypothesis_length, bleu.reference_length);
+  Json report = Json::object();
+  report["bleu"] = bleu.score;
+  report["chrf"] = chrf.score;
+  report["signature"] = bleu.signature;
+  report["chrf_signature"] = chrf.signature;
+  for (double precision : bleu.precisions) report["precisions"].push_back(precision);
+  report["bp"] = bleu.brevity_penalty;
+  report["hyp_len"] = bleu.hypothesis_length;
+  report["ref_len"] = bleu.reference_length;
+  return report.dump();
 }
 
 std::string as_text(const train::BleuScore& bleu, const train::ChrfScore& chrf) {

@@ -1,0 +1,140 @@
+// heddle score at the command line: files in, two lines or one of JSON out, and bad input.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "heddle/base/json.h"
+#include "tests/support/cli_runner.h"
+
+namespace heddle::testing {
+namespace {
+
+const std::string kFixtures = std::string(HEDDLE_FIXTURES) + "/metrics/";
+
+// heddle score on the fixtures NAME.hyp and NAME.ref.
+CliResult score_fixture(const std::string& name, const std::vector<std::string>& flags) {
+  std::vector<std::string> words = {"score", "--hyp", kFixtures + name + ".hyp", "--ref",
+                                    kFixtures + name + ".ref"};
+  words.insert(words.end(), flags.begin(), flags.end());
+  return run_heddle(words);
+}
+
+CliResult score_files(const std::filesystem::path& hypothesis,
+                      const std::filesystem::path& reference) {
+  return run_heddle({"score", "--json", "--hyp", hypothesis.string(), "--ref", reference.string()});
+}
+
+void expect_data_error(const CliResult& result, const std::string& part) {
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.out, "");
+  EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+}
+
+TEST(Score, json_is_one_line_with_the_figures_of_sacrebleu) {
+  const CliResult result = score_fixture("plain", {"--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out.find('\n'), result.out.size() - 1);
+  const Json json = Json::parse(result.out);
+  EXPECT_NEAR(json.get_double("bleu"), 48.69246413621232, 1e-9);  // expected.tsv
+  EXPECT_NEAR(json.get_double("chrf"), 72.82491913286073, 1e-9);
+  EXPECT_EQ(json.get_string("signature"),
+            "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:heddle-0.1.0");
+  EXPECT_EQ(json.get_string("chrf_signature"),
+            "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:heddle-0.1.0");
+  ASSERT_EQ(json.at("precisions").size(), 4u);
+  EXPECT_NEAR(json.at("precisions").as_array()[3].as_double(), 25.925925925925927, 1e-9);
+  EXPECT_NEAR(json.get_double("bp"), 0.9746849137081522, 1e-12);
+  EXPECT_EQ(json.get_int("hyp_len"), 39);
+  EXPECT_EQ(json.get_int("ref_len"), 40);
+}
+
+TEST(Score, text_is_a_line_for_each_metric) {
+  const CliResult result = score_fixture("plain", {});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 2);
+  EXPECT_EQ(result.out.rfind("BLEU  48.69 ", 0), 0u) << result.out;
+  EXPECT_NE(result.out.find("\nchrF2 72.82 "), std::string::npos) << result.out;
+}
+
+TEST(Score, lowercase_and_tokenizer_reach_the_metric) {
+  const CliResult result =
+      score_fixture("unicode", {"--lowercase", "--tokenize", "none", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json json = Json::parse(result.out);
+  EXPECT_NEAR(json.get_double("bleu"), 43.06757062916458, 1e-9);  // expected.tsv
+  EXPECT_EQ(json.get_string("signature").find("nrefs:1|case:lc|eff:no|tok:none|"), 0u);
+  EXPECT_EQ(json.get_string("chrf_signature").find("nrefs:1|case:lc|"), 0u);
+}
+
+TEST(Score, two_references_are_used_together) {
+  const CliResult result =
+      score_fixture("two_references", {"--ref", kFixtures + "two_references.ref2", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json json = Json::parse(result.out);
+  EXPECT_NEAR(json.get_double("bleu"), 43.4839417070509, 1e-9);  // expected.tsv
+  EXPECT_EQ(json.get_string("signature").find("nrefs:2|"), 0u);
+}
+
+TEST(Score, gzip_gives_what_the_plain_file_gives) {
+  const CliResult packed = run_command({"gzip", "-c", kFixtures + "plain.hyp"});
+  ASSERT_EQ(packed.exit_code, 0);
+  const TempDir folder;
+  write_file(folder / "hyp.gz", packed.out);
+  const CliResult result = score_files(folder / "hyp.gz", kFixtures + "plain.ref");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, score_fixture("plain", {"--json"}).out);
+}
+
+TEST(Score, hypotheses_may_come_from_standard_input) {
+  CliOptions options;
+  options.input = read_file(kFixtures + "plain.hyp");
+  const CliResult result =
+      run_heddle({"score", "--json", "--hyp", "-", "--ref", kFixtures + "plain.ref"}, options);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, score_fixture("plain", {"--json"}).out);
+}
+
+TEST(Score, line_counts_that_differ_are_a_data_error_with_both_counts) {
+  const TempDir folder;
+  write_file(folder / "hyp", "a\nb\nc\n");
+  write_file(folder / "ref", "a\nb");
+  const CliResult result = score_files(folder / "hyp", folder / "ref");
+  expect_data_error(result, "hyp has 3 lines but");
+  EXPECT_NE(result.err.find("ref has 2"), std::string::npos) << result.err;
+}
+
+TEST(Score, line_that_is_not_utf8_is_a_data_error_with_file_and_line) {
+  const TempDir folder;
+  write_file(folder / "good", "a\nb\n");
+  write_file(folder / "bad", "a\ncaf\xE9\n");
+  expect_data_error(score_files(folder / "good", folder / "bad"), "bad: line 2 is not UTF-8");
+  expect_data_error(score_files(folder / "bad", folder / "good"), "bad: line 2 is not UTF-8");
+}
+
+TEST(Score, empty_file_is_a_data_error_that_names_it) {
+  const TempDir folder;
+  write_file(folder / "good", "a\n");
+  write_file(folder / "empty", "");
+  expect_data_error(score_files(folder / "good", folder / "empty"), "empty: the file is empty");
+  expect_data_error(score_files(folder / "empty", folder / "good"), "empty: the file is empty");
+}
+
+TEST(Score, missing_file_is_a_data_error_that_names_it) {
+  expect_data_error(score_files("/no/such/file", kFixtures + "plain.ref"), "/no/such/file");
+}
+
+TEST(Score, unknown_tokenizer_is_a_usage_error) {
+  const CliResult result = score_fixture("plain", {"--tokenize", "intl"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("intl"), std::string::npos) << result.err;
+}
+
+TEST(Score, missing_reference_flag_is_a_usage_error) {
+  const CliResult result = run_heddle({"score", "--hyp", kFixtures + "plain.hyp"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("--ref"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace heddle::testing
