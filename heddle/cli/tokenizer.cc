@@ -1,0 +1,177 @@
+// heddle tokenizer train | encode | decode: subword vocabularies at the command line.
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "heddle/base/error.h"
+#include "heddle/base/lines.h"
+#include "heddle/cli/commands.h"
+#include "heddle/text/tokenizer.h"
+#include "heddle/text/tokenizer_trainer.h"
+#include "heddle/text/utf8.h"
+
+namespace heddle::cli {
+
+namespace {
+
+struct TrainFlags {
+  std::vector<std::string> inputs;
+  std::string type = "bpe", out;
+  int threads = 0;
+  bool no_byte_fallback = false;
+  TokenizerTraining training;
+};
+
+struct StreamFlags {
+  std::string model;
+  bool pieces = false;
+};
+
+/// The lines of several files, one after the other; refuses what is not UTF-8 by file and line.
+class Corpus {
+ public:
+  explicit Corpus(const std::vector<std::string>& paths) : paths_(paths) {
+    for (const std::string& path : paths) LineReader probe(path);  // a missing file is said at once
+  }
+
+  bool next(std::string& line) {
+    for (;; reader_.reset(), ++at_) {
+      if (at_ == paths_.size()) return false;
+      if (!reader_) reader_.emplace(paths_[at_]);
+      if (reader_->next(line)) break;
+    }
+    if (const auto at = first_invalid_utf8(line)) {
+      fail(ErrorKind::data,
+           "{}:{}: not UTF-8: byte 0x{:02x} at offset {}; convert the file to UTF-8", paths_[at_],
+           reader_->line_number(), static_cast<unsigned char>(line[*at]), *at);
+    }
+    return true;
+  }
+
+ private:
+  const std::vector<std::string>& paths_;
+  size_t at_ = 0;
+  std::optional<LineReader> reader_;
+};
+
+void print_line(const std::string& line) {
+  if (std::fwrite(line.data(), 1, line.size(), stdout) != line.size() ||
+      std::putc('\n', stdout) == EOF) {
+    fail(ErrorKind::system, "standard output: cannot write");
+  }
+}
+
+void run_train(TrainFlags& flags) {
+  flags.training.type = tokenizer_type(flags.type);
+  flags.training.byte_fallback = !flags.no_byte_fallback;
+  Corpus corpus(flags.inputs);
+  const Tokenizer tokenizer =
+      train_tokenizer([&](std::string& line) { return corpus.next(line); }, flags.training,
+                      [](const std::string& m) { fmt::print(stderr, "tokenizer train: {}\n", m); });
+  tokenizer.save(flags.out);
+  fmt::print(stderr, "tokenizer train: {} pieces, fingerprint {}, in {}\n", tokenizer.vocab_size(),
+             tokenizer.fingerprint(), flags.out);
+}
+
+void run_encode(const StreamFlags& flags) {
+  const Tokenizer tokenizer = Tokenizer::load(flags.model);
+  LineReader input("-");
+  std::string out;
+  for (std::string line; input.next(line);) {
+    if (const auto at = first_invalid_utf8(line)) {
+      fail(ErrorKind::data, "line {}: not UTF-8: byte 0x{:02x} at offset {}", input.line_number(),
+           static_cast<unsigned char>(line[*at]), *at);
+    }
+    out.clear();
+    for (const int32_t id : tokenizer.encode(line)) {
+      if (!out.empty()) out += ' ';
+      out += flags.pieces ? tokenizer.piece(id) : std::to_string(id);
+    }
+    print_line(out);
+  }
+}
+
+std::vector<int32_t> parse_ids(const std::string& line, int64_t number, int64_t vocab_size) {
+  std::vector<int32_t> ids;
+  const char* p = line.data();
+  const char* const end = p + line.size();
+  for (;;) {
+    while (p != end && (*p == ' ' || *p == '\t')) ++p;
+    if (p == end) return ids;
+    const char* const begin = p;
+    while (p != end && *p != ' ' && *p != '\t') ++p;
+    int32_t id = 0;
+    const auto [stop, error] = std::from_chars(begin, p, id);
+    check(error == std::errc() && stop == p, ErrorKind::data,
+          "line {}: '{}' is no token id; ids are whole numbers separated by blanks", number,
+          std::string(begin, p));
+    check(id >= 0 && id < vocab_size, ErrorKind::data,
+          "line {}: id {} is not in the vocabulary, whose ids are 0 to {}", number, id,
+          vocab_size - 1);
+    ids.push_back(id);
+  }
+}
+
+void run_decode(const StreamFlags& flags) {
+  const Tokenizer tokenizer = Tokenizer::load(flags.model);
+  LineReader input("-");
+  for (std::string line; input.next(line);) {
+    print_line(tokenizer.decode(parse_ids(line, input.line_number(), tokenizer.vocab_size())));
+  }
+}
+
+void add_train_command(CLI::App& parent) {
+  auto flags = std::make_shared<TrainFlags>();
+  CLI::App* app =
+      parent.add_subcommand("train", "learn a vocabulary from text, one line a sentence");
+  TokenizerTraining& t = flags->training;
+  app->add_option("--input", flags->inputs,
+                  "a text file, plain or .gz; several make a joint vocabulary")
+      ->required();
+  app->add_option("--out", flags->out, "the SentencePiece .model file to write")->required();
+  app->add_option("--vocab-size", t.vocab_size, "pieces, 4 special and 256 bytes included")
+      ->capture_default_str();
+  app->add_option("--type", flags->type, "bpe or unigram")->capture_default_str();
+  app->add_option("--seed", t.seed, "chooses the sample of a large corpus")->capture_default_str();
+  app->add_option("--threads", flags->threads, "accepted; training takes one, for equal bytes");
+  app->add_option("--coverage", t.character_coverage, "share of characters with their own piece")
+      ->capture_default_str();
+  app->add_option("--max-sentences", t.max_sentences, "lines beyond this are sampled")
+      ->capture_default_str();
+  app->add_option("--normalization", t.normalization,
+                  "identity, nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf")
+      ->capture_default_str();
+  app->add_flag("--lower-case", t.lower_case, "fold case (implies nfkc_cf)");
+  app->add_flag("--no-byte-fallback", flags->no_byte_fallback,
+                "unknown characters become <unk>, not bytes");
+  app->callback([flags] { run_train(*flags); });
+}
+
+void add_stream_commands(CLI::App& parent) {
+  auto flags = std::make_shared<StreamFlags>();
+  CLI::App* encode =
+      parent.add_subcommand("encode", "standard input to ids, a line in, a line out");
+  encode->add_option("model", flags->model, "a SentencePiece .model file")->required();
+  CLI::Option* pieces = encode->add_flag("--pieces", flags->pieces, "print pieces");
+  encode
+      ->add_flag_function(
+          "--ids", [](int64_t) {}, "print ids (the default)")
+      ->excludes(pieces);
+  encode->callback([flags] { run_encode(*flags); });
+  CLI::App* decode = parent.add_subcommand("decode", "ids separated by blanks to text");
+  decode->add_option("model", flags->model, "a SentencePiece .model file")->required();
+  decode->callback([flags] { run_decode(*flags); });
+}
+
+}  // namespace
+
+void add_tokenizer(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("tokenizer", "train and apply subword vocabularies");
+  command->require_subcommand(1);
+  add_train_command(*command);
+  add_stream_commands(*command);
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,57 @@
+// Learning a subword vocabulary from text: BPE or unigram, through SentencePiece.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "heddle/text/tokenizer.h"
+
+namespace heddle {
+
+enum class TokenizerType {
+  bpe,     ///< merges of frequent pairs (Sennrich et al. 2016)
+  unigram  ///< a unigram language model over pieces (Kudo 2018)
+};
+
+/// "bpe", "unigram". Errors of the reader: usage, listing the names.
+TokenizerType tokenizer_type(const std::string& name);
+
+struct TokenizerTraining {
+  TokenizerType type = TokenizerType::bpe;
+  /// Pieces in all, the 4 special ones and the 256 bytes included; reached exactly or an error.
+  int64_t vocab_size = 10000;
+  /// Share of the corpus's characters (0.98 to 1) that get pieces of their own, by frequency.
+  double character_coverage = 1.0;
+  /// Characters without a piece become bytes instead of <unk>.
+  bool byte_fallback = true;
+  /// Folds case when encoding (identity becomes nfkc_cf, nfkc nfkc_cf, nmt_nfkc nmt_nfkc_cf), so
+  /// that decoding gives lower case. NFKC case folding also writes "ß" as "ss".
+  bool lower_case = false;
+  /// identity, nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf (SentencePiece's rules). All but identity
+  /// also trim and join spaces, and are not exact.
+  std::string normalization = "identity";
+  /// A larger corpus is sampled down to this many lines, each equally likely.
+  int64_t max_sentences = 2'000'000;
+  /// Chooses the sample; without effect on a corpus that is not sampled.
+  uint64_t seed = 1;
+};
+
+/// Puts the next line of the corpus in `line` and returns true; false at its end.
+using SentenceSource = std::function<bool(std::string& line)>;
+/// Gets one line of information each time (sampling, what was cut).
+using TrainingLog = std::function<void(const std::string& message)>;
+
+/// Trains a tokenizer whose special ids are <pad> 0, <unk> 1, <s> 2, </s> 3.
+/// The same lines, options and seed give the same bytes, on any number of threads: one is used,
+/// because SentencePiece's float sums vary with their number. No path and no date is in the file.
+/// Empty lines are skipped; long lines are cut at spaces, and pieces do not reach over a cut.
+/// Errors: usage for options out of range; data for an empty corpus, a line that is not UTF-8 (its
+/// number is given), or a corpus too small or with too many characters for the vocabulary.
+Tokenizer train_tokenizer(const SentenceSource& source, const TokenizerTraining& options,
+                          const TrainingLog& log = {});
+Tokenizer train_tokenizer(std::span<const std::string> sentences, const TokenizerTraining& options,
+                          const TrainingLog& log = {});
+
+}  // namespace heddle
