@@ -1,0 +1,216 @@
+// The safetensors format: 8 bytes of header length, a JSON header, the bytes of all tensors.
+#include "heddle/io/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files.h"
+#include "heddle/base/json.h"
+#include "heddle/base/nearest.h"
+
+namespace heddle {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the format is little-endian");
+
+constexpr size_t kPrefix = 8;
+constexpr std::string_view kMetadataKey = "__metadata__";
+constexpr std::array<std::pair<std::string_view, DType>, 10> kDTypes = {{{"F64", DType::f64},
+                                                                         {"F32", DType::f32},
+                                                                         {"F16", DType::f16},
+                                                                         {"BF16", DType::bf16},
+                                                                         {"I64", DType::i64},
+                                                                         {"I32", DType::i32},
+                                                                         {"I16", DType::i16},
+                                                                         {"I8", DType::i8},
+                                                                         {"U8", DType::u8},
+                                                                         {"BOOL", DType::boolean}}};
+
+DType parse_dtype(const std::string& text, const std::string& what) {
+  for (const auto& [name, dtype] : kDTypes) {
+    if (name == text) return dtype;
+  }
+  fail(ErrorKind::data,
+       "{} has dtype '{}'; heddle reads F64, F32, F16, BF16, I64, I32, I16, I8, U8 and BOOL", what,
+       text);
+}
+
+std::string_view dtype_text(DType dtype) {
+  for (const auto& [name, known] : kDTypes) {
+    if (known == dtype) return name;
+  }
+  fail(ErrorKind::internal, "safetensors: dtype {} has no name in the format",
+       static_cast<int>(dtype));
+}
+
+/// Bytes of a tensor, or -1 if a size is negative or the product does not fit.
+int64_t bytes_of(DType dtype, const std::vector<int64_t>& shape) {
+  int64_t bytes = size_of(dtype);
+  for (int64_t size : shape) {
+    if (size < 0 || __builtin_mul_overflow(bytes, size, &bytes)) return -1;
+  }
+  return bytes;
+}
+
+/// A tensor's entry in the header: its place is [begin, end) of the data that follows the header.
+struct Entry {
+  std::string name;
+  DType dtype;
+  std::vector<int64_t> shape;
+  int64_t begin, end;
+};
+
+Entry parse_entry(const std::string& path, const std::string& name, const Json& json) {
+  const std::string what = fmt::format("{}: tensor '{}'", path, name);
+  for (const auto& [key, value] : json.as_object(what)) {
+    check(key == "dtype" || key == "shape" || key == "data_offsets", ErrorKind::data,
+          "{} has the unknown key '{}' in its header", what, key);
+  }
+  Entry entry = {name, parse_dtype(json.get_string("dtype", what), what),
+                 json.at("shape", what).as_ints(what + ": shape"), 0, 0};
+  const std::vector<int64_t> place = json.at("data_offsets", what).as_ints(what + ": data_offsets");
+  check(place.size() == 2 && place[0] >= 0 && place[0] <= place[1], ErrorKind::data,
+        "{} has data_offsets [{}]; they must be its first byte and the one after its last", what,
+        fmt::join(place, ", "));
+  entry.begin = place[0];
+  entry.end = place[1];
+  const int64_t needed = bytes_of(entry.dtype, entry.shape);
+  check(needed >= 0, ErrorKind::data, "{} has the impossible shape [{}]", what,
+        fmt::join(entry.shape, ", "));
+  check(needed == entry.end - entry.begin, ErrorKind::data,
+        "{} of dtype {} and shape [{}] needs {} bytes, but its offsets span {}", what,
+        dtype_text(entry.dtype), fmt::join(entry.shape, ", "), needed, entry.end - entry.begin);
+  return entry;
+}
+
+/// The tensors must lie end to end and fill the file, so that no byte goes unseen.
+void check_places(const std::string& path, const std::vector<Entry>& entries, int64_t data_start,
+                  int64_t file_bytes) {
+  int64_t end = 0;
+  for (const Entry& entry : entries) {
+    check(entry.begin >= end, ErrorKind::data,
+          "{}: tensor '{}' begins at byte {}, inside the tensor before it, which ends at byte {}",
+          path, entry.name, data_start + entry.begin, data_start + end);
+    check(entry.begin == end, ErrorKind::data,
+          "{}: {} bytes before tensor '{}', from byte {}, belong to no tensor", path,
+          entry.begin - end, entry.name, data_start + end);
+    end = entry.end;
+    check(end <= file_bytes - data_start, ErrorKind::data,
+          "{}: tensor '{}' ends at byte {} but the file has {}; the download may be cut short",
+          path, entry.name, static_cast<uint64_t>(data_start) + static_cast<uint64_t>(end),
+          file_bytes);
+  }
+  check(end == file_bytes - data_start, ErrorKind::data,
+        "{}: the tensors end at byte {} but the file has {}; the bytes after them belong to none",
+        path, data_start + end, file_bytes);
+}
+
+std::string header_text(const std::vector<NamedTensorView>& tensors,
+                        const SafetensorsMetadata& metadata) {
+  Json header = Json::object();
+  if (!metadata.empty()) {
+    Json& entries = header[kMetadataKey] = Json::object();
+    for (const auto& [key, value] : metadata) entries[key] = value;
+  }
+  int64_t begin = 0;
+  for (const NamedTensorView& tensor : tensors) {
+    const int64_t bytes = bytes_of(tensor.dtype, tensor.shape);
+    check(bytes == static_cast<int64_t>(tensor.bytes.size()), ErrorKind::internal,
+          "safetensors: tensor '{}' of shape [{}] and dtype {} comes with {} bytes", tensor.name,
+          fmt::join(tensor.shape, ", "), dtype_text(tensor.dtype), tensor.bytes.size());
+    check(!header.contains(tensor.name) && tensor.name != kMetadataKey, ErrorKind::internal,
+          "safetensors: the name '{}' is taken", tensor.name);
+    Json& entry = header[tensor.name];
+    entry["dtype"] = dtype_text(tensor.dtype);
+    entry["shape"] = tensor.shape;
+    entry["data_offsets"] = std::vector<int64_t>{begin, begin + bytes};
+    begin += bytes;
+  }
+  std::string text = header.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');  // so that the data begins at a multiple of 8
+  return text;
+}
+
+}  // namespace
+
+SafetensorsFile SafetensorsFile::open(const std::string& path) {
+  SafetensorsFile file{MappedFile(path)};
+  file.read_header();
+  return file;
+}
+
+void SafetensorsFile::read_header() {
+  const std::span<const std::byte> bytes = file_.bytes();
+  check(bytes.size() >= kPrefix, ErrorKind::data,
+        "{}: {} bytes are too few for a safetensors file; the download may be cut short", path(),
+        bytes.size());
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), kPrefix);
+  check(length <= bytes.size() - kPrefix, ErrorKind::data,
+        "{}: the header claims {} bytes but the file has {}; it is no safetensors file, or the "
+        "download was cut short",
+        path(), length, bytes.size());
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + kPrefix, length);
+  check(text.starts_with('{'), ErrorKind::data,
+        "{}: the header does not begin with '{{'; this is no safetensors file", path());
+  const Json header = Json::parse(text, path() + ": safetensors header");
+  std::vector<Entry> entries;
+  for (const auto& [name, value] : header.as_object(path())) {
+    if (name != kMetadataKey) {
+      entries.push_back(parse_entry(path(), name, value));
+      continue;
+    }
+    const std::string what = path() + ": __metadata__";
+    for (const auto& [key, note] : value.as_object(what)) {
+      metadata_[key] = note.as_string(fmt::format("{}: '{}'", what, key));
+    }
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+  });
+  const std::span<const std::byte> data = bytes.subspan(kPrefix + length);
+  check_places(path(), entries, static_cast<int64_t>(kPrefix + length),
+               static_cast<int64_t>(bytes.size()));
+  for (Entry& entry : entries) {
+    const auto place = data.subspan(static_cast<size_t>(entry.begin),
+                                    static_cast<size_t>(entry.end - entry.begin));
+    tensors_[entry.name] = {entry.dtype, std::move(entry.shape), place};
+    names_.push_back(std::move(entry.name));
+  }
+}
+
+const SafetensorsInfo* SafetensorsFile::find(std::string_view name) const {
+  const auto it = tensors_.find(std::string(name));
+  return it == tensors_.end() ? nullptr : &it->second;
+}
+
+const SafetensorsInfo& SafetensorsFile::info(std::string_view name) const {
+  const SafetensorsInfo* found = find(name);
+  if (found != nullptr) return *found;
+  const std::string nearest = nearest_name(name, names_);
+  fail(ErrorKind::data, "{}: there is no tensor '{}' among its {}{}", path(), name, names_.size(),
+       nearest.empty() ? "" : fmt::format("; the nearest is '{}'", nearest));
+}
+
+void write_safetensors(const std::string& path, std::vector<NamedTensorView> tensors,
+                       const SafetensorsMetadata& metadata) {
+  std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) {
+    const int64_t size_a = size_of(a.dtype), size_b = size_of(b.dtype);
+    return size_a != size_b ? size_a > size_b : a.name < b.name;
+  });
+  const std::string header = header_text(tensors, metadata);
+  write_file_atomic(path, [&](const ByteSink& sink) {
+    const uint64_t length = header.size();
+    sink(std::as_bytes(std::span(&length, 1)));
+    sink(std::as_bytes(std::span(header)));
+    for (const NamedTensorView& tensor : tensors) sink(tensor.bytes);
+  });
+}
+
+}  // namespace heddle

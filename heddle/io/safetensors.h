@@ -1,0 +1,79 @@
+// Tensors in a file: the safetensors format, memory-mapped for reading, streamed for writing.
+// Source: github.com/huggingface/safetensors, README "Format".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "heddle/base/mmap.h"
+#include "heddle/tensor/dtype.h"
+
+namespace heddle {
+
+/// Free text that travels in the header ("format": "pt").
+using SafetensorsMetadata = std::map<std::string, std::string>;
+
+/// A tensor in a safetensors file.
+struct SafetensorsInfo {
+  DType dtype = DType::f32;
+  std::vector<int64_t> shape;        ///< empty for a scalar
+  std::span<const std::byte> bytes;  ///< row-major, little-endian; valid while the file is open,
+                                     ///< and aligned to nothing: copy with memcpy
+
+  int64_t elements() const { return static_cast<int64_t>(bytes.size()) / size_of(dtype); }
+};
+
+/// The tensors of a file. Nothing is read but the header until the bytes are touched.
+class SafetensorsFile {
+ public:
+  /// Opens a file and checks all of its header: the sizes of tensors against their shapes, and that
+  /// they lie end to end and fill the file.
+  /// Errors: data, naming the path, the tensor and byte counts, for anything else; system if the
+  /// file cannot be read.
+  static SafetensorsFile open(const std::string& path);
+
+  const std::string& path() const { return file_.path(); }
+  /// Bytes of the whole file.
+  size_t size() const { return file_.size(); }
+  /// All names, in the order of their bytes in the file.
+  const std::vector<std::string>& names() const { return names_; }
+  bool contains(std::string_view name) const { return find(name) != nullptr; }
+  /// A tensor. Errors: data, proposing the nearest name, if there is none of that name.
+  const SafetensorsInfo& info(std::string_view name) const;
+  /// A tensor, or nullptr.
+  const SafetensorsInfo* find(std::string_view name) const;
+  const SafetensorsMetadata& metadata() const { return metadata_; }
+
+ private:
+  explicit SafetensorsFile(MappedFile file) : file_(std::move(file)) {}
+  void read_header();
+
+  MappedFile file_;
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, SafetensorsInfo> tensors_;
+  SafetensorsMetadata metadata_;
+};
+
+/// A tensor to be written; it refers to the caller's bytes.
+struct NamedTensorView {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<int64_t> shape = {};
+  std::span<const std::byte> bytes = {};  ///< row-major, little-endian
+};
+
+/// Writes a file, atomically and straight from the views. The bytes depend on the content only, not
+/// on the order of `tensors`: as Hugging Face does, larger elements come first, then by name, so
+/// that each tensor is aligned to its elements.
+/// Errors: internal for a repeated name or bytes that do not fit the shape; system for a full disk
+/// or no permission (an older file of that path is then untouched).
+void write_safetensors(const std::string& path, std::vector<NamedTensorView> tensors,
+                       const SafetensorsMetadata& metadata = {});
+
+}  // namespace heddle

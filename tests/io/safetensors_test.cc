@@ -1,0 +1,219 @@
+// The safetensors format: round trips, deterministic bytes, and hostile files.
+#include "heddle/io/safetensors.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstring>
+#include <numeric>
+#include <random>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files.h"
+#include "tests/base/temporary.h"
+
+namespace heddle {
+namespace {
+
+std::string with_header(const std::string& header, const std::string& data = "") {
+  const uint64_t length = header.size();
+  return std::string(reinterpret_cast<const char*>(&length), 8) + header + data;
+}
+
+std::string entry(const char* dtype, const char* shape, const char* offsets) {
+  return fmt::format(R"({{"dtype":"{}","shape":{},"data_offsets":{}}})", dtype, shape, offsets);
+}
+
+/// Expects a data error that names the file and holds the words.
+void expect_refused(const std::string& bytes, std::vector<std::string> words) {
+  TemporaryFolder folder;
+  const std::string path = folder.write("x.safetensors", bytes);
+  words.push_back(path);
+  expect_error(ErrorKind::data, words, [&] { SafetensorsFile::open(path); });
+}
+
+std::vector<NamedTensorView> sample(const std::vector<float>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {{"weight", DType::f32, {2, 3}, bytes.first(24)},
+          {"alpha", DType::bf16, {3}, bytes.first(6)},
+          {"scalar", DType::f64, {}, bytes.first(8)},
+          {"empty", DType::i64, {0, 5}, {}},
+          {"bool", DType::boolean, {3}, bytes.first(3)}};
+}
+
+TEST(Safetensors, written_file_reads_back_with_every_dtype) {
+  TemporaryFolder folder;
+  std::vector<uint8_t> bytes(64);
+  std::iota(bytes.begin(), bytes.end(), uint8_t{1});
+  std::vector<NamedTensorView> tensors;
+  for (int i = 0; i < 10; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    const auto size = static_cast<size_t>(6 * size_of(dtype));
+    tensors.push_back(
+        {fmt::format("t{}", i), dtype, {2, 3}, std::as_bytes(std::span(bytes)).first(size)});
+  }
+  write_safetensors(folder / "m", tensors, {{"format", "pt"}, {"x", "\"\n"}});
+  const SafetensorsFile file = SafetensorsFile::open(folder / "m");
+  EXPECT_EQ(file.names().size(), 10u);
+  EXPECT_EQ(file.metadata().at("x"), "\"\n");
+  const std::byte* start = file.info("t3").bytes.data();  // f64 comes first
+  for (const NamedTensorView& tensor : tensors) {
+    const SafetensorsInfo& info = file.info(tensor.name);
+    EXPECT_EQ(info.dtype, tensor.dtype);
+    EXPECT_EQ(info.shape, tensor.shape);
+    EXPECT_EQ(info.elements(), 6);
+    ASSERT_EQ(info.bytes.size(), tensor.bytes.size());
+    EXPECT_EQ(std::memcmp(info.bytes.data(), tensor.bytes.data(), info.bytes.size()), 0);
+    EXPECT_EQ((info.bytes.data() - start) % size_of(info.dtype), 0) << tensor.name;
+  }
+}
+
+TEST(Safetensors, order_of_tensors_does_not_change_the_bytes) {
+  TemporaryFolder folder;
+  const std::vector<float> values(6, 1.5f);
+  std::vector<NamedTensorView> tensors = sample(values);
+  write_safetensors(folder / "a", tensors);
+  std::reverse(tensors.begin(), tensors.end());
+  write_safetensors(folder / "b", tensors);
+  EXPECT_EQ(read_file(folder / "a"), read_file(folder / "b"));
+  EXPECT_EQ(read_file(folder / "a")[0] % 8, 0);  // the header's length
+}
+
+TEST(Safetensors, file_of_no_tensors_reads_back) {
+  TemporaryFolder folder;
+  write_safetensors(folder / "a", {});
+  EXPECT_TRUE(SafetensorsFile::open(folder / "a").names().empty());
+}
+
+TEST(Safetensors, missing_tensor_names_the_nearest) {
+  TemporaryFolder folder;
+  const std::vector<float> values(6);
+  write_safetensors(folder / "a", sample(values));
+  const SafetensorsFile file = SafetensorsFile::open(folder / "a");
+  EXPECT_EQ(file.find("wieght"), nullptr);
+  expect_error(ErrorKind::data, {"no tensor 'wieght'", "nearest is 'weight'"},
+               [&] { file.info("wieght"); });
+}
+
+TEST(Safetensors, repeated_name_or_wrong_size_is_not_written) {
+  TemporaryFolder folder;
+  const std::vector<float> values(6);
+  auto tensors = sample(values);
+  tensors[1].name = "weight";
+  expect_error(ErrorKind::internal, {"'weight' is taken"},
+               [&] { write_safetensors(folder / "a", tensors); });
+  tensors = sample(values);
+  tensors[0].shape = {7};
+  expect_error(ErrorKind::internal, {"'weight'", "[7]", "24 bytes"},
+               [&] { write_safetensors(folder / "a", tensors); });
+  EXPECT_TRUE(list_directory(folder.path()).empty());
+}
+
+TEST(Safetensors, missing_empty_and_tiny_files_are_data_errors) {
+  expect_error(ErrorKind::data, {"/none/x.safetensors", "No such file"},
+               [] { SafetensorsFile::open("/none/x.safetensors"); });
+  expect_refused("", {"empty"});
+  expect_refused("1234567", {"7 bytes are too few"});
+  expect_refused(with_header(""), {"does not begin with '{'"});
+}
+
+TEST(Safetensors, header_length_beyond_file_is_a_data_error) {
+  std::string bytes = with_header("{}");
+  bytes[0] = 3;
+  expect_refused(bytes, {"claims 3 bytes", "the file has 10"});
+  for (int top : {0x80, 0x7f, 0xff}) {
+    bytes[7] = static_cast<char>(top);
+    expect_refused(bytes, {"the file has 10"});
+  }
+  expect_refused(std::string(7, '\0') + "\x80{}", {"claims 9223372036854775808 bytes"});
+}
+
+TEST(Safetensors, broken_headers_are_data_errors) {
+  expect_refused(with_header("{\"a\":}"), {"not valid JSON at line 1, column 6"});
+  expect_refused(with_header("[]"), {"'{'"});
+  expect_refused(with_header("{\"a\":" + std::string(100'000, '[')), {"200 levels"});
+  expect_refused(with_header("{\"a\":1}"), {"tensor 'a' is the number 1; an object"});
+  expect_refused(with_header(R"({"a":{"dtype":"F32","shape":[]}})"), {"'data_offsets' is missing"});
+  expect_refused(with_header(R"({"__metadata__":{"a":1}})"), {"__metadata__: 'a'"});
+  const std::string one = entry("F32", "[1]", "[0,4]");
+  expect_refused(with_header("{\"a\":" + one + ",\"a\":" + one + "}", "1234"),
+                 {"'a' appears twice"});
+  expect_refused(with_header("{\"a\":" + entry("F8_E4M3", "[4]", "[0,4]") + "}", "1234"),
+                 {"tensor 'a' has dtype 'F8_E4M3'"});
+}
+
+TEST(Safetensors, sizes_that_disagree_are_data_errors) {
+  const auto refuse = [](const char* shape, const char* place, std::vector<std::string> words) {
+    expect_refused(with_header("{\"a\":" + entry("F32", shape, place) + "}", "12345678"), words);
+  };
+  refuse("[3]", "[0,8]", {"tensor 'a'", "[3] needs 12 bytes", "span 8"});
+  refuse("[-2]", "[0,8]", {"impossible shape [-2]"});
+  refuse("[4294967296,4294967296]", "[0,8]", {"impossible shape"});
+  refuse("[4611686018427387906]", "[0,8]", {"impossible shape"});  // 4 times that is 8 mod 2^64
+  refuse("[2]", "[8,0]", {"data_offsets [8, 0]"});
+  refuse("[2]", "[-8,0]", {"data_offsets [-8, 0]"});
+  refuse("[2]", "[0]", {"data_offsets [0]"});
+  refuse("[2.5]", "[0,8]", {"shape[0] is the number 2.5"});
+  refuse("[18446744073709551618]", "[0,8]", {"shape[0]"});
+  refuse("[1]", "[4,8]", {"4 bytes before tensor 'a'"});
+  refuse("[1]", "[0,4]", {"the bytes after them belong to none"});
+  refuse("[3]", "[0,12]", {"tensor 'a' ends at byte 75 but the file has 71", "cut short"});
+  refuse("[2305843009213693951]", "[0,9223372036854775804]", {"tensor 'a' ends at byte"});
+}
+
+TEST(Safetensors, overlapping_tensors_are_a_data_error) {
+  expect_refused(with_header("{\"a\":" + entry("F32", "[2]", "[0,8]") +
+                                 ",\"b\":" + entry("F32", "[2]", "[4,12]") + "}",
+                             std::string(12, 'x')),
+                 {"tensor 'b' begins at byte", "inside the tensor before it"});
+}
+
+TEST(Safetensors, truncation_at_every_byte_is_a_data_error) {
+  TemporaryFolder folder;
+  const std::vector<float> values(6, 1.0f);
+  write_safetensors(folder / "a", sample(values), {{"k", "v"}});
+  const std::string whole = read_file(folder / "a");
+  for (size_t size = 0; size < whole.size(); ++size) {
+    const std::string path = folder.write("cut", whole.substr(0, size));
+    expect_error(ErrorKind::data, {path}, [&] { SafetensorsFile::open(path); });
+  }
+}
+
+TEST(Safetensors, mutated_files_are_read_or_refused_and_never_crash) {
+  TemporaryFolder folder;
+  const std::vector<float> values(6, 1.0f);
+  write_safetensors(folder / "a", sample(values), {{"k", "v"}});
+  const std::string whole = read_file(folder / "a");
+  const std::string digits = "0123456789{}[]\",:-eE. tfn\\u\xff";
+  std::mt19937_64 random(7);
+  int64_t refused = 0;
+  for (int round = 0; round < 4000; ++round) {
+    std::string bytes = whole;
+    for (uint64_t n = random() % 4 + 1; n > 0; --n) {
+      const size_t place = random() % (bytes.size() - 8) + (random() % 8 == 0 ? 0 : 8);
+      switch (random() % 4) {
+        case 0: bytes[place] = static_cast<char>(random()); break;
+        case 1: bytes[place] = digits[random() % digits.size()]; break;
+        case 2: bytes.erase(place, random() % 9); break;
+        default: bytes.insert(place, 1, digits[random() % digits.size()]);
+      }
+    }
+    const std::string path = folder.write("m", bytes);
+    try {
+      const SafetensorsFile file = SafetensorsFile::open(path);
+      unsigned sum = 0;  // touch every byte that the file admits to
+      for (const std::string& name : file.names()) {
+        for (std::byte b : file.info(name).bytes) sum += std::to_integer<unsigned>(b);
+      }
+      EXPECT_LT(sum, 1u << 20);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::data) << error.what();
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 2000);  // most mutations hit the header
+}
+
+}  // namespace
+}  // namespace heddle
