@@ -1,0 +1,130 @@
+// Kernels that take one element of each operand at a time.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "heddle/kernels/cpu/elementwise.cc"
+#include "heddle/base/parallel.h"
+#include "heddle/kernels/cpu/cpu.h"
+#include "heddle/kernels/cpu/scratch.h"
+#include "heddle/kernels/cpu/targets.h"
+// after targets.h
+#include "hwy/foreach_target.h"
+// after foreach_target.h
+#include "heddle/kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heddle::cpu::HWY_NAMESPACE {
+namespace {
+
+// Calls f(row, begin, end) over blocks of columns of rows; where every operand is contiguous, all
+// is one long row.
+template <class F, class... R>
+void for_blocks(const F& f, const Rows& y, const R&... inputs) {
+  if ((y.contiguous() && ... && inputs.contiguous())) {
+    parallel_blocks(y.rows * y.width, 8192, [&](int64_t b, int64_t e) { f(0, b, e); });
+    return;
+  }
+  parallel_blocks(y.rows, rows_per_block(y.width * 4), [&](int64_t b, int64_t e) {
+    for (int64_t r = b; r < e; ++r) f(r, 0, y.width);
+  });
+}
+
+// y = op(x)
+template <class Op>
+void map(const Op& op, const Rows& x, const Rows& y) {
+  visit_rows(
+      [&]<class T>() {
+        for_blocks(
+            [&](int64_t r, int64_t b, int64_t e) HWY_ATTR {
+              const auto px = at<T>(x, r, b);
+              const auto py = at<T>(y, r, b);
+              for_columns(e - b, [&](int64_t c, auto part) HWY_ATTR {
+                store(op(load(offset(px, c), part)), offset(py, c), part);
+              });
+            },
+            y, x);
+      },
+      x, y);
+}
+
+// y = op(a, b)
+template <class Op>
+void map2(const Op& op, const Rows& a, const Rows& b, const Rows& y) {
+  visit_rows(
+      [&]<class T>() {
+        for_blocks(
+            [&](int64_t r, int64_t begin, int64_t end) HWY_ATTR {
+              const auto pa = at<T>(a, r, begin);
+              const auto pb = at<T>(b, r, begin);
+              const auto py = at<T>(y, r, begin);
+              for_columns(end - begin, [&](int64_t c, auto part) HWY_ATTR {
+                store(op(load(offset(pa, c), part), load(offset(pb, c), part)), offset(py, c),
+                      part);
+              });
+            },
+            y, a, b);
+      },
+      a, b, y);
+}
+
+}  // namespace
+
+void convert_impl(Rows x, Rows y) {
+  map([](Vec v) HWY_ATTR { return v; }, x, y);
+}
+void exp_impl(Rows x, Rows y) {
+  map([](Vec v) HWY_ATTR { return exp_vec(v); }, x, y);
+}
+void add_impl(Rows a, Rows b, Rows y) {
+  map2([](Vec u, Vec v) HWY_ATTR { return hn::Add(u, v); }, a, b, y);
+}
+void mul_impl(Rows a, Rows b, Rows y) {
+  map2([](Vec u, Vec v) HWY_ATTR { return hn::Mul(u, v); }, a, b, y);
+}
+void axpby_impl(float alpha, Rows x, float beta, Rows y) {
+  if (beta == 0) {
+    map([alpha](Vec u) HWY_ATTR { return hn::Mul(splat(alpha), u); }, x, y);
+    return;
+  }
+  map2([alpha, beta](Vec u, Vec v)
+           HWY_ATTR { return hn::MulAdd(splat(alpha), u, hn::Mul(splat(beta), v)); },
+       x, y, y);
+}
+void add_row_impl(Rows x, const float* bias, Rows y) {
+  visit_rows(
+      [&]<class T>() {
+        parallel_blocks(y.rows, rows_per_block(y.width * 4), [&](int64_t b, int64_t e) HWY_ATTR {
+          for (int64_t r = b; r < e; ++r) {
+            const auto px = at<T>(x, r);
+            const auto py = at<T>(y, r);
+            for_columns(y.width, [&](int64_t c, auto part) HWY_ATTR {
+              store(hn::Add(load(offset(px, c), part), load(bias + c, part)), offset(py, c), part);
+            });
+          }
+        });
+      },
+      x, y);
+}
+
+}  // namespace heddle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heddle::cpu {
+
+HWY_EXPORT(convert_impl);
+HWY_EXPORT(exp_impl);
+HWY_EXPORT(add_impl);
+HWY_EXPORT(mul_impl);
+HWY_EXPORT(axpby_impl);
+HWY_EXPORT(add_row_impl);
+
+void convert(Rows x, Rows y) { HWY_DYNAMIC_DISPATCH(convert_impl)(x, y); }
+void exp(Rows x, Rows y) { HWY_DYNAMIC_DISPATCH(exp_impl)(x, y); }
+void add(Rows a, Rows b, Rows y) { HWY_DYNAMIC_DISPATCH(add_impl)(a, b, y); }
+void mul(Rows a, Rows b, Rows y) { HWY_DYNAMIC_DISPATCH(mul_impl)(a, b, y); }
+void axpby(float alpha, Rows x, float beta, Rows y) {
+  HWY_DYNAMIC_DISPATCH(axpby_impl)(alpha, x, beta, y);
+}
+void add_row(Rows x, const float* bias, Rows y) { HWY_DYNAMIC_DISPATCH(add_row_impl)(x, bias, y); }
+
+}  // namespace heddle::cpu
+#endif

@@ -1,0 +1,365 @@
+// Vectors of f32 over f32 and bf16 memory, and what the kernels compute with them. For use inside
+// Highway's foreach_target files only; everything is in heddle::cpu::HWY_NAMESPACE.
+//
+//   #undef HWY_TARGET_INCLUDE
+//   #define HWY_TARGET_INCLUDE "heddle/kernels/cpu/norm.cc"
+//   #include "heddle/kernels/cpu/targets.h"
+//   #include "hwy/foreach_target.h"
+//   #include "heddle/kernels/cpu/simd-inl.h"
+#if defined(HEDDLE_KERNELS_CPU_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEDDLE_KERNELS_CPU_SIMD_INL_H_
+#undef HEDDLE_KERNELS_CPU_SIMD_INL_H_
+#else
+#define HEDDLE_KERNELS_CPU_SIMD_INL_H_
+#endif
+
+#include <cstdint>
+#include <cstring>
+
+#include "heddle/base/error.h"
+#include "heddle/kernels/kernels.h"
+#include "heddle/tensor/dtype.h"
+#include "heddle/tensor/rows.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heddle::cpu::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// At most 16 lanes: a vector then lies inside one 16-column group of Dropout.
+using F32 = hn::CappedTag<float, 16>;
+using U32 = hn::Rebind<uint32_t, F32>;
+using I32 = hn::Rebind<int32_t, F32>;
+using U16 = hn::Rebind<uint16_t, F32>;
+using Vec = hn::Vec<F32>;
+using VecU32 = hn::Vec<U32>;
+using VecU16 = hn::Vec<U16>;
+
+/// f32 lanes of a vector.
+HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(F32())); }
+HWY_INLINE Vec splat(float value) { return hn::Set(F32(), value); }
+HWY_INLINE Vec zero() { return hn::Zero(F32()); }
+
+/// How many lanes of a vector are in use: all of them, or the first `count` (1 .. lanes() - 1).
+struct Full {};
+struct Tail {
+  int64_t count;
+};
+
+// ---- f32 <-> bf16
+
+/// The f32 values of bf16 bits.
+HWY_INLINE Vec widen(VecU16 bits) {
+  return hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(U32(), bits)));
+}
+
+/// bf16 bits, rounded to nearest even; NaN stays NaN (Highway 1.0.3 truncates, hence our own).
+HWY_INLINE VecU16 narrow(Vec v) {
+  const U32 du;
+  const VecU32 u = hn::BitCast(du, v);
+  const VecU32 odd = hn::And(hn::ShiftRight<16>(u), hn::Set(du, 1));
+  const VecU32 rounded = hn::ShiftRight<16>(hn::Add(u, hn::Add(odd, hn::Set(du, 0x7fff))));
+  const VecU32 quiet = hn::Or(hn::ShiftRight<16>(u), hn::Set(du, 0x40));
+  const auto is_nan = hn::RebindMask(du, hn::IsNaN(v));
+  const VecU32 bits = hn::IfThenElse(is_nan, quiet, rounded);
+#if HWY_TARGET <= HWY_AVX3
+  return hn::TruncateTo(U16(), bits);
+#else
+  return hn::DemoteTo(U16(), hn::BitCast(I32(), bits));  // at most 0xffff: nothing saturates
+#endif
+}
+
+/// v as bf16 would keep it.
+HWY_INLINE Vec round_to(Vec v, const bf16*) { return widen(narrow(v)); }
+HWY_INLINE Vec round_to(Vec v, const float*) { return v; }
+
+// ---- loads and stores
+
+/// Memory whose dtype is known at run time only; kernels that mix dtypes use it.
+struct AnyPtr {
+  void* data = nullptr;
+  bool is_bf16 = false;
+};
+HWY_INLINE float* offset(float* p, int64_t i) { return p + i; }
+HWY_INLINE bf16* offset(bf16* p, int64_t i) { return p + i; }
+HWY_INLINE AnyPtr offset(AnyPtr p, int64_t i) {
+  return {static_cast<char*>(p.data) + i * (p.is_bf16 ? 2 : 4), p.is_bf16};
+}
+
+// Masked loads read no byte past the tail where the target has such loads; elsewhere the tail goes
+// through the stack (Highway's fallback reads whole vectors).
+#if HWY_TARGET <= HWY_AVX3
+template <class D, class T>
+HWY_INLINE hn::Vec<D> load_tail(D d, const T* p, int64_t count) {
+  return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(count)), d, p);
+}
+template <class D, class T>
+HWY_INLINE void store_tail(hn::Vec<D> v, D d, T* p, int64_t count) {
+  hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(count)), d, p);
+}
+#else
+template <class D, class T>
+HWY_INLINE hn::Vec<D> load_tail(D d, const T* p, int64_t count) {
+  HWY_ALIGN T lane[16] = {};
+  std::memcpy(lane, p, static_cast<size_t>(count) * sizeof(T));
+  return hn::Load(d, lane);
+}
+template <class D, class T>
+HWY_INLINE void store_tail(hn::Vec<D> v, D d, T* p, int64_t count) {
+  HWY_ALIGN T lane[16];
+  hn::Store(v, d, lane);
+  std::memcpy(p, lane, static_cast<size_t>(count) * sizeof(T));
+}
+#endif
+
+HWY_INLINE Vec load(const float* p, Full) { return hn::LoadU(F32(), p); }
+HWY_INLINE Vec load(const float* p, Tail t) { return load_tail(F32(), p, t.count); }
+HWY_INLINE Vec load(const bf16* p, Full) {
+  return widen(hn::LoadU(U16(), reinterpret_cast<const uint16_t*>(p)));
+}
+HWY_INLINE Vec load(const bf16* p, Tail t) {
+  return widen(load_tail(U16(), reinterpret_cast<const uint16_t*>(p), t.count));
+}
+/// Lanes beyond a tail are zero.
+template <class Part>
+HWY_INLINE Vec load(AnyPtr p, Part part) {
+  return p.is_bf16 ? load(static_cast<const bf16*>(p.data), part)
+                   : load(static_cast<const float*>(p.data), part);
+}
+
+HWY_INLINE void store(Vec v, float* p, Full) { hn::StoreU(v, F32(), p); }
+HWY_INLINE void store(Vec v, float* p, Tail t) { store_tail(v, F32(), p, t.count); }
+HWY_INLINE void store(Vec v, bf16* p, Full) {
+  hn::StoreU(narrow(v), U16(), reinterpret_cast<uint16_t*>(p));
+}
+HWY_INLINE void store(Vec v, bf16* p, Tail t) {
+  store_tail(narrow(v), U16(), reinterpret_cast<uint16_t*>(p), t.count);
+}
+template <class Part>
+HWY_INLINE void store(Vec v, AnyPtr p, Part part) {
+  if (p.is_bf16) {
+    store(v, static_cast<bf16*>(p.data), part);
+  } else {
+    store(v, static_cast<float*>(p.data), part);
+  }
+}
+HWY_INLINE Vec round_to(Vec v, AnyPtr p) { return p.is_bf16 ? widen(narrow(v)) : v; }
+
+/// v in the lanes in use, `other` elsewhere.
+HWY_INLINE Vec keep(Vec v, Vec, Full) { return v; }
+HWY_INLINE Vec keep(Vec v, Vec other, Tail t) {
+  return hn::IfThenElse(hn::FirstN(F32(), static_cast<size_t>(t.count)), v, other);
+}
+
+/// Calls f(column, Full{} or Tail{n}) over the columns [0, width), a vector each.
+template <class F>
+HWY_INLINE void for_columns(int64_t width, const F& f) {
+  const int64_t step = lanes();
+  int64_t c = 0;
+  for (; c + step <= width; c += step) f(c, Full{});
+  if (c < width) f(c, Tail{width - c});
+}
+
+/// Element (row, column) of rows as T* or AnyPtr.
+template <class T>
+struct PointerTo {
+  using type = T*;
+  static type at(const Rows& rows, int64_t row, int64_t column = 0) {
+    return rows.row<T>(row) + column;
+  }
+};
+template <>
+struct PointerTo<AnyPtr> {
+  using type = AnyPtr;
+  static type at(const Rows& rows, int64_t row, int64_t column = 0) {
+    return offset(AnyPtr{rows.data, rows.dtype == DType::bf16}, row * rows.stride + column);
+  }
+};
+template <class T>
+HWY_INLINE typename PointerTo<T>::type at(const Rows& rows, int64_t row, int64_t column = 0) {
+  return PointerTo<T>::at(rows, row, column);
+}
+
+/// Calls f.operator()<T>() with T = float or bf16 if all (present) rows have that dtype, otherwise
+/// AnyPtr. Errors: device if a dtype is not one that heddle computes in.
+template <class F, class... R>
+void visit_rows(const F& f, const R&... rows) {
+  const auto all = [&](DType dtype) { return (... && (!rows.data || rows.dtype == dtype)); };
+  if (all(DType::f32)) return f.template operator()<float>();
+  if (all(DType::bf16)) return f.template operator()<bf16>();
+  const auto computable = [](const Rows& r) {
+    check(!r.data || r.dtype == DType::f32 || r.dtype == DType::bf16, ErrorKind::device,
+          "cannot compute in {}; convert the tensor to f32 or bf16 first", dtype_name(r.dtype));
+  };
+  (computable(rows), ...);
+  f.template operator()<AnyPtr>();
+}
+
+// ---- sums and maxima of lanes
+
+HWY_INLINE float sum_lanes(Vec v) { return hn::GetLane(hn::SumOfLanes(F32(), v)); }
+HWY_INLINE float max_lanes(Vec v) { return hn::GetLane(hn::MaxOfLanes(F32(), v)); }
+
+// ---- functions. The coefficients are our own least-maximum fits (relative error of the fits in
+// brackets); what remains is the rounding of the last steps.
+
+/// e^x [3e-9]; inf above 88.7, 0 below -103.97, NaN for NaN.
+HWY_INLINE Vec exp_vec(Vec x) {
+  // Min and Max give their second argument if one is NaN (x86), or NaN (elsewhere).
+  x = hn::Max(splat(-105.0f), hn::Min(splat(89.5f), x));
+  const auto n = hn::NearestInt(hn::Mul(x, splat(0x1.715476p+0f)));  // x / ln 2
+  const Vec nf = hn::ConvertTo(F32(), n);
+  Vec r = hn::NegMulAdd(nf, splat(0x1.62e4p-1f), x);  // ln 2 in two parts, the first of 15 bits
+  r = hn::NegMulAdd(nf, splat(0x1.7f7d1cp-20f), r);
+  Vec p = splat(0x1.6a1a6ep-10f);
+  p = hn::MulAdd(p, r, splat(0x1.123fc6p-7f));
+  p = hn::MulAdd(p, r, splat(0x1.555916p-5f));
+  p = hn::MulAdd(p, r, splat(0x1.55548ap-3f));
+  p = hn::MulAdd(p, r, splat(0x1.fffffcp-2f));
+  p = hn::Add(hn::MulAdd(hn::Mul(r, r), p, r), splat(1.0f));
+  // 2^n in two halves: n reaches 129 above and the denormals below.
+  const auto half = hn::ShiftRight<1>(n);
+  const auto power = [](auto e) HWY_ATTR {
+    return hn::BitCast(F32(), hn::ShiftLeft<23>(hn::Add(e, hn::Set(I32(), 127))));
+  };
+  return hn::Mul(hn::Mul(p, power(half)), power(hn::Sub(n, half)));
+}
+
+/// 1 / (1 + e^-x).
+HWY_INLINE Vec sigmoid_vec(Vec x) {
+  return hn::Div(splat(1.0f), hn::Add(splat(1.0f), exp_vec(hn::Neg(x))));
+}
+
+/// tanh x: x + x^3 p(x^2) below 0.6 [3e-9], 1 - 2 / (e^2x + 1) above.
+HWY_INLINE Vec tanh_vec(Vec x) {
+  const Vec u = hn::Mul(x, x);
+  Vec p = splat(-0x1.825836p-8f);
+  p = hn::MulAdd(p, u, splat(0x1.54b898p-6f));
+  p = hn::MulAdd(p, u, splat(-0x1.b898dcp-5f));
+  p = hn::MulAdd(p, u, splat(0x1.1109aep-3f));
+  p = hn::MulAdd(p, u, splat(-0x1.55553ep-2f));
+  const Vec near = hn::MulAdd(hn::Mul(p, u), x, x);
+  const Vec a = hn::Abs(x);
+  const Vec e = exp_vec(hn::Add(a, a));
+  const Vec far = hn::Sub(splat(1.0f), hn::Div(splat(2.0f), hn::Add(e, splat(1.0f))));
+  return hn::IfThenElse(hn::Lt(a, splat(0.6f)), near, hn::CopySign(far, x));
+}
+
+/// The normal distribution at x: cdf = Phi(x), and gauss = e^(-x^2 / 2).
+/// Phi(-x) = erfc(z) / 2, erfc(z) = e^(-z^2) t q(t) [2e-8], z = x / sqrt 2, t = 1 / (1 + 0.3 z).
+struct Normal {
+  Vec cdf;
+  Vec gauss;
+};
+HWY_INLINE Normal normal_vec(Vec x) {
+  const Vec gauss = exp_vec(hn::Mul(hn::Mul(x, x), splat(-0.5f)));
+  const Vec t =
+      hn::Div(splat(1.0f), hn::MulAdd(hn::Abs(x), splat(0.3f * 0x1.6a09e6p-1f), splat(1.0f)));
+  Vec q = splat(-0x1.0953e6p-3f);
+  q = hn::MulAdd(q, t, splat(0x1.f1630ap-2f));
+  q = hn::MulAdd(q, t, splat(-0x1.067a50p-1f));
+  q = hn::MulAdd(q, t, splat(0x1.18ac66p-1f));
+  q = hn::MulAdd(q, t, splat(-0x1.852b28p-4f));
+  q = hn::MulAdd(q, t, splat(0x1.b885eap-3f));
+  q = hn::MulAdd(q, t, splat(0x1.2fb1f8p-3f));
+  q = hn::MulAdd(q, t, splat(0x1.5da43cp-3f));
+  q = hn::MulAdd(q, t, splat(0x1.5a7ef2p-3f));
+  const Vec tail = hn::Mul(hn::Mul(hn::Mul(q, t), gauss), splat(0.5f));
+  return {hn::IfThenElse(hn::Gt(x, zero()), hn::Sub(splat(1.0f), tail), tail), gauss};
+}
+
+// ---- dropout
+
+/// The four Philox words of 16 lanes: words[w][lane] = philox({first + lane, c1, c2, c3}, key)[w].
+/// Even and odd lanes run apart, one 32-bit value in each 64-bit lane; what a product leaves in the
+/// upper half never counts, because products read the lower halves only.
+HWY_INLINE void philox16(uint32_t first, uint32_t c1, uint32_t c2, uint32_t c3, RngKey key,
+                         uint32_t (*HWY_RESTRICT words)[16]) {
+  const U32 du;
+  using U64 = hn::Repartition<uint64_t, U32>;
+  const U64 du64;
+  const auto mul = [](VecU32 a, uint32_t m)
+                       HWY_ATTR { return hn::BitCast(U32(), hn::MulEven(a, hn::Set(U32(), m))); };
+  const auto high = [](VecU32 a) HWY_ATTR {
+    return hn::BitCast(U32(), hn::ShiftRight<32>(hn::BitCast(U64(), a)));
+  };
+  for (uint32_t begin = 0; begin < 16; begin += static_cast<uint32_t>(hn::Lanes(du))) {
+    const VecU32 lane = hn::Iota(du, first + begin);
+    VecU32 e0 = lane, e1 = hn::Set(du, c1), e2 = hn::Set(du, c2), e3 = hn::Set(du, c3);
+    VecU32 o0 = high(lane), o1 = e1, o2 = e2, o3 = e3;
+    uint32_t k0 = key.low, k1 = key.high;
+    for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+      const VecU32 key0 = hn::Set(du, k0), key1 = hn::Set(du, k1);
+      const VecU32 ep0 = mul(e0, 0xD2511F53u), ep1 = mul(e2, 0xCD9E8D57u);
+      const VecU32 op0 = mul(o0, 0xD2511F53u), op1 = mul(o2, 0xCD9E8D57u);
+      e0 = hn::Xor(high(ep1), hn::Xor(e1, key0));
+      o0 = hn::Xor(high(op1), hn::Xor(o1, key0));
+      e1 = ep1;
+      o1 = op1;
+      e2 = hn::Xor(high(ep0), hn::Xor(e3, key1));
+      o2 = hn::Xor(high(op0), hn::Xor(o3, key1));
+      e3 = ep0;
+      o3 = op0;
+    }
+    const auto put = [&](VecU32 even, VecU32 odd, int w) HWY_ATTR {
+      const auto up = hn::BitCast(du, hn::ShiftLeft<32>(hn::BitCast(du64, odd)));
+      hn::Store(hn::OddEven(up, even), du, words[w] + begin);
+    };
+    put(e0, o0, 0);
+    put(e1, o1, 1);
+    put(e2, o2, 2);
+    put(e3, o3, 3);
+  }
+}
+
+/// The dropout of one row (and head), see heddle::Dropout. Columns are asked for a vector at a
+/// time, each at a multiple of lanes(); nearby columns share one block of Philox.
+class DropoutRow {
+ public:
+  DropoutRow(const Dropout& dropout, int64_t row, uint32_t head = 0)
+      : on_(dropout.p > 0),
+        key_(dropout.key),
+        head_(head),
+        threshold_(dropout.threshold()),
+        scale_(dropout.keep_scale()) {
+    if (!on_) return;
+    position_ = dropout.position[row];
+    sample_ = dropout.sample[row];
+  }
+
+  /// v * keep_scale in the lanes that are kept, 0 in those that are dropped; v if p is 0.
+  HWY_INLINE Vec apply(Vec v, int64_t column) {
+    if (!on_) return v;
+    return hn::IfThenZeroElse(dropped(column), hn::Mul(v, splat(scale_)));
+  }
+
+  /// Which lanes are dropped; only if p > 0.
+  HWY_INLINE hn::Mask<F32> dropped(int64_t column) {
+    const U32 du;
+    const auto block = static_cast<uint32_t>(column >> 7);
+    if (block != block_) fill(block);
+    const VecU32 word = hn::Load(du, words_[(column & 127) >> 5] + (column & 15));
+    const VecU32 u = (column & 16) ? hn::ShiftRight<16>(word) : hn::And(word, hn::Set(du, 0xffff));
+    return hn::RebindMask(
+        F32(), hn::Lt(hn::BitCast(I32(), u), hn::Set(I32(), static_cast<int32_t>(threshold_))));
+  }
+
+ private:
+  HWY_NOINLINE void fill(uint32_t block) {
+    block_ = block;
+    philox16(block * 16, position_, sample_, head_, key_, words_);
+  }
+
+  HWY_ALIGN uint32_t words_[4][16];
+  bool on_;
+  RngKey key_;
+  uint32_t position_ = 0, sample_ = 0, head_ = 0, threshold_ = 0;
+  uint32_t block_ = 0xffffffffu;
+  float scale_ = 1;
+};
+
+}  // namespace heddle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEDDLE_KERNELS_CPU_SIMD_INL_H_
