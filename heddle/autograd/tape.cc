@@ -91,13 +91,13 @@ bool needs_grad(std::initializer_list<const Tensor*> inputs) {
 Tensor record(const char* name, std::initializer_list<Tensor> inputs, const Tensor& output,
               Backward backward) {
   Tensor y = output;
-  record_many(name, inputs, {&y}, [f = std::move(backward)](std::span<const Tensor> dys) {
+  record_many(name, std::span(inputs.begin(), inputs.size()), {&y}, [f = std::move(backward)](std::span<const Tensor> dys) {
     return f(dys[0]);
   });
   return y;
 }
 
-void record_many(const char* name, std::initializer_list<Tensor> inputs,
+void record_many(const char* name, std::span<const Tensor> inputs,
                  std::initializer_list<Tensor*> outputs, BackwardMany backward) {
   if (the_tape.check_finite) {
     for (const Tensor* output : outputs) check_output(name, *output);

@@ -45,7 +45,7 @@ bool needs_grad(std::initializer_list<const Tensor*> inputs);
 Tensor record(const char* name, std::initializer_list<Tensor> inputs, const Tensor& output,
               Backward backward);
 /// The same for an op with several outputs, which are updated in place.
-void record_many(const char* name, std::initializer_list<Tensor> inputs,
+void record_many(const char* name, std::span<const Tensor> inputs,
                  std::initializer_list<Tensor*> outputs, BackwardMany backward);
 
 /// Runs the tape backwards from `loss` (gradient `seed` in every element), adds gradients to the

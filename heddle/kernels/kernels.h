@@ -31,24 +31,25 @@ struct Dropout {
 /// c = op(a) op(b) (+ bias) or c += op(a) op(b); sums in f32, in an order that depends on the inner
 /// size only: a row of c has the same bits whatever the number of rows or threads.
 struct GemmArgs {
-  Rows a;                     ///< [m, k], or [k, m] if transpose_a
-  Rows b;                     ///< [k, n], or [n, k] if transpose_b; same dtype as a
-  Rows c;                     ///< [m, n], f32 or the dtype of a
+  Rows a = {};                  ///< [m, k], or [k, m] if transpose_a
+  Rows b = {};                  ///< [k, n], or [n, k] if transpose_b; same dtype as a
+  Rows c = {};                  ///< [m, n], f32 or the dtype of a
   const float* bias = nullptr;  ///< [n], added to each row
   bool transpose_a = false;
   bool transpose_b = false;
-  bool accumulate = false;    ///< add to c, which must be f32
-  uint64_t constant_b = 0;    ///< not 0: identity of a b that does not change; its packed form is kept
+  bool accumulate = false;  ///< add to c, which must be f32
+  uint64_t constant_b =
+      0;  ///< not 0: identity of a b that does not change; its packed form is kept
 };
 
-/// h = x + dropout(sub); y = (h - mean) / sqrt(var + eps) * gamma + beta, biased variance, two passes.
-/// sub, x (then h = dropout(sub)), and h may be absent (data null); h may alias x or sub.
+/// h = x + dropout(sub); y = (h - mean) / sqrt(var + eps) * gamma + beta, biased variance, two
+/// passes. sub, x (then h = dropout(sub)), and h may be absent (data null); h may alias x or sub.
 struct NormArgs {
-  Rows x;
-  Rows sub;
-  Dropout dropout;
-  Rows h;
-  Rows y;
+  Rows x = {};
+  Rows sub = {};
+  Dropout dropout = {};
+  Rows h = {};
+  Rows y = {};
   const float* gamma = nullptr;  ///< [width]
   const float* beta = nullptr;   ///< [width]
   float eps = 1e-5f;
@@ -59,12 +60,12 @@ struct NormArgs {
 /// dh = gradient through the norm + dh_in (if given); dsub = dh * dropout mask.
 /// dgamma, dbeta: [width], written (not added to), summed in fixed chunks of rows.
 struct NormBackwardArgs {
-  Rows h;
-  Rows dy;
-  Rows dh_in;  ///< gradient that reaches h by the residual path; may be absent
-  Rows dh;     ///< may alias dh_in
-  Rows dsub;   ///< may be absent
-  Dropout dropout;
+  Rows h = {};
+  Rows dy = {};
+  Rows dh_in = {};  ///< gradient that reaches h by the residual path; may be absent
+  Rows dh = {};     ///< may alias dh_in
+  Rows dsub = {};   ///< may be absent
+  Dropout dropout = {};
   const float* gamma = nullptr;
   const float* mean = nullptr;
   const float* rstd = nullptr;
@@ -72,13 +73,13 @@ struct NormBackwardArgs {
   float* dbeta = nullptr;
 };
 
-/// Softmax attention of packed sequences, head by head (columns h * head_dim ..). Segment i: queries
-/// [q_offsets[i], q_offsets[i+1]), keys [k_offsets[i], k_offsets[i+1]) of k and v, or, if key_rows
-/// is given, the rows key_rows[k_offsets[i] ..] of k and v. With `causal`, query j of a segment of n
-/// queries and m keys sees keys 0 .. j + m - n. A query that sees no key gives zeros.
+/// Softmax attention of packed sequences, head by head (columns h * head_dim ..). Segment i:
+/// queries [q_offsets[i], q_offsets[i+1]), keys [k_offsets[i], k_offsets[i+1]) of k and v, or, if
+/// key_rows is given, the rows key_rows[k_offsets[i] ..] of k and v. With `causal`, query j of a
+/// segment of n queries and m keys sees keys 0 .. j + m - n. A query that sees no key gives zeros.
 struct AttentionArgs {
-  Rows q, k, v;  ///< [rows, heads * head_dim] each
-  Rows o;        ///< [q rows, heads * head_dim]
+  Rows q = {}, k = {}, v = {};         ///< [rows, heads * head_dim] each
+  Rows o = {};                         ///< [q rows, heads * head_dim]
   const int64_t* q_offsets = nullptr;  ///< [segments + 1]
   const int64_t* k_offsets = nullptr;  ///< [segments + 1]
   int64_t segments = 0;
@@ -87,22 +88,24 @@ struct AttentionArgs {
   int64_t head_dim = 0;
   float scale = 1;
   bool causal = false;
-  Dropout dropout;       ///< on the weights; row = query, column = key in its segment, head = head
-  float* lse = nullptr;  ///< [q rows, heads] log of the sum of exponentials, for backward; may be null
+  Dropout dropout = {};  ///< on the weights; row = query, column = key in its segment, head = head
+  float* lse =
+      nullptr;  ///< [q rows, heads] log of the sum of exponentials, for backward; may be null
 };
 
 struct AttentionBackwardArgs {
-  AttentionArgs forward;  ///< o and lse as computed; key_rows must be null
-  Rows d_o;
-  Rows dq, dk, dv;  ///< written, not added to; rows outside every segment stay as they are
+  AttentionArgs forward = {};  ///< o and lse as computed; key_rows must be null
+  Rows d_o = {};
+  Rows dq = {}, dk = {},
+       dv = {};  ///< written, not added to; rows outside every segment stay as they are
 };
 
 /// Cross entropy with label smoothing over rows of logits, in place: logits become the gradient
 /// d loss / d logits * grad_scale (written to dlogits, which may be bf16 or alias logits).
 /// Per row: loss = -(1 - s) log p[target] - s / V * sum_j log p[j]; nll = -log p[target].
 struct CrossEntropyArgs {
-  Rows logits;   ///< [rows, vocab] f32 or bf16
-  Rows dlogits;  ///< same shape; absent: no gradient
+  Rows logits = {};                  ///< [rows, vocab] f32 or bf16
+  Rows dlogits = {};                 ///< same shape; absent: no gradient
   const int32_t* targets = nullptr;  ///< [rows]; negative: the row is ignored (loss 0, gradient 0)
   float smoothing = 0;
   float grad_scale = 1;
@@ -133,24 +136,26 @@ struct Kernels {
   // Matrix products (gemm_onednn.cc)
   void (*gemm)(const GemmArgs&);
   // Element by element (elementwise.cc); x, y of any mix of f32 and bf16 unless stated
-  void (*convert)(Rows x, Rows y);                            ///< y = x, rounded to nearest even
-  void (*add)(Rows a, Rows b, Rows y);                        ///< y = a + b, y may alias
-  void (*mul)(Rows a, Rows b, Rows y);                        ///< y = a * b
-  void (*axpby)(float alpha, Rows x, float beta, Rows y);     ///< y = alpha x + beta y (beta 0: not read)
-  void (*add_row)(Rows x, const float* bias, Rows y);         ///< y[r] = x[r] + bias
+  void (*convert)(Rows x, Rows y);      ///< y = x, rounded to nearest even
+  void (*add)(Rows a, Rows b, Rows y);  ///< y = a + b, y may alias
+  void (*mul)(Rows a, Rows b, Rows y);  ///< y = a * b
+  void (*axpby)(float alpha, Rows x, float beta,
+                Rows y);                               ///< y = alpha x + beta y (beta 0: not read)
+  void (*add_row)(Rows x, const float* bias, Rows y);  ///< y[r] = x[r] + bias
   void (*activation)(Activation, Rows x, const Dropout&, Rows y);  ///< y = dropout(act(x))
   /// dx = act'(x) * mask(dy)
   void (*activation_backward)(Activation, Rows x, Rows dy, const Dropout&, Rows dx);
-  void (*dropout)(Rows x, const Dropout&, Rows y);            ///< also its own backward
+  void (*dropout)(Rows x, const Dropout&, Rows y);  ///< also its own backward
   void (*exp)(Rows x, Rows y);
   // Reductions (reduce.cc); fixed order of sums
-  void (*sum_columns)(Rows x, float* y);          ///< y[c] = sum over rows, chunks of 256 rows in order
-  void (*sum_rows)(Rows x, float* y);             ///< y[r] = sum over columns
-  double (*sum_squares)(const float* x, int64_t n);  ///< chunks of 16,384 summed in order, f64 between
+  void (*sum_columns)(Rows x, float* y);  ///< y[c] = sum over rows, chunks of 256 rows in order
+  void (*sum_rows)(Rows x, float* y);     ///< y[r] = sum over columns
+  double (*sum_squares)(const float* x,
+                        int64_t n);  ///< chunks of 16,384 summed in order, f64 between
   bool (*all_finite)(Rows x);
   void (*softmax)(Rows x, Rows y);
   void (*softmax_backward)(Rows y, Rows dy, Rows dx);
-  void (*log_softmax)(Rows x, Rows y);            ///< y f32
+  void (*log_softmax)(Rows x, Rows y);  ///< y f32
   // Norm (norm.cc)
   void (*norm)(const NormArgs&);
   void (*norm_backward)(const NormBackwardArgs&);

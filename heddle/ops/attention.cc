@@ -1,0 +1,182 @@
+#include "heddle/ops/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include "heddle/ops/elementwise.h"
+#include "heddle/ops/matmul.h"
+#include "heddle/ops/shape.h"
+#include "heddle/ops/softmax.h"
+
+namespace heddle {
+namespace {
+
+void check_sizes(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
+                 const Segments& keys, const AttentionOptions& o) {
+  check(o.heads >= 1 && q.size(1) % o.heads == 0, ErrorKind::shape,
+        "attention: the width {} is not divisible by {} heads", q.size(1), o.heads);
+  check(q.size(1) == k.size(1) && k.shape() == v.shape() && q.dtype() == k.dtype() &&
+            k.dtype() == v.dtype(),
+        ErrorKind::shape, "attention: q is {}, k {}, v {}", q.shape().str(), k.shape().str(),
+        v.shape().str());
+  const int64_t key_count = o.key_rows.empty() ? k.size(0) : static_cast<int64_t>(o.key_rows.size());
+  check(queries.count() == keys.count() && queries.rows() == q.size(0) && keys.rows() == key_count,
+        ErrorKind::shape, "attention: {} query segments of {} rows over {} key segments of {} rows; "
+        "q is {}, and there are {} keys",
+        queries.count(), queries.rows(), keys.count(), keys.rows(), q.shape().str(), key_count);
+}
+
+float scale_of(const AttentionOptions& o, int64_t head_dim) {
+  return o.scale != 0 ? o.scale : 1.0f / std::sqrt(static_cast<float>(head_dim));
+}
+
+// The arguments of the kernel; segments and row ids must outlive them.
+AttentionArgs arguments(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
+                        const Segments& queries, const Segments& keys, const AttentionOptions& o) {
+  const int64_t head_dim = q.size(1) / o.heads;
+  return {.q = q.rows(),
+          .k = k.rows(),
+          .v = v.rows(),
+          .o = out.rows(),
+          .q_offsets = queries.offsets().data(),
+          .k_offsets = keys.offsets().data(),
+          .segments = queries.count(),
+          .key_rows = o.key_rows.empty() ? nullptr : o.key_rows.data(),
+          .heads = o.heads,
+          .head_dim = head_dim,
+          .scale = scale_of(o, head_dim),
+          .causal = o.causal,
+          .dropout = o.dropout.over(q.size(0))};
+}
+
+struct Saved {
+  Tensor q, k, v, out, lse;
+  Segments queries, keys;
+  AttentionOptions options;
+};
+
+Saved forward(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
+              const Segments& keys, const AttentionOptions& o, bool keep) {
+  check_sizes(q, k, v, queries, keys, o);
+  Saved s{q.detached(), k.detached(), v.detached(), Tensor::empty(q.shape(), q.dtype()), {},
+          queries, keys, o};
+  AttentionArgs args = arguments(q, k, v, s.out, queries, keys, o);
+  if (keep) {
+    check(o.key_rows.empty(), ErrorKind::internal, "attention over key_rows has no gradient");
+    s.lse = Tensor::empty({q.size(0), o.heads}, DType::f32);
+    args.lse = s.lse.data<float>();
+  }
+  kernels().attention(args);
+  return s;
+}
+
+void gradients(const Saved& s, const Tensor& dy, const Tensor& dq, const Tensor& dk,
+               const Tensor& dv) {
+  AttentionBackwardArgs args{
+      .forward = arguments(s.q, s.k, s.v, s.out, s.queries, s.keys, s.options),
+      .d_o = dy.rows(),
+      .dq = dq.rows(),
+      .dk = dk.rows(),
+      .dv = dv.rows()};
+  args.forward.lse = s.lse.data<float>();
+  kernels().attention_backward(args);
+}
+
+// The scores of one segment and head, with -inf where the causal mask hides a key.
+Tensor masked_scores(const Tensor& q, const Tensor& k, float factor, bool causal) {
+  Tensor scores = scale(matmul(q, transpose(k, 0, 1)), factor);
+  if (!causal) return scores;
+  const int64_t n = q.size(0), m = k.size(0);
+  Tensor mask = Tensor::zeros({n, m}, DType::f32);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = std::max<int64_t>(0, i + m - n + 1); j < m; ++j) {
+      mask.data<float>()[i * m + j] = -std::numeric_limits<float>::infinity();
+    }
+  }
+  return add(scores, mask);
+}
+
+}  // namespace
+
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
+                 const Segments& keys, const AttentionOptions& options) {
+  const bool keep = needs_grad({&q, &k, &v});
+  const Saved s = forward(q, k, v, queries, keys, options, keep);
+  if (!keep) return s.out;
+  return record("attention", {q, k, v}, s.out, [s](const Tensor& dy) -> Grads {
+    Tensor dq = Tensor::empty(s.q.shape(), s.q.dtype());
+    Tensor dk = Tensor::empty(s.k.shape(), s.k.dtype());
+    Tensor dv = Tensor::empty(s.v.shape(), s.v.dtype());
+    gradients(s, dy, dq, dk, dv);
+    return {dq, dk, dv};
+  });
+}
+
+Tensor self_attention(const Tensor& qkv, const Segments& segments,
+                      const AttentionOptions& options) {
+  const int64_t d = qkv.size(1) / 3;
+  const bool keep = needs_grad({&qkv});
+  const Tensor x = qkv.detached();
+  const Saved s = forward(x.slice(1, 0, d), x.slice(1, d, d), x.slice(1, 2 * d, d), segments,
+                          segments, options, keep);
+  if (!keep) return s.out;
+  return record("self_attention", {qkv}, s.out, [s, d](const Tensor& dy) -> Grads {
+    Tensor dqkv = Tensor::empty({s.q.size(0), 3 * d}, s.q.dtype());
+    gradients(s, dy, dqkv.slice(1, 0, d), dqkv.slice(1, d, d), dqkv.slice(1, 2 * d, d));
+    return {dqkv};
+  });
+}
+
+Tensor cross_attention(const Tensor& q, const Tensor& kv, const Segments& queries,
+                       const Segments& keys, const AttentionOptions& options) {
+  const int64_t d = kv.size(1) / 2;
+  const bool keep = needs_grad({&q, &kv});
+  const Tensor x = kv.detached();
+  const Saved s =
+      forward(q, x.slice(1, 0, d), x.slice(1, d, d), queries, keys, options, keep);
+  if (!keep) return s.out;
+  return record("cross_attention", {q, kv}, s.out, [s, d](const Tensor& dy) -> Grads {
+    Tensor dq = Tensor::empty(s.q.shape(), s.q.dtype());
+    Tensor dkv = Tensor::empty({s.k.size(0), 2 * d}, s.k.dtype());
+    gradients(s, dy, dq, dkv.slice(1, 0, d), dkv.slice(1, d, d));
+    return {dq, dkv};
+  });
+}
+
+Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
+                           const Segments& queries, const Segments& keys,
+                           const AttentionOptions& o) {
+  check_sizes(q, k, v, queries, keys, o);
+  check(o.dropout.p <= 0 && o.key_rows.empty(), ErrorKind::internal,
+        "attention_reference has neither dropout nor key_rows");
+  const int64_t d = q.size(1) / o.heads;
+  std::vector<Tensor> parts;
+  for (int64_t i = 0; i < queries.count(); ++i) {
+    if (queries.length(i) == 0) continue;
+    std::vector<Tensor> heads;
+    for (int64_t h = 0; h < o.heads; ++h) {
+      const auto part = [&](const Tensor& x, const Segments& s) {
+        return slice(slice(x, 0, s.begin(i), s.length(i)), 1, h * d, d);
+      };
+      const Tensor p = softmax(
+          masked_scores(part(q, queries), part(k, keys), scale_of(o, d), o.causal));
+      heads.push_back(matmul(p, part(v, keys)));
+    }
+    parts.push_back(concat(heads, 1));
+  }
+  return concat(parts, 0);
+}
+
+Tensor attention_weights(const Tensor& q, const Tensor& k, const Segments& queries,
+                         const Segments& keys, const AttentionOptions& o, int64_t segment,
+                         int64_t head) {
+  NoGrad off;
+  const int64_t d = q.size(1) / o.heads;
+  const auto part = [&](const Tensor& x, const Segments& s) {
+    const Tensor view = x.slice(0, s.begin(segment), s.length(segment)).slice(1, head * d, d);
+    return cast(view, DType::f32);
+  };
+  return softmax(masked_scores(part(q, queries), part(k, keys), scale_of(o, d), o.causal));
+}
+
+}  // namespace heddle

@@ -1,0 +1,24 @@
+#include "heddle/ops/dropout.h"
+
+namespace heddle {
+
+Dropout DropoutSpec::over(int64_t row_count) const {
+  if (p <= 0) return {};
+  check(rows && static_cast<int64_t>(rows->sample.size()) == row_count, ErrorKind::internal,
+        "dropout over {} rows got the ids of {}", row_count, rows ? rows->sample.size() : 0);
+  return {p, key, rows->sample.data(), rows->position.data()};
+}
+
+Tensor dropout(const Tensor& x, const DropoutSpec& spec) {
+  if (spec.p <= 0) return x;
+  Tensor y = empty_like(x);
+  const Rows in = x.rows();
+  kernels().dropout(in, spec.over(in.rows), y.rows());
+  return record("dropout", {x}, y, [spec](const Tensor& dy) -> Grads {
+    Tensor dx = empty_like(dy);
+    kernels().dropout(dy.rows(), spec.over(dy.rows().rows), dx.rows());
+    return {dx};
+  });
+}
+
+}  // namespace heddle

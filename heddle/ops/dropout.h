@@ -1,0 +1,33 @@
+// Dropout whose mask is a pure function of seed, update, layer and the row's place in the data.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "heddle/autograd/tape.h"
+#include "heddle/kernels/kernels.h"
+
+namespace heddle {
+
+/// Where each row of a batch comes from: what makes masks independent of batching.
+struct RowIds {
+  std::vector<uint32_t> sample;    ///< [rows] number of the sample in the corpus
+  std::vector<uint32_t> position;  ///< [rows] place in its sequence
+};
+
+/// What to drop: probability p, the key of this use, and the rows that it runs over. p = 0: nothing.
+struct DropoutSpec {
+  float p = 0;
+  RngKey key;
+  std::shared_ptr<const RowIds> rows;
+
+  /// For a kernel over `rows` rows. Errors: internal if the row ids are of another number.
+  Dropout over(int64_t row_count) const;
+};
+
+/// Zeroes elements with probability p and scales the rest by 1 / (1 - p) (see Dropout).
+/// x: [rows, width]    returns: the same shape and dtype
+/// Source: Srivastava et al. 2014.
+Tensor dropout(const Tensor& x, const DropoutSpec& spec);
+
+}  // namespace heddle

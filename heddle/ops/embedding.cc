@@ -1,0 +1,74 @@
+#include "heddle/ops/embedding.h"
+
+#include "heddle/ops/elementwise.h"
+
+namespace heddle {
+namespace {
+
+using Ids = std::shared_ptr<const std::vector<int32_t>>;
+
+Ids share(std::span<const int32_t> ids) {
+  return std::make_shared<const std::vector<int32_t>>(ids.begin(), ids.end());
+}
+
+void check_range(const char* what, std::span<const int32_t> ids, int64_t limit, ErrorKind kind) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    check(ids[i] >= 0 && ids[i] < limit, kind, "{} {} of row {} is outside the table of {}", what,
+          ids[i], i, limit);
+  }
+}
+
+Tensor scattered(const Tensor& dy, const Ids& ids, float scale, const Dropout& dropout,
+                 const Shape& shape) {
+  Tensor d = Tensor::zeros(shape, DType::f32);
+  kernels().embedding_backward(dy.rows(), ids->data(), scale, dropout, d.rows());
+  return d;
+}
+
+}  // namespace
+
+Tensor embedding(const Tensor& table, std::span<const int32_t> ids, float scale,
+                 const Tensor& positions, std::span<const int32_t> place, const DropoutSpec& spec) {
+  check_range("id", ids, table.size(0), ErrorKind::data);
+  const auto rows = static_cast<int64_t>(ids.size());
+  if (positions.defined()) {
+    check(place.size() == ids.size() && positions.size(1) == table.size(1), ErrorKind::shape,
+          "embedding: {} ids, {} places, table {}, positions {}", ids.size(), place.size(),
+          table.shape().str(), positions.shape().str());
+    check_range("position", place, positions.size(0), ErrorKind::data);
+  }
+  Tensor y = Tensor::empty({rows, table.size(1)}, table.dtype());
+  kernels().embedding(table.rows(), ids.data(), scale,
+                      positions.defined() ? positions.rows() : Rows{}, place.data(),
+                      spec.over(rows), y.rows());
+  const bool learned = needs_grad({&positions});
+  return record("embedding", {table, positions}, y,
+                [ids = share(ids), place = learned ? share(place) : nullptr, spec, scale,
+                 table_shape = table.shape(), learned,
+                 positions_shape = positions.shape()](const Tensor& dy) -> Grads {
+                  const Dropout dropout = spec.over(dy.size(0));
+                  Tensor dpositions;
+                  if (learned) dpositions = scattered(dy, place, 1, dropout, positions_shape);
+                  return {scattered(dy, ids, scale, dropout, table_shape), dpositions};
+                });
+}
+
+Tensor embedding_reference(const Tensor& table, std::span<const int32_t> ids, float scale_by,
+                           const Tensor& positions, std::span<const int32_t> place,
+                           const DropoutSpec& spec) {
+  Tensor y = scale(gather_rows(table, ids), scale_by);
+  if (positions.defined()) y = add(y, gather_rows(positions, place));
+  return dropout(y, spec);
+}
+
+Tensor gather_rows(const Tensor& x, std::span<const int32_t> index) {
+  check_range("index", index, x.size(0), ErrorKind::shape);
+  Tensor y = Tensor::empty({static_cast<int64_t>(index.size()), x.size(1)}, x.dtype());
+  kernels().gather_rows(x.rows(), index.data(), y.rows());
+  return record("gather_rows", {x}, y,
+                [index = share(index), shape = x.shape()](const Tensor& dy) -> Grads {
+                  return {scattered(dy, index, 1, {}, shape)};
+                });
+}
+
+}  // namespace heddle

@@ -1,0 +1,23 @@
+// Word embeddings plus positions.
+#pragma once
+
+#include <span>
+
+#include "heddle/ops/dropout.h"
+
+namespace heddle {
+
+/// y[r] = dropout(table[ids[r]] * scale + positions[place[r]]), with `positions` undefined or
+/// [places, width]; learned positions get a gradient, others are constants.
+/// table: [vocab, width], ids, place: [rows]    returns: [rows, width] of the dtype of table
+/// Errors: data if an id is outside the table or a place outside the positions.
+Tensor embedding(const Tensor& table, std::span<const int32_t> ids, float scale,
+                 const Tensor& positions, std::span<const int32_t> place, const DropoutSpec& spec);
+/// The plain definition: gather, scale, gather, add, dropout.
+Tensor embedding_reference(const Tensor& table, std::span<const int32_t> ids, float scale,
+                           const Tensor& positions, std::span<const int32_t> place,
+                           const DropoutSpec& spec);
+/// y[i] = x[index[i]]. x: [rows, width]    Errors: shape if an index is outside.
+Tensor gather_rows(const Tensor& x, std::span<const int32_t> index);
+
+}  // namespace heddle

@@ -1,0 +1,41 @@
+// Cross entropy, fused with the output projection.
+#pragma once
+
+#include <span>
+
+#include "heddle/autograd/tape.h"
+
+namespace heddle {
+
+struct CrossEntropyOptions {
+  float smoothing = 0;  ///< s: loss = -(1 - s) log p[target] - s / V sum_j log p[j]
+  /// The gradient of the loss is multiplied by this when it is computed (1 / words of the batch), so
+  /// that backward() takes seed 1.
+  float grad_scale = 1;
+};
+
+/// The loss of a batch.
+struct CrossEntropy {
+  Tensor loss;        ///< [1] f32: grad_scale * the sum over rows; backward() starts here
+  double total = 0;   ///< sum of the smoothed losses, nats
+  double nll = 0;     ///< sum of -log p[target], nats
+  int64_t words = 0;  ///< rows that count
+};
+
+/// Cross entropy of logits x wᵀ + bias against targets. The [rows, vocab] logits exist only for
+/// a chunk of rows at a time, and their gradient is formed in the same pass.
+/// x: [rows, width], w: [vocab, width] of one dtype, bias: [vocab] f32 or undefined,
+/// targets: [rows], negative ones do not count
+/// Errors: data if a target is not below vocab.    Source: Szegedy et al. 2016 (smoothing).
+CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor& bias,
+                                  std::span<const int32_t> targets,
+                                  const CrossEntropyOptions& options);
+/// The plain definition: linear, then cross_entropy.
+CrossEntropy linear_cross_entropy_reference(const Tensor& x, const Tensor& w, const Tensor& bias,
+                                            std::span<const int32_t> targets,
+                                            const CrossEntropyOptions& options);
+/// Cross entropy of given logits: [rows, vocab].
+CrossEntropy cross_entropy(const Tensor& logits, std::span<const int32_t> targets,
+                           const CrossEntropyOptions& options);
+
+}  // namespace heddle

@@ -1,0 +1,18 @@
+// Matrix products and the linear layer.
+#pragma once
+
+#include "heddle/autograd/tape.h"
+
+namespace heddle {
+
+/// a b. a: [m, k], b: [k, n], same dtype    returns: [m, n] of that dtype, summed in f32
+Tensor matmul(const Tensor& a, const Tensor& b);
+
+/// x wᵀ + bias. x: [rows, in], w: [out, in] of the dtype of x, bias: [out] f32 or undefined
+/// returns: [rows, out] of the dtype of x. `constant_w`: see GemmArgs::constant_b; 0 in training.
+/// Errors: shape if the sizes do not fit.
+Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, uint64_t constant_w = 0);
+/// The plain definition: transpose, matmul, add_bias.
+Tensor linear_reference(const Tensor& x, const Tensor& w, const Tensor& bias);
+
+}  // namespace heddle

@@ -1,0 +1,29 @@
+// Layer norm, alone and fused with the residual sum and dropout before it.
+#pragma once
+
+#include "heddle/ops/dropout.h"
+
+namespace heddle {
+
+/// y = gamma * (x - mean) / sqrt(var + eps) + beta over the last axis, biased variance, two passes.
+/// x: [rows, width], gamma, beta: [width] f32    returns: the shape and dtype of x
+/// Source: Ba et al. 2016.
+Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, float eps);
+
+/// A residual sum and its norm.
+struct AddNorm {
+  Tensor sum;   ///< h = x + dropout(sub)
+  Tensor norm;  ///< layer_norm(h)
+};
+
+/// One pass over memory for dropout, residual sum and norm; post-norm stacks use `norm` alone,
+/// pre-norm stacks both. x, sub: [rows, width] of one dtype.
+AddNorm add_norm(const Tensor& x, const Tensor& sub, const DropoutSpec& spec, const Tensor& gamma,
+                 const Tensor& beta, float eps);
+/// The plain definition: add, dropout, layer_norm.
+AddNorm add_norm_reference(const Tensor& x, const Tensor& sub, const DropoutSpec& spec,
+                           const Tensor& gamma, const Tensor& beta, float eps);
+/// x + dropout(sub).
+Tensor dropout_add(const Tensor& x, const Tensor& sub, const DropoutSpec& spec);
+
+}  // namespace heddle

@@ -1,0 +1,23 @@
+#include "heddle/ops/reduce.h"
+
+#include "heddle/kernels/kernels.h"
+#include "heddle/ops/elementwise.h"
+
+namespace heddle {
+
+Tensor sum(const Tensor& x) {
+  const Rows rows = x.rows();
+  Tensor per_row = Tensor::empty({rows.rows}, DType::f32);
+  kernels().sum_rows(rows, per_row.data<float>());
+  Tensor y = Tensor::empty({1}, DType::f32);
+  double total = 0;
+  for (int64_t r = 0; r < rows.rows; ++r) total += per_row.data<float>()[r];
+  y.data<float>()[0] = static_cast<float>(total);
+  return record("sum", {x}, y, [shape = x.shape(), dtype = x.dtype()](const Tensor& dy) -> Grads {
+    return {Tensor::full(shape, dy.item(), dtype)};
+  });
+}
+
+Tensor dot(const Tensor& x, const Tensor& w) { return sum(mul(x, w)); }
+
+}  // namespace heddle

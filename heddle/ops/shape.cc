@@ -1,0 +1,80 @@
+#include "heddle/ops/shape.h"
+
+#include <cstring>
+
+#include "heddle/kernels/kernels.h"
+
+namespace heddle {
+namespace {
+
+// Copies x into the view y of the same shape and dtype.
+void copy_into(const Tensor& x, const Tensor& y) {
+  const Tensor from = x.to_contiguous();
+  const int64_t bytes = size_of(x.dtype());
+  const int64_t inner = x.rank() == 0 ? 1 : x.size(-1);
+  const int64_t outer = inner == 0 ? 0 : x.elements() / inner;
+  std::array<int64_t, Shape::kMaxRank> at{};
+  for (int64_t i = 0; i < outer; ++i) {
+    int64_t offset = 0;
+    for (int axis = 0; axis + 1 < y.rank(); ++axis) offset += at[axis] * y.stride(axis);
+    std::memcpy(static_cast<char*>(y.raw()) + offset * bytes,
+                static_cast<const char*>(from.raw()) + i * inner * bytes, inner * bytes);
+    for (int axis = y.rank() - 2; axis >= 0 && ++at[axis] == y.size(axis); --axis) at[axis] = 0;
+  }
+}
+
+}  // namespace
+
+Tensor reshape(const Tensor& x, const Shape& shape) {
+  const Shape before = x.shape();
+  return record("reshape", {x}, x.view(shape), [before](const Tensor& dy) -> Grads {
+    return {dy.to_contiguous().view(before)};
+  });
+}
+
+Tensor slice(const Tensor& x, int axis, int64_t begin, int64_t count) {
+  if (axis < 0) axis += x.rank();
+  const Shape whole = x.shape();
+  return record("slice", {x}, x.slice(axis, begin, count),
+                [whole, axis, begin, count](const Tensor& dy) -> Grads {
+                  Tensor dx = Tensor::zeros(whole, dy.dtype());
+                  copy_into(dy, dx.slice(axis, begin, count));
+                  return {dx};
+                });
+}
+
+Tensor transpose(const Tensor& x, int axis_a, int axis_b) {
+  return record("transpose", {x}, x.transposed(axis_a, axis_b).clone(),
+                [axis_a, axis_b](const Tensor& dy) -> Grads {
+                  return {dy.transposed(axis_a, axis_b).clone()};
+                });
+}
+
+Tensor concat(const std::vector<Tensor>& parts, int axis) {
+  check(!parts.empty(), ErrorKind::shape, "concat: no parts");
+  if (axis < 0) axis += parts[0].rank();
+  Shape shape = parts[0].shape();
+  shape[axis] = 0;
+  for (const Tensor& part : parts) shape[axis] += part.size(axis);
+  Tensor y = Tensor::empty(shape, parts[0].dtype());
+  int64_t at = 0;
+  for (const Tensor& part : parts) {
+    copy_into(part, y.slice(axis, at, part.size(axis)));
+    at += part.size(axis);
+  }
+  std::vector<int64_t> sizes;
+  for (const Tensor& part : parts) sizes.push_back(part.size(axis));
+  record_many("concat", std::span<const Tensor>(parts), {&y},
+              [axis, sizes](std::span<const Tensor> dys) -> Grads {
+                Grads grads;
+                int64_t begin = 0;
+                for (int64_t size : sizes) {
+                  grads.push_back(dys[0].slice(axis, begin, size).to_contiguous());
+                  begin += size;
+                }
+                return grads;
+              });
+  return y;
+}
+
+}  // namespace heddle
