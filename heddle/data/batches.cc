@@ -1,0 +1,186 @@
+// Batches by a budget of tokens.
+#include "heddle/data/batches.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "heddle/base/error.h"
+#include "heddle/base/rng.h"
+
+namespace heddle {
+
+namespace {
+
+/// Fisher-Yates; std::shuffle differs between libraries.
+template <class T>
+void shuffle_values(std::span<T> values, RngStream& rng) {
+  for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[rng.below(i)]);
+}
+
+int64_t source_rows(const PairLengths& lengths, int64_t pair) {
+  return int64_t{lengths.source[static_cast<size_t>(pair)]} + 1;
+}
+int64_t target_rows(const PairLengths& lengths, int64_t pair) {
+  return int64_t{lengths.target[static_cast<size_t>(pair)]} + 1;
+}
+
+/// Stable counting sort of pairs by one of their lengths.
+void sort_by_length(std::span<int64_t> pairs, std::span<const int32_t> lengths,
+                    std::vector<int64_t>& scratch) {
+  int32_t longest = 0;
+  for (const int64_t p : pairs) longest = std::max(longest, lengths[static_cast<size_t>(p)]);
+  std::vector<size_t> place(static_cast<size_t>(longest) + 2, 0);
+  for (const int64_t p : pairs) ++place[static_cast<size_t>(lengths[static_cast<size_t>(p)]) + 1];
+  std::partial_sum(place.begin(), place.end(), place.begin());
+  scratch.resize(pairs.size());
+  for (const int64_t p : pairs) {
+    scratch[place[static_cast<size_t>(lengths[static_cast<size_t>(p)])]++] = p;
+  }
+  std::copy(scratch.begin(), scratch.end(), pairs.begin());
+}
+
+/// Ends of the batches that a walk through `pairs` makes by filling each up to the budget.
+void cut(std::span<const int64_t> pairs, const PairLengths& lengths, int64_t budget,
+         int64_t max_sentences, std::vector<size_t>& ends) {
+  ends.clear();
+  int64_t source = 0, target = 0, sentences = 0;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const int64_t s = source_rows(lengths, pairs[i]), t = target_rows(lengths, pairs[i]);
+    if (source + s > budget || target + t > budget || sentences == max_sentences) {
+      ends.push_back(i);
+      source = target = sentences = 0;
+    }
+    source += s, target += t, ++sentences;
+  }
+  if (!pairs.empty()) ends.push_back(pairs.size());
+}
+
+/// As few batches as the budget allows, and then the smallest budget that needs no more of them:
+/// otherwise the last batch, of the longest sentences, may be a single one, and weigh as much in an
+/// update as a full one.
+void cut_evenly(std::span<const int64_t> pairs, const PairLengths& lengths,
+                const BatchOptions& options, std::vector<size_t>& ends) {
+  const int64_t sentences =
+      options.max_sentences > 0 ? options.max_sentences : std::numeric_limits<int64_t>::max();
+  int64_t low = 1;  // the largest pair: below it no cut is possible
+  for (const int64_t p : pairs) {
+    low = std::max({low, source_rows(lengths, p), target_rows(lengths, p)});
+  }
+  int64_t high = options.batch_tokens;
+  cut(pairs, lengths, high, sentences, ends);
+  const size_t count = ends.size();
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    cut(pairs, lengths, middle, sentences, ends);
+    if (ends.size() <= count) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  cut(pairs, lengths, high, sentences, ends);
+}
+
+void check_arguments(const PairLengths& lengths, const BatchOptions& options) {
+  check(lengths.source.size() == lengths.target.size(), ErrorKind::internal,
+        "batches: {} source lengths but {} target lengths", lengths.source.size(),
+        lengths.target.size());
+  check(options.batch_tokens >= 1, ErrorKind::usage,
+        "batches: batch_tokens is {}; at least 1 is needed", options.batch_tokens);
+  check(options.block_size >= 1, ErrorKind::usage, "batches: block_size is {}; it must be positive",
+        options.block_size);
+  check(options.max_sentences >= 0 && options.sort_pool >= 0, ErrorKind::usage,
+        "batches: max_sentences is {} and sort_pool is {}; neither may be negative (0: no limit)",
+        options.max_sentences, options.sort_pool);
+  for (size_t i = 0; i < lengths.source.size(); ++i) {
+    const int64_t source = lengths.source[i] + int64_t{1}, target = lengths.target[i] + int64_t{1};
+    check(std::max(source, target) <= options.batch_tokens, ErrorKind::usage,
+          "batches: pair {} has {} source and {} target tokens with the end token, but a batch "
+          "holds at most {} (batch_tokens); raise batch_tokens, or lower the longest sentence "
+          "that is allowed",
+          i, source, target, options.batch_tokens);
+  }
+}
+
+/// Batches of one block, whose pairs are in the order in which equal lengths are to stay.
+void add_block(std::span<int64_t> pairs, const PairLengths& lengths, const BatchOptions& options,
+               RngStream& rng, BatchPlan& plan) {
+  const size_t pool =
+      options.sort_pool == 0 ? pairs.size() : static_cast<size_t>(options.sort_pool);
+  std::vector<int64_t> scratch;
+  std::vector<std::pair<size_t, size_t>> batches;  // begin, end
+  std::vector<size_t> ends;
+  for (size_t begin = 0; begin < pairs.size(); begin += pool) {
+    const auto part = pairs.subspan(begin, std::min(pool, pairs.size() - begin));
+    sort_by_length(part, lengths.source, scratch);
+    sort_by_length(part, lengths.target, scratch);  // stable: source order stays within a target's
+    cut_evenly(part, lengths, options, ends);
+    size_t start = begin;
+    for (const size_t end : ends) {
+      batches.emplace_back(start, begin + end);
+      start = begin + end;
+    }
+  }
+  if (options.shuffle) shuffle_values(std::span(batches), rng);
+  for (const auto& [begin, end] : batches) plan.add(pairs.subspan(begin, end - begin));
+}
+
+}  // namespace
+
+void BatchPlan::add(std::span<const int64_t> batch) {
+  pairs_.insert(pairs_.end(), batch.begin(), batch.end());
+  offsets_.push_back(static_cast<int64_t>(pairs_.size()));
+}
+
+BatchPlan plan_epoch(const PairLengths& lengths, const BatchOptions& options, int64_t epoch) {
+  check_arguments(lengths, options);
+  const auto count = static_cast<int64_t>(lengths.source.size());
+  const int64_t block_size = std::min(options.block_size, std::max<int64_t>(count, 1));
+  RngStream rng(make_key(options.seed, static_cast<uint64_t>(epoch), hash_name("data/batches")));
+  // Where the first block begins: neighbours at a border are apart in one epoch only.
+  const bool has_blocks = block_size < count;
+  const int64_t shift = options.shuffle && has_blocks
+                            ? static_cast<int64_t>(rng.below(static_cast<uint64_t>(count)))
+                            : 0;
+  std::vector<int64_t> starts;
+  for (int64_t start = 0; start < count; start += block_size) starts.push_back(start);
+  if (options.shuffle) shuffle_values(std::span(starts), rng);
+  BatchPlan plan;
+  std::vector<int64_t> pairs;
+  for (const int64_t start : starts) {
+    pairs.resize(static_cast<size_t>(std::min(block_size, count - start)));
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      pairs[i] = (start + shift + static_cast<int64_t>(i)) % count;
+    }
+    if (options.shuffle) shuffle_values(std::span(pairs), rng);
+    add_block(pairs, lengths, options, rng, plan);
+  }
+  return plan;
+}
+
+std::vector<std::vector<int64_t>> split_batch(const PairLengths& lengths,
+                                              std::span<const int64_t> batch, int64_t shards) {
+  check(shards >= 1, ErrorKind::usage, "batches: {} shards; at least 1 is needed", shards);
+  const size_t count = std::min(batch.size(), static_cast<size_t>(shards));
+  const auto weight = [&](size_t i) {
+    return source_rows(lengths, batch[i]) + target_rows(lengths, batch[i]);
+  };
+  std::vector<size_t> heaviest_first(batch.size());
+  std::iota(heaviest_first.begin(), heaviest_first.end(), size_t{0});
+  std::stable_sort(heaviest_first.begin(), heaviest_first.end(),
+                   [&](size_t a, size_t b) { return weight(a) > weight(b); });
+  std::vector<int64_t> load(count, 0);
+  std::vector<size_t> shard_of(batch.size());
+  for (const size_t i : heaviest_first) {
+    const auto lightest = std::min_element(load.begin(), load.end());
+    *lightest += weight(i);
+    shard_of[i] = static_cast<size_t>(lightest - load.begin());
+  }
+  std::vector<std::vector<int64_t>> out(count);
+  for (size_t i = 0; i < batch.size(); ++i) out[shard_of[i]].push_back(batch[i]);
+  return out;
+}
+
+}  // namespace heddle

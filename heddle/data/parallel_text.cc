@@ -1,0 +1,98 @@
+// Parallel text: finding the files, reading in step, the report.
+#include "heddle/data/parallel_text.h"
+
+#include <fmt/format.h>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files.h"
+#include "heddle/text/utf8.h"
+
+namespace heddle {
+
+namespace {
+
+std::string find_side(const std::string& dir, std::string_view split, std::string_view language) {
+  const std::string plain = join_path(dir, fmt::format("{}.{}", split, language));
+  if (path_exists(plain)) return plain;
+  const std::string compressed = plain + ".gz";
+  check(path_exists(compressed), ErrorKind::data,
+        "{}: no text for split '{}' in language '{}': neither {} nor {} exists; put one of them "
+        "there or name another language",
+        dir, split, language, plain, compressed);
+  return compressed;
+}
+
+void check_utf8(const std::string& line, const LineReader& reader) {
+  if (const auto at = first_invalid_utf8(line)) {
+    fail(ErrorKind::data,
+         "{}: line {} is not UTF-8 (byte {:#04x} at column {}); convert the file, e.g. with iconv",
+         reader.path(), reader.line_number(), static_cast<uint8_t>(line[*at]), *at + 1);
+  }
+}
+
+int64_t count_rest(LineReader& reader) {
+  std::string line;
+  while (reader.next(line)) {
+  }
+  return reader.line_number();
+}
+
+std::string left_out(int64_t count, const char* what, int64_t first) {
+  if (count == 0) return fmt::format("0 {}", what);
+  return fmt::format("{} {} (the first at line {})", count, what, first);
+}
+
+}  // namespace
+
+ParallelFiles find_parallel(const std::string& dir, std::string_view split, std::string_view src,
+                            std::string_view tgt) {
+  check(is_directory(dir), ErrorKind::data,
+        "{}: is no folder; a folder with {}.{} and {}.{} is needed", dir, split, src, split, tgt);
+  return {find_side(dir, split, src), find_side(dir, split, tgt)};
+}
+
+std::string CorpusReport::str() const {
+  std::string text = fmt::format(
+      "{} pairs of {} lines; left out: {}, {}; tokens: {} source, {} target; unknown tokens: ",
+      pairs, lines, left_out(empty, "empty", first_empty),
+      left_out(too_long, "too long", first_too_long), source_tokens, target_tokens);
+  if (unknown_source + unknown_target == 0) return text + "none";
+  const auto percent = [](int64_t part, int64_t all) {
+    return all == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(all);
+  };
+  return text + fmt::format("{} source ({:.2f} %), {} target ({:.2f} %)", unknown_source,
+                            percent(unknown_source, source_tokens), unknown_target,
+                            percent(unknown_target, target_tokens));
+}
+
+bool is_blank(std::string_view line) {
+  for (size_t at = 0; at < line.size();) {
+    const char32_t c = next_code_point(line, at);
+    const bool is_space = (c >= 0x09 && c <= 0x0D) || c == ' ' || c == 0x85 || c == 0xA0 ||
+                          c == 0x1680 || (c >= 0x2000 && c <= 0x200B) || c == 0x2028 ||
+                          c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000 || c == 0xFEFF;
+    if (!is_space) return false;
+  }
+  return true;
+}
+
+ParallelReader::ParallelReader(const ParallelFiles& files)
+    : source_(files.source), target_(files.target) {}
+
+bool ParallelReader::next(std::string& source, std::string& target) {
+  const bool has_source = source_.next(source);
+  const bool has_target = target_.next(target);
+  if (has_source != has_target) {
+    const int64_t source_lines = has_source ? count_rest(source_) : source_.line_number();
+    const int64_t target_lines = has_target ? count_rest(target_) : target_.line_number();
+    fail(ErrorKind::data,
+         "parallel text: {} has {} lines but {} has {}; line i of both must be a translation pair",
+         source_.path(), source_lines, target_.path(), target_lines);
+  }
+  if (!has_source) return false;
+  check_utf8(source, source_);
+  check_utf8(target, target_);
+  return true;
+}
+
+}  // namespace heddle
