@@ -1,0 +1,238 @@
+// Attention by tiles: packing of rows, small products and weights, shared by forward and backward.
+// All sums run in an order that depends on nothing but the query's own segment: products add over
+// the inner index one by one, weights add over vectors of a tile that starts at the segment's start.
+#if defined(HEDDLE_KERNELS_CPU_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEDDLE_KERNELS_CPU_ATTENTION_INL_H_
+#undef HEDDLE_KERNELS_CPU_ATTENTION_INL_H_
+#else
+#define HEDDLE_KERNELS_CPU_ATTENTION_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "heddle/kernels/cpu/attention_plan.h"
+#include "heddle/kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heddle::cpu::HWY_NAMESPACE {
+
+inline constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(F32()));
+
+/// Columns of a tile are handled 16 at a time, whatever the length of a vector.
+inline int64_t padded16(int64_t n) { return (n + 15) & ~int64_t{15}; }
+
+// ---------------------------------------------------------------- from rows to tiles and back
+
+/// Rows of one head: row i of the view is x.row(index ? index[i] : first + i), columns from column.
+struct RowSource {
+  const Rows& x;
+  int64_t column;
+  int64_t first;
+  const int32_t* index = nullptr;
+
+  template <class T>
+  const T* row(int64_t i) const {
+    return x.row<T>(index ? index[i] : first + i) + column;
+  }
+};
+
+template <class T>
+void pack_rows_of(const RowSource& source, int64_t count, int64_t width, float factor,
+                  int64_t stride, float* HWY_RESTRICT out) {
+  const Vec f = splat(factor);
+  for (int64_t i = 0; i < count; ++i) {
+    const T* in = source.row<T>(i);
+    float* to = out + i * stride;
+    for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
+      hn::Store(hn::Mul(load(in + c, part), f), F32(), to + c);
+    });
+  }
+}
+
+/// out[i * stride + c] = factor * source(i, c).
+inline void pack_rows(const RowSource& source, int64_t count, int64_t width, float factor,
+                      int64_t stride, float* out) {
+  if (source.x.dtype == DType::bf16) {
+    pack_rows_of<bf16>(source, count, width, factor, stride, out);
+  } else {
+    pack_rows_of<float>(source, count, width, factor, stride, out);
+  }
+}
+
+template <class D>
+HWY_INLINE hn::Vec<D> load_part(D d, const float* p) {
+  return hn::LoadU(d, p);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> load_part(D d, const bf16* p) {
+  const auto bits = hn::LoadU(hn::Rebind<uint16_t, D>(), reinterpret_cast<const uint16_t*>(p));
+  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(hn::Rebind<uint32_t, D>(), bits)));
+}
+
+// The 128-bit parts of v go to rows of the tile that are four apart.
+template <class D>
+HWY_INLINE void store_parts(D d, hn::Vec<D> v, float* HWY_RESTRICT to) {
+  if constexpr (hn::MaxLanes(D()) == 8) {
+    const hn::Half<D> half;
+    hn::Store(hn::LowerHalf(half, v), half, to);
+    hn::Store(hn::UpperHalf(half, v), half, to + 4 * kKeyTile);
+  } else {
+    hn::Store(v, d, to);
+  }
+}
+
+// Four rows become columns i .. i + 3: 4x4 blocks are transposed inside 128-bit parts.
+template <class T>
+HWY_INLINE void transpose_four(const T* r0, const T* r1, const T* r2, const T* r3, int64_t width,
+                               float* HWY_RESTRICT to) {
+  int64_t c = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::CappedTag<float, 8> d;
+  const hn::Repartition<double, decltype(d)> dd;
+  constexpr int64_t kWidth = static_cast<int64_t>(hn::MaxLanes(d));
+  for (; c + kWidth <= width; c += kWidth) {
+    const auto a = load_part(d, r0 + c), b = load_part(d, r1 + c);
+    const auto e = load_part(d, r2 + c), f = load_part(d, r3 + c);
+    const auto ab0 = hn::BitCast(dd, hn::InterleaveLower(d, a, b));
+    const auto ab1 = hn::BitCast(dd, hn::InterleaveUpper(d, a, b));
+    const auto ef0 = hn::BitCast(dd, hn::InterleaveLower(d, e, f));
+    const auto ef1 = hn::BitCast(dd, hn::InterleaveUpper(d, e, f));
+    const hn::Vec<decltype(d)> t[4] = {
+        hn::BitCast(d, hn::InterleaveLower(dd, ab0, ef0)),
+        hn::BitCast(d, hn::InterleaveUpper(dd, ab0, ef0)),
+        hn::BitCast(d, hn::InterleaveLower(dd, ab1, ef1)),
+        hn::BitCast(d, hn::InterleaveUpper(dd, ab1, ef1)),
+    };
+    for (int64_t j = 0; j < 4; ++j) store_parts(d, t[j], to + (c + j) * kKeyTile);
+  }
+#endif
+  for (; c < width; ++c) {
+    float* at = to + c * kKeyTile;
+    at[0] = static_cast<float>(r0[c]);
+    at[1] = static_cast<float>(r1[c]);
+    at[2] = static_cast<float>(r2[c]);
+    at[3] = static_cast<float>(r3[c]);
+  }
+}
+
+template <class T>
+void pack_columns_of(const RowSource& source, int64_t count, int64_t width, float* out) {
+  for (int64_t i = 0; i < count; i += 4) {
+    const int64_t last = count - 1;  // repeats the last row where fewer than four are left
+    transpose_four(source.row<T>(i), source.row<T>(std::min(i + 1, last)),
+                   source.row<T>(std::min(i + 2, last)), source.row<T>(std::min(i + 3, last)),
+                   width, out + i);
+  }
+}
+
+/// out[c * kKeyTile + i] = source(i, c) for i < count.
+inline void pack_columns(const RowSource& source, int64_t count, int64_t width, float* out) {
+  if (source.x.dtype == DType::bf16) {
+    pack_columns_of<bf16>(source, count, width, out);
+  } else {
+    pack_columns_of<float>(source, count, width, out);
+  }
+}
+
+template <class T>
+void store_row_of(const float* from, float factor, int64_t width, T* to) {
+  // Adding zero turns -0 into +0, so that a masked key (+ 0 * v) cannot be told from an absent one.
+  for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
+    store(hn::MulAdd(hn::Load(F32(), from + c), splat(factor), zero()), to + c, part);
+  });
+}
+
+/// Row `row` of x, columns from `column`: = factor * from.
+inline void store_row(const float* from, float factor, const Rows& x, int64_t row, int64_t column,
+                      int64_t width) {
+  if (x.dtype == DType::bf16) {
+    store_row_of(from, factor, width, x.row<bf16>(row) + column);
+  } else {
+    store_row_of(from, factor, width, x.row<float>(row) + column);
+  }
+}
+
+// ---------------------------------------------------------------- products
+
+/// c[i, j] (+)= sum over k = 0 .. steps - 1 in this order of a[i * a_row + k * a_step] * b[k, j].
+struct Product {
+  const float* a;
+  int64_t a_row, a_step;
+  const float* b;
+  int64_t b_stride;
+  float* c;
+  int64_t c_stride;
+  int64_t rows;
+  int64_t columns;  ///< rounded up to whole vectors
+  int64_t steps;
+  bool accumulate;
+};
+
+template <int kRows, int kVectors>
+HWY_NOINLINE void product_block(const Product& p, int64_t row, int64_t column) {
+  const F32 d;
+  Vec sum[kRows][kVectors];
+  float* HWY_RESTRICT c = p.c + row * p.c_stride + column;
+  const int64_t c_stride = p.c_stride, a_row = p.a_row, a_step = p.a_step, b_stride = p.b_stride;
+  if (p.accumulate) {
+    for (int i = 0; i < kRows; ++i) {
+      for (int j = 0; j < kVectors; ++j) sum[i][j] = hn::Load(d, c + i * c_stride + j * kLanes);
+    }
+  } else {
+    for (int i = 0; i < kRows; ++i) {
+      for (int j = 0; j < kVectors; ++j) sum[i][j] = hn::Zero(d);
+    }
+  }
+  const float* HWY_RESTRICT a = p.a + row * a_row;
+  const float* HWY_RESTRICT b = p.b + column;
+  for (int64_t k = p.steps; k > 0; --k) {
+    Vec right[kVectors];
+    for (int j = 0; j < kVectors; ++j) right[j] = hn::Load(d, b + j * kLanes);
+    for (int i = 0; i < kRows; ++i) {
+      const auto left = hn::Set(d, a[i * a_row]);
+      for (int j = 0; j < kVectors; ++j) sum[i][j] = hn::MulAdd(left, right[j], sum[i][j]);
+    }
+    a += a_step;
+    b += b_stride;
+  }
+  for (int i = 0; i < kRows; ++i) {
+    for (int j = 0; j < kVectors; ++j) hn::Store(sum[i][j], d, c + i * c_stride + j * kLanes);
+  }
+}
+
+// Registers: 32 vectors with AVX-512, 16 without; two vectors wide, 4 or 8 rows keep both
+// multiplication units busy. One or two rows go four vectors wide for the same reason.
+inline constexpr int64_t kWideRows = kLanes == 16 ? 8 : 4;
+
+template <int kVectors>
+void product_rows(const Product& p, int64_t column) {
+  constexpr int64_t kMost = kVectors == 4 ? 2 : kVectors == 2 ? kWideRows : 8;
+  for (int64_t row = 0; row < p.rows;) {
+    const int64_t rows = std::min(kMost, p.rows - row);
+    switch (rows) {
+      case 1: product_block<1, kVectors>(p, row, column); break;
+      case 2: product_block<2, kVectors>(p, row, column); break;
+      case 3: product_block<3, kVectors>(p, row, column); break;
+      case 4: product_block<4, kVectors>(p, row, column); break;
+      case 5: product_block<5, kVectors>(p, row, column); break;
+      case 6: product_block<6, kVectors>(p, row, column); break;
+      case 7: product_block<7, kVectors>(p, row, column); break;
+      default: product_block<8, kVectors>(p, row, column); break;
+    }
+    row += rows;
+  }
+}
+
+inline void product(const Product& p) {
+  int64_t column = 0;
+  if (p.rows <= 2) {
+    for (; column + 3 * kLanes < p.columns; column += 4 * kLanes) product_rows<4>(p, column);
+  }
+  for (; column + kLanes < p.columns; column += 2 * kLanes) product_rows<2>(p, column);
+  if (column < p.columns) product_rows<1>(p, column);
+}
+
+}  // namespace heddle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEDDLE_KERNELS_CPU_ATTENTION_INL_H_

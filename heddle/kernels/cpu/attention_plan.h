@@ -1,0 +1,118 @@
+// Attention: the work items and their grouping, shared by the forward and the backward pass.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "heddle/base/parallel.h"
+#include "heddle/kernels/cpu/scratch.h"
+#include "heddle/kernels/kernels.h"
+
+namespace heddle::cpu {
+
+/// Keys in a tile. Tiles start at the segment's first key: sums are in the order of tiles, so the
+/// size is part of the result's bits.
+inline constexpr int64_t kKeyTile = 64;
+/// Queries of an item of the forward pass, and of a step of the backward pass; free to change.
+inline constexpr int64_t kForwardQueries = 128;
+inline constexpr int64_t kBackwardQueries = 64;
+/// Rows that go through a product together.
+inline constexpr int64_t kRowBlock = 8;
+
+/// One head of one segment: queries [q_begin, q_end) and keys [k_begin, k_end), from its start.
+struct AttentionItem {
+  int64_t segment = 0;
+  int64_t head = 0;
+  int64_t q_begin = 0, q_end = 0;
+  int64_t k_begin = 0, k_end = 0;
+  bool wants_dq = false;   ///< backward: write dq of the queries
+  bool wants_dkv = false;  ///< backward: write dk and dv of the keys
+};
+
+/// Sizes of one segment.
+struct SegmentSizes {
+  int64_t q_first, k_first;  ///< rows where it starts
+  int64_t queries, keys;
+  bool causal;
+
+  SegmentSizes(const AttentionArgs& args, int64_t segment)
+      : q_first(args.q_offsets[segment]),
+        k_first(args.k_offsets[segment]),
+        queries(args.q_offsets[segment + 1] - q_first),
+        keys(args.k_offsets[segment + 1] - k_first),
+        causal(args.causal) {}
+  /// Keys that query i sees: 0 .. visible(i) - 1.
+  int64_t visible(int64_t query) const {
+    return causal ? std::clamp<int64_t>(query + 1 + keys - queries, 0, keys) : keys;
+  }
+  /// First query that sees the key, at most `queries`.
+  int64_t first_query(int64_t key) const {
+    return causal ? std::clamp<int64_t>(key - keys + queries, 0, queries) : 0;
+  }
+};
+
+/// Items in groups of about equal work: a thread takes a group at a time.
+class AttentionPlan {
+ public:
+  /// Forgets the items; memory is kept for the next call.
+  void clear() {
+    items_.clear();
+    groups_.clear();
+  }
+  /// Adds an item; `work` in multiplications.
+  void add(const AttentionItem& item, double work) {
+    if (groups_.empty() || groups_.back().work + work > kGroupWork) {
+      groups_.push_back({items_.size(), items_.size(), 0});
+    }
+    items_.push_back(item);
+    groups_.back().end = items_.size();
+    groups_.back().work += work;
+  }
+  /// Calls f(item) for each item, on all threads, the largest groups first.
+  template <class F>
+  void run(const F& f) {
+    std::sort(groups_.begin(), groups_.end(),
+              [](const Group& a, const Group& b) { return a.work > b.work; });
+    parallel_for(static_cast<int64_t>(groups_.size()), [&](int64_t g) {
+      const Group& group = groups_[static_cast<size_t>(g)];
+      for (size_t i = group.begin; i < group.end; ++i) f(items_[i]);
+    });
+  }
+
+ private:
+  struct Group {
+    size_t begin, end;
+    double work;
+  };
+  static constexpr double kGroupWork = 1e6;  // about 20 us: well above what a fork costs
+  std::vector<AttentionItem> items_;
+  std::vector<Group> groups_;
+};
+
+/// The calling thread's own plan, its memory kept between calls.
+inline AttentionPlan& attention_plan() {
+  thread_local AttentionPlan plan;
+  plan.clear();
+  return plan;
+}
+
+/// Hands out 64-byte aligned parts of the calling thread's memory.
+class AttentionScratch {
+ public:
+  explicit AttentionScratch(int64_t floats) {
+    const auto address = reinterpret_cast<uintptr_t>(scratch<float, 7>(floats + 16 * kMostParts));
+    next_ = reinterpret_cast<float*>((address + 63) & ~uintptr_t{63});
+  }
+  float* take(int64_t floats) {
+    float* part = next_;
+    next_ += (floats + 15) & ~int64_t{15};
+    return part;
+  }
+
+ private:
+  static constexpr int64_t kMostParts = 16;
+  float* next_;
+};
+
+}  // namespace heddle::cpu
