@@ -149,6 +149,8 @@ std::vector<uint32_t> characters_without_whitespace(std::string_view text) {
 }
 
 std::string lower_case(std::string_view text) {
+  check(text.size() <= INT32_MAX, ErrorKind::data,
+        "lower_case: a text of {} bytes; at most 2 GiB can be lower-cased", text.size());
   std::string lower;
   icu::StringByteSink<std::string> sink(&lower, static_cast<int32_t>(text.size()));
   UErrorCode status = U_ZERO_ERROR;

@@ -23,6 +23,7 @@ std::vector<uint32_t> characters_without_whitespace(std::string_view text);
 
 /// Lower case as Python's str.lower(): full mappings ('İ' becomes "i" with a dot above) and the
 /// final sigma, of no particular language. Bytes that are not UTF-8 become U+FFFD.
+/// Errors: data for a text of 2 GiB or more.
 std::string lower_case(std::string_view text);
 
 /// Whether the text is well-formed UTF-8 (no surrogates, nothing over-long, nothing cut short).
