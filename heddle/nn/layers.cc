@@ -1,0 +1,67 @@
+#include "heddle/nn/layers.h"
+
+#include "heddle/ops/matmul.h"
+
+namespace heddle::nn {
+
+Linear::Linear(const Scope& s, const Options& o) : name_(s.prefix()) {
+  weight_ = &(s / "weight").parameter({o.out, o.in}, o.init);
+  if (o.bias) bias_ = &(s / "bias").parameter({o.out}, Init::zeros());
+}
+
+Linear::Linear(const Scope& s, const std::vector<std::string>& names, const Options& o)
+    : name_(s.prefix()) {
+  weight_ = &s.stacked(names, "weight", {o.out, o.in}, o.init);
+  if (o.bias) bias_ = &s.stacked(names, "bias", {o.out}, Init::zeros());
+}
+
+Tensor Linear::operator()(const Tensor& x, const Run& run) const {
+  const LayerName layer(name_);
+  return linear(x, weight_->in(run.compute), bias_ == nullptr ? Tensor() : bias_->in(DType::f32),
+                is_recording() ? 0 : weight_->identity());
+}
+
+LayerNorm::LayerNorm(const Scope& s, int64_t width, double eps)
+    : name_(s.prefix()),
+      gamma_(&(s / "weight").parameter({width}, Init::ones())),
+      beta_(&(s / "bias").parameter({width}, Init::zeros())),
+      eps_(static_cast<float>(eps)) {}
+
+Tensor LayerNorm::operator()(const Tensor& x) const {
+  const LayerName layer(name_);
+  return layer_norm(x, gamma_->in(DType::f32), beta_->in(DType::f32), eps_);
+}
+
+AddNorm LayerNorm::add(const Tensor& x, const Tensor& sub, const DropoutSpec& spec) const {
+  const LayerName layer(name_);
+  return add_norm(x, sub, spec, gamma_->in(DType::f32), beta_->in(DType::f32), eps_);
+}
+
+Tensor Residual::enter(const LayerNorm& norm) {
+  if (!is_pre_) return x_;
+  if (!pending_.defined()) return norm(x_);
+  AddNorm both = norm.add(x_, pending_, spec_);
+  x_ = both.sum;
+  pending_ = {};
+  return both.norm;
+}
+
+void Residual::leave(const Tensor& sub, const DropoutSpec& spec, const LayerNorm& norm) {
+  if (is_pre_) {
+    x_ = value();
+    pending_ = sub;
+    spec_ = spec;
+  } else {
+    x_ = norm.add(x_, sub, spec).norm;
+  }
+}
+
+Tensor Residual::value() {
+  if (pending_.defined()) {
+    x_ = dropout_add(x_, pending_, spec_);
+    pending_ = {};
+  }
+  return x_;
+}
+
+}  // namespace heddle::nn

@@ -1,0 +1,66 @@
+// Linear layers, layer norm, and the residual stream that joins them.
+#pragma once
+
+#include "heddle/nn/parameters.h"
+#include "heddle/nn/run.h"
+#include "heddle/ops/norm.h"
+
+namespace heddle::nn {
+
+/// y = x Wᵀ + b, weight [out, in] named "weight", bias [out] named "bias".
+class Linear {
+ public:
+  struct Options {
+    int64_t in = 0;
+    int64_t out = 0;
+    bool bias = true;
+    Init init = Init::xavier_uniform();
+  };
+  Linear(const Scope& s, const Options& o);
+  /// Several linear layers of one input in one product: names q_proj, k_proj, v_proj, each `out` wide;
+  /// the outputs stand side by side.
+  Linear(const Scope& s, const std::vector<std::string>& names, const Options& o);
+
+  /// x: [rows, in]    returns: [rows, out] (or [rows, n * out])
+  Tensor operator()(const Tensor& x, const Run& run) const;
+
+ private:
+  std::string name_;
+  Parameter* weight_;
+  Parameter* bias_ = nullptr;
+};
+
+/// Layer norm with parameters "weight" (gamma) and "bias" (beta).
+class LayerNorm {
+ public:
+  LayerNorm(const Scope& s, int64_t width, double eps);
+  Tensor operator()(const Tensor& x) const;
+  /// h = x + dropout(sub) and its norm, in one pass.
+  AddNorm add(const Tensor& x, const Tensor& sub, const DropoutSpec& spec) const;
+
+ private:
+  std::string name_;
+  Parameter *gamma_, *beta_;
+  float eps_;
+};
+
+/// The residual stream x of a stack of sublayers, with the norm before (pre) or after (post) each.
+/// The sum of a pre-norm sublayer is put off until the next norm, where both are one pass.
+class Residual {
+ public:
+  Residual(Tensor x, bool is_pre) : x_(std::move(x)), is_pre_(is_pre) {}
+
+  /// What the next sublayer reads: norm(x) or x.
+  Tensor enter(const LayerNorm& norm);
+  /// Takes the sublayer's output: x + dropout(sub), and its norm if post.
+  void leave(const Tensor& sub, const DropoutSpec& spec, const LayerNorm& norm);
+  /// The stream with nothing put off: [rows, width].
+  Tensor value();
+
+ private:
+  Tensor x_, pending_;
+  DropoutSpec spec_;
+  bool is_pre_;
+};
+
+}  // namespace heddle::nn

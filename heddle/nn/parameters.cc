@@ -1,0 +1,192 @@
+#include "heddle/nn/parameters.h"
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+#include <set>
+
+#include "heddle/base/parallel.h"
+#include "heddle/base/rng.h"
+#include "heddle/io/safetensors.h"
+#include "heddle/kernels/kernels.h"
+#include "heddle/tensor/convert.h"
+
+namespace heddle::nn {
+namespace {
+
+uint64_t next_identity() {
+  static std::atomic<uint64_t> counter{1};
+  return counter++;
+}
+
+Shape part_shape(const Parameter& p, const Part& part) {
+  Shape shape = p.value().shape();
+  shape[0] = part.rows;
+  return shape;
+}
+
+float* part_values(const Parameter& p, const Part& part) {
+  const int64_t row = p.elements() / std::max<int64_t>(1, p.value().size(0));
+  return p.value().data<float>() + part.begin * row;
+}
+
+// Two normal values from four random words (Box & Muller 1958).
+std::array<float, 2> normal_pair(uint32_t a, uint32_t b) {
+  const double u = (a + 1.0) * 0x1p-32, angle = 2 * std::numbers::pi * (b * 0x1p-32);
+  const double radius = std::sqrt(-2 * std::log(u));
+  return {static_cast<float>(radius * std::cos(angle)),
+          static_cast<float>(radius * std::sin(angle))};
+}
+
+}  // namespace
+
+Parameter::Parameter(std::string name, const Shape& shape, std::vector<Part> parts)
+    : parts_(std::move(parts)), value_(Tensor::zeros(shape, DType::f32)) {
+  leaf_.name = std::move(name);
+}
+
+Parameter::~Parameter() {
+  if (identity_ != 0) forget_packed(identity_);
+}
+
+Tensor Parameter::in(DType compute) {
+  if (compute == DType::f32 || value_.rank() < 2) return value_.with_leaf(&leaf_);
+  if (!shadow_.defined()) {
+    shadow_ = empty_like(value_, compute);
+    kernels().convert(value_.rows(), shadow_.rows());
+  }
+  return shadow_.with_leaf(&leaf_);
+}
+
+bf16* Parameter::shadow() { return shadow_.defined() ? shadow_.data<bf16>() : nullptr; }
+
+uint64_t Parameter::identity() {
+  if (identity_ == 0) identity_ = next_identity();
+  return identity_;
+}
+
+void Parameter::changed(bool shadow_too) {
+  if (identity_ != 0) forget_packed(identity_);
+  identity_ = 0;
+  if (shadow_too && shadow_.defined()) kernels().convert(value_.rows(), shadow_.rows());
+}
+
+Parameter& Parameters::get(const Shape& shape, const std::vector<Part>& parts, const Init& init) {
+  for (auto& p : all_) {
+    if (p->parts()[0].name != parts[0].name) continue;
+    check(p->value().shape() == shape, ErrorKind::internal,
+          "parameter {} was asked for as {} and as {}", parts[0].name, p->value().shape().str(),
+          shape.str());
+    return *p;
+  }
+  all_.push_back(std::make_unique<Parameter>(parts[0].name, shape, parts));
+  initialise(*all_.back(), init);
+  return *all_.back();
+}
+
+int64_t Parameters::elements() const {
+  int64_t n = 0;
+  for (const auto& p : all_) n += p->elements();
+  return n;
+}
+
+// The value of an element is a function of the seed, the tensor's name and its place in it.
+void Parameters::initialise(Parameter& p, const Init& init) const {
+  for (const Part& part : p.parts()) {
+    const Shape shape = part_shape(p, part);
+    float* const values = part_values(p, part);
+    const int64_t n = shape.elements(), width = n / std::max<int64_t>(1, part.rows);
+    const RngKey key = make_key(seed_, 0, hash_name(part.name));
+    const double bound = shape.rank() < 2 ? 0 : std::sqrt(6.0 / static_cast<double>(shape[0] + width));
+    parallel_blocks((n + 3) / 4, 4096, [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) {
+        const PhiloxCounter w =
+            philox({static_cast<uint32_t>(b), static_cast<uint32_t>(b >> 32), 0, 0}, key);
+        std::array<float, 4> four{};
+        switch (init.kind) {
+          case Init::Kind::zeros: break;
+          case Init::Kind::ones: four.fill(1); break;
+          case Init::Kind::normal: {
+            const auto x = normal_pair(w[0], w[1]), y = normal_pair(w[2], w[3]);
+            const auto std = static_cast<float>(init.std);
+            four = {x[0] * std, x[1] * std, y[0] * std, y[1] * std};
+            break;
+          }
+          case Init::Kind::xavier_uniform:
+            for (int i = 0; i < 4; ++i) {
+              four[i] = static_cast<float>((2 * ((w[i] >> 8) * 0x1p-24) - 1) * bound);
+            }
+            break;
+        }
+        for (int64_t i = 0; i < 4 && 4 * b + i < n; ++i) values[4 * b + i] = four[i];
+      }
+    });
+    if (init.zero_row >= 0 && init.zero_row < part.rows) {
+      std::memset(values + init.zero_row * width, 0, width * sizeof(float));
+    }
+  }
+}
+
+void Parameters::load(const SafetensorsFile& file) {
+  std::string problems;
+  std::set<std::string> used;
+  for (auto& p : all_) {
+    for (const Part& part : p->parts()) {
+      used.insert(part.name);
+      const SafetensorsInfo* info = file.find(part.name);
+      const Shape wanted = part_shape(*p, part);
+      if (info == nullptr) {
+        problems += fmt::format("\n  missing: {} {}", part.name, wanted.str());
+      } else if (Shape(info->shape) != wanted) {
+        problems += fmt::format("\n  {}: the file has {}, the model needs {}", part.name,
+                                Shape(info->shape).str(), wanted.str());
+      } else {
+        convert_to_floats(info->bytes.data(), info->dtype,
+                          {part_values(*p, part), static_cast<size_t>(wanted.elements())});
+      }
+    }
+    p->changed(true);
+  }
+  for (const std::string& name : file.names()) {
+    if (!used.contains(name)) problems += fmt::format("\n  not used by the model: {}", name);
+  }
+  check(problems.empty(), ErrorKind::data,
+        "{}: the weights do not fit config.json; is it the config of this model?{}", file.path(),
+        problems);
+}
+
+void Parameters::for_each_tensor(
+    const std::function<void(const std::string&, const Shape&, const float*)>& f) const {
+  for (const auto& p : all_) {
+    for (const Part& part : p->parts()) f(part.name, part_shape(*p, part), part_values(*p, part));
+  }
+}
+
+void Parameters::save(const std::string& path) const {
+  std::vector<NamedTensorView> views;
+  for_each_tensor([&](const std::string& name, const Shape& shape, const float* values) {
+    views.push_back({name, DType::f32, {shape.sizes().begin(), shape.sizes().end()},
+                     std::as_bytes(std::span(values, shape.elements()))});
+  });
+  write_safetensors(path, std::move(views), {{"format", "pt"}});
+}
+
+Parameter& Scope::parameter(const Shape& shape, const Init& init) const {
+  const int64_t rows = shape.rank() == 0 ? 1 : shape[0];
+  return parameters_->get(shape, {{prefix_, 0, rows}}, init);
+}
+
+Parameter& Scope::stacked(const std::vector<std::string>& names, const std::string& leaf,
+                          const Shape& each, const Init& init) const {
+  std::vector<Part> parts;
+  Shape whole = each;
+  whole[0] = 0;
+  for (const std::string& name : names) {
+    parts.push_back({(*this / name / leaf).prefix(), whole[0], each[0]});
+    whole[0] += each[0];
+  }
+  return parameters_->get(whole, parts, init);
+}
+
+}  // namespace heddle::nn

@@ -1,0 +1,125 @@
+// Parameters and the scope that names them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heddle/autograd/tape.h"
+
+namespace heddle {
+
+class SafetensorsFile;
+
+namespace nn {
+
+/// How a parameter begins.
+struct Init {
+  enum class Kind { zeros, ones, normal, xavier_uniform } kind = Kind::zeros;
+  double std = 0;         ///< of normal
+  int64_t zero_row = -1;  ///< this row begins (and counts) as zero: the padding word
+
+  static Init zeros() { return {}; }
+  static Init ones() { return {Kind::ones}; }
+  static Init normal(double std, int64_t zero_row = -1) { return {Kind::normal, std, zero_row}; }
+  /// Uniform in ±sqrt(6 / (in + out)). Source: Glorot & Bengio 2010.
+  static Init xavier_uniform() { return {Kind::xavier_uniform}; }
+};
+
+/// Rows of a parameter that the checkpoint holds under a name of their own.
+struct Part {
+  std::string name;
+  int64_t begin = 0;
+  int64_t rows = 0;
+};
+
+/// A weight: f32 master, bf16 copy where computing is in bf16, gradient. Several tensors of
+/// a checkpoint may lie in one parameter (q, k and v in one product).
+class Parameter {
+ public:
+  Parameter(std::string name, const Shape& shape, std::vector<Part> parts);
+  Parameter(const Parameter&) = delete;
+  Parameter& operator=(const Parameter&) = delete;
+  ~Parameter();
+
+  const std::string& name() const { return leaf_.name; }
+  const std::vector<Part>& parts() const { return parts_; }
+  int64_t elements() const { return value_.elements(); }
+  /// f32 master.
+  const Tensor& value() const { return value_; }
+  /// Gradient, f32; undefined if none came.
+  Tensor& grad() { return leaf_.grad; }
+
+  /// For an op: the master, or its bf16 copy (matrices only), with the leaf that takes the gradient.
+  Tensor in(DType compute);
+  /// bf16 copy if it exists, else null: the optimizer keeps it up to date.
+  bf16* shadow();
+  /// Identity for GemmArgs::constant_b: another one after each change of the values.
+  uint64_t identity();
+  /// To be called after the values were changed. `shadow_too`: the bf16 copy was not updated.
+  void changed(bool shadow_too);
+
+ private:
+  Leaf leaf_;
+  std::vector<Part> parts_;
+  Tensor value_;
+  Tensor shadow_;
+  uint64_t identity_ = 0;
+};
+
+/// All parameters of a model, in order of construction.
+class Parameters {
+ public:
+  explicit Parameters(uint64_t seed) : seed_(seed) {}
+
+  /// Finds or makes a parameter. A name asked for twice is one parameter (tied weights).
+  /// Errors: internal if it is asked for again with other parts or shape.
+  Parameter& get(const Shape& shape, const std::vector<Part>& parts, const Init& init);
+
+  std::vector<std::unique_ptr<Parameter>>& all() { return all_; }
+  const std::vector<std::unique_ptr<Parameter>>& all() const { return all_; }
+  /// Number of scalars.
+  int64_t elements() const;
+
+  /// Copies values from a file, converting dtypes. Errors: data, listing what is missing, what has another
+  /// shape (both shapes), and what the model does not use.
+  void load(const SafetensorsFile& file);
+  /// Calls f(name, shape, f32 values) for each tensor of a checkpoint.
+  void for_each_tensor(
+      const std::function<void(const std::string&, const Shape&, const float*)>& f) const;
+  /// Writes model.safetensors in f32. Errors: system for a full disk.
+  void save(const std::string& path) const;
+
+ private:
+  void initialise(Parameter& parameter, const Init& init) const;
+
+  uint64_t seed_;
+  std::vector<std::unique_ptr<Parameter>> all_;
+};
+
+/// A place in the tree of names: s / "encoder" / "layers" / 3.
+class Scope {
+ public:
+  explicit Scope(Parameters& parameters, std::string prefix = "")
+      : parameters_(&parameters), prefix_(std::move(prefix)) {}
+  Scope operator/(const std::string& name) const {
+    return Scope(*parameters_, prefix_.empty() ? name : prefix_ + "." + name);
+  }
+  Scope operator/(int64_t index) const { return *this / std::to_string(index); }
+  const std::string& prefix() const { return prefix_; }
+
+  /// The parameter of this scope: s / "weight".
+  Parameter& parameter(const Shape& shape, const Init& init) const;
+  /// One parameter of several tensors stacked along the first axis, named `NAME.leaf` under this
+  /// scope; each is initialised on its own.
+  Parameter& stacked(const std::vector<std::string>& names, const std::string& leaf,
+                     const Shape& each, const Init& init) const;
+
+ private:
+  Parameters* parameters_;
+  std::string prefix_;
+};
+
+}  // namespace nn
+}  // namespace heddle

@@ -1,0 +1,23 @@
+// Position tables.
+#pragma once
+
+#include <string>
+
+#include "heddle/tensor/tensor.h"
+
+namespace heddle::nn {
+
+struct SinusoidalOptions {
+  /// "interleaved": sin in the even columns, cos in the odd ones (the paper); "halves": all sines, then
+  /// all cosines (Marian, Tensor2Tensor).
+  std::string layout = "interleaved";
+  /// "paper": column pair i has frequency 10000^(-2i/d); "tensor2tensor": 10000^(-i/(d/2 - 1)).
+  std::string frequencies = "paper";
+};
+
+/// PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(pos / 10000^(2i/d)).
+/// returns: [positions, width] f32, computed in f64    Errors: shape if width is odd.
+/// Source: Vaswani et al. 2017, section 3.5.
+Tensor sinusoidal_table(int64_t positions, int64_t width, const SinusoidalOptions& options = {});
+
+}  // namespace heddle::nn

@@ -1,0 +1,40 @@
+// What a forward pass is told beside its inputs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "heddle/ops/attention.h"
+#include "heddle/ops/dropout.h"
+
+namespace heddle::nn {
+
+/// Receives what a forward pass computes inside: for inspection and `heddle forward --all`.
+struct Observer {
+  /// A hidden state: "encoder_hidden_states.2", [rows, width].
+  std::function<void(const std::string& name, const Tensor& x)> hidden;
+  /// The inputs of one attention call: "cross_attentions.0"; weights by attention_weights().
+  std::function<void(const std::string& name, const Tensor& q, const Tensor& k,
+                     const Segments& queries, const Segments& keys, const AttentionOptions& options)>
+      attention;
+};
+
+/// One forward pass: precision, randomness, inspection.
+struct Run {
+  DType compute = DType::f32;
+  bool training = false;  ///< dropout on
+  uint64_t seed = 0;
+  uint64_t update = 0;
+  const Observer* observer = nullptr;
+
+  /// Dropout of probability p at a site (a layer's name) over rows of these ids; nothing unless
+  /// training.
+  DropoutSpec dropout(double p, const std::string& site,
+                      const std::shared_ptr<const RowIds>& rows) const {
+    if (!training || p <= 0) return {};
+    return {static_cast<float>(p), make_key(seed, update, hash_name(site)), rows};
+  }
+};
+
+}  // namespace heddle::nn
