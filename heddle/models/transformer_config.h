@@ -1,0 +1,83 @@
+// The fields of the 2017 encoder-decoder, under Marian's names where it has them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "heddle/base/fields.h"
+
+namespace heddle {
+
+struct TransformerConfig {
+  int64_t vocab_size = 10000;
+  int64_t d_model = 512;
+  int64_t encoder_layers = 6, decoder_layers = 6;
+  int64_t encoder_attention_heads = 8, decoder_attention_heads = 8;
+  int64_t encoder_ffn_dim = 2048, decoder_ffn_dim = 2048;
+  std::string activation_function = "relu";
+  double dropout = 0.1, embedding_dropout = 0.1, attention_dropout = 0.0, activation_dropout = 0.0;
+  bool normalize_before = false, normalize_embedding = false;
+  double layer_norm_eps = 1e-5;
+  bool projection_bias = true, output_bias = false;
+  std::string position_embedding_type = "sinusoidal", sinusoidal_layout = "interleaved",
+              sinusoidal_frequencies = "paper";
+  int64_t max_position_embeddings = 512;
+  bool scale_embedding = true, share_encoder_decoder_embeddings = true, tie_word_embeddings = true;
+  double init_std = 0;
+  int64_t pad_token_id = 0, bos_token_id = 2, eos_token_id = 3, decoder_start_token_id = 2;
+
+  template <class V>
+  void fields(V& v) {
+    v("vocab_size", vocab_size, "words of the joint vocabulary", at_least(1));
+    v("d_model", d_model, "width of the residual stream", at_least(1));
+    v("encoder_layers", encoder_layers, "blocks of the encoder", at_least(1));
+    v("decoder_layers", decoder_layers, "blocks of the decoder", at_least(1));
+    v("encoder_attention_heads", encoder_attention_heads, "heads; must divide d_model",
+      at_least(1));
+    v("decoder_attention_heads", decoder_attention_heads, "heads; must divide d_model",
+      at_least(1));
+    v("encoder_ffn_dim", encoder_ffn_dim, "width inside the encoder's feed-forward layers",
+      at_least(1));
+    v("decoder_ffn_dim", decoder_ffn_dim, "width inside the decoder's feed-forward layers",
+      at_least(1));
+    v("activation_function", activation_function, "of the feed-forward layers",
+      one_of({"relu", "gelu", "gelu_new", "silu", "swish"}));
+    v("dropout", dropout, "of each sublayer's output", from_below(0, 1));
+    v("embedding_dropout", embedding_dropout, "of the sum of embedding and position",
+      from_below(0, 1));
+    v("attention_dropout", attention_dropout, "of the attention weights", from_below(0, 1));
+    v("activation_dropout", activation_dropout, "in the middle of the feed-forward layers",
+      from_below(0, 1));
+    v("normalize_before", normalize_before,
+      "pre-norm x + Sub(LN(x)) with a last norm, instead of post-norm LN(x + Sub(x))");
+    v("normalize_embedding", normalize_embedding, "a norm after the embeddings");
+    v("layer_norm_eps", layer_norm_eps, "inside the root of each norm", above(0));
+    v("projection_bias", projection_bias, "biases in the attention projections");
+    v("output_bias", output_bias, "a bias on the logits (final_logits_bias)");
+    v("position_embedding_type", position_embedding_type, "what tells positions apart",
+      one_of({"sinusoidal", "learned", "none"}));
+    v("sinusoidal_layout", sinusoidal_layout, "sines and cosines in turn, or in two halves",
+      one_of({"interleaved", "halves"}));
+    v("sinusoidal_frequencies", sinusoidal_frequencies, "exponents 2i/d, or i/(d/2 - 1)",
+      one_of({"paper", "tensor2tensor"}));
+    v("max_position_embeddings", max_position_embeddings,
+      "longest sequence in tokens, the end included", at_least(1));
+    v("scale_embedding", scale_embedding, "multiply embeddings by sqrt(d_model)");
+    v("share_encoder_decoder_embeddings", share_encoder_decoder_embeddings,
+      "source and target embeddings are one matrix");
+    v("tie_word_embeddings", tie_word_embeddings, "target embeddings are the output projection");
+    v("init_std", init_std,
+      "of the embeddings at the start; 0: d_model^-0.5 if scaled, else 0.02", at_least(0));
+    v("pad_token_id", pad_token_id, "the padding word", at_least(0));
+    v("bos_token_id", bos_token_id, "the word of a beginning", at_least(0));
+    v("eos_token_id", eos_token_id, "the word that ends a sentence", at_least(0));
+    v("decoder_start_token_id", decoder_start_token_id, "the first word given to the decoder",
+      at_least(0));
+  }
+
+  /// Checks what no single field can: heads divide the width, ids are inside the vocabulary.
+  /// Errors: data, naming `source`.
+  void check(const std::string& source) const;
+};
+
+}  // namespace heddle
