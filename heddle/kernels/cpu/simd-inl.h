@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "heddle/base/error.h"
 #include "heddle/kernels/kernels.h"
@@ -81,8 +82,10 @@ struct AnyPtr {
   void* data = nullptr;
   bool is_bf16 = false;
 };
-HWY_INLINE float* offset(float* p, int64_t i) { return p + i; }
-HWY_INLINE bf16* offset(bf16* p, int64_t i) { return p + i; }
+template <class T>
+HWY_INLINE T* offset(T* p, int64_t i) {
+  return p + i;
+}
 HWY_INLINE AnyPtr offset(AnyPtr p, int64_t i) {
   return {static_cast<char*>(p.data) + i * (p.is_bf16 ? 2 : 4), p.is_bf16};
 }
@@ -161,6 +164,22 @@ HWY_INLINE void for_columns(int64_t width, const F& f) {
   if (c < width) f(c, Tail{width - c});
 }
 
+/// The same with f(column, part, chain): four chains (0 .. 3) of sums that do not wait for each
+/// other; the last columns belong to chain 0.
+template <class F>
+HWY_INLINE void for_columns_in_chains(int64_t width, const F& f) {
+  const int64_t step = lanes();
+  int64_t c = 0;
+  for (; c + 4 * step <= width; c += 4 * step) {
+    f(c, Full{}, 0);
+    f(c + step, Full{}, 1);
+    f(c + 2 * step, Full{}, 2);
+    f(c + 3 * step, Full{}, 3);
+  }
+  for (; c + step <= width; c += step) f(c, Full{}, 0);
+  if (c < width) f(c, Tail{width - c}, 0);
+}
+
 /// Element (row, column) of rows as T* or AnyPtr.
 template <class T>
 struct PointerTo {
@@ -200,6 +219,29 @@ void visit_rows(const F& f, const R&... rows) {
 
 HWY_INLINE float sum_lanes(Vec v) { return hn::GetLane(hn::SumOfLanes(F32(), v)); }
 HWY_INLINE float max_lanes(Vec v) { return hn::GetLane(hn::MaxOfLanes(F32(), v)); }
+
+/// Four running sums, one for each chain of for_columns_in_chains.
+struct Chains {
+  Vec v[4];
+  explicit HWY_INLINE Chains(Vec start) : v{start, start, start, start} {}
+  HWY_INLINE float sum() const {
+    return sum_lanes(hn::Add(hn::Add(v[0], v[1]), hn::Add(v[2], v[3])));
+  }
+  HWY_INLINE float max() const {
+    return max_lanes(hn::Max(hn::Max(v[0], v[1]), hn::Max(v[2], v[3])));
+  }
+};
+
+/// The largest of the row's elements, -inf if there are none.
+template <class P>
+HWY_INLINE float max_row(P p, int64_t width) {
+  const Vec lowest = splat(-std::numeric_limits<float>::infinity());
+  Chains m(lowest);
+  for_columns_in_chains(width, [&](int64_t c, auto part, int chain) HWY_ATTR {
+    m.v[chain] = hn::Max(m.v[chain], keep(load(offset(p, c), part), lowest, part));
+  });
+  return m.max();
+}
 
 // ---- functions. The coefficients are our own least-maximum fits (relative error of the fits in
 // brackets); what remains is the rounding of the last steps.

@@ -1,0 +1,145 @@
+// Rows of a table by number: embedding, its gradient, and gathering.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "heddle/kernels/cpu/embedding.cc"
+#include <algorithm>
+#include <cstring>
+
+#include "heddle/base/parallel.h"
+#include "heddle/kernels/cpu/cpu.h"
+#include "heddle/kernels/cpu/scratch.h"
+#include "heddle/kernels/cpu/targets.h"
+#include "heddle/tensor/dispatch.h"
+// after targets.h
+#include "hwy/foreach_target.h"
+// after foreach_target.h
+#include "heddle/kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heddle::cpu::HWY_NAMESPACE {
+namespace {
+
+template <class T>
+HWY_INLINE void embed_row(const Rows& table, int64_t id, float scale, const Rows& positions,
+                          int64_t place, const Dropout& dropout, const Rows& y, int64_t r) {
+  const auto from = at<T>(table, id);
+  const auto position = at<T>(positions, place);
+  const auto to = at<T>(y, r);
+  const Vec scale_v = splat(scale);
+  DropoutRow mask(dropout, r);
+  for_columns(y.width, [&](int64_t c, auto part) HWY_ATTR {
+    Vec v = hn::Mul(load(offset(from, c), part), scale_v);
+    if (positions.data) v = hn::Add(v, load(offset(position, c), part));
+    store(mask.apply(v, c), offset(to, c), part);
+  });
+}
+
+// to += scale * mask(dy[r])
+template <class T>
+HWY_INLINE void add_gradient(const Rows& dy, int64_t r, float scale, const Dropout& dropout,
+                             float* to) {
+  const T* from = dy.row<T>(r);
+  const Vec scale_v = splat(scale);
+  DropoutRow mask(dropout, r);
+  for_columns(dy.width, [&](int64_t c, auto part) HWY_ATTR {
+    const Vec d = mask.apply(load(from + c, part), c);
+    store(hn::MulAdd(d, scale_v, load(to + c, part)), to + c, part);
+  });
+}
+
+}  // namespace
+
+void embedding_impl(Rows table, const int32_t* ids, float scale, Rows positions,
+                    const int32_t* place, const Dropout& dropout, Rows y) {
+  visit_rows(
+      [&]<class T>() {
+        parallel_blocks(y.rows, rows_per_block(y.width * 4), [&](int64_t begin, int64_t end) {
+          for (int64_t r = begin; r < end; ++r) {
+            const int64_t p = positions.data ? place[r] : 0;
+            embed_row<T>(table, ids[r], scale, positions, p, dropout, y, r);
+          }
+        });
+      },
+      table, positions, y);
+}
+
+// Counting sort of the rows by id, stable; then blocks of ids, each id's rows in order.
+void embedding_backward_impl(Rows dy, const int32_t* ids, float scale, const Dropout& dropout,
+                             Rows dtable) {
+  check(dtable.dtype == DType::f32, ErrorKind::device,
+        "embedding_backward: the gradient of the table is {}; it must be f32",
+        dtype_name(dtable.dtype));
+  int32_t* end_of_id = scratch<int32_t, 0>(dtable.rows + 1);
+  int32_t* sorted = scratch<int32_t, 1>(dy.rows);
+  std::fill_n(end_of_id, dtable.rows + 1, 0);
+  for (int64_t r = 0; r < dy.rows; ++r) ++end_of_id[ids[r] + 1];
+  for (int64_t i = 0; i < dtable.rows; ++i) end_of_id[i + 1] += end_of_id[i];
+  for (int64_t r = 0; r < dy.rows; ++r) sorted[end_of_id[ids[r]]++] = static_cast<int32_t>(r);
+  const auto continues = [&](int64_t i) {
+    return i > 0 && i < dy.rows && ids[sorted[i]] == ids[sorted[i - 1]];
+  };
+  // A block of the sorted rows does the ids whose first row it holds, to their last row.
+  visit_float(dy.dtype, [&]<class T>() {
+    parallel_blocks(dy.rows, rows_per_block(dy.width * 8), [&](int64_t begin, int64_t end) {
+      int64_t i = begin;
+      while (i < end && continues(i)) ++i;
+      if (i == end) return;
+      for (; i < end || continues(i); ++i) {
+        add_gradient<T>(dy, sorted[i], scale, dropout, dtable.row<float>(ids[sorted[i]]));
+      }
+    });
+  });
+}
+
+void gather_rows_impl(Rows x, const int32_t* index, Rows y) {
+  const int64_t block = rows_per_block(y.width * size_of(y.dtype));
+  if (x.dtype == y.dtype) {  // any dtype
+    const int64_t size = size_of(x.dtype), bytes = y.width * size;
+    const char* from = static_cast<const char*>(x.data);
+    char* to = static_cast<char*>(y.data);
+    parallel_blocks(y.rows, block, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        std::memcpy(to + r * y.stride * size, from + index[r] * x.stride * size,
+                    static_cast<size_t>(bytes));
+      }
+    });
+    return;
+  }
+  visit_rows(
+      [&]<class T>() {
+        parallel_blocks(y.rows, block, [&](int64_t begin, int64_t end) HWY_ATTR {
+          for (int64_t r = begin; r < end; ++r) {
+            const auto from = at<T>(x, index[r]);
+            const auto to = at<T>(y, r);
+            for_columns(y.width, [&](int64_t c, auto part) HWY_ATTR {
+              store(load(offset(from, c), part), offset(to, c), part);
+            });
+          }
+        });
+      },
+      x, y);
+}
+
+}  // namespace heddle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heddle::cpu {
+
+HWY_EXPORT(embedding_impl);
+HWY_EXPORT(embedding_backward_impl);
+HWY_EXPORT(gather_rows_impl);
+
+void embedding(Rows table, const int32_t* ids, float scale, Rows positions, const int32_t* place,
+               const Dropout& dropout, Rows y) {
+  HWY_DYNAMIC_DISPATCH(embedding_impl)(table, ids, scale, positions, place, dropout, y);
+}
+void embedding_backward(Rows dy, const int32_t* ids, float scale, const Dropout& dropout,
+                        Rows dtable) {
+  HWY_DYNAMIC_DISPATCH(embedding_backward_impl)(dy, ids, scale, dropout, dtable);
+}
+void gather_rows(Rows x, const int32_t* index, Rows y) {
+  HWY_DYNAMIC_DISPATCH(gather_rows_impl)(x, index, y);
+}
+
+}  // namespace heddle::cpu
+#endif

@@ -1,0 +1,160 @@
+// Layer norm (Ba et al. 2016) with the residual sum and its dropout, forward and backward.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "heddle/kernels/cpu/norm.cc"
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/base/parallel.h"
+#include "heddle/kernels/cpu/cpu.h"
+#include "heddle/kernels/cpu/scratch.h"
+#include "heddle/kernels/cpu/targets.h"
+// after targets.h
+#include "hwy/foreach_target.h"
+// after foreach_target.h
+#include "heddle/kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heddle::cpu::HWY_NAMESPACE {
+namespace {
+
+constexpr int64_t kRowChunk = 256;
+
+// sum = x + dropout(sub), rounded as h keeps it: the backward pass sees h, not what it was before.
+// Returns the mean of the row.
+template <class T>
+HWY_INLINE float residual_row(const NormArgs& a, int64_t r, float* sum) {
+  const auto x = at<T>(a.x, r);
+  const auto sub = at<T>(a.sub, r);
+  const auto h = at<T>(a.h, r);
+  const auto kept_as = a.h.data ? h : a.x.data ? x : sub;
+  const bool has_x = a.x.data, has_sub = a.sub.data, has_h = a.h.data;
+  DropoutRow mask(has_sub ? a.dropout : Dropout(), r);
+  Chains total(zero());
+  for_columns_in_chains(a.y.width, [&](int64_t c, auto part, int chain) HWY_ATTR {
+    Vec v = has_x ? load(offset(x, c), part) : zero();
+    if (has_sub) {
+      const Vec s = mask.apply(load(offset(sub, c), part), c);
+      v = round_to(has_x ? hn::Add(v, s) : s, kept_as);
+    }
+    if (has_h) store(v, offset(h, c), part);
+    store(v, sum + c, part);
+    total.v[chain] = hn::Add(total.v[chain], v);
+  });
+  return total.sum() / static_cast<float>(a.y.width);
+}
+
+template <class T>
+HWY_INLINE void norm_row(const NormArgs& a, int64_t r) {
+  const int64_t width = a.y.width;
+  float* h = scratch<float>(width);
+  const float mean = residual_row<T>(a, r, h);
+  const Vec mean_v = splat(mean);
+  Chains squares(zero());
+  for_columns_in_chains(width, [&](int64_t c, auto part, int chain) HWY_ATTR {
+    const Vec d = keep(hn::Sub(load(h + c, part), mean_v), zero(), part);
+    squares.v[chain] = hn::MulAdd(d, d, squares.v[chain]);
+  });
+  const float rstd = 1.0f / std::sqrt(squares.sum() / static_cast<float>(width) + a.eps);
+  const Vec rstd_v = splat(rstd);
+  const auto y = at<T>(a.y, r);
+  for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
+    const Vec n = hn::Mul(hn::Sub(load(h + c, part), mean_v), rstd_v);
+    store(hn::MulAdd(n, load(a.gamma + c, part), load(a.beta + c, part)), offset(y, c), part);
+  });
+  if (a.mean) a.mean[r] = mean;
+  if (a.rstd) a.rstd[r] = rstd;
+}
+
+// n = (h - mean) rstd, g = dy gamma; dh = rstd (g - mean(g) - n mean(g n)) + dh_in.
+// dgamma += dy n, dbeta += dy.
+template <class T>
+HWY_INLINE void norm_backward_row(const NormBackwardArgs& a, int64_t r, float* dgamma,
+                                  float* dbeta) {
+  const int64_t width = a.h.width;
+  const auto h = at<T>(a.h, r);
+  const auto dy = at<T>(a.dy, r);
+  const Vec mean = splat(a.mean[r]), rstd = splat(a.rstd[r]);
+  Chains sum_g(zero()), sum_gn(zero());
+  for_columns_in_chains(width, [&](int64_t c, auto part, int chain) HWY_ATTR {
+    const Vec n = hn::Mul(hn::Sub(load(offset(h, c), part), mean), rstd);
+    const Vec d = load(offset(dy, c), part);
+    const Vec g = hn::Mul(d, load(a.gamma + c, part));
+    sum_g.v[chain] = hn::Add(sum_g.v[chain], g);
+    sum_gn.v[chain] = hn::MulAdd(g, n, sum_gn.v[chain]);
+    store(hn::MulAdd(d, n, load(dgamma + c, part)), dgamma + c, part);
+    store(hn::Add(d, load(dbeta + c, part)), dbeta + c, part);
+  });
+  const Vec mean_g = splat(sum_g.sum() / static_cast<float>(width));
+  const Vec mean_gn = splat(sum_gn.sum() / static_cast<float>(width));
+  const auto dh_in = at<T>(a.dh_in, r);
+  const auto dh = at<T>(a.dh, r);
+  const auto dsub = at<T>(a.dsub, r);
+  const bool has_in = a.dh_in.data, has_sub = a.dsub.data;
+  DropoutRow mask(has_sub ? a.dropout : Dropout(), r);
+  for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
+    const Vec n = hn::Mul(hn::Sub(load(offset(h, c), part), mean), rstd);
+    const Vec g = hn::Mul(load(offset(dy, c), part), load(a.gamma + c, part));
+    Vec d = hn::Mul(rstd, hn::NegMulAdd(n, mean_gn, hn::Sub(g, mean_g)));
+    if (has_in) d = hn::Add(d, load(offset(dh_in, c), part));
+    store(d, offset(dh, c), part);
+    if (has_sub) store(mask.apply(round_to(d, dh), c), offset(dsub, c), part);
+  });
+}
+
+// y = the sum of the chunks' partial sums, chunks in order.
+void sum_partials(const float* partial, int64_t chunks, int64_t stride, int64_t width, float* y) {
+  for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
+    Vec sum = load(partial + c, part);
+    for (int64_t i = 1; i < chunks; ++i) sum = hn::Add(sum, load(partial + i * stride + c, part));
+    store(sum, y + c, part);
+  });
+}
+
+}  // namespace
+
+void norm_impl(const NormArgs& args) {
+  visit_rows(
+      [&]<class T>() {
+        parallel_blocks(args.y.rows, rows_per_block(args.y.width * 4),
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t r = begin; r < end; ++r) norm_row<T>(args, r);
+                        });
+      },
+      args.x, args.sub, args.h, args.y);
+}
+
+void norm_backward_impl(const NormBackwardArgs& args) {
+  const int64_t rows = args.h.rows, width = args.h.width;
+  const int64_t chunks = std::max<int64_t>(1, (rows + kRowChunk - 1) / kRowChunk);
+  float* partial = scratch<float, 1>(chunks * 2 * width);
+  visit_rows(
+      [&]<class T>() {
+        parallel_for(chunks, [&](int64_t i) {
+          float* dgamma = partial + i * 2 * width;
+          float* dbeta = dgamma + width;
+          std::fill_n(dgamma, 2 * width, 0.0f);
+          const int64_t end = std::min((i + 1) * kRowChunk, rows);
+          for (int64_t r = i * kRowChunk; r < end; ++r) {
+            norm_backward_row<T>(args, r, dgamma, dbeta);
+          }
+        });
+      },
+      args.h, args.dy, args.dh_in, args.dh, args.dsub);
+  sum_partials(partial, chunks, 2 * width, width, args.dgamma);
+  sum_partials(partial + width, chunks, 2 * width, width, args.dbeta);
+}
+
+}  // namespace heddle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heddle::cpu {
+
+HWY_EXPORT(norm_impl);
+HWY_EXPORT(norm_backward_impl);
+
+void norm(const NormArgs& args) { HWY_DYNAMIC_DISPATCH(norm_impl)(args); }
+void norm_backward(const NormBackwardArgs& args) { HWY_DYNAMIC_DISPATCH(norm_backward_impl)(args); }
+
+}  // namespace heddle::cpu
+#endif

@@ -1,0 +1,254 @@
+// Sums over rows, columns and everything, and softmax; every sum has a fixed order.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "heddle/kernels/cpu/reduce.cc"
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+#include "heddle/base/parallel.h"
+#include "heddle/kernels/cpu/cpu.h"
+#include "heddle/kernels/cpu/scratch.h"
+#include "heddle/kernels/cpu/targets.h"
+#include "heddle/tensor/dispatch.h"
+// after targets.h
+#include "hwy/foreach_target.h"
+// after foreach_target.h
+#include "heddle/kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heddle::cpu::HWY_NAMESPACE {
+namespace {
+
+constexpr int64_t kRowChunk = 256;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// y[c] = sum of x[begin .. end)[c], rows in order, for the `count` vectors from column c on.
+template <class T, int kVectors>
+HWY_INLINE void sum_tile(const Rows& x, int64_t begin, int64_t end, int64_t c, float* y) {
+  Vec sum[kVectors];
+  for (int i = 0; i < kVectors; ++i) sum[i] = zero();
+  for (int64_t r = begin; r < end; ++r) {
+    const auto p = at<T>(x, r, c);
+    for (int i = 0; i < kVectors; ++i) {
+      sum[i] = hn::Add(sum[i], load(offset(p, i * lanes()), Full{}));
+    }
+  }
+  for (int i = 0; i < kVectors; ++i) store(sum[i], y + c + i * lanes(), Full{});
+}
+
+// y[c] = sum of rows [begin, end) of x, rows in order.
+template <class T>
+void sum_chunk(const Rows& x, int64_t begin, int64_t end, float* y) {
+  constexpr int kVectors = 8;
+  const int64_t tile = kVectors * lanes();
+  int64_t c = 0;
+  for (; c + tile <= x.width; c += tile) sum_tile<T, kVectors>(x, begin, end, c, y);
+  for (; c + lanes() <= x.width; c += lanes()) sum_tile<T, 1>(x, begin, end, c, y);
+  if (c == x.width) return;
+  const Tail tail{x.width - c};
+  Vec sum = zero();
+  for (int64_t r = begin; r < end; ++r) sum = hn::Add(sum, load(at<T>(x, r, c), tail));
+  store(sum, y + c, tail);
+}
+
+// The sum over columns of the row at p.
+template <class P>
+HWY_INLINE float sum_row(P p, int64_t width) {
+  Chains sum(zero());
+  for_columns_in_chains(width, [&](int64_t c, auto part, int chain) HWY_ATTR {
+    sum.v[chain] = hn::Add(sum.v[chain], load(offset(p, c), part));
+  });
+  return sum.sum();
+}
+
+// e[c] = exp(p[c] - max), returns their sum.
+template <class P>
+HWY_INLINE float exp_row(P p, int64_t width, float max, float* e) {
+  Vec sum = zero();
+  for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
+    const Vec v = exp_vec(hn::Sub(load(offset(p, c), part), splat(max)));
+    sum = hn::Add(sum, keep(v, zero(), part));
+    store(v, e + c, part);
+  });
+  return sum_lanes(sum);
+}
+
+// Calls f(row) for every row, in blocks of fixed size.
+template <class F>
+void for_rows(int64_t rows, int64_t width, const F& f) {
+  parallel_blocks(rows, rows_per_block(width * 4), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) f(r);
+  });
+}
+
+template <class T>
+void softmax_row(const Rows& x, const Rows& y, int64_t r) {
+  const auto px = at<T>(x, r);
+  const auto py = at<T>(y, r);
+  const float max = max_row(px, x.width);
+  const bool nothing = max == -kInfinity;  // no column is visible
+  float* e = scratch<float>(x.width);
+  const float sum = exp_row(px, x.width, nothing ? 0.0f : max, e);
+  const Vec scale = splat(sum == 0 ? 0.0f : 1.0f / sum);
+  for_columns(x.width, [&](int64_t c, auto part) HWY_ATTR {
+    store(hn::Mul(load(e + c, part), scale), offset(py, c), part);
+  });
+}
+
+template <class T>
+void softmax_backward_row(const Rows& y, const Rows& dy, const Rows& dx, int64_t r) {
+  const auto py = at<T>(y, r);
+  const auto pdy = at<T>(dy, r);
+  const auto pdx = at<T>(dx, r);
+  Vec dot = zero();
+  for_columns(y.width, [&](int64_t c, auto part) HWY_ATTR {
+    dot = hn::MulAdd(load(offset(py, c), part), load(offset(pdy, c), part), dot);
+  });
+  const Vec sum = splat(sum_lanes(dot));
+  for_columns(y.width, [&](int64_t c, auto part) HWY_ATTR {
+    const Vec d = hn::Sub(load(offset(pdy, c), part), sum);
+    store(hn::Mul(load(offset(py, c), part), d), offset(pdx, c), part);
+  });
+}
+
+template <class T>
+void log_softmax_row(const Rows& x, const Rows& y, int64_t r) {
+  const auto px = at<T>(x, r);
+  float* py = y.row<float>(r);
+  const float max = max_row(px, x.width);
+  const float shift = max == -kInfinity ? 0.0f : max;
+  Vec sum = zero();
+  for_columns(x.width, [&](int64_t c, auto part) HWY_ATTR {
+    sum =
+        hn::Add(sum, keep(exp_vec(hn::Sub(load(offset(px, c), part), splat(shift))), zero(), part));
+  });
+  const Vec log_sum = splat(std::log(sum_lanes(sum)));
+  for_columns(x.width, [&](int64_t c, auto part) HWY_ATTR {
+    store(hn::Sub(hn::Sub(load(offset(px, c), part), splat(shift)), log_sum), py + c, part);
+  });
+}
+
+HWY_INLINE float sum_squares_chunk(const float* x, int64_t n) {
+  Chains sum(zero());
+  for_columns_in_chains(n, [&](int64_t i, auto part, int chain) HWY_ATTR {
+    const Vec v = load(x + i, part);
+    sum.v[chain] = hn::MulAdd(v, v, sum.v[chain]);
+  });
+  return sum.sum();
+}
+
+// Whether every element of the row is finite: x - x is 0 then, NaN otherwise.
+template <class P>
+HWY_INLINE bool finite_row(P p, int64_t width) {
+  Vec bad = zero();
+  for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
+    const Vec v = load(offset(p, c), part);
+    bad = hn::Add(bad, hn::Sub(v, v));
+  });
+  return hn::AllTrue(F32(), hn::Eq(bad, zero()));
+}
+
+}  // namespace
+
+void sum_columns_impl(Rows x, float* y) {
+  const int64_t chunks = std::max<int64_t>(1, (x.rows + kRowChunk - 1) / kRowChunk);
+  const int64_t width = x.width;
+  float* partial = chunks == 1 ? y : scratch<float, 1>(chunks * width);
+  visit_float(x.dtype, [&]<class T>() {
+    parallel_for(chunks, [&](int64_t i) {
+      sum_chunk<T>(x, i * kRowChunk, std::min((i + 1) * kRowChunk, x.rows), partial + i * width);
+    });
+  });
+  if (chunks > 1) {
+    sum_chunk<float>({partial, chunks, width, width, DType::f32}, 0, chunks, y);
+  }
+}
+
+void sum_rows_impl(Rows x, float* y) {
+  visit_float(x.dtype, [&]<class T>() {
+    for_rows(x.rows, x.width, [&](int64_t r) { y[r] = sum_row(at<T>(x, r), x.width); });
+  });
+}
+
+double sum_squares_impl(const float* x, int64_t n) {
+  constexpr int64_t kChunk = 16384;
+  const int64_t chunks = (n + kChunk - 1) / kChunk;
+  double* partial = scratch<double>(chunks);
+  parallel_blocks(n, kChunk, [&](int64_t begin, int64_t end) {
+    partial[begin / kChunk] = static_cast<double>(sum_squares_chunk(x + begin, end - begin));
+  });
+  double sum = 0;
+  for (int64_t i = 0; i < chunks; ++i) sum += partial[i];
+  return sum;
+}
+
+bool all_finite_impl(Rows x) {
+  std::atomic<bool> finite = true;
+  if (x.contiguous()) {  // in rows long enough to be worth a call
+    const int64_t n = x.rows * x.width;
+    visit_float(x.dtype, [&]<class T>() {
+      parallel_blocks(n, 16384, [&](int64_t begin, int64_t end) {
+        if (!finite_row(at<T>(x, 0, begin), end - begin)) finite = false;
+      });
+    });
+    return finite;
+  }
+  visit_float(x.dtype, [&]<class T>() {
+    for_rows(x.rows, x.width, [&](int64_t r) {
+      if (!finite_row(at<T>(x, r), x.width)) finite = false;
+    });
+  });
+  return finite;
+}
+
+void softmax_impl(Rows x, Rows y) {
+  visit_rows(
+      [&]<class T>() { for_rows(x.rows, x.width, [&](int64_t r) { softmax_row<T>(x, y, r); }); }, x,
+      y);
+}
+
+void softmax_backward_impl(Rows y, Rows dy, Rows dx) {
+  visit_rows(
+      [&]<class T>() {
+        for_rows(y.rows, y.width, [&](int64_t r) { softmax_backward_row<T>(y, dy, dx, r); });
+      },
+      y, dy, dx);
+}
+
+void log_softmax_impl(Rows x, Rows y) {
+  check(y.dtype == DType::f32, ErrorKind::device, "log_softmax: y is {}; it must be f32",
+        dtype_name(y.dtype));
+  visit_float(x.dtype, [&]<class T>() {
+    for_rows(x.rows, x.width, [&](int64_t r) { log_softmax_row<T>(x, y, r); });
+  });
+}
+
+}  // namespace heddle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heddle::cpu {
+
+HWY_EXPORT(sum_columns_impl);
+HWY_EXPORT(sum_rows_impl);
+HWY_EXPORT(sum_squares_impl);
+HWY_EXPORT(all_finite_impl);
+HWY_EXPORT(softmax_impl);
+HWY_EXPORT(softmax_backward_impl);
+HWY_EXPORT(log_softmax_impl);
+
+void sum_columns(Rows x, float* y) { HWY_DYNAMIC_DISPATCH(sum_columns_impl)(x, y); }
+void sum_rows(Rows x, float* y) { HWY_DYNAMIC_DISPATCH(sum_rows_impl)(x, y); }
+double sum_squares(const float* x, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(sum_squares_impl)(x, n);
+}
+bool all_finite(Rows x) { return HWY_DYNAMIC_DISPATCH(all_finite_impl)(x); }
+void softmax(Rows x, Rows y) { HWY_DYNAMIC_DISPATCH(softmax_impl)(x, y); }
+void softmax_backward(Rows y, Rows dy, Rows dx) {
+  HWY_DYNAMIC_DISPATCH(softmax_backward_impl)(y, dy, dx);
+}
+void log_softmax(Rows x, Rows y) { HWY_DYNAMIC_DISPATCH(log_softmax_impl)(x, y); }
+
+}  // namespace heddle::cpu
+#endif
