@@ -1,0 +1,84 @@
+// Samples the phrasebook's grammar without repetition and splits the pairs.
+#include "heddle/data/phrasebook.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "heddle/base/error.h"
+#include "heddle/data/phrasebook_patterns.h"
+
+namespace heddle {
+namespace {
+
+constexpr int kMinWords = 3, kMaxWords = 18;
+
+int64_t words_in(const std::string& text) { return 1 + std::count(text.begin(), text.end(), ' '); }
+
+void check_options(const PhrasebookOptions& o) {
+  check(o.held_out_val >= 0 && o.held_out_test >= 0, ErrorKind::usage,
+        "phrasebook: held out are {} validation and {} test pairs; neither can be negative",
+        o.held_out_val, o.held_out_test);
+  check(
+      o.pairs > o.held_out_val + o.held_out_test, ErrorKind::usage,
+      "phrasebook: of {} pairs {} are held out, which leaves none for training; ask for more pairs",
+      o.pairs, o.held_out_val + o.held_out_test);
+}
+
+std::vector<Phrase> distinct_phrases(int64_t count, phrasebook::Dice& dice) {
+  // A run of repetitions this long means that the grammar is nearly exhausted.
+  constexpr int64_t kPatience = 10000;
+  std::unordered_set<std::string> seen;  // asked for membership only, so its order is no matter
+  for (const Phrase& p : demo_sentences()) seen.insert(p.source);
+  std::vector<Phrase> phrases;
+  int64_t repetitions = 0;
+  while (static_cast<int64_t>(phrases.size()) < count) {
+    Phrase p = phrasebook::some_phrase(dice);
+    const int64_t words = words_in(p.source);
+    if (words >= kMinWords && words <= kMaxWords && seen.insert(p.source).second) {
+      phrases.push_back(std::move(p));
+      repetitions = 0;
+      continue;
+    }
+    check(++repetitions < kPatience, ErrorKind::usage,
+          "phrasebook: after {} pairs of {} the grammar gives no new ones; ask for fewer",
+          phrases.size(), count);
+  }
+  return phrases;
+}
+
+}  // namespace
+
+Phrasebook make_phrasebook(const PhrasebookOptions& options) {
+  check_options(options);
+  phrasebook::Dice dice(options.seed);
+  std::vector<Phrase> all = distinct_phrases(options.pairs, dice);
+  // What is drawn late is rarer, so the held-out pairs are taken from all over (Fisher-Yates).
+  const auto held_out = static_cast<size_t>(options.held_out_val + options.held_out_test);
+  for (size_t i = 0; i < held_out; ++i) {
+    const auto rest = static_cast<uint64_t>(all.size() - i);
+    std::swap(all[i], all[i + static_cast<size_t>(dice.next() % rest)]);
+  }
+  const auto val_end = all.begin() + options.held_out_val;
+  const auto test_end = val_end + options.held_out_test;
+  Phrasebook book;
+  book.val.assign(std::make_move_iterator(all.begin()), std::make_move_iterator(val_end));
+  book.test.assign(std::make_move_iterator(val_end), std::make_move_iterator(test_end));
+  book.train.assign(std::make_move_iterator(test_end), std::make_move_iterator(all.end()));
+  return book;
+}
+
+std::vector<Phrase> demo_sentences() {
+  return {
+      {"I am looking for my key, but I can't find it.",
+       "Ich suche meinen Schlüssel, aber ich kann ihn nicht finden."},
+      {"The next train to Munich departs at half past seven.",
+       "Der nächste Zug nach München fährt um halb acht ab."},
+      {"My sister is going to the market in order to buy fresh bread.",
+       "Meine Schwester geht auf den Markt, um frisches Brot zu kaufen."},
+      {"The blue coat costs ninety-four euros.", "Der blaue Mantel kostet vierundneunzig Euro."},
+      {"If it rains tomorrow, we will stay at the hotel.",
+       "Wenn es morgen regnet, werden wir im Hotel bleiben."}};
+}
+
+}  // namespace heddle
