@@ -5,7 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <set>
+#include <tuple>
 #include <utility>
 
 #include "heddle/base/error.h"
@@ -111,13 +111,29 @@ void check_places(const std::string& path, const std::vector<Entry>& entries, in
         path, data_start + end, file_bytes);
 }
 
-std::string header_text(const std::vector<NamedTensorView>& tensors,
-                        const SafetensorsMetadata& metadata) {
-  Json header = Json::object();
-  if (!metadata.empty()) {
-    Json& entries = header[kMetadataKey] = Json::object();
-    for (const auto& [key, value] : metadata) entries[key] = value;
+/// The checksum of the data: that of the tensors' checksums, in the order of their names.
+class DataChecksum {
+ public:
+  void add(const std::string& name, std::span<const std::byte> bytes) {
+    sums_[name] = checksum(bytes);
   }
+  std::string value() const {
+    std::string text;
+    for (const auto& [name, sum] : sums_) text += fmt::format("{} {}\n", name, sum);
+    return checksum(text);
+  }
+
+ private:
+  std::map<std::string, std::string> sums_;
+};
+
+std::string header_text(const std::vector<NamedTensorView>& tensors, SafetensorsMetadata metadata) {
+  DataChecksum sum;
+  for (const NamedTensorView& tensor : tensors) sum.add(tensor.name, tensor.bytes);
+  metadata[kChecksumKey] = sum.value();
+  Json header = Json::object();
+  Json& entries = header[kMetadataKey] = Json::object();
+  for (const auto& [key, value] : metadata) entries[key] = value;
   int64_t begin = 0;
   for (const NamedTensorView& tensor : tensors) {
     const int64_t bytes = bytes_of(tensor.dtype, tensor.shape);
@@ -183,6 +199,16 @@ void SafetensorsFile::read_header() {
     tensors_[entry.name] = {entry.dtype, std::move(entry.shape), place};
     names_.push_back(std::move(entry.name));
   }
+}
+
+void SafetensorsFile::verify() const {
+  const auto stored = metadata_.find(kChecksumKey);
+  if (stored == metadata_.end()) return;
+  DataChecksum sum;
+  for (const std::string& name : names_) sum.add(name, info(name).bytes);
+  check(sum.value() == stored->second, ErrorKind::data,
+        "{}: the tensors have checksum {} but {} was saved; the file was altered or damaged",
+        path(), sum.value(), stored->second);
 }
 
 const SafetensorsInfo* SafetensorsFile::find(std::string_view name) const {

@@ -16,6 +16,9 @@
 
 namespace heddle {
 
+/// The metadata key under which write_safetensors() leaves the checksum of the data.
+inline constexpr const char* kChecksumKey = "heddle_xxh64";
+
 /// Free text that travels in the header ("format": "pt").
 using SafetensorsMetadata = std::map<std::string, std::string>;
 
@@ -49,6 +52,10 @@ class SafetensorsFile {
   /// A tensor, or nullptr.
   const SafetensorsInfo* find(std::string_view name) const;
   const SafetensorsMetadata& metadata() const { return metadata_; }
+  /// Compares the data with the checksum that write_safetensors() left in the metadata, by reading
+  /// all of it; files of other programs have none and pass.
+  /// Errors: data if the data was altered or damaged.
+  void verify() const;
 
  private:
   explicit SafetensorsFile(MappedFile file) : file_(std::move(file)) {}
@@ -70,7 +77,8 @@ struct NamedTensorView {
 
 /// Writes a file, atomically and straight from the views. The bytes depend on the content only, not
 /// on the order of `tensors`: as Hugging Face does, larger elements come first, then by name, so
-/// that each tensor is aligned to its elements.
+/// that each tensor is aligned to its elements. The metadata gains a checksum of the data, for
+/// SafetensorsFile::verify().
 /// Errors: internal for a repeated name or bytes that do not fit the shape; system for a full disk
 /// or no permission (an older file of that path is then untouched).
 void write_safetensors(const std::string& path, std::vector<NamedTensorView> tensors,

@@ -80,6 +80,33 @@ TEST(Safetensors, order_of_tensors_does_not_change_the_bytes) {
   EXPECT_EQ(read_file(folder / "a")[0] % 8, 0);  // the header's length
 }
 
+TEST(Safetensors, altered_data_fails_verification_wherever_it_is) {
+  TemporaryFolder folder;
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  write_safetensors(folder / "a", sample(values));
+  SafetensorsFile::open(folder / "a").verify();
+  const std::string whole = read_file(folder / "a");
+  for (size_t place = whole.size() - 41; place < whole.size(); ++place) {  // 41 bytes of data
+    std::string bytes = whole;
+    bytes[place] ^= 1;
+    const std::string path = folder.write("b", bytes);
+    const SafetensorsFile file = SafetensorsFile::open(path);
+    expect_error(ErrorKind::data, {path, "altered"}, [&] { file.verify(); });
+  }
+}
+
+TEST(Safetensors, empty_tensors_of_several_dtypes_pass_verification) {
+  TemporaryFolder folder;
+  write_safetensors(folder / "a", {{"z", DType::f64, {0}}, {"a", DType::f32, {0}}});
+  SafetensorsFile::open(folder / "a").verify();
+}
+
+TEST(Safetensors, file_of_another_program_passes_verification) {
+  TemporaryFolder folder;
+  const std::string header = "{\"a\":" + entry("F32", "[1]", "[0,4]") + "}";
+  SafetensorsFile::open(folder.write("a", with_header(header, "1234"))).verify();
+}
+
 TEST(Safetensors, file_of_no_tensors_reads_back) {
   TemporaryFolder folder;
   write_safetensors(folder / "a", {});
