@@ -11,8 +11,8 @@ struct AttentionOptions {
   int64_t heads = 1;
   bool causal = false;  ///< query j of n over m keys sees keys 0 .. j + m - n
   float scale = 0;      ///< of the scores; 0: 1 / sqrt(width of a head)
-  DropoutSpec dropout;  ///< on the weights; row ids are those of the queries
-  std::span<const int32_t> key_rows;  ///< if not empty: the rows of k and v that are the keys, in order
+  DropoutSpec dropout = {};  ///< on the weights; row ids are those of the queries
+  std::span<const int32_t> key_rows = {};  ///< if not empty: the rows of k and v that are the keys, in order
 };
 
 /// softmax(q kᵀ scale) v for each segment and head; column block h is head h. Memory is linear in the

@@ -1,0 +1,89 @@
+#include "heddle/train/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/base/parallel.h"
+#include "heddle/kernels/kernels.h"
+
+namespace heddle::train {
+
+Optimizer::Optimizer(nn::Parameters& parameters, const OptimizerOptions& options)
+    : parameters_(&parameters), options_(options) {
+  for (const auto& p : parameters.all()) {
+    Moments m{Tensor::zeros(p->value().shape(), DType::f32),
+              Tensor::zeros(p->value().shape(), DType::f32), Tensor()};
+    if (options.ema_decay > 0) m.ema = p->value().clone();
+    moments_.push_back(std::move(m));
+  }
+}
+
+double Optimizer::gradient_norm() const {
+  double sum = 0;
+  for (const auto& p : parameters_->all()) {
+    if (!p->grad().defined()) continue;
+    sum += kernels().sum_squares(p->grad().data<float>(), p->elements());
+  }
+  return std::sqrt(sum);
+}
+
+std::string Optimizer::first_bad_gradient() const {
+  for (const auto& p : parameters_->all()) {
+    if (p->grad().defined() && !kernels().all_finite(p->grad().rows())) return p->name();
+  }
+  return "";
+}
+
+void Optimizer::step(double learning_rate, double grad_scale) {
+  ++updates_;
+  const auto t = static_cast<double>(updates_);
+  // Early updates would be averaged with the random start: the window grows with t.
+  const double ema_decay = std::min(options_.ema_decay, (1 + t) / (10 + t));
+  auto& all = parameters_->all();
+  for (size_t i = 0; i < all.size(); ++i) {
+    nn::Parameter& p = *all[i];
+    if (!p.grad().defined()) continue;
+    Moments& m = moments_[i];
+    const bool is_matrix = p.value().rank() >= 2;
+    kernels().adam({.w = p.value().data<float>(),
+                    .g = p.grad().data<float>(),
+                    .m = m.m.data<float>(),
+                    .v = m.v.data<float>(),
+                    .shadow = p.shadow(),
+                    .ema = m.ema.defined() ? m.ema.data<float>() : nullptr,
+                    .n = p.elements(),
+                    .lr = static_cast<float>(learning_rate),
+                    .beta1 = static_cast<float>(options_.beta1),
+                    .beta2 = static_cast<float>(options_.beta2),
+                    .eps = static_cast<float>(options_.eps),
+                    .weight_decay = is_matrix ? static_cast<float>(options_.weight_decay) : 0.0f,
+                    .bias_correction1 = static_cast<float>(1 - std::pow(options_.beta1, t)),
+                    .bias_correction2 = static_cast<float>(1 - std::pow(options_.beta2, t)),
+                    .grad_scale = static_cast<float>(grad_scale),
+                    .ema_decay = static_cast<float>(ema_decay),
+                    .decoupled_decay = options_.decoupled_decay});
+    p.grad() = Tensor();
+    p.changed(false);
+  }
+}
+
+WeightSwap::WeightSwap(nn::Parameters& parameters, std::vector<Tensor> values)
+    : parameters_(&parameters), values_(std::move(values)) {
+  check(values_.size() == parameters.all().size(), ErrorKind::internal,
+        "{} tensors cannot take the place of {} parameters", values_.size(),
+        parameters.all().size());
+  exchange();
+}
+
+WeightSwap::~WeightSwap() { exchange(); }
+
+void WeightSwap::exchange() {
+  for (size_t i = 0; i < values_.size(); ++i) {
+    nn::Parameter& p = *parameters_->all()[i];
+    float* const a = p.value().data<float>();
+    std::swap_ranges(a, a + p.elements(), values_[i].data<float>());
+    p.changed(true);
+  }
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,64 @@
+// Adam and AdamW over all parameters, with an exponential moving average of the weights.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "heddle/nn/parameters.h"
+
+namespace heddle::train {
+
+struct OptimizerOptions {
+  bool decoupled_decay = false;  ///< AdamW (Loshchilov & Hutter 2019); else Adam (Kingma & Ba 2015)
+  double beta1 = 0.9, beta2 = 0.98, eps = 1e-9;
+  double weight_decay = 0;  ///< of matrices; vectors are not decayed
+  double ema_decay = 0;     ///< 0: no average is kept
+};
+
+/// Moments of one parameter, f32, of its shape.
+struct Moments {
+  Tensor m, v;
+  Tensor ema;  ///< undefined if no average is kept
+};
+
+class Optimizer {
+ public:
+  Optimizer(nn::Parameters& parameters, const OptimizerOptions& options);
+
+  /// sqrt of the sum of squares of all gradients, summed in fixed order in f64.
+  double gradient_norm() const;
+  /// The first parameter with a gradient that is not finite, or "".
+  std::string first_bad_gradient() const;
+  /// One update with gradients multiplied by `grad_scale`; clears the gradients.
+  void step(double learning_rate, double grad_scale);
+
+  /// Updates done so far.
+  int64_t updates() const { return updates_; }
+  void set_updates(int64_t updates) { updates_ = updates; }
+  /// One for each of Parameters::all(), in that order.
+  std::vector<Moments>& moments() { return moments_; }
+  const std::vector<Moments>& moments() const { return moments_; }
+
+ private:
+  nn::Parameters* parameters_;
+  OptimizerOptions options_;
+  std::vector<Moments> moments_;
+  int64_t updates_ = 0;
+};
+
+/// Puts the average (or other values, one tensor a parameter) in place of the weights while it lives.
+class WeightSwap {
+ public:
+  WeightSwap(nn::Parameters& parameters, std::vector<Tensor> values);
+  ~WeightSwap();
+  WeightSwap(const WeightSwap&) = delete;
+  WeightSwap& operator=(const WeightSwap&) = delete;
+
+ private:
+  void exchange();
+  nn::Parameters* parameters_;
+  std::vector<Tensor> values_;
+};
+
+}  // namespace heddle::train

@@ -1,0 +1,43 @@
+#include "heddle/train/translation.h"
+
+#include "heddle/ops/loss.h"
+
+namespace heddle::train {
+namespace {
+
+std::shared_ptr<const RowIds> row_ids(const std::vector<uint32_t>& sample,
+                                      const std::vector<uint32_t>& position) {
+  return std::make_shared<const RowIds>(RowIds{sample, position});
+}
+
+CrossEntropy forward(const Transformer& model, const TranslationBatch& b, const nn::Run& run,
+                     double label_smoothing) {
+  const WordRows source{b.source, &b.source_segments,
+                        row_ids(b.source_sample, b.source_position)};
+  const WordRows target{b.target_in, &b.target_segments,
+                        row_ids(b.target_sample, b.target_position)};
+  const Tensor memory = model.encode(source, run);
+  const Tensor h = model.decode(target, memory, b.source_segments, run);
+  static const std::string kName = "output projection";
+  const LayerName layer(kName);
+  return linear_cross_entropy(h, model.output_weight(run), model.output_bias(), b.target_out,
+                              {.smoothing = static_cast<float>(label_smoothing)});
+}
+
+}  // namespace
+
+LossSums accumulate_gradients(const Transformer& model, const TranslationBatch& batch,
+                              const nn::Run& run, double label_smoothing) {
+  const CrossEntropy ce = forward(model, batch, run, label_smoothing);
+  backward(ce.loss);
+  return {ce.total, ce.nll, ce.words};
+}
+
+LossSums batch_loss(const Transformer& model, const TranslationBatch& batch, const nn::Run& run,
+                    double label_smoothing) {
+  const NoGrad off;
+  const CrossEntropy ce = forward(model, batch, run, label_smoothing);
+  return {ce.total, ce.nll, ce.words};
+}
+
+}  // namespace heddle::train
