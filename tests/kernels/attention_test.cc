@@ -1,0 +1,329 @@
+// Attention on the CPU: values and gradients against f64, and the bits that must not change.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "attention_problem.h"
+#include "heddle/base/error.h"
+#include "heddle/base/parallel.h"
+#include "heddle/kernels/cpu/targets.h"
+// after targets.h
+#include "hwy/highway.h"
+
+namespace heddle {
+namespace {
+
+using test::error_of;
+using test::Lengths;
+using test::Matrix;
+using test::Problem;
+using test::Reference;
+using test::Shape;
+
+// Calls f once for each instruction set that was built and that this machine has.
+template <class F>
+void for_each_target(const F& f) {
+  for (int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::GetChosenTarget().Update(target);
+    f();
+  }
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+struct Threads {
+  explicit Threads(int count) : before(num_threads()) { set_num_threads(count); }
+  ~Threads() { set_num_threads(before); }
+  int before;
+};
+
+// f32: about 8 eps * sqrt(keys); bf16: outputs are rounded to 2^-9 of the value, and so is the o
+// that the gradient of the scores uses.
+double tolerance(DType dtype) { return dtype == DType::bf16 ? 8e-3 : 1e-5; }
+
+void expect_forward_and_backward_match(const Shape& shape) {
+  Problem p(shape);
+  p.forward();
+  const Reference expected(p);
+  EXPECT_LT(error_of(p.o, expected.o), tolerance(shape.dtype));
+  for (size_t i = 0; i < p.lse.size(); ++i) {
+    if (std::isinf(expected.lse[i])) {
+      ASSERT_EQ(p.lse[i], -std::numeric_limits<float>::infinity());
+    } else {
+      ASSERT_NEAR(p.lse[i], expected.lse[i], 1e-5);
+    }
+  }
+  p.backward();
+  EXPECT_LT(error_of(p.dq, expected.dq), tolerance(shape.dtype));
+  EXPECT_LT(error_of(p.dk, expected.dk), tolerance(shape.dtype));
+  EXPECT_LT(error_of(p.dv, expected.dv), tolerance(shape.dtype));
+  for (const Matrix* x : {&p.o, &p.dq, &p.dk, &p.dv}) EXPECT_TRUE(x->slack_is_untouched());
+}
+
+TEST(AttentionReference, gradients_match_finite_differences) {
+  for (bool causal : {false, true}) {
+    Problem p({{{3, 4}, {2, 2}}, 2, 3, causal, DType::f32, 0.4f});
+    const Reference at(p);
+    const auto check_input = [&](Matrix& x, const std::vector<double>& gradient) {
+      for (int64_t r = 0; r < x.count; ++r) {
+        for (int64_t c = 0; c < x.width; ++c) {
+          const float here = x.get(r, c), up = here + 0x1p-7f, down = here - 0x1p-7f;
+          x.set(r, c, up);
+          const double high = Reference(p).loss;
+          x.set(r, c, down);
+          const double low = Reference(p).loss;
+          x.set(r, c, here);
+          const double slope = (high - low) / (static_cast<double>(up) - static_cast<double>(down));
+          ASSERT_NEAR(slope, gradient[static_cast<size_t>(r * x.width + c)], 2e-4);
+        }
+      }
+    };
+    check_input(p.q, at.dq);
+    check_input(p.k, at.dk);
+    check_input(p.v, at.dv);
+  }
+}
+
+TEST(Attention, every_length_around_vectors_and_tiles_matches_f64) {
+  for_each_target([] {
+    for (bool causal : {false, true}) {
+      Shape shape{.heads = 1, .head_dim = 16, .causal = causal};
+      for (int64_t n = 0; n <= 70; ++n) shape.segments.push_back({n, n});
+      for (int64_t n : {127, 128, 129, 130, 200}) shape.segments.push_back({n, n});
+      expect_forward_and_backward_match(shape);
+    }
+  });
+}
+
+TEST(Attention, queries_and_keys_of_different_number_match_f64) {
+  for_each_target([] {
+    for (bool causal : {false, true}) {
+      Shape shape{.causal = causal};
+      shape.segments = {{1, 65}, {5, 0}, {0, 7}, {0, 0}, {63, 3}, {3, 63}, {130, 64}, {64, 130},
+                        {200, 1}, {1, 200}, {7, 129}, {129, 7}};
+      expect_forward_and_backward_match(shape);
+    }
+  });
+}
+
+TEST(Attention, every_head_size_and_dtype_matches_f64) {
+  for_each_target([] {
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      for (int64_t dim : {1, 3, 8, 13, 16, 24, 32, 50, 64, 80, 128}) {
+        SCOPED_TRACE(std::string(dtype_name(dtype)) + ", head size " + std::to_string(dim));
+        Shape shape{.segments = {{9, 9}, {70, 70}}, .heads = 3, .head_dim = dim, .causal = true,
+                    .dtype = dtype, .fused = true};
+        expect_forward_and_backward_match(shape);
+        shape.causal = shape.fused = false;
+        shape.segments = {{14, 17}, {5, 66}};
+        expect_forward_and_backward_match(shape);
+      }
+    }
+  });
+}
+
+TEST(Attention, dropout_matches_its_scalar_definition) {
+  for_each_target([] {
+    for (bool causal : {false, true}) {
+      expect_forward_and_backward_match({.segments = {{14, 14}, {3, 40}, {150, 300}},
+                                         .causal = causal, .dropout = 0.3f});
+    }
+  });
+}
+
+TEST(Attention, large_scores_neither_overflow_nor_lose_the_maximum) {
+  Problem p({.segments = {{40, 150}}});
+  p.q.fill(5, 40);
+  p.k.fill(6, 40);
+  p.forward();
+  EXPECT_LT(error_of(p.o, Reference(p).o), 1e-4);  // scores up to 5e3 carry 3e-4 of rounding
+}
+
+TEST(Attention, query_without_keys_gives_zeros_and_no_gradient) {
+  Problem p({.segments = {{3, 0}, {4, 2}}, .causal = true});
+  p.forward();
+  p.backward();
+  for (int64_t row : {0, 1, 2, 3, 4}) {
+    for (int64_t c = 0; c < p.o.width; ++c) {
+      ASSERT_EQ(std::bit_cast<uint32_t>(p.o.get(row, c)), 0u);
+      ASSERT_EQ(std::bit_cast<uint32_t>(p.dq.get(row, c)), 0u);
+    }
+  }
+}
+
+TEST(Attention, one_thread_and_four_give_equal_bits) {
+  for_each_target([] {
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      for (float dropout : {0.0f, 0.2f}) {
+        Shape shape{.segments = {{14, 14}, {300, 300}, {65, 65}}, .heads = 4, .causal = true,
+                    .dtype = dtype, .dropout = dropout};
+        Problem one(shape), four(shape);
+        {
+          Threads threads(1);  // gradients of long segments at once
+          one.forward(), one.backward();
+        }
+        {
+          Threads threads(4);  // queries and keys apart
+          four.forward(), four.backward();
+        }
+        EXPECT_EQ(one.o.bits(), four.o.bits());
+        EXPECT_EQ(one.dq.bits(), four.dq.bits());
+        EXPECT_EQ(one.dk.bits(), four.dk.bits());
+        EXPECT_EQ(one.dv.bits(), four.dv.bits());
+      }
+    }
+  });
+}
+
+// The segment [begin, begin + count) of a fused problem as a problem of its own.
+Problem alone(const Problem& batch, int64_t segment) {
+  Shape shape = batch.shape;
+  shape.segments = {batch.shape.segments[static_cast<size_t>(segment)]};
+  Problem p(shape);
+  const auto copy = [](const Matrix& from, int64_t begin, Matrix& to) {
+    for (int64_t r = 0; r < to.count; ++r) {
+      for (int64_t c = 0; c < to.width; ++c) to.set(r, c, from.get(begin + r, c));
+    }
+  };
+  const int64_t q0 = batch.q_offsets[static_cast<size_t>(segment)];
+  const int64_t k0 = batch.k_offsets[static_cast<size_t>(segment)];
+  copy(batch.q, q0, p.q), copy(batch.d_o, q0, p.d_o);
+  copy(batch.k, k0, p.k), copy(batch.v, k0, p.v);
+  for (size_t i = 0; i < p.sample.size(); ++i) {
+    p.sample[i] = batch.sample[static_cast<size_t>(q0) + i];
+  }
+  return p;
+}
+
+TEST(Attention, segment_alone_and_in_a_batch_give_equal_bits) {
+  for_each_target([] {
+    for (bool causal : {false, true}) {
+      Problem batch({.segments = {{14, 14}, {3, 9}, {90, 140}, {1, 64}, {140, 90}, {30, 65}},
+                     .causal = causal, .dropout = 0.1f});
+      batch.forward(), batch.backward();
+      for (int64_t s = 0; s < 6; ++s) {
+        Problem p = alone(batch, s);
+        p.forward(), p.backward();
+        const auto at = static_cast<size_t>(s);
+        const auto &qs = batch.q_offsets, &ks = batch.k_offsets;
+        EXPECT_EQ(p.o.bits(), batch.o.bits(qs[at], qs[at + 1]));
+        EXPECT_EQ(p.dq.bits(), batch.dq.bits(qs[at], qs[at + 1]));
+        EXPECT_EQ(p.dk.bits(), batch.dk.bits(ks[at], ks[at + 1]));
+        EXPECT_EQ(p.dv.bits(), batch.dv.bits(ks[at], ks[at + 1]));
+      }
+    }
+  });
+}
+
+// Row `row` of a causal sequence, asked for as one query over keys that are found by an index.
+std::vector<uint32_t> cached_query(Problem& p, int64_t row, const Matrix& cached_k,
+                                   const Matrix& cached_v, const std::vector<int32_t>& index) {
+  Matrix o(p.shape.dtype, 1, p.o.width);
+  const int64_t q_offsets[] = {0, 1}, k_offsets[] = {0, row + 1};
+  AttentionArgs args = p.args();
+  args.q = p.q.rows().slice(row, 1);
+  args.o = o.rows();
+  args.k = cached_k.rows();
+  args.v = cached_v.rows();
+  args.q_offsets = q_offsets;
+  args.k_offsets = k_offsets;
+  args.segments = 1;
+  args.key_rows = index.data();
+  args.lse = nullptr;
+  cpu::attention(args);
+  return o.bits();
+}
+
+TEST(Attention, cached_query_equals_the_same_row_of_the_whole_sequence) {
+  for_each_target([] {
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      const int64_t n = 150;
+      Problem p({.segments = {{n, n}}, .head_dim = 24, .causal = true, .dtype = dtype});
+      p.forward();
+      // The cache holds the keys in another order, between rows of NaN.
+      Matrix k(dtype, 2 * n, p.k.width), v(dtype, 2 * n, p.v.width);
+      std::vector<int32_t> index;
+      for (int64_t j = 0; j < n; ++j) {
+        index.push_back(static_cast<int32_t>(2 * (j * 77 % n) + 1));
+        for (int64_t c = 0; c < p.k.width; ++c) {
+          k.set(index.back(), c, p.k.get(j, c));
+          v.set(index.back(), c, p.v.get(j, c));
+        }
+      }
+      for (int64_t row = 0; row < n; ++row) {
+        ASSERT_EQ(cached_query(p, row, k, v, index), p.o.bits(row, row + 1)) << "row " << row;
+      }
+    }
+  });
+}
+
+TEST(Attention, later_token_changes_no_earlier_output) {
+  const int64_t n = 100;
+  Problem before({.segments = {{n, n}}, .causal = true}), after(before.shape);
+  for (int64_t c = 0; c < after.k.width; ++c) {
+    after.k.set(70, c, 30);
+    after.v.set(70, c, 1e30f);
+  }
+  before.forward(), after.forward();
+  EXPECT_EQ(before.o.bits(0, 70), after.o.bits(0, 70));
+  EXPECT_NE(before.o.bits(70, n), after.o.bits(70, n));
+}
+
+TEST(Attention, what_a_call_full_of_nan_leaves_in_memory_changes_nothing) {
+  for_each_target([] {
+    Threads threads(1);  // the memory that is kept is the calling thread's
+    Problem before({.segments = {{150, 150}, {3, 5}}, .head_dim = 12, .dropout = 0.1f});
+    before.forward(), before.backward();
+    Problem poison({.segments = {{200, 200}}, .head_dim = 64});
+    for (Matrix* x : {&poison.q, &poison.k, &poison.v, &poison.d_o}) x->fill(1, std::nanf(""));
+    poison.forward(), poison.backward();
+    Problem after(before.shape);
+    after.forward(), after.backward();
+    EXPECT_EQ(after.o.bits(), before.o.bits());
+    EXPECT_EQ(after.dq.bits(), before.dq.bits());
+    EXPECT_EQ(after.dk.bits(), before.dk.bits());
+    EXPECT_EQ(after.dv.bits(), before.dv.bits());
+  });
+}
+
+TEST(Attention, queries_of_a_group_equal_queries_apart) {
+  // The beams of a sentence are one segment of queries over its source.
+  Problem p({.segments = {{5, 33}}});
+  p.forward();
+  for (int64_t row = 0; row < 5; ++row) {
+    Matrix o(DType::f32, 1, p.o.width);
+    const int64_t q_offsets[] = {0, 1};
+    AttentionArgs args = p.args();
+    args.q = p.q.rows().slice(row, 1);
+    args.o = o.rows();
+    args.q_offsets = q_offsets;
+    args.lse = nullptr;
+    cpu::attention(args);
+    EXPECT_EQ(o.bits(), p.o.bits(row, row + 1));
+  }
+}
+
+TEST(AttentionBackward, keys_behind_an_index_are_refused) {
+  Problem p({.segments = {{2, 2}}});
+  const int32_t index[] = {0, 1};
+  AttentionBackwardArgs args{p.args(), p.d_o.rows(), p.dq.rows(), p.dk.rows(), p.dv.rows()};
+  args.forward.key_rows = index;
+  EXPECT_THROW(cpu::attention_backward(args), Error);
+}
+
+TEST(AttentionBackward, rows_outside_every_segment_stay_as_they_are) {
+  Problem p({.segments = {{6, 6}}});
+  AttentionBackwardArgs args{p.args(), p.d_o.rows(), p.dq.rows(), p.dk.rows(), p.dv.rows()};
+  p.dq.set(5, 0, 42);
+  p.dk.set(0, 1, 43);
+  const int64_t q_offsets[] = {0, 5}, k_offsets[] = {1, 6};
+  args.forward.q_offsets = q_offsets;
+  args.forward.k_offsets = k_offsets;
+  cpu::attention(args.forward);
+  cpu::attention_backward(args);
+  EXPECT_EQ(p.dq.get(5, 0), 42);
+  EXPECT_EQ(p.dk.get(0, 1), 43);
+}
+
+}  // namespace
+}  // namespace heddle
