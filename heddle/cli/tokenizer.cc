@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "heddle/base/error.h"
+#include "heddle/base/files.h"
 #include "heddle/base/lines.h"
 #include "heddle/cli/commands.h"
 #include "heddle/text/tokenizer.h"
@@ -66,6 +67,8 @@ void print_line(const std::string& line) {
 void run_train(TrainFlags& flags) {
   flags.training.type = tokenizer_type(flags.type);
   flags.training.byte_fallback = !flags.no_byte_fallback;
+  check(is_directory(parent_path(flags.out)), ErrorKind::data,
+        "{}: its folder does not exist; create it first", flags.out);
   Corpus corpus(flags.inputs);
   const Tokenizer tokenizer =
       train_tokenizer([&](std::string& line) { return corpus.next(line); }, flags.training,

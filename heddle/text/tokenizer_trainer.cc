@@ -5,7 +5,6 @@
 #include <unicode/uchar.h>
 
 #include <algorithm>
-#include <regex>
 #include <unordered_map>
 #include <vector>
 
@@ -182,23 +181,27 @@ std::unordered_map<std::string, std::string> trainer_flags(const TokenizerTraini
           {"minloglevel", "3"}};
 }
 
+/// The number that follows `mark` in SentencePiece's message, empty if there is none.
+std::string number_after(const std::string& message, std::string_view mark) {
+  const size_t found = message.find(mark);
+  if (found == message.npos) return "";
+  const size_t begin = found + mark.size();
+  return message.substr(begin, message.find_first_not_of("0123456789", begin) - begin);
+}
+
 /// SentencePiece's refusals in words that say what to do.
 [[noreturn]] void fail_training(const std::string& status, const TokenizerTraining& o) {
-  std::smatch found;
-  static const std::regex kTooHigh(R"(Please set it to a value <= (\d+))");
-  static const std::regex kTooLow(R"(smaller than required_chars\. \d+ vs (\d+))");
-  if (std::regex_search(status, found, kTooHigh)) {
-    fail(ErrorKind::data,
-         "tokenizer train: the corpus is too small for a vocabulary of {} pieces: it gives {}; "
-         "use --vocab-size {} or less, or more text",
-         o.vocab_size, found[1].str(), found[1].str());
-  }
-  if (std::regex_search(status, found, kTooLow)) {
-    fail(ErrorKind::data,
-         "tokenizer train: a vocabulary of {} pieces is too small: special pieces, bytes and the "
-         "characters of the corpus take {}; use --vocab-size {} or more, or a lower --coverage",
-         o.vocab_size, found[1].str(), found[1].str());
-  }
+  const std::string most = number_after(status, "Please set it to a value <= ");
+  check(most.empty(), ErrorKind::data,
+        "tokenizer train: the corpus is too small for a vocabulary of {} pieces: it gives {}; "
+        "use --vocab-size {} or less, or more text",
+        o.vocab_size, most, most);
+  const std::string least = number_after(
+      status, fmt::format("Vocabulary size is smaller than required_chars. {} vs ", o.vocab_size));
+  check(least.empty(), ErrorKind::data,
+        "tokenizer train: a vocabulary of {} pieces is too small: special pieces, bytes and the "
+        "characters of the corpus take {}; use --vocab-size {} or more, or a lower --coverage",
+        o.vocab_size, least, least);
   fail(ErrorKind::data, "tokenizer train: SentencePiece cannot train on this corpus: {}", status);
 }
 
