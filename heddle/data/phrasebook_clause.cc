@@ -85,12 +85,36 @@ Finite german_verb(const Clause& c) {
   return {present(v, p), v.prefix};
 }
 
+std::string reflexive(const Nominal& subject) {
+  switch (subject.person) {
+    case Person::ich: return "mich";
+    case Person::du: return "dich";
+    case Person::er: return "sich";
+    case Person::wir: return subject.en == "we" ? "uns" : "sich";
+  }
+  return "sich";
+}
+
 std::string middle_field(const Clause& c) {
   const std::string nicht = c.is_negated && !c.has_kein ? "nicht" : "";
-  return joined({c.de_pronoun, c.de_time, c.de_object, nicht, c.de_late});
+  const std::string sich = c.verb->is_reflexive ? reflexive(c.subject) : "";
+  return joined({sich, c.de_pronoun, c.de_time, c.de_object, nicht, c.de_late});
 }
 
 std::string english_tail(const Clause& c) { return joined({c.en_object, c.en_place, c.en_time}); }
+
+// "gave back" + "it" -> "gave it back": a pronoun goes before the particle.
+std::string with_tail(const Clause& c, const std::string& verb) {
+  static const std::vector<std::string> particles = {" up",  " on",   " off", " out",
+                                                     " back", " along", " away"};
+  for (const std::string& particle : particles) {
+    if (c.has_pronoun && verb.ends_with(particle)) {
+      const std::string head = verb.substr(0, verb.size() - particle.size());
+      return joined({head, c.en_object, particle.substr(1), c.en_place, c.en_time});
+    }
+  }
+  return joined({verb, english_tail(c)});
+}
 
 }  // namespace
 
@@ -125,15 +149,15 @@ std::string capitalised(std::string text) {
 
 std::string english_statement(const Clause& c) {
   const Finite v = english_verb(c, false);
-  return joined({c.subject.en, v.finite, c.en_adverb, v.rest, english_tail(c)});
+  return joined({c.subject.en, v.finite, c.en_adverb, with_tail(c, v.rest)});
 }
 
 std::string english_question(const Clause& c) {
   const Finite v = english_verb(c, true);
-  return joined({v.finite, c.subject.en, c.en_adverb, v.rest, english_tail(c)});
+  return joined({v.finite, c.subject.en, c.en_adverb, with_tail(c, v.rest)});
 }
 
-std::string english_infinitive(const Clause& c) { return joined({c.verb->en, english_tail(c)}); }
+std::string english_infinitive(const Clause& c) { return with_tail(c, c.verb->en); }
 
 std::string german_statement(const Clause& c) {
   const Finite v = german_verb(c);
@@ -158,11 +182,9 @@ std::string german_infinitive(const Clause& c, bool with_zu) {
 
 std::string german_imperative(const Clause& c, bool is_polite) {
   const std::string verb = is_polite ? c.verb->stem_infinitive + " Sie" : c.verb->imperative;
+  const std::string sich = c.verb->is_reflexive ? reflexive(c.subject) : "";
   return joined(
-      {verb, c.de_pronoun, "bitte",
-       middle_field(c).substr(
-           c.de_pronoun.empty() ? 0 : std::min(middle_field(c).size(), c.de_pronoun.size() + 1)),
-       c.verb->prefix});
+      {verb, sich, c.de_pronoun, "bitte", c.de_time, c.de_object, c.de_late, c.verb->prefix});
 }
 
 }  // namespace heddle::phrasebook

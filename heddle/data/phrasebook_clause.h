@@ -59,7 +59,8 @@ struct Clause {
   Tense tense = Tense::present;
   const Modal* modal = nullptr;
   bool is_negated = false;
-  bool has_kein = false;  // the negation sits in the object: kein Auto
+  bool has_kein = false;     // the negation sits in the object: kein Auto
+  bool has_pronoun = false;  // its object is one: "gave it back", not "gave back it"
   std::string en_adverb, en_object, en_place, en_time;
   std::string de_pronoun, de_time, de_object, de_late;  // the order of the middle field
 };
@@ -82,8 +83,9 @@ struct Thing {
   const Adjective* adjective = nullptr;
   const Noun* noun = nullptr;
   bool is_plural = false;
-  std::string en_number = {}, de_number = {};  // "three", "drei": with Determiner::none and a plural
-  bool is_negated = false;           // a, none -> kein in German; none -> any in English
+  std::string en_number = {},
+              de_number = {};  // "three", "drei": with Determiner::none and a plural
+  bool is_negated = false;     // a, none -> kein in German; none -> any in English
 };
 
 std::string english(const Thing& thing);
@@ -96,7 +98,8 @@ Thing some_thing(Talk& talk, uint32_t kinds, Determiner own, int adjective_perce
 std::string at_place_en(const Place& p);
 std::string at_place_de(const Place& p);
 std::string to_place_en(const Place& p);
-std::string to_place_de(const Place& p);
+std::string to_place_de(const Place& p);       // ins Museum: one goes in
+std::string towards_place_de(const Place& p);  // zum Museum: the way there
 
 /// The word orders. None of them has a final stop or a capital that is not the word's own.
 std::string english_statement(const Clause& c);

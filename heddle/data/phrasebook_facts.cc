@@ -9,7 +9,7 @@ constexpr uint32_t kWares = kThing | kClothes | kFurniture;
 // A number in words or in digits.
 Pair amount(Dice& dice, int low, int high) {
   const int n = dice.between(low, high);
-  if (dice.chance(65)) return {english_number(n), german_number(n)};
+  if (n > 120 || dice.chance(65)) return {english_number(n), german_number(n)};
   return {std::to_string(n), std::to_string(n)};
 }
 
@@ -59,7 +59,7 @@ Phrase counted(Talk& talk) {
   Dice& dice = talk.dice;
   Thing t = some_thing(talk, kWares | kFood | kAnimal, Determiner::the, 25);
   while (!t.is_plural) t = some_thing(talk, kWares | kFood | kAnimal, Determiner::the, 25);
-  const Pair n = amount(dice, 2, 120);
+  const Pair n = amount(dice, 2, 60);
   t.determiner = Determiner::none, t.en_number = n.en, t.de_number = n.de;
   Clause c;
   c.subject = somebody(talk);
@@ -172,13 +172,31 @@ Phrase date(Talk& talk) {
                   "der Geburtstag " + german(one, Case::genitive) + " ist " + on.de, '.');
 }
 
+// An adjective that says something else than the one before the noun.
+const Adjective& another_adjective(Dice& dice, const Thing& t) {
+  for (;;) {
+    const Adjective& a = *adjective_for(dice, *t.noun);
+    const bool clashes =
+        t.adjective && (a.en == t.adjective->en || (a.is_colour() && t.adjective->is_colour()));
+    if (!clashes) return a;
+  }
+}
+
+// One of which there is more and less: no colour.
+const Adjective& graded_adjective(Dice& dice, const Noun& n) {
+  for (;;) {
+    const Adjective& a = *adjective_for(dice, n);
+    if (!a.is_colour()) return a;
+  }
+}
+
 Phrase possession(Talk& talk) {
   Dice& dice = talk.dice;
   Thing what = some_thing(talk, kWares | kVehicle | kAnimal | kBuilding, Determiner::the, 45);
   what.determiner = Determiner::the, what.en_number = what.de_number = "";
   Thing bare = what;
   bare.determiner = Determiner::none;
-  const Adjective& a = *adjective_for(dice, *what.noun);
+  const Adjective& a = another_adjective(dice, what);
   const std::string be = nominal(what).be;
   const std::string sein = kSein.of(nominal(what).person);
   if (dice.chance(30)) {
@@ -222,7 +240,7 @@ Phrase circumstance(Talk& talk) {
 Phrase comparison(Talk& talk) {
   Dice& dice = talk.dice;
   const Thing one = definite(talk, kWares | kVehicle | kBuilding | kFamily | kPerson | kEvent, 0);
-  const Adjective& a = *adjective_for(dice, *one.noun);
+  const Adjective& a = graded_adjective(dice, *one.noun);
   const Thing two = definite(talk, one.noun->kinds, 0);
   if (english(one) == english(two)) return comparison(talk);
   const Nominal x = nominal(one), y = nominal(two);
@@ -238,20 +256,81 @@ Phrase comparison(Talk& talk) {
 
 Phrase superlative(Talk& talk) {
   Dice& dice = talk.dice;
-  Thing t = some_thing(talk, kBuilding | kPerson | kVehicle | kWares, Determiner::the, 0);
-  while (t.noun->is_pair)
-    t = some_thing(talk, kBuilding | kPerson | kVehicle | kWares, Determiner::the, 0);
-  const Adjective& a = *adjective_for(dice, *t.noun);
-  const Place& place = dice.pick(places());
-  const Nominal who = somebody(talk);
+  Thing t = some_thing(talk, kBuilding | kPerson | kVehicle, Determiner::the, 0);
+  const Adjective& a = graded_adjective(dice, *t.noun);
+  const Pair& city = dice.pick(cities());
   Clause c;
-  c.subject = who;
+  c.subject = somebody(talk);
   c.verb = &verb(t.noun->kinds & kPerson ? "know" : "see");
   c.tense = c.verb->en == "know" ? Tense::present : Tense::past;
-  c.en_object = joined({"the", a.en_most, t.noun->en, at_place_en(place)});
-  c.de_object = joined({noun_phrase(Determiner::the, a.de_most, *t.noun, false, Case::accusative),
-                        at_place_de(place)});
+  c.en_object = joined({"the", a.en_most, t.noun->en, "in", city.en});
+  c.de_object = joined(
+      {noun_phrase(Determiner::the, a.de_most, *t.noun, false, Case::accusative), "in", city.de});
   return finished(english_statement(c), german_statement(c), '.');
+}
+
+Phrase weather(Talk& talk) {
+  static const std::vector<Pair> kinds = {{"cold", "kalt"},    {"warm", "warm"},
+                                          {"hot", "heiß"},     {"windy", "windig"},
+                                          {"foggy", "neblig"}, {"cloudy", "bewölkt"}};
+  static const std::vector<Pair> degrees = {
+      {"", ""}, {"very", "sehr"}, {"too", "zu"}, {"quite", "ziemlich"}, {"not", "nicht"}};
+  Dice& dice = talk.dice;
+  const Pair& kind = dice.pick(kinds);
+  const Pair& degree = dice.pick(degrees);
+  const bool is_past = dice.chance(50);
+  const Pair time = is_past ? dice.pick(past_times()) : Pair{"today", "heute"};
+  const bool has_city = dice.chance(50);
+  const Pair& city = dice.pick(cities());
+  return finished(joined({"it", is_past ? "was" : "is", degree.en, kind.en, has_city ? "in" : "",
+                          has_city ? city.en : "", time.en}),
+                  joined({"es", is_past ? "war" : "ist", time.de, has_city ? "in" : "",
+                          has_city ? city.de : "", degree.de, kind.de}),
+                  '.');
+}
+
+// In German a profession has no article: er ist Arzt.
+Phrase profession(Talk& talk) {
+  static const std::vector<std::string> his = {"doctor", "student", "waiter", "policeman",
+                                               "baker",  "cook",    "driver", "engineer",
+                                               "lawyer", "pilot"};
+  static const std::vector<std::string> hers = {"waitress", "nurse", "saleswoman", "actress"};
+  Nominal who = somebody(talk);
+  while (who.person != Person::er || (who.own != Determiner::his && who.own != Determiner::her)) {
+    who = somebody(talk);
+  }
+  const Noun& n = noun(talk.dice.pick(who.own == Determiner::her ? hers : his));
+  const Thing t{.determiner = Determiner::a, .noun = &n};
+  switch (talk.dice.below(3)) {
+    case 0:
+      return finished(who.en + " is " + english(t), who.in(Case::nominative) + " ist " + n.de, '.');
+    case 1:
+      return finished(who.en + " was " + english(t), who.in(Case::nominative) + " war " + n.de,
+                      '.');
+    default:
+      return finished(who.en + " wants to be " + english(t),
+                      who.in(Case::nominative) + " will " + n.de + " werden", '.');
+  }
+}
+
+Phrase opening(Talk& talk) {
+  Dice& dice = talk.dice;
+  static const std::vector<Pair> shops = {{"the shop", "der Laden"},
+                                          {"the bakery", "die Bäckerei"},
+                                          {"the chemist's", "die Apotheke"},
+                                          {"the museum", "das Museum"},
+                                          {"the post office", "die Post"},
+                                          {"the library", "die Bibliothek"},
+                                          {"the supermarket", "der Supermarkt"},
+                                          {"the restaurant", "das Restaurant"}};
+  const Pair& shop = dice.pick(shops);
+  const bool opens = dice.chance(50);
+  const Pair clock = some_clock(dice);
+  const Pair day = dice.chance(50) ? dice.pick(weekdays()) : Pair{"", ""};
+  const std::string on = day.en.empty() ? "" : "on " + day.en,
+                    am = day.de.empty() ? "" : "am " + day.de;
+  return finished(joined({shop.en, opens ? "opens" : "closes", "at", clock.en, on}),
+                  joined({shop.de, opens ? "öffnet" : "schließt", am, "um", clock.de}), '.');
 }
 
 Phrase portion(Talk& talk) {
@@ -298,7 +377,8 @@ const std::vector<Pattern>& fact_patterns() {
       {"event time", 3, event_time}, {"date", 3, date},
       {"possession", 4, possession}, {"circumstance", 3, circumstance},
       {"comparison", 3, comparison}, {"superlative", 2, superlative},
-      {"portion", 3, portion}};
+      {"portion", 3, portion},       {"weather", 1, weather},
+      {"profession", 1, profession}, {"opening", 1, opening}};
   return list;
 }
 

@@ -1,4 +1,6 @@
 // Sentences of two clauses: because, that, whether, if, who, in order to, and what "it" is.
+#include <algorithm>
+
 #include "heddle/data/phrasebook_patterns.h"
 
 namespace heddle::phrasebook {
@@ -14,29 +16,60 @@ Nominal again(const Nominal& who) {
   return pronoun(who.own == Determiner::her ? "she" : "he");
 }
 
-Phrase conjunction(Talk& talk) {
-  static const std::vector<Pair> words = {{"because", "weil"},    {"because", "weil"},
-                                          {"although", "obwohl"}, {"before", "bevor"},
-                                          {"while", "während"},   {"as soon as", "sobald"}};
+struct Conjunction {
+  const char *en, *de;
+  bool is_temporal;  // then both clauses share their time and the second denies nothing
+};
+
+// The two clauses of a sentence, the second about the same one or another.
+struct TwoClauses {
+  Clause main, side;
+};
+
+Clause side_of_time(Talk& talk, const Nominal& who, Era era) {
+  Clause c;
+  do {
+    c = any_clause(talk, who, {.is_brief = true, .is_positive = true, .era = era});
+  } while (!c.en_adverb.empty() || !c.en_time.empty() || c.tense == Tense::modal ||
+           c.tense == Tense::future || c.tense == Tense::perfect);
+  return c;
+}
+
+TwoClauses two_clauses(Talk& talk, const Conjunction& word) {
   Dice& dice = talk.dice;
   const Nominal who = somebody(talk);
-  const Clause main = any_clause(talk, who, kBrief);
-  const Clause side = any_clause(talk, dice.chance(65) ? again(who) : somebody(talk), kBrief);
-  const Pair& word = dice.pick(words);
-  if (dice.chance(25)) {
-    return finished(word.en + " " + english_statement(side) + ", " + english_statement(main),
-                    word.de + " " + german_verb_last(side) + ", " + german_question(main), '.');
+  const Nominal other = dice.chance(65) ? again(who) : somebody(talk);
+  const Era era = dice.chance(50) ? Era::past : Era::now;
+  if (!word.is_temporal) {
+    return {any_clause(talk, who, {.is_brief = true, .era = era}),
+            any_clause(talk, other, {.is_brief = true, .era = era})};
   }
-  return finished(english_statement(main) + " " + word.en + " " + english_statement(side),
-                  german_statement(main) + ", " + word.de + " " + german_verb_last(side), '.');
+  const Wish main{.is_brief = true, .is_future = era == Era::now, .era = era};
+  return {any_clause(talk, who, main), side_of_time(talk, other, era)};
+}
+
+Phrase conjunction(Talk& talk) {
+  static const std::vector<Conjunction> words = {
+      {"because", "weil", false}, {"because", "weil", false},     {"although", "obwohl", false},
+      {"before", "bevor", true},  {"as soon as", "sobald", true}, {"while", "während", true}};
+  const Conjunction& word = talk.dice.pick(words);
+  const auto [main, side] = two_clauses(talk, word);
+  const std::string en = word.en, de = word.de;
+  if (talk.dice.chance(25)) {
+    return finished(en + " " + english_statement(side) + ", " + english_statement(main),
+                    de + " " + german_verb_last(side) + ", " + german_question(main), '.');
+  }
+  return finished(english_statement(main) + " " + en + " " + english_statement(side),
+                  german_statement(main) + ", " + de + " " + german_verb_last(side), '.');
 }
 
 Phrase coordination(Talk& talk) {
   static const std::vector<Pair> words = {{" and ", " und "}, {", but ", ", aber "}};
   const Pair& word = talk.dice.pick(words);
   const Nominal one = somebody(talk);
-  const Clause first = any_clause(talk, one, kBrief);
-  const Clause second = any_clause(talk, other_person(talk, one), kBrief);
+  const Wish wish{.is_brief = true, .era = talk.dice.chance(50) ? Era::past : Era::now};
+  const Clause first = any_clause(talk, one, wish);
+  const Clause second = any_clause(talk, other_person(talk, one), wish);
   return finished(english_statement(first) + word.en + english_statement(second),
                   german_statement(first) + word.de + german_statement(second), '.');
 }
@@ -118,7 +151,9 @@ Pair tell_me(Dice& dice) {
 Phrase indirect_question(Talk& talk) {
   Dice& dice = talk.dice;
   const Pair ask = tell_me(dice);
-  const Place& place = dice.pick(places());
+  const Place* found = &dice.pick(places());
+  while (found->is_room()) found = &dice.pick(places());
+  const Place& place = *found;
   switch (dice.below(4)) {
     case 0: {
       const std::string the = noun_phrase(Determiner::the, "", place.noun, false, Case::nominative);
@@ -127,7 +162,7 @@ Phrase indirect_question(Talk& talk) {
     }
     case 1:
       return finished(ask.en + " how I get " + to_place_en(place),
-                      ask.de + ", wie ich " + to_place_de(place) + " komme", '?');
+                      ask.de + ", wie ich " + towards_place_de(place) + " komme", '?');
     case 2: {
       static const std::vector<std::string> lines = {"train", "bus", "ship", "tram"};
       const Noun& n = noun(dice.pick(lines));
@@ -169,7 +204,11 @@ Phrase relative_object(Talk& talk) {
   const Case gap = c.verb->frame == Frame::dative ? Case::dative : Case::accusative;
   std::string relative = determiner(Determiner::the, thing.noun->gender, thing.is_plural, gap);
   if (relative == "den" && gap == Case::dative) relative = "denen";
-  const Adjective& a = *adjective_for(dice, *thing.noun);
+  const Adjective* other = adjective_for(dice, *thing.noun);
+  while (other == thing.adjective || (thing.adjective && other->is_colour())) {
+    other = adjective_for(dice, *thing.noun);
+  }
+  const Adjective& a = *other;
   const Nominal n = nominal(thing);
   return finished(joined({n.en, "that", english_statement(c), n.be, a.en}),
                   joined({n.in(Case::nominative) + ",", relative, german_verb_last(c) + ",",
@@ -197,6 +236,13 @@ Phrase relative_subject(Talk& talk) {
                   joined({"kennst du", n.in(Case::accusative) + ",", german_verb_last(c)}), '?');
 }
 
+bool is_aim(const Verb& v) {
+  static const std::vector<std::string> odd = {
+      "arrive", "leave", "depart", "begin",  "stay",        "return",    "drive",
+      "go",     "come",  "run",    "get up", "fall asleep", "come back", "hurry"};
+  return std::find(odd.begin(), odd.end(), v.en) == odd.end();
+}
+
 Clause bare_clause(Talk& talk, const Nominal& who) {
   Clause c;
   do {
@@ -211,7 +257,8 @@ Phrase purpose(Talk& talk) {
   do {
     main = going_clause(talk, who, kBriefPositive);
   } while (main.de_late.starts_with("mit"));
-  const Clause aim = bare_clause(talk, who);
+  Clause aim = bare_clause(talk, who);
+  while (!is_aim(*aim.verb)) aim = bare_clause(talk, who);
   return finished(english_statement(main) + " in order to " + english_infinitive(aim),
                   german_statement(main) + ", um " + german_infinitive(aim, true), '.');
 }
@@ -289,9 +336,13 @@ Phrase it_is(Talk& talk) {
   c.verb = &verb_for(dice, *a.thing.noun);
   choose_tense(talk, c, {.is_brief = true, .is_positive = a.thing.determiner == Determiner::a});
   c.en_object = a.noun.en_object, c.de_object = a.noun.in(Case::accusative);
-  const Adjective& adjective = *adjective_for(dice, *a.thing.noun);
+  const Adjective* other = adjective_for(dice, *a.thing.noun);
+  while (a.thing.adjective && (other == a.thing.adjective || other->is_colour())) {
+    other = adjective_for(dice, *a.thing.noun);
+  }
+  const Adjective& adjective = *other;
   const bool is_past = c.tense == Tense::past || c.tense == Tense::perfect;
-  const bool is_too = dice.chance(25);
+  const bool is_too = !adjective.is_colour() && dice.chance(25);
   const std::string be = is_past ? (a.it.be == "are" ? "were" : "was") : a.it.be;
   const std::string sein = (is_past ? kWar : kSein).of(a.it.person);
   const std::string en_tail = joined({is_too ? "too" : "", adjective.en});
@@ -315,8 +366,11 @@ Phrase it_again(Talk& talk) {
   first.en_object = a.noun.en_object, first.de_object = a.noun.in(Case::accusative);
   Clause second;
   second.subject = again(who);
-  second.verb = &verb_for(dice, *a.thing.noun);
+  do {
+    second.verb = &verb_for(dice, *a.thing.noun);
+  } while (second.verb == first.verb);
   choose_tense(talk, second, kBrief);
+  second.has_pronoun = true;
   second.en_object = a.it.en_object, second.de_pronoun = a.it.in(Case::accusative);
   return finished(english_statement(first) + ", but " + english_statement(second),
                   german_statement(first) + ", aber " + german_statement(second), '.');

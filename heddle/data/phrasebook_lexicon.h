@@ -11,22 +11,23 @@ enum class Gender { masculine, feminine, neuter };
 
 /// What a noun is, as a set of bits: it decides which verbs and adjectives go with it.
 enum Kind : uint32_t {
-  kFamily = 1u << 0,     // my brother
-  kPerson = 1u << 1,     // the teacher
-  kFood = 1u << 2,       // an apple: can be counted
-  kFoodMass = 1u << 3,   // bread: no article, no plural
-  kDrink = 1u << 4,      // water: no article, no plural
-  kClothes = 1u << 5,    // a coat
-  kLying = 1u << 6,      // a book: one lays it down (legen, liegen)
-  kStanding = 1u << 7,   // a lamp: one stands it up (stellen, stehen)
-  kFurniture = 1u << 8,  // a table
-  kVehicle = 1u << 9,    // a car
-  kAnimal = 1u << 10,    // a dog
-  kText = 1u << 11,      // a letter: can be read
-  kBuilding = 1u << 12,  // a house: can be seen, looked for
-  kEvent = 1u << 13,     // a journey: begins, ends, can be looked forward to
-  kOpens = 1u << 14,     // a door: can be opened and shut
-  kContainer = 1u << 15  // a drawer: holds things
+  kFamily = 1u << 0,      // my brother
+  kPerson = 1u << 1,      // the teacher
+  kFood = 1u << 2,        // an apple: can be counted
+  kFoodMass = 1u << 3,    // bread: no article, no plural
+  kDrink = 1u << 4,       // water: no article, no plural
+  kClothes = 1u << 5,     // a coat
+  kLying = 1u << 6,       // a book: one lays it down (legen, liegen)
+  kStanding = 1u << 7,    // a lamp: one stands it up (stellen, stehen)
+  kFurniture = 1u << 8,   // a table
+  kVehicle = 1u << 9,     // a car
+  kAnimal = 1u << 10,     // a dog
+  kText = 1u << 11,       // a letter: can be read
+  kBuilding = 1u << 12,   // a house: can be seen, looked for
+  kEvent = 1u << 13,      // a journey: begins, ends, can be looked forward to
+  kOpens = 1u << 14,      // a door: can be opened and shut
+  kContainer = 1u << 15,  // a drawer: holds things
+  kColour = 1u << 16      // of adjectives: has no degrees
 };
 inline constexpr uint32_t kThing = kLying | kStanding;
 
@@ -40,6 +41,7 @@ struct Noun {
 };
 
 struct Adjective {
+  bool is_colour() const { return (kinds & kColour) != 0; }
   std::string en, de;            // "expensive", "teuer"
   std::string de_stem;           // before an ending: "teur"
   std::string en_more, de_more;  // "more expensive", "teurer"
@@ -63,13 +65,16 @@ struct Verb {
   uint32_t objects = 0;  // the kinds of its object
   std::string en_preposition, de_preposition;
   Case preposition_case = Case::accusative;
-  bool is_state = false;  // no progressive in English: I need, I know
+  bool is_state = false;      // no progressive in English: I need, I know
+  bool is_reflexive = false;  // sich freuen
   std::string infinitive() const { return prefix + stem_infinitive; }
 };
 
 /// Where one is and where one goes: "at the station", "to the station"; am Bahnhof, zum Bahnhof.
 struct Place {
   Noun noun;
+  bool is_room() const { return en_to == "into"; }
+  bool is_settlement() const { return noun.en == "town" || noun.en == "village"; }
   std::string en_at, de_at;  // with the dative
   std::string en_to, de_to;  // with the accusative, or with the dative after zu
 };

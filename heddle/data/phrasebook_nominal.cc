@@ -289,7 +289,12 @@ Thing some_thing(Talk& talk, uint32_t kinds, Determiner own, int adjective_perce
     }
   } else {
     t.determiner = own == Determiner::the || dice.chance(30) ? possessive(talk) : own;
-    if (t.noun->kinds & kPerson) t.determiner = Determiner::the;
+  }
+  if (t.noun->kinds & kPerson) {  // rarely "a waiter", never bare "waiters"
+    const bool is_a = t.determiner == Determiner::a && dice.chance(50);
+    if (!is_a && t.determiner != Determiner::this_ && t.en_number.empty()) {
+      t.determiner = Determiner::the;
+    }
   }
   return t;
 }
@@ -298,6 +303,9 @@ std::string at_place_en(const Place& p) { return p.en_at + " the " + p.noun.en; 
 std::string to_place_en(const Place& p) { return p.en_to + " the " + p.noun.en; }
 std::string at_place_de(const Place& p) {
   return contracted(p.de_at, noun_phrase(Determiner::the, "", p.noun, false, Case::dative));
+}
+std::string towards_place_de(const Place& p) {
+  return contracted("zu", noun_phrase(Determiner::the, "", p.noun, false, Case::dative));
 }
 std::string to_place_de(const Place& p) {
   const Case c = p.de_to == "zu" ? Case::dative : Case::accusative;

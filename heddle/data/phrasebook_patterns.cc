@@ -44,7 +44,10 @@ Phrase open_question(Talk& talk) {
 }
 
 Phrase destination_question(Talk& talk) {
-  Clause c = going_clause(talk, somebody(talk), {.is_positive = true});
+  Clause c;
+  do {
+    c = going_clause(talk, somebody(talk), {.is_positive = true});
+  } while (c.verb->en == "come");
   c.en_place = c.de_late = c.en_adverb = "";
   if (c.en_time.empty()) c.de_time = "";
   return finished("where " + english_question(c), "wohin " + german_question(c), '?');
@@ -52,17 +55,19 @@ Phrase destination_question(Talk& talk) {
 
 Phrase place_question(Talk& talk) {
   Dice& dice = talk.dice;
-  const Place& place = dice.pick(places());
+  const Place* found = &dice.pick(places());
+  while (found->is_room()) found = &dice.pick(places());
+  const Place& place = *found;
   const std::string the = noun_phrase(Determiner::the, "", place.noun, false, Case::nominative);
   const std::string en = "the " + place.noun.en;
   switch (dice.below(3)) {
     case 0: return finished("where is " + en, "wo ist " + the, '?');
     case 1:
-      return finished("how do I get " + to_place_en(place), "wie komme ich " + to_place_de(place),
-                      '?');
+      return finished("how do I get " + to_place_en(place),
+                      "wie komme ich " + towards_place_de(place), '?');
     default:
       return finished("how far is it " + to_place_en(place),
-                      "wie weit ist es " + to_place_de(place), '?');
+                      "wie weit ist es " + towards_place_de(place), '?');
   }
 }
 
@@ -100,7 +105,7 @@ Phrase suggestion(Talk& talk) {
   Clause c;
   do {
     c = any_clause(talk, pronoun("we"), {.is_brief = true, .is_positive = true, .is_bare = true});
-  } while (c.verb->is_state);
+  } while (c.verb->is_state || c.verb->is_reflexive);
   const Pair& time = talk.dice.pick(future_times());
   c.en_time = time.en, c.de_time = time.de;
   return finished("let us " + english_infinitive(c), "lass uns " + german_infinitive(c, false),
@@ -137,8 +142,9 @@ Phrase description(Talk& talk) {
   }
   static const std::vector<Pair> degrees = {
       {"", ""}, {"very", "sehr"}, {"too", "zu"}, {"quite", "ziemlich"}, {"not", "nicht"}};
-  const Pair& degree = talk.dice.pick(degrees);
   const Adjective& a = *adjective_for(talk.dice, *thing.noun);
+  const Pair& degree =
+      a.is_colour() ? degrees[talk.dice.chance(50) ? 0 : 4] : talk.dice.pick(degrees);
   const Nominal n = nominal(thing);
   const bool is_past = talk.dice.chance(30);
   const std::string be = is_past ? (n.be == "are" ? "were" : "was") : n.be;

@@ -6,10 +6,10 @@
 namespace heddle::phrasebook {
 namespace {
 
-const Modal& some_modal(Dice& dice, bool is_negated, bool only_present) {
+const Modal& some_modal(Dice& dice, bool is_negated, const Wish& wish) {
   for (;;) {
     const Modal& m = dice.pick(modals());
-    if (only_present && m.is_past) continue;
+    if (m.is_past ? wish.is_future || wish.era == Era::now : wish.era == Era::past) continue;
     if (is_negated ? m.may_deny : m.may_affirm) return m;
   }
 }
@@ -21,11 +21,12 @@ Tense some_tense(Dice& dice, const Clause& c, const Wish& wish) {
   const bool looks_past = c.verb->en == c.verb->en_past;
   const int t = dice.below(100);
   if (wish.is_future) return t < 50 ? Tense::future : Tense::modal;
+  if (wish.era == Era::past) return t < 75 ? Tense::past : Tense::modal;
+  if (wish.era == Era::any && t >= 72) return t < 96 ? Tense::past : Tense::perfect;
+  if (c.verb->is_state && !looks_past) return t < 48 ? Tense::present : Tense::modal;
   if (t < 18 && !looks_past) return Tense::present;
-  if (t < 36) return c.verb->is_state && !looks_past ? Tense::present : Tense::progressive;
-  if (t < 62) return Tense::past;
-  if (t < 66) return Tense::perfect;
-  return t < 80 ? Tense::future : Tense::modal;
+  if (t < 38) return Tense::progressive;
+  return t < 56 ? Tense::future : Tense::modal;
 }
 
 Pair time_for(Dice& dice, const Clause& c) {
@@ -45,6 +46,7 @@ Pair time_for(Dice& dice, const Clause& c) {
 void set_object(Clause& c, const Nominal& object) {
   const Verb& v = *c.verb;
   c.en_object = joined({v.en_preposition, object.en_object});
+  c.has_pronoun = object.is_pronoun;
   switch (v.frame) {
     case Frame::none: break;
     case Frame::accusative:
@@ -103,7 +105,7 @@ void choose_tense(Talk& talk, Clause& c, const Wish& wish) {
   c.tense = some_tense(dice, c, wish);
   c.is_negated = !wish.is_positive && dice.chance(22);
   if (c.tense == Tense::modal) {
-    c.modal = &some_modal(dice, c.is_negated, wish.is_future);
+    c.modal = &some_modal(dice, c.is_negated, wish);
   }
   if (c.verb->is_state && c.tense == Tense::present) return;
   if (c.tense == Tense::perfect) {
@@ -192,8 +194,10 @@ Clause going_clause(Talk& talk, const Nominal& subject, const Wish& wish) {
   choose_tense(talk, c, wish);
   Dice& dice = talk.dice;
   if (dice.chance(70)) {
-    const Place& place = dice.pick(places());
-    c.en_place = to_place_en(place), c.de_late = to_place_de(place);
+    const Place* place = &dice.pick(places());
+    while (place->is_room() && c.verb->en != "go" && c.verb->en != "run")
+      place = &dice.pick(places());
+    c.en_place = to_place_en(*place), c.de_late = to_place_de(*place);
   } else if (dice.chance(65)) {
     const Pair& city = dice.pick(cities());
     c.en_place = "to " + city.en, c.de_late = "nach " + city.de;
@@ -247,7 +251,8 @@ Clause mood_clause(Talk& talk, const Nominal& subject, const Wish& wish) {
   c.subject = subject;
   c.verb = &be_verb();
   c.is_negated = !wish.is_positive && talk.dice.chance(20);
-  c.tense = wish.is_future ? Tense::present : talk.dice.chance(65) ? Tense::present : Tense::past;
+  const bool is_past = wish.era == Era::past || (wish.era == Era::any && talk.dice.chance(35));
+  c.tense = is_past && !wish.is_future ? Tense::past : Tense::present;
   if (talk.dice.chance(75)) {
     const Adjective& mood = talk.dice.pick(moods());
     const bool is_very = talk.dice.chance(20) && mood.en != "alone" && mood.en != "ready";

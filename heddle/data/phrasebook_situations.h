@@ -5,10 +5,14 @@
 
 namespace heddle::phrasebook {
 
+/// The tenses a clause may take: all, or those that fit beside a past or a present clause.
+enum class Era { any, past, now };
+
 struct Wish {
   bool is_brief = false;  // no time, few adjectives: for half a sentence
   bool is_positive = false;
   bool is_future = false;  // only will and modal verbs of the present
+  Era era = Era::any;
   bool is_bare = false;    // no tense at all: for infinitives and imperatives
 };
 

@@ -75,7 +75,7 @@ const std::vector<Entry>& accusative_entries() {
       {"close/closes/closed/closed/closing/schließen/schließt/schließt/hat geschlossen/schließ",
        acc, kOpens},
       {"paint/paints/painted/painted/painting/streichen/streichst/streicht/hat gestrichen/streich",
-       acc, kOpens | kFurniture},
+       acc, kFurniture},
       {"sign/signs/signed/signed/signing/unterschreiben/unterschreibst/unterschreibt/hat "
        "unterschrieben/unterschreib",
        acc, kText},
@@ -147,6 +147,15 @@ const std::vector<Entry>& other_object_entries() {
       {"take part/takes part/took part/taken part/taking part/teil|nehmen/nimmst/nimmt/hat "
        "teilgenommen/nimm",
        prep, kEvent, "in", "an", dat},
+      {"look forward/looks forward/looked forward/looked forward/looking forward/sich "
+       "freuen/freust/freut/hat gefreut/freu",
+       prep, kEvent, "to", "auf", acc},
+      {"*remember/remembers/remembered/remembered/remembering/sich erinnern/erinnerst/erinnert/hat "
+       "erinnert/erinner",
+       prep, kPeople | kEvent | kBuilding, "", "an", acc},
+      {"complain/complains/complained/complained/complaining/sich "
+       "beschweren/beschwerst/beschwert/hat beschwert/beschwer",
+       prep, kPeople | kOpens | kText, "about", "über", acc},
       {"take care/takes care/took care/taken care/taking care/auf|passen/passt/passt/hat "
        "aufgepasst/pass",
        prep, kAnimal | kPeople, "of", "auf", acc},
@@ -168,9 +177,8 @@ const std::vector<Entry>& giving_entries() {
        kThing | kEat | kDrink},
       {"offer/offers/offered/offered/offering/an|bieten/bietest/bietet/hat angeboten/biete", acc,
        kEat | kDrink | kFurniture},
-      {"recommend/recommends/recommended/recommended/recommending/empfehlen/empfiehlst/empfiehlt/"
-       "hat empfohlen/empfiehl",
-       acc, kText | kEat},
+      {"pass/passes/passed/passed/passing/reichen/reichst/reicht/hat gereicht/reich", acc,
+       kThing | kFood},
   };
   return entries;
 }
@@ -186,6 +194,12 @@ const std::vector<Entry>& plain_entries() {
       {"smoke/smokes/smoked/smoked/smoking/rauchen/rauchst/raucht/hat geraucht/rauch"},
       {"learn/learns/learned/learned/learning/lernen/lernst/lernt/hat gelernt/lern"},
       {"stay/stays/stayed/stayed/staying/bleiben/bleibst/bleibt/ist geblieben/bleib"},
+      {"get dressed/gets dressed/got dressed/got dressed/getting dressed/sich "
+       "an|ziehen/ziehst/zieht/hat angezogen/zieh"},
+      {"rest/rests/rested/rested/resting/sich aus|ruhen/ruhst/ruht/hat ausgeruht/ruh"},
+      {"hurry/hurries/hurried/hurried/hurrying/sich beeilen/beeilst/beeilt/hat beeilt/beeil"},
+      {"sit down/sits down/sat down/sat down/sitting down/sich setzen/setzt/setzt/hat "
+       "gesetzt/setz"},
       {"get up/gets up/got up/got up/getting up/auf|stehen/stehst/steht/ist aufgestanden/steh"},
       {"fall asleep/falls asleep/fell asleep/fallen asleep/falling "
        "asleep/ein|schlafen/schläfst/schläft/ist eingeschlafen/schlaf"},
@@ -234,9 +248,12 @@ Verb read_verb(const Entry& entry) {
         entry.line);
   Verb v;
   v.en = f[0], v.en_s = f[1], v.en_past = f[2], v.en_participle = f[3], v.en_ing = f[4];
-  const size_t bar = f[5].find('|');
-  v.prefix = bar == std::string::npos ? "" : f[5].substr(0, bar);
-  v.stem_infinitive = bar == std::string::npos ? f[5] : f[5].substr(bar + 1);
+  const std::string sich = "sich ";
+  v.is_reflexive = f[5].starts_with(sich);
+  const std::string infinitive = v.is_reflexive ? f[5].substr(sich.size()) : f[5];
+  const size_t bar = infinitive.find('|');
+  v.prefix = bar == std::string::npos ? "" : infinitive.substr(0, bar);
+  v.stem_infinitive = bar == std::string::npos ? infinitive : infinitive.substr(bar + 1);
   v.ich = first_person(v.stem_infinitive);
   v.du = f[6], v.er = f[7];
   v.with_sein = f[8].starts_with("ist");
