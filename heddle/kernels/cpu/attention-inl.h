@@ -9,6 +9,7 @@
 #endif
 
 #include <algorithm>
+#include <utility>
 
 #include "heddle/kernels/cpu/attention_plan.h"
 #include "heddle/kernels/cpu/simd-inl.h"
@@ -168,36 +169,38 @@ struct Product {
   bool accumulate;
 };
 
-template <int kRows, int kVectors>
-HWY_NOINLINE void product_block(const Product& p, int64_t row, int64_t column) {
+// Element I of the block is vector I % kVectors of row I / kVectors: folds instead of loops, so that
+// GCC keeps all sums in registers.
+template <int64_t kVectors, size_t... I, size_t... J>
+HWY_INLINE void product_of(const Product& p, int64_t row, int64_t column,
+                           std::index_sequence<I...>, std::index_sequence<J...>) {
   const F32 d;
-  Vec sum[kRows][kVectors];
-  float* HWY_RESTRICT c = p.c + row * p.c_stride + column;
+  constexpr auto kRow = [](size_t i) { return static_cast<int64_t>(i) / kVectors; };
+  constexpr auto kColumn = [](size_t i) { return static_cast<int64_t>(i) % kVectors * kLanes; };
   const int64_t c_stride = p.c_stride, a_row = p.a_row, a_step = p.a_step, b_stride = p.b_stride;
-  if (p.accumulate) {
-    for (int i = 0; i < kRows; ++i) {
-      for (int j = 0; j < kVectors; ++j) sum[i][j] = hn::Load(d, c + i * c_stride + j * kLanes);
-    }
-  } else {
-    for (int i = 0; i < kRows; ++i) {
-      for (int j = 0; j < kVectors; ++j) sum[i][j] = hn::Zero(d);
-    }
-  }
+  float* HWY_RESTRICT c = p.c + row * c_stride + column;
   const float* HWY_RESTRICT a = p.a + row * a_row;
   const float* HWY_RESTRICT b = p.b + column;
+  Vec sum[sizeof...(I)];
+  if (p.accumulate) {
+    ((sum[I] = hn::Load(d, c + kRow(I) * c_stride + kColumn(I))), ...);
+  } else {
+    ((sum[I] = hn::Zero(d)), ...);
+  }
   for (int64_t k = p.steps; k > 0; --k) {
     Vec right[kVectors];
-    for (int j = 0; j < kVectors; ++j) right[j] = hn::Load(d, b + j * kLanes);
-    for (int i = 0; i < kRows; ++i) {
-      const auto left = hn::Set(d, a[i * a_row]);
-      for (int j = 0; j < kVectors; ++j) sum[i][j] = hn::MulAdd(left, right[j], sum[i][j]);
-    }
+    ((right[J] = hn::Load(d, b + kColumn(J))), ...);
+    ((sum[I] = hn::MulAdd(hn::Set(d, a[kRow(I) * a_row]), right[I % kVectors], sum[I])), ...);
     a += a_step;
     b += b_stride;
   }
-  for (int i = 0; i < kRows; ++i) {
-    for (int j = 0; j < kVectors; ++j) hn::Store(sum[i][j], d, c + i * c_stride + j * kLanes);
-  }
+  (hn::Store(sum[I], d, c + kRow(I) * c_stride + kColumn(I)), ...);
+}
+
+template <int64_t kRows, int64_t kVectors>
+HWY_NOINLINE void product_block(const Product& p, int64_t row, int64_t column) {
+  product_of<kVectors>(p, row, column, std::make_index_sequence<kRows * kVectors>(),
+                       std::make_index_sequence<kVectors>());
 }
 
 // Registers: 32 vectors with AVX-512, 16 without; two vectors wide, 4 or 8 rows keep both
