@@ -1,3 +1,4 @@
+// Recording steps, and walking them backwards; sums of gradients in a fixed order.
 #include "heddle/autograd/tape.h"
 
 #include "heddle/kernels/kernels.h"

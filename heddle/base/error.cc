@@ -1,3 +1,4 @@
+// Names of the kinds of error, and the throw itself.
 #include "heddle/base/error.h"
 
 namespace heddle {

@@ -1,3 +1,4 @@
+// Which table of kernels a device has.
 #include "heddle/kernels/cpu/cpu.h"
 #include "heddle/kernels/kernels.h"
 

@@ -1,3 +1,4 @@
+// The encoder-decoder's layers, stacks and passes: Vaswani et al. 2017, section 3.
 #include "heddle/models/transformer.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Linear layers, layer norm and the two placements of the norm in a residual stream.
 #include "heddle/nn/layers.h"
 
 #include "heddle/ops/matmul.h"

@@ -1,3 +1,4 @@
+// Parameters: made or loaded once by name, initialised from Philox, copied to bf16 when changed.
 #include "heddle/nn/parameters.h"
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// The sinusoidal table: Vaswani et al. 2017, section 3.5.
 #include "heddle/nn/position.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Attention by the fused kernel, and its plain definition head by head.
 #include "heddle/ops/attention.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Dropout: the mask is computed again for the gradient, never kept.
 #include "heddle/ops/dropout.h"
 
 namespace heddle {

@@ -1,3 +1,4 @@
+// Elementwise ops and their gradients.
 #include "heddle/ops/elementwise.h"
 
 namespace heddle {

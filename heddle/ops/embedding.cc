@@ -1,3 +1,4 @@
+// Rows looked up by number, and the sums of their gradients.
 #include "heddle/ops/embedding.h"
 
 #include "heddle/ops/elementwise.h"

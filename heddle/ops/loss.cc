@@ -1,3 +1,4 @@
+// Cross entropy in chunks of rows, so that the logits never exist at once.
 #include "heddle/ops/loss.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Matrix products by the one driver, and their gradients, which are products too.
 #include "heddle/ops/matmul.h"
 
 #include "heddle/kernels/kernels.h"

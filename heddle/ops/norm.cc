@@ -1,3 +1,4 @@
+// Layer norm, its fused sums and their plain definitions.
 #include "heddle/ops/norm.h"
 
 #include "heddle/ops/elementwise.h"

@@ -1,3 +1,4 @@
+// Sums, whose order does not depend on the number of threads.
 #include "heddle/ops/reduce.h"
 
 #include "heddle/kernels/kernels.h"

@@ -1,3 +1,4 @@
+// Views where the strides allow, copies where not, and their gradients.
 #include "heddle/ops/shape.h"
 
 #include <cstring>

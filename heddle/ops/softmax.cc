@@ -1,3 +1,4 @@
+// Softmax and its gradient, which needs the output only.
 #include "heddle/ops/softmax.h"
 
 #include "heddle/kernels/kernels.h"

@@ -1,3 +1,4 @@
+// Reading each element type into float.
 #include "heddle/tensor/convert.h"
 
 #include <cstring>

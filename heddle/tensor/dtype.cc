@@ -1,3 +1,4 @@
+// The names of the element types.
 #include "heddle/tensor/dtype.h"
 
 namespace heddle {

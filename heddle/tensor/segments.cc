@@ -1,3 +1,4 @@
+// Offsets of packed sequences, checked.
 #include "heddle/tensor/segments.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Shapes: products, strides and how they are printed.
 #include "heddle/tensor/shape.h"
 
 #include "heddle/base/error.h"

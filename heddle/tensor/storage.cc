@@ -1,3 +1,4 @@
+// The caching allocator: blocks by rounded size, large ones in large pages.
 #include "heddle/tensor/storage.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// Making tensors and viewing them.
 #include "heddle/tensor/tensor.h"
 
 #include <cstring>

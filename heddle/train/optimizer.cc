@@ -1,3 +1,4 @@
+// One update: the norm of the gradients, clipping, Adam, the average.
 #include "heddle/train/optimizer.h"
 
 #include <algorithm>

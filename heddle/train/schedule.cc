@@ -1,3 +1,4 @@
+// The formulas of the schedules.
 #include "heddle/train/schedule.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Forward and backward over one batch of sentence pairs.
 #include "heddle/train/translation.h"
 
 #include "heddle/ops/loss.h"
