@@ -1,0 +1,312 @@
+// The encoder-decoder against PyTorch in float64: every hidden state, attention map and gradient.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "heddle/io/safetensors.h"
+#include "heddle/models/transformer.h"
+#include "heddle/ops/loss.h"
+#include "heddle/tensor/convert.h"
+
+namespace heddle {
+namespace {
+
+// f32, relative to the tensor's largest magnitude: a sum of n <= 40 products errs by about
+// eps sqrt(n) = 4e-7, and some 15 such sums stand between the words and the loss and as many on the
+// way back, which lets the errors of single elements grow to 30 * 4e-7. Worst seen: see below.
+constexpr double kTolerance = 2e-5;
+constexpr float kSmoothing = 0.1f;
+
+std::vector<float> floats(const SafetensorsFile& file, const std::string& name) {
+  const SafetensorsInfo& info = file.info(name);
+  std::vector<float> values(info.elements());
+  convert_to_floats(info.bytes.data(), info.dtype, values);
+  return values;
+}
+
+std::vector<int64_t> integers(const SafetensorsFile& file, const std::string& name) {
+  std::vector<int64_t> values(file.info(name).elements());
+  std::memcpy(values.data(), file.info(name).bytes.data(), file.info(name).bytes.size());
+  return values;
+}
+
+// One side of a batch without its padding, and the way back to [batch, time, ..].
+struct Side {
+  std::vector<int32_t> ids;
+  Segments segments;
+  int64_t batch = 0, time = 0;
+
+  // `counts`: which entries of the padded ids are words.
+  Side(const SafetensorsFile& file, const std::string& name, const std::vector<bool>& counts)
+      : batch(file.info(name).shape[0]), time(file.info(name).shape[1]) {
+    const std::vector<int64_t> padded = integers(file, name);
+    std::vector<int64_t> lengths(batch);
+    for (int64_t i = 0; i < batch * time; ++i) {
+      if (!counts[i]) continue;
+      ids.push_back(static_cast<int32_t>(padded[i]));
+      ++lengths[i / time];
+    }
+    segments = Segments::from_lengths(lengths);
+  }
+
+  WordRows words() const { return {ids, &segments, nullptr}; }
+
+  // [rows, width] to [batch, time, width], zeros in the padding.
+  std::vector<float> pad(const Tensor& x) const {
+    const int64_t width = x.size(1);
+    const std::vector<float> packed = x.to_floats();
+    std::vector<float> padded(batch * time * width);
+    for (int64_t b = 0; b < batch; ++b) {
+      std::copy_n(packed.begin() + segments.begin(b) * width, segments.length(b) * width,
+                  padded.begin() + b * time * width);
+    }
+    return padded;
+  }
+};
+
+std::vector<bool> where(const std::vector<int64_t>& values, auto&& counts) {
+  std::vector<bool> result(values.size());
+  std::transform(values.begin(), values.end(), result.begin(), counts);
+  return result;
+}
+
+// A fixture and the model built from it.
+struct Fixture {
+  SafetensorsFile file;
+  TransformerConfig config;
+  Side source, target;
+  std::vector<int32_t> labels;
+  nn::Parameters parameters{1};
+  Transformer model;
+
+  explicit Fixture(const std::string& path)
+      : file(SafetensorsFile::open(path)),
+        config(read_config(file)),
+        source(file, "input_ids", where(integers(file, "attention_mask"), is_one)),
+        target(file, "decoder_input_ids", where(integers(file, "labels"), is_due)),
+        model(nn::Scope(parameters), config) {
+    for (int64_t label : integers(file, "labels")) {
+      if (is_due(label)) labels.push_back(static_cast<int32_t>(label));
+    }
+    for (auto& p : parameters.all()) {
+      const int64_t width = p->elements() / p->value().size(0);
+      for (const nn::Part& part : p->parts()) {
+        const std::vector<float> values = floats(file, part.name);
+        check(static_cast<int64_t>(values.size()) == part.rows * width, ErrorKind::shape,
+              "{}: {} has {} elements, the model {}", path, part.name, values.size(),
+              part.rows * width);
+        std::copy(values.begin(), values.end(), p->value().data<float>() + part.begin * width);
+      }
+      p->changed(true);
+    }
+  }
+
+  static bool is_one(int64_t x) { return x == 1; }
+  static bool is_due(int64_t label) { return label >= 0; }
+
+  static TransformerConfig read_config(const SafetensorsFile& file) {
+    TransformerConfig config;
+    const std::string& text = file.metadata().at("config");
+    const auto unknown = from_json(config, Json::parse(text, file.path()), file.path());
+    check(unknown.empty(), ErrorKind::data, "{}: {} unknown keys in the config", file.path(),
+          unknown.size());
+    return config;
+  }
+
+  Tensor decode(const nn::Run& run) const {
+    return model.decode(target.words(), model.encode(source.words(), run), source.segments, run);
+  }
+};
+
+// Compares tensors one after another and remembers the first that differs.
+class Comparison {
+ public:
+  explicit Comparison(const SafetensorsFile& file) : file_(file) {}
+
+  // `scale`: what the error is relative to; by default the largest magnitude that PyTorch has.
+  void add(const std::string& name, const std::vector<float>& actual, double scale = 0) {
+    names_.insert(name);
+    const std::vector<float> expected = floats(file_, name);
+    if (actual.size() != expected.size()) {
+      return note(
+          fmt::format("{}: {} elements, PyTorch has {}", name, actual.size(), expected.size()));
+    }
+    double error = 0;
+    size_t at = 0;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const double e = std::abs(static_cast<double>(actual[i]) - expected[i]);
+      if (!(e <= error)) error = e, at = i;  // so that NaN counts
+    }
+    const double relative = error / (scale > 0 ? scale : largest(expected));
+    worst_ = std::max(worst_, relative);
+    if (relative <= kTolerance) return;
+    note(
+        fmt::format("{}: element {} is {}, PyTorch has {}; max error {:.1e} of the largest "
+                    "magnitude, allowed {:.0e}",
+                    name, at, actual[at], expected[at], relative, kTolerance));
+  }
+
+  static double largest(const std::vector<float>& values) {
+    double result = 1e-30;
+    for (float x : values) result = std::max<double>(result, std::abs(x));
+    return result;
+  }
+
+  /// "" if all are equal.
+  std::string report() const {
+    if (differing_ == 0) return "";
+    return fmt::format("{}\n{} of {} tensors differ; the first is {}", file_.path(), differing_,
+                       names_.size(), first_);
+  }
+  const std::set<std::string>& names() const { return names_; }
+  double worst() const { return worst_; }
+
+ private:
+  void note(const std::string& text) {
+    if (differing_++ == 0) first_ = text;
+  }
+
+  const SafetensorsFile& file_;
+  std::set<std::string> names_;
+  int differing_ = 0;
+  double worst_ = 0;
+  std::string first_;
+};
+
+// The tensors of a fixture whose names hold one of the words: nothing may go without comparison.
+std::set<std::string> named(const SafetensorsFile& file, const std::vector<std::string>& words) {
+  std::set<std::string> names;
+  for (const std::string& name : file.names()) {
+    const auto holds = [&](const std::string& word) { return name.find(word) != name.npos; };
+    if (std::any_of(words.begin(), words.end(), holds)) names.insert(name);
+  }
+  return names;
+}
+
+const Side& side_of(const Fixture& f, const std::string& name) {
+  return name.starts_with("encoder") ? f.source : f.target;
+}
+
+// The maps of one attention call, [batch, heads, queries, keys], zeros in the padding.
+std::vector<float> padded_maps(const Fixture& f, const std::string& name, const Tensor& q,
+                               const Tensor& k, const Segments& queries, const Segments& keys,
+                               const AttentionOptions& options) {
+  const Side& rows = side_of(f, name);
+  const int64_t columns = (name.starts_with("decoder") ? f.target : f.source).time;
+  std::vector<float> maps(rows.batch * options.heads * rows.time * columns);
+  for (int64_t b = 0; b < rows.batch; ++b) {
+    for (int64_t h = 0; h < options.heads; ++h) {
+      const std::vector<float> map =
+          attention_weights(q, k, queries, keys, options, b, h).to_floats();
+      for (int64_t i = 0; i < queries.length(b); ++i) {
+        std::copy_n(map.begin() + i * keys.length(b), keys.length(b),
+                    maps.begin() + ((b * options.heads + h) * rows.time + i) * columns);
+      }
+    }
+  }
+  return maps;
+}
+
+class TransformerParity : public testing::TestWithParam<std::string> {
+ protected:
+  Fixture fixture_{std::string(HEDDLE_FIXTURES) + "/transformer/" + GetParam() + ".safetensors"};
+  Comparison comparison_{fixture_.file};
+
+  void expect_equal() {
+    EXPECT_EQ(comparison_.report(), "");
+    RecordProperty("worst_relative_error", fmt::format("{:.2e}", comparison_.worst()));
+  }
+};
+
+TEST_P(TransformerParity, parameters_are_those_of_the_checkpoint) {
+  std::set<std::string> ours, theirs;
+  fixture_.parameters.for_each_tensor(
+      [&](const std::string& name, const Shape& shape, const float*) {
+        EXPECT_EQ(shape, Shape(fixture_.file.info(name).shape)) << name;
+        ours.insert("grad." + name);
+      });
+  EXPECT_EQ(ours, named(fixture_.file, {"grad."}));
+}
+
+TEST_P(TransformerParity, hidden_states_and_attention_maps_match_pytorch) {
+  const Fixture& f = fixture_;
+  nn::Observer observer;
+  observer.hidden = [&](const std::string& name, const Tensor& x) {
+    comparison_.add(name, side_of(f, name).pad(x));
+  };
+  observer.attention = [&](const std::string& name, const Tensor& q, const Tensor& k,
+                           const Segments& queries, const Segments& keys,
+                           const AttentionOptions& options) {
+    comparison_.add(name, padded_maps(f, name, q, k, queries, keys, options));
+  };
+  const NoGrad no_grad;
+  nn::Run run;
+  run.observer = &observer;
+  const Tensor memory = f.model.encode(f.source.words(), run);
+  comparison_.add("encoder_last_hidden_state", f.source.pad(memory));
+  f.model.decode(f.target.words(), memory, f.source.segments, run);
+  expect_equal();
+  std::set<std::string> all = named(f.file, {"hidden_state", "attentions."});
+  EXPECT_EQ(comparison_.names(), all);
+}
+
+// Without an observer the residual sums run fused with the norms.
+TEST_P(TransformerParity, logits_match_pytorch) {
+  const NoGrad no_grad;
+  const nn::Run run;
+  comparison_.add("logits", fixture_.target.pad(fixture_.model.logits(fixture_.decode(run), run)));
+  expect_equal();
+}
+
+TEST_P(TransformerParity, loss_and_every_gradient_match_pytorch) {
+  Fixture& f = fixture_;
+  const nn::Run run;
+  const Tensor h = f.decode(run);
+  const float per_word = 1.0f / static_cast<float>(f.labels.size());
+  const CrossEntropy loss =
+      linear_cross_entropy(h, f.model.output_weight(run), f.model.output_bias(), f.labels,
+                           {.smoothing = kSmoothing, .grad_scale = per_word});
+  backward(loss.loss);
+  comparison_.add("loss", loss.loss.to_floats());
+  for (auto& p : f.parameters.all()) {
+    ASSERT_TRUE(p->grad().defined()) << p->name() << " has no gradient";
+    const int64_t width = p->elements() / p->value().size(0);
+    const std::vector<float> grad = p->grad().to_floats();
+    for (const nn::Part& part : p->parts()) {
+      const auto begin = grad.begin() + part.begin * width;
+      // Keys' biases shift all scores of a query alike: their gradient is a sum that cancels to
+      // zero, so its rounding is measured against the weights' gradient, a sum of the same terms.
+      const size_t bias = part.name.find("k_proj.bias");
+      const std::string weight = "grad." + part.name.substr(0, bias) + "k_proj.weight";
+      const double scale =
+          bias == std::string::npos ? 0 : Comparison::largest(floats(f.file, weight));
+      comparison_.add("grad." + part.name, {begin, begin + part.rows * width}, scale);
+    }
+  }
+  expect_equal();
+  EXPECT_EQ(comparison_.names(), [&] {
+    std::set<std::string> all = named(f.file, {"grad."});
+    all.insert("loss");
+    return all;
+  }());
+}
+
+std::vector<std::string> fixture_names() {
+  std::vector<std::string> names;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(HEDDLE_FIXTURES) + "/transformer")) {
+    if (entry.path().extension() == ".safetensors") names.push_back(entry.path().stem());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, TransformerParity, testing::ValuesIn(fixture_names()),
+                         [](const auto& fixture) { return fixture.param; });
+
+}  // namespace
+}  // namespace heddle
