@@ -72,11 +72,11 @@ HWY_INLINE hn::Vec<D> load_part(D d, const bf16* p) {
 
 // The 128-bit parts of v go to rows of the tile that are four apart.
 template <class D>
-HWY_INLINE void store_parts(D d, hn::Vec<D> v, float* HWY_RESTRICT to) {
+HWY_INLINE void store_parts(D d, hn::Vec<D> v, int64_t stride, float* HWY_RESTRICT to) {
   if constexpr (hn::MaxLanes(D()) == 8) {
     const hn::Half<D> half;
     hn::Store(hn::LowerHalf(half, v), half, to);
-    hn::Store(hn::UpperHalf(half, v), half, to + 4 * kKeyTile);
+    hn::Store(hn::UpperHalf(half, v), half, to + 4 * stride);
   } else {
     hn::Store(v, d, to);
   }
@@ -85,53 +85,56 @@ HWY_INLINE void store_parts(D d, hn::Vec<D> v, float* HWY_RESTRICT to) {
 // Four rows become columns i .. i + 3: 4x4 blocks are transposed inside 128-bit parts.
 template <class T>
 HWY_INLINE void transpose_four(const T* r0, const T* r1, const T* r2, const T* r3, int64_t width,
-                               float* HWY_RESTRICT to) {
+                               float factor, int64_t stride, float* HWY_RESTRICT to) {
   int64_t c = 0;
 #if HWY_TARGET != HWY_SCALAR
   const hn::CappedTag<float, 8> d;
   const hn::Repartition<double, decltype(d)> dd;
+  const auto f = hn::Set(d, factor);
   constexpr int64_t kWidth = static_cast<int64_t>(hn::MaxLanes(d));
   for (; c + kWidth <= width; c += kWidth) {
     const auto a = load_part(d, r0 + c), b = load_part(d, r1 + c);
-    const auto e = load_part(d, r2 + c), f = load_part(d, r3 + c);
+    const auto e = load_part(d, r2 + c), g = load_part(d, r3 + c);
     const auto ab0 = hn::BitCast(dd, hn::InterleaveLower(d, a, b));
     const auto ab1 = hn::BitCast(dd, hn::InterleaveUpper(d, a, b));
-    const auto ef0 = hn::BitCast(dd, hn::InterleaveLower(d, e, f));
-    const auto ef1 = hn::BitCast(dd, hn::InterleaveUpper(d, e, f));
+    const auto ef0 = hn::BitCast(dd, hn::InterleaveLower(d, e, g));
+    const auto ef1 = hn::BitCast(dd, hn::InterleaveUpper(d, e, g));
     const hn::Vec<decltype(d)> t[4] = {
         hn::BitCast(d, hn::InterleaveLower(dd, ab0, ef0)),
         hn::BitCast(d, hn::InterleaveUpper(dd, ab0, ef0)),
         hn::BitCast(d, hn::InterleaveLower(dd, ab1, ef1)),
         hn::BitCast(d, hn::InterleaveUpper(dd, ab1, ef1)),
     };
-    for (int64_t j = 0; j < 4; ++j) store_parts(d, t[j], to + (c + j) * kKeyTile);
+    for (int64_t j = 0; j < 4; ++j) store_parts(d, hn::Mul(t[j], f), stride, to + (c + j) * stride);
   }
 #endif
   for (; c < width; ++c) {
-    float* at = to + c * kKeyTile;
-    at[0] = static_cast<float>(r0[c]);
-    at[1] = static_cast<float>(r1[c]);
-    at[2] = static_cast<float>(r2[c]);
-    at[3] = static_cast<float>(r3[c]);
+    float* at = to + c * stride;
+    at[0] = static_cast<float>(r0[c]) * factor;
+    at[1] = static_cast<float>(r1[c]) * factor;
+    at[2] = static_cast<float>(r2[c]) * factor;
+    at[3] = static_cast<float>(r3[c]) * factor;
   }
 }
 
 template <class T>
-void pack_columns_of(const RowSource& source, int64_t count, int64_t width, float* out) {
+void pack_columns_of(const RowSource& source, int64_t count, int64_t width, float factor,
+                     int64_t stride, float* out) {
   for (int64_t i = 0; i < count; i += 4) {
     const int64_t last = count - 1;  // repeats the last row where fewer than four are left
     transpose_four(source.row<T>(i), source.row<T>(std::min(i + 1, last)),
                    source.row<T>(std::min(i + 2, last)), source.row<T>(std::min(i + 3, last)),
-                   width, out + i);
+                   width, factor, stride, out + i);
   }
 }
 
-/// out[c * kKeyTile + i] = source(i, c) for i < count.
-inline void pack_columns(const RowSource& source, int64_t count, int64_t width, float* out) {
+/// out[c * stride + i] = factor * source(i, c) for i < count; up to three further i are written.
+inline void pack_columns(const RowSource& source, int64_t count, int64_t width, float factor,
+                         int64_t stride, float* out) {
   if (source.x.dtype == DType::bf16) {
-    pack_columns_of<bf16>(source, count, width, out);
+    pack_columns_of<bf16>(source, count, width, factor, stride, out);
   } else {
-    pack_columns_of<float>(source, count, width, out);
+    pack_columns_of<float>(source, count, width, factor, stride, out);
   }
 }
 
@@ -233,6 +236,46 @@ inline void product(const Product& p) {
   }
   for (; column + kLanes < p.columns; column += 2 * kLanes) product_rows<2>(p, column);
   if (column < p.columns) product_rows<1>(p, column);
+}
+
+// ---------------------------------------------------------------- dropout
+
+/// words[w] = philox({c0, c1, c2, c3}, key)[w] in each lane. Even and odd lanes run apart, as in
+/// philox16, where the counters are consecutive.
+HWY_INLINE void philox_lanes(VecU32 c0, VecU32 c1, VecU32 c2, VecU32 c3, RngKey key,
+                             VecU32* HWY_RESTRICT words) {
+  const U32 du;
+  const hn::Repartition<uint64_t, U32> du64;
+  const auto high = [&](VecU32 a) HWY_ATTR {
+    return hn::BitCast(du, hn::ShiftRight<32>(hn::BitCast(du64, a)));
+  };
+  const auto mul = [&](VecU32 a, uint32_t m) HWY_ATTR {
+    return hn::BitCast(du, hn::MulEven(a, hn::Set(du, m)));
+  };
+  VecU32 o0 = high(c0), o1 = high(c1), o2 = high(c2), o3 = high(c3);
+  for (int round = 0; round < 10; ++round) {
+    const VecU32 k0 = hn::Set(du, key.low), k1 = hn::Set(du, key.high);
+    const VecU32 e0 = mul(c0, 0xD2511F53u), e2 = mul(c2, 0xCD9E8D57u);
+    const VecU32 p0 = mul(o0, 0xD2511F53u), p2 = mul(o2, 0xCD9E8D57u);
+    c0 = hn::Xor(high(e2), hn::Xor(c1, k0));
+    o0 = hn::Xor(high(p2), hn::Xor(o1, k0));
+    c1 = e2;
+    o1 = p2;
+    c2 = hn::Xor(high(e0), hn::Xor(c3, k1));
+    o2 = hn::Xor(high(p0), hn::Xor(o3, k1));
+    c3 = e0;
+    o3 = p0;
+    key.low += 0x9E3779B9u;
+    key.high += 0xBB67AE85u;
+  }
+  const auto join = [&](VecU32 even, VecU32 odd) HWY_ATTR {
+    const auto up = hn::BitCast(du, hn::ShiftLeft<32>(hn::BitCast(du64, odd)));
+    return hn::OddEven(up, even);
+  };
+  words[0] = join(c0, o0);
+  words[1] = join(c1, o1);
+  words[2] = join(c2, o2);
+  words[3] = join(c3, o3);
 }
 
 }  // namespace heddle::cpu::HWY_NAMESPACE

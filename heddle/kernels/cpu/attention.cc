@@ -2,7 +2,6 @@
 // never exists. Dao et al. 2022, "FlashAttention"; Milakov and Gimelshein 2018 for the running sum.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "heddle/kernels/cpu/attention.cc"
-#include <cmath>
 #include <limits>
 
 #include "heddle/kernels/cpu/cpu.h"
@@ -11,6 +10,7 @@
 #include "hwy/foreach_target.h"
 // after foreach_target.h
 #include "heddle/kernels/cpu/attention-inl.h"
+#include "hwy/contrib/math/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heddle::cpu::HWY_NAMESPACE {
@@ -18,143 +18,189 @@ namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-// One head of a range of queries of a segment, with the memory of its tiles.
+// Queries that go through a tile together.
+constexpr int64_t kQueryBlock = 32;
+
+// One head of a range of queries of a segment, with the memory of its tiles. Scores lie key by key,
+// a query in each lane, so that maxima and sums over keys need nothing across lanes.
 struct ForwardItem {
   const AttentionArgs& args;
   const AttentionItem& item;
   const SegmentSizes sizes;
-  const int64_t column;  // where the head starts
-  const int64_t stride;  // of packed rows
-  float *q, *o;          // [queries, stride]: scaled queries, sums of weighted values
-  float *kt, *v;         // [head_dim, kKeyTile] and [kKeyTile, stride]: a tile of keys and values
-  float* s;              // [kRowBlock, kKeyTile]: scores, then weights
-  float *most, *sum;     // [queries]: running maximum, running sum of exponentials
+  const int64_t column;   // where the head starts
+  const int64_t stride;   // of packed rows
+  const int64_t n;        // queries
+  const int64_t columns;  // of packed queries
+  float* q;               // [head_dim, columns]: queries times scale
+  float* o;               // [n, stride]: sums of weighted values
+  float *k, *v;           // [kKeyTile, stride]: a tile of keys and values
+  float* s;               // [kKeyTile, kQueryBlock]: scores, then weights
+  float *most, *sum;      // [columns]: running maximum, running sum of exponentials
+  float* shrink;          // [kQueryBlock]: what earlier sums are to be multiplied by
 
   ForwardItem(const AttentionArgs& a, const AttentionItem& i)
       : args(a),
         item(i),
         sizes(a, i.segment),
         column(i.head * a.head_dim),
-        stride(padded16(a.head_dim)) {
-    const int64_t n = item.q_end - item.q_begin;
-    AttentionScratch memory((2 * n + kKeyTile + kKeyTile) * stride + kRowBlock * kKeyTile +
-                            2 * padded16(n));
-    q = memory.take(n * stride);
-    o = memory.take(n * stride);
-    kt = memory.take(stride * kKeyTile);
-    v = memory.take(stride * kKeyTile);
-    s = memory.take(kRowBlock * kKeyTile);
-    most = memory.take(n);
-    sum = memory.take(n);
+        stride(padded16(a.head_dim)),
+        n(i.q_end - i.q_begin),
+        columns(padded16(n)) {
+    AttentionScratch memory((2 * columns + 2 * kKeyTile) * stride + kKeyTile * kQueryBlock +
+                            2 * columns + kQueryBlock);
+    q = memory.take(stride * columns);
+    o = memory.take(columns * stride);
+    k = memory.take(kKeyTile * stride);
+    v = memory.take(kKeyTile * stride);
+    s = memory.take(kKeyTile * kQueryBlock);
+    most = memory.take(columns);
+    sum = memory.take(columns);
+    shrink = memory.take(kQueryBlock);
   }
 
   void run();
-  void block(int64_t row, int64_t rows, int64_t tile, int64_t visible);
-  float softmax_row(int64_t row, int64_t in_block, int64_t tile, int64_t visible,
-                    int64_t columns);
+  void block(int64_t row, int64_t tile, int64_t keys);
+  template <bool kMasked>
+  void softmax(int64_t row, int64_t lane, int64_t tile, int64_t keys);
+  void drop(int64_t row, int64_t lane, int64_t tile, int64_t keys);
   void finish();
 };
 
-// Scores of one query become weights exp(score - maximum) (dropped ones: 0); returns the factor by
-// which what was summed before shrinks.
-float ForwardItem::softmax_row(int64_t row, int64_t in_block, int64_t tile, int64_t visible,
-                               int64_t columns) {
+// Scores of a vector of queries become exp(score - maximum); keys that a query may not see give 0.
+// kMasked: there are such keys.
+template <bool kMasked>
+void ForwardItem::softmax(int64_t row, int64_t lane, int64_t tile, int64_t keys) {
   const F32 d;
-  float* HWY_RESTRICT w = s + in_block * kKeyTile;
-  if (visible <= 0) {
-    for (int64_t c = 0; c < columns; c += kLanes) hn::Store(zero(), d, w + c);
-    return 1;
-  }
-  const int64_t full = visible - visible % kLanes;
-  const auto tail = hn::FirstN(d, static_cast<size_t>(visible - full));
+  const I32 di;
+  float* HWY_RESTRICT at = s + lane;
+  // Lane i sees the keys of the tile below limit[i].
+  const int64_t first = item.q_begin + row + lane + 1 + sizes.keys - sizes.queries - tile;
+  const auto limit = hn::Iota(di, static_cast<int32_t>(first));
+  const auto sees = [&](int64_t key) HWY_ATTR {
+    return hn::RebindMask(d, hn::Lt(hn::Set(di, static_cast<int32_t>(key)), limit));
+  };
   Vec high = splat(kMinusInfinity);
-  for (int64_t c = 0; c < full; c += kLanes) high = hn::Max(high, hn::Load(d, w + c));
-  if (full < visible) {
-    high = hn::Max(high, hn::IfThenElse(tail, hn::Load(d, w + full), splat(kMinusInfinity)));
+  for (int64_t j = 0; j < keys; ++j) {
+    Vec score = hn::Load(d, at + j * kQueryBlock);
+    if (kMasked) score = hn::IfThenElse(sees(j), score, splat(kMinusInfinity));
+    high = hn::Max(high, score);
   }
-  const float before = most[row];
-  const float now = std::max(before, max_lanes(high));
-  const Vec shift = splat(now);
-  Vec total = zero();
-  for (int64_t c = 0; c < full; c += kLanes) {
-    const Vec e = exp_vec(hn::Sub(hn::Load(d, w + c), shift));
-    total = hn::Add(total, e);
-    hn::Store(e, d, w + c);
+  const Vec before = hn::Load(d, most + row + lane);
+  const Vec now = hn::Max(before, high);
+  const auto weight = [&](int64_t j) HWY_ATTR {
+    Vec e = exp_vec(hn::Sub(hn::Load(d, at + j * kQueryBlock), now));
+    if (kMasked) e = hn::IfThenElseZero(sees(j), e);
+    hn::Store(e, d, at + j * kQueryBlock);
+    return e;
+  };
+  // Four sums, of every fourth key each: the order is the same for every path to a query's result.
+  Vec sum0 = zero(), sum1 = zero(), sum2 = zero(), sum3 = zero();
+  int64_t j = 0;
+  for (; j + 4 <= keys; j += 4) {
+    sum0 = hn::Add(sum0, weight(j));
+    sum1 = hn::Add(sum1, weight(j + 1));
+    sum2 = hn::Add(sum2, weight(j + 2));
+    sum3 = hn::Add(sum3, weight(j + 3));
   }
-  if (full < visible) {
-    const Vec e = hn::IfThenElseZero(tail, exp_vec(hn::Sub(hn::Load(d, w + full), shift)));
-    total = hn::Add(total, e);
-    hn::Store(e, d, w + full);
-  }
-  for (int64_t c = (visible + kLanes - 1) / kLanes * kLanes; c < columns; c += kLanes) {
-    hn::Store(zero(), d, w + c);
-  }
-  if (args.dropout.p > 0) {
-    DropoutRow dropout(args.dropout, sizes.q_first + item.q_begin + row,
-                       static_cast<uint32_t>(item.head));
-    for (int64_t c = 0; c < visible; c += kLanes) {
-      const auto dropped = dropout.dropped(tile + c);
-      hn::Store(hn::IfThenZeroElse(dropped, hn::Load(d, w + c)), d, w + c);
-    }
-  }
-  const float shrink =
-      now == before || tile == 0 ? 1.0f : hn::GetLane(exp_vec(splat(before - now)));
-  most[row] = now;
-  sum[row] = sum[row] * shrink + sum_lanes(total);
-  return shrink;
+  if (j < keys) sum0 = hn::Add(sum0, weight(j));
+  if (j + 1 < keys) sum1 = hn::Add(sum1, weight(j + 1));
+  if (j + 2 < keys) sum2 = hn::Add(sum2, weight(j + 2));
+  const Vec total = hn::Add(hn::Add(sum0, sum1), hn::Add(sum2, sum3));
+  // Where nothing is seen yet both are -inf: the difference would be NaN.
+  const Vec factor =
+      hn::IfThenElse(hn::Eq(before, now), splat(1.0f), exp_vec(hn::Sub(before, now)));
+  hn::Store(factor, d, shrink + lane);
+  hn::Store(now, d, most + row + lane);
+  hn::Store(hn::MulAdd(hn::Load(d, sum + row + lane), factor, total), d, sum + row + lane);
 }
 
-// Up to kRowBlock queries against one tile; the last of them sees `visible` of its keys.
-void ForwardItem::block(int64_t row, int64_t rows, int64_t tile, int64_t visible) {
+// Dropped weights become 0. Philox runs over the queries of a vector for one key in sixteen.
+void ForwardItem::drop(int64_t row, int64_t lane, int64_t tile, int64_t keys) {
   const F32 d;
-  const int64_t columns = padded16(visible);
-  product({q + row * stride, stride, 1, kt, kKeyTile, s, kKeyTile, rows, columns, args.head_dim,
-           false});
-  for (int64_t i = 0; i < rows; ++i) {
-    const int64_t sees = sizes.visible(item.q_begin + row + i) - tile;
-    const float shrink =
-        softmax_row(row + i, i, tile, std::min(sees, visible), columns);
-    if (shrink == 1) continue;
-    float* to = o + (row + i) * stride;
-    for (int64_t c = 0; c < stride; c += kLanes) {
-      hn::Store(hn::Mul(hn::Load(d, to + c), splat(shrink)), d, to + c);
+  const U32 du;
+  const Dropout& dropout = args.dropout;
+  const int64_t query = sizes.q_first + item.q_begin + row + lane;
+  const int64_t count = std::min(kLanes, n - row - lane);
+  const VecU32 position = load_tail(du, dropout.position + query, count);
+  const VecU32 sample = load_tail(du, dropout.sample + query, count);
+  const VecU32 head = hn::Set(du, static_cast<uint32_t>(item.head));
+  const auto threshold = hn::Set(I32(), static_cast<int32_t>(dropout.threshold()));
+  const auto first = static_cast<uint32_t>(tile / 128 * 16);
+  for (int64_t j = 0; j < std::min<int64_t>(keys, 16); ++j) {
+    VecU32 words[4];
+    const VecU32 counter = hn::Set(du, first + static_cast<uint32_t>(j));
+    philox_lanes(counter, position, sample, head, dropout.key, words);
+    for (int64_t c = j; c < keys; c += 16) {
+      const VecU32 word = words[(tile % 128 + c) / 32];
+      const VecU32 u =
+          c / 16 % 2 ? hn::ShiftRight<16>(word) : hn::And(word, hn::Set(du, 0xffff));
+      const auto dropped = hn::RebindMask(d, hn::Lt(hn::BitCast(I32(), u), threshold));
+      float* at = s + c * kQueryBlock + lane;
+      hn::Store(hn::IfThenZeroElse(dropped, hn::Load(d, at)), d, at);
     }
   }
-  product({s, kKeyTile, 1, v, stride, o + row * stride, stride, rows, args.head_dim, visible,
+}
+
+// Queries from `row` on, at most kQueryBlock, against `keys` keys of a tile.
+void ForwardItem::block(int64_t row, int64_t tile, int64_t keys) {
+  const F32 d;
+  const int64_t rows = std::min(kQueryBlock, n - row);
+  product({k, stride, 1, q + row, columns, s, kQueryBlock, keys, padded16(rows), args.head_dim,
+           false});
+  for (int64_t lane = 0; lane < rows; lane += kLanes) {
+    if (sizes.visible(item.q_begin + row + lane) - tile >= keys) {
+      softmax<false>(row, lane, tile, keys);
+    } else {
+      softmax<true>(row, lane, tile, keys);
+    }
+    if (args.dropout.p > 0) drop(row, lane, tile, keys);
+  }
+  for (int64_t i = 0; i < rows && tile > 0; ++i) {
+    if (shrink[i] == 1) continue;
+    float* to = o + (row + i) * stride;
+    for (int64_t c = 0; c < stride; c += kLanes) {
+      hn::Store(hn::Mul(hn::Load(d, to + c), splat(shrink[i])), d, to + c);
+    }
+  }
+  product({s, 1, kQueryBlock, v, stride, o + row * stride, stride, rows, args.head_dim, keys,
            tile > 0});
 }
 
 void ForwardItem::finish() {
-  const int64_t n = item.q_end - item.q_begin;
-  const float keep = args.dropout.p > 0 ? args.dropout.keep_scale() : 1.0f;
+  const F32 d;
+  const Vec keep = splat(args.dropout.p > 0 ? args.dropout.keep_scale() : 1.0f);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const Vec total = hn::Load(d, sum + i);
+    const auto none = hn::Eq(hn::Load(d, most + i), splat(kMinusInfinity));
+    if (args.lse) hn::Store(hn::Add(hn::Load(d, most + i), hn::Log(d, total)), d, most + i);
+    hn::Store(hn::IfThenZeroElse(none, hn::Div(keep, total)), d, sum + i);
+  }
+  const int64_t first = sizes.q_first + item.q_begin;
   for (int64_t i = 0; i < n; ++i) {
+    store_row(o + i * stride, sum[i], args.o, first + i, column, args.head_dim);
+    if (!args.lse) continue;
     const bool sees = sizes.visible(item.q_begin + i) > 0;
-    const int64_t row = sizes.q_first + item.q_begin + i;
-    store_row(o + i * stride, sees ? keep / sum[i] : 0.0f, args.o, row, column, args.head_dim);
-    if (args.lse) {
-      args.lse[row * args.heads + item.head] = sees ? most[i] + std::log(sum[i]) : kMinusInfinity;
-    }
+    args.lse[(first + i) * args.heads + item.head] = sees ? most[i] : kMinusInfinity;
   }
 }
 
 void ForwardItem::run() {
-  const int64_t n = item.q_end - item.q_begin;
-  std::fill(most, most + n, kMinusInfinity);
-  std::fill(sum, sum + n, 0.0f);
-  pack_rows({args.q, column, sizes.q_first + item.q_begin}, n, args.head_dim, args.scale, stride,
-            q);
+  std::fill(most, most + columns, kMinusInfinity);
+  std::fill(sum, sum + columns, 0.0f);
+  pack_columns({args.q, column, sizes.q_first + item.q_begin}, n, args.head_dim, args.scale,
+               columns, q);
   const int32_t* index = args.key_rows ? args.key_rows + sizes.k_first : nullptr;
   const int64_t keys = sizes.visible(item.q_end - 1);
   if (sizes.visible(item.q_begin) == 0) std::fill(o, o + n * stride, 0.0f);
   for (int64_t tile = 0; tile < keys; tile += kKeyTile) {
     const int64_t count = std::min(kKeyTile, keys - tile);
     const int32_t* at = index ? index + tile : nullptr;
-    pack_columns({args.k, column, sizes.k_first + tile, at}, count, args.head_dim, kt);
+    pack_rows({args.k, column, sizes.k_first + tile, at}, count, args.head_dim, 1, stride, k);
     pack_rows({args.v, column, sizes.k_first + tile, at}, count, args.head_dim, 1, stride, v);
-    for (int64_t row = 0; row < n; row += kRowBlock) {
-      const int64_t rows = std::min(kRowBlock, n - row);
-      const int64_t sees = sizes.visible(item.q_begin + row + rows - 1) - tile;
-      if (sees > 0) block(row, rows, tile, std::min(sees, count));
+    for (int64_t row = 0; row < n; row += kQueryBlock) {
+      const int64_t last = item.q_begin + std::min(row + kQueryBlock, n) - 1;
+      const int64_t sees = std::min(sizes.visible(last) - tile, count);
+      if (sees > 0) block(row, tile, sees);
     }
   }
   finish();

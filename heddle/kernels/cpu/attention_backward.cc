@@ -153,8 +153,8 @@ void BackwardItem::key_tile(int64_t tile, int64_t count) {
   const RowSource values{forward.v, column, sizes.k_first + tile};
   const int64_t first = std::max(item.q_begin, sizes.first_query(tile));
   if (first < item.q_end) {
-    pack_columns(keys, count, width, kt);
-    pack_columns(values, count, width, vt);
+    pack_columns(keys, count, width, 1, kKeyTile, kt);
+    pack_columns(values, count, width, 1, kKeyTile, vt);
     if (item.wants_dq) pack_rows(keys, count, width, 1, stride, k);
   }
   if (item.wants_dkv) {
