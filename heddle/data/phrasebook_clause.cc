@@ -105,7 +105,7 @@ std::string english_tail(const Clause& c) { return joined({c.en_object, c.en_pla
 
 // "gave back" + "it" -> "gave it back": a pronoun goes before the particle.
 std::string with_tail(const Clause& c, const std::string& verb) {
-  static const std::vector<std::string> particles = {" up",  " on",   " off", " out",
+  static const std::vector<std::string> particles = {" up",   " on",    " off", " out",
                                                      " back", " along", " away"};
   for (const std::string& particle : particles) {
     if (c.has_pronoun && verb.ends_with(particle)) {

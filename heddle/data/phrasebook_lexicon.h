@@ -103,8 +103,8 @@ const std::vector<Pair>& weekdays();
 const std::vector<Pair>& months();
 
 const Noun& noun(const std::string& en);
-const Verb& verb(const std::string& en);  // of any of the verb lists
-std::vector<const Noun*> nouns_of(uint32_t kinds);
+const Verb& verb(const std::string& en);                   // of any of the verb lists
+const std::vector<const Noun*>& nouns_of(uint32_t kinds);  // of any of the kinds
 
 /// The fields of a line of the dictionary: "a/b/c" -> {"a", "b", "c"}.
 std::vector<std::string> fields_of(const std::string& line);

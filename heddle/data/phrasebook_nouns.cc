@@ -1,4 +1,6 @@
 // The phrasebook's nouns: English singular/plural, then German with article/genitive/plural.
+#include <map>
+
 #include "heddle/base/error.h"
 #include "heddle/data/phrasebook_lexicon.h"
 
@@ -306,12 +308,16 @@ const Noun& noun(const std::string& en) {
   fail(ErrorKind::internal, "phrasebook: no noun '{}' in the dictionary", en);
 }
 
-std::vector<const Noun*> nouns_of(uint32_t kinds) {
-  std::vector<const Noun*> found;
-  for (const Noun& n : nouns()) {
-    if (n.kinds & kinds) found.push_back(&n);
+const std::vector<const Noun*>& nouns_of(uint32_t kinds) {
+  // Asked for the same few sets of kinds a million times; node addresses in a map stay.
+  thread_local std::map<uint32_t, std::vector<const Noun*>> known;
+  const auto [entry, is_new] = known.try_emplace(kinds);
+  if (is_new) {
+    for (const Noun& n : nouns()) {
+      if (n.kinds & kinds) entry->second.push_back(&n);
+    }
   }
-  return found;
+  return entry->second;
 }
 
 }  // namespace heddle::phrasebook

@@ -172,8 +172,10 @@ Phrase position(Talk& talk) {
 Phrase existence(Talk& talk) {
   Dice& dice = talk.dice;
   const Place& place = dice.pick(places());
-  Thing thing =
-      some_thing(talk, kFood | kFurniture | kPerson | kBuilding | kVehicle, Determiner::the, 50);
+  const uint32_t kinds = place.is_room()         ? kFurniture | kStanding
+                         : place.is_settlement() ? kBuilding | kPerson
+                                                 : uint32_t{kPerson};
+  Thing thing = some_thing(talk, kinds, Determiner::the, 50);
   thing.is_negated = dice.chance(35);
   thing.is_plural = thing.is_negated || dice.chance(40);
   thing.determiner = thing.is_plural ? Determiner::none : Determiner::a;

@@ -13,7 +13,7 @@ struct Wish {
   bool is_positive = false;
   bool is_future = false;  // only will and modal verbs of the present
   Era era = Era::any;
-  bool is_bare = false;    // no tense at all: for infinitives and imperatives
+  bool is_bare = false;  // no tense at all: for infinitives and imperatives
 };
 
 /// A time of day ("at half past seven"), a weekday or a date, each with its preposition.
