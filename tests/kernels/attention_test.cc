@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include "attention_problem.h"
 #include "heddle/base/error.h"
 #include "heddle/base/parallel.h"
 #include "heddle/kernels/cpu/targets.h"
+#include "tests/kernels/attention_problem.h"
 // after targets.h
 #include "hwy/highway.h"
 
