@@ -41,13 +41,17 @@ void sort_by_length(std::span<int64_t> pairs, std::span<const int32_t> lengths,
   std::copy(scratch.begin(), scratch.end(), pairs.begin());
 }
 
-/// Ends of the batches that a walk through `pairs` makes by filling each up to the budget.
-void cut(std::span<const int64_t> pairs, const PairLengths& lengths, int64_t budget,
-         int64_t max_sentences, std::vector<size_t>& ends) {
+struct PairRows {
+  int32_t source, target;
+};
+
+/// Ends of the batches that a walk through the pairs makes by filling each up to the budget.
+void cut(std::span<const PairRows> pairs, int64_t budget, int64_t max_sentences,
+         std::vector<size_t>& ends) {
   ends.clear();
   int64_t source = 0, target = 0, sentences = 0;
   for (size_t i = 0; i < pairs.size(); ++i) {
-    const int64_t s = source_rows(lengths, pairs[i]), t = target_rows(lengths, pairs[i]);
+    const auto [s, t] = pairs[i];
     if (source + s > budget || target + t > budget || sentences == max_sentences) {
       ends.push_back(i);
       source = target = sentences = 0;
@@ -62,25 +66,29 @@ void cut(std::span<const int64_t> pairs, const PairLengths& lengths, int64_t bud
 /// update as a full one.
 void cut_evenly(std::span<const int64_t> pairs, const PairLengths& lengths,
                 const BatchOptions& options, std::vector<size_t>& ends) {
-  const int64_t sentences =
-      options.max_sentences > 0 ? options.max_sentences : std::numeric_limits<int64_t>::max();
+  std::vector<PairRows> rows;  // gathered once: the search walks through them a dozen times
+  rows.reserve(pairs.size());
   int64_t low = 1;  // the largest pair: below it no cut is possible
   for (const int64_t p : pairs) {
-    low = std::max({low, source_rows(lengths, p), target_rows(lengths, p)});
+    const int64_t source = source_rows(lengths, p), target = target_rows(lengths, p);
+    rows.push_back({static_cast<int32_t>(source), static_cast<int32_t>(target)});
+    low = std::max({low, source, target});
   }
+  const int64_t sentences =
+      options.max_sentences > 0 ? options.max_sentences : std::numeric_limits<int64_t>::max();
   int64_t high = options.batch_tokens;
-  cut(pairs, lengths, high, sentences, ends);
+  cut(rows, high, sentences, ends);
   const size_t count = ends.size();
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
-    cut(pairs, lengths, middle, sentences, ends);
+    cut(rows, middle, sentences, ends);
     if (ends.size() <= count) {
       high = middle;
     } else {
       low = middle + 1;
     }
   }
-  cut(pairs, lengths, high, sentences, ends);
+  cut(rows, high, sentences, ends);
 }
 
 void check_arguments(const PairLengths& lengths, const BatchOptions& options) {
