@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/data/parallel_text.h"
 #include "heddle/data/token_cache.h"
+#include "heddle/text/tokenizer_trainer.h"
 #include "tests/base/temporary.h"
 
 namespace heddle {
@@ -235,6 +238,36 @@ TEST(TokenizedCorpus, any_number_of_threads_gives_the_same_bytes) {
   EXPECT_TRUE(read_file(corpus.path()) == one);
   EXPECT_EQ(corpus.report().empty, (40'000 + 96) / 97);
   EXPECT_EQ(corpus.size(), 40'000 - corpus.report().empty);
+}
+
+TEST(TokenizedCorpus, ids_of_a_trained_tokenizer_decode_to_the_text) {
+  const std::vector<std::string> source = {"the house is big", "a small house", "?"};
+  const std::vector<std::string> target = {"das Haus ist gro\u00DF", "ein kleines Haus", "\u20AC"};
+  Fixture fixture(source[0] + "\n" + source[1] + "\n" + source[2] + "\n",
+                  target[0] + "\r\n" + target[1] + "\n" + target[2]);
+  const Tokenizer tokenizer = train_tokenizer(source, {.vocab_size = 285});
+  const TokenizedCorpus corpus = fixture.open(text_encoder(tokenizer));
+  ASSERT_EQ(corpus.size(), 3);
+  for (int64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(tokenizer.decode(corpus.source(i).ids()), source[static_cast<size_t>(i)]);
+    EXPECT_EQ(tokenizer.decode(corpus.target(i).ids()), target[static_cast<size_t>(i)]);
+  }
+  EXPECT_EQ(corpus.report().unknown_target, 0);  // bytes stand in for what it has not seen
+}
+
+TEST(TokenizedCorpus, leftovers_of_a_killed_build_are_removed_once_old) {
+  Fixture fixture("a\n", "b\n");
+  make_directories(fixture.options.cache_dir);
+  const std::string old = fixture.folder.write("run/cache/train.en-de-00.tokens.tmp-7-0", "x");
+  const std::string young = fixture.folder.write("run/cache/train.en-de-00.tokens.tmp-8-0", "x");
+  const std::string other = fixture.folder.write("run/cache/val.en-de-00.tokens.tmp-7-0", "x");
+  const auto an_hour_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  std::filesystem::last_write_time(old, an_hour_ago);
+  std::filesystem::last_write_time(other, an_hour_ago);
+  fixture.open();
+  EXPECT_FALSE(path_exists(old));
+  EXPECT_TRUE(path_exists(young));  // somebody may be writing it
+  EXPECT_TRUE(path_exists(other));
 }
 
 TEST(TokenizedCorpus, cache_folder_that_cannot_be_made_is_an_error) {
