@@ -253,10 +253,7 @@ Clause bare_clause(Talk& talk, const Nominal& who) {
 
 Phrase purpose(Talk& talk) {
   const Nominal who = somebody(talk);
-  Clause main;
-  do {
-    main = going_clause(talk, who, kBriefPositive);
-  } while (main.de_late.starts_with("mit"));
+  const Clause main = going_clause(talk, who, kBriefPositive);
   Clause aim = bare_clause(talk, who);
   while (!is_aim(*aim.verb)) aim = bare_clause(talk, who);
   return finished(english_statement(main) + " in order to " + english_infinitive(aim),

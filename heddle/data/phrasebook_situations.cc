@@ -62,6 +62,42 @@ void set_object(Clause& c, const Nominal& object) {
   }
 }
 
+// Into rooms on foot only, to cities not on foot.
+void set_destination(Dice& dice, Clause& c) {
+  const std::string& en = c.verb->en;
+  const bool is_far =
+      en == "travel" || (en != "go" && en != "run" && en != "return" && dice.chance(35));
+  if (is_far) {
+    const Pair& city = dice.pick(cities());
+    c.en_place = "to " + city.en, c.de_late = "nach " + city.de;
+    return;
+  }
+  if (dice.chance(15)) {
+    c.en_place = "home", c.de_late = "nach Hause";
+    return;
+  }
+  const Place* place = &dice.pick(places());
+  while (place->is_room() && en != "go" && en != "run") place = &dice.pick(places());
+  c.en_place = to_place_en(*place), c.de_late = to_place_de(*place);
+}
+
+// "by train": mit dem Zug; "in my new car": mit meinem neuen Auto. German says it first.
+void set_vehicle(Dice& dice, Clause& c) {
+  static const std::vector<std::string> lines = {"train", "bus", "ship", "plane"};
+  Thing vehicle{.determiner = Determiner::the, .noun = &noun("car")};
+  if (c.verb->en == "travel") {
+    vehicle.noun = &noun(dice.pick(lines));
+    c.en_place += " by " + vehicle.noun->en;
+  } else if (c.verb->en == "drive") {
+    vehicle.determiner = dice.chance(50) ? c.subject.own : Determiner::the;
+    if (dice.chance(50)) vehicle.adjective = adjective_for(dice, *vehicle.noun);
+    c.en_place += " in " + english(vehicle);
+  } else {
+    return;
+  }
+  c.de_late = "mit " + german(vehicle, Case::dative) + " " + c.de_late;
+}
+
 }  // namespace
 
 Pair clock_phrase(Dice& dice) {
@@ -192,25 +228,8 @@ Clause going_clause(Talk& talk, const Nominal& subject, const Wish& wish) {
   c.subject = subject;
   c.verb = &talk.dice.pick(going_verbs());
   choose_tense(talk, c, wish);
-  Dice& dice = talk.dice;
-  if (dice.chance(70)) {
-    const Place* place = &dice.pick(places());
-    while (place->is_room() && c.verb->en != "go" && c.verb->en != "run")
-      place = &dice.pick(places());
-    c.en_place = to_place_en(*place), c.de_late = to_place_de(*place);
-  } else if (dice.chance(65)) {
-    const Pair& city = dice.pick(cities());
-    c.en_place = "to " + city.en, c.de_late = "nach " + city.de;
-  } else {
-    c.en_place = "home", c.de_late = "nach Hause";
-  }
-  if (c.verb->en == "drive" && !wish.is_brief && dice.chance(50)) {
-    Thing car{.determiner = Determiner::the, .noun = &noun("car")};
-    if (dice.chance(50))
-      car.determiner = subject.own, car.adjective = adjective_for(dice, *car.noun);
-    c.en_place += " with " + english(car);
-    c.de_late = contracted("mit", german(car, Case::dative)) + " " + c.de_late;
-  }
+  set_destination(talk.dice, c);
+  if (!wish.is_brief && talk.dice.chance(50)) set_vehicle(talk.dice, c);
   return c;
 }
 
@@ -272,7 +291,8 @@ Clause having_clause(Talk& talk, const Nominal& subject, const Wish& wish) {
   c.subject = subject;
   c.verb = &have_verb();
   c.is_negated = !wish.is_positive && talk.dice.chance(45);
-  c.tense = talk.dice.chance(70) ? Tense::present : Tense::past;
+  const bool is_past = wish.era == Era::past || (wish.era == Era::any && talk.dice.chance(30));
+  c.tense = is_past && !wish.is_future ? Tense::past : Tense::present;
   Thing thing =
       some_thing(talk, kThing | kClothes | kVehicle | kAnimal | kFood | kDrink | kFurniture,
                  Determiner::the, 50);

@@ -129,7 +129,7 @@ const std::vector<Entry>& other_object_entries() {
        "gratulierst/gratuliert/hat gratuliert/gratulier",
        Frame::dative, kPeople},
       {"listen/listens/listened/listened/listening/zu|hören/hörst/hört/hat zugehört/hör",
-       Frame::dative, kPeople},
+       Frame::dative, kPeople, "to"},
       {"wait/waits/waited/waited/waiting/warten/wartest/wartet/hat gewartet/warte", prep, kPeople,
        "for", "auf", acc},
       {"think/thinks/thought/thought/thinking/denken/denkst/denkt/hat gedacht/denk", prep,
@@ -229,6 +229,7 @@ const std::vector<Entry>& going_entries() {
   static const std::vector<Entry> entries = {
       {"go/goes/went/gone/going/gehen/gehst/geht/ist gegangen/geh"},
       {"drive/drives/drove/driven/driving/fahren/fährst/fährt/ist gefahren/fahr"},
+      {"travel/travels/travelled/travelled/travelling/reisen/reist/reist/ist gereist/reis"},
       {"run/runs/ran/run/running/rennen/rennst/rennt/ist gerannt/renn"},
       {"come/comes/came/come/coming/kommen/kommst/kommt/ist gekommen/komm"},
       {"return/returns/returned/returned/returning/zurück|gehen/gehst/geht/ist zurückgegangen/geh"},
