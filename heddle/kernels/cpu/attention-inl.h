@@ -238,6 +238,29 @@ inline void product(const Product& p) {
   if (column < p.columns) product_rows<1>(p, column);
 }
 
+// ---------------------------------------------------------------- weights
+
+/// e^x for x up to 80, with exp_vec's coefficients; 0 below -87: denormal numbers, which x86 computes
+/// a hundred times slower, never appear. NaN for NaN.
+HWY_INLINE Vec exp_weight(Vec x) {
+  const F32 d;
+  const auto tiny = hn::Lt(x, splat(-87.0f));
+  // Adding 1.5 * 2^23 rounds x / ln 2 to an integer n, which is then in the lowest bits.
+  const Vec shifted = hn::MulAdd(x, splat(0x1.715476p+0f), splat(0x1.8p+23f));
+  const Vec n = hn::Sub(shifted, splat(0x1.8p+23f));
+  Vec r = hn::NegMulAdd(n, splat(0x1.62e4p-1f), x);
+  r = hn::NegMulAdd(n, splat(0x1.7f7d1cp-20f), r);
+  Vec p = splat(0x1.6a1a6ep-10f);
+  p = hn::MulAdd(p, r, splat(0x1.123fc6p-7f));
+  p = hn::MulAdd(p, r, splat(0x1.555916p-5f));
+  p = hn::MulAdd(p, r, splat(0x1.55548ap-3f));
+  p = hn::MulAdd(p, r, splat(0x1.fffffcp-2f));
+  p = hn::Add(hn::MulAdd(hn::Mul(r, r), p, r), splat(1.0f));
+  const auto exponent = hn::Add(hn::BitCast(I32(), shifted), hn::Set(I32(), 127));
+  const Vec power = hn::BitCast(d, hn::ShiftLeft<23>(exponent));  // 2^n
+  return hn::IfThenZeroElse(tiny, hn::Mul(p, power));
+}
+
 // ---------------------------------------------------------------- dropout
 
 /// words[w] = philox({c0, c1, c2, c3}, key)[w] in each lane. Even and odd lanes run apart, as in

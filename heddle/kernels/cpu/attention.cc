@@ -88,7 +88,7 @@ void ForwardItem::softmax(int64_t row, int64_t lane, int64_t tile, int64_t keys)
   const Vec before = hn::Load(d, most + row + lane);
   const Vec now = hn::Max(before, high);
   const auto weight = [&](int64_t j) HWY_ATTR {
-    Vec e = exp_vec(hn::Sub(hn::Load(d, at + j * kQueryBlock), now));
+    Vec e = exp_weight(hn::Sub(hn::Load(d, at + j * kQueryBlock), now));
     if (kMasked) e = hn::IfThenElseZero(sees(j), e);
     hn::Store(e, d, at + j * kQueryBlock);
     return e;
@@ -108,7 +108,7 @@ void ForwardItem::softmax(int64_t row, int64_t lane, int64_t tile, int64_t keys)
   const Vec total = hn::Add(hn::Add(sum0, sum1), hn::Add(sum2, sum3));
   // Where nothing is seen yet both are -inf: the difference would be NaN.
   const Vec factor =
-      hn::IfThenElse(hn::Eq(before, now), splat(1.0f), exp_vec(hn::Sub(before, now)));
+      hn::IfThenElse(hn::Eq(before, now), splat(1.0f), exp_weight(hn::Sub(before, now)));
   hn::Store(factor, d, shrink + lane);
   hn::Store(now, d, most + row + lane);
   hn::Store(hn::MulAdd(hn::Load(d, sum + row + lane), factor, total), d, sum + row + lane);
@@ -220,7 +220,10 @@ void attention_impl(const AttentionArgs& args) {
       }
     }
   }
-  plan.run([&](const AttentionItem& item) { ForwardItem(args, item).run(); });
+  plan.run([&](const AttentionItem& item, const AttentionItem* next) {
+    if (next) fetch_ahead(args, *next);
+    ForwardItem(args, item).run();
+  });
 }
 
 }  // namespace

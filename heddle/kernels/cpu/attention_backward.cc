@@ -97,7 +97,7 @@ void BackwardItem::weights_row(int64_t query, int64_t row, int64_t tile, int64_t
       continue;
     }
     const auto seen = hn::FirstN(d, static_cast<size_t>(std::min(visible - c, kLanes)));
-    const Vec e = exp_vec(hn::Sub(hn::Load(d, weight + c), lse));
+    const Vec e = exp_weight(hn::Sub(hn::Load(d, weight + c), lse));
     Vec used = e;
     Vec back = hn::Load(d, gradient + c);
     if (drops) {
@@ -225,7 +225,17 @@ void attention_backward_impl(const AttentionBackwardArgs& args) {
       }
     }
   }
-  plan.run([&](const AttentionItem& item) { BackwardItem(args, item).run(); });
+  plan.run([&](const AttentionItem& item, const AttentionItem* next) {
+    if (next) {
+      fetch_ahead(forward, *next);
+      const int64_t first = forward.q_offsets[next->segment] + next->q_begin;
+      const int64_t count = std::min<int64_t>(next->q_end - next->q_begin, 32);
+      const int64_t column = next->head * forward.head_dim;
+      fetch_ahead(forward.o, first, count, column, forward.head_dim);
+      fetch_ahead(args.d_o, first, count, column, forward.head_dim);
+    }
+    BackwardItem(args, item).run();
+  });
 }
 
 }  // namespace

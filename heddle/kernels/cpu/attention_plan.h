@@ -52,6 +52,30 @@ struct SegmentSizes {
   }
 };
 
+/// Starts to fetch columns [column, column + width) of rows [first, first + count) into the cache.
+inline void fetch_ahead(const Rows& x, int64_t first, int64_t count, int64_t column,
+                        int64_t width) {
+  constexpr int64_t kLine = 64;
+  const int64_t size = size_of(x.dtype);
+  const char* row = static_cast<const char*>(x.data) + (first * x.stride + column) * size;
+  for (int64_t i = 0; i < count; ++i, row += x.stride * size) {
+    for (int64_t b = 0; b < width * size; b += kLine) __builtin_prefetch(row + b);
+  }
+}
+
+/// Fetches the first rows of an item: queries and keys of short sentences come from a slower cache,
+/// head by head, in pieces too small for the processor to see a pattern.
+inline void fetch_ahead(const AttentionArgs& args, const AttentionItem& item) {
+  const SegmentSizes sizes(args, item.segment);
+  const int64_t column = item.head * args.head_dim;
+  const int64_t queries = std::min<int64_t>(item.q_end - item.q_begin, 32);
+  fetch_ahead(args.q, sizes.q_first + item.q_begin, queries, column, args.head_dim);
+  if (args.key_rows) return;
+  const int64_t keys = std::min<int64_t>(item.k_end - item.k_begin, 32);
+  fetch_ahead(args.k, sizes.k_first + item.k_begin, keys, column, args.head_dim);
+  fetch_ahead(args.v, sizes.k_first + item.k_begin, keys, column, args.head_dim);
+}
+
 /// Items in groups of about equal work: a thread takes a group at a time.
 class AttentionPlan {
  public:
@@ -69,14 +93,17 @@ class AttentionPlan {
     groups_.back().end = items_.size();
     groups_.back().work += work;
   }
-  /// Calls f(item) for each item, on all threads, the largest groups first.
+  /// Calls f(item, next) for each item, on all threads, the largest groups first; next is the one
+  /// that the thread takes afterwards, for its memory to be fetched ahead, or null.
   template <class F>
   void run(const F& f) {
     std::sort(groups_.begin(), groups_.end(),
               [](const Group& a, const Group& b) { return a.work > b.work; });
     parallel_for(static_cast<int64_t>(groups_.size()), [&](int64_t g) {
       const Group& group = groups_[static_cast<size_t>(g)];
-      for (size_t i = group.begin; i < group.end; ++i) f(items_[i]);
+      for (size_t i = group.begin; i < group.end; ++i) {
+        f(items_[i], i + 1 < group.end ? &items_[i + 1] : nullptr);
+      }
     });
   }
 
