@@ -96,11 +96,11 @@ Pair some_clock(Dice& dice) {
                                (minute < 10 ? "0" : "") + std::to_string(minute);
     return {digits, digits + " Uhr"};
   }
-  return clock_time(dice.between(1, 12), dice.below(12) * 5);
+  return some_time_of_day(dice);
 }
 
 Phrase the_time(Talk& talk) {
-  const Pair clock = clock_time(talk.dice.between(1, 12), talk.dice.below(12) * 5);
+  const Pair clock = some_time_of_day(talk.dice);
   switch (talk.dice.below(3)) {
     case 0: return finished("it is " + clock.en, "es ist " + clock.de, '.');
     case 1: return finished("it is already " + clock.en, "es ist schon " + clock.de, '.');
@@ -155,7 +155,7 @@ Phrase event_time(Talk& talk) {
 Phrase date(Talk& talk) {
   Dice& dice = talk.dice;
   const Pair& month = dice.pick(months());
-  const int day = dice.between(1, 31);
+  const int day = some_day(dice, month);
   const std::string en = "the " + english_ordinal(day) + " of " + month.en;
   const std::string de = german_ordinal_stem(day) + "e " + month.de;
   static const std::vector<Pair> days = {

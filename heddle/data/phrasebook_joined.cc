@@ -28,10 +28,12 @@ struct TwoClauses {
 
 Clause side_of_time(Talk& talk, const Nominal& who, Era era) {
   Clause c;
+  bool fits;
   do {
     c = any_clause(talk, who, {.is_brief = true, .is_positive = true, .era = era});
-  } while (!c.en_adverb.empty() || !c.en_time.empty() || c.tense == Tense::modal ||
-           c.tense == Tense::future || c.tense == Tense::perfect);
+    const bool is_present = simplify_present(c) || c.tense == Tense::present;
+    fits = (is_present || c.tense == Tense::past) && c.en_adverb.empty() && c.en_time.empty();
+  } while (!fits);
   return c;
 }
 
@@ -94,10 +96,7 @@ Phrase condition(Talk& talk) {
   const Nominal who = somebody(talk);
   Clause side = rain();
   if (dice.chance(80)) {
-    do {
-      side =
-          dice.chance(40) ? mood_clause(talk, who, kBrief) : any_clause(talk, who, kBriefPositive);
-    } while (side.tense != Tense::present || !side.en_time.empty() || !side.en_adverb.empty());
+    side = side_of_time(talk, who, Era::now);
   } else {
     const Pair time = dice.chance(50) ? dice.pick(future_times()) : weekday_phrase(dice);
     side.en_time = time.en, side.de_time = time.de;
@@ -133,7 +132,8 @@ Phrase thought(Talk& talk) {
       {"I don't know why", "ich weiß nicht, warum", '.'},
       {"do you know why", "weißt du, warum", '?'}};
   const Frame& frame = talk.dice.pick(frames);
-  const Clause c = any_clause(talk, somebody(talk), {.is_brief = talk.dice.chance(30)});
+  const Nominal who = somebody(talk);
+  const Clause c = any_clause(talk, who, {.is_brief = talk.dice.chance(30)});
   return finished(std::string(frame.en) + " " + english_statement(c),
                   std::string(frame.de) + " " + german_verb_last(c), frame.mark);
 }

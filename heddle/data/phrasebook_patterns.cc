@@ -4,6 +4,12 @@
 namespace heddle::phrasebook {
 namespace {
 
+// One asks about oneself seldom.
+Nominal somebody_asked(Talk& talk) {
+  const Nominal who = somebody(talk);
+  return who.en == "I" ? pronoun("you", talk.is_polite) : who;
+}
+
 Phrase statement(Talk& talk) {
   const Clause c = any_clause(talk, somebody(talk), {});
   return finished(english_statement(c), german_statement(c), '.');
@@ -20,7 +26,7 @@ Phrase fronted(Talk& talk) {
 }
 
 Phrase question(Talk& talk) {
-  const Clause c = any_clause(talk, somebody(talk), {.is_positive = true});
+  const Clause c = any_clause(talk, somebody_asked(talk), {.is_positive = true});
   return finished(english_question(c), german_question(c), '?');
 }
 
@@ -33,7 +39,7 @@ Phrase open_question(Talk& talk) {
   const int which = talk.dice.below(4);
   const Pair& word = words[static_cast<size_t>(which)];
   Clause c;
-  const Nominal subject = somebody(talk);
+  const Nominal subject = somebody_asked(talk);
   do {
     c = which == 2   ? object_clause(talk, subject, {.is_brief = true, .is_positive = true})
         : which == 3 ? plain_clause(talk, subject, {.is_brief = true, .is_positive = true})
@@ -46,7 +52,7 @@ Phrase open_question(Talk& talk) {
 Phrase destination_question(Talk& talk) {
   Clause c;
   do {
-    c = going_clause(talk, somebody(talk), {.is_positive = true});
+    c = going_clause(talk, somebody_asked(talk), {.is_positive = true});
   } while (c.verb->en == "come");
   c.en_place = c.de_late = c.en_adverb = "";
   if (c.en_time.empty()) c.de_time = "";

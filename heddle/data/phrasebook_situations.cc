@@ -1,7 +1,7 @@
 // What clauses talk about: somebody buys something, goes somewhere, helps somebody, is tired.
 #include "heddle/data/phrasebook_situations.h"
 
-#include "heddle/base/error.h"
+#include <algorithm>
 
 namespace heddle::phrasebook {
 namespace {
@@ -100,8 +100,13 @@ void set_vehicle(Dice& dice, Clause& c) {
 
 }  // namespace
 
+Pair some_time_of_day(Dice& dice) {
+  const int hour = dice.between(1, 12);  // thrown one by one: the order of arguments is not defined
+  return clock_time(hour, dice.below(12) * 5);
+}
+
 Pair clock_phrase(Dice& dice) {
-  const Pair time = clock_time(dice.between(1, 12), dice.below(12) * 5);
+  const Pair time = some_time_of_day(dice);
   return {"at " + time.en, "um " + time.de};
 }
 
@@ -114,9 +119,17 @@ Pair weekday_phrase(Dice& dice) {
   return {"on " + day.en + " " + part.en, "am " + day.de + part.de};
 }
 
+int some_day(Dice& dice, const Pair& month) {
+  static const std::vector<std::string> short_months = {"April", "June", "September", "November"};
+  if (month.en == "February") return dice.between(1, 28);
+  const bool is_short =
+      std::find(short_months.begin(), short_months.end(), month.en) != short_months.end();
+  return dice.between(1, is_short ? 30 : 31);
+}
+
 Pair date_phrase(Dice& dice) {
   const Pair& month = dice.pick(months());
-  const int day = dice.between(1, 31);
+  const int day = some_day(dice, month);
   if (dice.chance(70)) {
     return {"on the " + english_ordinal(day) + " of " + month.en,
             "am " + german_ordinal_stem(day) + "en " + month.de};
@@ -163,6 +176,13 @@ const Verb& verb_for(Dice& dice, const Noun& n) {
     const Verb& v = dice.pick(object_verbs());
     if (v.frame == Frame::accusative && (v.objects & n.kinds)) return v;
   }
+}
+
+bool simplify_present(Clause& c) {
+  if (c.tense != Tense::progressive || c.verb->en == c.verb->en_past) return false;
+  c.tense = Tense::present;
+  c.en_time = c.de_time = "";
+  return true;
 }
 
 Clause object_clause(Talk& talk, const Nominal& subject, const Wish& wish) {
@@ -215,7 +235,8 @@ Clause plain_clause(Talk& talk, const Nominal& subject, const Wish& wish) {
   c.subject = subject;
   c.verb = &talk.dice.pick(plain_verbs());
   choose_tense(talk, c, wish);
-  const bool can_have_place = c.verb->prefix.empty() && talk.dice.chance(wish.is_brief ? 30 : 65);
+  const bool stays = c.verb->prefix.empty() && !c.verb->is_reflexive && c.verb->en != "swim";
+  const bool can_have_place = stays && talk.dice.chance(wish.is_brief ? 30 : 65);
   if (can_have_place) {
     const Place& place = talk.dice.pick(places());
     c.en_place = at_place_en(place), c.de_late = at_place_de(place);

@@ -16,14 +16,22 @@ struct Wish {
   bool is_bare = false;  // no tense at all: for infinitives and imperatives
 };
 
+/// "half past seven", any of the 144 times.
+Pair some_time_of_day(Dice& dice);
+
 /// A time of day ("at half past seven"), a weekday or a date, each with its preposition.
 Pair clock_phrase(Dice& dice);
 Pair weekday_phrase(Dice& dice);
 Pair date_phrase(Dice& dice);
+int some_day(Dice& dice, const Pair& month);
 Pair coming_time(Dice& dice);
 
 /// Gives the clause a tense, a time that suits it and perhaps a negation.
 void choose_tense(Talk& talk, Clause& c, const Wish& wish);
+
+/// Of a progressive clause the simple present, if English has one that cannot be taken for a past:
+/// "before he reads" will do, "before they read" will not. False if it was left as it is.
+bool simplify_present(Clause& c);
 
 /// Clauses by what they are about; each chooses its own tense by `wish`.
 Clause object_clause(Talk& talk, const Nominal& subject, const Wish& wish);

@@ -54,7 +54,7 @@ const std::vector<Entry>& accusative_entries() {
       {"take/takes/took/taken/taking/nehmen/nimmst/nimmt/hat genommen/nimm", acc,
        kThing | kClothes},
       {"wash/washes/washed/washed/washing/waschen/wäschst/wäscht/hat gewaschen/wasch", acc,
-       kClothes | kVehicle | kFood},
+       kClothes | kVehicle},
       {"*wear/wears/wore/worn/wearing/tragen/trägst/trägt/hat getragen/trag", acc, kClothes},
       {"repair/repairs/repaired/repaired/repairing/reparieren/reparierst/repariert/hat "
        "repariert/reparier",
