@@ -123,7 +123,8 @@ def random_parameters(c, generator):
             is_words = "positions" not in name
             x = x * (c["d_model"] ** -0.5 if is_words and c["scale_embedding"] else 1.0)
         elif len(shape) == 2 and "bias" not in name:
-            x = x * 1.5 * math.sqrt(2 / (shape[0] + shape[1]))
+            gain = 1.5 if "q_proj" in name or "k_proj" in name else 1.0
+            x = x * gain * math.sqrt(2 / (shape[0] + shape[1]))
         else:
             x = 0.3 * x
         parameters[name] = x.to(torch.bfloat16).to(torch.float64).requires_grad_()
