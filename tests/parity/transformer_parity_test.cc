@@ -15,10 +15,13 @@
 namespace heddle {
 namespace {
 
-// f32, relative to the tensor's largest magnitude: a sum of n <= 40 products errs by about
+// Relative to the tensor's largest magnitude. f32: a sum of n <= 40 products errs by about
 // eps sqrt(n) = 4e-7, and some 15 such sums stand between the words and the loss and as many on the
-// way back, which lets the errors of single elements grow to 30 * 4e-7. Worst seen: see below.
-constexpr double kTolerance = 2e-5;
+// way back; where scores hardly differ, queries' gradients cancel tenfold. Worst seen: 5.6e-6.
+constexpr double kF32 = 2e-5;
+// bf16 rounds by 2^-9, through the same steps. Worst seen: logits 1.4e-2, gradients 0.17 (of
+// queries, where they cancel): wide, but a lost factor or a wrong sign is an error of 0.5 and more.
+constexpr double kBf16Logits = 4e-2, kBf16Gradients = 0.4;
 constexpr float kSmoothing = 0.1f;
 
 std::vector<float> floats(const SafetensorsFile& file, const std::string& name) {
@@ -125,7 +128,7 @@ struct Fixture {
 // Compares tensors one after another and remembers the first that differs.
 class Comparison {
  public:
-  explicit Comparison(const SafetensorsFile& file) : file_(file) {}
+  Comparison(const SafetensorsFile& file, double tolerance) : file_(file), tolerance_(tolerance) {}
 
   // `scale`: what the error is relative to; by default the largest magnitude that PyTorch has.
   void add(const std::string& name, const std::vector<float>& actual, double scale = 0) {
@@ -143,11 +146,11 @@ class Comparison {
     }
     const double relative = error / (scale > 0 ? scale : largest(expected));
     worst_ = std::max(worst_, relative);
-    if (relative <= kTolerance) return;
+    if (relative <= tolerance_) return;
     note(
         fmt::format("{}: element {} is {}, PyTorch has {}; max error {:.1e} of the largest "
                     "magnitude, allowed {:.0e}",
-                    name, at, actual[at], expected[at], relative, kTolerance));
+                    name, at, actual[at], expected[at], relative, tolerance_));
   }
 
   static double largest(const std::vector<float>& values) {
@@ -171,6 +174,7 @@ class Comparison {
   }
 
   const SafetensorsFile& file_;
+  double tolerance_;
   std::set<std::string> names_;
   int differing_ = 0;
   double worst_ = 0;
@@ -214,12 +218,13 @@ std::vector<float> padded_maps(const Fixture& f, const std::string& name, const 
 class TransformerParity : public testing::TestWithParam<std::string> {
  protected:
   Fixture fixture_{std::string(HEDDLE_FIXTURES) + "/transformer/" + GetParam() + ".safetensors"};
-  Comparison comparison_{fixture_.file};
 
-  void expect_equal() {
-    EXPECT_EQ(comparison_.report(), "");
-    RecordProperty("worst_relative_error", fmt::format("{:.2e}", comparison_.worst()));
+  void expect_equal(const Comparison& comparison) {
+    EXPECT_EQ(comparison.report(), "");
+    RecordProperty("worst_relative_error", fmt::format("{:.2e}", comparison.worst()));
   }
+  void compare_logits(DType compute, double tolerance);
+  void compare_gradients(DType compute, double tolerance);
 };
 
 TEST_P(TransformerParity, parameters_are_those_of_the_checkpoint) {
@@ -234,65 +239,82 @@ TEST_P(TransformerParity, parameters_are_those_of_the_checkpoint) {
 
 TEST_P(TransformerParity, hidden_states_and_attention_maps_match_pytorch) {
   const Fixture& f = fixture_;
+  Comparison comparison(f.file, kF32);
   nn::Observer observer;
   observer.hidden = [&](const std::string& name, const Tensor& x) {
-    comparison_.add(name, side_of(f, name).pad(x));
+    comparison.add(name, side_of(f, name).pad(x));
   };
   observer.attention = [&](const std::string& name, const Tensor& q, const Tensor& k,
                            const Segments& queries, const Segments& keys,
                            const AttentionOptions& options) {
-    comparison_.add(name, padded_maps(f, name, q, k, queries, keys, options));
+    comparison.add(name, padded_maps(f, name, q, k, queries, keys, options));
   };
   const NoGrad no_grad;
   nn::Run run;
   run.observer = &observer;
   const Tensor memory = f.model.encode(f.source.words(), run);
-  comparison_.add("encoder_last_hidden_state", f.source.pad(memory));
+  comparison.add("encoder_last_hidden_state", f.source.pad(memory));
   f.model.decode(f.target.words(), memory, f.source.segments, run);
-  expect_equal();
-  std::set<std::string> all = named(f.file, {"hidden_state", "attentions."});
-  EXPECT_EQ(comparison_.names(), all);
+  expect_equal(comparison);
+  EXPECT_EQ(comparison.names(), named(f.file, {"hidden_state", "attentions."}));
 }
 
 // Without an observer the residual sums run fused with the norms.
-TEST_P(TransformerParity, logits_match_pytorch) {
+void TransformerParity::compare_logits(DType compute, double tolerance) {
   const NoGrad no_grad;
-  const nn::Run run;
-  comparison_.add("logits", fixture_.target.pad(fixture_.model.logits(fixture_.decode(run), run)));
-  expect_equal();
+  nn::Run run;
+  run.compute = compute;
+  Comparison comparison(fixture_.file, tolerance);
+  comparison.add("logits", fixture_.target.pad(fixture_.model.logits(fixture_.decode(run), run)));
+  expect_equal(comparison);
 }
 
-TEST_P(TransformerParity, loss_and_every_gradient_match_pytorch) {
+TEST_P(TransformerParity, logits_match_pytorch) { compare_logits(DType::f32, kF32); }
+TEST_P(TransformerParity, logits_in_bf16_match_pytorch) {
+  compare_logits(DType::bf16, kBf16Logits);
+}
+
+// Keys' biases shift all scores of a query alike: their gradient is a sum that cancels to zero, so
+// its rounding is measured against the weights' gradient, a sum of the same terms.
+double scale_of_gradient(const SafetensorsFile& file, const std::string& name) {
+  const size_t bias = name.find("k_proj.bias");
+  if (bias == std::string::npos) return 0;
+  return Comparison::largest(floats(file, "grad." + name.substr(0, bias) + "k_proj.weight"));
+}
+
+void TransformerParity::compare_gradients(DType compute, double tolerance) {
   Fixture& f = fixture_;
-  const nn::Run run;
+  nn::Run run;
+  run.compute = compute;
+  Comparison comparison(f.file, tolerance);
   const Tensor h = f.decode(run);
   const float per_word = 1.0f / static_cast<float>(f.labels.size());
   const CrossEntropy loss =
       linear_cross_entropy(h, f.model.output_weight(run), f.model.output_bias(), f.labels,
                            {.smoothing = kSmoothing, .grad_scale = per_word});
   backward(loss.loss);
-  comparison_.add("loss", loss.loss.to_floats());
+  comparison.add("loss", loss.loss.to_floats());
   for (auto& p : f.parameters.all()) {
     ASSERT_TRUE(p->grad().defined()) << p->name() << " has no gradient";
     const int64_t width = p->elements() / p->value().size(0);
     const std::vector<float> grad = p->grad().to_floats();
     for (const nn::Part& part : p->parts()) {
       const auto begin = grad.begin() + part.begin * width;
-      // Keys' biases shift all scores of a query alike: their gradient is a sum that cancels to
-      // zero, so its rounding is measured against the weights' gradient, a sum of the same terms.
-      const size_t bias = part.name.find("k_proj.bias");
-      const std::string weight = "grad." + part.name.substr(0, bias) + "k_proj.weight";
-      const double scale =
-          bias == std::string::npos ? 0 : Comparison::largest(floats(f.file, weight));
-      comparison_.add("grad." + part.name, {begin, begin + part.rows * width}, scale);
+      comparison.add("grad." + part.name, {begin, begin + part.rows * width},
+                     scale_of_gradient(f.file, part.name));
     }
   }
-  expect_equal();
-  EXPECT_EQ(comparison_.names(), [&] {
-    std::set<std::string> all = named(f.file, {"grad."});
-    all.insert("loss");
-    return all;
-  }());
+  expect_equal(comparison);
+  std::set<std::string> all = named(f.file, {"grad."});
+  all.insert("loss");
+  EXPECT_EQ(comparison.names(), all);
+}
+
+TEST_P(TransformerParity, loss_and_every_gradient_match_pytorch) {
+  compare_gradients(DType::f32, kF32);
+}
+TEST_P(TransformerParity, loss_and_every_gradient_in_bf16_match_pytorch) {
+  compare_gradients(DType::bf16, kBf16Gradients);
 }
 
 std::vector<std::string> fixture_names() {
