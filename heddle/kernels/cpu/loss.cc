@@ -33,7 +33,7 @@ HWY_INLINE RowSums scan_row(const T* x, int64_t vocab, int32_t target, float* e)
   Chains sum_exp(zero()), sum_logits(zero());
   for_columns_in_chains(vocab, [&](int64_t c, auto part, int chain) HWY_ATTR {
     const Vec d = hn::Sub(load(x + c, part), shift);
-    const Vec v = exp_vec(d);
+    const Vec v = exp_normal(d);
     if (e) store(v, e + c, part);
     sum_exp.v[chain] = hn::Add(sum_exp.v[chain], keep(v, zero(), part));
     sum_logits.v[chain] = hn::Add(sum_logits.v[chain], keep(d, zero(), part));

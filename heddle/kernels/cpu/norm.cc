@@ -26,7 +26,6 @@ HWY_INLINE float residual_row(const NormArgs& a, int64_t r, float* sum) {
   const auto x = at<T>(a.x, r);
   const auto sub = at<T>(a.sub, r);
   const auto h = at<T>(a.h, r);
-  const auto kept_as = a.h.data ? h : a.x.data ? x : sub;
   const bool has_x = a.x.data, has_sub = a.sub.data, has_h = a.h.data;
   DropoutRow mask(has_sub ? a.dropout : Dropout(), r);
   Chains total(zero());
@@ -34,9 +33,13 @@ HWY_INLINE float residual_row(const NormArgs& a, int64_t r, float* sum) {
     Vec v = has_x ? load(offset(x, c), part) : zero();
     if (has_sub) {
       const Vec s = mask.apply(load(offset(sub, c), part), c);
-      v = round_to(has_x ? hn::Add(v, s) : s, kept_as);
+      v = has_x ? hn::Add(v, s) : s;
     }
-    if (has_h) store(v, offset(h, c), part);
+    if (has_h) {
+      v = store_rounded(v, offset(h, c), part);
+    } else if (has_sub) {
+      v = round_to(v, has_x ? x : sub);
+    }
     store(v, sum + c, part);
     total.v[chain] = hn::Add(total.v[chain], v);
   });
@@ -96,8 +99,8 @@ HWY_INLINE void norm_backward_row(const NormBackwardArgs& a, int64_t r, float* d
     const Vec g = hn::Mul(load(offset(dy, c), part), load(a.gamma + c, part));
     Vec d = hn::Mul(rstd, hn::NegMulAdd(n, mean_gn, hn::Sub(g, mean_g)));
     if (has_in) d = hn::Add(d, load(offset(dh_in, c), part));
-    store(d, offset(dh, c), part);
-    if (has_sub) store(mask.apply(round_to(d, dh), c), offset(dsub, c), part);
+    d = store_rounded(d, offset(dh, c), part);
+    if (has_sub) store(mask.apply(d, c), offset(dsub, c), part);
   });
 }
 

@@ -67,7 +67,7 @@ template <class P>
 HWY_INLINE float exp_row(P p, int64_t width, float max, float* e) {
   Vec sum = zero();
   for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
-    const Vec v = exp_vec(hn::Sub(load(offset(p, c), part), splat(max)));
+    const Vec v = exp_normal(hn::Sub(load(offset(p, c), part), splat(max)));
     sum = hn::Add(sum, keep(v, zero(), part));
     store(v, e + c, part);
   });
@@ -120,8 +120,8 @@ void log_softmax_row(const Rows& x, const Rows& y, int64_t r) {
   const float shift = max == -kInfinity ? 0.0f : max;
   Vec sum = zero();
   for_columns(x.width, [&](int64_t c, auto part) HWY_ATTR {
-    sum =
-        hn::Add(sum, keep(exp_vec(hn::Sub(load(offset(px, c), part), splat(shift))), zero(), part));
+    sum = hn::Add(sum,
+                  keep(exp_normal(hn::Sub(load(offset(px, c), part), splat(shift))), zero(), part));
   });
   const Vec log_sum = splat(std::log(sum_lanes(sum)));
   for_columns(x.width, [&](int64_t c, auto part) HWY_ATTR {

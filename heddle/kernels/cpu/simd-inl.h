@@ -71,10 +71,6 @@ HWY_INLINE VecU16 narrow(Vec v) {
 #endif
 }
 
-/// v as bf16 would keep it.
-HWY_INLINE Vec round_to(Vec v, const bf16*) { return widen(narrow(v)); }
-HWY_INLINE Vec round_to(Vec v, const float*) { return v; }
-
 // ---- loads and stores
 
 /// Memory whose dtype is known at run time only; kernels that mix dtypes use it.
@@ -147,7 +143,33 @@ HWY_INLINE void store(Vec v, AnyPtr p, Part part) {
     store(v, static_cast<float*>(p.data), part);
   }
 }
+
+/// v as memory of the pointer's type would keep it.
+HWY_INLINE Vec round_to(Vec v, const float*) { return v; }
+HWY_INLINE Vec round_to(Vec v, const bf16*) { return widen(narrow(v)); }
 HWY_INLINE Vec round_to(Vec v, AnyPtr p) { return p.is_bf16 ? widen(narrow(v)) : v; }
+
+/// Stores v and returns it as the memory keeps it.
+template <class Part>
+HWY_INLINE Vec store_rounded(Vec v, float* p, Part part) {
+  store(v, p, part);
+  return v;
+}
+HWY_INLINE Vec store_rounded(Vec v, bf16* p, Full) {
+  const VecU16 bits = narrow(v);
+  hn::StoreU(bits, U16(), reinterpret_cast<uint16_t*>(p));
+  return widen(bits);
+}
+HWY_INLINE Vec store_rounded(Vec v, bf16* p, Tail t) {
+  const VecU16 bits = narrow(v);
+  store_tail(bits, U16(), reinterpret_cast<uint16_t*>(p), t.count);
+  return widen(bits);
+}
+template <class Part>
+HWY_INLINE Vec store_rounded(Vec v, AnyPtr p, Part part) {
+  return p.is_bf16 ? store_rounded(v, static_cast<bf16*>(p.data), part)
+                   : store_rounded(v, static_cast<float*>(p.data), part);
+}
 
 /// v in the lanes in use, `other` elsewhere.
 HWY_INLINE Vec keep(Vec v, Vec, Full) { return v; }
@@ -246,20 +268,26 @@ HWY_INLINE float max_row(P p, int64_t width) {
 // ---- functions. The coefficients are our own least-maximum fits (relative error of the fits in
 // brackets); what remains is the rounding of the last steps.
 
-/// e^x [3e-9]; inf above 88.7, 0 below -103.97, NaN for NaN.
-HWY_INLINE Vec exp_vec(Vec x) {
-  // Min and Max give their second argument if one is NaN (x86), or NaN (elsewhere).
-  x = hn::Max(splat(-105.0f), hn::Min(splat(89.5f), x));
-  const auto n = hn::NearestInt(hn::Mul(x, splat(0x1.715476p+0f)));  // x / ln 2
-  const Vec nf = hn::ConvertTo(F32(), n);
-  Vec r = hn::NegMulAdd(nf, splat(0x1.62e4p-1f), x);  // ln 2 in two parts, the first of 15 bits
-  r = hn::NegMulAdd(nf, splat(0x1.7f7d1cp-20f), r);
+/// e^r for |r| <= ln 2 / 2 (1 + 1 %) [3e-9].
+HWY_INLINE Vec exp_near_zero(Vec r) {
   Vec p = splat(0x1.6a1a6ep-10f);
   p = hn::MulAdd(p, r, splat(0x1.123fc6p-7f));
   p = hn::MulAdd(p, r, splat(0x1.555916p-5f));
   p = hn::MulAdd(p, r, splat(0x1.55548ap-3f));
   p = hn::MulAdd(p, r, splat(0x1.fffffcp-2f));
-  p = hn::Add(hn::MulAdd(hn::Mul(r, r), p, r), splat(1.0f));
+  return hn::Add(hn::MulAdd(hn::Mul(r, r), p, r), splat(1.0f));
+}
+/// x - n ln 2, with ln 2 in two parts, the first of 15 bits.
+HWY_INLINE Vec without_powers(Vec x, Vec n) {
+  return hn::NegMulAdd(n, splat(0x1.7f7d1cp-20f), hn::NegMulAdd(n, splat(0x1.62e4p-1f), x));
+}
+
+/// e^x; inf above 88.7, 0 below -103.97, NaN for NaN.
+HWY_INLINE Vec exp_vec(Vec x) {
+  // Min and Max give their second argument if one is NaN (x86), or NaN (elsewhere).
+  x = hn::Max(splat(-105.0f), hn::Min(splat(89.5f), x));
+  const auto n = hn::NearestInt(hn::Mul(x, splat(0x1.715476p+0f)));  // x / ln 2
+  const Vec p = exp_near_zero(without_powers(x, hn::ConvertTo(F32(), n)));
   // 2^n in two halves: n reaches 129 above and the denormals below.
   const auto half = hn::ShiftRight<1>(n);
   const auto power = [](auto e) HWY_ATTR {
@@ -268,9 +296,21 @@ HWY_INLINE Vec exp_vec(Vec x) {
   return hn::Mul(hn::Mul(p, power(half)), power(hn::Sub(n, half)));
 }
 
+/// e^x for x <= 88, with fewer steps; NaN for NaN, and 0 below -87.3: x86 takes a hundred times as
+/// long for the denormals that would start there.
+HWY_INLINE Vec exp_normal(Vec x) {
+  // Adding 1.5 * 2^23 rounds x / ln 2 to an integer n, which the lowest bits then hold.
+  const Vec magic = splat(0x1.8p23f);
+  const Vec shifted = hn::MulAdd(x, splat(0x1.715476p+0f), magic);
+  const Vec p = exp_near_zero(without_powers(x, hn::Sub(shifted, magic)));
+  const auto exponent = hn::Add(hn::BitCast(I32(), shifted), hn::Set(I32(), 127));
+  const Vec power = hn::BitCast(F32(), hn::ShiftLeft<23>(exponent));  // 2^n
+  return hn::IfThenZeroElse(hn::Lt(x, splat(-87.3f)), hn::Mul(p, power));
+}
+
 /// 1 / (1 + e^-x).
 HWY_INLINE Vec sigmoid_vec(Vec x) {
-  return hn::Div(splat(1.0f), hn::Add(splat(1.0f), exp_vec(hn::Neg(x))));
+  return hn::Div(splat(1.0f), hn::Add(splat(1.0f), exp_normal(hn::Min(splat(88.0f), hn::Neg(x)))));
 }
 
 /// tanh x: x + x^3 p(x^2) below 0.6 [3e-9], 1 - 2 / (e^2x + 1) above.
@@ -283,7 +323,7 @@ HWY_INLINE Vec tanh_vec(Vec x) {
   p = hn::MulAdd(p, u, splat(-0x1.55553ep-2f));
   const Vec near = hn::MulAdd(hn::Mul(p, u), x, x);
   const Vec a = hn::Abs(x);
-  const Vec e = exp_vec(hn::Add(a, a));
+  const Vec e = exp_normal(hn::Min(splat(88.0f), hn::Add(a, a)));
   const Vec far = hn::Sub(splat(1.0f), hn::Div(splat(2.0f), hn::Add(e, splat(1.0f))));
   return hn::IfThenElse(hn::Lt(a, splat(0.6f)), near, hn::CopySign(far, x));
 }
@@ -295,7 +335,7 @@ struct Normal {
   Vec gauss;
 };
 HWY_INLINE Normal normal_vec(Vec x) {
-  const Vec gauss = exp_vec(hn::Mul(hn::Mul(x, x), splat(-0.5f)));
+  const Vec gauss = exp_normal(hn::Mul(hn::Mul(x, x), splat(-0.5f)));
   const Vec t =
       hn::Div(splat(1.0f), hn::MulAdd(hn::Abs(x), splat(0.3f * 0x1.6a09e6p-1f), splat(1.0f)));
   Vec q = splat(-0x1.0953e6p-3f);
@@ -319,34 +359,30 @@ HWY_INLINE Normal normal_vec(Vec x) {
 HWY_INLINE void philox16(uint32_t first, uint32_t c1, uint32_t c2, uint32_t c3, RngKey key,
                          uint32_t (*HWY_RESTRICT words)[16]) {
   const U32 du;
-  using U64 = hn::Repartition<uint64_t, U32>;
-  const U64 du64;
   const auto mul = [](VecU32 a, uint32_t m)
                        HWY_ATTR { return hn::BitCast(U32(), hn::MulEven(a, hn::Set(U32(), m))); };
-  const auto high = [](VecU32 a) HWY_ATTR {
-    return hn::BitCast(U32(), hn::ShiftRight<32>(hn::BitCast(U64(), a)));
-  };
+  const auto high = [](VecU32 a) HWY_ATTR { return hn::Shuffle2301(a); };
   for (uint32_t begin = 0; begin < 16; begin += static_cast<uint32_t>(hn::Lanes(du))) {
     const VecU32 lane = hn::Iota(du, first + begin);
     VecU32 e0 = lane, e1 = hn::Set(du, c1), e2 = hn::Set(du, c2), e3 = hn::Set(du, c3);
     VecU32 o0 = high(lane), o1 = e1, o2 = e2, o3 = e3;
-    uint32_t k0 = key.low, k1 = key.high;
-    for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
-      const VecU32 key0 = hn::Set(du, k0), key1 = hn::Set(du, k1);
+    VecU32 key0 = hn::Set(du, key.low), key1 = hn::Set(du, key.high);
+    for (int round = 0; round < 10; ++round) {
       const VecU32 ep0 = mul(e0, 0xD2511F53u), ep1 = mul(e2, 0xCD9E8D57u);
       const VecU32 op0 = mul(o0, 0xD2511F53u), op1 = mul(o2, 0xCD9E8D57u);
-      e0 = hn::Xor(high(ep1), hn::Xor(e1, key0));
-      o0 = hn::Xor(high(op1), hn::Xor(o1, key0));
+      e0 = hn::Xor3(high(ep1), e1, key0);
+      o0 = hn::Xor3(high(op1), o1, key0);
       e1 = ep1;
       o1 = op1;
-      e2 = hn::Xor(high(ep0), hn::Xor(e3, key1));
-      o2 = hn::Xor(high(op0), hn::Xor(o3, key1));
+      e2 = hn::Xor3(high(ep0), e3, key1);
+      o2 = hn::Xor3(high(op0), o3, key1);
       e3 = ep0;
       o3 = op0;
+      key0 = hn::Add(key0, hn::Set(du, 0x9E3779B9u));
+      key1 = hn::Add(key1, hn::Set(du, 0xBB67AE85u));
     }
     const auto put = [&](VecU32 even, VecU32 odd, int w) HWY_ATTR {
-      const auto up = hn::BitCast(du, hn::ShiftLeft<32>(hn::BitCast(du64, odd)));
-      hn::Store(hn::OddEven(up, even), du, words[w] + begin);
+      hn::Store(hn::OddEven(high(odd), even), du, words[w] + begin);
     };
     put(e0, o0, 0);
     put(e1, o1, 1);
@@ -381,10 +417,11 @@ class DropoutRow {
     const U32 du;
     const auto block = static_cast<uint32_t>(column >> 7);
     if (block != block_) fill(block);
-    const VecU32 word = hn::Load(du, words_[(column & 127) >> 5] + (column & 15));
-    const VecU32 u = (column & 16) ? hn::ShiftRight<16>(word) : hn::And(word, hn::Set(du, 0xffff));
-    return hn::RebindMask(
-        F32(), hn::Lt(hn::BitCast(I32(), u), hn::Set(I32(), static_cast<int32_t>(threshold_))));
+    // The 16 bits at the top of a word against the threshold at the top: what lies below decides
+    // nothing, since word < limit exactly if its upper half is below the limit's.
+    VecU32 word = hn::Load(du, words_[(column & 127) >> 5] + (column & 15));
+    if ((column & 16) == 0) word = hn::ShiftLeft<16>(word);
+    return hn::RebindMask(F32(), hn::Lt(word, hn::Set(du, threshold_ << 16)));
   }
 
  private:
