@@ -148,44 +148,48 @@ Pair tell_me(Dice& dice) {
   }
 }
 
-Phrase indirect_question(Talk& talk) {
-  Dice& dice = talk.dice;
-  const Pair ask = tell_me(dice);
-  const Place* found = &dice.pick(places());
-  while (found->is_room()) found = &dice.pick(places());
-  const Place& place = *found;
-  switch (dice.below(4)) {
-    case 0: {
-      const std::string the = noun_phrase(Determiner::the, "", place.noun, false, Case::nominative);
-      return finished(ask.en + " where the " + place.noun.en + " is",
-                      ask.de + ", wo " + the + " ist", '?');
-    }
-    case 1:
-      return finished(ask.en + " how I get " + to_place_en(place),
-                      ask.de + ", wie ich " + towards_place_de(place) + " komme", '?');
-    case 2: {
-      static const std::vector<std::string> lines = {"train", "bus", "ship", "tram"};
-      const Noun& n = noun(dice.pick(lines));
-      const Pair& city = dice.pick(cities());
-      const std::string which = dice.chance(50) ? "nächst" : "";
-      const std::string der = noun_phrase(Determiner::the, which, n, false, Case::nominative);
-      const bool departs = dice.chance(60);
-      return finished(joined({ask.en, "when the", which.empty() ? "" : "next", n.en,
-                              departs ? "to" : "from", city.en, departs ? "departs" : "arrives"}),
-                      joined({ask.de + ", wann", der, departs ? "nach" : "aus", city.de,
-                              departs ? "abfährt" : "ankommt"}),
-                      '?');
-    }
-    default: {
-      Thing t = some_thing(talk, kThing | kClothes, Determiner::the, 30);
-      t.determiner = Determiner::the, t.en_number = t.de_number = "";
-      const Nominal n = nominal(t);
-      return finished(joined({ask.en, "how much", n.en, n.be == "are" ? "cost" : "costs"}),
-                      joined({ask.de + ", wie viel", n.in(Case::nominative),
-                              t.is_plural ? "kosten" : "kostet"}),
-                      '?');
-    }
+// ... where the station is, ... how I get to the station
+Phrase asked_place(Talk& talk, const Pair& ask) {
+  const Place* place = &talk.dice.pick(places());
+  while (place->is_room()) place = &talk.dice.pick(places());
+  if (talk.dice.chance(50)) {
+    const std::string the = noun_phrase(Determiner::the, "", place->noun, false, Case::nominative);
+    return finished(ask.en + " where the " + place->noun.en + " is",
+                    ask.de + ", wo " + the + " ist", '?');
   }
+  return finished(ask.en + " how I get " + to_place_en(*place),
+                  ask.de + ", wie ich " + towards_place_de(*place) + " komme", '?');
+}
+
+// ... when the next train to Berlin departs
+Phrase asked_train(Talk& talk, const Pair& ask) {
+  Dice& dice = talk.dice;
+  static const std::vector<std::string> lines = {"train", "bus", "ship", "tram"};
+  const Noun& n = noun(dice.pick(lines));
+  const Pair& city = dice.pick(cities());
+  const bool is_next = dice.chance(50);
+  const bool departs = dice.chance(60);
+  const std::string der =
+      noun_phrase(Determiner::the, is_next ? "nächst" : "", n, false, Case::nominative);
+  return finished(joined({ask.en, "when the", is_next ? "next" : "", n.en, departs ? "to" : "from",
+                          city.en, departs ? "departs" : "arrives"}),
+                  joined({ask.de + ", wann", der, departs ? "nach" : "aus", city.de,
+                          departs ? "abfährt" : "ankommt"}),
+                  '?');
+}
+
+Phrase indirect_question(Talk& talk) {
+  const Pair ask = tell_me(talk.dice);
+  const int topic = talk.dice.below(4);
+  if (topic < 2) return asked_place(talk, ask);
+  if (topic == 2) return asked_train(talk, ask);
+  Thing t = some_thing(talk, kThing | kClothes, Determiner::the, 30);
+  t.determiner = Determiner::the, t.en_number = t.de_number = "";
+  const Nominal n = nominal(t);
+  return finished(
+      joined({ask.en, "how much", n.en, n.be == "are" ? "cost" : "costs"}),
+      joined({ask.de + ", wie viel", n.in(Case::nominative), t.is_plural ? "kosten" : "kostet"}),
+      '?');
 }
 
 Phrase relative_object(Talk& talk) {

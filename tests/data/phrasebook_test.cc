@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
@@ -10,10 +11,8 @@
 #include "heddle/base/error.h"
 #include "heddle/data/phrasebook_patterns.h"
 
-namespace heddle {
+namespace heddle::phrasebook {
 namespace {
-
-using namespace phrasebook;  // NOLINT: the test speaks the grammar's words throughout
 
 // The four cases of a phrase, joined by " | ".
 std::string four_cases(Determiner d, const std::string& adjective, const std::string& english_noun,
@@ -337,4 +336,4 @@ TEST(Phrasebook, impossible_counts_are_usage_errors) {
 }
 
 }  // namespace
-}  // namespace heddle
+}  // namespace heddle::phrasebook
