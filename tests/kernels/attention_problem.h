@@ -157,8 +157,8 @@ struct Reference {
     for (int64_t s = 0; s < static_cast<int64_t>(p.shape.segments.size()); ++s) {
       const Lengths l = p.shape.segments[static_cast<size_t>(s)];
       for (int64_t i = 0; i < l.queries; ++i) {
-        const int64_t sees = p.shape.causal ? std::max<int64_t>(0, i + 1 + l.keys - l.queries)
-                                            : l.keys;
+        const int64_t sees =
+            p.shape.causal ? std::max<int64_t>(0, i + 1 + l.keys - l.queries) : l.keys;
         for (int64_t h = 0; h < p.shape.heads; ++h) query(s, i, h, sees);
       }
     }

@@ -99,8 +99,8 @@ TEST(Attention, queries_and_keys_of_different_number_match_f64) {
   for_each_target([] {
     for (bool causal : {false, true}) {
       Shape shape{.causal = causal};
-      shape.segments = {{1, 65}, {5, 0}, {0, 7}, {0, 0}, {63, 3}, {3, 63}, {130, 64}, {64, 130},
-                        {200, 1}, {1, 200}, {7, 129}, {129, 7}};
+      shape.segments = {{1, 65},   {5, 0},    {0, 7},   {0, 0},   {63, 3},  {3, 63},
+                        {130, 64}, {64, 130}, {200, 1}, {1, 200}, {7, 129}, {129, 7}};
       expect_forward_and_backward_match(shape);
     }
   });
@@ -111,8 +111,12 @@ TEST(Attention, every_head_size_and_dtype_matches_f64) {
     for (DType dtype : {DType::f32, DType::bf16}) {
       for (int64_t dim : {1, 3, 8, 13, 16, 24, 32, 50, 64, 80, 128}) {
         SCOPED_TRACE(std::string(dtype_name(dtype)) + ", head size " + std::to_string(dim));
-        Shape shape{.segments = {{9, 9}, {70, 70}}, .heads = 3, .head_dim = dim, .causal = true,
-                    .dtype = dtype, .fused = true};
+        Shape shape{.segments = {{9, 9}, {70, 70}},
+                    .heads = 3,
+                    .head_dim = dim,
+                    .causal = true,
+                    .dtype = dtype,
+                    .fused = true};
         expect_forward_and_backward_match(shape);
         shape.causal = shape.fused = false;
         shape.segments = {{14, 17}, {5, 66}};
@@ -125,8 +129,8 @@ TEST(Attention, every_head_size_and_dtype_matches_f64) {
 TEST(Attention, dropout_matches_its_scalar_definition) {
   for_each_target([] {
     for (bool causal : {false, true}) {
-      expect_forward_and_backward_match({.segments = {{14, 14}, {3, 40}, {150, 300}},
-                                         .causal = causal, .dropout = 0.3f});
+      expect_forward_and_backward_match(
+          {.segments = {{14, 14}, {3, 40}, {150, 300}}, .causal = causal, .dropout = 0.3f});
     }
   });
 }
@@ -155,8 +159,11 @@ TEST(Attention, one_thread_and_four_give_equal_bits) {
   for_each_target([] {
     for (DType dtype : {DType::f32, DType::bf16}) {
       for (float dropout : {0.0f, 0.2f}) {
-        Shape shape{.segments = {{14, 14}, {300, 300}, {65, 65}}, .heads = 4, .causal = true,
-                    .dtype = dtype, .dropout = dropout};
+        Shape shape{.segments = {{14, 14}, {300, 300}, {65, 65}},
+                    .heads = 4,
+                    .causal = true,
+                    .dtype = dtype,
+                    .dropout = dropout};
         Problem one(shape), four(shape);
         {
           Threads threads(1);  // gradients of long segments at once
@@ -199,7 +206,8 @@ TEST(Attention, segment_alone_and_in_a_batch_give_equal_bits) {
   for_each_target([] {
     for (bool causal : {false, true}) {
       Problem batch({.segments = {{14, 14}, {3, 9}, {90, 140}, {1, 64}, {140, 90}, {30, 65}},
-                     .causal = causal, .dropout = 0.1f});
+                     .causal = causal,
+                     .dropout = 0.1f});
       batch.forward(), batch.backward();
       for (int64_t s = 0; s < 6; ++s) {
         Problem p = alone(batch, s);
@@ -288,7 +296,7 @@ TEST(Attention, what_a_call_full_of_nan_leaves_in_memory_changes_nothing) {
 
 TEST(Attention, queries_of_a_group_equal_queries_apart) {
   // The beams of a sentence are one segment of queries over its source.
-  Problem p({.segments = {{5, 33}}});
+  Problem p({.segments = {{5, 33}}, .dropout = 0.2f});
   p.forward();
   for (int64_t row = 0; row < 5; ++row) {
     Matrix o(DType::f32, 1, p.o.width);
@@ -297,6 +305,8 @@ TEST(Attention, queries_of_a_group_equal_queries_apart) {
     args.q = p.q.rows().slice(row, 1);
     args.o = o.rows();
     args.q_offsets = q_offsets;
+    args.dropout.sample += row;
+    args.dropout.position += row;
     args.lse = nullptr;
     cpu::attention(args);
     EXPECT_EQ(o.bits(), p.o.bits(row, row + 1));

@@ -1,6 +1,7 @@
 // Attention by tiles: packing of rows, small products and weights, shared by forward and backward.
 // All sums run in an order that depends on nothing but the query's own segment: products add over
-// the inner index one by one, weights add over vectors of a tile that starts at the segment's start.
+// the inner index one by one, weights add over vectors of a tile that starts at the segment's
+// start.
 #if defined(HEDDLE_KERNELS_CPU_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEDDLE_KERNELS_CPU_ATTENTION_INL_H_
 #undef HEDDLE_KERNELS_CPU_ATTENTION_INL_H_
@@ -44,9 +45,8 @@ void pack_rows_of(const RowSource& source, int64_t count, int64_t width, float f
   for (int64_t i = 0; i < count; ++i) {
     const T* in = source.row<T>(i);
     float* to = out + i * stride;
-    for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
-      hn::Store(hn::Mul(load(in + c, part), f), F32(), to + c);
-    });
+    for_columns(width, [&](int64_t c, auto part)
+                           HWY_ATTR { hn::Store(hn::Mul(load(in + c, part), f), F32(), to + c); });
   }
 }
 
@@ -60,71 +60,85 @@ inline void pack_rows(const RowSource& source, int64_t count, int64_t width, flo
   }
 }
 
+// The 128-bit parts of v go to memory, `distance` apart.
 template <class D>
-HWY_INLINE hn::Vec<D> load_part(D d, const float* p) {
-  return hn::LoadU(d, p);
-}
-template <class D>
-HWY_INLINE hn::Vec<D> load_part(D d, const bf16* p) {
-  const auto bits = hn::LoadU(hn::Rebind<uint16_t, D>(), reinterpret_cast<const uint16_t*>(p));
-  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(hn::Rebind<uint32_t, D>(), bits)));
-}
-
-// The 128-bit parts of v go to rows of the tile that are four apart.
-template <class D>
-HWY_INLINE void store_parts(D d, hn::Vec<D> v, int64_t stride, float* HWY_RESTRICT to) {
+HWY_INLINE void store_parts(D d, hn::Vec<D> v, int64_t distance, float* HWY_RESTRICT to) {
   if constexpr (hn::MaxLanes(D()) == 8) {
     const hn::Half<D> half;
     hn::Store(hn::LowerHalf(half, v), half, to);
-    hn::Store(hn::UpperHalf(half, v), half, to + 4 * stride);
+    hn::Store(hn::UpperHalf(half, v), half, to + distance);
   } else {
     hn::Store(v, d, to);
   }
 }
 
-// Four rows become columns i .. i + 3: 4x4 blocks are transposed inside 128-bit parts.
-template <class T>
-HWY_INLINE void transpose_four(const T* r0, const T* r1, const T* r2, const T* r3, int64_t width,
-                               float factor, int64_t stride, float* HWY_RESTRICT to) {
-  int64_t c = 0;
-#if HWY_TARGET != HWY_SCALAR
+// Transposes 4x4 blocks inside the 128-bit parts of four vectors.
+template <class D>
+HWY_INLINE void transpose_parts(D d, hn::Vec<D>* HWY_RESTRICT x) {
+  const hn::Repartition<uint64_t, D> d64;
+  const auto ab0 = hn::BitCast(d64, hn::InterleaveLower(d, x[0], x[1]));
+  const auto ab1 = hn::BitCast(d64, hn::InterleaveUpper(d, x[0], x[1]));
+  const auto cd0 = hn::BitCast(d64, hn::InterleaveLower(d, x[2], x[3]));
+  const auto cd1 = hn::BitCast(d64, hn::InterleaveUpper(d, x[2], x[3]));
+  x[0] = hn::BitCast(d, hn::InterleaveLower(d64, ab0, cd0));
+  x[1] = hn::BitCast(d, hn::InterleaveUpper(d64, ab0, cd0));
+  x[2] = hn::BitCast(d, hn::InterleaveLower(d64, ab1, cd1));
+  x[3] = hn::BitCast(d, hn::InterleaveUpper(d64, ab1, cd1));
+}
+
+// Whole vectors of four rows become columns i .. i + 3; returns how many elements of a row that
+// was.
+HWY_INLINE int64_t transpose_four(const float* const* rows, int64_t width, float factor,
+                                  int64_t stride, float* HWY_RESTRICT to) {
   const hn::CappedTag<float, 8> d;
-  const hn::Repartition<double, decltype(d)> dd;
-  const auto f = hn::Set(d, factor);
-  constexpr int64_t kWidth = static_cast<int64_t>(hn::MaxLanes(d));
+  constexpr auto kWidth = static_cast<int64_t>(hn::MaxLanes(d));
+  int64_t c = 0;
   for (; c + kWidth <= width; c += kWidth) {
-    const auto a = load_part(d, r0 + c), b = load_part(d, r1 + c);
-    const auto e = load_part(d, r2 + c), g = load_part(d, r3 + c);
-    const auto ab0 = hn::BitCast(dd, hn::InterleaveLower(d, a, b));
-    const auto ab1 = hn::BitCast(dd, hn::InterleaveUpper(d, a, b));
-    const auto ef0 = hn::BitCast(dd, hn::InterleaveLower(d, e, g));
-    const auto ef1 = hn::BitCast(dd, hn::InterleaveUpper(d, e, g));
-    const hn::Vec<decltype(d)> t[4] = {
-        hn::BitCast(d, hn::InterleaveLower(dd, ab0, ef0)),
-        hn::BitCast(d, hn::InterleaveUpper(dd, ab0, ef0)),
-        hn::BitCast(d, hn::InterleaveLower(dd, ab1, ef1)),
-        hn::BitCast(d, hn::InterleaveUpper(dd, ab1, ef1)),
-    };
-    for (int64_t j = 0; j < 4; ++j) store_parts(d, hn::Mul(t[j], f), stride, to + (c + j) * stride);
+    hn::Vec<decltype(d)> x[4] = {hn::LoadU(d, rows[0] + c), hn::LoadU(d, rows[1] + c),
+                                 hn::LoadU(d, rows[2] + c), hn::LoadU(d, rows[3] + c)};
+    transpose_parts(d, x);
+    for (int64_t j = 0; j < 4; ++j) {
+      store_parts(d, hn::Mul(x[j], hn::Set(d, factor)), 4 * stride, to + (c + j) * stride);
+    }
   }
-#endif
-  for (; c < width; ++c) {
-    float* at = to + c * stride;
-    at[0] = static_cast<float>(r0[c]) * factor;
-    at[1] = static_cast<float>(r1[c]) * factor;
-    at[2] = static_cast<float>(r2[c]) * factor;
-    at[3] = static_cast<float>(r3[c]) * factor;
+  return c;
+}
+// Two neighbours of bf16 travel as one 32-bit value and part at the end.
+HWY_INLINE int64_t transpose_four(const bf16* const* rows, int64_t width, float factor,
+                                  int64_t stride, float* HWY_RESTRICT to) {
+  const hn::CappedTag<float, 8> d;
+  const hn::Rebind<uint32_t, decltype(d)> du;
+  constexpr auto kWidth = static_cast<int64_t>(2 * hn::MaxLanes(d));
+  const auto pairs = [&](int64_t row, int64_t c) HWY_ATTR {
+    return hn::LoadU(du, reinterpret_cast<const uint32_t*>(rows[row] + c));
+  };
+  const auto upper = hn::Set(du, 0xffff0000u);
+  const auto f = hn::Set(d, factor);
+  int64_t c = 0;
+  for (; c + kWidth <= width; c += kWidth) {
+    hn::Vec<decltype(du)> x[4] = {pairs(0, c), pairs(1, c), pairs(2, c), pairs(3, c)};
+    transpose_parts(du, x);
+    for (int64_t j = 0; j < 4; ++j) {
+      const auto even = hn::BitCast(d, hn::ShiftLeft<16>(x[j]));
+      const auto odd = hn::BitCast(d, hn::And(x[j], upper));
+      store_parts(d, hn::Mul(even, f), 8 * stride, to + (c + 2 * j) * stride);
+      store_parts(d, hn::Mul(odd, f), 8 * stride, to + (c + 2 * j + 1) * stride);
+    }
   }
+  return c;
 }
 
 template <class T>
 void pack_columns_of(const RowSource& source, int64_t count, int64_t width, float factor,
                      int64_t stride, float* out) {
   for (int64_t i = 0; i < count; i += 4) {
-    const int64_t last = count - 1;  // repeats the last row where fewer than four are left
-    transpose_four(source.row<T>(i), source.row<T>(std::min(i + 1, last)),
-                   source.row<T>(std::min(i + 2, last)), source.row<T>(std::min(i + 3, last)),
-                   width, factor, stride, out + i);
+    const T* rows[4];
+    for (int64_t j = 0; j < 4; ++j) rows[j] = source.row<T>(std::min(i + j, count - 1));
+    for (int64_t c = transpose_four(rows, width, factor, stride, out + i); c < width; ++c) {
+      for (int64_t j = 0; j < 4; ++j) {
+        out[c * stride + i + j] = static_cast<float>(rows[j][c]) * factor;
+      }
+    }
   }
 }
 
@@ -172,11 +186,11 @@ struct Product {
   bool accumulate;
 };
 
-// Element I of the block is vector I % kVectors of row I / kVectors: folds instead of loops, so that
-// GCC keeps all sums in registers.
+// Element I of the block is vector I % kVectors of row I / kVectors: folds instead of loops, so
+// that GCC keeps all sums in registers.
 template <int64_t kVectors, size_t... I, size_t... J>
-HWY_INLINE void product_of(const Product& p, int64_t row, int64_t column,
-                           std::index_sequence<I...>, std::index_sequence<J...>) {
+HWY_INLINE void product_of(const Product& p, int64_t row, int64_t column, std::index_sequence<I...>,
+                           std::index_sequence<J...>) {
   const F32 d;
   constexpr auto kRow = [](size_t i) { return static_cast<int64_t>(i) / kVectors; };
   constexpr auto kColumn = [](size_t i) { return static_cast<int64_t>(i) % kVectors * kLanes; };
@@ -240,8 +254,8 @@ inline void product(const Product& p) {
 
 // ---------------------------------------------------------------- weights
 
-/// e^x for x up to 80, with exp_vec's coefficients; 0 below -87: denormal numbers, which x86 computes
-/// a hundred times slower, never appear. NaN for NaN.
+/// e^x for x up to 80, with exp_vec's coefficients; 0 below -87: denormal numbers, which x86
+/// computes a hundred times slower, never appear. NaN for NaN.
 HWY_INLINE Vec exp_weight(Vec x) {
   const F32 d;
   const auto tiny = hn::Lt(x, splat(-87.0f));
@@ -272,9 +286,8 @@ HWY_INLINE void philox_lanes(VecU32 c0, VecU32 c1, VecU32 c2, VecU32 c3, RngKey 
   const auto high = [&](VecU32 a) HWY_ATTR {
     return hn::BitCast(du, hn::ShiftRight<32>(hn::BitCast(du64, a)));
   };
-  const auto mul = [&](VecU32 a, uint32_t m) HWY_ATTR {
-    return hn::BitCast(du, hn::MulEven(a, hn::Set(du, m)));
-  };
+  const auto mul = [&](VecU32 a, uint32_t m)
+                       HWY_ATTR { return hn::BitCast(du, hn::MulEven(a, hn::Set(du, m))); };
   VecU32 o0 = high(c0), o1 = high(c1), o2 = high(c2), o3 = high(c3);
   for (int round = 0; round < 10; ++round) {
     const VecU32 k0 = hn::Set(du, key.low), k1 = hn::Set(du, key.high);
@@ -299,6 +312,13 @@ HWY_INLINE void philox_lanes(VecU32 c0, VecU32 c1, VecU32 c2, VecU32 c3, RngKey 
   words[1] = join(c1, o1);
   words[2] = join(c2, o2);
   words[3] = join(c3, o3);
+}
+
+/// The lanes whose 16 bits (the lower half of the word for an even slot) are below the threshold.
+template <class V>
+HWY_INLINE hn::Mask<F32> dropped_lanes(VecU32 word, int64_t slot, V threshold) {
+  const VecU32 u = slot % 2 ? hn::ShiftRight<16>(word) : hn::And(word, hn::Set(U32(), 0xffff));
+  return hn::RebindMask(F32(), hn::Lt(hn::BitCast(I32(), u), threshold));
 }
 
 }  // namespace heddle::cpu::HWY_NAMESPACE

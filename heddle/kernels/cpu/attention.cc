@@ -20,6 +20,8 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 // Queries that go through a tile together.
 constexpr int64_t kQueryBlock = 32;
+// Up to so many queries are faster one by one, with a key in each lane.
+constexpr int64_t kFewQueries = 4;
 
 // One head of a range of queries of a segment, with the memory of its tiles. Scores lie key by key,
 // a query in each lane, so that maxima and sums over keys need nothing across lanes.
@@ -63,6 +65,8 @@ struct ForwardItem {
   template <bool kMasked>
   void softmax(int64_t row, int64_t lane, int64_t tile, int64_t keys);
   void drop(int64_t row, int64_t lane, int64_t tile, int64_t keys);
+  void few_queries(int64_t tile, const RowSource& keys, const RowSource& values, int64_t count);
+  float softmax_one(int64_t row, int64_t tile, int64_t keys, float* w);
   void finish();
 };
 
@@ -132,9 +136,7 @@ void ForwardItem::drop(int64_t row, int64_t lane, int64_t tile, int64_t keys) {
     philox_lanes(counter, position, sample, head, dropout.key, words);
     for (int64_t c = j; c < keys; c += 16) {
       const VecU32 word = words[(tile % 128 + c) / 32];
-      const VecU32 u =
-          c / 16 % 2 ? hn::ShiftRight<16>(word) : hn::And(word, hn::Set(du, 0xffff));
-      const auto dropped = hn::RebindMask(d, hn::Lt(hn::BitCast(I32(), u), threshold));
+      const auto dropped = dropped_lanes(word, c / 16, threshold);
       float* at = s + c * kQueryBlock + lane;
       hn::Store(hn::IfThenZeroElse(dropped, hn::Load(d, at)), d, at);
     }
@@ -145,8 +147,8 @@ void ForwardItem::drop(int64_t row, int64_t lane, int64_t tile, int64_t keys) {
 void ForwardItem::block(int64_t row, int64_t tile, int64_t keys) {
   const F32 d;
   const int64_t rows = std::min(kQueryBlock, n - row);
-  product({k, stride, 1, q + row, columns, s, kQueryBlock, keys, padded16(rows), args.head_dim,
-           false});
+  product(
+      {k, stride, 1, q + row, columns, s, kQueryBlock, keys, padded16(rows), args.head_dim, false});
   for (int64_t lane = 0; lane < rows; lane += kLanes) {
     if (sizes.visible(item.q_begin + row + lane) - tile >= keys) {
       softmax<false>(row, lane, tile, keys);
@@ -164,6 +166,77 @@ void ForwardItem::block(int64_t row, int64_t tile, int64_t keys) {
   }
   product({s, 1, kQueryBlock, v, stride, o + row * stride, stride, rows, args.head_dim, keys,
            tile > 0});
+}
+
+// softmax() and drop() for one query, whose scores lie side by side: the same operations in the
+// same order on every number, so the same bits. Returns what earlier sums are to be multiplied by.
+float ForwardItem::softmax_one(int64_t row, int64_t tile, int64_t keys, float* HWY_RESTRICT w) {
+  const F32 d;
+  const hn::FixedTag<float, 4> d4;
+  const auto seen = [&](int64_t c) HWY_ATTR {
+    return hn::FirstN(d, static_cast<size_t>(std::min(keys - c, kLanes)));
+  };
+  Vec high = splat(kMinusInfinity);
+  for (int64_t c = 0; c < keys; c += kLanes) {
+    high = hn::Max(high, hn::IfThenElse(seen(c), hn::Load(d, w + c), splat(kMinusInfinity)));
+  }
+  const float before = most[row];
+  const Vec now = hn::Max(splat(before), splat(max_lanes(high)));
+  for (int64_t c = 0; c < keys; c += kLanes) {
+    const Vec e = exp_weight(hn::Sub(hn::Load(d, w + c), now));
+    hn::Store(hn::IfThenElseZero(seen(c), e), d, w + c);
+  }
+  auto sums = hn::Zero(d4);
+  for (int64_t c = 0; c < keys; c += 4) sums = hn::Add(sums, hn::Load(d4, w + c));
+  HWY_ALIGN float part[4];
+  hn::Store(sums, d4, part);
+  const float total = (part[0] + part[1]) + (part[2] + part[3]);
+  most[row] = hn::GetLane(now);
+  const float factor =
+      before == most[row] ? 1.0f : hn::GetLane(exp_weight(hn::Sub(splat(before), now)));
+  sum[row] = hn::GetLane(hn::MulAdd(splat(sum[row]), splat(factor), splat(total)));
+  if (args.dropout.p > 0) {
+    DropoutRow dropout(args.dropout, sizes.q_first + item.q_begin + row,
+                       static_cast<uint32_t>(item.head));
+    for (int64_t c = 0; c < keys; c += kLanes) {
+      const Vec kept = hn::IfThenZeroElse(dropout.dropped(tile + c), hn::Load(d, w + c));
+      hn::Store(kept, d, w + c);
+    }
+  }
+  return factor;
+}
+
+// to = to * factor + sum over keys of w * value, values read where they are.
+template <class T>
+void add_values(const RowSource& values, const float* HWY_RESTRICT w, int64_t keys, float factor,
+                bool starts, int64_t width, float* HWY_RESTRICT to) {
+  for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
+    Vec total = starts ? zero() : hn::Load(F32(), to + c);
+    if (factor != 1 && !starts) total = hn::Mul(total, splat(factor));
+    for (int64_t j = 0; j < keys; ++j) {
+      total = hn::MulAdd(splat(w[j]), load(values.row<T>(j) + c, part), total);
+    }
+    hn::Store(total, F32(), to + c);
+  });
+}
+
+// All queries (at most kFewQueries) against a tile: decoding with a cache.
+void ForwardItem::few_queries(int64_t tile, const RowSource& keys, const RowSource& values,
+                              int64_t count) {
+  pack_columns(keys, count, args.head_dim, 1, kKeyTile, k);
+  product({q, stride, 1, k, kKeyTile, s, kKeyTile, n, padded16(count), args.head_dim, false});
+  for (int64_t row = 0; row < n; ++row) {
+    const int64_t sees = std::min(sizes.visible(item.q_begin + row) - tile, count);
+    if (sees <= 0) continue;
+    float* w = s + row * kKeyTile;
+    const float factor = softmax_one(row, tile, sees, w);
+    float* to = o + row * stride;
+    if (values.x.dtype == DType::bf16) {
+      add_values<bf16>(values, w, sees, factor, tile == 0, args.head_dim, to);
+    } else {
+      add_values<float>(values, w, sees, factor, tile == 0, args.head_dim, to);
+    }
+  }
 }
 
 void ForwardItem::finish() {
@@ -187,16 +260,27 @@ void ForwardItem::finish() {
 void ForwardItem::run() {
   std::fill(most, most + columns, kMinusInfinity);
   std::fill(sum, sum + columns, 0.0f);
-  pack_columns({args.q, column, sizes.q_first + item.q_begin}, n, args.head_dim, args.scale,
-               columns, q);
+  const bool few = n <= kFewQueries;
+  const RowSource queries{args.q, column, sizes.q_first + item.q_begin};
+  if (few) {
+    pack_rows(queries, n, args.head_dim, args.scale, stride, q);
+  } else {
+    pack_columns(queries, n, args.head_dim, args.scale, columns, q);
+  }
   const int32_t* index = args.key_rows ? args.key_rows + sizes.k_first : nullptr;
   const int64_t keys = sizes.visible(item.q_end - 1);
   if (sizes.visible(item.q_begin) == 0) std::fill(o, o + n * stride, 0.0f);
   for (int64_t tile = 0; tile < keys; tile += kKeyTile) {
     const int64_t count = std::min(kKeyTile, keys - tile);
     const int32_t* at = index ? index + tile : nullptr;
-    pack_rows({args.k, column, sizes.k_first + tile, at}, count, args.head_dim, 1, stride, k);
-    pack_rows({args.v, column, sizes.k_first + tile, at}, count, args.head_dim, 1, stride, v);
+    const RowSource keys_here{args.k, column, sizes.k_first + tile, at};
+    const RowSource values{args.v, column, sizes.k_first + tile, at};
+    if (few) {
+      few_queries(tile, keys_here, values, count);
+      continue;
+    }
+    pack_rows(keys_here, count, args.head_dim, 1, stride, k);
+    pack_rows(values, count, args.head_dim, 1, stride, v);
     for (int64_t row = 0; row < n; row += kQueryBlock) {
       const int64_t last = item.q_begin + std::min(row + kQueryBlock, n) - 1;
       const int64_t sees = std::min(sizes.visible(last) - tile, count);

@@ -23,12 +23,13 @@ struct BackwardItem {
   const int64_t column;  // where the head starts
   const int64_t width;   // of a head
   const int64_t stride;  // of packed rows
-  float* dq;             // [queries, stride]
-  float* dot;            // [queries]: sum of d_o * o
-  float *q, *g;          // [kBackwardQueries, stride]: scaled queries, d_o
-  float *kt, *vt;        // [head_dim, kKeyTile]: a tile of keys and values
-  float *k, *dk, *dv;    // [kKeyTile, stride]
-  float *p, *ds;         // [kBackwardQueries, kKeyTile]: weights, gradients of the scores
+  const float keep_scale;
+  float* dq;           // [queries, stride]
+  float* dot;          // [queries]: sum of d_o * o
+  float *q, *g;        // [kBackwardQueries, stride]: scaled queries, d_o
+  float *kt, *vt;      // [head_dim, kKeyTile]: a tile of keys and values
+  float *k, *dk, *dv;  // [kKeyTile, stride]
+  float *p, *ds;       // [kBackwardQueries, kKeyTile]: weights, gradients of the scores
 
   BackwardItem(const AttentionBackwardArgs& a, const AttentionItem& i)
       : args(a),
@@ -37,11 +38,12 @@ struct BackwardItem {
         sizes(a.forward, i.segment),
         column(i.head * a.forward.head_dim),
         width(a.forward.head_dim),
-        stride(padded16(width)) {
+        stride(padded16(width)),
+        keep_scale(a.forward.dropout.p > 0 ? a.forward.dropout.keep_scale() : 1.0f) {
     const int64_t n = item.q_end - item.q_begin;
     const int64_t dq_rows = item.wants_dq ? n : 0;
-    AttentionScratch memory((dq_rows + 2 * kBackwardQueries + 5 * kKeyTile) * stride +
-                            padded16(n) + 2 * kBackwardQueries * kKeyTile);
+    AttentionScratch memory((dq_rows + 2 * kBackwardQueries + 5 * kKeyTile) * stride + padded16(n) +
+                            2 * kBackwardQueries * kKeyTile);
     dq = memory.take(dq_rows * stride);
     dot = memory.take(n);
     q = memory.take(kBackwardQueries * stride);
@@ -58,9 +60,14 @@ struct BackwardItem {
   void run();
   void compute_dots();
   void key_tile(int64_t tile, int64_t count);
-  void queries(int64_t begin, int64_t rows, int64_t tile, int64_t count);
+  void queries(int64_t begin, int64_t rows, int64_t tile, int64_t count, bool starts);
+  template <bool kDrops>
   void weights_row(int64_t query, int64_t row, int64_t tile, int64_t visible, int64_t columns);
-  void add_key_gradients(int64_t begin, int64_t rows, int64_t tile, int64_t count);
+  void add_key_gradients(int64_t begin, int64_t rows, int64_t tile, int64_t count, bool starts);
+  void clear_key_gradients(int64_t begin, int64_t end) {
+    std::fill(dk + begin * stride, dk + end * stride, 0.0f);
+    std::fill(dv + begin * stride, dv + end * stride, 0.0f);
+  }
 };
 
 // dot[i] = sum over the head's columns of d_o * o = sum over keys of weight * its gradient.
@@ -79,6 +86,7 @@ void BackwardItem::compute_dots() {
 
 // Scores in p become the weights that met the values (after dropout); gradients of those in ds
 // become gradients of the scores.
+template <bool kDrops>
 void BackwardItem::weights_row(int64_t query, int64_t row, int64_t tile, int64_t visible,
                                int64_t columns) {
   const F32 d;
@@ -87,9 +95,14 @@ void BackwardItem::weights_row(int64_t query, int64_t row, int64_t tile, int64_t
   float* HWY_RESTRICT gradient = ds + row * kKeyTile;
   const Vec lse = splat(forward.lse[q_row * forward.heads + item.head]);
   const Vec mean = splat(dot[query - item.q_begin]);
-  const bool drops = forward.dropout.p > 0;
-  DropoutRow dropout(forward.dropout, q_row, static_cast<uint32_t>(item.head));
-  const Vec keep = splat(drops ? forward.dropout.keep_scale() : 1.0f);
+  HWY_ALIGN uint32_t words[4][16];
+  const Vec scale = splat(keep_scale);
+  const auto threshold = hn::Set(I32(), static_cast<int32_t>(forward.dropout.threshold()));
+  if (kDrops && visible > 0) {
+    philox16(static_cast<uint32_t>(tile / 128 * 16), forward.dropout.position[q_row],
+             forward.dropout.sample[q_row], static_cast<uint32_t>(item.head), forward.dropout.key,
+             words);
+  }
   for (int64_t c = 0; c < columns; c += kLanes) {
     if (c >= visible) {
       hn::Store(zero(), d, weight + c);
@@ -100,10 +113,11 @@ void BackwardItem::weights_row(int64_t query, int64_t row, int64_t tile, int64_t
     const Vec e = exp_weight(hn::Sub(hn::Load(d, weight + c), lse));
     Vec used = e;
     Vec back = hn::Load(d, gradient + c);
-    if (drops) {
-      const auto dropped = dropout.dropped(tile + c);
-      used = hn::IfThenZeroElse(dropped, hn::Mul(used, keep));
-      back = hn::IfThenZeroElse(dropped, hn::Mul(back, keep));
+    if (kDrops) {
+      const VecU32 word = hn::Load(U32(), words[(tile % 128 + c) / 32] + c % 16);
+      const auto dropped = dropped_lanes(word, c / 16, threshold);
+      used = hn::IfThenZeroElse(dropped, hn::Mul(used, scale));
+      back = hn::IfThenZeroElse(dropped, hn::Mul(back, scale));
     }
     hn::Store(hn::IfThenElseZero(seen, used), d, weight + c);
     hn::Store(hn::IfThenElseZero(seen, hn::Mul(e, hn::Sub(back, mean))), d, gradient + c);
@@ -111,7 +125,7 @@ void BackwardItem::weights_row(int64_t query, int64_t row, int64_t tile, int64_t
 }
 
 // Queries [begin, begin + rows) of the segment, at most kBackwardQueries, against one tile.
-void BackwardItem::queries(int64_t begin, int64_t rows, int64_t tile, int64_t count) {
+void BackwardItem::queries(int64_t begin, int64_t rows, int64_t tile, int64_t count, bool starts) {
   pack_rows({forward.q, column, sizes.q_first + begin}, rows, width, forward.scale, stride, q);
   pack_rows({args.d_o, column, sizes.q_first + begin}, rows, width, 1, stride, g);
   for (int64_t row = 0; row < rows; row += kRowBlock) {
@@ -124,27 +138,36 @@ void BackwardItem::queries(int64_t begin, int64_t rows, int64_t tile, int64_t co
     product({g + row * stride, stride, 1, vt, kKeyTile, back, kKeyTile, n, columns, width, false});
     for (int64_t i = row; i < row + n; ++i) {
       const int64_t visible = std::min(sizes.visible(begin + i) - tile, sees);
-      weights_row(begin + i, i, tile, visible, columns);
+      if (forward.dropout.p > 0) {
+        weights_row<true>(begin + i, i, tile, visible, columns);
+      } else {
+        weights_row<false>(begin + i, i, tile, visible, columns);
+      }
     }
     if (item.wants_dq) {
       product({back, kKeyTile, 1, k, stride, dq + (begin - item.q_begin + row) * stride, stride, n,
-               width, sees, true});
+               width, sees, tile > 0});
     }
   }
-  if (item.wants_dkv) add_key_gradients(begin, rows, tile, count);
+  if (item.wants_dkv) add_key_gradients(begin, rows, tile, count, starts);
 }
 
-// dk += ds^T q and dv += p^T d_o for the keys of the tile, from the first query that sees them.
-void BackwardItem::add_key_gradients(int64_t begin, int64_t rows, int64_t tile, int64_t count) {
+// dk += ds^T q and dv += p^T d_o for the keys of the tile, from the first query that sees them;
+// the first queries of all (`starts`) set them.
+void BackwardItem::add_key_gradients(int64_t begin, int64_t rows, int64_t tile, int64_t count,
+                                     bool starts) {
   for (int64_t key = 0; key < count; key += kRowBlock) {
     const int64_t n = std::min(kRowBlock, count - key);
     const int64_t first = std::max<int64_t>(sizes.first_query(tile + key) - begin, 0);
-    if (first >= rows) break;
+    if (first >= rows) {
+      if (starts) clear_key_gradients(key, count);
+      return;
+    }
     const int64_t from = first * kKeyTile + key;
     product({ds + from, 1, kKeyTile, q + first * stride, stride, dk + key * stride, stride, n,
-             width, rows - first, true});
-    product({p + from, 1, kKeyTile, g + first * stride, stride, dv + key * stride, stride, n,
-             width, rows - first, true});
+             width, rows - first, !starts});
+    product({p + from, 1, kKeyTile, g + first * stride, stride, dv + key * stride, stride, n, width,
+             rows - first, !starts});
   }
 }
 
@@ -157,12 +180,9 @@ void BackwardItem::key_tile(int64_t tile, int64_t count) {
     pack_columns(values, count, width, 1, kKeyTile, vt);
     if (item.wants_dq) pack_rows(keys, count, width, 1, stride, k);
   }
-  if (item.wants_dkv) {
-    std::fill(dk, dk + count * stride, 0.0f);
-    std::fill(dv, dv + count * stride, 0.0f);
-  }
+  if (item.wants_dkv && first >= item.q_end) clear_key_gradients(0, count);
   for (int64_t begin = first; begin < item.q_end; begin += kBackwardQueries) {
-    queries(begin, std::min(kBackwardQueries, item.q_end - begin), tile, count);
+    queries(begin, std::min(kBackwardQueries, item.q_end - begin), tile, count, begin == first);
   }
   if (!item.wants_dkv) return;
   for (int64_t i = 0; i < count; ++i) {
@@ -174,7 +194,10 @@ void BackwardItem::key_tile(int64_t tile, int64_t count) {
 
 void BackwardItem::run() {
   const int64_t n = item.q_end - item.q_begin;
-  if (item.wants_dq) std::fill(dq, dq + n * stride, 0.0f);
+  if (item.wants_dq) {  // queries that see no key
+    const int64_t unseeing = sizes.keys > 0 ? sizes.first_query(0) - item.q_begin : n;
+    std::fill(dq, dq + std::clamp<int64_t>(unseeing, 0, n) * stride, 0.0f);
+  }
   compute_dots();
   for (int64_t tile = item.k_begin; tile < item.k_end; tile += kKeyTile) {
     key_tile(tile, std::min(kKeyTile, item.k_end - tile));
@@ -231,6 +254,13 @@ void attention_backward_impl(const AttentionBackwardArgs& args) {
       const int64_t first = forward.q_offsets[next->segment] + next->q_begin;
       const int64_t count = std::min<int64_t>(next->q_end - next->q_begin, 32);
       const int64_t column = next->head * forward.head_dim;
+      if (next->wants_dq) fetch_ahead(args.dq, first, count, column, forward.head_dim, true);
+      if (next->wants_dkv) {
+        const int64_t key = forward.k_offsets[next->segment] + next->k_begin;
+        const int64_t keys = std::min<int64_t>(next->k_end - next->k_begin, 32);
+        fetch_ahead(args.dk, key, keys, column, forward.head_dim, true);
+        fetch_ahead(args.dv, key, keys, column, forward.head_dim, true);
+      }
       fetch_ahead(forward.o, first, count, column, forward.head_dim);
       fetch_ahead(args.d_o, first, count, column, forward.head_dim);
     }
