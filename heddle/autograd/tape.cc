@@ -30,10 +30,11 @@ thread_local Tape the_tape;
 void check_output(const char* name, const Tensor& output) {
   if (output.dtype() != DType::f32 && output.dtype() != DType::bf16) return;
   if (kernels().all_finite(output.to_contiguous().rows())) return;
-  fail(ErrorKind::data,
-       "the output of op '{}' in layer '{}', shape {}, is not finite; lower the learning rate, clip "
-       "gradients, or compute in f32",
-       name, LayerName::current(), output.shape().str());
+  fail(
+      ErrorKind::data,
+      "the output of op '{}' in layer '{}', shape {}, is not finite; lower the learning rate, clip "
+      "gradients, or compute in f32",
+      name, LayerName::current(), output.shape().str());
 }
 
 void push(const char* name, std::span<const Tensor> inputs, std::span<Tensor* const> outputs,
@@ -92,9 +93,8 @@ bool needs_grad(std::initializer_list<const Tensor*> inputs) {
 Tensor record(const char* name, std::initializer_list<Tensor> inputs, const Tensor& output,
               Backward backward) {
   Tensor y = output;
-  record_many(name, std::span(inputs.begin(), inputs.size()), {&y}, [f = std::move(backward)](std::span<const Tensor> dys) {
-    return f(dys[0]);
-  });
+  record_many(name, std::span(inputs.begin(), inputs.size()), {&y},
+              [f = std::move(backward)](std::span<const Tensor> dys) { return f(dys[0]); });
   return y;
 }
 
@@ -125,7 +125,8 @@ void backward(const Tensor& loss, float seed) {
     if (reached) {
       Grads gs = step.backward(grads[i]);
       check(gs.size() == step.inputs.size(), ErrorKind::internal,
-            "op '{}' has {} inputs but gave {} gradients", step.name, step.inputs.size(), gs.size());
+            "op '{}' has {} inputs but gave {} gradients", step.name, step.inputs.size(),
+            gs.size());
       for (size_t j = 0; j < gs.size(); ++j) {
         if (!gs[j].defined()) continue;
         const Edge& edge = step.inputs[j];

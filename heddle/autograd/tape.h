@@ -40,8 +40,8 @@ class NoGrad {
 /// True if recording and one of the inputs leads to a leaf.
 bool needs_grad(std::initializer_list<const Tensor*> inputs);
 
-/// Puts an op on the tape and returns its output with its place in it. If no input leads to a leaf, the
-/// output is returned as it is and `backward` is dropped.
+/// Puts an op on the tape and returns its output with its place in it. If no input leads to a leaf,
+/// the output is returned as it is and `backward` is dropped.
 Tensor record(const char* name, std::initializer_list<Tensor> inputs, const Tensor& output,
               Backward backward);
 /// The same for an op with several outputs, which are updated in place.
@@ -58,8 +58,8 @@ void clear_tape();
 /// Names of the ops on the tape, in order: for tests and profiles.
 std::vector<std::string> tape_names();
 
-/// While on, every recorded output is checked: the first that is not finite is a data error that names the op
-/// and the layer (see LayerName).
+/// While on, every recorded output is checked: the first that is not finite is a data error that
+/// names the op and the layer (see LayerName).
 void set_check_finite(bool check);
 
 /// Names the layer whose ops are recorded while it lives.

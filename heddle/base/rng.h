@@ -42,8 +42,8 @@ constexpr uint64_t hash_name(std::string_view name) {
 constexpr RngKey make_key(uint64_t seed, uint64_t update, uint64_t site, uint64_t call = 0) {
   const auto low = [](uint64_t v) { return static_cast<uint32_t>(v); };
   const auto high = [](uint64_t v) { return static_cast<uint32_t>(v >> 32); };
-  const PhiloxCounter a = philox({low(seed), high(seed), low(update), high(update)},
-                                 {low(site), high(site)});
+  const PhiloxCounter a =
+      philox({low(seed), high(seed), low(update), high(update)}, {low(site), high(site)});
   const PhiloxCounter b = philox({a[0], a[1], a[2], a[3]}, {low(call), high(call)});
   return {b[0], b[1]};
 }
@@ -54,8 +54,8 @@ class RngStream {
   explicit RngStream(RngKey key) : key_(key) {}
   uint32_t next() {
     if (used_ == 4) {
-      block_ = philox({static_cast<uint32_t>(count_), static_cast<uint32_t>(count_ >> 32), 0, 0},
-                      key_);
+      block_ =
+          philox({static_cast<uint32_t>(count_), static_cast<uint32_t>(count_ >> 32), 0, 0}, key_);
       ++count_;
       used_ = 0;
     }

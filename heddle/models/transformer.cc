@@ -74,8 +74,7 @@ struct CrossAttention {
       : name(s.prefix()),
         observed(std::move(observed_name)),
         q(s / "q_proj", {.in = c.d_model, .out = c.d_model, .bias = c.projection_bias}),
-        kv(s, {"k_proj", "v_proj"},
-           {.in = c.d_model, .out = c.d_model, .bias = c.projection_bias}),
+        kv(s, {"k_proj", "v_proj"}, {.in = c.d_model, .out = c.d_model, .bias = c.projection_bias}),
         out(s / "out_proj", {.in = c.d_model, .out = c.d_model, .bias = c.projection_bias}),
         width(c.d_model),
         heads(c.decoder_attention_heads),
@@ -165,8 +164,8 @@ struct DecoderLayer {
   void operator()(Residual& x, const Attend& attend, const Segments& queries,
                   const std::shared_ptr<const RowIds>& rows, const Tensor& memory_kv,
                   const Segments& source, const Run& run) const {
-    x.leave(attend(x.enter(self_attn_layer_norm)),
-            run.dropout(dropout, name + ".self_attn", rows), self_attn_layer_norm);
+    x.leave(attend(x.enter(self_attn_layer_norm)), run.dropout(dropout, name + ".self_attn", rows),
+            self_attn_layer_norm);
     x.leave(encoder_attn(x.enter(encoder_attn_layer_norm), queries, rows, memory_kv, source, run),
             run.dropout(dropout, name + ".encoder_attn", rows), encoder_attn_layer_norm);
     x.leave(feed_forward(x.enter(final_layer_norm), rows, run),
@@ -234,7 +233,7 @@ std::vector<Layer> stack(const Scope& s, const TransformerConfig& c, int64_t n) 
 }
 
 nn::Parameter& word_table(const Scope& s, const TransformerConfig& c) {
-  const double std = c.init_std > 0     ? c.init_std
+  const double std = c.init_std > 0      ? c.init_std
                      : c.scale_embedding ? 1.0 / std::sqrt(static_cast<double>(c.d_model))
                                          : 0.02;
   return (s / "weight").parameter({c.vocab_size, c.d_model}, Init::normal(std, c.pad_token_id));
@@ -243,6 +242,11 @@ nn::Parameter& word_table(const Scope& s, const TransformerConfig& c) {
 std::optional<LayerNorm> last_norm(const Scope& s, const TransformerConfig& c) {
   if (!c.normalize_before) return std::nullopt;
   return LayerNorm(s / "layer_norm", c.d_model, c.layer_norm_eps);
+}
+
+std::vector<int32_t> places_of(const WordRows& words) {
+  if (words.places.empty()) return words.segments->positions();
+  return {words.places.begin(), words.places.end()};
 }
 
 // [n, width] to rows [used, used + n) of a [capacity, width] cache that grows by doubling.
@@ -316,8 +320,7 @@ const TransformerConfig& Transformer::config() const { return parts_->config; }
 
 Tensor Transformer::encode(const WordRows& words, const Run& run) const {
   const Parts& p = *parts_;
-  Residual x(p.source(words.ids, words.segments->positions(), words.rows, run),
-             p.config.normalize_before);
+  Residual x(p.source(words.ids, places_of(words), words.rows, run), p.config.normalize_before);
   observe(run, "encoder_hidden_states.0", x);
   for (size_t i = 0; i < p.encoder.size(); ++i) {
     p.encoder[i](x, words, run);
@@ -332,8 +335,7 @@ Tensor Transformer::encode(const WordRows& words, const Run& run) const {
 Tensor Transformer::decode(const WordRows& words, const Tensor& memory, const Segments& source,
                            const Run& run) const {
   const Parts& p = *parts_;
-  Residual x(p.target(words.ids, words.segments->positions(), words.rows, run),
-             p.config.normalize_before);
+  Residual x(p.target(words.ids, places_of(words), words.rows, run), p.config.normalize_before);
   observe(run, "decoder_hidden_states.0", x);
   for (size_t i = 0; i < p.decoder.size(); ++i) {
     const DecoderLayer& layer = p.decoder[i];
@@ -357,8 +359,16 @@ Tensor Transformer::output_bias() const {
 
 Tensor Transformer::logits(const Tensor& h, const Run& run) const {
   const LayerName layer(parts_->output->name());
-  return linear(h, output_weight(run), output_bias(),
-                is_recording() ? 0 : parts_->output->identity());
+  if (is_recording()) return linear(h, output_weight(run), output_bias());
+  const Tensor weight = output_weight(run), bias = output_bias();
+  Tensor y = Tensor::empty({h.size(0), weight.size(0)}, DType::f32);
+  kernels().gemm({.a = h.rows(),
+                  .b = weight.rows(),
+                  .c = y.rows(),
+                  .bias = bias.defined() ? bias.data<float>() : nullptr,
+                  .transpose_b = true,
+                  .constant_b = parts_->output->identity()});
+  return y;
 }
 
 DecoderCache Transformer::start(const Tensor& memory, const Segments& source,
@@ -385,9 +395,9 @@ Tensor Transformer::step(DecoderCache& cache, const DecoderStep& step, const Run
     const auto attend = [&](const Tensor& y) {
       const Tensor qkv = layer.self_attn.qkv(y, run);
       append(kept.self, cache.used, qkv.slice(1, d, 2 * d));
-      const Tensor a = attention(qkv.slice(1, 0, d), kept.self.slice(1, 0, d),
-                                 kept.self.slice(1, d, d), one_each, keys,
-                                 {.heads = layer.self_attn.heads, .key_rows = step.key_rows});
+      const Tensor a =
+          attention(qkv.slice(1, 0, d), kept.self.slice(1, 0, d), kept.self.slice(1, d, d),
+                    one_each, keys, {.heads = layer.self_attn.heads, .key_rows = step.key_rows});
       return layer.self_attn.out(a, run);
     };
     layer(x, attend, step.beams, nullptr, kept.cross, cache.source, run);

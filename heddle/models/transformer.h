@@ -13,9 +13,12 @@ namespace heddle {
 
 /// Words of a batch of sentences, laid end to end.
 struct WordRows {
-  std::span<const int32_t> ids;          ///< [rows]
-  const Segments* segments = nullptr;    ///< one a sentence
-  std::shared_ptr<const RowIds> rows;    ///< for dropout; may be null when nothing is dropped
+  std::span<const int32_t> ids;        ///< [rows]
+  const Segments* segments = nullptr;  ///< one a sentence
+  std::shared_ptr<const RowIds> rows;  ///< for dropout; may be null when nothing is dropped
+  /// [rows] position of each word; empty: its place in its sentence. For batches that were padded
+  /// on the left or have holes, where Hugging Face counts the padding too.
+  std::span<const int32_t> places = {};
 };
 
 /// Keys and values that one decoder layer has computed, a row a word of a hypothesis.
@@ -27,17 +30,17 @@ struct LayerCache {
 /// Everything that decoding word by word keeps.
 struct DecoderCache {
   std::vector<LayerCache> layers;
-  Segments source;    ///< the sentences of the cross keys
-  int64_t used = 0;   ///< rows of `self` that hold words
+  Segments source;   ///< the sentences of the cross keys
+  int64_t used = 0;  ///< rows of `self` that hold words
 };
 
 /// One word for each of n hypotheses, grouped by sentence.
 struct DecoderStep {
-  std::span<const int32_t> ids;   ///< [n] the last word of each hypothesis
-  int64_t position = 0;           ///< place of these words in their sentences
-  Segments beams;                 ///< hypotheses of each source sentence (empty for a finished one)
-  /// [n * (position + 1)] for each hypothesis, its words' rows in the cache, oldest first; the last of
-  /// them is cache.used + i for hypothesis i.
+  std::span<const int32_t> ids;  ///< [n] the last word of each hypothesis
+  int64_t position = 0;          ///< place of these words in their sentences
+  Segments beams;                ///< hypotheses of each source sentence (empty for a finished one)
+  /// [n * (position + 1)] for each hypothesis, its words' rows in the cache, oldest first; the last
+  /// of them is cache.used + i for hypothesis i.
   std::span<const int32_t> key_rows;
 };
 
@@ -56,7 +59,8 @@ class Transformer {
   /// Teacher forcing. memory: [s, d_model] of `source`    returns: [t, d_model]
   Tensor decode(const WordRows& target, const Tensor& memory, const Segments& source,
                 const nn::Run& run) const;
-  /// h: [rows, d_model]    returns: [rows, vocab]
+  /// h: [rows, d_model]    returns: [rows, vocab], f32 unless recording: bf16 has 8 bits, too few
+  /// to tell likely words apart.
   Tensor logits(const Tensor& h, const nn::Run& run) const;
 
   /// The output projection and its bias (undefined if none), for the fused loss.

@@ -66,8 +66,8 @@ struct TransformerConfig {
     v("share_encoder_decoder_embeddings", share_encoder_decoder_embeddings,
       "source and target embeddings are one matrix");
     v("tie_word_embeddings", tie_word_embeddings, "target embeddings are the output projection");
-    v("init_std", init_std,
-      "of the embeddings at the start; 0: d_model^-0.5 if scaled, else 0.02", at_least(0));
+    v("init_std", init_std, "of the embeddings at the start; 0: d_model^-0.5 if scaled, else 0.02",
+      at_least(0));
     v("pad_token_id", pad_token_id, "the padding word", at_least(0));
     v("bos_token_id", bos_token_id, "the word of a beginning", at_least(0));
     v("eos_token_id", eos_token_id, "the word that ends a sentence", at_least(0));

@@ -17,8 +17,8 @@ class Linear {
     Init init = Init::xavier_uniform();
   };
   Linear(const Scope& s, const Options& o);
-  /// Several linear layers of one input in one product: names q_proj, k_proj, v_proj, each `out` wide;
-  /// the outputs stand side by side.
+  /// Several linear layers of one input in one product: names q_proj, k_proj, v_proj, each `out`
+  /// wide; the outputs stand side by side.
   Linear(const Scope& s, const std::vector<std::string>& names, const Options& o);
 
   /// x: [rows, in]    returns: [rows, out] (or [rows, n * out])

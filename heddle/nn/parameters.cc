@@ -99,7 +99,8 @@ void Parameters::initialise(Parameter& p, const Init& init) const {
     float* const values = part_values(p, part);
     const int64_t n = shape.elements(), width = n / std::max<int64_t>(1, part.rows);
     const RngKey key = make_key(seed_, 0, hash_name(part.name));
-    const double bound = shape.rank() < 2 ? 0 : std::sqrt(6.0 / static_cast<double>(shape[0] + width));
+    const double bound =
+        shape.rank() < 2 ? 0 : std::sqrt(6.0 / static_cast<double>(shape[0] + width));
     parallel_blocks((n + 3) / 4, 4096, [&](int64_t begin, int64_t end) {
       for (int64_t b = begin; b < end; ++b) {
         const PhiloxCounter w =
@@ -167,7 +168,9 @@ void Parameters::for_each_tensor(
 void Parameters::save(const std::string& path) const {
   std::vector<NamedTensorView> views;
   for_each_tensor([&](const std::string& name, const Shape& shape, const float* values) {
-    views.push_back({name, DType::f32, {shape.sizes().begin(), shape.sizes().end()},
+    views.push_back({name,
+                     DType::f32,
+                     {shape.sizes().begin(), shape.sizes().end()},
                      std::as_bytes(std::span(values, shape.elements()))});
   });
   write_safetensors(path, std::move(views), {{"format", "pt"}});

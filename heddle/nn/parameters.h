@@ -51,7 +51,8 @@ class Parameter {
   /// Gradient, f32; undefined if none came.
   Tensor& grad() { return leaf_.grad; }
 
-  /// For an op: the master, or its bf16 copy (matrices only), with the leaf that takes the gradient.
+  /// For an op: the master, or its bf16 copy (matrices only), with the leaf that takes the
+  /// gradient.
   Tensor in(DType compute);
   /// bf16 copy if it exists, else null: the optimizer keeps it up to date.
   bf16* shadow();
@@ -82,8 +83,8 @@ class Parameters {
   /// Number of scalars.
   int64_t elements() const;
 
-  /// Copies values from a file, converting dtypes. Errors: data, listing what is missing, what has another
-  /// shape (both shapes), and what the model does not use.
+  /// Copies values from a file, converting dtypes. Errors: data, listing what is missing, what has
+  /// another shape (both shapes), and what the model does not use.
   void load(const SafetensorsFile& file);
   /// Calls f(name, shape, f32 values) for each tensor of a checkpoint.
   void for_each_tensor(

@@ -8,8 +8,8 @@
 namespace heddle::nn {
 
 struct SinusoidalOptions {
-  /// "interleaved": sin in the even columns, cos in the odd ones (the paper); "halves": all sines, then
-  /// all cosines (Marian, Tensor2Tensor).
+  /// "interleaved": sin in the even columns, cos in the odd ones (the paper); "halves": all sines,
+  /// then all cosines (Marian, Tensor2Tensor).
   std::string layout = "interleaved";
   /// "paper": column pair i has frequency 10000^(-2i/d); "tensor2tensor": 10000^(-i/(d/2 - 1)).
   std::string frequencies = "paper";

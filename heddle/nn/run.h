@@ -16,7 +16,8 @@ struct Observer {
   std::function<void(const std::string& name, const Tensor& x)> hidden;
   /// The inputs of one attention call: "cross_attentions.0"; weights by attention_weights().
   std::function<void(const std::string& name, const Tensor& q, const Tensor& k,
-                     const Segments& queries, const Segments& keys, const AttentionOptions& options)>
+                     const Segments& queries, const Segments& keys,
+                     const AttentionOptions& options)>
       attention;
 };
 

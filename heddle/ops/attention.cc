@@ -20,9 +20,11 @@ void check_sizes(const Tensor& q, const Tensor& k, const Tensor& v, const Segmen
             k.dtype() == v.dtype(),
         ErrorKind::shape, "attention: q is {}, k {}, v {}", q.shape().str(), k.shape().str(),
         v.shape().str());
-  const int64_t key_count = o.key_rows.empty() ? k.size(0) : static_cast<int64_t>(o.key_rows.size());
+  const int64_t key_count =
+      o.key_rows.empty() ? k.size(0) : static_cast<int64_t>(o.key_rows.size());
   check(queries.count() == keys.count() && queries.rows() == q.size(0) && keys.rows() == key_count,
-        ErrorKind::shape, "attention: {} query segments of {} rows over {} key segments of {} rows; "
+        ErrorKind::shape,
+        "attention: {} query segments of {} rows over {} key segments of {} rows; "
         "q is {}, and there are {} keys",
         queries.count(), queries.rows(), keys.count(), keys.rows(), q.shape().str(), key_count);
 }
@@ -59,8 +61,8 @@ struct Saved {
 Saved forward(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
               const Segments& keys, const AttentionOptions& o, bool keep) {
   check_sizes(q, k, v, queries, keys, o);
-  Saved s{q.detached(), k.detached(), v.detached(), Tensor::empty(q.shape(), q.dtype()), {},
-          queries, keys, o};
+  Saved s{q.detached(), k.detached(), v.detached(), Tensor::empty(q.shape(), q.dtype()),
+          {},           queries,      keys,         o};
   AttentionArgs args = arguments(q, k, v, s.out, queries, keys, o);
   if (keep) {
     check(o.key_rows.empty(), ErrorKind::internal, "attention over key_rows has no gradient");
@@ -133,8 +135,7 @@ Tensor cross_attention(const Tensor& q, const Tensor& kv, const Segments& querie
   const int64_t d = kv.size(1) / 2;
   const bool keep = needs_grad({&q, &kv});
   const Tensor x = kv.detached();
-  const Saved s =
-      forward(q, x.slice(1, 0, d), x.slice(1, d, d), queries, keys, options, keep);
+  const Saved s = forward(q, x.slice(1, 0, d), x.slice(1, d, d), queries, keys, options, keep);
   if (!keep) return s.out;
   return record("cross_attention", {q, kv}, s.out, [s, d](const Tensor& dy) -> Grads {
     Tensor dq = Tensor::empty(s.q.shape(), s.q.dtype());
@@ -159,8 +160,8 @@ Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
       const auto part = [&](const Tensor& x, const Segments& s) {
         return slice(slice(x, 0, s.begin(i), s.length(i)), 1, h * d, d);
       };
-      const Tensor p = softmax(
-          masked_scores(part(q, queries), part(k, keys), scale_of(o, d), o.causal));
+      const Tensor p =
+          softmax(masked_scores(part(q, queries), part(k, keys), scale_of(o, d), o.causal));
       heads.push_back(matmul(p, part(v, keys)));
     }
     parts.push_back(concat(heads, 1));

@@ -9,17 +9,18 @@ namespace heddle {
 /// What attention needs beside q, k and v.
 struct AttentionOptions {
   int64_t heads = 1;
-  bool causal = false;  ///< query j of n over m keys sees keys 0 .. j + m - n
-  float scale = 0;      ///< of the scores; 0: 1 / sqrt(width of a head)
+  bool causal = false;       ///< query j of n over m keys sees keys 0 .. j + m - n
+  float scale = 0;           ///< of the scores; 0: 1 / sqrt(width of a head)
   DropoutSpec dropout = {};  ///< on the weights; row ids are those of the queries
-  std::span<const int32_t> key_rows = {};  ///< if not empty: the rows of k and v that are the keys, in order
+  std::span<const int32_t> key_rows =
+      {};  ///< if not empty: the rows of k and v that are the keys, in order
 };
 
-/// softmax(q kᵀ scale) v for each segment and head; column block h is head h. Memory is linear in the
-/// lengths: the weights are never stored (Dao et al. 2022).
-/// q: [query rows, heads * d], k, v: [key rows, heads * d], any row strides, one dtype
-/// returns: [query rows, heads * d]; a query that sees no key gives zeros
-/// Errors: shape if sizes or numbers of segments do not fit.    Source: Vaswani et al. 2017, eq. (1).
+/// softmax(q kᵀ scale) v for each segment and head; column block h is head h. Memory is linear in
+/// the lengths: the weights are never stored (Dao et al. 2022). q: [query rows, heads * d], k, v:
+/// [key rows, heads * d], any row strides, one dtype returns: [query rows, heads * d]; a query that
+/// sees no key gives zeros Errors: shape if sizes or numbers of segments do not fit.    Source:
+/// Vaswani et al. 2017, eq. (1).
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
                  const Segments& keys, const AttentionOptions& options);
 /// The plain definition, segment by segment and head by head, without dropout on the weights.

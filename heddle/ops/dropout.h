@@ -15,7 +15,8 @@ struct RowIds {
   std::vector<uint32_t> position;  ///< [rows] place in its sequence
 };
 
-/// What to drop: probability p, the key of this use, and the rows that it runs over. p = 0: nothing.
+/// What to drop: probability p, the key of this use, and the rows that it runs over. p = 0:
+/// nothing.
 struct DropoutSpec {
   float p = 0;
   RngKey key;

@@ -9,8 +9,8 @@ namespace heddle {
 
 struct CrossEntropyOptions {
   float smoothing = 0;  ///< s: loss = -(1 - s) log p[target] - s / V sum_j log p[j]
-  /// The gradient of the loss is multiplied by this when it is computed (1 / words of the batch), so
-  /// that backward() takes seed 1.
+  /// The gradient of the loss is multiplied by this when it is computed (1 / words of the batch),
+  /// so that backward() takes seed 1.
   float grad_scale = 1;
 };
 

@@ -13,12 +13,13 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
         b.shape().str(), dtype_name(b.dtype()));
   Tensor y = Tensor::empty({a.size(0), b.size(1)}, a.dtype());
   kernels().gemm({.a = a.rows(), .b = b.rows(), .c = y.rows()});
-  return record("matmul", {a, b}, y, [a = a.detached(), b = b.detached()](const Tensor& dy) -> Grads {
-    Tensor da = empty_like(a), db = empty_like(b);
-    kernels().gemm({.a = dy.rows(), .b = b.rows(), .c = da.rows(), .transpose_b = true});
-    kernels().gemm({.a = a.rows(), .b = dy.rows(), .c = db.rows(), .transpose_a = true});
-    return {da, db};
-  });
+  return record(
+      "matmul", {a, b}, y, [a = a.detached(), b = b.detached()](const Tensor& dy) -> Grads {
+        Tensor da = empty_like(a), db = empty_like(b);
+        kernels().gemm({.a = dy.rows(), .b = b.rows(), .c = da.rows(), .transpose_b = true});
+        kernels().gemm({.a = a.rows(), .b = dy.rows(), .c = db.rows(), .transpose_a = true});
+        return {da, db};
+      });
 }
 
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, uint64_t constant_w) {
@@ -37,22 +38,22 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, uint64_t con
                   .constant_b = constant_w});
   const bool x_needs = needs_grad({&x}), has_bias = bias.defined();
   // dL/dx = dy w; dL/dw = dyᵀ x in f32; dL/dbias = sum of the rows of dy.
-  return record("linear", {x, w, bias}, y,
-                [x = x.detached(), w = w.detached(), x_needs, has_bias](const Tensor& dy) -> Grads {
-                  Tensor dx, db;
-                  if (x_needs) {
-                    dx = empty_like(x);
-                    kernels().gemm({.a = dy.rows(), .b = w.rows(), .c = dx.rows()});
-                  }
-                  Tensor dw = Tensor::empty(w.shape(), DType::f32);
-                  kernels().gemm(
-                      {.a = dy.rows(), .b = x.rows(), .c = dw.rows(), .transpose_a = true});
-                  if (has_bias) {
-                    db = Tensor::empty({dy.size(1)}, DType::f32);
-                    kernels().sum_columns(dy.rows(), db.data<float>());
-                  }
-                  return {dx, dw, db};
-                });
+  return record(
+      "linear", {x, w, bias}, y,
+      [x = x.detached(), w = w.detached(), x_needs, has_bias](const Tensor& dy) -> Grads {
+        Tensor dx, db;
+        if (x_needs) {
+          dx = empty_like(x);
+          kernels().gemm({.a = dy.rows(), .b = w.rows(), .c = dx.rows()});
+        }
+        Tensor dw = Tensor::empty(w.shape(), DType::f32);
+        kernels().gemm({.a = dy.rows(), .b = x.rows(), .c = dw.rows(), .transpose_a = true});
+        if (has_bias) {
+          db = Tensor::empty({dy.size(1)}, DType::f32);
+          kernels().sum_columns(dy.rows(), db.data<float>());
+        }
+        return {dx, dw, db};
+      });
 }
 
 Tensor linear_reference(const Tensor& x, const Tensor& w, const Tensor& bias) {

@@ -47,8 +47,12 @@ Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, floa
   check_sizes(x, gamma, beta);
   const Rows in = x.rows();
   Tensor y = empty_like(x);
-  Saved s{x.detached(), gamma.detached(), Tensor::empty({in.rows}, DType::f32),
-          Tensor::empty({in.rows}, DType::f32), {}, false};
+  Saved s{x.detached(),
+          gamma.detached(),
+          Tensor::empty({in.rows}, DType::f32),
+          Tensor::empty({in.rows}, DType::f32),
+          {},
+          false};
   kernels().norm({.x = in,
                   .y = y.rows(),
                   .gamma = gamma.data<float>(),
@@ -68,8 +72,12 @@ AddNorm add_norm(const Tensor& x, const Tensor& sub, const DropoutSpec& spec, co
         sub.shape().str(), dtype_name(sub.dtype()));
   const Rows in = x.rows();
   AddNorm out{empty_like(x), empty_like(x)};
-  Saved s{out.sum, gamma.detached(), Tensor::empty({in.rows}, DType::f32),
-          Tensor::empty({in.rows}, DType::f32), spec, true};
+  Saved s{out.sum,
+          gamma.detached(),
+          Tensor::empty({in.rows}, DType::f32),
+          Tensor::empty({in.rows}, DType::f32),
+          spec,
+          true};
   kernels().norm({.x = in,
                   .sub = sub.rows(),
                   .dropout = spec.over(in.rows),

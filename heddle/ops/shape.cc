@@ -28,9 +28,8 @@ void copy_into(const Tensor& x, const Tensor& y) {
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
   const Shape before = x.shape();
-  return record("reshape", {x}, x.view(shape), [before](const Tensor& dy) -> Grads {
-    return {dy.to_contiguous().view(before)};
-  });
+  return record("reshape", {x}, x.view(shape),
+                [before](const Tensor& dy) -> Grads { return {dy.to_contiguous().view(before)}; });
 }
 
 Tensor slice(const Tensor& x, int axis, int64_t begin, int64_t count) {

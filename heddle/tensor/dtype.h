@@ -6,7 +6,8 @@
 
 namespace heddle {
 
-/// Element types: those heddle computes in (f32, bf16, integers) and those it only reads (f16, f64).
+/// Element types: those heddle computes in (f32, bf16, integers) and those it only reads (f16,
+/// f64).
 enum class DType : uint8_t { f32, bf16, f16, f64, i64, i32, i16, i8, u8, boolean };
 
 /// Bytes of one element.
@@ -35,8 +36,8 @@ struct bf16 {
   explicit bf16(float value) {
     const uint32_t u = std::bit_cast<uint32_t>(value);
     const bool is_nan = (u & 0x7fffffffu) > 0x7f800000u;
-    bits = static_cast<uint16_t>(is_nan ? (u >> 16) | 0x40u
-                                        : (u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+    bits =
+        static_cast<uint16_t>(is_nan ? (u >> 16) | 0x40u : (u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
   }
   explicit operator float() const {
     return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
@@ -46,19 +47,33 @@ struct bf16 {
 template <class T>
 struct dtype_of_t;
 template <>
-struct dtype_of_t<float> { static constexpr DType value = DType::f32; };
+struct dtype_of_t<float> {
+  static constexpr DType value = DType::f32;
+};
 template <>
-struct dtype_of_t<bf16> { static constexpr DType value = DType::bf16; };
+struct dtype_of_t<bf16> {
+  static constexpr DType value = DType::bf16;
+};
 template <>
-struct dtype_of_t<double> { static constexpr DType value = DType::f64; };
+struct dtype_of_t<double> {
+  static constexpr DType value = DType::f64;
+};
 template <>
-struct dtype_of_t<int64_t> { static constexpr DType value = DType::i64; };
+struct dtype_of_t<int64_t> {
+  static constexpr DType value = DType::i64;
+};
 template <>
-struct dtype_of_t<int32_t> { static constexpr DType value = DType::i32; };
+struct dtype_of_t<int32_t> {
+  static constexpr DType value = DType::i32;
+};
 template <>
-struct dtype_of_t<uint8_t> { static constexpr DType value = DType::u8; };
+struct dtype_of_t<uint8_t> {
+  static constexpr DType value = DType::u8;
+};
 template <>
-struct dtype_of_t<int8_t> { static constexpr DType value = DType::i8; };
+struct dtype_of_t<int8_t> {
+  static constexpr DType value = DType::i8;
+};
 
 /// The dtype of a C++ type: dtype_of<float> == DType::f32.
 template <class T>

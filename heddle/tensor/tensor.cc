@@ -91,8 +91,8 @@ Rows Tensor::rows() const {
 }
 
 Tensor Tensor::view(const Shape& shape) const {
-  check(shape.elements() == elements(), ErrorKind::shape, "a tensor of shape {} cannot be seen as {}",
-        shape_.str(), shape.str());
+  check(shape.elements() == elements(), ErrorKind::shape,
+        "a tensor of shape {} cannot be seen as {}", shape_.str(), shape.str());
   check(contiguous(), ErrorKind::internal, "view of a tensor that is not contiguous");
   Tensor t = detached();
   t.shape_ = shape;

@@ -64,16 +64,14 @@ class Tensor {
           dtype_name(dtype_), dtype_name(dtype_of<T>));
     return static_cast<T*>(raw());
   }
-  void* raw() const {
-    return static_cast<char*>(storage_->data()) + offset_ * size_of(dtype_);
-  }
+  void* raw() const { return static_cast<char*>(storage_->data()) + offset_ * size_of(dtype_); }
   const std::shared_ptr<Storage>& storage() const { return storage_; }
 
   /// All axes but the last flattened to rows. Errors: internal if the strides do not allow it.
   Rows rows() const;
 
   // Views without a place on the tape; the ops of the same names record them.
-  Tensor view(const Shape& shape) const;                            ///< needs contiguous
+  Tensor view(const Shape& shape) const;  ///< needs contiguous
   Tensor slice(int axis, int64_t begin, int64_t count) const;
   Tensor transposed(int axis_a, int axis_b) const;
 

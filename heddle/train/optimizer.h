@@ -47,7 +47,8 @@ class Optimizer {
   int64_t updates_ = 0;
 };
 
-/// Puts the average (or other values, one tensor a parameter) in place of the weights while it lives.
+/// Puts the average (or other values, one tensor a parameter) in place of the weights while it
+/// lives.
 class WeightSwap {
  public:
   WeightSwap(nn::Parameters& parameters, std::vector<Tensor> values);

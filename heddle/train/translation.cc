@@ -13,8 +13,7 @@ std::shared_ptr<const RowIds> row_ids(const std::vector<uint32_t>& sample,
 
 CrossEntropy forward(const Transformer& model, const TranslationBatch& b, const nn::Run& run,
                      double label_smoothing) {
-  const WordRows source{b.source, &b.source_segments,
-                        row_ids(b.source_sample, b.source_position)};
+  const WordRows source{b.source, &b.source_segments, row_ids(b.source_sample, b.source_position)};
   const WordRows target{b.target_in, &b.target_segments,
                         row_ids(b.target_sample, b.target_position)};
   const Tensor memory = model.encode(source, run);

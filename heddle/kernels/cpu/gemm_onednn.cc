@@ -224,9 +224,19 @@ void rows_by_tiles(const GemmArgs& g) {
       c = padded_copy(1, c, height);
     }
     const Rows b = b_columns(g, column, columns);
-    const Key key{height,  columns,  k,     a.stride,      constant ? 0 : b.stride, c.stride,
-                  a.dtype, c.dtype,  false, !constant && g.transpose_b, g.accumulate,
-                  g.bias != nullptr, constant != nullptr};
+    const Key key{height,
+                  columns,
+                  k,
+                  a.stride,
+                  constant ? 0 : b.stride,
+                  c.stride,
+                  a.dtype,
+                  c.dtype,
+                  false,
+                  !constant && g.transpose_b,
+                  g.accumulate,
+                  g.bias != nullptr,
+                  constant != nullptr};
     product(key).run(a.data, constant ? constant->blocks[tile % blocks]->get_data_handle() : b.data,
                      c.data, g.bias == nullptr ? nullptr : g.bias + column);
     if (is_edge) {
@@ -238,8 +248,8 @@ void rows_by_tiles(const GemmArgs& g) {
   });
 }
 
-// c = transpose(a) b, as in a weight gradient: the inner dimension is the rows of a batch, summed in
-// chunks of 1024, 512, .. 64 rows in that order, the last filled up with zeros.
+// c = transpose(a) b, as in a weight gradient: the inner dimension is the rows of a batch, summed
+// in chunks of 1024, 512, .. 64 rows in that order, the last filled up with zeros.
 void inner_by_chunks(const GemmArgs& g) {
   const int64_t m = g.c.rows, n = g.c.width, inner = g.a.rows;
   const int64_t tile_rows = std::min<int64_t>(kTileRows, std::max<int64_t>(64, m / 2));
@@ -260,8 +270,8 @@ void inner_by_chunks(const GemmArgs& g) {
         a = padded_copy(0, a, chunk);
         b = padded_copy(1, b, chunk);
       }
-      const Key key{rows,    columns, chunk, a.stride, b.stride, c.stride, a.dtype,
-                    c.dtype, true,    false, accumulate, false,   false};
+      const Key key{rows,    columns, chunk, a.stride,   b.stride, c.stride, a.dtype,
+                    c.dtype, true,    false, accumulate, false,    false};
       product(key).run(a.data, b.data, c.data, nullptr);
       accumulate = true;
       done += count;

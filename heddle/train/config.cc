@@ -1,0 +1,103 @@
+#include "heddle/train/config.h"
+
+#include <algorithm>
+#include <array>
+
+#include "heddle/base/files.h"
+#include "heddle/train/recipes.h"
+
+namespace heddle::train {
+
+OptimizerOptions TrainConfig::optimizer_options() const {
+  return {.decoupled_decay = optimizer == "adamw",
+          .beta1 = adam_beta1,
+          .beta2 = adam_beta2,
+          .eps = adam_epsilon,
+          .weight_decay = weight_decay,
+          .ema_decay = ema_decay};
+}
+
+ScheduleOptions TrainConfig::schedule_options() const {
+  return {.kind = schedule,
+          .learning_rate = learning_rate,
+          .min_learning_rate = min_learning_rate,
+          .warmup = warmup_updates,
+          .max_updates = max_updates,
+          .d_model = model.d_model};
+}
+
+void TrainConfig::check(const std::string& source) const {
+  check_fields(*this, source);
+  model.check(source);
+  heddle::check(max_updates > 0 || max_minutes > 0, ErrorKind::usage,
+                "{}: the run has no end; give --max-updates or --max-minutes", source);
+  heddle::check(max_updates > 0 || (schedule != "cosine" && schedule != "linear"), ErrorKind::usage,
+                "{}: schedule {} falls until max_updates; give --max-updates", source, schedule);
+  heddle::check(max_tokens <= batch_tokens, ErrorKind::usage,
+                "{}: max_tokens {} is more than a batch of {} tokens; raise --batch-tokens or "
+                "lower --max-tokens",
+                source, max_tokens, batch_tokens);
+  heddle::check(
+      model.position_embedding_type != "learned" || max_tokens <= model.max_position_embeddings,
+      ErrorKind::usage, "{}: max_tokens {} is more than the {} learned positions", source,
+      max_tokens, model.max_position_embeddings);
+}
+
+bool is_limit(const std::string& key) {
+  constexpr std::array kLimits = {"max_updates", "max_minutes", "patience"};
+  return std::find(kLimits.begin(), kLimits.end(), key) != kLimits.end();
+}
+
+void apply_preset(TrainConfig& config, const std::string& name) {
+  TransformerConfig& m = config.model;
+  const auto set = [&m](int64_t layers, int64_t width, int64_t hidden, int64_t heads) {
+    m.encoder_layers = m.decoder_layers = layers;
+    m.d_model = width;
+    m.encoder_ffn_dim = m.decoder_ffn_dim = hidden;
+    m.encoder_attention_heads = m.decoder_attention_heads = heads;
+  };
+  if (name == "tiny") return set(4, 128, 256, 4);
+  if (name == "base") return set(6, 512, 2048, 8);
+  if (name == "big") {
+    set(6, 1024, 4096, 16);
+    m.dropout = m.embedding_dropout = 0.3;
+    return;
+  }
+  fail(ErrorKind::usage, "there is no preset '{}'; choose tiny, base or big", name);
+}
+
+std::vector<std::string> recipe_names() {
+  std::vector<std::string> names;
+  for (const Recipe& recipe : recipes()) names.emplace_back(recipe.name);
+  return names;
+}
+
+TrainConfig load_recipe(const std::string& name) {
+  for (const Recipe& recipe : recipes()) {
+    if (recipe.name == name) {
+      return parse_config(Json::parse(recipe.json, "recipe " + name), "recipe " + name);
+    }
+  }
+  fail(ErrorKind::usage, "there is no recipe '{}'{}; the recipes are: {}", name,
+       did_you_mean(name, recipe_names()), fmt::join(recipe_names(), ", "));
+}
+
+TrainConfig load_config(const std::string& path) { return parse_config(Json::load(path), path); }
+
+TrainConfig parse_config(const Json& json, const std::string& source) {
+  Json fields = json;
+  TrainConfig config;
+  if (const Json* preset = fields.find("preset")) {
+    apply_preset(config, preset->as_string(source + ": key 'preset'"));
+    fields.erase("preset");
+  }
+  fields.erase("description");
+  const std::vector<std::string> unknown = from_json(config, fields, source);
+  std::vector<std::string> known;
+  for (const FieldInfo& field : list_fields(config)) known.push_back(field.key);
+  check(unknown.empty(), ErrorKind::data, "{}: unknown key '{}'{}", source,
+        unknown.empty() ? "" : unknown[0], unknown.empty() ? "" : did_you_mean(unknown[0], known));
+  return config;
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,108 @@
+// Everything that a training run is told: model, data, optimisation, limits.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/models/transformer_config.h"
+#include "heddle/train/optimizer.h"
+#include "heddle/train/schedule.h"
+
+namespace heddle::train {
+
+struct TrainConfig {
+  TransformerConfig model;
+
+  std::string corpus = "files", source_lang = "en", target_lang = "de";
+  std::string tokenizer, tokenizer_type = "bpe";
+  int64_t max_tokens = 256;
+  int64_t batch_tokens = 4096, accumulate = 1, sort_pool = 0;
+
+  std::string optimizer = "adam", schedule = "inverse_sqrt";
+  double learning_rate = 5e-4, min_learning_rate = 0;
+  int64_t warmup_updates = 4000;
+  double adam_beta1 = 0.9, adam_beta2 = 0.98, adam_epsilon = 1e-9, weight_decay = 0;
+  double label_smoothing = 0.1, clip_norm = 0, ema_decay = 0;
+  std::string average = "none";
+  int64_t average_count = 10;
+
+  int64_t max_updates = 0;
+  double max_minutes = 0;
+  int64_t checkpoint_every = 1000, validate_every = 1000, log_every = 100;
+  std::string select = "loss", early_stop = "none";
+  int64_t patience = 10, validation_beam = 1;
+  std::string precision = "auto";
+  int64_t seed = 1;
+
+  template <class V>
+  void fields(V& v) {
+    model.fields(v);
+    v("corpus", corpus, "files of --data, or the phrasebook that heddle generates",
+      one_of({"files", "phrasebook"}));
+    v("source_lang", source_lang, "suffix of the source files");
+    v("target_lang", target_lang, "suffix of the target files");
+    v("tokenizer", tokenizer, "a SentencePiece .model to use; empty: one is trained");
+    v("tokenizer_type", tokenizer_type, "of the tokenizer that is trained",
+      one_of({"bpe", "unigram"}));
+    v("max_tokens", max_tokens, "longest sentence used in training, in tokens, the end included",
+      at_least(2));
+    v("batch_tokens", batch_tokens, "source and target tokens of a batch, at most", at_least(2));
+    v("accumulate", accumulate, "parts that a batch is computed in, to save memory", at_least(1));
+    v("sort_pool", sort_pool, "pairs sorted by length together; 0: all", at_least(0));
+    v("optimizer", optimizer, "adam, or adamw with decoupled weight decay",
+      one_of({"adam", "adamw"}));
+    v("schedule", schedule, "of the learning rate",
+      one_of({"noam", "inverse_sqrt", "cosine", "linear", "constant"}));
+    v("learning_rate", learning_rate, "at its peak (noam: a factor)", at_least(0));
+    v("min_learning_rate", min_learning_rate, "at the end of cosine and linear", at_least(0));
+    v("warmup_updates", warmup_updates, "updates until the peak", at_least(0));
+    v("adam_beta1", adam_beta1, "decay of the mean of gradients", from_below(0, 1));
+    v("adam_beta2", adam_beta2, "decay of the mean of their squares", from_below(0, 1));
+    v("adam_epsilon", adam_epsilon, "added to the root", at_least(0));
+    v("weight_decay", weight_decay, "of matrices", at_least(0));
+    v("label_smoothing", label_smoothing, "share of probability given to all words",
+      from_below(0, 1));
+    v("clip_norm", clip_norm, "largest norm of the gradient; 0: no limit", at_least(0));
+    v("ema_decay", ema_decay, "of the moving average of the weights; 0: none", from_below(0, 1));
+    v("average", average, "of weights at validations: the last or the best ones",
+      one_of({"none", "last", "best"}));
+    v("average_count", average_count, "how many of them", at_least(2));
+    v("max_updates", max_updates, "updates in all; 0: no limit", at_least(0));
+    v("max_minutes", max_minutes, "minutes in all, over all resumes; 0: no limit", at_least(0));
+    v("checkpoint_every", checkpoint_every, "updates between saved states", at_least(1));
+    v("validate_every", validate_every, "updates between validations", at_least(1));
+    v("log_every", log_every, "updates between lines of log.jsonl", at_least(1));
+    v("select", select, "what makes a model the best", one_of({"loss", "bleu"}));
+    v("early_stop", early_stop, "stop when this gets no better", one_of({"none", "loss", "bleu"}));
+    v("patience", patience, "validations without a better one before stopping", at_least(1));
+    v("validation_beam", validation_beam, "beam of the validation's BLEU; 1: greedy", at_least(1));
+    v("precision", precision, "auto is bf16 where the processor has it",
+      one_of({"f32", "bf16", "auto"}));
+    v("seed", seed, "of everything random", at_least(0));
+  }
+
+  bool needs_bleu() const { return select == "bleu" || early_stop == "bleu"; }
+  OptimizerOptions optimizer_options() const;
+  ScheduleOptions schedule_options() const;
+  /// Checks what no single field can. Errors: data or usage, naming `source`.
+  void check(const std::string& source) const;
+};
+
+/// Fields that may change when a run goes on: its limits.
+bool is_limit(const std::string& key);
+
+/// Sets the sizes of the model: "tiny" (4+4 layers, 128 wide, 256 in the middle, 4 heads), "base"
+/// (6+6, 512, 2048, 8), "big" (6+6, 1024, 4096, 16). Errors: usage, naming the known ones.
+void apply_preset(TrainConfig& config, const std::string& name);
+
+/// Names of the recipes in the program.
+std::vector<std::string> recipe_names();
+/// A recipe of the program. Errors: usage, naming the known ones.
+TrainConfig load_recipe(const std::string& name);
+/// A recipe file: JSON with fields, and "preset" if it starts from one.
+/// Errors: data for broken JSON or an unknown key.
+TrainConfig load_config(const std::string& path);
+/// The same from JSON.
+TrainConfig parse_config(const Json& json, const std::string& source);
+
+}  // namespace heddle::train

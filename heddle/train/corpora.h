@@ -1,0 +1,23 @@
+// The text of a training run, tokenised, and its tokenizer.
+#pragma once
+
+#include <string>
+
+#include "heddle/data/token_cache.h"
+#include "heddle/text/tokenizer.h"
+#include "heddle/train/config.h"
+
+namespace heddle::train {
+
+struct Corpora {
+  Tokenizer tokenizer;
+  TokenizedCorpus train, val;
+};
+
+/// Opens the corpora of a run: writes the phrasebook to RUN/data if that is the corpus, trains or
+/// copies the tokenizer to RUN/tokenizer.model, and tokenises into RUN/cache. All of it is made
+/// once, and is the same if made again. Errors: those of TokenizedCorpus and train_tokenizer();
+/// data if the tokenizer's vocabulary is not the model's.
+Corpora open_corpora(const TrainConfig& config, const std::string& data, const std::string& run);
+
+}  // namespace heddle::train

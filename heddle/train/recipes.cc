@@ -1,0 +1,16 @@
+#include "heddle/train/recipes.h"
+
+#include <array>
+
+namespace heddle::train {
+namespace {
+
+constexpr auto kRecipes = std::to_array<Recipe>({
+#include "recipes.inc"  // written by CMakeLists.txt
+});
+
+}  // namespace
+
+std::span<const Recipe> recipes() { return kRecipes; }
+
+}  // namespace heddle::train

@@ -1,0 +1,34 @@
+// RUN/log.jsonl: what a training run reports, one JSON object a line.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include "heddle/base/json.h"
+
+namespace heddle::train {
+
+class RunLog {
+ public:
+  /// Opens the log and cuts it to `bytes`, what the resumed state had written.
+  /// Errors: system if it cannot be written.
+  RunLog(const std::string& path, int64_t bytes);
+  ~RunLog();
+  RunLog(const RunLog&) = delete;
+  RunLog& operator=(const RunLog&) = delete;
+
+  /// Writes a line through to the file. Errors: system for a full disk.
+  void write(const Json& line);
+  /// Length of the file in bytes.
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  std::string path_;
+  std::FILE* file_;
+  int64_t bytes_;
+};
+
+/// "seconds" of the last whole line: how long a run had worked before it was killed; 0 if unknown.
+double last_logged_seconds(const std::string& path);
+
+}  // namespace heddle::train

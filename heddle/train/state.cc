@@ -1,0 +1,182 @@
+#include "heddle/train/state.h"
+
+#include <algorithm>
+
+#include "heddle/base/files.h"
+#include "heddle/base/parallel.h"
+#include "heddle/io/safetensors.h"
+#include "heddle/kernels/kernels.h"
+#include "heddle/tensor/convert.h"
+
+namespace heddle::train {
+namespace {
+
+std::string snapshot_name(int64_t update) {
+  return fmt::format("snapshot-{:09}.safetensors", update);
+}
+std::string weights_name(int64_t update) {
+  return fmt::format("weights-{:09}.safetensors", update);
+}
+
+Json to_json(const Progression& p) {
+  Json j = Json::object();
+  j["update"] = p.update;
+  j["epoch"] = p.epoch;
+  j["batch"] = p.batch;
+  j["seconds"] = p.seconds;
+  j["log_bytes"] = p.log_bytes;
+  Json kept = Json::array();
+  for (const KeptWeights& k : p.kept) {
+    Json one = Json::object();
+    one["update"] = k.update;
+    one["loss"] = k.loss;
+    one["bleu"] = k.bleu;
+    kept.push_back(std::move(one));
+  }
+  j["kept"] = std::move(kept);
+  j["best_update"] = p.best_update;
+  j["best_kind"] = p.best_kind;
+  j["best_loss"] = p.best_loss;
+  j["best_bleu"] = p.best_bleu;
+  j["without_better"] = p.without_better;
+  j["validated_update"] = p.validated_update;
+  j["finished"] = p.finished;
+  j["corpus"] = p.corpus;
+  j["machine"] = p.machine;
+  return j;
+}
+
+Progression from_json(const Json& j, const std::string& source) {
+  Progression p;
+  p.update = j.get_int("update", source);
+  p.epoch = j.get_int("epoch", source);
+  p.batch = j.get_int("batch", source);
+  p.seconds = j.get_double("seconds", source);
+  p.log_bytes = j.get_int("log_bytes", source);
+  for (const Json& one : j.at("kept", source).as_array(source)) {
+    p.kept.push_back({one.get_int("update", source), one.get_double("loss", source),
+                      one.get_double("bleu", source)});
+  }
+  p.best_update = j.get_int("best_update", source);
+  p.best_kind = j.get_string("best_kind", source);
+  p.best_loss = j.get_double("best_loss", source);
+  p.best_bleu = j.get_double("best_bleu", source);
+  p.without_better = j.get_int("without_better", source);
+  p.validated_update = j.get_int("validated_update", source);
+  p.finished = j.get_bool("finished", source);
+  p.corpus = j.get_string("corpus", source);
+  p.machine = j.get_string("machine", source);
+  return p;
+}
+
+NamedTensorView view_of(const std::string& name, const Tensor& t) {
+  const auto sizes = t.shape().sizes();
+  return {name,
+          t.dtype(),
+          {sizes.begin(), sizes.end()},
+          {static_cast<const std::byte*>(t.raw()),
+           static_cast<size_t>(t.elements() * size_of(t.dtype()))}};
+}
+
+void read_into(const SafetensorsFile& file, const std::string& name, const Tensor& t) {
+  const SafetensorsInfo& info = file.info(name);
+  check(Shape(info.shape) == t.shape(), ErrorKind::data, "{}: '{}' is {}, the model needs {}",
+        file.path(), name, Shape(info.shape).str(), t.shape().str());
+  convert_to_floats(info.bytes.data(), info.dtype,
+                    {t.data<float>(), static_cast<size_t>(t.elements())});
+}
+
+}  // namespace
+
+StateFolder::StateFolder(std::string folder)
+    : folder_((make_directories(folder), std::move(folder))), lock_(folder_) {}
+
+std::optional<Progression> StateFolder::peek() const {
+  const std::string path = join_path(folder_, kManifestName);
+  if (!path_exists(path)) return std::nullopt;
+  const auto manifest = load_manifest(folder_);
+  return from_json(manifest->content, path);
+}
+
+std::optional<Progression> StateFolder::load(nn::Parameters& parameters, Optimizer& optimizer) {
+  manifest_ = load_manifest(folder_);
+  if (!manifest_) return std::nullopt;
+  const std::string path = join_path(folder_, kManifestName);
+  Progression p = from_json(manifest_->content, path);
+  const auto file = SafetensorsFile::open(join_path(folder_, snapshot_name(p.update)));
+  auto& all = parameters.all();
+  for (size_t i = 0; i < all.size(); ++i) {
+    const std::string& name = all[i]->name();
+    const Moments& m = optimizer.moments()[i];
+    read_into(file, "w." + name, all[i]->value());
+    read_into(file, "m." + name, m.m);
+    read_into(file, "v." + name, m.v);
+    if (m.ema.defined()) read_into(file, "ema." + name, m.ema);
+    all[i]->changed(true);
+  }
+  optimizer.set_updates(p.update);
+  remove_unnamed(folder_, *manifest_);
+  return p;
+}
+
+void StateFolder::save(const Progression& p, const nn::Parameters& parameters,
+                       const Optimizer& optimizer) {
+  std::vector<std::string> names = {snapshot_name(p.update)};
+  if (!manifest_ || !manifest_->names(names[0])) {
+    std::vector<NamedTensorView> views;
+    for (size_t i = 0; i < parameters.all().size(); ++i) {
+      const nn::Parameter& w = *parameters.all()[i];
+      const Moments& m = optimizer.moments()[i];
+      views.push_back(view_of("w." + w.name(), w.value()));
+      views.push_back(view_of("m." + w.name(), m.m));
+      views.push_back(view_of("v." + w.name(), m.v));
+      if (m.ema.defined()) views.push_back(view_of("ema." + w.name(), m.ema));
+    }
+    write_safetensors(join_path(folder_, names[0]), std::move(views));
+  }
+  for (const KeptWeights& k : p.kept) names.push_back(weights_name(k.update));
+  manifest_ = commit_manifest(folder_, to_json(p), names, manifest_ ? &*manifest_ : nullptr);
+  remove_unnamed(folder_, *manifest_);
+}
+
+void StateFolder::keep_weights(int64_t update, const nn::Parameters& parameters) {
+  std::vector<NamedTensorView> views;
+  for (const auto& p : parameters.all()) views.push_back(view_of(p->name(), p->value()));
+  write_safetensors(join_path(folder_, weights_name(update)), std::move(views));
+}
+
+std::vector<Tensor> StateFolder::average(const std::deque<KeptWeights>& kept,
+                                         const nn::Parameters& parameters) const {
+  std::vector<SafetensorsFile> files;
+  for (const KeptWeights& k : kept) {
+    files.push_back(SafetensorsFile::open(join_path(folder_, weights_name(k.update))));
+  }
+  std::vector<Tensor> means;
+  for (const auto& p : parameters.all()) {
+    const Tensor one = Tensor::empty(p->value().shape(), DType::f32);
+    std::vector<double> sums(one.elements());
+    for (const SafetensorsFile& file : files) {
+      read_into(file, p->name(), one);
+      for (int64_t i = 0; i < one.elements(); ++i) sums[i] += one.data<float>()[i];
+    }
+    for (int64_t i = 0; i < one.elements(); ++i) {
+      one.data<float>()[i] = static_cast<float>(sums[i] / static_cast<double>(files.size()));
+    }
+    means.push_back(one);
+  }
+  return means;
+}
+
+std::string machine_signature(DType compute) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  std::string isa = __builtin_cpu_supports("avx512f") ? "avx512" : "avx2";
+  if (__builtin_cpu_supports("avx512bf16")) isa += "+bf16";
+  if (__builtin_cpu_supports("amx-bf16")) isa += "+amx";
+#else
+  std::string isa = "generic";
+#endif
+  return isa + " " + dtype_name(compute);
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,72 @@
+// The state of a run: what a resume needs to end in the same bits.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/base/json.h"
+#include "heddle/io/snapshot.h"
+#include "heddle/nn/parameters.h"
+#include "heddle/train/optimizer.h"
+
+namespace heddle::train {
+
+/// Weights kept for the average, and how good they were.
+struct KeptWeights {
+  int64_t update = 0;
+  double loss = 0, bleu = 0;  ///< on validation
+};
+
+/// Place in the data, and what validations have found.
+struct Progression {
+  int64_t update = 0;  ///< updates done
+  int64_t epoch = 0;
+  int64_t batch = 0;             ///< batches of this epoch that are done
+  double seconds = 0;            ///< spent on training, validating and saving, over all resumes
+  int64_t log_bytes = 0;         ///< length of log.jsonl
+  std::deque<KeptWeights> kept;  ///< files state/weights-UPDATE.safetensors
+  int64_t best_update = 0;       ///< of the validation that gave best/; 0: none yet
+  std::string best_kind;         ///< "snapshot", "ema" or "average"
+  double best_loss = 0, best_bleu = 0;
+  int64_t without_better = 0;    ///< validations since the best, for early stopping
+  int64_t validated_update = 0;  ///< of the last validation
+  bool finished = false;
+  std::string corpus;   ///< TokenizedCorpus::key() of the training text
+  std::string machine;  ///< machine_signature() of the process that saved
+};
+
+/// The state folder of a run.
+class StateFolder {
+ public:
+  /// `folder` is RUN/state. Locks it. Errors: usage if another process trains there.
+  explicit StateFolder(std::string folder);
+
+  /// Reads the last committed state into parameters and optimizer. Nothing if there is none.
+  /// Errors: data if files are altered, naming them.
+  std::optional<Progression> load(nn::Parameters& parameters, Optimizer& optimizer);
+  /// The progression alone, without weights: for a run that is finished.
+  std::optional<Progression> peek() const;
+  /// Writes a snapshot and commits it; removes what is not needed any more.
+  /// Errors: system for a full disk; the older state then stays.
+  void save(const Progression& progression, const nn::Parameters& parameters,
+            const Optimizer& optimizer);
+
+  /// Keeps the weights of an update for averaging (to be named by the next save()).
+  void keep_weights(int64_t update, const nn::Parameters& parameters);
+  /// Mean of kept weights, f64 sums in order; one tensor a parameter.
+  std::vector<Tensor> average(const std::deque<KeptWeights>& kept,
+                              const nn::Parameters& parameters) const;
+
+ private:
+  std::string folder_;
+  FolderLock lock_;
+  std::optional<Manifest> manifest_;
+};
+
+/// Where the instruction set and precision of a run are recorded, as in "avx512+amx bf16": bits are
+/// promised equal only for an equal one.
+std::string machine_signature(DType compute);
+
+}  // namespace heddle::train

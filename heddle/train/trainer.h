@@ -1,0 +1,41 @@
+// A training run of the encoder-decoder: data, updates, validation, saving, resuming.
+#pragma once
+
+#include <string>
+
+#include "heddle/train/config.h"
+
+namespace heddle::train {
+
+struct RunOptions {
+  std::string data;  ///< folder of {train,val}.{src,tgt}; not read if the corpus is the phrasebook
+  std::string out;   ///< RUN
+  bool overwrite = false;
+};
+
+/// How a run ended.
+struct RunResult {
+  int64_t updates = 0;
+  double seconds = 0;  ///< over all resumes
+  std::string best_kind;
+  double best_loss = 0, best_bleu = -1;
+  bool was_finished = false;  ///< nothing was left to do
+  bool was_interrupted = false;
+};
+
+/// Trains, or goes on training, in RUN:
+///   train.json   the config     log.jsonl   what happened      tokenizer.model
+///   state/       what a resume needs         cache/             the tokenised text
+///   last/        the model of the last validation   best/      the best of all validations
+/// A run that was killed and is started again ends in the same bits as one that was not.
+/// Errors: usage if RUN was begun with another config (names the field) or holds something else;
+/// data for bad text, or if a loss is not finite (names the first bad tensor; the last good state
+/// stays); system for a full disk (the last state stays).
+RunResult train_translation(const TrainConfig& config, const RunOptions& options);
+
+/// The config that RUN was begun with. Errors: data if it has none.
+TrainConfig stored_config(const std::string& run);
+/// True if the folder holds a run.
+bool is_run(const std::string& run);
+
+}  // namespace heddle::train

@@ -1,0 +1,42 @@
+#include "heddle/train/validation.h"
+
+#include "heddle/data/batches.h"
+#include "heddle/train/metrics.h"
+#include "heddle/train/translation.h"
+
+namespace heddle::train {
+
+Validator::Validator(const TokenizedCorpus& corpus, const Tokenizer& tokenizer,
+                     const ValidationOptions& options)
+    : corpus_(&corpus), tokenizer_(&tokenizer), options_(options) {
+  if (!options.wants_bleu) return;
+  for (int64_t i = 0; i < corpus.size(); ++i) {
+    sources_.push_back(corpus.source(i).ids());
+    references_.push_back(tokenizer.decode(corpus.target(i).ids()));
+  }
+}
+
+ValidationScore Validator::operator()(const Transformer& model, const nn::Run& run) const {
+  nn::Run plain = run;
+  plain.training = false;
+  const TransformerConfig& c = model.config();
+  const SpecialIds special{static_cast<int32_t>(c.decoder_start_token_id),
+                           static_cast<int32_t>(c.eos_token_id)};
+  const BatchPlan plan = plan_epoch({corpus_->source_lengths(), corpus_->target_lengths()},
+                                    {.batch_tokens = options_.batch_tokens, .shuffle = false}, 0);
+  LossSums sums;
+  for (int64_t i = 0; i < plan.size(); ++i) {
+    sums += batch_loss(model, make_translation_batch(*corpus_, plan.batch(i), special), plain, 0);
+  }
+  ValidationScore score;
+  score.loss = sums.nll / static_cast<double>(sums.words);
+  if (!options_.wants_bleu) return score;
+  std::vector<std::string> hypotheses;
+  for (const Translation& t : translate_ids(model, sources_, options_.translate)) {
+    hypotheses.push_back(tokenizer_->decode(t.ids));
+  }
+  score.bleu = corpus_bleu(hypotheses, references_).score;
+  return score;
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,39 @@
+// How good a translator is on held-out text.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/data/token_cache.h"
+#include "heddle/infer/translate.h"
+#include "heddle/models/transformer.h"
+
+namespace heddle::train {
+
+struct ValidationScore {
+  double loss = 0;   ///< nats per target token, the end included, without smoothing
+  double bleu = -1;  ///< sacreBLEU's, 0 to 100; -1: not asked for
+};
+
+struct ValidationOptions {
+  int64_t batch_tokens = 4096;
+  bool wants_bleu = false;
+  TranslateOptions translate;
+};
+
+/// Validates on one corpus again and again. References are the decoded target ids.
+class Validator {
+ public:
+  Validator(const TokenizedCorpus& corpus, const Tokenizer& tokenizer,
+            const ValidationOptions& options);
+  ValidationScore operator()(const Transformer& model, const nn::Run& run) const;
+
+ private:
+  const TokenizedCorpus* corpus_;
+  const Tokenizer* tokenizer_;
+  ValidationOptions options_;
+  std::vector<std::vector<int32_t>> sources_;
+  std::vector<std::string> references_;
+};
+
+}  // namespace heddle::train
