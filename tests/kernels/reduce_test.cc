@@ -131,6 +131,19 @@ TEST(Softmax, row_of_minus_infinity_gives_zeros) {
   });
 }
 
+TEST(Softmax, probabilities_are_zero_rather_than_denormal) {
+  for_each_target([] {
+    Matrix x(1, 40), y(1, 40);
+    x.fill([](int64_t, int64_t c) { return c == 0 ? 0 : -87.0 - 0.1 * static_cast<double>(c); });
+    kernels().softmax(x, y);
+    for (int64_t c = 1; c < 40; ++c) {
+      const double p = y.get(0, c);
+      EXPECT_TRUE(p == 0 || p >= std::numeric_limits<float>::min()) << p;
+      EXPECT_NEAR(p, std::exp(x.get(0, c)), 0x1p-126);
+    }
+  });
+}
+
 TEST(Softmax, large_logits_do_not_overflow) {
   for_each_target([] {
     Matrix x(1, 3), y(1, 3);
