@@ -1,0 +1,50 @@
+// Flags that translate and eval share, checked before any work.
+#include "heddle/cli/translate_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+
+#include "heddle/base/parallel.h"
+#include "heddle/infer/precision.h"
+
+namespace heddle::cli {
+
+void add_translate_flags(CLI::App& app, TranslateFlags& flags) {
+  TranslateOptions& o = flags.options;
+  app.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
+      ->required();
+  app.add_option("--beam", o.beam, "hypotheses kept of each sentence; 1 is greedy")
+      ->capture_default_str();
+  app.add_option("--length-penalty", o.length_penalty,
+                 "alpha of ((5 + length) / 6)^alpha; larger favours longer translations")
+      ->capture_default_str();
+  app.add_option("--batch-tokens", o.batch_tokens, "source tokens of a batch, times the beam")
+      ->capture_default_str();
+  app.add_option("--precision", flags.precision, "f32, bf16, or auto: bf16 where the CPU has it")
+      ->capture_default_str();
+  app.add_option("--threads", flags.threads, "threads; 0: one a core")->capture_default_str();
+  app.add_flag("--truncate", o.truncate, "cut lines that are longer than the model takes");
+}
+
+TranslateOptions translate_options(const TranslateFlags& flags) {
+  TranslateOptions o = flags.options;
+  check(o.beam >= 1, ErrorKind::usage, "--beam is {}; it must be at least 1 (1 is greedy)", o.beam);
+  check(o.beam <= 1024, ErrorKind::usage, "--beam is {}; at most 1024 are possible", o.beam);
+  check(std::isfinite(o.length_penalty) && std::abs(o.length_penalty) <= 100, ErrorKind::usage,
+        "--length-penalty is {}; a number between -100 and 100 is needed", o.length_penalty);
+  check(o.batch_tokens >= 1, ErrorKind::usage, "--batch-tokens is {}; it must be at least 1",
+        o.batch_tokens);
+  check(flags.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
+        flags.threads);
+  o.precision = resolve_precision(flags.precision);
+  if (flags.threads > 0) set_num_threads(flags.threads);
+  return o;
+}
+
+void report_cut(const char* command, int64_t cut, const TranslationModel& model) {
+  if (cut == 0) return;
+  fmt::print(stderr, "{}: {} line{} cut to the {} tokens that the model takes\n", command, cut,
+             cut == 1 ? " was" : "s were", model.config.max_position_embeddings);
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,30 @@
+// Flags that translate and eval share.
+#pragma once
+
+#include <string>
+
+#include "heddle/infer/translate.h"
+
+namespace CLI {
+class App;
+}
+
+namespace heddle::cli {
+
+struct TranslateFlags {
+  std::string model;
+  TranslateOptions options;
+  std::string precision = "auto";
+  int threads = 0;  ///< 0: as many as OpenMP finds
+};
+
+void add_translate_flags(CLI::App& app, TranslateFlags& flags);
+
+/// The options that the flags ask for; sets the number of threads.
+/// Errors: usage, naming the flag, for values that make no sense.
+TranslateOptions translate_options(const TranslateFlags& flags);
+
+/// Says on stderr how many lines were cut, if any.
+void report_cut(const char* command, int64_t cut, const TranslationModel& model);
+
+}  // namespace heddle::cli

@@ -1,0 +1,61 @@
+// Beam search of one sentence: hypotheses that go on, and those that ended.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "heddle/infer/best_words.h"
+
+namespace heddle {
+
+/// A beginning of a translation.
+struct Hypothesis {
+  std::vector<int32_t> ids;   ///< words so far
+  std::vector<int32_t> rows;  ///< rows of the cache that hold the keys of start and words
+  double log_p = 0;           ///< sum over the words
+};
+
+struct BeamOptions {
+  int64_t beam = 1;
+  double length_penalty = 1;
+  int64_t max_length = 1;  ///< words and end
+  int32_t eos = 3;
+};
+
+/// ((5 + length) / 6)^alpha. Source: Wu et al. 2016, eq. (14).
+double length_penalty(int64_t length, double alpha);
+
+/// Continuations wanted of each hypothesis: one if greedy, else twice the beam.
+int64_t continuations(int64_t beam);
+
+class BeamSearch {
+ public:
+  explicit BeamSearch(const BeamOptions& options) : options_(options), live_(1) {}
+
+  /// Hypotheses that go on, best first; empty once the search is done.
+  std::span<const Hypothesis> live() const { return live_; }
+  std::span<Hypothesis> live() { return live_; }
+  /// The next word is the last that fits: it must be the end.
+  bool must_end() const { return length_ + 1 >= options_.max_length; }
+
+  /// One step. next: continuations(beam) words of each live hypothesis, best first.
+  void advance(std::span<const NextWord> next);
+
+  /// The best hypothesis that ended. To be asked for when live() is empty.
+  const std::vector<int32_t>& best_ids() const { return best_.ids; }
+  double best_score() const { return best_score_; }
+
+ private:
+  void finish(const Hypothesis& parent, double log_p);
+  bool can_improve() const;
+
+  BeamOptions options_;
+  int64_t length_ = 0;  // words of the live hypotheses
+  std::vector<Hypothesis> live_;
+  int64_t finished_ = 0;
+  Hypothesis best_;
+  double best_score_ = 0;
+};
+
+}  // namespace heddle

@@ -1,0 +1,176 @@
+// Model directories: config, weights and tokenizer, checked against each other.
+#include "heddle/infer/model_dir.h"
+
+#include <algorithm>
+#include <array>
+
+#include "heddle/base/files.h"
+#include "heddle/io/safetensors.h"
+
+namespace heddle {
+namespace {
+
+// Keys that heddle or Hugging Face write beside the model's fields; they change no result.
+constexpr std::array kOtherKeys = {
+    "model_type",        "architectures", "tokenizer",     "is_encoder_decoder",
+    "torch_dtype",       "dtype",         "_name_or_path", "transformers_version",
+    "use_cache",         "id2label",      "label2id",      "num_beams",
+    "num_hidden_layers", "return_dict",   "auto_map"};
+
+// The largest position table that is made: beyond any sentence, within any memory.
+constexpr int64_t kMaxPositions = 1 << 24;
+
+Json config_json(const TransformerConfig& config, const Tokenizer* tokenizer) {
+  Json json = Json::object();
+  json["architectures"] = std::vector<std::string>{"HeddleTransformer"};
+  json["model_type"] = kTransformerType;
+  json["is_encoder_decoder"] = true;
+  if (tokenizer != nullptr) json["tokenizer"] = tokenizer->fingerprint();
+  const Json fields = to_json(config);
+  for (const auto& [key, value] : fields.as_object()) json[key] = value;
+  return json;
+}
+
+Json generation_json(const TransformerConfig& c) {
+  Json json = Json::object();
+  json["pad_token_id"] = c.pad_token_id;
+  json["bos_token_id"] = c.bos_token_id;
+  json["eos_token_id"] = c.eos_token_id;
+  json["decoder_start_token_id"] = c.decoder_start_token_id;
+  return json;
+}
+
+bool holds(const std::string& path, const std::string& text) {
+  return path_exists(path) && !is_directory(path) && read_file(path) == text;
+}
+
+Json read_config_file(const std::string& folder) {
+  const std::string path = join_path(folder, kConfigName);
+  Json json = Json::load(path);
+  const Json* type = json.find("model_type");
+  check(type != nullptr, ErrorKind::data,
+        "{}: it has no 'model_type'; heddle knows '{}'. Is this a model that heddle trained?", path,
+        kTransformerType);
+  const std::string& name = type->as_string(path + ": key 'model_type'");
+  check(name == kTransformerType, ErrorKind::data, "{}: model_type is '{}'; heddle knows '{}' only",
+        path, name, kTransformerType);
+  return json;
+}
+
+TransformerConfig parse_config(const Json& json, const std::string& path) {
+  TransformerConfig config;
+  std::vector<std::string> known;
+  for (const FieldInfo& field : list_fields(config)) known.push_back(field.key);
+  for (const std::string& key : from_json(config, json, path)) {
+    if (std::find(kOtherKeys.begin(), kOtherKeys.end(), key) != kOtherKeys.end()) continue;
+    fail(ErrorKind::data,
+         "{}: unknown key '{}'{}; remove it, or use the version of heddle that wrote it", path, key,
+         did_you_mean(key, known));
+  }
+  config.check(path);
+  check(config.max_position_embeddings <= kMaxPositions, ErrorKind::data,
+        "{}: key 'max_position_embeddings' is {}; at most {} are possible", path,
+        config.max_position_embeddings, kMaxPositions);
+  return config;
+}
+
+// Refuses a config that asks for far more than the file holds before memory is taken for it.
+void check_size(const TransformerConfig& c, const SafetensorsFile& file) {
+  const auto d = static_cast<double>(c.d_model);
+  const double least = d * static_cast<double>(c.vocab_size) +
+                       static_cast<double>(c.encoder_layers) *
+                           (4 * d * d + 2 * d * static_cast<double>(c.encoder_ffn_dim)) +
+                       static_cast<double>(c.decoder_layers) *
+                           (8 * d * d + 2 * d * static_cast<double>(c.decoder_ffn_dim));
+  double held = 0;
+  for (const std::string& name : file.names()) {
+    held += static_cast<double>(file.info(name).elements());
+  }
+  check(least <= held, ErrorKind::data,
+        "{}: it holds {:.0f} weights, but {} asks for at least {:.0f}; is it the config of this "
+        "model?",
+        file.path(), held, kConfigName, least);
+}
+
+Tokenizer load_tokenizer(const std::string& folder, const TransformerConfig& config,
+                         const Json& json) {
+  const std::string path = join_path(folder, kTokenizerName);
+  check(path_exists(path), ErrorKind::data,
+        "{}: the tokenizer is missing; copy the SentencePiece model that the model was trained "
+        "with there",
+        path);
+  Tokenizer tokenizer = Tokenizer::load(path);
+  check(tokenizer.vocab_size() == config.vocab_size, ErrorKind::data,
+        "{}: it has {} pieces, but the model has vocab_size {}; it is the tokenizer of another "
+        "model",
+        path, tokenizer.vocab_size(), config.vocab_size);
+  const Json* wanted = json.find("tokenizer");
+  if (wanted != nullptr && !wanted->is_null()) {
+    const std::string& fingerprint = wanted->as_string("config.json: key 'tokenizer'");
+    check(fingerprint == tokenizer.fingerprint(), ErrorKind::data,
+          "{}: its fingerprint is {}, but the model was trained with {}; it is the tokenizer of "
+          "another vocabulary, and ids would mean other words",
+          path, tokenizer.fingerprint(), fingerprint);
+  }
+  return tokenizer;
+}
+
+}  // namespace
+
+void save_model_dir(const std::string& path, const TransformerConfig& config,
+                    const nn::Parameters& parameters, const Tokenizer* tokenizer) {
+  check(tokenizer == nullptr || tokenizer->vocab_size() == config.vocab_size, ErrorKind::data,
+        "{}: the tokenizer has {} pieces, the model vocab_size {}", path,
+        tokenizer == nullptr ? 0 : tokenizer->vocab_size(), config.vocab_size);
+  make_directories(path);
+  const auto file = [&](const char* name) { return join_path(path, name); };
+  const std::string text = config_json(config, tokenizer).dump(2) + "\n";
+  const bool is_same =
+      holds(file(kConfigName), text) &&
+      (tokenizer == nullptr || holds(file(kTokenizerName), tokenizer->model_bytes()));
+  if (!is_same) {
+    remove_path(file(kWeightsName));
+    sync_directory(path);
+    if (tokenizer != nullptr) tokenizer->save(file(kTokenizerName));
+    write_file_atomic(file(kGenerationName), generation_json(config).dump(2) + "\n");
+    write_file_atomic(file(kConfigName), text);
+  }
+  parameters.save(file(kWeightsName));
+}
+
+std::string find_model_dir(const std::string& path) {
+  check(path_exists(path), ErrorKind::data,
+        "{}: there is no such folder; a model directory or a training run is needed", path);
+  check(is_directory(path), ErrorKind::data,
+        "{}: it is a file; the folder of a model or of a training run is needed", path);
+  if (path_exists(join_path(path, kConfigName))) return path;
+  const std::string best = join_path(path, "best");
+  check(path_exists(join_path(best, kConfigName)), ErrorKind::data,
+        "{}: it holds neither {} nor best/{}; a model directory or a training run is needed", path,
+        kConfigName, kConfigName);
+  return best;
+}
+
+TransformerConfig load_config(const std::string& folder) {
+  return parse_config(read_config_file(folder), join_path(folder, kConfigName));
+}
+
+TranslationModel load_translation_model(const std::string& path, const LoadOptions& options) {
+  const std::string folder = find_model_dir(path);
+  const Json json = read_config_file(folder);
+  const TransformerConfig config = parse_config(json, join_path(folder, kConfigName));
+  std::optional<Tokenizer> tokenizer;
+  if (options.need_tokenizer) tokenizer = load_tokenizer(folder, config, json);
+  const std::string weights = join_path(folder, kWeightsName);
+  check(path_exists(weights), ErrorKind::data,
+        "{}: the weights are missing; was the model copied whole?", weights);
+  const SafetensorsFile file = SafetensorsFile::open(weights);
+  check_size(config, file);
+  file.verify();
+  nn::Parameters parameters(0);
+  Transformer model(nn::Scope(parameters), config);
+  parameters.load(file);
+  return {folder, config, std::move(parameters), std::move(model), std::move(tokenizer)};
+}
+
+}  // namespace heddle

@@ -1,0 +1,60 @@
+// Translation by greedy or beam search over cached keys and values.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/infer/model_dir.h"
+
+namespace heddle {
+
+struct TranslateOptions {
+  int64_t beam = 1;                      ///< hypotheses kept of each sentence; 1 is greedy
+  double length_penalty = 1.0;           ///< alpha of ((5 + length) / 6)^alpha; 0 is none
+  int64_t batch_tokens = 4096;           ///< source tokens of a batch, times the beam
+  double max_length_factor = 2;          ///< longest translation in tokens, its end included:
+  int64_t max_length_extra = 10;         ///< factor * source tokens + extra
+  std::vector<int32_t> suppressed = {};  ///< ids that never come, beside pad, bos and start
+  bool truncate = false;                 ///< cut what is longer than the model takes, else an error
+  DType precision = DType::f32;
+};
+
+/// Of an empty source: no ids, an empty text, score 0.
+struct Translation {
+  std::vector<int32_t> ids;  ///< without the end
+  double score = 0;          ///< log p of the words and the end, in nats, over the length penalty
+  std::string text;          ///< by the text form only
+};
+
+/// Translates sentences given as ids, without the end of sentence; results in their order. A
+/// sentence's result depends neither on its neighbours nor on batch_tokens nor on the threads, bit
+/// for bit.
+///
+/// Beam search: each step takes the 2 * beam best continuations of a sentence; an end among the
+/// first `beam` of them sets a hypothesis aside, and the others carry on, `beam` at most. A
+/// sentence is done with `beam` hypotheses aside, or when none that goes on can beat the best of
+/// them. Equal scores: the better hypothesis before, then the lower id. At the greatest length the
+/// end is forced. Source: Wu et al. 2016, "Google's Neural Machine Translation System", section 7
+/// (length penalty). Errors: usage if beam or batch_tokens is below 1; data if a sentence is longer
+/// than learned positions reach, an id is not in the vocabulary, or the weights are not finite.
+std::vector<Translation> translate_ids(const Transformer& model,
+                                       std::span<const std::vector<int32_t>> sources,
+                                       const TranslateOptions& options);
+
+/// Ids of a line of text, cut or refused where the model takes no more (max_position_embeddings
+/// tokens, the end included). `where` ("line 12") opens the message. `was_cut` may be null.
+/// Errors: data if it is not UTF-8 or too long.
+std::vector<int32_t> source_ids(const TranslationModel& model, const std::string& line,
+                                const std::string& where, bool truncate, bool* was_cut);
+
+/// Translates lines of text: line i gives result i; an empty or blank line an empty text. A
+/// translation holds no line break. `first_line` is the number of lines[0] in messages; `cut`, if
+/// not null, is raised by the number of lines that were cut.
+std::vector<Translation> translate_lines(const TranslationModel& model,
+                                         std::span<const std::string> lines,
+                                         const TranslateOptions& options, int64_t first_line = 1,
+                                         int64_t* cut = nullptr);
+
+}  // namespace heddle
