@@ -1,3 +1,4 @@
+// Reading, checking and comparing what a run is told.
 #include "heddle/train/config.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writing the phrasebook, training a tokenizer where none is given, filling the caches.
 #include "heddle/train/corpora.h"
 
 #include "heddle/base/files.h"

@@ -1,3 +1,4 @@
+// The table of recipes, from the file that the build writes.
 #include "heddle/train/recipes.h"
 
 #include <array>

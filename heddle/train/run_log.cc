@@ -1,3 +1,4 @@
+// Appending to RUN/log.jsonl, and cutting it back to where a resume begins.
 #include "heddle/train/run_log.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// Writing and reading a run's state: parameters, moments, the place in the data.
 #include "heddle/train/state.h"
 
 #include <algorithm>

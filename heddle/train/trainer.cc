@@ -1,3 +1,4 @@
+// The loop: updates, validation, snapshots, and the end of a run.
 #include "heddle/train/trainer.h"
 
 #include <algorithm>

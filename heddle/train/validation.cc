@@ -1,3 +1,4 @@
+// Validation loss, and BLEU of greedy translations.
 #include "heddle/train/validation.h"
 
 #include "heddle/data/batches.h"
