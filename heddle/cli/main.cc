@@ -25,9 +25,10 @@ using heddle::ErrorKind;
 using AddCommand = void (*)(CLI::App&);
 
 /// The command table, in the order of `heddle --help`.
-constexpr AddCommand kCommands[] = {heddle::cli::add_train, heddle::cli::add_tokenizer,
-                                    heddle::cli::add_translate, heddle::cli::add_score,
-                                    heddle::cli::add_phrasebook};
+constexpr AddCommand kCommands[] = {
+    heddle::cli::add_tokenizer, heddle::cli::add_train,      heddle::cli::add_translate,
+    heddle::cli::add_score,     heddle::cli::add_phrasebook,
+};
 
 std::vector<const CLI::App*> commands_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
