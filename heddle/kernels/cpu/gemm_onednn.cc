@@ -67,17 +67,26 @@ class OneThread {
 };
 
 // The packed layout of a [k, n] constant: the one oneDNN likes for 64 rows, used for all heights.
-memory::desc packed_layout(int64_t n, int64_t k, DType dtype) {
+// It depends on the dtype of the product too: with another one oneDNN falls back to its reference
+// code, a thousand times slower. Undefined (no layout) where some height has no fast code.
+memory::desc packed_layout(int64_t n, int64_t k, DType in, DType out) {
   static std::mutex mutex;
-  static std::map<std::tuple<int64_t, int64_t, DType>, memory::desc> known;
+  static std::map<std::tuple<int64_t, int64_t, DType, DType>, memory::desc> known;
   std::lock_guard lock(mutex);
-  auto it = known.find({n, k, dtype});
+  auto it = known.find({n, k, in, out});
   if (it != known.end()) return it->second;
   OneThread one;
-  const memory::desc b({k, n}, data_type(dtype), memory::format_tag::any);
-  const dnnl::matmul::desc desc(matrix(64, k, k, false, dtype), b, matrix(64, n, n, false, dtype));
-  const dnnl::matmul::primitive_desc pd(desc, engine());
-  return known.emplace(std::make_tuple(n, k, dtype), pd.weights_desc()).first->second;
+  const auto describe = [&](int64_t m, const memory::desc& b) {
+    const dnnl::matmul::desc desc(matrix(m, k, k, false, in), b, matrix(m, n, n, false, out));
+    return dnnl::matmul::primitive_desc(desc, engine());
+  };
+  const memory::desc any({k, n}, data_type(in), memory::format_tag::any);
+  memory::desc layout = describe(64, any).weights_desc();
+  for (const int64_t m : {1, 16, 64, 256}) {
+    if (std::string_view(describe(m, layout).impl_info_str()).find("ref") == 0) layout = {};
+    if (layout.is_zero()) break;
+  }
+  return known.emplace(std::make_tuple(n, k, in, out), layout).first->second;
 }
 
 // A primitive with memories of its own, used by one thread only.
@@ -93,7 +102,7 @@ class Product {
       attributes.set_post_ops(sum);
     }
     const auto a = matrix(key.m, key.k, key.lda, key.transpose_a, key.in);
-    const auto b = key.packed ? packed_layout(key.n, key.k, key.in)
+    const auto b = key.packed ? packed_layout(key.n, key.k, key.in, key.out)
                               : matrix(key.k, key.n, key.ldb, key.transpose_b, key.in);
     const auto c = matrix(key.m, key.n, key.ldc, false, key.out);
     const memory::desc bias({1, key.n}, memory::data_type::f32, memory::dims{key.n, 1});
@@ -177,8 +186,9 @@ struct PackedBlocks {
   std::vector<std::unique_ptr<memory>> blocks;
 };
 std::mutex packed_mutex;
-std::map<uint64_t, std::shared_ptr<PackedBlocks>>& packed_constants() {
-  static auto* const all = new std::map<uint64_t, std::shared_ptr<PackedBlocks>>;
+using PackedKey = std::pair<uint64_t, DType>;  // the constant, and the dtype of its products
+std::map<PackedKey, std::shared_ptr<PackedBlocks>>& packed_constants() {
+  static auto* const all = new std::map<PackedKey, std::shared_ptr<PackedBlocks>>;
   return *all;
 }
 
@@ -188,15 +198,20 @@ Rows b_columns(const GemmArgs& g, int64_t begin, int64_t count) {
 
 std::shared_ptr<PackedBlocks> packed(const GemmArgs& g, int64_t n, int64_t k) {
   std::lock_guard lock(packed_mutex);
-  auto& entry = packed_constants()[g.constant_b];
-  if (entry) return entry;
+  auto& entry = packed_constants()[{g.constant_b, g.c.dtype}];
+  if (entry) return entry->blocks.empty() ? nullptr : entry;
   entry = std::make_shared<PackedBlocks>();
   dnnl::stream stream(engine());
   for (int64_t begin = 0; begin < n; begin += kTileColumns) {
     const int64_t count = std::min(kTileColumns, n - begin);
     const Rows b = b_columns(g, begin, count);
     memory plain(matrix(k, count, b.stride, g.transpose_b, b.dtype), engine(), b.data);
-    auto block = std::make_unique<memory>(packed_layout(count, k, b.dtype), engine());
+    const memory::desc layout = packed_layout(count, k, b.dtype, g.c.dtype);
+    if (layout.is_zero()) {
+      entry->blocks.clear();
+      return nullptr;
+    }
+    auto block = std::make_unique<memory>(layout, engine());
     dnnl::reorder(plain, *block).execute(stream, plain, *block);
     stream.wait();
     entry->blocks.push_back(std::move(block));
@@ -323,7 +338,8 @@ void widened(const GemmArgs& g) {
 
 void forget_packed(uint64_t constant_b) {
   std::lock_guard lock(packed_mutex);
-  packed_constants().erase(constant_b);
+  packed_constants().erase({constant_b, DType::f32});
+  packed_constants().erase({constant_b, DType::bf16});
 }
 
 namespace cpu {
