@@ -1,0 +1,166 @@
+// From padded [batch, time] ids to packed rows, through the model, and back.
+#include "heddle/infer/forward.h"
+
+#include <cstring>
+#include <list>
+
+#include "heddle/ops/attention.h"
+#include "heddle/tensor/convert.h"
+
+namespace heddle {
+namespace {
+
+std::string shape_text(const SafetensorsInfo& info) { return Shape(info.shape).str(); }
+
+template <class T>
+std::vector<int64_t> read_integers(const SafetensorsInfo& info) {
+  std::vector<T> values(info.elements());
+  if (!values.empty()) std::memcpy(values.data(), info.bytes.data(), info.bytes.size());
+  return {values.begin(), values.end()};
+}
+
+// One side of the batch: the words that the mask leaves, and where they stood.
+struct Side {
+  int64_t batch = 0, time = 0;
+  std::vector<int32_t> ids, places;
+  std::vector<int64_t> cells;  // [rows] place in [batch * time]
+  Segments segments;
+
+  Side(const SafetensorsFile& file, const std::string& name, const std::string& mask_name,
+       int64_t vocab) {
+    const SafetensorsInfo& info = file.info(name);
+    check(info.dtype == DType::i64 || info.dtype == DType::i32, ErrorKind::data,
+          "{}: {} has dtype {}; ids must be i64 or i32", file.path(), name, dtype_name(info.dtype));
+    check(info.shape.size() == 2, ErrorKind::data, "{}: {} has shape {}; [batch, time] is needed",
+          file.path(), name, shape_text(info));
+    batch = info.shape[0];
+    time = info.shape[1];
+    const std::vector<int64_t> all =
+        info.dtype == DType::i64 ? read_integers<int64_t>(info) : read_integers<int32_t>(info);
+    const std::vector<float> mask = read_mask(file, name, mask_name);
+    std::vector<int64_t> lengths(batch);
+    for (int64_t cell = 0; cell < batch * time; ++cell) {
+      if (mask[cell] == 0) continue;
+      check(all[cell] >= 0 && all[cell] < vocab, ErrorKind::data,
+            "{}: {}[{}, {}] is {}; ids must be below the vocab_size {}", file.path(), name,
+            cell / time, cell % time, all[cell], vocab);
+      ids.push_back(static_cast<int32_t>(all[cell]));
+      places.push_back(static_cast<int32_t>(cell % time));
+      cells.push_back(cell);
+      ++lengths[cell / time];
+    }
+    segments = Segments::from_lengths(lengths);
+  }
+
+  WordRows words() const { return {ids, &segments, nullptr, places}; }
+
+  std::vector<float> read_mask(const SafetensorsFile& file, const std::string& name,
+                               const std::string& mask_name) const {
+    std::vector<float> mask(batch * time, 1.0f);
+    const SafetensorsInfo* info = file.find(mask_name);
+    if (info == nullptr) return mask;
+    check(info->shape == std::vector<int64_t>{batch, time}, ErrorKind::data,
+          "{}: {} has shape {}, but {} has [{}, {}]; they must be equal", file.path(), mask_name,
+          shape_text(*info), name, batch, time);
+    convert_to_floats(info->bytes.data(), info->dtype, mask);
+    return mask;
+  }
+};
+
+// Tensors to be written, with memory of their own.
+class Outputs {
+ public:
+  // x: [rows, width] of a side    as: [batch, time, width]
+  void add_rows(const std::string& name, const Side& side, const Tensor& x) {
+    const int64_t width = x.size(1);
+    const std::vector<float> rows = x.to_floats();
+    std::vector<float>& out = add(name, {side.batch, side.time, width});
+    for (size_t r = 0; r < side.cells.size(); ++r) {
+      std::copy_n(rows.begin() + static_cast<int64_t>(r) * width, width,
+                  out.begin() + side.cells[r] * width);
+    }
+  }
+
+  // The weights of one attention call as [batch, heads, queries, keys].
+  void add_maps(const std::string& name, const Side& from, const Side& to, const Tensor& q,
+                const Tensor& k, const AttentionOptions& o) {
+    std::vector<float>& out = add(name, {from.batch, o.heads, from.time, to.time});
+    for (int64_t b = 0; b < from.batch; ++b) {
+      const int64_t queries = from.segments.length(b), keys = to.segments.length(b);
+      if (queries == 0 || keys == 0) continue;
+      for (int64_t h = 0; h < o.heads; ++h) {
+        const std::vector<float> map =
+            attention_weights(q, k, from.segments, to.segments, o, b, h).to_floats();
+        for (int64_t i = 0; i < queries; ++i) {
+          const int64_t row = from.places[from.segments.begin(b) + i];
+          float* line = out.data() + ((b * o.heads + h) * from.time + row) * to.time;
+          for (int64_t j = 0; j < keys; ++j) {
+            line[to.places[to.segments.begin(b) + j]] = map[i * keys + j];
+          }
+        }
+      }
+    }
+  }
+
+  void write(const std::string& path) const {
+    std::vector<NamedTensorView> views;
+    for (const Output& o : all_) {
+      views.push_back({o.name, DType::f32, o.shape, std::as_bytes(std::span(o.values))});
+    }
+    write_safetensors(path, std::move(views), {{"format", "pt"}});
+  }
+
+ private:
+  struct Output {
+    std::string name;
+    std::vector<int64_t> shape;
+    std::vector<float> values;
+  };
+
+  std::vector<float>& add(const std::string& name, std::vector<int64_t> shape) {
+    int64_t n = 1;
+    for (const int64_t size : shape) n *= size;
+    all_.push_back({name, std::move(shape), std::vector<float>(static_cast<size_t>(n))});
+    return all_.back().values;
+  }
+
+  std::list<Output> all_;  // references stay valid
+};
+
+nn::Observer observer_into(Outputs& out, const Side& source, const Side& target) {
+  nn::Observer observer;
+  observer.hidden = [&](const std::string& name, const Tensor& x) {
+    out.add_rows(name, name.starts_with("encoder") ? source : target, x);
+  };
+  observer.attention = [&](const std::string& name, const Tensor& q, const Tensor& k,
+                           const Segments&, const Segments&, const AttentionOptions& options) {
+    out.add_maps(name, name.starts_with("encoder") ? source : target,
+                 name.starts_with("decoder") ? target : source, q, k, options);
+  };
+  return observer;
+}
+
+}  // namespace
+
+void forward_tensors(const Transformer& model, const SafetensorsFile& inputs,
+                     const std::string& path, const ForwardOptions& options) {
+  const int64_t vocab = model.config().vocab_size;
+  const Side source(inputs, "input_ids", "attention_mask", vocab);
+  const Side target(inputs, "decoder_input_ids", "decoder_attention_mask", vocab);
+  check(source.batch == target.batch, ErrorKind::data,
+        "{}: input_ids has a batch of {}, decoder_input_ids of {}; they must be equal",
+        inputs.path(), source.batch, target.batch);
+  const NoGrad off;
+  Outputs out;
+  const nn::Observer observer = observer_into(out, source, target);
+  nn::Run run;
+  run.compute = options.precision;
+  if (options.all) run.observer = &observer;
+  const Tensor memory = model.encode(source.words(), run);
+  out.add_rows("encoder_last_hidden_state", source, memory);
+  const Tensor h = model.decode(target.words(), memory, source.segments, run);
+  out.add_rows("logits", target, model.logits(h, run));
+  out.write(path);
+}
+
+}  // namespace heddle

@@ -1,0 +1,37 @@
+// Which source words a translation looked at.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/infer/model_dir.h"
+
+namespace heddle {
+
+/// Cross-attention weights of one decoder layer, averaged over its heads, with the target given.
+/// source: s ids, target: t ids, both without the end of sentence; layer -1: the last but one,
+/// whose maps lie closest to word alignments returns: [t + 1, s + 1] f32: row i is the query that
+/// predicts target[i] (the last one the end), column j is source[j] (the last one the end); rows
+/// sum to 1 Errors: shape if there is no such layer. Source: Garg et al. 2019, "Jointly Learning to
+/// Align and Translate", section 4.1 (the layer).
+Tensor cross_attention_map(const Transformer& model, std::span<const int32_t> source,
+                           std::span<const int32_t> target, int64_t layer = -1,
+                           DType precision = DType::f32);
+
+/// A word of a translation and the source word that it attended to most.
+struct WordLink {
+  std::string target;
+  std::string source;         ///< "" if the source has no word
+  int64_t source_index = -1;  ///< its place among the words of the source
+  double weight = 0;  ///< attention to that word, averaged over the target word's pieces, 0 to 1
+};
+
+/// For each word of the translation, punctuation left out, the source word with the most attention.
+/// Pieces make a word up to the next space or punctuation; the weights of a source word's pieces
+/// are summed. Needs the tokenizer.
+std::vector<WordLink> word_attention(const TranslationModel& model, std::span<const int32_t> source,
+                                     std::span<const int32_t> target, DType precision = DType::f32);
+
+}  // namespace heddle
