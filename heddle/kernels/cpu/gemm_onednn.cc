@@ -67,8 +67,9 @@ class OneThread {
 };
 
 // The packed layout of a [k, n] constant: the one oneDNN likes for 64 rows, used for all heights.
-// It depends on the dtype of the product too: with another one oneDNN falls back to its reference
-// code, a thousand times slower. Undefined (no layout) where some height has no fast code.
+// It depends on the dtype of the product too: with another one, or with strided rows, oneDNN falls
+// back to its reference code, a thousand times slower. Undefined (no layout) where some height has
+// no fast code.
 memory::desc packed_layout(int64_t n, int64_t k, DType in, DType out) {
   static std::mutex mutex;
   static std::map<std::tuple<int64_t, int64_t, DType, DType>, memory::desc> known;
@@ -175,6 +176,13 @@ Rows padded_copy(int slot, const Rows& from, int64_t height) {
   return {to, height, from.width, from.width, from.dtype};
 }
 
+// Contiguous scratch for a product of `height` rows; holds `from` only if sums start from it.
+Rows scratch_rows(int slot, const Rows& from, int64_t height, bool holds) {
+  if (holds) return padded_copy(slot, from, height);
+  char* to = thread_scratch(slot, height * from.width * size_of(from.dtype));
+  return {to, height, from.width, from.width, from.dtype};
+}
+
 int64_t tile_height(int64_t rows) {
   int64_t height = 1;
   while (height < rows) height *= 2;
@@ -230,14 +238,13 @@ void rows_by_tiles(const GemmArgs& g) {
     const int64_t row = tile / blocks * kTileRows, column = tile % blocks * kTileColumns;
     const int64_t rows = std::min(kTileRows, m - row), columns = std::min(kTileColumns, n - column);
     const int64_t height = tile_height(rows);
-    const bool is_edge = height != rows;
     Rows a = g.a.slice(row, rows);
     Rows c = g.c.slice(row, rows).columns(column, columns);
     const Rows c_out = c;
-    if (is_edge) {
-      a = padded_copy(0, a, height);
-      c = padded_copy(1, c, height);
-    }
+    const bool fits = height == rows;
+    if (!fits || (constant && a.stride != k)) a = padded_copy(0, a, height);
+    const bool is_copied = !fits || (constant && c.stride != columns);
+    if (is_copied) c = scratch_rows(1, c, height, g.accumulate);
     const Rows b = b_columns(g, column, columns);
     const Key key{height,
                   columns,
@@ -254,7 +261,7 @@ void rows_by_tiles(const GemmArgs& g) {
                   constant != nullptr};
     product(key).run(a.data, constant ? constant->blocks[tile % blocks]->get_data_handle() : b.data,
                      c.data, g.bias == nullptr ? nullptr : g.bias + column);
-    if (is_edge) {
+    if (is_copied) {
       const int64_t bytes = columns * size_of(c.dtype);
       for (int64_t r = 0; r < rows; ++r) {
         std::memcpy(c_out.slice(r, 1).data, c.slice(r, 1).data, bytes);
