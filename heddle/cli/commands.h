@@ -16,5 +16,6 @@ void add_score(CLI::App& app);
 void add_forward(CLI::App& app);
 void add_info(CLI::App& app);
 void add_phrasebook(CLI::App& app);
+void add_demo(CLI::App& app);
 
 }  // namespace heddle::cli

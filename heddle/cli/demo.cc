@@ -1,0 +1,109 @@
+// heddle demo: trains the phrasebook translator and shows what it has learned.
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+
+#include "heddle/base/files.h"
+#include "heddle/base/lines.h"
+#include "heddle/base/parallel.h"
+#include "heddle/base/progress.h"
+#include "heddle/cli/commands.h"
+#include "heddle/data/phrasebook.h"
+#include "heddle/infer/precision.h"
+#include "heddle/infer/translate.h"
+#include "heddle/infer/word_attention.h"
+#include "heddle/train/metrics.h"
+#include "heddle/train/trainer.h"
+
+namespace heddle::cli {
+namespace {
+
+std::vector<std::string> read_lines(const std::string& path) {
+  LineReader reader(path);
+  std::vector<std::string> lines;
+  for (std::string line; reader.next(line);) lines.push_back(line);
+  return lines;
+}
+
+// Columns of a UTF-8 text: its bytes that do not continue a character.
+size_t columns_of(const std::string& text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+std::string padded(const std::string& text, size_t columns) {
+  const size_t have = columns_of(text);
+  return text + std::string(have < columns ? columns - have : 0, ' ');
+}
+
+void show_held_out(const TranslationModel& model, const std::string& run, DType precision) {
+  const auto sources = read_lines(join_path(run, "data/test.en"));
+  const auto references = read_lines(join_path(run, "data/test.de"));
+  std::vector<std::string> hypotheses;
+  int64_t exact = 0;
+  for (Translation& t : translate_lines(model, sources, {.precision = precision})) {
+    hypotheses.push_back(std::move(t.text));
+    exact += hypotheses.back() == references[hypotheses.size() - 1];
+  }
+  const train::BleuScore bleu = train::corpus_bleu(hypotheses, references);
+  fmt::print(
+      "\n{} held-out sentences, never seen in training: BLEU {:.2f}, {:.1f} % translated "
+      "exactly as the grammar does\n",
+      references.size(), bleu.score,
+      100.0 * static_cast<double>(exact) / static_cast<double>(references.size()));
+}
+
+// The translation word by word, under each the English word it attended to most.
+void show_sentence(const TranslationModel& model, const Phrase& phrase, DType precision) {
+  const Translation t =
+      translate_lines(model, std::vector<std::string>{phrase.source}, {.precision = precision})[0];
+  const auto ids = model.tokenizer->encode(phrase.source);
+  std::string words = "       ", looked = "       ";
+  for (const WordLink& link : word_attention(model, ids, t.ids, precision)) {
+    const size_t width = std::max(columns_of(link.target), columns_of(link.source)) + 2;
+    words += padded(link.target, width);
+    looked += padded(link.source, width);
+  }
+  fmt::print(
+      "\n  en   {}\n  de   {}{}\n{}\n{}\n", phrase.source, t.text,
+      t.text == phrase.target ? "" : fmt::format("\n  (the grammar says: {})", phrase.target),
+      words, looked);
+}
+
+}  // namespace
+
+void add_demo(CLI::App& app) {
+  struct Flags {
+    std::string out = "runs/phrasebook";
+    int threads = 0;
+  };
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(
+      "demo", "Train an English to German phrasebook translator in minutes and show it");
+  command->add_option("--out", flags->out, "folder of the run; a finished one is shown again");
+  command->add_option("--threads", flags->threads, "threads")->check(CLI::PositiveNumber);
+  command->callback([flags] {
+    if (flags->threads > 0) set_num_threads(flags->threads);
+    const train::TrainConfig config = train::load_recipe("phrasebook");
+    const bool is_other =
+        train::is_run(flags->out) && !diff_fields(train::stored_config(flags->out), config).empty();
+    const train::RunResult r =
+        train::train_translation(config, {.data = "", .out = flags->out, .overwrite = is_other});
+    if (r.was_interrupted) return;
+    const TranslationModel model = load_translation_model(flags->out);
+    const DType precision = resolve_precision(config.precision);
+    fmt::print("trained in {}: {} parameters, {} updates\n", format_duration(r.seconds),
+               format_count(model.parameters.elements()), format_count(r.updates));
+    show_held_out(model, flags->out, precision);
+    fmt::print(
+        "\nFive sentences that were not trained on, and for each German word the English "
+        "word that\nthe decoder attended to most:\n");
+    for (const Phrase& phrase : demo_sentences()) show_sentence(model, phrase, precision);
+    fmt::print(
+        "\nTry your own:  echo 'We have to get up at half past six.' | build/bin/heddle "
+        "translate {}\n",
+        flags->out);
+  });
+}
+
+}  // namespace heddle::cli
