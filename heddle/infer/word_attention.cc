@@ -15,6 +15,7 @@ constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581, a space in piece
 struct Word {
   size_t begin = 0, end = 0;
   bool is_punctuation = false;
+  bool has_text = false;  // false as long as there is only the space before it
 };
 
 // Of ASCII, without the signs that stand inside words.
@@ -24,19 +25,29 @@ bool is_punctuation(std::string_view piece) {
   });
 }
 
+// The text of a piece without its space; of a byte piece "<0x2C>" the byte.
+std::string piece_text(const std::string& piece) {
+  if (piece.size() == 6 && piece.starts_with("<0x") && piece.back() == '>') {
+    return {static_cast<char>(std::stoi(piece.substr(3, 2), nullptr, 16))};
+  }
+  return piece.starts_with(kSpace) ? piece.substr(kSpace.size()) : piece;
+}
+
 std::vector<Word> words_of(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
   std::vector<Word> words;
   for (size_t i = 0; i < ids.size(); ++i) {
-    const std::string piece = tokenizer.piece(ids[i]);
-    std::string_view text = piece;
-    const bool has_space = text.starts_with(kSpace);
-    if (has_space) text.remove_prefix(kSpace.size());
-    const bool is_mark = !text.empty() && is_punctuation(text);
-    if (words.empty() || has_space || is_mark != words.back().is_punctuation) {
-      words.push_back({i, i, is_mark});
-    }
-    words.back().end = i + 1;
+    const std::string piece = tokenizer.piece(ids[i]), text = piece_text(piece);
+    const bool is_mark = is_punctuation(text);
+    const bool is_other =
+        !words.empty() && words.back().has_text && is_mark != words.back().is_punctuation;
+    if (words.empty() || piece.starts_with(kSpace) || is_other) words.push_back({i, i});
+    Word& word = words.back();
+    word.end = i + 1;
+    if (text.empty()) continue;
+    word.has_text = true;
+    word.is_punctuation = is_mark;
   }
+  std::erase_if(words, [](const Word& w) { return !w.has_text; });
   return words;
 }
 

@@ -1,0 +1,104 @@
+// The k best of a row against a full sort.
+#include "heddle/infer/best_words.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include "tests/base/temporary.h"
+
+namespace heddle {
+namespace {
+
+// Few different values, so that there are ties.
+Tensor random_logits(int64_t rows, int64_t vocab, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<float> values(rows * vocab);
+  for (float& v : values) v = static_cast<float>(static_cast<int>(random() % 200) - 100) / 16;
+  return Tensor::from(values, {rows, vocab});
+}
+
+std::vector<int32_t> sorted_ids(const float* x, int64_t vocab) {
+  std::vector<int32_t> ids(vocab);
+  std::iota(ids.begin(), ids.end(), 0);
+  std::stable_sort(ids.begin(), ids.end(), [&](int32_t a, int32_t b) { return x[a] > x[b]; });
+  return ids;
+}
+
+double log_p(const float* x, int64_t vocab, int32_t id) {
+  double sum = 0;
+  for (int64_t i = 0; i < vocab; ++i) sum += std::exp(static_cast<double>(x[i]));
+  return x[id] - std::log(sum);
+}
+
+TEST(BestWords, equal_a_stable_sort_for_sizes_around_a_block) {
+  for (const int64_t vocab : {1, 5, 127, 128, 129, 300, 1000}) {
+    for (const int64_t count : {1, 2, 10}) {
+      const Tensor logits = random_logits(7, vocab, static_cast<uint32_t>(vocab));
+      const auto words = best_words(logits, {.count = count});
+      ASSERT_EQ(words.size(), static_cast<size_t>(7 * count));
+      for (int64_t r = 0; r < 7; ++r) {
+        const float* x = logits.data<float>() + r * vocab;
+        const auto ids = sorted_ids(x, vocab);
+        for (int64_t i = 0; i < count; ++i) {
+          const NextWord& w = words[r * count + i];
+          ASSERT_EQ(w.id, i < vocab ? ids[i] : -1) << vocab << " " << count << " " << r;
+          if (i < vocab) {
+            EXPECT_NEAR(w.log_p, log_p(x, vocab, w.id), 1e-5);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(BestWords, suppressed_ids_never_come_and_keep_their_share) {
+  const Tensor logits = random_logits(3, 200, 5), before = logits.clone();
+  std::vector<int32_t> suppressed;
+  for (int64_t r = 0; r < 3; ++r) {
+    suppressed.push_back(sorted_ids(logits.data<float>() + r * 200, 200)[0]);
+  }
+  const auto words = best_words(logits, {.count = 4, .suppressed = suppressed});
+  for (int64_t r = 0; r < 3; ++r) {
+    for (int64_t i = 0; i < 4; ++i) {
+      const NextWord& w = words[r * 4 + i];
+      EXPECT_EQ(std::count(suppressed.begin(), suppressed.end(), w.id), 0);
+      EXPECT_NEAR(w.log_p, log_p(before.data<float>() + r * 200, 200, w.id), 1e-5);
+    }
+  }
+  EXPECT_EQ(logits.to_floats(), before.to_floats());
+}
+
+TEST(BestWords, forced_row_has_the_forced_id_only) {
+  const Tensor logits = random_logits(2, 50, 5);
+  const std::vector<uint8_t> forced = {0, 1};
+  const auto words = best_words(logits, {.count = 2, .is_forced = forced, .forced_id = 3});
+  EXPECT_GE(words[1].id, 0);
+  EXPECT_EQ(words[2].id, 3);
+  EXPECT_NEAR(words[2].log_p, log_p(logits.data<float>() + 50, 50, 3), 1e-5);
+  EXPECT_EQ(words[3].id, -1);
+}
+
+TEST(BestWords, logits_that_are_not_finite_are_a_data_error) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+        -std::numeric_limits<float>::infinity()}) {
+    expect_error(ErrorKind::data, {"no finite probability"}, [&] {
+      best_words(Tensor::full({2, 300}, bad), {.count = 2});
+    });
+  }
+}
+
+TEST(BestWords, one_nan_among_finite_logits_is_a_data_error) {
+  Tensor logits = random_logits(1, 300, 1);
+  logits.data<float>()[137] = std::numeric_limits<float>::quiet_NaN();
+  expect_error(ErrorKind::data, {"no finite probability"},
+               [&] { best_words(logits, {.count = 2}); });
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,65 @@
+// Small models with random weights, alone or as a model directory with a tokenizer.
+#pragma once
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "heddle/infer/model_dir.h"
+#include "tests/text/small_tokenizers.h"
+
+namespace heddle::testing {
+
+inline TransformerConfig small_config(int64_t vocab_size = 40) {
+  TransformerConfig c;
+  c.vocab_size = vocab_size;
+  c.d_model = 32;
+  c.encoder_layers = c.decoder_layers = 2;
+  c.encoder_attention_heads = c.decoder_attention_heads = 4;
+  c.encoder_ffn_dim = c.decoder_ffn_dim = 48;
+  c.max_position_embeddings = 64;
+  return c;
+}
+
+/// A model whose weights are a function of config and seed. Random embeddings are scaled up, so
+/// that words differ in probability and sentences end.
+struct SmallModel {
+  TransformerConfig config;
+  nn::Parameters parameters;
+  Transformer model;
+
+  explicit SmallModel(const TransformerConfig& c, uint64_t seed = 7)
+      : config(c), parameters(seed), model(nn::Scope(parameters), config) {
+    for (auto& p : parameters.all()) {
+      if (p->value().rank() < 2) continue;
+      for (int64_t i = 0; i < p->elements(); ++i) p->value().data<float>()[i] *= 1.7f;
+      p->changed(true);
+    }
+  }
+};
+
+/// Sentences of 1 to `longest` random words, neither special nor ended.
+inline std::vector<std::vector<int32_t>> random_sentences(size_t count, int longest,
+                                                          int64_t vocab_size, uint32_t seed = 3) {
+  std::mt19937 random(seed);
+  std::vector<std::vector<int32_t>> sentences(count);
+  for (auto& s : sentences) {
+    s.resize(1 + random() % longest);
+    for (int32_t& id : s) id = static_cast<int32_t>(4 + random() % (vocab_size - 4));
+  }
+  return sentences;
+}
+
+/// The tokenizer of the model directories, trained once.
+inline const Tokenizer& shared_tokenizer() {
+  static const Tokenizer tokenizer = small_tokenizer(TokenizerType::unigram);
+  return tokenizer;
+}
+
+/// Writes a small model with its tokenizer.
+inline void write_small_model(const std::string& folder) {
+  const SmallModel m(small_config(shared_tokenizer().vocab_size()));
+  save_model_dir(folder, m.config, m.parameters, &shared_tokenizer());
+}
+
+}  // namespace heddle::testing

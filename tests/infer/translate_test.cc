@@ -1,0 +1,295 @@
+// Decoding against its plain definition, and what must not change a result.
+#include "heddle/infer/translate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "heddle/base/parallel.h"
+#include "heddle/infer/beam.h"
+#include "tests/base/temporary.h"
+#include "tests/infer/small_models.h"
+
+namespace heddle::testing {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+void expect_same(const std::vector<Translation>& a, const std::vector<Translation>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].ids, b[i].ids) << i;
+    EXPECT_EQ(a[i].score, b[i].score) << i;  // bit for bit
+  }
+}
+
+Ids with_end(Ids ids) {
+  ids.push_back(3);
+  return ids;
+}
+
+// Logits of the word behind start and `prefix`, by one uncached pass over a sentence alone.
+Tensor uncached_logits(const Transformer& model, const Ids& source, const Ids& prefix,
+                       const nn::Run& run) {
+  const NoGrad off;
+  const Ids from = with_end(source);
+  Ids to = {2};
+  to.insert(to.end(), prefix.begin(), prefix.end());
+  const Segments keys = Segments::uniform(1, static_cast<int64_t>(from.size()));
+  const Segments queries = Segments::uniform(1, static_cast<int64_t>(to.size()));
+  const Tensor memory = model.encode({from, &keys, nullptr}, run);
+  const Tensor h = model.decode({to, &queries, nullptr}, memory, keys, run);
+  return model.logits(h.slice(0, h.size(0) - 1, 1), run);
+}
+
+// Greedy decoding as one writes it down: the whole prefix again for each word.
+Translation plain_greedy(const Transformer& model, const Ids& source, int64_t max_length,
+                         double alpha, const nn::Run& run) {
+  const Ids suppressed = {0, 2};
+  Translation t;
+  double log_p = 0;
+  for (;;) {
+    const std::vector<uint8_t> forced = {static_cast<int64_t>(t.ids.size()) + 1 >= max_length};
+    const NextWord next =
+        best_words(uncached_logits(model, source, t.ids, run),
+                   {.suppressed = suppressed, .is_forced = forced, .forced_id = 3})[0];
+    log_p += next.log_p;
+    if (next.id == 3) break;
+    t.ids.push_back(next.id);
+  }
+  t.score = log_p / length_penalty(static_cast<int64_t>(t.ids.size()) + 1, alpha);
+  return t;
+}
+
+struct Case {
+  std::string name;
+  std::function<void(TransformerConfig&)> change;
+  DType precision = DType::f32;
+};
+
+class Decoding : public ::testing::TestWithParam<Case> {
+ protected:
+  TransformerConfig config() const {
+    TransformerConfig c = small_config();
+    GetParam().change(c);
+    return c;
+  }
+  SmallModel m{config()};
+  std::vector<Ids> sources = random_sentences(24, 9, 40);
+
+  std::vector<Translation> translate(TranslateOptions o) const {
+    o.precision = GetParam().precision;
+    return translate_ids(m.model, sources, o);
+  }
+};
+
+TEST_P(Decoding, cached_greedy_equals_uncached_decoding_bit_for_bit) {
+  nn::Run run;
+  run.compute = GetParam().precision;
+  const auto ours = translate({.beam = 1, .length_penalty = 0.7});
+  size_t words = 0;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const int64_t most = 2 * static_cast<int64_t>(sources[i].size()) + 10;
+    const Translation plain = plain_greedy(m.model, sources[i], most, 0.7, run);
+    EXPECT_EQ(ours[i].ids, plain.ids) << i;
+    EXPECT_EQ(ours[i].score, plain.score) << i;
+    words += plain.ids.size();
+  }
+  EXPECT_GT(words, sources.size());  // else it shows little
+}
+
+TEST_P(Decoding, sentence_alone_equals_the_same_in_any_batch) {
+  for (const int64_t beam : {1, 3}) {
+    const auto together = translate({.beam = beam, .batch_tokens = 1 << 20});
+    expect_same(translate({.beam = beam, .batch_tokens = 1}), together);
+    expect_same(translate({.beam = beam, .batch_tokens = 77}), together);
+  }
+}
+
+TEST_P(Decoding, one_thread_equals_two_and_three) {
+  const int before = num_threads();
+  for (const int64_t beam : {1, 4}) {
+    set_num_threads(1);
+    const auto one = translate({.beam = beam});
+    for (const int threads : {2, 3}) {
+      set_num_threads(threads);
+      expect_same(translate({.beam = beam}), one);
+    }
+  }
+  set_num_threads(before);
+}
+
+// Each hypothesis is scored again by one uncached pass over all of it.
+TEST_P(Decoding, beam_score_is_the_log_probability_of_its_words) {
+  nn::Run run;
+  run.compute = GetParam().precision;
+  const auto ours = translate({.beam = 4, .length_penalty = 0.6});
+  for (size_t i = 0; i < sources.size(); ++i) {
+    double log_p = 0;
+    Ids prefix;
+    for (const int32_t id : with_end(ours[i].ids)) {
+      const std::vector<uint8_t> forced = {1};
+      log_p += best_words(uncached_logits(m.model, sources[i], prefix, run),
+                          {.is_forced = forced, .forced_id = id})[0]
+                   .log_p;
+      prefix.push_back(id);
+    }
+    const auto length = static_cast<int64_t>(prefix.size());
+    EXPECT_NEAR(ours[i].score, log_p / length_penalty(length, 0.6), 1e-5 * std::abs(log_p)) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, Decoding,
+    ::testing::Values(
+        Case{"post_norm", [](TransformerConfig&) {}},
+        Case{"pre_norm", [](TransformerConfig& c) { c.normalize_before = true; }},
+        Case{"learned_positions_untied_with_bias",
+             [](TransformerConfig& c) {
+               c.position_embedding_type = "learned";
+               c.tie_word_embeddings = c.share_encoder_decoder_embeddings = false;
+               c.output_bias = c.normalize_embedding = true;
+             }},
+        // More columns than the driver's block of 512: views of the product are strided.
+        Case{"large_vocabulary", [](TransformerConfig& c) { c.vocab_size = 1100; }},
+        Case{"bf16", [](TransformerConfig&) {}, DType::bf16}),
+    [](const auto& c) { return c.param.name; });
+
+class TranslateIds : public ::testing::Test {
+ protected:
+  SmallModel m{small_config()};
+  std::vector<Ids> sources = random_sentences(20, 8, 40);
+};
+
+TEST_F(TranslateIds, results_stand_in_the_order_of_the_sources) {
+  const auto forward = translate_ids(m.model, sources, {});
+  const std::vector<Ids> reversed(sources.rbegin(), sources.rend());
+  auto backward = translate_ids(m.model, reversed, {});
+  std::reverse(backward.begin(), backward.end());
+  expect_same(forward, backward);
+}
+
+TEST_F(TranslateIds, empty_source_gives_an_empty_translation) {
+  sources[4].clear();
+  const auto all = translate_ids(m.model, sources, {.beam = 2});
+  EXPECT_EQ(all[4].ids, Ids());
+  EXPECT_EQ(all[4].score, 0);
+  EXPECT_TRUE(translate_ids(m.model, {}, {}).empty());
+}
+
+TEST_F(TranslateIds, special_and_suppressed_ids_never_come) {
+  const TranslateOptions options{.beam = 3, .suppressed = {1, 5, 6, 7}};
+  for (const Translation& t : translate_ids(m.model, sources, options)) {
+    for (const int32_t id : t.ids) {
+      EXPECT_TRUE(id == 4 || id > 7) << id;
+    }
+  }
+}
+
+TEST_F(TranslateIds, length_is_limited_and_the_end_forced) {
+  const auto all =
+      translate_ids(m.model, sources, {.beam = 2, .max_length_factor = 0, .max_length_extra = 3});
+  for (const Translation& t : all) EXPECT_LE(t.ids.size(), 2u);
+}
+
+TEST_F(TranslateIds, learned_positions_limit_the_length) {
+  TransformerConfig c = small_config();
+  c.position_embedding_type = "learned";
+  c.max_position_embeddings = 9;
+  const SmallModel learned(c);
+  for (const Translation& t : translate_ids(learned.model, sources, {.beam = 2})) {
+    EXPECT_LE(t.ids.size(), 8u);
+  }
+}
+
+TEST_F(TranslateIds, larger_beam_finds_likelier_translations) {
+  const auto score = [&](int64_t beam) {
+    double sum = 0;
+    const TranslateOptions options{.beam = beam, .length_penalty = 0};
+    for (const Translation& t : translate_ids(m.model, sources, options)) sum += t.score;
+    return sum;
+  };
+  EXPECT_GT(score(8), score(1));
+}
+
+TEST_F(TranslateIds, beam_or_batch_below_one_is_a_usage_error) {
+  expect_error(ErrorKind::usage, {"--beam is 0"},
+               [&] { translate_ids(m.model, sources, {.beam = 0}); });
+  expect_error(ErrorKind::usage, {"--batch-tokens is 0"},
+               [&] { translate_ids(m.model, sources, {.batch_tokens = 0}); });
+}
+
+// With as many hypotheses as there are sentences, the search is exhaustive.
+TEST_F(TranslateIds, wide_beam_finds_the_best_of_all_sentences) {
+  const SmallModel tiny(small_config(7));  // words 1, 4, 5, 6 beside the special ones
+  const Ids source = {4, 6, 5};
+  const nn::Run run;
+  double best = -1e9;
+  Ids best_ids;
+  const std::function<void(const Ids&, double)> visit = [&](const Ids& prefix, double log_p) {
+    const auto next = best_words(uncached_logits(tiny.model, source, prefix, run), {.count = 7});
+    for (const NextWord& w : next) {
+      if (w.id == 0 || w.id == 2) continue;
+      const double sum = log_p + w.log_p;
+      const double score = sum / length_penalty(static_cast<int64_t>(prefix.size()) + 1, 1.0);
+      if (w.id == 3) {
+        if (score > best) best = score, best_ids = prefix;
+      } else if (prefix.size() < 2) {
+        Ids longer = prefix;
+        longer.push_back(w.id);
+        visit(longer, sum);
+      }
+    }
+  };
+  visit({}, 0);
+  const auto ours = translate_ids(tiny.model, std::vector<Ids>{source},
+                                  {.beam = 100, .max_length_factor = 0, .max_length_extra = 3});
+  EXPECT_EQ(ours[0].ids, best_ids);
+  EXPECT_NEAR(ours[0].score, best, 1e-5);
+}
+
+// Two words, 4 and 5, and the end, 3, with probabilities laid out by hand.
+TEST(BeamSearch, two_hypotheses_beat_the_greedy_choice) {
+  BeamSearch search({.beam = 2, .length_penalty = 0, .max_length = 3});
+  const auto p = [](int32_t id, double probability) {
+    return NextWord{id, static_cast<float>(std::log(probability))};
+  };
+  const NextWord none;
+  search.advance(std::vector<NextWord>{p(4, 0.5), p(5, 0.4), p(3, 0.1), none});
+  ASSERT_EQ(search.live().size(), 2u);
+  EXPECT_EQ(search.live()[0].ids, Ids{4});
+  // After 4 the end has 0.5 (0.25 in all), after 5 it has 0.9 (0.36 in all).
+  search.advance(std::vector<NextWord>{p(3, 0.5), p(4, 0.3), p(5, 0.2), none,  //
+                                       p(3, 0.9), p(4, 0.06), p(5, 0.04), none});
+  EXPECT_TRUE(search.live().empty());
+  EXPECT_EQ(search.best_ids(), Ids{5});
+  EXPECT_NEAR(search.best_score(), std::log(0.36), 1e-6);
+}
+
+TEST(BeamSearch, end_outside_the_best_beam_candidates_is_passed_over) {
+  BeamSearch search({.beam = 1, .length_penalty = 0, .max_length = 9});
+  search.advance(std::vector<NextWord>{{4, -0.5f}});
+  EXPECT_EQ(search.live().size(), 1u);
+  BeamSearch two({.beam = 2, .length_penalty = 0, .max_length = 9});
+  two.advance(std::vector<NextWord>{{4, -0.5f}, {5, -0.6f}, {3, -0.7f}, {6, -0.8f}});
+  EXPECT_EQ(two.live().size(), 2u);
+}
+
+TEST(BeamSearch, equal_scores_keep_the_better_hypothesis_and_the_lower_rank_first) {
+  BeamSearch search({.beam = 2, .length_penalty = 0, .max_length = 9});
+  search.advance(std::vector<NextWord>{{4, -1.0f}, {5, -1.0f}, {6, -1.0f}, {7, -1.0f}});
+  ASSERT_EQ(search.live().size(), 2u);
+  EXPECT_EQ(search.live()[0].ids, Ids{4});
+  EXPECT_EQ(search.live()[1].ids, Ids{5});
+}
+
+TEST(LengthPenalty, equals_the_paper_at_a_few_points) {
+  EXPECT_DOUBLE_EQ(length_penalty(1, 0.6), 1);
+  EXPECT_DOUBLE_EQ(length_penalty(7, 1), 2);
+  EXPECT_DOUBLE_EQ(length_penalty(19, 0.5), 2);
+  EXPECT_DOUBLE_EQ(length_penalty(19, 0), 1);
+}
+
+}  // namespace
+}  // namespace heddle::testing
