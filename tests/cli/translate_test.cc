@@ -1,0 +1,130 @@
+// heddle translate at the command line: a line in, a line out, and bad input.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "heddle/base/json.h"
+#include "tests/cli/model_fixture.h"
+
+namespace heddle::testing {
+namespace {
+
+class Translate : public ModelFixture {
+ protected:
+  CliResult translate(const std::string& input, std::vector<std::string> flags = {}) {
+    flags.insert(flags.begin(), {"translate", model()});
+    return run_heddle(flags, with_input(input));
+  }
+};
+
+constexpr const char* kText = "the old man reads two books!\n\nmy sister\nder alte Mann\n";
+
+TEST_F(Translate, gives_a_line_for_each_line_and_an_empty_one_for_an_empty_one) {
+  const CliResult result = translate(kText);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto lines = split_lines(result.out);
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_NE(lines[0], "");
+  EXPECT_EQ(lines[1], "");
+  EXPECT_NE(lines[3], "");
+  EXPECT_EQ(result.err, "");
+}
+
+TEST_F(Translate, last_line_without_its_end_is_translated_too) {
+  const std::string text = kText;
+  EXPECT_EQ(translate(text.substr(0, text.size() - 1)).out, translate(text).out);
+}
+
+TEST_F(Translate, empty_input_gives_empty_output) {
+  const CliResult result = translate("");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "");
+}
+
+TEST_F(Translate, batches_and_threads_change_no_bit_of_text_and_score) {
+  std::string text;
+  for (int i = 0; i < 30; ++i) text += kText;
+  for (const std::string beam : {"1", "3"}) {
+    const CliResult one = translate(text, {"--json", "--beam", beam, "--threads", "1"});
+    ASSERT_EQ(one.exit_code, 0) << one.err;
+    EXPECT_EQ(translate(text, {"--json", "--beam", beam, "--threads", "2"}).out, one.out);
+    EXPECT_EQ(translate(text, {"--json", "--beam", beam, "--batch-tokens", "20"}).out, one.out);
+  }
+}
+
+TEST_F(Translate, json_holds_text_score_and_tokens) {
+  const auto plain = split_lines(translate(kText, {"--beam", "2"}).out);
+  const CliResult result = translate(kText, {"--beam", "2", "--json"});
+  const auto lines = split_lines(result.out);
+  ASSERT_EQ(lines.size(), 4u) << result.err;
+  for (size_t i = 0; i < 4; ++i) {
+    const Json json = Json::parse(lines[i]);
+    EXPECT_EQ(json.get_string("text"), plain[i]);
+    EXPECT_EQ(json.at("tokens").size() > 0, i != 1);
+    EXPECT_EQ(json.get_double("score") < 0, i != 1);
+  }
+}
+
+TEST_F(Translate, line_longer_than_the_model_takes_is_a_data_error_that_names_it) {
+  std::string text = "my sister\n";
+  for (int i = 0; i < 100000; ++i) text += "book ";
+  const CliResult result = translate(text + "\n");
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.out, "");
+  EXPECT_NE(result.err.find("line 2: "), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("--truncate"), std::string::npos) << result.err;
+}
+
+TEST_F(Translate, truncate_cuts_long_lines_and_says_how_many) {
+  std::string text = "my sister\n";
+  for (int i = 0; i < 1000; ++i) text += "book ";
+  text += "\n\nthe dog\n";
+  const CliResult result = translate(text, {"--truncate"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(split_lines(result.out).size(), 4u);
+  EXPECT_NE(result.err.find("1 line was cut to the 64 tokens"), std::string::npos) << result.err;
+}
+
+TEST_F(Translate, line_that_is_not_utf8_is_a_data_error_that_names_it) {
+  const CliResult result = translate("my sister\ncaf\xE9\n");
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_NE(result.err.find("line 2: not UTF-8"), std::string::npos) << result.err;
+}
+
+TEST_F(Translate, beam_or_batch_of_0_and_unknown_precision_are_usage_errors) {
+  for (const std::vector<std::string>& flags : {std::vector<std::string>{"--beam", "0"},
+                                                {"--beam", "-1"},
+                                                {"--batch-tokens", "0"},
+                                                {"--precision", "f8"},
+                                                {"--length-penalty", "nan"},
+                                                {"--threads", "-2"}}) {
+    const CliResult result = translate("my sister\n", flags);
+    EXPECT_EQ(result.exit_code, 2) << flags[0];
+    EXPECT_NE(result.err.find(flags[0]), std::string::npos) << result.err;
+    EXPECT_EQ(result.out, "");
+  }
+}
+
+TEST_F(Translate, missing_model_is_a_data_error) {
+  const CliResult result = run_heddle({"translate", "/no/such/model"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_NE(result.err.find("/no/such/model"), std::string::npos) << result.err;
+}
+
+TEST_F(Translate, full_disk_is_a_system_error) {
+  CliOptions options = with_input(kText);
+  options.stdout_file = "/dev/full";
+  const CliResult result = run_heddle({"translate", model()}, options);
+  EXPECT_EQ(result.exit_code, 6) << result.err;
+}
+
+TEST_F(Translate, run_means_its_best_model) {
+  const TempDir run;
+  std::filesystem::copy(model(), run / "best", std::filesystem::copy_options::recursive);
+  const CliResult result = run_heddle({"translate", run.path().string()}, with_input(kText));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, translate(kText).out);
+}
+
+}  // namespace
+}  // namespace heddle::testing
