@@ -79,7 +79,7 @@ std::vector<int32_t> with_end(std::span<const int32_t> ids, int64_t eos) {
 Tensor cross_attention_map(const Transformer& model, std::span<const int32_t> source,
                            std::span<const int32_t> target, int64_t layer, DType precision) {
   const TransformerConfig& c = model.config();
-  if (layer < 0) layer = std::max<int64_t>(0, c.decoder_layers - 2);
+  if (layer < 0) layer = c.decoder_layers - (c.decoder_layers <= 4 ? 1 : 2);
   check(layer < c.decoder_layers, ErrorKind::shape,
         "cross attention of decoder layer {}: the model has {}", layer, c.decoder_layers);
   const NoGrad off;

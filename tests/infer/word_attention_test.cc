@@ -24,13 +24,18 @@ TEST(CrossAttentionMap, has_a_row_for_each_word_and_the_end_that_sums_to_1) {
   }
 }
 
-TEST(CrossAttentionMap, default_is_the_last_layer_but_one) {
-  const SmallModel m(small_config());
+TEST(CrossAttentionMap, default_is_the_last_layer_or_the_one_before_in_deep_models) {
   const std::vector<int32_t> source = {5, 6, 7}, target = {9, 10};
-  EXPECT_EQ(cross_attention_map(m.model, source, target).to_floats(),
-            cross_attention_map(m.model, source, target, 0).to_floats());
-  EXPECT_NE(cross_attention_map(m.model, source, target).to_floats(),
-            cross_attention_map(m.model, source, target, 1).to_floats());
+  for (const auto& [layers, expected] : {std::pair{2, 1}, std::pair{4, 3}, std::pair{6, 4}}) {
+    TransformerConfig c = small_config();
+    c.decoder_layers = layers;
+    const SmallModel m(c);
+    for (int64_t layer = 0; layer < layers; ++layer) {
+      const bool is_default = cross_attention_map(m.model, source, target).to_floats() ==
+                              cross_attention_map(m.model, source, target, layer).to_floats();
+      EXPECT_EQ(is_default, layer == expected) << layers << " " << layer;
+    }
+  }
 }
 
 TEST(CrossAttentionMap, layer_that_is_not_there_is_a_shape_error) {
