@@ -18,13 +18,18 @@ namespace nn {
 struct Init {
   enum class Kind { zeros, ones, normal, xavier_uniform } kind = Kind::zeros;
   double std = 0;         ///< of normal
+  double gain = 1;        ///< of xavier_uniform
   int64_t zero_row = -1;  ///< this row begins (and counts) as zero: the padding word
 
   static Init zeros() { return {}; }
   static Init ones() { return {Kind::ones}; }
-  static Init normal(double std, int64_t zero_row = -1) { return {Kind::normal, std, zero_row}; }
-  /// Uniform in ±sqrt(6 / (in + out)). Source: Glorot & Bengio 2010.
-  static Init xavier_uniform() { return {Kind::xavier_uniform}; }
+  static Init normal(double std, int64_t zero_row = -1) {
+    return {.kind = Kind::normal, .std = std, .zero_row = zero_row};
+  }
+  /// Uniform in ±gain * sqrt(6 / (in + out)). Source: Glorot & Bengio 2010.
+  static Init xavier_uniform(double gain = 1) {
+    return {.kind = Kind::xavier_uniform, .gain = gain};
+  }
 };
 
 /// Rows of a parameter that the checkpoint holds under a name of their own.
