@@ -36,8 +36,10 @@ train::TrainConfig make_config(const Flags& f) {
 
 void report(const train::RunResult& r, const std::string& out) {
   if (r.was_finished) {
-    log_info("{} is finished: {} updates. Raise --max-updates or --max-minutes to go on.", out,
-             r.updates);
+    log_info(
+        "{} is finished: {} updates in {}. Raise --max-updates, --max-minutes or --patience to go "
+        "on, or start anew with --overwrite.",
+        out, r.updates, format_duration(r.seconds));
     return;
   }
   if (r.was_interrupted) {

@@ -28,8 +28,12 @@ ScheduleOptions TrainConfig::schedule_options() const {
 }
 
 void TrainConfig::check(const std::string& source) const {
-  check_fields(*this, source);
-  model.check(source);
+  try {
+    check_fields(*this, source);
+    model.check(source);
+  } catch (const Error& e) {
+    fail(ErrorKind::usage, "{}", e.what());  // what a run is told, not a file that was read
+  }
   heddle::check(max_updates > 0 || max_minutes > 0, ErrorKind::usage,
                 "{}: the run has no end; give --max-updates or --max-minutes", source);
   heddle::check(max_updates > 0 || (schedule != "cosine" && schedule != "linear"), ErrorKind::usage,

@@ -84,7 +84,7 @@ struct TrainConfig {
   bool needs_bleu() const { return select == "bleu" || early_stop == "bleu"; }
   OptimizerOptions optimizer_options() const;
   ScheduleOptions schedule_options() const;
-  /// Checks what no single field can. Errors: data or usage, naming `source`.
+  /// Checks every field's rule and what no single field can. Errors: usage, naming `source`.
   void check(const std::string& source) const;
 };
 

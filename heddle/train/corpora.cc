@@ -22,9 +22,6 @@ void write_phrases(const std::vector<Phrase>& phrases, const std::string& folder
 
 std::string write_phrasebook(const TrainConfig& config, const std::string& run) {
   const std::string folder = join_path(run, "data");
-  check(config.source_lang == "en" && config.target_lang == "de", ErrorKind::usage,
-        "the phrasebook is English to German, not {} to {}", config.source_lang,
-        config.target_lang);
   if (path_exists(join_path(folder, "test.de"))) return folder;  // the last one written
   make_directories(folder);
   const Phrasebook book = make_phrasebook({});
@@ -65,12 +62,24 @@ Tokenizer open_tokenizer(const TrainConfig& config, const ParallelFiles& files,
 
 }  // namespace
 
-Corpora open_corpora(const TrainConfig& config, const std::string& data, const std::string& run) {
-  const bool is_phrasebook = config.corpus == "phrasebook";
-  check(is_phrasebook || !data.empty(), ErrorKind::usage,
+void check_text(const TrainConfig& config, const std::string& data) {
+  if (config.corpus == "phrasebook") {
+    check(config.source_lang == "en" && config.target_lang == "de", ErrorKind::usage,
+          "the phrasebook is English to German, not {} to {}", config.source_lang,
+          config.target_lang);
+    return;
+  }
+  check(!data.empty(), ErrorKind::usage,
         "train needs --data DIR, a folder with train.{0}, train.{1}, val.{0}, val.{1}",
         config.source_lang, config.target_lang);
-  const std::string folder = is_phrasebook ? write_phrasebook(config, run) : data;
+  for (const char* split : {"train", "val"}) {
+    find_parallel(data, split, config.source_lang, config.target_lang);
+  }
+}
+
+Corpora open_corpora(const TrainConfig& config, const std::string& data, const std::string& run) {
+  check_text(config, data);
+  const std::string folder = config.corpus == "phrasebook" ? write_phrasebook(config, run) : data;
   const auto files = [&](const char* split) {
     return find_parallel(folder, split, config.source_lang, config.target_lang);
   };

@@ -14,6 +14,10 @@ struct Corpora {
   TokenizedCorpus train, val;
 };
 
+/// Checks that the files of a run's text are there. Errors: usage if no folder is named, data if
+/// the folder or a file is missing.
+void check_text(const TrainConfig& config, const std::string& data);
+
 /// Opens the corpora of a run: writes the phrasebook to RUN/data if that is the corpus, trains or
 /// copies the tokenizer to RUN/tokenizer.model, and tokenises into RUN/cache. All of it is made
 /// once, and is the same if made again. Errors: those of TokenizedCorpus and train_tokenizer();

@@ -3,18 +3,22 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
-#include "heddle/base/error.h"
 #include "heddle/base/files.h"
-#include "heddle/base/lines.h"
 
 namespace heddle::train {
 
 RunLog::RunLog(const std::string& path, int64_t bytes) : path_(path), bytes_(bytes) {
   file_ = std::fopen(path.c_str(), "ab");
-  if (file_ == nullptr) fail_errno("write", path, errno);
-  if (ftruncate(fileno(file_), bytes) != 0) fail_errno("cut", path, errno);
+  if (file_ == nullptr) fail_errno("cannot write", path, errno);
+  bytes_ = std::min(bytes, file_size(path));  // to be longer it would be filled up with zeros
+  if (ftruncate(fileno(file_), bytes_) != 0) {
+    const int error = errno;
+    std::fclose(file_);
+    fail_errno("cannot cut", path, error);
+  }
 }
 
 RunLog::~RunLog() { std::fclose(file_); }
@@ -22,25 +26,9 @@ RunLog::~RunLog() { std::fclose(file_); }
 void RunLog::write(const Json& line) {
   const std::string text = line.dump() + "\n";
   if (std::fwrite(text.data(), 1, text.size(), file_) != text.size() || std::fflush(file_) != 0) {
-    fail_errno("write", path_, errno);
+    fail_errno("cannot write", path_, errno);
   }
   bytes_ += static_cast<int64_t>(text.size());
-}
-
-double last_logged_seconds(const std::string& path) {
-  if (!path_exists(path)) return 0;
-  double seconds = 0;
-  LineReader lines(path);
-  std::string line;
-  while (lines.next(line)) {
-    try {
-      const Json json = Json::parse(line);
-      if (const Json* s = json.find("seconds")) seconds = s->as_double();
-    } catch (const Error&) {
-      break;  // a kill cut the last line short
-    }
-  }
-  return seconds;
 }
 
 }  // namespace heddle::train

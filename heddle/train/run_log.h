@@ -10,7 +10,8 @@ namespace heddle::train {
 
 class RunLog {
  public:
-  /// Opens the log and cuts it to `bytes`, what the resumed state had written.
+  /// Opens the log and cuts it to `bytes`, what the resumed state had written; a log that somebody
+  /// made shorter goes on as it is.
   /// Errors: system if it cannot be written.
   RunLog(const std::string& path, int64_t bytes);
   ~RunLog();
@@ -27,8 +28,5 @@ class RunLog {
   std::FILE* file_;
   int64_t bytes_;
 };
-
-/// "seconds" of the last whole line: how long a run had worked before it was killed; 0 if unknown.
-double last_logged_seconds(const std::string& path);
 
 }  // namespace heddle::train

@@ -1,7 +1,11 @@
 // Writing and reading a run's state: parameters, moments, the place in the data.
 #include "heddle/train/state.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
 
 #include "heddle/base/files.h"
 #include "heddle/base/parallel.h"
@@ -17,6 +21,29 @@ std::string snapshot_name(int64_t update) {
 }
 std::string weights_name(int64_t update) {
   return fmt::format("weights-{:09}.safetensors", update);
+}
+
+// Made anew by each process between saves; no manifest names it.
+constexpr const char* kSecondsName = "seconds";
+
+Json to_json(const LogWindow& w) {
+  Json j = Json::object();
+  j["loss"] = w.loss;
+  j["nll"] = w.nll;
+  j["words"] = w.words;
+  j["gradient_norm"] = w.gradient_norm;
+  j["updates"] = w.updates;
+  j["seconds"] = w.seconds;
+  return j;
+}
+
+LogWindow window_from_json(const Json& j, const std::string& source) {
+  return {.loss = j.get_double("loss", source),
+          .nll = j.get_double("nll", source),
+          .words = j.get_int("words", source),
+          .gradient_norm = j.get_double("gradient_norm", source),
+          .updates = j.get_int("updates", source),
+          .seconds = j.get_double("seconds", source)};
 }
 
 Json to_json(const Progression& p) {
@@ -39,11 +66,14 @@ Json to_json(const Progression& p) {
   j["best_kind"] = p.best_kind;
   j["best_loss"] = p.best_loss;
   j["best_bleu"] = p.best_bleu;
+  j["stop_best"] = p.stop_best;
   j["without_better"] = p.without_better;
   j["validated_update"] = p.validated_update;
   j["finished"] = p.finished;
   j["corpus"] = p.corpus;
+  j["validation"] = p.validation;
   j["machine"] = p.machine;
+  j["window"] = to_json(p.window);
   return j;
 }
 
@@ -67,6 +97,10 @@ Progression from_json(const Json& j, const std::string& source) {
   p.finished = j.get_bool("finished", source);
   p.corpus = j.get_string("corpus", source);
   p.machine = j.get_string("machine", source);
+  // Later additions; a state without them is read with what they were before.
+  p.stop_best = j.contains("stop_best") ? j.get_double("stop_best", source) : p.best_loss;
+  if (j.contains("validation")) p.validation = j.get_string("validation", source);
+  if (const Json* window = j.find("window")) p.window = window_from_json(*window, source);
   return p;
 }
 
@@ -92,11 +126,33 @@ void read_into(const SafetensorsFile& file, const std::string& name, const Tenso
 StateFolder::StateFolder(std::string folder)
     : folder_((make_directories(folder), std::move(folder))), lock_(folder_) {}
 
-std::optional<Progression> StateFolder::peek() const {
-  const std::string path = join_path(folder_, kManifestName);
-  if (!path_exists(path)) return std::nullopt;
-  const auto manifest = load_manifest(folder_);
-  return from_json(manifest->content, path);
+std::optional<Progression> StateFolder::peek(const std::string& folder) {
+  const auto manifest = load_manifest(folder);
+  if (!manifest) return std::nullopt;
+  return from_json(manifest->content, join_path(folder, kManifestName));
+}
+
+bool StateFolder::holds_state() const { return path_exists(join_path(folder_, kManifestName)); }
+
+void StateFolder::clear() {
+  remove_path(join_path(folder_, kManifestName));
+  remove_unnamed(folder_, Manifest());
+  manifest_.reset();
+}
+
+double StateFolder::noted_seconds() const {
+  const std::string path = join_path(folder_, kSecondsName);
+  return path_exists(path) ? std::max(0.0, std::strtod(read_file(path).c_str(), nullptr)) : 0;
+}
+
+void StateFolder::note_seconds(double seconds) const {
+  const std::string path = join_path(folder_, kSecondsName);
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) return;
+  // One write of fixed length over the old text: a kill leaves the old or the new number.
+  const std::string text = fmt::format("{:20.3f}\n", seconds);
+  [[maybe_unused]] const ssize_t written = pwrite(fd, text.data(), text.size(), 0);
+  close(fd);
 }
 
 std::optional<Progression> StateFolder::load(nn::Parameters& parameters, Optimizer& optimizer) {

@@ -19,6 +19,15 @@ struct KeptWeights {
   double loss = 0, bleu = 0;  ///< on validation
 };
 
+/// What one line of the log sums up: updates since the last such line.
+struct LogWindow {
+  double loss = 0, nll = 0;  ///< sums over words
+  int64_t words = 0;         ///< target tokens
+  double gradient_norm = 0;  ///< sum over updates
+  int64_t updates = 0;
+  double seconds = 0;  ///< spent on these updates
+};
+
 /// Place in the data, and what validations have found.
 struct Progression {
   int64_t update = 0;  ///< updates done
@@ -30,11 +39,14 @@ struct Progression {
   int64_t best_update = 0;       ///< of the validation that gave best/; 0: none yet
   std::string best_kind;         ///< "snapshot", "ema" or "average"
   double best_loss = 0, best_bleu = 0;
-  int64_t without_better = 0;    ///< validations since the best, for early stopping
+  double stop_best = 0;          ///< best of what early stopping looks at; less is better
+  int64_t without_better = 0;    ///< validations since then
   int64_t validated_update = 0;  ///< of the last validation
   bool finished = false;
-  std::string corpus;   ///< TokenizedCorpus::key() of the training text
-  std::string machine;  ///< machine_signature() of the process that saved
+  std::string corpus;      ///< TokenizedCorpus::key() of the training text
+  std::string validation;  ///< the same of the validation text
+  std::string machine;     ///< machine_signature() of the process that saved
+  LogWindow window;
 };
 
 /// The state folder of a run.
@@ -46,8 +58,12 @@ class StateFolder {
   /// Reads the last committed state into parameters and optimizer. Nothing if there is none.
   /// Errors: data if files are altered, naming them.
   std::optional<Progression> load(nn::Parameters& parameters, Optimizer& optimizer);
-  /// The progression alone, without weights: for a run that is finished.
-  std::optional<Progression> peek() const;
+  /// The progression alone of a state folder, without weights and lock: for a run that is finished.
+  static std::optional<Progression> peek(const std::string& folder);
+  /// True if a state was committed here.
+  bool holds_state() const;
+  /// Removes all states.
+  void clear();
   /// Writes a snapshot and commits it; removes what is not needed any more.
   /// Errors: system for a full disk; the older state then stays.
   void save(const Progression& progression, const nn::Parameters& parameters,
@@ -58,6 +74,11 @@ class StateFolder {
   /// Mean of kept weights, f64 sums in order; one tensor a parameter.
   std::vector<Tensor> average(const std::deque<KeptWeights>& kept,
                               const nn::Parameters& parameters) const;
+
+  /// Seconds that a run has worked, noted between two saves so that a kill does not lose them;
+  /// 0 if nothing is noted. A note that cannot be written is none: it is not worth an error.
+  double noted_seconds() const;
+  void note_seconds(double seconds) const;
 
  private:
   std::string folder_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 
 #include "heddle/base/files.h"
@@ -24,20 +25,37 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What one log line sums up.
-struct Window {
-  LossSums sums;
-  double gradient_norm = 0;  // sum over updates
-  int64_t updates = 0;
-  Clock::time_point begin = Clock::now();
-};
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// How much of its limits a run has used up; 1: it is at its end.
+double limit_share(const TrainConfig& c, int64_t update, double seconds) {
+  double done = 0;
+  if (c.max_updates > 0) done = static_cast<double>(update) / static_cast<double>(c.max_updates);
+  if (c.max_minutes > 0) done = std::max(done, seconds / (60 * c.max_minutes));
+  return std::min(1.0, done);
+}
+
+bool is_at_end(const TrainConfig& c, const Progression& p, double seconds) {
+  return limit_share(c, p.update, seconds) >= 1 ||
+         (c.early_stop != "none" && p.without_better >= c.patience);
+}
+
+RunResult make_result(const Progression& p, double seconds) {
+  return {.updates = p.update,
+          .seconds = seconds,
+          .best_kind = p.best_kind,
+          .best_loss = p.best_loss,
+          .best_bleu = p.best_bleu};
+}
 
 class Trainer {
  public:
-  Trainer(const TrainConfig& config, const RunOptions& options)
+  Trainer(const TrainConfig& config, const RunOptions& options, StateFolder& state)
       : config_(config),
         out_(options.out),
-        state_(join_path(options.out, "state")),
+        state_(state),
         corpora_(open_corpora(config, options.data, options.out)),
         parameters_(static_cast<uint64_t>(config.seed)),
         model_(nn::Scope(parameters_), config.model),
@@ -49,29 +67,30 @@ class Trainer {
 
   RunResult run() {
     begin();
-    if (p_.finished && limit_reached()) return result(true, false);
-    p_.finished = false;
     install_signal_handlers();
-    Progress progress("training", fraction());
-    while (!limit_reached() && !stops_early()) {
-      update();
-      if (p_.update % config_.log_every == 0) log_window();
-      if (progress.is_due()) progress.update(fraction(), status());
-      if (pending_signal() != 0) {
-        save();
-        return result(false, true);
-      }
-      if (p_.update % config_.validate_every == 0) {
+    Progress progress("training", share());
+    while (true) {
+      // Here and not behind the update, so that a run that was stopped there validates first.
+      if (is_validation_due()) {
         validate();
         save();
-      } else if (p_.update % config_.checkpoint_every == 0) {
+      }
+      if (pending_signal() != 0) return interrupted();
+      if (is_at_end(config_, p_, seconds())) break;
+      update();
+      if (progress.is_due()) progress.update(share(), status());
+      if (p_.update % config_.log_every == 0 || is_at_end(config_, p_, seconds())) log_window();
+      if (pending_signal() == 0 && p_.update % config_.checkpoint_every == 0 &&
+          !is_validation_due()) {
         save();
       }
+      note_seconds();
     }
-    if (p_.validated_update != p_.update || p_.best_update == 0) validate();
+    if (p_.window.updates > 0) log_window();  // the minutes ran out just now
+    if (p_.validated_update != p_.update || p_.best_kind.empty()) validate();
     p_.finished = true;
     save();
-    return result(false, false);
+    return make_result(p_, p_.seconds);
   }
 
  private:
@@ -83,50 +102,62 @@ class Trainer {
 
   // Loads the state, if there is one, and opens the log behind what it knows.
   void begin() {
-    const std::string log_path = join_path(out_, "log.jsonl");
-    const double logged = last_logged_seconds(log_path);
+    const double noted = state_.noted_seconds();
     if (auto saved = state_.load(parameters_, optimizer_)) {
       p_ = *saved;
-      check(p_.corpus == corpora_.train.key(), ErrorKind::data,
-            "{}: the training text is not the one that this run began with; restore it, or start "
-            "anew with --overwrite",
-            out_);
+      check_same_text(p_.corpus, corpora_.train, "training");
+      check_same_text(p_.validation, corpora_.val, "validation");
       if (p_.machine != machine_signature(run_.compute)) {
         log_warning(
             "this run was saved on '{}', this is '{}': the result will differ in its last "
             "bits",
             p_.machine, machine_signature(run_.compute));
       }
-      if (!p_.finished) log_info("resuming {} at update {}", out_, p_.update);
+      log_info("resuming {} at update {}", out_, p_.update);
     }
+    p_.finished = false;
     p_.corpus = corpora_.train.key();
+    p_.validation = corpora_.val.key();
     p_.machine = machine_signature(run_.compute);
-    p_.seconds = std::max(p_.seconds, logged);
+    p_.seconds = std::max(p_.seconds, noted);
     seconds_before_ = p_.seconds;
-    log_.emplace(log_path, p_.log_bytes);
+    begin_ = Clock::now();
+    note_seconds();
+    log_.emplace(join_path(out_, "log.jsonl"), p_.log_bytes);
   }
 
-  double seconds() const {
-    return seconds_before_ + std::chrono::duration<double>(Clock::now() - begin_).count();
+  void check_same_text(const std::string& saved, const TokenizedCorpus& corpus, const char* what) {
+    check(saved.empty() || saved == corpus.key(), ErrorKind::data,
+          "{}: the {} text is not the one that this run began with; restore it, or start anew with "
+          "--overwrite",
+          out_, what);
   }
 
-  double fraction() const {
-    double done = 0;
-    if (config_.max_updates > 0) {
-      done = static_cast<double>(p_.update) / static_cast<double>(config_.max_updates);
-    }
-    if (config_.max_minutes > 0) done = std::max(done, seconds() / (60 * config_.max_minutes));
-    return std::min(1.0, done);
+  RunResult interrupted() {
+    save();
+    RunResult result = make_result(p_, p_.seconds);
+    result.was_interrupted = true;
+    return result;
   }
 
-  bool limit_reached() const { return fraction() >= 1; }
+  double seconds() const { return seconds_before_ + seconds_since(begin_); }
+  double share() const { return limit_share(config_, p_.update, seconds()); }
 
-  bool stops_early() const {
-    return config_.early_stop != "none" && p_.without_better >= config_.patience;
+  // Once a second, for a kill before the next save.
+  void note_seconds() {
+    if (seconds() < next_note_) return;
+    next_note_ = seconds() + 1;
+    state_.note_seconds(seconds());
+  }
+
+  bool is_validation_due() const {
+    return p_.update > 0 && p_.update % config_.validate_every == 0 &&
+           p_.validated_update != p_.update;
   }
 
   // One update: the next batch in `accumulate` parts, whose gradients are summed in order.
   void update() {
+    const Clock::time_point begin = Clock::now();
     const PairLengths lengths{corpora_.train.source_lengths(), corpora_.train.target_lengths()};
     if (plan_epoch_ != p_.epoch) {
       plan_ = plan_epoch(lengths,
@@ -152,9 +183,13 @@ class Trainer {
       ++p_.epoch;
       p_.batch = 0;
     }
-    window_.sums += sums;
-    window_.gradient_norm += norm;
-    ++window_.updates;
+    LogWindow& w = p_.window;
+    w.loss += sums.loss;
+    w.nll += sums.nll;
+    w.words += sums.words;
+    w.gradient_norm += norm;
+    ++w.updates;
+    w.seconds += seconds_since(begin);
   }
 
   LossSums accumulate(std::span<const int64_t> pairs) {
@@ -162,59 +197,83 @@ class Trainer {
                                 run_, config_.label_smoothing);
   }
 
-  // Runs the batch again with every output checked. The weights are still those before the update.
-  [[noreturn]] void report_bad_tensor(const std::vector<std::vector<int64_t>>& shards) {
-    const std::string bad_gradient = optimizer_.first_bad_gradient();
+  std::string last_good() const {
+    if (!state_.holds_state()) return "no state was saved yet";
+    return fmt::format("the last good state is in {}", join_path(out_, "state"));
+  }
+
+  void check_weights() {
     for (const auto& p : parameters_.all()) {
-      p->grad() = Tensor();
       check(kernels().all_finite(p->value().rows()), ErrorKind::data,
-            "update {}: the weight '{}' is not finite; the last good state is in {}/state",
-            p_.update + 1, p->name(), out_);
+            "update {}: the weight '{}' is not finite; lower the learning rate. {}", p_.update,
+            p->name(), last_good());
     }
+  }
+
+  // Runs `compute` again with every output checked, and fails with the name of the first bad one.
+  template <class F>
+  void name_bad_tensor(const char* what, const F& compute) {
     set_check_finite(true);
     try {
-      for (const auto& pairs : shards) accumulate(pairs);
+      compute();
     } catch (const Error& e) {
       set_check_finite(false);
-      fail(ErrorKind::data,
-           "update {}: the loss is not finite: {}. The last good state is in {}/state",
-           p_.update + 1, e.what(), out_);
+      fail(ErrorKind::data, "update {}: the {} is not finite: {}. {}", p_.update + 1, what,
+           e.what(), last_good());
     }
     set_check_finite(false);
+  }
+
+  // The weights are still those before the update.
+  [[noreturn]] void report_bad_tensor(const std::vector<std::vector<int64_t>>& shards) {
+    const std::string bad_gradient = optimizer_.first_bad_gradient();
+    for (const auto& p : parameters_.all()) p->grad() = Tensor();
+    check_weights();
+    name_bad_tensor("loss", [&] {
+      for (const auto& pairs : shards) accumulate(pairs);
+    });
     fail(ErrorKind::data,
          "update {}: the gradient of '{}' is not finite; lower the learning rate, clip gradients, "
-         "or "
-         "compute in f32. The last good state is in {}/state",
-         p_.update + 1, bad_gradient, out_);
+         "or compute in f32. {}",
+         p_.update + 1, bad_gradient, last_good());
   }
 
   std::string status() const {
-    const double words = static_cast<double>(std::max<int64_t>(1, window_.sums.words));
-    const double elapsed = std::chrono::duration<double>(Clock::now() - window_.begin).count();
+    const LogWindow& w = p_.window;
+    const double words = static_cast<double>(std::max<int64_t>(1, w.words));
     return fmt::format("epoch {}  update {}  loss {:.3f}  {} tok/s", p_.epoch + 1, p_.update,
-                       window_.sums.loss / words,
-                       format_count(static_cast<int64_t>(words / std::max(elapsed, 1e-9))));
+                       w.loss / words,
+                       format_count(static_cast<int64_t>(words / std::max(w.seconds, 1e-9))));
   }
 
   void log_window() {
-    const double elapsed = std::chrono::duration<double>(Clock::now() - window_.begin).count();
-    const auto words = static_cast<double>(window_.sums.words);
+    const LogWindow& w = p_.window;
+    const auto words = static_cast<double>(w.words);
     Json line = Json::object();
     line["update"] = p_.update;
-    line["epoch"] = p_.epoch;
-    line["loss"] = window_.sums.loss / words;
-    line["nll"] = window_.sums.nll / words;
-    line["gradient_norm"] = window_.gradient_norm / static_cast<double>(window_.updates);
+    line["epoch"] = p_.epoch + 1;
+    line["loss"] = w.loss / words;
+    line["nll"] = w.nll / words;
+    line["gradient_norm"] = w.gradient_norm / static_cast<double>(w.updates);
     line["learning_rate"] = learning_rate(config_.schedule_options(), p_.update);
-    line["tokens_per_second"] = std::round(words / elapsed);
+    line["tokens_per_second"] = std::round(words / std::max(w.seconds, 1e-9));
     line["seconds"] = std::round(seconds() * 10) / 10;
     log_->write(line);
-    window_ = Window();
+    p_.window = LogWindow();
+  }
+
+  ValidationScore score() {
+    const ValidationScore s = validator_(model_, run_);
+    if (std::isfinite(s.loss)) return s;
+    check_weights();
+    name_bad_tensor("validation loss", [&] { validator_(model_, run_); });
+    fail(ErrorKind::data, "update {}: the validation loss is {}. {}", p_.update, s.loss,
+         last_good());
   }
 
   ValidationScore score_of(std::vector<Tensor> weights) {
     const WeightSwap swap(parameters_, std::move(weights));
-    return validator_(model_, run_);
+    return score();
   }
 
   std::vector<Tensor> ema() const {
@@ -224,15 +283,16 @@ class Trainer {
   }
 
   bool is_better(const ValidationScore& s) const {
-    if (p_.best_update == 0) return true;
-    return config_.select == "bleu" ? s.bleu > p_.best_bleu : s.loss < p_.best_loss;
+    if (p_.best_kind.empty()) return true;
+    if (config_.select == "bleu" && s.bleu != p_.best_bleu) return s.bleu > p_.best_bleu;
+    return s.loss < p_.best_loss;
   }
 
   // Scores the weights, their moving average and the average of kept ones; the best goes to best/.
   void validate() {
     ++p_.without_better;
     p_.validated_update = p_.update;
-    const ValidationScore snapshot = validator_(model_, run_);
+    const ValidationScore snapshot = score();
     save_model_dir(join_path(out_, "last"), config_.model, parameters_, &corpora_.tokenizer);
     consider("snapshot", snapshot, {});
     if (config_.ema_decay > 0) consider("ema", score_of(ema()), ema());
@@ -243,11 +303,15 @@ class Trainer {
         consider("average", score_of(mean()), mean());
       }
     }
-    window_.begin = Clock::now();  // validation is no training time
   }
 
   void consider(const std::string& kind, const ValidationScore& s, std::vector<Tensor> weights) {
     const bool better = is_better(s);
+    const double stop = config_.early_stop == "bleu" ? -s.bleu : s.loss;
+    if (p_.best_kind.empty() || stop < p_.stop_best) {
+      p_.stop_best = stop;
+      p_.without_better = 0;
+    }
     Json line = Json::object();
     line["update"] = p_.update;
     line["validation"] = kind;
@@ -263,7 +327,6 @@ class Trainer {
     p_.best_kind = kind;
     p_.best_loss = s.loss;
     p_.best_bleu = s.bleu;
-    p_.without_better = 0;
     std::optional<WeightSwap> swap;
     if (!weights.empty()) swap.emplace(parameters_, std::move(weights));
     save_model_dir(join_path(out_, "best"), config_.model, parameters_, &corpora_.tokenizer);
@@ -285,24 +348,15 @@ class Trainer {
   }
 
   void save() {
+    check_weights();  // what is saved is what is gone back to
     p_.seconds = seconds();
     p_.log_bytes = log_->bytes();
     state_.save(p_, parameters_, optimizer_);
   }
 
-  RunResult result(bool was_finished, bool was_interrupted) const {
-    return {.updates = p_.update,
-            .seconds = was_finished ? p_.seconds : seconds(),
-            .best_kind = p_.best_kind,
-            .best_loss = p_.best_loss,
-            .best_bleu = p_.best_bleu,
-            .was_finished = was_finished,
-            .was_interrupted = was_interrupted};
-  }
-
   TrainConfig config_;
   std::string out_;
-  StateFolder state_;
+  StateFolder& state_;
   Corpora corpora_;
   nn::Parameters parameters_;
   Transformer model_;
@@ -315,50 +369,60 @@ class Trainer {
   std::optional<RunLog> log_;
   BatchPlan plan_;
   int64_t plan_epoch_ = -1;
-  Window window_;
   Clock::time_point begin_ = Clock::now();
-  double seconds_before_ = 0;
+  double seconds_before_ = 0, next_note_ = 0;
 };
 
-std::string config_path(const std::string& run) { return join_path(run, "train.json"); }
-
-void check_same_config(const TrainConfig& stored, const TrainConfig& wanted,
-                       const std::string& run) {
-  for (const FieldDifference& d : diff_fields(stored, wanted)) {
-    check(is_limit(d.key), ErrorKind::usage,
-          "{} was begun with {} {}, not {}; use the same, or start anew with --overwrite", run,
-          flag_name(d.key), d.first, d.second);
-  }
+// What a finished run says when it is started again; nothing is opened for writing.
+std::optional<RunResult> finished_result(const TrainConfig& config, const std::string& run) {
+  const auto p = StateFolder::peek(join_path(run, "state"));
+  if (!p || !p->finished || !is_at_end(config, *p, p->seconds)) return std::nullopt;
+  RunResult result = make_result(*p, p->seconds);
+  result.was_finished = true;
+  return result;
 }
 
-void check_empty(const std::string& run) {
-  if (!path_exists(run)) return;
-  check(list_directory(run).empty(), ErrorKind::usage,
-        "{} is not empty and holds no run of heddle; choose another --out", run);
+// A run that cannot begin (no such text, too large a vocabulary) leaves nothing behind.
+void forget_run(const std::string& run, bool was_there, StateFolder& state) {
+  try {
+    clear_run(run, state);
+    remove_path(join_path(run, "state"));
+    if (!was_there) remove_path(run);
+  } catch (const Error&) {  // the error that is under way says more
+  }
 }
 
 }  // namespace
 
-bool is_run(const std::string& run) { return path_exists(config_path(run)); }
-
-TrainConfig stored_config(const std::string& run) { return load_config(config_path(run)); }
-
 RunResult train_translation(const TrainConfig& config, const RunOptions& options) {
-  config.check(options.out);
-  if (is_run(options.out) && options.overwrite) {
-    for (const char* name :
-         {"state", "last", "best", "cache", "data", "log.jsonl", "tokenizer.model", "train.json"}) {
-      remove_path(join_path(options.out, name));
-    }
+  const std::string& run = options.out;
+  config.check("train");
+  const bool goes_on = is_run(run) && !options.overwrite;
+  RunSettings settings{config, options.data};
+  if (goes_on) {
+    const RunSettings stored = load_settings(run);
+    check_same_config(stored.config, config, run);
+    if (const auto result = finished_result(config, run)) return *result;
+    if (settings.data.empty()) settings.data = stored.data;
+  } else if (!is_run(run)) {
+    check_empty(run);
   }
-  if (is_run(options.out)) {
-    check_same_config(stored_config(options.out), config, options.out);
-  } else {
-    check_empty(options.out);
-    make_directories(options.out);
+  check_text(config, settings.data);
+  if (!settings.data.empty()) settings.data = std::filesystem::absolute(settings.data).string();
+  const bool was_there = path_exists(run);
+  StateFolder state(join_path(run, "state"));
+  if (!goes_on) clear_run(run, state);
+  remove_temporaries(run);
+  if (!goes_on) save_settings(run, settings);
+  std::optional<Trainer> trainer;
+  try {
+    trainer.emplace(config, RunOptions{settings.data, run}, state);
+  } catch (...) {
+    if (!goes_on) forget_run(run, was_there, state);
+    throw;
   }
-  write_file_atomic(config_path(options.out), to_json(config).dump(2) + "\n");
-  return Trainer(config, options).run();
+  save_settings(run, settings);
+  return trainer->run();
 }
 
 }  // namespace heddle::train

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "heddle/train/config.h"
+#include "heddle/train/run_folder.h"
 
 namespace heddle::train {
 
@@ -24,18 +25,14 @@ struct RunResult {
 };
 
 /// Trains, or goes on training, in RUN:
-///   train.json   the config     log.jsonl   what happened      tokenizer.model
+///   train.json   the settings   log.jsonl   what happened      tokenizer.model
 ///   state/       what a resume needs         cache/             the tokenised text
 ///   last/        the model of the last validation   best/      the best of all validations
-/// A run that was killed and is started again ends in the same bits as one that was not.
+/// A run that was killed and is started again ends in the same bits as one that was not. A finished
+/// run is left as it is. Where RUN goes on, options.data may be empty: the run knows its text.
 /// Errors: usage if RUN was begun with another config (names the field) or holds something else;
 /// data for bad text, or if a loss is not finite (names the first bad tensor; the last good state
 /// stays); system for a full disk (the last state stays).
 RunResult train_translation(const TrainConfig& config, const RunOptions& options);
-
-/// The config that RUN was begun with. Errors: data if it has none.
-TrainConfig stored_config(const std::string& run);
-/// True if the folder holds a run.
-bool is_run(const std::string& run);
 
 }  // namespace heddle::train
