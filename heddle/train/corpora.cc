@@ -31,6 +31,14 @@ std::string write_phrasebook(const TrainConfig& config, const std::string& run) 
   return folder;
 }
 
+// Reads the text once, so that what is wrong with it is said with its place, and at once.
+void check_lines(const ParallelFiles& files) {
+  ParallelReader reader(files);
+  std::string source, target;
+  while (reader.next(source, target)) {
+  }
+}
+
 Tokenizer open_tokenizer(const TrainConfig& config, const ParallelFiles& files,
                          const std::string& run) {
   const std::string path = join_path(run, "tokenizer.model");
@@ -40,6 +48,7 @@ Tokenizer open_tokenizer(const TrainConfig& config, const ParallelFiles& files,
     } else {
       log_info("training a {} tokenizer of {} words", config.tokenizer_type,
                config.model.vocab_size);
+      check_lines(files);
       LineReader source(files.source), target(files.target);
       const auto next = [&](std::string& line) { return source.next(line) || target.next(line); };
       train_tokenizer(next,
