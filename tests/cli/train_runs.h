@@ -1,0 +1,100 @@
+// Runs of `heddle train` that tests kill, stop and starve.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "heddle/base/json.h"
+#include "tests/support/cli_runner.h"
+#include "tests/train/small_run.h"
+
+namespace heddle::testing {
+
+inline std::vector<std::string> train_words(const TempDir& folder, const std::string& run,
+                                            const train::TrainConfig& config) {
+  std::vector<std::string> words = {"train", "--data", (folder / "data").string(), "--out",
+                                    (folder / run).string()};
+  const auto flags = flags_of(config);
+  words.insert(words.end(), flags.begin(), flags.end());
+  return words;
+}
+
+inline CliResult run_train(const TempDir& folder, const std::string& run,
+                           const train::TrainConfig& config,
+                           const std::vector<std::string>& more = {},
+                           const CliOptions& options = {}) {
+  std::vector<std::string> words = train_words(folder, run, config);
+  words.insert(words.end(), more.begin(), more.end());
+  return run_heddle(words, options);
+}
+
+/// log.jsonl without what depends on the clock; a line that is no JSON fails the test.
+inline std::vector<std::string> log_without_times(const std::filesystem::path& run) {
+  std::vector<std::string> lines;
+  const std::string text = read_file(run / "log.jsonl");
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    if (end == std::string::npos) {
+      ADD_FAILURE() << "the last line has no end";
+      break;
+    }
+    Json line = Json::parse(text.substr(begin, end - begin), "log.jsonl");
+    line.erase("seconds");
+    line.erase("tokens_per_second");
+    lines.push_back(line.dump());
+    begin = end + 1;
+  }
+  return lines;
+}
+
+/// Settings of the kill tests: many saves, each kind of model, 120 updates.
+inline train::TrainConfig often_saving(const std::string& average, const std::string& precision) {
+  train::TrainConfig c = small_config();
+  c.max_updates = 120;
+  c.validate_every = 10;
+  c.checkpoint_every = 4;
+  c.accumulate = 2;
+  c.ema_decay = 0.9;
+  c.average = average;
+  c.average_count = 3;
+  c.precision = precision;
+  if (average == "best") c.select = c.early_stop = "bleu", c.patience = 1000;
+  return c;
+}
+
+/// Trains one run whole on one thread, and one on 1 and 2 threads by turns that is killed `kills`
+/// times at random moments; both must end in the same models and the same log.
+inline void expect_killed_run_equals_whole(const train::TrainConfig& config, int kills,
+                                           uint32_t seed) {
+  const TempDir folder;
+  write_pairs(folder / "data");
+  const CliResult whole = run_train(folder, "whole", config, {"--threads", "1"});
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  std::mt19937 random(seed);
+  int hits = 0;
+  while (hits < kills) {
+    // Short lives kill while starting, before the first state; long ones get a run further.
+    const double share = std::uniform_real_distribution<>(0, 1)(random);
+    CliOptions options;
+    options.signal_after_seconds = (hits % 3 == 0 ? 0.15 : 0.5) * share * (whole.seconds + 0.5);
+    const CliResult part =
+        run_train(folder, "killed", config, {"--threads", hits % 2 == 0 ? "1" : "2"}, options);
+    if (part.exit_code == 0) break;
+    ASSERT_EQ(part.exit_code, 137) << part.err;
+    ++hits;
+  }
+  EXPECT_GE(hits, std::min(kills, 3));
+  const CliResult end = run_train(folder, "killed", config);
+  ASSERT_EQ(end.exit_code, 0) << end.err;
+  EXPECT_TRUE(model_bytes(folder / "whole") == model_bytes(folder / "killed"));
+  EXPECT_EQ(log_without_times(folder / "whole"), log_without_times(folder / "killed"));
+  for (const auto& [name, file] : files_below(folder / "killed")) {
+    EXPECT_EQ(name.find(".tmp-"), std::string::npos) << name << " was left behind";
+  }
+}
+
+}  // namespace heddle::testing
