@@ -68,7 +68,7 @@ class Trainer {
   RunResult run() {
     begin();
     install_signal_handlers();
-    Progress progress("training", share());
+    Progress progress("train", share());
     while (true) {
       // Here and not behind the update, so that a run that was stopped there validates first.
       if (is_validation_due()) {
@@ -238,11 +238,11 @@ class Trainer {
          p_.update + 1, bad_gradient, last_good());
   }
 
+  // Short enough to leave room for a bar in 80 columns.
   std::string status() const {
     const LogWindow& w = p_.window;
     const double words = static_cast<double>(std::max<int64_t>(1, w.words));
-    return fmt::format("epoch {}  update {}  loss {:.3f}  {} tok/s", p_.epoch + 1, p_.update,
-                       w.loss / words,
+    return fmt::format("epoch {}  loss {:.3f}  {} tok/s", p_.epoch + 1, w.loss / words,
                        format_count(static_cast<int64_t>(words / std::max(w.seconds, 1e-9))));
   }
 
