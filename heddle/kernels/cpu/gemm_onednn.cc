@@ -6,10 +6,12 @@
 #include <dnnl.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -83,7 +85,7 @@ memory::desc packed_layout(int64_t n, int64_t k, DType in, DType out) {
   };
   const memory::desc any({k, n}, data_type(in), memory::format_tag::any);
   memory::desc layout = describe(64, any).weights_desc();
-  for (const int64_t m : {1, 16, 64, 256}) {
+  for (const int64_t m : {4, 16, 64, 256}) {
     if (std::string_view(describe(m, layout).impl_info_str()).find("ref") == 0) layout = {};
     if (layout.is_zero()) break;
   }
@@ -123,6 +125,7 @@ class Product {
     arguments_.at(DNNL_ARG_WEIGHTS).set_data_handle(const_cast<void*>(b));
     arguments_.at(DNNL_ARG_DST).set_data_handle(c);
     if (bias != nullptr) arguments_.at(DNNL_ARG_BIAS).set_data_handle(const_cast<float*>(bias));
+    OneThread one;  // some primitives ask again when they run
     primitive_.execute(stream_, arguments_);
   }
 
@@ -176,17 +179,45 @@ Rows padded_copy(int slot, const Rows& from, int64_t height) {
   return {to, height, from.width, from.width, from.dtype};
 }
 
-// Contiguous scratch for a product of `height` rows; holds `from` only if sums start from it.
-Rows scratch_rows(int slot, const Rows& from, int64_t height, bool holds) {
-  if (holds) return padded_copy(slot, from, height);
-  char* to = thread_scratch(slot, height * from.width * size_of(from.dtype));
-  return {to, height, from.width, from.width, from.dtype};
+// Scratch for a product of `height` rows, `stride` apart; holds `from` only if sums start from it.
+Rows scratch_rows(int slot, const Rows& from, int64_t height, int64_t stride, bool holds) {
+  const int64_t bytes = size_of(from.dtype);
+  const Rows to{thread_scratch(slot, height * stride * bytes), height, from.width, stride,
+                from.dtype};
+  for (int64_t r = 0; r < height && holds; ++r) {
+    if (r < from.rows) {
+      std::memcpy(to.slice(r, 1).data, from.slice(r, 1).data, from.width * bytes);
+    } else {
+      std::memset(to.slice(r, 1).data, 0, from.width * bytes);
+    }
+  }
+  return to;
 }
 
-int64_t tile_height(int64_t rows) {
-  int64_t height = 1;
-  while (height < rows) height *= 2;
-  return height;
+bool has_isa(dnnl::cpu_isa wanted) {
+  static const auto have = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto bits =
+      static_cast<unsigned>(wanted);  // sets of bits, not an order: AVX2-VNNI > AVX512
+  return (have & bits) == bits;
+}
+
+// The heights that a tile may have, so that a row has the same bits in all of them and anywhere in
+// a tile; found by probing oneDNN 2.6.3, and tested. AVX2: its 6-row kernel sums in another order
+// when 1 to 3 rows are left over, as happens inside tiles above 64 rows too. AVX-512: one row, and
+// where the columns are a block of a wider c also 4, 8 or 256 rows, may take another path, and from
+// inner sizes of about 1,000 any two heights may differ unless the weights are packed. AMX
+// (bf16): below 64 rows oneDNN leaves AMX, and from inner sizes of about 1,000 its split of the sum
+// depends on the height.
+std::span<const int64_t> tile_heights(DType in, int64_t k, bool packed) {
+  static constexpr std::array<int64_t, 5> avx2 = {4, 10, 16, 34, 64};
+  static constexpr std::array<int64_t, 7> avx512 = {4, 8, 16, 32, 64, 128, 256};
+  static constexpr std::array<int64_t, 3> amx = {64, 128, 256};
+  if (!has_isa(dnnl::cpu_isa::avx512_core)) return avx2;
+  if (in == DType::bf16 && has_isa(dnnl::cpu_isa::avx512_core_amx)) {
+    return std::span(amx).first(k > 512 ? 1 : amx.size());
+  }
+  if (packed) return avx512;
+  return std::span(avx512).subspan(k > 512 ? 4 : 2, k > 512 ? 1 : 4);
 }
 
 // The packed forms of constant weights, one buffer a block of columns.
@@ -227,24 +258,29 @@ std::shared_ptr<PackedBlocks> packed(const GemmArgs& g, int64_t n, int64_t k) {
   return entry;
 }
 
-// c = a op(b): rows of a in tiles of 256, columns in blocks of 512. The last tile is filled up with
-// zero rows to a power of two, so that packed batches of any size need few primitives.
+// c = a op(b): rows of a in tiles of up to 256, columns in blocks of 512. The last tile is filled
+// up with zero rows to one of a few heights, so that packed batches of any size need few
+// primitives.
 void rows_by_tiles(const GemmArgs& g) {
   const int64_t m = g.c.rows, n = g.c.width, k = g.a.width;
   const auto constant = g.constant_b != 0 ? packed(g, n, k) : nullptr;
-  const int64_t row_tiles = (m + kTileRows - 1) / kTileRows;
+  const std::span<const int64_t> heights = tile_heights(g.a.dtype, k, constant != nullptr);
+  const int64_t tile_rows = heights.back();
+  const int64_t row_tiles = (m + tile_rows - 1) / tile_rows;
   const int64_t blocks = (n + kTileColumns - 1) / kTileColumns;
   parallel_for(row_tiles * blocks, [&](int64_t tile) {
-    const int64_t row = tile / blocks * kTileRows, column = tile % blocks * kTileColumns;
-    const int64_t rows = std::min(kTileRows, m - row), columns = std::min(kTileColumns, n - column);
-    const int64_t height = tile_height(rows);
+    const int64_t row = tile / blocks * tile_rows, column = tile % blocks * kTileColumns;
+    const int64_t rows = std::min(tile_rows, m - row), columns = std::min(kTileColumns, n - column);
+    const int64_t height = *std::lower_bound(heights.begin(), heights.end(), rows);
     Rows a = g.a.slice(row, rows);
     Rows c = g.c.slice(row, rows).columns(column, columns);
     const Rows c_out = c;
-    const bool fits = height == rows;
-    if (!fits || (constant && a.stride != k)) a = padded_copy(0, a, height);
-    const bool is_copied = !fits || (constant && c.stride != columns);
-    if (is_copied) c = scratch_rows(1, c, height, g.accumulate);
+    // oneDNN's choice of code depends on strides, so they must not depend on the batch; the view of
+    // one row has another stride than that of two. Packed weights need contiguous rows.
+    const int64_t c_stride = constant ? columns : n;
+    const bool fits = height == rows, is_copied = !fits || c.stride != c_stride;
+    if (!fits || a.stride != k) a = padded_copy(0, a, height);
+    if (is_copied) c = scratch_rows(1, c, height, c_stride, g.accumulate);
     const Rows b = b_columns(g, column, columns);
     const Key key{height,
                   columns,
@@ -322,11 +358,6 @@ struct Buffer {
   Buffer(int64_t m, int64_t n) : data(m * n), rows{data.data(), m, n, n, DType::f32} {}
 };
 
-bool has_bf16() {
-  static const bool has = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core;
-  return has;
-}
-
 // Without bf16 instructions the factors are widened to f32, which changes no value.
 void widened(const GemmArgs& g) {
   Buffer a(g.a.rows, g.a.width), b(g.b.rows, g.b.width), c(g.c.rows, g.c.width);
@@ -339,6 +370,29 @@ void widened(const GemmArgs& g) {
   if (g.c.dtype == DType::bf16) wide.c = c.rows;
   cpu::gemm(wide);
   if (g.c.dtype == DType::bf16) cpu::convert(c.rows, g.c);
+}
+
+// Chunks of a sum must not be rounded to bf16 in between.
+void inner_by_chunks_in_f32(const GemmArgs& g) {
+  Buffer c(g.c.rows, g.c.width);
+  GemmArgs exact = g;
+  exact.c = c.rows;
+  inner_by_chunks(exact);
+  cpu::convert(c.rows, g.c);
+}
+
+// A product without an inner dimension: zeros, or the bias.
+void without_inner(const GemmArgs& g) {
+  if (g.accumulate && g.bias == nullptr) return;
+  Buffer zeros(1, g.c.width);
+  for (int64_t r = 0; r < g.c.rows; ++r) {
+    const Rows c = g.c.slice(r, 1), start = g.accumulate ? c : zeros.rows;
+    if (g.bias == nullptr) {
+      cpu::convert(start, c);
+    } else {
+      cpu::add_row(start, g.bias, c);
+    }
+  }
 }
 
 }  // namespace
@@ -355,14 +409,11 @@ void gemm(const GemmArgs& args) {
   check_sizes(args);
   const GemmArgs& g = args;
   if (g.c.rows == 0 || g.c.width == 0) return;
-  if (g.a.rows == 0 || g.a.width == 0) {
-    for (int64_t r = 0; r < g.c.rows && !g.accumulate; ++r) {
-      std::memset(g.c.slice(r, 1).data, 0, g.c.width * size_of(g.c.dtype));
-    }
-    return;
-  }
-  if (g.a.dtype == DType::bf16 && !has_bf16()) return widened(g);
-  if (g.transpose_a) {
+  if (g.a.rows == 0 || g.a.width == 0) return without_inner(g);
+  if (g.a.dtype == DType::bf16 && !has_isa(dnnl::cpu_isa::avx512_core)) return widened(g);
+  if (g.transpose_a && g.c.dtype == DType::bf16) {
+    inner_by_chunks_in_f32(g);
+  } else if (g.transpose_a) {
     inner_by_chunks(g);
   } else {
     rows_by_tiles(g);
