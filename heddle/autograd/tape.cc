@@ -20,6 +20,7 @@ struct Step {
 
 struct Tape {
   std::vector<Step> steps;
+  int64_t first = 0;  // number of steps[0]: places of tapes that were emptied lie below it
   bool recording = true;
   bool check_finite = false;
   const std::string* layer = nullptr;
@@ -41,7 +42,7 @@ void push(const char* name, std::span<const Tensor> inputs, std::span<Tensor* co
           BackwardMany backward) {
   Step step{name, {}, static_cast<int32_t>(outputs.size()), std::move(backward)};
   for (const Tensor& input : inputs) step.inputs.push_back({input.place(), input.leaf()});
-  const auto number = static_cast<int64_t>(the_tape.steps.size());
+  const auto number = the_tape.first + static_cast<int64_t>(the_tape.steps.size());
   the_tape.steps.push_back(std::move(step));
   for (size_t i = 0; i < outputs.size(); ++i) {
     *outputs[i] = outputs[i]->with_place({number, static_cast<int32_t>(i)});
@@ -73,7 +74,20 @@ void add_to_leaf(Leaf& leaf, const Tensor& grad) {
   }
 }
 
-bool leads_to_leaf(const Tensor& x) { return x.leaf() != nullptr || x.place().step >= 0; }
+bool leads_to_leaf(const Tensor& x) {
+  check(x.place().step < 0 || x.place().step >= the_tape.first, ErrorKind::internal,
+        "a tensor of shape {} comes from a tape that was emptied; compute it again",
+        x.shape().str());
+  return x.leaf() != nullptr || x.place().step >= 0;
+}
+
+// Empties the tape; the numbers of its steps are not used again.
+std::vector<Step> take_steps() {
+  std::vector<Step> steps = std::move(the_tape.steps);
+  the_tape.steps.clear();
+  the_tape.first += static_cast<int64_t>(steps.size());
+  return steps;
+}
 
 }  // namespace
 
@@ -103,22 +117,24 @@ void record_many(const char* name, std::span<const Tensor> inputs,
   if (the_tape.check_finite) {
     for (const Tensor* output : outputs) check_output(name, *output);
   }
+  if (!the_tape.recording) return;
   bool needed = false;
-  for (const Tensor& input : inputs) needed = needed || leads_to_leaf(input);
-  if (!needed || !the_tape.recording) return;
+  for (const Tensor& input : inputs) needed = leads_to_leaf(input) || needed;
+  if (!needed) return;
   push(name, inputs, outputs, std::move(backward));
 }
 
 void backward(const Tensor& loss, float seed) {
-  check(loss.place().step >= 0, ErrorKind::internal,
+  check(loss.place().step >= the_tape.first, ErrorKind::internal,
         "backward from a tensor that is not on the tape; does the loss depend on a parameter?");
-  std::vector<Step> steps = std::move(the_tape.steps);
-  the_tape.steps.clear();
+  const int64_t first = the_tape.first;
+  std::vector<Step> steps = take_steps();
   NoGrad off;
   std::vector<std::vector<Tensor>> grads(steps.size());
   for (size_t i = 0; i < steps.size(); ++i) grads[i].resize(steps[i].outputs);
-  grads[loss.place().step][loss.place().slot] = Tensor::full(loss.shape(), seed, loss.dtype());
-  for (int64_t i = loss.place().step; i >= 0; --i) {
+  grads[loss.place().step - first][loss.place().slot] =
+      Tensor::full(loss.shape(), seed, loss.dtype());
+  for (int64_t i = loss.place().step - first; i >= 0; --i) {
     Step& step = steps[i];
     bool reached = false;
     for (const Tensor& g : grads[i]) reached = reached || g.defined();
@@ -134,7 +150,7 @@ void backward(const Tensor& loss, float seed) {
         if (edge.leaf != nullptr) {
           add_to_leaf(*edge.leaf, g);
         } else if (edge.place.step >= 0) {
-          add_to(grads[edge.place.step][edge.place.slot], g);
+          add_to(grads[edge.place.step - first][edge.place.slot], g);
         }
       }
     }
@@ -143,7 +159,7 @@ void backward(const Tensor& loss, float seed) {
   }
 }
 
-void clear_tape() { the_tape.steps.clear(); }
+void clear_tape() { take_steps(); }
 
 std::vector<std::string> tape_names() {
   std::vector<std::string> names;
