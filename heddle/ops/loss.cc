@@ -61,7 +61,7 @@ CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor
   Tensor dx, dw, db;
   if (wanted) {
     dx = empty_like(x);
-    dw = Tensor::empty(w.shape(), DType::f32);
+    dw = rows > 0 ? Tensor::empty(w.shape(), DType::f32) : Tensor::zeros(w.shape(), DType::f32);
     if (bias.defined()) db = Tensor::zeros({vocab}, DType::f32);
   }
   const int64_t chunk = std::min(chunk_rows(vocab), std::max<int64_t>(rows, 1));

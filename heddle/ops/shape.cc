@@ -55,7 +55,17 @@ Tensor concat(const std::vector<Tensor>& parts, int axis) {
   if (axis < 0) axis += parts[0].rank();
   Shape shape = parts[0].shape();
   shape[axis] = 0;
-  for (const Tensor& part : parts) shape[axis] += part.size(axis);
+  for (const Tensor& part : parts) {
+    Shape rest = part.shape();
+    check(part.rank() == shape.rank() && part.dtype() == parts[0].dtype(), ErrorKind::shape,
+          "concat: {} {} beside {} {}", part.shape().str(), dtype_name(part.dtype()),
+          parts[0].shape().str(), dtype_name(parts[0].dtype()));
+    rest[axis] = parts[0].size(axis);
+    check(rest == parts[0].shape(), ErrorKind::shape,
+          "concat: {} beside {}; all sizes but that of axis {} must be equal", part.shape().str(),
+          parts[0].shape().str(), axis);
+    shape[axis] += part.size(axis);
+  }
   Tensor y = Tensor::empty(shape, parts[0].dtype());
   int64_t at = 0;
   for (const Tensor& part : parts) {

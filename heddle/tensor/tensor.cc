@@ -114,6 +114,8 @@ Tensor Tensor::slice(int axis, int64_t begin, int64_t count) const {
 Tensor Tensor::transposed(int axis_a, int axis_b) const {
   if (axis_a < 0) axis_a += rank();
   if (axis_b < 0) axis_b += rank();
+  check(axis_a >= 0 && axis_a < rank() && axis_b >= 0 && axis_b < rank(), ErrorKind::shape,
+        "transposed: shape {} has no axes {} and {}", shape_.str(), axis_a, axis_b);
   Tensor t = detached();
   std::swap(t.shape_[axis_a], t.shape_[axis_b]);
   std::swap(t.strides_[axis_a], t.strides_[axis_b]);

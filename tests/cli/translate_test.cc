@@ -61,7 +61,9 @@ TEST_F(Translate, json_holds_text_score_and_tokens) {
     const Json json = Json::parse(lines[i]);
     EXPECT_EQ(json.get_string("text"), plain[i]);
     EXPECT_TRUE(json.at("tokens").is_array());
-    if (i == 1) EXPECT_EQ(json.at("tokens").size(), 0u);  // the blank line
+    if (i == 1) {  // the blank line
+      EXPECT_EQ(json.at("tokens").size(), 0u);
+    }
     EXPECT_EQ(json.get_double("score") < 0, i != 1);
   }
 }
