@@ -25,7 +25,7 @@ struct OpCase {
   /// Inputs that are f32 whatever the op computes in (biases, gammas).
   std::vector<int> always_f32 = {};
   bool has_bf16 = true;
-  float offset = 0;      ///< added to every input: away from kinks and poles
+  float offset = 0;  ///< added to every input: away from kinks and poles
 };
 
 /// Every case of every op.
