@@ -271,9 +271,10 @@ class Trainer {
          last_good());
   }
 
-  ValidationScore score_of(std::vector<Tensor> weights) {
+  // Scores other weights while they stand in for the model's own.
+  void consider(const std::string& kind, std::vector<Tensor> weights) {
     const WeightSwap swap(parameters_, std::move(weights));
-    return score();
+    consider(kind, score());
   }
 
   std::vector<Tensor> ema() const {
@@ -294,18 +295,18 @@ class Trainer {
     p_.validated_update = p_.update;
     const ValidationScore snapshot = score();
     save_model_dir(join_path(out_, "last"), config_.model, parameters_, &corpora_.tokenizer);
-    consider("snapshot", snapshot, {});
-    if (config_.ema_decay > 0) consider("ema", score_of(ema()), ema());
+    consider("snapshot", snapshot);
+    if (config_.ema_decay > 0) consider("ema", ema());
     if (config_.average != "none") {
       keep(snapshot);
       if (p_.kept.size() > 1) {
-        const auto mean = [this] { return state_.average(p_.kept, parameters_); };
-        consider("average", score_of(mean()), mean());
+        consider("average", state_.average(p_.kept, parameters_));
       }
     }
   }
 
-  void consider(const std::string& kind, const ValidationScore& s, std::vector<Tensor> weights) {
+  // Logs a score; if it is the best, the weights in place go to best/.
+  void consider(const std::string& kind, const ValidationScore& s) {
     const bool better = is_better(s);
     const double stop = config_.early_stop == "bleu" ? -s.bleu : s.loss;
     if (p_.best_kind.empty() || stop < p_.stop_best) {
@@ -327,8 +328,6 @@ class Trainer {
     p_.best_kind = kind;
     p_.best_loss = s.loss;
     p_.best_bleu = s.bleu;
-    std::optional<WeightSwap> swap;
-    if (!weights.empty()) swap.emplace(parameters_, std::move(weights));
     save_model_dir(join_path(out_, "best"), config_.model, parameters_, &corpora_.tokenizer);
   }
 
