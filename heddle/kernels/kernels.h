@@ -133,7 +133,7 @@ struct AdamArgs {
 };
 
 struct Kernels {
-  // Matrix products (gemm_onednn.cc)
+  // Matrix products (gemm.cc)
   void (*gemm)(const GemmArgs&);
   // Element by element (elementwise.cc); x, y of any mix of f32 and bf16 unless stated
   void (*convert)(Rows x, Rows y);      ///< y = x, rounded to nearest even

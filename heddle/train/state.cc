@@ -10,6 +10,7 @@
 #include "heddle/base/files.h"
 #include "heddle/base/parallel.h"
 #include "heddle/io/safetensors.h"
+#include "heddle/kernels/cpu/matrix_unit.h"
 #include "heddle/kernels/kernels.h"
 #include "heddle/tensor/convert.h"
 
@@ -227,12 +228,13 @@ std::vector<Tensor> StateFolder::average(const std::deque<KeptWeights>& kept,
 std::string machine_signature(DType compute) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  std::string isa = __builtin_cpu_supports("avx512f") ? "avx512" : "avx2";
-  if (__builtin_cpu_supports("avx512bf16")) isa += "+bf16";
-  if (__builtin_cpu_supports("amx-bf16")) isa += "+amx";
+  std::string isa = __builtin_cpu_supports("avx512f") ? "avx512"
+                    : __builtin_cpu_supports("avx2")  ? "avx2"
+                                                      : "sse4";
 #else
   std::string isa = "generic";
 #endif
+  if (compute == DType::bf16) isa += "+" + std::string(matrix_unit_name(matrix_unit()));
   return isa + " " + dtype_name(compute);
 }
 

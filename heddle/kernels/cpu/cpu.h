@@ -9,7 +9,7 @@ const Kernels& cpu_kernels();
 
 namespace cpu {
 
-// gemm_onednn.cc
+// gemm.cc
 void gemm(const GemmArgs& args);
 // elementwise.cc
 void convert(Rows x, Rows y);

@@ -1,11 +1,45 @@
 // Memory that a thread keeps between calls, so that kernels do not allocate.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <new>
 #include <vector>
 
 namespace heddle::cpu {
+
+/// Memory that grows when asked, aligned to 64 bytes; 2 MB and more lie in large pages, which are
+/// read faster.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() { std::free(data_); }
+
+  /// At least `bytes`, not initialised; what was there is lost when it grows.
+  char* reserve(int64_t bytes) {
+    if (bytes <= bytes_) return data_;
+    std::free(data_);
+    const bool large = bytes >= kLargePage;
+    const size_t align = large ? kLargePage : 64;
+    bytes_ = static_cast<int64_t>((static_cast<size_t>(bytes) + align - 1) / align * align);
+    data_ = static_cast<char*>(std::aligned_alloc(align, static_cast<size_t>(bytes_)));
+    if (data_ == nullptr) throw std::bad_alloc();
+    if (large) madvise(data_, static_cast<size_t>(bytes_), MADV_HUGEPAGE);
+    return data_;
+  }
+  char* data() const { return data_; }
+
+ private:
+  static constexpr int64_t kLargePage = 2 << 20;
+
+  char* data_ = nullptr;
+  int64_t bytes_ = 0;
+};
 
 /// At least n elements of the calling thread, not initialised; the next call with the same T and
 /// Slot in this thread may move them.

@@ -1,0 +1,181 @@
+// Matrix products in bf16 by AMX: 32 x 32 sums in four tiles, 32 inner elements at a step.
+#if defined(__x86_64__)
+#include "heddle/kernels/cpu/gemm_bf16_store.h"
+
+namespace heddle::cpu {
+namespace {
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512bf16,amx-tile,amx-bf16")
+
+// Tiles 0-3 hold sums (upper rows 0 and 1, lower rows 2 and 3), 4 and 5 rows of a, 6 and 7 of b.
+struct alignas(64) TileShapes {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {};
+  uint8_t rows[16] = {};
+};
+
+// GCC 12's tile intrinsics do not tell the compiler that they read memory.
+inline void memory_is_read() { __asm__ volatile("" ::: "memory"); }
+
+// Tiles for `upper` and `lower` rows of a (lower may be 0: then its tiles are not to be used).
+void shape_tiles(int64_t upper, int64_t lower) {
+  TileShapes s;
+  for (int i = 0; i < 8; ++i) {
+    s.row_bytes[i] = 64;
+    s.rows[i] = 16;
+  }
+  s.rows[0] = s.rows[1] = s.rows[4] = static_cast<uint8_t>(upper);
+  if (lower > 0) s.rows[2] = s.rows[3] = s.rows[5] = static_cast<uint8_t>(lower);
+  memory_is_read();
+  _tile_loadconfig(&s);
+}
+
+// Sums on their way between tiles and c.
+struct alignas(64) Sums {
+  float at[32][32];
+};
+
+void load_sums(const PanelOut& out, int64_t row, int64_t rows, Sums* s) {
+  for (int64_t r = 0; r < rows; ++r) {
+    __m512 a, b;
+    out.load(row + r, &a, &b);
+    _mm512_store_ps(s->at[r], a);
+    _mm512_store_ps(s->at[r] + 16, b);
+  }
+}
+
+void store_sums(const PanelOut& out, int64_t row, int64_t rows, const Sums& s) {
+  for (int64_t r = 0; r < rows; ++r) {
+    out.store(row + r, _mm512_load_ps(s.at[r]), _mm512_load_ps(s.at[r] + 16));
+  }
+}
+
+constexpr int64_t kSumStride = 32 * sizeof(float);
+
+// Where tiles of a lie: 16 rows from row on, `stride` bytes apart, the next 32 inner elements
+// `step` bytes on.
+struct TilesOfA {
+  const char* at;
+  int64_t stride, step;
+  TilesOfA(const GemmBlock& g, int64_t row) {
+    const bool packed = g.group_bytes > 0;
+    stride = packed ? 64 : g.a_stride * 2;
+    step = packed ? 2048 : 64;
+    at = static_cast<const char*>(g.a) + (packed ? row / 32 * g.group_bytes : row * stride);
+  }
+};
+
+// 17 to 32 rows times a panel; the tiles have been shaped.
+void two_tiles_of_rows(const GemmBlock& g, int64_t row, int64_t rows, const char* b,
+                       const PanelOut& out) {
+  Sums s;
+  if (g.accumulate) {
+    load_sums(out, row, rows, &s);
+    memory_is_read();
+    _tile_loadd(0, s.at[0], kSumStride);
+    _tile_loadd(1, s.at[0] + 16, kSumStride);
+    _tile_loadd(2, s.at[16], kSumStride);
+    _tile_loadd(3, s.at[16] + 16, kSumStride);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  const TilesOfA a(g, row);
+  const char *upper = a.at, *lower = a.at + 16 * a.stride;
+  for (int64_t l = 0; l < g.inner; l += 32) {
+    _tile_loadd(4, upper, a.stride);
+    _tile_loadd(6, b, 64);
+    _tile_loadd(7, b + 1024, 64);
+    _tile_loadd(5, lower, a.stride);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+    upper += a.step, lower += a.step, b += 2048;
+  }
+  _tile_stored(0, s.at[0], kSumStride);
+  _tile_stored(1, s.at[0] + 16, kSumStride);
+  _tile_stored(2, s.at[16], kSumStride);
+  _tile_stored(3, s.at[16] + 16, kSumStride);
+  store_sums(out, row, rows, s);
+}
+
+// Up to 16 rows times a panel; the tiles have been shaped.
+void one_tile_of_rows(const GemmBlock& g, int64_t row, int64_t rows, const char* b,
+                      const PanelOut& out) {
+  Sums s;
+  if (g.accumulate) {
+    load_sums(out, row, rows, &s);
+    memory_is_read();
+    _tile_loadd(0, s.at[0], kSumStride);
+    _tile_loadd(1, s.at[0] + 16, kSumStride);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+  }
+  TilesOfA a(g, row);
+  for (int64_t l = 0; l < g.inner; l += 32) {
+    _tile_loadd(4, a.at, a.stride);
+    _tile_loadd(6, b, 64);
+    _tile_loadd(7, b + 1024, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    a.at += a.step, b += 2048;
+  }
+  _tile_stored(0, s.at[0], kSumStride);
+  _tile_stored(1, s.at[0] + 16, kSumStride);
+  store_sums(out, row, rows, s);
+}
+
+void block(const GemmBlock& g) {
+  const int64_t full = g.c.rows / 32 * 32, rest = g.c.rows - full;
+  const auto panel = [&](int64_t column) {
+    return static_cast<const char*>(g.b) + column / 32 * g.panel_bytes;
+  };
+  if (full > 0) {
+    shape_tiles(16, 16);
+    for (int64_t column = 0; column < g.c.width; column += 32) {
+      const PanelOut out(g, column);
+      for (int64_t row = 0; row < full; row += 32) {
+        two_tiles_of_rows(g, row, 32, panel(column), out);
+      }
+    }
+  }
+  if (rest > 0) {
+    shape_tiles(rest < 16 ? rest : 16, rest < 16 ? 0 : rest - 16);
+    for (int64_t column = 0; column < g.c.width; column += 32) {
+      const PanelOut out(g, column);
+      if (rest > 16) {
+        two_tiles_of_rows(g, full, rest, panel(column), out);
+      } else {
+        one_tile_of_rows(g, full, rest, panel(column), out);
+      }
+    }
+  }
+  _tile_release();
+}
+
+#pragma GCC pop_options
+
+}  // namespace
+
+const GemmCode& gemm_amx() {
+  static const GemmCode code = {.columns = 32,
+                                .inner_step = 32,
+                                .inner_chunk = 1024,
+                                .block_rows = 256,
+                                .group_rows = 32,
+                                .packed = DType::bf16,
+                                .pack = pack_bf16,
+                                .pack_transposed = pack_transposed_bf16,
+                                .block = block};
+  return code;
+}
+
+}  // namespace heddle::cpu
+#endif

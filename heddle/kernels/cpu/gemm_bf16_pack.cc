@@ -1,0 +1,138 @@
+// The packed form of bf16 factors, for AMX and for the dot products of AVX-512.
+#if defined(__x86_64__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // false in GCC 12's intrinsics (105593)
+#include <immintrin.h>
+
+#include <algorithm>
+
+#include "heddle/kernels/cpu/gemm_block.h"
+
+namespace heddle::cpu {
+namespace {
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl")
+
+constexpr int64_t kTileBytes = 1024;  // 16 rows of 64 bytes
+
+__mmask32 first_16bit(int64_t n) { return n >= 32 ? ~0u : (1u << (n < 0 ? 0 : n)) - 1u; }
+
+// r[i] holds row i of 16x16 words of 32 bits; afterwards column i.
+inline void transpose_16x16(__m512i r[16]) {
+  __m512i t[16];
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+    r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+    r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+    r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+  }
+  // Now 128-bit lane j of r[4 g + i] holds column 4 j + i of rows 4 g .. 4 g + 3.
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_i32x4(r[i], r[4 + i], 0x44);
+    t[4 + i] = _mm512_shuffle_i32x4(r[i], r[4 + i], 0xee);
+    t[8 + i] = _mm512_shuffle_i32x4(r[8 + i], r[12 + i], 0x44);
+    t[12 + i] = _mm512_shuffle_i32x4(r[8 + i], r[12 + i], 0xee);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    r[i] = _mm512_shuffle_i32x4(t[i], t[8 + i], 0x88);
+    r[4 + i] = _mm512_shuffle_i32x4(t[i], t[8 + i], 0xdd);
+    r[8 + i] = _mm512_shuffle_i32x4(t[4 + i], t[12 + i], 0x88);
+    r[12 + i] = _mm512_shuffle_i32x4(t[4 + i], t[12 + i], 0xdd);
+  }
+}
+
+// Rows 2 p and 2 p + 1 of x, columns [0, columns) of 32, word by word: the pairs of columns 0-15
+// and of 16-31.
+inline void interleave(const Rows& x, int64_t p, __mmask32 columns, __m512i* low, __m512i* high) {
+  const __m512i zero = _mm512_setzero_si512();
+  const __m512i a = _mm512_maskz_loadu_epi16(columns, x.row<uint16_t>(2 * p));
+  const __m512i b =
+      2 * p + 1 < x.rows ? _mm512_maskz_loadu_epi16(columns, x.row<uint16_t>(2 * p + 1)) : zero;
+  const __m512i even = _mm512_unpacklo_epi16(a, b), odd = _mm512_unpackhi_epi16(a, b);
+  // even holds columns 0-3, 8-11, 16-19, 24-27; odd the others.
+  const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+  const __m512i second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+  *low = _mm512_permutex2var_epi64(even, first, odd);
+  *high = _mm512_permutex2var_epi64(even, second, odd);
+}
+
+// b [n, inner]: 16 rows by 32 inner elements are 16x16 pairs to transpose.
+void pack_transposed(const Rows& b, char* to) {
+  for (int64_t l = 0; l < b.width; l += 32) {
+    const __mmask32 inner = first_16bit(b.width - l);
+    for (int64_t n = 0; n < 32; n += 16) {
+      __m512i r[16];
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i) {
+        r[i] = n + i < b.rows ? _mm512_maskz_loadu_epi16(inner, b.row<uint16_t>(n + i) + l)
+                              : _mm512_setzero_si512();
+      }
+      transpose_16x16(r);
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i) _mm512_store_si512(to + i * 64, r[i]);
+      to += kTileBytes;
+    }
+  }
+}
+
+void pack_plain(const Rows& b, char* to) {
+  const __mmask32 columns = first_16bit(b.width);
+  const __m512i zero = _mm512_setzero_si512();
+  for (int64_t l = 0; l < b.rows; l += 32) {
+    for (int64_t i = 0; i < 16; ++i) {
+      __m512i low = zero, high = zero;
+      if (l + 2 * i < b.rows) interleave(b, l / 2 + i, columns, &low, &high);
+      _mm512_store_si512(to + i * 64, low);
+      _mm512_store_si512(to + kTileBytes + i * 64, high);
+    }
+    to += 2 * kTileBytes;
+  }
+}
+
+}  // namespace
+
+void pack_bf16(const Rows& b, bool transposed, void* panel) {
+  if (transposed) {
+    pack_transposed(b.slice(0, b.rows < 32 ? b.rows : 32), static_cast<char*>(panel));
+  } else {
+    pack_plain(b.columns(0, b.width < 32 ? b.width : 32), static_cast<char*>(panel));
+  }
+}
+
+void pack_transposed_bf16(const Rows& a, void* to) {
+  const __m512i zero = _mm512_setzero_si512();
+  char* tile = static_cast<char*>(to);
+  for (int64_t m = 0; m < a.width; m += 32) {
+    const int64_t left = a.width - m;
+    const Rows part = a.columns(m, left < 32 ? left : 32);
+    const __mmask32 columns = first_16bit(left);
+    for (int64_t l = 0; l < a.rows; l += 32) {
+      __m512i low[16], high[16];
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i) {
+        low[i] = high[i] = zero;
+        if (l + 2 * i < a.rows) interleave(part, l / 2 + i, columns, &low[i], &high[i]);
+      }
+      transpose_16x16(low);
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i) _mm512_store_si512(tile + i * 64, low[i]);
+      transpose_16x16(high);
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i) _mm512_store_si512(tile + kTileBytes + i * 64, high[i]);
+      tile += 2 * kTileBytes;
+    }
+  }
+}
+
+#pragma GCC pop_options
+
+}  // namespace heddle::cpu
+#endif

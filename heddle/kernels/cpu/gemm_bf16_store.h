@@ -1,0 +1,60 @@
+// What the two codes for bf16 share: moving 32 columns of sums to and from c.
+#pragma once
+
+#if defined(__x86_64__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // false in GCC 12's intrinsics (105593)
+#include <immintrin.h>
+
+#include "heddle/kernels/cpu/gemm_block.h"
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512bf16")
+
+namespace heddle::cpu {
+namespace {
+
+/// Where 32 columns of sums go: columns [column, column + 32) of the block's c, or what is left.
+struct PanelOut {
+  const GemmBlock* g;
+  int64_t column;
+  __mmask16 low, high;  ///< the columns that c has
+  __m512 bias_low, bias_high;
+
+  PanelOut(const GemmBlock& block, int64_t first) : g(&block), column(first) {
+    const int64_t left = block.c.width - first;
+    const auto mask = [](int64_t n) {
+      return static_cast<__mmask16>(n >= 16 ? 0xffff : n <= 0 ? 0 : (1 << n) - 1);
+    };
+    low = mask(left), high = mask(left - 16);
+    bias_low = bias_high = _mm512_setzero_ps();
+    if (block.bias != nullptr) {
+      bias_low = _mm512_maskz_loadu_ps(low, block.bias + first);
+      bias_high = _mm512_maskz_loadu_ps(high, block.bias + first + 16);
+    }
+  }
+  /// Sums that c holds already.
+  void load(int64_t row, __m512* a, __m512* b) const {
+    const float* c = g->c.row<float>(row) + column;
+    *a = _mm512_maskz_loadu_ps(low, c);
+    *b = _mm512_maskz_loadu_ps(high, c + 16);
+  }
+  void store(int64_t row, __m512 a, __m512 b) const {
+    a = _mm512_add_ps(a, bias_low);
+    b = _mm512_add_ps(b, bias_high);
+    if (g->c.dtype == DType::f32) {
+      float* c = g->c.row<float>(row) + column;
+      _mm512_mask_storeu_ps(c, low, a);
+      _mm512_mask_storeu_ps(c + 16, high, b);
+    } else {
+      const __m512i both = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(b, a));
+      const auto columns = static_cast<__mmask32>(low | static_cast<uint32_t>(high) << 16);
+      _mm512_mask_storeu_epi16(g->c.row<uint16_t>(row) + column, columns, both);
+    }
+  }
+};
+
+}  // namespace
+}  // namespace heddle::cpu
+
+#pragma GCC pop_options
+#endif

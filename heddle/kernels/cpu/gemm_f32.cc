@@ -1,0 +1,192 @@
+// Matrix products in f32: rows of a, one broadcast element at a time, times two vectors of a panel.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "heddle/kernels/cpu/gemm_f32.cc"
+#include "heddle/kernels/cpu/targets.h"
+#include "hwy/foreach_target.h"
+//
+#include "heddle/kernels/cpu/gemm_block.h"
+#include "heddle/kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heddle::cpu::HWY_NAMESPACE {
+namespace {
+
+// Sums in registers: 12 x 2 vectors of 32 registers, or 6 x 2 of 16.
+#if HWY_TARGET <= HWY_AVX3
+constexpr int kMostRows = 12;
+#else
+constexpr int kMostRows = 6;
+#endif
+
+template <class T>
+void pack_as(const Rows& b, bool transposed, float* panel) {
+  const int64_t n = 2 * lanes();
+  const int64_t inner = transposed ? b.width : b.rows;
+  const int64_t count = std::min(n, transposed ? b.rows : b.width);
+  if (count < n) std::memset(panel, 0, static_cast<size_t>(inner * n) * sizeof(float));
+  if (transposed) {
+    for (int64_t c = 0; c < count; ++c) {
+      const T* from = b.row<T>(c);
+      for (int64_t l = 0; l < inner; ++l) panel[l * n + c] = static_cast<float>(from[l]);
+    }
+    return;
+  }
+  for (int64_t l = 0; l < inner; ++l) {
+    const T* from = b.row<T>(l);
+    for (int64_t c = 0; c < count; ++c) panel[l * n + c] = static_cast<float>(from[c]);
+  }
+}
+
+void pack(const Rows& b, bool transposed, void* panel) {
+  if (b.dtype == DType::bf16) {
+    pack_as<bf16>(b, transposed, static_cast<float*>(panel));
+  } else {
+    pack_as<float>(b, transposed, static_cast<float*>(panel));
+  }
+}
+
+template <class First, class Second>
+struct Columns {
+  First first;
+  Second second;
+};
+
+// kRows rows of c: sums of products, added to c if wanted, bias, store. Sums start from zero and
+// not from c: shorter chains round less. The second vector of a narrow panel may have no column in
+// c.
+template <int kRows, bool kPacked, class T, class First, class Second>
+HWY_NOINLINE void some_rows_times_panel(const float* a, int64_t stride, const float* b,
+                                        int64_t inner, T* c, int64_t c_stride,
+                                        Columns<First, Second> columns, bool has_second,
+                                        const float* bias, bool accumulate) {
+  const int64_t n = lanes();
+  Vec sum[kRows][2];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) sum[r][0] = sum[r][1] = zero();
+  for (int64_t l = 0; l < inner; ++l) {
+    const Vec b0 = hn::LoadU(F32(), b), b1 = hn::LoadU(F32(), b + n);
+    b += 2 * n;
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const Vec x = splat(kPacked ? a[r] : a[r * stride]);
+      sum[r][0] = hn::MulAdd(x, b0, sum[r][0]);
+      sum[r][1] = hn::MulAdd(x, b1, sum[r][1]);
+    }
+    a += kPacked ? kMostRows : 1;
+  }
+  const Vec bias0 = bias == nullptr ? zero() : load(bias, columns.first);
+  const Vec bias1 = bias == nullptr || !has_second ? zero() : load(bias + n, columns.second);
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    if (accumulate) {
+      const T* start = c + r * c_stride;
+      sum[r][0] = hn::Add(load(start, columns.first), sum[r][0]);
+      if (has_second) sum[r][1] = hn::Add(load(start + n, columns.second), sum[r][1]);
+    }
+    store(hn::Add(sum[r][0], bias0), c + r * c_stride, columns.first);
+    if (has_second) store(hn::Add(sum[r][1], bias1), c + r * c_stride + n, columns.second);
+  }
+}
+
+template <bool kPacked, class T, class First, class Second>
+void rows_times_panel(const GemmBlock& g, const float* b, T* c, Columns<First, Second> columns,
+                      bool has_second, const float* bias) {
+  for (int64_t row = 0; row < g.c.rows;) {
+    const auto* a = kPacked ? reinterpret_cast<const float*>(static_cast<const char*>(g.a) +
+                                                             row / kMostRows * g.group_bytes)
+                            : static_cast<const float*>(g.a) + row * g.a_stride;
+    const int64_t left = g.c.rows - row;
+    const auto run = [&]<int kRows>(int64_t from) HWY_ATTR {
+      some_rows_times_panel<kRows, kPacked>(kPacked ? a + from : a + from * g.a_stride, g.a_stride,
+                                            b, g.inner, c + (row + from) * g.c.stride, g.c.stride,
+                                            columns, has_second, bias, g.accumulate);
+    };
+    if (left >= kMostRows) {
+      run.template operator()<kMostRows>(0);
+      row += kMostRows;
+      continue;
+    }
+    int64_t from = 0;
+    for (; left - from >= 6; from += 6) run.template operator()<6>(from);
+    for (; left - from >= 3; from += 3) run.template operator()<3>(from);
+    for (; left - from >= 1; from += 1) run.template operator()<1>(from);
+    break;
+  }
+}
+
+template <bool kPacked, class T>
+void block_as(const GemmBlock& g) {
+  const int64_t n = lanes();
+  for (int64_t column = 0; column < g.c.width; column += 2 * n) {
+    const auto* b = reinterpret_cast<const float*>(static_cast<const char*>(g.b) +
+                                                   column / (2 * n) * g.panel_bytes);
+    T* c = g.c.row<T>(0) + column;
+    const float* bias = g.bias == nullptr ? nullptr : g.bias + column;
+    const int64_t left = g.c.width - column;
+    if (left >= 2 * n) {
+      rows_times_panel<kPacked>(g, b, c, Columns<Full, Full>{}, true, bias);
+    } else if (left > n) {
+      rows_times_panel<kPacked>(g, b, c, Columns<Full, Tail>{{}, {left - n}}, true, bias);
+    } else if (left == n) {
+      rows_times_panel<kPacked>(g, b, c, Columns<Full, Full>{}, false, bias);
+    } else {
+      rows_times_panel<kPacked>(g, b, c, Columns<Tail, Full>{{left}, {}}, false, bias);
+    }
+  }
+}
+
+void block(const GemmBlock& g) {
+  const bool to_bf16 = g.c.dtype == DType::bf16;
+  if (g.group_bytes > 0) {
+    to_bf16 ? block_as<true, bf16>(g) : block_as<true, float>(g);
+  } else {
+    to_bf16 ? block_as<false, bf16>(g) : block_as<false, float>(g);
+  }
+}
+
+template <class T>
+void pack_transposed_as(const Rows& a, float* to) {
+  for (int64_t m = 0; m < a.width; m += kMostRows) {
+    const int64_t count = std::min<int64_t>(kMostRows, a.width - m);
+    for (int64_t l = 0; l < a.rows; ++l) {
+      const T* from = a.row<T>(l) + m;
+      for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
+      to += kMostRows;
+    }
+  }
+}
+
+void pack_transposed(const Rows& a, void* to) {
+  if (a.dtype == DType::bf16) {
+    pack_transposed_as<bf16>(a, static_cast<float*>(to));
+  } else {
+    pack_transposed_as<float>(a, static_cast<float*>(to));
+  }
+}
+
+}  // namespace
+
+const GemmCode& gemm_f32_code() {
+  static const GemmCode code = {.columns = 2 * lanes(),
+                                .inner_step = 1,
+                                .inner_chunk = 256,
+                                .block_rows = 240,
+                                .group_rows = kMostRows,
+                                .packed = DType::f32,
+                                .pack = pack,
+                                .pack_transposed = pack_transposed,
+                                .block = block};
+  return code;
+}
+
+}  // namespace heddle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heddle::cpu {
+
+HWY_EXPORT(gemm_f32_code);
+const GemmCode& gemm_f32() { return HWY_DYNAMIC_DISPATCH(gemm_f32_code)(); }
+
+}  // namespace heddle::cpu
+#endif

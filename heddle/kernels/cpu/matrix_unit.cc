@@ -1,0 +1,62 @@
+// Asks the CPU and the system what they have.
+#include "heddle/kernels/cpu/matrix_unit.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "heddle/base/error.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace heddle {
+namespace {
+
+constexpr std::array<std::string_view, 3> kNames = {"vectors", "avx512_bf16", "amx"};
+
+MatrixUnit of_this_machine() {
+#if defined(__x86_64__)
+  // GCC's list also asks whether the system saves the registers of AVX-512; AVX512-BF16 (leaf 7.1,
+  // EAX bit 5), AMX-BF16 and AMX-TILE (leaf 7, EDX bits 22 and 24) are asked for by number.
+  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+      !__builtin_cpu_supports("avx512vl")) {
+    return MatrixUnit::vectors;
+  }
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a & (1u << 5))) return MatrixUnit::vectors;
+  constexpr unsigned kTileAndBf16 = (1u << 24) | (1u << 22);
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & kTileAndBf16) != kTileAndBf16) {
+    return MatrixUnit::avx512_bf16;
+  }
+  // Linux lets a process use the tiles after it has asked (ARCH_REQ_XCOMP_PERM, XTILEDATA).
+  const bool allowed = syscall(SYS_arch_prctl, 0x1023, 18) == 0;
+  return allowed ? MatrixUnit::amx : MatrixUnit::avx512_bf16;
+#else
+  return MatrixUnit::vectors;
+#endif
+}
+
+MatrixUnit chosen() {
+  const MatrixUnit best = of_this_machine();
+  const char* wanted = std::getenv("HEDDLE_MATRIX_UNIT");
+  if (wanted == nullptr || *wanted == '\0') return best;
+  const auto it = std::find(kNames.begin(), kNames.end(), std::string_view(wanted));
+  check(it != kNames.end(), ErrorKind::usage,
+        "HEDDLE_MATRIX_UNIT is '{}'; it must be vectors, avx512_bf16 or amx", wanted);
+  return std::min(best, static_cast<MatrixUnit>(it - kNames.begin()));
+}
+
+}  // namespace
+
+MatrixUnit matrix_unit() {
+  static const MatrixUnit unit = chosen();
+  return unit;
+}
+
+std::string_view matrix_unit_name(MatrixUnit unit) { return kNames[static_cast<size_t>(unit)]; }
+
+}  // namespace heddle
