@@ -17,5 +17,6 @@ void add_forward(CLI::App& app);
 void add_info(CLI::App& app);
 void add_phrasebook(CLI::App& app);
 void add_demo(CLI::App& app);
+void add_bench(CLI::App& app);
 
 }  // namespace heddle::cli

@@ -29,6 +29,7 @@ constexpr AddCommand kCommands[] = {
     heddle::cli::add_tokenizer, heddle::cli::add_train,      heddle::cli::add_translate,
     heddle::cli::add_eval,      heddle::cli::add_score,      heddle::cli::add_forward,
     heddle::cli::add_info,      heddle::cli::add_phrasebook, heddle::cli::add_demo,
+    heddle::cli::add_bench,
 };
 
 std::vector<const CLI::App*> commands_of(const CLI::App& app) {

@@ -51,6 +51,7 @@ rejects heddle/ops/x.cc '// X.\n#include "heddle/io/safetensors.h"\n' "ops may n
 rejects heddle/text/x.cc '// X.\n#include "heddle/nn/linear.h"\n' "text may not include nn"
 rejects heddle/io/x.cc '// X.\n#include "heddle/text/tokenizer.h"\n' "io may not include text"
 rejects heddle/nn/x.cc '// X.\n#include "heddle/data/batcher.h"\n' "nn may not include data"
+rejects heddle/train/x.cc '// X.\n#include "heddle/bench/case.h"\n' "train may not include bench"
 rejects heddle/extra/x.cc '// X.\n#include "heddle/base/error.h"\n' "is no layer"
 rejects heddle/kernels/x.h '// X.\n#pragma once\n#include "heddle/tensor/tensor.h"\n' "kernels see"
 rejects heddle/tensor/rows.h '// X.\n#pragma once\n#include "heddle/tensor/tensor.h"\n' "kernels include"

@@ -1,0 +1,72 @@
+// The benchmark cases: one table of what can be timed, and the run of one of them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "heddle/bench/roof.h"
+
+namespace heddle::bench {
+
+/// What the user asked for.
+struct Options {
+  DType dtype = DType::f32;
+  int64_t batch = 0;   ///< sentences or sequences at a time; 0: as many as the case says
+  double seconds = 8;  ///< how long repetitions go on after the warm-up; three at least
+};
+
+/// A case that is ready to run: its weights (random: time does not depend on them) and inputs are
+/// made. `step` keeps alive what it needs.
+struct Workload {
+  std::function<void()> step;  ///< one repetition, which is what is timed
+  double units = 0;            ///< of one repetition: tokens or sequences, as the case's unit says
+  int64_t batch = 0;           ///< sentences or sequences of one repetition
+  int64_t parameters = 0;      ///< scalars of the model
+  std::string model;           ///< its size in a few words
+  Products products;           ///< all matrix products of linear layers in one repetition
+  /// Bytes of weights that one repetition must read; where it is not 0 the roof is
+  /// memory reads, not products: decoding one sentence.
+  int64_t bytes_read = 0;
+  int64_t model_bytes = 0;  ///< bytes of the weights in the dtype of the run
+};
+
+struct Case {
+  std::string name;
+  std::string unit;
+  std::string about;                ///< what one repetition does, in a line
+  std::vector<std::string> dtypes;  ///< those that it runs in: f32, bf16, int8
+  std::function<Workload(const Options&)> make;
+};
+
+/// All cases, in the order of `heddle bench list`. A new one is a line in one of the functions that
+/// cases.cc calls.
+const std::vector<Case>& cases();
+
+/// Errors: usage, with the nearest name and all names, if there is no such case.
+const Case& find_case(const std::string& name);
+
+/// The number format of a run. Errors: usage, listing those of the case, for any other.
+DType dtype_of_run(const Case& c, const std::string& name);
+
+struct Result {
+  double value = 0;         ///< units per second, of the median repetition
+  double step_ms = 0;       ///< the median repetition
+  int64_t repetitions = 0;  ///< timed, without the warm-up
+  int64_t peak_bytes = 0;   ///< resident memory of the process at its highest, before the roof
+  double roof = 0;          ///< the value if products alone (or reads alone) took time
+  double share_of_roof = 0;
+  std::string roof_by;  ///< "products" or "reads"
+  std::string model;
+  int64_t parameters = 0, batch = 0;
+};
+
+/// Makes the workload, times it (two repetitions of warm-up, then the median of at least three),
+/// then measures its roof on the same threads.
+Result run_case(const Case& c, const Options& options);
+
+/// The cases of the encoder-decoder of 2017 (transformer_cases.cc).
+std::vector<Case> transformer_cases();
+
+}  // namespace heddle::bench

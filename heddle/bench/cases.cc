@@ -1,0 +1,82 @@
+// The table of cases, and the run of one.
+#include <algorithm>
+#include <fstream>
+
+#include "heddle/base/error.h"
+#include "heddle/base/nearest.h"
+#include "heddle/bench/case.h"
+#include "heddle/bench/timing.h"
+
+namespace heddle::bench {
+namespace {
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+// Resident memory of this process at its highest; 0 where the system does not say.
+int64_t peak_resident_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (word != "VmHWM:") continue;
+    int64_t kibibytes = 0;
+    status >> kibibytes;
+    return kibibytes * 1024;
+  }
+  return 0;
+}
+
+}  // namespace
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = [] {
+    std::vector<Case> table;
+    for (const auto& part : {transformer_cases()}) {
+      table.insert(table.end(), part.begin(), part.end());
+    }
+    return table;
+  }();
+  return all;
+}
+
+const Case& find_case(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Case& c : cases()) {
+    if (c.name == name) return c;
+    names.push_back(c.name);
+  }
+  const std::string nearest = nearest_name(name, names);
+  fail(ErrorKind::usage, "bench: unknown case '{}'.{} The cases are {}", name,
+       nearest.empty() ? "" : " Did you mean '" + nearest + "'?", joined(names));
+}
+
+DType dtype_of_run(const Case& c, const std::string& name) {
+  check(std::find(c.dtypes.begin(), c.dtypes.end(), name) != c.dtypes.end(), ErrorKind::usage,
+        "bench: {} does not run in '{}'; --dtype must be one of {}", c.name, name,
+        joined(c.dtypes));
+  return name == "bf16" ? DType::bf16 : DType::f32;
+}
+
+Result run_case(const Case& c, const Options& options) {
+  Result result;
+  Workload w = c.make(options);
+  const Timing timing = time_repeatedly(w.step, options.seconds);
+  w.step = nullptr;  // frees the model, so that the roof's buffers need no more memory than it did
+  result.step_ms = timing.median * 1e3;
+  result.repetitions = timing.repetitions;
+  result.value = w.units / timing.median;
+  result.peak_bytes = peak_resident_bytes();
+  result.roof_by = w.bytes_read > 0 ? "reads" : "products";
+  const double least = w.bytes_read > 0 ? seconds_of_reads(w.bytes_read, w.model_bytes)
+                                        : seconds_of_products(w.products);
+  result.roof = w.units / least;
+  result.share_of_roof = least / timing.median;
+  result.model = w.model;
+  result.parameters = w.parameters;
+  result.batch = w.batch;
+  return result;
+}
+
+}  // namespace heddle::bench

@@ -1,0 +1,57 @@
+// The roofs: what a case would take if only its matrix products, or only its memory reads, took
+// time. Williams et al. 2009, "Roofline".
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "heddle/tensor/dtype.h"
+
+namespace heddle::bench {
+
+/// c [m, n] = op(a) op(b), inner size k; `count` such products in one repetition of a case.
+struct Product {
+  int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+  DType in = DType::f32, out = DType::f32;
+  bool is_constant = false;  ///< b is a weight that does not change: its packed form is kept
+  int64_t count = 1;
+};
+
+/// The matrix products of one repetition. Attention's own products (queries with keys, weights with
+/// values) are no driver calls and are left out: the roof is a little higher than it could be.
+class Products {
+ public:
+  /// `trains`: each layer has its two backward products too, and its weights are not constant.
+  Products(DType dtype, bool trains) : dtype_(dtype), trains_(trains) {}
+  Products() = default;
+
+  /// y [rows, out] = x [rows, in] wᵀ, `count` times. Training: dx = dy w; dw = dyᵀ x in f32.
+  void linear(int64_t rows, int64_t in, int64_t out, int64_t count = 1);
+  /// The output projection. Its logits are f32 and come in chunks of some 20 MB, as the fused loss
+  /// makes them: the roof does not pay for writing a matrix that need not exist.
+  void logits(int64_t rows, int64_t width, int64_t vocab, int64_t count = 1);
+
+  /// Each distinct product once, with its count.
+  const std::vector<Product>& all() const { return all_; }
+  /// Multiplications and additions: 2 m n k of each.
+  double flops() const;
+
+ private:
+  void add(const Product& p);
+  void backward(int64_t rows, int64_t in, int64_t out, int64_t count);
+
+  DType dtype_ = DType::f32;
+  bool trains_ = false;
+  std::vector<Product> all_;
+};
+
+/// Seconds of all products, one driver call each on the threads that are set: each distinct one is
+/// timed on operands of its own (median) and multiplied by its count.
+double seconds_of_products(const Products& products);
+
+/// Seconds to read `bytes` from memory with all threads, from a buffer of `buffer_bytes` in 2 MB
+/// pages that is read over and over (median): a small model that stays in a cache is timed there.
+double seconds_of_reads(int64_t bytes, int64_t buffer_bytes);
+
+}  // namespace heddle::bench
