@@ -55,10 +55,7 @@ std::vector<float> weights(int64_t n, size_t i) {
 Result evaluate(const OpCase& c, const OpFunction& f, DType dtype) {
   const auto values = input_values(c);
   std::vector<Leaf> leaves(c.shapes.size());
-  Tensors inputs;
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    inputs.push_back(as(values[i], c.shapes[i], dtype_of_input(c, i, dtype)).with_leaf(&leaves[i]));
-  }
+  const Tensors inputs = case_inputs(c, dtype, leaves);
   Result r;
   Tensor loss;
   const Tensors outputs = f(inputs);
@@ -105,6 +102,15 @@ void expect_close(const std::vector<float>& a, const std::vector<float>& b, doub
 }
 
 }  // namespace
+
+Tensors case_inputs(const OpCase& c, DType dtype, std::span<Leaf> leaves) {
+  const auto values = input_values(c);
+  Tensors inputs;
+  for (size_t i = 0; i < values.size(); ++i) {
+    inputs.push_back(as(values[i], c.shapes[i], dtype_of_input(c, i, dtype)).with_leaf(&leaves[i]));
+  }
+  return inputs;
+}
 
 void expect_forward_is_right(const OpCase& c) {
   if (!c.plain) return;

@@ -1,8 +1,11 @@
 // A case of an op, declared once: gives its forward check, its gradient by finite differences,
-// fused against plain, equal bits for any threads, and indifference to what memory held before.
+// fused against plain, equal bits for any threads, indifference to what memory held before, and,
+// made for larger sizes, its time (bench/ops.cc).
 #pragma once
 
+#include <array>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,8 +31,31 @@ struct OpCase {
   float offset = 0;  ///< added to every input: away from kinks and poles
 };
 
-/// Every case of every op.
+/// What sizes the cases are made for; these are the small and ragged ones that are checked.
+struct OpSizes {
+  Shape elements = {5, 19};                     ///< element by element
+  Shape moved = {6, 10};                        ///< views, slices, joints
+  std::array<int64_t, 3> product = {7, 13, 5};  ///< [0, 1] times [1, 2]
+  std::array<int64_t, 2> linear = {24, 10};     ///< in, out
+  std::vector<int64_t> linear_rows = {7, 300};
+  Shape reduced = {6, 7};
+  Shape softmax = {4, 21};
+  Shape norm = {6, 16};                        ///< rows and width, of losses too
+  int64_t vocab = 13;                          ///< of losses
+  Shape table = {9, 12};                       ///< of embeddings
+  int64_t words = 6;                           ///< looked up
+  std::vector<int64_t> sentences = {3, 1, 7};  ///< of self-attention
+  std::vector<int64_t> queries = {2, 0, 4, 1}, keys = {3, 2, 5, 1};  ///< of attention
+  int64_t width = 16, heads = 2;                                     ///< of attention
+};
+
+/// Every case of every op, for these sizes; tests/ops/cases.cc.
+std::vector<OpCase> op_cases(const OpSizes& sizes);
+/// The same for the sizes that are checked.
 const std::vector<OpCase>& op_cases();
+
+/// The inputs of a case, of normal values; leaves[i] takes the gradient of input i.
+Tensors case_inputs(const OpCase& c, DType dtype, std::span<Leaf> leaves);
 
 void expect_forward_is_right(const OpCase& c);
 void expect_gradients_are_finite_differences(const OpCase& c);

@@ -1,0 +1,154 @@
+"""The cases in PyTorch, and in Transformers on top of it, as their users write them."""
+import sizes
+from timing import Unsupported
+
+
+def start(args):
+    import torch
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(1)
+    if args.dtype not in ("f32", "bf16"):
+        raise Unsupported(f"PyTorch is timed in f32 and bf16, not {args.dtype}")
+    return torch
+
+
+def mixed(torch, args):
+    return torch.autocast("cpu", dtype=torch.bfloat16, enabled=args.dtype == "bf16")
+
+
+def version(torch, with_transformers=False):
+    text = f"torch {torch.__version__}"
+    if with_transformers:
+        import transformers
+        text += f", transformers {transformers.__version__}"
+    return text
+
+
+def encoder_decoder(torch, size):
+    """nn.Transformer between one shared embedding matrix, which is the output projection too, and
+    learned positions. Post-norm, ReLU, dropout 0.1: nn.Transformer's own."""
+    class EncoderDecoder(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            width = size["width"]
+            self.words = torch.nn.Embedding(size["vocab"], width)
+            torch.nn.init.normal_(self.words.weight, std=width ** -0.5)
+            self.places = torch.nn.Embedding(512, width)
+            self.stack = torch.nn.Transformer(
+                d_model=width, nhead=size["heads"], num_encoder_layers=size["layers"],
+                num_decoder_layers=size["layers"], dim_feedforward=size["hidden"], dropout=0.1,
+                batch_first=True)
+            self.scale = width ** 0.5
+
+        def embed(self, ids):
+            places = torch.arange(ids.shape[1])
+            return self.words(ids) * self.scale + self.places(places)
+
+        def forward(self, source, target, no_source, no_target, later):
+            hidden = self.stack(
+                self.embed(source), self.embed(target), tgt_mask=later, tgt_is_causal=True,
+                src_key_padding_mask=no_source, tgt_key_padding_mask=no_target,
+                memory_key_padding_mask=no_source)
+            return torch.nn.functional.linear(hidden, self.words.weight)
+
+    return EncoderDecoder()
+
+
+def padded(torch, size):
+    """Lengths, and where a row of the padded batch is no word: [pairs, longest] booleans."""
+    longest = size["longest"]
+    lengths = torch.randint(max(4, longest - 8), longest + 1, (size["pairs"],))
+    return lengths, torch.arange(longest).unsqueeze(0) >= lengths.unsqueeze(1)
+
+
+def train_pairs(args):
+    torch = start(args)
+    size = dict(sizes.TRAIN_PAIRS[args.case])
+    size["pairs"] = args.batch or size["pairs"]
+    model = encoder_decoder(torch, size)
+    adam = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    _, no_source = padded(torch, size)
+    target_lengths, no_target = padded(torch, size)
+    shape = (size["pairs"], size["longest"])
+    source = torch.randint(4, size["vocab"], shape)
+    target = torch.randint(4, size["vocab"], shape)
+    wanted = torch.randint(4, size["vocab"], shape).masked_fill(no_target, -100)
+    later = torch.ones(shape[1], shape[1], dtype=torch.bool).triu(diagonal=1)
+    forward = torch.compile(model) if args.compile else model
+
+    def update():
+        with mixed(torch, args):
+            logits = forward(source, target, no_source, no_target, later)
+            loss = torch.nn.functional.cross_entropy(
+                logits.flatten(0, 1).float(), wanted.flatten(), ignore_index=-100,
+                label_smoothing=0.1)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        adam.step()
+        adam.zero_grad()
+
+    return dict(step=update, units=int(target_lengths.sum()), unit="target tokens/s",
+                batch=size["pairs"], version=version(torch))
+
+
+def train_gpt(args):
+    torch = start(args)
+    from transformers import GPT2Config, GPT2LMHeadModel
+    fields, batch, words = sizes.TRAIN_GPT[args.case]
+    batch = args.batch or batch
+    model = GPT2LMHeadModel(GPT2Config(**fields)).train()
+    adam = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    ids = torch.randint(0, model.config.vocab_size, (batch, words))
+    forward = torch.compile(model) if args.compile else model
+
+    def update():
+        with mixed(torch, args):
+            loss = forward(input_ids=ids, labels=ids).loss
+        loss.backward()
+        adam.step()
+        adam.zero_grad()
+
+    return dict(step=update, units=batch * words, unit="tokens/s", batch=batch,
+                version=version(torch, True))
+
+
+def generate(args):
+    torch = start(args)
+    if args.compile:
+        raise Unsupported("generation has no compiled mode here")
+    from transformers import GPT2Config, GPT2LMHeadModel
+    model = GPT2LMHeadModel(GPT2Config()).eval()
+    if args.dtype == "bf16":
+        model = model.to(torch.bfloat16)
+    batch = args.batch or 1
+    prompt = torch.randint(0, sizes.GPT2["vocab"], (batch, sizes.PROMPT))
+    everywhere = torch.ones_like(prompt)
+
+    def continue_prompt():
+        with torch.inference_mode():
+            model.generate(prompt, attention_mask=everywhere, do_sample=False, pad_token_id=0,
+                           min_new_tokens=sizes.NEW_WORDS, max_new_tokens=sizes.NEW_WORDS)
+
+    return dict(step=continue_prompt, units=batch * sizes.NEW_WORDS, unit="new tokens/s",
+                batch=batch, version=version(torch, True))
+
+
+def encode(args):
+    torch = start(args)
+    from transformers import BertConfig, BertModel
+    model = BertModel(BertConfig()).eval()
+    if args.compile:
+        model = torch.compile(model)
+    batch = args.batch or sizes.BERT_BATCH
+    ids = torch.randint(0, sizes.BERT_VOCAB, (batch, sizes.BERT_WORDS))
+
+    def encode_batch():
+        with torch.inference_mode(), mixed(torch, args):
+            model(ids)
+
+    return dict(step=encode_batch, units=batch, unit="sequences/s", batch=batch,
+                version=version(torch, True))
+
+
+CASES = {**dict.fromkeys(sizes.TRAIN_PAIRS, train_pairs), **dict.fromkeys(sizes.TRAIN_GPT, train_gpt),
+         "generate-gpt2": generate, "encode-bert": encode}

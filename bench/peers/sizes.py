@@ -1,0 +1,34 @@
+"""The sizes of the cases, equal to those of `heddle bench` (heddle/bench/*_cases.cc)."""
+
+# Encoder-decoders: width, layers of each side, heads, inside the feed-forward layers, vocabulary.
+TINY = dict(width=128, layers=4, heads=4, hidden=256)
+BASE = dict(width=512, layers=6, heads=8, hidden=2048)
+
+# A batch of training: pairs, and words of the longest sentence (the shortest has 8 fewer).
+TRAIN_PAIRS = {
+    "train-tiny": dict(TINY, vocab=10000, pairs=128, longest=24),
+    "train-base": dict(BASE, vocab=10000, pairs=64, longest=32),
+}
+
+# Sentences of 8 to 24 words, each translated into exactly 20.
+TRANSLATE = {
+    "translate-tiny": dict(TINY, vocab=10000, beam=1),
+    "translate-base": dict(BASE, vocab=32000, beam=1),
+    "translate-base-beam4": dict(BASE, vocab=32000, beam=4),
+}
+TRANSLATE_BATCH = 64
+TRANSLATE_WORDS = 20
+
+# GPT-2's field names; what is not named keeps GPT-2's own value (12 layers, 12 heads, width 768).
+TRAIN_GPT = {
+    "train-chargpt": (dict(n_layer=4, n_head=4, n_embd=128, n_positions=64, vocab_size=65), 12, 64),
+    "train-babygpt": (dict(n_layer=6, n_head=6, n_embd=384, n_positions=256, vocab_size=65), 16, 256),
+    "train-gpt2": ({}, 1, 512),
+}
+
+# GPT-2 of 124 million parameters: words of the prompt, words decoded.
+GPT2 = dict(layers=12, heads=12, width=768, vocab=50257, positions=1024)
+PROMPT, NEW_WORDS = 32, 64
+
+# BERT-base: sequences at a time, words of each.
+BERT_BATCH, BERT_WORDS, BERT_VOCAB = 8, 128, 30000

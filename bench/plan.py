@@ -1,0 +1,57 @@
+"""What is timed side by side: each row is a case of `heddle bench`, with those it is compared to."""
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A program in one number format: heddle itself where `peer` is empty."""
+    peer: str
+    dtype: str
+    compiled: bool = False
+
+    @property
+    def name(self):
+        return (self.peer or "heddle") + (" compiled" if self.compiled else "")
+
+
+@dataclass(frozen=True)
+class Row:
+    case: str
+    batch: int = 0  # 0: the case's own
+    peers: tuple = field(default=())
+    heddle: tuple = ("f32", "bf16")
+
+    @property
+    def name(self):
+        return self.case + (f", batch {self.batch}" if self.batch else "")
+
+    def contenders(self):
+        """heddle and the peers by turns, so that a slow minute of the machine meets both."""
+        ours = [Contender("", dtype) for dtype in self.heddle]
+        mixed = []
+        for i in range(max(len(ours), len(self.peers))):
+            mixed += ours[i:i + 1] + list(self.peers[i:i + 1])
+        return mixed
+
+
+PYTORCH = tuple(Contender("pytorch", dtype, compiled)
+                for dtype in ("f32", "bf16") for compiled in (False, True))
+CTRANSLATE2 = tuple(Contender("ctranslate2", dtype) for dtype in ("f32", "int8", "bf16"))
+GENERATION = (Contender("pytorch", "f32"), Contender("pytorch", "bf16"),
+              *(Contender("llama.cpp", dtype) for dtype in ("f32", "bf16", "int8")))
+ENCODING = PYTORCH + (Contender("openvino", "f32"), Contender("openvino", "bf16"))
+ALL = ("f32", "bf16", "int8")
+
+ROWS = (
+    Row("train-tiny", peers=PYTORCH),
+    Row("train-base", peers=PYTORCH),
+    Row("train-chargpt", peers=PYTORCH),
+    Row("train-babygpt", peers=PYTORCH),
+    Row("train-gpt2", peers=PYTORCH),
+    Row("translate-tiny", peers=CTRANSLATE2, heddle=ALL),
+    Row("translate-base", peers=CTRANSLATE2, heddle=ALL),
+    Row("translate-base-beam4", peers=CTRANSLATE2, heddle=ALL),
+    Row("translate-base", batch=1, peers=CTRANSLATE2, heddle=ALL),
+    Row("generate-gpt2", peers=GENERATION, heddle=ALL),
+    Row("encode-bert", peers=ENCODING, heddle=ALL),
+)

@@ -1,0 +1,117 @@
+"""Writes the measurements of docs/bench/*.json into docs/benchmarks.md, between two markers, and a
+chart of each machine beside its measurements. No measuring here: see run.py."""
+import json
+
+import chart
+import machine
+
+BEGIN, END = "<!-- bench: begin, written by ./dev bench -->", "<!-- bench: end -->"
+FORMATS = ("f32", "bf16", "int8")
+
+
+def number(value):
+    """Four significant digits or whole numbers, with thousands apart."""
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 100 else f"{value:.2f}"
+
+
+def mebibytes(entry):
+    return f"{entry['peak_bytes'] / 2**20:,.0f}"
+
+
+def heddle(row):
+    return [e for e in row["entries"] if e["name"] == "heddle"]
+
+
+def peers(row):
+    return [e for e in row["entries"] if e["name"] != "heddle"]
+
+
+def best(entries, dtype=None):
+    entries = [e for e in entries if dtype in (None, e["dtype"])]
+    return max(entries, key=lambda e: e["value"]) if entries else None
+
+
+def times(ours, theirs):
+    return f"{ours['value'] / theirs['value']:.2f}×" if ours and theirs else ""
+
+
+def memory(row):
+    """Peak MiB, ours / theirs: of bf16 where both sides have it, else of the fastest runs."""
+    ours, theirs = best(heddle(row), "bf16"), best(peers(row), "bf16")
+    if not (ours and theirs):
+        ours, theirs = best(heddle(row)), best(peers(row))
+    return " / ".join(f"{e['peak_bytes'] / 2**20:,.0f} ({e['dtype']})" for e in (ours, theirs) if e)
+
+
+def row_name(row):
+    return row["case"] if row["own_batch"] else f"{row['case']}, batch {row['batch']}"
+
+
+def summary_line(row):
+    """heddle by format with its share of the roof; the best peer; ratios of speed and memory."""
+    cells = [f"{row_name(row)} ({row['unit']})"]
+    for dtype in FORMATS:
+        e = best(heddle(row), dtype)
+        cells.append(f"{number(e['value'])} ({100 * e['share_of_roof']:.0f} %)" if e else "")
+    ours, theirs = best(heddle(row)), best(peers(row))
+    cells.append(f"{number(theirs['value'])} ({theirs['name']}, {theirs['dtype']})" if theirs else "")
+    cells.append(f"**{times(ours, theirs)}**" if ours and theirs else "")
+    cells.append(times(best(heddle(row), "f32"), best(peers(row), "f32")))
+    cells.append(memory(row))
+    return cells
+
+
+def table(header, lines):
+    out = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
+    return out + ["| " + " | ".join(cells) + " |" for cells in lines]
+
+
+def every_figure(row):
+    for e in row["entries"]:
+        low, high = min(e["values"]), max(e["values"])
+        roof = f"{number(e['roof'])} ({e['roof_by']})" if "roof" in e else ""
+        yield [row_name(row), e["name"], e["dtype"], number(e["value"]),
+               f"{number(low)} – {number(high)}", f"{e['step_ms']:,.2f}", mebibytes(e), roof]
+    for a in row["absent"]:
+        yield [row_name(row), a["name"], a["dtype"], "–", a["reason"].replace("|", "/"), "", "", ""]
+
+
+def section(name, data):
+    """All that is known of one machine."""
+    rows = data["rows"]
+    threads = sorted({r["threads"] for r in rows})
+    out = [f"### {machine.sentence(data['machine'])}", "",
+           f"{' or '.join(map(str, threads))} threads; medians of "
+           f"{' or '.join(str(n) for n in sorted({r['rounds'] for r in rows}))} rounds, heddle and the "
+           "peers by turns. In brackets: the share of the roof that the same command measured.", ""]
+    out += table(["case", "heddle f32", "bf16", "int8", "best peer", "best against best",
+                  "f32 against f32", "peak MiB, ours / theirs"], [summary_line(r) for r in rows])
+    if any(peers(r) for r in rows):
+        out += ["", f"![speed against the best peer, {name}](bench/{name}.svg)"]
+    out += ["", "<details><summary>Every figure</summary>", ""]
+    out += table(["case", "program", "format", "median", "lowest – highest round", "ms", "peak MiB",
+                  "roof"], [line for r in rows for line in every_figure(r)])
+    versions = sorted({e["version"] for r in rows for e in peers(r)})
+    dates = sorted({f"{r['date']} ({r['commit']})" for r in rows})
+    out += ["", f"heddle of {', '.join(dates)}." + (f" Peers: {'; '.join(versions)}." if versions else ""),
+            "", "</details>", ""]
+    return out
+
+
+def write(docs):
+    """Replaces what stands between the markers of docs/benchmarks.md; draws docs/bench/*.svg."""
+    page = docs / "benchmarks.md"
+    text = page.read_text(encoding="utf-8")
+    if BEGIN not in text or END not in text:
+        raise SystemExit(f"bench: {page} lacks the markers '{BEGIN}' and '{END}'")
+    lines = []
+    for path in sorted((docs / "bench").glob("*.json")):
+        data = json.loads(path.read_text(encoding="utf-8"))
+        lines += section(path.stem, data)
+        if any(peers(r) for r in data["rows"]):
+            path.with_suffix(".svg").write_text(chart.draw(data), encoding="utf-8")
+    before, rest = text.split(BEGIN, 1)
+    after = rest.split(END, 1)[1]
+    page.write_text("\n".join([before + BEGIN, ""] + lines) + "\n" + END + after, encoding="utf-8")

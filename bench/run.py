@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Times heddle, and its peers when asked, by turns; keeps the medians of each machine in
+docs/bench/MACHINE.json and writes docs/benchmarks.md from all of them.
+
+Called by `./dev bench`; needs nothing but Python's own library (the peers have theirs).
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import venv
+
+import machine
+import plan
+import report
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PEERS = ROOT / "bench" / "peers"
+UNSUPPORTED = {2, 3}  # exit codes: heddle lacks the format; a peer lacks it here
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.splitlines()[0])
+    parser.add_argument("--cases", help="only these rows, by commas: train-tiny,translate-base")
+    parser.add_argument("--batch", type=int, help="only the rows of this --batch (0: the case's own)")
+    parser.add_argument("--dtypes", help="only these formats, by commas: f32,bf16")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each (default 3)")
+    parser.add_argument("--seconds", type=float, default=8, help="of repetitions in a run (default 8)")
+    parser.add_argument("--threads", type=int, default=2, help="default 2")
+    parser.add_argument("--peers", action="store_true",
+                        help="time PyTorch and the others too; installs them in build/peers")
+    parser.add_argument("--peers-python", metavar="PATH",
+                        help="a Python that has them already; implies --peers")
+    parser.add_argument("--program", default=str(ROOT / "build" / "bin" / "heddle"))
+    parser.add_argument("--timeout", type=float, default=1200, help="seconds a run may take")
+    parser.add_argument("--dry-run", action="store_true", help="say what would run")
+    parser.add_argument("--no-write", action="store_true", help="print results, write no file")
+    parser.add_argument("--report", action="store_true", help="only write the pages again")
+    return parser.parse_args()
+
+
+def peers_python(args):
+    """The Python that the peers run in; makes it the first time. None: no peers."""
+    if args.peers_python:
+        return args.peers_python
+    if not args.peers:
+        return None
+    folder = ROOT / "build" / "peers"
+    python = folder / "bin" / "python"
+    if not (folder / "complete").exists() and not args.dry_run:
+        print(f"bench: installing the peers in {folder}", flush=True)
+        venv.create(folder, with_pip=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "-r", PEERS / "requirements.txt"],
+                       check=True)
+        (folder / "complete").touch()
+    return str(python)
+
+
+def command(args, row, contender, python):
+    more = ["--dtype", contender.dtype, "--threads", str(args.threads), "--seconds", str(args.seconds)]
+    if row.batch:
+        more += ["--batch", str(row.batch)]
+    if not contender.peer:
+        return [args.program, "bench", row.case, "--json", *more]
+    more += ["--compile"] if contender.compiled else []
+    return [python, str(PEERS / "peer.py"), contender.peer, row.case, *more]
+
+
+def run_once(words, timeout):
+    """The JSON line of one run, or the reason why there is none."""
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, check=False)
+    except subprocess.TimeoutExpired:
+        return None, f"took longer than {timeout:.0f} s", False
+    if done.returncode == 0:
+        return json.loads(done.stdout.splitlines()[-1]), "", False
+    lines = done.stderr.strip().splitlines()
+    return None, lines[-1] if lines else f"exit {done.returncode}", done.returncode in UNSUPPORTED
+
+
+def summary(contender, runs):
+    """One entry of the results: the median of the rounds, every round's value beside it."""
+    middle = sorted(runs, key=lambda r: r["value"])[len(runs) // 2]
+    entry = {"name": contender.name, "dtype": contender.dtype,
+             "value": round(statistics.median(r["value"] for r in runs), 2),
+             "values": [r["value"] for r in runs],
+             "step_ms": middle["step_ms"],
+             "peak_bytes": max(r["peak_bytes"] for r in runs)}
+    if "roof" in middle:
+        entry["roof"] = round(statistics.median(r["roof"] for r in runs), 2)
+        entry["roof_by"] = middle["roof_by"]
+        entry["share_of_roof"] = round(statistics.median(r["share_of_roof"] for r in runs), 4)
+    else:
+        entry["version"] = middle["version"]
+    return entry
+
+
+def time_row(args, row, python):
+    """Rounds of all contenders by turns; who cannot run is left out after the first round."""
+    contenders = [c for c in row.contenders() if python or not c.peer]
+    if args.dtypes:
+        contenders = [c for c in contenders if c.dtype in args.dtypes.split(",")]
+    runs = {c: [] for c in contenders}
+    absent, first = {}, None
+    for number in range(args.rounds):
+        for contender in contenders:
+            if contender in absent:
+                continue
+            words = command(args, row, contender, python)
+            if args.dry_run:
+                print(" ".join(words))
+                continue
+            result, reason, is_unsupported = run_once(words, args.timeout)
+            label = f"{row.name:28} {contender.name:18} {contender.dtype:5} round {number + 1}"
+            if result is None:
+                print(f"{label}  {reason}", flush=True)
+                absent[contender] = reason
+                if not is_unsupported:
+                    print("bench: that is a failure, not a missing format", file=sys.stderr)
+                continue
+            first = first or result
+            runs[contender].append(result)
+            print(f"{label}  {result['value']:12.2f} {result['unit']}", flush=True)
+    if first is None:
+        return None
+    return {"case": row.case, "batch": first["batch"], "own_batch": not row.batch,
+            "unit": first["unit"], "threads": args.threads, "rounds": args.rounds,
+            "date": datetime.date.today().isoformat(), "commit": commit(),
+            "entries": [summary(c, r) for c, r in runs.items() if r and c not in absent],
+            "absent": [{"name": c.name, "dtype": c.dtype, "reason": why}
+                       for c, why in absent.items()]}
+
+
+def commit():
+    """The commit that was timed, with a + where files differ from it."""
+    def git(*words):
+        return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True,
+                              check=False).stdout.strip()
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", "heddle", "CMakeLists.txt")
+    return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
+
+
+def rows(args):
+    known = [row.case for row in plan.ROWS]
+    wanted = args.cases.split(",") if args.cases else known
+    for name in wanted:
+        if name not in known:
+            sys.exit(f"bench: unknown case '{name}'; the cases are {', '.join(dict.fromkeys(known))}")
+    return [row for row in plan.ROWS
+            if row.case in wanted and args.batch in (None, row.batch)]
+
+
+def has_peers(row):
+    return any(e["name"] != "heddle" for e in row["entries"])
+
+
+def keep(path, here, fresh):
+    """Puts a fresh row in place of the old one in the file of this machine."""
+    old = json.loads(path.read_text()) if path.exists() else {"rows": []}
+    kept = []
+    for row in old["rows"]:
+        if (row["case"], row["batch"]) != (fresh["case"], fresh["batch"]):
+            kept.append(row)
+        elif has_peers(row) and not has_peers(fresh):
+            print(f"bench: {path.name} keeps the run of {row['case']} beside its peers; "
+                  "add --peers to replace it", flush=True)
+            return
+    order = {(row.case, not row.batch): i for i, row in enumerate(plan.ROWS)}
+    merged = sorted(kept + [fresh], key=lambda r: order.get((r["case"], r["own_batch"]), 99))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"machine": here, "rows": merged}, indent=1) + "\n")
+
+
+def main():
+    args = arguments()
+    if args.report:
+        return report.write(ROOT / "docs")
+    here = machine.describe()
+    print(machine.sentence(here), f"\nload of the last minute: {os.getloadavg()[0]:.2f}", flush=True)
+    python = peers_python(args)
+    for row in rows(args):
+        result = time_row(args, row, python)
+        if result and not args.no_write:  # after each row: a run that is stopped loses one at most
+            keep(ROOT / "docs" / "bench" / f"{here['name']}.json", here, result)
+            report.write(ROOT / "docs")
+    return None
+
+
+if __name__ == "__main__":
+    main()
