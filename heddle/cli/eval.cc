@@ -101,8 +101,8 @@ train::LossSums likelihood(const TranslationModel& model, const Ids& source, con
              tokens + static_cast<int64_t>(rows(order[end])) <= options.batch_tokens);
     sums += train::batch_loss(
         model.model,
-        make_batch(model.config, source, target, std::span(order).subspan(begin, end - begin)), run,
-        0);
+        make_batch(model.config, source, target, std::span(order).subspan(begin, end - begin)),
+        run);
   }
   return sums;
 }

@@ -7,10 +7,10 @@ namespace heddle {
 
 namespace {
 
-void append_row_names(int64_t pair, int64_t rows, std::vector<uint32_t>& sample,
+void append_row_names(uint32_t name, int64_t rows, std::vector<uint32_t>& sample,
                       std::vector<uint32_t>& position) {
   for (int64_t i = 0; i < rows; ++i) {
-    sample.push_back(static_cast<uint32_t>(pair));
+    sample.push_back(name);
     position.push_back(static_cast<uint32_t>(i));
   }
 }
@@ -18,14 +18,15 @@ void append_row_names(int64_t pair, int64_t rows, std::vector<uint32_t>& sample,
 }  // namespace
 
 TranslationBatch make_translation_batch(const TokenizedCorpus& corpus,
-                                        std::span<const int64_t> pairs, const SpecialIds& special) {
+                                        std::span<const int64_t> pairs, const SpecialIds& special,
+                                        int64_t passes) {
   TranslationBatch batch;
-  batch.samples.assign(pairs.begin(), pairs.end());
   std::vector<int64_t> source_rows, target_rows;
-  for (const int64_t pair : pairs) {
+  const auto append = [&](int64_t pair, uint32_t pass) {
     check(pair >= 0 && pair < corpus.size(), ErrorKind::internal,
           "translation batch: pair {} of a corpus of {}", pair, corpus.size());
     const TokenView source = corpus.source(pair), target = corpus.target(pair);
+    batch.samples.push_back(pair);
     source.append_to(batch.source);
     batch.source.push_back(special.eos);
     batch.target_in.push_back(special.decoder_start);
@@ -34,8 +35,12 @@ TranslationBatch make_translation_batch(const TokenizedCorpus& corpus,
     batch.target_out.push_back(special.eos);
     source_rows.push_back(source.size() + 1);
     target_rows.push_back(target.size() + 1);
-    append_row_names(pair, source.size() + 1, batch.source_sample, batch.source_position);
-    append_row_names(pair, target.size() + 1, batch.target_sample, batch.target_position);
+    const uint32_t name = static_cast<uint32_t>(pair) ^ (pass << 31);
+    append_row_names(name, source.size() + 1, batch.source_sample, batch.source_position);
+    append_row_names(name, target.size() + 1, batch.target_sample, batch.target_position);
+  };
+  for (int64_t pass = 0; pass < passes; ++pass) {
+    for (const int64_t pair : pairs) append(pair, static_cast<uint32_t>(pass));
   }
   batch.source_segments = Segments::from_lengths(source_rows);
   batch.target_segments = Segments::from_lengths(target_rows);

@@ -33,8 +33,10 @@ struct TranslationBatch {
   int64_t pairs() const { return static_cast<int64_t>(samples.size()); }
 };
 
-/// The batch of these pairs, in this order. Errors: internal if a place is not in the corpus.
+/// The batch of these pairs, in this order, `passes` (1 or 2) times over; a second pass counts as
+/// other samples, so that dropout differs. Errors: internal if a place is not in the corpus.
 TranslationBatch make_translation_batch(const TokenizedCorpus& corpus,
-                                        std::span<const int64_t> pairs, const SpecialIds& special);
+                                        std::span<const int64_t> pairs, const SpecialIds& special,
+                                        int64_t passes = 1);
 
 }  // namespace heddle

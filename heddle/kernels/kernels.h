@@ -103,11 +103,14 @@ struct AttentionBackwardArgs {
 /// Cross entropy with label smoothing over rows of logits, in place: logits become the gradient
 /// d loss / d logits * grad_scale (written to dlogits, which may be bf16 or alias logits).
 /// Per row: loss = -(1 - s) log p[target] - s / V * sum_j log p[j]; nll = -log p[target].
+/// With `divergence` a > 0 rows r and r + rows / 2 are two passes over one word, p and q, and the
+/// loss of each grows by a / 4 (KL(p || q) + KL(q || p)) (R-Drop).
 struct CrossEntropyArgs {
   Rows logits = {};                  ///< [rows, vocab] f32 or bf16
   Rows dlogits = {};                 ///< same shape; absent: no gradient
   const int32_t* targets = nullptr;  ///< [rows]; negative: the row is ignored (loss 0, gradient 0)
   float smoothing = 0;
+  float divergence = 0;
   float grad_scale = 1;
   float* loss = nullptr;  ///< [rows]
   float* nll = nullptr;   ///< [rows]; may be null
@@ -178,6 +181,8 @@ struct Kernels {
 /// The kernels of a device.
 const Kernels& kernels(Device device = Device::cpu);
 
+/// A number for GemmArgs::constant_b that was not given before.
+uint64_t new_constant();
 /// Forgets the packed form kept for a constant b (see GemmArgs::constant_b).
 void forget_packed(uint64_t constant_b);
 

@@ -1,7 +1,6 @@
 // Parameters: made or loaded once by name, initialised from Philox, copied to bf16 when changed.
 #include "heddle/nn/parameters.h"
 
-#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -15,11 +14,6 @@
 
 namespace heddle::nn {
 namespace {
-
-uint64_t next_identity() {
-  static std::atomic<uint64_t> counter{1};
-  return counter++;
-}
 
 Shape part_shape(const Parameter& p, const Part& part) {
   Shape shape = p.value().shape();
@@ -63,7 +57,7 @@ Tensor Parameter::in(DType compute) {
 bf16* Parameter::shadow() { return shadow_.defined() ? shadow_.data<bf16>() : nullptr; }
 
 uint64_t Parameter::identity() {
-  if (identity_ == 0) identity_ = next_identity();
+  if (identity_ == 0) identity_ = new_constant();
   return identity_;
 }
 

@@ -3,18 +3,18 @@
 
 #include <algorithm>
 
+#include "heddle/base/parallel.h"
 #include "heddle/kernels/kernels.h"
 #include "heddle/ops/matmul.h"
 
 namespace heddle {
 namespace {
 
-// Bytes of f32 logits that exist at a time; rows per chunk are a function of the vocabulary only.
-constexpr int64_t kChunkBytes = 20 << 20;
-
-int64_t chunk_rows(int64_t vocab) {
-  return std::max<int64_t>(256, kChunkBytes / (4 * vocab) / 256 * 256);
-}
+// Bytes of dlogits that exist at a time: rows whose part of the weight's gradient is one product.
+constexpr int64_t kChunkBytes = 24 << 20;
+// A weight up to this size is read again for each block of rows.
+constexpr int64_t kSmallWeight = 8 << 20;
+constexpr int64_t kBlockRows = 32;
 
 // Per-row losses of a batch, summed in order.
 struct RowLosses {
@@ -33,7 +33,10 @@ struct RowLosses {
   }
 };
 
-void check_targets(std::span<const int32_t> targets, int64_t rows, int64_t vocab) {
+void check_targets(std::span<const int32_t> targets, int64_t rows, int64_t vocab,
+                   const CrossEntropyOptions& options) {
+  check(options.divergence == 0 || rows % 2 == 0, ErrorKind::shape,
+        "cross_entropy: {} rows are not two passes", rows);
   check(static_cast<int64_t>(targets.size()) == rows, ErrorKind::shape,
         "cross_entropy: {} targets for {} rows", targets.size(), rows);
   for (size_t r = 0; r < targets.size(); ++r) {
@@ -49,53 +52,140 @@ Tensor times(const Tensor& grad, const Tensor& dy) {
   return grad;
 }
 
+// The fused loss, in chunks of rows. Logits exist for a block of rows only, where they are needed:
+// if the weight is small each thread takes blocks of its own, which stay in its cache.
+class FusedLoss {
+ public:
+  FusedLoss(const Tensor& x, const Tensor& w, const Tensor& bias, std::span<const int32_t> targets,
+            const CrossEntropyOptions& options)
+      : x_(x), w_(w), bias_(bias), targets_(targets), options_(options), losses_(x.size(0)) {
+    const int64_t vocab = w.size(0), count = entries();
+    wanted_ = needs_grad({&x, &w, &bias});
+    is_small_ = w.elements() * size_of(w.dtype()) <= kSmallWeight;
+    const int64_t row_bytes = vocab * copies() * size_of(x.dtype());
+    chunk_ = std::clamp<int64_t>(kChunkBytes / row_bytes / kBlockRows * kBlockRows, 2 * kBlockRows,
+                                 std::max(count, 2 * kBlockRows));
+    block_ = is_small_ ? std::max<int64_t>(16, kBlockRows / copies()) : chunk_;
+    const int64_t threads = is_small_ ? num_threads() : 1;
+    logits_ = Tensor::empty({threads * block_ * copies(), vocab}, DType::f32);
+    if (!wanted_) return;
+    dlogits_ = Tensor::empty({chunk_ * copies(), vocab}, x.dtype());
+    dx = empty_like(x);
+    dw =
+        x.size(0) > 0 ? Tensor::empty(w.shape(), DType::f32) : Tensor::zeros(w.shape(), DType::f32);
+    if (bias.defined()) db = Tensor::zeros({vocab}, DType::f32);
+  }
+  FusedLoss(const FusedLoss&) = delete;
+  FusedLoss& operator=(const FusedLoss&) = delete;
+  ~FusedLoss() { forget_packed(packed_w_); }
+
+  CrossEntropy run() {
+    for (int64_t begin = 0; begin < entries(); begin += chunk_) {
+      const int64_t count = std::min(chunk_, entries() - begin);
+      const auto block = [&](int64_t i) {
+        run_block(begin, i * block_, std::min(block_, count - i * block_));
+      };
+      const int64_t blocks = (count + block_ - 1) / block_;
+      if (is_small_) {
+        parallel_for(blocks, block);
+      } else {
+        for (int64_t i = 0; i < blocks; ++i) block(i);
+      }
+      if (wanted_) add_weight_gradients(begin, count);
+    }
+    return losses_.sum(targets_, options_.grad_scale);
+  }
+
+  Tensor dx, dw, db;
+
+ private:
+  int64_t copies() const { return options_.divergence > 0 ? 2 : 1; }
+  /// Words, each of one row or of one in each half.
+  int64_t entries() const { return x_.size(0) / copies(); }
+
+  // Words [first, first + count) of the chunk that begins at word `begin`. In logits and dlogits
+  // the rows of the second pass follow those of the first, block by block.
+  void run_block(int64_t begin, int64_t first, int64_t count) {
+    const int64_t at = is_small_ ? thread_index() * block_ * copies() : 0;
+    const Rows l = logits_.rows().slice(at, count * copies());
+    std::vector<int32_t> targets;
+    std::vector<float> loss(count * copies()), nll(count * copies());
+    for (int64_t c = 0; c < copies(); ++c) {
+      const int64_t row = c * entries() + begin + first;
+      targets.insert(targets.end(), targets_.begin() + row, targets_.begin() + row + count);
+      kernels().gemm({.a = x_.rows().slice(row, count),
+                      .b = w_.rows(),
+                      .c = l.slice(c * count, count),
+                      .bias = bias_.defined() ? bias_.data<float>() : nullptr,
+                      .transpose_b = true,
+                      .constant_b = packed_w_});
+    }
+    Rows d;
+    if (wanted_) d = dlogits_.rows().slice(first * copies(), count * copies());
+    kernels().cross_entropy({.logits = l,
+                             .dlogits = d,
+                             .targets = targets.data(),
+                             .smoothing = options_.smoothing,
+                             .divergence = options_.divergence,
+                             .grad_scale = options_.grad_scale,
+                             .loss = loss.data(),
+                             .nll = nll.data()});
+    for (int64_t c = 0; c < copies(); ++c) {
+      const int64_t row = c * entries() + begin + first;
+      std::copy_n(loss.begin() + c * count, count, losses_.loss.begin() + row);
+      std::copy_n(nll.begin() + c * count, count, losses_.nll.begin() + row);
+      if (!wanted_) continue;
+      kernels().gemm({.a = d.slice(c * count, count),
+                      .b = w_.rows(),
+                      .c = dx.rows().slice(row, count),
+                      .constant_b = packed_w_});
+    }
+  }
+
+  // dw and db of a chunk; its rows of x are gathered in the order of dlogits.
+  void add_weight_gradients(int64_t begin, int64_t count) {
+    const Rows d = dlogits_.rows().slice(0, count * copies());
+    Rows part = x_.rows().slice(begin, count);
+    Tensor gathered;
+    if (copies() == 2) {
+      gathered = Tensor::empty({count * 2, x_.size(1)}, x_.dtype());
+      part = gathered.rows();
+      for (int64_t first = 0; first < count; first += block_) {
+        const int64_t n = std::min(block_, count - first);
+        for (int64_t c = 0; c < 2; ++c) {
+          kernels().convert(x_.rows().slice(c * entries() + begin + first, n),
+                            part.slice(first * 2 + c * n, n));
+        }
+      }
+    }
+    kernels().gemm(
+        {.a = d, .b = part, .c = dw.rows(), .transpose_a = true, .accumulate = begin > 0});
+    if (!db.defined()) return;
+    const Tensor of_chunk = Tensor::empty({w_.size(0)}, DType::f32);
+    kernels().sum_columns(d, of_chunk.data<float>());
+    kernels().add(db.rows(), of_chunk.rows(), db.rows());
+  }
+
+  const Tensor &x_, &w_, &bias_;
+  std::span<const int32_t> targets_;
+  CrossEntropyOptions options_;
+  RowLosses losses_;
+  uint64_t packed_w_ = new_constant();
+  bool wanted_ = false, is_small_ = false;
+  int64_t chunk_ = 0, block_ = 0;  // words
+  Tensor logits_, dlogits_;
+};
+
 }  // namespace
 
 CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor& bias,
                                   std::span<const int32_t> targets,
                                   const CrossEntropyOptions& options) {
-  const int64_t rows = x.size(0), vocab = w.size(0);
-  check_targets(targets, rows, vocab);
-  const bool wanted = needs_grad({&x, &w, &bias});
-  RowLosses losses(rows);
-  Tensor dx, dw, db;
-  if (wanted) {
-    dx = empty_like(x);
-    dw = rows > 0 ? Tensor::empty(w.shape(), DType::f32) : Tensor::zeros(w.shape(), DType::f32);
-    if (bias.defined()) db = Tensor::zeros({vocab}, DType::f32);
-  }
-  const int64_t chunk = std::min(chunk_rows(vocab), std::max<int64_t>(rows, 1));
-  const Tensor logits = Tensor::empty({chunk, vocab}, DType::f32);
-  const Tensor dlogits = wanted ? Tensor::empty({chunk, vocab}, x.dtype()) : Tensor();
-  const Tensor db_chunk = db.defined() ? Tensor::empty({vocab}, DType::f32) : Tensor();
-  for (int64_t begin = 0; begin < rows; begin += chunk) {
-    const int64_t count = std::min(chunk, rows - begin);
-    const Rows part = x.rows().slice(begin, count), l = logits.rows().slice(0, count);
-    const Rows d = wanted ? dlogits.rows().slice(0, count) : Rows{};
-    kernels().gemm({.a = part,
-                    .b = w.rows(),
-                    .c = l,
-                    .bias = bias.defined() ? bias.data<float>() : nullptr,
-                    .transpose_b = true});
-    kernels().cross_entropy({.logits = l,
-                             .dlogits = d,
-                             .targets = targets.data() + begin,
-                             .smoothing = options.smoothing,
-                             .grad_scale = options.grad_scale,
-                             .loss = losses.loss.data() + begin,
-                             .nll = losses.nll.data() + begin});
-    if (!wanted) continue;
-    kernels().gemm({.a = d, .b = w.rows(), .c = dx.rows().slice(begin, count)});
-    kernels().gemm(
-        {.a = d, .b = part, .c = dw.rows(), .transpose_a = true, .accumulate = begin > 0});
-    if (db.defined()) {
-      kernels().sum_columns(d, db_chunk.data<float>());
-      kernels().add(db.rows(), db_chunk.rows(), db.rows());
-    }
-  }
-  CrossEntropy out = losses.sum(targets, options.grad_scale);
+  check_targets(targets, x.size(0), w.size(0), options);
+  FusedLoss loss(x, w, bias, targets, options);
+  CrossEntropy out = loss.run();
   out.loss = record("linear_cross_entropy", {x, w, bias}, out.loss,
-                    [dx, dw, db](const Tensor& dy) -> Grads {
+                    [dx = loss.dx, dw = loss.dw, db = loss.db](const Tensor& dy) -> Grads {
                       return {times(dx, dy), times(dw, dy), db.defined() ? times(db, dy) : db};
                     });
   return out;
@@ -109,13 +199,14 @@ CrossEntropy linear_cross_entropy_reference(const Tensor& x, const Tensor& w, co
 
 CrossEntropy cross_entropy(const Tensor& logits, std::span<const int32_t> targets,
                            const CrossEntropyOptions& options) {
-  check_targets(targets, logits.size(0), logits.size(1));
+  check_targets(targets, logits.size(0), logits.size(1), options);
   RowLosses losses(logits.size(0));
   Tensor d = needs_grad({&logits}) ? empty_like(logits) : Tensor();
   kernels().cross_entropy({.logits = logits.rows(),
                            .dlogits = d.defined() ? d.rows() : Rows{},
                            .targets = targets.data(),
                            .smoothing = options.smoothing,
+                           .divergence = options.divergence,
                            .grad_scale = options.grad_scale,
                            .loss = losses.loss.data(),
                            .nll = losses.nll.data()});

@@ -9,6 +9,9 @@ namespace heddle {
 
 struct CrossEntropyOptions {
   float smoothing = 0;  ///< s: loss = -(1 - s) log p[target] - s / V sum_j log p[j]
+  /// a > 0: the second half of the rows is another pass over the words of the first, and the loss
+  /// of each row grows by a / 4 (KL(p || q) + KL(q || p)).    Source: R-Drop (Liang et al. 2021).
+  float divergence = 0;
   /// The gradient of the loss is multiplied by this when it is computed (1 / words of the batch),
   /// so that backward() takes seed 1.
   float grad_scale = 1;

@@ -22,7 +22,7 @@ struct TrainConfig {
   double learning_rate = 5e-4, min_learning_rate = 0;
   int64_t warmup_updates = 4000;
   double adam_beta1 = 0.9, adam_beta2 = 0.98, adam_epsilon = 1e-9, weight_decay = 0;
-  double label_smoothing = 0.1, clip_norm = 0, ema_decay = 0;
+  double label_smoothing = 0.1, r_drop = 0, clip_norm = 0, ema_decay = 0;
   std::string average = "none";
   int64_t average_count = 10;
 
@@ -62,6 +62,9 @@ struct TrainConfig {
     v("weight_decay", weight_decay, "of matrices", at_least(0));
     v("label_smoothing", label_smoothing, "share of probability given to all words",
       from_below(0, 1));
+    v("r_drop", r_drop,
+      "R-Drop: two passes over each batch, this times their divergence added to the loss; 0: off",
+      at_least(0));
     v("clip_norm", clip_norm, "largest norm of the gradient; 0: no limit", at_least(0));
     v("ema_decay", ema_decay, "of the moving average of the weights; 0: none", from_below(0, 1));
     v("average", average, "of weights at validations: the last or the best ones",

@@ -193,8 +193,10 @@ class Trainer {
   }
 
   LossSums accumulate(std::span<const int64_t> pairs) {
-    return accumulate_gradients(model_, make_translation_batch(corpora_.train, pairs, special_),
-                                run_, config_.label_smoothing);
+    const int64_t passes = config_.r_drop > 0 ? 2 : 1;
+    return accumulate_gradients(model_,
+                                make_translation_batch(corpora_.train, pairs, special_, passes),
+                                run_, config_.label_smoothing, config_.r_drop);
   }
 
   std::string last_good() const {

@@ -12,7 +12,7 @@ std::shared_ptr<const RowIds> row_ids(const std::vector<uint32_t>& sample,
 }
 
 CrossEntropy forward(const Transformer& model, const TranslationBatch& b, const nn::Run& run,
-                     double label_smoothing) {
+                     const CrossEntropyOptions& options) {
   const WordRows source{b.source, &b.source_segments, row_ids(b.source_sample, b.source_position)};
   const WordRows target{b.target_in, &b.target_segments,
                         row_ids(b.target_sample, b.target_position)};
@@ -21,22 +21,26 @@ CrossEntropy forward(const Transformer& model, const TranslationBatch& b, const 
   static const std::string kName = "output projection";
   const LayerName layer(kName);
   return linear_cross_entropy(h, model.output_weight(run), model.output_bias(), b.target_out,
-                              {.smoothing = static_cast<float>(label_smoothing)});
+                              options);
 }
 
 }  // namespace
 
 LossSums accumulate_gradients(const Transformer& model, const TranslationBatch& batch,
-                              const nn::Run& run, double label_smoothing) {
-  const CrossEntropy ce = forward(model, batch, run, label_smoothing);
+                              const nn::Run& run, double label_smoothing, double divergence) {
+  const int64_t passes = divergence > 0 ? 2 : 1;
+  const CrossEntropy ce = forward(model, batch, run,
+                                  {.smoothing = static_cast<float>(label_smoothing),
+                                   .divergence = static_cast<float>(divergence),
+                                   .grad_scale = 1.0f / static_cast<float>(passes)});
   backward(ce.loss);
-  return {ce.total, ce.nll, ce.words};
+  const auto mean = [&](double sum) { return sum / static_cast<double>(passes); };
+  return {mean(ce.total), mean(ce.nll), ce.words / passes};
 }
 
-LossSums batch_loss(const Transformer& model, const TranslationBatch& batch, const nn::Run& run,
-                    double label_smoothing) {
+LossSums batch_loss(const Transformer& model, const TranslationBatch& batch, const nn::Run& run) {
   const NoGrad off;
-  const CrossEntropy ce = forward(model, batch, run, label_smoothing);
+  const CrossEntropy ce = forward(model, batch, run, {});
   return {ce.total, ce.nll, ce.words};
 }
 

@@ -20,11 +20,12 @@ struct LossSums {
 };
 
 /// Forward and backward: adds d(sum of losses) / d(weights) to the gradients of the parameters.
+/// With `divergence` the batch holds two passes (make_translation_batch); sums are those of one,
+/// the mean of both.
 LossSums accumulate_gradients(const Transformer& model, const TranslationBatch& batch,
-                              const nn::Run& run, double label_smoothing);
+                              const nn::Run& run, double label_smoothing, double divergence = 0);
 
 /// The loss alone.
-LossSums batch_loss(const Transformer& model, const TranslationBatch& batch, const nn::Run& run,
-                    double label_smoothing);
+LossSums batch_loss(const Transformer& model, const TranslationBatch& batch, const nn::Run& run);
 
 }  // namespace heddle::train

@@ -27,7 +27,7 @@ ValidationScore Validator::operator()(const Transformer& model, const nn::Run& r
                                     {.batch_tokens = options_.batch_tokens, .shuffle = false}, 0);
   LossSums sums;
   for (int64_t i = 0; i < plan.size(); ++i) {
-    sums += batch_loss(model, make_translation_batch(*corpus_, plan.batch(i), special), plain, 0);
+    sums += batch_loss(model, make_translation_batch(*corpus_, plan.batch(i), special), plain);
   }
   ValidationScore score;
   score.loss = sums.nll / static_cast<double>(sums.words);

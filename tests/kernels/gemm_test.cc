@@ -34,11 +34,6 @@ struct Problem {
   }
 };
 
-uint64_t fresh_constant() {
-  static uint64_t next = uint64_t{1} << 60;
-  return next++;
-}
-
 struct Operands {
   Problem p;
   Matrix a, b;
@@ -50,7 +45,7 @@ struct Operands {
         a(p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.types.in, p.padding),
         b(p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.types.in, p.padding),
         bias(p.n),
-        constant(p.packed ? fresh_constant() : 0) {
+        constant(p.packed ? new_constant() : 0) {
     a.fill_normal(1);
     b.fill_normal(2);
     for (int64_t c = 0; c < p.n; ++c) bias[c] = 0.25f * static_cast<float>(c % 7) - 0.5f;
@@ -406,7 +401,7 @@ TEST(Gemm, sums_over_several_inner_chunks_equal_the_definition) {
 TEST(Gemm, a_constant_that_was_forgotten_is_packed_anew) {
   Matrix a(4, 16), b(8, 16), c(4, 8);
   a.fill_normal(1);
-  const uint64_t constant = fresh_constant();
+  const uint64_t constant = new_constant();
   for (uint32_t seed : {2u, 3u}) {
     b.fill_normal(seed);
     kernels().gemm({.a = a, .b = b, .c = c, .transpose_b = true, .constant_b = constant});

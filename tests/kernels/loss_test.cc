@@ -68,6 +68,31 @@ TEST(CrossEntropy, gradient_matches_finite_differences) {
   });
 }
 
+TEST(CrossEntropy, divergence_of_two_passes_matches_float64) {
+  for_each_case([](int64_t vocab, DType dtype) {
+    LossCase l(4, vocab, dtype, DType::f32, 0.1f);
+    for (int64_t r = 0; r < 2; ++r) l.targets[r + 2] = l.targets[r];
+    l.args.divergence = 3;
+    kernels().cross_entropy(l.args);
+    const auto log_p = [&](int64_t r, int64_t c) {
+      double sum = 0;
+      for (int64_t j = 0; j < vocab; ++j) sum += std::exp(l.logits.get(r, j));
+      return l.logits.get(r, c) - std::log(sum);
+    };
+    expect_near(
+        l.loss,
+        [&](int64_t, int64_t r) {
+          double both = 0;  // KL(p || q) + KL(q || p) = sum (p - q) log(p / q)
+          for (int64_t c = 0; c < vocab; ++c) {
+            const double p = log_p(r % 2, c), q = log_p(r % 2 + 2, c);
+            both += (std::exp(p) - std::exp(q)) * (p - q);
+          }
+          return l.reference(r, 0.1f) + 3 * both / 4;
+        },
+        3e-6, 4);
+  });
+}
+
 TEST(CrossEntropy, large_vocabulary_and_large_logits_are_exact) {
   for_each_target([] {
     LossCase l(2, 50'257, DType::f32, DType::bf16, 0.1f, 30);

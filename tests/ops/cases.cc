@@ -347,6 +347,26 @@ void add_losses(std::vector<OpCase>& all, const OpSizes& z) {
                    .reference = f(linear_cross_entropy_reference, true),
                    .always_f32 = {2}});
   }
+  static const std::vector<int32_t> twice = {4, -1, 12, 4, -1, 12};
+  const CrossEntropyOptions o{.smoothing = 0.1f, .divergence = 3, .grad_scale = 0.5f};
+  all.push_back(
+      {.op = "cross_entropy",
+       .variant = "divergence",
+       .shapes = {{6, 13}},
+       .function = [o](const Tensors& x) { return Tensors{cross_entropy(x[0], twice, o).loss}; }});
+  all.push_back({.op = "linear_cross_entropy",
+                 .variant = "divergence",
+                 .shapes = {{6, 16}, {13, 16}, {13}},
+                 .function =
+                     [o](const Tensors& x) {
+                       return Tensors{linear_cross_entropy(x[0], x[1], x[2], twice, o).loss};
+                     },
+                 .reference =
+                     [o](const Tensors& x) {
+                       return Tensors{
+                           linear_cross_entropy_reference(x[0], x[1], x[2], twice, o).loss};
+                     },
+                 .always_f32 = {2}});
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 // ranges of panels are spread over the threads. Since an element's bits do not depend on its block
 // (GemmCode), the blocks may follow the sizes and the number of threads.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -235,6 +236,11 @@ void without_inner(const GemmArgs& g) {
 }
 
 }  // namespace
+
+uint64_t new_constant() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
 
 void forget_packed(uint64_t constant_b) {
   std::lock_guard lock(packed_mutex);
