@@ -1,39 +1,51 @@
-// Threads: one OpenMP pool for the whole program.
+// Threads: one pool for the whole program.
 #pragma once
-
-#include <omp.h>
 
 #include <cstdint>
 #include <exception>
+#include <mutex>
 
 namespace heddle {
 
-/// Threads used by parallel_for; the default is what OpenMP finds.
-inline int num_threads() { return omp_get_max_threads(); }
+/// Threads that parallel_for uses; the default is the number of cores that this process may use.
+int num_threads();
 /// Errors: none; values below 1 count as 1.
-inline void set_num_threads(int threads) { omp_set_num_threads(threads < 1 ? 1 : threads); }
-/// The calling thread's place in its team, 0 .. num_threads() - 1.
-inline int thread_index() { return omp_get_thread_num(); }
+void set_num_threads(int threads);
+/// The calling thread's place in the pool, 0 .. num_threads() - 1; 0 outside parallel_for.
+int thread_index();
+/// Whether the caller is inside parallel_for: there a further one runs on the calling thread alone.
+bool in_parallel();
+
+namespace parallel_detail {
+/// Calls body(context, i) for i in [0, n), each once; body throws nothing.
+void run(int64_t n, void (*body)(void* context, int64_t i), void* context);
+}  // namespace parallel_detail
 
 /// Calls f(i) for i in [0, n), each once, on any thread. The work of an i must not depend on the
 /// thread or on other i: that is what makes results equal for any number of threads.
+/// Errors: rethrows one of what f threw, after all calls have ended.
 template <class F>
 void parallel_for(int64_t n, const F& f) {
-  if (n <= 1 || num_threads() == 1 || omp_in_parallel()) {
+  if (n <= 1 || num_threads() == 1 || in_parallel()) {
     for (int64_t i = 0; i < n; ++i) f(i);
     return;
   }
-  std::exception_ptr error;
-#pragma omp parallel for schedule(dynamic, 1)
-  for (int64_t i = 0; i < n; ++i) {
+  struct Context {
+    const F& f;
+    std::mutex mutex;
+    std::exception_ptr error;
+  } context{f, {}, {}};
+  const auto body = [](void* at, int64_t i) {
+    Context& c = *static_cast<Context*>(at);
     try {
-      f(i);
+      c.f(i);
     } catch (...) {
-#pragma omp critical(heddle_parallel_for)
-      error = std::current_exception();
+      std::lock_guard lock(c.mutex);
+      c.error = std::current_exception();
     }
-  }
-  if (error) std::rethrow_exception(error);
+  };
+  parallel_detail::run(n, body, &context);
+  if (context.error) std::rethrow_exception(context.error);
 }
 
 /// Calls f(begin, end) over blocks of fixed size that cover [0, n).

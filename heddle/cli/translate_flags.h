@@ -15,7 +15,7 @@ struct TranslateFlags {
   std::string model;
   TranslateOptions options;
   std::string precision = "auto";
-  int threads = 0;  ///< 0: as many as OpenMP finds
+  int threads = 0;  ///< 0: as many as there are cores
 };
 
 void add_translate_flags(CLI::App& app, TranslateFlags& flags);

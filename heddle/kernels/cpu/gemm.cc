@@ -176,7 +176,7 @@ struct Grid {
 
 void multiply(const GemmArgs& g) {
   const Plan plan(g);
-  const bool alone = plan.m * plan.n * plan.k < kWorthAThread || omp_in_parallel();
+  const bool alone = plan.m * plan.n * plan.k < kWorthAThread || in_parallel();
   const auto spread = [&](int64_t tasks, const auto& f) {
     if (alone) {
       for (int64_t i = 0; i < tasks; ++i) f(i);

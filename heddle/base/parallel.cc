@@ -1,0 +1,151 @@
+// The pool: workers that take calls by turns from the loop that is running.
+//
+// A loop is over when all its calls have ended. Its owner takes part and waits only for workers
+// that are inside a call, never for one that has not woken up yet: a machine that others load,
+// where a worker may get no core for a while, costs speed and nothing more.
+#include "heddle/base/parallel.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <system_error>
+#include <thread>
+
+namespace heddle {
+namespace {
+
+thread_local int place = 0;        // in the pool
+thread_local bool inside = false;  // a call of parallel_for
+
+inline void pause_core() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// How long a worker without work looks for some before it sleeps: longer than the gaps between
+// the loops of a forward pass, shorter than what a neighbour would notice.
+constexpr std::chrono::microseconds kSpin{100};
+constexpr int kLooksPerClock = 64;
+
+int cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  const unsigned n = std::thread::hardware_concurrency();
+  return n == 0 ? 1 : static_cast<int>(n);
+}
+
+class Pool {
+ public:
+  // Lives until the process ends: workers may be asleep in it.
+  static Pool& get() {
+    static Pool* const pool = new Pool;
+    return *pool;
+  }
+
+  int threads() const { return threads_.load(std::memory_order_relaxed); }
+  void set_threads(int threads) { threads_.store(threads < 1 ? 1 : threads); }
+
+  void run(int64_t n, void (*body)(void*, int64_t), void* context) {
+    // Another thread's loop has the workers: this one runs alone.
+    std::unique_lock owner(owner_, std::try_to_lock);
+    if (!owner.owns_lock()) {
+      for (int64_t i = 0; i < n; ++i) body(context, i);
+      return;
+    }
+    const int64_t most = std::min<int64_t>(threads() - 1, n - 1);
+    hire(static_cast<int>(most));
+    body_ = body, context_ = context, n_ = n, most_ = static_cast<int>(most);
+    next_.store(0, std::memory_order_relaxed);
+    const uint64_t number = (state_.load(std::memory_order_relaxed) >> kNumberShift) + 1;
+    state_.store(number << kNumberShift | kOpen);  // publishes the loop
+    state_.notify_all();
+    take_calls();
+    // No worker may join any more; those inside a call are waited for.
+    state_.fetch_and(~kOpen);
+    for (int look = 0; (state_.load() & kActive) != 0; ++look) {
+      look < 1000 ? pause_core() : std::this_thread::yield();
+    }
+  }
+
+ private:
+  // state_: the number of the loop, whether workers may join it, and how many are in it.
+  static constexpr int kNumberShift = 32;
+  static constexpr uint64_t kOpen = uint64_t{1} << 31;
+  static constexpr uint64_t kActive = kOpen - 1;
+
+  Pool() : threads_(cores()) {}
+
+  // A system that gives no more threads makes loops slower, not wrong.
+  void hire(int workers) {
+    try {
+      for (; workers_ < workers; ++workers_) {
+        std::thread([this, index = workers_ + 1] { work(index); }).detach();
+      }
+    } catch (const std::system_error&) {
+    }
+  }
+
+  void take_calls() {
+    inside = true;
+    for (int64_t i = next_.fetch_add(1); i < n_; i = next_.fetch_add(1)) body_(context_, i);
+    inside = false;
+  }
+
+  // Waits for an open loop other than `last`; returns its state.
+  uint64_t next_loop(uint64_t last) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int look = 1;; ++look) {
+      const uint64_t state = state_.load();
+      if ((state & kOpen) != 0 && state >> kNumberShift != last) return state;
+      pause_core();
+      if (look % kLooksPerClock == 0 && std::chrono::steady_clock::now() - begin > kSpin) {
+        state_.wait(state);  // until it changes
+      }
+    }
+  }
+
+  [[noreturn]] void work(int index) {
+    place = index;
+    for (uint64_t last = 0;;) {
+      uint64_t state = next_loop(last);
+      last = state >> kNumberShift;
+      // Joins unless the loop is over or another one has begun.
+      bool joined = false;
+      while ((state & kOpen) != 0 && state >> kNumberShift == last && !joined) {
+        joined = state_.compare_exchange_weak(state, state + 1);
+      }
+      if (!joined) continue;
+      if (index <= most_) take_calls();
+      state_.fetch_sub(1);
+    }
+  }
+
+  std::mutex owner_;
+  std::atomic<int> threads_;
+  int workers_ = 0;
+  // The loop that is running; written while none is.
+  void (*body_)(void*, int64_t) = nullptr;
+  void* context_ = nullptr;
+  int64_t n_ = 0;
+  int most_ = 0;  // workers that it may have
+  alignas(64) std::atomic<int64_t> next_{0};
+  alignas(64) std::atomic<uint64_t> state_{0};
+};
+
+}  // namespace
+
+int num_threads() { return Pool::get().threads(); }
+void set_num_threads(int threads) { Pool::get().set_threads(threads); }
+int thread_index() { return place; }
+bool in_parallel() { return inside; }
+
+namespace parallel_detail {
+void run(int64_t n, void (*body)(void*, int64_t), void* context) {
+  Pool::get().run(n, body, context);
+}
+}  // namespace parallel_detail
+
+}  // namespace heddle
