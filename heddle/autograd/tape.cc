@@ -35,7 +35,7 @@ void check_output(const char* name, const Tensor& output) {
       ErrorKind::data,
       "the output of op '{}' in layer '{}', shape {}, is not finite; lower the learning rate, clip "
       "gradients, or compute in f32",
-      name, LayerName::current(), output.shape().str());
+      name, LayerName::current(), output.shape());
 }
 
 void push(const char* name, std::span<const Tensor> inputs, std::span<Tensor* const> outputs,
@@ -57,7 +57,7 @@ void add_to(Tensor& sum, const Tensor& grad) {
     return;
   }
   check(sum.shape() == grad.shape(), ErrorKind::internal, "gradients of shapes {} and {} meet",
-        sum.shape().str(), grad.shape().str());
+        sum.shape(), grad.shape());
   Tensor total = empty_like(sum);
   kernels().add(sum.rows(), grad.rows(), total.rows());
   sum = total;
@@ -76,8 +76,7 @@ void add_to_leaf(Leaf& leaf, const Tensor& grad) {
 
 bool leads_to_leaf(const Tensor& x) {
   check(x.place().step < 0 || x.place().step >= the_tape.first, ErrorKind::internal,
-        "a tensor of shape {} comes from a tape that was emptied; compute it again",
-        x.shape().str());
+        "a tensor of shape {} comes from a tape that was emptied; compute it again", x.shape());
   return x.leaf() != nullptr || x.place().step >= 0;
 }
 

@@ -18,15 +18,14 @@ void check_sizes(const Tensor& q, const Tensor& k, const Tensor& v, const Segmen
         "attention: the width {} is not divisible by {} heads", q.size(1), o.heads);
   check(q.size(1) == k.size(1) && k.shape() == v.shape() && q.dtype() == k.dtype() &&
             k.dtype() == v.dtype(),
-        ErrorKind::shape, "attention: q is {}, k {}, v {}", q.shape().str(), k.shape().str(),
-        v.shape().str());
+        ErrorKind::shape, "attention: q is {}, k {}, v {}", q.shape(), k.shape(), v.shape());
   const int64_t key_count =
       o.key_rows.empty() ? k.size(0) : static_cast<int64_t>(o.key_rows.size());
   check(queries.count() == keys.count() && queries.rows() == q.size(0) && keys.rows() == key_count,
         ErrorKind::shape,
         "attention: {} query segments of {} rows over {} key segments of {} rows; "
         "q is {}, and there are {} keys",
-        queries.count(), queries.rows(), keys.count(), keys.rows(), q.shape().str(), key_count);
+        queries.count(), queries.rows(), keys.count(), keys.rows(), q.shape(), key_count);
 }
 
 float scale_of(const AttentionOptions& o, int64_t head_dim) {

@@ -5,8 +5,8 @@ namespace heddle {
 namespace {
 
 void check_same(const char* name, const Tensor& a, const Tensor& b) {
-  check(a.shape() == b.shape(), ErrorKind::shape, "{}: shapes {} and {} differ", name,
-        a.shape().str(), b.shape().str());
+  check(a.shape() == b.shape(), ErrorKind::shape, "{}: shapes {} and {} differ", name, a.shape(),
+        b.shape());
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ Tensor scale(const Tensor& x, float factor) {
 
 Tensor add_bias(const Tensor& x, const Tensor& bias) {
   check(bias.rank() == 1 && bias.dtype() == DType::f32 && x.size(-1) == bias.size(0),
-        ErrorKind::shape, "add_bias: x is {}, bias is {} {}", x.shape().str(), bias.shape().str(),
+        ErrorKind::shape, "add_bias: x is {}, bias is {} {}", x.shape(), bias.shape(),
         dtype_name(bias.dtype()));
   Tensor y = empty_like(x);
   kernels().add_row(x.rows(), bias.data<float>(), y.rows());

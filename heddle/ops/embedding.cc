@@ -35,7 +35,7 @@ Tensor embedding(const Tensor& table, std::span<const int32_t> ids, float scale,
   if (positions.defined()) {
     check(place.size() == ids.size() && positions.size(1) == table.size(1), ErrorKind::shape,
           "embedding: {} ids, {} places, table {}, positions {}", ids.size(), place.size(),
-          table.shape().str(), positions.shape().str());
+          table.shape(), positions.shape());
     check_range("position", place, positions.size(0), ErrorKind::data);
   }
   Tensor y = Tensor::empty({rows, table.size(1)}, table.dtype());

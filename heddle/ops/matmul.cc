@@ -9,8 +9,8 @@ namespace heddle {
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
   check(a.rank() == 2 && b.rank() == 2 && a.size(1) == b.size(0) && a.dtype() == b.dtype(),
-        ErrorKind::shape, "matmul: {} {} times {} {}", a.shape().str(), dtype_name(a.dtype()),
-        b.shape().str(), dtype_name(b.dtype()));
+        ErrorKind::shape, "matmul: {} {} times {} {}", a.shape(), dtype_name(a.dtype()), b.shape(),
+        dtype_name(b.dtype()));
   Tensor y = Tensor::empty({a.size(0), b.size(1)}, a.dtype());
   kernels().gemm({.a = a.rows(), .b = b.rows(), .c = y.rows()});
   return record(
@@ -25,10 +25,10 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, uint64_t constant_w) {
   check(x.rank() == 2 && w.rank() == 2 && x.size(1) == w.size(1) && x.dtype() == w.dtype(),
         ErrorKind::shape, "linear: x is {} {}, the weight is {} {}; the last axes must be equal",
-        x.shape().str(), dtype_name(x.dtype()), w.shape().str(), dtype_name(w.dtype()));
+        x.shape(), dtype_name(x.dtype()), w.shape(), dtype_name(w.dtype()));
   check(!bias.defined() || bias.shape() == Shape{w.size(0)}, ErrorKind::shape,
-        "linear: the weight is {}, the bias {}", w.shape().str(),
-        bias.defined() ? bias.shape().str() : "");
+        "linear: the weight is {}, the bias {}", w.shape(),
+        bias.defined() ? bias.shape() : Shape());
   Tensor y = Tensor::empty({x.size(0), w.size(0)}, x.dtype());
   kernels().gemm({.a = x.rows(),
                   .b = w.rows(),

@@ -9,8 +9,8 @@ namespace {
 void check_sizes(const Tensor& x, const Tensor& gamma, const Tensor& beta) {
   const Shape width{x.size(-1)};
   check(gamma.shape() == width && beta.shape() == width, ErrorKind::shape,
-        "layer_norm: x is {}, gamma {}, beta {}; they must be as wide as x", x.shape().str(),
-        gamma.shape().str(), beta.shape().str());
+        "layer_norm: x is {}, gamma {}, beta {}; they must be as wide as x", x.shape(),
+        gamma.shape(), beta.shape());
 }
 
 // What the backward pass needs; `sub` is true if there was a second summand.
@@ -68,8 +68,8 @@ AddNorm add_norm(const Tensor& x, const Tensor& sub, const DropoutSpec& spec, co
                  const Tensor& beta, float eps) {
   check_sizes(x, gamma, beta);
   check(x.shape() == sub.shape() && x.dtype() == sub.dtype(), ErrorKind::shape,
-        "add_norm: x is {} {}, sub {} {}", x.shape().str(), dtype_name(x.dtype()),
-        sub.shape().str(), dtype_name(sub.dtype()));
+        "add_norm: x is {} {}, sub {} {}", x.shape(), dtype_name(x.dtype()), sub.shape(),
+        dtype_name(sub.dtype()));
   const Rows in = x.rows();
   AddNorm out{empty_like(x), empty_like(x)};
   Saved s{out.sum,

@@ -58,12 +58,12 @@ Tensor concat(const std::vector<Tensor>& parts, int axis) {
   for (const Tensor& part : parts) {
     Shape rest = part.shape();
     check(part.rank() == shape.rank() && part.dtype() == parts[0].dtype(), ErrorKind::shape,
-          "concat: {} {} beside {} {}", part.shape().str(), dtype_name(part.dtype()),
-          parts[0].shape().str(), dtype_name(parts[0].dtype()));
+          "concat: {} {} beside {} {}", part.shape(), dtype_name(part.dtype()), parts[0].shape(),
+          dtype_name(parts[0].dtype()));
     rest[axis] = parts[0].size(axis);
     check(rest == parts[0].shape(), ErrorKind::shape,
-          "concat: {} beside {}; all sizes but that of axis {} must be equal", part.shape().str(),
-          parts[0].shape().str(), axis);
+          "concat: {} beside {}; all sizes but that of axis {} must be equal", part.shape(),
+          parts[0].shape(), axis);
     shape[axis] += part.size(axis);
   }
   Tensor y = Tensor::empty(shape, parts[0].dtype());

@@ -1,6 +1,8 @@
 // The sizes of a tensor, outermost first.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -41,3 +43,12 @@ class Shape {
 };
 
 }  // namespace heddle
+
+/// Lets messages take a shape as it is: its text is made only if the message is.
+template <>
+struct fmt::formatter<heddle::Shape> : fmt::formatter<std::string> {
+  template <class Context>
+  auto format(const heddle::Shape& shape, Context& context) const {
+    return fmt::formatter<std::string>::format(shape.str(), context);
+  }
+};

@@ -49,7 +49,7 @@ Tensor Tensor::view_of(std::shared_ptr<Storage> storage, int64_t offset_bytes, c
                        DType dtype) {
   check(offset_bytes % size_of(dtype) == 0 &&
             offset_bytes + shape.elements() * size_of(dtype) <= storage->bytes(),
-        ErrorKind::internal, "a view of {} {} at byte {} does not fit into {} bytes", shape.str(),
+        ErrorKind::internal, "a view of {} {} at byte {} does not fit into {} bytes", shape,
         dtype_name(dtype), offset_bytes, storage->bytes());
   Tensor t;
   t.shape_ = shape;
@@ -74,7 +74,7 @@ Rows Tensor::rows() const {
   const int last = rank() - 1;
   const int64_t width = shape_[last];
   check(strides_[last] == 1 || width <= 1, ErrorKind::internal,
-        "a tensor of shape {} has strided columns; make it contiguous first", shape_.str());
+        "a tensor of shape {} has strided columns; make it contiguous first", shape_);
   if (rank() == 1) return {raw(), 1, width, width, dtype_};
   int64_t rows = 1, stride = 0;
   for (int axis = last - 1; axis >= 0; --axis) {
@@ -83,7 +83,7 @@ Rows Tensor::rows() const {
       stride = strides_[axis];
     } else {
       check(strides_[axis] == stride * rows, ErrorKind::internal,
-            "the rows of a tensor of shape {} are not evenly spaced", shape_.str());
+            "the rows of a tensor of shape {} are not evenly spaced", shape_);
     }
     rows *= shape_[axis];
   }
@@ -92,7 +92,7 @@ Rows Tensor::rows() const {
 
 Tensor Tensor::view(const Shape& shape) const {
   check(shape.elements() == elements(), ErrorKind::shape,
-        "a tensor of shape {} cannot be seen as {}", shape_.str(), shape.str());
+        "a tensor of shape {} cannot be seen as {}", shape_, shape);
   check(contiguous(), ErrorKind::internal, "view of a tensor that is not contiguous");
   Tensor t = detached();
   t.shape_ = shape;
@@ -103,7 +103,7 @@ Tensor Tensor::view(const Shape& shape) const {
 Tensor Tensor::slice(int axis, int64_t begin, int64_t count) const {
   const int64_t n = size(axis);
   check(begin >= 0 && count >= 0 && begin + count <= n, ErrorKind::shape,
-        "slice [{}, {}) is outside axis {} of shape {}", begin, begin + count, axis, shape_.str());
+        "slice [{}, {}) is outside axis {} of shape {}", begin, begin + count, axis, shape_);
   if (axis < 0) axis += rank();
   Tensor t = detached();
   t.shape_[axis] = count;
@@ -115,7 +115,7 @@ Tensor Tensor::transposed(int axis_a, int axis_b) const {
   if (axis_a < 0) axis_a += rank();
   if (axis_b < 0) axis_b += rank();
   check(axis_a >= 0 && axis_a < rank() && axis_b >= 0 && axis_b < rank(), ErrorKind::shape,
-        "transposed: shape {} has no axes {} and {}", shape_.str(), axis_a, axis_b);
+        "transposed: shape {} has no axes {} and {}", shape_, axis_a, axis_b);
   Tensor t = detached();
   std::swap(t.shape_[axis_a], t.shape_[axis_b]);
   std::swap(t.strides_[axis_a], t.strides_[axis_b]);
@@ -153,7 +153,7 @@ std::vector<float> Tensor::to_floats() const {
 
 float Tensor::item() const {
   check(elements() == 1, ErrorKind::shape, "item() of a tensor of shape {}; it needs one element",
-        shape_.str());
+        shape_);
   return to_floats()[0];
 }
 
