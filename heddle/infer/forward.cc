@@ -52,7 +52,7 @@ struct Side {
     segments = Segments::from_lengths(lengths);
   }
 
-  WordRows words() const { return {ids, &segments, nullptr, places}; }
+  nn::WordRows words() const { return {ids, &segments, nullptr, places}; }
 
   std::vector<float> read_mask(const SafetensorsFile& file, const std::string& name,
                                const std::string& mask_name) const {

@@ -82,10 +82,7 @@ void check_size(const TransformerConfig& c, const SafetensorsFile& file) {
                            (4 * d * d + 2 * d * static_cast<double>(c.encoder_ffn_dim)) +
                        static_cast<double>(c.decoder_layers) *
                            (8 * d * d + 2 * d * static_cast<double>(c.decoder_ffn_dim));
-  double held = 0;
-  for (const std::string& name : file.names()) {
-    held += static_cast<double>(file.info(name).elements());
-  }
+  const auto held = static_cast<double>(file.elements());
   check(least <= held, ErrorKind::data,
         "{}: it holds {:.0f} weights, but {} asks for at least {:.0f}; is it the config of this "
         "model?",
@@ -167,7 +164,7 @@ TranslationModel load_translation_model(const std::string& path, const LoadOptio
   const SafetensorsFile file = SafetensorsFile::open(weights);
   check_size(config, file);
   file.verify();
-  nn::Parameters parameters(0);
+  nn::Parameters parameters = nn::Parameters::to_be_loaded(file.elements(), weights);
   Transformer model(nn::Scope(parameters), config);
   parameters.load(file);
   return {folder, config, std::move(parameters), std::move(model), std::move(tokenizer)};

@@ -216,6 +216,12 @@ const SafetensorsInfo* SafetensorsFile::find(std::string_view name) const {
   return it == tensors_.end() ? nullptr : &it->second;
 }
 
+int64_t SafetensorsFile::elements() const {
+  int64_t n = 0;
+  for (const auto& [name, info] : tensors_) n += info.elements();
+  return n;
+}
+
 const SafetensorsInfo& SafetensorsFile::info(std::string_view name) const {
   const SafetensorsInfo* found = find(name);
   if (found != nullptr) return *found;

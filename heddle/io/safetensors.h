@@ -47,6 +47,8 @@ class SafetensorsFile {
   /// All names, in the order of their bytes in the file.
   const std::vector<std::string>& names() const { return names_; }
   bool contains(std::string_view name) const { return find(name) != nullptr; }
+  /// Elements of all tensors together.
+  int64_t elements() const;
   /// A tensor. Errors: data, proposing the nearest name, if there is none of that name.
   const SafetensorsInfo& info(std::string_view name) const;
   /// A tensor, or nullptr.

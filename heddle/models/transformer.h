@@ -1,30 +1,19 @@
 // The encoder-decoder of Vaswani et al. 2017, "Attention Is All You Need".
 #pragma once
 
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "heddle/models/transformer_config.h"
-#include "heddle/nn/layers.h"
-#include "heddle/tensor/segments.h"
+#include "heddle/nn/attention.h"
+#include "heddle/nn/embedding.h"
 
 namespace heddle {
 
-/// Words of a batch of sentences, laid end to end.
-struct WordRows {
-  std::span<const int32_t> ids;        ///< [rows]
-  const Segments* segments = nullptr;  ///< one a sentence
-  std::shared_ptr<const RowIds> rows;  ///< for dropout; may be null when nothing is dropped
-  /// [rows] position of each word; empty: its place in its sentence. For batches that were padded
-  /// on the left or have holes, where Hugging Face counts the padding too.
-  std::span<const int32_t> places = {};
-};
-
 /// Keys and values that one decoder layer has computed, a row a word of a hypothesis.
 struct LayerCache {
-  Tensor self;   ///< [capacity, 2 * d_model]
-  Tensor cross;  ///< [source rows, 2 * d_model], computed once
+  nn::RowCache self;  ///< rows of 2 * d_model
+  Tensor cross;       ///< [source rows, 2 * d_model], computed once
 };
 
 /// Everything that decoding word by word keeps.
@@ -55,9 +44,9 @@ class Transformer {
 
   /// source: s rows    returns: [s, d_model]
   /// Errors: data if a sentence is longer than max_position_embeddings and positions are learned.
-  Tensor encode(const WordRows& source, const nn::Run& run) const;
+  Tensor encode(const nn::WordRows& source, const nn::Run& run) const;
   /// Teacher forcing. memory: [s, d_model] of `source`    returns: [t, d_model]
-  Tensor decode(const WordRows& target, const Tensor& memory, const Segments& source,
+  Tensor decode(const nn::WordRows& target, const Tensor& memory, const Segments& source,
                 const nn::Run& run) const;
   /// h: [rows, d_model]    returns: [rows, vocab], f32 unless recording: bf16 has 8 bits, too few
   /// to tell likely words apart.

@@ -6,12 +6,14 @@
 namespace heddle::nn {
 
 Linear::Linear(const Scope& s, const Options& o) : name_(s.prefix()) {
-  weight_ = &(s / "weight").parameter({o.out, o.in}, o.init);
+  weight_ = &(s / "weight").parameter({o.out, o.in}, o.init, o.layout);
   if (o.bias) bias_ = &(s / "bias").parameter({o.out}, Init::zeros());
 }
 
 Linear::Linear(const Scope& s, const std::vector<std::string>& names, const Options& o)
     : name_(s.prefix()) {
+  check(o.layout == Layout::as_is, ErrorKind::internal, "{}: stacked weights lie as they are",
+        name_);
   weight_ = &s.stacked(names, "weight", {o.out, o.in}, o.init);
   if (o.bias) bias_ = &s.stacked(names, "bias", {o.out}, Init::zeros());
 }
@@ -63,6 +65,10 @@ Tensor Residual::value() {
     pending_ = {};
   }
   return x_;
+}
+
+void observe(const Run& run, const std::string& name, Residual& x) {
+  if (run.observer != nullptr && run.observer->hidden) run.observer->hidden(name, x.value());
 }
 
 }  // namespace heddle::nn

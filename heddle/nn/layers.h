@@ -15,6 +15,7 @@ class Linear {
     int64_t out = 0;
     bool bias = true;
     Init init = Init::xavier_uniform();
+    Layout layout = Layout::as_is;  ///< transposed: the checkpoint holds [in, out], as GPT-2's does
   };
   Linear(const Scope& s, const Options& o);
   /// Several linear layers of one input in one product: names q_proj, k_proj, v_proj, each `out`
@@ -62,5 +63,32 @@ class Residual {
   DropoutSpec spec_;
   bool is_pre_;
 };
+
+/// Shows a hidden state to the observer, if there is one.
+void observe(const Run& run, const std::string& name, Residual& x);
+
+/// n layers named by their number: Layer(s / i, config, i).
+template <class Layer, class Config>
+std::vector<Layer> make_layers(const Scope& s, int64_t n, const Config& config) {
+  std::vector<Layer> layers;
+  for (int64_t i = 0; i < n; ++i) layers.emplace_back(s / i, config, i);
+  return layers;
+}
+
+/// A stack of n layers: layer(i, x) for each, then the last norm, if not null. An observer sees
+/// PREFIXhidden_states.0 (the input) to PREFIXhidden_states.n (after the last norm), as Hugging
+/// Face counts them. returns: [rows, width]
+template <class Layer>
+Tensor run_stack(const std::string& prefix, Residual x, size_t n, const LayerNorm* last,
+                 const Run& run, const Layer& layer) {
+  const auto name = [&](size_t i) { return fmt::format("{}hidden_states.{}", prefix, i); };
+  for (size_t i = 0; i < n; ++i) {
+    observe(run, name(i), x);
+    layer(i, x);
+  }
+  Residual y(last != nullptr ? x.enter(*last) : x.value(), false);
+  observe(run, name(n), y);
+  return y.value();
+}
 
 }  // namespace heddle::nn

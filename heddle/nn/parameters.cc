@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <list>
 #include <numbers>
 #include <set>
 
@@ -15,15 +16,62 @@
 namespace heddle::nn {
 namespace {
 
+// In memory; see file_shape().
 Shape part_shape(const Parameter& p, const Part& part) {
   Shape shape = p.value().shape();
   shape[0] = part.rows;
   return shape;
 }
 
-float* part_values(const Parameter& p, const Part& part) {
-  const int64_t row = p.elements() / std::max<int64_t>(1, p.value().size(0));
-  return p.value().data<float>() + part.begin * row;
+Shape file_shape(const Parameter& p, const Part& part) {
+  Shape shape = part_shape(p, part);
+  if (part.layout == Layout::transposed) std::swap(shape[0], shape[1]);
+  return shape;
+}
+
+float* part_values(const Tensor& whole, const Part& part) {
+  const int64_t row = whole.elements() / std::max<int64_t>(1, whole.size(0));
+  return whole.data<float>() + part.begin * row;
+}
+
+// to[c, r] = from[r, c], in squares that stay in cache.
+void transpose_into(const float* from, int64_t rows, int64_t columns, float* to) {
+  constexpr int64_t kSquare = 32;
+  parallel_blocks(rows, kSquare, [&](int64_t begin, int64_t end) {
+    for (int64_t left = 0; left < columns; left += kSquare) {
+      const int64_t right = std::min(columns, left + kSquare);
+      for (int64_t c = left; c < right; ++c) {
+        for (int64_t r = begin; r < end; ++r) to[c * rows + r] = from[r * columns + c];
+      }
+    }
+  });
+}
+
+bool is_unneeded(const TensorNames& names, const std::string& name) {
+  return std::any_of(names.unneeded.begin(), names.unneeded.end(), [&](const std::string& word) {
+    return name.starts_with(word) || name.ends_with(word);
+  });
+}
+
+// `name` with and without the base.
+std::vector<std::string> with_base(const TensorNames& names, const std::string& name) {
+  if (names.base.empty()) return {name};
+  const std::string base = names.base + ".";
+  return {name, name.starts_with(base) ? name.substr(base.size()) : base + name};
+}
+
+// The names under which a file may hold the tensor `name`, the first that it has counts.
+std::vector<std::string> spellings(const TensorNames& names, const std::string& name) {
+  std::vector<std::string> all = with_base(names, name);
+  for (const auto& [old, now] : names.endings) {
+    if (!name.ends_with(now)) continue;
+    const std::string renamed = name.substr(0, name.size() - now.size()) + old;
+    for (const std::string& s : with_base(names, renamed)) all.push_back(s);
+  }
+  for (const auto& [alias, own] : names.tied) {
+    if (name == own) all.push_back(alias);
+  }
+  return all;
 }
 
 // Two normal values from four random words (Box & Muller 1958).
@@ -67,6 +115,25 @@ void Parameter::changed(bool shadow_too) {
   if (shadow_too && shadow_.defined()) kernels().convert(value_.rows(), shadow_.rows());
 }
 
+Parameters Parameters::to_be_loaded(int64_t elements, std::string path) {
+  Parameters p(0);
+  p.held_ = elements;
+  p.path_ = std::move(path);
+  return p;
+}
+
+// Twice what the file holds leaves room for load() to say what is missing.
+void Parameters::check_held(const Shape& shape, const std::string& name) {
+  double asked = static_cast<double>(elements());
+  double more = 1;
+  for (const int64_t size : shape.sizes()) more *= static_cast<double>(size);
+  asked += more;
+  check(asked <= 2.0 * static_cast<double>(held_) + 1e6, ErrorKind::data,
+        "{}: it holds {} weights, but the config asks for {:.0f} up to {}; is it the config of "
+        "this model?",
+        path_, held_, asked, name);
+}
+
 Parameter& Parameters::get(const Shape& shape, const std::vector<Part>& parts, const Init& init) {
   for (auto& p : all_) {
     if (p->parts()[0].name != parts[0].name) continue;
@@ -75,8 +142,9 @@ Parameter& Parameters::get(const Shape& shape, const std::vector<Part>& parts, c
           shape.str());
     return *p;
   }
+  if (held_ >= 0) check_held(shape, parts[0].name);
   all_.push_back(std::make_unique<Parameter>(parts[0].name, shape, parts));
-  initialise(*all_.back(), init);
+  if (held_ < 0) initialise(*all_.back(), init);
   return *all_.back();
 }
 
@@ -90,7 +158,7 @@ int64_t Parameters::elements() const {
 void Parameters::initialise(Parameter& p, const Init& init) const {
   for (const Part& part : p.parts()) {
     const Shape shape = part_shape(p, part);
-    float* const values = part_values(p, part);
+    float* const values = part_values(p.value(), part);
     const int64_t n = shape.elements(), width = n / std::max<int64_t>(1, part.rows);
     const RngKey key = make_key(seed_, 0, hash_name(part.name));
     const double bound =
@@ -124,55 +192,96 @@ void Parameters::initialise(Parameter& p, const Init& init) const {
   }
 }
 
-void Parameters::load(const SafetensorsFile& file) {
+void Parameters::load(const SafetensorsFile& file, const TensorNames& names) {
   std::string problems;
   std::set<std::string> used;
   for (auto& p : all_) {
     for (const Part& part : p->parts()) {
-      used.insert(part.name);
-      const SafetensorsInfo* info = file.find(part.name);
-      const Shape wanted = part_shape(*p, part);
+      const SafetensorsInfo* info = nullptr;
+      for (const std::string& name : spellings(names, part.name)) {
+        if (info == nullptr) info = file.find(name);
+        used.insert(name);
+      }
+      const Shape wanted = file_shape(*p, part);
       if (info == nullptr) {
         problems += fmt::format("\n  missing: {} {}", part.name, wanted.str());
       } else if (Shape(info->shape) != wanted) {
         problems += fmt::format("\n  {}: the file has {}, the model needs {}", part.name,
                                 Shape(info->shape).str(), wanted.str());
       } else {
-        convert_to_floats(info->bytes.data(), info->dtype,
-                          {part_values(*p, part), static_cast<size_t>(wanted.elements())});
+        fill(*p, part, *info);
       }
     }
     p->changed(true);
   }
   for (const std::string& name : file.names()) {
-    if (!used.contains(name)) problems += fmt::format("\n  not used by the model: {}", name);
+    if (used.contains(name) || is_unneeded(names, name)) continue;
+    problems += fmt::format("\n  not used by the model: {}", name);
   }
   check(problems.empty(), ErrorKind::data,
         "{}: the weights do not fit config.json; is it the config of this model?{}", file.path(),
         problems);
 }
 
+void Parameters::fill(Parameter& p, const Part& part, const SafetensorsInfo& info) {
+  float* const values = part_values(p.value(), part);
+  const auto n = static_cast<size_t>(info.elements());
+  if (part.layout == Layout::as_is) {
+    convert_to_floats(info.bytes.data(), info.dtype, {values, n});
+  } else {
+    std::vector<float> as_in_file(n);
+    convert_to_floats(info.bytes.data(), info.dtype, as_in_file);
+    transpose_into(as_in_file.data(), info.shape[0], info.shape[1], values);
+  }
+}
+
 void Parameters::for_each_tensor(
     const std::function<void(const std::string&, const Shape&, const float*)>& f) const {
   for (const auto& p : all_) {
-    for (const Part& part : p->parts()) f(part.name, part_shape(*p, part), part_values(*p, part));
+    for (const Part& part : p->parts()) {
+      if (part.layout == Layout::as_is) {
+        f(part.name, part_shape(*p, part), part_values(p->value(), part));
+      } else {
+        f(part.name, file_shape(*p, part), part_of(p->value(), part).data());
+      }
+    }
   }
 }
 
 void Parameters::save(const std::string& path) const {
   std::vector<NamedTensorView> views;
-  for_each_tensor([&](const std::string& name, const Shape& shape, const float* values) {
-    views.push_back({name,
-                     DType::f32,
-                     {shape.sizes().begin(), shape.sizes().end()},
-                     std::as_bytes(std::span(values, shape.elements()))});
-  });
+  std::list<std::vector<float>> copies;  // of what lies otherwise in the file
+  for (const auto& p : all_) {
+    for (const Part& part : p->parts()) {
+      const Shape shape = file_shape(*p, part);
+      const float* values = part_values(p->value(), part);
+      if (part.layout == Layout::transposed) {
+        values = copies.emplace_back(part_of(p->value(), part)).data();
+      }
+      views.push_back({part.name,
+                       DType::f32,
+                       {shape.sizes().begin(), shape.sizes().end()},
+                       std::as_bytes(std::span(values, static_cast<size_t>(shape.elements())))});
+    }
+  }
   write_safetensors(path, std::move(views), {{"format", "pt"}});
 }
 
-Parameter& Scope::parameter(const Shape& shape, const Init& init) const {
+std::vector<float> part_of(const Tensor& whole, const Part& part) {
+  const int64_t width = whole.elements() / std::max<int64_t>(1, whole.size(0));
+  const float* const values = part_values(whole, part);
+  std::vector<float> result(values, values + part.rows * width);
+  if (part.layout == Layout::transposed) {
+    transpose_into(values, part.rows, width, result.data());
+  }
+  return result;
+}
+
+Parameter& Scope::parameter(const Shape& shape, const Init& init, Layout layout) const {
+  check(layout == Layout::as_is || shape.rank() == 2, ErrorKind::internal,
+        "parameter {} of shape {} has no axes to swap", prefix_, shape.str());
   const int64_t rows = shape.rank() == 0 ? 1 : shape[0];
-  return parameters_->get(shape, {{prefix_, 0, rows}}, init);
+  return parameters_->get(shape, {{prefix_, 0, rows, layout}}, init);
 }
 
 Parameter& Scope::stacked(const std::vector<std::string>& names, const std::string& leaf,

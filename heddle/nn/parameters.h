@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/autograd/tape.h"
@@ -11,6 +12,7 @@
 namespace heddle {
 
 class SafetensorsFile;
+struct SafetensorsInfo;
 
 namespace nn {
 
@@ -32,11 +34,27 @@ struct Init {
   }
 };
 
+/// How the checkpoint holds a matrix: as it lies in memory, or with its axes swapped.
+enum class Layout : uint8_t { as_is, transposed };
+
 /// Rows of a parameter that the checkpoint holds under a name of their own.
 struct Part {
   std::string name;
   int64_t begin = 0;
   int64_t rows = 0;
+  Layout layout = Layout::as_is;
+};
+
+/// Other spellings of tensors that a checkpoint may use.
+struct TensorNames {
+  std::string base = {};  ///< "transformer": names may have or lack this first part
+  /// One tensor under two names, {"lm_head.weight", "transformer.wte.weight"}: the file may hold
+  /// either or both, the parameter has the second.
+  std::vector<std::pair<std::string, std::string>> tied = {};
+  /// Old endings, {".gamma", ".weight"}: the file may have the first for the second.
+  std::vector<std::pair<std::string, std::string>> endings = {};
+  /// Beginnings and endings of names that hold nothing the model needs: buffers, other heads.
+  std::vector<std::string> unneeded = {};
 };
 
 /// A weight: f32 master, bf16 copy where computing is in bf16, gradient. Several tensors of
@@ -74,10 +92,16 @@ class Parameter {
   uint64_t identity_ = 0;
 };
 
+/// The part of `whole` (a parameter's values or its gradient, f32) as the checkpoint holds it.
+std::vector<float> part_of(const Tensor& whole, const Part& part);
+
 /// All parameters of a model, in order of construction.
 class Parameters {
  public:
   explicit Parameters(uint64_t seed) : seed_(seed) {}
+  /// Parameters that load() will fill, zeros until then. `elements`: what the file at `path` holds;
+  /// asking for far more is a data error, before memory is taken for it.
+  static Parameters to_be_loaded(int64_t elements, std::string path);
 
   /// Finds or makes a parameter. A name asked for twice is one parameter (tied weights).
   /// Errors: internal if it is asked for again with other parts or shape.
@@ -90,8 +114,9 @@ class Parameters {
 
   /// Copies values from a file, converting dtypes. Errors: data, listing what is missing, what has
   /// another shape (both shapes), and what the model does not use.
-  void load(const SafetensorsFile& file);
-  /// Calls f(name, shape, f32 values) for each tensor of a checkpoint.
+  void load(const SafetensorsFile& file, const TensorNames& names = {});
+  /// Calls f(name, shape, f32 values) for each tensor of a checkpoint, as the checkpoint holds it;
+  /// the values are valid during the call.
   void for_each_tensor(
       const std::function<void(const std::string&, const Shape&, const float*)>& f) const;
   /// Writes model.safetensors in f32. Errors: system for a full disk.
@@ -99,8 +124,12 @@ class Parameters {
 
  private:
   void initialise(Parameter& parameter, const Init& init) const;
+  void check_held(const Shape& shape, const std::string& name);
+  static void fill(Parameter& parameter, const Part& part, const SafetensorsInfo& info);
 
   uint64_t seed_;
+  int64_t held_ = -1;  // elements in the file, if there is one
+  std::string path_;
   std::vector<std::unique_ptr<Parameter>> all_;
 };
 
@@ -115,8 +144,8 @@ class Scope {
   Scope operator/(int64_t index) const { return *this / std::to_string(index); }
   const std::string& prefix() const { return prefix_; }
 
-  /// The parameter of this scope: s / "weight".
-  Parameter& parameter(const Shape& shape, const Init& init) const;
+  /// The parameter of this scope: s / "weight". `shape` is that in memory.
+  Parameter& parameter(const Shape& shape, const Init& init, Layout layout = Layout::as_is) const;
   /// One parameter of several tensors stacked along the first axis, named `NAME.leaf` under this
   /// scope; each is initialised on its own.
   Parameter& stacked(const std::vector<std::string>& names, const std::string& leaf,

@@ -1,4 +1,4 @@
-// The sinusoidal table: Vaswani et al. 2017, section 3.5.
+// The sinusoidal table (Vaswani et al. 2017, section 3.5), learned tables, and their ends.
 #include "heddle/nn/position.h"
 
 #include <cmath>
@@ -26,6 +26,33 @@ Tensor sinusoidal_table(int64_t positions, int64_t width, const SinusoidalOption
     }
   }
   return table;
+}
+
+Positions Positions::learned(Parameter& table) {
+  Positions p;
+  p.learned_ = &table;
+  return p;
+}
+
+Positions Positions::sinusoidal(int64_t positions, int64_t width,
+                                const SinusoidalOptions& options) {
+  Positions p;
+  p.fixed_ = sinusoidal_table(positions, width, options);
+  p.options_ = options;
+  return p;
+}
+
+// Sinusoidal positions run on beyond the training length; learned ones end.
+Tensor Positions::table(int64_t needed, const Run& run) const {
+  if (learned_ != nullptr) {
+    const int64_t count = learned_->value().size(0);
+    check(needed <= count, ErrorKind::data,
+          "a sentence of {} tokens is longer than the {} learned positions of the model; cut it",
+          needed, count);
+    return learned_->in(run.compute);
+  }
+  if (!fixed_.defined() || needed <= fixed_.size(0)) return fixed_;
+  return sinusoidal_table(needed, fixed_.size(1), options_);
 }
 
 }  // namespace heddle::nn

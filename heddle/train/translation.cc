@@ -13,9 +13,10 @@ std::shared_ptr<const RowIds> row_ids(const std::vector<uint32_t>& sample,
 
 CrossEntropy forward(const Transformer& model, const TranslationBatch& b, const nn::Run& run,
                      const CrossEntropyOptions& options) {
-  const WordRows source{b.source, &b.source_segments, row_ids(b.source_sample, b.source_position)};
-  const WordRows target{b.target_in, &b.target_segments,
-                        row_ids(b.target_sample, b.target_position)};
+  const nn::WordRows source{b.source, &b.source_segments,
+                            row_ids(b.source_sample, b.source_position)};
+  const nn::WordRows target{b.target_in, &b.target_segments,
+                            row_ids(b.target_sample, b.target_position)};
   const Tensor memory = model.encode(source, run);
   const Tensor h = model.decode(target, memory, b.source_segments, run);
   static const std::string kName = "output projection";

@@ -3,21 +3,9 @@
 
 #include "heddle/data/translation_batch.h"
 #include "heddle/models/transformer.h"
+#include "heddle/train/loss_sums.h"
 
 namespace heddle::train {
-
-/// Sums over target words; divide by words for a mean.
-struct LossSums {
-  double loss = 0;  ///< with label smoothing, nats
-  double nll = 0;   ///< without, nats
-  int64_t words = 0;
-  LossSums& operator+=(const LossSums& o) {
-    loss += o.loss;
-    nll += o.nll;
-    words += o.words;
-    return *this;
-  }
-};
 
 /// Forward and backward: adds d(sum of losses) / d(weights) to the gradients of the parameters.
 /// With `divergence` the batch holds two passes (make_translation_batch); sums are those of one,

@@ -7,6 +7,7 @@
 
 #include "heddle/base/parallel.h"
 #include "heddle/io/safetensors.h"
+#include "heddle/tensor/convert.h"
 #include "tests/support/cli_runner.h"
 
 namespace heddle::nn {
@@ -81,6 +82,44 @@ TEST(Parameters, stacked_parts_are_saved_and_loaded_under_their_own_names) {
   EXPECT_NE(a.value().to_floats(), b.value().to_floats());
   second.load(file);
   EXPECT_EQ(a.value().to_floats(), b.value().to_floats());
+}
+
+TEST(Parameters, transposed_tensor_has_its_axes_swapped_in_the_file_only) {
+  heddle::testing::TempDir dir;
+  const std::string path = (dir / "w.safetensors").string();
+  const auto build = [](Parameters& all) -> Parameter& {
+    return (Scope(all) / "w").parameter({70, 45}, Init::normal(1), Layout::transposed);
+  };
+  Parameters first(1), second(2);
+  Parameter& a = build(first);
+  Parameter& b = build(second);
+  EXPECT_EQ(a.value().shape(), Shape({70, 45}));
+  first.save(path);
+  const auto file = SafetensorsFile::open(path);
+  EXPECT_EQ(Shape(file.info("w").shape), Shape({45, 70}));
+  std::vector<float> in_file(45 * 70);
+  convert_to_floats(file.info("w").bytes.data(), DType::f32, in_file);
+  EXPECT_EQ(in_file[3 * 70 + 61], a.value().data<float>()[61 * 45 + 3]);
+  EXPECT_EQ(in_file, part_of(a.value(), a.parts()[0]));
+  first.for_each_tensor([&](const std::string&, const Shape& shape, const float* values) {
+    EXPECT_EQ(shape, Shape({45, 70}));
+    EXPECT_EQ(std::vector<float>(values, values + shape.elements()), in_file);
+  });
+  second.load(file);
+  EXPECT_EQ(b.value().to_floats(), a.value().to_floats());
+}
+
+TEST(Parameters, to_be_loaded_begin_as_zeros_and_never_ask_for_far_more_than_the_file_holds) {
+  Parameters all = Parameters::to_be_loaded(12, "some.safetensors");
+  EXPECT_EQ((Scope(all) / "a").parameter({4, 3}, Init::normal(1)).value().to_floats(),
+            std::vector<float>(12));
+  try {
+    (Scope(all) / "b").parameter({1'000'000'000, 1'000'000'000}, Init::normal(1));
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::data);
+    EXPECT_NE(std::string(e.what()).find("some.safetensors"), std::string::npos) << e.what();
+  }
 }
 
 TEST(Parameters, load_names_what_is_missing_unused_and_of_another_shape) {

@@ -1,0 +1,70 @@
+// Attention over fused projections, whole sequences at a time or word by word.
+#include "heddle/nn/attention.h"
+
+namespace heddle::nn {
+namespace {
+
+void observe(const Run& run, const std::string& name, const Tensor& q, const Tensor& k,
+             const Segments& queries, const Segments& keys, const AttentionOptions& options) {
+  if (run.observer == nullptr || !run.observer->attention) return;
+  run.observer->attention(name, q.detached(), k.detached(), queries, keys, options);
+}
+
+}  // namespace
+
+SelfAttention::SelfAttention(std::string name, Linear qkv, Linear out, Options options)
+    : name_(std::move(name)),
+      qkv_(std::move(qkv)),
+      out_(std::move(out)),
+      options_(std::move(options)) {}
+
+Tensor SelfAttention::operator()(const Tensor& x, const WordRows& words, const Run& run) const {
+  if (words.cache != nullptr) {
+    return (*this)(x, words.cache->layer(options_.layer), words.cache->keys(), run);
+  }
+  const Tensor qkv = qkv_(x, run);  // [rows, 3 * width]
+  const int64_t width = qkv.size(1) / 3;
+  const AttentionOptions options{.heads = options_.heads,
+                                 .causal = options_.is_causal,
+                                 .scale = options_.scale,
+                                 .dropout = run.dropout(options_.dropout, name_, words.rows)};
+  observe(run, options_.observed, qkv.slice(1, 0, width), qkv.slice(1, width, width),
+          *words.segments, *words.segments, options);
+  const LayerName layer(name_);
+  return out_(self_attention(qkv, *words.segments, options), run);
+}
+
+Tensor SelfAttention::operator()(const Tensor& x, RowCache& kept, const CachedKeys& keys,
+                                 const Run& run) const {
+  const Tensor qkv = qkv_(x, run);
+  const int64_t width = qkv.size(1) / 3;
+  kept.append(qkv.slice(1, width, 2 * width));
+  const AttentionOptions options{.heads = options_.heads,
+                                 .causal = options_.is_causal,
+                                 .scale = options_.scale,
+                                 .key_rows = keys.key_rows};
+  const LayerName layer(name_);
+  return out_(attention(qkv.slice(1, 0, width), kept.rows().slice(1, 0, width),
+                        kept.rows().slice(1, width, width), *keys.queries, *keys.keys, options),
+              run);
+}
+
+CrossAttention::CrossAttention(std::string name, Linear q, Linear kv, Linear out, Options options)
+    : name_(std::move(name)),
+      q_(std::move(q)),
+      kv_(std::move(kv)),
+      out_(std::move(out)),
+      options_(std::move(options)) {}
+
+Tensor CrossAttention::operator()(const Tensor& x, const Tensor& memory_kv, const Sides& sides,
+                                  const Run& run) const {
+  const Tensor q = q_(x, run);
+  const AttentionOptions options{.heads = options_.heads,
+                                 .dropout = run.dropout(options_.dropout, name_, sides.rows)};
+  observe(run, options_.observed, q, memory_kv.slice(1, 0, memory_kv.size(1) / 2), *sides.queries,
+          *sides.source, options);
+  const LayerName layer(name_);
+  return out_(cross_attention(q, memory_kv, *sides.queries, *sides.source, options), run);
+}
+
+}  // namespace heddle::nn

@@ -1,0 +1,67 @@
+// Multi-head attention: projections, heads, output projection.
+#pragma once
+
+#include "heddle/nn/layers.h"
+#include "heddle/nn/words.h"
+#include "heddle/ops/attention.h"
+
+namespace heddle::nn {
+
+/// Section 3.2.2 of Vaswani et al. 2017, over the words of the sequence itself: project, attend
+/// head by head, project again.
+class SelfAttention {
+ public:
+  struct Options {
+    int64_t heads = 1;
+    bool is_causal = false;
+    double dropout = 0;         ///< of the weights
+    float scale = 0;            ///< of the scores; 0: 1 / sqrt(width of a head)
+    int64_t layer = 0;          ///< place in a WordCache
+    std::string observed = {};  ///< the name that an observer is given: "attentions.0"
+  };
+  /// `qkv` gives queries, keys and values side by side; `name` is the site of the dropout.
+  SelfAttention(std::string name, Linear qkv, Linear out, Options options);
+
+  /// x: [rows, width], a row for each of `words`    returns: [rows, width]
+  Tensor operator()(const Tensor& x, const WordRows& words, const Run& run) const;
+  /// The same for words that continue sequences: their keys and values are added to `kept`, which
+  /// holds those of the words before. Equals the rows of a pass over the whole sequences, bit for
+  /// bit. No gradient.
+  Tensor operator()(const Tensor& x, RowCache& kept, const CachedKeys& keys, const Run& run) const;
+
+ private:
+  std::string name_;
+  Linear qkv_, out_;
+  Options options_;
+};
+
+/// The same over the words of another sequence.
+class CrossAttention {
+ public:
+  struct Options {
+    int64_t heads = 1;
+    double dropout = 0;
+    std::string observed = {};
+  };
+  /// `kv` gives keys and values side by side.
+  CrossAttention(std::string name, Linear q, Linear kv, Linear out, Options options);
+
+  /// Keys and values of a memory: [source rows, width] to [source rows, 2 * width].
+  Tensor keys_and_values(const Tensor& memory, const Run& run) const { return kv_(memory, run); }
+  /// Who asks: sequence i of `queries` attends to sequence i of `source`.
+  struct Sides {
+    const Segments* queries = nullptr;
+    const Segments* source = nullptr;
+    std::shared_ptr<const RowIds> rows = nullptr;  ///< of the queries
+  };
+  /// x: [rows, width], memory_kv: [source rows, 2 * width]    returns: [rows, width]
+  Tensor operator()(const Tensor& x, const Tensor& memory_kv, const Sides& sides,
+                    const Run& run) const;
+
+ private:
+  std::string name_;
+  Linear q_, kv_, out_;
+  Options options_;
+};
+
+}  // namespace heddle::nn

@@ -1,0 +1,56 @@
+// Rows of tables summed, and the product with the whole table.
+#include "heddle/nn/embedding.h"
+
+#include <algorithm>
+
+#include "heddle/kernels/kernels.h"
+#include "heddle/ops/embedding.h"
+#include "heddle/ops/matmul.h"
+
+namespace heddle::nn {
+Embedding::Embedding(std::string name, Parameter& words, Positions positions, Options options)
+    : name_(std::move(name)),
+      words_(&words),
+      positions_(std::move(positions)),
+      options_(std::move(options)) {}
+
+Tensor Embedding::operator()(const WordRows& words, const Run& run) const {
+  const LayerName layer(name_);
+  check(words.types.empty() || options_.types != nullptr, ErrorKind::data,
+        "{}: there are token types, but the model has no table of them", name_);
+  const std::vector<int32_t> places = words.positions();
+  const int64_t needed = places.empty() ? 0 : *std::max_element(places.begin(), places.end()) + 1;
+  const Tensor positions = positions_.table(needed, run);
+  const DropoutSpec spec = run.dropout(options_.dropout, name_, words.rows);
+  const bool is_all = !options_.norm && options_.types == nullptr;
+  const Tensor x = embedding(words_->in(run.compute), words.ids, options_.scale, positions, places,
+                             is_all ? spec : DropoutSpec{});
+  if (is_all) return x;
+  if (options_.types == nullptr) return dropout((*options_.norm)(x), spec);
+  std::vector<int32_t> types(words.types.begin(), words.types.end());
+  types.resize(words.ids.size());
+  const Tensor t = embedding(options_.types->in(run.compute), types, 1, {}, {}, {});
+  return dropout(options_.norm ? options_.norm->add(x, t, {}).norm : dropout_add(x, t, {}), spec);
+}
+
+Tensor WordOutput::bias() const {
+  if (bias_ == nullptr) return {};
+  const Tensor b = bias_->in(DType::f32);
+  return b.view({bias_->elements()}).with_leaf(b.leaf());
+}
+
+Tensor WordOutput::operator()(const Tensor& h, const Run& run) const {
+  const LayerName layer(weight_->name());
+  const Tensor w = weight(run), b = bias();
+  if (is_recording()) return linear(h, w, b);
+  Tensor y = Tensor::empty({h.size(0), w.size(0)}, DType::f32);
+  kernels().gemm({.a = h.rows(),
+                  .b = w.rows(),
+                  .c = y.rows(),
+                  .bias = b.defined() ? b.data<float>() : nullptr,
+                  .transpose_b = true,
+                  .constant_b = weight_->identity()});
+  return y;
+}
+
+}  // namespace heddle::nn

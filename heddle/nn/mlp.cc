@@ -1,0 +1,52 @@
+// Two linear layers with an activation between them.
+#include "heddle/nn/mlp.h"
+
+#include <algorithm>
+#include <array>
+
+namespace heddle::nn {
+namespace {
+
+struct NamedActivation {
+  const char* name;
+  Activation kind;
+};
+
+// gelu_fast writes the same formula with its constants multiplied out.
+constexpr std::array kActivations = {NamedActivation{"relu", Activation::relu},
+                                     NamedActivation{"gelu", Activation::gelu},
+                                     NamedActivation{"gelu_new", Activation::gelu_new},
+                                     NamedActivation{"gelu_pytorch_tanh", Activation::gelu_new},
+                                     NamedActivation{"gelu_fast", Activation::gelu_new},
+                                     NamedActivation{"silu", Activation::silu},
+                                     NamedActivation{"swish", Activation::silu},
+                                     NamedActivation{"tanh", Activation::tanh}};
+
+}  // namespace
+
+Activation activation_of(const std::string& name) {
+  for (const auto& known : kActivations) {
+    if (name == known.name) return known.kind;
+  }
+  fail(ErrorKind::data, "activation '{}' is unknown; heddle has {}", name,
+       fmt::join(activation_names(), ", "));
+}
+
+std::vector<std::string> activation_names() {
+  std::vector<std::string> names;
+  for (const auto& known : kActivations) names.emplace_back(known.name);
+  return names;
+}
+
+FeedForward::FeedForward(std::string name, Linear in, Linear out, Options options)
+    : name_(std::move(name)), in_(std::move(in)), out_(std::move(out)), options_(options) {}
+
+Tensor FeedForward::operator()(const Tensor& x, const std::shared_ptr<const RowIds>& rows,
+                               const Run& run) const {
+  const LayerName layer(name_);
+  const Tensor h =
+      activation(options_.activation, in_(x, run), run.dropout(options_.dropout, name_, rows));
+  return out_(h, run);
+}
+
+}  // namespace heddle::nn

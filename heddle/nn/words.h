@@ -1,0 +1,78 @@
+// Words of a batch, and what decoding keeps of those before them.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "heddle/ops/dropout.h"
+#include "heddle/tensor/segments.h"
+
+namespace heddle::nn {
+
+/// Rows that keep their place while others are added behind them: keys and values, a row a word.
+class RowCache {
+ public:
+  /// Copies rows to the end. rows: [n, width], any strides
+  void append(const Tensor& rows);
+  /// [capacity, width]; the first used() rows hold something.
+  const Tensor& rows() const { return rows_; }
+  int64_t used() const { return used_; }
+
+ private:
+  Tensor rows_;
+  int64_t used_ = 0;
+};
+
+/// What each sequence sees of a RowCache in one pass: segment i of both is sequence i.
+struct CachedKeys {
+  const Segments* queries = nullptr;       ///< the words that are new
+  const Segments* keys = nullptr;          ///< all words, the new ones at the end
+  std::span<const int32_t> key_rows = {};  ///< [keys->rows()] where the words lie in the cache
+};
+
+/// All that decoding keeps of a batch of sequences: keys and values of each layer, and whose they
+/// are.
+class WordCache {
+ public:
+  WordCache(int64_t sequences, int64_t layers) : rows_of_(sequences), layers_(layers) {}
+
+  int64_t sequences() const { return static_cast<int64_t>(rows_of_.size()); }
+  /// Words of a sequence so far.
+  int64_t length(int64_t sequence) const { return static_cast<int64_t>(rows_of_[sequence].size()); }
+  /// Gives the words of the next pass their place: segment i of `words` continues sequence i. To be
+  /// called once before each pass.
+  void extend(const Segments& words);
+  /// [rows of the pass] positions of its words in their sequences.
+  std::span<const int32_t> places() const { return places_; }
+  CachedKeys keys() const { return {&words_, &keys_, key_rows_}; }
+  RowCache& layer(int64_t i) { return layers_[i]; }
+  /// Forgets all sequences but these, which become 0, 1, ..
+  void keep(std::span<const int64_t> sequences);
+
+ private:
+  std::vector<std::vector<int32_t>> rows_of_;  // of each sequence: rows of its words, oldest first
+  std::vector<RowCache> layers_;
+  int64_t used_ = 0;
+  Segments words_, keys_;
+  std::vector<int32_t> places_, key_rows_;
+};
+
+/// Words of a batch of sequences, laid end to end.
+struct WordRows {
+  std::span<const int32_t> ids = {};             ///< [rows]
+  const Segments* segments = nullptr;            ///< one a sequence
+  std::shared_ptr<const RowIds> rows = nullptr;  ///< for dropout; may be null if nothing is dropped
+  /// [rows] position of each word; empty: its place in its sequence. For batches that were padded
+  /// on the left or have holes, where Hugging Face counts the padding too.
+  std::span<const int32_t> places = {};
+  std::span<const int32_t> types = {};  ///< [rows] token types; empty: all 0
+  /// Decoding: these words continue the sequences of a cache, which was extended by `segments` and
+  /// gives `places`. Null: whole sequences.
+  WordCache* cache = nullptr;
+
+  /// positions: `places`, or counted.
+  std::vector<int32_t> positions() const;
+};
+
+}  // namespace heddle::nn

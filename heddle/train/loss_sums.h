@@ -1,0 +1,21 @@
+// The losses of a batch, before they are divided.
+#pragma once
+
+#include <cstdint>
+
+namespace heddle::train {
+
+/// Sums over words that are predicted; divide by words for a mean.
+struct LossSums {
+  double loss = 0;  ///< with label smoothing, nats
+  double nll = 0;   ///< without, nats
+  int64_t words = 0;
+  LossSums& operator+=(const LossSums& o) {
+    loss += o.loss;
+    nll += o.nll;
+    words += o.words;
+    return *this;
+  }
+};
+
+}  // namespace heddle::train
