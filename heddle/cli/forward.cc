@@ -8,6 +8,7 @@
 #include "heddle/infer/forward.h"
 #include "heddle/infer/model_dir.h"
 #include "heddle/infer/precision.h"
+#include "heddle/infer/stack_model.h"
 
 namespace heddle::cli {
 namespace {
@@ -18,9 +19,7 @@ struct Flags {
   bool all = false;
 };
 
-void report_unused(const SafetensorsFile& file) {
-  const std::vector<std::string> used = {"input_ids", "attention_mask", "decoder_input_ids",
-                                         "decoder_attention_mask"};
+void report_unused(const SafetensorsFile& file, const std::vector<std::string>& used) {
   for (const std::string& name : file.names()) {
     if (std::find(used.begin(), used.end(), name) == used.end()) {
       fmt::print(stderr, "forward: {}: '{}' is not used\n", file.path(), name);
@@ -33,10 +32,20 @@ void run(const Flags& flags) {
   check(flags.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
         flags.threads);
   if (flags.threads > 0) set_num_threads(flags.threads);
-  const TranslationModel model = load_translation_model(flags.model, {.need_tokenizer = false});
-  const SafetensorsFile inputs = SafetensorsFile::open(flags.inputs);
-  report_unused(inputs);
-  forward_tensors(model.model, inputs, flags.outputs, {.all = flags.all, .precision = precision});
+  const ForwardOptions options{.all = flags.all, .precision = precision};
+  const bool is_stack = model_type_of(flags.model) != kTransformerType;
+  const auto open_inputs = [&] {
+    SafetensorsFile inputs = SafetensorsFile::open(flags.inputs);
+    report_unused(inputs, forward_inputs(is_stack));
+    return inputs;
+  };
+  if (is_stack) {
+    const StackModel stack = load_stack_model(flags.model);
+    forward_tensors(*stack.model, open_inputs(), flags.outputs, options);
+  } else {
+    const TranslationModel model = load_translation_model(flags.model, {.need_tokenizer = false});
+    forward_tensors(model.model, open_inputs(), flags.outputs, options);
+  }
 }
 
 }  // namespace
@@ -47,13 +56,16 @@ void add_forward(CLI::App& app) {
       "forward", "One pass over tensors of a file, under Hugging Face's names and shapes");
   command->add_option("model", flags->model, "a model directory, or a training run")->required();
   command
-      ->add_option("--inputs", flags->inputs,
-                   "safetensors with input_ids, decoder_input_ids [batch, time]; attention_mask, "
-                   "decoder_attention_mask if there is padding")
+      ->add_option(
+          "--inputs", flags->inputs,
+          "safetensors with input_ids [batch, time], of a translator decoder_input_ids too; "
+          "attention_mask, decoder_attention_mask if there is padding; "
+          "token_type_ids, position_ids if the model takes them")
       ->required();
   command
       ->add_option("--outputs", flags->outputs,
-                   "safetensors to write: logits, encoder_last_hidden_state")
+                   "safetensors to write: logits, encoder_last_hidden_state; of an encoder "
+                   "last_hidden_state, pooler_output")
       ->required();
   command->add_flag("--all", flags->all, "hidden states and attention maps of every layer too");
   command->add_option("--precision", flags->precision, "f32, bf16 or auto")->capture_default_str();

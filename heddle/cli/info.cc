@@ -1,10 +1,13 @@
 // heddle info: what a model is made of.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
 #include <memory>
 
 #include "heddle/base/files.h"
 #include "heddle/cli/commands.h"
 #include "heddle/infer/model_dir.h"
+#include "heddle/infer/stack_model.h"
 
 namespace heddle::cli {
 namespace {
@@ -14,7 +17,17 @@ struct Flags {
   bool json = false;
 };
 
-std::string part_of(const std::string& name) {
+// What is told of a model of any kind.
+struct Described {
+  std::string path, type;
+  std::vector<Field> fields;
+  const nn::Parameters* parameters = nullptr;
+  std::function<std::string(const std::string& tensor)> part_of;
+  int64_t cache_word = 0;  // scalars that decoding keeps of a word
+  const Tokenizer* tokenizer = nullptr;
+};
+
+std::string translator_part(const std::string& name) {
   if (name.find("embed") != std::string::npos || name.starts_with("model.shared")) {
     return "embeddings";
   }
@@ -23,29 +36,58 @@ std::string part_of(const std::string& name) {
   return "output";
 }
 
+Described describe(const TranslationModel& model) {
+  return {.path = model.path,
+          .type = kTransformerType,
+          .fields = fields_of(model.config),
+          .parameters = &model.parameters,
+          .part_of = translator_part,
+          .cache_word = model.config.decoder_layers * 2 * model.config.d_model,
+          .tokenizer = model.tokenizer ? &*model.tokenizer : nullptr};
+}
+
+// Parts are the first components of the tensors' names: wte, h, ln_f.
+Described describe(const StackModel& stack) {
+  const std::string base = stack.model->names().base + ".";
+  const auto part_of = [base](const std::string& name) {
+    const std::string own = name.starts_with(base) ? name.substr(base.size()) : name;
+    return own.substr(0, own.find('.'));
+  };
+  const auto* language = dynamic_cast<const LanguageModel*>(stack.model.get());
+  return {.path = stack.path,
+          .type = stack.type,
+          .fields = stack.model->fields(),
+          .parameters = &stack.parameters,
+          .part_of = part_of,
+          .cache_word = language == nullptr ? 0 : language->layers() * 2 * language->width()};
+}
+
 struct Sizes {
-  std::vector<std::pair<std::string, int64_t>> parts = {
-      {"embeddings", 0}, {"encoder", 0}, {"decoder", 0}, {"output", 0}};
-  int64_t total = 0, matrices = 0;  // scalars
+  std::vector<std::pair<std::string, int64_t>> parts;  // in the order of their first tensors
+  int64_t total = 0, matrices = 0;                     // scalars
   // Bytes: weights as they are computed with, keys and values of one word.
   int64_t weights_f32 = 0, weights_bf16 = 0, cache_f32 = 0, cache_bf16 = 0;
 };
 
-Sizes measure(const TranslationModel& model) {
+Sizes measure(const Described& d) {
   Sizes s;
-  model.parameters.for_each_tensor([&](const std::string& name, const Shape& shape, const float*) {
+  if (d.type == kTransformerType) {
+    s.parts = {{"embeddings", 0}, {"encoder", 0}, {"decoder", 0}, {"output", 0}};
+  }
+  d.parameters->for_each_tensor([&](const std::string& name, const Shape& shape, const float*) {
     const int64_t n = shape.elements();
-    for (auto& [part, count] : s.parts) {
-      if (part == part_of(name)) count += n;
-    }
+    const std::string part = d.part_of(name);
+    const auto is_part = [&](const auto& known) { return known.first == part; };
+    auto at = std::find_if(s.parts.begin(), s.parts.end(), is_part);
+    if (at == s.parts.end()) at = s.parts.insert(at, {part, 0});
+    at->second += n;
     s.total += n;
     if (shape.rank() >= 2) s.matrices += n;
   });
   s.weights_f32 = 4 * s.total;
   s.weights_bf16 = 2 * s.matrices + 4 * (s.total - s.matrices);
-  const int64_t word = model.config.decoder_layers * 2 * model.config.d_model;
-  s.cache_f32 = 4 * word;
-  s.cache_bf16 = 2 * word;
+  s.cache_f32 = 4 * d.cache_word;
+  s.cache_bf16 = 2 * d.cache_word;
   return s;
 }
 
@@ -53,9 +95,9 @@ std::string mebibytes(int64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-void print_text(const TranslationModel& model, const Sizes& s, const Tokenizer* tokenizer) {
-  fmt::print("{}  ({})\n\nfields\n", model.path, kTransformerType);
-  for (const FieldInfo& field : list_fields(model.config)) {
+void print_text(const Described& d, const Sizes& s) {
+  fmt::print("{}  ({})\n\nfields\n", d.path, d.type);
+  for (const FieldInfo& field : describe_fields(d.fields)) {
     fmt::print("  {:34} {:14} {}\n", field.key, field.default_value, field.help);
   }
   fmt::print("\nparameters\n");
@@ -63,21 +105,25 @@ void print_text(const TranslationModel& model, const Sizes& s, const Tokenizer* 
   fmt::print("  {:34} {}\n\nmemory\n", "total", s.total);
   fmt::print("  {:34} {} in f32, {} in bf16\n", "weights", mebibytes(s.weights_f32),
              mebibytes(s.weights_bf16));
-  fmt::print("  {:34} {} bytes in f32, {} in bf16\n", "cache of a source or target token",
-             s.cache_f32, s.cache_bf16);
-  if (tokenizer == nullptr) {
+  if (d.cache_word > 0) {
+    fmt::print(
+        "  {:34} {} bytes in f32, {} in bf16\n",
+        d.type == kTransformerType ? "cache of a source or target token" : "cache of a token",
+        s.cache_f32, s.cache_bf16);
+  }
+  if (d.tokenizer == nullptr) {
     fmt::print("\ntokenizer\n  none\n");
   } else {
-    fmt::print("\ntokenizer\n  {:34} {}\n  {:34} {}\n", "pieces", tokenizer->vocab_size(),
-               "fingerprint", tokenizer->fingerprint());
+    fmt::print("\ntokenizer\n  {:34} {}\n  {:34} {}\n", "pieces", d.tokenizer->vocab_size(),
+               "fingerprint", d.tokenizer->fingerprint());
   }
 }
 
-void print_json(const TranslationModel& model, const Sizes& s, const Tokenizer* tokenizer) {
+void print_json(const Described& d, const Sizes& s) {
   Json json = Json::object();
-  json["path"] = model.path;
-  json["model_type"] = kTransformerType;
-  json["config"] = to_json(model.config);
+  json["path"] = d.path;
+  json["model_type"] = d.type;
+  json["config"] = write_fields(d.fields);
   for (const auto& [part, count] : s.parts) json["parameters"][part] = count;
   json["parameters"]["total"] = s.total;
   json["bytes"]["weights_f32"] = s.weights_f32;
@@ -85,19 +131,22 @@ void print_json(const TranslationModel& model, const Sizes& s, const Tokenizer* 
   json["bytes"]["cache_per_token_f32"] = s.cache_f32;
   json["bytes"]["cache_per_token_bf16"] = s.cache_bf16;
   json["tokenizer"] = Json();
-  if (tokenizer != nullptr) {
-    json["tokenizer"]["pieces"] = tokenizer->vocab_size();
-    json["tokenizer"]["fingerprint"] = tokenizer->fingerprint();
+  if (d.tokenizer != nullptr) {
+    json["tokenizer"]["pieces"] = d.tokenizer->vocab_size();
+    json["tokenizer"]["fingerprint"] = d.tokenizer->fingerprint();
   }
   fmt::print("{}\n", json.dump());
 }
 
+void print(const Described& d, bool as_json) { (as_json ? print_json : print_text)(d, measure(d)); }
+
 void run(const Flags& flags) {
   const std::string folder = find_model_dir(flags.model);
+  if (model_type_of(folder) != kTransformerType) {
+    return print(describe(load_stack_model(folder)), flags.json);
+  }
   const bool has_tokenizer = path_exists(join_path(folder, kTokenizerName));
-  const TranslationModel model = load_translation_model(folder, {.need_tokenizer = has_tokenizer});
-  const Tokenizer* tokenizer = model.tokenizer ? &*model.tokenizer : nullptr;
-  (flags.json ? print_json : print_text)(model, measure(model), tokenizer);
+  print(describe(load_translation_model(folder, {.need_tokenizer = has_tokenizer})), flags.json);
 }
 
 }  // namespace

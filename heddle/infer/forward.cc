@@ -19,25 +19,29 @@ std::vector<int64_t> read_integers(const SafetensorsInfo& info) {
   return {values.begin(), values.end()};
 }
 
+// All values of a tensor of integers, which must be [batch, time].
+std::vector<int64_t> read_grid(const SafetensorsFile& file, const std::string& name) {
+  const SafetensorsInfo& info = file.info(name);
+  check(info.dtype == DType::i64 || info.dtype == DType::i32, ErrorKind::data,
+        "{}: {} has dtype {}; ids must be i64 or i32", file.path(), name, dtype_name(info.dtype));
+  check(info.shape.size() == 2, ErrorKind::data, "{}: {} has shape {}; [batch, time] is needed",
+        file.path(), name, shape_text(info));
+  return info.dtype == DType::i64 ? read_integers<int64_t>(info) : read_integers<int32_t>(info);
+}
+
 // One side of the batch: the words that the mask leaves, and where they stood.
 struct Side {
   int64_t batch = 0, time = 0;
-  std::vector<int32_t> ids, places;
+  std::vector<int32_t> ids, places, types;
   std::vector<int64_t> cells;  // [rows] place in [batch * time]
   Segments segments;
 
   Side(const SafetensorsFile& file, const std::string& name, const std::string& mask_name,
        int64_t vocab) {
-    const SafetensorsInfo& info = file.info(name);
-    check(info.dtype == DType::i64 || info.dtype == DType::i32, ErrorKind::data,
-          "{}: {} has dtype {}; ids must be i64 or i32", file.path(), name, dtype_name(info.dtype));
-    check(info.shape.size() == 2, ErrorKind::data, "{}: {} has shape {}; [batch, time] is needed",
-          file.path(), name, shape_text(info));
-    batch = info.shape[0];
-    time = info.shape[1];
-    const std::vector<int64_t> all =
-        info.dtype == DType::i64 ? read_integers<int64_t>(info) : read_integers<int32_t>(info);
-    const std::vector<float> mask = read_mask(file, name, mask_name);
+    const std::vector<int64_t> all = read_grid(file, name);
+    batch = file.info(name).shape[0];
+    time = file.info(name).shape[1];
+    const std::vector<float> mask = read_mask(file, mask_name);
     std::vector<int64_t> lengths(batch);
     for (int64_t cell = 0; cell < batch * time; ++cell) {
       if (mask[cell] == 0) continue;
@@ -52,16 +56,36 @@ struct Side {
     segments = Segments::from_lengths(lengths);
   }
 
-  nn::WordRows words() const { return {ids, &segments, nullptr, places}; }
+  nn::WordRows words() const { return {ids, &segments, nullptr, places, types}; }
 
-  std::vector<float> read_mask(const SafetensorsFile& file, const std::string& name,
-                               const std::string& mask_name) const {
+  // Takes the words' entries of another tensor of the same shape, if the file has it.
+  void read_beside(const SafetensorsFile& file, const std::string& name,
+                   std::vector<int32_t>& into) const {
+    const SafetensorsInfo* info = file.find(name);
+    if (info == nullptr) return;
+    const std::vector<int64_t> all = read_grid(file, name);
+    check_grid(file, name, *info);
+    into.clear();
+    for (const int64_t cell : cells) {
+      check(all[cell] >= 0 && all[cell] <= std::numeric_limits<int32_t>::max(), ErrorKind::data,
+            "{}: {}[{}, {}] is {}; it must be at least 0 and below 2^31", file.path(), name,
+            cell / time, cell % time, all[cell]);
+      into.push_back(static_cast<int32_t>(all[cell]));
+    }
+  }
+
+  void check_grid(const SafetensorsFile& file, const std::string& name,
+                  const SafetensorsInfo& info) const {
+    check(info.shape == std::vector<int64_t>{batch, time}, ErrorKind::data,
+          "{}: {} has shape {}, but the ids have [{}, {}]; they must be equal", file.path(), name,
+          shape_text(info), batch, time);
+  }
+
+  std::vector<float> read_mask(const SafetensorsFile& file, const std::string& mask_name) const {
     std::vector<float> mask(batch * time, 1.0f);
     const SafetensorsInfo* info = file.find(mask_name);
     if (info == nullptr) return mask;
-    check(info->shape == std::vector<int64_t>{batch, time}, ErrorKind::data,
-          "{}: {} has shape {}, but {} has [{}, {}]; they must be equal", file.path(), mask_name,
-          shape_text(*info), name, batch, time);
+    check_grid(file, mask_name, *info);
     convert_to_floats(info->bytes.data(), info->dtype, mask);
     return mask;
   }
@@ -79,6 +103,11 @@ class Outputs {
       std::copy_n(rows.begin() + static_cast<int64_t>(r) * width, width,
                   out.begin() + side.cells[r] * width);
     }
+  }
+
+  // x: [sequences, width] as: [batch, width]
+  void add_sequences(const std::string& name, const Tensor& x) {
+    add(name, {x.size(0), x.size(1)}) = x.to_floats();
   }
 
   // The weights of one attention call as [batch, heads, queries, keys].
@@ -161,6 +190,28 @@ void forward_tensors(const Transformer& model, const SafetensorsFile& inputs,
   const Tensor h = model.decode(target.words(), memory, source.segments, run);
   out.add_rows("logits", target, model.logits(h, run));
   out.write(path);
+}
+
+void forward_tensors(const Model& model, const SafetensorsFile& inputs, const std::string& path,
+                     const ForwardOptions& options) {
+  Side side(inputs, "input_ids", "attention_mask", model.vocab_size());
+  side.read_beside(inputs, "token_type_ids", side.types);
+  side.read_beside(inputs, "position_ids", side.places);
+  const NoGrad off;
+  Outputs out;
+  const nn::Observer observer = observer_into(out, side, side);
+  nn::Run run;
+  run.compute = options.precision;
+  if (options.all) run.observer = &observer;
+  for (const ModelOutput& o : model.forward(side.words(), run)) {
+    o.is_sequences ? out.add_sequences(o.name, o.x) : out.add_rows(o.name, side, o.x);
+  }
+  out.write(path);
+}
+
+std::vector<std::string> forward_inputs(bool is_registry_model) {
+  if (is_registry_model) return {"input_ids", "attention_mask", "token_type_ids", "position_ids"};
+  return {"input_ids", "attention_mask", "decoder_input_ids", "decoder_attention_mask"};
 }
 
 }  // namespace heddle

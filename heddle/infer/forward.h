@@ -4,6 +4,7 @@
 #include <string>
 
 #include "heddle/io/safetensors.h"
+#include "heddle/models/model.h"
 #include "heddle/models/transformer.h"
 
 namespace heddle {
@@ -25,5 +26,15 @@ struct ForwardOptions {
 /// fit; system if the file cannot be written.
 void forward_tensors(const Transformer& model, const SafetensorsFile& inputs,
                      const std::string& path, const ForwardOptions& options);
+
+/// Runs a model of the registry. inputs: input_ids [batch, time]; optional attention_mask,
+/// token_type_ids, position_ids of the same shape. Writes what Model::forward() gives, as [batch,
+/// time, width] or [batch, width]; with `all` also hidden_states.i and attentions.i.
+/// Errors: as above.
+void forward_tensors(const Model& model, const SafetensorsFile& inputs, const std::string& path,
+                     const ForwardOptions& options);
+
+/// The names that forward_tensors() reads.
+std::vector<std::string> forward_inputs(bool is_registry_model);
 
 }  // namespace heddle

@@ -1,0 +1,33 @@
+// A model of the registry in a folder, as Hugging Face lays it out.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "heddle/models/registry.h"
+
+namespace heddle {
+
+/// A model that is ready to use.
+struct StackModel {
+  std::string path;  ///< the folder that it was read from
+  std::string type;  ///< model_type of its config
+  nn::Parameters parameters;
+  std::unique_ptr<Model> model;
+};
+
+/// The model_type of the model that `path` names, see find_model_dir(): one of the registry, or
+/// kTransformerType. Errors: data, naming the file and the known types, for any other or none.
+std::string model_type_of(const std::string& path);
+
+/// Reads config.json and model.safetensors. Keys of the config that the model does not know are
+/// said in one warning. Errors: data, naming the file and what to do, for anything missing, broken,
+/// cut short, or weights of another config.
+StackModel load_stack_model(const std::string& path);
+
+/// Writes config.json and model.safetensors; the folder is made if need be.
+/// Errors: system for a full disk or no permission.
+void save_stack_model(const std::string& path, const std::string& type, const Model& model,
+                      const nn::Parameters& parameters);
+
+}  // namespace heddle

@@ -1,0 +1,40 @@
+// The language model's loss: cross entropy of each next word, summed.
+#include "heddle/train/language.h"
+
+#include "heddle/ops/loss.h"
+
+namespace heddle::train {
+namespace {
+
+CrossEntropy forward(const LanguageModel& model, const nn::WordRows& words, const nn::Run& run) {
+  const Tensor h = model.hidden(words, run);
+  static const std::string kName = "output projection";
+  const LayerName layer(kName);
+  return linear_cross_entropy(h, model.output().weight(run), model.output().bias(),
+                              next_words(words.ids, *words.segments), {});
+}
+
+}  // namespace
+
+std::vector<int32_t> next_words(std::span<const int32_t> ids, const Segments& segments) {
+  std::vector<int32_t> next(ids.size(), -1);
+  for (int64_t i = 0; i < segments.count(); ++i) {
+    for (int64_t r = segments.begin(i); r + 1 < segments.end(i); ++r) next[r] = ids[r + 1];
+  }
+  return next;
+}
+
+LossSums accumulate_gradients(const LanguageModel& model, const nn::WordRows& words,
+                              const nn::Run& run) {
+  const CrossEntropy ce = forward(model, words, run);
+  backward(ce.loss);
+  return {ce.total, ce.nll, ce.words};
+}
+
+LossSums batch_loss(const LanguageModel& model, const nn::WordRows& words, const nn::Run& run) {
+  const NoGrad off;
+  const CrossEntropy ce = forward(model, words, run);
+  return {ce.total, ce.nll, ce.words};
+}
+
+}  // namespace heddle::train
