@@ -84,8 +84,8 @@ std::array<float, 2> normal_pair(uint32_t a, uint32_t b) {
 
 }  // namespace
 
-Parameter::Parameter(std::string name, const Shape& shape, std::vector<Part> parts)
-    : parts_(std::move(parts)), value_(Tensor::zeros(shape, DType::f32)) {
+Parameter::Parameter(std::string name, const Tensor& value, std::vector<Part> parts)
+    : parts_(std::move(parts)), value_(value) {
   leaf_.name = std::move(name);
 }
 
@@ -142,9 +142,12 @@ Parameter& Parameters::get(const Shape& shape, const std::vector<Part>& parts, c
           shape.str());
     return *p;
   }
-  if (held_ >= 0) check_held(shape, parts[0].name);
-  all_.push_back(std::make_unique<Parameter>(parts[0].name, shape, parts));
-  if (held_ < 0) initialise(*all_.back(), init);
+  const bool will_be_loaded = held_ >= 0;
+  if (will_be_loaded) check_held(shape, parts[0].name);
+  const Tensor value = will_be_loaded ? Tensor::empty(shape, DType::f32)  // touched once, by load()
+                                      : Tensor::zeros(shape, DType::f32);
+  all_.push_back(std::make_unique<Parameter>(parts[0].name, value, parts));
+  if (!will_be_loaded) initialise(*all_.back(), init);
   return *all_.back();
 }
 
@@ -223,16 +226,19 @@ void Parameters::load(const SafetensorsFile& file, const TensorNames& names) {
         problems);
 }
 
+// All threads copy: what takes the time is the first touch of the memory.
 void Parameters::fill(Parameter& p, const Part& part, const SafetensorsInfo& info) {
+  const auto convert = [&](float* to) {
+    parallel_blocks(info.elements(), 1 << 18, [&](int64_t begin, int64_t end) {
+      convert_to_floats(info.bytes.data() + begin * size_of(info.dtype), info.dtype,
+                        {to + begin, static_cast<size_t>(end - begin)});
+    });
+  };
   float* const values = part_values(p.value(), part);
-  const auto n = static_cast<size_t>(info.elements());
-  if (part.layout == Layout::as_is) {
-    convert_to_floats(info.bytes.data(), info.dtype, {values, n});
-  } else {
-    std::vector<float> as_in_file(n);
-    convert_to_floats(info.bytes.data(), info.dtype, as_in_file);
-    transpose_into(as_in_file.data(), info.shape[0], info.shape[1], values);
-  }
+  if (part.layout == Layout::as_is) return convert(values);
+  const Tensor as_in_file = Tensor::empty(Shape(info.shape), DType::f32);
+  convert(as_in_file.data<float>());
+  transpose_into(as_in_file.data<float>(), info.shape[0], info.shape[1], values);
 }
 
 void Parameters::for_each_tensor(

@@ -61,7 +61,7 @@ struct TensorNames {
 /// a checkpoint may lie in one parameter (q, k and v in one product).
 class Parameter {
  public:
-  Parameter(std::string name, const Shape& shape, std::vector<Part> parts);
+  Parameter(std::string name, const Tensor& value, std::vector<Part> parts);
   Parameter(const Parameter&) = delete;
   Parameter& operator=(const Parameter&) = delete;
   ~Parameter();
@@ -99,8 +99,8 @@ std::vector<float> part_of(const Tensor& whole, const Part& part);
 class Parameters {
  public:
   explicit Parameters(uint64_t seed) : seed_(seed) {}
-  /// Parameters that load() will fill, zeros until then. `elements`: what the file at `path` holds;
-  /// asking for far more is a data error, before memory is taken for it.
+  /// Parameters that load() will fill; until then they hold anything. `elements`: what the file at
+  /// `path` holds; asking for far more is a data error, before memory is taken for it.
   static Parameters to_be_loaded(int64_t elements, std::string path);
 
   /// Finds or makes a parameter. A name asked for twice is one parameter (tied weights).

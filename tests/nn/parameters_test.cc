@@ -109,10 +109,9 @@ TEST(Parameters, transposed_tensor_has_its_axes_swapped_in_the_file_only) {
   EXPECT_EQ(b.value().to_floats(), a.value().to_floats());
 }
 
-TEST(Parameters, to_be_loaded_begin_as_zeros_and_never_ask_for_far_more_than_the_file_holds) {
+TEST(Parameters, to_be_loaded_never_ask_for_far_more_than_the_file_holds) {
   Parameters all = Parameters::to_be_loaded(12, "some.safetensors");
-  EXPECT_EQ((Scope(all) / "a").parameter({4, 3}, Init::normal(1)).value().to_floats(),
-            std::vector<float>(12));
+  EXPECT_EQ((Scope(all) / "a").parameter({4, 3}, Init::normal(1)).elements(), 12);
   try {
     (Scope(all) / "b").parameter({1'000'000'000, 1'000'000'000}, Init::normal(1));
     FAIL() << "no error";
