@@ -49,7 +49,7 @@ Tensor WordOutput::operator()(const Tensor& h, const Run& run) const {
                   .c = y.rows(),
                   .bias = b.defined() ? b.data<float>() : nullptr,
                   .transpose_b = true,
-                  .constant_b = weight_->identity()});
+                  .constant_b = weight_->identity(run.compute)});
   return y;
 }
 

@@ -21,7 +21,7 @@ Linear::Linear(const Scope& s, const std::vector<std::string>& names, const Opti
 Tensor Linear::operator()(const Tensor& x, const Run& run) const {
   const LayerName layer(name_);
   return linear(x, weight_->in(run.compute), bias_ == nullptr ? Tensor() : bias_->in(DType::f32),
-                is_recording() ? 0 : weight_->identity());
+                is_recording() ? 0 : weight_->identity(run.compute));
 }
 
 LayerNorm::LayerNorm(const Scope& s, int64_t width, double eps)

@@ -89,8 +89,13 @@ Parameter::Parameter(std::string name, const Tensor& value, std::vector<Part> pa
   leaf_.name = std::move(name);
 }
 
-Parameter::~Parameter() {
-  if (identity_ != 0) forget_packed(identity_);
+Parameter::~Parameter() { forget_identities(); }
+
+void Parameter::forget_identities() {
+  for (uint64_t* identity : {&identity_, &shadow_identity_}) {
+    if (*identity != 0) forget_packed(*identity);
+    *identity = 0;
+  }
 }
 
 Tensor Parameter::in(DType compute) {
@@ -104,14 +109,14 @@ Tensor Parameter::in(DType compute) {
 
 bf16* Parameter::shadow() { return shadow_.defined() ? shadow_.data<bf16>() : nullptr; }
 
-uint64_t Parameter::identity() {
-  if (identity_ == 0) identity_ = new_constant();
-  return identity_;
+uint64_t Parameter::identity(DType compute) {
+  uint64_t& identity = compute == DType::f32 ? identity_ : shadow_identity_;
+  if (identity == 0) identity = new_constant();
+  return identity;
 }
 
 void Parameter::changed(bool shadow_too) {
-  if (identity_ != 0) forget_packed(identity_);
-  identity_ = 0;
+  forget_identities();
   if (shadow_too && shadow_.defined()) kernels().convert(value_.rows(), shadow_.rows());
 }
 

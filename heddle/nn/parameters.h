@@ -79,17 +79,19 @@ class Parameter {
   Tensor in(DType compute);
   /// bf16 copy if it exists, else null: the optimizer keeps it up to date.
   bf16* shadow();
-  /// Identity for GemmArgs::constant_b: another one after each change of the values.
-  uint64_t identity();
+  /// Identity of in(compute) for GemmArgs::constant_b: another one after each change of the values.
+  uint64_t identity(DType compute);
   /// To be called after the values were changed. `shadow_too`: the bf16 copy was not updated.
   void changed(bool shadow_too);
 
  private:
+  void forget_identities();
+
   Leaf leaf_;
   std::vector<Part> parts_;
   Tensor value_;
   Tensor shadow_;
-  uint64_t identity_ = 0;
+  uint64_t identity_ = 0, shadow_identity_ = 0;  // 0: none was asked for
 };
 
 /// The part of `whole` (a parameter's values or its gradient, f32) as the checkpoint holds it.

@@ -1,0 +1,70 @@
+// Linear layers in each precision, the residual stream, and the cache of decoding.
+#include "heddle/nn/layers.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "heddle/nn/words.h"
+
+namespace heddle::nn {
+namespace {
+
+Tensor some_rows(int64_t rows, int64_t width, DType dtype) {
+  Tensor x = Tensor::empty({rows, width}, DType::f32);
+  for (int64_t i = 0; i < x.elements(); ++i) {
+    x.data<float>()[i] = std::sin(static_cast<float>(i * i));
+  }
+  if (dtype == DType::f32) return x;
+  Tensor y = empty_like(x, dtype);
+  kernels().convert(x.rows(), y.rows());
+  return y;
+}
+
+// The packed form of a weight belongs to its dtype.
+TEST(Linear, weights_serve_f32_and_bf16_by_turns) {
+  Parameters all(1);
+  const Linear layer(Scope(all), {.in = 96, .out = 160, .init = Init::normal(0.1)});
+  const NoGrad off;
+  const auto out = [&](DType compute) {
+    return layer(some_rows(5, 96, compute), {.compute = compute}).to_floats();
+  };
+  const std::vector<float> f32 = out(DType::f32), bf16 = out(DType::bf16);
+  EXPECT_EQ(out(DType::f32), f32);
+  EXPECT_EQ(out(DType::bf16), bf16);
+  // Sums of 96 products of deviation 0.07: deviation 0.7; bf16 rounds factors and sum by 2^-9.
+  for (size_t i = 0; i < f32.size(); ++i) ASSERT_NEAR(bf16[i], f32[i], 0.03) << i;
+}
+
+TEST(RowCache, rows_stay_in_place_while_it_grows) {
+  RowCache cache;
+  std::vector<float> expected;
+  for (const int64_t n : {1, 70, 3, 200}) {
+    const Tensor wide = some_rows(n, 12, DType::f32);
+    cache.append(wide.slice(1, 4, 8));  // columns of a wider tensor
+    const std::vector<float> added = wide.slice(1, 4, 8).to_floats();
+    expected.insert(expected.end(), added.begin(), added.end());
+    EXPECT_EQ(cache.rows().slice(0, 0, cache.used()).to_floats(), expected);
+  }
+  EXPECT_EQ(cache.used(), 274);
+}
+
+TEST(WordCache, words_continue_their_sequences_in_rows_of_their_own) {
+  WordCache cache(3, 1);
+  cache.extend(Segments::from_lengths(std::vector<int64_t>{2, 1, 3}));
+  EXPECT_EQ(std::vector<int32_t>(cache.places().begin(), cache.places().end()),
+            (std::vector<int32_t>{0, 1, 0, 0, 1, 2}));
+  cache.keep(std::vector<int64_t>{0, 2});
+  cache.extend(Segments::uniform(2, 1));
+  EXPECT_EQ(std::vector<int32_t>(cache.places().begin(), cache.places().end()),
+            (std::vector<int32_t>{2, 3}));
+  const CachedKeys keys = cache.keys();
+  EXPECT_EQ(std::vector<int32_t>(keys.key_rows.begin(), keys.key_rows.end()),
+            (std::vector<int32_t>{0, 1, 6, 3, 4, 5, 7}));
+  EXPECT_EQ(*keys.keys, Segments::from_lengths(std::vector<int64_t>{3, 4}));
+  EXPECT_EQ(cache.length(1), 4);
+  EXPECT_THROW(cache.extend(Segments::uniform(3, 1)), Error);
+}
+
+}  // namespace
+}  // namespace heddle::nn
