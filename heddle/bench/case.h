@@ -68,5 +68,7 @@ Result run_case(const Case& c, const Options& options);
 
 /// The cases of the encoder-decoder of 2017 (transformer_cases.cc).
 std::vector<Case> transformer_cases();
+/// The cases of language models and encoders (language_cases.cc).
+std::vector<Case> language_cases();
 
 }  // namespace heddle::bench

@@ -1,0 +1,199 @@
+// The cases of language models and encoders: GPT-2's training steps and generation, BERT's
+// encoding, shapes as in bench/peers.
+#include <memory>
+
+#include "heddle/autograd/tape.h"
+#include "heddle/base/rng.h"
+#include "heddle/bench/case.h"
+#include "heddle/infer/generate.h"
+#include "heddle/models/bert.h"
+#include "heddle/models/gpt2.h"
+#include "heddle/train/language.h"
+#include "heddle/train/optimizer.h"
+
+namespace heddle::bench {
+namespace {
+
+/// A size of GPT-2 and the batch that it is trained with; dropouts are Hugging Face's, 0.1.
+struct Size {
+  const char* name;
+  int64_t layers, heads, width, positions, vocab;
+  int64_t sequences, length;  // of a batch
+};
+
+constexpr Size kCharGpt = {"gpt2 d128 L4", 4, 4, 128, 64, 65, 12, 64};
+constexpr Size kBabyGpt = {"gpt2 d384 L6", 6, 6, 384, 256, 65, 16, 256};
+constexpr Size kGpt2 = {"gpt2 124M", 12, 12, 768, 1024, 50257, 1, 512};
+
+constexpr int64_t kPrompt = 32, kNewTokens = 64;
+constexpr int64_t kBertBatch = 8, kBertLength = 128;
+
+Gpt2Config config_of(const Size& s) {
+  Gpt2Config c;
+  c.n_layer = s.layers;
+  c.n_head = s.heads;
+  c.n_embd = s.width;
+  c.n_positions = s.positions;
+  c.vocab_size = s.vocab;
+  return c;
+}
+
+std::vector<int32_t> random_words(int64_t n, int64_t vocab) {
+  RngStream random(make_key(1, 0, hash_name("bench")));
+  std::vector<int32_t> words(n);
+  for (int32_t& w : words) w = static_cast<int32_t>(random.below(vocab));
+  return words;
+}
+
+// `times` passes through blocks of this width, `rows` rows each.
+void add_blocks(Products& p, int64_t rows, int64_t width, int64_t hidden, int64_t times) {
+  p.linear(rows, width, 3 * width, times);  // queries, keys, values
+  p.linear(rows, width, width, times);
+  p.linear(rows, width, hidden, times);
+  p.linear(rows, hidden, width, times);
+}
+
+/// Weights, optimizer and one batch that every update learns from.
+struct Training {
+  nn::Parameters parameters{1};
+  Gpt2 model;
+  train::Optimizer optimizer;
+  std::vector<int32_t> ids;
+  Segments segments;
+  std::shared_ptr<const RowIds> rows;
+  nn::Run run;
+
+  Training(const Size& s, int64_t sequences, DType dtype)
+      : model(nn::Scope(parameters), config_of(s)),
+        optimizer(parameters, {.decoupled_decay = true,
+                               .beta2 = 0.999,
+                               .eps = 1e-8,
+                               .weight_decay = 0.01}),  // AdamW as PyTorch has it
+        ids(random_words(sequences * s.length, s.vocab)),
+        segments(Segments::uniform(sequences, s.length)) {
+    RowIds named;
+    for (int64_t r = 0; r < segments.rows(); ++r) {
+      named.sample.push_back(static_cast<uint32_t>(r / s.length));
+      named.position.push_back(static_cast<uint32_t>(r % s.length));
+    }
+    rows = std::make_shared<const RowIds>(std::move(named));
+    run.compute = dtype;
+    run.training = true;
+    run.seed = 1;
+  }
+
+  // Forward, backward, AdamW; no clipping.
+  void update() {
+    ++run.update;
+    const train::LossSums sums =
+        train::accumulate_gradients(model, {.ids = ids, .segments = &segments, .rows = rows}, run);
+    optimizer.step(1e-4, 1.0 / static_cast<double>(sums.words));
+  }
+};
+
+Workload make_training(const Size& s, const Options& o) {
+  const int64_t sequences = o.batch > 0 ? o.batch : s.sequences;
+  const auto t = std::make_shared<Training>(s, sequences, o.dtype);
+  const int64_t rows = t->segments.rows();
+  Products products(o.dtype, true);
+  add_blocks(products, rows, s.width, 4 * s.width, s.layers);
+  products.logits(rows, s.width, s.vocab);
+  return {.step = [t] { t->update(); },
+          .units = static_cast<double>(rows),
+          .batch = sequences,
+          .parameters = t->parameters.elements(),
+          .model = s.name,
+          .products = std::move(products)};
+}
+
+Case training_case(const std::string& name, const Size& s) {
+  return {.name = name,
+          .unit = "tokens/s",
+          .about = fmt::format("an update of a language model, {}: {} x {} tokens", s.name,
+                               s.sequences, s.length),
+          .dtypes = {"f32", "bf16"},
+          .make = [&s](const Options& o) { return make_training(s, o); }};
+}
+
+Workload make_generation(const Options& o) {
+  struct Generating {
+    nn::Parameters parameters{1};
+    Gpt2 model{nn::Scope(parameters), config_of(kGpt2)};
+    std::vector<std::vector<int32_t>> prompts;
+    GenerateOptions options;
+  };
+  const int64_t batch = o.batch > 0 ? o.batch : 1;
+  const auto g = std::make_shared<Generating>();
+  const std::vector<int32_t> words = random_words(batch * kPrompt, kGpt2.vocab);
+  for (int64_t i = 0; i < batch; ++i) {
+    g->prompts.emplace_back(words.begin() + i * kPrompt, words.begin() + (i + 1) * kPrompt);
+  }
+  g->options = {.max_new_tokens = kNewTokens, .precision = o.dtype};
+  Products products(o.dtype, false);
+  const int64_t width = kGpt2.width, layers = kGpt2.layers, steps = kNewTokens - 1;
+  add_blocks(products, batch * kPrompt, width, 4 * width, layers);
+  add_blocks(products, batch, width, 4 * width, layers * steps);
+  products.logits(batch, width, kGpt2.vocab, kNewTokens);
+  const auto element = static_cast<int64_t>(size_of(o.dtype));
+  // The prompt and each step read every weight but the positions.
+  const int64_t read = kNewTokens * (layers * 12 * width * width + kGpt2.vocab * width);
+  return {.step = [g] { generate_ids(g->model, g->prompts, g->options); },
+          .units = static_cast<double>(batch * kNewTokens),
+          .batch = batch,
+          .parameters = g->parameters.elements(),
+          .model = kGpt2.name,
+          .products = std::move(products),
+          .bytes_read = batch == 1 ? element * read : 0,
+          .model_bytes = element * g->parameters.elements()};
+}
+
+Workload make_encoding(const Options& o) {
+  struct Encoding {
+    nn::Parameters parameters{1};
+    Bert model{nn::Scope(parameters), BertConfig()};
+    std::vector<int32_t> ids;
+    Segments segments;
+    nn::Run run;
+  };
+  const BertConfig c;
+  const int64_t batch = o.batch > 0 ? o.batch : kBertBatch, rows = batch * kBertLength;
+  const auto e = std::make_shared<Encoding>();
+  e->ids = random_words(rows, c.vocab_size);
+  e->segments = Segments::uniform(batch, kBertLength);
+  e->run.compute = o.dtype;
+  Products products(o.dtype, false);
+  add_blocks(products, rows, c.hidden_size, c.intermediate_size, c.num_hidden_layers);
+  products.linear(batch, c.hidden_size, c.hidden_size);  // the pooler
+  return {.step =
+              [e] {
+                const NoGrad off;
+                e->model.forward({.ids = e->ids, .segments = &e->segments}, e->run);
+              },
+          .units = static_cast<double>(batch),
+          .batch = batch,
+          .parameters = e->parameters.elements(),
+          .model = "bert base",
+          .products = std::move(products),
+          .model_bytes = static_cast<int64_t>(size_of(o.dtype)) * e->parameters.elements()};
+}
+
+}  // namespace
+
+std::vector<Case> language_cases() {
+  return {training_case("train-chargpt", kCharGpt),
+          training_case("train-babygpt", kBabyGpt),
+          training_case("train-gpt2", kGpt2),
+          {.name = "generate-gpt2",
+           .unit = "new tokens/s",
+           .about = fmt::format("{} new tokens after a prompt of {}, greedily, {}", kNewTokens,
+                                kPrompt, kGpt2.name),
+           .dtypes = {"f32", "bf16"},
+           .make = make_generation},
+          {.name = "encode-bert",
+           .unit = "sequences/s",
+           .about = fmt::format("encoding {} x {} tokens, bert base", kBertBatch, kBertLength),
+           .dtypes = {"f32", "bf16"},
+           .make = make_encoding}};
+}
+
+}  // namespace heddle::bench
