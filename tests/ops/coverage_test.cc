@@ -3,12 +3,18 @@
 
 #include <set>
 
+#include "heddle/models/bert.h"
+#include "heddle/models/gpt2.h"
 #include "heddle/models/transformer.h"
 #include "heddle/ops/loss.h"
 #include "tests/support/op_case.h"
 
 namespace heddle {
 namespace {
+
+const std::vector<int32_t> kWords = {5, 6, 7, 3, 8, 3};
+const std::shared_ptr<const RowIds> kRows =
+    std::make_shared<const RowIds>(RowIds{{0, 0, 0, 0, 1, 1}, {0, 1, 2, 3, 0, 1}});
 
 std::vector<std::string> tape_of_training_step(bool is_pre, const std::string& positions) {
   TransformerConfig c;
@@ -20,30 +26,63 @@ std::vector<std::string> tape_of_training_step(bool is_pre, const std::string& p
   c.attention_dropout = c.activation_dropout = 0.1;
   nn::Parameters parameters(1);
   const Transformer model(nn::Scope(parameters), c);
-  const std::vector<int32_t> words = {5, 6, 7, 3, 8, 3};
   const Segments two = Segments::from_lengths(std::vector<int64_t>{4, 2});
-  const auto rows = std::make_shared<const RowIds>(RowIds{{0, 0, 0, 0, 1, 1}, {0, 1, 2, 3, 0, 1}});
   const nn::Run run{.training = true};
-  const Tensor memory = model.encode({words, &two, rows}, run);
-  const Tensor h = model.decode({words, &two, rows}, memory, two, run);
-  linear_cross_entropy(h, model.output_weight(run), model.output_bias(), words, {});
+  const Tensor memory = model.encode({kWords, &two, kRows}, run);
+  const Tensor h = model.decode({kWords, &two, kRows}, memory, two, run);
+  linear_cross_entropy(h, model.output_weight(run), model.output_bias(), kWords, {});
   const std::vector<std::string> names = tape_names();
   clear_tape();
   return names;
 }
 
+std::vector<std::string> tape_of_gpt2() {
+  Gpt2Config c;
+  c.vocab_size = 20, c.n_embd = 16, c.n_layer = 2, c.n_head = 2;
+  nn::Parameters parameters(1);
+  const Gpt2 model(nn::Scope(parameters), c);
+  const Segments two = Segments::from_lengths(std::vector<int64_t>{4, 2});
+  const nn::Run run{.training = true};
+  const Tensor h = model.hidden({.ids = kWords, .segments = &two, .rows = kRows}, run);
+  linear_cross_entropy(h, model.output().weight(run), model.output().bias(), kWords, {});
+  const std::vector<std::string> names = tape_names();
+  clear_tape();
+  return names;
+}
+
+std::vector<std::string> tape_of_bert() {
+  BertConfig c;
+  c.vocab_size = 20, c.hidden_size = 16, c.num_hidden_layers = 2, c.num_attention_heads = 2;
+  c.intermediate_size = 24;
+  nn::Parameters parameters(1);
+  const Bert model(nn::Scope(parameters), c);
+  const Segments two = Segments::from_lengths(std::vector<int64_t>{4, 2});
+  model.forward({.ids = kWords, .segments = &two, .rows = kRows}, {.training = true});
+  const std::vector<std::string> names = tape_names();
+  clear_tape();
+  return names;
+}
+
+void expect_cases_for(const std::vector<std::string>& names) {
+  static const std::set<std::string> known = [] {
+    std::set<std::string> ops;
+    for (const OpCase& c : op_cases()) ops.insert(c.op);
+    return ops;
+  }();
+  EXPECT_GT(names.size(), 15u);
+  for (const std::string& name : names) {
+    EXPECT_TRUE(known.contains(name)) << "op '" << name << "' has no case in tests/ops";
+  }
+}
+
 TEST(OpCoverage, every_op_of_a_training_step_has_a_case) {
-  std::set<std::string> known;
-  for (const OpCase& c : op_cases()) known.insert(c.op);
   for (bool is_pre : {false, true}) {
     for (const char* positions : {"sinusoidal", "learned"}) {
-      const auto names = tape_of_training_step(is_pre, positions);
-      EXPECT_GT(names.size(), 20u);
-      for (const std::string& name : names) {
-        EXPECT_TRUE(known.contains(name)) << "op '" << name << "' has no case in tests/ops";
-      }
+      expect_cases_for(tape_of_training_step(is_pre, positions));
     }
   }
+  expect_cases_for(tape_of_gpt2());
+  expect_cases_for(tape_of_bert());
 }
 
 }  // namespace

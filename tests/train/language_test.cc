@@ -1,0 +1,103 @@
+// Training a language model: targets, learning, and bits that threads and batching do not change.
+#include "heddle/train/language.h"
+
+#include <gtest/gtest.h>
+
+#include "heddle/base/parallel.h"
+#include "heddle/models/gpt2.h"
+#include "heddle/train/optimizer.h"
+
+namespace heddle::train {
+namespace {
+
+Gpt2Config tiny() {
+  Gpt2Config c;
+  c.vocab_size = 30, c.n_positions = 16, c.n_embd = 32, c.n_layer = 2, c.n_head = 4;
+  return c;
+}
+
+struct Model {
+  nn::Parameters parameters{3};
+  Gpt2 gpt2{nn::Scope(parameters), tiny()};
+};
+
+std::shared_ptr<const RowIds> row_ids(const Segments& segments, uint32_t first_sample) {
+  RowIds rows;
+  for (int64_t i = 0; i < segments.count(); ++i) {
+    for (int64_t r = 0; r < segments.length(i); ++r) {
+      rows.sample.push_back(first_sample + static_cast<uint32_t>(i));
+      rows.position.push_back(static_cast<uint32_t>(r));
+    }
+  }
+  return std::make_shared<const RowIds>(std::move(rows));
+}
+
+const std::vector<int32_t> kIds = {1, 2, 3, 4, 5, 6, 7, 9, 8, 7, 6};
+
+TEST(NextWords, last_word_of_a_sequence_has_none) {
+  const Segments segments = Segments::from_lengths(std::vector<int64_t>{3, 1, 0, 2});
+  EXPECT_EQ(next_words(std::vector<int32_t>{5, 6, 7, 8, 9, 4}, segments),
+            (std::vector<int32_t>{6, 7, -1, -1, 4, -1}));
+}
+
+TEST(LanguageTraining, two_texts_are_learnt_by_heart) {
+  Model m;
+  const Segments segments = Segments::from_lengths(std::vector<int64_t>{7, 4});
+  const nn::WordRows words{.ids = kIds, .segments = &segments, .rows = row_ids(segments, 0)};
+  Optimizer adam(m.parameters, {});
+  nn::Run run{.training = true};  // dropouts of 0.1
+  const LossSums before = batch_loss(m.gpt2, words, {});
+  EXPECT_EQ(before.words, 9);
+  EXPECT_NEAR(before.loss / 9, std::log(30), 0.1);  // no word stands out
+  for (int i = 0; i < 80; ++i) {
+    ++run.update;
+    const LossSums sums = accumulate_gradients(m.gpt2, words, run);
+    adam.step(3e-3, 1.0 / static_cast<double>(sums.words));
+  }
+  EXPECT_LT(batch_loss(m.gpt2, words, {}).loss / 9, 0.1);
+}
+
+std::vector<float> gradients(const nn::WordRows& words, nn::Parameters& parameters,
+                             const Gpt2& gpt2) {
+  accumulate_gradients(gpt2, words, {.training = true, .seed = 5});
+  std::vector<float> all;
+  for (auto& p : parameters.all()) {
+    const std::vector<float> g = p->grad().to_floats();
+    all.insert(all.end(), g.begin(), g.end());
+    p->grad() = Tensor();
+  }
+  return all;
+}
+
+TEST(LanguageTraining, threads_change_no_bit_of_a_gradient) {
+  Model m;
+  const Segments segments = Segments::from_lengths(std::vector<int64_t>{7, 4});
+  const nn::WordRows words{.ids = kIds, .segments = &segments, .rows = row_ids(segments, 0)};
+  const int before = num_threads();
+  set_num_threads(1);
+  const std::vector<float> one = gradients(words, m.parameters, m.gpt2);
+  set_num_threads(3);
+  EXPECT_EQ(gradients(words, m.parameters, m.gpt2), one);
+  set_num_threads(before);
+}
+
+// Dropout is a function of the sample's number, so a text alone loses what it loses in a batch.
+TEST(LanguageTraining, loss_of_a_text_does_not_depend_on_the_others) {
+  const Model m;
+  const nn::Run run{.training = true, .seed = 5};
+  const Segments both = Segments::from_lengths(std::vector<int64_t>{7, 4});
+  const Segments seven = Segments::uniform(1, 7), four = Segments::uniform(1, 4);
+  const std::span<const int32_t> ids = kIds;
+  const double together =
+      batch_loss(m.gpt2, {.ids = ids, .segments = &both, .rows = row_ids(both, 0)}, run).loss;
+  const double first =
+      batch_loss(m.gpt2, {.ids = ids.first(7), .segments = &seven, .rows = row_ids(seven, 0)}, run)
+          .loss;
+  const double second =
+      batch_loss(m.gpt2, {.ids = ids.last(4), .segments = &four, .rows = row_ids(four, 1)}, run)
+          .loss;
+  EXPECT_DOUBLE_EQ(together, first + second);
+}
+
+}  // namespace
+}  // namespace heddle::train
