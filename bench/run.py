@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Times heddle, and its peers when asked, by turns; keeps the medians of each machine in
-docs/bench/MACHINE.json and writes docs/benchmarks.md from all of them.
+"""Times heddle, and its peers when asked, by turns, and writes docs/benchmarks.md.
+
+The medians of each machine are kept in docs/bench/MACHINE.json; the pages show all of them.
 
 Called by `./dev bench`; needs nothing but Python's own library (the peers have theirs).
 """

@@ -30,6 +30,8 @@ struct Workload {
   /// memory reads, not products: decoding one sentence.
   int64_t bytes_read = 0;
   int64_t model_bytes = 0;  ///< bytes of the weights in the dtype of the run
+  int warm_up = 2;          ///< repetitions that are not timed
+  int64_t least = 3;        ///< repetitions that are timed at least
 };
 
 struct Case {
@@ -62,13 +64,13 @@ struct Result {
   int64_t parameters = 0, batch = 0;
 };
 
-/// Makes the workload, times it (two repetitions of warm-up, then the median of at least three),
-/// then measures its roof on the same threads.
+/// Makes the workload, times it (the median of the repetitions after a warm-up), then measures its
+/// roof on the same threads.
 Result run_case(const Case& c, const Options& options);
 
-/// The cases of the encoder-decoder of 2017 (transformer_cases.cc).
-std::vector<Case> transformer_cases();
-/// The cases of language models and encoders (language_cases.cc).
-std::vector<Case> language_cases();
+// The parts of the table, a file each.
+std::vector<Case> transformer_cases();  ///< the encoder-decoder of 2017
+std::vector<Case> language_cases();     ///< language models and encoders
+std::vector<Case> attention_cases();    ///< attention alone over long sequences
 
 }  // namespace heddle::bench

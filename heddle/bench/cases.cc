@@ -33,7 +33,7 @@ int64_t peak_resident_bytes() {
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = [] {
     std::vector<Case> table;
-    for (const auto& part : {transformer_cases(), language_cases()}) {
+    for (const auto& part : {transformer_cases(), language_cases(), attention_cases()}) {
       table.insert(table.end(), part.begin(), part.end());
     }
     return table;
@@ -62,7 +62,7 @@ DType dtype_of_run(const Case& c, const std::string& name) {
 Result run_case(const Case& c, const Options& options) {
   Result result;
   Workload w = c.make(options);
-  const Timing timing = time_repeatedly(w.step, options.seconds);
+  const Timing timing = time_repeatedly(w.step, options.seconds, w.warm_up, w.least);
   w.step = nullptr;  // frees the model, so that the roof's buffers need no more memory than it did
   result.step_ms = timing.median * 1e3;
   result.repetitions = timing.repetitions;

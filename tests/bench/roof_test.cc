@@ -47,6 +47,12 @@ TEST(Products, train_tiny_counts_the_rows_of_its_batch) {
   EXPECT_LE(source_rows, 128 * 24);
 }
 
+TEST(Products, attention_counts_seven_squares_of_its_tokens) {
+  // Width 512 over all heads; a multiplication and an addition each.
+  const double square = 16384.0 * 16384.0;
+  EXPECT_EQ(find_case("attention-16k").make({}).products.flops(), 7 * 2 * square * 512);
+}
+
 TEST(Products, equal_shapes_are_one_product) {
   Products p(DType::f32, true);
   p.linear(10, 4, 6, 2);
