@@ -54,4 +54,7 @@ ROWS = (
     Row("translate-base", batch=1, peers=CTRANSLATE2, heddle=ALL),
     Row("generate-gpt2", peers=GENERATION, heddle=ALL),
     Row("encode-bert", peers=ENCODING, heddle=ALL),
+    Row("start", peers=(Contender("pytorch", "f32"),)),
+    Row("attention-16k"),
+    Row("attention-32k"),
 )

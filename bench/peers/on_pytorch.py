@@ -150,5 +150,24 @@ def encode(args):
                 version=version(torch, True))
 
 
+def start_process(args):
+    """`import torch` alone, in a process of its own: a program that uses it has done nothing yet."""
+    import importlib.metadata
+    import resource
+    import subprocess
+    import sys
+    if args.compile or args.dtype != "f32":
+        raise Unsupported("importing is the same in every format")
+
+    def import_torch():
+        subprocess.run([sys.executable, "-c", "import torch"], check=True)
+
+    def peak_bytes():
+        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+
+    return dict(step=import_torch, units=1, unit="starts/s", batch=1, peak_bytes=peak_bytes,
+                version=f"torch {importlib.metadata.version('torch')}")
+
+
 CASES = {**dict.fromkeys(sizes.TRAIN_PAIRS, train_pairs), **dict.fromkeys(sizes.TRAIN_GPT, train_gpt),
-         "generate-gpt2": generate, "encode-bert": encode}
+         "generate-gpt2": generate, "encode-bert": encode, "start": start_process}

@@ -49,7 +49,7 @@ def main():
         "threads": args.threads, "batch": workload["batch"],
         "value": round(workload["units"] / seconds, 2), "unit": workload["unit"],
         "step_ms": round(seconds * 1e3, 4), "repetitions": repetitions,
-        "peak_bytes": peak_resident_bytes(), "version": workload["version"]}), flush=True)
+        "peak_bytes": workload.get("peak_bytes", peak_resident_bytes)(), "version": workload["version"]}), flush=True)
 
 
 if __name__ == "__main__":

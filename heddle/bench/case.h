@@ -25,13 +25,15 @@ struct Workload {
   int64_t batch = 0;           ///< sentences or sequences of one repetition
   int64_t parameters = 0;      ///< scalars of the model
   std::string model;           ///< its size in a few words
-  Products products;           ///< all matrix products of linear layers in one repetition
+  Products products = {};      ///< all matrix products of linear layers in one repetition
   /// Bytes of weights that one repetition must read; where it is not 0 the roof is
-  /// memory reads, not products: decoding one sentence.
+  /// memory reads, not products: decoding one sentence, loading.
   int64_t bytes_read = 0;
   int64_t model_bytes = 0;  ///< bytes of the weights in the dtype of the run
   int warm_up = 2;          ///< repetitions that are not timed
   int64_t least = 3;        ///< repetitions that are timed at least
+  /// Resident memory at its highest, where the work is another process's; else of this one.
+  std::function<int64_t()> peak_bytes = nullptr;
 };
 
 struct Case {
@@ -72,5 +74,6 @@ Result run_case(const Case& c, const Options& options);
 std::vector<Case> transformer_cases();  ///< the encoder-decoder of 2017
 std::vector<Case> language_cases();     ///< language models and encoders
 std::vector<Case> attention_cases();    ///< attention alone over long sequences
+std::vector<Case> start_cases();        ///< from starting the program to the first token
 
 }  // namespace heddle::bench

@@ -33,7 +33,7 @@ int64_t peak_resident_bytes() {
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = [] {
     std::vector<Case> table;
-    for (const auto& part : {transformer_cases(), language_cases(), attention_cases()}) {
+    for (const auto& part : {transformer_cases(), language_cases(), attention_cases(), start_cases()}) {
       table.insert(table.end(), part.begin(), part.end());
     }
     return table;
@@ -67,7 +67,7 @@ Result run_case(const Case& c, const Options& options) {
   result.step_ms = timing.median * 1e3;
   result.repetitions = timing.repetitions;
   result.value = w.units / timing.median;
-  result.peak_bytes = peak_resident_bytes();
+  result.peak_bytes = w.peak_bytes ? w.peak_bytes() : peak_resident_bytes();
   result.roof_by = w.bytes_read > 0 ? "reads" : "products";
   const double least = w.bytes_read > 0 ? seconds_of_reads(w.bytes_read, w.model_bytes)
                                         : seconds_of_products(w.products);

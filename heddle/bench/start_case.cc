@@ -1,0 +1,135 @@
+// The time from starting the program to its first token: a process of its own loads a model of
+// 500 MB, whose file is in the system's cache, and computes what comes first.
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "heddle/base/files.h"
+#include "heddle/base/parallel.h"
+#include "heddle/bench/case.h"
+#include "heddle/infer/model_dir.h"
+#include "heddle/io/safetensors.h"
+
+namespace heddle::bench {
+namespace {
+
+// 125.6 million parameters: 502 MB in f32.
+TransformerConfig config_of_500_mb() {
+  TransformerConfig c;
+  c.vocab_size = 8000;
+  c.d_model = 1024;
+  c.encoder_layers = c.decoder_layers = 4;
+  c.encoder_attention_heads = c.decoder_attention_heads = 16;
+  c.encoder_ffn_dim = c.decoder_ffn_dim = 4096;
+  return c;
+}
+
+// Memory at its highest counts from here: a process that is started inherits the figure.
+void forget_peak_memory() {
+  release_cached_memory();
+  std::ofstream("/proc/self/clear_refs") << 5;
+}
+
+/// A folder that is removed with all it holds at the end.
+struct TemporaryFolder {
+  std::string path;
+
+  TemporaryFolder()
+      : path((std::filesystem::temp_directory_path() / "heddle-bench-XXXXXX").string()) {
+    check(mkdtemp(path.data()) != nullptr, ErrorKind::system,
+          "bench: cannot make the folder {}: {}", path, std::strerror(errno));
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+};
+
+/// A model in a folder, and what it is given to read.
+struct ModelFolder {
+  TemporaryFolder folder;
+  std::string inputs = join_path(folder.path, "in.safetensors");
+  std::string outputs = join_path(folder.path, "out.safetensors");
+  int64_t parameters = 0, bytes = 0;
+
+  ModelFolder() {
+    {
+      const TransformerConfig c = config_of_500_mb();
+      nn::Parameters weights(1);
+      const Transformer model(nn::Scope(weights), c);
+      save_model_dir(folder.path, c, weights, nullptr);
+      parameters = weights.elements();
+    }
+    bytes = static_cast<int64_t>(std::filesystem::file_size(join_path(folder.path, kWeightsName)));
+    const std::vector<int32_t> source = {4, 5, 6, 7, 8, 9, 10, 3}, first = {2};
+    const auto tensor = [](const char* name, const std::vector<int32_t>& ids) {
+      return NamedTensorView{.name = name,
+                             .dtype = DType::i32,
+                             .shape = {1, static_cast<int64_t>(ids.size())},
+                             .bytes = std::as_bytes(std::span(ids))};
+    };
+    write_safetensors(inputs, {tensor("input_ids", source), tensor("decoder_input_ids", first)});
+    forget_peak_memory();
+  }
+};
+
+// Runs this program with these words and waits for its end.
+void run_self(const std::vector<std::string>& words) {
+  std::string program = "heddle";
+  std::vector<char*> arguments = {program.data()};
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  const int error =
+      posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, arguments.data(), environ);
+  check(error == 0, ErrorKind::system, "bench: cannot start this program again: {}",
+        std::strerror(error));
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  check(WIFEXITED(status) && WEXITSTATUS(status) == 0, ErrorKind::internal,
+        "bench: heddle {} ended with status {}", words.front(), status);
+}
+
+int64_t peak_bytes_of_children() {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  return int64_t{1024} * usage.ru_maxrss;
+}
+
+Workload make_start(const Options& o) {
+  const auto m = std::make_shared<const ModelFolder>();
+  const std::vector<std::string> words = {
+      "forward",     m->folder.path,     "--inputs",  m->inputs,
+      "--outputs",   m->outputs,         "--threads", std::to_string(num_threads()),
+      "--precision", dtype_name(o.dtype)};
+  return {.step = [m, words] { run_self(words); },
+          .units = 1,
+          .batch = 1,
+          .parameters = m->parameters,
+          .model = "encoder-decoder d1024 L4",
+          .bytes_read = m->bytes,
+          .model_bytes = m->bytes,
+          .peak_bytes = peak_bytes_of_children};
+}
+
+}  // namespace
+
+std::vector<Case> start_cases() {
+  return {{.name = "start",
+           .unit = "starts/s",
+           .about = "a process that loads 500 MB of f32 weights and computes the first token",
+           .dtypes = {"f32", "bf16"},
+           .make = make_start}};
+}
+
+}  // namespace heddle::bench
