@@ -1,6 +1,7 @@
 // Recording steps, and walking them backwards; sums of gradients in a fixed order.
 #include "heddle/autograd/tape.h"
 
+#include "heddle/base/profile.h"
 #include "heddle/kernels/kernels.h"
 
 namespace heddle {
@@ -13,6 +14,7 @@ struct Edge {
 
 struct Step {
   const char* name;
+  uint32_t profiled_layer;
   std::vector<Edge> inputs;
   int32_t outputs;
   BackwardMany backward;
@@ -40,7 +42,11 @@ void check_output(const char* name, const Tensor& output) {
 
 void push(const char* name, std::span<const Tensor> inputs, std::span<Tensor* const> outputs,
           BackwardMany backward) {
-  Step step{name, {}, static_cast<int32_t>(outputs.size()), std::move(backward)};
+  Step step{name,
+            is_profiling() ? profiled_layer() : 0,
+            {},
+            static_cast<int32_t>(outputs.size()),
+            std::move(backward)};
   for (const Tensor& input : inputs) step.inputs.push_back({input.place(), input.leaf()});
   const auto number = the_tape.first + static_cast<int64_t>(the_tape.steps.size());
   the_tape.steps.push_back(std::move(step));
@@ -88,6 +94,30 @@ std::vector<Step> take_steps() {
   return steps;
 }
 
+Grads gradients(const Step& step, std::span<const Tensor> dys) {
+  const ProfiledStep profiled(step.name, step.profiled_layer);
+  Grads grads = step.backward(dys);
+  check(grads.size() == step.inputs.size(), ErrorKind::internal,
+        "op '{}' has {} inputs but gave {} gradients", step.name, step.inputs.size(), grads.size());
+  return grads;
+}
+
+// Hands the gradients of a step's inputs on to leaves and to the slots of earlier steps.
+void pass_on(const Step& step, Grads grads, int64_t first,
+             std::vector<std::vector<Tensor>>& slots) {
+  const ProfiledStep profiled("sum of gradients", step.profiled_layer);
+  for (size_t j = 0; j < grads.size(); ++j) {
+    if (!grads[j].defined()) continue;
+    const Edge& edge = step.inputs[j];
+    const Tensor g = std::move(grads[j]);
+    if (edge.leaf != nullptr) {
+      add_to_leaf(*edge.leaf, g);
+    } else if (edge.place.step >= 0) {
+      add_to(slots[edge.place.step - first][edge.place.slot], g);
+    }
+  }
+}
+
 }  // namespace
 
 bool is_recording() { return the_tape.recording; }
@@ -113,6 +143,7 @@ Tensor record(const char* name, std::initializer_list<Tensor> inputs, const Tens
 
 void record_many(const char* name, std::span<const Tensor> inputs,
                  std::initializer_list<Tensor*> outputs, BackwardMany backward) {
+  if (is_profiling()) name_profiled_op(name);
   if (the_tape.check_finite) {
     for (const Tensor* output : outputs) check_output(name, *output);
   }
@@ -138,20 +169,7 @@ void backward(const Tensor& loss, float seed) {
     bool reached = false;
     for (const Tensor& g : grads[i]) reached = reached || g.defined();
     if (reached) {
-      Grads gs = step.backward(grads[i]);
-      check(gs.size() == step.inputs.size(), ErrorKind::internal,
-            "op '{}' has {} inputs but gave {} gradients", step.name, step.inputs.size(),
-            gs.size());
-      for (size_t j = 0; j < gs.size(); ++j) {
-        if (!gs[j].defined()) continue;
-        const Edge& edge = step.inputs[j];
-        Tensor g = std::move(gs[j]);
-        if (edge.leaf != nullptr) {
-          add_to_leaf(*edge.leaf, g);
-        } else if (edge.place.step >= 0) {
-          add_to(grads[edge.place.step - first][edge.place.slot], g);
-        }
-      }
+      pass_on(step, gradients(step, grads[i]), first, grads);
     }
     step.backward = nullptr;  // frees what it saved
     grads[i].clear();
@@ -168,8 +186,15 @@ std::vector<std::string> tape_names() {
 
 void set_check_finite(bool check) { the_tape.check_finite = check; }
 
-LayerName::LayerName(const std::string& name) : before_(the_tape.layer) { the_tape.layer = &name; }
-LayerName::~LayerName() { the_tape.layer = before_; }
+LayerName::LayerName(const std::string& name) : before_(the_tape.layer) {
+  the_tape.layer = &name;
+  if (is_profiling()) enter_profiled_layer(name);
+}
+
+LayerName::~LayerName() {
+  the_tape.layer = before_;
+  if (is_profiling()) leave_profiled_layer();
+}
 
 const std::string& LayerName::current() {
   static const std::string none;

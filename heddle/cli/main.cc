@@ -17,6 +17,7 @@
 #include "heddle/base/nearest.h"
 #include "heddle/base/signals.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/profile.h"
 
 namespace {
 
@@ -63,6 +64,7 @@ struct Command {
 Command find_command(const CLI::App& app, const std::vector<std::string>& arguments) {
   Command command{&app, ""};
   for (const std::string& word : arguments) {
+    if (word.starts_with("--profile=")) continue;  // may stand before the command
     const std::vector<const CLI::App*> inner = commands_of(*command.app);
     if (inner.empty() || word.empty() || word[0] == '-') break;
     std::vector<std::string> names;
@@ -109,12 +111,19 @@ void finish_output() {
                reason ? std::strerror(reason) : "a write failed");
 }
 
-int run(const std::vector<std::string>& arguments) {
+int run(const std::vector<std::string>& words) {
+  const std::vector<std::string> arguments = heddle::cli::join_profile_flag(words);
   CLI::App app("Train, evaluate and use the Transformer family, natively.", "heddle");
   app.set_version_flag("--version", "heddle " HEDDLE_VERSION, "print the version and exit");
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
   for (AddCommand add : kCommands) add(app);
+  std::string trace;
+  heddle::cli::add_profile_flag(app, trace);
+  app.parse_complete_callback([&trace] {  // all flags are right; the command has not begun
+    if (!trace.empty()) heddle::cli::start_profile_session(trace);
+  });
+  const heddle::cli::ProfileAtExit profile;
 
   const Command command = find_command(app, arguments);
   try {
@@ -128,6 +137,7 @@ int run(const std::vector<std::string>& arguments) {
     }
   }
   finish_output();
+  heddle::cli::finish_profile_session();
   const int signal = heddle::pending_signal();
   return signal ? 128 + signal : 0;
 }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "heddle/base/lines.h"
+#include "heddle/base/profile.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/translate_flags.h"
 
@@ -37,6 +38,7 @@ std::string as_json(const Translation& t, const Tokenizer& tokenizer) {
 
 // The next lines of the input; fewer at its end.
 std::vector<std::string> read_block(LineReader& input, bool is_typed) {
+  const ProfilePhase phase("read");
   std::vector<std::string> lines;
   size_t bytes = 0;
   for (std::string line; bytes < kBlockBytes && input.next(line);) {

@@ -13,6 +13,7 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files.h"
 #include "heddle/base/parallel.h"
+#include "heddle/base/profile.h"
 #include "heddle/data/cache_file.h"
 
 namespace heddle {
@@ -162,6 +163,7 @@ TextEncoder text_encoder(const Tokenizer& tokenizer) {
 
 TokenizedCorpus TokenizedCorpus::open_or_build(const CorpusOptions& options,
                                                const TextEncoder& encoder, const Log& log) {
+  const ProfilePhase phase("tokenise");
   check_options(options);
   const auto say = [&](const std::string& text) {
     if (log) log(text);

@@ -2,6 +2,7 @@
 #include "heddle/data/translation_batch.h"
 
 #include "heddle/base/error.h"
+#include "heddle/base/profile.h"
 
 namespace heddle {
 
@@ -20,6 +21,7 @@ void append_row_names(uint32_t name, int64_t rows, std::vector<uint32_t>& sample
 TranslationBatch make_translation_batch(const TokenizedCorpus& corpus,
                                         std::span<const int64_t> pairs, const SpecialIds& special,
                                         int64_t passes) {
+  const ProfilePhase phase("batch");
   TranslationBatch batch;
   std::vector<int64_t> source_rows, target_rows;
   const auto append = [&](int64_t pair, uint32_t pass) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "heddle/base/parallel.h"
+#include "heddle/base/profile.h"
 #include "heddle/kernels/kernels.h"
 
 namespace heddle {
@@ -87,6 +88,7 @@ void best_of_row(const Rows& logits, int64_t r, const BestWordsOptions& o, NextW
 
 std::vector<NextWord> best_words(const Tensor& logits, const BestWordsOptions& options) {
   const Rows rows = logits.rows();
+  const ProfiledCall timed("best_words", {.bytes = rows.rows * rows.width * 4});
   std::vector<NextWord> words(rows.rows * options.count);
   parallel_blocks(rows.rows, 4, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {

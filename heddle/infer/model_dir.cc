@@ -5,6 +5,7 @@
 #include <array>
 
 #include "heddle/base/files.h"
+#include "heddle/base/profile.h"
 #include "heddle/io/safetensors.h"
 
 namespace heddle {
@@ -116,6 +117,7 @@ Tokenizer load_tokenizer(const std::string& folder, const TransformerConfig& con
 
 void save_model_dir(const std::string& path, const TransformerConfig& config,
                     const nn::Parameters& parameters, const Tokenizer* tokenizer) {
+  const ProfilePhase phase("save model");
   check(tokenizer == nullptr || tokenizer->vocab_size() == config.vocab_size, ErrorKind::data,
         "{}: the tokenizer has {} pieces, the model vocab_size {}", path,
         tokenizer == nullptr ? 0 : tokenizer->vocab_size(), config.vocab_size);
@@ -153,6 +155,7 @@ TransformerConfig load_config(const std::string& folder) {
 }
 
 TranslationModel load_translation_model(const std::string& path, const LoadOptions& options) {
+  const ProfilePhase phase("load model");
   const std::string folder = find_model_dir(path);
   const Json json = read_config_file(folder);
   const TransformerConfig config = parse_config(json, join_path(folder, kConfigName));

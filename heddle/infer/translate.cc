@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "heddle/autograd/tape.h"
+#include "heddle/base/profile.h"
 #include "heddle/infer/beam.h"
 #include "heddle/text/utf8.h"
 
@@ -46,6 +47,7 @@ class Decoding {
 
  private:
   void begin(Sources sources, std::span<const int64_t> batch) {
+    const ProfilePhase phase("encode");
     const TransformerConfig& c = model_.config();
     std::vector<int32_t> ids;
     std::vector<int64_t> lengths;
@@ -65,6 +67,7 @@ class Decoding {
 
   // Feeds the newest word of each live hypothesis; false if there is none.
   bool step() {
+    const ProfilePhase phase("decode step");
     const auto start = static_cast<int32_t>(model_.config().decoder_start_token_id);
     std::vector<int32_t> ids, key_rows;
     std::vector<uint8_t> must_end;
@@ -137,6 +140,22 @@ std::string without_breaks(std::string text) {
   return text;
 }
 
+using Ids = std::vector<std::vector<int32_t>>;
+
+Ids tokenise(const TranslationModel& model, std::span<const std::string> lines, bool truncate,
+             int64_t first_line, int64_t* cut) {
+  const ProfilePhase phase("tokenise");
+  Ids sources;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    bool was_cut = false;
+    sources.push_back(source_ids(model, lines[i],
+                                 fmt::format("line {}", first_line + static_cast<int64_t>(i)),
+                                 truncate, &was_cut));
+    if (cut != nullptr && was_cut) ++*cut;
+  }
+  return sources;
+}
+
 }  // namespace
 
 std::vector<Translation> translate_ids(const Transformer& model, Sources sources,
@@ -193,18 +212,12 @@ std::vector<Translation> translate_lines(const TranslationModel& model,
                                          std::span<const std::string> lines,
                                          const TranslateOptions& options, int64_t first_line,
                                          int64_t* cut) {
-  std::vector<std::vector<int32_t>> sources;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    bool was_cut = false;
-    sources.push_back(source_ids(model, lines[i],
-                                 fmt::format("line {}", first_line + static_cast<int64_t>(i)),
-                                 options.truncate, &was_cut));
-    if (cut != nullptr && was_cut) ++*cut;
-  }
+  const Ids sources = tokenise(model, lines, options.truncate, first_line, cut);
   const Tokenizer& tokenizer = model.tokenizer.value();
   TranslateOptions with_unk = options;
   if (tokenizer.unk_id() >= 0) with_unk.suppressed.push_back(tokenizer.unk_id());
   std::vector<Translation> results = translate_ids(model.model, sources, with_unk);
+  const ProfilePhase phase("detokenise");
   for (Translation& t : results) t.text = without_breaks(tokenizer.decode(t.ids));
   return results;
 }

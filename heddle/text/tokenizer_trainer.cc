@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "heddle/base/error.h"
+#include "heddle/base/profile.h"
 #include "heddle/base/rng.h"
 #include "heddle/text/sentencepiece_log.h"
 #include "heddle/text/utf8.h"
@@ -215,6 +216,7 @@ TokenizerType tokenizer_type(const std::string& name) {
 
 Tokenizer train_tokenizer(const SentenceSource& source, const TokenizerTraining& options,
                           const TrainingLog& log) {
+  const ProfilePhase phase("train tokenizer");
   check_options(options);
   const auto flags = trainer_flags(options);
   const std::vector<std::string> corpus = read_corpus(source, options, log);

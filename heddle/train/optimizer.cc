@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "heddle/base/parallel.h"
+#include "heddle/base/profile.h"
 #include "heddle/kernels/kernels.h"
 
 namespace heddle::train {
@@ -20,6 +21,7 @@ Optimizer::Optimizer(nn::Parameters& parameters, const OptimizerOptions& options
 }
 
 double Optimizer::gradient_norm() const {
+  const ProfilePhase phase("gradient norm");
   double sum = 0;
   for (const auto& p : parameters_->all()) {
     if (!p->grad().defined()) continue;
@@ -36,6 +38,7 @@ std::string Optimizer::first_bad_gradient() const {
 }
 
 void Optimizer::step(double learning_rate, double grad_scale) {
+  const ProfilePhase phase("optimizer");
   ++updates_;
   const auto t = static_cast<double>(updates_);
   // Early updates would be averaged with the random start: the window grows with t.

@@ -9,6 +9,7 @@
 
 #include "heddle/base/files.h"
 #include "heddle/base/log.h"
+#include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
 #include "heddle/base/signals.h"
 #include "heddle/data/batches.h"
@@ -157,6 +158,7 @@ class Trainer {
 
   // One update: the next batch in `accumulate` parts, whose gradients are summed in order.
   void update() {
+    const ProfilePhase phase("update");
     const Clock::time_point begin = Clock::now();
     const PairLengths lengths{corpora_.train.source_lengths(), corpora_.train.target_lengths()};
     if (plan_epoch_ != p_.epoch) {
@@ -293,6 +295,7 @@ class Trainer {
 
   // Scores the weights, their moving average and the average of kept ones; the best goes to best/.
   void validate() {
+    const ProfilePhase phase("validation");
     ++p_.without_better;
     p_.validated_update = p_.update;
     const ValidationScore snapshot = score();
@@ -349,6 +352,7 @@ class Trainer {
   }
 
   void save() {
+    const ProfilePhase phase("checkpoint");
     check_weights();  // what is saved is what is gone back to
     p_.seconds = seconds();
     p_.log_bytes = log_->bytes();
@@ -417,6 +421,7 @@ RunResult train_translation(const TrainConfig& config, const RunOptions& options
   if (!goes_on) save_settings(run, settings);
   std::optional<Trainer> trainer;
   try {
+    const ProfilePhase phase("set up");
     trainer.emplace(config, RunOptions{settings.data, run}, state);
   } catch (...) {
     if (!goes_on) forget_run(run, was_there, state);

@@ -1,6 +1,7 @@
 // Forward and backward over one batch of sentence pairs.
 #include "heddle/train/translation.h"
 
+#include "heddle/base/profile.h"
 #include "heddle/ops/loss.h"
 
 namespace heddle::train {
@@ -13,6 +14,7 @@ std::shared_ptr<const RowIds> row_ids(const std::vector<uint32_t>& sample,
 
 CrossEntropy forward(const Transformer& model, const TranslationBatch& b, const nn::Run& run,
                      const CrossEntropyOptions& options) {
+  const ProfilePhase phase("forward");
   const nn::WordRows source{b.source, &b.source_segments,
                             row_ids(b.source_sample, b.source_position)};
   const nn::WordRows target{b.target_in, &b.target_segments,
@@ -34,6 +36,7 @@ LossSums accumulate_gradients(const Transformer& model, const TranslationBatch& 
                                   {.smoothing = static_cast<float>(label_smoothing),
                                    .divergence = static_cast<float>(divergence),
                                    .grad_scale = 1.0f / static_cast<float>(passes)});
+  const ProfilePhase phase("backward");
   backward(ce.loss);
   const auto mean = [&](double sum) { return sum / static_cast<double>(passes); };
   return {mean(ce.total), mean(ce.nll), ce.words / passes};
