@@ -33,7 +33,8 @@ int64_t peak_resident_bytes() {
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = [] {
     std::vector<Case> table;
-    for (const auto& part : {transformer_cases(), language_cases(), attention_cases(), start_cases()}) {
+    for (const auto& part :
+         {transformer_cases(), language_cases(), attention_cases(), start_cases()}) {
       table.insert(table.end(), part.begin(), part.end());
     }
     return table;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "heddle/autograd/tape.h"
+#include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/infer/beam.h"
 #include "heddle/text/utf8.h"
@@ -115,6 +116,32 @@ class Decoding {
   int64_t position_ = 0;
 };
 
+// A model of up to so many weights stays in the cache of a core: there threads that decode
+// sentences of their own, and never wait for each other, are faster than threads that share each
+// product. (Whom a sentence is decoded with changes none of its bits.)
+constexpr int64_t kSmallModel = 8'000'000;
+
+int64_t matrix_weights(const TransformerConfig& c) {
+  const int64_t d = c.d_model;
+  return c.vocab_size * d + c.encoder_layers * d * (4 * d + 2 * c.encoder_ffn_dim) +
+         c.decoder_layers * d * (8 * d + 2 * c.decoder_ffn_dim);
+}
+
+// Cuts sentences into batches of at most `budget` rows of the encoder times the beam.
+std::vector<std::span<const int64_t>> cut_batches(Sources sources, std::span<const int64_t> order,
+                                                  int64_t beam, int64_t budget) {
+  std::vector<std::span<const int64_t>> batches;
+  for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    int64_t tokens = 0;
+    for (; end < order.size(); ++end) {
+      tokens += (static_cast<int64_t>(sources[order[end]].size()) + 1) * beam;
+      if (end > begin && tokens > budget) break;
+    }
+    batches.push_back(order.subspan(begin, end - begin));
+  }
+  return batches;
+}
+
 // Ids that no translation holds: those of the config that are no words, and the caller's.
 std::vector<int32_t> suppressed_ids(const TransformerConfig& c, const TranslateOptions& o) {
   std::vector<int32_t> ids = o.suppressed;
@@ -163,7 +190,6 @@ std::vector<Translation> translate_ids(const Transformer& model, Sources sources
   check(options.beam >= 1, ErrorKind::usage, "--beam is {}; it must be at least 1", options.beam);
   check(options.batch_tokens >= 1, ErrorKind::usage, "--batch-tokens is {}; it must be at least 1",
         options.batch_tokens);
-  const NoGrad off;
   std::vector<Translation> results(sources.size());
   std::vector<int64_t> order;
   for (size_t i = 0; i < sources.size(); ++i) {
@@ -172,18 +198,29 @@ std::vector<Translation> translate_ids(const Transformer& model, Sources sources
   std::stable_sort(order.begin(), order.end(),
                    [&](int64_t a, int64_t b) { return sources[a].size() > sources[b].size(); });
   const std::vector<int32_t> suppressed = suppressed_ids(model.config(), options);
-  for (size_t begin = 0; begin < order.size();) {
-    size_t end = begin;
-    int64_t tokens = 0;
-    while (end < order.size()) {
-      tokens += (static_cast<int64_t>(sources[order[end]].size()) + 1) * options.beam;
-      if (end > begin && tokens > options.batch_tokens) break;
-      ++end;
+  const auto translate_batch = [&](std::span<const int64_t> batch) {
+    const NoGrad off_here;  // on this thread
+    Decoding(model, options, suppressed).translate(sources, batch, results);
+  };
+  int64_t budget = options.batch_tokens;
+  const bool is_small = matrix_weights(model.config()) <= kSmallModel && order.size() > 1;
+  // A profile follows one thread.
+  if (!is_small || num_threads() == 1 || is_profiling()) {
+    for (const auto batch : cut_batches(sources, order, options.beam, budget)) {
+      translate_batch(batch);
     }
-    Decoding(model, options, suppressed)
-        .translate(sources, std::span(order).subspan(begin, end - begin), results);
-    begin = end;
+    return results;
   }
+  // The shortest sentence goes first and alone: it makes the copies of weights that threads share.
+  const int64_t shortest = order.back();
+  translate_batch(std::span(&shortest, 1));
+  order.pop_back();
+  int64_t tokens = 0;
+  for (const int64_t i : order) tokens += static_cast<int64_t>(sources[i].size()) + 1;
+  budget = std::min(budget, tokens * options.beam / num_threads() + 1);
+  const auto batches = cut_batches(sources, order, options.beam, budget);
+  parallel_for(static_cast<int64_t>(batches.size()),
+               [&](int64_t i) { translate_batch(batches[i]); });
   return results;
 }
 
