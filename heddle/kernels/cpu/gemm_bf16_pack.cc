@@ -1,6 +1,8 @@
 // The packed form of bf16 factors, for AMX and for the dot products of AVX-512.
 #if defined(__x86_64__)
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // false in GCC 12's intrinsics (105593)
+// False in GCC 12's intrinsics (its bug 105593).
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>
 
 #include <algorithm>

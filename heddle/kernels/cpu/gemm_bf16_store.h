@@ -2,7 +2,9 @@
 #pragma once
 
 #if defined(__x86_64__)
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // false in GCC 12's intrinsics (105593)
+// False in GCC 12's intrinsics (its bug 105593).
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>
 
 #include "heddle/kernels/cpu/gemm_block.h"
