@@ -40,7 +40,8 @@ def draw(data):
             out.append(text(LEFT - 6, y + 9, f"{name} {dtype}", "end"))
             out.append(f'<rect x="{LEFT}" y="{y:.1f}" width="{max(share * scale, 1):.1f}" '
                        f'height="{BAR - 3}" fill="{COLOURS.get(name, "#555555")}"/>')
-            out.append(text(LEFT + share * scale + 5, y + 9, f"{value:,.0f}  ({share:.2f}×)"))
+            out.append(text(LEFT + share * scale + 5, y + 9, f"{value:,.0f}  ({share:.2f}×)" if value >= 100 else
+                            f"{value:.3g}  ({share:.2f}×)"))
             y += BAR
     line = LEFT + scale
     out.append(f'<line x1="{line:.1f}" x2="{line:.1f}" y1="{TOP}" y2="{y:.1f}" stroke="#333" '

@@ -11,9 +11,7 @@ FORMATS = ("f32", "bf16", "int8")
 
 def number(value):
     """Four significant digits or whole numbers, with thousands apart."""
-    if value >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 100 else f"{value:.2f}"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:#.4g}"
 
 
 def mebibytes(entry):

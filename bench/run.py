@@ -87,7 +87,7 @@ def summary(contender, runs):
     """One entry of the results: the median of the rounds, every round's value beside it."""
     middle = sorted(runs, key=lambda r: r["value"])[len(runs) // 2]
     entry = {"name": contender.name, "dtype": contender.dtype,
-             "value": round(statistics.median(r["value"] for r in runs), 2),
+             "value": round(statistics.median(r["value"] for r in runs), 4),
              "values": [r["value"] for r in runs],
              "step_ms": middle["step_ms"],
              "peak_bytes": max(r["peak_bytes"] for r in runs)}
@@ -125,7 +125,7 @@ def time_row(args, row, python):
                 continue
             first = first or result
             runs[contender].append(result)
-            print(f"{label}  {result['value']:12.2f} {result['unit']}", flush=True)
+            print(f"{label}  {result['value']:12,.2f} {result['unit']}", flush=True)
     if first is None:
         return None
     return {"case": row.case, "batch": first["batch"], "own_batch": not row.batch,

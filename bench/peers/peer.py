@@ -47,7 +47,7 @@ def main():
     print(json.dumps({
         "case": args.case, "peer": args.peer, "compiled": args.compile, "dtype": args.dtype,
         "threads": args.threads, "batch": workload["batch"],
-        "value": round(workload["units"] / seconds, 2), "unit": workload["unit"],
+        "value": round(workload["units"] / seconds, 4), "unit": workload["unit"],
         "step_ms": round(seconds * 1e3, 4), "repetitions": repetitions,
         "peak_bytes": workload.get("peak_bytes", peak_resident_bytes)(), "version": workload["version"]}), flush=True)
 

@@ -55,12 +55,12 @@ std::string as_json(const bench::Case& c, const Flags& flags, const bench::Resul
   line["dtype"] = flags.dtype;
   line["threads"] = num_threads();
   line["batch"] = r.batch;
-  line["value"] = rounded(r.value, 2);
+  line["value"] = rounded(r.value, 4);
   line["unit"] = c.unit;
   line["step_ms"] = rounded(r.step_ms, 4);
   line["repetitions"] = r.repetitions;
   line["peak_bytes"] = r.peak_bytes;
-  line["roof"] = rounded(r.roof, 2);
+  line["roof"] = rounded(r.roof, 4);
   line["roof_by"] = r.roof_by;
   line["share_of_roof"] = rounded(r.share_of_roof, 4);
   line["model"] = r.model;
