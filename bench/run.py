@@ -92,7 +92,7 @@ def summary(contender, runs):
              "step_ms": middle["step_ms"],
              "peak_bytes": max(r["peak_bytes"] for r in runs)}
     if "roof" in middle:
-        entry["roof"] = round(statistics.median(r["roof"] for r in runs), 2)
+        entry["roof"] = round(statistics.median(r["roof"] for r in runs), 4)
         entry["roof_by"] = middle["roof_by"]
         entry["share_of_roof"] = round(statistics.median(r["share_of_roof"] for r in runs), 4)
     else:
