@@ -100,8 +100,10 @@ void watch_signals() {
 }  // namespace
 
 void add_profile_flag(CLI::App& app, std::string& path) {
-  app.add_flag(kFlag, path, "time and bytes by op, layer and phase; a trace in FILE")
-      ->option_text(fmt::format("[FILE={}]", kDefaultTrace));
+  app.add_flag(kFlag, path,
+               fmt::format("time and bytes by op, layer and phase, and a Chrome trace [{}]",
+                           kDefaultTrace))
+      ->option_text("[FILE.json]");
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     add_profile_flag(*command, path);
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "heddle/autograd/tape.h"
+#include "heddle/base/profile.h"
 #include "heddle/infer/best_words.h"
 #include "heddle/ops/embedding.h"
 
@@ -56,6 +57,7 @@ class Generation {
  private:
   // The likeliest word after each live sequence, which goes on with `words`.
   std::vector<NextWord> next_words(const Ids& ids, const Segments& words) {
+    const ProfilePhase phase(words.rows() > words.count() ? "prompt" : "decode step");
     cache_.extend(words);
     Tensor h = model_.hidden(
         {.ids = ids, .segments = &words, .places = cache_.places(), .cache = &cache_}, run_);

@@ -6,6 +6,7 @@
 
 #include "heddle/base/files.h"
 #include "heddle/base/log.h"
+#include "heddle/base/profile.h"
 #include "heddle/infer/model_dir.h"
 #include "heddle/io/safetensors.h"
 
@@ -78,6 +79,7 @@ std::string model_type_of(const std::string& path) {
 }
 
 StackModel load_stack_model(const std::string& path) {
+  const ProfilePhase phase("load model");
   const std::string folder = find_model_dir(path);
   std::string type;
   const Json json = read_config(folder, type);

@@ -1,12 +1,14 @@
 // The language model's loss: cross entropy of each next word, summed.
 #include "heddle/train/language.h"
 
+#include "heddle/base/profile.h"
 #include "heddle/ops/loss.h"
 
 namespace heddle::train {
 namespace {
 
 CrossEntropy forward(const LanguageModel& model, const nn::WordRows& words, const nn::Run& run) {
+  const ProfilePhase phase("forward");
   const Tensor h = model.hidden(words, run);
   static const std::string kName = "output projection";
   const LayerName layer(kName);
@@ -27,6 +29,7 @@ std::vector<int32_t> next_words(std::span<const int32_t> ids, const Segments& se
 LossSums accumulate_gradients(const LanguageModel& model, const nn::WordRows& words,
                               const nn::Run& run) {
   const CrossEntropy ce = forward(model, words, run);
+  const ProfilePhase phase("backward");
   backward(ce.loss);
   return {ce.total, ce.nll, ce.words};
 }
