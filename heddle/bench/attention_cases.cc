@@ -40,7 +40,7 @@ Workload make_attention(int64_t tokens, const Options& o) {
   const int64_t sequences = o.batch > 0 ? o.batch : 1;
   const auto s = std::make_shared<State>();
   s->segments = Segments::uniform(sequences, tokens);
-  s->qkv = random_rows(sequences * tokens, 3 * kWidth, o.dtype).with_leaf(&s->leaf);
+  s->qkv = random_rows(sequences * tokens, 3 * kWidth, o.precision.compute).with_leaf(&s->leaf);
   return {.step =
               [s] {
                 backward(self_attention(s->qkv, s->segments, {.heads = kHeads}));
@@ -49,7 +49,7 @@ Workload make_attention(int64_t tokens, const Options& o) {
           .units = static_cast<double>(sequences * tokens),
           .batch = sequences,
           .model = fmt::format("attention, {} heads of {}", kHeads, kHeadWidth),
-          .products = attention_products(tokens, sequences, o.dtype),
+          .products = attention_products(tokens, sequences, o.precision.compute),
           .warm_up = 0,
           .least = 1};
 }

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "heddle/bench/roof.h"
+#include "heddle/infer/precision.h"
 
 namespace heddle::bench {
 
 /// What the user asked for.
 struct Options {
-  DType dtype = DType::f32;
+  Precision precision = {};
   int64_t batch = 0;   ///< sentences or sequences at a time; 0: as many as the case says
   double seconds = 8;  ///< how long repetitions go on after the warm-up; three at least
 };
@@ -52,7 +53,7 @@ const std::vector<Case>& cases();
 const Case& find_case(const std::string& name);
 
 /// The number format of a run. Errors: usage, listing those of the case, for any other.
-DType dtype_of_run(const Case& c, const std::string& name);
+Precision precision_of_run(const Case& c, const std::string& name);
 
 struct Result {
   double value = 0;         ///< units per second, of the median repetition

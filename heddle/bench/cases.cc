@@ -53,11 +53,11 @@ const Case& find_case(const std::string& name) {
        nearest.empty() ? "" : " Did you mean '" + nearest + "'?", joined(names));
 }
 
-DType dtype_of_run(const Case& c, const std::string& name) {
+Precision precision_of_run(const Case& c, const std::string& name) {
   check(std::find(c.dtypes.begin(), c.dtypes.end(), name) != c.dtypes.end(), ErrorKind::usage,
         "bench: {} does not run in '{}'; --dtype must be one of {}", c.name, name,
         joined(c.dtypes));
-  return name == "bf16" ? DType::bf16 : DType::f32;
+  return resolve_precision(name);
 }
 
 Result run_case(const Case& c, const Options& options) {

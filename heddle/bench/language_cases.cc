@@ -93,9 +93,9 @@ struct Training {
 
 Workload make_training(const Size& s, const Options& o) {
   const int64_t sequences = o.batch > 0 ? o.batch : s.sequences;
-  const auto t = std::make_shared<Training>(s, sequences, o.dtype);
+  const auto t = std::make_shared<Training>(s, sequences, o.precision.compute);
   const int64_t rows = t->segments.rows();
-  Products products(o.dtype, true);
+  Products products(o.precision, true);
   add_blocks(products, rows, s.width, 4 * s.width, s.layers);
   products.logits(rows, s.width, s.vocab);
   return {.step = [t] { t->update(); },
@@ -128,13 +128,13 @@ Workload make_generation(const Options& o) {
   for (int64_t i = 0; i < batch; ++i) {
     g->prompts.emplace_back(words.begin() + i * kPrompt, words.begin() + (i + 1) * kPrompt);
   }
-  g->options = {.max_new_tokens = kNewTokens, .precision = o.dtype};
-  Products products(o.dtype, false);
+  g->options = {.max_new_tokens = kNewTokens, .precision = o.precision};
+  Products products(o.precision, false);
   const int64_t width = kGpt2.width, layers = kGpt2.layers, steps = kNewTokens - 1;
   add_blocks(products, batch * kPrompt, width, 4 * width, layers);
   add_blocks(products, batch, width, 4 * width, layers * steps);
   products.logits(batch, width, kGpt2.vocab, kNewTokens);
-  const auto element = static_cast<int64_t>(size_of(o.dtype));
+  const int64_t element = o.precision.weight_bytes();
   // The prompt and each step read every weight but the positions.
   const int64_t read = kNewTokens * (layers * 12 * width * width + kGpt2.vocab * width);
   return {.step = [g] { generate_ids(g->model, g->prompts, g->options); },
@@ -160,8 +160,8 @@ Workload make_encoding(const Options& o) {
   const auto e = std::make_shared<Encoding>();
   e->ids = random_words(rows, c.vocab_size);
   e->segments = Segments::uniform(batch, kBertLength);
-  e->run.compute = o.dtype;
-  Products products(o.dtype, false);
+  e->run.use(o.precision);
+  Products products(o.precision, false);
   add_blocks(products, rows, c.hidden_size, c.intermediate_size, c.num_hidden_layers);
   products.linear(batch, c.hidden_size, c.hidden_size);  // the pooler
   return {.step =
@@ -174,7 +174,7 @@ Workload make_encoding(const Options& o) {
           .parameters = e->parameters.elements(),
           .model = "bert base",
           .products = std::move(products),
-          .model_bytes = static_cast<int64_t>(size_of(o.dtype)) * e->parameters.elements()};
+          .model_bytes = o.precision.weight_bytes() * e->parameters.elements()};
 }
 
 }  // namespace
@@ -187,12 +187,12 @@ std::vector<Case> language_cases() {
            .unit = "new tokens/s",
            .about = fmt::format("{} new tokens after a prompt of {}, greedily, {}", kNewTokens,
                                 kPrompt, kGpt2.name),
-           .dtypes = {"f32", "bf16"},
+           .dtypes = {"f32", "bf16", "int8"},
            .make = make_generation},
           {.name = "encode-bert",
            .unit = "sequences/s",
            .about = fmt::format("encoding {} x {} tokens, bert base", kBertBatch, kBertLength),
-           .dtypes = {"f32", "bf16"},
+           .dtypes = {"f32", "bf16", "int8"},
            .make = make_encoding}};
 }
 

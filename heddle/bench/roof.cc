@@ -18,7 +18,7 @@ constexpr int64_t kLogitBytes = 20 << 20, kLeastLogitRows = 256;
 constexpr double kProductSeconds = 0.05, kReadSeconds = 0.2;  // of the repetitions of one roof
 
 auto shape_of(const Product& p) {
-  return std::tie(p.m, p.n, p.k, p.transpose_a, p.transpose_b, p.in, p.out, p.is_constant);
+  return std::tie(p.m, p.n, p.k, p.transpose_a, p.transpose_b, p.in, p.out, p.int8, p.is_constant);
 }
 
 // Numbers as weights have them: products of zeros or of NaN may take another time.
@@ -39,7 +39,8 @@ double seconds_of_product(const Product& p) {
   // An identity of our own: the driver keeps the packed form until it is told to forget it.
   constexpr uint64_t kIdentity = ~uint64_t{0};
   const Tensor a = some_numbers(p.transpose_a ? Shape{p.k, p.m} : Shape{p.m, p.k}, p.in);
-  const Tensor b = some_numbers(p.transpose_b ? Shape{p.n, p.k} : Shape{p.k, p.n}, p.in);
+  const Tensor b =
+      some_numbers(p.transpose_b ? Shape{p.n, p.k} : Shape{p.k, p.n}, p.int8 ? DType::f32 : p.in);
   const Tensor c = Tensor::empty({p.m, p.n}, p.out);
   const auto multiply = [&] {
     kernels().gemm({.a = a.rows(),
@@ -47,7 +48,8 @@ double seconds_of_product(const Product& p) {
                     .c = c.rows(),
                     .transpose_a = p.transpose_a,
                     .transpose_b = p.transpose_b,
-                    .constant_b = p.is_constant ? kIdentity : 0});
+                    .constant_b = p.is_constant ? kIdentity : 0,
+                    .int8 = p.int8});
   };
   const Timing timing = time_repeatedly(multiply, kProductSeconds);
   if (p.is_constant) forget_packed(kIdentity);
@@ -103,6 +105,7 @@ void Products::linear(int64_t rows, int64_t in, int64_t out, int64_t count) {
        .transpose_b = true,
        .in = dtype_,
        .out = dtype_,
+       .int8 = int8_,
        .is_constant = !trains_,
        .count = count});
   if (trains_) backward(rows, in, out, count);
@@ -117,6 +120,7 @@ void Products::logits(int64_t rows, int64_t width, int64_t vocab, int64_t count)
          .k = width,
          .transpose_b = true,
          .in = dtype_,
+         .int8 = int8_,
          .is_constant = !trains_,
          .count = count});
     if (trains_) backward(part, width, vocab, count);

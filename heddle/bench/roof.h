@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "heddle/tensor/dtype.h"
+#include "heddle/tensor/precision.h"
 
 namespace heddle::bench {
 
@@ -14,6 +14,7 @@ struct Product {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   DType in = DType::f32, out = DType::f32;
+  bool int8 = false;         ///< factors are rounded to int8; b is given in f32
   bool is_constant = false;  ///< b is a weight that does not change: its packed form is kept
   int64_t count = 1;
 };
@@ -23,7 +24,7 @@ struct Product {
 class Products {
  public:
   /// `trains`: each layer has its two backward products too, and its weights are not constant.
-  Products(DType dtype, bool trains) : dtype_(dtype), trains_(trains) {}
+  Products(const Precision& p, bool trains) : dtype_(p.compute), int8_(p.int8), trains_(trains) {}
   Products() = default;
 
   /// y [rows, out] = x [rows, in] wᵀ, `count` times. Training: dx = dy w; dw = dyᵀ x in f32.
@@ -42,6 +43,7 @@ class Products {
   void backward(int64_t rows, int64_t in, int64_t out, int64_t count);
 
   DType dtype_ = DType::f32;
+  bool int8_ = false;
   bool trains_ = false;
   std::vector<Product> all_;
 };

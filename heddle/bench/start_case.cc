@@ -108,10 +108,11 @@ int64_t peak_bytes_of_children() {
 
 Workload make_start(const Options& o) {
   const auto m = std::make_shared<const ModelFolder>();
-  const std::vector<std::string> words = {
-      "forward",     m->folder.path,     "--inputs",  m->inputs,
-      "--outputs",   m->outputs,         "--threads", std::to_string(num_threads()),
-      "--precision", dtype_name(o.dtype)};
+  const std::vector<std::string> words = {"forward",     m->folder.path,
+                                          "--inputs",    m->inputs,
+                                          "--outputs",   m->outputs,
+                                          "--threads",   std::to_string(num_threads()),
+                                          "--precision", precision_name(o.precision)};
   return {.step = [m, words] { run_self(words); },
           .units = 1,
           .batch = 1,
@@ -128,7 +129,7 @@ std::vector<Case> start_cases() {
   return {{.name = "start",
            .unit = "starts/s",
            .about = "a process that loads 500 MB of f32 weights and computes the first token",
-           .dtypes = {"f32", "bf16"},
+           .dtypes = {"f32", "bf16", "int8"},
            .make = make_start}};
 }
 

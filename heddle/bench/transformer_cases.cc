@@ -110,14 +110,15 @@ struct Training {
 Workload make_training(const Size& s, const Options& o) {
   const TransformerConfig config = config_of(s);
   const int64_t sentences = o.batch > 0 ? o.batch : s.sentences;
-  const auto t = std::make_shared<Training>(config, random_batch(s, sentences), o.dtype);
+  const auto t =
+      std::make_shared<Training>(config, random_batch(s, sentences), o.precision.compute);
   const int64_t source_rows = t->batch.source_segments.rows(), words = t->batch.target_tokens;
   return {.step = [t] { t->update(); },
           .units = static_cast<double>(words),
           .batch = sentences,
           .parameters = t->parameters.elements(),
           .model = s.name,
-          .products = training_products(config, source_rows, words, o.dtype)};
+          .products = training_products(config, source_rows, words, o.precision)};
 }
 
 Case training_case(const std::string& name, const Size& s) {
@@ -172,8 +173,8 @@ Workload make_translation(const Size& s, int64_t beam, const Options& o) {
                 .batch_tokens = 2 * beam * t->source_rows(),  // one batch
                 .max_length_factor = 0,
                 .max_length_extra = kForced,
-                .precision = o.dtype};
-  const int64_t element = static_cast<int64_t>(size_of(o.dtype));
+                .precision = o.precision};
+  const int64_t element = o.precision.weight_bytes();
   const TranslationSize size = {
       .source_rows = t->source_rows(), .sentences = sentences, .beam = beam, .steps = kForced};
   return {.step = [t] { translate_ids(t->model, t->sources, t->options); },
@@ -181,7 +182,7 @@ Workload make_translation(const Size& s, int64_t beam, const Options& o) {
           .batch = sentences,
           .parameters = t->parameters.elements(),
           .model = s.name,
-          .products = translation_products(config, size, o.dtype),
+          .products = translation_products(config, size, o.precision),
           .bytes_read = sentences == 1 ? element * translation_weights_read(config, kForced) : 0,
           .model_bytes = element * t->parameters.elements()};
 }
@@ -192,7 +193,7 @@ Case translation_case(const std::string& name, const Size& s, int64_t beam) {
           .about = fmt::format(
               "translating {} sentences of 8 to 24 words into {} words each, {}, {}", s.sentences,
               kForced, s.name, beam == 1 ? "greedily" : fmt::format("beam {}", beam)),
-          .dtypes = {"f32", "bf16"},
+          .dtypes = {"f32", "bf16", "int8"},
           .make = [&s, beam](const Options& o) { return make_translation(s, beam, o); }};
 }
 

@@ -29,8 +29,8 @@ void add_decoder(Products& p, const TransformerConfig& c, int64_t rows, int64_t 
 }  // namespace
 
 Products training_products(const TransformerConfig& c, int64_t source_rows, int64_t target_rows,
-                           DType dtype) {
-  Products p(dtype, true);
+                           const Precision& precision) {
+  Products p(precision, true);
   add_encoder(p, c, source_rows);
   add_cross_keys(p, c, source_rows);
   add_decoder(p, c, target_rows, 1);
@@ -38,8 +38,8 @@ Products training_products(const TransformerConfig& c, int64_t source_rows, int6
 }
 
 Products translation_products(const TransformerConfig& c, const TranslationSize& size,
-                              DType dtype) {
-  Products p(dtype, false);
+                              const Precision& precision) {
+  Products p(precision, false);
   add_encoder(p, c, size.source_rows);
   add_cross_keys(p, c, size.source_rows);
   add_decoder(p, c, size.sentences, 1);

@@ -8,7 +8,7 @@ namespace heddle::bench {
 
 /// Of one update, forward and backward, over so many rows of source and target.
 Products training_products(const TransformerConfig& c, int64_t source_rows, int64_t target_rows,
-                           DType dtype);
+                           const Precision& precision);
 
 /// Sentences that are translated together.
 struct TranslationSize {
@@ -20,7 +20,8 @@ struct TranslationSize {
 
 /// Of the encoder over all sources, then of the steps: the first with one hypothesis a sentence,
 /// the others with `beam`.
-Products translation_products(const TransformerConfig& c, const TranslationSize& size, DType dtype);
+Products translation_products(const TransformerConfig& c, const TranslationSize& size,
+                              const Precision& precision);
 
 /// Scalars of weights that translating reads: those of the encoder and the cross keys and values
 /// once, those of the decoder and the output projection once a step.

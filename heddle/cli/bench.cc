@@ -83,7 +83,7 @@ void print_text(const bench::Case& c, const Flags& flags, const bench::Result& r
 void run(const Flags& flags) {
   if (flags.name == "list") return list_cases(flags.json);
   const bench::Case& c = bench::find_case(flags.name);
-  const DType dtype = bench::dtype_of_run(c, flags.dtype);
+  const Precision precision = bench::precision_of_run(c, flags.dtype);
   check(flags.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
         flags.threads);
   check(flags.batch >= 0 && flags.batch <= 1 << 20, ErrorKind::usage,
@@ -92,7 +92,7 @@ void run(const Flags& flags) {
         "--seconds is {}; it must be 0 to 86400", flags.seconds);
   if (flags.threads > 0) set_num_threads(flags.threads);
   const bench::Result r =
-      bench::run_case(c, {.dtype = dtype, .batch = flags.batch, .seconds = flags.seconds});
+      bench::run_case(c, {.precision = precision, .batch = flags.batch, .seconds = flags.seconds});
   if (flags.json) {
     fmt::print("{}\n", as_json(c, flags, r));
   } else {

@@ -36,7 +36,7 @@ std::string padded(const std::string& text, size_t columns) {
   return text + std::string(have < columns ? columns - have : 0, ' ');
 }
 
-void show_held_out(const TranslationModel& model, const std::string& run, DType precision) {
+void show_held_out(const TranslationModel& model, const std::string& run, Precision precision) {
   const auto sources = read_lines(join_path(run, "data/test.en"));
   const auto references = read_lines(join_path(run, "data/test.de"));
   std::vector<std::string> hypotheses;
@@ -54,7 +54,7 @@ void show_held_out(const TranslationModel& model, const std::string& run, DType 
 }
 
 // The translation word by word, under each the English word it attended to most.
-void show_sentence(const TranslationModel& model, const Phrase& phrase, DType precision) {
+void show_sentence(const TranslationModel& model, const Phrase& phrase, Precision precision) {
   const Translation t =
       translate_lines(model, std::vector<std::string>{phrase.source}, {.precision = precision})[0];
   const auto ids = model.tokenizer->encode(phrase.source);
@@ -91,7 +91,7 @@ void add_demo(CLI::App& app) {
         train::train_translation(config, {.data = "", .out = flags->out, .overwrite = is_other});
     if (r.was_interrupted) return;
     const TranslationModel model = load_translation_model(flags->out);
-    const DType precision = resolve_precision(config.precision);
+    const Precision precision = resolve_precision(config.precision);
     fmt::print("trained in {}: {} parameters, {} updates\n", format_duration(r.seconds),
                format_count(model.parameters.elements()), format_count(r.updates));
     show_held_out(model, flags->out, precision);

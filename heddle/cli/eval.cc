@@ -11,6 +11,7 @@
 #include "heddle/base/lines.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/translate_flags.h"
+#include "heddle/infer/precision.h"
 #include "heddle/train/metrics.h"
 #include "heddle/train/translation.h"
 
@@ -91,7 +92,7 @@ train::LossSums likelihood(const TranslationModel& model, const Ids& source, con
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return rows(a) < rows(b); });
   nn::Run run;
-  run.compute = options.precision;
+  run.use(options.precision);
   train::LossSums sums;
   for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
     int64_t tokens = 0;
@@ -145,7 +146,7 @@ std::string as_json(const Report& r, const TranslateOptions& o) {
   json["lines"] = r.lines;
   json["beam"] = o.beam;
   json["length_penalty"] = o.length_penalty;
-  json["precision"] = dtype_name(o.precision);
+  json["precision"] = precision_name(o.precision);
   return json.dump();
 }
 

@@ -28,7 +28,7 @@ void report_unused(const SafetensorsFile& file, const std::vector<std::string>& 
 }
 
 void run(const Flags& flags) {
-  const DType precision = resolve_precision(flags.precision);
+  const Precision precision = resolve_precision(flags.precision);
   check(flags.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
         flags.threads);
   if (flags.threads > 0) set_num_threads(flags.threads);
@@ -68,7 +68,8 @@ void add_forward(CLI::App& app) {
                    "last_hidden_state, pooler_output")
       ->required();
   command->add_flag("--all", flags->all, "hidden states and attention maps of every layer too");
-  command->add_option("--precision", flags->precision, "f32, bf16 or auto")->capture_default_str();
+  command->add_option("--precision", flags->precision, "f32, bf16, int8 or auto")
+      ->capture_default_str();
   command->add_option("--threads", flags->threads, "threads; 0: one a core")->capture_default_str();
   command->callback([flags] { run(*flags); });
 }

@@ -20,7 +20,8 @@ void add_translate_flags(CLI::App& app, TranslateFlags& flags) {
       ->capture_default_str();
   app.add_option("--batch-tokens", o.batch_tokens, "source tokens of a batch, times the beam")
       ->capture_default_str();
-  app.add_option("--precision", flags.precision, "f32, bf16, or auto: bf16 where the CPU has it")
+  app.add_option("--precision", flags.precision,
+                 "f32, bf16, int8, or auto: bf16 where the CPU has it")
       ->capture_default_str();
   app.add_option("--threads", flags.threads, "threads; 0: one a core")->capture_default_str();
   app.add_flag("--truncate", o.truncate, "cut lines that are longer than the model takes");

@@ -183,7 +183,7 @@ void forward_tensors(const Transformer& model, const SafetensorsFile& inputs,
   Outputs out;
   const nn::Observer observer = observer_into(out, source, target);
   nn::Run run;
-  run.compute = options.precision;
+  run.use(options.precision);
   if (options.all) run.observer = &observer;
   const Tensor memory = model.encode(source.words(), run);
   out.add_rows("encoder_last_hidden_state", source, memory);
@@ -201,7 +201,7 @@ void forward_tensors(const Model& model, const SafetensorsFile& inputs, const st
   Outputs out;
   const nn::Observer observer = observer_into(out, side, side);
   nn::Run run;
-  run.compute = options.precision;
+  run.use(options.precision);
   if (options.all) run.observer = &observer;
   for (const ModelOutput& o : model.forward(side.words(), run)) {
     o.is_sequences ? out.add_sequences(o.name, o.x) : out.add_rows(o.name, side, o.x);

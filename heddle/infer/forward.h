@@ -11,7 +11,7 @@ namespace heddle {
 
 struct ForwardOptions {
   bool all = false;  ///< hidden states and attention maps of every layer too
-  DType precision = DType::f32;
+  Precision precision = {};
 };
 
 /// Runs encoder and decoder.

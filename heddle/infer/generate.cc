@@ -34,7 +34,7 @@ class Generation {
         options_(o),
         cache_(static_cast<int64_t>(prompts.size()), model.layers()),
         results_(prompts.size()) {
-    run_.compute = o.precision;
+    run_.use(o.precision);
     for (size_t i = 0; i < prompts.size(); ++i) live_.push_back(i);
   }
 

@@ -14,7 +14,7 @@ struct GenerateOptions {
   int64_t max_new_tokens = 64;           ///< words added to each prompt at most
   std::optional<int32_t> eos = {};       ///< ends a sequence; absent: nothing does
   std::vector<int32_t> suppressed = {};  ///< ids that never come
-  DType precision = DType::f32;
+  Precision precision = {};
 };
 
 /// The likeliest continuation, a word at a time, of each prompt: the new words, without eos. All

@@ -31,7 +31,7 @@ class Decoding {
   Decoding(const Transformer& model, const TranslateOptions& options,
            std::span<const int32_t> suppressed)
       : model_(model), options_(options), suppressed_(suppressed) {
-    run_.compute = options.precision;
+    run_.use(options.precision);
   }
 
   // Translates sources[i] for each i of `batch` into results[i].

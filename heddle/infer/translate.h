@@ -18,7 +18,7 @@ struct TranslateOptions {
   int64_t max_length_extra = 10;         ///< factor * source tokens + extra
   std::vector<int32_t> suppressed = {};  ///< ids that never come, beside pad, bos and start
   bool truncate = false;                 ///< cut what is longer than the model takes, else an error
-  DType precision = DType::f32;
+  Precision precision = {};
 };
 
 /// Of an empty source: no ids, an empty text, score 0.

@@ -77,7 +77,7 @@ std::vector<int32_t> with_end(std::span<const int32_t> ids, int64_t eos) {
 }  // namespace
 
 Tensor cross_attention_map(const Transformer& model, std::span<const int32_t> source,
-                           std::span<const int32_t> target, int64_t layer, DType precision) {
+                           std::span<const int32_t> target, int64_t layer, Precision precision) {
   const TransformerConfig& c = model.config();
   if (layer < 0) layer = c.decoder_layers - (c.decoder_layers <= 4 ? 1 : 2);
   check(layer < c.decoder_layers, ErrorKind::shape,
@@ -100,7 +100,7 @@ Tensor cross_attention_map(const Transformer& model, std::span<const int32_t> so
     }
   };
   nn::Run run;
-  run.compute = precision;
+  run.use(precision);
   const std::vector<int32_t> source_rows = with_end(source, c.eos_token_id);
   std::vector<int32_t> target_rows = {static_cast<int32_t>(c.decoder_start_token_id)};
   target_rows.insert(target_rows.end(), target.begin(), target.end());
@@ -113,7 +113,7 @@ Tensor cross_attention_map(const Transformer& model, std::span<const int32_t> so
 }
 
 std::vector<WordLink> word_attention(const TranslationModel& model, std::span<const int32_t> source,
-                                     std::span<const int32_t> target, DType precision) {
+                                     std::span<const int32_t> target, Precision precision) {
   const Tokenizer& tokenizer = model.tokenizer.value();
   const Tensor map = cross_attention_map(model.model, source, target, -1, precision);
   const std::vector<Word> source_words = words_of(tokenizer, source);

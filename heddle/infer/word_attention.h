@@ -18,7 +18,7 @@ namespace heddle {
 /// Align and Translate", section 4.1 (the layer).
 Tensor cross_attention_map(const Transformer& model, std::span<const int32_t> source,
                            std::span<const int32_t> target, int64_t layer = -1,
-                           DType precision = DType::f32);
+                           Precision precision = {});
 
 /// A word of a translation and the source word that it attended to most.
 struct WordLink {
@@ -32,6 +32,6 @@ struct WordLink {
 /// Pieces make a word up to the next space or punctuation; the weights of a source word's pieces
 /// are summed. Needs the tokenizer.
 std::vector<WordLink> word_attention(const TranslationModel& model, std::span<const int32_t> source,
-                                     std::span<const int32_t> target, DType precision = DType::f32);
+                                     std::span<const int32_t> target, Precision precision = {});
 
 }  // namespace heddle

@@ -29,7 +29,8 @@ double product_flops(const AttentionArgs& args) {
 
 Work work_of(const GemmArgs& args) {
   const int64_t inner = args.transpose_a ? args.a.rows : args.a.width;
-  return {bytes_of(args.a) + bytes_of(args.b) + (args.accumulate ? 2 : 1) * bytes_of(args.c),
+  const int64_t b = args.int8 ? args.b.rows * args.b.width : bytes_of(args.b);
+  return {bytes_of(args.a) + b + (args.accumulate ? 2 : 1) * bytes_of(args.c),
           2.0 * static_cast<double>(args.c.rows) * static_cast<double>(args.c.width) *
               static_cast<double>(inner)};
 }

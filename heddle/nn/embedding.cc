@@ -41,7 +41,11 @@ Tensor WordOutput::bias() const {
 
 Tensor WordOutput::operator()(const Tensor& h, const Run& run) const {
   const LayerName layer(weight_->name());
-  const Tensor w = weight(run), b = bias();
+  const Tensor b = bias();
+  if (run.int8 && !is_recording()) {
+    return linear_int8(h, weight_->in(DType::f32), b, weight_->identity(DType::f32), DType::f32);
+  }
+  const Tensor w = weight(run);
   if (is_recording()) return linear(h, w, b);
   Tensor y = Tensor::empty({h.size(0), w.size(0)}, DType::f32);
   kernels().gemm({.a = h.rows(),

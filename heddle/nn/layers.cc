@@ -20,8 +20,12 @@ Linear::Linear(const Scope& s, const std::vector<std::string>& names, const Opti
 
 Tensor Linear::operator()(const Tensor& x, const Run& run) const {
   const LayerName layer(name_);
-  return linear(x, weight_->in(run.compute), bias_ == nullptr ? Tensor() : bias_->in(DType::f32),
-                is_recording() ? 0 : weight_->identity(run.compute));
+  const Tensor bias = bias_ == nullptr ? Tensor() : bias_->in(DType::f32);
+  if (is_recording()) return linear(x, weight_->in(run.compute), bias);
+  if (run.int8) {
+    return linear_int8(x, weight_->in(DType::f32), bias, weight_->identity(DType::f32), x.dtype());
+  }
+  return linear(x, weight_->in(run.compute), bias, weight_->identity(run.compute));
 }
 
 LayerNorm::LayerNorm(const Scope& s, int64_t width, double eps)

@@ -7,6 +7,7 @@
 
 #include "heddle/ops/attention.h"
 #include "heddle/ops/dropout.h"
+#include "heddle/tensor/precision.h"
 
 namespace heddle::nn {
 
@@ -24,10 +25,13 @@ struct Observer {
 /// One forward pass: precision, randomness, inspection.
 struct Run {
   DType compute = DType::f32;
+  bool int8 = false;      ///< see Precision
   bool training = false;  ///< dropout on
   uint64_t seed = 0;
   uint64_t update = 0;
   const Observer* observer = nullptr;
+
+  void use(const Precision& p) { compute = p.compute, int8 = p.int8; }
 
   /// Dropout of probability p at a site (a layer's name) over rows of these ids; nothing unless
   /// training.

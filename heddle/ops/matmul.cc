@@ -22,13 +22,21 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
       });
 }
 
-Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, uint64_t constant_w) {
-  check(x.rank() == 2 && w.rank() == 2 && x.size(1) == w.size(1) && x.dtype() == w.dtype(),
-        ErrorKind::shape, "linear: x is {} {}, the weight is {} {}; the last axes must be equal",
-        x.shape(), dtype_name(x.dtype()), w.shape(), dtype_name(w.dtype()));
+namespace {
+
+void check_linear(const Tensor& x, const Tensor& w, const Tensor& bias, bool fits) {
+  check(x.rank() == 2 && w.rank() == 2 && x.size(1) == w.size(1) && fits, ErrorKind::shape,
+        "linear: x is {} {}, the weight is {} {}; the last axes must be equal", x.shape(),
+        dtype_name(x.dtype()), w.shape(), dtype_name(w.dtype()));
   check(!bias.defined() || bias.shape() == Shape{w.size(0)}, ErrorKind::shape,
         "linear: the weight is {}, the bias {}", w.shape(),
         bias.defined() ? bias.shape() : Shape());
+}
+
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, uint64_t constant_w) {
+  check_linear(x, w, bias, x.dtype() == w.dtype());
   Tensor y = Tensor::empty({x.size(0), w.size(0)}, x.dtype());
   kernels().gemm({.a = x.rows(),
                   .b = w.rows(),
@@ -54,6 +62,21 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, uint64_t con
         }
         return {dx, dw, db};
       });
+}
+
+Tensor linear_int8(const Tensor& x, const Tensor& w, const Tensor& bias, uint64_t constant_w,
+                   DType out) {
+  check_linear(x, w, bias, w.dtype() == DType::f32);
+  check(!is_recording(), ErrorKind::internal, "linear: int8 has no gradient");
+  Tensor y = Tensor::empty({x.size(0), w.size(0)}, out);
+  kernels().gemm({.a = x.rows(),
+                  .b = w.rows(),
+                  .c = y.rows(),
+                  .bias = bias.defined() ? bias.data<float>() : nullptr,
+                  .transpose_b = true,
+                  .constant_b = constant_w,
+                  .int8 = true});
+  return y;
 }
 
 Tensor linear_reference(const Tensor& x, const Tensor& w, const Tensor& bias) {

@@ -12,6 +12,10 @@ Tensor matmul(const Tensor& a, const Tensor& b);
 /// returns: [rows, out] of the dtype of x. `constant_w`: see GemmArgs::constant_b; 0 in training.
 /// Errors: shape if the sizes do not fit.
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, uint64_t constant_w = 0);
+/// The same in int8 (GemmArgs::int8), without a gradient. x: f32 or bf16, w: f32
+/// returns: [rows, out] of dtype `out`
+Tensor linear_int8(const Tensor& x, const Tensor& w, const Tensor& bias, uint64_t constant_w,
+                   DType out);
 /// The plain definition: transpose, matmul, add_bias.
 Tensor linear_reference(const Tensor& x, const Tensor& w, const Tensor& bias);
 

@@ -62,7 +62,7 @@ class Trainer {
         model_(nn::Scope(parameters_), config.model),
         optimizer_(parameters_, config.optimizer_options()),
         validator_(corpora_.val, corpora_.tokenizer, validation_options(config)) {
-    run_.compute = resolve_precision(config.precision);
+    run_.use(resolve_precision(config.precision));
     run_.seed = static_cast<uint64_t>(config.seed);
   }
 

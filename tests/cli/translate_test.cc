@@ -94,6 +94,14 @@ TEST_F(Translate, line_that_is_not_utf8_is_a_data_error_that_names_it) {
   EXPECT_NE(result.err.find("line 2: not UTF-8"), std::string::npos) << result.err;
 }
 
+TEST_F(Translate, every_precision_translates) {
+  for (const char* precision : {"f32", "bf16", "int8", "auto"}) {
+    const CliResult result = translate("my sister\nthe cat\n", {"--precision", precision});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(split_lines(result.out).size(), 2u) << precision;
+  }
+}
+
 TEST_F(Translate, beam_or_batch_of_0_and_unknown_precision_are_usage_errors) {
   for (const std::vector<std::string>& flags : {std::vector<std::string>{"--beam", "0"},
                                                 {"--beam", "-1"},

@@ -1,5 +1,6 @@
 // Greedy continuation over a cache: equal to whole passes, alone and in any batch.
 #include "heddle/infer/generate.h"
+#include "heddle/infer/precision.h"
 
 #include <gtest/gtest.h>
 
@@ -26,19 +27,19 @@ struct SmallGpt2 {
   Gpt2 model{nn::Scope(parameters), small_gpt2()};
 };
 
-Tensor whole_pass(const Gpt2& model, const Ids& ids, DType precision) {
+Tensor whole_pass(const Gpt2& model, const Ids& ids, Precision precision) {
   const NoGrad off;
   nn::Run run;
-  run.compute = precision;
+  run.use(precision);
   const Segments one = Segments::uniform(1, static_cast<int64_t>(ids.size()));
   return model.hidden({.ids = ids, .segments = &one}, run);
 }
 
 // The plain definition: a whole pass for each word.
-Ids plain_greedy(const Gpt2& model, Ids ids, int64_t words, DType precision) {
+Ids plain_greedy(const Gpt2& model, Ids ids, int64_t words, Precision precision) {
   const size_t begin = ids.size();
   nn::Run run;
-  run.compute = precision;
+  run.use(precision);
   for (int64_t i = 0; i < words; ++i) {
     const Tensor h = whole_pass(model, ids, precision);
     const NoGrad off;
@@ -53,7 +54,7 @@ const std::vector<Ids> kPrompts = {{3},
                                    {3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3},
                                    {59, 0, 31, 5}};
 
-class GenerateIn : public ::testing::TestWithParam<DType> {};
+class GenerateIn : public ::testing::TestWithParam<Precision> {};
 
 TEST_P(GenerateIn, cached_states_equal_those_of_a_whole_pass_bit_for_bit) {
   const SmallGpt2 m;
@@ -61,7 +62,7 @@ TEST_P(GenerateIn, cached_states_equal_those_of_a_whole_pass_bit_for_bit) {
   const std::vector<float> whole = whole_pass(m.model, ids, GetParam()).to_floats();
   const NoGrad off;
   nn::Run run;
-  run.compute = GetParam();
+  run.use(GetParam());
   for (const std::vector<int64_t>& cuts : std::vector<std::vector<int64_t>>{
            {12}, {1, 11}, {5, 1, 1, 1, 4}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}) {
     nn::WordCache cache(1, m.model.layers());
@@ -111,8 +112,10 @@ TEST_P(GenerateIn, batch_and_threads_change_nothing) {
   set_num_threads(before);
 }
 
-INSTANTIATE_TEST_SUITE_P(Precisions, GenerateIn, ::testing::Values(DType::f32, DType::bf16),
-                         [](const auto& p) { return dtype_name(p.param); });
+INSTANTIATE_TEST_SUITE_P(Precisions, GenerateIn,
+                         ::testing::Values(Precision(DType::f32), Precision(DType::bf16),
+                                           Precision(DType::bf16, true)),
+                         [](const auto& p) { return precision_name(p.param); });
 
 TEST(Generate, ends_at_eos_which_is_not_among_the_words) {
   const SmallGpt2 m;

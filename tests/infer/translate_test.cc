@@ -65,7 +65,7 @@ Translation plain_greedy(const Transformer& model, const Ids& source, int64_t ma
 struct Case {
   std::string name;
   std::function<void(TransformerConfig&)> change;
-  DType precision = DType::f32;
+  Precision precision = {};
 };
 
 class Decoding : public ::testing::TestWithParam<Case> {
@@ -86,7 +86,7 @@ class Decoding : public ::testing::TestWithParam<Case> {
 
 TEST_P(Decoding, cached_greedy_equals_uncached_decoding_bit_for_bit) {
   nn::Run run;
-  run.compute = GetParam().precision;
+  run.use(GetParam().precision);
   const auto ours = translate({.beam = 1, .length_penalty = 0.7});
   size_t words = 0;
   for (size_t i = 0; i < sources.size(); ++i) {
@@ -123,7 +123,7 @@ TEST_P(Decoding, one_thread_equals_two_and_three) {
 // Each hypothesis is scored again by one uncached pass over all of it.
 TEST_P(Decoding, beam_score_is_the_log_probability_of_its_words) {
   nn::Run run;
-  run.compute = GetParam().precision;
+  run.use(GetParam().precision);
   const auto ours = translate({.beam = 4, .length_penalty = 0.6});
   for (size_t i = 0; i < sources.size(); ++i) {
     double log_p = 0;
@@ -153,7 +153,9 @@ INSTANTIATE_TEST_SUITE_P(
              }},
         // More columns than the driver's block of 512: views of the product are strided.
         Case{"large_vocabulary", [](TransformerConfig& c) { c.vocab_size = 1100; }},
-        Case{"bf16", [](TransformerConfig&) {}, DType::bf16}),
+        Case{"bf16", [](TransformerConfig&) {}, DType::bf16},
+        Case{"int8", [](TransformerConfig&) {}, {DType::f32, true}},
+        Case{"int8_and_bf16", [](TransformerConfig&) {}, {DType::bf16, true}}),
     [](const auto& c) { return c.param.name; });
 
 class TranslateIds : public ::testing::Test {

@@ -350,7 +350,7 @@ TEST_F(TrainerTest, precision_that_auto_chose_is_recorded) {
   config.max_updates = 1;
   train(config, "run");
   const auto state = StateFolder::peek((folder_ / "run" / "state").string());
-  EXPECT_EQ(state->machine, machine_signature(resolve_precision("auto")));
+  EXPECT_EQ(state->machine, machine_signature(resolve_precision("auto").compute));
 }
 
 TEST_F(TrainerTest, tokenizer_that_is_given_is_used_and_must_fit) {

@@ -16,6 +16,7 @@
 #include "heddle/kernels/cpu/cpu.h"
 #include "heddle/kernels/cpu/gemm_block.h"
 #include "heddle/kernels/cpu/matrix_unit.h"
+#include "heddle/kernels/cpu/quantize.h"
 #include "heddle/kernels/cpu/scratch.h"
 
 namespace heddle {
@@ -25,6 +26,14 @@ using cpu::GemmBlock;
 using cpu::GemmCode;
 
 int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+
+const GemmCode& code_for_int8() {
+#if defined(__x86_64__)
+  if (matrix_unit() == MatrixUnit::amx) return cpu::gemm_int8_amx();
+  if (matrix_unit() == MatrixUnit::avx512_bf16) return cpu::gemm_int8_vnni();
+#endif
+  return cpu::gemm_int8();
+}
 
 const GemmCode& code_for(DType dtype) {
 #if defined(__x86_64__)
@@ -45,11 +54,11 @@ struct Plan {
   int64_t panels;       // of columns
   int64_t panel_bytes;  // of one panel
 
-  explicit Plan(const GemmArgs& g) : code(code_for(g.a.dtype)) {
+  explicit Plan(const GemmArgs& g) : code(g.int8 ? code_for_int8() : code_for(g.a.dtype)) {
     m = g.c.rows, n = g.c.width, k = g.transpose_a ? g.a.rows : g.a.width;
     filled_k = round_up(k, code.inner_step);
     panels = (n + code.columns - 1) / code.columns;
-    panel_bytes = filled_k * code.columns * size_of(code.packed);
+    panel_bytes = filled_k * code.columns * size_of(code.packed) + code.tail;
   }
 };
 
@@ -65,6 +74,7 @@ void pack_panel(const Plan& plan, const GemmArgs& g, int64_t p, char* to) {
 struct PackedKey {
   uint64_t constant;
   bool transposed;
+  bool int8;
   auto operator<=>(const PackedKey&) const = default;
 };
 std::mutex packed_mutex;
@@ -75,7 +85,7 @@ std::map<PackedKey, std::shared_ptr<cpu::Buffer>>& packed_constants() {
 
 std::shared_ptr<cpu::Buffer> packed_constant(const Plan& plan, const GemmArgs& g) {
   std::lock_guard lock(packed_mutex);
-  auto& entry = packed_constants()[{g.constant_b, g.transpose_b}];
+  auto& entry = packed_constants()[{g.constant_b, g.transpose_b, g.int8}];
   if (!entry) {
     auto packed = std::make_shared<cpu::Buffer>();
     char* to = packed->reserve(plan.panels * plan.panel_bytes);
@@ -88,8 +98,8 @@ std::shared_ptr<cpu::Buffer> packed_constant(const Plan& plan, const GemmArgs& g
 // Products of fewer multiplications than this are not worth waking another thread.
 constexpr int64_t kWorthAThread = 1 << 19;
 
-// Rows of a that blocks can take: as it lies, or filled up or widened in scratch. (A transposed a
-// is packed by each block.)
+// Rows of a that blocks can take: as it lies, or filled up, widened or rounded to int8 in scratch.
+// (A transposed a is packed by each block.)
 class LeftFactor {
  public:
   LeftFactor(const Plan& plan, const GemmArgs& g) : from_(g.a), a_(g.a) {
@@ -99,13 +109,22 @@ class LeftFactor {
     thread_local cpu::Buffer scratch;
     const int64_t width = plan.filled_k;
     a_ = {scratch.reserve(plan.m * width * size_of(packed)), plan.m, width, width, packed};
+    if (packed == DType::i8) scale_ = cpu::scratch<float, 8>(plan.m);
+    zero_point_ = plan.code.zero_point;
     parts_ = (plan.m + kPart - 1) / kPart;
   }
   const Rows& rows() const { return a_; }
+  /// What a unit of int8 row r stands for.
+  const float* scale(int64_t r) const { return scale_ == nullptr ? nullptr : scale_ + r; }
   /// How many parts there are to prepare; 0 if blocks take a as it lies.
   int64_t parts() const { return parts_; }
   void prepare(int64_t part) const {
     const int64_t first = part * kPart, count = std::min(kPart, a_.rows - first);
+    if (scale_ != nullptr) {
+      cpu::quantize_rows(from_.slice(first, count), zero_point_, a_.slice(first, count),
+                         scale_ + first);
+      return;
+    }
     const Rows to = a_.slice(first, count);
     cpu::convert(from_.slice(first, count), to.columns(0, from_.width));
     const int64_t bytes = size_of(to.dtype);
@@ -118,13 +137,15 @@ class LeftFactor {
   static constexpr int64_t kPart = 64;
 
   Rows from_, a_;
+  float* scale_ = nullptr;
+  int8_t zero_point_ = 0;
   int64_t parts_ = 0;
 };
 
 // One block: rows [row, row + rows) of c, columns from panel `first` on, in chunks of the inner
 // dimension. Sums over several chunks that c cannot hold are kept in scratch.
-void run_block(const Plan& plan, const GemmArgs& g, const Rows& a, const char* packed, int64_t row,
-               int64_t rows, int64_t first, int64_t panels) {
+void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const char* packed,
+               int64_t row, int64_t rows, int64_t first, int64_t panels) {
   const GemmCode& code = plan.code;
   const int64_t column = first * code.columns;
   const int64_t width = std::min(panels * code.columns, plan.n - column);
@@ -135,6 +156,7 @@ void run_block(const Plan& plan, const GemmArgs& g, const Rows& a, const char* p
     block.c = {cpu::scratch<float, 7>(rows * width), rows, width, width, DType::f32};
   }
   block.panel_bytes = plan.panel_bytes;
+  block.scale = a.scale(row);
   for (int64_t l = 0; l < plan.filled_k; l += code.inner_chunk) {
     block.inner = std::min(code.inner_chunk, plan.filled_k - l);
     block.b = packed + first * plan.panel_bytes + l * code.columns * size_of(code.packed);
@@ -146,11 +168,11 @@ void run_block(const Plan& plan, const GemmArgs& g, const Rows& a, const char* p
       block.group_bytes = code.group_rows * block.inner * size_of(code.packed);
       const int64_t groups = (rows + code.group_rows - 1) / code.group_rows;
       block.a = scratch.reserve(groups * block.group_bytes);
-      code.pack_transposed(a.slice(l, std::min(block.inner, plan.k - l)).columns(row, rows),
+      code.pack_transposed(g.a.slice(l, std::min(block.inner, plan.k - l)).columns(row, rows),
                            scratch.data());
     } else {
-      block.a_stride = a.stride;
-      block.a = a.slice(row, 1).columns(l, 1).data;
+      block.a_stride = a.rows().stride;
+      block.a = a.rows().slice(row, 1).columns(l, 1).data;
     }
     code.block(block);
   }
@@ -203,7 +225,7 @@ void multiply(const GemmArgs& g) {
   const Grid grid(plan, g.transpose_a, alone);
   spread(grid.row_blocks * grid.ranges, [&](int64_t i) {
     const int64_t row = i / grid.ranges * grid.rows, first = i % grid.ranges * grid.range;
-    run_block(plan, g, a.rows(), packed, row, std::min(grid.rows, plan.m - row), first,
+    run_block(plan, g, a, packed, row, std::min(grid.rows, plan.m - row), first,
               std::min(grid.range, plan.panels - first));
   });
 }
@@ -213,11 +235,15 @@ void check_sizes(const GemmArgs& g) {
   const int64_t k = g.transpose_a ? g.a.rows : g.a.width;
   const int64_t n = g.transpose_b ? g.b.rows : g.b.width;
   const int64_t inner = g.transpose_b ? g.b.width : g.b.rows;
-  check(g.c.rows == m && g.c.width == n && inner == k && g.a.dtype == g.b.dtype,
+  check(g.c.rows == m && g.c.width == n && inner == k && (g.a.dtype == g.b.dtype || g.int8),
         ErrorKind::internal, "gemm: [{}, {}] {} times [{}, {}] {} into [{}, {}]", m, k,
         dtype_name(g.a.dtype), inner, n, dtype_name(g.b.dtype), g.c.rows, g.c.width);
   check(!g.accumulate || g.c.dtype == DType::f32, ErrorKind::internal,
         "gemm: sums are kept in f32, not {}", dtype_name(g.c.dtype));
+  check(!g.int8 || (g.transpose_b && !g.transpose_a && g.constant_b != 0 && !g.accumulate),
+        ErrorKind::internal, "gemm: int8 needs a plain a, a transposed constant b and a fresh c");
+  check(!g.int8 || k <= cpu::kMostInt8Inner, ErrorKind::internal,
+        "gemm: sums of {} products in int8 can overflow", k);
 }
 
 // A product without an inner dimension: zeros, or the bias.
@@ -244,8 +270,10 @@ uint64_t new_constant() {
 
 void forget_packed(uint64_t constant_b) {
   std::lock_guard lock(packed_mutex);
-  packed_constants().erase({constant_b, false});
-  packed_constants().erase({constant_b, true});
+  for (const bool int8 : {false, true}) {
+    packed_constants().erase({constant_b, false, int8});
+    packed_constants().erase({constant_b, true, int8});
+  }
 }
 
 namespace cpu {

@@ -41,8 +41,10 @@ struct PanelOut {
     *b = _mm512_maskz_loadu_ps(high, c + 16);
   }
   void store(int64_t row, __m512 a, __m512 b) const {
-    a = _mm512_add_ps(a, bias_low);
-    b = _mm512_add_ps(b, bias_high);
+    write(row, _mm512_add_ps(a, bias_low), _mm512_add_ps(b, bias_high));
+  }
+  /// The same for sums that have their bias.
+  void write(int64_t row, __m512 a, __m512 b) const {
     if (g->c.dtype == DType::f32) {
       float* c = g->c.row<float>(row) + column;
       _mm512_mask_storeu_ps(c, low, a);

@@ -12,25 +12,28 @@ struct GemmBlock {
   const void* a =
       nullptr;           ///< [rows, inner], or groups of rows as GemmCode::pack_transposed has them
   int64_t a_stride = 0;  ///< elements from one row of a to the next
-  int64_t group_bytes = 0;      ///< not 0: a is packed; from one group of rows to the next
-  int64_t inner = 0;            ///< a multiple of GemmCode::inner_step
-  const void* b = nullptr;      ///< first panel, at the first inner element
-  int64_t panel_bytes = 0;      ///< from one panel to the next
-  Rows c = {};                  ///< the last panel may be wider than what is left of c
-  const float* bias = nullptr;  ///< for the columns of c; may be null
-  bool accumulate = false;      ///< sums are added to c, which is f32
+  int64_t group_bytes = 0;       ///< not 0: a is packed; from one group of rows to the next
+  int64_t inner = 0;             ///< a multiple of GemmCode::inner_step
+  const void* b = nullptr;       ///< first panel, at the first inner element
+  int64_t panel_bytes = 0;       ///< from one panel to the next
+  Rows c = {};                   ///< the last panel may be wider than what is left of c
+  const float* bias = nullptr;   ///< for the columns of c; may be null
+  const float* scale = nullptr;  ///< of the rows of a, where a is int8
+  bool accumulate = false;       ///< sums are added to c, which is f32
 };
 
 /// The code for one kind of arithmetic. An element of c is summed along the inner dimension in an
 /// order that depends on the inner size only, by the same instructions wherever it lies: so its
 /// bits depend neither on the block it is computed in nor on the rows beside it.
 struct GemmCode {
-  int64_t columns;      ///< of a panel
-  int64_t inner_step;   ///< panels are filled up with zeros to a multiple of it; so is a
-  int64_t inner_chunk;  ///< a good size of the inner dimension of a block; a multiple of the step
-  int64_t block_rows;   ///< a good number of rows of a block
-  int64_t group_rows;   ///< rows of a packed group of a; divides block_rows
-  DType packed;         ///< of panels, and of a
+  int64_t columns;        ///< of a panel
+  int64_t inner_step;     ///< panels are filled up with zeros to a multiple of it; so is a
+  int64_t inner_chunk;    ///< a good size of the inner dimension of a block; a multiple of the step
+  int64_t block_rows;     ///< a good number of rows of a block
+  int64_t group_rows;     ///< rows of a packed group of a; divides block_rows
+  DType packed;           ///< of panels, and of a
+  int64_t tail = 0;       ///< bytes after a panel's elements: what else belongs to its columns
+  int8_t zero_point = 0;  ///< of int8 rows of a: what stands for zero
   /// Packs columns [0, min(columns, b.width)) of b [inner, n], or rows of b [n, inner] if it is
   /// transposed, as one panel; b starts at the panel.
   void (*pack)(const Rows& b, bool transposed, void* panel);
@@ -42,9 +45,13 @@ struct GemmCode {
 
 /// f32 vectors of the best instruction set.
 const GemmCode& gemm_f32();
+/// int8 by vectors of the best instruction set.
+const GemmCode& gemm_int8();
 #if defined(__x86_64__)
 const GemmCode& gemm_avx512_bf16();
 const GemmCode& gemm_amx();
+const GemmCode& gemm_int8_vnni();
+const GemmCode& gemm_int8_amx();
 /// Their common packed form: panels of 32 columns, [inner / 32][2][16 pairs of inner][16 columns];
 /// for one block of 32 inner rows that is two tiles of AMX.
 void pack_bf16(const Rows& b, bool transposed, void* panel);
