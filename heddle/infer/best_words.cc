@@ -12,7 +12,6 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kLanes = 16, kBlock = 8 * kLanes;
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
 struct Logit {
@@ -20,67 +19,47 @@ struct Logit {
   float value;
 };
 
-// The largest of kBlock values, in lanes so that the compiler can use vectors; NaN is skipped.
-float block_max(const float* x) {
-  float lanes[kLanes];
-  std::fill_n(lanes, kLanes, kNone);
-  for (int64_t i = 0; i < kBlock; i += kLanes) {
-    for (int64_t l = 0; l < kLanes; ++l) lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
-  }
-  float max = kNone;
-  for (const float lane : lanes) max = lane > max ? lane : max;
-  return max;
-}
-
-// The `count` largest of x[0, n), largest first, the earlier first among equals.
-void largest(const float* x, int64_t n, size_t count, std::vector<Logit>& best) {
+// The `count` largest of a row that are not suppressed, largest first, the earlier first among
+// equals. Only blocks whose maximum is above the threshold are looked at.
+void largest(std::span<const float> x, std::span<const float> maxima, const BestWordsOptions& o,
+             std::vector<Logit>& best) {
+  constexpr size_t kBlock = LogitScanArgs::kBlock;
+  const auto count = static_cast<size_t>(o.count);
   best.clear();
   const auto threshold = [&] { return best.size() < count ? kNone : best.back().value; };
-  for (int64_t begin = 0; begin < n; begin += kBlock) {
-    const int64_t end = std::min(n, begin + kBlock);
-    if (end - begin == kBlock && !(block_max(x + begin) > threshold())) continue;
-    for (int64_t i = begin; i < end; ++i) {
+  for (size_t b = 0; b < maxima.size(); ++b) {
+    if (!(maxima[b] > threshold())) continue;
+    for (size_t i = b * kBlock; i < std::min(x.size(), (b + 1) * kBlock); ++i) {
       if (!(x[i] > threshold())) continue;
+      const auto id = static_cast<int32_t>(i);
+      if (std::find(o.suppressed.begin(), o.suppressed.end(), id) != o.suppressed.end()) continue;
       if (best.size() == count) best.pop_back();
       const auto behind =
-          std::find_if(best.begin(), best.end(), [&](const Logit& b) { return b.value < x[i]; });
-      best.insert(behind, {static_cast<int32_t>(i), x[i]});
+          std::find_if(best.begin(), best.end(), [&](const Logit& l) { return l.value < x[i]; });
+      best.insert(behind, {id, x[i]});
     }
   }
 }
 
-// The same without the suppressed ids, whose logits come back afterwards.
-void largest_allowed(float* x, int64_t n, const BestWordsOptions& o, std::vector<float>& kept,
-                     std::vector<Logit>& best) {
-  kept.clear();
-  for (const int32_t id : o.suppressed) {
-    kept.push_back(x[id]);
-    x[id] = kNone;
-  }
-  largest(x, n, static_cast<size_t>(o.count), best);
-  for (size_t i = o.suppressed.size(); i-- > 0;) x[o.suppressed[i]] = kept[i];
-}
-
 void best_of_row(const Rows& logits, int64_t r, const BestWordsOptions& o, NextWord* out) {
   thread_local std::vector<Logit> best;
-  thread_local std::vector<float> kept;
-  float* x = logits.row<float>(r);
+  thread_local std::vector<float> maxima;
+  const std::span<const float> x(logits.row<float>(r), static_cast<size_t>(logits.width));
+  maxima.resize((x.size() + LogitScanArgs::kBlock - 1) / LogitScanArgs::kBlock);
+  float log_sum = 0;
+  kernels().scan_logits(
+      {.logits = logits.slice(r, 1), .maxima = maxima.data(), .log_sum = &log_sum});
+  const float most = *std::max_element(maxima.begin(), maxima.end());
+  check(std::isfinite(most) && std::isfinite(log_sum), ErrorKind::data,
+        "the model gives no finite probability to any word; its weights are damaged, or too large "
+        "for this precision (try --precision f32)");
   if (!o.is_forced.empty() && o.is_forced[r]) {
     best.assign(1, {o.forced_id, x[o.forced_id]});
   } else {
-    largest_allowed(x, logits.width, o, kept, best);
+    largest(x, maxima, o, best);
   }
-  float nll = std::numeric_limits<float>::quiet_NaN();
-  if (!best.empty()) {
-    float loss = 0;
-    kernels().cross_entropy(
-        {.logits = logits.slice(r, 1), .targets = &best[0].id, .loss = &loss, .nll = &nll});
-  }
-  check(std::isfinite(nll), ErrorKind::data,
-        "the model gives no finite probability to any word; its weights are damaged, or too large "
-        "for this precision (try --precision f32)");
   for (size_t i = 0; i < best.size(); ++i) {
-    out[i] = {best[i].id, (best[i].value - best[0].value) - nll};
+    out[i] = {best[i].id, (best[i].value - most) - log_sum};
   }
 }
 

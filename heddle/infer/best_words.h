@@ -25,7 +25,7 @@ struct BestWordsOptions {
 
 /// For each row the `count` likeliest ids, likeliest first, the lower id first among equal ones,
 /// with log p = logit - log sum exp(logits). Rows are independent of each other and of the threads.
-/// logits: [rows, vocab] f32; written to and restored    returns: [rows * count]
+/// logits: [rows, vocab] f32    returns: [rows * count]
 /// Errors: data if a row has no finite maximum (weights that are not finite).
 std::vector<NextWord> best_words(const Tensor& logits, const BestWordsOptions& options);
 

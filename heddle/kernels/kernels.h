@@ -119,6 +119,16 @@ struct CrossEntropyArgs {
   float* nll = nullptr;   ///< [rows]; may be null
 };
 
+/// What choosing words from rows of logits needs to know: the largest of each kBlock columns, so
+/// that few of them have to be looked at, and log sum exp.
+struct LogitScanArgs {
+  static constexpr int64_t kBlock = 128;
+  Rows logits = {};
+  float* maxima = nullptr;  ///< [rows, ceil(width / kBlock)]
+  float* log_sum =
+      nullptr;  ///< [rows] log of the sum of e^(logit - largest); NaN if a logit is NaN
+};
+
 /// One step of Adam or AdamW over n elements. g is multiplied by grad_scale first (clipping,
 /// division by words). m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2;
 /// w -= lr * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps) + lr * weight_decay * w (AdamW), or
@@ -162,6 +172,7 @@ struct Kernels {
   void (*softmax)(Rows x, Rows y);
   void (*softmax_backward)(Rows y, Rows dy, Rows dx);
   void (*log_softmax)(Rows x, Rows y);  ///< y f32
+  void (*scan_logits)(const LogitScanArgs&);
   // Norm (norm.cc)
   void (*norm)(const NormArgs&);
   void (*norm_backward)(const NormBackwardArgs&);

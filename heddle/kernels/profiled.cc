@@ -53,6 +53,7 @@ constexpr Entry kEntries[] = {
     {"softmax", wrap<&Kernels::softmax>},
     {"softmax_backward", wrap<&Kernels::softmax_backward>},
     {"log_softmax", wrap<&Kernels::log_softmax>},
+    {"scan_logits", wrap<&Kernels::scan_logits>},
     {"norm", wrap<&Kernels::norm>},
     {"norm_backward", wrap<&Kernels::norm_backward>},
     {"embedding", wrap<&Kernels::embedding>},

@@ -117,6 +117,30 @@ TEST(Softmax, every_width_dtype_and_stride_matches_float64) {
   });
 }
 
+TEST(ScanLogits, maxima_and_log_sum_match_float64) {
+  for_each_case([](int64_t width, DType dtype) {
+    Matrix x(3, width, dtype, 3);
+    x.fill_normal(1, 5);
+    const int64_t blocks = (width + LogitScanArgs::kBlock - 1) / LogitScanArgs::kBlock;
+    std::vector<float> maxima(3 * blocks), log_sum(3);
+    kernels().scan_logits({.logits = x, .maxima = maxima.data(), .log_sum = log_sum.data()});
+    for (int64_t r = 0; r < 3; ++r) {
+      double most = -kInfinity;
+      for (int64_t b = 0; b < blocks; ++b) {
+        double want = -kInfinity;
+        for (int64_t c = b * LogitScanArgs::kBlock;
+             c < std::min(width, (b + 1) * LogitScanArgs::kBlock); ++c) {
+          want = std::max(want, x.get(r, c));
+        }
+        ASSERT_EQ(maxima[r * blocks + b], want) << "row " << r << ", block " << b;
+        most = std::max(most, want);
+      }
+      const double sum = row_sum(x, r, [&](double v) { return std::exp(v - most); });
+      ASSERT_NEAR(log_sum[r], std::log(sum), 1e-6 * (1 + std::log(sum)));
+    }
+  });
+}
+
 TEST(Softmax, row_of_minus_infinity_gives_zeros) {
   for_each_target([] {
     for (int64_t width : {1, 7, 16, 37}) {

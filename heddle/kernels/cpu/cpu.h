@@ -30,6 +30,7 @@ bool all_finite(Rows x);
 void softmax(Rows x, Rows y);
 void softmax_backward(Rows y, Rows dy, Rows dx);
 void log_softmax(Rows x, Rows y);
+void scan_logits(const LogitScanArgs& args);
 // norm.cc
 void norm(const NormArgs& args);
 void norm_backward(const NormBackwardArgs& args);

@@ -129,6 +129,24 @@ void log_softmax_row(const Rows& x, const Rows& y, int64_t r) {
   });
 }
 
+template <class T>
+void scan_row(const LogitScanArgs& a, int64_t r) {
+  constexpr int64_t kBlock = LogitScanArgs::kBlock;
+  const T* x = a.logits.row<T>(r);
+  const int64_t width = a.logits.width, blocks = (width + kBlock - 1) / kBlock;
+  float* maxima = a.maxima + r * blocks;
+  for (int64_t b = 0; b < blocks; ++b) {
+    maxima[b] = max_row(x + b * kBlock, std::min(kBlock, width - b * kBlock));
+  }
+  const Vec shift = splat(max_row(static_cast<const float*>(maxima), blocks));
+  Chains sum(zero());
+  for_columns_in_chains(width, [&](int64_t c, auto part, int chain) HWY_ATTR {
+    const Vec e = exp_normal(hn::Sub(load(x + c, part), shift));
+    sum.v[chain] = hn::Add(sum.v[chain], keep(e, zero(), part));
+  });
+  a.log_sum[r] = std::log(sum.sum());
+}
+
 HWY_INLINE float sum_squares_chunk(const float* x, int64_t n) {
   Chains sum(zero());
   for_columns_in_chains(n, [&](int64_t i, auto part, int chain) HWY_ATTR {
@@ -223,6 +241,11 @@ void log_softmax_impl(Rows x, Rows y) {
     for_rows(x.rows, x.width, [&](int64_t r) { log_softmax_row<T>(x, y, r); });
   });
 }
+void scan_logits_impl(const LogitScanArgs& a) {
+  visit_float(a.logits.dtype, [&]<class T>() {
+    for_rows(a.logits.rows, a.logits.width, [&](int64_t r) { scan_row<T>(a, r); });
+  });
+}
 
 }  // namespace heddle::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -237,6 +260,7 @@ HWY_EXPORT(all_finite_impl);
 HWY_EXPORT(softmax_impl);
 HWY_EXPORT(softmax_backward_impl);
 HWY_EXPORT(log_softmax_impl);
+HWY_EXPORT(scan_logits_impl);
 
 void sum_columns(Rows x, float* y) { HWY_DYNAMIC_DISPATCH(sum_columns_impl)(x, y); }
 void sum_rows(Rows x, float* y) { HWY_DYNAMIC_DISPATCH(sum_rows_impl)(x, y); }
@@ -249,6 +273,7 @@ void softmax_backward(Rows y, Rows dy, Rows dx) {
   HWY_DYNAMIC_DISPATCH(softmax_backward_impl)(y, dy, dx);
 }
 void log_softmax(Rows x, Rows y) { HWY_DYNAMIC_DISPATCH(log_softmax_impl)(x, y); }
+void scan_logits(const LogitScanArgs& args) { HWY_DYNAMIC_DISPATCH(scan_logits_impl)(args); }
 
 }  // namespace heddle::cpu
 #endif

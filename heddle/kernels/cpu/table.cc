@@ -22,6 +22,7 @@ const Kernels& cpu_kernels() {
       .softmax = cpu::softmax,
       .softmax_backward = cpu::softmax_backward,
       .log_softmax = cpu::log_softmax,
+      .scan_logits = cpu::scan_logits,
       .norm = cpu::norm,
       .norm_backward = cpu::norm_backward,
       .embedding = cpu::embedding,
