@@ -383,6 +383,23 @@ TEST(Gemm, packed_weights_give_the_bits_of_the_plain_product) {
   }
 }
 
+// The first use packs panel by panel and keeps nothing, the second packs all, the third finds it.
+TEST(Gemm, each_use_of_a_constant_gives_the_same_bits) {
+  for (const DTypes types : dtype_pairs()) {
+    for (const Inner& s : sizes_of_models()) {
+      for (int64_t m : {1, 9, 300}) {
+        Problem p{.m = m, .n = s.n, .k = s.k, .types = types, .transpose_b = true, .bias = true};
+        p.packed = true;
+        SCOPED_TRACE(p.name());
+        Operands o(p);
+        const Matrix first = o.rows(0, m);
+        EXPECT_TRUE(o.rows(0, m) == first);
+        EXPECT_TRUE(o.rows(0, m) == first);
+      }
+    }
+  }
+}
+
 TEST(Gemm, both_factors_transposed_equal_the_definition) {
   for (const DTypes types : dtype_pairs()) {
     expect_equals_definition(

@@ -2,7 +2,9 @@
 //
 // b is packed into panels of a few columns (once, if it is constant); then blocks of rows times
 // ranges of panels are spread over the threads. Since an element's bits do not depend on its block
-// (GemmCode), the blocks may follow the sizes and the number of threads.
+// (GemmCode), the blocks may follow the sizes and the number of threads. Where one block has all
+// rows, a panel is packed just before it is used, into memory that stays in cache; the packed form
+// of a constant is made at its second use, so that a model's first token writes no second model.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -67,10 +69,10 @@ void pack_panel(const Plan& plan, const GemmArgs& g, int64_t p, char* to) {
   const int64_t first = p * plan.code.columns;
   const Rows b =
       g.transpose_b ? g.b.slice(first, g.b.rows - first) : g.b.columns(first, g.b.width - first);
-  plan.code.pack(b, g.transpose_b, to + p * plan.panel_bytes);
+  plan.code.pack(b, g.transpose_b, to);
 }
 
-// The packed forms of constant factors.
+// The packed forms of constant factors; null where the constant was used once.
 struct PackedKey {
   uint64_t constant;
   bool transposed;
@@ -83,16 +85,21 @@ std::map<PackedKey, std::shared_ptr<cpu::Buffer>>& packed_constants() {
   return *all;
 }
 
-std::shared_ptr<cpu::Buffer> packed_constant(const Plan& plan, const GemmArgs& g) {
+// Null where b is to be packed for this call alone: it is no constant, or one that is met for the
+// first time and `may_wait`.
+std::shared_ptr<cpu::Buffer> packed_constant(const Plan& plan, const GemmArgs& g, bool may_wait) {
+  if (g.constant_b == 0) return nullptr;
   std::lock_guard lock(packed_mutex);
-  auto& entry = packed_constants()[{g.constant_b, g.transpose_b, g.int8}];
-  if (!entry) {
+  const auto [it, is_new] = packed_constants().try_emplace({g.constant_b, g.transpose_b, g.int8});
+  if (is_new && may_wait) return nullptr;
+  if (it->second == nullptr) {
     auto packed = std::make_shared<cpu::Buffer>();
     char* to = packed->reserve(plan.panels * plan.panel_bytes);
-    parallel_for(plan.panels, [&](int64_t p) { pack_panel(plan, g, p, to); });
-    entry = packed;
+    parallel_for(plan.panels,
+                 [&](int64_t p) { pack_panel(plan, g, p, to + p * plan.panel_bytes); });
+    it->second = packed;
   }
-  return entry;
+  return it->second;
 }
 
 // Products of fewer multiplications than this are not worth waking another thread.
@@ -142,8 +149,9 @@ class LeftFactor {
   int64_t parts_ = 0;
 };
 
-// One block: rows [row, row + rows) of c, columns from panel `first` on, in chunks of the inner
-// dimension. Sums over several chunks that c cannot hold are kept in scratch.
+// One block: rows [row, row + rows) of c, columns from panel `first` on, which begins at `packed`,
+// in chunks of the inner dimension. Sums over several chunks that c cannot hold are kept in
+// scratch.
 void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const char* packed,
                int64_t row, int64_t rows, int64_t first, int64_t panels) {
   const GemmCode& code = plan.code;
@@ -159,7 +167,7 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
   block.scale = a.scale(row);
   for (int64_t l = 0; l < plan.filled_k; l += code.inner_chunk) {
     block.inner = std::min(code.inner_chunk, plan.filled_k - l);
-    block.b = packed + first * plan.panel_bytes + l * code.columns * size_of(code.packed);
+    block.b = packed + l * code.columns * size_of(code.packed);
     block.accumulate = g.accumulate || l > 0;
     const bool is_last = l + block.inner == plan.filled_k;
     block.bias = g.bias != nullptr && is_last ? g.bias + column : nullptr;
@@ -177,6 +185,17 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
     code.block(block);
   }
   if (block.c.data != c.data) cpu::convert(block.c, c);
+}
+
+// All rows of c, packing one panel after the other.
+void run_packing(const Plan& plan, const GemmArgs& g, const LeftFactor& a, int64_t first,
+                 int64_t panels) {
+  thread_local cpu::Buffer scratch;
+  char* const panel = scratch.reserve(plan.panel_bytes);
+  for (int64_t p = first; p < first + panels; ++p) {
+    pack_panel(plan, g, p, panel);
+    run_block(plan, g, a, panel, 0, plan.m, p, 1);
+  }
 }
 
 // How the work is cut: blocks of rows times ranges of panels.
@@ -206,27 +225,37 @@ void multiply(const GemmArgs& g) {
       parallel_for(tasks, f);
     }
   };
+  const Grid grid(plan, g.transpose_a, alone);
   const LeftFactor a(plan, g);
-  std::shared_ptr<cpu::Buffer> constant;
-  if (g.constant_b != 0) constant = packed_constant(plan, g);
+  const bool is_one_block = grid.row_blocks == 1 && !g.transpose_a;
+  const std::shared_ptr<cpu::Buffer> constant = packed_constant(plan, g, is_one_block);
+  const bool packs_as_used = constant == nullptr && is_one_block;
   thread_local cpu::Buffer scratch;
-  char* const packed =
-      constant ? constant->data() : scratch.reserve(plan.panels * plan.panel_bytes);
-  const int64_t to_pack = constant ? 0 : plan.panels;
+  char* packed = nullptr;
+  if (constant != nullptr) {
+    packed = constant->data();
+  } else if (!packs_as_used) {
+    packed = scratch.reserve(plan.panels * plan.panel_bytes);
+  }
+  const int64_t to_pack = constant == nullptr && !packs_as_used ? plan.panels : 0;
   if (to_pack + a.parts() > 0) {
     spread(to_pack + a.parts(), [&](int64_t i) {
       if (i < to_pack) {
-        pack_panel(plan, g, i, packed);
+        pack_panel(plan, g, i, packed + i * plan.panel_bytes);
       } else {
         a.prepare(i - to_pack);
       }
     });
   }
-  const Grid grid(plan, g.transpose_a, alone);
   spread(grid.row_blocks * grid.ranges, [&](int64_t i) {
     const int64_t row = i / grid.ranges * grid.rows, first = i % grid.ranges * grid.range;
-    run_block(plan, g, a, packed, row, std::min(grid.rows, plan.m - row), first,
-              std::min(grid.range, plan.panels - first));
+    const int64_t rows = std::min(grid.rows, plan.m - row);
+    const int64_t panels = std::min(grid.range, plan.panels - first);
+    if (packs_as_used) {
+      run_packing(plan, g, a, first, panels);
+    } else {
+      run_block(plan, g, a, packed + first * plan.panel_bytes, row, rows, first, panels);
+    }
   });
 }
 

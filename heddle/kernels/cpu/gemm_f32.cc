@@ -18,20 +18,72 @@ constexpr int kMostRows = 12;
 constexpr int kMostRows = 6;
 #endif
 
+using F32Block = hn::CappedTag<float, 4>;
+
+// lanes() rows of four values from `from` on: 128-bit block j of the result holds those of row
+// first + 4 j.
+HWY_INLINE Vec blocks_of_rows(const float* from, int64_t stride) {
+  const F32Block d;
+  const auto block = [&](int64_t j) HWY_ATTR { return hn::LoadU(d, from + 4 * j * stride); };
+#if HWY_TARGET <= HWY_AVX3
+  const hn::CappedTag<float, 8> half;
+  return hn::Combine(F32(), hn::Combine(half, block(3), block(2)),
+                     hn::Combine(half, block(1), block(0)));
+#elif HWY_TARGET <= HWY_AVX2
+  return hn::Combine(F32(), block(1), block(0));
+#else
+  return block(0);
+#endif
+}
+
+// Four columns of lanes() rows, each as one vector, into rows of the panel.
+HWY_INLINE void turn_four_columns(const float* from, int64_t stride, float* to, int64_t to_stride) {
+  const F32 d;
+  const Vec a = blocks_of_rows(from, stride), b = blocks_of_rows(from + stride, stride);
+  const Vec c = blocks_of_rows(from + 2 * stride, stride);
+  const Vec e = blocks_of_rows(from + 3 * stride, stride);
+  const Vec low0 = hn::InterleaveLower(d, a, c), low1 = hn::InterleaveLower(d, b, e);
+  const Vec high0 = hn::InterleaveUpper(d, a, c), high1 = hn::InterleaveUpper(d, b, e);
+  hn::StoreU(hn::InterleaveLower(d, low0, low1), d, to);
+  hn::StoreU(hn::InterleaveUpper(d, low0, low1), d, to + to_stride);
+  hn::StoreU(hn::InterleaveLower(d, high0, high1), d, to + 2 * to_stride);
+  hn::StoreU(hn::InterleaveUpper(d, high0, high1), d, to + 3 * to_stride);
+}
+
+// Rows of b become columns of the panel, a strip of the inner dimension at a time by way of the
+// cache: rows of weights are often 4 KB apart, where a cache keeps 12 lines only.
+template <class T>
+void pack_transposed_b(const Rows& b, float* panel) {
+  constexpr int64_t kStrip = 64, kStride = kStrip + 4;
+  const int64_t n = 2 * lanes(), count = std::min(n, b.rows);
+  HWY_ALIGN float strip[32 * kStride];
+  if (count < n) std::memset(strip, 0, sizeof strip);
+  for (int64_t l = 0; l < b.width; l += kStrip, panel += kStrip * n) {
+    const int64_t width = std::min(kStrip, b.width - l);
+    for (int64_t c = 0; c < count; ++c) {
+      const T* from = b.row<T>(c) + l;
+      float* to = strip + c * kStride;
+      for_columns(
+          width, [&](int64_t i, auto part) HWY_ATTR { store(load(from + i, part), to + i, part); });
+    }
+    int64_t i = 0;
+    for (; i + 4 <= width; i += 4) {
+      for (int64_t c = 0; c < n; c += lanes()) {
+        turn_four_columns(strip + c * kStride + i, kStride, panel + i * n + c, n);
+      }
+    }
+    for (; i < width; ++i) {
+      for (int64_t c = 0; c < n; ++c) panel[i * n + c] = strip[c * kStride + i];
+    }
+  }
+}
+
 template <class T>
 void pack_as(const Rows& b, bool transposed, float* panel) {
-  const int64_t n = 2 * lanes();
-  const int64_t inner = transposed ? b.width : b.rows;
-  const int64_t count = std::min(n, transposed ? b.rows : b.width);
-  if (count < n) std::memset(panel, 0, static_cast<size_t>(inner * n) * sizeof(float));
-  if (transposed) {
-    for (int64_t c = 0; c < count; ++c) {
-      const T* from = b.row<T>(c);
-      for (int64_t l = 0; l < inner; ++l) panel[l * n + c] = static_cast<float>(from[l]);
-    }
-    return;
-  }
-  for (int64_t l = 0; l < inner; ++l) {
+  if (transposed) return pack_transposed_b<T>(b, panel);
+  const int64_t n = 2 * lanes(), count = std::min(n, b.width);
+  if (count < n) std::memset(panel, 0, static_cast<size_t>(b.rows * n) * sizeof(float));
+  for (int64_t l = 0; l < b.rows; ++l) {
     const T* from = b.row<T>(l);
     for (int64_t c = 0; c < count; ++c) panel[l * n + c] = static_cast<float>(from[c]);
   }
