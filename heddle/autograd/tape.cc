@@ -1,6 +1,8 @@
 // Recording steps, and walking them backwards; sums of gradients in a fixed order.
 #include "heddle/autograd/tape.h"
 
+#include <array>
+
 #include "heddle/base/profile.h"
 #include "heddle/kernels/kernels.h"
 
@@ -118,6 +120,40 @@ void pass_on(const Step& step, Grads grads, int64_t first,
   }
 }
 
+// Walks steps backwards from outputs, whose gradients are dys (undefined: 0).
+void walk_back(std::vector<Step> steps, int64_t first, std::span<const Tensor> outputs,
+               std::span<const Tensor> dys) {
+  const NoGrad off;
+  std::vector<std::vector<Tensor>> grads(steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) grads[i].resize(steps[i].outputs);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const TapePlace place = outputs[i].place();
+    if (dys[i].defined() && place.step >= first)
+      add_to(grads[place.step - first][place.slot], dys[i]);
+  }
+  for (auto i = static_cast<int64_t>(steps.size()) - 1; i >= 0; --i) {
+    Step& step = steps[i];
+    bool reached = false;
+    for (const Tensor& g : grads[i]) reached = reached || g.defined();
+    if (reached) {
+      pass_on(step, gradients(step, grads[i]), first, grads);
+    }
+    step.backward = nullptr;  // frees what it saved
+    grads[i].clear();
+  }
+}
+
+class Recording {
+ public:
+  Recording() : before_(the_tape.recording) { the_tape.recording = true; }
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  ~Recording() { the_tape.recording = before_; }
+
+ private:
+  bool before_;
+};
+
 }  // namespace
 
 bool is_recording() { return the_tape.recording; }
@@ -158,22 +194,44 @@ void backward(const Tensor& loss, float seed) {
   check(loss.place().step >= the_tape.first, ErrorKind::internal,
         "backward from a tensor that is not on the tape; does the loss depend on a parameter?");
   const int64_t first = the_tape.first;
-  std::vector<Step> steps = take_steps();
-  NoGrad off;
-  std::vector<std::vector<Tensor>> grads(steps.size());
-  for (size_t i = 0; i < steps.size(); ++i) grads[i].resize(steps[i].outputs);
-  grads[loss.place().step - first][loss.place().slot] =
-      Tensor::full(loss.shape(), seed, loss.dtype());
-  for (int64_t i = loss.place().step - first; i >= 0; --i) {
-    Step& step = steps[i];
-    bool reached = false;
-    for (const Tensor& g : grads[i]) reached = reached || g.defined();
-    if (reached) {
-      pass_on(step, gradients(step, grads[i]), first, grads);
-    }
-    step.backward = nullptr;  // frees what it saved
-    grads[i].clear();
+  const Tensor dy = Tensor::full(loss.shape(), seed, loss.dtype());
+  walk_back(take_steps(), first, std::span(&loss, 1), std::span(&dy, 1));
+}
+
+std::vector<Tensor> recompute(std::span<const Tensor> inputs, const Recomputed& f) {
+  if (!the_tape.recording) return f(inputs);
+  const std::vector<Tensor> kept(inputs.begin(), inputs.end());
+  std::vector<Tensor> outputs;
+  {
+    const NoGrad off;
+    outputs = f(kept);
   }
+  bool needed = false;
+  for (const Tensor& input : inputs) needed = leads_to_leaf(input) || needed;
+  check(needed, ErrorKind::internal, "recompute: no input leads to a leaf");
+  std::vector<Tensor*> places;
+  for (Tensor& output : outputs) places.push_back(&output);
+  push("recompute", inputs, places, [kept, f](std::span<const Tensor> dys) -> Grads {
+    Grads found(kept.size());
+    std::vector<Tensor> entries;
+    std::vector<Tensor> again;
+    const int64_t first = the_tape.first;
+    {
+      const Recording on;
+      for (size_t i = 0; i < kept.size(); ++i) {
+        Tensor entry = kept[i].detached();
+        push("input", {}, std::array{&entry}, [&found, i](std::span<const Tensor> dy) -> Grads {
+          found[i] = dy[0];
+          return {};
+        });
+        entries.push_back(entry);
+      }
+      again = f(entries);
+    }
+    walk_back(take_steps(), first, again, dys);
+    return found;
+  });
+  return outputs;
 }
 
 void clear_tape() { take_steps(); }

@@ -52,6 +52,14 @@ void record_many(const char* name, std::span<const Tensor> inputs,
 /// leaves, and empties the tape. Errors: internal if loss is not on the tape.
 void backward(const Tensor& loss, float seed = 1.0f);
 
+/// f(inputs), of which only the inputs are kept: the backward pass calls f again, records it, and
+/// walks back through it at once (Chen et al. 2016, "Training Deep Nets with Sublinear Memory
+/// Cost"). Gradients have the bits they would have without it. `f` must give the same result each
+/// time, keep alive what it needs, and take everything that leads to a gradient by its inputs or
+/// from leaves.
+using Recomputed = std::function<std::vector<Tensor>(std::span<const Tensor> inputs)>;
+std::vector<Tensor> recompute(std::span<const Tensor> inputs, const Recomputed& f);
+
 /// Empties the tape of this thread without a backward pass.
 void clear_tape();
 

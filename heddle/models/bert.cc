@@ -108,8 +108,9 @@ const BertConfig& Bert::config() const { return parts_->config; }
 
 Tensor Bert::encode(const WordRows& words, const Run& run) const {
   const Parts& p = *parts_;
-  return nn::run_stack("", Residual(p.embedding(words, run), false), p.layers.size(), nullptr, run,
-                       [&](size_t i, Residual& x) { p.layers[i](x, words, run); });
+  return nn::run_stack(
+      "", Residual(p.embedding(words, run), false), p.layers.size(), nullptr, run,
+      [&p, words, run](size_t i, Residual& x, auto) { p.layers[i](x, words, run); });
 }
 
 Tensor Bert::pool(const Tensor& h, const Segments& segments, const Run& run) const {

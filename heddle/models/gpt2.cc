@@ -124,7 +124,7 @@ const nn::WordOutput& Gpt2::output() const { return parts_->output; }
 Tensor Gpt2::hidden(const WordRows& words, const Run& run) const {
   const Parts& p = *parts_;
   return nn::run_stack("", Residual(p.embedding(words, run), true), p.h.size(), &p.ln_f, run,
-                       [&](size_t i, Residual& x) { p.h[i](x, words, run); });
+                       [&p, words, run](size_t i, Residual& x, auto) { p.h[i](x, words, run); });
 }
 
 // Old checkpoints hold the causal mask of each block.

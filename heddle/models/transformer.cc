@@ -223,21 +223,23 @@ Tensor Transformer::encode(const WordRows& words, const Run& run) const {
   const Parts& p = *parts_;
   return run_stack("encoder_", Residual(p.source(words, run), p.config.normalize_before),
                    p.encoder.size(), pointer(p.encoder_norm), run,
-                   [&](size_t i, Residual& x) { p.encoder[i](x, words, run); });
+                   [&p, words, run](size_t i, Residual& x, auto) { p.encoder[i](x, words, run); });
 }
 
 Tensor Transformer::decode(const WordRows& words, const Tensor& memory, const Segments& source,
                            const Run& run) const {
   const Parts& p = *parts_;
   const CrossAttention::Sides sides{words.segments, &source, words.rows};
-  return run_stack("decoder_", Residual(p.target(words, run), p.config.normalize_before),
-                   p.decoder.size(), pointer(p.decoder_norm), run, [&](size_t i, Residual& x) {
-                     const DecoderLayer& layer = p.decoder[i];
-                     const auto attend = [&](const Tensor& y) {
-                       return layer.self_attn(y, words, run);
-                     };
-                     layer(x, attend, layer.encoder_attn.keys_and_values(memory, run), sides, run);
-                   });
+  return run_stack(
+      "decoder_", Residual(p.target(words, run), p.config.normalize_before), p.decoder.size(),
+      pointer(p.decoder_norm), run,
+      [&p, words, run, sides](size_t i, Residual& x, std::span<const Tensor> outside) {
+        const DecoderLayer& layer = p.decoder[i];
+        const auto attend = [&](const Tensor& y) { return layer.self_attn(y, words, run); };
+        const Tensor kv = layer.encoder_attn.keys_and_values(outside[0], run);
+        layer(x, attend, kv, sides, run);
+      },
+      std::span(&memory, 1));
 }
 
 Tensor Transformer::output_weight(const Run& run) const { return parts_->output.weight(run); }
@@ -266,7 +268,7 @@ Tensor Transformer::step(DecoderCache& cache, const DecoderStep& step, const Run
   const WordRows words{.ids = step.ids, .segments = &one_each, .places = places};
   const Tensor h =
       run_stack("decoder_", Residual(p.target(words, run), p.config.normalize_before),
-                p.decoder.size(), pointer(p.decoder_norm), run, [&](size_t i, Residual& x) {
+                p.decoder.size(), pointer(p.decoder_norm), run, [&](size_t i, Residual& x, auto) {
                   const DecoderLayer& layer = p.decoder[i];
                   LayerCache& kept = cache.layers[i];
                   const auto attend = [&](const Tensor& y) {

@@ -71,6 +71,29 @@ Tensor Residual::value() {
   return x_;
 }
 
+void Residual::pass_recomputed(const Layer& layer, std::span<const Tensor> outside) {
+  std::vector<Tensor> inputs = {x_};
+  const bool was_put_off = pending_.defined();
+  if (was_put_off) inputs.push_back(pending_);
+  inputs.insert(inputs.end(), outside.begin(), outside.end());
+  const auto spec = std::make_shared<DropoutSpec>();  // of what the layer puts off
+  const auto outputs = heddle::recompute(
+      inputs,
+      [layer, was_put_off, before = spec_, is_pre = is_pre_, spec](std::span<const Tensor> in) {
+        Residual x(in[0], is_pre);
+        x.spec_ = before;
+        if (was_put_off) x.pending_ = in[1];
+        layer(x, in.subspan(was_put_off ? 2 : 1));
+        *spec = x.spec_;
+        std::vector<Tensor> out = {x.x_};
+        if (x.pending_.defined()) out.push_back(x.pending_);
+        return out;
+      });
+  x_ = outputs[0];
+  pending_ = outputs.size() > 1 ? outputs[1] : Tensor();
+  spec_ = *spec;
+}
+
 void observe(const Run& run, const std::string& name, Residual& x) {
   if (run.observer != nullptr && run.observer->hidden) run.observer->hidden(name, x.value());
 }

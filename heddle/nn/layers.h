@@ -57,6 +57,10 @@ class Residual {
   void leave(const Tensor& sub, const DropoutSpec& spec, const LayerNorm& norm);
   /// The stream with nothing put off: [rows, width].
   Tensor value();
+  /// A layer whose inside is not kept, see heddle::recompute(). `outside`: what else it reads that
+  /// has a gradient.
+  using Layer = std::function<void(Residual& x, std::span<const Tensor> outside)>;
+  void pass_recomputed(const Layer& layer, std::span<const Tensor> outside);
 
  private:
   Tensor x_, pending_;
@@ -75,16 +79,22 @@ std::vector<Layer> make_layers(const Scope& s, int64_t n, const Config& config) 
   return layers;
 }
 
-/// A stack of n layers: layer(i, x) for each, then the last norm, if not null. An observer sees
-/// PREFIXhidden_states.0 (the input) to PREFIXhidden_states.n (after the last norm), as Hugging
-/// Face counts them. returns: [rows, width]
+/// A stack of n layers: layer(i, x, outside) for each, then the last norm, if not null. An observer
+/// sees PREFIXhidden_states.0 (the input) to PREFIXhidden_states.n (after the last norm), as
+/// Hugging Face counts them. `layer` may be called again in the backward pass (Run::recompute), so
+/// it owns what it needs; `outside` are tensors that it reads beside x. returns: [rows, width]
 template <class Layer>
 Tensor run_stack(const std::string& prefix, Residual x, size_t n, const LayerNorm* last,
-                 const Run& run, const Layer& layer) {
+                 const Run& run, const Layer& layer, std::span<const Tensor> outside = {}) {
   const auto name = [&](size_t i) { return fmt::format("{}hidden_states.{}", prefix, i); };
   for (size_t i = 0; i < n; ++i) {
     observe(run, name(i), x);
-    layer(i, x);
+    if (run.recompute && is_recording()) {
+      x.pass_recomputed([layer, i](Residual& y, std::span<const Tensor> o) { layer(i, y, o); },
+                        outside);
+    } else {
+      layer(i, x, outside);
+    }
   }
   Residual y(last != nullptr ? x.enter(*last) : x.value(), false);
   observe(run, name(n), y);

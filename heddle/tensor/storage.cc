@@ -115,6 +115,12 @@ void release_cached_memory() {
   c.stats.cached = 0;
 }
 
+void reset_allocator_peak() {
+  Cache& c = cache();
+  std::lock_guard lock(c.mutex);
+  c.stats.peak = c.stats.in_use;
+}
+
 void set_fill_allocations(bool fill) {
   std::lock_guard lock(cache().mutex);
   cache().fill = fill;

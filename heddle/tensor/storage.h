@@ -37,6 +37,8 @@ struct AllocatorStats {
   int64_t system_allocations = 0;  ///< how often the system was asked: steady after warm-up
 };
 AllocatorStats allocator_stats();
+/// Lets `peak` begin again from what is in use.
+void reset_allocator_peak();
 
 /// Gives all cached blocks back to the system.
 void release_cached_memory();

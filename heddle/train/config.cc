@@ -49,7 +49,7 @@ void TrainConfig::check(const std::string& source) const {
 }
 
 bool is_limit(const std::string& key) {
-  constexpr std::array kLimits = {"max_updates", "max_minutes", "patience"};
+  constexpr std::array kLimits = {"max_updates", "max_minutes", "patience", "recompute"};
   return std::find(kLimits.begin(), kLimits.end(), key) != kLimits.end();
 }
 

@@ -32,6 +32,7 @@ struct TrainConfig {
   std::string select = "loss", early_stop = "none";
   int64_t patience = 10, validation_beam = 1;
   std::string precision = "auto";
+  bool recompute = false;
   int64_t seed = 1;
 
   template <class V>
@@ -81,6 +82,9 @@ struct TrainConfig {
     v("validation_beam", validation_beam, "beam of the validation's BLEU; 1: greedy", at_least(1));
     v("precision", precision, "auto is bf16 where the processor has it",
       one_of({"f32", "bf16", "auto"}));
+    v("recompute", recompute,
+      "keep what enters each layer only, and compute it again in the backward pass: less memory, a "
+      "third more time");
     v("seed", seed, "of everything random", at_least(0));
   }
 
@@ -91,7 +95,7 @@ struct TrainConfig {
   void check(const std::string& source) const;
 };
 
-/// Fields that may change when a run goes on: its limits.
+/// Fields that may change when a run goes on: its limits, and what changes no bits.
 bool is_limit(const std::string& key);
 
 /// Sets the sizes of the model: "tiny" (4+4 layers, 128 wide, 256 in the middle, 4 heads), "base"

@@ -64,6 +64,7 @@ class Trainer {
         validator_(corpora_.val, corpora_.tokenizer, validation_options(config)) {
     run_.use(resolve_precision(config.precision));
     run_.seed = static_cast<uint64_t>(config.seed);
+    run_.recompute = config.recompute;
   }
 
   RunResult run() {

@@ -52,6 +52,44 @@ TEST(Tape, constants_are_not_recorded) {
   EXPECT_TRUE(tape_names().empty());
 }
 
+std::vector<Tensor> square_and_cube(std::span<const Tensor> in) {
+  const Tensor square = mul(in[0], in[0]);
+  return {mul(square, in[1]), add(square, in[0])};
+}
+
+TEST(Tape, what_is_computed_again_has_the_gradients_of_what_was_kept) {
+  Variable a({1, 2, 3}), b({4, 5, 6}), c({1, 2, 3}), d({4, 5, 6});
+  const auto kept = square_and_cube(std::vector{scale(a.x, 2), b.x});
+  backward(sum(add(mul(kept[0], kept[1]), kept[1])));
+  const auto outputs = recompute(std::vector{scale(c.x, 2), d.x}, square_and_cube);
+  EXPECT_EQ(tape_names(), (std::vector<std::string>{"scale", "recompute"}));
+  backward(sum(add(mul(outputs[0], outputs[1]), outputs[1])));
+  EXPECT_EQ(a.grad(), c.grad());
+  EXPECT_EQ(b.grad(), d.grad());
+  EXPECT_TRUE(is_recording());
+  EXPECT_TRUE(tape_names().empty());
+}
+
+TEST(Tape, leaves_inside_what_is_computed_again_get_gradients) {
+  Variable x({1, 2}), w({3, 4});
+  const Tensor in = scale(x.x, 1);
+  const auto y = recompute(std::span(&in, 1), [&](std::span<const Tensor> inputs) {
+    return std::vector{mul(inputs[0], w.x), inputs[0]};  // the second is the input itself
+  });
+  backward(sum(add(y[0], y[1])));
+  EXPECT_EQ(w.grad(), (Floats{1, 2}));
+  EXPECT_EQ(x.grad(), (Floats{4, 5}));
+}
+
+TEST(Tape, nothing_is_kept_to_compute_again_without_grad) {
+  Variable v({1, 2});
+  const NoGrad off;
+  const auto y = recompute(std::span(&v.x, 1),
+                           [](std::span<const Tensor> in) { return std::vector{scale(in[0], 2)}; });
+  EXPECT_EQ(y[0].to_floats(), (Floats{2, 4}));
+  EXPECT_TRUE(tape_names().empty());
+}
+
 TEST(Tape, unused_outputs_get_no_gradient) {
   Variable v({1, 2}), w({3, 4});
   scale(w.x, 2);

@@ -81,6 +81,33 @@ TEST(LanguageTraining, threads_change_no_bit_of_a_gradient) {
   set_num_threads(before);
 }
 
+TEST(LanguageTraining, layers_that_are_computed_again_change_no_bit_and_save_memory) {
+  for (const DType compute : {DType::f32, DType::bf16}) {
+    Model m;
+    const Segments segments = Segments::uniform(20, 16);
+    std::vector<int32_t> ids;
+    for (int32_t i = 0; i < 320; ++i) ids.push_back(i * 7 % 30);
+    const nn::WordRows words{.ids = ids, .segments = &segments, .rows = row_ids(segments, 0)};
+    const auto peak_of = [&](bool recompute, std::vector<std::vector<float>>& grads) {
+      const int64_t before = allocator_stats().in_use;
+      reset_allocator_peak();
+      accumulate_gradients(
+          m.gpt2, words, {.compute = compute, .training = true, .seed = 5, .recompute = recompute});
+      for (auto& p : m.parameters.all()) {
+        grads.push_back(p->grad().to_floats());
+        p->grad() = Tensor();
+      }
+      return allocator_stats().peak - before;
+    };
+    std::vector<std::vector<float>> kept, again;
+    peak_of(false, kept);  // makes what stays
+    kept.clear();
+    const int64_t plain = peak_of(false, kept), less = peak_of(true, again);
+    EXPECT_EQ(kept, again);
+    EXPECT_LT(less, plain * 3 / 4) << dtype_name(compute);
+  }
+}
+
 // Dropout is a function of the sample's number, so a text alone loses what it loses in a batch.
 TEST(LanguageTraining, loss_of_a_text_does_not_depend_on_the_others) {
   const Model m;

@@ -218,6 +218,21 @@ TEST_F(TrainerTest, model_has_the_same_bits_for_any_number_of_threads) {
   }
 }
 
+TEST_F(TrainerTest, layers_that_are_computed_again_give_the_same_weights) {
+  for (const bool is_pre : {false, true}) {
+    TrainConfig config = small_config();
+    config.model.normalize_before = is_pre;
+    config.model.encoder_layers = config.model.decoder_layers = 2;
+    config.r_drop = is_pre ? 1 : 0;
+    config.max_updates = 6;
+    const std::string kept = is_pre ? "pre" : "post", again = kept + "-again";
+    train(config, kept);
+    config.recompute = true;
+    train(config, again);
+    EXPECT_TRUE(model_bytes(folder_ / kept) == model_bytes(folder_ / again)) << kept;
+  }
+}
+
 TEST_F(TrainerTest, best_is_the_best_of_snapshot_average_and_moving_average) {
   TrainConfig config = small_config();
   config.ema_decay = 0.9;
