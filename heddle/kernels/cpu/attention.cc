@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "heddle/kernels/cpu/attention.cc"
 #include <limits>
 
+#include "heddle/kernels/cpu/attention_tiles.h"
 #include "heddle/kernels/cpu/cpu.h"
 #include "heddle/kernels/cpu/targets.h"
 // after targets.h
@@ -291,7 +292,7 @@ void ForwardItem::run() {
 }
 
 void attention_impl(const AttentionArgs& args) {
-  AttentionPlan& plan = attention_plan();
+  AttentionPlan& plan = attention_plan(kVectorGroupWork);
   for (int64_t segment = 0; segment < args.segments; ++segment) {
     const SegmentSizes sizes(args, segment);
     for (int64_t head = 0; head < args.heads; ++head) {
@@ -304,9 +305,11 @@ void attention_impl(const AttentionArgs& args) {
       }
     }
   }
-  plan.run([&](const AttentionItem& item, const AttentionItem* next) {
-    if (next) fetch_ahead(args, *next);
-    ForwardItem(args, item).run();
+  plan.run([&](const AttentionItem* item, const AttentionItem* end) {
+    for (; item != end; ++item) {
+      if (item + 1 != end) fetch_ahead(args, item[1]);
+      ForwardItem(args, *item).run();
+    }
   });
 }
 
@@ -319,7 +322,10 @@ namespace heddle::cpu {
 
 HWY_EXPORT(attention_impl);
 
-void attention(const AttentionArgs& args) { HWY_DYNAMIC_DISPATCH(attention_impl)(args); }
+void attention(const AttentionArgs& args) {
+  if (goes_by_tiles(args)) return attention_tiles(args);
+  HWY_DYNAMIC_DISPATCH(attention_impl)(args);
+}
 
 }  // namespace heddle::cpu
 #endif

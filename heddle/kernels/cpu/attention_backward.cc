@@ -3,6 +3,7 @@
 // summed in order (dq over keys, dk and dv over queries), however the work is cut.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "heddle/kernels/cpu/attention_backward.cc"
+#include "heddle/kernels/cpu/attention_tiles.h"
 #include "heddle/kernels/cpu/cpu.h"
 #include "heddle/kernels/cpu/targets.h"
 // after targets.h
@@ -219,9 +220,7 @@ bool goes_at_once(const AttentionArgs& args, const SegmentSizes& sizes) {
 
 void attention_backward_impl(const AttentionBackwardArgs& args) {
   const AttentionArgs& forward = args.forward;
-  check(!forward.key_rows, ErrorKind::internal,
-        "attention_backward: keys behind an index (key_rows) have no gradient");
-  AttentionPlan& plan = attention_plan();
+  AttentionPlan& plan = attention_plan(kVectorGroupWork);
   const auto work = [&](int64_t queries, int64_t keys, int64_t products) {
     return static_cast<double>((queries + 8) * (keys + 4) * forward.head_dim * products);
   };
@@ -248,23 +247,11 @@ void attention_backward_impl(const AttentionBackwardArgs& args) {
       }
     }
   }
-  plan.run([&](const AttentionItem& item, const AttentionItem* next) {
-    if (next) {
-      fetch_ahead(forward, *next);
-      const int64_t first = forward.q_offsets[next->segment] + next->q_begin;
-      const int64_t count = std::min<int64_t>(next->q_end - next->q_begin, 32);
-      const int64_t column = next->head * forward.head_dim;
-      if (next->wants_dq) fetch_ahead(args.dq, first, count, column, forward.head_dim, true);
-      if (next->wants_dkv) {
-        const int64_t key = forward.k_offsets[next->segment] + next->k_begin;
-        const int64_t keys = std::min<int64_t>(next->k_end - next->k_begin, 32);
-        fetch_ahead(args.dk, key, keys, column, forward.head_dim, true);
-        fetch_ahead(args.dv, key, keys, column, forward.head_dim, true);
-      }
-      fetch_ahead(forward.o, first, count, column, forward.head_dim);
-      fetch_ahead(args.d_o, first, count, column, forward.head_dim);
+  plan.run([&](const AttentionItem* item, const AttentionItem* end) {
+    for (; item != end; ++item) {
+      if (item + 1 != end) fetch_ahead(args, item[1]);
+      BackwardItem(args, *item).run();
     }
-    BackwardItem(args, item).run();
   });
 }
 
@@ -278,6 +265,9 @@ namespace heddle::cpu {
 HWY_EXPORT(attention_backward_impl);
 
 void attention_backward(const AttentionBackwardArgs& args) {
+  check(!args.forward.key_rows, ErrorKind::internal,
+        "attention_backward: keys behind an index (key_rows) have no gradient");
+  if (goes_by_tiles(args)) return attention_tiles_backward(args);
   HWY_DYNAMIC_DISPATCH(attention_backward_impl)(args);
 }
 

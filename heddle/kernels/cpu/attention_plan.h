@@ -69,43 +69,41 @@ inline void fetch_ahead(const Rows& x, int64_t first, int64_t count, int64_t col
 /// head by head, in pieces too small for the processor to see a pattern.
 inline void fetch_ahead(const AttentionArgs& args, const AttentionItem& item) {
   const SegmentSizes sizes(args, item.segment);
-  const int64_t column = item.head * args.head_dim;
+  const int64_t column = item.head * args.head_dim, width = args.head_dim;
   const int64_t queries = std::min<int64_t>(item.q_end - item.q_begin, 32);
-  fetch_ahead(args.q, sizes.q_first + item.q_begin, queries, column, args.head_dim);
+  fetch_ahead(args.q, sizes.q_first + item.q_begin, queries, column, width);
   if (args.key_rows) return;
   const int64_t keys = std::min<int64_t>(item.k_end - item.k_begin, 32);
-  fetch_ahead(args.k, sizes.k_first + item.k_begin, keys, column, args.head_dim);
-  fetch_ahead(args.v, sizes.k_first + item.k_begin, keys, column, args.head_dim);
+  fetch_ahead(args.k, sizes.k_first + item.k_begin, keys, column, width);
+  fetch_ahead(args.v, sizes.k_first + item.k_begin, keys, column, width);
 }
 
 /// Items in groups of about equal work: a thread takes a group at a time.
 class AttentionPlan {
  public:
   /// Forgets the items; memory is kept for the next call.
-  void clear() {
+  void clear(double group_work) {
+    group_work_ = group_work;
     items_.clear();
     groups_.clear();
   }
   /// Adds an item; `work` in multiplications.
   void add(const AttentionItem& item, double work) {
-    if (groups_.empty() || groups_.back().work + work > kGroupWork) {
+    if (groups_.empty() || groups_.back().work + work > group_work_) {
       groups_.push_back({items_.size(), items_.size(), 0});
     }
     items_.push_back(item);
     groups_.back().end = items_.size();
     groups_.back().work += work;
   }
-  /// Calls f(item, next) for each item, on all threads, the largest groups first; next is the one
-  /// that the thread takes afterwards, for its memory to be fetched ahead, or null.
+  /// Calls f(first, end) for the items of each group, on all threads, the largest groups first.
   template <class F>
   void run(const F& f) {
     std::sort(groups_.begin(), groups_.end(),
               [](const Group& a, const Group& b) { return a.work > b.work; });
     parallel_for(static_cast<int64_t>(groups_.size()), [&](int64_t g) {
       const Group& group = groups_[static_cast<size_t>(g)];
-      for (size_t i = group.begin; i < group.end; ++i) {
-        f(items_[i], i + 1 < group.end ? &items_[i + 1] : nullptr);
-      }
+      f(items_.data() + group.begin, items_.data() + group.end);
     });
   }
 
@@ -114,15 +112,36 @@ class AttentionPlan {
     size_t begin, end;
     double work;
   };
-  static constexpr double kGroupWork = 1e6;  // about 20 us: well above what a fork costs
+  double group_work_ = 0;
   std::vector<AttentionItem> items_;
   std::vector<Group> groups_;
 };
 
+/// The same with what the backward pass reads and writes.
+inline void fetch_ahead(const AttentionBackwardArgs& args, const AttentionItem& item) {
+  const AttentionArgs& forward = args.forward;
+  fetch_ahead(forward, item);
+  const int64_t width = forward.head_dim, column = item.head * width;
+  const int64_t query = forward.q_offsets[item.segment] + item.q_begin;
+  const int64_t queries = std::min<int64_t>(item.q_end - item.q_begin, 32);
+  fetch_ahead(forward.o, query, queries, column, width);
+  fetch_ahead(args.d_o, query, queries, column, width);
+  if (item.wants_dq) fetch_ahead(args.dq, query, queries, column, width, true);
+  if (!item.wants_dkv) return;
+  const int64_t key = forward.k_offsets[item.segment] + item.k_begin;
+  const int64_t keys = std::min<int64_t>(item.k_end - item.k_begin, 32);
+  fetch_ahead(args.dk, key, keys, column, width, true);
+  fetch_ahead(args.dv, key, keys, column, width, true);
+}
+
+/// Multiplications of a group: about 20 us, well above what a fork costs.
+inline constexpr double kVectorGroupWork = 1e6;  ///< in f32
+inline constexpr double kTileGroupWork = 4e6;    ///< in bf16 on a matrix unit
+
 /// The calling thread's own plan, its memory kept between calls.
-inline AttentionPlan& attention_plan() {
+inline AttentionPlan& attention_plan(double group_work) {
   thread_local AttentionPlan plan;
-  plan.clear();
+  plan.clear(group_work);
   return plan;
 }
 

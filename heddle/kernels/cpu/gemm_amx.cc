@@ -1,6 +1,7 @@
 // Matrix products in bf16 and int8 by AMX: 32 x 32 sums in four tiles, 64 bytes of inner elements
 // at a step.
 #if defined(__x86_64__)
+#include "heddle/kernels/cpu/amx_shape.h"
 #include "heddle/kernels/cpu/gemm_bf16_store.h"
 #include "heddle/kernels/cpu/gemm_int8_scale.h"
 
@@ -9,31 +10,6 @@ namespace {
 
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512bf16,amx-tile,amx-bf16,amx-int8")
-
-// Tiles 0-3 hold sums (upper rows 0 and 1, lower rows 2 and 3), 4 and 5 rows of a, 6 and 7 of b.
-struct alignas(64) TileShapes {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-};
-
-// GCC 12's tile intrinsics do not tell the compiler that they read memory.
-inline void memory_is_read() { __asm__ volatile("" ::: "memory"); }
-
-// Tiles for `upper` and `lower` rows of a (lower may be 0: then its tiles are not to be used).
-void shape_tiles(int64_t upper, int64_t lower) {
-  TileShapes s;
-  for (int i = 0; i < 8; ++i) {
-    s.row_bytes[i] = 64;
-    s.rows[i] = 16;
-  }
-  s.rows[0] = s.rows[1] = s.rows[4] = static_cast<uint8_t>(upper);
-  if (lower > 0) s.rows[2] = s.rows[3] = s.rows[5] = static_cast<uint8_t>(lower);
-  memory_is_read();
-  _tile_loadconfig(&s);
-}
 
 // Sums on their way between tiles and c: f32, or i32 of products in int8.
 struct alignas(64) Sums {

@@ -1,12 +1,8 @@
 // The packed form of bf16 factors, for AMX and for the dot products of AVX-512.
 #if defined(__x86_64__)
-// False in GCC 12's intrinsics (its bug 105593).
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#include <immintrin.h>
-
 #include <algorithm>
 
+#include "heddle/kernels/cpu/bf16_shuffle.h"
 #include "heddle/kernels/cpu/gemm_block.h"
 
 namespace heddle::cpu {
@@ -17,40 +13,6 @@ namespace {
 
 constexpr int64_t kTileBytes = 1024;  // 16 rows of 64 bytes
 
-__mmask32 first_16bit(int64_t n) { return n >= 32 ? ~0u : (1u << (n < 0 ? 0 : n)) - 1u; }
-
-// r[i] holds row i of 16x16 words of 32 bits; afterwards column i.
-inline void transpose_16x16(__m512i r[16]) {
-  __m512i t[16];
-#pragma GCC unroll 8
-  for (int i = 0; i < 16; i += 2) {
-    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 16; i += 4) {
-    r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
-    r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
-    r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
-    r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
-  }
-  // Now 128-bit lane j of r[4 g + i] holds column 4 j + i of rows 4 g .. 4 g + 3.
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    t[i] = _mm512_shuffle_i32x4(r[i], r[4 + i], 0x44);
-    t[4 + i] = _mm512_shuffle_i32x4(r[i], r[4 + i], 0xee);
-    t[8 + i] = _mm512_shuffle_i32x4(r[8 + i], r[12 + i], 0x44);
-    t[12 + i] = _mm512_shuffle_i32x4(r[8 + i], r[12 + i], 0xee);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    r[i] = _mm512_shuffle_i32x4(t[i], t[8 + i], 0x88);
-    r[4 + i] = _mm512_shuffle_i32x4(t[i], t[8 + i], 0xdd);
-    r[8 + i] = _mm512_shuffle_i32x4(t[4 + i], t[12 + i], 0x88);
-    r[12 + i] = _mm512_shuffle_i32x4(t[4 + i], t[12 + i], 0xdd);
-  }
-}
-
 // Rows 2 p and 2 p + 1 of x, columns [0, columns) of 32, word by word: the pairs of columns 0-15
 // and of 16-31.
 inline void interleave(const Rows& x, int64_t p, __mmask32 columns, __m512i* low, __m512i* high) {
@@ -58,12 +20,7 @@ inline void interleave(const Rows& x, int64_t p, __mmask32 columns, __m512i* low
   const __m512i a = _mm512_maskz_loadu_epi16(columns, x.row<uint16_t>(2 * p));
   const __m512i b =
       2 * p + 1 < x.rows ? _mm512_maskz_loadu_epi16(columns, x.row<uint16_t>(2 * p + 1)) : zero;
-  const __m512i even = _mm512_unpacklo_epi16(a, b), odd = _mm512_unpackhi_epi16(a, b);
-  // even holds columns 0-3, 8-11, 16-19, 24-27; odd the others.
-  const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
-  const __m512i second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
-  *low = _mm512_permutex2var_epi64(even, first, odd);
-  *high = _mm512_permutex2var_epi64(even, second, odd);
+  interleave(a, b, low, high);
 }
 
 // b [n, inner]: 16 rows by 32 inner elements are 16x16 pairs to transpose.
