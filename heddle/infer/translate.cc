@@ -2,7 +2,7 @@
 #include "heddle/infer/translate.h"
 
 #include <algorithm>
-#include <numeric>
+#include <mutex>
 
 #include "heddle/autograd/tape.h"
 #include "heddle/base/parallel.h"
@@ -25,95 +25,156 @@ int64_t max_length(const TransformerConfig& config, const TranslateOptions& o, s
   return std::max<int64_t>(1, limit);
 }
 
-// One batch: encodes, then feeds the last words of all live hypotheses until none is left.
+// Hands out the sentences to translate, in order, to any number of threads.
+class Queue {
+ public:
+  Queue(Sources sources, std::span<const int64_t> order) : sources_(sources), order_(order) {}
+
+  /// Sentences of at most `budget` encoder rows together, but the first whatever its length if
+  /// `at_least_one`.
+  std::vector<int64_t> take(int64_t budget, bool at_least_one) {
+    const std::lock_guard lock(mutex_);
+    std::vector<int64_t> taken;
+    while (next_ < order_.size()) {
+      budget -= rows_of(order_[next_]);
+      if (budget < 0 && !(at_least_one && taken.empty())) break;
+      taken.push_back(order_[next_++]);
+    }
+    return taken;
+  }
+  std::span<const int32_t> source(int64_t i) const { return sources_[i]; }
+  /// Words and end.
+  int64_t rows_of(int64_t i) const { return static_cast<int64_t>(sources_[i].size()) + 1; }
+
+ private:
+  Sources sources_;
+  std::span<const int64_t> order_;
+  std::mutex mutex_;
+  size_t next_ = 0;
+};
+
+// Feeds the last words of all live hypotheses, step by step. When sentences are done, others of the
+// queue take their place.
 class Decoding {
  public:
   Decoding(const Transformer& model, const TranslateOptions& options,
            std::span<const int32_t> suppressed)
-      : model_(model), options_(options), suppressed_(suppressed) {
+      : model_(model), options_(options), suppressed_(suppressed), cache_(model.start()) {
     run_.use(options.precision);
   }
 
-  // Translates sources[i] for each i of `batch` into results[i].
-  void translate(Sources sources, std::span<const int64_t> batch,
-                 std::vector<Translation>& results) {
-    begin(sources, batch);
-    while (step()) {
-    }
-    for (size_t i = 0; i < batch.size(); ++i) {
-      results[batch[i]].ids = searches_[i].best_ids();
-      results[batch[i]].score = searches_[i].best_score();
+  // Translates sentence i of the queue into results[i], at most `budget` encoder rows at a time.
+  void translate(Queue& queue, int64_t budget, std::vector<Translation>& results) {
+    for (;;) {
+      // Many at a time: an encoder pass over few sentences costs more than places that stay empty.
+      if (live_rows_ <= budget / 2) admit(queue, budget - live_rows_);
+      if (sentences_.empty()) return;
+      step();
+      retire(results);
     }
   }
 
  private:
-  void begin(Sources sources, std::span<const int64_t> batch) {
+  struct Sentence {
+    int64_t number;
+    BeamSearch search;
+    std::vector<int32_t> source_rows = {};  // of the cache
+    std::vector<int32_t> word_rows = {};    // all that were taken for it
+    int32_t place = 0;                      // of the next word
+  };
+
+  void admit(Queue& queue, int64_t budget) {
+    const std::vector<int64_t> taken = queue.take(budget, sentences_.empty());
+    if (taken.empty()) return;
     const ProfilePhase phase("encode");
     const TransformerConfig& c = model_.config();
-    std::vector<int32_t> ids;
+    const auto eos = static_cast<int32_t>(c.eos_token_id);
+    std::vector<int32_t> ids, rows;
     std::vector<int64_t> lengths;
-    for (const int64_t i : batch) {
-      ids.insert(ids.end(), sources[i].begin(), sources[i].end());
-      ids.push_back(static_cast<int32_t>(c.eos_token_id));
-      lengths.push_back(static_cast<int64_t>(sources[i].size()) + 1);
-      searches_.emplace_back(BeamOptions{.beam = options_.beam,
-                                         .length_penalty = options_.length_penalty,
-                                         .max_length = max_length(c, options_, sources[i].size()),
-                                         .eos = static_cast<int32_t>(c.eos_token_id)});
+    for (const int64_t i : taken) {
+      const std::span<const int32_t> source = queue.source(i);
+      ids.insert(ids.end(), source.begin(), source.end());
+      ids.push_back(eos);
+      lengths.push_back(queue.rows_of(i));
+      Sentence sentence{i, BeamSearch({.beam = options_.beam,
+                                       .length_penalty = options_.length_penalty,
+                                       .max_length = max_length(c, options_, source.size()),
+                                       .eos = eos})};
+      cache_.sources.take(lengths.back(), sentence.source_rows);
+      rows.insert(rows.end(), sentence.source_rows.begin(), sentence.source_rows.end());
+      sentences_.push_back(std::move(sentence));
     }
     const Segments segments = Segments::from_lengths(lengths);
-    const Tensor memory = model_.encode({ids, &segments, nullptr}, run_);
-    cache_ = model_.start(memory, segments, run_);
+    model_.add_sources(cache_, model_.encode({ids, &segments, nullptr}, run_), rows, run_);
+    live_rows_ += segments.rows();
   }
 
-  // Feeds the newest word of each live hypothesis; false if there is none.
-  bool step() {
+  void step() {
     const ProfilePhase phase("decode step");
     const auto start = static_cast<int32_t>(model_.config().decoder_start_token_id);
-    std::vector<int32_t> ids, key_rows;
+    std::vector<int32_t> ids, places, new_rows, word_rows, source_rows;
     std::vector<uint8_t> must_end;
-    std::vector<int64_t> beams;
-    for (BeamSearch& search : searches_) {
-      beams.push_back(static_cast<int64_t>(search.live().size()));
-      for (Hypothesis& h : search.live()) {
-        h.rows.push_back(static_cast<int32_t>(cache_.used + static_cast<int64_t>(ids.size())));
-        key_rows.insert(key_rows.end(), h.rows.begin(), h.rows.end());
+    std::vector<int64_t> beams, word_lengths, source_lengths;
+    for (Sentence& s : sentences_) {
+      beams.push_back(static_cast<int64_t>(s.search.live().size()));
+      cache_.words.take(beams.back(), new_rows);
+      for (Hypothesis& h : s.search.live()) {
+        h.rows.push_back(new_rows[ids.size()]);
+        s.word_rows.push_back(h.rows.back());
+        word_rows.insert(word_rows.end(), h.rows.begin(), h.rows.end());
+        word_lengths.push_back(static_cast<int64_t>(h.rows.size()));
         ids.push_back(h.ids.empty() ? start : h.ids.back());
-        must_end.push_back(search.must_end());
+        places.push_back(s.place);
+        must_end.push_back(s.search.must_end());
       }
+      ++s.place;
+      source_rows.insert(source_rows.end(), s.source_rows.begin(), s.source_rows.end());
+      source_lengths.push_back(static_cast<int64_t>(s.source_rows.size()));
     }
-    if (ids.empty()) return false;
+    const Segments one_each = Segments::uniform(static_cast<int64_t>(ids.size()), 1);
+    const Segments words = Segments::from_lengths(word_lengths);
+    const Segments hypotheses = Segments::from_lengths(beams);
+    const Segments sources = Segments::from_lengths(source_lengths);
     const Tensor h = model_.step(cache_,
                                  {.ids = ids,
-                                  .position = position_++,
-                                  .beams = Segments::from_lengths(beams),
-                                  .key_rows = key_rows},
+                                  .places = places,
+                                  .words = {&one_each, &words, word_rows, new_rows},
+                                  .sources = {&hypotheses, &sources, source_rows}},
                                  run_);
     const std::vector<NextWord> next = best_words(
         model_.logits(h, run_), {.count = continuations(options_.beam),
                                  .suppressed = suppressed_,
                                  .is_forced = must_end,
                                  .forced_id = static_cast<int32_t>(model_.config().eos_token_id)});
-    advance(next);
-    return true;
-  }
-
-  void advance(std::span<const NextWord> next) {
+    const auto each = static_cast<size_t>(continuations(options_.beam));
     size_t at = 0;
-    for (BeamSearch& search : searches_) {
-      const size_t n = search.live().size() * static_cast<size_t>(continuations(options_.beam));
-      if (n > 0) search.advance(next.subspan(at, n));
+    for (size_t i = 0; i < sentences_.size(); ++i) {
+      const size_t n = static_cast<size_t>(beams[i]) * each;
+      sentences_[i].search.advance(std::span(next).subspan(at, n));
       at += n;
     }
+  }
+
+  // Sentences whose search is done leave, with their rows.
+  void retire(std::vector<Translation>& results) {
+    std::erase_if(sentences_, [&](Sentence& s) {
+      if (!s.search.live().empty()) return false;
+      results[s.number].ids = s.search.best_ids();
+      results[s.number].score = s.search.best_score();
+      cache_.words.give_back(s.word_rows);
+      cache_.sources.give_back(s.source_rows);
+      live_rows_ -= static_cast<int64_t>(s.source_rows.size());
+      return true;
+    });
   }
 
   const Transformer& model_;
   const TranslateOptions& options_;
   std::span<const int32_t> suppressed_;
   nn::Run run_;
-  std::vector<BeamSearch> searches_;
   DecoderCache cache_;
-  int64_t position_ = 0;
+  std::vector<Sentence> sentences_;
+  int64_t live_rows_ = 0;  // of the encoder
 };
 
 // A model of up to so many weights stays in the cache of a core: there threads that decode
@@ -125,21 +186,6 @@ int64_t matrix_weights(const TransformerConfig& c) {
   const int64_t d = c.d_model;
   return c.vocab_size * d + c.encoder_layers * d * (4 * d + 2 * c.encoder_ffn_dim) +
          c.decoder_layers * d * (8 * d + 2 * c.decoder_ffn_dim);
-}
-
-// Cuts sentences into batches of at most `budget` rows of the encoder times the beam.
-std::vector<std::span<const int64_t>> cut_batches(Sources sources, std::span<const int64_t> order,
-                                                  int64_t beam, int64_t budget) {
-  std::vector<std::span<const int64_t>> batches;
-  for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
-    int64_t tokens = 0;
-    for (; end < order.size(); ++end) {
-      tokens += (static_cast<int64_t>(sources[order[end]].size()) + 1) * beam;
-      if (end > begin && tokens > budget) break;
-    }
-    batches.push_back(order.subspan(begin, end - begin));
-  }
-  return batches;
 }
 
 // Ids that no translation holds: those of the config that are no words, and the caller's.
@@ -198,29 +244,28 @@ std::vector<Translation> translate_ids(const Transformer& model, Sources sources
   std::stable_sort(order.begin(), order.end(),
                    [&](int64_t a, int64_t b) { return sources[a].size() > sources[b].size(); });
   const std::vector<int32_t> suppressed = suppressed_ids(model.config(), options);
-  const auto translate_batch = [&](std::span<const int64_t> batch) {
+  const auto translate = [&](Queue& queue, int64_t tokens) {
     const NoGrad off_here;  // on this thread
-    Decoding(model, options, suppressed).translate(sources, batch, results);
+    Decoding(model, options, suppressed).translate(queue, tokens / options.beam, results);
   };
   int64_t budget = options.batch_tokens;
   const bool is_small = matrix_weights(model.config()) <= kSmallModel && order.size() > 1;
   // A profile follows one thread.
   if (!is_small || num_threads() == 1 || is_profiling()) {
-    for (const auto batch : cut_batches(sources, order, options.beam, budget)) {
-      translate_batch(batch);
-    }
+    Queue all(sources, order);
+    translate(all, budget);
     return results;
   }
   // The shortest sentence goes first and alone: it makes the copies of weights that threads share.
   const int64_t shortest = order.back();
-  translate_batch(std::span(&shortest, 1));
+  Queue first(sources, std::span(&shortest, 1));
+  translate(first, budget);
   order.pop_back();
   int64_t tokens = 0;
   for (const int64_t i : order) tokens += static_cast<int64_t>(sources[i].size()) + 1;
-  budget = std::min(budget, tokens * options.beam / num_threads() + 1);
-  const auto batches = cut_batches(sources, order, options.beam, budget);
-  parallel_for(static_cast<int64_t>(batches.size()),
-               [&](int64_t i) { translate_batch(batches[i]); });
+  budget = std::min(budget, (tokens / num_threads() + 1) * options.beam);
+  Queue rest(sources, order);
+  parallel_for(num_threads(), [&](int64_t) { translate(rest, budget); });
   return results;
 }
 

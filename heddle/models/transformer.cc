@@ -108,16 +108,17 @@ struct DecoderLayer {
         final_layer_norm(s / "final_layer_norm", c.d_model, c.layer_norm_eps),
         dropout(c.dropout) {}
 
-  // `attend` is self-attention over whole sentences or, word by word, over a cache.
-  template <class Attend>
-  void operator()(Residual& x, const Attend& attend, const Tensor& memory_kv,
-                  const CrossAttention::Sides& sides, const Run& run) const {
-    x.leave(attend(x.enter(self_attn_layer_norm)),
-            run.dropout(dropout, name + ".self_attn", sides.rows), self_attn_layer_norm);
-    x.leave(encoder_attn(x.enter(encoder_attn_layer_norm), memory_kv, sides, run),
-            run.dropout(dropout, name + ".encoder_attn", sides.rows), encoder_attn_layer_norm);
-    x.leave(mlp(x.enter(final_layer_norm), sides.rows, run),
-            run.dropout(dropout, name + ".fc2", sides.rows), final_layer_norm);
+  // `attend` and `ask` are self- and cross-attention over whole sentences or, word by word, over a
+  // cache; `rows` are for dropout.
+  template <class Attend, class Ask>
+  void operator()(Residual& x, const Attend& attend, const Ask& ask,
+                  const std::shared_ptr<const RowIds>& rows, const Run& run) const {
+    x.leave(attend(x.enter(self_attn_layer_norm)), run.dropout(dropout, name + ".self_attn", rows),
+            self_attn_layer_norm);
+    x.leave(ask(x.enter(encoder_attn_layer_norm)),
+            run.dropout(dropout, name + ".encoder_attn", rows), encoder_attn_layer_norm);
+    x.leave(mlp(x.enter(final_layer_norm), rows, run), run.dropout(dropout, name + ".fc2", rows),
+            final_layer_norm);
   }
 };
 
@@ -237,7 +238,8 @@ Tensor Transformer::decode(const WordRows& words, const Tensor& memory, const Se
         const DecoderLayer& layer = p.decoder[i];
         const auto attend = [&](const Tensor& y) { return layer.self_attn(y, words, run); };
         const Tensor kv = layer.encoder_attn.keys_and_values(outside[0], run);
-        layer(x, attend, kv, sides, run);
+        const auto ask = [&](const Tensor& y) { return layer.encoder_attn(y, kv, sides, run); };
+        layer(x, attend, ask, words.rows, run);
       },
       std::span(&memory, 1));
 }
@@ -248,36 +250,36 @@ Tensor Transformer::output_bias() const { return parts_->output.bias(); }
 
 Tensor Transformer::logits(const Tensor& h, const Run& run) const { return parts_->output(h, run); }
 
-DecoderCache Transformer::start(const Tensor& memory, const Segments& source,
-                                const Run& run) const {
+DecoderCache Transformer::start() const {
   DecoderCache cache;
-  for (const DecoderLayer& layer : parts_->decoder) {
-    cache.layers.push_back({{}, layer.encoder_attn.keys_and_values(memory, run)});
-  }
-  cache.source = source;
+  cache.layers.resize(parts_->decoder.size());
   return cache;
+}
+
+void Transformer::add_sources(DecoderCache& cache, const Tensor& memory,
+                              std::span<const int32_t> rows, const Run& run) const {
+  for (size_t i = 0; i < cache.layers.size(); ++i) {
+    const DecoderLayer& layer = parts_->decoder[i];
+    cache.layers[i].cross.put(layer.encoder_attn.keys_and_values(memory, run), rows);
+  }
 }
 
 Tensor Transformer::step(DecoderCache& cache, const DecoderStep& step, const Run& run) const {
   const Parts& p = *parts_;
-  const auto n = static_cast<int64_t>(step.ids.size());
-  const std::vector<int32_t> places(n, static_cast<int32_t>(step.position));
-  const Segments one_each = Segments::uniform(n, 1);
-  const Segments keys = Segments::uniform(n, step.position + 1);
-  const nn::CachedKeys cached{&one_each, &keys, step.key_rows};
-  const WordRows words{.ids = step.ids, .segments = &one_each, .places = places};
-  const Tensor h =
-      run_stack("decoder_", Residual(p.target(words, run), p.config.normalize_before),
-                p.decoder.size(), pointer(p.decoder_norm), run, [&](size_t i, Residual& x, auto) {
-                  const DecoderLayer& layer = p.decoder[i];
-                  LayerCache& kept = cache.layers[i];
-                  const auto attend = [&](const Tensor& y) {
-                    return layer.self_attn(y, kept.self, cached, run);
-                  };
-                  layer(x, attend, kept.cross, {&step.beams, &cache.source}, run);
-                });
-  cache.used += n;
-  return h;
+  const WordRows words{.ids = step.ids, .segments = step.words.queries, .places = step.places};
+  return run_stack("decoder_", Residual(p.target(words, run), p.config.normalize_before),
+                   p.decoder.size(), pointer(p.decoder_norm), run,
+                   [&](size_t i, Residual& x, auto) {
+                     const DecoderLayer& layer = p.decoder[i];
+                     LayerCache& kept = cache.layers[i];
+                     const auto attend = [&](const Tensor& y) {
+                       return layer.self_attn(y, kept.self, step.words, run);
+                     };
+                     const auto ask = [&](const Tensor& y) {
+                       return layer.encoder_attn(y, kept.cross, step.sources, run);
+                     };
+                     layer(x, attend, ask, nullptr, run);
+                   });
 }
 
 }  // namespace heddle

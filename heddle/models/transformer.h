@@ -10,27 +10,25 @@
 
 namespace heddle {
 
-/// Keys and values that one decoder layer has computed, a row a word of a hypothesis.
+/// Keys and values that one decoder layer has computed, rows of 2 * d_model.
 struct LayerCache {
-  nn::RowCache self;  ///< rows of 2 * d_model
-  Tensor cross;       ///< [source rows, 2 * d_model], computed once
+  nn::RowCache self;   ///< a row a word of a hypothesis
+  nn::RowCache cross;  ///< a row a source word, computed once
 };
 
-/// Everything that decoding word by word keeps.
+/// Everything that decoding word by word keeps. Sentences come and go: their rows are taken from
+/// the pools and given back.
 struct DecoderCache {
   std::vector<LayerCache> layers;
-  Segments source;   ///< the sentences of the cross keys
-  int64_t used = 0;  ///< rows of `self` that hold words
+  nn::RowPool words, sources;  ///< of `self` and of `cross`
 };
 
 /// One word for each of n hypotheses, grouped by sentence.
 struct DecoderStep {
-  std::span<const int32_t> ids;  ///< [n] the last word of each hypothesis
-  int64_t position = 0;          ///< place of these words in their sentences
-  Segments beams;                ///< hypotheses of each source sentence (empty for a finished one)
-  /// [n * (position + 1)] for each hypothesis, its words' rows in the cache, oldest first; the last
-  /// of them is cache.used + i for hypothesis i.
-  std::span<const int32_t> key_rows;
+  std::span<const int32_t> ids;     ///< [n] the last word of each hypothesis
+  std::span<const int32_t> places;  ///< [n] its place in its translation
+  nn::CachedKeys words;             ///< segment i: the words of hypothesis i, one of them new
+  nn::CachedKeys sources;           ///< segment i: hypotheses and source words of sentence i
 };
 
 class Transformer {
@@ -56,8 +54,12 @@ class Transformer {
   Tensor output_weight(const nn::Run& run) const;
   Tensor output_bias() const;
 
-  /// Begins decoding word by word: cross keys and values are computed here.
-  DecoderCache start(const Tensor& memory, const Segments& source, const nn::Run& run) const;
+  /// Begins decoding word by word.
+  DecoderCache start() const;
+  /// Computes the cross keys and values of sentences, which go to these rows of the cache.
+  /// memory: [s, d_model], rows: [s]
+  void add_sources(DecoderCache& cache, const Tensor& memory, std::span<const int32_t> rows,
+                   const nn::Run& run) const;
   /// One step. returns: [n, d_model]; row i equals the last row of decode() over hypothesis i.
   Tensor step(DecoderCache& cache, const DecoderStep& step, const nn::Run& run) const;
 

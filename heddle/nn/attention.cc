@@ -38,7 +38,7 @@ Tensor SelfAttention::operator()(const Tensor& x, RowCache& kept, const CachedKe
                                  const Run& run) const {
   const Tensor qkv = qkv_(x, run);
   const int64_t width = qkv.size(1) / 3;
-  kept.append(qkv.slice(1, width, 2 * width));
+  kept.put(qkv.slice(1, width, 2 * width), keys.new_rows);
   const AttentionOptions options{.heads = options_.heads,
                                  .causal = options_.is_causal,
                                  .scale = options_.scale,
@@ -65,6 +65,17 @@ Tensor CrossAttention::operator()(const Tensor& x, const Tensor& memory_kv, cons
           *sides.source, options);
   const LayerName layer(name_);
   return out_(cross_attention(q, memory_kv, *sides.queries, *sides.source, options), run);
+}
+
+Tensor CrossAttention::operator()(const Tensor& x, const RowCache& kept, const CachedKeys& keys,
+                                  const Run& run) const {
+  const Tensor q = q_(x, run);
+  const int64_t width = q.size(1);
+  const AttentionOptions options{.heads = options_.heads, .key_rows = keys.key_rows};
+  const LayerName layer(name_);
+  return out_(attention(q, kept.rows().slice(1, 0, width), kept.rows().slice(1, width, width),
+                        *keys.queries, *keys.keys, options),
+              run);
 }
 
 }  // namespace heddle::nn

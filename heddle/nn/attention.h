@@ -57,6 +57,9 @@ class CrossAttention {
   /// x: [rows, width], memory_kv: [source rows, 2 * width]    returns: [rows, width]
   Tensor operator()(const Tensor& x, const Tensor& memory_kv, const Sides& sides,
                     const Run& run) const;
+  /// The same over keys and values in a cache. No gradient.
+  Tensor operator()(const Tensor& x, const RowCache& kept, const CachedKeys& keys,
+                    const Run& run) const;
 
  private:
   std::string name_;

@@ -2,20 +2,32 @@
 #include "heddle/nn/words.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace heddle::nn {
 
-void RowCache::append(const Tensor& rows) {
-  const int64_t n = rows.size(0), width = rows.size(1);
-  if (!rows_.defined() || used_ + n > rows_.size(0)) {
-    Tensor larger = Tensor::empty({std::max<int64_t>(64, 2 * (used_ + n)), width}, rows.dtype());
-    if (used_ > 0) {
-      kernels().convert(rows_.rows().slice(0, used_), larger.rows().slice(0, used_));
-    }
+void RowPool::take(int64_t n, std::vector<int32_t>& rows) {
+  for (int64_t i = 0; i < n; ++i) {
+    rows.push_back(free_.empty() ? size_++ : free_.back());
+    if (!free_.empty()) free_.pop_back();
+  }
+}
+
+void RowCache::put(const Tensor& rows, std::span<const int32_t> places) {
+  const auto n = static_cast<int64_t>(places.size());
+  if (n == 0) return;
+  const int64_t needed = *std::max_element(places.begin(), places.end()) + 1;
+  const int64_t capacity = rows_.defined() ? rows_.size(0) : 0;
+  if (needed > capacity) {
+    Tensor larger = Tensor::empty({std::max<int64_t>(64, 2 * needed), rows.size(1)}, rows.dtype());
+    if (capacity > 0) kernels().convert(rows_.rows(), larger.rows().slice(0, capacity));
     rows_ = larger;
   }
-  kernels().convert(rows.rows(), rows_.rows().slice(used_, n));
-  used_ += n;
+  for (int64_t begin = 0, end = 0; begin < n; begin = end) {  // neighbours together
+    for (end = begin + 1; end < n && places[end] == places[end - 1] + 1;) ++end;
+    kernels().convert(rows.rows().slice(begin, end - begin),
+                      rows_.rows().slice(places[begin], end - begin));
+  }
 }
 
 void WordCache::extend(const Segments& words) {
@@ -24,23 +36,25 @@ void WordCache::extend(const Segments& words) {
   words_ = words;
   places_.clear();
   key_rows_.clear();
+  new_rows_.clear();
+  pool_.take(words.rows(), new_rows_);
   std::vector<int64_t> lengths;
   for (int64_t i = 0; i < sequences(); ++i) {
     std::vector<int32_t>& rows = rows_of_[i];
     for (int64_t r = words.begin(i); r < words.end(i); ++r) {
       places_.push_back(static_cast<int32_t>(rows.size()));
-      rows.push_back(static_cast<int32_t>(used_ + r));
+      rows.push_back(new_rows_[r]);
     }
     key_rows_.insert(key_rows_.end(), rows.begin(), rows.end());
     lengths.push_back(static_cast<int64_t>(rows.size()));
   }
   keys_ = Segments::from_lengths(lengths);
-  used_ += words.rows();
 }
 
 void WordCache::keep(std::span<const int64_t> sequences) {
   std::vector<std::vector<int32_t>> kept;
-  for (const int64_t i : sequences) kept.push_back(std::move(rows_of_[i]));
+  for (const int64_t i : sequences) kept.push_back(std::exchange(rows_of_[i], {}));
+  for (const auto& rows : rows_of_) pool_.give_back(rows);
   rows_of_ = std::move(kept);
 }
 

@@ -10,18 +10,30 @@
 
 namespace heddle::nn {
 
-/// Rows that keep their place while others are added behind them: keys and values, a row a word.
+/// Numbers of rows; those that are given back are taken again, so that a cache need not grow.
+class RowPool {
+ public:
+  /// Adds n numbers that nobody holds to `rows`.
+  void take(int64_t n, std::vector<int32_t>& rows);
+  void give_back(std::span<const int32_t> rows) {
+    free_.insert(free_.end(), rows.rbegin(), rows.rend());
+  }
+
+ private:
+  std::vector<int32_t> free_;
+  int32_t size_ = 0;
+};
+
+/// Rows that keep their place: keys and values, a row a word.
 class RowCache {
  public:
-  /// Copies rows to the end. rows: [n, width], any strides
-  void append(const Tensor& rows);
-  /// [capacity, width]; the first used() rows hold something.
+  /// Copies rows to their places. rows: [n, width], any strides; places: [n]
+  void put(const Tensor& rows, std::span<const int32_t> places);
+  /// [capacity, width]
   const Tensor& rows() const { return rows_; }
-  int64_t used() const { return used_; }
 
  private:
   Tensor rows_;
-  int64_t used_ = 0;
 };
 
 /// What each sequence sees of a RowCache in one pass: segment i of both is sequence i.
@@ -29,6 +41,7 @@ struct CachedKeys {
   const Segments* queries = nullptr;       ///< the words that are new
   const Segments* keys = nullptr;          ///< all words, the new ones at the end
   std::span<const int32_t> key_rows = {};  ///< [keys->rows()] where the words lie in the cache
+  std::span<const int32_t> new_rows = {};  ///< [queries->rows()] where the new ones go
 };
 
 /// All that decoding keeps of a batch of sequences: keys and values of each layer, and whose they
@@ -45,7 +58,7 @@ class WordCache {
   void extend(const Segments& words);
   /// [rows of the pass] positions of its words in their sequences.
   std::span<const int32_t> places() const { return places_; }
-  CachedKeys keys() const { return {&words_, &keys_, key_rows_}; }
+  CachedKeys keys() const { return {&words_, &keys_, key_rows_, new_rows_}; }
   RowCache& layer(int64_t i) { return layers_[i]; }
   /// Forgets all sequences but these, which become 0, 1, ..
   void keep(std::span<const int64_t> sequences);
@@ -53,9 +66,9 @@ class WordCache {
  private:
   std::vector<std::vector<int32_t>> rows_of_;  // of each sequence: rows of its words, oldest first
   std::vector<RowCache> layers_;
-  int64_t used_ = 0;
+  RowPool pool_;
   Segments words_, keys_;
-  std::vector<int32_t> places_, key_rows_;
+  std::vector<int32_t> places_, key_rows_, new_rows_;
 };
 
 /// Words of a batch of sequences, laid end to end.

@@ -38,15 +38,30 @@ TEST(Linear, weights_serve_f32_and_bf16_by_turns) {
 
 TEST(RowCache, rows_stay_in_place_while_it_grows) {
   RowCache cache;
-  std::vector<float> expected;
-  for (const int64_t n : {1, 70, 3, 200}) {
-    const Tensor wide = some_rows(n, 12, DType::f32);
-    cache.append(wide.slice(1, 4, 8));  // columns of a wider tensor
-    const std::vector<float> added = wide.slice(1, 4, 8).to_floats();
-    expected.insert(expected.end(), added.begin(), added.end());
-    EXPECT_EQ(cache.rows().slice(0, 0, cache.used()).to_floats(), expected);
-  }
-  EXPECT_EQ(cache.used(), 274);
+  const Tensor wide = some_rows(300, 12, DType::f32);
+  const Tensor rows = wide.slice(1, 4, 8);  // columns of a wider tensor
+  const std::vector<int32_t> first = {5, 6, 7, 0}, second = {299, 1, 2};
+  cache.put(rows.slice(0, 0, 4), first);
+  cache.put(rows.slice(0, 100, 3), second);
+  const auto expect_row = [&](int32_t place, int64_t row) {
+    EXPECT_EQ(cache.rows().slice(0, place, 1).to_floats(), rows.slice(0, row, 1).to_floats())
+        << place;
+  };
+  for (int64_t i = 0; i < 4; ++i) expect_row(first[i], i);
+  for (int64_t i = 0; i < 3; ++i) expect_row(second[i], 100 + i);
+  EXPECT_GE(cache.rows().size(0), 300);
+}
+
+TEST(RowPool, numbers_given_back_are_taken_again) {
+  RowPool pool;
+  std::vector<int32_t> a, b, c;
+  pool.take(3, a);
+  pool.take(2, b);
+  EXPECT_EQ(a, (std::vector<int32_t>{0, 1, 2}));
+  EXPECT_EQ(b, (std::vector<int32_t>{3, 4}));
+  pool.give_back(a);
+  pool.take(4, c);
+  EXPECT_EQ(c, (std::vector<int32_t>{0, 1, 2, 5}));
 }
 
 TEST(WordCache, words_continue_their_sequences_in_rows_of_their_own) {
@@ -60,7 +75,7 @@ TEST(WordCache, words_continue_their_sequences_in_rows_of_their_own) {
             (std::vector<int32_t>{2, 3}));
   const CachedKeys keys = cache.keys();
   EXPECT_EQ(std::vector<int32_t>(keys.key_rows.begin(), keys.key_rows.end()),
-            (std::vector<int32_t>{0, 1, 6, 3, 4, 5, 7}));
+            (std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(*keys.keys, Segments::from_lengths(std::vector<int64_t>{3, 4}));
   EXPECT_EQ(cache.length(1), 4);
   EXPECT_THROW(cache.extend(Segments::uniform(3, 1)), Error);
