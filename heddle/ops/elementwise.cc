@@ -78,9 +78,12 @@ Tensor activation(Activation kind, const Tensor& x, const DropoutSpec& spec) {
   const Rows in = x.rows();
   Tensor y = empty_like(x);
   kernels().activation(kind, in, spec.over(in.rows), y.rows());
-  return record("activation", {x}, y, [kind, spec, x = x.detached()](const Tensor& dy) -> Grads {
+  // ReLU's slope shows in its result too, which the next product keeps anyway: x need not stay.
+  const Tensor kept = kind == Activation::relu ? y.detached() : x.detached();
+  return record("activation", {x}, y, [kind, spec, kept](const Tensor& dy) -> Grads {
     Tensor dx = empty_like(dy);
-    kernels().activation_backward(kind, x.rows(), dy.rows(), spec.over(x.rows().rows), dx.rows());
+    kernels().activation_backward(kind, kept.rows(), dy.rows(), spec.over(dy.rows().rows),
+                                  dx.rows());
     return {dx};
   });
 }
