@@ -40,6 +40,8 @@ struct GemmArgs {
   bool accumulate = false;  ///< add to c, which must be f32
   uint64_t constant_b = 0;  ///< not 0: identity of a b that does not change; from the second use on
                             ///< its packed form is kept
+  Activation activation = Activation::none;  ///< of product and bias; not with accumulate
+  Rows sums = {};  ///< product and bias before the activation, of the dtype of c; may be absent
   /// Multiply in int8: each row of a and each column of b is divided by its largest magnitude / 127
   /// and rounded; sums are exact. Needs a transposed constant b, of any dtype, and a plain a.
   bool int8 = false;

@@ -119,7 +119,7 @@ Tensor Bert::pool(const Tensor& h, const Segments& segments, const Run& run) con
     heddle::check(segments.length(i) > 0, ErrorKind::shape, "pooling: sequence {} is empty", i);
     first.push_back(static_cast<int32_t>(segments.begin(i)));
   }
-  return activation(Activation::tanh, parts_->pooler(gather_rows(h, first), run));
+  return parts_->pooler(gather_rows(h, first), run, Activation::tanh);
 }
 
 std::vector<ModelOutput> Bert::forward(const WordRows& words, const Run& run) const {

@@ -43,7 +43,8 @@ Tensor WordOutput::operator()(const Tensor& h, const Run& run) const {
   const LayerName layer(weight_->name());
   const Tensor b = bias();
   if (run.int8 && !is_recording()) {
-    return linear_int8(h, weight_->in(DType::f32), b, weight_->identity(DType::f32), DType::f32);
+    return linear_int8(h, weight_->in(DType::f32), b, {.constant_w = weight_->identity(DType::f32)},
+                       DType::f32);
   }
   const Tensor w = weight(run);
   if (is_recording()) return linear(h, w, b);

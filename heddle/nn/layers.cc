@@ -18,14 +18,14 @@ Linear::Linear(const Scope& s, const std::vector<std::string>& names, const Opti
   if (o.bias) bias_ = &s.stacked(names, "bias", {o.out}, Init::zeros());
 }
 
-Tensor Linear::operator()(const Tensor& x, const Run& run) const {
+Tensor Linear::operator()(const Tensor& x, const Run& run, Activation kind) const {
   const LayerName layer(name_);
   const Tensor bias = bias_ == nullptr ? Tensor() : bias_->in(DType::f32);
-  if (is_recording()) return linear(x, weight_->in(run.compute), bias);
-  if (run.int8) {
-    return linear_int8(x, weight_->in(DType::f32), bias, weight_->identity(DType::f32), x.dtype());
-  }
-  return linear(x, weight_->in(run.compute), bias, weight_->identity(run.compute));
+  if (is_recording()) return linear(x, weight_->in(run.compute), bias, {.activation = kind});
+  const DType weights = run.int8 ? DType::f32 : run.compute;
+  const Tensor w = weight_->in(weights);
+  const LinearOptions options{.activation = kind, .constant_w = weight_->identity(weights)};
+  return run.int8 ? linear_int8(x, w, bias, options, x.dtype()) : linear(x, w, bias, options);
 }
 
 LayerNorm::LayerNorm(const Scope& s, int64_t width, double eps)

@@ -22,8 +22,9 @@ class Linear {
   /// wide; the outputs stand side by side.
   Linear(const Scope& s, const std::vector<std::string>& names, const Options& o);
 
-  /// x: [rows, in]    returns: [rows, out] (or [rows, n * out])
-  Tensor operator()(const Tensor& x, const Run& run) const;
+  /// x: [rows, in]    returns: [rows, out] (or [rows, n * out]), after the activation if one is
+  /// given
+  Tensor operator()(const Tensor& x, const Run& run, Activation kind = Activation::none) const;
 
  private:
   std::string name_;

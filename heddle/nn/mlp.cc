@@ -44,9 +44,9 @@ FeedForward::FeedForward(std::string name, Linear in, Linear out, Options option
 Tensor FeedForward::operator()(const Tensor& x, const std::shared_ptr<const RowIds>& rows,
                                const Run& run) const {
   const LayerName layer(name_);
-  const Tensor h =
-      activation(options_.activation, in_(x, run), run.dropout(options_.dropout, name_, rows));
-  return out_(h, run);
+  const DropoutSpec spec = run.dropout(options_.dropout, name_, rows);
+  if (spec.p == 0) return out_(in_(x, run, options_.activation), run);
+  return out_(activation(options_.activation, in_(x, run), spec), run);
 }
 
 }  // namespace heddle::nn

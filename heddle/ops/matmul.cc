@@ -1,7 +1,6 @@
 // Matrix products by the one driver, and their gradients, which are products too.
 #include "heddle/ops/matmul.h"
 
-#include "heddle/kernels/kernels.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/shape.h"
 
@@ -35,21 +34,34 @@ void check_linear(const Tensor& x, const Tensor& w, const Tensor& bias, bool fit
 
 }  // namespace
 
-Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, uint64_t constant_w) {
+Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const LinearOptions& options) {
   check_linear(x, w, bias, x.dtype() == w.dtype());
+  const Activation kind = options.activation;
   Tensor y = Tensor::empty({x.size(0), w.size(0)}, x.dtype());
+  // What the activation's slope is found from: its input, or, for ReLU, its result.
+  Tensor kept = kind == Activation::relu ? y : Tensor();
+  if (kind != Activation::none && !kept.defined() && needs_grad({&x, &w, &bias})) {
+    kept = empty_like(y);
+  }
   kernels().gemm({.a = x.rows(),
                   .b = w.rows(),
                   .c = y.rows(),
                   .bias = bias.defined() ? bias.data<float>() : nullptr,
                   .transpose_b = true,
-                  .constant_b = constant_w});
+                  .constant_b = options.constant_w,
+                  .activation = kind,
+                  .sums = kept.defined() && kind != Activation::relu ? kept.rows() : Rows()});
   const bool x_needs = needs_grad({&x}), has_bias = bias.defined();
   // dL/dx = dy w; dL/dw = dyᵀ x in f32; dL/dbias = sum of the rows of dy.
   return record(
       "linear", {x, w, bias}, y,
-      [x = x.detached(), w = w.detached(), x_needs, has_bias](const Tensor& dy) -> Grads {
-        Tensor dx, db;
+      [x = x.detached(), w = w.detached(), kept, kind, x_needs,
+       has_bias](const Tensor& dresult) -> Grads {
+        Tensor dy = dresult, dx, db;
+        if (kind != Activation::none) {
+          dy = empty_like(dresult);
+          kernels().activation_backward(kind, kept.rows(), dresult.rows(), {}, dy.rows());
+        }
         if (x_needs) {
           dx = empty_like(x);
           kernels().gemm({.a = dy.rows(), .b = w.rows(), .c = dx.rows()});
@@ -64,8 +76,8 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, uint64_t con
       });
 }
 
-Tensor linear_int8(const Tensor& x, const Tensor& w, const Tensor& bias, uint64_t constant_w,
-                   DType out) {
+Tensor linear_int8(const Tensor& x, const Tensor& w, const Tensor& bias,
+                   const LinearOptions& options, DType out) {
   check_linear(x, w, bias, w.dtype() == DType::f32);
   check(!is_recording(), ErrorKind::internal, "linear: int8 has no gradient");
   Tensor y = Tensor::empty({x.size(0), w.size(0)}, out);
@@ -74,14 +86,16 @@ Tensor linear_int8(const Tensor& x, const Tensor& w, const Tensor& bias, uint64_
                   .c = y.rows(),
                   .bias = bias.defined() ? bias.data<float>() : nullptr,
                   .transpose_b = true,
-                  .constant_b = constant_w,
+                  .constant_b = options.constant_w,
+                  .activation = options.activation,
                   .int8 = true});
   return y;
 }
 
-Tensor linear_reference(const Tensor& x, const Tensor& w, const Tensor& bias) {
-  const Tensor y = matmul(x, transpose(w, 0, 1));
-  return bias.defined() ? add_bias(y, bias) : y;
+Tensor linear_reference(const Tensor& x, const Tensor& w, const Tensor& bias, Activation kind) {
+  const Tensor product = matmul(x, transpose(w, 0, 1));
+  const Tensor y = bias.defined() ? add_bias(product, bias) : product;
+  return kind == Activation::none ? y : activation(kind, y, {});
 }
 
 }  // namespace heddle

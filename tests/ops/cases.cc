@@ -163,6 +163,20 @@ void add_products(std::vector<OpCase>& all, const OpSizes& z) {
          .reference = [](const Tensors& x) { return Tensors{linear_reference(x[0], x[1], x[2])}; },
          .always_f32 = {2}});
   }
+  for (const Activation kind : {Activation::relu, Activation::gelu, Activation::gelu_new,
+                                Activation::silu, Activation::tanh}) {
+    all.push_back(
+        {.op = "linear",
+         .variant = fmt::format("with_activation_{}", static_cast<int>(kind)),
+         .shapes = {{5, in}, {out, in}, {out}},
+         .function =
+             [kind](const Tensors& x) {
+               return Tensors{linear(x[0], x[1], x[2], {.activation = kind})};
+             },
+         .reference =
+             [kind](const Tensors& x) { return Tensors{linear_reference(x[0], x[1], x[2], kind)}; },
+         .always_f32 = {2}});
+  }
 }
 
 void add_reductions(std::vector<OpCase>& all, const OpSizes& z) {

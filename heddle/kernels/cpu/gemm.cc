@@ -157,7 +157,8 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
   const GemmCode& code = plan.code;
   const int64_t column = first * code.columns;
   const int64_t width = std::min(panels * code.columns, plan.n - column);
-  const Rows c = g.c.slice(row, rows).columns(column, width);
+  const Rows result = g.c.slice(row, rows).columns(column, width);
+  const Rows c = g.sums.data == nullptr ? result : g.sums.slice(row, rows).columns(column, width);
   GemmBlock block;
   block.c = c;
   if (plan.filled_k > code.inner_chunk && c.dtype != DType::f32) {
@@ -185,6 +186,8 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
     code.block(block);
   }
   if (block.c.data != c.data) cpu::convert(block.c, c);
+  // While the block lies in the cache; of the rounded sums, as if they had been stored first.
+  if (g.activation != Activation::none) cpu::activation(g.activation, c, {}, result);
 }
 
 // All rows of c, packing one panel after the other.
@@ -269,6 +272,11 @@ void check_sizes(const GemmArgs& g) {
         dtype_name(g.a.dtype), inner, n, dtype_name(g.b.dtype), g.c.rows, g.c.width);
   check(!g.accumulate || g.c.dtype == DType::f32, ErrorKind::internal,
         "gemm: sums are kept in f32, not {}", dtype_name(g.c.dtype));
+  check(g.activation == Activation::none || !g.accumulate, ErrorKind::internal,
+        "gemm: sums that grow have no activation yet");
+  check(g.sums.data == nullptr || (g.activation != Activation::none && g.sums.rows == m &&
+                                   g.sums.width == n && g.sums.dtype == g.c.dtype),
+        ErrorKind::internal, "gemm: sums are kept beside an activation, in the shape of c");
   check(!g.int8 || (g.transpose_b && !g.transpose_a && g.constant_b != 0 && !g.accumulate),
         ErrorKind::internal, "gemm: int8 needs a plain a, a transposed constant b and a fresh c");
   check(!g.int8 || k <= cpu::kMostInt8Inner, ErrorKind::internal,
@@ -280,13 +288,14 @@ void without_inner(const GemmArgs& g) {
   if (g.accumulate && g.bias == nullptr) return;
   const std::vector<float> zeros(g.c.width);
   for (int64_t r = 0; r < g.c.rows; ++r) {
-    const Rows c = g.c.slice(r, 1);
+    const Rows c = (g.sums.data == nullptr ? g.c : g.sums).slice(r, 1);
     const Rows start{const_cast<float*>(zeros.data()), 1, c.width, c.width, DType::f32};
     if (g.bias == nullptr) {
       cpu::convert(start, c);
     } else {
       cpu::add_row(g.accumulate ? c : start, g.bias, c);
     }
+    if (g.activation != Activation::none) cpu::activation(g.activation, c, {}, g.c.slice(r, 1));
   }
 }
 
