@@ -1,29 +1,42 @@
-// A file mapped into memory, read only.
+// A file mapped into memory.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
 namespace heddle {
 
+/// What may be done to the bytes of a mapped file.
+enum class Mapping : uint8_t {
+  read_only,
+  own_copy,  ///< writing changes the memory of this process, never the file: the system copies a
+             ///< page when it is first written to
+};
+
 /// The bytes of a file without reading them first: pages come from the disk when touched. The file
-/// must not be shortened while mapped (files that heddle writes are replaced, never changed).
-/// Errors: data if the file is missing, empty or a directory; system if it cannot be read.
+/// must not be shortened while mapped (files that heddle writes are replaced, never changed); it
+/// may be removed. Errors: data if the file is missing, empty or a directory; system if it cannot
+/// be read.
 class MappedFile {
  public:
-  explicit MappedFile(const std::string& path);
+  explicit MappedFile(const std::string& path, Mapping mapping = Mapping::read_only);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  /// The same bytes. Errors: internal if the mapping is read only.
+  std::span<std::byte> writable_bytes();
   size_t size() const { return bytes_.size(); }
   const std::string& path() const { return path_; }
+  Mapping mapping() const { return mapping_; }
 
  private:
   std::string path_;
-  std::span<const std::byte> bytes_;
+  std::span<std::byte> bytes_;
+  Mapping mapping_ = Mapping::read_only;
 };
 
 }  // namespace heddle

@@ -164,7 +164,7 @@ TranslationModel load_translation_model(const std::string& path, const LoadOptio
   const std::string weights = join_path(folder, kWeightsName);
   check(path_exists(weights), ErrorKind::data,
         "{}: the weights are missing; was the model copied whole?", weights);
-  const SafetensorsFile file = SafetensorsFile::open(weights);
+  const SafetensorsFile file = SafetensorsFile::open(weights, Mapping::own_copy);
   check_size(config, file);
   file.verify();
   nn::Parameters parameters = nn::Parameters::to_be_loaded(file.elements(), weights);

@@ -86,7 +86,7 @@ StackModel load_stack_model(const std::string& path) {
   const std::string weights = join_path(folder, kWeightsName);
   check(path_exists(weights), ErrorKind::data,
         "{}: the weights are missing; was the model copied whole?", weights);
-  const SafetensorsFile file = SafetensorsFile::open(weights);
+  const SafetensorsFile file = SafetensorsFile::open(weights, Mapping::own_copy);
   file.verify();
   nn::Parameters parameters = nn::Parameters::to_be_loaded(file.elements(), weights);
   std::vector<std::string> unknown;

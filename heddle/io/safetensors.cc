@@ -12,6 +12,7 @@
 #include "heddle/base/files.h"
 #include "heddle/base/json.h"
 #include "heddle/base/nearest.h"
+#include "heddle/base/parallel.h"
 
 namespace heddle {
 
@@ -111,26 +112,31 @@ void check_places(const std::string& path, const std::vector<Entry>& entries, in
         path, data_start + end, file_bytes);
 }
 
-/// The checksum of the data: that of the tensors' checksums, in the order of their names.
-class DataChecksum {
- public:
-  void add(const std::string& name, std::span<const std::byte> bytes) {
-    sums_[name] = checksum(bytes);
-  }
-  std::string value() const {
-    std::string text;
-    for (const auto& [name, sum] : sums_) text += fmt::format("{} {}\n", name, sum);
-    return checksum(text);
-  }
-
- private:
-  std::map<std::string, std::string> sums_;
-};
+/// The checksum of the data: that of the tensors' checksums, in the order of their names. All
+/// threads compute, the largest tensors first, so that none is left with one at the end.
+std::string data_checksum(const std::map<std::string, std::span<const std::byte>>& tensors) {
+  struct Sum {
+    std::span<const std::byte> bytes;
+    std::string text = {};
+  };
+  std::vector<Sum> sums;
+  for (const auto& [name, bytes] : tensors) sums.push_back({bytes});
+  std::vector<Sum*> order;
+  for (Sum& sum : sums) order.push_back(&sum);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Sum* a, const Sum* b) { return a->bytes.size() > b->bytes.size(); });
+  parallel_for(static_cast<int64_t>(order.size()),
+               [&](int64_t i) { order[i]->text = checksum(order[i]->bytes); });
+  std::string text;
+  size_t i = 0;
+  for (const auto& [name, bytes] : tensors) text += fmt::format("{} {}\n", name, sums[i++].text);
+  return checksum(text);
+}
 
 std::string header_text(const std::vector<NamedTensorView>& tensors, SafetensorsMetadata metadata) {
-  DataChecksum sum;
-  for (const NamedTensorView& tensor : tensors) sum.add(tensor.name, tensor.bytes);
-  metadata[kChecksumKey] = sum.value();
+  std::map<std::string, std::span<const std::byte>> all;
+  for (const NamedTensorView& tensor : tensors) all[tensor.name] = tensor.bytes;
+  metadata[kChecksumKey] = data_checksum(all);
   Json header = Json::object();
   Json& entries = header[kMetadataKey] = Json::object();
   for (const auto& [key, value] : metadata) entries[key] = value;
@@ -149,20 +155,21 @@ std::string header_text(const std::vector<NamedTensorView>& tensors, Safetensors
     begin += bytes;
   }
   std::string text = header.dump();
-  text.append((8 - text.size() % 8) % 8, ' ');  // so that the data begins at a multiple of 8
+  // So that vectors of the data, which may be used in place, lie in one line of the cache each.
+  text.append((64 - (kPrefix + text.size()) % 64) % 64, ' ');
   return text;
 }
 
 }  // namespace
 
-SafetensorsFile SafetensorsFile::open(const std::string& path) {
-  SafetensorsFile file{MappedFile(path)};
+SafetensorsFile SafetensorsFile::open(const std::string& path, Mapping mapping) {
+  SafetensorsFile file{std::make_shared<MappedFile>(path, mapping)};
   file.read_header();
   return file;
 }
 
 void SafetensorsFile::read_header() {
-  const std::span<const std::byte> bytes = file_.bytes();
+  const std::span<const std::byte> bytes = file_->bytes();
   check(bytes.size() >= kPrefix, ErrorKind::data,
         "{}: {} bytes are too few for a safetensors file; the download may be cut short", path(),
         bytes.size());
@@ -204,11 +211,26 @@ void SafetensorsFile::read_header() {
 void SafetensorsFile::verify() const {
   const auto stored = metadata_.find(kChecksumKey);
   if (stored == metadata_.end()) return;
-  DataChecksum sum;
-  for (const std::string& name : names_) sum.add(name, info(name).bytes);
-  check(sum.value() == stored->second, ErrorKind::data,
+  std::map<std::string, std::span<const std::byte>> all;
+  for (const std::string& name : names_) all[name] = info(name).bytes;
+  const std::string sum = data_checksum(all);
+  check(sum == stored->second, ErrorKind::data,
         "{}: the tensors have checksum {} but {} was saved; the file was altered or damaged",
-        path(), sum.value(), stored->second);
+        path(), sum, stored->second);
+}
+
+Tensor SafetensorsFile::in_place(std::span<const std::byte> bytes, const Shape& shape,
+                                 DType dtype) const {
+  check(static_cast<int64_t>(bytes.size()) == shape.elements() * size_of(dtype),
+        ErrorKind::internal, "{}: {} bytes are no {} of {}", path(), bytes.size(), shape.str(),
+        dtype_name(dtype));
+  const auto address = reinterpret_cast<uintptr_t>(bytes.data());
+  if (file_->mapping() != Mapping::own_copy || bytes.empty() || address % size_of(dtype) != 0) {
+    return {};
+  }
+  std::byte* const start = file_->writable_bytes().data() + (bytes.data() - file_->bytes().data());
+  const auto size = static_cast<int64_t>(bytes.size());
+  return Tensor::view_of(Storage::borrow(start, size, file_), 0, shape, dtype);
 }
 
 const SafetensorsInfo* SafetensorsFile::find(std::string_view name) const {
@@ -234,7 +256,9 @@ void write_safetensors(const std::string& path, std::vector<NamedTensorView> ten
                        const SafetensorsMetadata& metadata) {
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) {
     const int64_t size_a = size_of(a.dtype), size_b = size_of(b.dtype);
-    return size_a != size_b ? size_a > size_b : a.name < b.name;
+    if (size_a != size_b) return size_a > size_b;
+    return std::tie(a.place.empty() ? a.name : a.place, a.name) <
+           std::tie(b.place.empty() ? b.name : b.place, b.name);
   });
   const std::string header = header_text(tensors, metadata);
   write_file_atomic(path, [&](const ByteSink& sink) {

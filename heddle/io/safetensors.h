@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 
 #include "heddle/base/mmap.h"
 #include "heddle/tensor/dtype.h"
+#include "heddle/tensor/tensor.h"
 
 namespace heddle {
 
@@ -27,7 +29,8 @@ struct SafetensorsInfo {
   DType dtype = DType::f32;
   std::vector<int64_t> shape;        ///< empty for a scalar
   std::span<const std::byte> bytes;  ///< row-major, little-endian; valid while the file is open,
-                                     ///< and aligned to nothing: copy with memcpy
+                                     ///< and aligned to nothing: copy with memcpy, or see
+                                     ///< SafetensorsFile::in_place()
 
   int64_t elements() const { return static_cast<int64_t>(bytes.size()) / size_of(dtype); }
 };
@@ -36,14 +39,14 @@ struct SafetensorsInfo {
 class SafetensorsFile {
  public:
   /// Opens a file and checks all of its header: the sizes of tensors against their shapes, and that
-  /// they lie end to end and fill the file.
+  /// they lie end to end and fill the file. With Mapping::own_copy tensors can be used in_place().
   /// Errors: data, naming the path, the tensor and byte counts, for anything else; system if the
   /// file cannot be read.
-  static SafetensorsFile open(const std::string& path);
+  static SafetensorsFile open(const std::string& path, Mapping mapping = Mapping::read_only);
 
-  const std::string& path() const { return file_.path(); }
+  const std::string& path() const { return file_->path(); }
   /// Bytes of the whole file.
-  size_t size() const { return file_.size(); }
+  size_t size() const { return file_->size(); }
   /// All names, in the order of their bytes in the file.
   const std::vector<std::string>& names() const { return names_; }
   bool contains(std::string_view name) const { return find(name) != nullptr; }
@@ -54,16 +57,21 @@ class SafetensorsFile {
   /// A tensor, or nullptr.
   const SafetensorsInfo* find(std::string_view name) const;
   const SafetensorsMetadata& metadata() const { return metadata_; }
+  /// Bytes of this file, those of a tensor or of several that lie end to end, as a tensor of this
+  /// shape without a copy. It outlives this object, and the file's name. Writing to it changes this
+  /// process's memory, never the file. Undefined, so that the caller must copy, where the file is
+  /// mapped read only or the bytes are not aligned to their elements.
+  Tensor in_place(std::span<const std::byte> bytes, const Shape& shape, DType dtype) const;
   /// Compares the data with the checksum that write_safetensors() left in the metadata, by reading
-  /// all of it; files of other programs have none and pass.
+  /// all of it on all threads; files of other programs have none and pass.
   /// Errors: data if the data was altered or damaged.
   void verify() const;
 
  private:
-  explicit SafetensorsFile(MappedFile file) : file_(std::move(file)) {}
+  explicit SafetensorsFile(std::shared_ptr<MappedFile> file) : file_(std::move(file)) {}
   void read_header();
 
-  MappedFile file_;
+  std::shared_ptr<MappedFile> file_;  // shared with tensors in place
   std::vector<std::string> names_;
   std::unordered_map<std::string, SafetensorsInfo> tensors_;
   SafetensorsMetadata metadata_;
@@ -75,11 +83,13 @@ struct NamedTensorView {
   DType dtype = DType::f32;
   std::vector<int64_t> shape = {};
   std::span<const std::byte> bytes = {};  ///< row-major, little-endian
+  std::string place = {};                 ///< stands for the name in the order of the bytes
 };
 
 /// Writes a file, atomically and straight from the views. The bytes depend on the content only, not
-/// on the order of `tensors`: as Hugging Face does, larger elements come first, then by name, so
-/// that each tensor is aligned to its elements. The metadata gains a checksum of the data, for
+/// on the order of `tensors`: as Hugging Face does, larger elements come first, then by name (or
+/// place), so that each tensor is aligned to its elements; the first is aligned to a line of the
+/// cache. The metadata gains a checksum of the data, for
 /// SafetensorsFile::verify().
 /// Errors: internal for a repeated name or bytes that do not fit the shape; system for a full disk
 /// or no permission (an older file of that path is then untouched).

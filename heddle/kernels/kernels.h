@@ -31,9 +31,10 @@ struct Dropout {
 /// c = op(a) op(b) (+ bias) or c += op(a) op(b); sums in f32, in an order that depends on the inner
 /// size only: a row of c has the same bits whatever the number of rows or threads.
 struct GemmArgs {
-  Rows a = {};                  ///< [m, k], or [k, m] if transpose_a
-  Rows b = {};                  ///< [k, n], or [n, k] if transpose_b; same dtype as a
-  Rows c = {};                  ///< [m, n], f32 or the dtype of a
+  Rows a = {};  ///< [m, k], or [k, m] if transpose_a
+  Rows b = {};  ///< [k, n], or [n, k] if transpose_b; same dtype as a, or f32, which
+                ///< counts as rounded to the dtype of a
+  Rows c = {};  ///< [m, n], f32 or the dtype of a
   const float* bias = nullptr;  ///< [n], added to each row
   bool transpose_a = false;
   bool transpose_b = false;
@@ -179,7 +180,8 @@ struct Kernels {
   void (*norm)(const NormArgs&);
   void (*norm_backward)(const NormBackwardArgs&);
   // Embedding (embedding.cc)
-  /// y[r] = table[ids[r]] * scale + positions[place[r]] (if given), then dropout
+  /// y[r] = table[ids[r]] * scale + positions[place[r]] (if given), then dropout; a table of f32
+  /// counts as rounded to the dtype of y
   void (*embedding)(Rows table, const int32_t* ids, float scale, Rows positions,
                     const int32_t* place, const Dropout&, Rows y);
   /// dtable[ids[r]] += scale * mask(dy[r]), f32, rows in order for each id

@@ -23,8 +23,9 @@ Tensor Embedding::operator()(const WordRows& words, const Run& run) const {
   const Tensor positions = positions_.table(needed, run);
   const DropoutSpec spec = run.dropout(options_.dropout, name_, words.rows);
   const bool is_all = !options_.norm && options_.types == nullptr;
-  const Tensor x = embedding(words_->in(run.compute), words.ids, options_.scale, positions, places,
-                             is_all ? spec : DropoutSpec{});
+  const Tensor table = is_recording() ? words_->in(run.compute) : words_->in_or_master(run.compute);
+  const Tensor x = embedding_as(run.compute, table, words.ids, options_.scale, positions, places,
+                                is_all ? spec : DropoutSpec{});
   if (is_all) return x;
   if (options_.types == nullptr) return dropout((*options_.norm)(x), spec);
   std::vector<int32_t> types(words.types.begin(), words.types.end());
@@ -46,8 +47,8 @@ Tensor WordOutput::operator()(const Tensor& h, const Run& run) const {
     return linear_int8(h, weight_->in(DType::f32), b, {.constant_w = weight_->identity(DType::f32)},
                        DType::f32);
   }
-  const Tensor w = weight(run);
-  if (is_recording()) return linear(h, w, b);
+  if (is_recording()) return linear(h, weight(run), b);
+  const Tensor w = weight_->in_or_master(run.compute);
   Tensor y = Tensor::empty({h.size(0), w.size(0)}, DType::f32);
   kernels().gemm({.a = h.rows(),
                   .b = w.rows(),

@@ -23,7 +23,7 @@ Tensor Linear::operator()(const Tensor& x, const Run& run, Activation kind) cons
   const Tensor bias = bias_ == nullptr ? Tensor() : bias_->in(DType::f32);
   if (is_recording()) return linear(x, weight_->in(run.compute), bias, {.activation = kind});
   const DType weights = run.int8 ? DType::f32 : run.compute;
-  const Tensor w = weight_->in(weights);
+  const Tensor w = weight_->in_or_master(weights);
   const LinearOptions options{.activation = kind, .constant_w = weight_->identity(weights)};
   return run.int8 ? linear_int8(x, w, bias, options, x.dtype()) : linear(x, w, bias, options);
 }

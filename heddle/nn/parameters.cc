@@ -18,7 +18,7 @@ namespace {
 
 // In memory; see file_shape().
 Shape part_shape(const Parameter& p, const Part& part) {
-  Shape shape = p.value().shape();
+  Shape shape = p.shape();
   shape[0] = part.rows;
   return shape;
 }
@@ -84,8 +84,8 @@ std::array<float, 2> normal_pair(uint32_t a, uint32_t b) {
 
 }  // namespace
 
-Parameter::Parameter(std::string name, const Tensor& value, std::vector<Part> parts)
-    : parts_(std::move(parts)), value_(value) {
+Parameter::Parameter(std::string name, const Shape& shape, std::vector<Part> parts)
+    : shape_(shape), parts_(std::move(parts)) {
   leaf_.name = std::move(name);
 }
 
@@ -98,13 +98,25 @@ void Parameter::forget_identities() {
   }
 }
 
+const Tensor& Parameter::value() const {
+  if (!value_.defined()) {
+    value_ = Tensor::empty(shape_, DType::f32);
+    if (shadow_.defined()) kernels().convert(shadow_.rows(), value_.rows());
+  }
+  return value_;
+}
+
 Tensor Parameter::in(DType compute) {
-  if (compute == DType::f32 || value_.rank() < 2) return value_.with_leaf(&leaf_);
+  if (compute == DType::f32 || shape_.rank() < 2) return value().with_leaf(&leaf_);
   if (!shadow_.defined()) {
-    shadow_ = empty_like(value_, compute);
-    kernels().convert(value_.rows(), shadow_.rows());
+    shadow_ = Tensor::empty(shape_, compute);
+    kernels().convert(value().rows(), shadow_.rows());
   }
   return shadow_.with_leaf(&leaf_);
+}
+
+Tensor Parameter::in_or_master(DType compute) {
+  return compute == DType::f32 || shadow_.defined() ? in(compute) : value();
 }
 
 bf16* Parameter::shadow() { return shadow_.defined() ? shadow_.data<bf16>() : nullptr; }
@@ -117,7 +129,16 @@ uint64_t Parameter::identity(DType compute) {
 
 void Parameter::changed(bool shadow_too) {
   forget_identities();
-  if (shadow_too && shadow_.defined()) kernels().convert(value_.rows(), shadow_.rows());
+  if (shadow_too && shadow_.defined()) kernels().convert(value().rows(), shadow_.rows());
+}
+
+void Parameter::take(const Tensor& values) {
+  check(values.shape() == shape_ && values.contiguous(), ErrorKind::internal, "{}: {} given for {}",
+        name(), values.shape(), shape_);
+  forget_identities();
+  const bool is_bf16 = values.dtype() == DType::bf16;
+  value_ = is_bf16 ? Tensor() : values;
+  shadow_ = is_bf16 ? values : Tensor();
 }
 
 Parameters Parameters::to_be_loaded(int64_t elements, std::string path) {
@@ -142,17 +163,17 @@ void Parameters::check_held(const Shape& shape, const std::string& name) {
 Parameter& Parameters::get(const Shape& shape, const std::vector<Part>& parts, const Init& init) {
   for (auto& p : all_) {
     if (p->parts()[0].name != parts[0].name) continue;
-    check(p->value().shape() == shape, ErrorKind::internal,
-          "parameter {} was asked for as {} and as {}", parts[0].name, p->value().shape().str(),
-          shape.str());
+    check(p->shape() == shape, ErrorKind::internal, "parameter {} was asked for as {} and as {}",
+          parts[0].name, p->shape().str(), shape.str());
     return *p;
   }
   const bool will_be_loaded = held_ >= 0;
   if (will_be_loaded) check_held(shape, parts[0].name);
-  const Tensor value = will_be_loaded ? Tensor::empty(shape, DType::f32)  // touched once, by load()
-                                      : Tensor::zeros(shape, DType::f32);
-  all_.push_back(std::make_unique<Parameter>(parts[0].name, value, parts));
-  if (!will_be_loaded) initialise(*all_.back(), init);
+  all_.push_back(std::make_unique<Parameter>(parts[0].name, shape, parts));
+  if (!will_be_loaded) {
+    all_.back()->take(Tensor::zeros(shape, DType::f32));
+    initialise(*all_.back(), init);
+  }
   return *all_.back();
 }
 
@@ -204,6 +225,7 @@ void Parameters::load(const SafetensorsFile& file, const TensorNames& names) {
   std::string problems;
   std::set<std::string> used;
   for (auto& p : all_) {
+    std::vector<const SafetensorsInfo*> found;
     for (const Part& part : p->parts()) {
       const SafetensorsInfo* info = nullptr;
       for (const std::string& name : spellings(names, part.name)) {
@@ -217,9 +239,12 @@ void Parameters::load(const SafetensorsFile& file, const TensorNames& names) {
         problems += fmt::format("\n  {}: the file has {}, the model needs {}", part.name,
                                 Shape(info->shape).str(), wanted.str());
       } else {
-        fill(*p, part, *info);
+        found.push_back(info);
       }
     }
+    if (found.size() < p->parts().size()) continue;  // an error, see below
+    if (held_ >= 0 && use_in_place(*p, file, found)) continue;
+    for (size_t i = 0; i < found.size(); ++i) fill(*p, p->parts()[i], *found[i]);
     p->changed(true);
   }
   for (const std::string& name : file.names()) {
@@ -229,6 +254,24 @@ void Parameters::load(const SafetensorsFile& file, const TensorNames& names) {
   check(problems.empty(), ErrorKind::data,
         "{}: the weights do not fit config.json; is it the config of this model?{}", file.path(),
         problems);
+}
+
+// Whether the file holds the parameter as it is to lie in memory: the parts of one dtype, end to
+// end. Then it is used there.
+bool Parameters::use_in_place(Parameter& p, const SafetensorsFile& file,
+                              const std::vector<const SafetensorsInfo*>& parts) {
+  const DType dtype = parts[0]->dtype;
+  const std::byte* const begin = parts[0]->bytes.data();
+  const std::byte* end = begin;
+  if (dtype != DType::f32 && (dtype != DType::bf16 || p.shape().rank() < 2)) return false;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (p.parts()[i].layout != Layout::as_is) return false;
+    if (parts[i]->dtype != dtype || parts[i]->bytes.data() != end) return false;
+    end += parts[i]->bytes.size();
+  }
+  const Tensor values = file.in_place({begin, end}, p.shape(), dtype);
+  if (values.defined()) p.take(values);
+  return values.defined();
 }
 
 // All threads copy: what takes the time is the first touch of the memory.
@@ -241,9 +284,14 @@ void Parameters::fill(Parameter& p, const Part& part, const SafetensorsInfo& inf
   };
   float* const values = part_values(p.value(), part);
   if (part.layout == Layout::as_is) return convert(values);
-  const Tensor as_in_file = Tensor::empty(Shape(info.shape), DType::f32);
-  convert(as_in_file.data<float>());
-  transpose_into(as_in_file.data<float>(), info.shape[0], info.shape[1], values);
+  const auto* from = reinterpret_cast<const float*>(info.bytes.data());
+  Tensor copy;
+  if (info.dtype != DType::f32 || reinterpret_cast<uintptr_t>(from) % alignof(float) != 0) {
+    copy = Tensor::empty(Shape(info.shape), DType::f32);
+    convert(copy.data<float>());
+    from = copy.data<float>();
+  }
+  transpose_into(from, info.shape[0], info.shape[1], values);
 }
 
 void Parameters::for_each_tensor(
@@ -263,7 +311,8 @@ void Parameters::save(const std::string& path) const {
   std::vector<NamedTensorView> views;
   std::list<std::vector<float>> copies;  // of what lies otherwise in the file
   for (const auto& p : all_) {
-    for (const Part& part : p->parts()) {
+    for (size_t i = 0; i < p->parts().size(); ++i) {
+      const Part& part = p->parts()[i];
       const Shape shape = file_shape(*p, part);
       const float* values = part_values(p->value(), part);
       if (part.layout == Layout::transposed) {
@@ -272,7 +321,9 @@ void Parameters::save(const std::string& path) const {
       views.push_back({part.name,
                        DType::f32,
                        {shape.sizes().begin(), shape.sizes().end()},
-                       std::as_bytes(std::span(values, static_cast<size_t>(shape.elements())))});
+                       std::as_bytes(std::span(values, static_cast<size_t>(shape.elements()))),
+                       // Parts of one parameter lie end to end, so that it can be used in place.
+                       fmt::format("{}\x01{:04}", p->name(), i)});
     }
   }
   write_safetensors(path, std::move(views), {{"format", "pt"}});

@@ -59,37 +59,46 @@ struct TensorNames {
 
 /// A weight: f32 master, bf16 copy where computing is in bf16, gradient. Several tensors of
 /// a checkpoint may lie in one parameter (q, k and v in one product).
+/// Either may lie in a mapped file; what a file holds as bf16 has no master until one is asked for.
 class Parameter {
  public:
-  Parameter(std::string name, const Tensor& value, std::vector<Part> parts);
+  /// Its values are anything until they are written or taken.
+  Parameter(std::string name, const Shape& shape, std::vector<Part> parts);
   Parameter(const Parameter&) = delete;
   Parameter& operator=(const Parameter&) = delete;
   ~Parameter();
 
   const std::string& name() const { return leaf_.name; }
   const std::vector<Part>& parts() const { return parts_; }
-  int64_t elements() const { return value_.elements(); }
+  const Shape& shape() const { return shape_; }
+  int64_t elements() const { return shape_.elements(); }
   /// f32 master.
-  const Tensor& value() const { return value_; }
+  const Tensor& value() const;
   /// Gradient, f32; undefined if none came.
   Tensor& grad() { return leaf_.grad; }
 
   /// For an op: the master, or its bf16 copy (matrices only), with the leaf that takes the
   /// gradient.
   Tensor in(DType compute);
+  /// For an op without gradients that rounds an f32 weight as it reads it: as in(), but no bf16
+  /// copy is made for it.
+  Tensor in_or_master(DType compute);
   /// bf16 copy if it exists, else null: the optimizer keeps it up to date.
   bf16* shadow();
   /// Identity of in(compute) for GemmArgs::constant_b: another one after each change of the values.
   uint64_t identity(DType compute);
   /// To be called after the values were changed. `shadow_too`: the bf16 copy was not updated.
   void changed(bool shadow_too);
+  /// Makes this memory its values: f32, or for matrices bf16; of shape().
+  void take(const Tensor& values);
 
  private:
   void forget_identities();
 
   Leaf leaf_;
+  Shape shape_;
   std::vector<Part> parts_;
-  Tensor value_;
+  mutable Tensor value_;  // made when asked for
   Tensor shadow_;
   uint64_t identity_ = 0, shadow_identity_ = 0;  // 0: none was asked for
 };
@@ -114,8 +123,10 @@ class Parameters {
   /// Number of scalars.
   int64_t elements() const;
 
-  /// Copies values from a file, converting dtypes. Errors: data, listing what is missing, what has
-  /// another shape (both shapes), and what the model does not use.
+  /// Takes values from a file. Parameters to_be_loaded() use them where they lie if the file lets
+  /// them (SafetensorsFile::in_place()); otherwise, and always where dtypes or layouts differ, they
+  /// are copied. Errors: data, listing what is missing, what has another shape (both shapes), and
+  /// what the model does not use.
   void load(const SafetensorsFile& file, const TensorNames& names = {});
   /// Calls f(name, shape, f32 values) for each tensor of a checkpoint, as the checkpoint holds it;
   /// the values are valid during the call.
@@ -128,6 +139,8 @@ class Parameters {
   void initialise(Parameter& parameter, const Init& init) const;
   void check_held(const Shape& shape, const std::string& name);
   static void fill(Parameter& parameter, const Part& part, const SafetensorsInfo& info);
+  static bool use_in_place(Parameter& parameter, const SafetensorsFile& file,
+                           const std::vector<const SafetensorsInfo*>& parts);
 
   uint64_t seed_;
   int64_t held_ = -1;  // elements in the file, if there is one

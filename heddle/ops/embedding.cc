@@ -30,6 +30,12 @@ Tensor scattered(const Tensor& dy, const Ids& ids, float scale, const Dropout& d
 
 Tensor embedding(const Tensor& table, std::span<const int32_t> ids, float scale,
                  const Tensor& positions, std::span<const int32_t> place, const DropoutSpec& spec) {
+  return embedding_as(table.dtype(), table, ids, scale, positions, place, spec);
+}
+
+Tensor embedding_as(DType result, const Tensor& table, std::span<const int32_t> ids, float scale,
+                    const Tensor& positions, std::span<const int32_t> place,
+                    const DropoutSpec& spec) {
   check_range("id", ids, table.size(0), ErrorKind::data);
   const auto rows = static_cast<int64_t>(ids.size());
   if (positions.defined()) {
@@ -38,7 +44,7 @@ Tensor embedding(const Tensor& table, std::span<const int32_t> ids, float scale,
           table.shape(), positions.shape());
     check_range("position", place, positions.size(0), ErrorKind::data);
   }
-  Tensor y = Tensor::empty({rows, table.size(1)}, table.dtype());
+  Tensor y = Tensor::empty({rows, table.size(1)}, result);
   kernels().embedding(table.rows(), ids.data(), scale,
                       positions.defined() ? positions.rows() : Rows{}, place.data(),
                       spec.over(rows), y.rows());

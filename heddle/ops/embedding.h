@@ -13,6 +13,11 @@ namespace heddle {
 /// Errors: data if an id is outside the table or a place outside the positions.
 Tensor embedding(const Tensor& table, std::span<const int32_t> ids, float scale,
                  const Tensor& positions, std::span<const int32_t> place, const DropoutSpec& spec);
+/// The same as `result`: of an f32 table as embedding() of its bf16 copy gives it, without the
+/// copy.
+Tensor embedding_as(DType result, const Tensor& table, std::span<const int32_t> ids, float scale,
+                    const Tensor& positions, std::span<const int32_t> place,
+                    const DropoutSpec& spec);
 /// The plain definition: gather, scale, gather, add, dropout.
 Tensor embedding_reference(const Tensor& table, std::span<const int32_t> ids, float scale,
                            const Tensor& positions, std::span<const int32_t> place,

@@ -35,7 +35,8 @@ void check_linear(const Tensor& x, const Tensor& w, const Tensor& bias, bool fit
 }  // namespace
 
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const LinearOptions& options) {
-  check_linear(x, w, bias, x.dtype() == w.dtype());
+  const bool rounds = options.constant_w != 0 && w.dtype() == DType::f32;
+  check_linear(x, w, bias, x.dtype() == w.dtype() || rounds);
   const Activation kind = options.activation;
   Tensor y = Tensor::empty({x.size(0), w.size(0)}, x.dtype());
   // What the activation's slope is found from: its input, or, for ReLU, its result.

@@ -15,7 +15,8 @@ struct LinearOptions {
 };
 
 /// activation(x wᵀ + bias). x: [rows, in], w: [out, in] of the dtype of x, bias: [out] f32 or
-/// undefined    returns: [rows, out] of the dtype of x. Errors: shape if the sizes do not fit.
+/// undefined    returns: [rows, out] of the dtype of x. With `constant_w`, w may also be f32 where
+/// x is bf16: it counts as rounded. Errors: shape if the sizes do not fit.
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias,
               const LinearOptions& options = {});
 /// The same in int8 (GemmArgs::int8), without a gradient. x: f32 or bf16, w: f32

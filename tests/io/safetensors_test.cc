@@ -95,6 +95,78 @@ TEST(Safetensors, altered_data_fails_verification_wherever_it_is) {
   }
 }
 
+TEST(Safetensors, the_checksum_is_that_of_the_tensors_checksums_by_name) {
+  TemporaryFolder folder;
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  const auto bytes = std::as_bytes(std::span(values));
+  write_safetensors(folder / "a", {{"small", DType::f32, {1}, bytes.first(4)},
+                                   {"large", DType::f32, {6}, bytes}});
+  const std::string text =
+      "large " + checksum(bytes) + "\nsmall " + checksum(bytes.first(4)) + "\n";
+  EXPECT_EQ(SafetensorsFile::open(folder / "a").metadata().at(kChecksumKey), checksum(text));
+}
+
+Tensor weight_in_place(const SafetensorsFile& file) {
+  const SafetensorsInfo& info = file.info("weight");
+  return file.in_place(info.bytes, Shape(info.shape), info.dtype);
+}
+
+TEST(Safetensors, a_tensor_in_place_outlives_the_file_and_its_name) {
+  TemporaryFolder folder;
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  const std::string path = folder / "a";
+  write_safetensors(path, sample(values));
+  Tensor weight;
+  {
+    const SafetensorsFile file = SafetensorsFile::open(path, Mapping::own_copy);
+    weight = weight_in_place(file);
+    ASSERT_TRUE(weight.defined());
+    EXPECT_EQ(weight.raw(), file.info("weight").bytes.data());
+  }
+  remove_path(path);
+  EXPECT_EQ(weight.to_floats(), values);
+}
+
+TEST(Safetensors, writing_to_a_tensor_in_place_leaves_the_file_alone) {
+  TemporaryFolder folder;
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  write_safetensors(folder / "a", sample(values));
+  const std::string before = read_file(folder / "a");
+  const SafetensorsFile file = SafetensorsFile::open(folder / "a", Mapping::own_copy);
+  const Tensor weight = weight_in_place(file);
+  weight.data<float>()[2] = 30;
+  EXPECT_EQ(weight.to_floats(), (std::vector<float>{1, 2, 30, 4, 5, 6}));
+  EXPECT_EQ(read_file(folder / "a"), before);
+  SafetensorsFile::open(folder / "a").verify();
+}
+
+TEST(Safetensors, what_is_read_only_or_misaligned_cannot_be_used_in_place) {
+  TemporaryFolder folder;
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6};
+  write_safetensors(folder / "a", sample(values));
+  EXPECT_FALSE(weight_in_place(SafetensorsFile::open(folder / "a")).defined());
+  for (int spaces = 0; spaces < 4; ++spaces) {
+    const std::string header =
+        "{\"weight\":" + entry("F32", "[1]", "[0,4]") + "}" + std::string(spaces, ' ');
+    const std::string path = folder.write("b", with_header(header, "1234"));
+    const SafetensorsFile file = SafetensorsFile::open(path, Mapping::own_copy);
+    EXPECT_EQ(weight_in_place(file).defined(), (8 + header.size()) % 4 == 0) << spaces;
+  }
+}
+
+TEST(Safetensors, tensors_with_a_place_lie_in_its_order) {
+  TemporaryFolder folder;
+  const std::vector<float> values = {1, 2, 3};
+  const auto one = [&](const char* name, size_t i, const char* place) {
+    return NamedTensorView{
+        name, DType::f32, {1}, std::as_bytes(std::span(values)).subspan(4 * i, 4), place};
+  };
+  write_safetensors(folder / "a", {one("k", 0, "p1"), one("q", 1, "p0"), one("o", 2, "")});
+  const SafetensorsFile file = SafetensorsFile::open(folder / "a");
+  EXPECT_EQ(file.names(), (std::vector<std::string>{"o", "q", "k"}));
+  file.verify();
+}
+
 TEST(Safetensors, empty_tensors_of_several_dtypes_pass_verification) {
   TemporaryFolder folder;
   write_safetensors(folder / "a", {{"z", DType::f64, {0}}, {"a", DType::f32, {0}}});

@@ -45,6 +45,21 @@ TEST(Embedding, without_positions_scale_or_dropout_rows_are_copied) {
   });
 }
 
+TEST(Embedding, rows_of_an_f32_table_count_as_rounded_to_the_dtype_of_the_result) {
+  const DropoutCase d(5, 0.25f);
+  const std::vector<int32_t> ids = {3, 0, 3, 2, 1}, place = {0, 1, 1, 0, 1};
+  for_each_target([&] {
+    Matrix table(4, 37), rounded(4, 37, DType::bf16), positions(2, 37, DType::bf16);
+    Matrix y(5, 37, DType::bf16), wanted(5, 37, DType::bf16);
+    table.fill_normal(1);
+    positions.fill_normal(2);
+    kernels().convert(table, rounded);
+    kernels().embedding(table, ids.data(), 3, positions, place.data(), d.dropout, y);
+    kernels().embedding(rounded, ids.data(), 3, positions, place.data(), d.dropout, wanted);
+    EXPECT_TRUE(y == wanted);
+  });
+}
+
 TEST(EmbeddingBackward, every_width_and_dtype_matches_float64) {
   constexpr int64_t kRows = 50;
   const DropoutCase d(kRows, 0.25f);

@@ -400,6 +400,33 @@ TEST(Gemm, each_use_of_a_constant_gives_the_same_bits) {
   }
 }
 
+// Ties, the smallest numbers, one that becomes infinity, and NaN included.
+TEST(Gemm, weights_in_f32_give_the_bits_of_the_same_rounded_to_bf16) {
+  for (const Inner& s : sizes_of_models()) {
+    for (bool transpose_b : {false, true}) {
+      Matrix a(9, s.k, DType::bf16), b(transpose_b ? s.n : s.k, transpose_b ? s.k : s.n);
+      Matrix rounded(b.rows(), b.width(), DType::bf16), c(9, s.n), wanted(9, s.n);
+      a.fill_normal(1);
+      b.fill_normal(2);
+      const std::vector<double> special = {1.00390625, 1.01171875, 1e-39,       -3e-41,
+                                           3.4e38,     0.0,        std::nan("")};
+      for (int64_t i = 0; i < std::min(b.rows(), b.width()); ++i) {
+        b.set(i, i, special[static_cast<size_t>(i) % special.size()]);
+      }
+      kernels().convert(b, rounded);
+      for (uint64_t constant : {uint64_t{0}, new_constant()}) {
+        for (int use = 0; use < 2; ++use) {
+          kernels().gemm(
+              {.a = a, .b = b, .c = c, .transpose_b = transpose_b, .constant_b = constant});
+          kernels().gemm({.a = a, .b = rounded, .c = wanted, .transpose_b = transpose_b});
+          EXPECT_TRUE(c == wanted) << s.n << " columns, " << s.k << " inner, use " << use;
+        }
+        if (constant != 0) forget_packed(constant);
+      }
+    }
+  }
+}
+
 TEST(Gemm, both_factors_transposed_equal_the_definition) {
   for (const DTypes types : dtype_pairs()) {
     expect_equals_definition(

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
+#include "heddle/base/files.h"
 #include "heddle/base/parallel.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/tensor/convert.h"
@@ -118,6 +120,129 @@ TEST(Parameters, to_be_loaded_never_ask_for_far_more_than_the_file_holds) {
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::data);
     EXPECT_NE(std::string(e.what()).find("some.safetensors"), std::string::npos) << e.what();
+  }
+}
+
+// A matrix, a stacked one, one that the file holds with its axes swapped, and a vector.
+struct Weights {
+  Parameter &plain, &stacked, &transposed, &vector;
+  explicit Weights(Parameters& all)
+      : plain((Scope(all) / "plain").parameter({5, 3}, Init::normal(1))),
+        stacked(Scope(all).stacked({"q", "k", "v"}, "weight", {2, 3}, Init::normal(1))),
+        transposed((Scope(all) / "t").parameter({4, 6}, Init::normal(1), Layout::transposed)),
+        vector((Scope(all) / "vector").parameter({7}, Init::normal(1))) {}
+};
+
+// Writes the tensors of `all` to `path` as a program does that knows nothing of heddle: in bf16 if
+// asked for, by name, after a header of any length.
+void write_plainly(const Parameters& all, const std::string& path, DType dtype, int spaces) {
+  std::string entries, data;
+  all.for_each_tensor([&](const std::string& name, const Shape& shape, const float* values) {
+    const size_t begin = data.size();
+    for (int64_t i = 0; i < shape.elements(); ++i) {
+      const bf16 rounded(values[i]);
+      data.append(dtype == DType::bf16 ? reinterpret_cast<const char*>(&rounded)
+                                       : reinterpret_cast<const char*>(&values[i]),
+                  static_cast<size_t>(size_of(dtype)));
+    }
+    entries += fmt::format(R"({}"{}":{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                           entries.empty() ? "" : ",", name, dtype == DType::bf16 ? "BF16" : "F32",
+                           fmt::join(shape.sizes(), ","), begin, data.size());
+  });
+  const std::string header = "{" + entries + "}" + std::string(static_cast<size_t>(spaces), ' ');
+  const uint64_t length = header.size();
+  write_file_atomic(path, std::string(reinterpret_cast<const char*>(&length), 8) + header + data);
+}
+
+bool lies_in(const SafetensorsFile& file, const void* address) {
+  const std::byte* const begin = file.info(file.names().front()).bytes.data();
+  const auto* const at = static_cast<const std::byte*>(address);
+  return at >= begin && at < begin + file.size();
+}
+
+TEST(Parameters, to_be_loaded_lie_in_the_file_where_it_holds_them_so) {
+  heddle::testing::TempDir dir;
+  const std::string path = (dir / "w.safetensors").string();
+  Parameters saved(1);
+  const Weights a(saved);
+  saved.save(path);
+  Parameters loaded = Parameters::to_be_loaded(saved.elements(), path);
+  const Weights b(loaded);
+  {
+    const auto file = SafetensorsFile::open(path, Mapping::own_copy);
+    loaded.load(file);
+    for (const Parameter* p : {&b.plain, &b.stacked, &b.vector}) {
+      EXPECT_TRUE(lies_in(file, p->value().raw())) << p->name();
+    }
+    EXPECT_FALSE(lies_in(file, b.transposed.value().raw()));
+  }
+  remove_path(path);
+  for (size_t i = 0; i < loaded.all().size(); ++i) {
+    EXPECT_EQ(loaded.all()[i]->value().to_floats(), saved.all()[i]->value().to_floats());
+  }
+}
+
+TEST(Parameters, of_a_read_only_file_or_made_before_are_copied) {
+  heddle::testing::TempDir dir;
+  const std::string path = (dir / "w.safetensors").string();
+  Parameters saved(1), made(2), loaded = Parameters::to_be_loaded(100, path);
+  const Weights a(saved), b(made), c(loaded);
+  saved.save(path);
+  const auto file = SafetensorsFile::open(path, Mapping::own_copy);
+  const auto read_only = SafetensorsFile::open(path);
+  made.load(file);
+  loaded.load(read_only);
+  EXPECT_FALSE(lies_in(file, b.plain.value().raw()));
+  EXPECT_FALSE(lies_in(read_only, c.plain.value().raw()));
+  EXPECT_EQ(b.plain.value().to_floats(), a.plain.value().to_floats());
+  EXPECT_EQ(c.stacked.value().to_floats(), a.stacked.value().to_floats());
+}
+
+TEST(Parameters, changing_what_lies_in_a_file_changes_neither_the_file_nor_the_others) {
+  heddle::testing::TempDir dir;
+  const std::string path = (dir / "w.safetensors").string();
+  Parameters saved(1), loaded = Parameters::to_be_loaded(100, path);
+  const Weights a(saved), b(loaded);
+  saved.save(path);
+  const std::string before = read_file(path);
+  loaded.load(SafetensorsFile::open(path, Mapping::own_copy));
+  b.stacked.in(DType::bf16);
+  std::vector<float> wanted = a.stacked.value().to_floats();
+  for (float& w : wanted) w *= 2;
+  for (int64_t i = 0; i < b.stacked.elements(); ++i) b.stacked.value().data<float>()[i] *= 2;
+  b.stacked.changed(true);
+  EXPECT_EQ(b.stacked.value().to_floats(), wanted);
+  EXPECT_EQ(b.stacked.in(DType::bf16).to_floats()[4], static_cast<float>(bf16(wanted[4])));
+  EXPECT_EQ(b.plain.value().to_floats(), a.plain.value().to_floats());
+  EXPECT_EQ(read_file(path), before);
+}
+
+TEST(Parameters, of_a_file_of_any_dtype_and_alignment_have_its_values) {
+  heddle::testing::TempDir dir;
+  const std::string path = (dir / "w.safetensors").string();
+  Parameters saved(1);
+  const Weights a(saved);
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    std::set<bool> in_place;
+    for (int spaces = 0; spaces < 4; ++spaces) {
+      SCOPED_TRACE(fmt::format("{} after {} spaces", dtype_name(dtype), spaces));
+      write_plainly(saved, path, dtype, spaces);
+      Parameters loaded = Parameters::to_be_loaded(saved.elements(), path);
+      const Weights b(loaded);
+      const auto file = SafetensorsFile::open(path, Mapping::own_copy);
+      loaded.load(file);
+      in_place.insert(lies_in(file, b.stacked.in(dtype).raw()));
+      for (size_t i = 0; i < loaded.all().size(); ++i) {
+        Parameter& p = *loaded.all()[i];
+        std::vector<float> wanted = saved.all()[i]->value().to_floats();
+        if (dtype == DType::bf16) {
+          for (float& w : wanted) w = static_cast<float>(bf16(w));
+        }
+        EXPECT_EQ(p.in(dtype).to_floats(), wanted) << p.name();
+        EXPECT_EQ(p.value().to_floats(), wanted) << p.name();
+      }
+    }
+    EXPECT_EQ(in_place, (std::set<bool>{false, true})) << dtype_name(dtype);
   }
 }
 

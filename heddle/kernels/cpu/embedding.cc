@@ -27,7 +27,7 @@ HWY_INLINE void embed_row(const Rows& table, int64_t id, float scale, const Rows
   const Vec scale_v = splat(scale);
   DropoutRow mask(dropout, r);
   for_columns(y.width, [&](int64_t c, auto part) HWY_ATTR {
-    Vec v = hn::Mul(load(offset(from, c), part), scale_v);
+    Vec v = hn::Mul(round_to(load(offset(from, c), part), to), scale_v);
     if (positions.data) v = hn::Add(v, load(offset(position, c), part));
     store(mask.apply(v, c), offset(to, c), part);
   });

@@ -44,8 +44,7 @@ const GemmCode& code_for(DType dtype) {
     return cpu::gemm_avx512_bf16();
   }
 #endif
-  (void)dtype;
-  return cpu::gemm_f32();
+  return dtype == DType::bf16 ? cpu::gemm_f32_rounding() : cpu::gemm_f32();
 }
 
 // The sizes of a product and of the panels of its b.
@@ -267,7 +266,8 @@ void check_sizes(const GemmArgs& g) {
   const int64_t k = g.transpose_a ? g.a.rows : g.a.width;
   const int64_t n = g.transpose_b ? g.b.rows : g.b.width;
   const int64_t inner = g.transpose_b ? g.b.width : g.b.rows;
-  check(g.c.rows == m && g.c.width == n && inner == k && (g.a.dtype == g.b.dtype || g.int8),
+  check(g.c.rows == m && g.c.width == n && inner == k &&
+            (g.a.dtype == g.b.dtype || g.b.dtype == DType::f32 || g.int8),
         ErrorKind::internal, "gemm: [{}, {}] {} times [{}, {}] {} into [{}, {}]", m, k,
         dtype_name(g.a.dtype), inner, n, dtype_name(g.b.dtype), g.c.rows, g.c.width);
   check(!g.accumulate || g.c.dtype == DType::f32, ErrorKind::internal,

@@ -45,6 +45,8 @@ struct GemmCode {
 
 /// f32 vectors of the best instruction set.
 const GemmCode& gemm_f32();
+/// The same for products in bf16: b counts as rounded to it.
+const GemmCode& gemm_f32_rounding();
 /// int8 by vectors of the best instruction set.
 const GemmCode& gemm_int8();
 #if defined(__x86_64__)
@@ -53,7 +55,7 @@ const GemmCode& gemm_amx();
 const GemmCode& gemm_int8_vnni();
 const GemmCode& gemm_int8_amx();
 /// Their common packed form: panels of 32 columns, [inner / 32][2][16 pairs of inner][16 columns];
-/// for one block of 32 inner rows that is two tiles of AMX.
+/// for one block of 32 inner rows that is two tiles of AMX. b may be f32: it is rounded.
 void pack_bf16(const Rows& b, bool transposed, void* panel);
 /// Groups of 32 rows: [inner / 32][32 rows][32 inner], two tiles of AMX for each 32 inner elements.
 void pack_transposed_bf16(const Rows& a, void* to);

@@ -52,7 +52,8 @@ HWY_INLINE void turn_four_columns(const float* from, int64_t stride, float* to, 
 
 // Rows of b become columns of the panel, a strip of the inner dimension at a time by way of the
 // cache: rows of weights are often 4 KB apart, where a cache keeps 12 lines only.
-template <class T>
+// Values of T count as rounded to As.
+template <class T, class As>
 void pack_transposed_b(const Rows& b, float* panel) {
   constexpr int64_t kStrip = 64, kStride = kStrip + 4;
   const int64_t n = 2 * lanes(), count = std::min(n, b.rows);
@@ -63,8 +64,9 @@ void pack_transposed_b(const Rows& b, float* panel) {
     for (int64_t c = 0; c < count; ++c) {
       const T* from = b.row<T>(c) + l;
       float* to = strip + c * kStride;
-      for_columns(
-          width, [&](int64_t i, auto part) HWY_ATTR { store(load(from + i, part), to + i, part); });
+      for_columns(width, [&](int64_t i, auto part) HWY_ATTR {
+        store(round_to(load(from + i, part), static_cast<const As*>(nullptr)), to + i, part);
+      });
     }
     int64_t i = 0;
     for (; i + 4 <= width; i += 4) {
@@ -78,22 +80,28 @@ void pack_transposed_b(const Rows& b, float* panel) {
   }
 }
 
-template <class T>
-void pack_as(const Rows& b, bool transposed, float* panel) {
-  if (transposed) return pack_transposed_b<T>(b, panel);
+template <class T, class As>
+void pack_as(const Rows& b, bool transposed, void* to) {
+  auto* const panel = static_cast<float*>(to);
+  if (transposed) return pack_transposed_b<T, As>(b, panel);
   const int64_t n = 2 * lanes(), count = std::min(n, b.width);
   if (count < n) std::memset(panel, 0, static_cast<size_t>(b.rows * n) * sizeof(float));
   for (int64_t l = 0; l < b.rows; ++l) {
     const T* from = b.row<T>(l);
-    for (int64_t c = 0; c < count; ++c) panel[l * n + c] = static_cast<float>(from[c]);
+    for_columns(count, [&](int64_t c, auto part) HWY_ATTR {
+      store(round_to(load(from + c, part), static_cast<const As*>(nullptr)), panel + l * n + c,
+            part);
+    });
   }
 }
 
+// As: what values of b count as.
+template <class As>
 void pack(const Rows& b, bool transposed, void* panel) {
   if (b.dtype == DType::bf16) {
-    pack_as<bf16>(b, transposed, static_cast<float*>(panel));
+    pack_as<bf16, float>(b, transposed, panel);
   } else {
-    pack_as<float>(b, transposed, static_cast<float*>(panel));
+    pack_as<float, As>(b, transposed, panel);
   }
 }
 
@@ -216,19 +224,28 @@ void pack_transposed(const Rows& a, void* to) {
   }
 }
 
+template <class As>
+GemmCode code() {
+  return {.columns = 2 * lanes(),
+          .inner_step = 1,
+          .inner_chunk = 256,
+          .block_rows = 240,
+          .group_rows = kMostRows,
+          .packed = DType::f32,
+          .pack = pack<As>,
+          .pack_transposed = pack_transposed,
+          .block = block};
+}
+
 }  // namespace
 
 const GemmCode& gemm_f32_code() {
-  static const GemmCode code = {.columns = 2 * lanes(),
-                                .inner_step = 1,
-                                .inner_chunk = 256,
-                                .block_rows = 240,
-                                .group_rows = kMostRows,
-                                .packed = DType::f32,
-                                .pack = pack,
-                                .pack_transposed = pack_transposed,
-                                .block = block};
-  return code;
+  static const GemmCode the_code = code<float>();
+  return the_code;
+}
+const GemmCode& gemm_f32_rounding_code() {
+  static const GemmCode the_code = code<bf16>();
+  return the_code;
 }
 
 }  // namespace heddle::cpu::HWY_NAMESPACE
@@ -238,7 +255,9 @@ HWY_AFTER_NAMESPACE();
 namespace heddle::cpu {
 
 HWY_EXPORT(gemm_f32_code);
+HWY_EXPORT(gemm_f32_rounding_code);
 const GemmCode& gemm_f32() { return HWY_DYNAMIC_DISPATCH(gemm_f32_code)(); }
+const GemmCode& gemm_f32_rounding() { return HWY_DYNAMIC_DISPATCH(gemm_f32_rounding_code)(); }
 
 }  // namespace heddle::cpu
 #endif
