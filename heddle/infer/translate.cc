@@ -256,16 +256,11 @@ std::vector<Translation> translate_ids(const Transformer& model, Sources sources
     translate(all, budget);
     return results;
   }
-  // The shortest sentence goes first and alone: it makes the copies of weights that threads share.
-  const int64_t shortest = order.back();
-  Queue first(sources, std::span(&shortest, 1));
-  translate(first, budget);
-  order.pop_back();
   int64_t tokens = 0;
   for (const int64_t i : order) tokens += static_cast<int64_t>(sources[i].size()) + 1;
   budget = std::min(budget, (tokens / num_threads() + 1) * options.beam);
-  Queue rest(sources, order);
-  parallel_for(num_threads(), [&](int64_t) { translate(rest, budget); });
+  Queue all(sources, order);
+  parallel_for(num_threads(), [&](int64_t) { translate(all, budget); });
   return results;
 }
 

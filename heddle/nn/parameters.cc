@@ -99,6 +99,11 @@ void Parameter::forget_identities() {
 }
 
 const Tensor& Parameter::value() const {
+  const std::lock_guard lock(mutex_);
+  return master();
+}
+
+const Tensor& Parameter::master() const {
   if (!value_.defined()) {
     value_ = Tensor::empty(shape_, DType::f32);
     if (shadow_.defined()) kernels().convert(shadow_.rows(), value_.rows());
@@ -107,21 +112,28 @@ const Tensor& Parameter::value() const {
 }
 
 Tensor Parameter::in(DType compute) {
-  if (compute == DType::f32 || shape_.rank() < 2) return value().with_leaf(&leaf_);
+  const std::lock_guard lock(mutex_);
+  if (compute == DType::f32 || shape_.rank() < 2) return master().with_leaf(&leaf_);
   if (!shadow_.defined()) {
-    shadow_ = Tensor::empty(shape_, compute);
-    kernels().convert(value().rows(), shadow_.rows());
+    Tensor made = Tensor::empty(shape_, compute);
+    kernels().convert(master().rows(), made.rows());
+    shadow_ = made;
   }
   return shadow_.with_leaf(&leaf_);
 }
 
 Tensor Parameter::in_or_master(DType compute) {
-  return compute == DType::f32 || shadow_.defined() ? in(compute) : value();
+  {
+    const std::lock_guard lock(mutex_);
+    if (compute != DType::f32 && !shadow_.defined()) return master();
+  }
+  return in(compute);
 }
 
 bf16* Parameter::shadow() { return shadow_.defined() ? shadow_.data<bf16>() : nullptr; }
 
 uint64_t Parameter::identity(DType compute) {
+  const std::lock_guard lock(mutex_);
   uint64_t& identity = compute == DType::f32 ? identity_ : shadow_identity_;
   if (identity == 0) identity = new_constant();
   return identity;

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,7 +58,7 @@ struct TensorNames {
   std::vector<std::string> unneeded = {};
 };
 
-/// A weight: f32 master, bf16 copy where computing is in bf16, gradient. Several tensors of
+/// A weight, whose copies are made when they are first asked for, by any thread: f32 master, bf16 copy where computing is in bf16, gradient. Several tensors of
 /// a checkpoint may lie in one parameter (q, k and v in one product).
 /// Either may lie in a mapped file; what a file holds as bf16 has no master until one is asked for.
 class Parameter {
@@ -94,11 +95,13 @@ class Parameter {
 
  private:
   void forget_identities();
+  const Tensor& master() const;
 
   Leaf leaf_;
   Shape shape_;
   std::vector<Part> parts_;
-  mutable Tensor value_;  // made when asked for
+  mutable std::mutex mutex_;  // of the copies that are made when asked for
+  mutable Tensor value_;
   Tensor shadow_;
   uint64_t identity_ = 0, shadow_identity_ = 0;  // 0: none was asked for
 };

@@ -45,7 +45,7 @@ Positions Positions::sinusoidal(int64_t positions, int64_t width,
 // Sinusoidal positions run on beyond the training length; learned ones end.
 Tensor Positions::table(int64_t needed, const Run& run) const {
   if (learned_ != nullptr) {
-    const int64_t count = learned_->value().size(0);
+    const int64_t count = learned_->shape()[0];
     check(needed <= count, ErrorKind::data,
           "a sentence of {} tokens is longer than the {} learned positions of the model; cut it",
           needed, count);
