@@ -58,9 +58,10 @@ struct TensorNames {
   std::vector<std::string> unneeded = {};
 };
 
-/// A weight, whose copies are made when they are first asked for, by any thread: f32 master, bf16 copy where computing is in bf16, gradient. Several tensors of
-/// a checkpoint may lie in one parameter (q, k and v in one product).
-/// Either may lie in a mapped file; what a file holds as bf16 has no master until one is asked for.
+/// A weight, whose copies are made when they are first asked for, by any thread: f32 master, bf16
+/// copy where computing is in bf16, gradient. Several tensors of a checkpoint may lie in one
+/// parameter (q, k and v in one product). Either may lie in a mapped file; what a file holds as
+/// bf16 has no master until one is asked for.
 class Parameter {
  public:
   /// Its values are anything until they are written or taken.
