@@ -88,6 +88,12 @@ bool leads_to_leaf(const Tensor& x) {
   return x.leaf() != nullptr || x.place().step >= 0;
 }
 
+bool any_leads_to_leaf(std::span<const Tensor> inputs) {
+  bool any = false;
+  for (const Tensor& input : inputs) any = leads_to_leaf(input) || any;
+  return any;
+}
+
 // Empties the tape; the numbers of its steps are not used again.
 std::vector<Step> take_steps() {
   std::vector<Step> steps = std::move(the_tape.steps);
@@ -128,8 +134,8 @@ void walk_back(std::vector<Step> steps, int64_t first, std::span<const Tensor> o
   for (size_t i = 0; i < steps.size(); ++i) grads[i].resize(steps[i].outputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const TapePlace place = outputs[i].place();
-    if (dys[i].defined() && place.step >= first)
-      add_to(grads[place.step - first][place.slot], dys[i]);
+    if (!dys[i].defined() || place.step < first) continue;
+    add_to(grads[place.step - first][place.slot], dys[i]);
   }
   for (auto i = static_cast<int64_t>(steps.size()) - 1; i >= 0; --i) {
     Step& step = steps[i];
@@ -184,9 +190,7 @@ void record_many(const char* name, std::span<const Tensor> inputs,
     for (const Tensor* output : outputs) check_output(name, *output);
   }
   if (!the_tape.recording) return;
-  bool needed = false;
-  for (const Tensor& input : inputs) needed = leads_to_leaf(input) || needed;
-  if (!needed) return;
+  if (!any_leads_to_leaf(inputs)) return;
   push(name, inputs, outputs, std::move(backward));
 }
 
@@ -206,9 +210,7 @@ std::vector<Tensor> recompute(std::span<const Tensor> inputs, const Recomputed& 
     const NoGrad off;
     outputs = f(kept);
   }
-  bool needed = false;
-  for (const Tensor& input : inputs) needed = leads_to_leaf(input) || needed;
-  check(needed, ErrorKind::internal, "recompute: no input leads to a leaf");
+  check(any_leads_to_leaf(inputs), ErrorKind::internal, "recompute: no input leads to a leaf");
   std::vector<Tensor*> places;
   for (Tensor& output : outputs) places.push_back(&output);
   push("recompute", inputs, places, [kept, f](std::span<const Tensor> dys) -> Grads {

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 
-#include "heddle/kernels/kernels.h"
 #include "heddle/ops/embedding.h"
-#include "heddle/ops/matmul.h"
 
 namespace heddle::nn {
 Embedding::Embedding(std::string name, Parameter& words, Positions positions, Options options)
@@ -42,21 +40,7 @@ Tensor WordOutput::bias() const {
 
 Tensor WordOutput::operator()(const Tensor& h, const Run& run) const {
   const LayerName layer(weight_->name());
-  const Tensor b = bias();
-  if (run.int8 && !is_recording()) {
-    return linear_int8(h, weight_->in(DType::f32), b, {.constant_w = weight_->identity(DType::f32)},
-                       DType::f32);
-  }
-  if (is_recording()) return linear(h, weight(run), b);
-  const Tensor w = weight_->in_or_master(run.compute);
-  Tensor y = Tensor::empty({h.size(0), w.size(0)}, DType::f32);
-  kernels().gemm({.a = h.rows(),
-                  .b = w.rows(),
-                  .c = y.rows(),
-                  .bias = b.defined() ? b.data<float>() : nullptr,
-                  .transpose_b = true,
-                  .constant_b = weight_->identity(run.compute)});
-  return y;
+  return product(h, *weight_, bias(), run, Activation::none, DType::f32);
 }
 
 }  // namespace heddle::nn

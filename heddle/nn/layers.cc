@@ -20,12 +20,18 @@ Linear::Linear(const Scope& s, const std::vector<std::string>& names, const Opti
 
 Tensor Linear::operator()(const Tensor& x, const Run& run, Activation kind) const {
   const LayerName layer(name_);
-  const Tensor bias = bias_ == nullptr ? Tensor() : bias_->in(DType::f32);
-  if (is_recording()) return linear(x, weight_->in(run.compute), bias, {.activation = kind});
-  const DType weights = run.int8 ? DType::f32 : run.compute;
-  const Tensor w = weight_->in_or_master(weights);
-  const LinearOptions options{.activation = kind, .constant_w = weight_->identity(weights)};
-  return run.int8 ? linear_int8(x, w, bias, options, x.dtype()) : linear(x, w, bias, options);
+  return product(x, *weight_, bias_ == nullptr ? Tensor() : bias_->in(DType::f32), run, kind);
+}
+
+Tensor product(const Tensor& x, Parameter& weight, const Tensor& bias, const Run& run,
+               Activation kind, std::optional<DType> result) {
+  if (is_recording()) return linear(x, weight.in(run.compute), bias, {.activation = kind});
+  const DType held = run.int8 ? DType::f32 : run.compute;
+  return linear(x, weight.in_or_master(held), bias,
+                {.activation = kind,
+                 .constant_w = weight.identity(held),
+                 .int8 = run.int8,
+                 .result = result});
 }
 
 LayerNorm::LayerNorm(const Scope& s, int64_t width, double eps)

@@ -1,6 +1,8 @@
 // Linear layers, layer norm, and the residual stream that joins them.
 #pragma once
 
+#include <optional>
+
 #include "heddle/nn/parameters.h"
 #include "heddle/nn/run.h"
 #include "heddle/ops/norm.h"
@@ -31,6 +33,12 @@ class Linear {
   Parameter* weight_;
   Parameter* bias_ = nullptr;
 };
+
+/// activation(x Wᵀ + bias) by whatever form of W the run multiplies with.
+/// x: [rows, in], weight: [out, in], bias: [out] or undefined    returns: [rows, out] of dtype
+/// `result` (absent: that of x; while recording always that)
+Tensor product(const Tensor& x, Parameter& weight, const Tensor& bias, const Run& run,
+               Activation kind = Activation::none, std::optional<DType> result = {});
 
 /// Layer norm with parameters "weight" (gamma) and "bias" (beta).
 class LayerNorm {

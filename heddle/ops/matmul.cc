@@ -21,27 +21,24 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
       });
 }
 
-namespace {
-
-void check_linear(const Tensor& x, const Tensor& w, const Tensor& bias, bool fits) {
-  check(x.rank() == 2 && w.rank() == 2 && x.size(1) == w.size(1) && fits, ErrorKind::shape,
-        "linear: x is {} {}, the weight is {} {}; the last axes must be equal", x.shape(),
-        dtype_name(x.dtype()), w.shape(), dtype_name(w.dtype()));
+Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const LinearOptions& options) {
+  const bool rounds = options.constant_w != 0 && w.dtype() == DType::f32;
+  check(x.rank() == 2 && w.rank() == 2 && x.size(1) == w.size(1) &&
+            (x.dtype() == w.dtype() || rounds),
+        ErrorKind::shape, "linear: x is {} {}, the weight is {} {}; the last axes must be equal",
+        x.shape(), dtype_name(x.dtype()), w.shape(), dtype_name(w.dtype()));
   check(!bias.defined() || bias.shape() == Shape{w.size(0)}, ErrorKind::shape,
         "linear: the weight is {}, the bias {}", w.shape(),
         bias.defined() ? bias.shape() : Shape());
-}
-
-}  // namespace
-
-Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const LinearOptions& options) {
-  const bool rounds = options.constant_w != 0 && w.dtype() == DType::f32;
-  check_linear(x, w, bias, x.dtype() == w.dtype() || rounds);
+  const DType result = options.result.value_or(x.dtype());
+  const bool has_gradient = needs_grad({&x, &w, &bias});
+  check(!has_gradient || (!options.int8 && result == x.dtype()), ErrorKind::internal,
+        "linear: int8, and a result of another dtype than x, have no gradient");
   const Activation kind = options.activation;
-  Tensor y = Tensor::empty({x.size(0), w.size(0)}, x.dtype());
+  Tensor y = Tensor::empty({x.size(0), w.size(0)}, result);
   // What the activation's slope is found from: its input, or, for ReLU, its result.
   Tensor kept = kind == Activation::relu ? y : Tensor();
-  if (kind != Activation::none && !kept.defined() && needs_grad({&x, &w, &bias})) {
+  if (kind != Activation::none && !kept.defined() && has_gradient) {
     kept = empty_like(y);
   }
   kernels().gemm({.a = x.rows(),
@@ -51,7 +48,8 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const Linear
                   .transpose_b = true,
                   .constant_b = options.constant_w,
                   .activation = kind,
-                  .sums = kept.defined() && kind != Activation::relu ? kept.rows() : Rows()});
+                  .sums = kept.defined() && kind != Activation::relu ? kept.rows() : Rows(),
+                  .int8 = options.int8});
   const bool x_needs = needs_grad({&x}), has_bias = bias.defined();
   // dL/dx = dy w; dL/dw = dyᵀ x in f32; dL/dbias = sum of the rows of dy.
   return record(
@@ -75,22 +73,6 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const Linear
         }
         return {dx, dw, db};
       });
-}
-
-Tensor linear_int8(const Tensor& x, const Tensor& w, const Tensor& bias,
-                   const LinearOptions& options, DType out) {
-  check_linear(x, w, bias, w.dtype() == DType::f32);
-  check(!is_recording(), ErrorKind::internal, "linear: int8 has no gradient");
-  Tensor y = Tensor::empty({x.size(0), w.size(0)}, out);
-  kernels().gemm({.a = x.rows(),
-                  .b = w.rows(),
-                  .c = y.rows(),
-                  .bias = bias.defined() ? bias.data<float>() : nullptr,
-                  .transpose_b = true,
-                  .constant_b = options.constant_w,
-                  .activation = options.activation,
-                  .int8 = true});
-  return y;
 }
 
 Tensor linear_reference(const Tensor& x, const Tensor& w, const Tensor& bias, Activation kind) {

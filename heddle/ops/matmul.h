@@ -1,6 +1,8 @@
 // Matrix products and the linear layer.
 #pragma once
 
+#include <optional>
+
 #include "heddle/autograd/tape.h"
 #include "heddle/kernels/kernels.h"
 
@@ -11,18 +13,17 @@ Tensor matmul(const Tensor& a, const Tensor& b);
 
 struct LinearOptions {
   Activation activation = Activation::none;  ///< of the result, while it lies in the cache
-  uint64_t constant_w = 0;                   ///< see GemmArgs::constant_b; 0 in training
+  // Where no gradient is wanted:
+  uint64_t constant_w = 0;  ///< see GemmArgs::constant_b; w may then be f32 where x is bf16
+  bool int8 = false;        ///< see GemmArgs::int8; needs constant_w and an f32 w
+  std::optional<DType> result = {};  ///< of the dtype of x or f32; absent: of that of x
 };
 
 /// activation(x wᵀ + bias). x: [rows, in], w: [out, in] of the dtype of x, bias: [out] f32 or
-/// undefined    returns: [rows, out] of the dtype of x. With `constant_w`, w may also be f32 where
-/// x is bf16: it counts as rounded. Errors: shape if the sizes do not fit.
+/// undefined    returns: [rows, out]. An f32 w counts as rounded to the dtype of x.
+/// Errors: shape if the sizes do not fit.
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias,
               const LinearOptions& options = {});
-/// The same in int8 (GemmArgs::int8), without a gradient. x: f32 or bf16, w: f32
-/// returns: [rows, out] of dtype `out`
-Tensor linear_int8(const Tensor& x, const Tensor& w, const Tensor& bias,
-                   const LinearOptions& options, DType out);
 /// The plain definition: transpose, matmul, add_bias, activation.
 Tensor linear_reference(const Tensor& x, const Tensor& w, const Tensor& bias,
                         Activation kind = Activation::none);

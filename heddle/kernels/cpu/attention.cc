@@ -293,18 +293,8 @@ void ForwardItem::run() {
 
 void attention_impl(const AttentionArgs& args) {
   AttentionPlan& plan = attention_plan(kVectorGroupWork);
-  for (int64_t segment = 0; segment < args.segments; ++segment) {
-    const SegmentSizes sizes(args, segment);
-    for (int64_t head = 0; head < args.heads; ++head) {
-      for (int64_t begin = 0; begin < sizes.queries; begin += kForwardQueries) {
-        const int64_t end = std::min(begin + kForwardQueries, sizes.queries);
-        const int64_t keys = sizes.visible(end - 1);
-        // Packing a key costs about as much as eight queries against it.
-        plan.add({segment, head, begin, end, 0, keys},
-                 static_cast<double>((end - begin + 8) * (keys + 4) * args.head_dim * 2));
-      }
-    }
-  }
+  // Packing a key costs about as much as eight queries against it.
+  plan_forward(plan, args, kForwardQueries, {.queries = 8, .keys = 4});
   plan.run([&](const AttentionItem* item, const AttentionItem* end) {
     for (; item != end; ++item) {
       if (item + 1 != end) fetch_ahead(args, item[1]);

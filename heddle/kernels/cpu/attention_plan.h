@@ -145,6 +145,28 @@ inline AttentionPlan& attention_plan(double group_work) {
   return plan;
 }
 
+/// What an item costs beside its products, as if it had so many more queries and keys.
+struct ItemCost {
+  int64_t queries, keys;
+};
+
+/// Adds the items of the forward pass: each head of each segment, `most` queries at a time.
+inline void plan_forward(AttentionPlan& plan, const AttentionArgs& args, int64_t most,
+                         const ItemCost& cost) {
+  for (int64_t segment = 0; segment < args.segments; ++segment) {
+    const SegmentSizes sizes(args, segment);
+    for (int64_t head = 0; head < args.heads; ++head) {
+      for (int64_t begin = 0; begin < sizes.queries; begin += most) {
+        const int64_t end = std::min(begin + most, sizes.queries);
+        const int64_t keys = sizes.visible(end - 1);
+        const int64_t products = (end - begin + cost.queries) * (keys + cost.keys);
+        plan.add({segment, head, begin, end, 0, keys},
+                 static_cast<double>(products * args.head_dim * 2));
+      }
+    }
+  }
+}
+
 /// Hands out 64-byte aligned parts of the calling thread's memory.
 class AttentionScratch {
  public:

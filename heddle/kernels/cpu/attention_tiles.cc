@@ -323,17 +323,7 @@ void Forward::run() {
 
 void attention_tiles(const AttentionArgs& args) {
   AttentionPlan& plan = attention_plan(kTileGroupWork);
-  for (int64_t segment = 0; segment < args.segments; ++segment) {
-    const SegmentSizes sizes(args, segment);
-    for (int64_t head = 0; head < args.heads; ++head) {
-      for (int64_t begin = 0; begin < sizes.queries; begin += kItemQueries) {
-        const int64_t end = std::min(begin + kItemQueries, sizes.queries);
-        const int64_t keys = sizes.visible(end - 1);
-        plan.add({segment, head, begin, end, 0, keys},
-                 static_cast<double>((end - begin + 16) * (keys + 16) * args.head_dim * 2));
-      }
-    }
-  }
+  plan_forward(plan, args, kItemQueries, {.queries = 16, .keys = 16});
   const WeightDropout dropout(args.dropout);
   plan.run([&](const AttentionItem* item, const AttentionItem* end) {
     begin_tiles();

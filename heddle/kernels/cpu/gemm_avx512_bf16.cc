@@ -47,11 +47,8 @@ void block(const GemmBlock& g) {
     const int64_t rows = g.c.rows, group = g.group_bytes > 0 ? 32 : rows;
     for (int64_t first = 0; first < rows; first += group) {
       const int64_t end = first + group < rows ? first + group : rows;
-      int64_t row = first;
-      for (; row + 12 <= end; row += 12) rows_times_panel<12>(g, row, b, out);
-      for (; row + 6 <= end; row += 6) rows_times_panel<6>(g, row, b, out);
-      for (; row + 2 <= end; row += 2) rows_times_panel<2>(g, row, b, out);
-      for (; row < end; ++row) rows_times_panel<1>(g, row, b, out);
+      for_rows_in_registers(
+          first, end, [&]<int kRows>(int64_t row) { rows_times_panel<kRows>(g, row, b, out); });
     }
   }
 }

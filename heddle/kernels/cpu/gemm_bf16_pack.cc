@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "heddle/kernels/cpu/bf16_shuffle.h"
+#include "heddle/kernels/cpu/bf16_tiles.h"
 #include "heddle/kernels/cpu/gemm_block.h"
 
 namespace heddle::cpu {
@@ -10,8 +11,6 @@ namespace {
 
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl")
-
-constexpr int64_t kTileBytes = 1024;  // 16 rows of 64 bytes
 
 // 16 values rounded to bf16, to nearest even; NaN stays NaN (as `narrow` in simd-inl.h: the CPU's
 // own instruction makes zeros of the smallest numbers).

@@ -57,6 +57,15 @@ struct PanelOut {
   }
 };
 
+/// Calls f.operator()<n>(row) for rows [row, end), n of them at a time: as many as registers hold.
+template <class F>
+void for_rows_in_registers(int64_t row, int64_t end, const F& f) {
+  for (; row + 12 <= end; row += 12) f.template operator()<12>(row);
+  for (; row + 6 <= end; row += 6) f.template operator()<6>(row);
+  for (; row + 2 <= end; row += 2) f.template operator()<2>(row);
+  for (; row < end; ++row) f.template operator()<1>(row);
+}
+
 }  // namespace
 }  // namespace heddle::cpu
 

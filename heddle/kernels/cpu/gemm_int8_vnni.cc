@@ -44,12 +44,8 @@ void block(const GemmBlock& g) {
   for (int64_t column = 0; column < g.c.width; column += kInt8Columns) {
     const char* b = static_cast<const char*>(g.b) + column / kInt8Columns * g.panel_bytes;
     const Int8PanelOut out(g, column, b);
-    const int64_t end = g.c.rows;
-    int64_t row = 0;
-    for (; row + 12 <= end; row += 12) rows_times_panel<12>(g, row, b, out);
-    for (; row + 6 <= end; row += 6) rows_times_panel<6>(g, row, b, out);
-    for (; row + 2 <= end; row += 2) rows_times_panel<2>(g, row, b, out);
-    for (; row < end; ++row) rows_times_panel<1>(g, row, b, out);
+    for_rows_in_registers(0, g.c.rows,
+                          [&]<int kRows>(int64_t row) { rows_times_panel<kRows>(g, row, b, out); });
   }
 }
 
