@@ -1,0 +1,193 @@
+// Curves in SVG: legend that hides and shows, values at the pointer or the arrow keys.
+//
+//   heddle.lineChart({
+//     title, xTitle, yTitle, series: [{name, x: [..], y: [..], color, dashed}],
+//     xLog: false, yLog: false, yZero: false   (the y axis begins at 0)
+//     height: 320, xText: (x) => text, yText: (y) => text
+//   }) -> {element, redraw(changes), svg}
+//
+// Points may be null (a gap). Long curves are thinned to the extremes of each pixel column.
+"use strict";
+(() => {
+  const kLeft = 64, kRight = 28, kTop = 14, kBottom = 44;
+
+  // About `count` round numbers from low to high.
+  const linearTicks = (low, high, count) => {
+    const rough = (high - low) / count, power = Math.pow(10, Math.floor(Math.log10(rough)));
+    const step = [1, 2, 5, 10].find((m) => m * power >= rough) * power;
+    const ticks = [];
+    for (let x = Math.ceil(low / step - 1e-9) * step; x <= high + step * 1e-9; x += step) {
+      ticks.push(Math.abs(x) < step * 1e-9 ? 0 : x);
+    }
+    return ticks;
+  };
+  const logTicks = (low, high) => {
+    const ticks = [], decades = Math.log10(high / low);
+    for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); ++e) {
+      for (const m of decades > 4 ? [1] : decades > 1.5 ? [1, 3] : [1, 2, 5]) {
+        const x = m * Math.pow(10, e);
+        if (x >= low * 0.999 && x <= high * 1.001) ticks.push(x);
+      }
+    }
+    return ticks;
+  };
+
+  const axis = (values, isLog, zero, count) => {
+    let low = Infinity, high = -Infinity;
+    for (const x of values) {
+      if (x === null || !Number.isFinite(x) || (isLog && x <= 0)) continue;
+      low = Math.min(low, x);
+      high = Math.max(high, x);
+    }
+    if (low > high) { low = isLog ? 1 : 0; high = isLog ? 10 : 1; }
+    if (zero && !isLog) { low = Math.min(low, 0); high = Math.max(high, 0); }
+    if (low === high) { low = isLog ? low / 2 : low - (Math.abs(low) || 1) / 2; high = isLog ? high * 2 : high + (Math.abs(high) || 1) / 2; }
+    const at = isLog ? (x) => Math.log(x / low) / Math.log(high / low) : (x) => (x - low) / (high - low);
+    return {low, high, at, ticks: isLog ? logTicks(low, high) : linearTicks(low, high, count)};
+  };
+
+  // Of the points that share a column of pixels, the first, lowest, highest and last.
+  const thin = (points) => {
+    if (points.length < 1500) return points;
+    const kept = [];
+    for (let i = 0; i < points.length;) {
+      let end = i, low = i, high = i;
+      const column = Math.floor(points[i][0]);
+      for (; end < points.length && Math.floor(points[end][0]) === column; ++end) {
+        if (points[end][1] < points[low][1]) low = end;
+        if (points[end][1] > points[high][1]) high = end;
+      }
+      for (const k of [...new Set([i, low, high, end - 1])].sort((a, b) => a - b)) kept.push(points[k]);
+      i = end;
+    }
+    return kept;
+  };
+
+  heddle.lineChart = (options) => {
+    let o = Object.assign({series: [], height: 320}, options);
+    const hidden = new Set();
+    const svg = heddle.svg("svg", {tabindex: 0, role: "img"});
+    const legend = heddle.el("div", {class: "legend"});
+    const seen = heddle.el("div", {class: "hidden-text", "aria-live": "polite"});
+    const element = heddle.el("figure", {class: "chart", style: "margin: .5rem 0"}, svg, legend, seen);
+    let plot = null, index = -1, wide = 720;  // pixels that there are
+    const colorOf = (s, i) => s.color || heddle.seriesColor(i);
+    const xText = (x) => (o.xText ? o.xText(x) : heddle.number(x));
+    const yText = (y) => (o.yText ? o.yText(y) : heddle.number(y));
+    const shown = () => o.series.map((s, i) => ({...s, i})).filter((s) => !hidden.has(s.name));
+
+    const draw = () => {
+      const series = shown();
+      const x = axis(series.flatMap((s) => Array.from(s.x)), o.xLog, false, wide / 110);
+      const y = axis(series.flatMap((s) => Array.from(s.y)), o.yLog, o.yZero, 6);
+      const px = (v) => kLeft + x.at(v) * (wide - kLeft - kRight);
+      const py = (v) => o.height - kBottom - y.at(v) * (o.height - kTop - kBottom);
+      plot = {px, py, xs: [...new Set(series.flatMap((s) => Array.from(s.x)))].sort((a, b) => a - b)};
+      svg.setAttribute("viewBox", `0 0 ${wide} ${o.height}`);
+      svg.setAttribute("aria-label", `${o.title || "curves"}: ${o.series.map((s) => s.name).join(", ")}; ` +
+        "left and right arrow keys read values");
+      svg.replaceChildren();
+      const text = (attributes, t) => svg.append(heddle.svg("text", {"font-size": 13, ...attributes}, t));
+      for (const t of x.ticks) {
+        svg.append(heddle.svg("line", {class: "axis", x1: px(t), x2: px(t), y1: kTop, y2: o.height - kBottom, opacity: 0.5}));
+        text({x: px(t), y: o.height - kBottom + 17, "text-anchor": "middle", class: "faint-text"}, xText(t));
+      }
+      for (const t of y.ticks) {
+        svg.append(heddle.svg("line", {class: "axis", x1: kLeft, x2: wide - kRight, y1: py(t), y2: py(t)}));
+        text({x: kLeft - 7, y: py(t) + 4, "text-anchor": "end", class: "faint-text"}, yText(t));
+      }
+      text({x: (kLeft + wide - kRight) / 2, y: o.height - 8, "text-anchor": "middle"}, o.xTitle || "");
+      text({x: 14, y: o.height / 2 - 10, "text-anchor": "middle", transform: `rotate(-90 14 ${o.height / 2 - 10})`}, o.yTitle || "");
+      for (const s of series) {
+        let path = "", run = [];
+        const flush = () => {
+          const points = thin(run);
+          if (points.length === 1) {
+            svg.append(heddle.svg("circle", {cx: points[0][0], cy: points[0][1], r: 3, fill: colorOf(s, s.i)}));
+          } else {
+            path += points.map((q, k) => (k ? "L" : "M") + q[0].toFixed(1) + " " + q[1].toFixed(1)).join("");
+          }
+          run = [];
+        };
+        for (let k = 0; k < s.y.length; ++k) {
+          const v = s.y[k];
+          if (v === null || !Number.isFinite(v) || (o.yLog && v <= 0) || (o.xLog && s.x[k] <= 0)) flush();
+          else run.push([px(s.x[k]), py(v)]);
+        }
+        flush();
+        if (path) {
+          svg.append(heddle.svg("path", {d: path, fill: "none", stroke: colorOf(s, s.i), "stroke-width": 2,
+            "stroke-linejoin": "round", "stroke-dasharray": s.dashed ? "6 4" : undefined, "data-series": s.name}));
+        }
+      }
+      drawLegend();
+    };
+
+    const drawLegend = () => {
+      const names = o.series.map((s) => s.name);
+      if (legend.dataset.names === JSON.stringify(names)) return;
+      legend.dataset.names = JSON.stringify(names);
+      legend.hidden = o.series.length < 2;
+      legend.replaceChildren(...o.series.map((s, i) => heddle.el("button", {
+        type: "button", "aria-pressed": hidden.has(s.name) ? "false" : "true", title: "show or hide this curve",
+        onclick: (event) => {
+          if (hidden.has(s.name)) hidden.delete(s.name); else hidden.add(s.name);
+          event.currentTarget.setAttribute("aria-pressed", hidden.has(s.name) ? "false" : "true");
+          draw();
+        },
+      }, heddle.el("span", {class: "swatch", style: `background: ${colorOf(s, i)}`}), s.name)));
+    };
+
+    // The values of each curve at or next to x, beside a line through it.
+    const read = (at, where) => {
+      svg.querySelectorAll(".cursor").forEach((e) => e.remove());
+      const x = plot.xs[at], px = plot.px(x);
+      svg.append(heddle.svg("line", {class: "axis cursor", x1: px, x2: px, y1: kTop, y2: o.height - kBottom, "stroke-dasharray": "3 3"}));
+      const lines = [`${o.xTitle ? o.xTitle + " " : ""}${xText(x)}`];
+      for (const s of shown()) {
+        let best = -1;
+        for (let k = 0; k < s.x.length; ++k) {
+          if (s.y[k] === null || !Number.isFinite(s.y[k])) continue;
+          if (best < 0 || Math.abs(s.x[k] - x) < Math.abs(s.x[best] - x)) best = k;
+        }
+        if (best < 0) continue;
+        lines.push(`${s.name}: ${yText(s.y[best])}${s.x[best] === x ? "" : ` (at ${xText(s.x[best])})`}`);
+        const y = plot.py(s.y[best]);
+        if (Number.isFinite(y)) svg.append(heddle.svg("circle", {class: "cursor", cx: plot.px(s.x[best]), cy: y, r: 4, fill: colorOf(s, s.i)}));
+      }
+      seen.textContent = lines.join(", ");
+      const box = svg.getBoundingClientRect();
+      heddle.tip(where || {x: box.left + px * box.width / wide, y: box.top + 20}, lines.join("\n"));
+      index = at;
+    };
+    const nearest = (event) => {
+      const box = svg.getBoundingClientRect(), px = (event.clientX - box.left) * wide / box.width;
+      let best = -1;
+      plot.xs.forEach((x, i) => {
+        if (best < 0 || Math.abs(plot.px(x) - px) < Math.abs(plot.px(plot.xs[best]) - px)) best = i;
+      });
+      return best;
+    };
+    svg.addEventListener("pointermove", (event) => { if (plot.xs.length) read(nearest(event), event); });
+    svg.addEventListener("pointerleave", () => {
+      svg.querySelectorAll(".cursor").forEach((e) => e.remove());
+      heddle.untip();
+    });
+    svg.addEventListener("keydown", (event) => {
+      const step = heddle.arrowStep(event.key);
+      if (!step || !plot.xs.length) return;
+      event.preventDefault();
+      read(Math.max(0, Math.min(plot.xs.length - 1, index < 0 ? 0 : index + step)));
+    });
+
+    const redraw = (changes) => { o = Object.assign({}, o, changes); draw(); };
+    new ResizeObserver(() => setTimeout(() => {
+      const room = Math.max(280, Math.min(1000, element.clientWidth || wide));
+      if (room === wide) return;
+      wide = room;
+      draw();
+    })).observe(element);
+    draw();
+    return {element, redraw, svg};
+  };
+})();
