@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -14,7 +15,9 @@ namespace heddle::cli {
 namespace {
 
 struct Flags : TranslateFlags {
-  bool json = false;
+  bool json = false, sample = false;
+  Sampling sampling;
+  std::string prefix, prefix_file;
 };
 
 // Enough lines at a time that batches of like lengths fill up; one where somebody types.
@@ -27,13 +30,35 @@ void print_line(const std::string& line) {
   }
 }
 
-std::string as_json(const Translation& t, const Tokenizer& tokenizer) {
+Json as_json(const Translation& t, const Tokenizer& tokenizer) {
   Json json = Json::object();
   json["text"] = t.text;
   json["score"] = t.score;
   json["tokens"] = Json::array();
   for (const int32_t id : t.ids) json["tokens"].push_back(tokenizer.piece(id));
-  return json.dump();
+  return json;
+}
+
+// The object of the best, with all of them under "n_best" if several were asked for.
+void print_json(const Translation& t, const Flags& flags, const Tokenizer& tokenizer) {
+  Json json = as_json(t, tokenizer);
+  if (flags.options.n_best > 1) {
+    json["n_best"] = Json::array();
+    json["n_best"].push_back(as_json(t, tokenizer));
+    for (const Translation& o : t.others) json["n_best"].push_back(as_json(o, tokenizer));
+  }
+  print_line(json.dump());
+}
+
+// Several translations of a line are lines "NUMBER ||| TEXT ||| SCORE", the form of Moses; a source
+// line's number is counted from 0 there.
+void print_text(const Translation& t, const Flags& flags, int64_t number) {
+  if (flags.options.n_best == 1) return print_line(t.text);
+  const auto print = [&](const Translation& each) {
+    print_line(fmt::format("{} ||| {} ||| {:.6f}", number, each.text, each.score));
+  };
+  print(t);
+  for (const Translation& o : t.others) print(o);
 }
 
 // The next lines of the input; fewer at its end.
@@ -49,9 +74,55 @@ std::vector<std::string> read_block(LineReader& input, bool is_typed) {
   return lines;
 }
 
+// The beginnings of translations: one for all lines, or a line of a file for each.
+class Prefixes {
+ public:
+  Prefixes(const Flags& flags, const TranslationModel& model)
+      : model_(model), path_(flags.prefix_file) {
+    if (!flags.prefix.empty()) for_all_.push_back(prefix_ids(model, flags.prefix, "--prefix"));
+    if (!path_.empty()) file_ = std::make_unique<LineReader>(path_);
+  }
+
+  std::vector<std::vector<int32_t>> next(size_t lines) {
+    if (file_ == nullptr) return for_all_;
+    std::vector<std::vector<int32_t>> prefixes;
+    std::string text;
+    while (prefixes.size() < lines) {
+      check(file_->next(text), ErrorKind::data,
+            "{}: it has {} lines, fewer than the input; line i is the prefix of line i", path_,
+            file_->line_number());
+      prefixes.push_back(
+          prefix_ids(model_, text, fmt::format("{}: line {}", path_, file_->line_number())));
+    }
+    return prefixes;
+  }
+
+ private:
+  const TranslationModel& model_;
+  std::string path_;
+  std::vector<std::vector<int32_t>> for_all_;
+  std::unique_ptr<LineReader> file_;
+};
+
+TranslateOptions options_of(const Flags& flags) {
+  TranslateOptions o = translate_options(flags);
+  check(o.n_best >= 1 && o.n_best <= 1024, ErrorKind::usage,
+        "--n-best is {}; it must be from 1 to 1024", o.n_best);
+  check(flags.prefix.empty() || flags.prefix_file.empty(), ErrorKind::usage,
+        "--prefix and --prefix-file exclude each other");
+  if (flags.sample) {
+    check_sampling(flags.sampling);
+    o.sampling = flags.sampling;
+  } else {
+    o.beam = std::max(o.beam, o.n_best);
+  }
+  return o;
+}
+
 void run(const Flags& flags) {
-  const TranslateOptions options = translate_options(flags);
+  TranslateOptions options = options_of(flags);
   const TranslationModel model = load_translation_model(flags.model);
+  Prefixes prefixes(flags, model);
   const bool is_typed = isatty(STDIN_FILENO) != 0;
   LineReader input("-");
   int64_t cut = 0;
@@ -59,12 +130,32 @@ void run(const Flags& flags) {
     const int64_t first_line = input.line_number() + 1;
     const std::vector<std::string> lines = read_block(input, is_typed);
     if (lines.empty()) break;
+    options.prefixes = prefixes.next(lines.size());
+    int64_t number = first_line - 1;
     for (const Translation& t : translate_lines(model, lines, options, first_line, &cut)) {
-      print_line(flags.json ? as_json(t, *model.tokenizer) : t.text);
+      if (flags.json) {
+        print_json(t, flags, *model.tokenizer);
+      } else {
+        print_text(t, flags, number++);
+      }
     }
     std::fflush(stdout);
   }
   report_cut("translate", cut, model);
+}
+
+void add_sampling_flags(CLI::App& command, Flags& flags) {
+  CLI::Option* sample =
+      command.add_flag("--sample", flags.sample, "draw each token at random, by its probability");
+  Sampling& o = flags.sampling;
+  const auto add = [&](const char* name, auto& value, const char* help) {
+    command.add_option(name, value, help)->capture_default_str()->needs(sample);
+  };
+  add("--temperature", o.temperature, "divides the logits; below 1 likelier tokens gain");
+  add("--top-k", o.top_k, "draw among the likeliest k tokens only; 0: all");
+  add("--top-p", o.top_p, "draw among the fewest tokens that have this probability together");
+  add("--min-p", o.min_p, "draw among tokens with this share of the likeliest's probability");
+  add("--seed", o.seed, "of the draws: a line's are a function of seed and line number alone");
 }
 
 }  // namespace
@@ -77,6 +168,15 @@ void add_translate(CLI::App& app) {
   command->add_flag("--json", flags->json,
                     "a JSON object a line, with text, score (log p over the length penalty) and "
                     "tokens");
+  command
+      ->add_option("--n-best", flags->options.n_best,
+                   "translations of each line, best first, as lines LINE ||| TEXT ||| SCORE (LINE "
+                   "counts from 0); widens the beam to as many; with --sample, so many draws")
+      ->capture_default_str();
+  add_sampling_flags(*command, *flags);
+  command->add_option("--prefix", flags->prefix, "text that every translation begins with");
+  command->add_option("--prefix-file", flags->prefix_file,
+                      "a file whose line i is the prefix of line i");
   command->callback([flags] { run(*flags); });
 }
 

@@ -18,6 +18,19 @@ void add_translate_flags(CLI::App& app, TranslateFlags& flags) {
   app.add_option("--length-penalty", o.length_penalty,
                  "alpha of ((5 + length) / 6)^alpha; larger favours longer translations")
       ->capture_default_str();
+  app.add_option("--min-length", o.rules.min_length,
+                 "tokens of a translation at least, the end not counted")
+      ->capture_default_str();
+  app.add_option("--max-length", o.max_length,
+                 "tokens of a translation at most, the end not counted; 0: twice the source's + 10")
+      ->capture_default_str();
+  app.add_option("--no-repeat-ngram", o.rules.no_repeat_ngram,
+                 "no so many tokens in a row come twice in a translation; 0: they may")
+      ->capture_default_str();
+  app.add_option("--repetition-penalty", o.rules.repetition_penalty,
+                 "divides the logits of tokens that came already (multiplies negative ones); 1: no "
+                 "penalty")
+      ->capture_default_str();
   app.add_option("--batch-tokens", o.batch_tokens, "source tokens of a batch, times the beam")
       ->capture_default_str();
   app.add_option("--precision", flags.precision,
@@ -37,6 +50,10 @@ TranslateOptions translate_options(const TranslateFlags& flags) {
         o.batch_tokens);
   check(flags.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
         flags.threads);
+  check(o.max_length >= 0 && o.max_length <= 1'000'000, ErrorKind::usage,
+        "--max-length is {}; it must be from 1 to 1000000, or 0 for one that follows the source's",
+        o.max_length);
+  check_word_rules(o.rules);
   o.precision = resolve_precision(flags.precision);
   if (flags.threads > 0) set_num_threads(flags.threads);
   return o;

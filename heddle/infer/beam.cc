@@ -1,4 +1,5 @@
-// Beam search of one sentence: which continuations live, which end, and when nothing can improve.
+// Beam search of one sentence: which continuations live, which end, and when nothing can improve;
+// and samples, which do not compete.
 #include "heddle/infer/beam.h"
 
 #include <algorithm>
@@ -27,7 +28,13 @@ double length_penalty(int64_t length, double alpha) {
 
 int64_t continuations(int64_t beam) { return beam == 1 ? 1 : 2 * beam; }
 
+BeamSearch::BeamSearch(const BeamOptions& options) : options_(options) {
+  live_.resize(options.samples ? static_cast<size_t>(options.n_best) : 1);
+  for (size_t i = 0; i < live_.size(); ++i) live_[i].sample = static_cast<int64_t>(i);
+}
+
 void BeamSearch::advance(std::span<const NextWord> next) {
+  if (options_.samples) return advance_samples(next);
   const int64_t per_row = continuations(options_.beam);
   std::vector<Candidate> candidates;
   for (size_t i = 0; i < next.size(); ++i) {
@@ -57,22 +64,45 @@ void BeamSearch::advance(std::span<const NextWord> next) {
   if (finished_ >= options_.beam || !can_improve()) live_.clear();
 }
 
+void BeamSearch::advance_samples(std::span<const NextWord> next) {
+  std::vector<Hypothesis> going_on;
+  for (size_t i = 0; i < next.size(); ++i) {
+    Hypothesis& h = live_[i];
+    h.log_p += next[i].log_p;
+    if (next[i].id == options_.eos) {
+      finish(h, h.log_p);
+      continue;
+    }
+    h.ids.push_back(next[i].id);
+    going_on.push_back(std::move(h));
+  }
+  ++length_;
+  live_ = std::move(going_on);
+}
+
 void BeamSearch::finish(const Hypothesis& parent, double log_p) {
   const double score = log_p / length_penalty(length_ + 1, options_.length_penalty);
-  if (finished_++ > 0 && score <= best_score_) return;
-  best_ = parent;
-  best_.log_p = log_p;
-  best_score_ = score;
+  ++finished_;
+  const auto behind = std::find_if(ended_.begin(), ended_.end(), [&](const Hypothesis& h) {
+    return options_.samples ? h.sample > parent.sample : h.score < score;
+  });
+  if (behind == ended_.end() && static_cast<int64_t>(ended_.size()) == options_.n_best) return;
+  Hypothesis& ended = *ended_.insert(behind, parent);
+  ended.log_p = log_p;
+  ended.score = score;
+  if (static_cast<int64_t>(ended_.size()) > options_.n_best) ended_.pop_back();
 }
 
 // Sums of log p only fall, and the penalty is monotone: its best is at the shortest or the greatest
 // length.
 bool BeamSearch::can_improve() const {
-  if (finished_ == 0 || live_.empty()) return !live_.empty();
+  if (static_cast<int64_t>(ended_.size()) < options_.n_best || live_.empty()) {
+    return !live_.empty();
+  }
   const double alpha = options_.length_penalty;
   const double bound = std::max(live_[0].log_p / length_penalty(length_ + 1, alpha),
                                 live_[0].log_p / length_penalty(options_.max_length, alpha));
-  return bound > best_score_;
+  return bound > ended_.back().score;
 }
 
 }  // namespace heddle

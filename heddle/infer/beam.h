@@ -1,4 +1,4 @@
-// Beam search of one sentence: hypotheses that go on, and those that ended.
+// Beam search or samples of one sentence: hypotheses that go on, and those that ended.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,19 @@
 
 namespace heddle {
 
-/// A beginning of a translation.
+/// A beginning of a translation, or a whole one.
 struct Hypothesis {
   std::vector<int32_t> ids;   ///< words so far
   std::vector<int32_t> rows;  ///< rows of the cache that hold the keys of start and words
   double log_p = 0;           ///< sum over the words
+  int64_t sample = 0;         ///< which of the samples it is
+  double score = 0;           ///< of one that ended: log p over the length penalty
 };
 
 struct BeamOptions {
   int64_t beam = 1;
+  int64_t n_best = 1;    ///< translations wanted, <= beam unless sampled
+  bool samples = false;  ///< n_best draws, each on its own, instead of a search
   double length_penalty = 1;
   int64_t max_length = 1;  ///< words and end
   int32_t eos = 3;
@@ -31,7 +35,7 @@ int64_t continuations(int64_t beam);
 
 class BeamSearch {
  public:
-  explicit BeamSearch(const BeamOptions& options) : options_(options), live_(1) {}
+  explicit BeamSearch(const BeamOptions& options);
 
   /// Hypotheses that go on, best first; empty once the search is done.
   std::span<const Hypothesis> live() const { return live_; }
@@ -39,14 +43,15 @@ class BeamSearch {
   /// The next word is the last that fits: it must be the end.
   bool must_end() const { return length_ + 1 >= options_.max_length; }
 
-  /// One step. next: continuations(beam) words of each live hypothesis, best first.
+  /// One step. next: continuations(beam) words of each live hypothesis, best first; of samples one.
   void advance(std::span<const NextWord> next);
 
-  /// The best hypothesis that ended. To be asked for when live() is empty.
-  const std::vector<int32_t>& best_ids() const { return best_.ids; }
-  double best_score() const { return best_score_; }
+  /// The n_best hypotheses that ended, best first, fewer if there were no more; samples in order.
+  /// To be asked for when live() is empty. A larger n_best changes none of the first.
+  std::span<const Hypothesis> results() const { return ended_; }
 
  private:
+  void advance_samples(std::span<const NextWord> next);
   void finish(const Hypothesis& parent, double log_p);
   bool can_improve() const;
 
@@ -54,8 +59,7 @@ class BeamSearch {
   int64_t length_ = 0;  // words of the live hypotheses
   std::vector<Hypothesis> live_;
   int64_t finished_ = 0;
-  Hypothesis best_;
-  double best_score_ = 0;
+  std::vector<Hypothesis> ended_;
 };
 
 }  // namespace heddle

@@ -19,11 +19,17 @@ struct Logit {
   float value;
 };
 
-// The `count` largest of a row that are not suppressed, largest first, the earlier first among
-// equals. Only blocks whose maximum is above the threshold are looked at.
+bool contains(std::span<const int32_t> ids, int32_t id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+// The `count` largest of row r that may come, largest first, the earlier first among equals. Only
+// blocks whose maximum is above the threshold are looked at.
 void largest(std::span<const float> x, std::span<const float> maxima, const BestWordsOptions& o,
-             std::vector<Logit>& best) {
+             int64_t r, std::vector<Logit>& best) {
   constexpr size_t kBlock = LogitScanArgs::kBlock;
+  const std::span<const int32_t> banned =
+      o.banned.empty() ? std::span<const int32_t>() : std::span<const int32_t>(o.banned[r]);
   const auto count = static_cast<size_t>(o.count);
   best.clear();
   const auto threshold = [&] { return best.size() < count ? kNone : best.back().value; };
@@ -32,7 +38,7 @@ void largest(std::span<const float> x, std::span<const float> maxima, const Best
     for (size_t i = b * kBlock; i < std::min(x.size(), (b + 1) * kBlock); ++i) {
       if (!(x[i] > threshold())) continue;
       const auto id = static_cast<int32_t>(i);
-      if (std::find(o.suppressed.begin(), o.suppressed.end(), id) != o.suppressed.end()) continue;
+      if (contains(o.suppressed, id) || contains(banned, id)) continue;
       if (best.size() == count) best.pop_back();
       const auto behind =
           std::find_if(best.begin(), best.end(), [&](const Logit& l) { return l.value < x[i]; });
@@ -41,29 +47,39 @@ void largest(std::span<const float> x, std::span<const float> maxima, const Best
   }
 }
 
+// The scale of a row, and the largest logit of each of its blocks.
+LogitScale scan(const Rows& logits, int64_t r, std::vector<float>& maxima) {
+  constexpr int64_t kBlock = LogitScanArgs::kBlock;
+  maxima.resize(static_cast<size_t>((logits.width + kBlock - 1) / kBlock));
+  LogitScale scale;
+  kernels().scan_logits(
+      {.logits = logits.slice(r, 1), .maxima = maxima.data(), .log_sum = &scale.log_sum});
+  scale.most = *std::max_element(maxima.begin(), maxima.end());
+  check(std::isfinite(scale.most) && std::isfinite(scale.log_sum), ErrorKind::data,
+        "the model gives no finite probability to any word; its weights are damaged, or too large "
+        "for this precision (try --precision f32)");
+  return scale;
+}
+
 void best_of_row(const Rows& logits, int64_t r, const BestWordsOptions& o, NextWord* out) {
   thread_local std::vector<Logit> best;
   thread_local std::vector<float> maxima;
   const std::span<const float> x(logits.row<float>(r), static_cast<size_t>(logits.width));
-  maxima.resize((x.size() + LogitScanArgs::kBlock - 1) / LogitScanArgs::kBlock);
-  float log_sum = 0;
-  kernels().scan_logits(
-      {.logits = logits.slice(r, 1), .maxima = maxima.data(), .log_sum = &log_sum});
-  const float most = *std::max_element(maxima.begin(), maxima.end());
-  check(std::isfinite(most) && std::isfinite(log_sum), ErrorKind::data,
-        "the model gives no finite probability to any word; its weights are damaged, or too large "
-        "for this precision (try --precision f32)");
-  if (!o.is_forced.empty() && o.is_forced[r]) {
-    best.assign(1, {o.forced_id, x[o.forced_id]});
+  const LogitScale scale = scan(logits, r, maxima);
+  if (!o.forced.empty() && o.forced[r] >= 0) {
+    best.assign(1, {o.forced[r], x[o.forced[r]]});
   } else {
-    largest(x, maxima, o, best);
+    largest(x, maxima, o, r, best);
   }
-  for (size_t i = 0; i < best.size(); ++i) {
-    out[i] = {best[i].id, (best[i].value - most) - log_sum};
-  }
+  for (size_t i = 0; i < best.size(); ++i) out[i] = {best[i].id, scale.log_p(best[i].value)};
 }
 
 }  // namespace
+
+LogitScale scale_of_row(const Rows& logits, int64_t row) {
+  thread_local std::vector<float> maxima;
+  return scan(logits, row, maxima);
+}
 
 std::vector<NextWord> best_words(const Tensor& logits, const BestWordsOptions& options) {
   const Rows rows = logits.rows();

@@ -18,10 +18,21 @@ struct NextWord {
 struct BestWordsOptions {
   int64_t count = 1;                         ///< words wanted of each row, >= 1
   std::span<const int32_t> suppressed = {};  ///< ids that must not come (their share of p stays)
-  /// [rows] or empty: where it is true, `forced_id` is the only word.
-  std::span<const uint8_t> is_forced = {};
-  int32_t forced_id = 0;
+  /// [rows] or empty: further ids that must not come in this row.
+  std::span<const std::vector<int32_t>> banned = {};
+  /// [rows] or empty: the only word of this row, whatever is suppressed or banned; -1: any.
+  std::span<const int32_t> forced = {};
 };
+
+/// What turns the logits of a row into log p.
+struct LogitScale {
+  float most = 0;     ///< the largest logit
+  float log_sum = 0;  ///< log sum exp(logit - most)
+  float log_p(float logit) const { return (logit - most) - log_sum; }
+};
+
+/// logits: [rows, vocab] f32. Errors: data if the row has no finite maximum.
+LogitScale scale_of_row(const Rows& logits, int64_t row);
 
 /// For each row the `count` likeliest ids, likeliest first, the lower id first among equal ones,
 /// with log p = logit - log sum exp(logits). Rows are independent of each other and of the threads.

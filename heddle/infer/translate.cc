@@ -15,10 +15,20 @@ namespace {
 
 using Sources = std::span<const std::vector<int32_t>>;
 
+using Ids = std::vector<std::vector<int32_t>>;
+
+std::span<const int32_t> prefix_of(const TranslateOptions& o, int64_t sentence) {
+  if (o.prefixes.empty()) return {};
+  return o.prefixes[o.prefixes.size() == 1 ? 0 : static_cast<size_t>(sentence)];
+}
+
 // The longest translation of so many source words, its end included.
-int64_t max_length(const TransformerConfig& config, const TranslateOptions& o, size_t words) {
+int64_t max_length(const TransformerConfig& config, const TranslateOptions& o, size_t words,
+                   size_t prefix) {
   const double length = o.max_length_factor * static_cast<double>(words);
-  int64_t limit = static_cast<int64_t>(std::min(length, 1e9)) + o.max_length_extra;
+  int64_t limit = o.max_length > 0 ? o.max_length + 1
+                                   : static_cast<int64_t>(std::min(length, 1e9)) +
+                                         o.max_length_extra + static_cast<int64_t>(prefix);
   if (config.position_embedding_type == "learned") {
     limit = std::min(limit, config.max_position_embeddings);
   }
@@ -61,6 +71,7 @@ class Decoding {
            std::span<const int32_t> suppressed)
       : model_(model), options_(options), suppressed_(suppressed), cache_(model.start()) {
     run_.use(options.precision);
+    each_ = options.sampling ? 1 : static_cast<size_t>(continuations(options.beam));
   }
 
   // Translates sentence i of the queue into results[i], at most `budget` encoder rows at a time.
@@ -77,6 +88,7 @@ class Decoding {
  private:
   struct Sentence {
     int64_t number;
+    std::span<const int32_t> prefix;
     BeamSearch search;
     std::vector<int32_t> source_rows = {};  // of the cache
     std::vector<int32_t> word_rows = {};    // all that were taken for it
@@ -96,10 +108,15 @@ class Decoding {
       ids.insert(ids.end(), source.begin(), source.end());
       ids.push_back(eos);
       lengths.push_back(queue.rows_of(i));
-      Sentence sentence{i, BeamSearch({.beam = options_.beam,
-                                       .length_penalty = options_.length_penalty,
-                                       .max_length = max_length(c, options_, source.size()),
-                                       .eos = eos})};
+      const std::span<const int32_t> prefix = prefix_of(options_, i);
+      Sentence sentence{
+          i, prefix,
+          BeamSearch({.beam = options_.beam,
+                      .n_best = options_.n_best,
+                      .samples = options_.sampling.has_value(),
+                      .length_penalty = options_.length_penalty,
+                      .max_length = max_length(c, options_, source.size(), prefix.size()),
+                      .eos = eos})};
       cache_.sources.take(lengths.back(), sentence.source_rows);
       rows.insert(rows.end(), sentence.source_rows.begin(), sentence.source_rows.end());
       sentences_.push_back(std::move(sentence));
@@ -112,8 +129,7 @@ class Decoding {
   void step() {
     const ProfilePhase phase("decode step");
     const auto start = static_cast<int32_t>(model_.config().decoder_start_token_id);
-    std::vector<int32_t> ids, places, new_rows, word_rows, source_rows;
-    std::vector<uint8_t> must_end;
+    std::vector<int32_t> ids, places, new_rows, word_rows, source_rows, forced;
     std::vector<int64_t> beams, word_lengths, source_lengths;
     for (Sentence& s : sentences_) {
       beams.push_back(static_cast<int64_t>(s.search.live().size()));
@@ -125,7 +141,7 @@ class Decoding {
         word_lengths.push_back(static_cast<int64_t>(h.rows.size()));
         ids.push_back(h.ids.empty() ? start : h.ids.back());
         places.push_back(s.place);
-        must_end.push_back(s.search.must_end());
+        forced.push_back(forced_word(s));
       }
       ++s.place;
       source_rows.insert(source_rows.end(), s.source_rows.begin(), s.source_rows.end());
@@ -141,26 +157,85 @@ class Decoding {
                                   .words = {&one_each, &words, word_rows, new_rows},
                                   .sources = {&hypotheses, &sources, source_rows}},
                                  run_);
-    const std::vector<NextWord> next = best_words(
-        model_.logits(h, run_), {.count = continuations(options_.beam),
-                                 .suppressed = suppressed_,
-                                 .is_forced = must_end,
-                                 .forced_id = static_cast<int32_t>(model_.config().eos_token_id)});
-    const auto each = static_cast<size_t>(continuations(options_.beam));
+    const std::vector<NextWord> next = next_words(model_.logits(h, run_), forced);
     size_t at = 0;
     for (size_t i = 0; i < sentences_.size(); ++i) {
-      const size_t n = static_cast<size_t>(beams[i]) * each;
+      const size_t n = static_cast<size_t>(beams[i]) * each_;
       sentences_[i].search.advance(std::span(next).subspan(at, n));
       at += n;
     }
+  }
+
+  // The only word that may come next, or -1.
+  int32_t forced_word(const Sentence& s) const {
+    const auto place = static_cast<size_t>(s.place);
+    if (place < s.prefix.size()) return s.prefix[place];
+    return s.search.must_end() ? static_cast<int32_t>(model_.config().eos_token_id) : -1;
+  }
+
+  // each_ words for each live hypothesis. Rules change the logits in place.
+  std::vector<NextWord> next_words(const Tensor& logits, std::span<const int32_t> forced) {
+    const Banned banned = options_.rules.any() ? apply_rules(logits) : Banned();
+    std::vector<NextWord> next =
+        options_.sampling
+            ? sample_words(logits, draws(), {*options_.sampling, suppressed_, banned, forced})
+            : best_words(logits, {.count = static_cast<int64_t>(each_),
+                                  .suppressed = suppressed_,
+                                  .banned = banned,
+                                  .forced = forced});
+    for (size_t r = 0; r < forced.size(); ++r) {
+      if (next[r * each_].id >= 0) continue;
+      const std::vector<int32_t> end = {static_cast<int32_t>(model_.config().eos_token_id)};
+      next[r * each_] = best_words(logits.slice(0, static_cast<int64_t>(r), 1), {.forced = end})[0];
+    }
+    return next;
+  }
+
+  using Banned = std::vector<std::vector<int32_t>>;  // of each live hypothesis
+
+  Banned apply_rules(const Tensor& logits) const {
+    const WordRules& rules = options_.rules;
+    const Rows rows = logits.rows();
+    Banned banned;
+    for (const Sentence& s : sentences_) {
+      for (const Hypothesis& h : s.search.live()) {
+        const auto r = static_cast<int64_t>(banned.size());
+        if (rules.repetition_penalty != 1) {
+          penalise_repeats({rows.row<float>(r), static_cast<size_t>(rows.width)}, h.ids,
+                           rules.repetition_penalty);
+        }
+        banned.emplace_back();
+        if (rules.no_repeat_ngram > 0) ban_repeats(h.ids, rules.no_repeat_ngram, banned.back());
+        if (static_cast<int64_t>(h.ids.size()) < rules.min_length) {
+          banned.back().push_back(static_cast<int32_t>(model_.config().eos_token_id));
+        }
+      }
+    }
+    return banned;
+  }
+
+  std::vector<double> draws() const {
+    const Sampling& o = *options_.sampling;
+    std::vector<double> result;
+    for (const Sentence& s : sentences_) {
+      for (const Hypothesis& h : s.search.live()) {
+        result.push_back(sample_draw(o.seed, o.first_line + s.number, h.sample,
+                                     static_cast<int64_t>(h.ids.size())));
+      }
+    }
+    return result;
   }
 
   // Sentences whose search is done leave, with their rows.
   void retire(std::vector<Translation>& results) {
     std::erase_if(sentences_, [&](Sentence& s) {
       if (!s.search.live().empty()) return false;
-      results[s.number].ids = s.search.best_ids();
-      results[s.number].score = s.search.best_score();
+      const std::span<const Hypothesis> ended = s.search.results();
+      Translation& result = results[s.number];
+      result = {.ids = ended[0].ids, .score = ended[0].score, .text = {}};
+      for (const Hypothesis& h : ended.subspan(1)) {
+        result.others.push_back({.ids = h.ids, .score = h.score, .text = {}});
+      }
       cache_.words.give_back(s.word_rows);
       cache_.sources.give_back(s.source_rows);
       live_rows_ -= static_cast<int64_t>(s.source_rows.size());
@@ -171,6 +246,7 @@ class Decoding {
   const Transformer& model_;
   const TranslateOptions& options_;
   std::span<const int32_t> suppressed_;
+  size_t each_ = 1;  // words wanted of each live hypothesis
   nn::Run run_;
   DecoderCache cache_;
   std::vector<Sentence> sentences_;
@@ -201,6 +277,13 @@ std::vector<int32_t> suppressed_ids(const TransformerConfig& c, const TranslateO
   return ids;
 }
 
+void check_utf8(const std::string& text, const std::string& where) {
+  if (const auto at = first_invalid_utf8(text)) {
+    fail(ErrorKind::data, "{}: not UTF-8: byte 0x{:02x} at offset {}; convert the text to UTF-8",
+         where, static_cast<unsigned char>(text[*at]), *at);
+  }
+}
+
 bool is_blank(const std::string& line) {
   return line.find_first_not_of(" \t\r\v\f") == std::string::npos;
 }
@@ -213,7 +296,46 @@ std::string without_breaks(std::string text) {
   return text;
 }
 
-using Ids = std::vector<std::vector<int32_t>>;
+// Hypotheses of a sentence at once.
+int64_t width(const TranslateOptions& o) { return o.sampling ? o.n_best : o.beam; }
+
+void check_options(const TranslateOptions& o) {
+  check(o.beam >= 1, ErrorKind::usage, "--beam is {}; it must be at least 1", o.beam);
+  check(o.batch_tokens >= 1, ErrorKind::usage, "--batch-tokens is {}; it must be at least 1",
+        o.batch_tokens);
+  check(o.n_best >= 1, ErrorKind::usage, "--n-best is {}; it must be at least 1", o.n_best);
+  check(!o.sampling || o.beam == 1, ErrorKind::usage,
+        "--sample draws words and --beam {} searches for the likeliest; give one of them", o.beam);
+  check(o.sampling || o.n_best <= o.beam, ErrorKind::usage,
+        "--n-best is {} but --beam {}; the beam must be at least as wide (or give --sample)",
+        o.n_best, o.beam);
+  check(o.max_length >= 0, ErrorKind::usage,
+        "--max-length is {}; it must be at least 1, or 0 for one that follows the source's",
+        o.max_length);
+  check(o.max_length == 0 || o.rules.min_length <= o.max_length, ErrorKind::usage,
+        "--min-length is {} but --max-length {}; the first must not be above the second",
+        o.rules.min_length, o.max_length);
+  check_word_rules(o.rules);
+  if (o.sampling) check_sampling(*o.sampling);
+}
+
+void check_prefixes(const TransformerConfig& c, const TranslateOptions& o, size_t sources) {
+  check(o.prefixes.size() <= 1 || o.prefixes.size() == sources, ErrorKind::usage,
+        "there are {} prefixes for {} sentences; give one for all, or one for each",
+        o.prefixes.size(), sources);
+  for (size_t i = 0; i < o.prefixes.size(); ++i) {
+    const auto length = static_cast<int64_t>(o.prefixes[i].size());
+    check(o.max_length == 0 || length <= o.max_length, ErrorKind::data,
+          "prefix {} has {} tokens, more than --max-length {}", i + 1, length, o.max_length);
+    check(c.position_embedding_type != "learned" || length < c.max_position_embeddings,
+          ErrorKind::data, "prefix {} has {} tokens; the model takes {} with the end", i + 1,
+          length, c.max_position_embeddings);
+    for (const int32_t id : o.prefixes[i]) {
+      check(id >= 0 && id < c.vocab_size && id != c.eos_token_id, ErrorKind::data,
+            "prefix {}: the id {} is no word of the vocabulary of {}", i + 1, id, c.vocab_size);
+    }
+  }
+}
 
 Ids tokenise(const TranslationModel& model, std::span<const std::string> lines, bool truncate,
              int64_t first_line, int64_t* cut) {
@@ -233,9 +355,8 @@ Ids tokenise(const TranslationModel& model, std::span<const std::string> lines, 
 
 std::vector<Translation> translate_ids(const Transformer& model, Sources sources,
                                        const TranslateOptions& options) {
-  check(options.beam >= 1, ErrorKind::usage, "--beam is {}; it must be at least 1", options.beam);
-  check(options.batch_tokens >= 1, ErrorKind::usage, "--batch-tokens is {}; it must be at least 1",
-        options.batch_tokens);
+  check_options(options);
+  check_prefixes(model.config(), options, sources.size());
   std::vector<Translation> results(sources.size());
   std::vector<int64_t> order;
   for (size_t i = 0; i < sources.size(); ++i) {
@@ -246,7 +367,7 @@ std::vector<Translation> translate_ids(const Transformer& model, Sources sources
   const std::vector<int32_t> suppressed = suppressed_ids(model.config(), options);
   const auto translate = [&](Queue& queue, int64_t tokens) {
     const NoGrad off_here;  // on this thread
-    Decoding(model, options, suppressed).translate(queue, tokens / options.beam, results);
+    Decoding(model, options, suppressed).translate(queue, tokens / width(options), results);
   };
   int64_t budget = options.batch_tokens;
   const bool is_small = matrix_weights(model.config()) <= kSmallModel && order.size() > 1;
@@ -258,7 +379,7 @@ std::vector<Translation> translate_ids(const Transformer& model, Sources sources
   }
   int64_t tokens = 0;
   for (const int64_t i : order) tokens += static_cast<int64_t>(sources[i].size()) + 1;
-  budget = std::min(budget, (tokens / num_threads() + 1) * options.beam);
+  budget = std::min(budget, (tokens / num_threads() + 1) * width(options));
   Queue all(sources, order);
   parallel_for(num_threads(), [&](int64_t) { translate(all, budget); });
   return results;
@@ -267,10 +388,7 @@ std::vector<Translation> translate_ids(const Transformer& model, Sources sources
 std::vector<int32_t> source_ids(const TranslationModel& model, const std::string& line,
                                 const std::string& where, bool truncate, bool* was_cut) {
   if (was_cut != nullptr) *was_cut = false;
-  if (const auto at = first_invalid_utf8(line)) {
-    fail(ErrorKind::data, "{}: not UTF-8: byte 0x{:02x} at offset {}; convert the text to UTF-8",
-         where, static_cast<unsigned char>(line[*at]), *at);
-  }
+  check_utf8(line, where);
   if (is_blank(line)) return {};
   std::vector<int32_t> ids = model.tokenizer.value().encode(line);
   const int64_t limit = model.config.max_position_embeddings - 1;
@@ -285,6 +403,12 @@ std::vector<int32_t> source_ids(const TranslationModel& model, const std::string
   return ids;
 }
 
+std::vector<int32_t> prefix_ids(const TranslationModel& model, const std::string& text,
+                                const std::string& where) {
+  check_utf8(text, where);
+  return model.tokenizer.value().encode(text);
+}
+
 std::vector<Translation> translate_lines(const TranslationModel& model,
                                          std::span<const std::string> lines,
                                          const TranslateOptions& options, int64_t first_line,
@@ -292,10 +416,14 @@ std::vector<Translation> translate_lines(const TranslationModel& model,
   const Ids sources = tokenise(model, lines, options.truncate, first_line, cut);
   const Tokenizer& tokenizer = model.tokenizer.value();
   TranslateOptions with_unk = options;
+  if (with_unk.sampling) with_unk.sampling->first_line = first_line;
   if (tokenizer.unk_id() >= 0) with_unk.suppressed.push_back(tokenizer.unk_id());
   std::vector<Translation> results = translate_ids(model.model, sources, with_unk);
   const ProfilePhase phase("detokenise");
-  for (Translation& t : results) t.text = without_breaks(tokenizer.decode(t.ids));
+  for (Translation& t : results) {
+    t.text = without_breaks(tokenizer.decode(t.ids));
+    for (Translation& o : t.others) o.text = without_breaks(tokenizer.decode(o.ids));
+  }
   return results;
 }
 

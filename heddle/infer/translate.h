@@ -2,20 +2,29 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "heddle/infer/model_dir.h"
+#include "heddle/infer/sample.h"
+#include "heddle/infer/word_rules.h"
 
 namespace heddle {
 
 struct TranslateOptions {
-  int64_t beam = 1;                      ///< hypotheses kept of each sentence; 1 is greedy
-  double length_penalty = 1.0;           ///< alpha of ((5 + length) / 6)^alpha; 0 is none
-  int64_t batch_tokens = 4096;           ///< source tokens of a batch, times the beam
-  double max_length_factor = 2;          ///< longest translation in tokens, its end included:
-  int64_t max_length_extra = 10;         ///< factor * source tokens + extra
+  int64_t beam = 1;                       ///< hypotheses kept of each sentence; 1 is greedy
+  double length_penalty = 1.0;            ///< alpha of ((5 + length) / 6)^alpha; 0 is none
+  int64_t batch_tokens = 4096;            ///< source tokens of a batch, times the beam
+  double max_length_factor = 2;           ///< longest translation in tokens, its end included:
+  int64_t max_length_extra = 10;          ///< factor * source tokens + extra + those of the prefix
+  int64_t max_length = 0;                 ///< if not 0, in place of it: tokens without the end
+  int64_t n_best = 1;                     ///< translations of each sentence, at most the beam
+  std::optional<Sampling> sampling = {};  ///< draw n_best translations at random; the beam is 1
+  WordRules rules = {};
+  /// Ids that the translations begin with: none, one for all sentences, or one for each.
+  std::vector<std::vector<int32_t>> prefixes = {};
   std::vector<int32_t> suppressed = {};  ///< ids that never come, beside pad, bos and start
   bool truncate = false;                 ///< cut what is longer than the model takes, else an error
   Precision precision = {};
@@ -26,6 +35,7 @@ struct Translation {
   std::vector<int32_t> ids;  ///< without the end
   double score = 0;          ///< log p of the words and the end, in nats, over the length penalty
   std::string text;          ///< by the text form only
+  std::vector<Translation> others = {};  ///< the n_best - 1 next best, or the other samples
 };
 
 /// Translates sentences given as ids, without the end of sentence; results in their order. A
@@ -34,11 +44,13 @@ struct Translation {
 ///
 /// Beam search: each step takes the 2 * beam best continuations of a sentence; an end among the
 /// first `beam` of them sets a hypothesis aside, and the others carry on, `beam` at most. A
-/// sentence is done with `beam` hypotheses aside, or when none that goes on can beat the best of
+/// sentence is done with `beam` hypotheses aside, or when none that goes on can beat the n_best of
 /// them. Equal scores: the better hypothesis before, then the lower id. At the greatest length the
-/// end is forced. Source: Wu et al. 2016, "Google's Neural Machine Translation System", section 7
-/// (length penalty). Errors: usage if beam or batch_tokens is below 1; data if a sentence is longer
-/// than learned positions reach, an id is not in the vocabulary, or the weights are not finite.
+/// end is forced; so are the words of a prefix, and the end where the rules leave no word.
+/// Source: Wu et al. 2016, "Google's Neural Machine Translation System", section 7 (length
+/// penalty). Errors: usage for options outside their range; data if a sentence or a prefix is
+/// longer than learned positions reach, an id is not in the vocabulary, or the weights are not
+/// finite.
 std::vector<Translation> translate_ids(const Transformer& model,
                                        std::span<const std::vector<int32_t>> sources,
                                        const TranslateOptions& options);
@@ -49,9 +61,13 @@ std::vector<Translation> translate_ids(const Transformer& model,
 std::vector<int32_t> source_ids(const TranslationModel& model, const std::string& line,
                                 const std::string& where, bool truncate, bool* was_cut);
 
+/// Ids of the beginning of a translation. Errors: data, beginning with `where`, if it is not UTF-8.
+std::vector<int32_t> prefix_ids(const TranslationModel& model, const std::string& text,
+                                const std::string& where);
+
 /// Translates lines of text: line i gives result i; an empty or blank line an empty text. A
-/// translation holds no line break. `first_line` is the number of lines[0] in messages; `cut`, if
-/// not null, is raised by the number of lines that were cut.
+/// translation holds no line break. `first_line` is the number of lines[0], in messages and for
+/// sampling; `cut`, if not null, is raised by the number of lines that were cut.
 std::vector<Translation> translate_lines(const TranslationModel& model,
                                          std::span<const std::string> lines,
                                          const TranslateOptions& options, int64_t first_line = 1,

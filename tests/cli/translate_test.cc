@@ -116,6 +116,74 @@ TEST_F(Translate, beam_or_batch_of_0_and_unknown_precision_are_usage_errors) {
   }
 }
 
+TEST_F(Translate, n_best_gives_numbered_lines_best_first) {
+  const auto best = split_lines(translate(kText, {"--beam", "4"}).out);
+  const auto lines = split_lines(translate(kText, {"--beam", "4", "--n-best", "3"}).out);
+  ASSERT_EQ(lines.size(), 3u + 1 + 3 + 3);  // the blank line has one
+  EXPECT_TRUE(lines[0].starts_with("0 ||| " + best[0] + " ||| -")) << lines[0];
+  EXPECT_EQ(lines[3], "1 |||  ||| 0.000000");
+  EXPECT_TRUE(lines[4].starts_with("2 ||| " + best[2] + " ||| -")) << lines[4];
+  const auto json = split_lines(translate(kText, {"--beam", "4", "--n-best", "3", "--json"}).out);
+  ASSERT_EQ(json.size(), 4u);
+  const Json first = Json::parse(json[0]);
+  ASSERT_EQ(first.at("n_best").size(), 3u);
+  EXPECT_EQ(first.get_string("text"), best[0]);
+  EXPECT_EQ(first.at("n_best").as_array("n_best").at(0).get_string("text"), best[0]);
+}
+
+TEST_F(Translate, samples_depend_on_seed_and_line_number_only) {
+  std::string text;
+  for (int i = 0; i < 5; ++i) text += kText;
+  const auto sample = [&](std::vector<std::string> flags) {
+    flags.insert(flags.end(), {"--sample", "--temperature", "1.5", "--top-p", "0.95"});
+    const CliResult result = translate(text, flags);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  const std::string one = sample({"--seed", "3"});
+  EXPECT_EQ(sample({"--seed", "3", "--batch-tokens", "9", "--threads", "2"}), one);
+  EXPECT_NE(sample({"--seed", "4"}), one);
+  const auto lines = split_lines(one);
+  EXPECT_NE(lines[0], lines[4]);  // the same text in another line
+}
+
+TEST_F(Translate, prefix_begins_every_translation_and_a_file_holds_one_a_line) {
+  for (const std::string& line : split_lines(translate(kText, {"--prefix", "der alte"}).out)) {
+    EXPECT_TRUE(line.empty() || line.starts_with("der alte")) << line;
+  }
+  const TempDir folder;
+  write_file(folder / "prefixes", "der\n\n\nMann hat\n");
+  const auto lines =
+      split_lines(translate(kText, {"--prefix-file", (folder / "prefixes").string()}).out);
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_TRUE(lines[0].starts_with("der")) << lines[0];
+  EXPECT_TRUE(lines[3].starts_with("Mann hat")) << lines[3];
+  write_file(folder / "short", "der\n");
+  const CliResult result = translate(kText, {"--prefix-file", (folder / "short").string()});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_NE(result.err.find("fewer than the input"), std::string::npos) << result.err;
+}
+
+TEST_F(Translate, wrong_decoding_options_are_usage_errors) {
+  for (const std::vector<std::string>& flags : {std::vector<std::string>{"--n-best", "0"},
+                                                {"--temperature", "2"},
+                                                {"--temperature", "0", "--sample"},
+                                                {"--top-k", "-1", "--sample"},
+                                                {"--top-p", "0", "--sample"},
+                                                {"--min-p", "1.5", "--sample"},
+                                                {"--sample", "--beam", "3"},
+                                                {"--no-repeat-ngram", "-1"},
+                                                {"--repetition-penalty", "0"},
+                                                {"--min-length", "5", "--max-length", "4"},
+                                                {"--max-length", "-1"},
+                                                {"--prefix", "a", "--prefix-file", "b"}}) {
+    const CliResult result = translate("my sister\n", flags);
+    EXPECT_EQ(result.exit_code, 2) << flags[0];
+    EXPECT_NE(result.err.find(flags[0]), std::string::npos) << result.err;
+    EXPECT_EQ(result.out, "");
+  }
+}
+
 TEST_F(Translate, missing_model_is_a_data_error) {
   const CliResult result = run_heddle({"translate", "/no/such/model"});
   EXPECT_EQ(result.exit_code, 3);

@@ -75,8 +75,8 @@ TEST(BestWords, suppressed_ids_never_come_and_keep_their_share) {
 
 TEST(BestWords, forced_row_has_the_forced_id_only) {
   const Tensor logits = random_logits(2, 50, 5);
-  const std::vector<uint8_t> forced = {0, 1};
-  const auto words = best_words(logits, {.count = 2, .is_forced = forced, .forced_id = 3});
+  const std::vector<int32_t> forced = {-1, 3};
+  const auto words = best_words(logits, {.count = 2, .forced = forced});
   EXPECT_GE(words[1].id, 0);
   EXPECT_EQ(words[2].id, 3);
   EXPECT_NEAR(words[2].log_p, log_p(logits.data<float>() + 50, 50, 3), 1e-5);

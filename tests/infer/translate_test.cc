@@ -1,6 +1,4 @@
 // Decoding against its plain definition, and what must not change a result.
-#include "heddle/infer/translate.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,39 +7,10 @@
 #include "heddle/base/parallel.h"
 #include "heddle/infer/beam.h"
 #include "tests/base/temporary.h"
-#include "tests/infer/small_models.h"
+#include "tests/infer/plain_decoding.h"
 
 namespace heddle::testing {
 namespace {
-
-using Ids = std::vector<int32_t>;
-
-void expect_same(const std::vector<Translation>& a, const std::vector<Translation>& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t i = 0; i < a.size(); ++i) {
-    EXPECT_EQ(a[i].ids, b[i].ids) << i;
-    EXPECT_EQ(a[i].score, b[i].score) << i;  // bit for bit
-  }
-}
-
-Ids with_end(Ids ids) {
-  ids.push_back(3);
-  return ids;
-}
-
-// Logits of the word behind start and `prefix`, by one uncached pass over a sentence alone.
-Tensor uncached_logits(const Transformer& model, const Ids& source, const Ids& prefix,
-                       const nn::Run& run) {
-  const NoGrad off;
-  const Ids from = with_end(source);
-  Ids to = {2};
-  to.insert(to.end(), prefix.begin(), prefix.end());
-  const Segments keys = Segments::uniform(1, static_cast<int64_t>(from.size()));
-  const Segments queries = Segments::uniform(1, static_cast<int64_t>(to.size()));
-  const Tensor memory = model.encode({from, &keys, nullptr}, run);
-  const Tensor h = model.decode({to, &queries, nullptr}, memory, keys, run);
-  return model.logits(h.slice(0, h.size(0) - 1, 1), run);
-}
 
 // Greedy decoding as one writes it down: the whole prefix again for each word.
 Translation plain_greedy(const Transformer& model, const Ids& source, int64_t max_length,
@@ -50,10 +19,9 @@ Translation plain_greedy(const Transformer& model, const Ids& source, int64_t ma
   Translation t;
   double log_p = 0;
   for (;;) {
-    const std::vector<uint8_t> forced = {static_cast<int64_t>(t.ids.size()) + 1 >= max_length};
-    const NextWord next =
-        best_words(uncached_logits(model, source, t.ids, run),
-                   {.suppressed = suppressed, .is_forced = forced, .forced_id = 3})[0];
+    const Ids forced = {static_cast<int64_t>(t.ids.size()) + 1 >= max_length ? 3 : -1};
+    const NextWord next = best_words(uncached_logits(model, source, t.ids, run),
+                                     {.suppressed = suppressed, .forced = forced})[0];
     log_p += next.log_p;
     if (next.id == 3) break;
     t.ids.push_back(next.id);
@@ -129,9 +97,8 @@ TEST_P(Decoding, beam_score_is_the_log_probability_of_its_words) {
     double log_p = 0;
     Ids prefix;
     for (const int32_t id : with_end(ours[i].ids)) {
-      const std::vector<uint8_t> forced = {1};
-      log_p += best_words(uncached_logits(m.model, sources[i], prefix, run),
-                          {.is_forced = forced, .forced_id = id})[0]
+      const Ids forced = {id};
+      log_p += best_words(uncached_logits(m.model, sources[i], prefix, run), {.forced = forced})[0]
                    .log_p;
       prefix.push_back(id);
     }
@@ -222,35 +189,6 @@ TEST_F(TranslateIds, beam_or_batch_below_one_is_a_usage_error) {
                [&] { translate_ids(m.model, sources, {.batch_tokens = 0}); });
 }
 
-// With as many hypotheses as there are sentences, the search is exhaustive.
-TEST_F(TranslateIds, wide_beam_finds_the_best_of_all_sentences) {
-  const SmallModel tiny(small_config(7));  // words 1, 4, 5, 6 beside the special ones
-  const Ids source = {4, 6, 5};
-  const nn::Run run;
-  double best = -1e9;
-  Ids best_ids;
-  const std::function<void(const Ids&, double)> visit = [&](const Ids& prefix, double log_p) {
-    const auto next = best_words(uncached_logits(tiny.model, source, prefix, run), {.count = 7});
-    for (const NextWord& w : next) {
-      if (w.id == 0 || w.id == 2) continue;
-      const double sum = log_p + w.log_p;
-      const double score = sum / length_penalty(static_cast<int64_t>(prefix.size()) + 1, 1.0);
-      if (w.id == 3) {
-        if (score > best) best = score, best_ids = prefix;
-      } else if (prefix.size() < 2) {
-        Ids longer = prefix;
-        longer.push_back(w.id);
-        visit(longer, sum);
-      }
-    }
-  };
-  visit({}, 0);
-  const auto ours = translate_ids(tiny.model, std::vector<Ids>{source},
-                                  {.beam = 100, .max_length_factor = 0, .max_length_extra = 3});
-  EXPECT_EQ(ours[0].ids, best_ids);
-  EXPECT_NEAR(ours[0].score, best, 1e-5);
-}
-
 // Two words, 4 and 5, and the end, 3, with probabilities laid out by hand.
 TEST(BeamSearch, two_hypotheses_beat_the_greedy_choice) {
   BeamSearch search({.beam = 2, .length_penalty = 0, .max_length = 3});
@@ -265,8 +203,9 @@ TEST(BeamSearch, two_hypotheses_beat_the_greedy_choice) {
   search.advance(std::vector<NextWord>{p(3, 0.5), p(4, 0.3), p(5, 0.2), none,  //
                                        p(3, 0.9), p(4, 0.06), p(5, 0.04), none});
   EXPECT_TRUE(search.live().empty());
-  EXPECT_EQ(search.best_ids(), Ids{5});
-  EXPECT_NEAR(search.best_score(), std::log(0.36), 1e-6);
+  ASSERT_EQ(search.results().size(), 1u);
+  EXPECT_EQ(search.results()[0].ids, Ids{5});
+  EXPECT_NEAR(search.results()[0].score, std::log(0.36), 1e-6);
 }
 
 TEST(BeamSearch, end_outside_the_best_beam_candidates_is_passed_over) {

@@ -1,0 +1,44 @@
+// Bans and penalties, by looking through the words so far.
+#include "heddle/infer/word_rules.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/base/error.h"
+
+namespace heddle {
+
+void check_word_rules(const WordRules& rules) {
+  check(rules.no_repeat_ngram >= 0, ErrorKind::usage,
+        "--no-repeat-ngram is {}; it must be at least 1, or 0 for no ban", rules.no_repeat_ngram);
+  check(std::isfinite(rules.repetition_penalty) && rules.repetition_penalty > 0, ErrorKind::usage,
+        "--repetition-penalty is {}; it must be above 0 (1 is none, larger repeats less)",
+        rules.repetition_penalty);
+  check(rules.min_length >= 0, ErrorKind::usage, "--min-length is {}; it must be at least 0",
+        rules.min_length);
+}
+
+void ban_repeats(std::span<const int32_t> ids, int64_t n, std::vector<int32_t>& banned) {
+  const auto before = static_cast<size_t>(n - 1);  // words that the next one follows
+  if (ids.size() < before) return;
+  const std::span<const int32_t> last = ids.last(before);
+  for (size_t i = before; i < ids.size(); ++i) {
+    if (std::equal(last.begin(), last.end(), ids.begin() + static_cast<int64_t>(i - before))) {
+      banned.push_back(ids[i]);
+    }
+  }
+}
+
+void penalise_repeats(std::span<float> logits, std::span<const int32_t> ids, double penalty) {
+  const auto factor = static_cast<float>(penalty);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (std::find(ids.begin(), ids.begin() + static_cast<int64_t>(i), ids[i]) !=
+        ids.begin() + static_cast<int64_t>(i)) {
+      continue;
+    }
+    float& x = logits[static_cast<size_t>(ids[i])];
+    x = x > 0 ? x / factor : x * factor;
+  }
+}
+
+}  // namespace heddle

@@ -1,0 +1,30 @@
+// Rules about what may come next, given the words so far.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace heddle {
+
+struct WordRules {
+  int64_t no_repeat_ngram = 0;    ///< no n words in a row come twice; 0: they may
+  double repetition_penalty = 1;  ///< see penalise_repeats()
+  int64_t min_length = 0;         ///< words, without the end, before which the end must not come
+
+  bool any() const { return no_repeat_ngram > 0 || repetition_penalty != 1 || min_length > 0; }
+};
+
+/// Errors: usage, naming the flag.
+void check_word_rules(const WordRules& rules);
+
+/// Adds to `banned` each id that would complete an n-gram which `ids` holds already.
+/// Source: Paulus et al. 2017, section 2.5.
+void ban_repeats(std::span<const int32_t> ids, int64_t n, std::vector<int32_t>& banned);
+
+/// Divides the logits of the words so far by the penalty where they are positive, and multiplies
+/// them by it where they are negative, once a word however often it came.
+/// Source: Keskar et al. 2019, section 4.1, with the signs of Hugging Face.
+void penalise_repeats(std::span<float> logits, std::span<const int32_t> ids, double penalty);
+
+}  // namespace heddle

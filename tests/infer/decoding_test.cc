@@ -1,0 +1,331 @@
+// N-best lists, forced beginnings and rules against exhaustive search and naive references.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "heddle/base/parallel.h"
+#include "heddle/infer/beam.h"
+#include "tests/base/temporary.h"
+#include "tests/infer/plain_decoding.h"
+
+namespace heddle::testing {
+namespace {
+
+struct Scored {
+  Ids ids;
+  double log_p = 0, score = 0;
+};
+
+// Every sentence of at most `longest` words with its probability, best score first.
+std::vector<Scored> all_sentences(const SmallModel& m, const Ids& source, size_t longest) {
+  std::vector<Scored> all;
+  const auto vocab = m.config.vocab_size;
+  const std::function<void(const Ids&, double)> visit = [&](const Ids& prefix, double log_p) {
+    for (const NextWord& w :
+         best_words(uncached_logits(m.model, source, prefix, {}), {.count = vocab})) {
+      if (w.id == 0 || w.id == 2) continue;
+      const double sum = log_p + w.log_p;
+      if (w.id == 3) {
+        const auto length = static_cast<int64_t>(prefix.size()) + 1;
+        all.push_back({prefix, sum, sum / length_penalty(length, 1.0)});
+      } else if (prefix.size() < longest) {
+        Ids longer = prefix;
+        longer.push_back(w.id);
+        visit(longer, sum);
+      }
+    }
+  };
+  visit({}, 0);
+  std::sort(all.begin(), all.end(),
+            [](const Scored& a, const Scored& b) { return a.score > b.score; });
+  return all;
+}
+
+// Words 1, 4, 5, 6 beside the special ones: 1 + 4 + 16 sentences of up to two words.
+class TinyVocabulary : public ::testing::Test {
+ protected:
+  SmallModel tiny{small_config(7)};
+  std::vector<Ids> source{{4, 6, 5}};
+};
+
+TEST_F(TinyVocabulary, full_width_beam_lists_all_sentences_as_exhaustive_search_does) {
+  const auto all = all_sentences(tiny, source[0], 2);
+  ASSERT_EQ(all.size(), 21u);
+  for (const int64_t n : {1, 5, 21, 30}) {
+    const auto ours =
+        translate_ids(tiny.model, source, {.beam = 100, .max_length = 2, .n_best = n})[0];
+    ASSERT_EQ(ours.others.size() + 1, std::min<size_t>(static_cast<size_t>(n), 21));
+    for (size_t i = 0; i <= ours.others.size(); ++i) {
+      const Translation& t = i == 0 ? ours : ours.others[i - 1];
+      EXPECT_EQ(t.ids, all[i].ids) << n << " " << i;
+      EXPECT_NEAR(t.score, all[i].score, 1e-5) << n << " " << i;
+    }
+  }
+}
+
+// Upper 1e-4 quantile of chi-square with k degrees of freedom (Wilson & Hilferty 1931).
+double chi_square_limit(double k) {
+  return k * std::pow(1 - 2 / (9 * k) + 3.719 * std::sqrt(2 / (9 * k)), 3);
+}
+
+TEST_F(TinyVocabulary, sampled_sentences_come_as_often_as_their_probability_says) {
+  constexpr int64_t kSamples = 4000;
+  const auto ours = translate_ids(tiny.model, source,
+                                  {.max_length = 2, .n_best = kSamples, .sampling = Sampling{}})[0];
+  ASSERT_EQ(ours.others.size() + 1, static_cast<size_t>(kSamples));
+  std::map<Ids, double> count;
+  ++count[ours.ids];
+  for (const Translation& t : ours.others) ++count[t.ids];
+  // Words 0 and 2 never come: the others share their probability, at each place.
+  const auto left = [&](const Ids& prefix) {
+    double p = 1;
+    for (const NextWord& w :
+         best_words(uncached_logits(tiny.model, source[0], prefix, {}), {.count = 7})) {
+      if (w.id == 0 || w.id == 2) p -= std::exp(static_cast<double>(w.log_p));
+    }
+    return p;
+  };
+  double chi_square = 0, cells = -1, total = 0, rest = 0, rest_seen = 0;
+  for (const Scored& s : all_sentences(tiny, source[0], 2)) {
+    double p = 1;
+    Ids prefix;
+    for (const int32_t id : with_end(s.ids)) {
+      if (prefix.size() < 2) {  // else the end is forced
+        const Ids forced = {id};
+        p *= std::exp(
+                 static_cast<double>(best_words(uncached_logits(tiny.model, source[0], prefix, {}),
+                                                {.forced = forced})[0]
+                                         .log_p)) /
+             left(prefix);
+      }
+      prefix.push_back(id);
+    }
+    total += p;
+    const double wanted = p * kSamples, seen = count[s.ids];
+    if (wanted < 8) {
+      rest += wanted, rest_seen += seen;
+      continue;
+    }
+    chi_square += (seen - wanted) * (seen - wanted) / wanted;
+    ++cells;
+  }
+  EXPECT_NEAR(total, 1, 1e-5);
+  if (rest > 0) chi_square += (rest_seen - rest) * (rest_seen - rest) / rest, ++cells;
+  EXPECT_GE(cells, 5);
+  EXPECT_LT(chi_square, chi_square_limit(cells)) << cells;
+}
+
+class Options : public ::testing::Test {
+ protected:
+  SmallModel m{small_config()};
+  std::vector<Ids> sources = random_sentences(16, 9, 40);
+};
+
+TEST_F(Options, longer_list_changes_none_of_the_first) {
+  const auto one = translate_ids(m.model, sources, {.beam = 5});
+  const auto three = translate_ids(m.model, sources, {.beam = 5, .n_best = 3});
+  const auto five = translate_ids(m.model, sources, {.beam = 5, .n_best = 5});
+  expect_same(three, one);
+  expect_same(five, one);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    ASSERT_EQ(three[i].others.size(), 2u);
+    std::set<Ids> different = {five[i].ids};
+    double last = five[i].score;
+    for (size_t j = 0; j < five[i].others.size(); ++j) {
+      const Translation& t = five[i].others[j];
+      EXPECT_LE(t.score, last);
+      last = t.score;
+      EXPECT_TRUE(different.insert(t.ids).second);
+      if (j < 2) {
+        EXPECT_EQ(t.ids, three[i].others[j].ids);
+      }
+    }
+  }
+}
+
+TEST_F(Options, forced_prefixes_hold_and_their_score_counts) {
+  std::vector<Ids> prefixes = random_sentences(16, 4, 40, 8);
+  prefixes[3].clear();
+  const auto free = translate_ids(m.model, sources, {.beam = 3});
+  for (const int64_t beam : {1, 3}) {
+    const auto ours =
+        translate_ids(m.model, sources, {.beam = beam, .length_penalty = 0, .prefixes = prefixes});
+    for (size_t i = 0; i < sources.size(); ++i) {
+      const Ids& ids = ours[i].ids;
+      ASSERT_GE(ids.size(), prefixes[i].size());
+      EXPECT_TRUE(std::equal(prefixes[i].begin(), prefixes[i].end(), ids.begin())) << i;
+      double log_p = 0;
+      Ids before;
+      for (const int32_t id : with_end(ids)) {
+        const Ids forced = {id};
+        log_p += best_words(uncached_logits(m.model, sources[i], before, {}), {.forced = forced})[0]
+                     .log_p;
+        before.push_back(id);
+      }
+      EXPECT_NEAR(ours[i].score, log_p, 1e-5 * std::abs(log_p)) << i;
+    }
+  }
+  // The beginning of what comes anyhow changes nothing.
+  std::vector<Ids> beginnings;
+  for (const Translation& t : translate_ids(m.model, sources, {})) {
+    beginnings.emplace_back(t.ids.begin(), t.ids.begin() + std::min<int64_t>(2, t.ids.size()));
+  }
+  const TranslateOptions fixed{.max_length = 12, .prefixes = beginnings};
+  expect_same(translate_ids(m.model, sources, fixed),
+              translate_ids(m.model, sources, {.max_length = 12}));
+}
+
+// Greedy decoding with rules, word by word, in f64 and with sets of n-grams.
+Ids plain_greedy(const SmallModel& m, const Ids& source, size_t max_words, const WordRules& rules) {
+  Ids ids;
+  while (ids.size() < max_words) {
+    std::set<Ids> ngrams;
+    const auto n = static_cast<size_t>(rules.no_repeat_ngram);
+    for (size_t i = 0; n > 0 && i + n <= ids.size(); ++i) {
+      ngrams.insert(Ids(ids.begin() + i, ids.begin() + i + n));
+    }
+    const auto logits = uncached_logits(m.model, source, ids, {}).to_floats();
+    int32_t best = -1;
+    double most = -1e30;
+    for (int32_t id = 0; id < static_cast<int32_t>(logits.size()); ++id) {
+      double x = logits[id];
+      if (std::count(ids.begin(), ids.end(), id) > 0) {
+        x = x > 0 ? x / rules.repetition_penalty : x * rules.repetition_penalty;
+      }
+      Ids end(ids);
+      end.push_back(id);
+      if (n > 0 && end.size() >= n && ngrams.count(Ids(end.end() - n, end.end())) > 0) continue;
+      if (id == 0 || id == 2) continue;
+      if (id == 3 && static_cast<int64_t>(ids.size()) < rules.min_length) continue;
+      if (x > most) most = x, best = id;
+    }
+    if (best == 3) break;
+    ids.push_back(best);
+  }
+  return ids;
+}
+
+TEST_F(Options, rules_equal_a_naive_reference) {
+  const std::vector<WordRules> all = {
+      {.no_repeat_ngram = 1},
+      {.no_repeat_ngram = 2},
+      {.no_repeat_ngram = 3, .min_length = 14},
+      {.repetition_penalty = 1.5},
+      {.repetition_penalty = 0.6},
+      {.min_length = 9},
+      {.no_repeat_ngram = 2, .repetition_penalty = 1.1, .min_length = 10}};
+  const auto unruled = translate_ids(m.model, sources, {.max_length = 18});
+  for (size_t r = 0; r < all.size(); ++r) {
+    const auto ours = translate_ids(m.model, sources, {.max_length = 18, .rules = all[r]});
+    size_t changed = 0;
+    for (size_t i = 0; i < sources.size(); ++i) {
+      EXPECT_EQ(ours[i].ids, plain_greedy(m, sources[i], 18, all[r])) << r << " " << i;
+      changed += ours[i].ids != unruled[i].ids;
+    }
+    EXPECT_GT(changed, 0u) << r;  // else it shows nothing
+  }
+}
+
+TEST_F(Options, no_hypothesis_of_a_beam_repeats_an_ngram_or_ends_too_early) {
+  const TranslateOptions o{
+      .beam = 4, .max_length = 20, .n_best = 4, .rules = {.no_repeat_ngram = 2, .min_length = 6}};
+  for (Translation& t : translate_ids(m.model, sources, o)) {
+    t.others.push_back({.ids = t.ids, .text = {}});
+    for (const Translation& each : t.others) {
+      EXPECT_GE(each.ids.size(), 6u);
+      EXPECT_LE(each.ids.size(), 20u);
+      std::set<std::pair<int32_t, int32_t>> pairs;
+      for (size_t i = 1; i < each.ids.size(); ++i) {
+        EXPECT_TRUE(pairs.insert({each.ids[i - 1], each.ids[i]}).second);
+      }
+    }
+  }
+}
+
+TEST_F(Options, end_comes_where_the_rules_leave_no_word) {
+  const SmallModel tiny(small_config(7));
+  const TranslateOptions o{.beam = 2, .rules = {.no_repeat_ngram = 1, .min_length = 30}};
+  const auto ours = translate_ids(tiny.model, std::vector<Ids>{{4, 6, 5}}, o);
+  EXPECT_EQ(std::set<int32_t>(ours[0].ids.begin(), ours[0].ids.end()),
+            (std::set<int32_t>{1, 4, 5, 6}));
+  EXPECT_EQ(ours[0].ids.size(), 4u);
+}
+
+TEST_F(Options, batches_and_threads_change_no_bit) {
+  const std::vector<TranslateOptions> all = {
+      {.beam = 4, .n_best = 3, .rules = {.no_repeat_ngram = 2, .repetition_penalty = 1.2}},
+      {.n_best = 3, .sampling = Sampling{.temperature = 1.3, .top_p = 0.9, .seed = 4}},
+      {.sampling = Sampling{.top_k = 5}, .rules = {.min_length = 4}, .prefixes = {{7, 9}}}};
+  const int before = num_threads();
+  for (const TranslateOptions& o : all) {
+    set_num_threads(1);
+    const auto one = translate_ids(m.model, sources, o);
+    for (const int threads : {1, 3}) {
+      set_num_threads(threads);
+      for (const int64_t tokens : {1, 50, 1 << 20}) {
+        TranslateOptions other = o;
+        other.batch_tokens = tokens;
+        const auto again = translate_ids(m.model, sources, other);
+        expect_same(again, one);
+        for (size_t i = 0; i < one.size(); ++i) expect_same(again[i].others, one[i].others);
+      }
+    }
+  }
+  set_num_threads(before);
+}
+
+TEST_F(Options, samples_are_functions_of_seed_and_line_number) {
+  const auto sample = [&](uint64_t seed, std::span<const Ids> from, int64_t first_line) {
+    return translate_ids(m.model, from,
+                         {.sampling = Sampling{.seed = seed, .first_line = first_line}});
+  };
+  const auto all = sample(1, sources, 1);
+  expect_same(sample(1, std::span(sources).subspan(5), 6), {all.begin() + 5, all.end()});
+  const auto other = sample(2, sources, 1), moved = sample(1, sources, 2);
+  size_t by_seed = 0, by_line = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    by_seed += all[i].ids != other[i].ids;
+    by_line += all[i].ids != moved[i].ids;
+  }
+  EXPECT_GT(by_seed, 8u);
+  EXPECT_GT(by_line, 8u);
+}
+
+TEST_F(Options, sampling_one_word_only_is_greedy) {
+  expect_same(translate_ids(m.model, sources, {.sampling = Sampling{.top_k = 1}}),
+              translate_ids(m.model, sources, {}));
+  expect_same(translate_ids(m.model, sources, {.sampling = Sampling{.min_p = 1}}),
+              translate_ids(m.model, sources, {}));
+}
+
+TEST_F(Options, values_out_of_range_are_usage_errors) {
+  const auto fails = [&](const char* text, const TranslateOptions& o) {
+    expect_error(ErrorKind::usage, {text}, [&] { translate_ids(m.model, sources, o); });
+  };
+  fails("--n-best is 0", {.n_best = 0});
+  fails("--n-best is 3", {.beam = 2, .n_best = 3});
+  fails("--sample", {.beam = 2, .sampling = Sampling{}});
+  fails("--temperature is 0", {.sampling = Sampling{.temperature = 0}});
+  fails("--top-k is -1", {.sampling = Sampling{.top_k = -1}});
+  fails("--top-p is 0", {.sampling = Sampling{.top_p = 0}});
+  fails("--top-p is nan", {.sampling = Sampling{.top_p = NAN}});
+  fails("--min-p is 2", {.sampling = Sampling{.min_p = 2}});
+  fails("--no-repeat-ngram is -1", {.rules = {.no_repeat_ngram = -1}});
+  fails("--repetition-penalty is 0", {.rules = {.repetition_penalty = 0}});
+  fails("--min-length is 9", {.max_length = 8, .rules = {.min_length = 9}});
+  fails("2 prefixes for 16 sentences", {.prefixes = {{4}, {5}}});
+}
+
+TEST_F(Options, prefix_that_is_no_sequence_of_words_is_a_data_error) {
+  const auto fails = [&](const char* text, const TranslateOptions& o) {
+    expect_error(ErrorKind::data, {text}, [&] { translate_ids(m.model, sources, o); });
+  };
+  fails("the id 40 is no word", {.prefixes = {{4, 40}}});
+  fails("the id 3 is no word", {.prefixes = {{4, 3}}});
+  fails("more than --max-length 2", {.max_length = 2, .prefixes = {{4, 5, 6}}});
+}
+
+}  // namespace
+}  // namespace heddle::testing
