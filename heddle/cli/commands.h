@@ -15,8 +15,11 @@ void add_eval(CLI::App& app);
 void add_score(CLI::App& app);
 void add_forward(CLI::App& app);
 void add_info(CLI::App& app);
+void add_analyze(CLI::App& app);
 void add_phrasebook(CLI::App& app);
 void add_demo(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_manual(CLI::App& app);
+void add_completion(CLI::App& app);
 
 }  // namespace heddle::cli

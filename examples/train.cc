@@ -1,0 +1,86 @@
+// A training loop of one's own: a small GPT learns to write five digits backwards.
+// usage: train [UPDATES]
+#include <cstdlib>
+#include <random>
+
+#include "heddle/infer/generate.h"
+#include "heddle/models/gpt2.h"
+#include "heddle/train/language.h"
+#include "heddle/train/optimizer.h"
+#include "heddle/train/schedule.h"
+
+namespace {
+
+using heddle::Segments;
+
+constexpr int kDigits = 5;
+constexpr int32_t kTurn = 10;  // the word between the digits and the answer
+
+/// One text: 3 1 4 1 5 | 5 1 4 1 3.
+std::vector<int32_t> make_text(std::mt19937& random) {
+  std::vector<int32_t> text;
+  for (int i = 0; i < kDigits; ++i) text.push_back(static_cast<int32_t>(random() % 10));
+  text.push_back(kTurn);
+  for (int i = kDigits - 1; i >= 0; --i) text.push_back(text[i]);
+  return text;
+}
+
+/// Share of 200 new texts whose answer is right.
+double accuracy(const heddle::LanguageModel& model) {
+  std::mt19937 random(99);
+  std::vector<std::vector<int32_t>> prompts, answers;
+  for (int i = 0; i < 200; ++i) {
+    const std::vector<int32_t> text = make_text(random);
+    prompts.emplace_back(text.begin(), text.begin() + kDigits + 1);
+    answers.emplace_back(text.begin() + kDigits + 1, text.end());
+  }
+  const auto written = heddle::generate_ids(model, prompts, {.max_new_tokens = kDigits});
+  int right = 0;
+  for (size_t i = 0; i < answers.size(); ++i) right += written[i] == answers[i];
+  return right / 200.0;
+}
+
+void train(int64_t updates) {
+  heddle::Gpt2Config config;
+  config.vocab_size = 11;
+  config.n_positions = 2 * kDigits + 1;
+  config.n_embd = 64, config.n_layer = 2, config.n_head = 4;
+  config.embd_pdrop = config.attn_pdrop = config.resid_pdrop = 0;
+
+  heddle::nn::Parameters parameters(1);  // the seed
+  const heddle::Gpt2 model(heddle::nn::Scope(parameters), config);
+  heddle::train::Optimizer adam(parameters, {.decoupled_decay = true, .weight_decay = 0.01});
+  const heddle::train::ScheduleOptions schedule{
+      .kind = "cosine", .learning_rate = 3e-3, .warmup = 20, .max_updates = updates};
+
+  fmt::print("{} parameters, {:.1f} % right before training\n", parameters.elements(),
+             100 * accuracy(model));
+  std::mt19937 random(1);
+  constexpr int64_t kTexts = 64;
+  const Segments segments = Segments::uniform(kTexts, config.n_positions);
+  for (int64_t update = 1; update <= updates; ++update) {
+    std::vector<int32_t> ids;  // texts laid end to end; segments says where each begins
+    for (int64_t i = 0; i < kTexts; ++i) {
+      const std::vector<int32_t> text = make_text(random);
+      ids.insert(ids.end(), text.begin(), text.end());
+    }
+    const heddle::nn::Run run{.training = true, .update = static_cast<uint64_t>(update)};
+    const heddle::train::LossSums sums =
+        heddle::train::accumulate_gradients(model, {.ids = ids, .segments = &segments}, run);
+    const auto words = static_cast<double>(sums.words);
+    adam.step(heddle::train::learning_rate(schedule, update), 1 / words);
+    if (update % 100 == 0) fmt::print("update {:4}  loss {:.3f}\n", update, sums.loss / words);
+  }
+  fmt::print("{:.1f} % right after training\n", 100 * accuracy(model));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    train(argc > 1 ? std::atoll(argv[1]) : 400);
+  } catch (const heddle::Error& error) {
+    fmt::print(stderr, "train: {}\n", error.what());
+    return error.exit_code();
+  }
+}

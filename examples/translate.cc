@@ -1,0 +1,27 @@
+// Loads a model directory (or a training run) and translates standard input, a line at a time.
+// usage: translate MODEL < source > target
+#include <iostream>
+#include <string>
+
+#include "heddle/infer/precision.h"
+#include "heddle/infer/translate.h"
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    fmt::print(stderr, "usage: translate MODEL < source > target\n");
+    return 2;
+  }
+  try {
+    const heddle::TranslationModel model = heddle::load_translation_model(argv[1]);
+    const heddle::TranslateOptions options{.beam = 5,
+                                           .precision = heddle::resolve_precision("auto")};
+    int64_t number = 0;
+    for (std::string line; std::getline(std::cin, line);) {
+      const auto result = heddle::translate_lines(model, {&line, 1}, options, ++number);
+      fmt::print("{}\n", result[0].text);
+    }
+  } catch (const heddle::Error& error) {
+    fmt::print(stderr, "translate: {}\n", error.what());
+    return error.exit_code();
+  }
+}

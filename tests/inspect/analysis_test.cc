@@ -1,0 +1,213 @@
+// What models cost: the sums of the literature, and counts equal to those of models that are built.
+#include "heddle/inspect/analysis.h"
+
+#include <gtest/gtest.h>
+
+#include "heddle/inspect/complexity.h"
+#include "heddle/models/transformer.h"
+
+namespace heddle::inspect {
+namespace {
+
+constexpr int64_t kKiB = 1 << 10, kMiB = 1 << 20, kGiB = 1 << 30;
+
+int64_t parameters_of(const std::string& name, const std::vector<std::string>& settings = {}) {
+  return model_parameters(find_plan(name, settings));
+}
+
+TEST(ModelParameters, base_and_big_of_the_paper_have_63_and_214_million) {
+  const ModelPlan base = find_plan("base");
+  EXPECT_EQ(model_parameters(base), 63'082'496);
+  EXPECT_EQ(layer_parameters(base.stacks[0]), 3'152'384);
+  EXPECT_EQ(layer_parameters(base.stacks[1]), 4'204'032);
+  EXPECT_EQ(parameters_of("big"), 214'245'376);
+}
+
+TEST(ModelParameters, published_sizes_come_out) {
+  EXPECT_EQ(parameters_of("gpt2"), 124'439'808);
+  EXPECT_EQ(parameters_of("gpt2-medium"), 354'823'168);
+  EXPECT_EQ(parameters_of("gpt2-large"), 774'030'080);
+  EXPECT_EQ(parameters_of("gpt2-xl"), 1'557'611'200);
+  EXPECT_EQ(parameters_of("gpt3"), 174'604'259'328);
+}
+
+// Four square matrices, whatever the number of heads.
+TEST(ModelParameters, attention_of_width_300_has_360000_for_4_and_10_heads) {
+  for (const char* heads : {"heads=4", "heads=10"}) {
+    const StackPlan s = find_plan("stack", {"d_model=300", heads, "ffn_dim=1200"}).stacks[0];
+    const int64_t rest =
+        linear_parameters(300, 1200, true) + linear_parameters(1200, 300, true) + 2 * 2 * 300;
+    EXPECT_EQ(layer_parameters(s) - rest, 361'200) << heads;
+    StackPlan plain = s;
+    plain.has_bias = false;
+    EXPECT_EQ(layer_parameters(plain) - rest, 360'000) << heads;
+  }
+  EXPECT_THROW(find_plan("stack", {"d_model=300", "heads=8"}), Error);
+}
+
+// What is counted here and what a model really makes, for switches that change its parameters.
+TEST(ModelParameters, counts_are_those_of_the_models_that_are_built) {
+  TransformerConfig c;
+  c.vocab_size = 50, c.d_model = 12, c.encoder_layers = 2, c.decoder_layers = 3;
+  c.encoder_attention_heads = 2, c.decoder_attention_heads = 3;
+  c.encoder_ffn_dim = 20, c.decoder_ffn_dim = 28, c.max_position_embeddings = 9;
+  const auto expect_equal = [](const auto& model_config, auto make) {
+    nn::Parameters parameters(1);
+    make(nn::Scope(parameters), model_config);
+    EXPECT_EQ(model_parameters(plan_of(model_config)), parameters.elements());
+    int64_t matrices = 0;
+    for (const auto& p : parameters.all()) matrices += p->shape().rank() > 1 ? p->elements() : 0;
+    const Analysis a = analyze(plan_of(model_config), {.source = 4});
+    EXPECT_EQ(a.matrix_parameters, matrices);
+    int64_t steps = 0;
+    for (const Step& step : a.steps) steps += step.times * step.parameters;
+    EXPECT_EQ(steps, parameters.elements());
+  };
+  for (int bits = 0; bits < 128; ++bits) {
+    c.normalize_before = bits & 1;
+    c.normalize_embedding = bits & 2;
+    c.projection_bias = bits & 4;
+    c.output_bias = bits & 8;
+    c.position_embedding_type = bits & 16 ? "learned" : "sinusoidal";
+    c.share_encoder_decoder_embeddings = bits & 32;
+    c.tie_word_embeddings = bits & 64;
+    SCOPED_TRACE(bits);
+    expect_equal(c, [](const nn::Scope& s, const TransformerConfig& t) { Transformer(s, t); });
+  }
+  Gpt2Config gpt;
+  gpt.vocab_size = 40, gpt.n_positions = 8, gpt.n_embd = 12, gpt.n_layer = 2, gpt.n_head = 3;
+  expect_equal(gpt, [](const nn::Scope& s, const Gpt2Config& g) { Gpt2(s, g); });
+  gpt.tie_word_embeddings = false, gpt.n_inner = 20;
+  expect_equal(gpt, [](const nn::Scope& s, const Gpt2Config& g) { Gpt2(s, g); });
+  BertConfig bert;
+  bert.vocab_size = 40, bert.hidden_size = 12, bert.num_hidden_layers = 2;
+  bert.num_attention_heads = 3, bert.intermediate_size = 20, bert.max_position_embeddings = 8;
+  expect_equal(bert, [](const nn::Scope& s, const BertConfig& b) { Bert(s, b); });
+}
+
+AttentionMemory attention_of(int64_t places, int64_t layers, int64_t heads, int64_t window = 0) {
+  const ModelPlan plan =
+      find_plan("stack", {fmt::format("layers={}", layers), fmt::format("heads={}", heads),
+                          fmt::format("d_model={}", 64 * heads)});
+  return analyze(plan, {.source = places, .window = window}).attention;
+}
+
+TEST(AttentionMatrices, pixels_of_a_128_image_need_768_gib) {
+  EXPECT_EQ(attention_of(128 * 128, 48, 16).all.f32, 768 * kGiB);
+}
+
+TEST(AttentionMatrices, patches_of_224_and_256_images_need_112_and_192_mib) {
+  const AttentionMemory a = attention_of(14 * 14, 48, 16);
+  EXPECT_EQ(a.entries, 38'416);
+  EXPECT_EQ(a.head.f32 / kKiB, 150);
+  EXPECT_EQ(a.all.f32 * 10 / kMiB, 1125);
+  const AttentionMemory b = attention_of(16 * 16, 48, 16);
+  EXPECT_EQ(b.entries, 65'536);
+  EXPECT_EQ(b.head.f32, 256 * kKiB);
+  EXPECT_EQ(b.all.f32, 192 * kMiB);
+}
+
+TEST(AttentionMatrices, windows_of_7_hold_153664_of_the_9834496_entries) {
+  EXPECT_EQ(attention_of(56 * 56, 2, 3).entries, 9'834'496);
+  EXPECT_EQ(attention_of(56 * 56, 2, 3, 7 * 7).entries, 153'664);
+}
+
+TEST(AttentionMatrices, a_hundred_thousand_places_and_64_heads_need_1192_gib_in_16_bits) {
+  const AttentionMemory a = attention_of(100'000, 1, 64);
+  EXPECT_EQ(a.one_layer.bf16 / kGiB, 1192);
+  EXPECT_EQ(a.flash.f32, 4 * 64 * 100'000);  // linear in the length
+}
+
+// Four products for attention beside the four projections, two for the feed-forward layers.
+TEST(Flops, a_layer_is_24_n_d2_and_4_n2_d_where_the_inner_width_is_4d) {
+  const int64_t n = 10, d = 16;
+  const Analysis a = analyze(
+      find_plan("stack", {"layers=3", "heads=4", "d_model=16", "ffn_dim=64"}), {.source = n});
+  EXPECT_EQ(a.forward_flops, 3 * (24 * n * d * d + 4 * n * n * d));
+  EXPECT_EQ(a.attention_flops, 3 * 4 * n * n * d);
+  EXPECT_EQ(a.training_flops, 3 * a.forward_flops);
+  EXPECT_EQ(a.training_flash_flops - a.training_flops, a.attention_flops / 2);
+}
+
+TEST(Flops, a_causal_pass_is_the_sum_of_its_words_over_caches) {
+  const ModelPlan plan = find_plan(
+      "stack", {"layers=2", "heads=2", "d_model=8", "ffn_dim=16", "causal=true", "vocab_size=11"});
+  const int64_t n = 7, d = 8, linear = 2 * 2 * (4 * d * d + 2 * d * 16) + 2 * d * 11;
+  int64_t by_hand = 0, passes = 0;
+  for (int64_t t = 1; t <= n; ++t) {
+    by_hand += linear + 2 * 4 * t * d;  // word t sees t places
+    passes += by_hand;                  // all words so far again
+  }
+  const Analysis a = analyze(plan, {.source = n});
+  EXPECT_EQ(a.forward_flops, by_hand);
+  EXPECT_EQ(a.decoding_flops, by_hand);
+  EXPECT_DOUBLE_EQ(a.uncached_decoding_flops, static_cast<double>(passes));
+}
+
+TEST(Caches, a_word_keeps_a_key_and_a_value_in_every_layer) {
+  const Analysis a = analyze(find_plan("base"), {.batch = 2, .source = 30, .target = 20});
+  EXPECT_EQ(a.cache_word.f32, 4 * 6 * 2 * 512);
+  EXPECT_EQ(a.cache_source.bf16, 2 * 6 * 2 * 512);
+  EXPECT_EQ(a.cache.f32, 2 * 50 * a.cache_word.f32);
+}
+
+TEST(Analysis, bert_writes_nothing_and_has_no_cache) {
+  const Analysis a = analyze(find_plan("bert-base"), {});
+  EXPECT_EQ(a.workload.source, 512);
+  EXPECT_EQ(a.decoding_flops, 0);
+  EXPECT_EQ(a.cache.f32, 0);
+}
+
+void expect_error(ErrorKind kind, const std::string& part, const std::function<void()>& f) {
+  try {
+    f();
+    FAIL() << "no error; expected " << part;
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), kind) << e.what();
+    EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
+  }
+}
+
+TEST(Analysis, bad_names_fields_and_sizes_are_said) {
+  expect_error(ErrorKind::usage, "did you mean 'gpt2-large'?", [] { find_plan("gpt2-lage"); });
+  expect_error(ErrorKind::usage, "did you mean '--d-model'?",
+               [] { find_plan("base", {"d_modl=3"}); });
+  expect_error(ErrorKind::usage, "FIELD=VALUE", [] { find_plan("base", {"d_model"}); });
+  expect_error(ErrorKind::data, "7 heads",
+               [] { find_plan("base", {"encoder_attention_heads=7"}); });
+  expect_error(ErrorKind::data, "1024 learned positions",
+               [] { analyze(find_plan("gpt2"), {.source = 1025}); });
+  expect_error(ErrorKind::usage, "--batch is 0", [] { analyze(find_plan("base"), {.batch = 0}); });
+  expect_error(ErrorKind::data, "64 bits",
+               [] { analyze(find_plan("base"), {.batch = 1 << 20, .source = 1 << 24}); });
+  expect_error(ErrorKind::data, "64 bits", [] {
+    analyze(find_plan("stack", {"heads=1", "d_model=4000000000000"}), {});
+  });
+}
+
+TEST(LayerCosts, formulas_are_those_of_table_1) {
+  const auto costs = layer_costs({.n = 1000, .d = 10, .kernel = 3, .reach = 50});
+  ASSERT_EQ(costs.size(), 4u);
+  EXPECT_EQ(costs[0].operation_count, 1000 * 100);
+  EXPECT_EQ(costs[0].sequential_count, 1000);
+  EXPECT_EQ(costs[0].path_count, 1000);
+  EXPECT_EQ(costs[1].operation_count, 3 * 1000 * 100);
+  EXPECT_EQ(costs[1].path_count, 7);  // 3^6 < 1000 <= 3^7
+  EXPECT_EQ(costs[2].operation_count, 1e6 * 10);
+  EXPECT_EQ(costs[2].path_count, 1);
+  EXPECT_EQ(costs[3].operation_count, 50 * 1000 * 10);
+  EXPECT_EQ(costs[3].path_count, 20);
+}
+
+TEST(LayerCosts, a_power_of_the_kernel_needs_no_further_layer) {
+  EXPECT_EQ(layer_costs({.n = 243, .d = 1, .kernel = 3})[1].path_count, 5);
+  EXPECT_EQ(layer_costs({.n = 1, .d = 1, .kernel = 3})[1].path_count, 1);
+}
+
+TEST(LayerCosts, kernel_of_1_and_no_places_are_refused) {
+  expect_error(ErrorKind::usage, "--kernel is 1", [] { layer_costs({.kernel = 1}); });
+  expect_error(ErrorKind::usage, "at least 1", [] { layer_costs({.n = 0}); });
+}
+
+}  // namespace
+}  // namespace heddle::inspect
