@@ -175,5 +175,29 @@ TEST(Activation, gradient_may_overwrite_its_input) {
   });
 }
 
+// Sums that are negative, zero of either sign, too small for a normal number, infinite and NaN.
+TEST(Activation, of_a_product_has_the_bits_of_one_that_is_applied_afterwards) {
+  const std::vector<double> special = {-0.0, 0.0,  1e-39,     -1e-39,       -1.0,
+                                       2.0,  3e38, -INFINITY, std::nan(""), -std::nan("")};
+  for (const auto& [in, out] :
+       {std::pair(DType::f32, DType::f32), {DType::bf16, DType::bf16}, {DType::bf16, DType::f32}}) {
+    for (const int64_t k : {40, 3000}) {
+      Matrix a(37, k, in), b(70, k, in);
+      a.fill([&](int64_t r, int64_t l) {
+        return l == 0 && r < 10 ? special[static_cast<size_t>(r)] : 0;
+      });
+      b.fill([&](int64_t, int64_t) { return 1; });
+      for (int64_t r = 10; r < 37; ++r) a.set(r, r - 10, r % 2 == 0 ? r : -r);
+      for (const Activation kind : {Activation::relu, Activation::gelu}) {
+        Matrix fused(37, 70, out), plain(37, 70, out), wanted(37, 70, out);
+        kernels().gemm({.a = a, .b = b, .c = fused, .transpose_b = true, .activation = kind});
+        kernels().gemm({.a = a, .b = b, .c = plain, .transpose_b = true});
+        kernels().activation(kind, plain, {}, wanted);
+        EXPECT_TRUE(fused == wanted) << k << " inner, activation " << static_cast<int>(kind);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace heddle::kernel_test

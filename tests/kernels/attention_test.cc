@@ -257,9 +257,8 @@ std::vector<uint32_t> cached_query(Problem& p, int64_t row, const Matrix& cached
 }
 
 TEST(Attention, cached_query_equals_the_same_row_of_the_whole_sequence) {
-  for_each_target([](DType dtype) {
-    const int64_t n = 300;
-    Problem p({.segments = {{n, n}}, .head_dim = 24, .causal = true, .dtype = dtype});
+  const auto expect_equal = [](int64_t n, int64_t head_dim, DType dtype) {
+    Problem p({.segments = {{n, n}}, .head_dim = head_dim, .causal = true, .dtype = dtype});
     p.forward();
     // The cache holds the keys in another order, between rows of NaN.
     Matrix k(dtype, 2 * n, p.k.width), v(dtype, 2 * n, p.v.width);
@@ -272,8 +271,13 @@ TEST(Attention, cached_query_equals_the_same_row_of_the_whole_sequence) {
       }
     }
     for (int64_t row = 0; row < n; ++row) {
-      ASSERT_EQ(cached_query(p, row, k, v, index), p.o.bits(row, row + 1)) << "row " << row;
+      ASSERT_EQ(cached_query(p, row, k, v, index), p.o.bits(row, row + 1))
+          << "row " << row << ", heads of " << head_dim;
     }
+  };
+  for_each_target([&](DType dtype) {
+    expect_equal(300, 24, dtype);
+    for (const int64_t head_dim : {1, 32, 33, 64, 80, 128, 160}) expect_equal(71, head_dim, dtype);
   });
 }
 
@@ -312,20 +316,22 @@ TEST(Attention, what_a_call_full_of_nan_leaves_in_memory_changes_nothing) {
 TEST(Attention, queries_of_a_group_equal_queries_apart) {
   for_each_target([](DType dtype) {
     // The beams of a sentence are one segment of queries over its source.
-    Problem p({.segments = {{5, 33}}, .dtype = dtype, .dropout = 0.2f});
-    p.forward();
-    for (int64_t row = 0; row < 5; ++row) {
-      Matrix o(dtype, 1, p.o.width);
-      const int64_t q_offsets[] = {0, 1};
-      AttentionArgs args = p.args();
-      args.q = p.q.rows().slice(row, 1);
-      args.o = o.rows();
-      args.q_offsets = q_offsets;
-      args.dropout.sample += row;
-      args.dropout.position += row;
-      args.lse = nullptr;
-      cpu::attention(args);
-      EXPECT_EQ(o.bits(), p.o.bits(row, row + 1));
+    for (const float dropout : {0.0f, 0.2f}) {
+      Problem p({.segments = {{5, 33}}, .dtype = dtype, .dropout = dropout});
+      p.forward();
+      for (int64_t row = 0; row < 5; ++row) {
+        Matrix o(dtype, 1, p.o.width);
+        const int64_t q_offsets[] = {0, 1};
+        AttentionArgs args = p.args();
+        args.q = p.q.rows().slice(row, 1);
+        args.o = o.rows();
+        args.q_offsets = q_offsets;
+        args.dropout.sample += row;
+        args.dropout.position += row;
+        args.lse = nullptr;
+        cpu::attention(args);
+        EXPECT_EQ(o.bits(), p.o.bits(row, row + 1));
+      }
     }
   });
 }

@@ -32,11 +32,10 @@ namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-// Keys that a query meets at a time, from the segment's first key on: sums are in the order of
-// blocks, so the size is part of the result's bits. Scores of kQueries by kKeyBlock take 8 KB: what
-// is read and written at every step has to stay in the first cache.
-constexpr int64_t kKeyBlock = 64;
-constexpr int64_t kQueries = 32;  // that meet a block together: two tiles
+constexpr int64_t kKeyBlock = kTileKeyBlock;
+// Queries that meet a block together: two tiles. Scores of kQueries by kKeyBlock take 8 KB: what is
+// read and written at every step has to stay in the first cache.
+constexpr int64_t kQueries = 32;
 // Free to change: keys whose packed forms are held, queries of an item of work.
 constexpr int64_t kHeldKeys = 1024;
 constexpr int64_t kItemQueries = 512;
@@ -322,6 +321,7 @@ void Forward::run() {
 }  // namespace
 
 void attention_tiles(const AttentionArgs& args) {
+  if (is_single(args)) return attention_single(args);
   AttentionPlan& plan = attention_plan(kTileGroupWork);
   plan_forward(plan, args, kItemQueries, {.queries = 16, .keys = 16});
   const WeightDropout dropout(args.dropout);

@@ -16,6 +16,15 @@ bool goes_by_tiles(const AttentionBackwardArgs& args);
 void attention_tiles(const AttentionArgs& args);
 void attention_tiles_backward(const AttentionBackwardArgs& args);
 
+/// Whether no segment has more than one query, and nothing is kept for a backward pass.
+bool is_single(const AttentionArgs& args);
+/// What attention_tiles() computes of these, bit for bit, without tiles.
+void attention_single(const AttentionArgs& args);
+
+/// Keys that a query meets at a time, from the segment's first key on: sums are in the order of
+/// blocks, so the size is part of the result's bits.
+inline constexpr int64_t kTileKeyBlock = 64;
+
 }  // namespace heddle::cpu
 
 #if defined(__x86_64__)

@@ -140,7 +140,7 @@ class LeftFactor {
   }
 
  private:
-  static constexpr int64_t kPart = 64;
+  static constexpr int64_t kPart = 16;  // rows: the least that is worth a call
 
   Rows from_, a_;
   float* scale_ = nullptr;
@@ -163,6 +163,8 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
   if (plan.filled_k > code.inner_chunk && c.dtype != DType::f32) {
     block.c = {cpu::scratch<float, 7>(rows * width), rows, width, width, DType::f32};
   }
+  const bool has_relu = g.activation == Activation::relu && g.sums.data == nullptr &&
+                        code.has_relu && block.c.data == result.data;
   block.panel_bytes = plan.panel_bytes;
   block.scale = a.scale(row);
   for (int64_t l = 0; l < plan.filled_k; l += code.inner_chunk) {
@@ -171,6 +173,7 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
     block.accumulate = g.accumulate || l > 0;
     const bool is_last = l + block.inner == plan.filled_k;
     block.bias = g.bias != nullptr && is_last ? g.bias + column : nullptr;
+    block.relu = has_relu && is_last;
     if (g.transpose_a) {
       thread_local cpu::Buffer scratch;
       block.group_bytes = code.group_rows * block.inner * size_of(code.packed);
@@ -186,7 +189,9 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
   }
   if (block.c.data != c.data) cpu::convert(block.c, c);
   // While the block lies in the cache; of the rounded sums, as if they had been stored first.
-  if (g.activation != Activation::none) cpu::activation(g.activation, c, {}, result);
+  if (g.activation != Activation::none && !has_relu) {
+    cpu::activation(g.activation, c, {}, result);
+  }
 }
 
 // All rows of c, packing one panel after the other.

@@ -184,6 +184,7 @@ const GemmCode& gemm_amx() {
                                 .block_rows = 256,
                                 .group_rows = 32,
                                 .packed = DType::bf16,
+                                .has_relu = true,
                                 .pack = pack_bf16,
                                 .pack_transposed = pack_transposed_bf16,
                                 .block = block<Bf16>};
@@ -198,6 +199,7 @@ const GemmCode& gemm_int8_amx() {
                                 .group_rows = 32,
                                 .packed = DType::i8,
                                 .tail = sizeof(Int8Columns),
+                                .has_relu = true,
                                 .pack = pack_int8,
                                 .pack_transposed = nullptr,
                                 .block = block<Int8>};

@@ -64,6 +64,7 @@ const GemmCode& gemm_avx512_bf16() {
                                 .block_rows = 256,
                                 .group_rows = 32,
                                 .packed = DType::bf16,
+                                .has_relu = true,
                                 .pack = pack_bf16,
                                 .pack_transposed = pack_transposed_bf16,
                                 .block = block};

@@ -15,6 +15,12 @@
 namespace heddle::cpu {
 namespace {
 
+/// Which bf16 are below zero: neither -0 nor NaN.
+inline __mmask32 below_zero(__m512i x) {
+  const __m512i behind_minus_zero = _mm512_sub_epi16(x, _mm512_set1_epi16(-0x7fff));
+  return _mm512_cmple_epu16_mask(behind_minus_zero, _mm512_set1_epi16(0x7f7f));
+}
+
 /// Where 32 columns of sums go: columns [column, column + 32) of the block's c, or what is left.
 struct PanelOut {
   const GemmBlock* g;
@@ -47,10 +53,15 @@ struct PanelOut {
   void write(int64_t row, __m512 a, __m512 b) const {
     if (g->c.dtype == DType::f32) {
       float* c = g->c.row<float>(row) + column;
+      if (g->relu) {
+        const __m512 zero = _mm512_setzero_ps();
+        a = _mm512_max_ps(zero, a), b = _mm512_max_ps(zero, b);  // NaN stays
+      }
       _mm512_mask_storeu_ps(c, low, a);
       _mm512_mask_storeu_ps(c + 16, high, b);
     } else {
-      const __m512i both = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(b, a));
+      __m512i both = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(b, a));
+      if (g->relu) both = _mm512_mask_mov_epi16(both, below_zero(both), _mm512_setzero_si512());
       const auto columns = static_cast<__mmask32>(low | static_cast<uint32_t>(high) << 16);
       _mm512_mask_storeu_epi16(g->c.row<uint16_t>(row) + column, columns, both);
     }

@@ -62,6 +62,7 @@ const GemmCode& gemm_int8_vnni() {
                                 .packed = DType::i8,
                                 .tail = sizeof(Int8Columns),
                                 .zero_point = -128,
+                                .has_relu = true,
                                 .pack = pack_int8,
                                 .pack_transposed = nullptr,
                                 .block = block};

@@ -1,6 +1,10 @@
 // Rounds rows by their largest magnitude.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "heddle/kernels/cpu/quantize.cc"
+#include <bit>
+#include <cmath>
+#include <limits>
+
 #include "heddle/kernels/cpu/targets.h"
 #include "hwy/foreach_target.h"
 //
@@ -14,16 +18,29 @@ namespace {
 
 using I8 = hn::Rebind<int8_t, F32>;
 
+// The largest |x|; NaN if one is not finite. Magnitudes are in the order of their bits.
+template <class T>
+float largest_magnitude(const T* x, int64_t n) {
+  using Bits = std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>;
+  constexpr Bits kMagnitude = std::numeric_limits<Bits>::max() >> 1;
+  const hn::ScalableTag<Bits> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* bits = reinterpret_cast<const Bits*>(x);
+  auto most = hn::Zero(d);
+  int64_t c = 0;
+  for (; c + lanes <= n; c += lanes) {
+    most = hn::Max(most, hn::And(hn::LoadU(d, bits + c), hn::Set(d, kMagnitude)));
+  }
+  Bits largest = hn::GetLane(hn::MaxOfLanes(d, most));
+  for (; c < n; ++c) largest = std::max<Bits>(largest, bits[c] & kMagnitude);
+  const float value = std::bit_cast<float>(static_cast<uint32_t>(largest) << (32 - 8 * sizeof(T)));
+  return std::isfinite(value) ? value : std::numeric_limits<float>::quiet_NaN();
+}
+
 template <class T>
 void quantize_row(const T* x, int64_t n, int8_t zero_point, int8_t* q, int64_t width,
                   float* scale) {
-  Vec most = zero(), bad = zero();
-  for_columns(n, [&](int64_t c, auto part) HWY_ATTR {
-    const Vec v = load(x + c, part);
-    most = hn::Max(most, hn::Abs(v));
-    bad = hn::Add(bad, hn::Sub(v, v));  // 0, or NaN for what is not finite
-  });
-  const float largest = max_lanes(most);
+  const float largest = largest_magnitude(x, n);
   const Vec factor = splat(largest > 0 ? 127.0f / largest : 0);
   const auto flip = hn::Set(I8(), zero_point);  // the sign bit: plus 128, unsigned
   for_columns(n, [&](int64_t c, auto part) HWY_ATTR {
@@ -36,7 +53,7 @@ void quantize_row(const T* x, int64_t n, int8_t zero_point, int8_t* q, int64_t w
     }
   });
   std::memset(q + n, zero_point, static_cast<size_t>(width - n));
-  *scale = largest * (1.0f / 127) + sum_lanes(bad);
+  *scale = largest * (1.0f / 127);
 }
 
 }  // namespace
