@@ -173,6 +173,7 @@ Workload make_translation(const Size& s, int64_t beam, const Options& o) {
                 .batch_tokens = 2 * beam * t->source_rows(),  // one batch
                 .max_length_factor = 0,
                 .max_length_extra = kForced,
+                .scores = false,
                 .precision = o.precision};
   const int64_t element = o.precision.weight_bytes();
   const TranslationSize size = {

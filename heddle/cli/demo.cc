@@ -41,7 +41,8 @@ void show_held_out(const TranslationModel& model, const std::string& run, Precis
   const auto references = read_lines(join_path(run, "data/test.de"));
   std::vector<std::string> hypotheses;
   int64_t exact = 0;
-  for (Translation& t : translate_lines(model, sources, {.precision = precision})) {
+  for (Translation& t :
+       translate_lines(model, sources, {.scores = false, .precision = precision})) {
     hypotheses.push_back(std::move(t.text));
     exact += hypotheses.back() == references[hypotheses.size() - 1];
   }

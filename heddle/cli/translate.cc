@@ -116,6 +116,7 @@ TranslateOptions options_of(const Flags& flags) {
   } else {
     o.beam = std::max(o.beam, o.n_best);
   }
+  o.scores = flags.json || o.n_best > 1;
   return o;
 }
 

@@ -55,6 +55,7 @@ TranslateOptions translate_options(const TranslateFlags& flags) {
         o.max_length);
   check_word_rules(o.rules);
   o.precision = resolve_precision(flags.precision);
+  o.scores = false;
   if (flags.threads > 0) set_num_threads(flags.threads);
   return o;
 }

@@ -47,13 +47,16 @@ void largest(std::span<const float> x, std::span<const float> maxima, const Best
   }
 }
 
-// The scale of a row, and the largest logit of each of its blocks.
-LogitScale scan(const Rows& logits, int64_t r, std::vector<float>& maxima) {
+// The scale of a row (without log_sum, unless it is wanted), and the largest logit of each of its
+// blocks.
+LogitScale scan(const Rows& logits, int64_t r, bool wants_sum, std::vector<float>& maxima) {
   constexpr int64_t kBlock = LogitScanArgs::kBlock;
   maxima.resize(static_cast<size_t>((logits.width + kBlock - 1) / kBlock));
   LogitScale scale;
-  kernels().scan_logits(
-      {.logits = logits.slice(r, 1), .maxima = maxima.data(), .log_sum = &scale.log_sum});
+  kernels().scan_logits({.logits = logits.slice(r, 1),
+                         .maxima = maxima.data(),
+                         .wants_sum = wants_sum,
+                         .log_sum = &scale.log_sum});
   scale.most = *std::max_element(maxima.begin(), maxima.end());
   check(std::isfinite(scale.most) && std::isfinite(scale.log_sum), ErrorKind::data,
         "the model gives no finite probability to any word; its weights are damaged, or too large "
@@ -65,20 +68,22 @@ void best_of_row(const Rows& logits, int64_t r, const BestWordsOptions& o, NextW
   thread_local std::vector<Logit> best;
   thread_local std::vector<float> maxima;
   const std::span<const float> x(logits.row<float>(r), static_cast<size_t>(logits.width));
-  const LogitScale scale = scan(logits, r, maxima);
+  const LogitScale scale = scan(logits, r, o.scores, maxima);
   if (!o.forced.empty() && o.forced[r] >= 0) {
     best.assign(1, {o.forced[r], x[o.forced[r]]});
   } else {
     largest(x, maxima, o, r, best);
   }
-  for (size_t i = 0; i < best.size(); ++i) out[i] = {best[i].id, scale.log_p(best[i].value)};
+  for (size_t i = 0; i < best.size(); ++i) {
+    out[i] = {best[i].id, o.scores ? scale.log_p(best[i].value) : 0};
+  }
 }
 
 }  // namespace
 
 LogitScale scale_of_row(const Rows& logits, int64_t row) {
   thread_local std::vector<float> maxima;
-  return scan(logits, row, maxima);
+  return scan(logits, row, true, maxima);
 }
 
 std::vector<NextWord> best_words(const Tensor& logits, const BestWordsOptions& options) {

@@ -22,6 +22,7 @@ struct BestWordsOptions {
   std::span<const std::vector<int32_t>> banned = {};
   /// [rows] or empty: the only word of this row, whatever is suppressed or banned; -1: any.
   std::span<const int32_t> forced = {};
+  bool scores = true;  ///< whether log p is wanted; without, it is 0
 };
 
 /// What turns the logits of a row into log p.

@@ -68,7 +68,8 @@ class Generation {
       }
       h = gather_rows(h, last);
     }
-    return best_words(model_.output()(h, run_), {.suppressed = options_.suppressed});
+    return best_words(model_.output()(h, run_),
+                      {.suppressed = options_.suppressed, .scores = false});
   }
 
   // Adds the words to the results and drops what has ended; returns the words that are to be read.

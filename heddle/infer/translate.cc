@@ -182,7 +182,8 @@ class Decoding {
             : best_words(logits, {.count = static_cast<int64_t>(each_),
                                   .suppressed = suppressed_,
                                   .banned = banned,
-                                  .forced = forced});
+                                  .forced = forced,
+                                  .scores = options_.scores || options_.beam > 1});
     for (size_t r = 0; r < forced.size(); ++r) {
       if (next[r * each_].id >= 0) continue;
       const std::vector<int32_t> end = {static_cast<int32_t>(model_.config().eos_token_id)};

@@ -27,14 +27,16 @@ struct TranslateOptions {
   std::vector<std::vector<int32_t>> prefixes = {};
   std::vector<int32_t> suppressed = {};  ///< ids that never come, beside pad, bos and start
   bool truncate = false;                 ///< cut what is longer than the model takes, else an error
+  bool scores = true;  ///< whether scores are wanted: greedy search is faster without
   Precision precision = {};
 };
 
 /// Of an empty source: no ids, an empty text, score 0.
 struct Translation {
   std::vector<int32_t> ids;  ///< without the end
-  double score = 0;          ///< log p of the words and the end, in nats, over the length penalty
-  std::string text;          ///< by the text form only
+  double score = 0;  ///< log p of the words and the end, in nats, over the length penalty; 0
+                     ///< if greedy search was asked for none
+  std::string text;  ///< by the text form only
   std::vector<Translation> others = {};  ///< the n_best - 1 next best, or the other samples
 };
 

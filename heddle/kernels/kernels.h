@@ -128,8 +128,9 @@ struct LogitScanArgs {
   static constexpr int64_t kBlock = 128;
   Rows logits = {};
   float* maxima = nullptr;  ///< [rows, ceil(width / kBlock)]
-  float* log_sum =
-      nullptr;  ///< [rows] log of the sum of e^(logit - largest); NaN if a logit is NaN
+  bool wants_sum = true;
+  /// [rows] log of the sum of e^(logit - largest), or 0 if it is not wanted; NaN if a logit is NaN
+  float* log_sum = nullptr;
 };
 
 /// One step of Adam or AdamW over n elements. g is multiplied by grad_scale first (clipping,

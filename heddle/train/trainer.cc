@@ -99,7 +99,9 @@ class Trainer {
   static ValidationOptions validation_options(const TrainConfig& c) {
     return {.batch_tokens = c.batch_tokens,
             .wants_bleu = c.needs_bleu(),
-            .translate = {.beam = c.validation_beam, .precision = resolve_precision(c.precision)}};
+            .translate = {.beam = c.validation_beam,
+                          .scores = false,
+                          .precision = resolve_precision(c.precision)}};
   }
 
   // Loads the state, if there is one, and opens the log behind what it knows.

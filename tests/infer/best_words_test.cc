@@ -93,6 +93,19 @@ TEST(BestWords, logits_that_are_not_finite_are_a_data_error) {
   }
 }
 
+TEST(BestWords, without_scores_the_ids_are_the_same_and_nan_is_still_an_error) {
+  Tensor logits = random_logits(9, 300, 3);
+  const std::vector<NextWord> with = best_words(logits, {.count = 4});
+  const std::vector<NextWord> without = best_words(logits, {.count = 4, .scores = false});
+  for (size_t i = 0; i < with.size(); ++i) {
+    EXPECT_EQ(without[i].id, with[i].id);
+    EXPECT_EQ(without[i].log_p, 0);
+  }
+  logits.data<float>()[300 + 299] = std::numeric_limits<float>::quiet_NaN();
+  expect_error(ErrorKind::data, {"no finite probability"},
+               [&] { best_words(logits, {.scores = false}); });
+}
+
 TEST(BestWords, one_nan_among_finite_logits_is_a_data_error) {
   Tensor logits = random_logits(1, 300, 1);
   logits.data<float>()[137] = std::numeric_limits<float>::quiet_NaN();

@@ -56,12 +56,14 @@ TEST_P(Decoding, cached_greedy_equals_uncached_decoding_bit_for_bit) {
   nn::Run run;
   run.use(GetParam().precision);
   const auto ours = translate({.beam = 1, .length_penalty = 0.7});
+  const auto without_scores = translate({.beam = 1, .scores = false});
   size_t words = 0;
   for (size_t i = 0; i < sources.size(); ++i) {
     const int64_t most = 2 * static_cast<int64_t>(sources[i].size()) + 10;
     const Translation plain = plain_greedy(m.model, sources[i], most, 0.7, run);
     EXPECT_EQ(ours[i].ids, plain.ids) << i;
     EXPECT_EQ(ours[i].score, plain.score) << i;
+    EXPECT_EQ(without_scores[i].ids, plain.ids) << i;
     words += plain.ids.size();
   }
   EXPECT_GT(words, sources.size());  // else it shows little

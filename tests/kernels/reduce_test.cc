@@ -141,6 +141,27 @@ TEST(ScanLogits, maxima_and_log_sum_match_float64) {
   });
 }
 
+TEST(ScanLogits, without_a_sum_nan_is_still_seen) {
+  for_each_case([](int64_t width, DType dtype) {
+    Matrix x(4, width, dtype, 3);
+    x.fill_normal(1, 5);
+    x.set(1, width / 2, std::nan(""));
+    x.set(2, width - 1, -kInfinity);
+    const int64_t blocks = (width + LogitScanArgs::kBlock - 1) / LogitScanArgs::kBlock;
+    std::vector<float> maxima(4 * blocks), same(4 * blocks), log_sum(4), none(4, 1);
+    kernels().scan_logits({.logits = x, .maxima = maxima.data(), .log_sum = log_sum.data()});
+    kernels().scan_logits(
+        {.logits = x, .maxima = same.data(), .wants_sum = false, .log_sum = none.data()});
+    for (const int64_t r : {0, 2, 3}) EXPECT_EQ(none[r], 0);
+    EXPECT_TRUE(std::isnan(none[1]) && std::isnan(log_sum[1]));
+    for (int64_t i = 0; i < 4 * blocks; ++i) {
+      if (i / blocks != 1) {
+        ASSERT_EQ(same[i], maxima[i]);
+      }
+    }
+  });
+}
+
 TEST(Softmax, row_of_minus_infinity_gives_zeros) {
   for_each_target([] {
     for (int64_t width : {1, 7, 16, 37}) {

@@ -138,8 +138,16 @@ void scan_row(const LogitScanArgs& a, int64_t r) {
   for (int64_t b = 0; b < blocks; ++b) {
     maxima[b] = max_row(x + b * kBlock, std::min(kBlock, width - b * kBlock));
   }
-  const Vec shift = splat(max_row(static_cast<const float*>(maxima), blocks));
   Chains sum(zero());
+  if (!a.wants_sum) {
+    for_columns_in_chains(width, [&](int64_t c, auto part, int chain) HWY_ATTR {
+      sum.v[chain] = hn::Add(sum.v[chain], load(x + c, part));
+    });
+    const float total = sum.sum();
+    a.log_sum[r] = std::isnan(total) ? total : 0;
+    return;
+  }
+  const Vec shift = splat(max_row(static_cast<const float*>(maxima), blocks));
   for_columns_in_chains(width, [&](int64_t c, auto part, int chain) HWY_ATTR {
     const Vec e = exp_normal(hn::Sub(load(x + c, part), shift));
     sum.v[chain] = hn::Add(sum.v[chain], keep(e, zero(), part));

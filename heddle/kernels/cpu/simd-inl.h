@@ -55,20 +55,31 @@ HWY_INLINE Vec widen(VecU16 bits) {
   return hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(U32(), bits)));
 }
 
-/// bf16 bits, rounded to nearest even; NaN stays NaN (Highway 1.0.3 truncates, hence our own).
-HWY_INLINE VecU16 narrow(Vec v) {
+/// Rounded to nearest even in the upper 16 bits, anything in the lower; NaN stays NaN (Highway 1.0.3
+/// truncates, hence our own).
+HWY_INLINE VecU32 rounded_in_place(Vec v) {
   const U32 du;
   const VecU32 u = hn::BitCast(du, v);
   const VecU32 odd = hn::And(hn::ShiftRight<16>(u), hn::Set(du, 1));
-  const VecU32 rounded = hn::ShiftRight<16>(hn::Add(u, hn::Add(odd, hn::Set(du, 0x7fff))));
-  const VecU32 quiet = hn::Or(hn::ShiftRight<16>(u), hn::Set(du, 0x40));
-  const auto is_nan = hn::RebindMask(du, hn::IsNaN(v));
-  const VecU32 bits = hn::IfThenElse(is_nan, quiet, rounded);
+  const VecU32 rounded = hn::Add(u, hn::Add(odd, hn::Set(du, 0x7fff)));
+  const VecU32 quiet = hn::Or(u, hn::Set(du, 0x400000));
+  return hn::IfThenElse(hn::RebindMask(du, hn::IsNaN(v)), quiet, rounded);
+}
+
+/// bf16 bits, rounded to nearest even.
+HWY_INLINE VecU16 narrow(Vec v) {
+  const VecU32 bits = hn::ShiftRight<16>(rounded_in_place(v));
 #if HWY_TARGET <= HWY_AVX3
   return hn::TruncateTo(U16(), bits);
 #else
   return hn::DemoteTo(U16(), hn::BitCast(I32(), bits));  // at most 0xffff: nothing saturates
 #endif
+}
+
+/// The value that bf16 holds instead.
+HWY_INLINE Vec as_bf16(Vec v) {
+  const VecU32 upper = hn::And(rounded_in_place(v), hn::Set(U32(), 0xffff0000u));
+  return hn::BitCast(F32(), upper);
 }
 
 // ---- loads and stores
@@ -146,8 +157,8 @@ HWY_INLINE void store(Vec v, AnyPtr p, Part part) {
 
 /// v as memory of the pointer's type would keep it.
 HWY_INLINE Vec round_to(Vec v, const float*) { return v; }
-HWY_INLINE Vec round_to(Vec v, const bf16*) { return widen(narrow(v)); }
-HWY_INLINE Vec round_to(Vec v, AnyPtr p) { return p.is_bf16 ? widen(narrow(v)) : v; }
+HWY_INLINE Vec round_to(Vec v, const bf16*) { return as_bf16(v); }
+HWY_INLINE Vec round_to(Vec v, AnyPtr p) { return p.is_bf16 ? as_bf16(v) : v; }
 
 /// Stores v and returns it as the memory keeps it.
 template <class Part>
