@@ -19,6 +19,7 @@ struct Flags {
   int64_t image = 0, patch = 1;
   inspect::LayerSizes sizes{.n = 0, .d = 0};
   bool measure = false, json = false;
+  double seconds = 8;
   int threads = 0;
 };
 
@@ -52,10 +53,12 @@ void run(Flags f) {
   const auto costs = inspect::layer_costs(sizes);
   std::vector<bench::LayerTimes> curve;
   if (f.measure) {
+    check(f.seconds > 0 && f.seconds <= 3600, ErrorKind::usage,
+          "--seconds is {}; it must be above 0 and at most 3600", f.seconds);
     check(sizes.n <= (int64_t{1} << 28) / sizes.d, ErrorKind::usage,
           "--measure: {} places of width {} are too large to be timed; ask for less with --n",
           sizes.n, sizes.d);
-    curve = bench::layer_times(sizes, 8);
+    curve = bench::layer_times(sizes, f.seconds);
   }
   if (f.json) {
     Json json = inspect::to_json(analysis);
@@ -97,8 +100,8 @@ void add_analyze(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--reach", flags->sizes.reach, "places that its restricted attention sees")
       ->capture_default_str();
-  command->add_flag("--measure", flags->measure,
-                    "time such layers on this machine, some 8 seconds");
+  command->add_flag("--measure", flags->measure, "time such layers on this machine");
+  command->add_option("--seconds", flags->seconds, "for --measure, roughly")->capture_default_str();
   command->add_option("--threads", flags->threads, "threads of --measure; 0: one a core");
   command->add_flag("--json", flags->json, "one line of JSON");
   command->callback([flags] { run(*flags); });

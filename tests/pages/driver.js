@@ -45,7 +45,10 @@ reader.leave = async (selector) => {
 };
 reader.key = async (selector, key) => {
   const element = reader.find(selector);
-  element.focus();
+  if (document.activeElement !== element) {
+    element.focus();
+    await reader.wait(100);  // the page scrolls there, which takes the tooltip away
+  }
   element.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
   await reader.wait();
 };

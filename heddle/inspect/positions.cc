@@ -1,0 +1,158 @@
+// Tables of positions of every kind.
+#include "heddle/inspect/positions.h"
+
+#include <cmath>
+
+#include "heddle/base/files.h"
+#include "heddle/infer/model_dir.h"
+#include "heddle/infer/stack_model.h"
+
+namespace heddle::inspect {
+namespace {
+
+constexpr const char* kNoneAbout =
+    "nothing is added to the words: in another order they give the same vectors in that order";
+
+std::string sinusoidal_about(const nn::SinusoidalOptions& o) {
+  const std::string exponent = o.frequencies == "paper" ? "2i/d" : "i/(d/2 - 1)";
+  if (o.layout == "interleaved") {
+    return fmt::format(
+        "PE(pos, 2i) = sin(pos / 10000^({0})), PE(pos, 2i+1) = cos(pos / 10000^({0}))", exponent);
+  }
+  return fmt::format(
+      "PE(pos, i) = sin(pos / 10000^({0})), PE(pos, d/2 + i) = cos(pos / 10000^({0}))", exponent);
+}
+
+void fill_sinusoidal(PositionTable& t, const nn::SinusoidalOptions& o) {
+  t.about = sinusoidal_about(o);
+  t.values = nn::sinusoidal_table(t.positions, t.columns, o).to_floats();
+  t.names.resize(t.columns);
+  const int64_t half = t.columns / 2;
+  for (int64_t i = 0; i < half; ++i) {
+    const bool halves = o.layout == "halves";
+    t.names[halves ? i : 2 * i] = fmt::format("sin {}", i);
+    t.names[halves ? half + i : 2 * i + 1] = fmt::format("cos {}", i);
+  }
+}
+
+void fill_rotary(PositionTable& t, int64_t width, double base) {
+  check(width % 2 == 0, ErrorKind::shape,
+        "rotary positions turn pairs of columns: the width must be even, not {}", width);
+  t.columns = width / 2;
+  t.about = fmt::format(
+      "angles in radians, pos * {:g}^(-2i/d): queries and keys are turned by them, pair by pair, "
+      "and their product feels the difference alone",
+      base);
+  for (int64_t i = 0; i < t.columns; ++i) {
+    t.names.push_back(fmt::format("pair {}", i));
+    t.frequencies.push_back(
+        std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(width)));
+  }
+  for (int64_t pos = 0; pos < t.positions; ++pos) {
+    for (const double f : t.frequencies) {
+      t.values.push_back(static_cast<float>(static_cast<double>(pos) * f));
+    }
+  }
+}
+
+void name_columns(PositionTable& t) {
+  for (int64_t i = 0; i < t.columns; ++i) t.names.push_back(std::to_string(i));
+}
+
+// The learned table among the parameters; of two, that of `stack`.
+const nn::Parameter* find_table(const nn::Parameters& parameters, const std::string& stack) {
+  const nn::Parameter* found = nullptr;
+  for (const auto& p : parameters.all()) {
+    const std::string& name = p->name();
+    const bool is_table = name.ends_with("embed_positions.weight") ||
+                          name.ends_with("position_embeddings.weight") ||
+                          name.ends_with("wpe.weight");
+    if (is_table && (found == nullptr || name.find("." + stack + ".") != std::string::npos)) {
+      found = p.get();
+    }
+  }
+  return found;
+}
+
+PositionTable learned_table(const nn::Parameters& parameters, const std::string& path,
+                            const std::string& stack, int64_t positions) {
+  const nn::Parameter* found = find_table(parameters, stack);
+  check(found != nullptr, ErrorKind::data, "{}: the model has no table of learned positions", path);
+  const int64_t rows = found->shape()[0];
+  check(positions <= rows, ErrorKind::data,
+        "{}: {} positions are asked for, the model learned {}; ask for at most so many", path,
+        positions, rows);
+  PositionTable t{.kind = "learned", .about = "learned in training: " + found->name()};
+  t.positions = positions == 0 ? rows : positions;
+  t.columns = found->shape()[1];
+  t.values = found->value().slice(0, 0, t.positions).to_floats();
+  name_columns(t);
+  return t;
+}
+
+}  // namespace
+
+PositionTable position_table(const PositionOptions& o) {
+  check(o.positions >= 1 && o.width >= 1, ErrorKind::usage,
+        "{} positions of width {}: both must be at least 1", o.positions, o.width);
+  check(o.positions <= (int64_t{1} << 26) / o.width, ErrorKind::usage,
+        "{} positions of width {} are more numbers than a table may hold ({}); ask for fewer",
+        o.positions, o.width, int64_t{1} << 26);
+  PositionTable t{.kind = o.kind, .positions = o.positions, .columns = o.width};
+  if (o.kind == "sinusoidal") {
+    fill_sinusoidal(t, o.sinusoidal);
+  } else if (o.kind == "rotary") {
+    check(o.base > 1 && std::isfinite(o.base), ErrorKind::usage,
+          "--base is {}; rotary positions need a number above 1", o.base);
+    fill_rotary(t, o.width, o.base);
+  } else if (o.kind == "none") {
+    t.about = kNoneAbout;
+    t.values.assign(t.positions * t.columns, 0.0f);
+    name_columns(t);
+  } else {
+    fail(ErrorKind::usage,
+         "there is no kind of positions '{}' without a model; choose sinusoidal, rotary or none",
+         o.kind);
+  }
+  return t;
+}
+
+PositionTable model_positions(const std::string& model, const std::string& stack,
+                              int64_t positions) {
+  const std::string folder = find_model_dir(model);
+  if (model_type_of(folder) != kTransformerType) {
+    const StackModel m = load_stack_model(folder);
+    return learned_table(m.parameters, m.path, stack, positions);
+  }
+  const TransformerConfig config = load_config(folder);
+  if (config.position_embedding_type == "learned") {
+    const TranslationModel m = load_translation_model(folder, {.need_tokenizer = false});
+    return learned_table(m.parameters, m.path, stack, positions);
+  }
+  return position_table({.kind = config.position_embedding_type,
+                         .positions = positions == 0 ? config.max_position_embeddings : positions,
+                         .width = config.d_model,
+                         .sinusoidal = {config.sinusoidal_layout, config.sinusoidal_frequencies}});
+}
+
+Json to_json(const PositionTable& t) {
+  Json json = Json::object();
+  json["kind"] = t.kind;
+  json["about"] = t.about;
+  json["positions"] = t.positions;
+  json["columns"] = t.names;
+  if (!t.frequencies.empty()) {
+    for (const double f : t.frequencies) json["frequencies"].push_back(f);
+  }
+  json["values"] = Json::array();
+  for (int64_t pos = 0; pos < t.positions; ++pos) {
+    Json row = Json::array();
+    for (int64_t i = 0; i < t.columns; ++i) {
+      row.push_back(static_cast<double>(t.values[pos * t.columns + i]));
+    }
+    json["values"].push_back(std::move(row));
+  }
+  return json;
+}
+
+}  // namespace heddle::inspect

@@ -1,0 +1,48 @@
+// The table that tells positions apart, as numbers: computed, or read from a model.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "heddle/base/json.h"
+#include "heddle/nn/position.h"
+
+namespace heddle::inspect {
+
+struct PositionOptions {
+  std::string kind = "sinusoidal";  ///< or "rotary", "none"; "learned" needs a model
+  int64_t positions = 10, width = 8;
+  nn::SinusoidalOptions sinusoidal = {};
+  double base = 10000;  ///< of rotary: pair i turns by base^(-2i/d) at each position
+};
+
+struct PositionTable {
+  std::string kind = {};
+  std::string about = {};  ///< what a number is: "PE(pos, 2i) = sin(..), .."
+  int64_t positions = 0, columns = 0;
+  std::vector<std::string> names = {};  ///< of the columns: "sin 0", "cos 0", ..
+  std::vector<float> values = {};       ///< [positions, columns]; of rotary the angles in radians
+  /// Rotary: exact products pos * frequency; f32 has too few digits of large angles.
+  std::vector<double> frequencies = {};
+};
+
+/// Errors: usage for an unknown kind or a size below 1 or beyond 2^26 numbers; shape for an odd
+/// width, which has no pairs.
+PositionTable position_table(const PositionOptions& options);
+
+/// The table of a model directory or run: the learned one of its encoder or decoder (`stack`, of
+/// other models ignored), or the computed one that its config names. positions 0: as many as there
+/// are learned ones, else max_position_embeddings.
+/// Errors: data if there is no such model, or more positions are asked for than were learned.
+PositionTable model_positions(const std::string& model, const std::string& stack,
+                              int64_t positions);
+
+/// Rows, columns and values; rotary: cosine and sine of each angle too.
+Json to_json(const PositionTable& table);
+
+/// Writes the table as a page. Errors: those of write_page(); usage beyond 2^22 numbers.
+void write_positions_page(const std::string& path, const PositionTable& table,
+                          const std::string& title);
+
+}  // namespace heddle::inspect

@@ -1,0 +1,110 @@
+// heddle analyze and heddle positions: what they print, and what they say of bad input.
+#include <gtest/gtest.h>
+
+#include "heddle/base/json.h"
+#include "tests/cli/model_fixture.h"
+
+namespace heddle::testing {
+namespace {
+
+class Analyze : public ModelFixture {};
+
+void expect_refused(const std::vector<std::string>& arguments, int exit_code,
+                    const std::string& part) {
+  const CliResult result = run_heddle(arguments);
+  EXPECT_EQ(result.exit_code, exit_code) << result.err;
+  EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+  EXPECT_EQ(result.out, "");
+}
+
+TEST(PositionsCommand, table_of_width_4_is_printed_as_in_the_literature) {
+  const CliResult result = run_heddle({"positions", "--width", "4", "--positions", "3"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("    2    0.9093   -0.4161    0.0200    0.9998\n"), std::string::npos)
+      << result.out;
+}
+
+TEST(PositionsCommand, json_holds_every_value) {
+  const CliResult result =
+      run_heddle({"positions", "--kind", "rotary", "--width", "6", "--positions", "2", "--json"});
+  const Json json = Json::parse(result.out);
+  EXPECT_EQ(json.at("values").size(), 2u);
+  EXPECT_EQ(json.at("columns").size(), 3u);
+  EXPECT_EQ(json.at("frequencies").as_array()[0].as_double(), 1);
+}
+
+TEST(PositionsCommand, bad_input_is_said) {
+  const TempDir folder;
+  expect_refused({"positions", "--width", "5"}, 4, "even width, not 5");
+  expect_refused({"positions", "--kind", "rotary", "--width", "3"}, 4, "must be even, not 3");
+  expect_refused({"positions", "--kind", "learnt"}, 2, "learnt");
+  expect_refused({"positions", "--positions", "-1"}, 2, "--positions is -1");
+  expect_refused({"positions", "--positions", "100000000", "--width", "2"}, 2, "ask for fewer");
+  expect_refused({"positions", "--kind", "rotary", "--base", "0"}, 2, "--base is 0");
+  expect_refused({"positions", "no-such-model"}, 3, "no-such-model");
+  expect_refused({"positions", "-o", (folder / "none" / "page.html").string()}, 3,
+                 "does not exist");
+  expect_refused({"positions", "-o", folder.path().string()}, 3, "it is a folder");
+  expect_refused({"positions", "-o", (folder / "p.html").string(), "--positions", "100000"}, 2,
+                 "too many for a page");
+}
+
+TEST_F(Analyze, base_is_printed_with_its_parameters) {
+  const CliResult result = run_heddle({"analyze", "base"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("3,152,384 x 6 = 18,914,304\n"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("63,082,496\n"), std::string::npos) << result.out;
+}
+
+TEST_F(Analyze, images_are_cut_into_patches_and_windows) {
+  const auto attention = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"analyze", "stack", "--json", "--set", "layers=48", "--set",
+                               "heads=16", "--set", "d_model=1024"});
+    return Json::parse(run_heddle(more).out).at("attention");
+  };
+  EXPECT_EQ(attention({"--image", "128"}).at("all").get_int("f32"), int64_t{768} << 30);
+  EXPECT_EQ(attention({"--image", "224", "--patch", "16"}).get_int("entries"), 38'416);
+  EXPECT_EQ(attention({"--image", "224", "--patch", "4", "--window", "7"}).get_int("entries"),
+            153'664);
+}
+
+TEST_F(Analyze, model_directory_has_as_many_parameters_as_info_says) {
+  const Json analysis = Json::parse(run_heddle({"analyze", model(), "--json"}).out);
+  const Json info = Json::parse(run_heddle({"info", model(), "--json"}).out);
+  EXPECT_EQ(analysis.get_int("parameters"), info.at("parameters").get_int("total"));
+  EXPECT_EQ(analysis.at("bytes").at("weights").get_int("bf16"),
+            info.at("bytes").get_int("weights_bf16"));
+}
+
+TEST_F(Analyze, measured_curve_has_a_point_for_each_kind_of_layer) {
+  const CliResult result = run_heddle({"analyze", "stack", "--json", "--measure", "--n", "70",
+                                       "--d", "8", "--length", "4", "--seconds", "0.05"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json layers = Json::parse(result.out).at("layers");
+  ASSERT_EQ(layers.at("kinds").size(), 4u);
+  for (const Json& kind : layers.at("kinds").as_array()) {
+    const auto& points = kind.at("measured").as_array();
+    ASSERT_EQ(points.size(), 2u);  // 64 and 70 places
+    EXPECT_EQ(points[1].get_int("n"), 70);
+    EXPECT_GT(points[1].get_double("milliseconds"), 0);
+  }
+}
+
+TEST_F(Analyze, bad_input_is_said) {
+  const TempDir folder;
+  write_file(folder / "config.json", "{\"model_type\": \"llama9\"}");
+  write_file(folder / "broken.json", "{\"d_model\": ");
+  expect_refused({"analyze"}, 2, "model is required");
+  expect_refused({"analyze", "bas"}, 2, "did you mean 'base'?");
+  expect_refused({"analyze", (folder / "config.json").string()}, 3, "model_type is 'llama9'");
+  expect_refused({"analyze", (folder / "broken.json").string()}, 3, "broken.json");
+  expect_refused({"analyze", "base", "--set", "encoder_layers=0"}, 2, "--encoder-layers is 0");
+  expect_refused({"analyze", "base", "--length", "-3"}, 2, "--length is -3");
+  expect_refused({"analyze", "stack", "--image", "224", "--patch", "15"}, 2, "patches of 15");
+  expect_refused({"analyze", "stack", "--image", "28", "--length", "4"}, 2, "give one");
+  expect_refused({"analyze", "gpt2", "--length", "2000"}, 3, "1024 learned positions");
+  expect_refused({"analyze", "base", "--kernel", "1"}, 2, "--kernel is 1");
+}
+
+}  // namespace
+}  // namespace heddle::testing

@@ -1,0 +1,82 @@
+// Tables of positions: worked numbers, switches, rotation, models.
+#include "heddle/inspect/positions.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/infer/small_models.h"
+#include "tests/support/cli_runner.h"
+
+namespace heddle::inspect {
+namespace {
+
+using heddle::testing::small_config;
+using heddle::testing::SmallModel;
+using heddle::testing::TempDir;
+
+TEST(Positions, halves_hold_the_columns_of_interleaved_in_another_order) {
+  PositionOptions o{.positions = 5, .width = 6};
+  const PositionTable a = position_table(o);
+  o.sinusoidal.layout = "halves";
+  const PositionTable b = position_table(o);
+  EXPECT_EQ(b.names,
+            (std::vector<std::string>{"sin 0", "sin 1", "sin 2", "cos 0", "cos 1", "cos 2"}));
+  for (int64_t j = 0; j < 6; ++j) {
+    for (int64_t k = 0; k < 6; ++k) {
+      if (a.names[j] != b.names[k]) continue;
+      for (int64_t i = 0; i < 5; ++i) EXPECT_EQ(a.values[i * 6 + j], b.values[i * 6 + k]);
+    }
+  }
+}
+
+TEST(Positions, slowest_wave_of_tensor2tensor_has_frequency_1e_4) {
+  const PositionTable t =
+      position_table({.positions = 2, .width = 8, .sinusoidal = {.frequencies = "tensor2tensor"}});
+  EXPECT_FLOAT_EQ(t.values[8 + 6], std::sin(1e-4f));  // the paper's is 10000^(-6/8)
+}
+
+TEST(Positions, rotary_angles_are_position_times_frequency) {
+  const PositionTable t = position_table({.kind = "rotary", .positions = 4, .width = 8});
+  EXPECT_EQ(t.columns, 4);
+  const std::vector<double> frequencies = {1, 0.1, 0.01, 0.001};
+  for (int64_t pos = 0; pos < 4; ++pos) {
+    for (int64_t i = 0; i < 4; ++i) {
+      EXPECT_FLOAT_EQ(t.values[pos * 4 + i], static_cast<float>(pos * frequencies[i]));
+    }
+  }
+}
+
+TEST(Positions, learned_table_of_a_model_is_the_one_in_its_file) {
+  const TempDir folder;
+  TransformerConfig c = small_config();
+  c.position_embedding_type = "learned";
+  const SmallModel m(c);
+  save_model_dir(folder.path().string(), m.config, m.parameters, nullptr);
+  for (const char* stack : {"encoder", "decoder"}) {
+    const PositionTable t = model_positions(folder.path().string(), stack, 5);
+    EXPECT_EQ(t.kind, "learned");
+    const std::string name = fmt::format("model.{}.embed_positions.weight", stack);
+    for (const auto& p : m.parameters.all()) {
+      if (p->name() != name) continue;
+      EXPECT_EQ(t.values, p->value().slice(0, 0, 5).to_floats()) << stack;
+      EXPECT_EQ(t.columns, c.d_model);
+    }
+    EXPECT_NE(t.about.find(name), std::string::npos) << t.about;
+  }
+  EXPECT_EQ(model_positions(folder.path().string(), "encoder", 0).positions, 64);
+  EXPECT_THROW(model_positions(folder.path().string(), "encoder", 65), Error);
+}
+
+TEST(Positions, model_without_a_learned_table_gives_the_computed_one_of_its_config) {
+  const TempDir folder;
+  TransformerConfig c = small_config();
+  c.sinusoidal_layout = "halves";
+  const SmallModel m(c);
+  save_model_dir(folder.path().string(), m.config, m.parameters, nullptr);
+  const PositionTable t = model_positions(folder.path().string(), "encoder", 7);
+  EXPECT_EQ(t.values, nn::sinusoidal_table(7, 32, {.layout = "halves"}).to_floats());
+}
+
+}  // namespace
+}  // namespace heddle::inspect
