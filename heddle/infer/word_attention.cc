@@ -1,65 +1,14 @@
 // Cross attention of one pair of sentences, by tokens and by words.
 #include "heddle/infer/word_attention.h"
 
-#include <algorithm>
-#include <cctype>
-
+#include "heddle/infer/piece_words.h"
 #include "heddle/ops/attention.h"
 
 namespace heddle {
 namespace {
 
-constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581, a space in pieces
-
-// A run of tokens [begin, end) that is a word, or punctuation.
-struct Word {
-  size_t begin = 0, end = 0;
-  bool is_punctuation = false;
-  bool has_text = false;  // false as long as there is only the space before it
-};
-
-// Of ASCII, without the signs that stand inside words.
-bool is_punctuation(std::string_view piece) {
-  return std::all_of(piece.begin(), piece.end(), [](char c) {
-    return std::ispunct(static_cast<unsigned char>(c)) != 0 && c != '\'' && c != '-';
-  });
-}
-
-// The text of a piece without its space; of a byte piece "<0x2C>" the byte.
-std::string piece_text(const std::string& piece) {
-  if (piece.size() == 6 && piece.starts_with("<0x") && piece.back() == '>') {
-    return {static_cast<char>(std::stoi(piece.substr(3, 2), nullptr, 16))};
-  }
-  return piece.starts_with(kSpace) ? piece.substr(kSpace.size()) : piece;
-}
-
-std::vector<Word> words_of(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
-  std::vector<Word> words;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    const std::string piece = tokenizer.piece(ids[i]), text = piece_text(piece);
-    const bool is_mark = is_punctuation(text);
-    const bool is_other =
-        !words.empty() && words.back().has_text && is_mark != words.back().is_punctuation;
-    if (words.empty() || piece.starts_with(kSpace) || is_other) words.push_back({i, i});
-    Word& word = words.back();
-    word.end = i + 1;
-    if (text.empty()) continue;
-    word.has_text = true;
-    word.is_punctuation = is_mark;
-  }
-  std::erase_if(words, [](const Word& w) { return !w.has_text; });
-  return words;
-}
-
-std::string text_of(const Tokenizer& tokenizer, std::span<const int32_t> ids, const Word& w) {
-  const std::string text = tokenizer.decode(ids.subspan(w.begin, w.end - w.begin));
-  const size_t begin = text.find_first_not_of(' ');
-  return begin == std::string::npos ? ""
-                                    : text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
-}
-
 // Mean over the target word's rows of the summed columns of the source word.
-double weight(const Tensor& map, const Word& target, const Word& source) {
+double weight(const Tensor& map, const PieceWord& target, const PieceWord& source) {
   const float* values = map.data<float>();
   double sum = 0;
   for (size_t i = target.begin; i < target.end; ++i) {
@@ -116,18 +65,18 @@ std::vector<WordLink> word_attention(const TranslationModel& model, std::span<co
                                      std::span<const int32_t> target, Precision precision) {
   const Tokenizer& tokenizer = model.tokenizer.value();
   const Tensor map = cross_attention_map(model.model, source, target, -1, precision);
-  const std::vector<Word> source_words = words_of(tokenizer, source);
+  const std::vector<PieceWord> source_words = piece_words(tokenizer, source);
   std::vector<WordLink> links;
-  for (const Word& word : words_of(tokenizer, target)) {
+  for (const PieceWord& word : piece_words(tokenizer, target)) {
     if (word.is_punctuation) continue;
-    WordLink link{.target = text_of(tokenizer, target, word), .source = ""};
+    WordLink link{.target = word_text(tokenizer, target, word), .source = ""};
     int64_t index = -1;
-    for (const Word& candidate : source_words) {
+    for (const PieceWord& candidate : source_words) {
       if (candidate.is_punctuation) continue;
       ++index;
       const double w = weight(map, word, candidate);
       if (link.source_index >= 0 && w <= link.weight) continue;
-      link.source = text_of(tokenizer, source, candidate);
+      link.source = word_text(tokenizer, source, candidate);
       link.source_index = index;
       link.weight = w;
     }

@@ -10,6 +10,18 @@ void observe(const Run& run, const std::string& name, const Tensor& q, const Ten
   run.observer->attention(name, q.detached(), k.detached(), queries, keys, options);
 }
 
+// The output projection of the heads, or of what an observer puts in their place.
+Tensor leave(const Run& run, const std::string& name, const Linear& out, const Tensor& x,
+             const Tensor& v, Tensor heads) {
+  const Observer* o = run.observer;
+  if (o != nullptr && o->heads) heads = o->heads(name, heads);
+  const Tensor output = out(heads, run);
+  if (o != nullptr && o->steps) {
+    o->steps(name, {x.detached(), v.detached(), heads.detached(), output.detached()});
+  }
+  return output;
+}
+
 }  // namespace
 
 SelfAttention::SelfAttention(std::string name, Linear qkv, Linear out, Options options)
@@ -31,7 +43,8 @@ Tensor SelfAttention::operator()(const Tensor& x, const WordRows& words, const R
   observe(run, options_.observed, qkv.slice(1, 0, width), qkv.slice(1, width, width),
           *words.segments, *words.segments, options);
   const LayerName layer(name_);
-  return out_(self_attention(qkv, *words.segments, options), run);
+  return leave(run, options_.observed, out_, x, qkv.slice(1, 2 * width, width),
+               self_attention(qkv, *words.segments, options));
 }
 
 Tensor SelfAttention::operator()(const Tensor& x, RowCache& kept, const CachedKeys& keys,
@@ -64,7 +77,9 @@ Tensor CrossAttention::operator()(const Tensor& x, const Tensor& memory_kv, cons
   observe(run, options_.observed, q, memory_kv.slice(1, 0, memory_kv.size(1) / 2), *sides.queries,
           *sides.source, options);
   const LayerName layer(name_);
-  return out_(cross_attention(q, memory_kv, *sides.queries, *sides.source, options), run);
+  return leave(run, options_.observed, out_, x,
+               memory_kv.slice(1, memory_kv.size(1) / 2, memory_kv.size(1) / 2),
+               cross_attention(q, memory_kv, *sides.queries, *sides.source, options));
 }
 
 Tensor CrossAttention::operator()(const Tensor& x, const RowCache& kept, const CachedKeys& keys,

@@ -11,6 +11,12 @@
 
 namespace heddle::nn {
 
+/// Tensors of one attention call beside q and k: x, output [query rows, width], v [key rows,
+/// width], heads (side by side) [query rows, width].
+struct AttentionSteps {
+  Tensor x, v, heads, output;
+};
+
 /// Receives what a forward pass computes inside: for inspection and `heddle forward --all`.
 struct Observer {
   /// A hidden state: "encoder_hidden_states.2", [rows, width].
@@ -20,6 +26,10 @@ struct Observer {
                      const Segments& queries, const Segments& keys,
                      const AttentionOptions& options)>
       attention;
+  /// What the heads give, side by side: [rows, heads * d]; what is returned goes on in its place.
+  std::function<Tensor(const std::string& name, const Tensor& heads)> heads;
+  /// The rest of the call, after it: input x (of the queries), values v, heads, output.
+  std::function<void(const std::string& name, const AttentionSteps& steps)> steps;
 };
 
 /// One forward pass: precision, randomness, inspection.

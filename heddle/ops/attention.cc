@@ -84,14 +84,15 @@ void gradients(const Saved& s, const Tensor& dy, const Tensor& dq, const Tensor&
   kernels().attention_backward(args);
 }
 
-// The scores of one segment and head, with -inf where the causal mask hides a key.
-Tensor masked_scores(const Tensor& q, const Tensor& k, float factor, bool causal) {
+// The scores of one segment and head, with -inf where the causal mask hides a key. `seen`: keys
+// that the first query sees under it; each further query sees one more.
+Tensor masked_scores(const Tensor& q, const Tensor& k, float factor, bool causal, int64_t seen) {
   Tensor scores = scale(matmul(q, transpose(k, 0, 1)), factor);
   if (!causal) return scores;
   const int64_t n = q.size(0), m = k.size(0);
   Tensor mask = Tensor::zeros({n, m}, DType::f32);
   for (int64_t i = 0; i < n; ++i) {
-    for (int64_t j = std::max<int64_t>(0, i + m - n + 1); j < m; ++j) {
+    for (int64_t j = std::max<int64_t>(0, i + seen); j < m; ++j) {
       mask.data<float>()[i * m + j] = -std::numeric_limits<float>::infinity();
     }
   }
@@ -159,8 +160,8 @@ Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
       const auto part = [&](const Tensor& x, const Segments& s) {
         return slice(slice(x, 0, s.begin(i), s.length(i)), 1, h * d, d);
       };
-      const Tensor p =
-          softmax(masked_scores(part(q, queries), part(k, keys), scale_of(o, d), o.causal));
+      const Tensor p = softmax(masked_scores(part(q, queries), part(k, keys), scale_of(o, d),
+                                             o.causal, keys.length(i) - queries.length(i) + 1));
       heads.push_back(matmul(p, part(v, keys)));
     }
     parts.push_back(concat(heads, 1));
@@ -171,13 +172,20 @@ Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
 Tensor attention_weights(const Tensor& q, const Tensor& k, const Segments& queries,
                          const Segments& keys, const AttentionOptions& o, int64_t segment,
                          int64_t head) {
+  return attention_weights(q, k, queries, keys, o, segment, head, {0, queries.length(segment)});
+}
+
+Tensor attention_weights(const Tensor& q, const Tensor& k, const Segments& queries,
+                         const Segments& keys, const AttentionOptions& o, int64_t segment,
+                         int64_t head, QueryRows rows) {
   NoGrad off;
-  const int64_t d = q.size(1) / o.heads;
-  const auto part = [&](const Tensor& x, const Segments& s) {
-    const Tensor view = x.slice(0, s.begin(segment), s.length(segment)).slice(1, head * d, d);
-    return cast(view, DType::f32);
+  const int64_t d = q.size(1) / o.heads, n = queries.length(segment), m = keys.length(segment);
+  const auto part = [&](const Tensor& x, int64_t first, int64_t count) {
+    return cast(x.slice(0, first, count).slice(1, head * d, d), DType::f32);
   };
-  return softmax(masked_scores(part(q, queries), part(k, keys), scale_of(o, d), o.causal));
+  return softmax(masked_scores(part(q, queries.begin(segment) + rows.first, rows.count),
+                               part(k, keys.begin(segment), m), scale_of(o, d), o.causal,
+                               m - n + 1 + rows.first));
 }
 
 }  // namespace heddle

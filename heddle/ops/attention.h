@@ -32,6 +32,14 @@ Tensor attention_weights(const Tensor& q, const Tensor& k, const Segments& queri
                          const Segments& keys, const AttentionOptions& options, int64_t segment,
                          int64_t head);
 
+/// Rows of it, [count, keys]: those of queries first .. first + count - 1 of the segment.
+struct QueryRows {
+  int64_t first = 0, count = 0;
+};
+Tensor attention_weights(const Tensor& q, const Tensor& k, const Segments& queries,
+                         const Segments& keys, const AttentionOptions& options, int64_t segment,
+                         int64_t head, QueryRows rows);
+
 /// Attention over one fused tensor, as self-attention computes it: qkv: [rows, 3 * heads * d].
 Tensor self_attention(const Tensor& qkv, const Segments& segments, const AttentionOptions& options);
 /// Attention of q: [query rows, heads * d] over fused kv: [key rows, 2 * heads * d].

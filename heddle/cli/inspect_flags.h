@@ -1,0 +1,32 @@
+// Flags that the commands about one model and one text share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/inspect/subject.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace heddle::cli {
+
+struct InspectFlags {
+  std::string model, source, target, precision = "f32";
+  std::vector<int64_t> ids;
+  int threads = 0;
+  bool truncate = false;
+  const CLI::Option* has_source = nullptr;
+  const CLI::Option* has_target = nullptr;
+};
+
+/// Adds model, --source, --target, --ids, --truncate, --precision and --threads.
+void add_inspect_flags(CLI::App& app, InspectFlags& flags, bool is_model_required = true);
+
+/// The subject that the flags name; sets the number of threads.
+/// Errors: usage, naming the flag, where nothing is given to look at; those of Subject::open().
+inspect::Subject open_subject(const InspectFlags& flags);
+
+}  // namespace heddle::cli

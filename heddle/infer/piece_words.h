@@ -1,0 +1,32 @@
+// Words made of pieces: which runs of tokens a reader takes for one word.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/text/tokenizer.h"
+
+namespace heddle {
+
+/// A run of tokens [begin, end) that is a word, or punctuation.
+struct PieceWord {
+  size_t begin = 0, end = 0;
+  bool is_punctuation = false;
+  bool has_text = false;  ///< false as long as there is only the space before it
+};
+
+/// The words of a sentence, in order. A word goes on up to the next space or punctuation; pieces
+/// that are only a space belong to none. ids: without special tokens
+std::vector<PieceWord> piece_words(const Tokenizer& tokenizer, std::span<const int32_t> ids);
+
+/// The text of a word, without spaces at its ends.
+std::string word_text(const Tokenizer& tokenizer, std::span<const int32_t> ids,
+                      const PieceWord& word);
+
+/// The text of a piece without its space; of a byte piece "<0x2C>" the byte.
+std::string piece_text(const std::string& piece);
+
+}  // namespace heddle

@@ -1,0 +1,258 @@
+// One pass for the weights of all heads, one more for each head that is taken away.
+#include "heddle/inspect/attention_maps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "heddle/base/error.h"
+#include "heddle/ops/attention.h"
+
+namespace heddle::inspect {
+namespace {
+
+constexpr int64_t kBlockRows = 64;  // weights of so many rows exist at a time
+constexpr int64_t kMostKept = 32, kLeastKept = 4, kMostGrid = 192;
+
+// Pieces of the link's words on the sides of a kind; empty if it lacks one of them.
+struct LinkPieces {
+  std::vector<int64_t> from, to;
+  bool is_there() const { return !from.empty() && !to.empty(); }
+};
+
+bool holds(const std::vector<int64_t>& chosen, int64_t x) {
+  return chosen.empty() || std::find(chosen.begin(), chosen.end(), x) != chosen.end();
+}
+
+// "0 to 5".
+void check_numbers(const Subject& subject, const char* flag, const std::vector<int64_t>& chosen,
+                   int64_t AttentionKind::*count) {
+  for (const int64_t x : chosen) {
+    std::string have;
+    bool is_there = false;
+    for (const AttentionKind& kind : subject.kinds()) {
+      is_there = is_there || (x >= 0 && x < kind.*count);
+      have += fmt::format("{}{} 0 to {}", have.empty() ? "" : ", ", kind.name, kind.*count - 1);
+    }
+    check(is_there, ErrorKind::usage, "--{} {}: there is none of that number; {} has {}s {}", flag,
+          x, subject.path(), flag, have);
+  }
+}
+
+void check_link(const Subject& subject, const Link& link) {
+  for (const AttentionKind& kind : subject.kinds()) {
+    const Side &queries = subject.sides()[kind.queries], &keys = subject.sides()[kind.keys];
+    if (!queries.find(link.from).empty() && !keys.find(link.to).empty()) return;
+  }
+  const auto check_word = [&](const char* flag, const std::string& word, bool is_query) {
+    std::string have;
+    for (const AttentionKind& kind : subject.kinds()) {
+      const Side& side = subject.sides()[is_query ? kind.queries : kind.keys];
+      if (!side.find(word).empty()) return;
+      const std::string line = fmt::format("{}: {}", side.name, side.list_words());
+      if (have.find(line) == std::string::npos) have += (have.empty() ? "" : "; ") + line;
+    }
+    fail(ErrorKind::usage, "--{}: there is no word '{}'; the words are: {}", flag, word, have);
+  };
+  check_word("from", link.from, true);
+  check_word("to", link.to, false);
+  fail(ErrorKind::usage,
+       "--from '{}' --to '{}': no attention goes from a text with the one to a "
+       "text with the other; from the source it goes to the source, from the target to both",
+       link.from, link.to);
+}
+
+// Takes in the rows of one head as they come.
+class Gatherer {
+ public:
+  Gatherer(HeadMap& map, const LinkPieces& link, const Side& keys, bool is_whole, int64_t kept)
+      : map_(map), link_(link), keys_(keys) {
+    if (is_whole) {
+      map.weights.reserve(static_cast<size_t>(map.rows * map.cols));
+      return;
+    }
+    SparseMap& s = map.sparse.emplace();
+    s.kept = std::min(kept, map.cols);
+    s.grid_rows = std::min(map.rows, kMostGrid);
+    s.grid_cols = std::min(map.cols, kMostGrid);
+    s.grid.assign(static_cast<size_t>(s.grid_rows * s.grid_cols), 0.0f);
+  }
+
+  void add_row(int64_t i, const float* w) {
+    double entropy = 0, distance = 0;
+    for (int64_t j = 0; j < map_.cols; ++j) {
+      if (w[j] > 0) entropy -= static_cast<double>(w[j]) * std::log(static_cast<double>(w[j]));
+      distance += static_cast<double>(w[j]) * static_cast<double>(std::abs(i - j));
+    }
+    map_.entropy += entropy / static_cast<double>(map_.rows);
+    map_.distance += distance / static_cast<double>(map_.rows);
+    if (link_.is_there() && std::binary_search(link_.from.begin(), link_.from.end(), i)) {
+      add_link(w);
+    }
+    if (map_.sparse) {
+      add_sparse(i, w);
+    } else {
+      map_.weights.insert(map_.weights.end(), w, w + map_.cols);
+    }
+  }
+
+  void finish() {
+    if (!link_.is_there()) return;
+    double sum = 0;
+    for (const int64_t j : link_.to) sum += piece_sums_[j];
+    map_.link = sum / static_cast<double>(link_.from.size());
+    // The strongest occurrence of `to` against every other word.
+    double best = 0;
+    const auto weight_of = [&](const Side::Word& word) {
+      return std::accumulate(piece_sums_.begin() + word.begin, piece_sums_.begin() + word.end, 0.0);
+    };
+    const auto is_wanted = [&](const Side::Word& word) {
+      return std::binary_search(link_.to.begin(), link_.to.end(), word.begin);
+    };
+    for (const Side::Word& word : keys_.words) {
+      if (is_wanted(word)) best = std::max(best, weight_of(word));
+    }
+    for (const Side::Word& word : keys_.words) {
+      if (!is_wanted(word) && weight_of(word) > best) ++map_.words_above;
+    }
+  }
+
+ private:
+  void add_link(const float* w) {
+    piece_sums_.resize(static_cast<size_t>(map_.cols), 0.0);
+    for (int64_t j = 0; j < map_.cols; ++j) piece_sums_[j] += w[j];
+  }
+
+  void add_sparse(int64_t i, const float* w) {
+    SparseMap& s = *map_.sparse;
+    order_.resize(static_cast<size_t>(map_.cols));
+    std::iota(order_.begin(), order_.end(), int64_t{0});
+    std::partial_sort(order_.begin(), order_.begin() + s.kept, order_.end(),
+                      [&](int64_t a, int64_t b) { return w[a] != w[b] ? w[a] > w[b] : a < b; });
+    for (int64_t k = 0; k < s.kept; ++k) {
+      s.columns.push_back(order_[k]);
+      s.weights.push_back(w[order_[k]]);
+    }
+    float* line = s.grid.data() + i * s.grid_rows / map_.rows * s.grid_cols;
+    for (int64_t j = 0; j < map_.cols; ++j) {
+      float& block = line[j * s.grid_cols / map_.cols];
+      block = std::max(block, w[j]);
+    }
+  }
+
+  HeadMap& map_;
+  const LinkPieces& link_;
+  const Side& keys_;
+  std::vector<double> piece_sums_;  // over the rows of `from`
+  std::vector<int64_t> order_;
+};
+
+nn::Observer without_head(const std::string& wanted, int64_t head, int64_t heads) {
+  nn::Observer observer;
+  observer.heads = [=](const std::string& name, const Tensor& x) {
+    if (name != wanted) return x;
+    const Tensor changed = x.clone();
+    const int64_t d = x.size(1) / heads;
+    const auto bytes = static_cast<size_t>(d) * size_of(x.dtype());
+    for (int64_t i = 0; i < x.size(0); ++i) {
+      std::memset(static_cast<char*>(changed.raw()) + static_cast<size_t>(i * heads + head) * bytes,
+                  0, bytes);
+    }
+    return changed;
+  };
+  return observer;
+}
+
+std::string call_name(const AttentionKind& kind, int64_t layer) {
+  return kind.prefix + std::to_string(layer);
+}
+
+// The chosen heads without their weights.
+std::vector<HeadMap> chosen_heads(const Subject& subject, const HeadsOptions& options) {
+  check_numbers(subject, "layer", options.layers, &AttentionKind::layers);
+  check_numbers(subject, "head", options.heads, &AttentionKind::heads);
+  std::vector<HeadMap> maps;
+  for (size_t k = 0; k < subject.kinds().size(); ++k) {
+    const AttentionKind& kind = subject.kinds()[k];
+    for (int64_t layer = 0; layer < kind.layers; ++layer) {
+      for (int64_t head = 0; head < kind.heads; ++head) {
+        if (!holds(options.layers, layer) || !holds(options.heads, head)) continue;
+        HeadMap& map = maps.emplace_back();
+        map.kind = k, map.layer = layer, map.head = head;
+        map.rows = subject.sides()[kind.queries].size();
+        map.cols = subject.sides()[kind.keys].size();
+      }
+    }
+  }
+  check(!maps.empty(), ErrorKind::usage,
+        "--layer and --head together choose no head of {}; leave one of them away", subject.path());
+  return maps;
+}
+
+}  // namespace
+
+std::vector<HeadMap> attention_maps(const Subject& subject, const HeadsOptions& options) {
+  std::vector<HeadMap> maps = chosen_heads(subject, options);
+  if (options.link) check_link(subject, *options.link);
+  int64_t all = 0, rows = 0;
+  for (const HeadMap& map : maps) all += map.rows * map.cols, rows += map.rows;
+  const bool is_whole = all <= options.most_weights;
+  const int64_t kept =
+      std::clamp(options.most_weights / std::max<int64_t>(1, rows), kLeastKept, kMostKept);
+  int64_t done = 0;
+  const int64_t work = static_cast<int64_t>(maps.size()) * (options.importance ? 2 : 1);
+  const auto step = [&] {
+    if (options.progress) options.progress(++done, work);
+  };
+  nn::Observer observer;
+  observer.attention = [&](const std::string& name, const Tensor& q, const Tensor& k,
+                           const Segments& queries, const Segments& keys,
+                           const AttentionOptions& o) {
+    for (HeadMap& map : maps) {
+      const AttentionKind& kind = subject.kinds()[map.kind];
+      if (name != call_name(kind, map.layer)) continue;
+      LinkPieces link;
+      const Side& key_side = subject.sides()[kind.keys];
+      if (options.link) {
+        link = {subject.sides()[kind.queries].find(options.link->from),
+                key_side.find(options.link->to)};
+      }
+      Gatherer gatherer(map, link, key_side, is_whole, kept);
+      for (int64_t i = 0; i < map.rows; i += kBlockRows) {
+        const int64_t count = std::min(kBlockRows, map.rows - i);
+        const Tensor w = attention_weights(q, k, queries, keys, o, 0, map.head, {i, count});
+        for (int64_t r = 0; r < count; ++r) gatherer.add_row(i + r, w.data<float>() + r * map.cols);
+      }
+      gatherer.finish();
+      step();
+    }
+  };
+  subject.pass(observer);
+  if (!options.importance) return maps;
+  for (HeadMap& map : maps) {
+    const AttentionKind& kind = subject.kinds()[map.kind];
+    map.importance = subject.change(without_head(call_name(kind, map.layer), map.head, kind.heads));
+    step();
+  }
+  return maps;
+}
+
+std::vector<size_t> ranking(const std::vector<HeadMap>& maps, bool by_link) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < maps.size(); ++i) {
+    if (!by_link || maps[i].link) order.push_back(i);
+  }
+  const auto strength = [&](size_t i) {
+    return by_link ? *maps[i].link : maps[i].importance.value_or(0);
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return strength(a) > strength(b); });
+  return order;
+}
+
+std::string head_name(const Subject& subject, const HeadMap& map) {
+  return fmt::format("{} {}.{}", subject.kinds()[map.kind].name, map.layer, map.head);
+}
+
+}  // namespace heddle::inspect

@@ -1,0 +1,66 @@
+// Attention weights of chosen heads, recomputed row by row, with what can be said of each head.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/inspect/subject.h"
+
+namespace heddle::inspect {
+
+/// What attention goes from and to: "it" to "animal".
+struct Link {
+  std::string from, to;
+};
+
+struct HeadsOptions {
+  std::vector<int64_t> layers = {};  ///< from 0; empty: all
+  std::vector<int64_t> heads = {};   ///< from 0; empty: all
+  std::optional<Link> link = {};
+  bool importance = true;  ///< one pass more for each head
+  /// Up to so many weights in all maps together are kept whole; else the largest of each row and an
+  /// overview, so that memory and page are linear in the length.
+  int64_t most_weights = 3'000'000;
+  std::function<void(int64_t done, int64_t all)> progress = {};
+};
+
+/// The largest weights of each row, and of each block of a grid the largest weight in it.
+struct SparseMap {
+  int64_t kept = 0;              ///< weights kept of a row
+  std::vector<int64_t> columns;  ///< [rows * kept], largest first; -1 where a row has fewer
+  std::vector<float> weights;    ///< [rows * kept]
+  int64_t grid_rows = 0, grid_cols = 0;
+  std::vector<float> grid;  ///< [grid_rows * grid_cols]
+};
+
+/// One head of one attention call.
+struct HeadMap {
+  size_t kind = 0;  ///< of the subject's
+  int64_t layer = 0, head = 0;
+  int64_t rows = 0, cols = 0;
+  std::vector<float> weights;        ///< [rows * cols] if kept whole
+  std::optional<SparseMap> sparse;   ///< else
+  double entropy = 0;                ///< mean over the rows of -sum w ln w, nats
+  double distance = 0;               ///< mean over the rows of sum w |row - column|, pieces
+  std::optional<double> importance;  ///< Subject::change() when its output is zero
+  /// Of the link, where this head's sides have both words: mean over the pieces of `from` of the
+  /// weight on all pieces of `to`, and how many words get more.
+  std::optional<double> link;
+  int64_t words_above = 0;
+};
+
+/// The maps of the chosen heads, by kind, layer and head. Weights are computed from queries and
+/// keys in blocks of rows; nothing of size rows * cols exists beyond `most_weights`.
+/// Errors: usage, naming the flag, for a layer, head or word that is not there.
+std::vector<HeadMap> attention_maps(const Subject& subject, const HeadsOptions& options);
+
+/// The heads by link, strongest first, those without left out; by importance where there is no
+/// link. returns: indices of `maps`
+std::vector<size_t> ranking(const std::vector<HeadMap>& maps, bool by_link);
+
+/// "encoder 2.5": kind, layer and head.
+std::string head_name(const Subject& subject, const HeadMap& map);
+
+}  // namespace heddle::inspect

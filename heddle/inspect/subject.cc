@@ -1,0 +1,243 @@
+// Models made ready for looking: their rows as words, one pass as a function, its attention calls.
+#include "heddle/inspect/subject.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "heddle/infer/model_dir.h"
+#include "heddle/infer/piece_words.h"
+#include "heddle/infer/stack_model.h"
+#include "heddle/infer/translate.h"
+#include "heddle/models/bert.h"
+#include "heddle/ops/loss.h"
+
+namespace heddle::inspect {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+constexpr std::string_view kSpace = "\xE2\x96\x81";
+
+std::string lower_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+// A piece as a reader is shown it.
+std::string shown_piece(const std::string& piece) {
+  if (piece == kSpace) return "(space)";
+  return piece.starts_with(kSpace) ? piece.substr(kSpace.size()) : "+" + piece;
+}
+
+// Special tokens before and after the words are words of their own.
+struct Ends {
+  std::string before, after;
+};
+
+Side side_of(std::string name, const Tokenizer& tokenizer, const Ids& ids, const Ends& ends) {
+  Side side{.name = std::move(name), .pieces = {}, .words = {}};
+  const auto add_special = [&](const std::string& text) {
+    if (text.empty()) return;
+    side.words.push_back({side.size(), side.size() + 1, text});
+    side.pieces.push_back(text);
+  };
+  add_special(ends.before);
+  const int64_t first = side.size();
+  for (const int32_t id : ids) side.pieces.push_back(shown_piece(tokenizer.piece(id)));
+  int64_t begin = first;
+  for (const PieceWord& word : piece_words(tokenizer, ids)) {
+    const int64_t end = first + static_cast<int64_t>(word.end);
+    side.words.push_back({begin, end, word_text(tokenizer, ids, word)});
+    // Punctuation and first pieces without a space continue nothing.
+    std::string& piece = side.pieces[static_cast<size_t>(first) + word.begin];
+    if (piece.starts_with("+") && piece.size() > 1) piece.erase(0, 1);
+    begin = end;
+  }
+  if (begin < side.size() && !side.words.empty()) side.words.back().end = side.size();
+  if (begin < side.size() && side.words.empty()) side.words.push_back({begin, side.size(), ""});
+  add_special(ends.after);
+  return side;
+}
+
+Side side_of_ids(const Ids& ids) {
+  Side side{.name = "text", .pieces = {}, .words = {}};
+  for (const int32_t id : ids) {
+    side.words.push_back({side.size(), side.size() + 1, fmt::format("#{}", id)});
+    side.pieces.push_back(side.words.back().text);
+  }
+  return side;
+}
+
+double loss_of(const Tensor& h, const Tensor& weight, const Tensor& bias, const Ids& targets) {
+  const CrossEntropy ce = linear_cross_entropy(h, weight, bias, targets, {});
+  return ce.words == 0 ? 0 : ce.nll / static_cast<double>(ce.words);
+}
+
+}  // namespace
+
+/// Fills a Subject.
+struct SubjectMaker {
+  Subject subject;
+
+  // Runs once and notes which attention calls there are. names: "encoder_attentions." and so on.
+  void finish(std::vector<AttentionKind> kinds) {
+    nn::Observer observer;
+    observer.attention = [&](const std::string& name, const Tensor&, const Tensor&, const Segments&,
+                             const Segments&, const AttentionOptions& options) {
+      for (AttentionKind& kind : kinds) {
+        if (!name.starts_with(kind.prefix)) continue;
+        ++kind.layers;
+        kind.heads = options.heads;
+        kind.is_causal = options.causal;
+      }
+    };
+    subject.plain_ = subject.run_(&observer);
+    std::erase_if(kinds, [](const AttentionKind& k) { return k.layers == 0; });
+    subject.kinds_ = std::move(kinds);
+  }
+
+  void open_translator(const std::string& path, const SubjectOptions& options);
+  void open_stack(const std::string& path, const SubjectOptions& options);
+};
+
+void SubjectMaker::open_translator(const std::string& path, const SubjectOptions& options) {
+  check(options.ids.empty(), ErrorKind::usage,
+        "--ids: {} is a translator with a tokenizer; give the sentence as --source", path);
+  const auto model = std::make_shared<const TranslationModel>(load_translation_model(path));
+  const Tokenizer& tokenizer = model->tokenizer.value();
+  const Ids source = source_ids(*model, options.source, "--source", options.truncate, nullptr);
+  check(!source.empty(), ErrorKind::usage,
+        "--source is empty; give a sentence, as in --source \"a man rides a horse\"");
+  std::string text = options.target.value_or("");
+  Ids target;
+  if (options.target) {
+    target = source_ids(*model, text, "--target", options.truncate, nullptr);
+    check(!target.empty(), ErrorKind::usage,
+          "--target is empty; give a translation, or leave --target away for the model's own");
+  } else {
+    const TranslateOptions translate{
+        .beam = 5, .truncate = options.truncate, .precision = options.precision};
+    const Translation best = translate_lines(*model, std::vector{options.source}, translate)[0];
+    target = best.ids;
+    text = best.text;
+  }
+  subject.path_ = model->path;
+  subject.type_ = kTransformerType;
+  subject.texts_ = {options.source, text};
+  subject.sides_ = {side_of("source", tokenizer, source, {"", "(end)"}),
+                    side_of("target", tokenizer, target, {"(start)", ""}),
+                    side_of("written", tokenizer, target, {"", "(end)"})};
+  subject.measure_ = "rise of the loss, nats a piece";
+  Ids from = source, in = target, out = target;
+  from.push_back(static_cast<int32_t>(model->config.eos_token_id));
+  in.insert(in.begin(), static_cast<int32_t>(model->config.decoder_start_token_id));
+  out.push_back(static_cast<int32_t>(model->config.eos_token_id));
+  subject.run_ = [=, precision = options.precision](const nn::Observer* observer) {
+    const NoGrad off;
+    nn::Run run;
+    run.use(precision);
+    run.observer = observer;
+    const Segments keys = Segments::uniform(1, static_cast<int64_t>(from.size()));
+    const Segments queries = Segments::uniform(1, static_cast<int64_t>(in.size()));
+    const Tensor memory = model->model.encode({from, &keys, nullptr}, run);
+    const Tensor h = model->model.decode({in, &queries, nullptr}, memory, keys, run);
+    return Subject::Result{
+        .loss = loss_of(h, model->model.output_weight(run), model->model.output_bias(), out),
+        .states = {}};
+  };
+  finish({{"encoder", "encoder_attentions.", 0, 0},
+          {"decoder", "decoder_attentions.", 1, 1},
+          {"cross", "cross_attentions.", 2, 0}});
+}
+
+void SubjectMaker::open_stack(const std::string& path, const SubjectOptions& options) {
+  const auto stack = std::make_shared<const StackModel>(load_stack_model(path));
+  check(!options.target, ErrorKind::usage,
+        "--target: {} is a model of type {}, which reads one text; leave --target away", path,
+        stack->type);
+  check(!options.ids.empty(), ErrorKind::usage,
+        "{}: heddle has no tokenizer for models of type {}; give the text as token ids, as in "
+        "--ids 12,7,30",
+        path, stack->type);
+  const Model& model = *stack->model;
+  for (const int32_t id : options.ids) {
+    check(id >= 0 && id < model.vocab_size(), ErrorKind::usage,
+          "--ids: {} is not in the vocabulary; ids must be at least 0 and below {}", id,
+          model.vocab_size());
+  }
+  subject.path_ = stack->path;
+  subject.type_ = stack->type;
+  subject.texts_ = {fmt::format("{}", fmt::join(options.ids, " "))};
+  subject.sides_ = {side_of_ids(options.ids)};
+  const auto* language = dynamic_cast<const LanguageModel*>(&model);
+  const bool has_loss = language != nullptr && options.ids.size() > 1;
+  subject.measure_ =
+      has_loss ? "rise of the loss, nats a piece" : "relative change of the last hidden states";
+  Ids next(options.ids.begin() + 1, options.ids.end());
+  next.push_back(-1);  // what follows the last is not known
+  subject.run_ = [=, ids = options.ids, precision = options.precision](const nn::Observer* o) {
+    const NoGrad off;
+    nn::Run run;
+    run.use(precision);
+    run.observer = o;
+    const Segments words = Segments::uniform(1, static_cast<int64_t>(ids.size()));
+    Subject::Result result;
+    if (has_loss) {
+      const Tensor h = language->hidden({ids, &words, nullptr}, run);
+      result.loss = loss_of(h, language->output().weight(run), language->output().bias(), next);
+    } else {
+      result.states = stack->model->forward({ids, &words, nullptr}, run)[0].x.to_floats();
+    }
+    return result;
+  };
+  finish({{"self", "attentions.", 0, 0}});
+}
+
+Subject Subject::open(const std::string& path, const SubjectOptions& options) {
+  SubjectMaker maker;
+  if (model_type_of(path) == kTransformerType) {
+    maker.open_translator(path, options);
+  } else {
+    maker.open_stack(path, options);
+  }
+  return std::move(maker.subject);
+}
+
+double Subject::change(const nn::Observer& observer) const {
+  const Result result = run_(&observer);
+  if (result.states.empty()) return result.loss - plain_.loss;
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < result.states.size(); ++i) {
+    const double d = result.states[i] - plain_.states[i];
+    difference += d * d;
+    size += static_cast<double>(plain_.states[i]) * plain_.states[i];
+  }
+  return size > 0 ? std::sqrt(difference / size) : 0;
+}
+
+std::vector<int64_t> Side::find(const std::string& word) const {
+  const auto pieces_of = [&](const auto& is_same) {
+    std::vector<int64_t> found;
+    for (const Word& w : words) {
+      if (!is_same(w.text)) continue;
+      for (int64_t i = w.begin; i < w.end; ++i) found.push_back(i);
+    }
+    return found;
+  };
+  std::vector<int64_t> found = pieces_of([&](const std::string& text) { return text == word; });
+  if (!found.empty()) return found;
+  const std::string low = lower_case(word);
+  return pieces_of([&](const std::string& text) { return lower_case(text) == low; });
+}
+
+std::string Side::list_words(size_t most) const {
+  std::string list;
+  for (size_t i = 0; i < std::min(most, words.size()); ++i) {
+    list += (i > 0 ? ", " : "") + words[i].text;
+  }
+  return words.size() > most ? list + ", ..." : list;
+}
+
+}  // namespace heddle::inspect
