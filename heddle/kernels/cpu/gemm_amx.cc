@@ -111,6 +111,11 @@ void two_tiles_of_rows(const GemmBlock& g, int64_t row, int64_t rows, const char
   store_sums(out, row, rows, s);
 }
 
+// How far ahead of a product of few rows weights are fetched into the second cache, in bytes. The
+// processor alone does not look far enough: one row times 240 MB of weights runs at 11 GB/s a thread
+// without, at 14 with it, as plain reading does (Xeon of 2023, 2026-11).
+constexpr int64_t kAhead = 16 << 10;
+
 // Up to 16 rows times a panel; the tiles have been shaped.
 template <class Format>
 void one_tile_of_rows(const GemmBlock& g, int64_t row, int64_t rows, const char* b,
@@ -130,6 +135,7 @@ void one_tile_of_rows(const GemmBlock& g, int64_t row, int64_t rows, const char*
     _tile_loadd(4, a.at, a.stride);
     _tile_loadd(6, b, 64);
     _tile_loadd(7, b + 1024, 64);
+    for (int64_t i = 0; i < 2048; i += 64) _mm_prefetch(b + kAhead + i, _MM_HINT_T1);
     if constexpr (Format::kBytes == 2) {
       _tile_dpbf16ps(0, 4, 6);
       _tile_dpbf16ps(1, 4, 7);
