@@ -112,8 +112,8 @@ void two_tiles_of_rows(const GemmBlock& g, int64_t row, int64_t rows, const char
 }
 
 // How far ahead of a product of few rows weights are fetched into the second cache, in bytes. The
-// processor alone does not look far enough: one row times 240 MB of weights runs at 11 GB/s a thread
-// without, at 14 with it, as plain reading does (Xeon of 2023, 2026-11).
+// processor alone does not look far enough: one row times 240 MB of weights runs at 11 GB/s a
+// thread without, at 14 with it, as plain reading does (Xeon of 2023, 2026-11).
 constexpr int64_t kAhead = 16 << 10;
 
 // Up to 16 rows times a panel; the tiles have been shaped.
