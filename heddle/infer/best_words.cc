@@ -23,79 +23,144 @@ bool contains(std::span<const int32_t> ids, int32_t id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
-// The `count` largest of row r that may come, largest first, the earlier first among equals. Only
-// blocks whose maximum is above the threshold are looked at.
-void largest(std::span<const float> x, std::span<const float> maxima, const BestWordsOptions& o,
-             int64_t r, std::vector<Logit>& best) {
-  constexpr size_t kBlock = LogitScanArgs::kBlock;
-  const std::span<const int32_t> banned =
-      o.banned.empty() ? std::span<const int32_t>() : std::span<const int32_t>(o.banned[r]);
-  const auto count = static_cast<size_t>(o.count);
-  best.clear();
-  const auto threshold = [&] { return best.size() < count ? kNone : best.back().value; };
-  for (size_t b = 0; b < maxima.size(); ++b) {
-    if (!(maxima[b] > threshold())) continue;
-    for (size_t i = b * kBlock; i < std::min(x.size(), (b + 1) * kBlock); ++i) {
-      if (!(x[i] > threshold())) continue;
-      const auto id = static_cast<int32_t>(i);
-      if (contains(o.suppressed, id) || contains(banned, id)) continue;
-      if (best.size() == count) best.pop_back();
-      const auto behind =
-          std::find_if(best.begin(), best.end(), [&](const Logit& l) { return l.value < x[i]; });
-      best.insert(behind, {id, x[i]});
-    }
-  }
-}
+// The rows' largest logits, and what turns them into log p, from parts of the vocabulary in order.
+class Search {
+ public:
+  Search(int64_t rows, int64_t vocab, const BestWordsOptions& options)
+      : options_(options),
+        blocks_(blocks_of(vocab, LogitScanArgs::kBlock)),
+        sum_blocks_(blocks_of(vocab, LogitScanArgs::kSumBlock)),
+        maxima_(static_cast<size_t>(rows * blocks_)),
+        sums_(static_cast<size_t>(rows * sum_blocks_)),
+        best_(static_cast<size_t>(rows)) {}
 
-// The scale of a row (without log_sum, unless it is wanted), and the largest logit of each of its
-// blocks.
-LogitScale scan(const Rows& logits, int64_t r, bool wants_sum, std::vector<float>& maxima) {
-  constexpr int64_t kBlock = LogitScanArgs::kBlock;
-  maxima.resize(static_cast<size_t>((logits.width + kBlock - 1) / kBlock));
-  LogitScale scale;
-  kernels().scan_logits({.logits = logits.slice(r, 1),
-                         .maxima = maxima.data(),
-                         .wants_sum = wants_sum,
-                         .log_sum = &scale.log_sum});
-  scale.most = *std::max_element(maxima.begin(), maxima.end());
-  check(std::isfinite(scale.most) && std::isfinite(scale.log_sum), ErrorKind::data,
+  // logits: [rows, some], of the ids from `first` on, a multiple of kSumBlock
+  void add(const Rows& logits, int64_t first) {
+    parallel_blocks(logits.rows, kRows, [&](int64_t begin, int64_t end) {
+      const int64_t n = std::min(end, logits.rows) - begin;
+      kernels().scan_logits({.logits = logits.slice(begin, n),
+                             .maxima = maxima(begin, first),
+                             .sums = sums(begin) + first / LogitScanArgs::kSumBlock,
+                             .wants_sums = options_.scores,
+                             .maxima_stride = blocks_,
+                             .sums_stride = sum_blocks_});
+      for (int64_t r = begin; r < begin + n; ++r) {
+        look(std::span(logits.row<float>(r), static_cast<size_t>(logits.width)), r, first);
+      }
+    });
+  }
+
+  // Row r: the largest logit, and log sum e^(logit - largest), or 0 without scores.
+  LogitScale scale(int64_t r) {
+    const float *most = maxima(r, 0), *sum = sums(r);
+    LogitScale scale = {.most = *std::max_element(most, most + blocks_), .log_sum = 0};
+    float total = 0;
+    for (int64_t i = 0; i < sum_blocks_; ++i) {
+      constexpr int64_t kEach = LogitScanArgs::kSumBlock / LogitScanArgs::kBlock;
+      const float* last = std::min(most + (i + 1) * kEach, most + blocks_);
+      total += sum[i] * std::exp(*std::max_element(most + i * kEach, last) - scale.most);
+    }
+    if (options_.scores || std::isnan(total)) scale.log_sum = std::log(total);
+    check(
+        std::isfinite(scale.most) && std::isfinite(scale.log_sum), ErrorKind::data,
         "the model gives no finite probability to any word; its weights are damaged, or too large "
         "for this precision (try --precision f32)");
-  return scale;
-}
+    return scale;
+  }
 
-void best_of_row(const Rows& logits, int64_t r, const BestWordsOptions& o, NextWord* out) {
-  thread_local std::vector<Logit> best;
-  thread_local std::vector<float> maxima;
-  const std::span<const float> x(logits.row<float>(r), static_cast<size_t>(logits.width));
-  const LogitScale scale = scan(logits, r, o.scores, maxima);
-  if (!o.forced.empty() && o.forced[r] >= 0) {
-    best.assign(1, {o.forced[r], x[o.forced[r]]});
-  } else {
-    largest(x, maxima, o, r, best);
+  std::vector<NextWord> finish() {
+    std::vector<NextWord> words(best_.size() * static_cast<size_t>(options_.count));
+    parallel_blocks(static_cast<int64_t>(best_.size()), kRows, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < std::min(end, static_cast<int64_t>(best_.size())); ++r) {
+        const LogitScale s = scale(r);
+        NextWord* to = words.data() + r * options_.count;
+        for (const Logit& l : best_[static_cast<size_t>(r)]) {
+          *to++ = {l.id, options_.scores ? s.log_p(l.value) : 0};
+        }
+      }
+    });
+    return words;
   }
-  for (size_t i = 0; i < best.size(); ++i) {
-    out[i] = {best[i].id, o.scores ? scale.log_p(best[i].value) : 0};
+
+ private:
+  static constexpr int64_t kRows = 4;  // of a call
+
+  static int64_t blocks_of(int64_t n, int64_t block) { return (n + block - 1) / block; }
+  float* maxima(int64_t r, int64_t first) {
+    return maxima_.data() + r * blocks_ + first / LogitScanArgs::kBlock;
   }
+  float* sums(int64_t r) { return sums_.data() + r * sum_blocks_; }
+
+  // Keeps the `count` largest of row r that may come, largest first, the earlier first among
+  // equals. Only blocks whose maximum is above the threshold are looked at.
+  void look(std::span<const float> x, int64_t r, int64_t first) {
+    constexpr size_t kBlock = LogitScanArgs::kBlock;
+    std::vector<Logit>& best = best_[static_cast<size_t>(r)];
+    const BestWordsOptions& o = options_;
+    if (!o.forced.empty() && o.forced[r] >= 0) {
+      const auto at = static_cast<size_t>(o.forced[r] - first);
+      if (o.forced[r] >= first && at < x.size()) best.assign(1, {o.forced[r], x[at]});
+      return;
+    }
+    const std::span<const int32_t> banned =
+        o.banned.empty() ? std::span<const int32_t>() : std::span<const int32_t>(o.banned[r]);
+    const auto count = static_cast<size_t>(o.count);
+    const auto threshold = [&] { return best.size() < count ? kNone : best.back().value; };
+    const float* most = maxima(r, first);
+    for (size_t b = 0; b * kBlock < x.size(); ++b) {
+      if (!(most[b] > threshold())) continue;
+      for (size_t i = b * kBlock; i < std::min(x.size(), (b + 1) * kBlock); ++i) {
+        if (!(x[i] > threshold())) continue;
+        const auto id = static_cast<int32_t>(first + static_cast<int64_t>(i));
+        if (contains(o.suppressed, id) || contains(banned, id)) continue;
+        if (best.size() == count) best.pop_back();
+        const auto behind =
+            std::find_if(best.begin(), best.end(), [&](const Logit& l) { return l.value < x[i]; });
+        best.insert(behind, {id, x[i]});
+      }
+    }
+  }
+
+  const BestWordsOptions options_;
+  int64_t blocks_, sum_blocks_;
+  std::vector<float> maxima_, sums_;      // [rows, blocks]
+  std::vector<std::vector<Logit>> best_;  // of each row
+};
+
+// Ids of a part of the vocabulary: what a thread holds of it then stays in its second cache.
+int64_t part_of(int64_t rows) {
+  constexpr int64_t kBytes = 1 << 20;
+  const int64_t threads = in_parallel() ? 1 : num_threads();
+  const int64_t ids = threads * kBytes / (std::max<int64_t>(rows, 1) * 4);
+  return std::max<int64_t>(1, ids / LogitScanArgs::kSumBlock) * LogitScanArgs::kSumBlock;
 }
 
 }  // namespace
 
 LogitScale scale_of_row(const Rows& logits, int64_t row) {
-  thread_local std::vector<float> maxima;
-  return scan(logits, row, true, maxima);
+  Search search(1, logits.width, {});
+  search.add(logits.slice(row, 1), 0);
+  return search.scale(0);
 }
 
 std::vector<NextWord> best_words(const Tensor& logits, const BestWordsOptions& options) {
   const Rows rows = logits.rows();
   const ProfiledCall timed("best_words", {.bytes = rows.rows * rows.width * 4});
-  std::vector<NextWord> words(rows.rows * options.count);
-  parallel_blocks(rows.rows, 4, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      best_of_row(rows, r, options, words.data() + r * options.count);
-    }
-  });
-  return words;
+  Search search(rows.rows, rows.width, options);
+  search.add(rows, 0);
+  return search.finish();
+}
+
+std::vector<NextWord> best_words(const nn::WordOutput& output, const Tensor& h, const nn::Run& run,
+                                 const BestWordsOptions& options) {
+  const int64_t rows = h.size(0), vocab = output.vocab(), part = part_of(rows);
+  Search search(rows, vocab, options);
+  for (int64_t first = 0; first < vocab; first += part) {
+    const Tensor logits = output(h, run, first, std::min(part, vocab - first));
+    const ProfiledCall timed("best_words", {.bytes = rows * logits.size(1) * 4});
+    search.add(logits.rows(), first);
+  }
+  return search.finish();
 }
 
 }  // namespace heddle

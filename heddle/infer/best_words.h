@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "heddle/tensor/tensor.h"
+#include "heddle/nn/embedding.h"
 
 namespace heddle {
 
@@ -40,5 +40,10 @@ LogitScale scale_of_row(const Rows& logits, int64_t row);
 /// logits: [rows, vocab] f32    returns: [rows * count]
 /// Errors: data if a row has no finite maximum (weights that are not finite).
 std::vector<NextWord> best_words(const Tensor& logits, const BestWordsOptions& options);
+
+/// The same, bit for bit, of output(h): logits are made and looked at part by part, and the matrix
+/// [rows, vocab] never exists. h: [rows, width]    returns: [rows * count]
+std::vector<NextWord> best_words(const nn::WordOutput& output, const Tensor& h, const nn::Run& run,
+                                 const BestWordsOptions& options);
 
 }  // namespace heddle

@@ -188,7 +188,7 @@ void forward_tensors(const Transformer& model, const SafetensorsFile& inputs,
   const Tensor memory = model.encode(source.words(), run);
   out.add_rows("encoder_last_hidden_state", source, memory);
   const Tensor h = model.decode(target.words(), memory, source.segments, run);
-  out.add_rows("logits", target, model.logits(h, run));
+  out.add_rows("logits", target, model.output()(h, run));
   out.write(path);
 }
 

@@ -68,7 +68,7 @@ class Generation {
       }
       h = gather_rows(h, last);
     }
-    return best_words(model_.output()(h, run_),
+    return best_words(model_.output(), h, run_,
                       {.suppressed = options_.suppressed, .scores = false});
   }
 

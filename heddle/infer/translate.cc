@@ -157,7 +157,7 @@ class Decoding {
                                   .words = {&one_each, &words, word_rows, new_rows},
                                   .sources = {&hypotheses, &sources, source_rows}},
                                  run_);
-    const std::vector<NextWord> next = next_words(model_.logits(h, run_), forced);
+    const std::vector<NextWord> next = next_words(h, forced);
     size_t at = 0;
     for (size_t i = 0; i < sentences_.size(); ++i) {
       const size_t n = static_cast<size_t>(beams[i]) * each_;
@@ -173,17 +173,22 @@ class Decoding {
     return s.search.must_end() ? static_cast<int32_t>(model_.config().eos_token_id) : -1;
   }
 
-  // each_ words for each live hypothesis. Rules change the logits in place.
-  std::vector<NextWord> next_words(const Tensor& logits, std::span<const int32_t> forced) {
+  // each_ words for each live hypothesis, whose states are the rows of h.
+  std::vector<NextWord> next_words(const Tensor& h, std::span<const int32_t> forced) {
+    BestWordsOptions wanted = {.count = static_cast<int64_t>(each_),
+                               .suppressed = suppressed_,
+                               .forced = forced,
+                               .scores = options_.scores || options_.beam > 1};
+    if (!options_.rules.any() && !options_.sampling) {
+      return best_words(model_.output(), h, run_, wanted);
+    }
+    const Tensor logits = model_.output()(h, run_);  // whole: rules change them in place
     const Banned banned = options_.rules.any() ? apply_rules(logits) : Banned();
+    wanted.banned = banned;
     std::vector<NextWord> next =
         options_.sampling
             ? sample_words(logits, draws(), {*options_.sampling, suppressed_, banned, forced})
-            : best_words(logits, {.count = static_cast<int64_t>(each_),
-                                  .suppressed = suppressed_,
-                                  .banned = banned,
-                                  .forced = forced,
-                                  .scores = options_.scores || options_.beam > 1});
+            : best_words(logits, wanted);
     for (size_t r = 0; r < forced.size(); ++r) {
       if (next[r * each_].id >= 0) continue;
       const std::vector<int32_t> end = {static_cast<int32_t>(model_.config().eos_token_id)};

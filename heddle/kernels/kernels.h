@@ -41,6 +41,8 @@ struct GemmArgs {
   bool accumulate = false;  ///< add to c, which must be f32
   uint64_t constant_b = 0;  ///< not 0: identity of a b that does not change; from the second use on
                             ///< its packed form is kept
+  int64_t first = 0;  ///< of the columns of the product that c holds, a multiple of 64: with a
+                      ///< transposed constant b c may have some only
   Activation activation = Activation::none;  ///< of product and bias; not with accumulate
   Rows sums = {};  ///< product and bias before the activation, of the dtype of c; may be absent
   /// Multiply in int8: each row of a and each column of b is divided by its largest magnitude / 127
@@ -123,14 +125,17 @@ struct CrossEntropyArgs {
 };
 
 /// What choosing words from rows of logits needs to know: the largest of each kBlock columns, so
-/// that few of them have to be looked at, and log sum exp.
+/// that few of them have to be looked at, and sums of e^logit. Columns may come in parts that begin
+/// at multiples of kSumBlock: nothing depends on how they are cut.
 struct LogitScanArgs {
-  static constexpr int64_t kBlock = 128;
+  static constexpr int64_t kBlock = 128, kSumBlock = 2048;
   Rows logits = {};
   float* maxima = nullptr;  ///< [rows, ceil(width / kBlock)]
-  bool wants_sum = true;
-  /// [rows] log of the sum of e^(logit - largest), or 0 if it is not wanted; NaN if a logit is NaN
-  float* log_sum = nullptr;
+  /// [rows, ceil(width / kSumBlock)] sums of e^(logit - largest of these), or, if they are not
+  /// wanted, 0; NaN if a logit is NaN
+  float* sums = nullptr;
+  bool wants_sums = true;
+  int64_t maxima_stride = 0, sums_stride = 0;  ///< from one row to the next
 };
 
 /// One step of Adam or AdamW over n elements. g is multiplied by grad_scale first (clipping,

@@ -244,11 +244,7 @@ Tensor Transformer::decode(const WordRows& words, const Tensor& memory, const Se
       std::span(&memory, 1));
 }
 
-Tensor Transformer::output_weight(const Run& run) const { return parts_->output.weight(run); }
-
-Tensor Transformer::output_bias() const { return parts_->output.bias(); }
-
-Tensor Transformer::logits(const Tensor& h, const Run& run) const { return parts_->output(h, run); }
+const nn::WordOutput& Transformer::output() const { return parts_->output; }
 
 DecoderCache Transformer::start() const {
   DecoderCache cache;

@@ -46,13 +46,8 @@ class Transformer {
   /// Teacher forcing. memory: [s, d_model] of `source`    returns: [t, d_model]
   Tensor decode(const nn::WordRows& target, const Tensor& memory, const Segments& source,
                 const nn::Run& run) const;
-  /// h: [rows, d_model]    returns: [rows, vocab], f32 unless recording: bf16 has 8 bits, too few
-  /// to tell likely words apart.
-  Tensor logits(const Tensor& h, const nn::Run& run) const;
-
-  /// The output projection and its bias (undefined if none), for the fused loss.
-  Tensor output_weight(const nn::Run& run) const;
-  Tensor output_bias() const;
+  /// From h [rows, d_model] to the logits of the next word.
+  const nn::WordOutput& output() const;
 
   /// Begins decoding word by word.
   DecoderCache start() const;

@@ -38,9 +38,9 @@ Tensor WordOutput::bias() const {
   return b.view({bias_->elements()}).with_leaf(b.leaf());
 }
 
-Tensor WordOutput::operator()(const Tensor& h, const Run& run) const {
+Tensor WordOutput::operator()(const Tensor& h, const Run& run, int64_t first, int64_t count) const {
   const LayerName layer(weight_->name());
-  return product(h, *weight_, bias(), run, Activation::none, DType::f32);
+  return product(h, *weight_, bias(), run, {.result = DType::f32, .first = first, .count = count});
 }
 
 }  // namespace heddle::nn

@@ -42,9 +42,11 @@ class WordOutput {
   /// [vocab, width] and [vocab] (undefined if there is none), for the fused loss.
   Tensor weight(const Run& run) const { return weight_->in(run.compute); }
   Tensor bias() const;
+  int64_t vocab() const { return weight_->shape()[0]; }
   /// h: [rows, width]    returns: [rows, vocab], f32 unless recording: bf16 has 8 bits, too few to
-  /// tell likely words apart.
-  Tensor operator()(const Tensor& h, const Run& run) const;
+  /// tell likely words apart. Without recording, columns [first, first + count) only, if a count is
+  /// given; first is a multiple of 64.
+  Tensor operator()(const Tensor& h, const Run& run, int64_t first = 0, int64_t count = -1) const;
 
  private:
   Parameter* weight_;

@@ -1,8 +1,6 @@
 // Linear layers, layer norm and the two placements of the norm in a residual stream.
 #include "heddle/nn/layers.h"
 
-#include "heddle/ops/matmul.h"
-
 namespace heddle::nn {
 
 Linear::Linear(const Scope& s, const Options& o) : name_(s.prefix()) {
@@ -20,18 +18,19 @@ Linear::Linear(const Scope& s, const std::vector<std::string>& names, const Opti
 
 Tensor Linear::operator()(const Tensor& x, const Run& run, Activation kind) const {
   const LayerName layer(name_);
-  return product(x, *weight_, bias_ == nullptr ? Tensor() : bias_->in(DType::f32), run, kind);
+  return product(x, *weight_, bias_ == nullptr ? Tensor() : bias_->in(DType::f32), run,
+                 {.activation = kind});
 }
 
 Tensor product(const Tensor& x, Parameter& weight, const Tensor& bias, const Run& run,
-               Activation kind, std::optional<DType> result) {
-  if (is_recording()) return linear(x, weight.in(run.compute), bias, {.activation = kind});
+               LinearOptions options) {
+  if (is_recording()) {
+    return linear(x, weight.in(run.compute), bias, {.activation = options.activation});
+  }
   const DType held = run.int8 ? DType::f32 : run.compute;
-  return linear(x, weight.in_or_master(held), bias,
-                {.activation = kind,
-                 .constant_w = weight.identity(held),
-                 .int8 = run.int8,
-                 .result = result});
+  options.constant_w = weight.identity(held);
+  options.int8 = run.int8;
+  return linear(x, weight.in_or_master(held), bias, options);
 }
 
 LayerNorm::LayerNorm(const Scope& s, int64_t width, double eps)

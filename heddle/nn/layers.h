@@ -1,10 +1,9 @@
 // Linear layers, layer norm, and the residual stream that joins them.
 #pragma once
 
-#include <optional>
-
 #include "heddle/nn/parameters.h"
 #include "heddle/nn/run.h"
+#include "heddle/ops/matmul.h"
 #include "heddle/ops/norm.h"
 
 namespace heddle::nn {
@@ -34,11 +33,11 @@ class Linear {
   Parameter* bias_ = nullptr;
 };
 
-/// activation(x Wᵀ + bias) by whatever form of W the run multiplies with.
-/// x: [rows, in], weight: [out, in], bias: [out] or undefined    returns: [rows, out] of dtype
-/// `result` (absent: that of x; while recording always that)
+/// activation(x Wᵀ + bias) by whatever form of W the run multiplies with; of the options,
+/// constant_w and int8 are set here. While recording all outputs come, in the dtype of x. x: [rows,
+/// in], weight: [out, in], bias: [out] or undefined    returns: [rows, out]
 Tensor product(const Tensor& x, Parameter& weight, const Tensor& bias, const Run& run,
-               Activation kind = Activation::none, std::optional<DType> result = {});
+               LinearOptions options = {});
 
 /// Layer norm with parameters "weight" (gamma) and "bias" (beta).
 class LayerNorm {

@@ -35,7 +35,12 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const Linear
   check(!has_gradient || (!options.int8 && result == x.dtype()), ErrorKind::internal,
         "linear: int8, and a result of another dtype than x, have no gradient");
   const Activation kind = options.activation;
-  Tensor y = Tensor::empty({x.size(0), w.size(0)}, result);
+  const int64_t outputs = options.count < 0 ? w.size(0) - options.first : options.count;
+  check(options.first >= 0 && outputs >= 0 && options.first + outputs <= w.size(0) &&
+            (!has_gradient || outputs == w.size(0)),
+        ErrorKind::internal, "linear: {} outputs from {} on of {}", outputs, options.first,
+        w.size(0));
+  Tensor y = Tensor::empty({x.size(0), outputs}, result);
   // What the activation's slope is found from: its input, or, for ReLU, its result.
   Tensor kept = kind == Activation::relu ? y : Tensor();
   if (kind != Activation::none && !kept.defined() && has_gradient) {
@@ -44,9 +49,10 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const Linear
   kernels().gemm({.a = x.rows(),
                   .b = w.rows(),
                   .c = y.rows(),
-                  .bias = bias.defined() ? bias.data<float>() : nullptr,
+                  .bias = bias.defined() ? bias.data<float>() + options.first : nullptr,
                   .transpose_b = true,
                   .constant_b = options.constant_w,
+                  .first = options.first,
                   .activation = kind,
                   .sums = kept.defined() && kind != Activation::relu ? kept.rows() : Rows(),
                   .int8 = options.int8});

@@ -17,6 +17,8 @@ struct LinearOptions {
   uint64_t constant_w = 0;  ///< see GemmArgs::constant_b; w may then be f32 where x is bf16
   bool int8 = false;        ///< see GemmArgs::int8; needs constant_w and an f32 w
   std::optional<DType> result = {};  ///< of the dtype of x or f32; absent: of that of x
+  int64_t first = 0;                 ///< output to begin with, a multiple of 64, and how many
+  int64_t count = -1;                ///< (-1: to the last); needs constant_w
 };
 
 /// activation(x wᵀ + bias). x: [rows, in], w: [out, in] of the dtype of x, bias: [out] f32 or

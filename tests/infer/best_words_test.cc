@@ -9,6 +9,9 @@
 #include <numeric>
 #include <random>
 
+#include "heddle/autograd/tape.h"
+#include "heddle/infer/precision.h"
+#include "heddle/ops/elementwise.h"
 #include "tests/base/temporary.h"
 
 namespace heddle {
@@ -104,6 +107,34 @@ TEST(BestWords, without_scores_the_ids_are_the_same_and_nan_is_still_an_error) {
   logits.data<float>()[300 + 299] = std::numeric_limits<float>::quiet_NaN();
   expect_error(ErrorKind::data, {"no finite probability"},
                [&] { best_words(logits, {.scores = false}); });
+}
+
+// 300 rows: several parts of the vocabulary, the last one short. Three uses: weights packed as they
+// are used, then kept packed.
+TEST(BestWords, of_an_output_in_parts_equal_those_of_all_logits) {
+  const NoGrad off;
+  const int64_t vocab = 5001, width = 33;
+  for (const char* precision : {"f32", "bf16", "int8"}) {
+    nn::Run run;
+    run.use(resolve_precision(precision));
+    nn::Parameters parameters(7);
+    const nn::Scope s(parameters);
+    nn::Parameter& weight = (s / "weight").parameter({vocab, width}, nn::Init::normal(1));
+    const nn::WordOutput output(weight, &(s / "bias").parameter({vocab}, nn::Init::normal(1)));
+    const Tensor h = cast(random_logits(300, width, 5), run.compute);
+    std::vector<int32_t> forced(300, -1);
+    forced[3] = 5000, forced[4] = 2048, forced[5] = 0;
+    for (int use = 0; use < 3; ++use) {
+      const BestWordsOptions options = {.count = 3, .forced = forced};
+      const std::vector<NextWord> parts = best_words(output, h, run, options);
+      const std::vector<NextWord> whole = best_words(output(h, run), options);
+      for (size_t i = 0; i < whole.size(); ++i) {
+        ASSERT_EQ(parts[i].id, whole[i].id) << precision << ", row " << i / 3;
+        ASSERT_EQ(parts[i].log_p, whole[i].log_p) << precision << ", row " << i / 3;
+      }
+      EXPECT_EQ(parts[9].id, 5000);
+    }
+  }
 }
 
 TEST(BestWords, one_nan_among_finite_logits_is_a_data_error) {

@@ -36,7 +36,7 @@ inline Tensor uncached_logits(const Transformer& model, const Ids& source, const
   const Segments queries = Segments::uniform(1, static_cast<int64_t>(to.size()));
   const Tensor memory = model.encode({from, &keys, nullptr}, run);
   const Tensor h = model.decode({to, &queries, nullptr}, memory, keys, run);
-  return model.logits(h.slice(0, h.size(0) - 1, 1), run);
+  return model.output()(h.slice(0, h.size(0) - 1, 1), run);
 }
 
 }  // namespace heddle::testing

@@ -117,46 +117,82 @@ TEST(Softmax, every_width_dtype_and_stride_matches_float64) {
   });
 }
 
-TEST(ScanLogits, maxima_and_log_sum_match_float64) {
-  for_each_case([](int64_t width, DType dtype) {
-    Matrix x(3, width, dtype, 3);
-    x.fill_normal(1, 5);
-    const int64_t blocks = (width + LogitScanArgs::kBlock - 1) / LogitScanArgs::kBlock;
-    std::vector<float> maxima(3 * blocks), log_sum(3);
-    kernels().scan_logits({.logits = x, .maxima = maxima.data(), .log_sum = log_sum.data()});
-    for (int64_t r = 0; r < 3; ++r) {
-      double most = -kInfinity;
-      for (int64_t b = 0; b < blocks; ++b) {
+// What a scan of logits gives.
+struct Scan {
+  std::vector<float> maxima, sums;
+  int64_t blocks, sum_blocks;
+
+  // In two parts, the second from column `cut` on.
+  Scan(Matrix& x, bool wants_sums, int64_t cut = 0)
+      : blocks((x.width() + LogitScanArgs::kBlock - 1) / LogitScanArgs::kBlock),
+        sum_blocks((x.width() + LogitScanArgs::kSumBlock - 1) / LogitScanArgs::kSumBlock) {
+    maxima.resize(static_cast<size_t>(x.rows() * blocks));
+    sums.resize(static_cast<size_t>(x.rows() * sum_blocks), 1);
+    for (const auto& [first, end] : {std::pair<int64_t, int64_t>{0, cut}, {cut, x.width()}}) {
+      if (first == end) continue;
+      kernels().scan_logits({.logits = x.view().columns(first, end - first),
+                             .maxima = maxima.data() + first / LogitScanArgs::kBlock,
+                             .sums = sums.data() + first / LogitScanArgs::kSumBlock,
+                             .wants_sums = wants_sums,
+                             .maxima_stride = blocks,
+                             .sums_stride = sum_blocks});
+    }
+  }
+};
+
+void expect_scan_matches_float64(int64_t width, DType dtype) {
+  constexpr int64_t kBlock = LogitScanArgs::kBlock, kSumBlock = LogitScanArgs::kSumBlock;
+  Matrix x(3, width, dtype, 3);
+  x.fill_normal(1, 5);
+  const Scan scan(x, true);
+  for (int64_t r = 0; r < 3; ++r) {
+    for (int64_t s = 0; s < scan.sum_blocks; ++s) {
+      double most = -kInfinity, sum = 0;
+      const int64_t end = std::min(width, (s + 1) * kSumBlock);
+      for (int64_t b = s * kSumBlock / kBlock; b * kBlock < end; ++b) {
         double want = -kInfinity;
-        for (int64_t c = b * LogitScanArgs::kBlock;
-             c < std::min(width, (b + 1) * LogitScanArgs::kBlock); ++c) {
+        for (int64_t c = b * kBlock; c < std::min(end, (b + 1) * kBlock); ++c) {
           want = std::max(want, x.get(r, c));
         }
-        ASSERT_EQ(maxima[r * blocks + b], want) << "row " << r << ", block " << b;
+        ASSERT_EQ(scan.maxima[r * scan.blocks + b], want) << "row " << r << ", block " << b;
         most = std::max(most, want);
       }
-      const double sum = row_sum(x, r, [&](double v) { return std::exp(v - most); });
-      ASSERT_NEAR(log_sum[r], std::log(sum), 1e-6 * (1 + std::log(sum)));
+      for (int64_t c = s * kSumBlock; c < end; ++c) sum += std::exp(x.get(r, c) - most);
+      ASSERT_NEAR(scan.sums[r * scan.sum_blocks + s], sum, 1e-6 * sum);
     }
+  }
+}
+
+TEST(ScanLogits, maxima_and_sums_match_float64) {
+  for_each_case(expect_scan_matches_float64);
+  for (const int64_t width : {2047, 2048, 2049, 5000}) {
+    expect_scan_matches_float64(width, DType::f32);
+  }
+}
+
+TEST(ScanLogits, parts_give_the_bits_of_the_whole) {
+  for_each_target([] {
+    Matrix x(3, 5000);
+    x.fill_normal(1, 5);
+    const Scan whole(x, true), parts(x, true, 4096);
+    EXPECT_EQ(parts.maxima, whole.maxima);
+    EXPECT_EQ(parts.sums, whole.sums);
   });
 }
 
-TEST(ScanLogits, without_a_sum_nan_is_still_seen) {
+TEST(ScanLogits, without_sums_nan_is_still_seen) {
   for_each_case([](int64_t width, DType dtype) {
     Matrix x(4, width, dtype, 3);
     x.fill_normal(1, 5);
     x.set(1, width / 2, std::nan(""));
     x.set(2, width - 1, -kInfinity);
-    const int64_t blocks = (width + LogitScanArgs::kBlock - 1) / LogitScanArgs::kBlock;
-    std::vector<float> maxima(4 * blocks), same(4 * blocks), log_sum(4), none(4, 1);
-    kernels().scan_logits({.logits = x, .maxima = maxima.data(), .log_sum = log_sum.data()});
-    kernels().scan_logits(
-        {.logits = x, .maxima = same.data(), .wants_sum = false, .log_sum = none.data()});
-    for (const int64_t r : {0, 2, 3}) EXPECT_EQ(none[r], 0);
-    EXPECT_TRUE(std::isnan(none[1]) && std::isnan(log_sum[1]));
-    for (int64_t i = 0; i < 4 * blocks; ++i) {
-      if (i / blocks != 1) {
-        ASSERT_EQ(same[i], maxima[i]);
+    const Scan with(x, true), without(x, false);
+    ASSERT_EQ(with.sum_blocks, 1);
+    for (const int64_t r : {0, 2, 3}) EXPECT_EQ(without.sums[r], 0);
+    EXPECT_TRUE(std::isnan(without.sums[1]) && std::isnan(with.sums[1]));
+    for (int64_t i = 0; i < 4 * with.blocks; ++i) {
+      if (i / with.blocks != 1) {
+        ASSERT_EQ(without.maxima[i], with.maxima[i]);
       }
     }
   });

@@ -236,7 +236,7 @@ TEST(OrderExample, a_later_target_word_changes_no_earlier_logit) {
   const Tensor memory = m.transformer.encode({source, &three, nullptr}, {});
   const auto logits = [&](const std::vector<int32_t>& target) {
     return m.transformer
-        .logits(m.transformer.decode({target, &four, nullptr}, memory, three, {}), {})
+        .output()(m.transformer.decode({target, &four, nullptr}, memory, three, {}), {})
         .to_floats();
   };
   const std::vector<float> a = logits({2, 6, 7, 8}), b = logits({2, 6, 7, 9});
@@ -345,7 +345,7 @@ TEST(TrainingExample, je_suis_etudiant_is_learnt_in_a_hundred_updates) {
   };
   const auto least_likely = [&] {  // of the five right words, each under its own distribution
     const NoGrad no_grad;
-    const std::vector<float> p = softmax(m.transformer.logits(decoded(), {})).to_floats();
+    const std::vector<float> p = softmax(m.transformer.output()(decoded(), {})).to_floats();
     float least = 1;
     for (size_t i = 0; i < due.size(); ++i) least = std::min(least, p[i * 12 + due[i]]);
     return least;
@@ -354,7 +354,7 @@ TEST(TrainingExample, je_suis_etudiant_is_learnt_in_a_hundred_updates) {
   train::Optimizer adam(m.parameters, {});
   for (int update = 1; update <= 100; ++update) {
     const CrossEntropy loss =
-        linear_cross_entropy(decoded(), m.transformer.output_weight({}), {}, due, {});
+        linear_cross_entropy(decoded(), m.transformer.output().weight({}), {}, due, {});
     backward(loss.loss);
     adam.step(3e-3, 0.2);
   }

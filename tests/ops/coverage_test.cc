@@ -30,7 +30,7 @@ std::vector<std::string> tape_of_training_step(bool is_pre, const std::string& p
   const nn::Run run{.training = true};
   const Tensor memory = model.encode({kWords, &two, kRows}, run);
   const Tensor h = model.decode({kWords, &two, kRows}, memory, two, run);
-  linear_cross_entropy(h, model.output_weight(run), model.output_bias(), kWords, {});
+  linear_cross_entropy(h, model.output().weight(run), model.output().bias(), kWords, {});
   const std::vector<std::string> names = tape_names();
   clear_tape();
   return names;

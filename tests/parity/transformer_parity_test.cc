@@ -183,7 +183,7 @@ void TransformerParity::compare_logits(DType compute, double tolerance) {
   nn::Run run;
   run.compute = compute;
   Comparison comparison(fixture_.file, tolerance);
-  comparison.add("logits", fixture_.target.pad(fixture_.model.logits(fixture_.decode(run), run)));
+  comparison.add("logits", fixture_.target.pad(fixture_.model.output()(fixture_.decode(run), run)));
   expect_equal(comparison);
 }
 
@@ -208,7 +208,7 @@ void TransformerParity::compare_gradients(DType compute, double tolerance) {
   const Tensor h = f.decode(run);
   const float per_word = 1.0f / static_cast<float>(f.labels.size());
   const CrossEntropy loss =
-      linear_cross_entropy(h, f.model.output_weight(run), f.model.output_bias(), f.labels,
+      linear_cross_entropy(h, f.model.output().weight(run), f.model.output().bias(), f.labels,
                            {.smoothing = kSmoothing, .grad_scale = per_word});
   backward(loss.loss);
   comparison.add("loss", loss.loss.to_floats());

@@ -53,17 +53,19 @@ struct Plan {
   int64_t m, n, k;
   int64_t filled_k;     // k filled up to the step
   int64_t panels;       // of columns
+  int64_t first_panel;  // of b, where c begins
   int64_t panel_bytes;  // of one panel
 
   explicit Plan(const GemmArgs& g) : code(g.int8 ? code_for_int8() : code_for(g.a.dtype)) {
-    m = g.c.rows, n = g.c.width, k = g.transpose_a ? g.a.rows : g.a.width;
+    m = g.c.rows, n = g.c.width, first_panel = g.first / code.columns;
+    k = g.transpose_a ? g.a.rows : g.a.width;
     filled_k = round_up(k, code.inner_step);
     panels = (n + code.columns - 1) / code.columns;
     panel_bytes = filled_k * code.columns * size_of(code.packed) + code.tail;
   }
 };
 
-// Packs panel p of b.
+// Packs panel p of the whole b.
 void pack_panel(const Plan& plan, const GemmArgs& g, int64_t p, char* to) {
   const int64_t first = p * plan.code.columns;
   const Rows b =
@@ -90,12 +92,14 @@ std::shared_ptr<cpu::Buffer> packed_constant(const Plan& plan, const GemmArgs& g
   if (g.constant_b == 0) return nullptr;
   std::lock_guard lock(packed_mutex);
   const auto [it, is_new] = packed_constants().try_emplace({g.constant_b, g.transpose_b, g.int8});
-  if (is_new && may_wait) return nullptr;
+  // The parts of a product that comes in parts are one use.
+  if (may_wait && (is_new || (it->second == nullptr && g.first > 0))) return nullptr;
   if (it->second == nullptr) {
     auto packed = std::make_shared<cpu::Buffer>();
-    char* to = packed->reserve(plan.panels * plan.panel_bytes);
-    parallel_for(plan.panels,
-                 [&](int64_t p) { pack_panel(plan, g, p, to + p * plan.panel_bytes); });
+    const int64_t columns = g.transpose_b ? g.b.rows : g.b.width;
+    const int64_t panels = (columns + plan.code.columns - 1) / plan.code.columns;
+    char* to = packed->reserve(panels * plan.panel_bytes);
+    parallel_for(panels, [&](int64_t p) { pack_panel(plan, g, p, to + p * plan.panel_bytes); });
     it->second = packed;
   }
   return it->second;
@@ -200,7 +204,7 @@ void run_packing(const Plan& plan, const GemmArgs& g, const LeftFactor& a, int64
   thread_local cpu::Buffer scratch;
   char* const panel = scratch.reserve(plan.panel_bytes);
   for (int64_t p = first; p < first + panels; ++p) {
-    pack_panel(plan, g, p, panel);
+    pack_panel(plan, g, plan.first_panel + p, panel);
     run_block(plan, g, a, panel, 0, plan.m, p, 1);
   }
 }
@@ -240,7 +244,7 @@ void multiply(const GemmArgs& g) {
   thread_local cpu::Buffer scratch;
   char* packed = nullptr;
   if (constant != nullptr) {
-    packed = constant->data();
+    packed = constant->data() + plan.first_panel * plan.panel_bytes;
   } else if (!packs_as_used) {
     packed = scratch.reserve(plan.panels * plan.panel_bytes);
   }
@@ -248,7 +252,7 @@ void multiply(const GemmArgs& g) {
   if (to_pack + a.parts() > 0) {
     spread(to_pack + a.parts(), [&](int64_t i) {
       if (i < to_pack) {
-        pack_panel(plan, g, i, packed + i * plan.panel_bytes);
+        pack_panel(plan, g, plan.first_panel + i, packed + i * plan.panel_bytes);
       } else {
         a.prepare(i - to_pack);
       }
@@ -271,10 +275,14 @@ void check_sizes(const GemmArgs& g) {
   const int64_t k = g.transpose_a ? g.a.rows : g.a.width;
   const int64_t n = g.transpose_b ? g.b.rows : g.b.width;
   const int64_t inner = g.transpose_b ? g.b.width : g.b.rows;
-  check(g.c.rows == m && g.c.width == n && inner == k &&
+  const bool is_part = g.first > 0 || g.c.width < n;
+  check(g.c.rows == m && g.first + g.c.width <= n && inner == k &&
             (g.a.dtype == g.b.dtype || g.b.dtype == DType::f32 || g.int8),
         ErrorKind::internal, "gemm: [{}, {}] {} times [{}, {}] {} into [{}, {}]", m, k,
         dtype_name(g.a.dtype), inner, n, dtype_name(g.b.dtype), g.c.rows, g.c.width);
+  check(!is_part || (g.transpose_b && g.constant_b != 0 && g.first >= 0 && g.first % 64 == 0),
+        ErrorKind::internal, "gemm: columns from {} on are no part of a transposed constant b",
+        g.first);
   check(!g.accumulate || g.c.dtype == DType::f32, ErrorKind::internal,
         "gemm: sums are kept in f32, not {}", dtype_name(g.c.dtype));
   check(g.activation == Activation::none || !g.accumulate, ErrorKind::internal,

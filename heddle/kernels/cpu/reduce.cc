@@ -129,30 +129,41 @@ void log_softmax_row(const Rows& x, const Rows& y, int64_t r) {
   });
 }
 
+// The sum of e^(x - most), or 0 if it is not wanted; NaN if there is one.
 template <class T>
-void scan_row(const LogitScanArgs& a, int64_t r) {
-  constexpr int64_t kBlock = LogitScanArgs::kBlock;
-  const T* x = a.logits.row<T>(r);
-  const int64_t width = a.logits.width, blocks = (width + kBlock - 1) / kBlock;
-  float* maxima = a.maxima + r * blocks;
-  for (int64_t b = 0; b < blocks; ++b) {
-    maxima[b] = max_row(x + b * kBlock, std::min(kBlock, width - b * kBlock));
-  }
+float sum_of_logits(const T* x, int64_t width, float most, bool is_wanted) {
   Chains sum(zero());
-  if (!a.wants_sum) {
+  if (!is_wanted) {
     for_columns_in_chains(width, [&](int64_t c, auto part, int chain) HWY_ATTR {
       sum.v[chain] = hn::Add(sum.v[chain], load(x + c, part));
     });
     const float total = sum.sum();
-    a.log_sum[r] = std::isnan(total) ? total : 0;
-    return;
+    return std::isnan(total) ? total : 0;
   }
-  const Vec shift = splat(max_row(static_cast<const float*>(maxima), blocks));
+  const Vec shift = splat(most == -std::numeric_limits<float>::infinity() ? 0 : most);
   for_columns_in_chains(width, [&](int64_t c, auto part, int chain) HWY_ATTR {
     const Vec e = exp_normal(hn::Sub(load(x + c, part), shift));
     sum.v[chain] = hn::Add(sum.v[chain], keep(e, zero(), part));
   });
-  a.log_sum[r] = std::log(sum.sum());
+  return sum.sum();
+}
+
+template <class T>
+void scan_row(const LogitScanArgs& a, int64_t r) {
+  constexpr int64_t kBlock = LogitScanArgs::kBlock, kSumBlock = LogitScanArgs::kSumBlock;
+  float* maxima = a.maxima + r * a.maxima_stride;
+  float* sums = a.sums + r * a.sums_stride;
+  for (int64_t begin = 0; begin < a.logits.width; begin += kSumBlock) {
+    const T* x = a.logits.row<T>(r) + begin;
+    const int64_t width = std::min(kSumBlock, a.logits.width - begin);
+    const int64_t blocks = (width + kBlock - 1) / kBlock;
+    for (int64_t b = 0; b < blocks; ++b) {
+      maxima[b] = max_row(x + b * kBlock, std::min(kBlock, width - b * kBlock));
+    }
+    const float most = max_row(static_cast<const float*>(maxima), blocks);
+    *sums++ = sum_of_logits(x, width, most, a.wants_sums);
+    maxima += blocks;
+  }
 }
 
 HWY_INLINE float sum_squares_chunk(const float* x, int64_t n) {
