@@ -10,6 +10,7 @@
 #include "heddle/base/profile.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/translate_flags.h"
+#include "heddle/inspect/decoding_steps.h"
 
 namespace heddle::cli {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 struct Flags : TranslateFlags {
   bool json = false, sample = false;
   Sampling sampling;
-  std::string prefix, prefix_file;
+  std::string prefix, prefix_file, steps;
 };
 
 // Enough lines at a time that batches of like lengths fill up; one where somebody types.
@@ -120,10 +121,30 @@ TranslateOptions options_of(const Flags& flags) {
   return o;
 }
 
+// The page of the one line of the input; its translation goes to standard output as ever.
+void run_steps(const Flags& flags, const TranslateOptions& options, const TranslationModel& model) {
+  LineReader input("-");
+  std::string line, more;
+  check(input.next(line), ErrorKind::usage,
+        "--steps: there is no sentence; give one on standard input");
+  check(!input.next(more), ErrorKind::usage,
+        "--steps shows how one sentence is translated, but the input has more lines; give one");
+  const inspect::DecodingRecord record =
+      inspect::record_decoding(model, line, {.translate = options});
+  inspect::write_page(flags.steps, inspect::decoding_page(record, *model.tokenizer));
+  print_line(record.text);
+  fmt::print(stderr, "translate: the steps are in {}; open it in a browser\n", flags.steps);
+}
+
 void run(const Flags& flags) {
   TranslateOptions options = options_of(flags);
+  if (!flags.steps.empty()) inspect::check_output(flags.steps, "the page");
   const TranslationModel model = load_translation_model(flags.model);
   Prefixes prefixes(flags, model);
+  if (!flags.steps.empty()) {
+    options.prefixes = prefixes.next(1);
+    return run_steps(flags, options, model);
+  }
   const bool is_typed = isatty(STDIN_FILENO) != 0;
   LineReader input("-");
   int64_t cut = 0;
@@ -178,6 +199,9 @@ void add_translate(CLI::App& app) {
   command->add_option("--prefix", flags->prefix, "text that every translation begins with");
   command->add_option("--prefix-file", flags->prefix_file,
                       "a file whose line i is the prefix of line i");
+  command->add_option("--steps", flags->steps,
+                      "write a page of how one line is translated: likely next words, the beam as "
+                      "a tree, attention");
   command->callback([flags] { run(*flags); });
 }
 

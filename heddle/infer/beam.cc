@@ -34,6 +34,7 @@ BeamSearch::BeamSearch(const BeamOptions& options) : options_(options) {
 }
 
 void BeamSearch::advance(std::span<const NextWord> next) {
+  just_ended_.clear();
   if (options_.samples) return advance_samples(next);
   const int64_t per_row = continuations(options_.beam);
   std::vector<Candidate> candidates;
@@ -83,13 +84,14 @@ void BeamSearch::advance_samples(std::span<const NextWord> next) {
 void BeamSearch::finish(const Hypothesis& parent, double log_p) {
   const double score = log_p / length_penalty(length_ + 1, options_.length_penalty);
   ++finished_;
+  Hypothesis& just = just_ended_.emplace_back(parent);
+  just.log_p = log_p;
+  just.score = score;
   const auto behind = std::find_if(ended_.begin(), ended_.end(), [&](const Hypothesis& h) {
     return options_.samples ? h.sample > parent.sample : h.score < score;
   });
   if (behind == ended_.end() && static_cast<int64_t>(ended_.size()) == options_.n_best) return;
-  Hypothesis& ended = *ended_.insert(behind, parent);
-  ended.log_p = log_p;
-  ended.score = score;
+  ended_.insert(behind, just);
   if (static_cast<int64_t>(ended_.size()) > options_.n_best) ended_.pop_back();
 }
 

@@ -49,6 +49,8 @@ class BeamSearch {
   /// The n_best hypotheses that ended, best first, fewer if there were no more; samples in order.
   /// To be asked for when live() is empty. A larger n_best changes none of the first.
   std::span<const Hypothesis> results() const { return ended_; }
+  /// Those that ended in the last step, with their scores, whether or not they are among the best.
+  std::span<const Hypothesis> just_ended() const { return just_ended_; }
 
  private:
   void advance_samples(std::span<const NextWord> next);
@@ -59,7 +61,7 @@ class BeamSearch {
   int64_t length_ = 0;  // words of the live hypotheses
   std::vector<Hypothesis> live_;
   int64_t finished_ = 0;
-  std::vector<Hypothesis> ended_;
+  std::vector<Hypothesis> ended_, just_ended_;
 };
 
 }  // namespace heddle

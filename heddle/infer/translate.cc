@@ -158,12 +158,22 @@ class Decoding {
                                   .sources = {&hypotheses, &sources, source_rows}},
                                  run_);
     const std::vector<NextWord> next = next_words(h, forced);
-    size_t at = 0;
+    int64_t row = 0;
     for (size_t i = 0; i < sentences_.size(); ++i) {
-      const size_t n = static_cast<size_t>(beams[i]) * each_;
-      sentences_[i].search.advance(std::span(next).subspan(at, n));
-      at += n;
+      advance(sentences_[i], h.slice(0, row, beams[i]),
+              std::span(next).subspan(static_cast<size_t>(row) * each_,
+                                      static_cast<size_t>(beams[i]) * each_));
+      row += beams[i];
     }
+  }
+
+  // h: [live, d_model], the states of the sentence's hypotheses.
+  void advance(Sentence& s, const Tensor& h, std::span<const NextWord> next) {
+    if (!options_.on_step) return s.search.advance(next);
+    const std::vector<Hypothesis> before(s.search.live().begin(), s.search.live().end());
+    s.search.advance(next);
+    options_.on_step({s.number, before, model_.output()(h.to_contiguous(), run_), s.search.live(),
+                      s.search.just_ended()});
   }
 
   // The only word that may come next, or -1.

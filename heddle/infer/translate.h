@@ -2,16 +2,26 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "heddle/infer/beam.h"
 #include "heddle/infer/model_dir.h"
 #include "heddle/infer/sample.h"
 #include "heddle/infer/word_rules.h"
 
 namespace heddle {
+
+/// One step of the decoding of one sentence, for who wants to watch.
+struct DecodeStep {
+  int64_t sentence = 0;                     ///< its number among the sources
+  std::span<const Hypothesis> before;       ///< that went on until here, best first
+  Tensor logits;                            ///< [before, vocab] of the next word, before any rule
+  std::span<const Hypothesis> live, ended;  ///< what has become of them
+};
 
 struct TranslateOptions {
   int64_t beam = 1;                       ///< hypotheses kept of each sentence; 1 is greedy
@@ -28,6 +38,8 @@ struct TranslateOptions {
   std::vector<int32_t> suppressed = {};  ///< ids that never come, beside pad, bos and start
   bool truncate = false;                 ///< cut what is longer than the model takes, else an error
   bool scores = true;  ///< whether scores are wanted: greedy search is faster without
+  /// Sees every step; sentences may be decoded on several threads.
+  std::function<void(const DecodeStep&)> on_step = {};
   Precision precision = {};
 };
 

@@ -144,7 +144,7 @@ void SubjectMaker::open_translator(const std::string& path, const SubjectOptions
     const Tensor memory = model->model.encode({from, &keys, nullptr}, run);
     const Tensor h = model->model.decode({in, &queries, nullptr}, memory, keys, run);
     return Subject::Result{
-        .loss = loss_of(h, model->model.output_weight(run), model->model.output_bias(), out),
+        .loss = loss_of(h, model->model.output().weight(run), model->model.output().bias(), out),
         .states = {}};
   };
   finish({{"encoder", "encoder_attentions.", 0, 0},

@@ -27,7 +27,7 @@ reader.picker = (label) => reader.find(`[role="radiogroup"][aria-label="${label}
 reader.wait = (milliseconds = 60) => new Promise((done) => setTimeout(done, milliseconds));
 
 reader.click = async (selector) => {
-  reader.find(selector).click();
+  reader.find(selector).dispatchEvent(new MouseEvent("click", {bubbles: true, cancelable: true}));
   await reader.wait();
 };
 // Moves the pointer to a place in the element: fractions of its width and height, or pixels {x, y} from its corner.
@@ -45,10 +45,7 @@ reader.leave = async (selector) => {
 };
 reader.key = async (selector, key) => {
   const element = reader.find(selector);
-  if (document.activeElement !== element) {
-    element.focus();
-    await reader.wait(100);  // the page scrolls there, which takes the tooltip away
-  }
+  element.focus({preventScroll: true});  // a scroll, however late it is told, takes the tooltip away
   element.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
   await reader.wait();
 };

@@ -24,6 +24,12 @@
         return best === null || Number.isNaN(w) || w > best ? w : best;
       }, null);
       const high = head.isWhole ? 1 : Math.max(0.05, ...heads.map(attention.highest));
+      // In a long text each weight is small: the root lets the smaller ones be seen too.
+      const share = (w) => (head.isWhole ? Math.min(1, w) : Math.sqrt(Math.min(1, w / high)));
+      const single = () => {
+        const ramp = heddle.ramp("cold", "warm"), none = heddle.ramp("hidden", "hidden")(0);
+        return (i, j, x) => (Number.isNaN(x) ? none : ramp(share(x || 0)));
+      };
       const names = {source: "source", target: "target so far", written: "being written", text: "text"};
       const blend = () => {
         const cold = heddle.ramp("cold", "cold")(0), none = heddle.ramp("hidden", "hidden")(0);
@@ -32,7 +38,7 @@
           if (Number.isNaN(x)) return none;
           let rgb = cold;
           heads.forEach((h, k) => {
-            const w = Math.min(1, (attention.cell(h, unit, i, j) || 0) / high);
+            const w = share(attention.cell(h, unit, i, j) || 0);
             rgb = rgb.map((v, c) => Math.round(v + (colors[k][c] - v) * w));
           });
           return rgb;
@@ -44,7 +50,7 @@
         rowTitle: names[attention.sides[head.kindInfo.queries].name] + " looks", colTitle: "at " + names[attention.sides[head.kindInfo.keys].name],
         value: (i, j) => strongest((h) => attention.cell(h, unit, i, j)),
         block: (i0, i1, j0, j1) => strongest((h) => attention.block(h, unit, i0, i1, j0, j1)),
-        color: heads.length > 1 ? blend() : undefined,
+        color: heads.length > 1 ? blend() : single(),
         describe: (i, j) => `${rows[i].text} → ${cols[j].text}\n` +
           heads.map((h) => `${h.name}: ${percentOf(attention.cell(h, unit, i, j))}`).join("\n"),
         label: "attention weights",
@@ -71,7 +77,7 @@
       const i0 = Math.floor(y * rows / kThumb), i1 = Math.max(i0 + 1, Math.floor((y + 1) * rows / kThumb));
       for (let x = 0; x < kThumb; ++x) {
         const j0 = Math.floor(x * cols / kThumb), j1 = Math.max(j0 + 1, Math.floor((x + 1) * cols / kThumb));
-        const w = attention.block(head, "pieces", i0, i1, j0, j1), rgb = Number.isNaN(w) ? none : ramp(w / high);
+        const w = attention.block(head, "pieces", i0, i1, j0, j1), rgb = Number.isNaN(w) ? none : ramp(head.isWhole ? w : Math.sqrt(w / high));
         image.data.set([...rgb, 255], 4 * (y * kThumb + x));
       }
     }
@@ -90,7 +96,7 @@
       }
       canvases = [];
       element.replaceChildren(
-        el("p", {class: "faint small"}, "Rows look, columns are looked at; the darker, the more. Pick one to see it large."),
+        el("p", {class: "faint small"}, "Rows look, columns are looked at; the stronger the colour, the more. Pick one to see it large."),
         ...[...layers].map(([layer, heads]) => el("div", {class: "row", role: "group", "aria-label": `layer ${layer}`},
           el("span", {class: "faint small", style: "width: 4.2rem"}, `layer ${layer}`),
           ...heads.map((head) => {

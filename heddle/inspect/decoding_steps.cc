@@ -1,0 +1,183 @@
+// Beams recorded as they are searched, then their attention, then the page.
+#include "heddle/inspect/decoding_steps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "heddle/base/error.h"
+#include "heddle/infer/word_attention.h"
+
+namespace heddle::inspect {
+namespace {
+
+using Ids = std::vector<int32_t>;
+constexpr std::string_view kSpace = "\xE2\x96\x81";
+
+// Which beginnings there were, found again by their words.
+class Recorder {
+ public:
+  Recorder(const RecordOptions& options, DecodingRecord& record)
+      : options_(options), record_(record) {}
+
+  void add(const DecodeStep& step) {
+    const int64_t words = std::min<int64_t>(options_.words, step.logits.size(1));
+    const std::vector<NextWord> likely = best_words(step.logits, {.count = words});
+    for (size_t i = 0; i < step.before.size(); ++i) {
+      BeamNode& node = record_.nodes[find(step.before[i])];
+      node.next.assign(likely.begin() + static_cast<int64_t>(i) * words,
+                       likely.begin() + static_cast<int64_t>(i + 1) * words);
+    }
+    for (const Hypothesis& h : step.live) find(h);
+    for (const Hypothesis& h : step.ended) {
+      const int64_t parent = find(h);
+      BeamNode& node = record_.nodes.emplace_back();
+      node.parent = parent;
+      node.step = static_cast<int64_t>(h.ids.size()) + 1;
+      node.log_p = h.log_p;
+      node.is_ended = true;
+      node.score = h.score;
+    }
+  }
+
+  // The words of a node that did not end.
+  const Ids& words(int64_t node) const { return words_[static_cast<size_t>(node)]; }
+  bool has_words(int64_t node) const {
+    return static_cast<size_t>(node) < words_.size() && !record_.nodes[node].is_ended;
+  }
+
+ private:
+  // Samples that begin alike are different beginnings.
+  using Key = std::pair<int64_t, Ids>;
+
+  int64_t find(const Hypothesis& h) {
+    const Key key{h.ids.empty() ? 0 : h.sample, h.ids};
+    const auto found = numbers_.find(key);
+    if (found != numbers_.end()) return found->second;
+    const auto number = static_cast<int64_t>(record_.nodes.size());
+    BeamNode node;
+    node.step = static_cast<int64_t>(h.ids.size());
+    node.log_p = h.log_p;
+    if (!h.ids.empty()) {
+      node.id = h.ids.back();
+      const Ids before(h.ids.begin(), h.ids.end() - 1);
+      node.parent = numbers_.at({before.empty() ? 0 : h.sample, before});
+    }
+    record_.nodes.push_back(std::move(node));
+    words_.resize(record_.nodes.size());
+    words_.back() = h.ids;
+    numbers_.emplace(key, number);
+    return number;
+  }
+
+  const RecordOptions& options_;
+  DecodingRecord& record_;
+  std::map<Key, int64_t> numbers_;
+  std::vector<Ids> words_;  // of each node
+};
+
+// The attention of each beginning: the last row of the map of those words. Rows of a longer one
+// serve all its beginnings, since no row depends on what follows it.
+void add_attention(const TranslationModel& model, const Ids& source, const Recorder& recorder,
+                   Precision precision, DecodingRecord& record) {
+  for (auto n = static_cast<int64_t>(record.nodes.size()) - 1; n >= 0; --n) {
+    BeamNode& node = record.nodes[n];
+    if (!recorder.has_words(n) || node.next.empty() || !node.attention.empty()) continue;
+    const Tensor map = cross_attention_map(model.model, source, recorder.words(n), -1, precision);
+    const float* values = map.data<float>();
+    int64_t at = n;
+    for (int64_t row = map.size(0) - 1; row >= 0; --row, at = record.nodes[at].parent) {
+      const float* line = values + row * map.size(1);
+      if (record.nodes[at].attention.empty()) {
+        record.nodes[at].attention.assign(line, line + map.size(1));
+      }
+    }
+  }
+}
+
+void find_best(const Translation& result, DecodingRecord& record) {
+  for (size_t n = 0; n < record.nodes.size(); ++n) {
+    const BeamNode& node = record.nodes[n];
+    if (!node.is_ended || node.score != result.score) continue;
+    std::vector<int64_t> way;
+    for (auto at = static_cast<int64_t>(n); at >= 0; at = record.nodes[at].parent) {
+      way.push_back(at);
+    }
+    std::reverse(way.begin(), way.end());
+    if (way.size() != result.ids.size() + 2) continue;
+    bool is_same = true;
+    for (size_t i = 0; i < result.ids.size(); ++i) {
+      is_same = is_same && record.nodes[way[i + 1]].id == result.ids[i];
+    }
+    if (!is_same) continue;
+    record.best = std::move(way);
+    return;
+  }
+}
+
+std::string shown_piece(const Tokenizer& tokenizer, int32_t id, int64_t eos) {
+  if (id == eos) return "(end)";
+  std::string piece = tokenizer.piece(id);
+  for (size_t at; (at = piece.find(kSpace)) != std::string::npos;) {
+    piece.replace(at, kSpace.size(), " ");
+  }
+  return piece;
+}
+
+}  // namespace
+
+DecodingRecord record_decoding(const TranslationModel& model, const std::string& line,
+                               const RecordOptions& options) {
+  const Ids source = source_ids(model, line, "line 1", options.translate.truncate, nullptr);
+  check(!source.empty(), ErrorKind::usage,
+        "--steps: the sentence is empty; give one on standard input");
+  DecodingRecord record;
+  Recorder recorder(options, record);
+  TranslateOptions translate = options.translate;
+  translate.scores = true;
+  translate.on_step = [&](const DecodeStep& step) { recorder.add(step); };
+  const Translation result = translate_lines(model, std::vector{line}, translate)[0];
+  record.source_text = line;
+  record.text = result.text;
+  record.score = result.score;
+  for (const int32_t id : source) {
+    record.source.push_back(shown_piece(*model.tokenizer, id, model.config.eos_token_id));
+  }
+  record.source.push_back("(end)");
+  find_best(result, record);
+  add_attention(model, source, recorder, options.translate.precision, record);
+  return record;
+}
+
+Page decoding_page(const DecodingRecord& record, const Tokenizer& tokenizer) {
+  Page page{.title = "Decoding: " + record.source_text, .data = {}, .scripts = {"decoding.js"}};
+  const int64_t eos = tokenizer.eos_id();
+  page.data["source"] = record.source;
+  page.data["source_text"] = record.source_text;
+  page.data["text"] = record.text;
+  page.data["score"] = record.score;
+  page.data["best"] = record.best;
+  page.data["nodes"] = Json::array();
+  for (const BeamNode& node : record.nodes) {
+    Json json = Json::object();
+    json["parent"] = node.parent;
+    json["step"] = node.step;
+    json["piece"] = node.is_ended ? "(end)"
+                    : node.id < 0 ? "(start)"
+                                  : shown_piece(tokenizer, node.id, eos);
+    json["log_p"] = node.log_p;
+    json["is_ended"] = node.is_ended;
+    json["score"] = node.score;
+    Json::Array next;
+    for (const NextWord& word : node.next) {
+      next.push_back(Json(Json::Array{shown_piece(tokenizer, word.id, eos),
+                                      std::exp(static_cast<double>(word.log_p))}));
+    }
+    json["next"] = Json(std::move(next));
+    json["attention"] = pack_weights(node.attention);
+    page.data["nodes"].push_back(std::move(json));
+  }
+  return page;
+}
+
+}  // namespace heddle::inspect

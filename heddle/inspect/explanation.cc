@@ -1,0 +1,302 @@
+// The steps of attention in float64, in the order in which a paper writes them.
+#include "heddle/inspect/explanation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "heddle/base/error.h"
+
+namespace heddle::inspect {
+namespace {
+
+constexpr int64_t kMostPieces = 256;
+constexpr double kHidden = -std::numeric_limits<double>::infinity();
+
+// The parts of one head.
+struct Head {
+  Matrix q, k, v;
+  Matrix scores;
+  bool has_projections = false, has_values = false;
+  Score score = Score::dot;
+};
+
+Matrix scores_of(const Matrix& q, const Matrix& k, Score score) {
+  Matrix s(q.rows, k.rows);
+  for (int64_t i = 0; i < q.rows; ++i) {
+    for (int64_t j = 0; j < k.rows; ++j) {
+      double sum = 0;
+      for (int64_t d = 0; d < q.cols; ++d) {
+        const double x = q.at(i, d), y = k.at(j, d);
+        sum += score == Score::dot ? x * y : -(x - y) * (x - y) / 2;
+      }
+      s.at(i, j) = sum;
+    }
+  }
+  return s;
+}
+
+// Query i of n sees keys 0 to i + m - n.
+Matrix mask_of(int64_t n, int64_t m, bool is_causal) {
+  Matrix mask(n, m);
+  if (!is_causal) return mask;
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = std::max<int64_t>(0, i + m - n + 1); j < m; ++j) mask.at(i, j) = kHidden;
+  }
+  return mask;
+}
+
+// A row of -inf gives zeros, as everywhere in heddle.
+Matrix softmax_of(const Matrix& x) {
+  Matrix p(x.rows, x.cols);
+  for (int64_t i = 0; i < x.rows; ++i) {
+    double high = kHidden, sum = 0;
+    for (int64_t j = 0; j < x.cols; ++j) high = std::max(high, x.at(i, j));
+    if (high == kHidden) continue;
+    for (int64_t j = 0; j < x.cols; ++j) sum += p.at(i, j) = std::exp(x.at(i, j) - high);
+    for (int64_t j = 0; j < x.cols; ++j) p.at(i, j) /= sum;
+  }
+  return p;
+}
+
+Matrix product(const Matrix& a, const Matrix& b) {
+  Matrix c(a.rows, b.cols);
+  for (int64_t i = 0; i < a.rows; ++i) {
+    for (int64_t j = 0; j < a.cols; ++j) {
+      for (int64_t d = 0; d < b.cols; ++d) c.at(i, d) += a.at(i, j) * b.at(j, d);
+    }
+  }
+  return c;
+}
+
+// Scores, divided, masked, softmax, weighted sum.
+void add_steps(Explanation& e, const Head& head) {
+  const auto& q = e.queries;
+  const auto& k = e.keys;
+  const bool is_dot = head.score == Score::dot;
+  e.steps.push_back({"scores", "Scores", is_dot ? "S = Q Kᵀ" : "S = -|q - k|² / 2",
+                     is_dot ? "How well each query (row) fits each key (column): the products of "
+                              "their numbers, summed."
+                            : "How near each query (row) is to each key (column): 0 if they are "
+                              "equal, the lower the farther.",
+                     head.scores, q, k});
+  Matrix scaled = head.scores;
+  for (double& x : scaled.values) x /= e.divisor;
+  e.steps.push_back({"scaled", "Divided", fmt::format("S / {:.6g}", e.divisor),
+                     e.divisor == 1
+                         ? "Nothing is divided here."
+                         : "Sums over more numbers are larger; without this the softmax would give "
+                           "nearly everything to one key, and learning would stand still.",
+                     scaled, q, k});
+  const Matrix mask = mask_of(scaled.rows, scaled.cols, e.is_causal);
+  e.steps.push_back({"mask", "Mask",
+                     e.is_causal ? "M = 0 where the key is not later, else -∞" : "M = 0 everywhere",
+                     e.is_causal ? "No query may see a key that comes after it: what remains is a "
+                                   "lower triangle."
+                                 : "Every query sees every key.",
+                     mask, q, k});
+  Matrix masked = scaled;
+  for (size_t i = 0; i < masked.values.size(); ++i) masked.values[i] += mask.values[i];
+  e.steps.push_back(
+      {"masked", "Masked", "S / divisor + M", "What the softmax reads.", masked, q, k});
+  const Matrix weights = softmax_of(masked);
+  e.steps.push_back({"weights", "Weights", "A = softmax of each row: exp(x) / sum of exp(x)",
+                     "Shares: no weight is below 0, and each row sums to 1.", weights, q, k});
+  if (!head.has_values) return;
+  e.steps.push_back({"sum",
+                     "Weighted sum",
+                     "H = A V",
+                     "For each query the values of the keys, mixed by those shares.",
+                     product(weights, head.v),
+                     q,
+                     {}});
+}
+
+void check_sizes(const ExplainedMatrices& g, int64_t queries, int64_t keys) {
+  if (g.q) {
+    check(g.q->cols == g.k->cols, ErrorKind::usage,
+          "--q has {} columns and --k {}; a query and a key must have as many numbers", g.q->cols,
+          g.k->cols);
+  }
+  check(!g.v || g.v->rows == keys, ErrorKind::usage,
+        "--v has {} rows, but there are {} keys; each key has one row of values",
+        g.v ? g.v->rows : 0, keys);
+  check(queries <= kMostPieces && keys <= kMostPieces, ErrorKind::usage,
+        "{} queries and {} keys are too many to follow; at most {} can be shown", queries, keys,
+        kMostPieces);
+  const auto words = static_cast<int64_t>(g.words.size());
+  check(words == 0 || (words == keys && words == queries), ErrorKind::usage,
+        "--words has {} words, but there are {} queries and {} keys; give one word for each", words,
+        queries, keys);
+}
+
+std::vector<std::string> numbered(const char* name, int64_t count) {
+  std::vector<std::string> labels;
+  for (int64_t i = 0; i < count; ++i) labels.push_back(fmt::format("{} {}", name, i + 1));
+  return labels;
+}
+
+// What one pass shows of the call.
+struct Seen {
+  nn::AttentionSteps steps;
+  Tensor q, k;
+  AttentionOptions options;
+  bool is_there = false;
+};
+
+Seen see(const Subject& subject, const std::string& wanted) {
+  Seen seen;
+  nn::Observer observer;
+  observer.attention = [&](const std::string& name, const Tensor& q, const Tensor& k,
+                           const Segments&, const Segments&, const AttentionOptions& o) {
+    if (name != wanted) return;
+    seen.q = q, seen.k = k, seen.options = o;
+    seen.options.dropout = {};
+  };
+  observer.steps = [&](const std::string& name, const nn::AttentionSteps& steps) {
+    if (name != wanted) return;
+    seen.steps = steps;
+    seen.is_there = true;
+  };
+  subject.pass(observer);
+  check(seen.is_there, ErrorKind::internal, "explain: no pass computed {}", wanted);
+  return seen;
+}
+
+const AttentionKind& find_kind(const Subject& subject, const std::string& name) {
+  if (name.empty()) return subject.kinds().back();
+  std::string have;
+  for (const AttentionKind& kind : subject.kinds()) {
+    if (kind.name == name) return kind;
+    have += (have.empty() ? "" : ", ") + kind.name;
+  }
+  fail(ErrorKind::usage, "--kind '{}': {} has attention of the kinds {}", name, subject.path(),
+       have);
+}
+
+void check_head(const AttentionKind& kind, const ExplainedHead& which) {
+  check(which.layer >= 0 && which.layer < kind.layers, ErrorKind::usage,
+        "--layer {}: {} attention has layers 0 to {}", which.layer, kind.name, kind.layers - 1);
+  check(which.head >= 0 && which.head < kind.heads, ErrorKind::usage,
+        "--head {}: {} attention has heads 0 to {}", which.head, kind.name, kind.heads - 1);
+}
+
+}  // namespace
+
+const ExplainedStep& Explanation::step(const std::string& key) const {
+  for (const ExplainedStep& s : steps) {
+    if (s.key == key) return s;
+  }
+  fail(ErrorKind::internal, "explanation: there is no step '{}'", key);
+}
+
+Explanation explain_matrices(const ExplainedMatrices& g) {
+  check(g.scores.has_value() || (g.q && g.k), ErrorKind::usage,
+        "there is nothing to explain: give a model and --source, or --q and --k, or --scores");
+  check(!g.scores || (!g.q && !g.k), ErrorKind::usage,
+        "--scores stands in place of --q and --k; give either");
+  Head head;
+  head.score = g.score;
+  head.scores = g.scores ? *g.scores : Matrix(g.q->rows, g.k->rows);
+  check_sizes(g, head.scores.rows, head.scores.cols);
+  if (g.q) head.scores = scores_of(*g.q, *g.k, g.score);
+  if (g.v) head.v = *g.v, head.has_values = true;
+  const double root = g.q && g.score == Score::dot ? std::sqrt(static_cast<double>(g.q->cols)) : 1;
+  Explanation e;
+  e.title = "Attention, step by step";
+  e.divisor = g.divisor.value_or(root);
+  e.is_causal = g.is_causal;
+  check(std::isfinite(e.divisor) && e.divisor > 0, ErrorKind::usage,
+        "--divide is {}; scores are divided by a number above 0", e.divisor);
+  e.queries = g.words.empty() ? numbered("query", head.scores.rows) : g.words;
+  e.keys = g.words.empty() ? numbered("key", head.scores.cols) : g.words;
+  if (g.q) {
+    e.steps.push_back(
+        {"q", "Queries", "Q", "What is asked, a row for each query.", *g.q, e.queries, {}});
+    e.steps.push_back(
+        {"k", "Keys", "K", "What is found by, a row for each key.", *g.k, e.keys, {}});
+  }
+  if (g.v) {
+    e.steps.push_back(
+        {"v", "Values", "V", "What is given out, a row for each key.", *g.v, e.keys, {}});
+  }
+  add_steps(e, head);
+  return e;
+}
+
+Explanation explain_head(const Subject& subject, const ExplainedHead& which) {
+  const AttentionKind& kind = find_kind(subject, which.kind);
+  check_head(kind, which);
+  Explanation e;
+  e.queries = subject.sides()[kind.queries].pieces;
+  e.keys = subject.sides()[kind.keys].pieces;
+  const auto longest = std::max(e.queries.size(), e.keys.size());
+  check(static_cast<int64_t>(longest) <= kMostPieces, ErrorKind::usage,
+        "the text has {} pieces; explain shows every number and takes at most {}: give a shorter "
+        "one",
+        longest, kMostPieces);
+  const Seen seen = see(subject, kind.prefix + std::to_string(which.layer));
+  const int64_t width = seen.q.size(1) / kind.heads, begin = which.head * width;
+  Head head;
+  head.q = matrix_of(seen.q, begin, width);
+  head.k = matrix_of(seen.k, begin, width);
+  head.v = matrix_of(seen.steps.v, begin, width);
+  head.scores = scores_of(head.q, head.k, Score::dot);
+  head.has_values = true;
+  e.title = fmt::format("Attention, step by step: {}", subject.texts().front());
+  e.note = fmt::format("{} attention, layer {} of {}, head {} of {} (counted from 0) of {}",
+                       kind.name, which.layer, kind.layers, which.head, kind.heads, subject.path());
+  e.is_causal = kind.is_causal;
+  e.divisor = seen.options.scale != 0 ? 1.0 / static_cast<double>(seen.options.scale)
+                                      : std::sqrt(static_cast<double>(width));
+  const bool is_cross = kind.queries != kind.keys;
+  const int64_t d = seen.steps.x.size(1);
+  const auto projected = [&](const char* symbol, const char* from) {
+    return fmt::format("{0} = {1} W_{0}, [{2} x {3}]", symbol, from, d, width);
+  };
+  const char* from = is_cross ? "M" : "X";
+  e.steps.push_back({"x",
+                     "Words as numbers",
+                     "X",
+                     "A row for each piece: what the layers before have made of it.",
+                     matrix_of(seen.steps.x),
+                     e.queries,
+                     {}});
+  e.steps.push_back(
+      {"q", "Queries", projected("Q", "X"), "What each piece asks for.", head.q, e.queries, {}});
+  e.steps.push_back({"k",
+                     "Keys",
+                     projected("K", from),
+                     is_cross ? "What each piece of the source offers to be found by; M is the "
+                                "encoder's last layer."
+                              : "What each piece offers to be found by.",
+                     head.k,
+                     e.keys,
+                     {}});
+  e.steps.push_back({"v",
+                     "Values",
+                     projected("V", from),
+                     "What each piece gives to who finds it.",
+                     head.v,
+                     e.keys,
+                     {}});
+  add_steps(e, head);
+  e.steps.push_back({"concat",
+                     "All heads side by side",
+                     fmt::format("[H_0 ... H_{}], this head's columns are {} to {}", kind.heads - 1,
+                                 begin, begin + width - 1),
+                     "Each head has looked in its own way; their results stand beside each other.",
+                     matrix_of(seen.steps.heads),
+                     e.queries,
+                     {}});
+  e.steps.push_back({"output",
+                     "Output",
+                     fmt::format("[H_0 ... H_{}] W_O", kind.heads - 1),
+                     "Mixed by one more matrix; this is added to X.",
+                     matrix_of(seen.steps.output),
+                     e.queries,
+                     {}});
+  return e;
+}
+
+}  // namespace heddle::inspect

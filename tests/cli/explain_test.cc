@@ -1,0 +1,60 @@
+// heddle explain at the command line: matrices, a model, and bad input.
+#include <gtest/gtest.h>
+
+#include "tests/cli/model_fixture.h"
+
+namespace heddle::testing {
+namespace {
+
+class Explain : public ModelFixture {
+ protected:
+  static CliResult explain(std::vector<std::string> flags) {
+    flags.insert(flags.begin(), "explain");
+    return run_heddle(flags);
+  }
+  static void expect_error(const std::vector<std::string>& flags, int code,
+                           const std::string& part) {
+    const CliResult result = explain(flags);
+    EXPECT_EQ(result.exit_code, code) << part;
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+    EXPECT_EQ(result.out, "");
+  }
+};
+
+TEST_F(Explain, worked_examples_come_out) {
+  const CliResult scaled = explain({"--scores", "112 96", "--divide", "8", "--v", "1; 2"});
+  ASSERT_EQ(scaled.exit_code, 0) << scaled.err;
+  EXPECT_NE(scaled.out.find("0.8808     0.1192"), std::string::npos) << scaled.out;
+  EXPECT_NE(scaled.out.find("1.1192"), std::string::npos);  // 0.8808 * 1 + 0.1192 * 2
+  const CliResult kernel = explain({"--q", "162", "--k", "160; 166; 173", "--score", "gaussian"});
+  EXPECT_NE(kernel.out.find("0.9975     0.0025     0.0000"), std::string::npos) << kernel.out;
+}
+
+TEST_F(Explain, model_is_followed_as_text_and_as_page) {
+  const TempDir folder;
+  const CliResult text = explain({model(), "--source", "the old man", "--kind", "encoder"});
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_NE(text.out.find("12. Output"), std::string::npos) << text.out;
+  const std::string page = (folder / "page.html").string();
+  const CliResult written =
+      explain({model(), "--source", "the old man", "--layer", "1", "--head", "2", "-o", page});
+  ASSERT_EQ(written.exit_code, 0) << written.err;
+  EXPECT_EQ(written.out, "");
+  EXPECT_NE(read_file(page).find("cross attention, layer 1 of 2, head 2 of 4"), std::string::npos);
+}
+
+TEST_F(Explain, bad_input_is_an_error_that_says_what_to_do) {
+  expect_error({}, 2, "nothing to explain");
+  expect_error({"--q", "1"}, 2, "--q and --k go together");
+  expect_error({"--q", "1 x", "--k", "1 2"}, 2, "'x' in row 1");
+  expect_error({"--scores", "1", "--score", "additive"}, 2, "--score is 'additive'");
+  expect_error({"--scores", "1", "-o", "/no/such/folder/a.html"}, 3, "/no/such/folder");
+  expect_error({model()}, 2, "--source is missing");
+  expect_error({model(), "--source", " "}, 2, "--source is empty");
+  expect_error({model(), "--source", "man", "--layer", "2"}, 2, "--layer 2");
+  expect_error({model(), "--source", "man", "--head", "4"}, 2, "--head 4");
+  expect_error({model(), "--source", "man", "--scores", "1"}, 2, "explain one of them");
+}
+
+}  // namespace
+}  // namespace heddle::testing
