@@ -8,6 +8,7 @@
 #include "heddle/cli/analyze_text.h"
 #include "heddle/cli/commands.h"
 #include "heddle/inspect/analysis.h"
+#include "heddle/inspect/page.h"
 
 namespace heddle::cli {
 namespace {
@@ -21,6 +22,7 @@ struct Flags {
   bool measure = false, json = false;
   double seconds = 8;
   int threads = 0;
+  std::string page;
 };
 
 // An image as a sequence: a place a patch, windows of so many patches in either direction.
@@ -44,6 +46,7 @@ void use_image(Flags& f) {
 
 void run(Flags f) {
   use_image(f);
+  if (!f.page.empty()) inspect::check_output(f.page, "the page");
   if (f.threads > 0) set_num_threads(f.threads);
   const inspect::Analysis analysis =
       inspect::analyze(inspect::find_plan(f.name, f.settings), f.workload);
@@ -60,11 +63,13 @@ void run(Flags f) {
           sizes.n, sizes.d);
     curve = bench::layer_times(sizes, f.seconds);
   }
+  const Json layers = layers_json(sizes, costs, curve);
+  if (!f.page.empty()) inspect::write_analysis_page(f.page, analysis, layers);
   if (f.json) {
     Json json = inspect::to_json(analysis);
-    json["layers"] = layers_json(sizes, costs, curve);
+    json["layers"] = layers;
     fmt::print("{}\n", json.dump());
-  } else {
+  } else if (f.page.empty()) {
     fmt::print("{}{}", analysis_text(analysis), layers_text(sizes, costs, curve));
   }
 }
@@ -104,6 +109,8 @@ void add_analyze(CLI::App& app) {
   command->add_option("--seconds", flags->seconds, "for --measure, roughly")->capture_default_str();
   command->add_option("--threads", flags->threads, "threads of --measure; 0: one a core");
   command->add_flag("--json", flags->json, "one line of JSON");
+  command->add_option("-o,--output", flags->page, "write a page instead of printing the tables")
+      ->type_name("FILE.html");
   command->callback([flags] { run(*flags); });
 }
 

@@ -19,6 +19,7 @@ void add_analyze(CLI::App& app);
 void add_positions(CLI::App& app);
 void add_attention(CLI::App& app);
 void add_explain(CLI::App& app);
+void add_compare(CLI::App& app);
 void add_phrasebook(CLI::App& app);
 void add_demo(CLI::App& app);
 void add_bench(CLI::App& app);

@@ -8,6 +8,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/run_report.h"
 #include "heddle/data/phrasebook.h"
 #include "heddle/infer/precision.h"
 #include "heddle/infer/translate.h"
@@ -89,7 +90,10 @@ void add_demo(CLI::App& app) {
     const bool is_other =
         train::is_run(flags->out) && !diff_fields(train::stored_config(flags->out), config).empty();
     const train::RunResult r =
-        train::train_translation(config, {.data = "", .out = flags->out, .overwrite = is_other});
+        train::train_translation(config, {.data = "",
+                                          .out = flags->out,
+                                          .overwrite = is_other,
+                                          .on_event = report_writer(flags->out)});
     if (r.was_interrupted) return;
     const TranslationModel model = load_translation_model(flags->out);
     const Precision precision = resolve_precision(config.precision);

@@ -7,6 +7,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/run_report.h"
 #include "heddle/train/trainer.h"
 
 namespace heddle::cli {
@@ -77,6 +78,7 @@ void add_train(CLI::App& app) {
   }
   command->callback([flags] {
     if (flags->threads > 0) set_num_threads(flags->threads);
+    flags->run.on_event = report_writer(flags->run.out);
     report(train::train_translation(make_config(*flags), flags->run), flags->run.out);
   });
 }

@@ -66,8 +66,8 @@ void check_empty(const std::string& run) {
 
 void clear_run(const std::string& run, StateFolder& state) {
   state.clear();
-  for (const char* name :
-       {"last", "best", "cache", "data", "log.jsonl", "tokenizer.model", kSettingsName}) {
+  for (const char* name : {"last", "best", "cache", "data", "log.jsonl", "report.html",
+                           "tokenizer.model", kSettingsName}) {
     remove_path(join_path(run, name));
   }
 }

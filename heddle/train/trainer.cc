@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "heddle/base/files.h"
 #include "heddle/base/log.h"
@@ -56,6 +57,7 @@ class Trainer {
   Trainer(const TrainConfig& config, const RunOptions& options, StateFolder& state)
       : config_(config),
         out_(options.out),
+        on_event_(options.on_event),
         state_(state),
         corpora_(open_corpora(config, options.data, options.out)),
         parameters_(static_cast<uint64_t>(config.seed)),
@@ -76,12 +78,16 @@ class Trainer {
       if (is_validation_due()) {
         validate();
         save();
+        tell(RunEvent::validation);
       }
       if (pending_signal() != 0) return interrupted();
       if (is_at_end(config_, p_, seconds())) break;
       update();
       if (progress.is_due()) progress.update(share(), status());
-      if (p_.update % config_.log_every == 0 || is_at_end(config_, p_, seconds())) log_window();
+      if (p_.update % config_.log_every == 0 || is_at_end(config_, p_, seconds())) {
+        log_window();
+        tell(RunEvent::log);
+      }
       if (pending_signal() == 0 && p_.update % config_.checkpoint_every == 0 &&
           !is_validation_due()) {
         save();
@@ -92,6 +98,7 @@ class Trainer {
     if (p_.validated_update != p_.update || p_.best_kind.empty()) validate();
     p_.finished = true;
     save();
+    tell(RunEvent::end);
     return make_result(p_, p_.seconds);
   }
 
@@ -137,8 +144,13 @@ class Trainer {
           out_, what);
   }
 
+  void tell(RunEvent event) const {
+    if (on_event_) on_event_(event);
+  }
+
   RunResult interrupted() {
     save();
+    tell(RunEvent::end);
     RunResult result = make_result(p_, p_.seconds);
     result.was_interrupted = true;
     return result;
@@ -302,6 +314,7 @@ class Trainer {
     ++p_.without_better;
     p_.validated_update = p_.update;
     const ValidationScore snapshot = score();
+    samples_ = validator_.samples(model_);
     save_model_dir(join_path(out_, "last"), config_.model, parameters_, &corpora_.tokenizer);
     consider("snapshot", snapshot);
     if (config_.ema_decay > 0) consider("ema", ema());
@@ -327,6 +340,13 @@ class Trainer {
     line["loss"] = s.loss;
     if (s.bleu >= 0) line["bleu"] = s.bleu;
     line["best"] = better;
+    for (const SampleTranslation& t : std::exchange(samples_, {})) {
+      Json sample = Json::object();
+      sample["source"] = t.source;
+      sample["reference"] = t.reference;
+      sample["translation"] = t.translation;
+      line["samples"].push_back(std::move(sample));
+    }
     line["seconds"] = std::round(seconds() * 10) / 10;
     log_->write(line);
     log_info("update {}  {:8}  validation loss {:.4f}{}{}", p_.update, kind, s.loss,
@@ -364,12 +384,14 @@ class Trainer {
 
   TrainConfig config_;
   std::string out_;
+  std::function<void(RunEvent)> on_event_;
   StateFolder& state_;
   Corpora corpora_;
   nn::Parameters parameters_;
   Transformer model_;
   Optimizer optimizer_;
   Validator validator_;
+  std::vector<SampleTranslation> samples_;  // of the weights that are logged next
   nn::Run run_;
   SpecialIds special_{static_cast<int32_t>(config_.model.decoder_start_token_id),
                       static_cast<int32_t>(config_.model.eos_token_id)};
@@ -425,7 +447,7 @@ RunResult train_translation(const TrainConfig& config, const RunOptions& options
   std::optional<Trainer> trainer;
   try {
     const ProfilePhase phase("set up");
-    trainer.emplace(config, RunOptions{settings.data, run}, state);
+    trainer.emplace(config, RunOptions{settings.data, run, false, options.on_event}, state);
   } catch (...) {
     if (!goes_on) forget_run(run, was_there, state);
     throw;

@@ -1,6 +1,7 @@
 // A training run of the encoder-decoder: data, updates, validation, saving, resuming.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "heddle/train/config.h"
@@ -8,10 +9,20 @@
 
 namespace heddle::train {
 
+/// What has just been written to a run's folder.
+enum class RunEvent {
+  log,         ///< a line of log.jsonl
+  validation,  ///< the lines of a validation, its models, and the state
+  end          ///< the last state
+};
+
 struct RunOptions {
   std::string data;  ///< folder of {train,val}.{src,tgt}; not read if the corpus is the phrasebook
   std::string out;   ///< RUN
   bool overwrite = false;
+  /// Called after each event, on the thread that trains: what it takes is training time, what it
+  /// throws ends the run.
+  std::function<void(RunEvent)> on_event = {};
 };
 
 /// How a run ended.

@@ -1,6 +1,8 @@
 // Validation loss, and BLEU of greedy translations.
 #include "heddle/train/validation.h"
 
+#include <algorithm>
+
 #include "heddle/data/batches.h"
 #include "heddle/train/metrics.h"
 #include "heddle/train/translation.h"
@@ -38,6 +40,27 @@ ValidationScore Validator::operator()(const Transformer& model, const nn::Run& r
   }
   score.bleu = corpus_bleu(hypotheses, references_).score;
   return score;
+}
+
+std::vector<SampleTranslation> Validator::samples(const Transformer& model) const {
+  const int64_t count = std::min<int64_t>(6, corpus_->size());
+  std::vector<SampleTranslation> samples;
+  std::vector<std::vector<int32_t>> sources;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t at = i * corpus_->size() / count;
+    sources.push_back(corpus_->source(at).ids());
+    samples.push_back({.source = tokenizer_->decode(sources.back()),
+                       .reference = tokenizer_->decode(corpus_->target(at).ids()),
+                       .translation = {}});
+  }
+  TranslateOptions options = options_.translate;
+  options.beam = 1;
+  options.scores = false;
+  const std::vector<Translation> translations = translate_ids(model, sources, options);
+  for (int64_t i = 0; i < count; ++i) {
+    samples[i].translation = tokenizer_->decode(translations[i].ids);
+  }
+  return samples;
 }
 
 }  // namespace heddle::train

@@ -15,6 +15,11 @@ struct ValidationScore {
   double bleu = -1;  ///< sacreBLEU's, 0 to 100; -1: not asked for
 };
 
+/// A held-out sentence and what the model makes of it.
+struct SampleTranslation {
+  std::string source, reference, translation;
+};
+
 struct ValidationOptions {
   int64_t batch_tokens = 4096;
   bool wants_bleu = false;
@@ -27,6 +32,8 @@ class Validator {
   Validator(const TokenizedCorpus& corpus, const Tokenizer& tokenizer,
             const ValidationOptions& options);
   ValidationScore operator()(const Transformer& model, const nn::Run& run) const;
+  /// Six sentences, spread evenly over the corpus, translated greedily.
+  std::vector<SampleTranslation> samples(const Transformer& model) const;
 
  private:
   const TokenizedCorpus* corpus_;

@@ -1,0 +1,106 @@
+// heddle compare: several training runs over each other.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "heddle/base/progress.h"
+#include "heddle/cli/commands.h"
+#include "heddle/inspect/page.h"
+#include "heddle/inspect/run_history.h"
+
+namespace heddle::cli {
+namespace {
+
+using inspect::RunHistory;
+
+struct Flags {
+  std::vector<std::string> runs;
+  std::string page;
+};
+
+double median_speed(const RunHistory& run) {
+  std::vector<double> speeds;
+  for (const auto& u : run.updates) speeds.push_back(u.tokens_per_second);
+  if (speeds.empty()) return 0;
+  const auto middle = speeds.begin() + static_cast<std::ptrdiff_t>(speeds.size() / 2);
+  std::nth_element(speeds.begin(), middle, speeds.end());
+  return *middle;
+}
+
+// A row a run: where it is and how good its best model was.
+std::vector<std::vector<std::string>> summary(const std::vector<RunHistory>& runs) {
+  std::vector<std::vector<std::string>> rows = {
+      {"run", "updates", "time", "tokens/s", "best", "at update", "val. loss", "BLEU"}};
+  for (const RunHistory& run : runs) {
+    int64_t updates = 0;
+    double seconds = 0;
+    if (!run.updates.empty()) {
+      updates = run.updates.back().update;
+      seconds = run.updates.back().seconds;
+    }
+    if (!run.validations.empty()) {
+      updates = std::max(updates, run.validations.back().update);
+      seconds = std::max(seconds, run.validations.back().seconds);
+    }
+    const inspect::LoggedValidation* best = run.best();
+    rows.push_back({run.path, format_count(updates), format_duration(seconds),
+                    format_count(static_cast<int64_t>(median_speed(run))),
+                    best == nullptr ? "-" : best->kind,
+                    best == nullptr ? "-" : format_count(best->update),
+                    best == nullptr ? "-" : fmt::format("{:.4f}", best->loss),
+                    best == nullptr || best->bleu < 0 ? "-" : fmt::format("{:.2f}", best->bleu)});
+  }
+  return rows;
+}
+
+std::vector<std::vector<std::string>> differences(const std::vector<RunHistory>& runs) {
+  std::vector<std::vector<std::string>> rows(1, {"field"});
+  for (const RunHistory& run : runs) rows[0].push_back(run.path);
+  for (const inspect::DifferingField& field : inspect::differing_fields(runs)) {
+    rows.push_back({field.key});
+    rows.back().insert(rows.back().end(), field.values.begin(), field.values.end());
+  }
+  return rows;
+}
+
+// Columns as wide as their widest cell; the first to the left, the others to the right.
+void print_table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths(rows[0].size(), 0);
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows) {
+    fmt::print("{:{}}", row[0], widths[0]);
+    for (size_t i = 1; i < row.size(); ++i) fmt::print("  {:>{}}", row[i], widths[i]);
+    fmt::print("\n");
+  }
+}
+
+void run(const Flags& flags) {
+  if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
+  std::vector<RunHistory> runs;
+  for (const std::string& path : flags.runs) runs.push_back(inspect::read_history(path));
+  print_table(summary(runs));
+  const auto rows = differences(runs);
+  if (rows.size() > 1) {
+    fmt::print("\n");
+    print_table(rows);
+  } else if (runs.size() > 1) {
+    fmt::print("\nTheir settings are the same.\n");
+  }
+  if (!flags.page.empty()) inspect::write_comparison(flags.page, runs);
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      app.add_subcommand("compare", "Lay training runs over each other: settings, losses, BLEU");
+  command->add_option("runs", flags->runs, "folders of runs")->required();
+  command->add_option("-o,--output", flags->page, "also write a page with their curves")
+      ->type_name("FILE.html");
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,90 @@
+// Reading what a training run has logged.
+#include "heddle/inspect/run_history.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "heddle/base/files.h"
+
+namespace heddle::inspect {
+namespace {
+
+LoggedUpdates parse_updates(const Json& line, const std::string& where) {
+  return {.update = line.get_int("update", where),
+          .epoch = line.get_int("epoch", where),
+          .loss = line.get_double("loss", where),
+          .nll = line.get_double("nll", where),
+          .gradient_norm = line.get_double("gradient_norm", where),
+          .learning_rate = line.get_double("learning_rate", where),
+          .tokens_per_second = line.get_double("tokens_per_second", where),
+          .seconds = line.get_double("seconds", where)};
+}
+
+LoggedValidation parse_validation(const Json& line, const std::string& where) {
+  LoggedValidation v{.update = line.get_int("update", where),
+                     .kind = line.get_string("validation", where),
+                     .loss = line.get_double("loss", where),
+                     .is_best = line.get_bool("best", where),
+                     .seconds = line.get_double("seconds", where)};
+  if (line.contains("bleu")) v.bleu = line.get_double("bleu", where);
+  if (const Json* samples = line.find("samples")) {
+    for (const Json& s : samples->as_array(where)) {
+      v.samples.push_back({s.get_string("source", where), s.get_string("reference", where),
+                           s.get_string("translation", where)});
+    }
+  }
+  return v;
+}
+
+// "m30k" of "runs/m30k/".
+std::string last_name(const std::string& path) {
+  const std::filesystem::path absolute = std::filesystem::absolute(path).lexically_normal();
+  const std::string name = absolute.filename().string();
+  return name.empty() ? absolute.parent_path().filename().string() : name;
+}
+
+}  // namespace
+
+const LoggedValidation* RunHistory::best() const {
+  const auto last = std::find_if(validations.rbegin(), validations.rend(),
+                                 [](const LoggedValidation& v) { return v.is_best; });
+  return last == validations.rend() ? nullptr : &*last;
+}
+
+RunHistory read_history(const std::string& run) {
+  check(train::is_run(run), ErrorKind::data,
+        "{}: there is no training run (no train.json); name a folder that heddle train wrote", run);
+  RunHistory history{.path = run, .name = last_name(run), .config = train::stored_config(run)};
+  const std::string path = join_path(run, "log.jsonl");
+  if (!path_exists(path)) return history;
+  const std::string text = read_file(path);
+  int64_t number = 0;
+  for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos;
+       begin = end + 1) {
+    const std::string where = fmt::format("{}:{}", path, ++number);
+    const Json line = Json::parse(std::string_view(text).substr(begin, end - begin), where);
+    if (line.contains("validation")) {
+      history.validations.push_back(parse_validation(line, where));
+    } else {
+      history.updates.push_back(parse_updates(line, where));
+    }
+  }
+  return history;
+}
+
+std::vector<DifferingField> differing_fields(const std::vector<RunHistory>& runs) {
+  std::vector<DifferingField> differing;
+  for (size_t r = 1; r < runs.size(); ++r) {
+    for (const FieldDifference& d : diff_fields(runs[0].config, runs[r].config)) {
+      auto at = std::find_if(differing.begin(), differing.end(),
+                             [&](const DifferingField& f) { return f.key == d.key; });
+      if (at == differing.end()) {
+        at = differing.insert(at, {d.key, std::vector<std::string>(runs.size(), d.first)});
+      }
+      at->values[r] = d.second;
+    }
+  }
+  return differing;
+}
+
+}  // namespace heddle::inspect

@@ -1,0 +1,61 @@
+// What a training run has logged so far, for its report and for comparisons.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/train/run_folder.h"
+
+namespace heddle::inspect {
+
+/// A line of log.jsonl about updates.
+struct LoggedUpdates {
+  int64_t update = 0, epoch = 0;
+  double loss = 0, nll = 0;  ///< nats a word, with label smoothing and without
+  double gradient_norm = 0, learning_rate = 0, tokens_per_second = 0;
+  double seconds = 0;  ///< since the run began, over all resumes
+};
+
+/// A line of log.jsonl about a validation.
+struct LoggedValidation {
+  int64_t update = 0;
+  std::string kind = {};  ///< "snapshot", "ema", "average"
+  double loss = 0, bleu = -1;
+  bool is_best = false;
+  double seconds = 0;
+  struct Sample {
+    std::string source, reference, translation;
+  };
+  std::vector<Sample> samples = {};
+};
+
+struct RunHistory {
+  std::string path = {}, name = {};
+  train::TrainConfig config = {};
+  std::vector<LoggedUpdates> updates = {};
+  std::vector<LoggedValidation> validations = {};
+
+  /// The best validation, or null.
+  const LoggedValidation* best() const;
+};
+
+/// Reads RUN/train.json and RUN/log.jsonl; a last line that is still being written is left out.
+/// Errors: data if there is no run, or a file is broken (names file and line).
+RunHistory read_history(const std::string& run);
+
+/// Writes RUN/report.html: losses, BLEU, learning rate, speed, gradient norms, and the samples of
+/// each validation. Errors: those of read_history() and write_page().
+void write_run_report(const std::string& run);
+
+/// Several runs over each other on one page, with the fields in which they differ.
+/// Errors: those of write_page().
+void write_comparison(const std::string& path, const std::vector<RunHistory>& runs);
+
+/// Fields in which at least two runs differ; a value a run, as a flag would give it.
+struct DifferingField {
+  std::string key;
+  std::vector<std::string> values;
+};
+std::vector<DifferingField> differing_fields(const std::vector<RunHistory>& runs);
+
+}  // namespace heddle::inspect

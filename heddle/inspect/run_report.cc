@@ -1,0 +1,157 @@
+// The page of a training run, and of several runs over each other.
+#include <set>
+
+#include "heddle/base/files.h"
+#include "heddle/inspect/page.h"
+#include "heddle/inspect/run_history.h"
+
+namespace heddle::inspect {
+namespace {
+
+// More points than a curve has pixels help nobody; samples of so many validations are kept.
+constexpr size_t kMostPoints = 3000, kMostSamples = 60;
+
+// Numbers with six digits: a page of a long run stays small.
+double rounded(double x) { return std::stod(fmt::format("{:.6g}", x)); }
+
+template <class Item, class Member>
+Json column(const std::vector<const Item*>& items, Member member) {
+  Json list = Json::array();
+  for (const Item* item : items) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(item->*member)>, double>) {
+      list.push_back(rounded(item->*member));
+    } else {
+      list.push_back(item->*member);
+    }
+  }
+  return list;
+}
+
+// At most `most` of them, evenly spread, the last one included.
+template <class Item>
+std::vector<const Item*> thinned(const std::vector<const Item*>& all, size_t most) {
+  if (all.size() <= most) return all;
+  std::vector<const Item*> some;
+  for (size_t i = 1; i <= most; ++i) some.push_back(all[i * all.size() / most - 1]);
+  return some;
+}
+
+Json updates_json(const RunHistory& run) {
+  std::vector<const LoggedUpdates*> all;
+  for (const LoggedUpdates& u : run.updates) all.push_back(&u);
+  const auto some = thinned(all, kMostPoints);
+  Json json = Json::object();
+  json["update"] = column(some, &LoggedUpdates::update);
+  json["seconds"] = column(some, &LoggedUpdates::seconds);
+  json["loss"] = column(some, &LoggedUpdates::loss);
+  json["nll"] = column(some, &LoggedUpdates::nll);
+  json["gradient_norm"] = column(some, &LoggedUpdates::gradient_norm);
+  json["learning_rate"] = column(some, &LoggedUpdates::learning_rate);
+  json["tokens_per_second"] = column(some, &LoggedUpdates::tokens_per_second);
+  return json;
+}
+
+Json validations_json(const RunHistory& run) {
+  Json json = Json::array();
+  for (const char* kind : {"snapshot", "ema", "average"}) {
+    std::vector<const LoggedValidation*> all;
+    for (const LoggedValidation& v : run.validations) {
+      if (v.kind == kind) all.push_back(&v);
+    }
+    if (all.empty()) continue;
+    const auto some = thinned(all, kMostPoints);
+    Json one = Json::object();
+    one["kind"] = kind;
+    one["update"] = column(some, &LoggedValidation::update);
+    one["seconds"] = column(some, &LoggedValidation::seconds);
+    one["loss"] = column(some, &LoggedValidation::loss);
+    if (all.back()->bleu >= 0) one["bleu"] = column(some, &LoggedValidation::bleu);
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+// The sources and references once, the translations of each validation.
+Json samples_json(const RunHistory& run) {
+  std::vector<const LoggedValidation*> all;
+  for (const LoggedValidation& v : run.validations) {
+    if (!v.samples.empty()) all.push_back(&v);
+  }
+  if (all.empty()) return {};
+  Json json = Json::object();
+  for (const auto& sample : all.back()->samples) {
+    json["sources"].push_back(sample.source);
+    json["references"].push_back(sample.reference);
+  }
+  for (const LoggedValidation* v : thinned(all, kMostSamples)) {
+    Json one = Json::object();
+    one["update"] = v->update;
+    for (const auto& sample : v->samples) one["translations"].push_back(sample.translation);
+    json["validations"].push_back(std::move(one));
+  }
+  return json;
+}
+
+Json best_json(const RunHistory& run) {
+  const LoggedValidation* best = run.best();
+  if (best == nullptr) return {};
+  Json json = Json::object();
+  json["update"] = best->update;
+  json["kind"] = best->kind;
+  json["loss"] = rounded(best->loss);
+  if (best->bleu >= 0) json["bleu"] = rounded(best->bleu);
+  json["seconds"] = best->seconds;
+  return json;
+}
+
+Json settings_json(const train::TrainConfig& config) {
+  Json json = Json::array();
+  for (const FieldInfo& field : list_fields(config)) {
+    json.push_back(std::vector<std::string>{field.key, field.default_value, field.help});
+  }
+  return json;
+}
+
+Json run_json(const RunHistory& run) {
+  Json json = Json::object();
+  json["name"] = run.name;
+  json["path"] = run.path;
+  json["updates"] = updates_json(run);
+  json["validations"] = validations_json(run);
+  json["best"] = best_json(run);
+  json["samples"] = samples_json(run);
+  json["source"] = run.config.source_lang;
+  json["target"] = run.config.target_lang;
+  return json;
+}
+
+}  // namespace
+
+void write_run_report(const std::string& run) {
+  const RunHistory history = read_history(run);
+  Page page{.title = "Training run " + history.name, .scripts = {"report.js"}};
+  page.data["runs"].push_back(run_json(history));
+  page.data["settings"] = settings_json(history.config);
+  write_page(join_path(run, "report.html"), page);
+}
+
+void write_comparison(const std::string& path, const std::vector<RunHistory>& runs) {
+  Page page{.title = fmt::format("{} training runs", runs.size()), .scripts = {"report.js"}};
+  std::set<std::string> names;
+  for (const RunHistory& run : runs) {
+    Json json = run_json(run);
+    // Runs of one name in two folders go by their paths.
+    if (!names.insert(run.name).second) json["name"] = run.path;
+    page.data["runs"].push_back(std::move(json));
+  }
+  page.data["differences"] = Json::array();
+  for (const DifferingField& field : differing_fields(runs)) {
+    Json json = Json::object();
+    json["key"] = field.key;
+    json["values"] = field.values;
+    page.data["differences"].push_back(std::move(json));
+  }
+  write_page(path, page);
+}
+
+}  // namespace heddle::inspect

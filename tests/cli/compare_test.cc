@@ -1,0 +1,130 @@
+// A run's report as it trains, and heddle compare.
+#include <gtest/gtest.h>
+
+#include "tests/cli/train_runs.h"
+
+namespace heddle::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Two runs that differ in their learning rate, trained once.
+class Runs : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = std::make_unique<TempDir>();
+    write_pairs(*folder_ / "data");
+    train::TrainConfig config = config_of(0.003);
+    slow_ = run_train(*folder_, "slow", config);
+    config = config_of(0.006);
+    fast_ = run_train(*folder_, "fast", config);
+  }
+  static void TearDownTestSuite() { folder_.reset(); }
+
+  static train::TrainConfig config_of(double rate) {
+    train::TrainConfig config = small_config();
+    config.max_updates = 20;
+    config.validate_every = config.log_every = 10;
+    config.learning_rate = rate;
+    return config;
+  }
+  static std::string run(const std::string& name) { return (*folder_ / name).string(); }
+  static const TempDir& folder() { return *folder_; }
+
+  static inline CliResult slow_, fast_;
+
+ private:
+  static inline std::unique_ptr<TempDir> folder_;
+};
+
+// The JSON inside a page.
+Json data_of(const fs::path& page) {
+  const std::string html = read_file(page), open = "id=\"data\">";
+  const size_t begin = html.find(open) + open.size();
+  return Json::parse(html.substr(begin, html.find("</script>", begin) - begin), "page");
+}
+
+TEST_F(Runs, report_holds_what_the_log_holds) {
+  ASSERT_EQ(slow_.exit_code, 0) << slow_.err;
+  const Json run = data_of(folder() / "slow/report.html").at("runs").as_array()[0];
+  EXPECT_EQ(run.at("updates").at("update").as_ints(), (std::vector<int64_t>{10, 20}));
+  EXPECT_EQ(run.at("validations").as_array()[0].at("update").as_ints(),
+            (std::vector<int64_t>{10, 20}));
+  EXPECT_EQ(run.at("best").get_string("kind"), "snapshot");
+  const Json& samples = run.at("samples");
+  EXPECT_EQ(samples.at("sources").size(), 6u);
+  ASSERT_EQ(samples.at("validations").size(), 2u);
+  EXPECT_EQ(samples.at("validations").as_array()[1].at("translations").size(), 6u);
+}
+
+TEST_F(Runs, log_holds_samples_of_each_validation_whose_references_are_held_out_lines) {
+  const std::string held_out = read_file(folder() / "data/val.de");
+  int validations = 0;
+  for (const std::string& text : log_without_times(folder() / "slow")) {
+    const Json line = Json::parse(text);
+    if (!line.contains("validation")) continue;
+    ++validations;
+    for (const Json& s : line.at("samples").as_array()) {
+      EXPECT_TRUE(contains(held_out, s.get_string("reference") + "\n")) << s.dump();
+    }
+  }
+  EXPECT_EQ(validations, 2);
+}
+
+TEST_F(Runs, report_that_cannot_be_written_is_a_warning_and_training_goes_on) {
+  fs::remove(folder() / "fast/report.html");
+  fs::create_directory(folder() / "fast/report.html");
+  train::TrainConfig config = config_of(0.006);
+  config.max_updates = 40;
+  const CliResult result = run_train(folder(), "fast", config);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(contains(result.err, "warning: no report of this run: ")) << result.err;
+  EXPECT_TRUE(contains(result.err, "40 updates")) << result.err;
+  // Said once, though three events would have written it.
+  EXPECT_EQ(result.err.find("no report"), result.err.rfind("no report"));
+  fs::remove(folder() / "fast/report.html");
+}
+
+TEST_F(Runs, compare_prints_a_row_a_run_and_the_fields_that_differ) {
+  const CliResult result = run_heddle({"compare", run("slow"), run("fast")});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(contains(result.out, "val. loss")) << result.out;
+  EXPECT_TRUE(contains(result.out, "learning_rate")) << result.out;
+  EXPECT_TRUE(contains(result.out, "0.003")) << result.out;
+  EXPECT_TRUE(contains(result.out, "0.006")) << result.out;
+  EXPECT_FALSE(contains(result.out, "d_model")) << result.out;
+}
+
+TEST_F(Runs, comparison_page_holds_every_run) {
+  const std::string page = (folder() / "compare.html").string();
+  const CliResult result = run_heddle({"compare", run("slow"), run("fast"), "-o", page});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const Json data = data_of(page);
+  EXPECT_EQ(data.at("runs").size(), 2u);
+  EXPECT_EQ(data.at("runs").as_array()[1].get_string("name"), "fast");
+  EXPECT_EQ(data.at("differences").as_array()[0].get_string("key"), "learning_rate");
+}
+
+TEST_F(Runs, bad_input_of_compare_is_said) {
+  const auto expect_refused = [](const std::vector<std::string>& words, int exit_code,
+                                 const std::string& part) {
+    const CliResult result = run_heddle(words);
+    EXPECT_EQ(result.exit_code, exit_code) << result.err;
+    EXPECT_TRUE(contains(result.err, part)) << result.err;
+  };
+  expect_refused({"compare"}, 2, "runs is required");
+  expect_refused({"compare", run("data")}, 3, "there is no training run");
+  expect_refused({"compare", run("slow"), "-o", run("none/page.html")}, 3, "does not exist");
+  fs::copy(folder() / "slow", folder() / "broken", fs::copy_options::recursive);
+  write_file(folder() / "broken/log.jsonl", "{\"update\": 1}\n{broken\n");
+  expect_refused({"compare", run("broken")}, 3, "log.jsonl:1");
+  write_file(folder() / "broken/log.jsonl", "{\"update\": 1");  // still being written
+  EXPECT_EQ(run_heddle({"compare", run("broken")}).exit_code, 0);
+}
+
+}  // namespace
+}  // namespace heddle::testing
