@@ -51,8 +51,10 @@ void add_attention(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "attention", "Show what each head of a model looks at: a page, JSON, or a table");
   add_inspect_flags(*command, *flags);
-  command->add_option("-o,--out", flags->out, "the page to write (HTML, one file)");
-  command->add_option("--json", flags->json, "a JSON file with pieces, weights and statistics");
+  command->add_option("-o,--output", flags->out, "the page to write, one file")
+      ->type_name("FILE.html");
+  command->add_option("--json", flags->json, "a JSON file with pieces, weights and statistics")
+      ->type_name("FILE.json");
   command->add_option("--from", flags->from, "rank the heads by the weight from this word ...");
   command->add_option("--to", flags->to, "... to this one, as in --from it --to animal");
   command->add_option("--layer", flags->layers, "only these layers, from 0: --layer 0,5")

@@ -67,7 +67,8 @@ void add_explain(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("explain", "Follow one attention call step by step, with its numbers");
   add_inspect_flags(*command, *flags, false);
-  command->add_option("-o,--out", flags->out, "the page to write; without it text to stdout");
+  command->add_option("-o,--output", flags->out, "the page to write; without it text to stdout")
+      ->type_name("FILE.html");
   command->add_option("--kind", flags->head.kind,
                       "encoder, decoder, cross or self; default the last");
   command->add_option("--layer", flags->head.layer, "from 0")->capture_default_str();

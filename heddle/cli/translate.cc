@@ -199,9 +199,11 @@ void add_translate(CLI::App& app) {
   command->add_option("--prefix", flags->prefix, "text that every translation begins with");
   command->add_option("--prefix-file", flags->prefix_file,
                       "a file whose line i is the prefix of line i");
-  command->add_option("--steps", flags->steps,
-                      "write a page of how one line is translated: likely next words, the beam as "
-                      "a tree, attention");
+  command
+      ->add_option("--steps", flags->steps,
+                   "write a page of how one line is translated: likely next words, the beam as "
+                   "a tree, attention")
+      ->type_name("FILE.html");
   command->callback([flags] { run(*flags); });
 }
 
