@@ -119,8 +119,8 @@
   }
 
   // --- kinds of layers --------------------------------------------------------------------------
-  const formula = (text) => text.replace("n^2 d", "n² d").replace("d^2", "d²").replace("log_k n", "log_k(n)").replace("k n", "k n").replace("r n", "r n");
-  const cell = (text, value) => (text === "1" ? "1" : `${formula(text)} = ${heddle.number(value, 3)}`);
+  const formula = (text) => text.replace("n^2 d", "n² d").replace("d^2", "d²").replace("log_k n", "log_k(n)");
+  const cell = (text, value) => (text === "1" ? "1" : `${formula(text)} = ${value >= 1e4 ? count(value) : heddle.number(value, 3)}`);
   const table = el("table", {class: "small"}, el("thead", {}, el("tr", {}, ...["layer", "operations", "steps one after the other", "longest path between two places"].map((t) => el("th", {scope: "col"}, t)))),
     el("tbody", {}, ...L.kinds.map((k) => el("tr", {}, el("th", {scope: "row"}, k.layer), el("td", {}, cell(k.operations, k.operation_count)), el("td", {}, cell(k.sequential, k.sequential_count)), el("td", {}, cell(k.path, k.path_count))))));
   const value = {"recurrent": (n) => n * L.d * L.d, "convolutional": (n) => L.kernel * n * L.d * L.d, "self-attention": (n) => n * n * L.d, "restricted self-attention": (n) => Math.min(L.reach, n) * n * L.d};
