@@ -252,7 +252,7 @@ Explanation explain_head(const Subject& subject, const ExplainedHead& which) {
   const bool is_cross = kind.queries != kind.keys;
   const int64_t d = seen.steps.x.size(1);
   const auto projected = [&](const char* symbol, const char* from) {
-    return fmt::format("{0} = {1} W_{0}, [{2} x {3}]", symbol, from, d, width);
+    return fmt::format("{0} = {1} W_{0}, where W_{0} is [{2} x {3}]", symbol, from, d, width);
   };
   const char* from = is_cross ? "M" : "X";
   e.steps.push_back({"x",
