@@ -61,15 +61,15 @@
     "keys, values of the source": "from the encoder, once a sentence", "queries to the source": "from the decoder", "logits of the next word": "a score for each word",
   };
   const dear = Math.max(...d.steps.map((s) => s.flops * s.layers), 1);
-  const body = el("tbody", {});
+  const body = el("tbody", {}), nowrap = "white-space: nowrap";  // a phone scrolls the table sideways
   let part = "";
   for (const s of d.steps) {
     if (s.part !== part) body.append(el("tr", {}, el("th", {colspan: 6, scope: "rowgroup"}, label(parts.find((p) => p.name === s.part)) + (s.layers > 1 ? ", each:" : ""))));
     part = s.part;
-    body.append(el("tr", {}, el("td", {}, s.name.replace("k^T / sqrt(d_k)", "kᵀ / √dₖ"), el("div", {class: "faint small"}, about[s.name] || "")),
-      el("td", {class: "number"}, shape(s.in)), el("td", {}, "→"), el("td", {class: "number"}, shape(s.out)),
+    body.append(el("tr", {}, el("td", {style: "min-width: 11rem"}, s.name.replace("k^T / sqrt(d_k)", "kᵀ / √dₖ"), el("div", {class: "faint small"}, about[s.name] || "")),
+      el("td", {class: "number", style: nowrap}, shape(s.in)), el("td", {}, "→"), el("td", {class: "number", style: nowrap}, shape(s.out)),
       el("td", {class: "number"}, s.parameters ? s.parameters.toLocaleString("en") : ""),
-      el("td", {class: "number", style: `background: linear-gradient(to left, color-mix(in srgb, var(--accent) 35%, transparent) ${100 * s.flops * s.layers / dear}%, transparent 0)`},
+      el("td", {class: "number", style: `${nowrap}; background: linear-gradient(to left, color-mix(in srgb, var(--accent) 35%, transparent) ${100 * s.flops * s.layers / dear}%, transparent 0)`},
         s.flops ? flops(s.flops) : "")));
   }
   section("Step by step", faint("The shape of what comes in and goes out of each step, for the whole batch: rows are words; attention's matrices are heads × queries × keys. FLOPs are those of products, two for each multiplication and addition."),
