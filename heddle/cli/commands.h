@@ -13,6 +13,7 @@ void add_train(CLI::App& app);
 void add_translate(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_score(CLI::App& app);
+void add_align(CLI::App& app);
 void add_forward(CLI::App& app);
 void add_info(CLI::App& app);
 void add_analyze(CLI::App& app);

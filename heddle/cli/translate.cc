@@ -8,16 +8,19 @@
 
 #include "heddle/base/lines.h"
 #include "heddle/base/profile.h"
+#include "heddle/cli/alignment_flags.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/translate_flags.h"
+#include "heddle/infer/precision.h"
 #include "heddle/inspect/decoding_steps.h"
 
 namespace heddle::cli {
 namespace {
 
 struct Flags : TranslateFlags {
-  bool json = false, sample = false;
+  bool json = false, sample = false, alignment = false;
   Sampling sampling;
+  AlignmentOptions alignment_options;
   std::string prefix, prefix_file, steps;
 };
 
@@ -31,35 +34,55 @@ void print_line(const std::string& line) {
   }
 }
 
-Json as_json(const Translation& t, const Tokenizer& tokenizer) {
+// A translation of a line, and its alignment if that was asked for.
+struct Result {
+  Translation translation;
+  std::optional<Alignment> alignment;
+};
+
+Json as_json(const Result& r, const Tokenizer& tokenizer) {
+  const Translation& t = r.translation;
   Json json = Json::object();
   json["text"] = t.text;
   json["score"] = t.score;
   json["tokens"] = Json::array();
   for (const int32_t id : t.ids) json["tokens"].push_back(tokenizer.piece(id));
+  if (r.alignment) json["alignment"] = to_pharaoh(*r.alignment);
   return json;
 }
 
 // The object of the best, with all of them under "n_best" if several were asked for.
-void print_json(const Translation& t, const Flags& flags, const Tokenizer& tokenizer) {
-  Json json = as_json(t, tokenizer);
+void print_json(std::span<const Result> results, const Flags& flags, const Tokenizer& tokenizer) {
+  Json json = as_json(results[0], tokenizer);
   if (flags.options.n_best > 1) {
     json["n_best"] = Json::array();
-    json["n_best"].push_back(as_json(t, tokenizer));
-    for (const Translation& o : t.others) json["n_best"].push_back(as_json(o, tokenizer));
+    for (const Result& r : results) json["n_best"].push_back(as_json(r, tokenizer));
   }
   print_line(json.dump());
 }
 
-// Several translations of a line are lines "NUMBER ||| TEXT ||| SCORE", the form of Moses; a source
-// line's number is counted from 0 there.
-void print_text(const Translation& t, const Flags& flags, int64_t number) {
-  if (flags.options.n_best == 1) return print_line(t.text);
-  const auto print = [&](const Translation& each) {
-    print_line(fmt::format("{} ||| {} ||| {:.6f}", number, each.text, each.score));
-  };
-  print(t);
-  for (const Translation& o : t.others) print(o);
+// TEXT, or TEXT ||| ALIGNMENT. Several translations of a line are lines NUMBER ||| TEXT ||| SCORE,
+// the form of Moses, where lines count from 0.
+void print_text(std::span<const Result> results, const Flags& flags, int64_t number) {
+  for (const Result& r : results) {
+    std::string line = r.translation.text;
+    if (flags.options.n_best > 1) {
+      line = fmt::format("{} ||| {} ||| {:.6f}", number, line, r.translation.score);
+    }
+    if (r.alignment) line += " ||| " + to_pharaoh(*r.alignment);
+    print_line(line);
+  }
+}
+
+// All translations of all lines, those of a line together.
+std::vector<Result> flatten(std::vector<Translation> translations) {
+  std::vector<Result> results;
+  for (Translation& t : translations) {
+    std::vector<Translation> others = std::move(t.others);
+    results.push_back({std::move(t), {}});
+    for (Translation& o : others) results.push_back({std::move(o), {}});
+  }
+  return results;
 }
 
 // The next lines of the input; fewer at its end.
@@ -136,10 +159,45 @@ void run_steps(const Flags& flags, const TranslateOptions& options, const Transl
   fmt::print(stderr, "translate: the steps are in {}; open it in a browser\n", flags.steps);
 }
 
+// The alignments of all translations of lines; counts[i] are those of line i.
+void align(std::vector<Result>& results, std::span<const std::string> lines,
+           std::span<const size_t> counts, const Flags& flags, const TranslationModel& model) {
+  std::vector<std::vector<int32_t>> sources, targets;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const auto ids = source_ids(model, lines[i], "", true, nullptr);
+    sources.insert(sources.end(), counts[i], ids);
+  }
+  for (const Result& r : results) targets.push_back(r.translation.ids);
+  AlignmentOptions options = flags.alignment_options;
+  options.precision = resolve_precision(flags.precision);
+  auto alignments = align_pairs(model, sources, targets, options);
+  for (size_t i = 0; i < results.size(); ++i) results[i].alignment = std::move(alignments[i]);
+}
+
+void print_block(std::vector<Translation> translations, std::span<const std::string> lines,
+                 int64_t first_line, const Flags& flags, const TranslationModel& model) {
+  std::vector<size_t> counts;
+  for (const Translation& t : translations) counts.push_back(1 + t.others.size());
+  std::vector<Result> results = flatten(std::move(translations));
+  if (flags.alignment) align(results, lines, counts, flags, model);
+  size_t at = 0;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const auto of_line = std::span(results).subspan(at, counts[i]);
+    if (flags.json) {
+      print_json(of_line, flags, *model.tokenizer);
+    } else {
+      print_text(of_line, flags, first_line - 1 + static_cast<int64_t>(i));
+    }
+    at += counts[i];
+  }
+  std::fflush(stdout);
+}
+
 void run(const Flags& flags) {
   TranslateOptions options = options_of(flags);
   if (!flags.steps.empty()) inspect::check_output(flags.steps, "the page");
   const TranslationModel model = load_translation_model(flags.model);
+  check_alignment(model.config, flags.alignment_options);
   Prefixes prefixes(flags, model);
   if (!flags.steps.empty()) {
     options.prefixes = prefixes.next(1);
@@ -153,15 +211,8 @@ void run(const Flags& flags) {
     const std::vector<std::string> lines = read_block(input, is_typed);
     if (lines.empty()) break;
     options.prefixes = prefixes.next(lines.size());
-    int64_t number = first_line - 1;
-    for (const Translation& t : translate_lines(model, lines, options, first_line, &cut)) {
-      if (flags.json) {
-        print_json(t, flags, *model.tokenizer);
-      } else {
-        print_text(t, flags, number++);
-      }
-    }
-    std::fflush(stdout);
+    print_block(translate_lines(model, lines, options, first_line, &cut), lines, first_line, flags,
+                model);
   }
   report_cut("translate", cut, model);
 }
@@ -196,6 +247,12 @@ void add_translate(CLI::App& app) {
                    "counts from 0); widens the beam to as many; with --sample, so many draws")
       ->capture_default_str();
   add_sampling_flags(*command, *flags);
+  add_alignment_flags(
+      *command, flags->alignment_options,
+      command->add_flag(
+          "--alignment", flags->alignment,
+          "add which source word each word came from, by attention: TEXT ||| 0-0 1-2, "
+          "SOURCE-TARGET, words between spaces, from 0"));
   command->add_option("--prefix", flags->prefix, "text that every translation begins with");
   command->add_option("--prefix-file", flags->prefix_file,
                       "a file whose line i is the prefix of line i");

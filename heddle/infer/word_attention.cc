@@ -1,8 +1,8 @@
 // Cross attention of one pair of sentences, by tokens and by words.
 #include "heddle/infer/word_attention.h"
 
+#include "heddle/infer/alignment.h"
 #include "heddle/infer/piece_words.h"
-#include "heddle/ops/attention.h"
 
 namespace heddle {
 namespace {
@@ -17,48 +17,15 @@ double weight(const Tensor& map, const PieceWord& target, const PieceWord& sourc
   return sum / static_cast<double>(target.end - target.begin);
 }
 
-std::vector<int32_t> with_end(std::span<const int32_t> ids, int64_t eos) {
-  std::vector<int32_t> result(ids.begin(), ids.end());
-  result.push_back(static_cast<int32_t>(eos));
-  return result;
-}
-
 }  // namespace
 
 Tensor cross_attention_map(const Transformer& model, std::span<const int32_t> source,
                            std::span<const int32_t> target, int64_t layer, Precision precision) {
-  const TransformerConfig& c = model.config();
-  if (layer < 0) layer = c.decoder_layers - (c.decoder_layers <= 4 ? 1 : 2);
-  check(layer < c.decoder_layers, ErrorKind::shape,
-        "cross attention of decoder layer {}: the model has {}", layer, c.decoder_layers);
-  const NoGrad off;
-  const std::string wanted = fmt::format("cross_attentions.{}", layer);
-  Tensor map;
-  nn::Observer observer;
-  observer.attention = [&](const std::string& name, const Tensor& q, const Tensor& k,
-                           const Segments& queries, const Segments& keys,
-                           const AttentionOptions& options) {
-    if (name != wanted) return;
-    map = Tensor::zeros({q.size(0), k.size(0)}, DType::f32);
-    for (int64_t h = 0; h < options.heads; ++h) {
-      const Tensor w = attention_weights(q, k, queries, keys, options, 0, h);
-      for (int64_t i = 0; i < map.elements(); ++i) map.data<float>()[i] += w.data<float>()[i];
-    }
-    for (int64_t i = 0; i < map.elements(); ++i) {
-      map.data<float>()[i] /= static_cast<float>(options.heads);
-    }
-  };
-  nn::Run run;
-  run.use(precision);
-  const std::vector<int32_t> source_rows = with_end(source, c.eos_token_id);
-  std::vector<int32_t> target_rows = {static_cast<int32_t>(c.decoder_start_token_id)};
-  target_rows.insert(target_rows.end(), target.begin(), target.end());
-  const Segments keys = Segments::uniform(1, static_cast<int64_t>(source_rows.size()));
-  const Segments queries = Segments::uniform(1, static_cast<int64_t>(target_rows.size()));
-  const Tensor memory = model.encode({source_rows, &keys, nullptr}, run);
-  run.observer = &observer;
-  model.decode({target_rows, &queries, nullptr}, memory, keys, run);
-  return map;
+  AlignmentOptions options{.precision = precision};
+  if (layer >= 0) options.layers = {layer};
+  const std::vector<int32_t> sources[] = {{source.begin(), source.end()}};
+  const std::vector<int32_t> targets[] = {{target.begin(), target.end()}};
+  return cross_attention_maps(model, sources, targets, options)[0];
 }
 
 std::vector<WordLink> word_attention(const TranslationModel& model, std::span<const int32_t> source,

@@ -10,12 +10,8 @@
 
 namespace heddle {
 
-/// Cross-attention weights of one decoder layer, averaged over its heads, with the target given.
-/// source: s ids, target: t ids, both without the end of sentence; layer -1: the last but one,
-/// whose maps lie closest to word alignments returns: [t + 1, s + 1] f32: row i is the query that
-/// predicts target[i] (the last one the end), column j is source[j] (the last one the end); rows
-/// sum to 1 Errors: shape if there is no such layer. Source: Garg et al. 2019, "Jointly Learning to
-/// Align and Translate", section 4.1 (the layer).
+/// Cross-attention weights of one decoder layer, averaged over its heads, with the target given;
+/// see cross_attention_maps(). layer -1: aligning_layer(). Errors: shape if there is no such layer.
 Tensor cross_attention_map(const Transformer& model, std::span<const int32_t> source,
                            std::span<const int32_t> target, int64_t layer = -1,
                            Precision precision = {});

@@ -1,0 +1,223 @@
+// heddle align: which word goes with which in given pairs, by attention, and how wrong that is.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "heddle/base/files.h"
+#include "heddle/base/lines.h"
+#include "heddle/base/parallel.h"
+#include "heddle/cli/alignment_flags.h"
+#include "heddle/cli/commands.h"
+#include "heddle/infer/precision.h"
+#include "heddle/infer/translate.h"
+#include "heddle/train/alignment_error.h"
+
+namespace heddle::cli {
+namespace {
+
+struct Flags {
+  std::string model, source, target, pairs, gold, align_out, precision = "auto";
+  AlignmentOptions options;
+  int gold_base = 0, threads = 0;
+  bool is_reversed = false, each = false, json = false;
+};
+
+struct Texts {
+  std::vector<std::string> source, target;
+  std::string source_name, target_name;  // for messages
+};
+
+std::vector<std::string> read_lines(const std::string& path) {
+  LineReader reader(path);
+  std::vector<std::string> lines;
+  for (std::string line; reader.next(line);) lines.push_back(std::move(line));
+  check(!lines.empty(), ErrorKind::data, "{}: the file is empty; align needs at least one line",
+        path);
+  if (lines[0].starts_with("\xEF\xBB\xBF")) lines[0].erase(0, 3);  // a byte order mark
+  return lines;
+}
+
+Texts read_pairs(const std::string& path) {
+  Texts texts{{}, {}, path, path};
+  const auto lines = read_lines(path);
+  constexpr std::string_view kBar = " ||| ";
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const size_t at = lines[i].find(kBar);
+    check(at != std::string::npos, ErrorKind::data,
+          "{}: line {}: there is no ' ||| '; a line is SOURCE ||| TARGET", path, i + 1);
+    texts.source.push_back(lines[i].substr(0, at));
+    texts.target.push_back(lines[i].substr(at + kBar.size()));
+  }
+  return texts;
+}
+
+Texts read_texts(const Flags& flags) {
+  if (!flags.pairs.empty()) {
+    check(flags.source.empty() && flags.target.empty(), ErrorKind::usage,
+          "align: --pairs holds both sides; leave out --src and --tgt");
+    return read_pairs(flags.pairs);
+  }
+  check(!flags.source.empty() && !flags.target.empty(), ErrorKind::usage,
+        "align needs --src FILE and --tgt FILE, or --pairs FILE");
+  Texts texts{read_lines(flags.source), read_lines(flags.target), flags.source, flags.target};
+  check(texts.source.size() == texts.target.size(), ErrorKind::data,
+        "{} has {} lines but {} has {}; line i of the one must be the translation of line i of the "
+        "other",
+        flags.source, texts.source.size(), flags.target, texts.target.size());
+  return texts;
+}
+
+std::vector<train::GoldAlignment> read_gold(const Flags& flags, size_t pairs) {
+  std::vector<train::GoldAlignment> gold;
+  LineReader reader(flags.gold);
+  for (std::string line; reader.next(line);) {
+    gold.push_back(train::parse_gold(line, flags.gold_base, flags.is_reversed,
+                                     fmt::format("{}: line {}", flags.gold, reader.line_number())));
+  }
+  check(gold.size() == pairs, ErrorKind::data,
+        "{} has {} lines, but there are {} pairs; line i holds the links of pair i", flags.gold,
+        gold.size(), pairs);
+  return gold;
+}
+
+std::vector<std::vector<int32_t>> encode(const TranslationModel& model,
+                                         const std::vector<std::string>& lines,
+                                         const std::string& path) {
+  std::vector<std::vector<int32_t>> ids;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    ids.push_back(
+        source_ids(model, lines[i], fmt::format("{}: line {}", path, i + 1), false, nullptr));
+  }
+  return ids;
+}
+
+void print_score(const train::AlignmentScore& s, size_t pairs, bool json) {
+  if (json) {
+    Json report = Json::object();
+    report["aer"] = s.error_rate();
+    report["precision"] = s.precision();
+    report["recall"] = s.recall();
+    report["pairs"] = static_cast<int64_t>(pairs);
+    report["links"] = s.found;
+    report["sure"] = s.sure;
+    report["out_of_range"] = s.out_of_range;
+    fmt::print("{}\n", report.dump());
+    return;
+  }
+  fmt::print("AER {:.4f}  precision {:.4f}  recall {:.4f}  ({} pairs, {} links, {} sure)\n",
+             s.error_rate(), s.precision(), s.recall(), pairs, s.found, s.sure);
+}
+
+// Pairs as ids, and the links between them that people drew.
+struct Problem {
+  std::vector<std::vector<int32_t>> source, target;
+  std::vector<train::GoldAlignment> gold;
+};
+
+train::AlignmentScore score_of(const TranslationModel& model, const Problem& p,
+                               const std::vector<Alignment>& found) {
+  train::AlignmentScore score;
+  for (size_t i = 0; i < found.size(); ++i) {
+    train::add_pair(score, found[i], p.gold[i], split_words(*model.tokenizer, p.source[i]).size(),
+                    split_words(*model.tokenizer, p.target[i]).size());
+  }
+  return score;
+}
+
+// A line for each head of the decoder.
+void print_each_head(const TranslationModel& model, const Problem& p, AlignmentOptions options) {
+  for (int64_t layer = 0; layer < model.config.decoder_layers; ++layer) {
+    for (int64_t head = 0; head < model.config.decoder_attention_heads; ++head) {
+      options.layers = {layer};
+      options.heads = {head};
+      const auto score = score_of(model, p, align_pairs(model, p.source, p.target, options));
+      fmt::print("layer {} head {}  AER {:.4f}  precision {:.4f}  recall {:.4f}\n", layer, head,
+                 score.error_rate(), score.precision(), score.recall());
+    }
+  }
+}
+
+void check_flags(const Flags& flags) {
+  check(flags.gold_base == 0 || flags.gold_base == 1, ErrorKind::usage,
+        "--gold-base is {}; words count from 0 or 1", flags.gold_base);
+  check(flags.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
+        flags.threads);
+  check(!flags.each || !flags.gold.empty(), ErrorKind::usage,
+        "--each-head compares heads by their error rate; it needs --gold FILE");
+}
+
+void run(const Flags& flags) {
+  check_flags(flags);
+  AlignmentOptions options = flags.options;
+  options.precision = resolve_precision(flags.precision);
+  if (flags.threads > 0) set_num_threads(flags.threads);
+  const Texts texts = read_texts(flags);
+  Problem p;
+  if (!flags.gold.empty()) p.gold = read_gold(flags, texts.source.size());
+  const TranslationModel model = load_translation_model(flags.model);
+  check_alignment(model.config, options);
+  p.source = encode(model, texts.source, texts.source_name);
+  p.target = encode(model, texts.target, texts.target_name);
+  if (flags.each) print_each_head(model, p, options);
+  const auto alignments = align_pairs(model, p.source, p.target, options);
+  std::string lines;
+  for (const Alignment& a : alignments) lines += to_pharaoh(a) + "\n";
+  if (!flags.align_out.empty()) write_file_atomic(flags.align_out, lines);
+  if (flags.gold.empty()) {
+    if (flags.align_out.empty()) fmt::print("{}", lines);
+    return;
+  }
+  const train::AlignmentScore score = score_of(model, p, alignments);
+  print_score(score, alignments.size(), flags.json);
+  if (score.out_of_range > 0) {
+    fmt::print(stderr, "align: {} gold link{} to words that are not there left out\n",
+               score.out_of_range, score.out_of_range == 1 ? "" : "s");
+  }
+}
+
+}  // namespace
+
+void add_alignment_flags(CLI::App& command, AlignmentOptions& options, CLI::Option* needed) {
+  const auto add = [&](const char* name, std::vector<int64_t>& numbers, const char* help) {
+    CLI::Option* option = command.add_option(name, numbers, help)->delimiter(',');
+    if (needed != nullptr) option->needs(needed);
+  };
+  add("--align-layers", options.layers,
+      "decoder layers whose cross attention aligns, from 0: 2 or 1,2 (averaged); by itself the "
+      "last, of more than four layers the last but one");
+  add("--align-heads", options.heads, "heads, from 0, averaged; by itself all");
+  CLI::Option* shift = command.add_flag(
+      "--align-shift", options.shifted,
+      "take a word's attention from the step that reads it, not from the one that predicts it");
+  if (needed != nullptr) shift->needs(needed);
+}
+
+void add_align(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(
+      "align",
+      "Word alignment of given translations by attention, as lines of SOURCE-TARGET (words between "
+      "spaces, from 0); with --gold its error rate");
+  command->add_option("model", flags->model, "a model directory, or a training run (then RUN/best)")
+      ->required();
+  command->add_option("--src", flags->source, "sentences, one a line (plain or gzip)");
+  command->add_option("--tgt", flags->target, "their translations, one a line");
+  command->add_option("--pairs", flags->pairs, "both in one file: SOURCE ||| TARGET");
+  command->add_option("--gold", flags->gold,
+                      "hand-made links, a line a pair: 0-0 is sure, 1p2 possible");
+  command->add_option("--gold-base", flags->gold_base, "number of the first word in it: 0 or 1")
+      ->capture_default_str();
+  command->add_flag("--gold-reversed", flags->is_reversed, "its links are TARGET-SOURCE");
+  command->add_flag("--each-head", flags->each, "the error rate of each head by itself first");
+  command->add_option("--align-out", flags->align_out, "a file for the alignments");
+  add_alignment_flags(*command, flags->options, nullptr);
+  command
+      ->add_option("--precision", flags->precision,
+                   "f32, bf16, int8, or auto: bf16 where the CPU has it")
+      ->capture_default_str();
+  command->add_option("--threads", flags->threads, "threads; 0: one a core")->capture_default_str();
+  command->add_flag("--json", flags->json, "the error rate as one line of JSON");
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace heddle::cli
