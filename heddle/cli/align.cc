@@ -82,11 +82,12 @@ std::vector<train::GoldAlignment> read_gold(const Flags& flags, size_t pairs) {
 
 std::vector<std::vector<int32_t>> encode(const TranslationModel& model,
                                          const std::vector<std::string>& lines,
-                                         const std::string& path) {
+                                         const std::string& path, bool is_target) {
   std::vector<std::vector<int32_t>> ids;
   for (size_t i = 0; i < lines.size(); ++i) {
-    ids.push_back(
-        source_ids(model, lines[i], fmt::format("{}: line {}", path, i + 1), false, nullptr));
+    const std::string where = fmt::format("{}: line {}", path, i + 1);
+    ids.push_back(is_target ? target_ids(model, lines[i], where, false, nullptr)
+                            : source_ids(model, lines[i], where, false, nullptr));
   }
   return ids;
 }
@@ -119,7 +120,7 @@ train::AlignmentScore score_of(const TranslationModel& model, const Problem& p,
   train::AlignmentScore score;
   for (size_t i = 0; i < found.size(); ++i) {
     train::add_pair(score, found[i], p.gold[i], split_words(*model.tokenizer, p.source[i]).size(),
-                    split_words(*model.tokenizer, p.target[i]).size());
+                    split_words(model.target(), p.target[i]).size());
   }
   return score;
 }
@@ -156,8 +157,8 @@ void run(const Flags& flags) {
   if (!flags.gold.empty()) p.gold = read_gold(flags, texts.source.size());
   const TranslationModel model = load_translation_model(flags.model);
   check_alignment(model.config, options);
-  p.source = encode(model, texts.source, texts.source_name);
-  p.target = encode(model, texts.target, texts.target_name);
+  p.source = encode(model, texts.source, texts.source_name, false);
+  p.target = encode(model, texts.target, texts.target_name, true);
   if (flags.each) print_each_head(model, p, options);
   const auto alignments = align_pairs(model, p.source, p.target, options);
   std::string lines;

@@ -48,12 +48,13 @@ Pairs read_pairs(const Flags& flags) {
 using Ids = std::vector<std::vector<int32_t>>;
 
 Ids encode(const TranslationModel& model, const std::vector<std::string>& lines,
-           const std::string& path, bool truncate, int64_t& cut) {
+           const std::string& path, const TranslateOptions& options, bool is_target, int64_t& cut) {
   Ids ids;
   for (size_t i = 0; i < lines.size(); ++i) {
     bool was_cut = false;
-    ids.push_back(
-        source_ids(model, lines[i], fmt::format("{}: line {}", path, i + 1), truncate, &was_cut));
+    const std::string where = fmt::format("{}: line {}", path, i + 1);
+    ids.push_back(is_target ? target_ids(model, lines[i], where, options.truncate, &was_cut)
+                            : source_ids(model, lines[i], where, options.truncate, &was_cut));
     cut += was_cut;
   }
   return ids;
@@ -183,8 +184,8 @@ void run(const Flags& flags) {
   const Pairs pairs = read_pairs(flags);
   const TranslationModel model = load_translation_model(flags.model);
   int64_t cut = 0;
-  const Ids source = encode(model, pairs.source, flags.source, options.truncate, cut);
-  const Ids target = encode(model, pairs.reference, flags.reference, options.truncate, cut);
+  const Ids source = encode(model, pairs.source, flags.source, options, false, cut);
+  const Ids target = encode(model, pairs.reference, flags.reference, options, true, cut);
   const std::vector<std::string> hypotheses = translate_all(model, pairs, options);
   if (!flags.hypothesis_out.empty()) write_lines(flags.hypothesis_out, hypotheses);
   const Report report{

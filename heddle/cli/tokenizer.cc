@@ -12,6 +12,7 @@
 #include "heddle/text/tokenizer.h"
 #include "heddle/text/tokenizer_trainer.h"
 #include "heddle/text/utf8.h"
+#include "heddle/text/word_list.h"
 
 namespace heddle::cli {
 
@@ -75,6 +76,20 @@ void run_train(TrainFlags& flags) {
                       [](const std::string& m) { fmt::print(stderr, "tokenizer train: {}\n", m); });
   tokenizer.save(flags.out);
   fmt::print(stderr, "tokenizer train: {} pieces, fingerprint {}, in {}\n", tokenizer.vocab_size(),
+             tokenizer.fingerprint(), flags.out);
+}
+
+void run_words(const TrainFlags& flags) {
+  check(is_directory(parent_path(flags.out)), ErrorKind::data,
+        "{}: its folder does not exist; create it first", flags.out);
+  std::vector<std::string> words;
+  for (const std::string& path : flags.inputs) {
+    LineReader reader(path);
+    for (std::string line; reader.next(line);) words.push_back(std::move(line));
+  }
+  const Tokenizer tokenizer = word_list_tokenizer(words);
+  tokenizer.save(flags.out);
+  fmt::print(stderr, "tokenizer words: {} pieces, fingerprint {}, in {}\n", tokenizer.vocab_size(),
              tokenizer.fingerprint(), flags.out);
 }
 
@@ -152,6 +167,17 @@ void add_train_command(CLI::App& parent) {
   app->callback([flags] { run_train(*flags); });
 }
 
+void add_words_command(CLI::App& parent) {
+  auto flags = std::make_shared<TrainFlags>();
+  CLI::App* app = parent.add_subcommand(
+      "words",
+      "make a vocabulary of plain words from a list, one a line; ids 0 to 3 are <pad>, "
+      "<unk>, <s>, </s>");
+  app->add_option("--input", flags->inputs, "the list; several make one vocabulary")->required();
+  app->add_option("--out", flags->out, "the SentencePiece .model file to write")->required();
+  app->callback([flags] { run_words(*flags); });
+}
+
 void add_stream_commands(CLI::App& parent) {
   auto flags = std::make_shared<StreamFlags>();
   CLI::App* encode =
@@ -174,6 +200,7 @@ void add_tokenizer(CLI::App& app) {
   CLI::App* command = app.add_subcommand("tokenizer", "train and apply subword vocabularies");
   command->require_subcommand(1);
   add_train_command(*command);
+  add_words_command(*command);
   add_stream_commands(*command);
 }
 

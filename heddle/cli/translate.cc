@@ -154,7 +154,7 @@ void run_steps(const Flags& flags, const TranslateOptions& options, const Transl
         "--steps shows how one sentence is translated, but the input has more lines; give one");
   const inspect::DecodingRecord record =
       inspect::record_decoding(model, line, {.translate = options});
-  inspect::write_page(flags.steps, inspect::decoding_page(record, *model.tokenizer));
+  inspect::write_page(flags.steps, inspect::decoding_page(record, model.target()));
   print_line(record.text);
   fmt::print(stderr, "translate: the steps are in {}; open it in a browser\n", flags.steps);
 }
@@ -184,7 +184,7 @@ void print_block(std::vector<Translation> translations, std::span<const std::str
   for (size_t i = 0; i < lines.size(); ++i) {
     const auto of_line = std::span(results).subspan(at, counts[i]);
     if (flags.json) {
-      print_json(of_line, flags, *model.tokenizer);
+      print_json(of_line, flags, model.target());
     } else {
       print_text(of_line, flags, first_line - 1 + static_cast<int64_t>(i));
     }

@@ -44,11 +44,16 @@ struct Limits {
 };
 
 uint64_t cache_key(const CorpusOptions& options, const TextEncoder& encoder) {
-  const std::string text = fmt::format(
+  std::string text = fmt::format(
       "heddle tokens 1\nsource {} {}\ntarget {} {}\nencoder {} {} {}\nlimits {} {}\n",
       file_size(options.files.source), checksum_file(options.files.source),
       file_size(options.files.target), checksum_file(options.files.target), encoder.vocab_size,
       encoder.unk_id, encoder.fingerprint, options.max_source_tokens, options.max_target_tokens);
+  if (options.target_encoder) {
+    const TextEncoder& target = *options.target_encoder;
+    text += fmt::format("target encoder {} {} {}\n", target.vocab_size, target.unk_id,
+                        target.fingerprint);
+  }
   return xxh64(std::as_bytes(std::span(text)));
 }
 
@@ -62,14 +67,15 @@ std::vector<int32_t> encode_checked(const TextEncoder& encoder, std::string_view
   return ids;
 }
 
-void encode_pair(Pair& pair, const TextEncoder& encoder, const Limits& limits) {
+void encode_pair(Pair& pair, const TextEncoder& encoder, const TextEncoder& target_encoder,
+                 const Limits& limits) {
   pair.is_empty = is_blank(pair.source_text) || is_blank(pair.target_text);
   if (pair.is_empty) return;
   pair.is_too_long =
       pair.source_text.size() > kLongestLine || pair.target_text.size() > kLongestLine;
   if (pair.is_too_long) return;
   pair.source = encode_checked(encoder, pair.source_text);
-  pair.target = encode_checked(encoder, pair.target_text);
+  pair.target = encode_checked(target_encoder, pair.target_text);
   pair.is_empty = pair.source.empty() || pair.target.empty();
   pair.is_too_long = std::ssize(pair.source) + 1 > limits.source ||  // + 1: the end token
                      std::ssize(pair.target) + 1 > limits.target;
@@ -87,7 +93,7 @@ size_t read_block(ParallelReader& reader, std::vector<Pair>& block) {
   return count;
 }
 
-void count_pair(CorpusReport& report, const Pair& pair, int32_t unk_id) {
+void count_pair(CorpusReport& report, const Pair& pair, int32_t source_unk, int32_t target_unk) {
   ++report.lines;
   if (pair.is_empty) {
     if (report.empty++ == 0) report.first_empty = report.lines;
@@ -97,28 +103,29 @@ void count_pair(CorpusReport& report, const Pair& pair, int32_t unk_id) {
     ++report.pairs;
     report.source_tokens += std::ssize(pair.source);
     report.target_tokens += std::ssize(pair.target);
-    for (const int32_t id : pair.source) report.unknown_source += id == unk_id;
-    for (const int32_t id : pair.target) report.unknown_target += id == unk_id;
+    for (const int32_t id : pair.source) report.unknown_source += id == source_unk;
+    for (const int32_t id : pair.target) report.unknown_target += id == target_unk;
   }
 }
 
 void build(const CorpusOptions& options, const TextEncoder& encoder, uint64_t key,
            const std::string& path) {
   const Limits limits{options.max_source_tokens, options.max_target_tokens};
+  const TextEncoder& target = options.target_encoder ? *options.target_encoder : encoder;
   write_file_atomic(path, [&](const ByteSink& sink) {
-    CacheWriter writer(sink, encoder.vocab_size <= 65536 ? 2 : 4);
+    CacheWriter writer(sink, std::max(encoder.vocab_size, target.vocab_size) <= 65536 ? 2 : 4);
     ParallelReader reader(options.files);
     CorpusReport report;
     std::vector<Pair> block;
     while (const size_t count = read_block(reader, block)) {
       parallel_blocks(static_cast<int64_t>(count), kThreadPairs, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-          encode_pair(block[static_cast<size_t>(i)], encoder, limits);
+          encode_pair(block[static_cast<size_t>(i)], encoder, target, limits);
         }
       });
       for (size_t i = 0; i < count; ++i) {
         const Pair& pair = block[i];
-        count_pair(report, pair, encoder.unk_id);
+        count_pair(report, pair, encoder.unk_id, target.unk_id);
         if (!pair.is_empty && !pair.is_too_long) writer.add_pair(pair.source, pair.target);
       }
     }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,6 +38,7 @@ struct CorpusOptions {
   /// out and counted.
   int64_t max_source_tokens = 1024;
   int64_t max_target_tokens = 1024;
+  std::optional<TextEncoder> target_encoder = {};  ///< of the target; absent: that of the source
 };
 
 /// Ids of one sentence, in the cache file (16 or 32 bits wide).

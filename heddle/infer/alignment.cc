@@ -233,7 +233,7 @@ std::vector<Alignment> align_pairs(const TranslationModel& model, Ids sources, I
   std::vector<Alignment> all;
   for (size_t i = 0; i < maps.size(); ++i) {
     all.push_back(align_words(maps[i], split_words(model.tokenizer.value(), sources[i]),
-                              split_words(model.tokenizer.value(), targets[i]), options.shifted));
+                              split_words(model.target(), targets[i]), options.shifted));
   }
   return all;
 }

@@ -12,21 +12,26 @@ namespace heddle {
 namespace {
 
 // Keys that heddle or Hugging Face write beside the model's fields; they change no result.
-constexpr std::array kOtherKeys = {
-    "model_type",        "architectures", "tokenizer",     "is_encoder_decoder",
-    "torch_dtype",       "dtype",         "_name_or_path", "transformers_version",
-    "use_cache",         "id2label",      "label2id",      "num_beams",
-    "num_hidden_layers", "return_dict",   "auto_map"};
+constexpr std::array kOtherKeys = {"model_type",       "architectures",
+                                   "tokenizer",        "is_encoder_decoder",
+                                   "torch_dtype",      "dtype",
+                                   "_name_or_path",    "transformers_version",
+                                   "target_tokenizer", "use_cache",
+                                   "id2label",         "label2id",
+                                   "num_beams",        "num_hidden_layers",
+                                   "return_dict",      "auto_map"};
 
 // The largest position table that is made: beyond any sentence, within any memory.
 constexpr int64_t kMaxPositions = 1 << 24;
 
-Json config_json(const TransformerConfig& config, const Tokenizer* tokenizer) {
+Json config_json(const TransformerConfig& config, const Tokenizer* tokenizer,
+                 const Tokenizer* target) {
   Json json = Json::object();
   json["architectures"] = std::vector<std::string>{"HeddleTransformer"};
   json["model_type"] = kTransformerType;
   json["is_encoder_decoder"] = true;
   if (tokenizer != nullptr) json["tokenizer"] = tokenizer->fingerprint();
+  if (target != nullptr) json["target_tokenizer"] = target->fingerprint();
   const Json fields = to_json(config);
   for (const auto& [key, value] : fields.as_object()) json[key] = value;
   return json;
@@ -90,21 +95,27 @@ void check_size(const TransformerConfig& c, const SafetensorsFile& file) {
         file.path(), held, kConfigName, least);
 }
 
-Tokenizer load_tokenizer(const std::string& folder, const TransformerConfig& config,
-                         const Json& json) {
-  const std::string path = join_path(folder, kTokenizerName);
+// A tokenizer of a model directory. key: where the config has its fingerprint; size, size_key: the
+// words that the model knows.
+struct TokenizerPlace {
+  const char *name, *key, *size_key;
+  int64_t size;
+};
+
+Tokenizer load_tokenizer(const std::string& folder, const TokenizerPlace& place, const Json& json) {
+  const std::string path = join_path(folder, place.name);
   check(path_exists(path), ErrorKind::data,
         "{}: the tokenizer is missing; copy the SentencePiece model that the model was trained "
         "with there",
         path);
   Tokenizer tokenizer = Tokenizer::load(path);
-  check(tokenizer.vocab_size() == config.vocab_size, ErrorKind::data,
-        "{}: it has {} pieces, but the model has vocab_size {}; it is the tokenizer of another "
-        "model",
-        path, tokenizer.vocab_size(), config.vocab_size);
-  const Json* wanted = json.find("tokenizer");
+  check(tokenizer.vocab_size() == place.size, ErrorKind::data,
+        "{}: it has {} pieces, but the model has {} {}; it is the tokenizer of another model", path,
+        tokenizer.vocab_size(), place.size_key, place.size);
+  const Json* wanted = json.find(place.key);
   if (wanted != nullptr && !wanted->is_null()) {
-    const std::string& fingerprint = wanted->as_string("config.json: key 'tokenizer'");
+    const std::string& fingerprint =
+        wanted->as_string(fmt::format("config.json: key '{}'", place.key));
     check(fingerprint == tokenizer.fingerprint(), ErrorKind::data,
           "{}: its fingerprint is {}, but the model was trained with {}; it is the tokenizer of "
           "another vocabulary, and ids would mean other words",
@@ -113,24 +124,34 @@ Tokenizer load_tokenizer(const std::string& folder, const TransformerConfig& con
   return tokenizer;
 }
 
+void check_vocabulary(const std::string& path, const Tokenizer* tokenizer, const char* key,
+                      int64_t size) {
+  check(tokenizer == nullptr || tokenizer->vocab_size() == size, ErrorKind::data,
+        "{}: the tokenizer has {} pieces, the model {} {}", path,
+        tokenizer == nullptr ? 0 : tokenizer->vocab_size(), key, size);
+}
+
 }  // namespace
 
 void save_model_dir(const std::string& path, const TransformerConfig& config,
-                    const nn::Parameters& parameters, const Tokenizer* tokenizer) {
+                    const nn::Parameters& parameters, const Tokenizer* tokenizer,
+                    const Tokenizer* target) {
   const ProfilePhase phase("save model");
-  check(tokenizer == nullptr || tokenizer->vocab_size() == config.vocab_size, ErrorKind::data,
-        "{}: the tokenizer has {} pieces, the model vocab_size {}", path,
-        tokenizer == nullptr ? 0 : tokenizer->vocab_size(), config.vocab_size);
+  check_vocabulary(path, tokenizer, "vocab_size", config.vocab_size);
+  check_vocabulary(path, target, "decoder_vocab_size", config.decoder_vocab_size);
   make_directories(path);
   const auto file = [&](const char* name) { return join_path(path, name); };
-  const std::string text = config_json(config, tokenizer).dump(2) + "\n";
-  const bool is_same =
-      holds(file(kConfigName), text) &&
-      (tokenizer == nullptr || holds(file(kTokenizerName), tokenizer->model_bytes()));
+  const std::string text = config_json(config, tokenizer, target).dump(2) + "\n";
+  const auto is_there = [&](const char* name, const Tokenizer* t) {
+    return t == nullptr || holds(file(name), t->model_bytes());
+  };
+  const bool is_same = holds(file(kConfigName), text) && is_there(kTokenizerName, tokenizer) &&
+                       is_there(kTargetTokenizerName, target);
   if (!is_same) {
     remove_path(file(kWeightsName));
     sync_directory(path);
     if (tokenizer != nullptr) tokenizer->save(file(kTokenizerName));
+    if (target != nullptr) target->save(file(kTargetTokenizerName));
     write_file_atomic(file(kGenerationName), generation_json(config).dump(2) + "\n");
     write_file_atomic(file(kConfigName), text);
   }
@@ -159,8 +180,17 @@ TranslationModel load_translation_model(const std::string& path, const LoadOptio
   const std::string folder = find_model_dir(path);
   const Json json = read_config_file(folder);
   const TransformerConfig config = parse_config(json, join_path(folder, kConfigName));
-  std::optional<Tokenizer> tokenizer;
-  if (options.need_tokenizer) tokenizer = load_tokenizer(folder, config, json);
+  std::optional<Tokenizer> tokenizer, target;
+  if (options.need_tokenizer) {
+    tokenizer = load_tokenizer(
+        folder, {kTokenizerName, "tokenizer", "vocab_size", config.vocab_size}, json);
+    if (config.decoder_vocab_size > 0) {
+      target = load_tokenizer(folder,
+                              {kTargetTokenizerName, "target_tokenizer", "decoder_vocab_size",
+                               config.decoder_vocab_size},
+                              json);
+    }
+  }
   const std::string weights = join_path(folder, kWeightsName);
   check(path_exists(weights), ErrorKind::data,
         "{}: the weights are missing; was the model copied whole?", weights);
@@ -170,7 +200,8 @@ TranslationModel load_translation_model(const std::string& path, const LoadOptio
   nn::Parameters parameters = nn::Parameters::to_be_loaded(file.elements(), weights);
   Transformer model(nn::Scope(parameters), config);
   parameters.load(file);
-  return {folder, config, std::move(parameters), std::move(model), std::move(tokenizer)};
+  return {folder,           config, std::move(parameters), std::move(model), std::move(tokenizer),
+          std::move(target)};
 }
 
 }  // namespace heddle

@@ -13,6 +13,9 @@ namespace heddle {
 inline constexpr const char* kConfigName = "config.json";
 inline constexpr const char* kWeightsName = "model.safetensors";
 inline constexpr const char* kTokenizerName = "tokenizer.model";  ///< joint SentencePiece model
+/// That of the target, where it has words of its own (decoder_vocab_size); tokenizer.model is then
+/// the source's.
+inline constexpr const char* kTargetTokenizerName = "target_tokenizer.model";
 inline constexpr const char* kGenerationName = "generation_config.json";
 /// `model_type` in config.json.
 inline constexpr const char* kTransformerType = "heddle_transformer";
@@ -23,7 +26,13 @@ struct TranslationModel {
   TransformerConfig config;
   nn::Parameters parameters;
   Transformer model;
-  std::optional<Tokenizer> tokenizer;
+  std::optional<Tokenizer> tokenizer;         ///< of both sides, or of the source
+  std::optional<Tokenizer> target_tokenizer;  ///< absent: it is `tokenizer`
+
+  /// The tokenizer of translations. Needs one to be loaded.
+  const Tokenizer& target() const {
+    return target_tokenizer ? *target_tokenizer : tokenizer.value();
+  }
 };
 
 struct LoadOptions {
@@ -33,10 +42,12 @@ struct LoadOptions {
 /// Writes config.json, generation_config.json, tokenizer.model and model.safetensors, each so that
 /// a crash leaves the old or the new file whole; the folder is made if need be. A model of another
 /// config or tokenizer in the same folder loses its weights first, so that files of two models
-/// never pass for one. `tokenizer` may be null.
-/// Errors: data if the tokenizer's size is not vocab_size; system for a full disk or no permission.
+/// never pass for one. `tokenizer` may be null; `target` is the target's own, if it has one.
+/// Errors: data if a tokenizer's size is not that of its vocabulary; system for a full disk or no
+/// permission.
 void save_model_dir(const std::string& path, const TransformerConfig& config,
-                    const nn::Parameters& parameters, const Tokenizer* tokenizer);
+                    const nn::Parameters& parameters, const Tokenizer* tokenizer,
+                    const Tokenizer* target = nullptr);
 
 /// The model directory that `path` names: itself, or `path`/best where only that has a config.json
 /// (a training run). Errors: data if there is neither.

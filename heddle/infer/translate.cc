@@ -276,7 +276,7 @@ constexpr int64_t kSmallModel = 8'000'000;
 
 int64_t matrix_weights(const TransformerConfig& c) {
   const int64_t d = c.d_model;
-  return c.vocab_size * d + c.encoder_layers * d * (4 * d + 2 * c.encoder_ffn_dim) +
+  return c.target_vocab_size() * d + c.encoder_layers * d * (4 * d + 2 * c.encoder_ffn_dim) +
          c.decoder_layers * d * (8 * d + 2 * c.decoder_ffn_dim);
 }
 
@@ -288,8 +288,9 @@ std::vector<int32_t> suppressed_ids(const TransformerConfig& c, const TranslateO
   }
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  std::erase_if(ids,
-                [&](int32_t id) { return id == c.eos_token_id || id < 0 || id >= c.vocab_size; });
+  std::erase_if(ids, [&](int32_t id) {
+    return id == c.eos_token_id || id < 0 || id >= c.target_vocab_size();
+  });
   return ids;
 }
 
@@ -347,8 +348,9 @@ void check_prefixes(const TransformerConfig& c, const TranslateOptions& o, size_
           ErrorKind::data, "prefix {} has {} tokens; the model takes {} with the end", i + 1,
           length, c.max_position_embeddings);
     for (const int32_t id : o.prefixes[i]) {
-      check(id >= 0 && id < c.vocab_size && id != c.eos_token_id, ErrorKind::data,
-            "prefix {}: the id {} is no word of the vocabulary of {}", i + 1, id, c.vocab_size);
+      check(id >= 0 && id < c.target_vocab_size() && id != c.eos_token_id, ErrorKind::data,
+            "prefix {}: the id {} is no word of the vocabulary of {}", i + 1, id,
+            c.target_vocab_size());
     }
   }
 }
@@ -365,6 +367,25 @@ Ids tokenise(const TranslationModel& model, std::span<const std::string> lines, 
     if (cut != nullptr && was_cut) ++*cut;
   }
   return sources;
+}
+
+std::vector<int32_t> line_ids(const TranslationModel& model, const Tokenizer& tokenizer,
+                              const std::string& line, const std::string& where, bool truncate,
+                              bool* was_cut) {
+  if (was_cut != nullptr) *was_cut = false;
+  check_utf8(line, where);
+  if (is_blank(line)) return {};
+  std::vector<int32_t> ids = tokenizer.encode(line);
+  const int64_t limit = model.config.max_position_embeddings - 1;
+  if (static_cast<int64_t>(ids.size()) > limit) {
+    check(truncate, ErrorKind::data,
+          "{}: {} tokens with the end of the sentence; the model takes {} "
+          "(max_position_embeddings). Split the line, or cut it with --truncate",
+          where, ids.size() + 1, limit + 1);
+    ids.resize(static_cast<size_t>(limit));
+    if (was_cut != nullptr) *was_cut = true;
+  }
+  return ids;
 }
 
 }  // namespace
@@ -403,26 +424,18 @@ std::vector<Translation> translate_ids(const Transformer& model, Sources sources
 
 std::vector<int32_t> source_ids(const TranslationModel& model, const std::string& line,
                                 const std::string& where, bool truncate, bool* was_cut) {
-  if (was_cut != nullptr) *was_cut = false;
-  check_utf8(line, where);
-  if (is_blank(line)) return {};
-  std::vector<int32_t> ids = model.tokenizer.value().encode(line);
-  const int64_t limit = model.config.max_position_embeddings - 1;
-  if (static_cast<int64_t>(ids.size()) > limit) {
-    check(truncate, ErrorKind::data,
-          "{}: {} tokens with the end of the sentence; the model takes {} "
-          "(max_position_embeddings). Split the line, or cut it with --truncate",
-          where, ids.size() + 1, limit + 1);
-    ids.resize(static_cast<size_t>(limit));
-    if (was_cut != nullptr) *was_cut = true;
-  }
-  return ids;
+  return line_ids(model, model.tokenizer.value(), line, where, truncate, was_cut);
+}
+
+std::vector<int32_t> target_ids(const TranslationModel& model, const std::string& line,
+                                const std::string& where, bool truncate, bool* was_cut) {
+  return line_ids(model, model.target(), line, where, truncate, was_cut);
 }
 
 std::vector<int32_t> prefix_ids(const TranslationModel& model, const std::string& text,
                                 const std::string& where) {
   check_utf8(text, where);
-  return model.tokenizer.value().encode(text);
+  return model.target().encode(text);
 }
 
 std::vector<Translation> translate_lines(const TranslationModel& model,
@@ -430,7 +443,7 @@ std::vector<Translation> translate_lines(const TranslationModel& model,
                                          const TranslateOptions& options, int64_t first_line,
                                          int64_t* cut) {
   const Ids sources = tokenise(model, lines, options.truncate, first_line, cut);
-  const Tokenizer& tokenizer = model.tokenizer.value();
+  const Tokenizer& tokenizer = model.target();
   TranslateOptions with_unk = options;
   if (with_unk.sampling) with_unk.sampling->first_line = first_line;
   if (tokenizer.unk_id() >= 0) with_unk.suppressed.push_back(tokenizer.unk_id());

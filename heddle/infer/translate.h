@@ -75,6 +75,10 @@ std::vector<Translation> translate_ids(const Transformer& model,
 std::vector<int32_t> source_ids(const TranslationModel& model, const std::string& line,
                                 const std::string& where, bool truncate, bool* was_cut);
 
+/// The same of a line in the language of the target.
+std::vector<int32_t> target_ids(const TranslationModel& model, const std::string& line,
+                                const std::string& where, bool truncate, bool* was_cut);
+
 /// Ids of the beginning of a translation. Errors: data, beginning with `where`, if it is not UTF-8.
 std::vector<int32_t> prefix_ids(const TranslationModel& model, const std::string& text,
                                 const std::string& where);

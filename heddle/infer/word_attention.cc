@@ -34,9 +34,9 @@ std::vector<WordLink> word_attention(const TranslationModel& model, std::span<co
   const Tensor map = cross_attention_map(model.model, source, target, -1, precision);
   const std::vector<PieceWord> source_words = piece_words(tokenizer, source);
   std::vector<WordLink> links;
-  for (const PieceWord& word : piece_words(tokenizer, target)) {
+  for (const PieceWord& word : piece_words(model.target(), target)) {
     if (word.is_punctuation) continue;
-    WordLink link{.target = word_text(tokenizer, target, word), .source = ""};
+    WordLink link{.target = word_text(model.target(), target, word), .source = ""};
     int64_t index = -1;
     for (const PieceWord& candidate : source_words) {
       if (candidate.is_punctuation) continue;

@@ -97,6 +97,11 @@ bool holds(const std::vector<std::string>& names, const std::string& name) {
 }  // namespace
 
 ModelPlan plan_of(const TransformerConfig& c) {
+  // Their sums differ; a number that is wrong helps nobody.
+  check(c.activation_function != "swiglu", ErrorKind::usage,
+        "heddle analyze does not know the cost of activation_function swiglu yet");
+  check(c.attention_scoring == "scaled_dot" || c.attention_scoring == "dot", ErrorKind::usage,
+        "heddle analyze does not know the cost of attention_scoring {} yet", c.attention_scoring);
   const int64_t positions = c.position_embedding_type == "learned" ? c.max_position_embeddings : 0;
   StackPlan encoder{.name = "encoder",
                     .layers = c.encoder_layers,
@@ -115,11 +120,11 @@ ModelPlan plan_of(const TransformerConfig& c) {
   decoder.heads = c.decoder_attention_heads;
   decoder.hidden = c.decoder_ffn_dim;
   decoder.is_causal = decoder.has_cross = true;
-  if (c.share_encoder_decoder_embeddings) decoder.word_rows = 0;
+  decoder.word_rows = c.share_encoder_decoder_embeddings ? 0 : c.target_vocab_size();
   return {.name = kTransformerType,
           .type = kTransformerType,
           .stacks = {encoder, decoder},
-          .vocab = c.vocab_size,
+          .vocab = c.target_vocab_size(),
           .is_output_tied = c.tie_word_embeddings,
           .has_output_bias = c.output_bias};
 }

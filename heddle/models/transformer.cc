@@ -1,6 +1,7 @@
 // The encoder-decoder's layers, stacks and passes: Vaswani et al. 2017, section 3.
 #include "heddle/models/transformer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -35,6 +36,11 @@ Linear::Options projection(const TransformerConfig& c, double gain = 1) {
 SelfAttention make_self_attention(const Scope& s, const TransformerConfig& c,
                                   SelfAttention::Options options) {
   options.dropout = c.attention_dropout;
+  const nn::ScoringChoice scoring = nn::scoring_of(c.attention_scoring);
+  options.scoring = scoring.kind;
+  options.scale = scoring.scale;
+  options.score = nn::score_parameter(s, scoring, options.heads, c.d_model / options.heads);
+  if (c.position_embedding_type == "rotary") options.rope_theta = c.rope_theta;
   return {s.prefix(),
           Linear(s, {"q_proj", "k_proj", "v_proj"}, projection(c, std::numbers::sqrt2 / 2)),
           Linear(s / "out_proj", projection(c)), options};
@@ -42,16 +48,30 @@ SelfAttention make_self_attention(const Scope& s, const TransformerConfig& c,
 
 CrossAttention make_cross_attention(const Scope& s, const TransformerConfig& c,
                                     std::string observed) {
+  const int64_t heads = c.decoder_attention_heads;
+  const nn::ScoringChoice scoring = nn::scoring_of(c.attention_scoring);
   return {s.prefix(),
           Linear(s / "q_proj", projection(c)),
           Linear(s, {"k_proj", "v_proj"}, projection(c)),
           Linear(s / "out_proj", projection(c)),
-          {.heads = c.decoder_attention_heads,
+          {.heads = heads,
            .dropout = c.attention_dropout,
-           .observed = std::move(observed)}};
+           .observed = std::move(observed),
+           .scale = scoring.scale,
+           .scoring = scoring.kind,
+           .score = nn::score_parameter(s, scoring, heads, c.d_model / heads)}};
 }
 
 FeedForward make_mlp(const Scope& s, const TransformerConfig& c, int64_t hidden) {
+  if (c.activation_function == "swiglu") {
+    const auto linear = [&](int64_t in, int64_t out) {
+      return Linear::Options{.in = in, .out = out, .bias = false};
+    };
+    return {s.prefix() + ".fc1",
+            Linear(s, {"gate_proj", "up_proj"}, linear(c.d_model, hidden)),
+            Linear(s / "down_proj", linear(hidden, c.d_model)),
+            {Activation::silu, c.activation_dropout, true}};
+  }
   return {s.prefix() + ".fc1",
           Linear(s / "fc1", {.in = c.d_model, .out = hidden}),
           Linear(s / "fc2", {.in = hidden, .out = c.d_model}),
@@ -127,7 +147,8 @@ Positions positions(const Scope& s, const TransformerConfig& c) {
     return Positions::learned(
         (s / "weight").parameter({c.max_position_embeddings, c.d_model}, Init::normal(0.02)));
   }
-  if (c.position_embedding_type == "none") return Positions::none();
+  if (c.position_embedding_type == "none" || c.position_embedding_type == "rotary")
+    return Positions::none();
   return Positions::sinusoidal(c.max_position_embeddings, c.d_model,
                                {c.sinusoidal_layout, c.sinusoidal_frequencies});
 }
@@ -143,11 +164,11 @@ nn::Embedding word_embedding(const Scope& s, const TransformerConfig& c, nn::Par
   return {s.prefix() + ".embed_tokens", words, std::move(added), std::move(options)};
 }
 
-nn::Parameter& word_table(const Scope& s, const TransformerConfig& c) {
+nn::Parameter& word_table(const Scope& s, const TransformerConfig& c, int64_t words) {
   const double std = c.init_std > 0      ? c.init_std
                      : c.scale_embedding ? 1.0 / std::sqrt(static_cast<double>(c.d_model))
                                          : 0.02;
-  return (s / "weight").parameter({c.vocab_size, c.d_model}, Init::normal(std, c.pad_token_id));
+  return (s / "weight").parameter({words, c.d_model}, Init::normal(std, c.pad_token_id));
 }
 
 std::optional<LayerNorm> last_norm(const Scope& s, const TransformerConfig& c) {
@@ -168,9 +189,20 @@ void TransformerConfig::check(const std::string& source) const {
   }
   heddle::check(d_model % 2 == 0 || position_embedding_type != "sinusoidal", ErrorKind::data,
                 "{}: sinusoidal positions need an even d_model, not {}", source, d_model);
+  for (const int64_t heads : {encoder_attention_heads, decoder_attention_heads}) {
+    heddle::check(position_embedding_type != "rotary" || d_model / heads % 2 == 0, ErrorKind::data,
+                  "{}: rotary positions turn pairs of columns, but heads are {} wide; choose a "
+                  "d_model and heads that give an even width",
+                  source, d_model / heads);
+  }
+  heddle::check(decoder_vocab_size == 0 || !share_encoder_decoder_embeddings, ErrorKind::data,
+                "{}: decoder_vocab_size gives the target its own words, so its embeddings cannot "
+                "be the source's; set share_encoder_decoder_embeddings to false",
+                source);
   for (const int64_t id : {pad_token_id, bos_token_id, eos_token_id, decoder_start_token_id}) {
-    heddle::check(id < vocab_size, ErrorKind::data,
-                  "{}: the special id {} is not below vocab_size {}", source, id, vocab_size);
+    const int64_t words = std::min(vocab_size, target_vocab_size());
+    heddle::check(id < words, ErrorKind::data, "{}: the special id {} is not below vocab_size {}",
+                  source, id, words);
   }
 }
 
@@ -197,17 +229,20 @@ struct Transformer::Parts {
   static nn::Parameter& side_table(const Scope& s, const TransformerConfig& c, const char* side) {
     return word_table(c.share_encoder_decoder_embeddings ? s / "model" / "shared"
                                                          : s / "model" / side / "embed_tokens",
-                      c);
+                      c,
+                      std::string_view(side) == "decoder" ? c.target_vocab_size() : c.vocab_size);
   }
 
   static nn::WordOutput word_output(const Scope& s, const TransformerConfig& c,
                                     nn::Parameter& tied) {
-    nn::Parameter& weight = c.tie_word_embeddings
-                                ? tied
-                                : (s / "lm_head" / "weight")
-                                      .parameter({c.vocab_size, c.d_model}, Init::xavier_uniform());
+    nn::Parameter& weight =
+        c.tie_word_embeddings
+            ? tied
+            : (s / "lm_head" / "weight")
+                  .parameter({c.target_vocab_size(), c.d_model}, Init::xavier_uniform());
     if (!c.output_bias) return nn::WordOutput(weight);
-    return nn::WordOutput(weight, &(s / "final_logits_bias").parameter({1, c.vocab_size}, {}));
+    return nn::WordOutput(weight,
+                          &(s / "final_logits_bias").parameter({1, c.target_vocab_size()}, {}));
   }
 };
 
@@ -263,13 +298,15 @@ void Transformer::add_sources(DecoderCache& cache, const Tensor& memory,
 Tensor Transformer::step(DecoderCache& cache, const DecoderStep& step, const Run& run) const {
   const Parts& p = *parts_;
   const WordRows words{.ids = step.ids, .segments = step.words.queries, .places = step.places};
+  nn::CachedKeys keys = step.words;
+  keys.places = step.places;
   return run_stack("decoder_", Residual(p.target(words, run), p.config.normalize_before),
                    p.decoder.size(), pointer(p.decoder_norm), run,
                    [&](size_t i, Residual& x, auto) {
                      const DecoderLayer& layer = p.decoder[i];
                      LayerCache& kept = cache.layers[i];
                      const auto attend = [&](const Tensor& y) {
-                       return layer.self_attn(y, kept.self, step.words, run);
+                       return layer.self_attn(y, kept.self, keys, run);
                      };
                      const auto ask = [&](const Tensor& y) {
                        return layer.encoder_attn(y, kept.cross, step.sources, run);

@@ -19,16 +19,21 @@ struct TransformerConfig {
   bool normalize_before = false, normalize_embedding = false;
   double layer_norm_eps = 1e-5;
   bool projection_bias = true, output_bias = false;
+  std::string attention_scoring = "scaled_dot";
   std::string position_embedding_type = "sinusoidal", sinusoidal_layout = "interleaved",
               sinusoidal_frequencies = "paper";
+  double rope_theta = 10000;
   int64_t max_position_embeddings = 512;
+  int64_t decoder_vocab_size = 0;
   bool scale_embedding = true, share_encoder_decoder_embeddings = true, tie_word_embeddings = true;
   double init_std = 0;
   int64_t pad_token_id = 0, bos_token_id = 2, eos_token_id = 3, decoder_start_token_id = 2;
 
   template <class V>
   void fields(V& v) {
-    v("vocab_size", vocab_size, "words of the joint vocabulary", at_least(1));
+    v("vocab_size", vocab_size, "words of the joint vocabulary, or of the source's", at_least(1));
+    v("decoder_vocab_size", decoder_vocab_size,
+      "words of the target's own vocabulary; 0: one vocabulary for both", at_least(0));
     v("d_model", d_model, "width of the residual stream", at_least(1));
     v("encoder_layers", encoder_layers, "blocks of the encoder", at_least(1));
     v("decoder_layers", decoder_layers, "blocks of the decoder", at_least(1));
@@ -41,7 +46,7 @@ struct TransformerConfig {
     v("decoder_ffn_dim", decoder_ffn_dim, "width inside the decoder's feed-forward layers",
       at_least(1));
     v("activation_function", activation_function, "of the feed-forward layers",
-      one_of({"relu", "gelu", "gelu_new", "silu", "swish"}));
+      one_of({"relu", "gelu", "gelu_new", "silu", "swish", "swiglu"}));
     v("dropout", dropout, "of each sublayer's output", from_below(0, 1));
     v("embedding_dropout", embedding_dropout, "of the sum of embedding and position",
       from_below(0, 1));
@@ -53,9 +58,13 @@ struct TransformerConfig {
     v("normalize_embedding", normalize_embedding, "a norm after the embeddings");
     v("layer_norm_eps", layer_norm_eps, "inside the root of each norm", above(0));
     v("projection_bias", projection_bias, "biases in the attention projections");
+    v("attention_scoring", attention_scoring,
+      "of queries and keys: q k / sqrt(d), q k, v tanh(q + k), or one linear layer over [q; k]",
+      one_of({"scaled_dot", "dot", "additive", "linear"}));
     v("output_bias", output_bias, "a bias on the logits (final_logits_bias)");
     v("position_embedding_type", position_embedding_type, "what tells positions apart",
-      one_of({"sinusoidal", "learned", "none"}));
+      one_of({"sinusoidal", "learned", "rotary", "none"}));
+    v("rope_theta", rope_theta, "base of the frequencies of rotary positions", above(1));
     v("sinusoidal_layout", sinusoidal_layout, "sines and cosines in turn, or in two halves",
       one_of({"interleaved", "halves"}));
     v("sinusoidal_frequencies", sinusoidal_frequencies, "exponents 2i/d, or i/(d/2 - 1)",
@@ -73,6 +82,11 @@ struct TransformerConfig {
     v("eos_token_id", eos_token_id, "the word that ends a sentence", at_least(0));
     v("decoder_start_token_id", decoder_start_token_id, "the first word given to the decoder",
       at_least(0));
+  }
+
+  /// Words that a translation is made of.
+  int64_t target_vocab_size() const {
+    return decoder_vocab_size > 0 ? decoder_vocab_size : vocab_size;
   }
 
   /// Checks what no single field can: heads divide the width, ids are inside the vocabulary.

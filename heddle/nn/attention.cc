@@ -1,6 +1,8 @@
 // Attention over fused projections, whole sequences at a time or word by word.
 #include "heddle/nn/attention.h"
 
+#include "heddle/ops/rope.h"
+
 namespace heddle::nn {
 namespace {
 
@@ -22,6 +24,14 @@ Tensor leave(const Run& run, const std::string& name, const Linear& out, const T
   return output;
 }
 
+// What both kinds of attention set alike.
+template <class Options>
+AttentionOptions options_of(const Options& o, const Run& run) {
+  AttentionOptions options{.heads = o.heads, .scale = o.scale, .scoring = o.scoring};
+  if (o.score != nullptr) options.score_weight = o.score->in(run.compute);
+  return options;
+}
+
 }  // namespace
 
 SelfAttention::SelfAttention(std::string name, Linear qkv, Linear out, Options options)
@@ -30,16 +40,27 @@ SelfAttention::SelfAttention(std::string name, Linear qkv, Linear out, Options o
       out_(std::move(out)),
       options_(std::move(options)) {}
 
+// Queries, keys and values, turned by their places if positions are rotary.
+Tensor SelfAttention::project(const Tensor& x, std::span<const int32_t> places,
+                              const Run& run) const {
+  const Tensor qkv = qkv_(x, run);  // [rows, 3 * width]
+  if (options_.rope_theta <= 0) return qkv;
+  const int64_t width = qkv.size(1) / 3;
+  return rope(
+      qkv, places,
+      {.head_width = width / options_.heads, .columns = 2 * width, .theta = options_.rope_theta});
+}
+
 Tensor SelfAttention::operator()(const Tensor& x, const WordRows& words, const Run& run) const {
   if (words.cache != nullptr) {
     return (*this)(x, words.cache->layer(options_.layer), words.cache->keys(), run);
   }
-  const Tensor qkv = qkv_(x, run);  // [rows, 3 * width]
+  const bool is_rotary = options_.rope_theta > 0;
+  const Tensor qkv = project(x, is_rotary ? words.positions() : std::vector<int32_t>(), run);
   const int64_t width = qkv.size(1) / 3;
-  const AttentionOptions options{.heads = options_.heads,
-                                 .causal = options_.is_causal,
-                                 .scale = options_.scale,
-                                 .dropout = run.dropout(options_.dropout, name_, words.rows)};
+  AttentionOptions options = options_of(options_, run);
+  options.causal = options_.is_causal;
+  options.dropout = run.dropout(options_.dropout, name_, words.rows);
   observe(run, options_.observed, qkv.slice(1, 0, width), qkv.slice(1, width, width),
           *words.segments, *words.segments, options);
   const LayerName layer(name_);
@@ -49,13 +70,12 @@ Tensor SelfAttention::operator()(const Tensor& x, const WordRows& words, const R
 
 Tensor SelfAttention::operator()(const Tensor& x, RowCache& kept, const CachedKeys& keys,
                                  const Run& run) const {
-  const Tensor qkv = qkv_(x, run);
+  const Tensor qkv = project(x, keys.places, run);
   const int64_t width = qkv.size(1) / 3;
   kept.put(qkv.slice(1, width, 2 * width), keys.new_rows);
-  const AttentionOptions options{.heads = options_.heads,
-                                 .causal = options_.is_causal,
-                                 .scale = options_.scale,
-                                 .key_rows = keys.key_rows};
+  AttentionOptions options = options_of(options_, run);
+  options.causal = options_.is_causal;
+  options.key_rows = keys.key_rows;
   const LayerName layer(name_);
   return out_(attention(qkv.slice(1, 0, width), kept.rows().slice(1, 0, width),
                         kept.rows().slice(1, width, width), *keys.queries, *keys.keys, options),
@@ -72,8 +92,8 @@ CrossAttention::CrossAttention(std::string name, Linear q, Linear kv, Linear out
 Tensor CrossAttention::operator()(const Tensor& x, const Tensor& memory_kv, const Sides& sides,
                                   const Run& run) const {
   const Tensor q = q_(x, run);
-  const AttentionOptions options{.heads = options_.heads,
-                                 .dropout = run.dropout(options_.dropout, name_, sides.rows)};
+  AttentionOptions options = options_of(options_, run);
+  options.dropout = run.dropout(options_.dropout, name_, sides.rows);
   observe(run, options_.observed, q, memory_kv.slice(1, 0, memory_kv.size(1) / 2), *sides.queries,
           *sides.source, options);
   const LayerName layer(name_);
@@ -86,7 +106,8 @@ Tensor CrossAttention::operator()(const Tensor& x, const RowCache& kept, const C
                                   const Run& run) const {
   const Tensor q = q_(x, run);
   const int64_t width = q.size(1);
-  const AttentionOptions options{.heads = options_.heads, .key_rows = keys.key_rows};
+  AttentionOptions options = options_of(options_, run);
+  options.key_rows = keys.key_rows;
   const LayerName layer(name_);
   return out_(attention(q, kept.rows().slice(1, 0, width), kept.rows().slice(1, width, width),
                         *keys.queries, *keys.keys, options),

@@ -1,6 +1,7 @@
 // Multi-head attention: projections, heads, output projection.
 #pragma once
 
+#include "heddle/nn/general_attention.h"
 #include "heddle/nn/layers.h"
 #include "heddle/nn/words.h"
 #include "heddle/ops/attention.h"
@@ -14,10 +15,13 @@ class SelfAttention {
   struct Options {
     int64_t heads = 1;
     bool is_causal = false;
-    double dropout = 0;         ///< of the weights
-    float scale = 0;            ///< of the scores; 0: 1 / sqrt(width of a head)
-    int64_t layer = 0;          ///< place in a WordCache
-    std::string observed = {};  ///< the name that an observer is given: "attentions.0"
+    double dropout = 0;  ///< of the weights
+    float scale = 0;     ///< of the scores; 0: 1 / sqrt(width of a head)
+    Scoring scoring = Scoring::dot;
+    Parameter* score = nullptr;  ///< see AttentionOptions::score_weight
+    double rope_theta = 0;       ///< base of rotary positions; 0: none
+    int64_t layer = 0;           ///< place in a WordCache
+    std::string observed = {};   ///< the name that an observer is given: "attentions.0"
   };
   /// `qkv` gives queries, keys and values side by side; `name` is the site of the dropout.
   SelfAttention(std::string name, Linear qkv, Linear out, Options options);
@@ -30,6 +34,8 @@ class SelfAttention {
   Tensor operator()(const Tensor& x, RowCache& kept, const CachedKeys& keys, const Run& run) const;
 
  private:
+  Tensor project(const Tensor& x, std::span<const int32_t> places, const Run& run) const;
+
   std::string name_;
   Linear qkv_, out_;
   Options options_;
@@ -42,6 +48,9 @@ class CrossAttention {
     int64_t heads = 1;
     double dropout = 0;
     std::string observed = {};
+    float scale = 0;
+    Scoring scoring = Scoring::dot;
+    Parameter* score = nullptr;
   };
   /// `kv` gives keys and values side by side.
   CrossAttention(std::string name, Linear q, Linear kv, Linear out, Options options);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "heddle/ops/shape.h"
+
 namespace heddle::nn {
 namespace {
 
@@ -45,6 +47,12 @@ Tensor FeedForward::operator()(const Tensor& x, const std::shared_ptr<const RowI
                                const Run& run) const {
   const LayerName layer(name_);
   const DropoutSpec spec = run.dropout(options_.dropout, name_, rows);
+  if (options_.is_gated) {
+    const Tensor both = in_(x, run);
+    const int64_t hidden = both.size(1) / 2;
+    const Tensor gate = activation(options_.activation, slice(both, 1, 0, hidden));
+    return out_(dropout(mul(gate, slice(both, 1, hidden, hidden)), spec), run);
+  }
   if (spec.p == 0) return out_(in_(x, run, options_.activation), run);
   return out_(activation(options_.activation, in_(x, run), spec), run);
 }

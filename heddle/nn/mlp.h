@@ -18,6 +18,9 @@ class FeedForward {
   struct Options {
     Activation activation = Activation::relu;
     double dropout = 0;  ///< after the activation
+    /// (activation(x W1) * (x W2)) W3, where the first layer gives x W1 and x W2 side by side.
+    /// Source: Shazeer 2020, "GLU Variants Improve Transformer".
+    bool is_gated = false;
   };
   /// `name` is the site of the dropout.
   FeedForward(std::string name, Linear in, Linear out, Options options);

@@ -42,6 +42,7 @@ struct CachedKeys {
   const Segments* keys = nullptr;          ///< all words, the new ones at the end
   std::span<const int32_t> key_rows = {};  ///< [keys->rows()] where the words lie in the cache
   std::span<const int32_t> new_rows = {};  ///< [queries->rows()] where the new ones go
+  std::span<const int32_t> places = {};    ///< [queries->rows()] positions of the new ones
 };
 
 /// All that decoding keeps of a batch of sequences: keys and values of each layer, and whose they
@@ -58,7 +59,7 @@ class WordCache {
   void extend(const Segments& words);
   /// [rows of the pass] positions of its words in their sequences.
   std::span<const int32_t> places() const { return places_; }
-  CachedKeys keys() const { return {&words_, &keys_, key_rows_, new_rows_}; }
+  CachedKeys keys() const { return {&words_, &keys_, key_rows_, new_rows_, places_}; }
   RowCache& layer(int64_t i) { return layers_[i]; }
   /// Forgets all sequences but these, which become 0, 1, ..
   void keep(std::span<const int64_t> sequences);

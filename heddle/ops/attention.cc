@@ -6,6 +6,7 @@
 
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/matmul.h"
+#include "heddle/ops/scoring.h"
 #include "heddle/ops/shape.h"
 #include "heddle/ops/softmax.h"
 
@@ -86,10 +87,9 @@ void gradients(const Saved& s, const Tensor& dy, const Tensor& dq, const Tensor&
 
 // The scores of one segment and head, with -inf where the causal mask hides a key. `seen`: keys
 // that the first query sees under it; each further query sees one more.
-Tensor masked_scores(const Tensor& q, const Tensor& k, float factor, bool causal, int64_t seen) {
-  Tensor scores = scale(matmul(q, transpose(k, 0, 1)), factor);
+Tensor masked(const Tensor& scores, bool causal, int64_t seen) {
   if (!causal) return scores;
-  const int64_t n = q.size(0), m = k.size(0);
+  const int64_t n = scores.size(0), m = scores.size(1);
   Tensor mask = Tensor::zeros({n, m}, DType::f32);
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = std::max<int64_t>(0, i + seen); j < m; ++j) {
@@ -103,6 +103,7 @@ Tensor masked_scores(const Tensor& q, const Tensor& k, float factor, bool causal
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
                  const Segments& keys, const AttentionOptions& options) {
+  if (options.scoring != Scoring::dot) return scored_attention(q, k, v, queries, keys, options);
   const bool keep = needs_grad({&q, &k, &v});
   const Saved s = forward(q, k, v, queries, keys, options, keep);
   if (!keep) return s.out;
@@ -118,6 +119,10 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Segmen
 Tensor self_attention(const Tensor& qkv, const Segments& segments,
                       const AttentionOptions& options) {
   const int64_t d = qkv.size(1) / 3;
+  if (options.scoring != Scoring::dot) {
+    return scored_attention(slice(qkv, 1, 0, d), slice(qkv, 1, d, d), slice(qkv, 1, 2 * d, d),
+                            segments, segments, options);
+  }
   const bool keep = needs_grad({&qkv});
   const Tensor x = qkv.detached();
   const Saved s = forward(x.slice(1, 0, d), x.slice(1, d, d), x.slice(1, 2 * d, d), segments,
@@ -133,6 +138,9 @@ Tensor self_attention(const Tensor& qkv, const Segments& segments,
 Tensor cross_attention(const Tensor& q, const Tensor& kv, const Segments& queries,
                        const Segments& keys, const AttentionOptions& options) {
   const int64_t d = kv.size(1) / 2;
+  if (options.scoring != Scoring::dot) {
+    return scored_attention(q, slice(kv, 1, 0, d), slice(kv, 1, d, d), queries, keys, options);
+  }
   const bool keep = needs_grad({&q, &kv});
   const Tensor x = kv.detached();
   const Saved s = forward(q, x.slice(1, 0, d), x.slice(1, d, d), queries, keys, options, keep);
@@ -160,8 +168,8 @@ Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
       const auto part = [&](const Tensor& x, const Segments& s) {
         return slice(slice(x, 0, s.begin(i), s.length(i)), 1, h * d, d);
       };
-      const Tensor p = softmax(masked_scores(part(q, queries), part(k, keys), scale_of(o, d),
-                                             o.causal, keys.length(i) - queries.length(i) + 1));
+      const Tensor p = softmax(masked(head_scores(part(q, queries), part(k, keys), o, h), o.causal,
+                                      keys.length(i) - queries.length(i) + 1));
       heads.push_back(matmul(p, part(v, keys)));
     }
     parts.push_back(concat(heads, 1));
@@ -183,9 +191,11 @@ Tensor attention_weights(const Tensor& q, const Tensor& k, const Segments& queri
   const auto part = [&](const Tensor& x, int64_t first, int64_t count) {
     return cast(x.slice(0, first, count).slice(1, head * d, d), DType::f32);
   };
-  return softmax(masked_scores(part(q, queries.begin(segment) + rows.first, rows.count),
-                               part(k, keys.begin(segment), m), scale_of(o, d), o.causal,
-                               m - n + 1 + rows.first));
+  AttentionOptions in_f32 = o;
+  if (o.score_weight.defined()) in_f32.score_weight = cast(o.score_weight, DType::f32);
+  const Tensor scores = head_scores(part(q, queries.begin(segment) + rows.first, rows.count),
+                                    part(k, keys.begin(segment), m), in_f32, head);
+  return softmax(masked(scores, o.causal, m - n + 1 + rows.first));
 }
 
 }  // namespace heddle

@@ -6,6 +6,13 @@
 
 namespace heddle {
 
+/// How a query is compared with a key.
+enum class Scoring {
+  dot,       ///< q k times a scale: the fused kernel
+  additive,  ///< vᵀ tanh(q + k), see additive_scores(): by plain ops, as is
+  linear     ///< wᵀ [q; k], see linear_scores()
+};
+
 /// What attention needs beside q, k and v.
 struct AttentionOptions {
   int64_t heads = 1;
@@ -14,6 +21,8 @@ struct AttentionOptions {
   DropoutSpec dropout = {};  ///< on the weights; row ids are those of the queries
   std::span<const int32_t> key_rows =
       {};  ///< if not empty: the rows of k and v that are the keys, in order
+  Scoring scoring = Scoring::dot;
+  Tensor score_weight = {};  ///< [heads, d] of additive, [heads, 2 d] of linear scores
 };
 
 /// softmax(q kᵀ scale) v for each segment and head; column block h is head h. Memory is linear in

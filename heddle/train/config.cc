@@ -34,6 +34,10 @@ void TrainConfig::check(const std::string& source) const {
   } catch (const Error& e) {
     fail(ErrorKind::usage, "{}", e.what());  // what a run is told, not a file that was read
   }
+  heddle::check(target_tokenizer.empty() || model.decoder_vocab_size > 0, ErrorKind::usage,
+                "{}: target_tokenizer gives the target words of its own; set decoder_vocab_size to "
+                "their number",
+                source);
   heddle::check(max_updates > 0 || max_minutes > 0, ErrorKind::usage,
                 "{}: the run has no end; give --max-updates or --max-minutes", source);
   heddle::check(max_updates > 0 || (schedule != "cosine" && schedule != "linear"), ErrorKind::usage,

@@ -14,7 +14,7 @@ struct TrainConfig {
   TransformerConfig model;
 
   std::string corpus = "files", source_lang = "en", target_lang = "de";
-  std::string tokenizer, tokenizer_type = "bpe";
+  std::string tokenizer, target_tokenizer, tokenizer_type = "bpe";
   int64_t max_tokens = 256;
   int64_t batch_tokens = 4096, accumulate = 1, sort_pool = 0;
 
@@ -43,6 +43,8 @@ struct TrainConfig {
     v("source_lang", source_lang, "suffix of the source files");
     v("target_lang", target_lang, "suffix of the target files");
     v("tokenizer", tokenizer, "a SentencePiece .model to use; empty: one is trained");
+    v("target_tokenizer", target_tokenizer,
+      "one for the target alone, with --decoder-vocab-size; empty: one is trained there");
     v("tokenizer_type", tokenizer_type, "of the tokenizer that is trained",
       one_of({"bpe", "unigram"}));
     v("max_tokens", max_tokens, "longest sentence used in training, in tokens, the end included",

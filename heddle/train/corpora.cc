@@ -39,33 +39,49 @@ void check_lines(const ParallelFiles& files) {
   }
 }
 
+// One vocabulary of a run: where it lies, what it is trained on, and the size it must have.
+struct Vocabulary {
+  std::string path, given;  // given: a model to copy, or empty
+  std::vector<std::string> texts;
+  const char* size_flag;
+  int64_t size;
+};
+
+void train_vocabulary(const TrainConfig& config, const Vocabulary& v) {
+  log_info("training a {} tokenizer of {} words", config.tokenizer_type, v.size);
+  std::vector<LineReader> readers;
+  for (const std::string& text : v.texts) readers.emplace_back(text);
+  const auto next = [&](std::string& line) {
+    for (LineReader& reader : readers) {
+      if (reader.next(line)) return true;
+    }
+    return false;
+  };
+  train_tokenizer(next,
+                  {.type = tokenizer_type(config.tokenizer_type),
+                   .vocab_size = v.size,
+                   .seed = static_cast<uint64_t>(config.seed)},
+                  [](const std::string& message) { log_info("{}", message); })
+      .save(v.path);
+}
+
 Tokenizer open_tokenizer(const TrainConfig& config, const ParallelFiles& files,
-                         const std::string& run) {
-  const std::string path = join_path(run, "tokenizer.model");
-  if (!path_exists(path)) {
-    if (!config.tokenizer.empty()) {
-      Tokenizer::load(config.tokenizer).save(path);
+                         const Vocabulary& v) {
+  if (!path_exists(v.path)) {
+    if (!v.given.empty()) {
+      Tokenizer::load(v.given).save(v.path);
     } else {
-      log_info("training a {} tokenizer of {} words", config.tokenizer_type,
-               config.model.vocab_size);
       check_lines(files);
-      LineReader source(files.source), target(files.target);
-      const auto next = [&](std::string& line) { return source.next(line) || target.next(line); };
-      train_tokenizer(next,
-                      {.type = tokenizer_type(config.tokenizer_type),
-                       .vocab_size = config.model.vocab_size,
-                       .seed = static_cast<uint64_t>(config.seed)},
-                      [](const std::string& message) { log_info("{}", message); })
-          .save(path);
+      train_vocabulary(config, v);
     }
   }
-  Tokenizer tokenizer = Tokenizer::load(path);
-  check(tokenizer.vocab_size() == config.model.vocab_size, ErrorKind::data,
-        "{}: the tokenizer has {} words, the model {}; set --vocab-size {}", path,
-        tokenizer.vocab_size(), config.model.vocab_size, tokenizer.vocab_size());
+  Tokenizer tokenizer = Tokenizer::load(v.path);
+  check(tokenizer.vocab_size() == v.size, ErrorKind::data,
+        "{}: the tokenizer has {} words, the model {}; set {} {}", v.path, tokenizer.vocab_size(),
+        v.size, v.size_flag, tokenizer.vocab_size());
   check(tokenizer.eos_id() == config.model.eos_token_id, ErrorKind::data,
-        "{}: the tokenizer ends sentences with id {}, the model with {}; set --eos-token-id", path,
-        tokenizer.eos_id(), config.model.eos_token_id);
+        "{}: the tokenizer ends sentences with id {}, the model with {}; set --eos-token-id",
+        v.path, tokenizer.eos_id(), config.model.eos_token_id);
   return tokenizer;
 }
 
@@ -92,7 +108,26 @@ Corpora open_corpora(const TrainConfig& config, const std::string& data, const s
   const auto files = [&](const char* split) {
     return find_parallel(folder, split, config.source_lang, config.target_lang);
   };
-  Tokenizer tokenizer = open_tokenizer(config, files("train"), run);
+  const ParallelFiles pairs = files("train");
+  const bool is_joint = config.model.decoder_vocab_size == 0;
+  Vocabulary first{join_path(run, "tokenizer.model"),
+                   config.tokenizer,
+                   {pairs.source},
+                   "--vocab-size",
+                   config.model.vocab_size};
+  if (is_joint) first.texts.push_back(pairs.target);
+  Tokenizer tokenizer = open_tokenizer(config, pairs, first);
+  std::optional<Tokenizer> target;
+  std::optional<TextEncoder> target_encoder;
+  if (!is_joint) {
+    target = open_tokenizer(config, pairs,
+                            {join_path(run, "target_tokenizer.model"),
+                             config.target_tokenizer,
+                             {pairs.target},
+                             "--decoder-vocab-size",
+                             config.model.decoder_vocab_size});
+    target_encoder = text_encoder(*target);
+  }
   const auto open = [&](const char* split) {
     const auto log = [split](std::string_view text) { log_info("{}: {}", split, text); };
     return TokenizedCorpus::open_or_build(
@@ -100,11 +135,12 @@ Corpora open_corpora(const TrainConfig& config, const std::string& data, const s
          .cache_dir = join_path(run, "cache"),
          .name = fmt::format("{}.{}-{}", split, config.source_lang, config.target_lang),
          .max_source_tokens = config.max_tokens,
-         .max_target_tokens = config.max_tokens},
+         .max_target_tokens = config.max_tokens,
+         .target_encoder = target_encoder},
         text_encoder(tokenizer), log);
   };
   TokenizedCorpus train = open("train"), val = open("val");
-  return {std::move(tokenizer), std::move(train), std::move(val)};
+  return {std::move(tokenizer), std::move(target), std::move(train), std::move(val)};
 }
 
 }  // namespace heddle::train

@@ -1,6 +1,7 @@
 // The text of a training run, tokenised, and its tokenizer.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "heddle/data/token_cache.h"
@@ -10,8 +11,11 @@
 namespace heddle::train {
 
 struct Corpora {
-  Tokenizer tokenizer;
+  Tokenizer tokenizer;                        ///< of both sides, or of the source
+  std::optional<Tokenizer> target_tokenizer;  ///< of the target, where it has words of its own
   TokenizedCorpus train, val;
+
+  const Tokenizer& target() const { return target_tokenizer ? *target_tokenizer : tokenizer; }
 };
 
 /// Checks that the files of a run's text are there. Errors: usage if no folder is named, data if
@@ -19,9 +23,10 @@ struct Corpora {
 void check_text(const TrainConfig& config, const std::string& data);
 
 /// Opens the corpora of a run: writes the phrasebook to RUN/data if that is the corpus, trains or
-/// copies the tokenizer to RUN/tokenizer.model, and tokenises into RUN/cache. All of it is made
-/// once, and is the same if made again. Errors: those of TokenizedCorpus and train_tokenizer();
-/// data if the tokenizer's vocabulary is not the model's.
+/// copies the tokenizer to RUN/tokenizer.model (and the target's own to
+/// RUN/target_tokenizer.model), and tokenises into RUN/cache. All of it is made once, and is the
+/// same if made again. Errors: those of TokenizedCorpus and train_tokenizer(); data if the
+/// tokenizer's vocabulary is not the model's.
 Corpora open_corpora(const TrainConfig& config, const std::string& data, const std::string& run);
 
 }  // namespace heddle::train

@@ -67,7 +67,7 @@ void check_empty(const std::string& run) {
 void clear_run(const std::string& run, StateFolder& state) {
   state.clear();
   for (const char* name : {"last", "best", "cache", "data", "log.jsonl", "report.html",
-                           "tokenizer.model", kSettingsName}) {
+                           "tokenizer.model", "target_tokenizer.model", kSettingsName}) {
     remove_path(join_path(run, name));
   }
 }

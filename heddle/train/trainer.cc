@@ -63,7 +63,8 @@ class Trainer {
         parameters_(static_cast<uint64_t>(config.seed)),
         model_(nn::Scope(parameters_), config.model),
         optimizer_(parameters_, config.optimizer_options()),
-        validator_(corpora_.val, corpora_.tokenizer, validation_options(config)) {
+        validator_(corpora_.val, corpora_.target(), validation_options(config),
+                   &corpora_.tokenizer) {
     run_.use(resolve_precision(config.precision));
     run_.seed = static_cast<uint64_t>(config.seed);
     run_.recompute = config.recompute;
@@ -315,7 +316,7 @@ class Trainer {
     p_.validated_update = p_.update;
     const ValidationScore snapshot = score();
     samples_ = validator_.samples(model_);
-    save_model_dir(join_path(out_, "last"), config_.model, parameters_, &corpora_.tokenizer);
+    save_model(join_path(out_, "last"));
     consider("snapshot", snapshot);
     if (config_.ema_decay > 0) consider("ema", ema());
     if (config_.average != "none") {
@@ -324,6 +325,11 @@ class Trainer {
         consider("average", state_.average(p_.kept, parameters_));
       }
     }
+  }
+
+  void save_model(const std::string& folder) const {
+    save_model_dir(folder, config_.model, parameters_, &corpora_.tokenizer,
+                   corpora_.target_tokenizer ? &*corpora_.target_tokenizer : nullptr);
   }
 
   // Logs a score; if it is the best, the weights in place go to best/.
@@ -356,7 +362,7 @@ class Trainer {
     p_.best_kind = kind;
     p_.best_loss = s.loss;
     p_.best_bleu = s.bleu;
-    save_model_dir(join_path(out_, "best"), config_.model, parameters_, &corpora_.tokenizer);
+    save_model(join_path(out_, "best"));
   }
 
   // Keeps the weights for the average: the last, or the best, average_count of all validations.

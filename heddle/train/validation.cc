@@ -10,8 +10,11 @@
 namespace heddle::train {
 
 Validator::Validator(const TokenizedCorpus& corpus, const Tokenizer& tokenizer,
-                     const ValidationOptions& options)
-    : corpus_(&corpus), tokenizer_(&tokenizer), options_(options) {
+                     const ValidationOptions& options, const Tokenizer* source)
+    : corpus_(&corpus),
+      tokenizer_(&tokenizer),
+      source_tokenizer_(source != nullptr ? source : &tokenizer),
+      options_(options) {
   if (!options.wants_bleu) return;
   for (int64_t i = 0; i < corpus.size(); ++i) {
     sources_.push_back(corpus.source(i).ids());
@@ -49,7 +52,7 @@ std::vector<SampleTranslation> Validator::samples(const Transformer& model) cons
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = i * corpus_->size() / count;
     sources.push_back(corpus_->source(at).ids());
-    samples.push_back({.source = tokenizer_->decode(sources.back()),
+    samples.push_back({.source = source_tokenizer_->decode(sources.back()),
                        .reference = tokenizer_->decode(corpus_->target(at).ids()),
                        .translation = {}});
   }

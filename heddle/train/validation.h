@@ -26,18 +26,20 @@ struct ValidationOptions {
   TranslateOptions translate;
 };
 
-/// Validates on one corpus again and again. References are the decoded target ids.
+/// Validates on one corpus again and again; the tokenizer is the
+/// target's, `source` that of the source if it is another. References are the
+/// decoded target ids.
 class Validator {
  public:
   Validator(const TokenizedCorpus& corpus, const Tokenizer& tokenizer,
-            const ValidationOptions& options);
+            const ValidationOptions& options, const Tokenizer* source = nullptr);
   ValidationScore operator()(const Transformer& model, const nn::Run& run) const;
   /// Six sentences, spread evenly over the corpus, translated greedily.
   std::vector<SampleTranslation> samples(const Transformer& model) const;
 
  private:
   const TokenizedCorpus* corpus_;
-  const Tokenizer* tokenizer_;
+  const Tokenizer *tokenizer_, *source_tokenizer_;
   ValidationOptions options_;
   std::vector<std::vector<int32_t>> sources_;
   std::vector<std::string> references_;

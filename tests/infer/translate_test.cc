@@ -120,6 +120,25 @@ INSTANTIATE_TEST_SUITE_P(
                c.tie_word_embeddings = c.share_encoder_decoder_embeddings = false;
                c.output_bias = c.normalize_embedding = true;
              }},
+        Case{"dot_scores", [](TransformerConfig& c) { c.attention_scoring = "dot"; }},
+        Case{"additive_scores", [](TransformerConfig& c) { c.attention_scoring = "additive"; }},
+        Case{"linear_scores", [](TransformerConfig& c) { c.attention_scoring = "linear"; }},
+        Case{"rotary_and_swiglu",
+             [](TransformerConfig& c) {
+               c.position_embedding_type = "rotary";
+               c.activation_function = "swiglu";
+             }},
+        Case{"separate_vocabularies",
+             [](TransformerConfig& c) {
+               c.share_encoder_decoder_embeddings = false;
+               c.decoder_vocab_size = 57;
+             }},
+        Case{"rotary_additive_bf16",
+             [](TransformerConfig& c) {
+               c.position_embedding_type = "rotary";
+               c.attention_scoring = "additive";
+             },
+             DType::bf16},
         // More columns than the driver's block of 512: views of the product are strided.
         Case{"large_vocabulary", [](TransformerConfig& c) { c.vocab_size = 1100; }},
         Case{"bf16", [](TransformerConfig&) {}, DType::bf16},

@@ -8,6 +8,8 @@
 #include "heddle/ops/matmul.h"
 #include "heddle/ops/norm.h"
 #include "heddle/ops/reduce.h"
+#include "heddle/ops/rope.h"
+#include "heddle/ops/scoring.h"
 #include "heddle/ops/shape.h"
 #include "heddle/ops/softmax.h"
 #include "tests/support/op_case.h"
@@ -383,6 +385,46 @@ void add_losses(std::vector<OpCase>& all, const OpSizes& z) {
                  .always_f32 = {2}});
 }
 
+void add_rope(std::vector<OpCase>& all, const OpSizes& z) {
+  const int64_t rows = z.norm[0], width = z.width;
+  const std::vector<int32_t> places = some_places(rows, 4);
+  all.push_back({.op = "rope",
+                 .variant = "two_thirds",
+                 .shapes = {{rows, 3 * width}},
+                 .function = [=](const Tensors& x) {
+                   return Tensors{
+                       rope(x[0], places, {.head_width = width / 2, .columns = 2 * width})};
+                 }});
+}
+
+// Composed of other ops: what is checked is that gradients reach all inputs.
+void add_scored_attention(std::vector<OpCase>& all, const OpSizes& z) {
+  const Segments queries = lengths(z.queries), keys = lengths(z.keys);
+  const int64_t q = queries.rows(), k = keys.rows(), w = z.width, h = z.heads;
+  for (const bool causal : {false, true}) {
+    for (const bool is_linear : {false, true}) {
+      all.push_back({.op = "attention",
+                     .variant = std::string(is_linear ? "linear" : "additive") +
+                                (causal ? "_scores_causal" : "_scores"),
+                     .shapes = {{q, w}, {k, w}, {k, w}, {h, (is_linear ? 2 : 1) * w / h}},
+                     .function = [=](const Tensors& x) {
+                       return Tensors{
+                           attention(x[0], x[1], x[2], queries, keys,
+                                     {.heads = h,
+                                      .causal = causal,
+                                      .scoring = is_linear ? Scoring::linear : Scoring::additive,
+                                      .score_weight = x[3]})};
+                     }});
+    }
+  }
+  all.push_back({.op = "attention",
+                 .variant = "gaussian",
+                 .shapes = {{3, 5}, {4, 5}, {4, 7}},
+                 .function = [](const Tensors& x) {
+                   return Tensors{attend(gaussian_scores(x[0], x[1]), x[2])};
+                 }});
+}
+
 }  // namespace
 
 std::vector<OpCase> op_cases(const OpSizes& sizes) {
@@ -395,6 +437,8 @@ std::vector<OpCase> op_cases(const OpSizes& sizes) {
   add_norms(all, sizes);
   add_embeddings(all, sizes);
   add_attention(all, sizes);
+  add_scored_attention(all, sizes);
+  add_rope(all, sizes);
   add_losses(all, sizes);
   return all;
 }

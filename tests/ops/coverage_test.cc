@@ -16,13 +16,16 @@ const std::vector<int32_t> kWords = {5, 6, 7, 3, 8, 3};
 const std::shared_ptr<const RowIds> kRows =
     std::make_shared<const RowIds>(RowIds{{0, 0, 0, 0, 1, 1}, {0, 1, 2, 3, 0, 1}});
 
-std::vector<std::string> tape_of_training_step(bool is_pre, const std::string& positions) {
+std::vector<std::string> tape_of_training_step(bool is_pre, const std::string& positions,
+                                               const std::string& scoring = "scaled_dot") {
   TransformerConfig c;
   c.vocab_size = 20, c.d_model = 16, c.encoder_layers = c.decoder_layers = 2;
   c.encoder_attention_heads = c.decoder_attention_heads = 2;
   c.encoder_ffn_dim = c.decoder_ffn_dim = 32;
   c.normalize_before = is_pre, c.normalize_embedding = true, c.output_bias = true;
   c.position_embedding_type = positions;
+  c.attention_scoring = scoring;
+  if (positions == "rotary") c.activation_function = "swiglu";
   c.attention_dropout = c.activation_dropout = 0.1;
   nn::Parameters parameters(1);
   const Transformer model(nn::Scope(parameters), c);
@@ -80,6 +83,9 @@ TEST(OpCoverage, every_op_of_a_training_step_has_a_case) {
     for (const char* positions : {"sinusoidal", "learned"}) {
       expect_cases_for(tape_of_training_step(is_pre, positions));
     }
+  }
+  for (const char* scoring : {"dot", "additive", "linear"}) {
+    expect_cases_for(tape_of_training_step(true, "rotary", scoring));
   }
   expect_cases_for(tape_of_gpt2());
   expect_cases_for(tape_of_bert());

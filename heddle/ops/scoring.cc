@@ -1,0 +1,179 @@
+// Scores pair by pair, then mask, softmax and weighted sum.
+#include "heddle/ops/scoring.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "heddle/ops/elementwise.h"
+#include "heddle/ops/embedding.h"
+#include "heddle/ops/matmul.h"
+#include "heddle/ops/shape.h"
+#include "heddle/ops/softmax.h"
+
+namespace heddle {
+namespace {
+
+constexpr float kHidden = -std::numeric_limits<float>::infinity();
+
+// Pairs are made for at most so many elements at a time.
+constexpr int64_t kChunk = 1 << 20;
+
+void check_widths(const char* name, const Tensor& q, const Tensor& k) {
+  check(q.rank() == 2 && k.rank() == 2 && q.size(1) == k.size(1) && q.dtype() == k.dtype(),
+        ErrorKind::shape, "{}: queries are {}, keys {}; their widths must be equal", name,
+        q.shape(), k.shape());
+}
+
+// Row i m + j is q[i] + k[j]. returns: [n m, d]
+Tensor pair_sums(const Tensor& q, const Tensor& k) {
+  const int64_t n = q.size(0), m = k.size(0);
+  std::vector<int32_t> of_q, of_k;
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < m; ++j) {
+      of_q.push_back(static_cast<int32_t>(i));
+      of_k.push_back(static_cast<int32_t>(j));
+    }
+  }
+  // In f32, which gradients of looked-up rows are summed in.
+  return add(gather_rows(cast(q, DType::f32), of_q), gather_rows(cast(k, DType::f32), of_k));
+}
+
+// score(rows of pairs) -> [pairs, 1], for chunks of queries. returns: [n, m]
+template <class F>
+Tensor over_pairs(const Tensor& q, const Tensor& k, const F& score) {
+  const int64_t n = q.size(0), m = k.size(0);
+  const int64_t rows = std::max<int64_t>(1, kChunk / std::max<int64_t>(1, m * q.size(1)));
+  std::vector<Tensor> parts;
+  for (int64_t begin = 0; begin < n; begin += rows) {
+    const int64_t count = std::min(rows, n - begin);
+    const Tensor pairs = pair_sums(count == n ? q : slice(q, 0, begin, count), k);
+    parts.push_back(reshape(score(pairs), {count, m}));
+  }
+  return parts.size() == 1 ? parts[0] : concat(parts, 0);
+}
+
+Tensor as_mask(std::span<const uint8_t> sees, int64_t n, int64_t m) {
+  Tensor mask = Tensor::zeros({n, m}, DType::f32);
+  for (int64_t i = 0; i < n * m; ++i) {
+    if (sees[i] == 0) mask.data<float>()[i] = kHidden;
+  }
+  return mask;
+}
+
+// Query i of n over m keys sees keys 0 .. i + m - n.
+std::vector<uint8_t> causal_mask(int64_t n, int64_t m) {
+  std::vector<uint8_t> sees(n * m);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < m; ++j) sees[i * m + j] = j <= i + m - n;
+  }
+  return sees;
+}
+
+// The dropout of the weights of one segment and head: other numbers for each head.
+DropoutSpec part_of(const DropoutSpec& spec, int64_t begin, int64_t count, int64_t head) {
+  if (spec.p <= 0) return {};
+  const auto part = [&](const std::vector<uint32_t>& all) {
+    return std::vector<uint32_t>(all.begin() + begin, all.begin() + begin + count);
+  };
+  DropoutSpec result = spec;
+  result.key = make_key(uint64_t{spec.key.high} << 32 | spec.key.low, 0, hash_name("head"),
+                        static_cast<uint64_t>(head));
+  result.rows =
+      std::make_shared<const RowIds>(RowIds{part(spec.rows->sample), part(spec.rows->position)});
+  return result;
+}
+
+}  // namespace
+
+Tensor dot_scores(const Tensor& q, const Tensor& k, float factor) {
+  check_widths("dot scores", q, k);
+  return scale(matmul(q, transpose(k, 0, 1)), factor);
+}
+
+Tensor additive_scores(const Tensor& q, const Tensor& k, const Tensor& v) {
+  check_widths("additive scores", q, k);
+  check(v.rank() == 2 && v.size(0) == 1 && v.size(1) == q.size(1), ErrorKind::shape,
+        "additive scores: v is {}; queries are {}, so it must be [1, {}]", v.shape(), q.shape(),
+        q.size(1));
+  return over_pairs(q, k, [&](const Tensor& pairs) {
+    return linear(activation(Activation::tanh, pairs), cast(v, DType::f32), {});
+  });
+}
+
+Tensor linear_scores(const Tensor& q, const Tensor& k, const Tensor& w) {
+  check_widths("linear scores", q, k);
+  const int64_t d = q.size(1);
+  check(w.rank() == 2 && w.size(0) == 1 && w.size(1) == 2 * d, ErrorKind::shape,
+        "linear scores: w is {}; queries are {}, so it must be [1, {}]", w.shape(), q.shape(),
+        2 * d);
+  const Tensor of_q = linear(q, slice(w, 1, 0, d), {}), of_k = linear(k, slice(w, 1, d, d), {});
+  return over_pairs(of_q, of_k, [](const Tensor& pairs) { return pairs; });
+}
+
+Tensor gaussian_scores(const Tensor& q, const Tensor& k) {
+  check_widths("gaussian scores", q, k);
+  // Differences first: squares of large numbers would lose those of near ones.
+  const Tensor halves = Tensor::full({1, q.size(1)}, -0.5f);
+  return over_pairs(q, scale(k, -1),
+                    [&](const Tensor& pairs) { return linear(mul(pairs, pairs), halves, {}); });
+}
+
+Tensor attend(const Tensor& scores, const Tensor& v, std::span<const uint8_t> mask,
+              const DropoutSpec& spec) {
+  const int64_t n = scores.size(0), m = scores.size(1);
+  check(v.rank() == 2 && v.size(0) == m, ErrorKind::shape,
+        "attend: scores are {} but values {}; there must be a value for each key", scores.shape(),
+        v.shape());
+  check(mask.empty() || static_cast<int64_t>(mask.size()) == n * m, ErrorKind::shape,
+        "attend: the mask has {} values, scores are {}", mask.size(), scores.shape());
+  if (m == 0) return Tensor::zeros({n, v.size(1)}, v.dtype());
+  const Tensor seen = mask.empty() ? scores : add(scores, as_mask(mask, n, m));
+  Tensor weights = softmax(seen);
+  if (spec.p > 0) weights = dropout(weights, spec);
+  if (weights.dtype() != v.dtype()) weights = cast(weights, v.dtype());
+  return matmul(weights, v);
+}
+
+Tensor head_scores(const Tensor& q, const Tensor& k, const AttentionOptions& o, int64_t head) {
+  if (o.scoring == Scoring::dot) {
+    const float root = std::sqrt(static_cast<float>(q.size(1)));
+    return dot_scores(q, k, o.scale != 0 ? o.scale : 1.0f / root);
+  }
+  const int64_t d = q.size(1), width = o.scoring == Scoring::linear ? 2 * d : d;
+  check(o.score_weight.defined() && o.score_weight.size(0) == o.heads &&
+            o.score_weight.size(1) == width,
+        ErrorKind::shape, "attention: this scoring needs weights [{}, {}]", o.heads, width);
+  const Tensor weight = slice(o.score_weight, 0, head, 1);
+  return o.scoring == Scoring::linear ? linear_scores(q, k, weight) : additive_scores(q, k, weight);
+}
+
+Tensor scored_attention(const Tensor& q, const Tensor& all_k, const Tensor& all_v,
+                        const Segments& queries, const Segments& keys, const AttentionOptions& o) {
+  const Tensor k = o.key_rows.empty() ? all_k : gather_rows(all_k, o.key_rows);
+  const Tensor v = o.key_rows.empty() ? all_v : gather_rows(all_v, o.key_rows);
+  check(queries.count() == keys.count() && queries.rows() == q.size(0) && keys.rows() == k.size(0),
+        ErrorKind::shape, "attention: segments of {} and {} rows; q is {}, k {}", queries.rows(),
+        keys.rows(), q.shape(), k.shape());
+  const int64_t d = q.size(1) / o.heads;
+  std::vector<Tensor> parts;
+  for (int64_t i = 0; i < queries.count(); ++i) {
+    const int64_t n = queries.length(i), m = keys.length(i);
+    if (n == 0) continue;
+    const auto sees = o.causal ? causal_mask(n, m) : std::vector<uint8_t>();
+    std::vector<Tensor> heads;
+    for (int64_t h = 0; h < o.heads; ++h) {
+      const auto part = [&](const Tensor& x, const Segments& s) {
+        return slice(slice(x, 0, s.begin(i), s.length(i)), 1, h * d, d);
+      };
+      const Tensor scores = m == 0 ? Tensor::empty({n, 0}, q.dtype())
+                                   : head_scores(part(q, queries), part(k, keys), o, h);
+      heads.push_back(
+          attend(scores, part(v, keys), sees, part_of(o.dropout, queries.begin(i), n, h)));
+    }
+    parts.push_back(concat(heads, 1));
+  }
+  return parts.empty() ? Tensor::empty({0, q.size(1)}, q.dtype()) : concat(parts, 0);
+}
+
+}  // namespace heddle
