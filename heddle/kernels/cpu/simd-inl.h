@@ -55,8 +55,8 @@ HWY_INLINE Vec widen(VecU16 bits) {
   return hn::BitCast(F32(), hn::ShiftLeft<16>(hn::PromoteTo(U32(), bits)));
 }
 
-/// Rounded to nearest even in the upper 16 bits, anything in the lower; NaN stays NaN (Highway 1.0.3
-/// truncates, hence our own).
+/// Rounded to nearest even in the upper 16 bits, anything in the lower; NaN stays NaN
+/// (Highway 1.0.3 truncates, hence our own).
 HWY_INLINE VecU32 rounded_in_place(Vec v) {
   const U32 du;
   const VecU32 u = hn::BitCast(du, v);
