@@ -17,7 +17,7 @@ constexpr double kHidden = -std::numeric_limits<double>::infinity();
 struct Head {
   Matrix q, k, v;
   Matrix scores;
-  bool has_projections = false, has_values = false;
+  bool has_values = false;
   Score score = Score::dot;
 };
 
@@ -236,6 +236,11 @@ Explanation explain_head(const Subject& subject, const ExplainedHead& which) {
         "one",
         longest, kMostPieces);
   const Seen seen = see(subject, kind.prefix + std::to_string(which.layer));
+  // The steps are those of dot products; others would be shown numbers that were never computed.
+  check(seen.options.scoring == Scoring::dot, ErrorKind::usage,
+        "{} compares queries and keys by additive or linear scores; explain follows dot products "
+        "only (heddle attention shows the weights)",
+        subject.path());
   const int64_t width = seen.q.size(1) / kind.heads, begin = which.head * width;
   Head head;
   head.q = matrix_of(seen.q, begin, width);

@@ -129,10 +129,15 @@ PositionTable model_positions(const std::string& model, const std::string& stack
     const TranslationModel m = load_translation_model(folder, {.need_tokenizer = false});
     return learned_table(m.parameters, m.path, stack, positions);
   }
+  // Rotary positions turn the columns of a head.
+  const bool is_rotary = config.position_embedding_type == "rotary";
+  const int64_t heads =
+      stack == "decoder" ? config.decoder_attention_heads : config.encoder_attention_heads;
   return position_table({.kind = config.position_embedding_type,
                          .positions = positions == 0 ? config.max_position_embeddings : positions,
-                         .width = config.d_model,
-                         .sinusoidal = {config.sinusoidal_layout, config.sinusoidal_frequencies}});
+                         .width = is_rotary ? config.d_model / heads : config.d_model,
+                         .sinusoidal = {config.sinusoidal_layout, config.sinusoidal_frequencies},
+                         .base = config.rope_theta});
 }
 
 Json to_json(const PositionTable& t) {

@@ -106,14 +106,13 @@ void SubjectMaker::open_translator(const std::string& path, const SubjectOptions
   check(options.ids.empty(), ErrorKind::usage,
         "--ids: {} is a translator with a tokenizer; give the sentence as --source", path);
   const auto model = std::make_shared<const TranslationModel>(load_translation_model(path));
-  const Tokenizer& tokenizer = model->tokenizer.value();
   const Ids source = source_ids(*model, options.source, "--source", options.truncate, nullptr);
   check(!source.empty(), ErrorKind::usage,
         "--source is empty; give a sentence, as in --source \"a man rides a horse\"");
   std::string text = options.target.value_or("");
   Ids target;
   if (options.target) {
-    target = source_ids(*model, text, "--target", options.truncate, nullptr);
+    target = target_ids(*model, text, "--target", options.truncate, nullptr);
     check(!target.empty(), ErrorKind::usage,
           "--target is empty; give a translation, or leave --target away for the model's own");
   } else {
@@ -126,9 +125,9 @@ void SubjectMaker::open_translator(const std::string& path, const SubjectOptions
   subject.path_ = model->path;
   subject.type_ = kTransformerType;
   subject.texts_ = {options.source, text};
-  subject.sides_ = {side_of("source", tokenizer, source, {"", "(end)"}),
-                    side_of("target", tokenizer, target, {"(start)", ""}),
-                    side_of("written", tokenizer, target, {"", "(end)"})};
+  subject.sides_ = {side_of("source", model->tokenizer.value(), source, {"", "(end)"}),
+                    side_of("target", model->target(), target, {"(start)", ""}),
+                    side_of("written", model->target(), target, {"", "(end)"})};
   subject.measure_ = "rise of the loss, nats a piece";
   Ids from = source, in = target, out = target;
   from.push_back(static_cast<int32_t>(model->config.eos_token_id));

@@ -71,6 +71,24 @@ class SixWords : public ::testing::Test {
   TempDir folder_;
 };
 
+TEST_F(SixWords, pages_show_what_such_models_compute) {
+  const CliResult trained =
+      train({"--share-encoder-decoder-embeddings", "false", "--decoder-vocab-size", "9",
+             "--target-tokenizer", path("en.model"), "--attention-scoring", "additive",
+             "--position-embedding-type", "rotary", "--rope-theta", "256"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const CliResult explained = run_heddle({"explain", path("run"), "--source", "merci"});
+  EXPECT_EQ(explained.exit_code, 2);
+  EXPECT_NE(explained.err.find("explain follows dot products"), std::string::npos) << explained.err;
+  // 32 columns in 4 heads of 8: 4 pairs, 256^(-2i/8).
+  const CliResult positions = run_heddle({"positions", path("run"), "--json"});
+  ASSERT_EQ(positions.exit_code, 0) << positions.err;
+  const Json table = Json::parse(positions.out);
+  const auto& frequencies = table.at("frequencies").as_array();
+  ASSERT_EQ(frequencies.size(), 4);
+  EXPECT_NEAR(frequencies[1].as_double(), 0.25, 1e-9);
+}
+
 TEST_F(SixWords, separate_lists_train_in_seconds_and_translate) {
   const CliResult trained =
       train({"--share-encoder-decoder-embeddings", "false", "--decoder-vocab-size", "9",
@@ -92,6 +110,12 @@ TEST_F(SixWords, separate_lists_train_in_seconds_and_translate) {
   const CliResult align = run_heddle(
       {"align", path("run"), "--src", path("data/val.fr"), "--tgt", path("data/val.en")});
   EXPECT_EQ(align.exit_code, 0) << align.err;
+  const CliResult maps = run_heddle({"attention", path("run"), "--source", "je suis étudiant",
+                                     "--target", "i am a student", "--json", path("maps.json")});
+  ASSERT_EQ(maps.exit_code, 0) << maps.err;
+  const Json sides = Json::load(path("maps.json")).at("sides");
+  EXPECT_EQ(sides.as_array()[0].at("pieces").as_array()[2].as_string(), "étudiant");
+  EXPECT_EQ(sides.as_array()[1].at("pieces").as_array()[4].as_string(), "student");
   std::filesystem::remove(folder_ / "run" / "best" / "target_tokenizer.model");
   const CliResult missing = run_heddle({"translate", path("run")}, input);
   EXPECT_EQ(missing.exit_code, 3);
