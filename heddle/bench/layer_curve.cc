@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "heddle/base/rng.h"
 #include "heddle/bench/timing.h"
 #include "heddle/ops/attention.h"
 #include "heddle/ops/elementwise.h"
@@ -15,11 +16,8 @@ namespace {
 // Small numbers without pattern; what they are does not change the time.
 Tensor numbers(const Shape& shape) {
   Tensor t = Tensor::empty(shape, DType::f32);
-  uint32_t state = 1;
-  for (int64_t i = 0; i < t.elements(); ++i) {
-    state = state * 1664525u + 1013904223u;
-    t.data<float>()[i] = static_cast<float>(state >> 8) * 0x1p-27f - 0.0625f;
-  }
+  RngStream random(make_key(1, 0, hash_name("bench")));
+  for (int64_t i = 0; i < t.elements(); ++i) t.data<float>()[i] = random.uniform() / 8 - 0.0625f;
   return t;
 }
 

@@ -12,8 +12,6 @@ namespace {
 
 using Ids = std::span<const std::vector<int32_t>>;
 
-constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581, a space in pieces
-
 // Sums the weights of the chosen heads of one attention call into the maps of its segments.
 void add_weights(const Tensor& q, const Tensor& k, const Segments& queries, const Segments& keys,
                  const AttentionOptions& options, std::span<const int64_t> heads,
@@ -88,8 +86,8 @@ bool is_punctuation(std::string_view piece) {
   size_t marks = 0;
   for (size_t at = 0; at < piece.size();) {
     const std::string_view rest = piece.substr(at);
-    if (rest.starts_with(kSpace)) {
-      at += kSpace.size();
+    if (rest.starts_with(kSpaceSign)) {
+      at += kSpaceSign.size();
       continue;
     }
     if (rest.starts_with("\xE2\x80") && rest.size() > 2 && static_cast<uint8_t>(rest[2]) >= 0x90) {
@@ -113,17 +111,6 @@ void trim(TokenRange& word, const std::vector<bool>& is_mark) {
   if (word.is_punctuation) return;
   while (is_mark[inner.end - 1]) --inner.end;
   word = inner;
-}
-
-// Mean over the target word's rows of the summed columns of the source word.
-double weight(const Tensor& map, const TokenRange& target, const TokenRange& source, bool shifted) {
-  const float* values = map.data<float>();
-  double sum = 0;
-  for (int64_t i = target.begin; i < target.end; ++i) {
-    const float* row = values + (i + (shifted ? 1 : 0)) * map.size(1);
-    for (int64_t j = source.begin; j < source.end; ++j) sum += row[j];
-  }
-  return sum / static_cast<double>(target.end - target.begin);
 }
 
 }  // namespace
@@ -190,9 +177,9 @@ std::vector<TokenRange> split_words(const Tokenizer& tokenizer, std::span<const 
     const std::string piece = tokenizer.piece(ids[i]);
     is_mark[i] = is_punctuation(piece);
     for (size_t at = 0; at < piece.size();) {
-      if (piece.compare(at, kSpace.size(), kSpace) == 0) {
+      if (piece.compare(at, kSpaceSign.size(), kSpaceSign) == 0) {
         is_inside = false;
-        at += kSpace.size();
+        at += kSpaceSign.size();
         continue;
       }
       if (!is_inside) words.push_back({static_cast<int64_t>(i), 0});
@@ -218,7 +205,7 @@ Alignment align_words(const Tensor& map, std::span<const TokenRange> source,
     double most = -1;
     for (size_t s = 0; s < source.size(); ++s) {
       if (has_like && !is_like(source[s])) continue;
-      const double w = weight(map, target[t], source[s], shifted);
+      const double w = word_weight(map, target[t], source[s], shifted);
       if (w > most) most = w, best = s;
     }
     links.push_back({static_cast<int32_t>(best), static_cast<int32_t>(t)});

@@ -46,6 +46,19 @@ struct TokenRange {
 /// the beginning of the next belongs to both.
 std::vector<TokenRange> split_words(const Tokenizer& tokenizer, std::span<const int32_t> ids);
 
+/// The weight of a source word for a target word in a map of cross_attention_maps(): summed over
+/// the source word's tokens, averaged over the target word's. Words: anything with begin and end.
+template <class Word>
+double word_weight(const Tensor& map, const Word& target, const Word& source,
+                   bool shifted = false) {
+  double sum = 0;
+  for (auto i = target.begin; i < target.end; ++i) {
+    const float* row = map.data<float>() + (static_cast<int64_t>(i) + shifted) * map.size(1);
+    for (auto j = source.begin; j < source.end; ++j) sum += row[j];
+  }
+  return sum / static_cast<double>(target.end - target.begin);
+}
+
 /// Word `source` of the source goes with word `target` of the target, both from 0.
 struct AlignmentLink {
   int32_t source = 0, target = 0;
@@ -53,8 +66,8 @@ struct AlignmentLink {
 };
 using Alignment = std::vector<AlignmentLink>;  ///< in order
 
-/// For each word of the target the word of the source with the most attention: weights are summed
-/// over the source word's tokens and averaged over the target word's; the first among equals.
+/// For each word of the target the word of the source with the largest word_weight(), the first
+/// among equals.
 /// Attention that has nothing to look for rests on punctuation, so punctuation goes with
 /// punctuation, and words with words, where the source has any.
 Alignment align_words(const Tensor& map, std::span<const TokenRange> source,

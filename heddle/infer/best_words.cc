@@ -58,7 +58,10 @@ class Search {
     for (int64_t i = 0; i < sum_blocks_; ++i) {
       constexpr int64_t kEach = LogitScanArgs::kSumBlock / LogitScanArgs::kBlock;
       const float* last = std::min(most + (i + 1) * kEach, most + blocks_);
-      total += sum[i] * std::exp(*std::max_element(most + i * kEach, last) - scale.most);
+      // Without scores a sum is 0, or NaN.
+      total += options_.scores
+                   ? sum[i] * std::exp(*std::max_element(most + i * kEach, last) - scale.most)
+                   : sum[i];
     }
     if (options_.scores || std::isnan(total)) scale.log_sum = std::log(total);
     check(

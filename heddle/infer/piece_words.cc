@@ -8,8 +8,6 @@
 namespace heddle {
 namespace {
 
-constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581, a space in pieces
-
 // Of ASCII, without the signs that stand inside words.
 bool is_punctuation(std::string_view piece) {
   return std::all_of(piece.begin(), piece.end(), [](char c) {
@@ -23,7 +21,7 @@ std::string piece_text(const std::string& piece) {
   if (piece.size() == 6 && piece.starts_with("<0x") && piece.back() == '>') {
     return {static_cast<char>(std::stoi(piece.substr(3, 2), nullptr, 16))};
   }
-  return piece.starts_with(kSpace) ? piece.substr(kSpace.size()) : piece;
+  return piece.starts_with(kSpaceSign) ? piece.substr(kSpaceSign.size()) : piece;
 }
 
 std::vector<PieceWord> piece_words(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
@@ -33,7 +31,7 @@ std::vector<PieceWord> piece_words(const Tokenizer& tokenizer, std::span<const i
     const bool is_mark = is_punctuation(text);
     const bool is_other =
         !words.empty() && words.back().has_text && is_mark != words.back().is_punctuation;
-    if (words.empty() || piece.starts_with(kSpace) || is_other) words.push_back({i, i});
+    if (words.empty() || piece.starts_with(kSpaceSign) || is_other) words.push_back({i, i});
     PieceWord& word = words.back();
     word.end = i + 1;
     if (text.empty()) continue;

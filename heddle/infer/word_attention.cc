@@ -5,20 +5,6 @@
 #include "heddle/infer/piece_words.h"
 
 namespace heddle {
-namespace {
-
-// Mean over the target word's rows of the summed columns of the source word.
-double weight(const Tensor& map, const PieceWord& target, const PieceWord& source) {
-  const float* values = map.data<float>();
-  double sum = 0;
-  for (size_t i = target.begin; i < target.end; ++i) {
-    for (size_t j = source.begin; j < source.end; ++j) sum += values[i * map.size(1) + j];
-  }
-  return sum / static_cast<double>(target.end - target.begin);
-}
-
-}  // namespace
-
 Tensor cross_attention_map(const Transformer& model, std::span<const int32_t> source,
                            std::span<const int32_t> target, int64_t layer, Precision precision) {
   AlignmentOptions options{.precision = precision};
@@ -41,7 +27,7 @@ std::vector<WordLink> word_attention(const TranslationModel& model, std::span<co
     for (const PieceWord& candidate : source_words) {
       if (candidate.is_punctuation) continue;
       ++index;
-      const double w = weight(map, word, candidate);
+      const double w = word_weight(map, word, candidate);
       if (link.source_index >= 0 && w <= link.weight) continue;
       link.source = word_text(tokenizer, source, candidate);
       link.source_index = index;

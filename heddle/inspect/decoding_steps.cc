@@ -12,8 +12,6 @@ namespace heddle::inspect {
 namespace {
 
 using Ids = std::vector<int32_t>;
-constexpr std::string_view kSpace = "\xE2\x96\x81";
-
 // Which beginnings there were, found again by their words.
 class Recorder {
  public:
@@ -118,8 +116,8 @@ void find_best(const Translation& result, DecodingRecord& record) {
 std::string shown_piece(const Tokenizer& tokenizer, int32_t id, int64_t eos) {
   if (id == eos) return "(end)";
   std::string piece = tokenizer.piece(id);
-  for (size_t at; (at = piece.find(kSpace)) != std::string::npos;) {
-    piece.replace(at, kSpace.size(), " ");
+  for (size_t at; (at = piece.find(kSpaceSign)) != std::string::npos;) {
+    piece.replace(at, kSpaceSign.size(), " ");
   }
   return piece;
 }

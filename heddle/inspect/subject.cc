@@ -17,8 +17,6 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-constexpr std::string_view kSpace = "\xE2\x96\x81";
-
 std::string lower_case(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -27,8 +25,8 @@ std::string lower_case(std::string text) {
 
 // A piece as a reader is shown it.
 std::string shown_piece(const std::string& piece) {
-  if (piece == kSpace) return "(space)";
-  return piece.starts_with(kSpace) ? piece.substr(kSpace.size()) : "+" + piece;
+  if (piece == kSpaceSign) return "(space)";
+  return piece.starts_with(kSpaceSign) ? piece.substr(kSpaceSign.size()) : "+" + piece;
 }
 
 // Special tokens before and after the words are words of their own.

@@ -21,7 +21,6 @@ namespace heddle {
 
 namespace {
 
-constexpr std::string_view kSpaceSign = "\xE2\x96\x81";  // U+2581
 constexpr int kFatal = 3;
 constexpr int64_t kMaxModelBytes = int64_t{256} << 20;
 

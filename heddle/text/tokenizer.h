@@ -10,6 +10,9 @@
 
 namespace heddle {
 
+/// SentencePiece's sign for a space at the front of a word's first piece: U+2581.
+inline constexpr std::string_view kSpaceSign = "\xE2\x96\x81";
+
 /// A SentencePiece model (BPE or unigram). Copies share the model; all methods are const and may be
 /// called from several threads at once. Deterministic: no sampling.
 ///

@@ -12,7 +12,6 @@
 namespace heddle {
 namespace {
 
-constexpr std::string_view kSpaceSign = "\xE2\x96\x81";  // U+2581
 constexpr std::string_view kSpecial[] = {"<pad>", "<unk>", "<s>", "</s>"};
 
 // Types of pieces.

@@ -58,18 +58,12 @@ inline __m512 combined(__m512 x) {
   return F::of(x, _mm512_shuffle_f32x4(x, x, 0xb1));
 }
 
-/// Columns of some rows.
-struct Part {
-  const uint16_t* first;
-  int64_t stride;
-  const int32_t* index;  // null: rows lie one after the other
-
-  Part(const Rows& x, const SegmentSizes& sizes, const int32_t* key_rows, int64_t column)
-      : first(x.row<uint16_t>(key_rows ? 0 : sizes.k_first) + column),
-        stride(x.stride),
-        index(key_rows ? key_rows + sizes.k_first : nullptr) {}
-  const uint16_t* row(int64_t i) const { return first + (index ? index[i] : i) * stride; }
-};
+// The keys of a segment in k or v: columns of a head.
+TileRows rows_of(const AttentionArgs& args, const Rows& x, const SegmentSizes& sizes,
+                 int64_t column) {
+  const int32_t* index = args.key_rows ? args.key_rows + sizes.k_first : nullptr;
+  return {{x, column, args.head_dim, sizes.k_first, sizes.keys, index}, 0, sizes.keys};
+}
 
 // One head of one query. Elements lie in chunks of 32, the even ones before the odd ones.
 class Single {
@@ -78,8 +72,8 @@ class Single {
       : sizes_(args, item.segment),
         column_(item.head * args.head_dim),
         width_(args.head_dim),
-        keys_(args.k, sizes_, args.key_rows, column_),
-        values_(args.v, sizes_, args.key_rows, column_),
+        keys_(rows_of(args, args.k, sizes_, column_)),
+        values_(rows_of(args, args.v, sizes_, column_)),
         factor_(_mm512_set1_ps(args.scale * kLog2E)) {
     const int64_t floats = inner_tiles_of(width_) * kTileInner;
     TileScratch memory(0, 2 * floats);
@@ -218,7 +212,7 @@ class Single {
 
   const SegmentSizes sizes_;
   const int64_t column_, width_;
-  const Part keys_, values_;
+  const TileRows keys_, values_;
   const __m512 factor_;  // of the scores
   __m512 most_ = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
   __m512 total_ = _mm512_setzero_ps();

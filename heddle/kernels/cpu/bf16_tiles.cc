@@ -18,28 +18,11 @@ inline __m512i load(const uint16_t* from, __mmask32 columns) {
   return _mm512_maskz_loadu_epi16(columns, from);
 }
 
-// Some rows of a source, in registers: what is stored through pointers could have changed it.
-class Part {
- public:
-  Part(const TileSource& source, int64_t first, int64_t most)
-      : index_(source.index ? source.index + first : nullptr),
-        start_(source.x.row<uint16_t>(index_ ? 0 : source.first + first) + source.column),
-        stride_(source.x.stride),
-        count_(source.count - first < most ? source.count - first : most) {}
-  int64_t count() const { return count_; }
-  const uint16_t* row(int64_t i) const { return start_ + (index_ ? index_[i] : i) * stride_; }
-
- private:
-  const int32_t* index_;
-  const uint16_t* start_;
-  int64_t stride_, count_;
-};
-
 }  // namespace
 
 void pack_left(const TileSource& source, const Tiles& to) {
   for (int64_t r = 0; r < source.count; r += kTileRows) {
-    const Part part(source, r, kTileRows);
+    const TileRows part(source, r, kTileRows);
     for (int64_t c = 0; c < source.width; c += kTileInner) {
       const __mmask32 columns = first_16bit(source.width - c);
       char* tile = to.at(r / kTileRows, c / kTileInner);
@@ -53,7 +36,7 @@ void pack_left(const TileSource& source, const Tiles& to) {
 void pack_right(const TileSource& source, const Tiles& to) {
   const __m512i zero = _mm512_setzero_si512();
   for (int64_t r = 0; r < source.count; r += kTileInner) {
-    const Part part(source, r, kTileInner);
+    const TileRows part(source, r, kTileInner);
     for (int64_t c = 0; c < source.width; c += 2 * kTileRows) {
       const __mmask32 columns = first_16bit(source.width - c);
       char* first = to.at(r / kTileInner, c / kTileRows);
@@ -78,7 +61,7 @@ void pack_right(const TileSource& source, const Tiles& to) {
 
 void pack_right_transposed(const TileSource& source, const Tiles& to) {
   for (int64_t r = 0; r < source.count; r += kTileRows) {
-    const Part part(source, r, kTileRows);
+    const TileRows part(source, r, kTileRows);
     // The columns of rows that are not there may hold anything.
     const uint16_t* row[kTileRows];
     for (int64_t i = 0; i < kTileRows; ++i) row[i] = part.row(i < part.count() ? i : 0);

@@ -67,6 +67,23 @@ struct TileSource {
   const int32_t* index = nullptr;
 };
 
+/// Some rows of a source, in registers: what is stored through pointers could have changed it.
+class TileRows {
+ public:
+  TileRows(const TileSource& source, int64_t first, int64_t most)
+      : index_(source.index ? source.index + first : nullptr),
+        start_(source.x.row<uint16_t>(index_ ? 0 : source.first + first) + source.column),
+        stride_(source.x.stride),
+        count_(source.count - first < most ? source.count - first : most) {}
+  int64_t count() const { return count_; }
+  const uint16_t* row(int64_t i) const { return start_ + (index_ ? index_[i] : i) * stride_; }
+
+ private:
+  const int32_t* index_;
+  const uint16_t* start_;
+  int64_t stride_, count_;
+};
+
 /// The source as left matrix; its columns are the inner dimension.
 void pack_left(const TileSource& source, const Tiles& to);
 /// The source as right matrix; its rows are the inner dimension.
