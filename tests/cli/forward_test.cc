@@ -33,8 +33,8 @@ class Forward : public ::testing::Test {
 
   // A model directory without tokenizer, from a fixture's weights.
   SafetensorsFile write_model(const std::string& name) {
-    auto file = SafetensorsFile::open(std::string(HEDDLE_FIXTURES) + "/transformer/" + name +
-                                      ".safetensors");
+    auto file =
+        SafetensorsFile::open(std::string(kFixtures) + "/transformer/" + name + ".safetensors");
     TransformerConfig config;
     const auto unknown = from_json(config, Json::parse(file.metadata().at("config")), name);
     EXPECT_TRUE(unknown.empty());

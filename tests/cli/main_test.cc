@@ -78,7 +78,7 @@ TEST(Program, full_disk_on_stdout_is_a_system_error) {
 }
 
 TEST(Program, closed_stdout_is_a_system_error) {
-  const CliResult result = run_command({"sh", "-c", HEDDLE_PROGRAM " --help >&-"});
+  const CliResult result = run_command({"sh", "-c", std::string(kProgram) + " --help >&-"});
   EXPECT_EQ(result.exit_code, 6);
   EXPECT_TRUE(contains(result.err, "cannot write the results")) << result.err;
 }
@@ -86,7 +86,7 @@ TEST(Program, closed_stdout_is_a_system_error) {
 TEST(Program, closed_pipe_ends_quietly) {
   // `true` has ended before the program writes.
   const CliResult result =
-      run_command({"sh", "-c", "(sleep 0.3; " HEDDLE_PROGRAM " --help) | true"});
+      run_command({"sh", "-c", std::string("(sleep 0.3; ") + kProgram + " --help) | true"});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
 }

@@ -93,7 +93,7 @@ TEST_F(ProfileTranslate, signal_while_it_waits_for_input_gives_the_profile) {
   options.signal = SIGINT;
   options.signal_after_seconds = 1;
   const std::string words =
-      fmt::format("exec {} translate {} --profile {} <> {}", HEDDLE_PROGRAM, model(), path, fifo);
+      fmt::format("exec {} translate {} --profile {} <> {}", kProgram, model(), path, fifo);
   const CliResult result = run_command({"bash", "-c", words}, options);
   EXPECT_EQ(result.exit_code, 130) << result.err;
   EXPECT_FALSE(result.timed_out);

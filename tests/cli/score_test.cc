@@ -10,12 +10,12 @@
 namespace heddle::testing {
 namespace {
 
-const std::string kFixtures = std::string(HEDDLE_FIXTURES) + "/metrics/";
+const std::string kMetrics = std::string(kFixtures) + "/metrics/";
 
 // heddle score on the fixtures NAME.hyp and NAME.ref.
 CliResult score_fixture(const std::string& name, const std::vector<std::string>& flags) {
-  std::vector<std::string> words = {"score", "--hyp", kFixtures + name + ".hyp", "--ref",
-                                    kFixtures + name + ".ref"};
+  std::vector<std::string> words = {"score", "--hyp", kMetrics + name + ".hyp", "--ref",
+                                    kMetrics + name + ".ref"};
   words.insert(words.end(), flags.begin(), flags.end());
   return run_heddle(words);
 }
@@ -69,7 +69,7 @@ TEST(Score, lowercase_and_tokenizer_reach_the_metric) {
 
 TEST(Score, two_references_are_used_together) {
   const CliResult result =
-      score_fixture("two_references", {"--ref", kFixtures + "two_references.ref2", "--json"});
+      score_fixture("two_references", {"--ref", kMetrics + "two_references.ref2", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json json = Json::parse(result.out);
   EXPECT_NEAR(json.get_double("bleu"), 43.4839417070509, 1e-9);  // expected.tsv
@@ -77,20 +77,20 @@ TEST(Score, two_references_are_used_together) {
 }
 
 TEST(Score, gzip_gives_what_the_plain_file_gives) {
-  const CliResult packed = run_command({"gzip", "-c", kFixtures + "plain.hyp"});
+  const CliResult packed = run_command({"gzip", "-c", kMetrics + "plain.hyp"});
   ASSERT_EQ(packed.exit_code, 0);
   const TempDir folder;
   write_file(folder / "hyp.gz", packed.out);
-  const CliResult result = score_files(folder / "hyp.gz", kFixtures + "plain.ref");
+  const CliResult result = score_files(folder / "hyp.gz", kMetrics + "plain.ref");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, score_fixture("plain", {"--json"}).out);
 }
 
 TEST(Score, hypotheses_may_come_from_standard_input) {
   CliOptions options;
-  options.input = read_file(kFixtures + "plain.hyp");
+  options.input = read_file(kMetrics + "plain.hyp");
   const CliResult result =
-      run_heddle({"score", "--json", "--hyp", "-", "--ref", kFixtures + "plain.ref"}, options);
+      run_heddle({"score", "--json", "--hyp", "-", "--ref", kMetrics + "plain.ref"}, options);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, score_fixture("plain", {"--json"}).out);
 }
@@ -121,7 +121,7 @@ TEST(Score, empty_file_is_a_data_error_that_names_it) {
 }
 
 TEST(Score, missing_file_is_a_data_error_that_names_it) {
-  expect_data_error(score_files("/no/such/file", kFixtures + "plain.ref"), "/no/such/file");
+  expect_data_error(score_files("/no/such/file", kMetrics + "plain.ref"), "/no/such/file");
 }
 
 TEST(Score, unknown_tokenizer_is_a_usage_error) {
@@ -131,7 +131,7 @@ TEST(Score, unknown_tokenizer_is_a_usage_error) {
 }
 
 TEST(Score, missing_reference_flag_is_a_usage_error) {
-  const CliResult result = run_heddle({"score", "--hyp", kFixtures + "plain.hyp"});
+  const CliResult result = run_heddle({"score", "--hyp", kMetrics + "plain.hyp"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_NE(result.err.find("--ref"), std::string::npos) << result.err;
 }

@@ -40,7 +40,7 @@ class TrainCommand : public ::testing::Test {
     const std::string log = (folder_ / run / "log.jsonl").string();
     const std::string size = "$(stat -c %s '" + log + "' 2>/dev/null || echo 0)";
     return run_command({"sh", "-c",
-                        "s=" + size + "; " + HEDDLE_PROGRAM + words + " & p=$!; until [ " + size +
+                        "s=" + size + "; " + kProgram + words + " & p=$!; until [ " + size +
                             " -gt $s ]; do sleep 0.01; done; kill -" + signal + " $p; wait $p"});
   }
   TempDir folder_;
@@ -127,7 +127,7 @@ TEST_F(TrainCommand, full_disk_while_saving_keeps_the_state_and_the_run_goes_on)
   const std::string before = read_file(folder_ / "run" / "state" / "manifest.json");
   // A file may have 64 blocks of 512 bytes (dash): less than a snapshot. As with a full disk,
   // write() fails half-way.
-  std::string words = HEDDLE_PROGRAM;
+  std::string words = kProgram;
   for (const std::string& w : train_words(folder_, "run", config)) words += " '" + w + "'";
   const CliResult full = run_command({"sh", "-c", "trap '' XFSZ; ulimit -f 64; exec " + words});
   expect_refused(full, 6, {"snapshot", "cannot write"});
@@ -154,7 +154,7 @@ TEST_F(TrainCommand, second_process_on_a_run_is_refused) {
   std::string words;
   for (const std::string& w : train_words(folder_, "run", config)) words += " '" + w + "'";
   const std::string lock = (folder_ / "run" / "log.jsonl").string();
-  const std::string program = HEDDLE_PROGRAM;
+  const std::string program = kProgram;
   const CliResult result = run_command({"sh", "-c",
                                         program + words + " 2>/dev/null & p=$!; until [ -e '" +
                                             lock + "' ]; do sleep 0.01; done; " + program + words +

@@ -17,16 +17,16 @@ class Installed : public ModelFixture {
   static void SetUpTestSuite() {
     ModelFixture::SetUpTestSuite();
     place_ = std::make_unique<TempDir>();
-    installed_ = run_command({HEDDLE_CMAKE, "--install", HEDDLE_BUILD, "--prefix", prefix()});
+    installed_ = run_command({kCmake, "--install", kBuild, "--prefix", prefix()});
     if (installed_.exit_code != 0) return;
-    const std::string examples = std::string(HEDDLE_SOURCE) + "/examples";
-    configured_ = run_command({HEDDLE_CMAKE, "-S", examples, "-B", build(), "-G", "Ninja",
+    const std::string examples = std::string(kSource) + "/examples";
+    configured_ = run_command({kCmake, "-S", examples, "-B", build(), "-G", "Ninja",
                                "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_PREFIX_PATH=" + prefix(),
-                               "-DCMAKE_CXX_COMPILER=" HEDDLE_COMPILER});
+                               std::string("-DCMAKE_CXX_COMPILER=") + kCompiler});
     if (configured_.exit_code != 0) return;
     CliOptions patient;
     patient.timeout_seconds = 280;
-    built_ = run_command({HEDDLE_CMAKE, "--build", build()}, patient);
+    built_ = run_command({kCmake, "--build", build()}, patient);
   }
   static void TearDownTestSuite() {
     place_.reset();

@@ -20,7 +20,7 @@ constexpr const char* kListener =
     "window.driveErrors.push(String(e.reason)));</script>\n";
 
 std::string with_driver(const std::string& page, const std::string& steps) {
-  const std::string driver = read_file(std::string(HEDDLE_SOURCE) + "/tests/pages/driver.js");
+  const std::string driver = read_file(std::string(kSource) + "/tests/pages/driver.js");
   const std::string head = "<meta charset=\"utf-8\">\n", end = "</body>";
   std::string html = page;
   html.insert(html.find(head) + head.size(), kListener);
@@ -45,7 +45,7 @@ void drive(const std::string& path, const std::string& steps, int checks, const 
   const auto copy = folder / "page.html";
   write_file(copy, with_driver(read_file(path), steps));
   std::vector<std::string> words = {
-      HEDDLE_BROWSER,
+      kBrowser,
       "--headless=new",
       "--no-sandbox",
       "--disable-gpu",

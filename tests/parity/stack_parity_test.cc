@@ -9,6 +9,7 @@
 #include "heddle/train/language.h"
 #include "tests/base/temporary.h"
 #include "tests/parity/comparison.h"
+#include "tests/support/places.h"
 
 namespace heddle {
 namespace {
@@ -28,7 +29,8 @@ std::string unchanged(const std::string& name) { return name; }
 class StackFixture {
  public:
   explicit StackFixture(const std::string& name)
-      : file(SafetensorsFile::open(std::string(HEDDLE_FIXTURES) + "/" + name + ".safetensors")) {}
+      : file(SafetensorsFile::open(std::string(testing::kFixtures) + "/" + name + ".safetensors")) {
+  }
 
   // The weights under other names, beside `more`.
   StackModel load(const Rename& rename = unchanged, std::vector<NamedTensorView> more = {}) {
@@ -74,11 +76,12 @@ std::string report_of(const StackFixture& f, const Model& model, DType precision
   }
   EXPECT_EQ(comparison.names(),
             named(f.file, {"hidden_state", "attentions.", "logits", "pooler_output"}));
-  testing::Test::RecordProperty("worst_relative_error", fmt::format("{:.2e}", comparison.worst()));
+  ::testing::Test::RecordProperty("worst_relative_error",
+                                  fmt::format("{:.2e}", comparison.worst()));
   return comparison.report();
 }
 
-class StackParity : public testing::TestWithParam<const char*> {};
+class StackParity : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(StackParity, every_output_matches_transformers) {
   StackFixture f(GetParam());
@@ -119,15 +122,15 @@ TEST_P(StackParity, saved_model_has_the_tensors_of_the_checkpoint_bit_for_bit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, StackParity,
-                         testing::Values("gpt2/tied", "gpt2/untied", "gpt2/unscaled", "bert/gelu",
-                                         "bert/one_head"),
+                         ::testing::Values("gpt2/tied", "gpt2/untied", "gpt2/unscaled", "bert/gelu",
+                                           "bert/one_head"),
                          [](const auto& fixture) {
                            std::string name = fixture.param;
                            std::replace(name.begin(), name.end(), '/', '_');
                            return name;
                          });
 
-class Gpt2Gradients : public testing::TestWithParam<const char*> {
+class Gpt2Gradients : public ::testing::TestWithParam<const char*> {
  protected:
   void compare(DType compute, double tolerance) {
     StackFixture f(GetParam());
@@ -172,7 +175,7 @@ TEST_P(Gpt2Gradients, loss_and_every_gradient_in_bf16_match_transformers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Gpt2Gradients,
-                         testing::Values("gpt2/tied", "gpt2/untied", "gpt2/unscaled"),
+                         ::testing::Values("gpt2/tied", "gpt2/untied", "gpt2/unscaled"),
                          [](const auto& fixture) {
                            return std::string(fixture.param).substr(sizeof "gpt2");
                          });

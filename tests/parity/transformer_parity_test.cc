@@ -8,6 +8,7 @@
 #include "heddle/models/transformer.h"
 #include "heddle/ops/loss.h"
 #include "tests/parity/comparison.h"
+#include "tests/support/places.h"
 
 namespace heddle {
 namespace {
@@ -133,9 +134,9 @@ std::vector<float> padded_maps(const Fixture& f, const std::string& name, const 
   return maps;
 }
 
-class TransformerParity : public testing::TestWithParam<std::string> {
+class TransformerParity : public ::testing::TestWithParam<std::string> {
  protected:
-  Fixture fixture_{std::string(HEDDLE_FIXTURES) + "/transformer/" + GetParam() + ".safetensors"};
+  Fixture fixture_{std::string(testing::kFixtures) + "/transformer/" + GetParam() + ".safetensors"};
 
   void expect_equal(const Comparison& comparison) {
     EXPECT_EQ(comparison.report(), "");
@@ -238,14 +239,14 @@ TEST_P(TransformerParity, loss_and_every_gradient_in_bf16_match_pytorch) {
 std::vector<std::string> fixture_names() {
   std::vector<std::string> names;
   for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(HEDDLE_FIXTURES) + "/transformer")) {
+       std::filesystem::directory_iterator(std::string(testing::kFixtures) + "/transformer")) {
     if (entry.path().extension() == ".safetensors") names.push_back(entry.path().stem());
   }
   std::sort(names.begin(), names.end());
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Fixtures, TransformerParity, testing::ValuesIn(fixture_names()),
+INSTANTIATE_TEST_SUITE_P(Fixtures, TransformerParity, ::testing::ValuesIn(fixture_names()),
                          [](const auto& fixture) { return fixture.param; });
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/places.h"
+
 namespace heddle::testing {
 
 struct CliOptions {
@@ -29,13 +31,11 @@ struct CliResult {
 /// Throws std::runtime_error if it cannot be started.
 CliResult run_command(const std::vector<std::string>& words, const CliOptions& options = {});
 
-/// Runs heddle (HEDDLE_PROGRAM) with these arguments.
-#ifdef HEDDLE_PROGRAM
+/// Runs heddle with these arguments.
 inline CliResult run_heddle(std::vector<std::string> arguments, const CliOptions& options = {}) {
-  arguments.insert(arguments.begin(), HEDDLE_PROGRAM);
+  arguments.insert(arguments.begin(), kProgram);
   return run_command(arguments, options);
 }
-#endif
 
 /// A folder of its own under the system's temporary folder, removed at the end of the scope.
 class TempDir {

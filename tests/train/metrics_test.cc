@@ -12,6 +12,7 @@
 #include "heddle/base/error.h"
 #include "heddle/base/parallel.h"
 #include "heddle/train/tokenize_13a.h"
+#include "tests/support/places.h"
 
 namespace heddle::train {
 namespace {
@@ -22,7 +23,7 @@ using Lines = std::vector<std::string>;
 constexpr double kTolerance = 1e-9;
 
 Lines read_lines(const std::string& name) {
-  std::ifstream file(std::string(HEDDLE_FIXTURES) + "/metrics/" + name, std::ios::binary);
+  std::ifstream file(std::string(testing::kFixtures) + "/metrics/" + name, std::ios::binary);
   EXPECT_TRUE(file.is_open()) << name;
   Lines lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
