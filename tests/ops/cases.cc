@@ -1,33 +1,19 @@
 // The cases of all ops of heddle/ops: op_test.cc checks them, bench/ops.cc times them.
 #include <cmath>
 
-#include "heddle/ops/attention.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/ops/loss.h"
 #include "heddle/ops/matmul.h"
 #include "heddle/ops/norm.h"
 #include "heddle/ops/reduce.h"
-#include "heddle/ops/rope.h"
-#include "heddle/ops/scoring.h"
 #include "heddle/ops/shape.h"
 #include "heddle/ops/softmax.h"
-#include "tests/support/op_case.h"
+#include "tests/ops/case_parts.h"
 
 namespace heddle {
 
 namespace {
-
-DropoutSpec some_dropout(int64_t rows) {
-  auto ids = std::make_shared<RowIds>();
-  for (int64_t r = 0; r < rows; ++r) {
-    ids->sample.push_back(static_cast<uint32_t>(r / 3));
-    ids->position.push_back(static_cast<uint32_t>(r % 3));
-  }
-  return {0.3f, make_key(1, 2, 3), ids};
-}
-
-Segments lengths(const std::vector<int64_t>& l) { return Segments::from_lengths(l); }
 
 void add_elementwise(std::vector<OpCase>& all, const OpSizes& z) {
   const Shape s = z.elements;
@@ -238,12 +224,6 @@ std::vector<int32_t> some_ids(int64_t n, int64_t table) {
   return ids;
 }
 
-std::vector<int32_t> some_places(int64_t n, int64_t sentence) {
-  std::vector<int32_t> places(n);
-  for (int64_t i = 0; i < n; ++i) places[i] = static_cast<int32_t>(i % sentence);
-  return places;
-}
-
 void add_embeddings(std::vector<OpCase>& all, const OpSizes& z) {
   const Shape table = z.table, positions_table = {3, z.table[1]};
   const std::vector<int32_t> ids = some_ids(z.words, table[0]), places = some_places(z.words, 3);
@@ -266,61 +246,6 @@ void add_embeddings(std::vector<OpCase>& all, const OpSizes& z) {
                                          : std::vector<Shape>{table},
                      .function = f(embedding),
                      .reference = f(embedding_reference)});
-    }
-  }
-}
-
-void add_attention(std::vector<OpCase>& all, const OpSizes& z) {
-  const Segments same = lengths(z.sentences), queries = lengths(z.queries), keys = lengths(z.keys);
-  const int64_t w = z.width, heads = z.heads, n = same.rows(), q = queries.rows(), k = keys.rows();
-  for (bool causal : {false, true}) {
-    for (bool drops : {false, true}) {
-      const std::string name =
-          std::string(causal ? "causal" : "all") + (drops ? "_with_dropout" : "");
-      const auto options = [=](int64_t rows) {
-        return AttentionOptions{.heads = heads,
-                                .causal = causal,
-                                .dropout = drops ? some_dropout(rows) : DropoutSpec{}};
-      };
-      OpCase c{
-          .op = "attention",
-          .variant = name,
-          .shapes = {{q, w}, {k, w}, {k, w}},
-          .function =
-              [=](const Tensors& x) {
-                return Tensors{attention(x[0], x[1], x[2], queries, keys, options(q))};
-              },
-          .reference =
-              [=](const Tensors& x) {
-                return Tensors{attention_reference(x[0], x[1], x[2], queries, keys, options(q))};
-              }};
-      OpCase self{
-          .op = "self_attention",
-          .variant = name,
-          .shapes = {{n, 3 * w}},
-          .function =
-              [=](const Tensors& x) { return Tensors{self_attention(x[0], same, options(n))}; },
-          .reference =
-              [=](const Tensors& x) {
-                return Tensors{attention_reference(slice(x[0], 1, 0, w), slice(x[0], 1, w, w),
-                                                   slice(x[0], 1, 2 * w, w), same, same,
-                                                   options(n))};
-              }};
-      OpCase cross{
-          .op = "cross_attention",
-          .variant = name,
-          .shapes = {{q, w}, {k, 2 * w}},
-          .function =
-              [=](const Tensors& x) {
-                return Tensors{cross_attention(x[0], x[1], queries, keys, options(q))};
-              },
-          .reference =
-              [=](const Tensors& x) {
-                return Tensors{attention_reference(x[0], slice(x[1], 1, 0, w), slice(x[1], 1, w, w),
-                                                   queries, keys, options(q))};
-              }};
-      if (drops) c.reference = self.reference = cross.reference = nullptr;  // it has no dropout
-      all.insert(all.end(), {c, self, cross});
     }
   }
 }
@@ -385,46 +310,6 @@ void add_losses(std::vector<OpCase>& all, const OpSizes& z) {
                  .always_f32 = {2}});
 }
 
-void add_rope(std::vector<OpCase>& all, const OpSizes& z) {
-  const int64_t rows = z.norm[0], width = z.width;
-  const std::vector<int32_t> places = some_places(rows, 4);
-  all.push_back({.op = "rope",
-                 .variant = "two_thirds",
-                 .shapes = {{rows, 3 * width}},
-                 .function = [=](const Tensors& x) {
-                   return Tensors{
-                       rope(x[0], places, {.head_width = width / 2, .columns = 2 * width})};
-                 }});
-}
-
-// Composed of other ops: what is checked is that gradients reach all inputs.
-void add_scored_attention(std::vector<OpCase>& all, const OpSizes& z) {
-  const Segments queries = lengths(z.queries), keys = lengths(z.keys);
-  const int64_t q = queries.rows(), k = keys.rows(), w = z.width, h = z.heads;
-  for (const bool causal : {false, true}) {
-    for (const bool is_linear : {false, true}) {
-      all.push_back({.op = "attention",
-                     .variant = std::string(is_linear ? "linear" : "additive") +
-                                (causal ? "_scores_causal" : "_scores"),
-                     .shapes = {{q, w}, {k, w}, {k, w}, {h, (is_linear ? 2 : 1) * w / h}},
-                     .function = [=](const Tensors& x) {
-                       return Tensors{
-                           attention(x[0], x[1], x[2], queries, keys,
-                                     {.heads = h,
-                                      .causal = causal,
-                                      .scoring = is_linear ? Scoring::linear : Scoring::additive,
-                                      .score_weight = x[3]})};
-                     }});
-    }
-  }
-  all.push_back({.op = "attention",
-                 .variant = "gaussian",
-                 .shapes = {{3, 5}, {4, 5}, {4, 7}},
-                 .function = [](const Tensors& x) {
-                   return Tensors{attend(gaussian_scores(x[0], x[1]), x[2])};
-                 }});
-}
-
 }  // namespace
 
 std::vector<OpCase> op_cases(const OpSizes& sizes) {
@@ -436,9 +321,7 @@ std::vector<OpCase> op_cases(const OpSizes& sizes) {
   add_reductions(all, sizes);
   add_norms(all, sizes);
   add_embeddings(all, sizes);
-  add_attention(all, sizes);
-  add_scored_attention(all, sizes);
-  add_rope(all, sizes);
+  add_attention_cases(all, sizes);
   add_losses(all, sizes);
   return all;
 }

@@ -1,0 +1,487 @@
+// Relative attention: blocks of queries against all keys of their segment, by matrix products of
+// the table of kernels. The scores of distances are a product with the rows of r that the block
+// needs, whose columns are then shifted to the keys (Dai et al. 2019, appendix B).
+#include "heddle/ops/relative_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "heddle/base/parallel.h"
+#include "heddle/ops/elementwise.h"
+#include "heddle/ops/embedding.h"
+#include "heddle/ops/matmul.h"
+#include "heddle/ops/shape.h"
+#include "heddle/ops/softmax.h"
+
+namespace heddle {
+namespace {
+
+constexpr float kUnseen = -std::numeric_limits<float>::infinity();
+constexpr float kHidden = -1e30f;  // so far below any score that all hidden ones are alike
+
+// A block has at most so many scores, and at most kMostQueries rows.
+constexpr int64_t kBlockScores = 1 << 17;
+constexpr int64_t kMostQueries = 128;
+
+bool has_order(const RelativeRows& rows) { return !rows.order.empty(); }
+
+void check_rows(const char* what, size_t given, int64_t needed) {
+  check(static_cast<int64_t>(given) == needed, ErrorKind::shape,
+        "relative attention: {} {} for {} rows", given, what, needed);
+}
+
+void check_sizes(const RelativeInputs& x, const RelativeRows& rows, const RelativeOptions& o) {
+  const int64_t n = x.content.size(0), m = x.k.size(0), width = x.content.size(1);
+  check(o.heads >= 1 && width % o.heads == 0, ErrorKind::shape,
+        "relative attention: the width {} is not divisible by {} heads", width, o.heads);
+  check(x.distance.shape() == x.content.shape() && x.v.shape() == x.k.shape() &&
+            x.k.size(1) == width && x.r.size(1) == width && x.r.size(0) > 0,
+        ErrorKind::shape, "relative attention: q is {} and {}, k {}, v {}, r {}", x.content.shape(),
+        x.distance.shape(), x.k.shape(), x.v.shape(), x.r.shape());
+  check(rows.queries.count() == rows.keys.count() && rows.queries.rows() == n &&
+            rows.keys.rows() == m,
+        ErrorKind::shape,
+        "relative attention: {} query segments of {} rows over {} key segments of {} rows; q is "
+        "{}, k {}",
+        rows.queries.count(), rows.queries.rows(), rows.keys.count(), rows.keys.rows(),
+        x.content.shape(), x.k.shape());
+  check_rows("query places", rows.query_places.size(), n);
+  check_rows("key places", rows.key_places.size(), m);
+  if (has_order(rows)) {
+    check_rows("orders", rows.order.size(), m);
+    check_rows("firsts", rows.first.size(), n);
+    check_rows("limits", rows.limit.size(), n);
+  }
+  if (x.types.defined()) {
+    check(x.types.size(0) == n && x.types.size(1) == 2 * o.heads && x.types.dtype() == DType::f32,
+          ErrorKind::shape, "relative attention: types are {} {}; [{}, {}] f32 is needed",
+          x.types.shape(), dtype_name(x.types.dtype()), n, 2 * o.heads);
+    check_rows("query types", rows.query_types.size(), n);
+    check_rows("key types", rows.key_types.size(), m);
+  }
+  check(rows.hidden.empty() || !has_order(rows), ErrorKind::shape,
+        "relative attention: there is a mask beside orders; choose one");
+  if (rows.hidden.empty()) return;
+  int64_t pairs = 0;
+  for (int64_t i = 0; i < rows.queries.count(); ++i) {
+    pairs += rows.queries.length(i) * rows.keys.length(i);
+  }
+  check_rows("values of the mask", rows.hidden.size(), pairs);
+}
+
+// The row of r for a query and a key.
+int64_t row_of_r(const RelativeOptions& o, int64_t count, int32_t query, int32_t key) {
+  return std::clamp<int64_t>(int64_t{o.farthest} - query + key, 0, count - 1);
+}
+
+bool sees(const RelativeRows& rows, int64_t query, int64_t key) {
+  return !has_order(rows) ||
+         (rows.first[query] <= rows.order[key] && rows.order[key] < rows.limit[query]);
+}
+
+// What a thread keeps for a block of queries.
+struct Memory {
+  std::vector<float> weights, far, used, back;
+  std::vector<bf16> rounded;
+};
+
+Memory& thread_memory() {
+  thread_local Memory memory;
+  return memory;
+}
+
+template <class T>
+Rows rows_in(std::vector<T>& memory, int64_t rows, int64_t width) {
+  memory.resize(static_cast<size_t>(std::max<int64_t>(1, rows * width)));
+  return {memory.data(), rows, width, width, dtype_of<T>};
+}
+
+// x in the dtype of products.
+Rows as(const Rows& x, DType dtype, Memory& memory) {
+  if (dtype == DType::f32) return x;
+  const Rows y = rows_in(memory.rounded, x.rows, x.width);
+  kernels().convert(x, y);
+  return y;
+}
+
+// Queries of one head and segment, the keys that any of them could see, and the rows of r between.
+struct Block {
+  int64_t segment = 0, head = 0;
+  int64_t q_first = 0, n = 0;
+  int64_t k_first = 0, m = 0;
+  int64_t r_first = 0, r_count = 0;
+  bool is_run = false;              // the keys' places count up one by one
+  const uint8_t* hidden = nullptr;  // [n, m] if there is a mask
+};
+
+// One call, block by block.
+class Call {
+ public:
+  Call(const RelativeInputs& x, const RelativeRows& rows, const RelativeOptions& o)
+      : x_(x), rows_(rows), options_(o), d_(x.content.size(1) / o.heads) {
+    scale_ = o.scale != 0 ? o.scale : 1.0f / std::sqrt(static_cast<float>(d_));
+    for (int64_t i = 0, at = 0; i < rows.queries.count(); ++i) {
+      mask_offsets_.push_back(at);
+      at += rows.queries.length(i) * rows.keys.length(i);
+    }
+  }
+
+  /// Calls f(segment, head, begin) for all blocks.
+  template <class F>
+  void for_blocks(const F& f) const {
+    struct Place {
+      int64_t segment, head, begin;
+    };
+    std::vector<Place> places;
+    for (int64_t s = 0; s < rows_.queries.count(); ++s) {
+      for (int64_t h = 0; h < options_.heads; ++h) {
+        for (int64_t b = 0; b < rows_.queries.length(s); b += step(s)) places.push_back({s, h, b});
+      }
+    }
+    parallel_for(static_cast<int64_t>(places.size()),
+                 [&](int64_t i) { f(block(places[i].segment, places[i].head, places[i].begin)); });
+  }
+
+  // Queries of a block: the order of sums depends on it, so it is a function of the segment alone.
+  int64_t step(int64_t segment) const {
+    const int64_t m = std::max<int64_t>(1, rows_.keys.length(segment));
+    return std::clamp<int64_t>(kBlockScores / m / 8 * 8, 8, kMostQueries);
+  }
+
+  Block block(int64_t segment, int64_t head, int64_t begin) const {
+    const int64_t n = rows_.queries.length(segment), m = rows_.keys.length(segment);
+    Block b{.segment = segment,
+            .head = head,
+            .q_first = rows_.queries.begin(segment) + begin,
+            .n = std::min(step(segment), n - begin),
+            .k_first = rows_.keys.begin(segment),
+            .m = m};
+    if (!rows_.hidden.empty()) b.hidden = rows_.hidden.data() + mask_offsets_[segment] + begin * m;
+    if (has_order(rows_)) b.m = seen_keys(b);
+    if (b.m == 0) return b;
+    const auto q = std::minmax_element(rows_.query_places.begin() + b.q_first,
+                                       rows_.query_places.begin() + b.q_first + b.n);
+    const auto first = rows_.key_places.begin() + b.k_first;
+    const auto k = std::minmax_element(first, first + b.m);
+    b.r_first = row_of_r(options_, x_.r.size(0), *q.second, *k.first);
+    b.r_count = row_of_r(options_, x_.r.size(0), *q.first, *k.second) - b.r_first + 1;
+    b.is_run = true;
+    for (int64_t j = 1; j < b.m && b.is_run; ++j) b.is_run = first[j] == first[j - 1] + 1;
+    return b;
+  }
+
+  // softmax(scores) of a block, before dropout: [n, m], in `memory`.
+  Rows weights(const Block& b, Memory& memory) const {
+    const Rows s = rows_in(memory.weights, b.n, b.m), far = rows_in(memory.far, b.n, b.r_count);
+    kernels().gemm({.a = queries(x_.content, b), .b = keys(x_.k, b), .c = s, .transpose_b = true});
+    kernels().gemm(
+        {.a = queries(x_.distance, b), .b = distances(b), .c = far, .transpose_b = true});
+    for (int64_t i = 0; i < b.n; ++i) {
+      float* const score = s.row<float>(i);
+      const float* const from = far.row<float>(i);
+      for_keys(b, i, [&](int64_t j, int64_t t) { score[j] = (score[j] + from[t]) * scale_; });
+      add_types(b, i, score);
+      hide(b, i, score);
+    }
+    kernels().softmax(s, s);
+    return s;
+  }
+
+  void forward(const Block& b, const Tensor& out) const {
+    if (b.m == 0) return;  // zeros
+    Memory& memory = thread_memory();
+    const Rows w = used(b, weights(b, memory), memory);
+    kernels().gemm({.a = as(w, x_.v.dtype(), memory), .b = keys(x_.v, b), .c = queries(out, b)});
+  }
+
+  struct Gradients {
+    Tensor content, distance, k, v, r, types;  // k, v f32; r f32, one after the other by segment
+  };
+  void backward(const Block& b, const Tensor& dy, const Gradients& d) const;
+
+  Rows queries(const Tensor& x, const Block& b) const {
+    return x.rows().slice(b.q_first, b.n).columns(b.head * d_, d_);
+  }
+  Rows keys(const Tensor& x, const Block& b) const {
+    return x.rows().slice(b.k_first, b.m).columns(b.head * d_, d_);
+  }
+  Rows distances(const Block& b) const {
+    return x_.r.rows().slice(b.r_first, b.r_count).columns(b.head * d_, d_);
+  }
+
+ private:
+  // Keys up to the last that a query of the block sees.
+  int64_t seen_keys(const Block& b) const {
+    const auto begin = rows_.limit.begin() + b.q_first;
+    const int32_t limit = *std::max_element(begin, begin + b.n);
+    int64_t m = b.m;
+    while (m > 0 && rows_.order[b.k_first + m - 1] >= limit) --m;
+    return m;
+  }
+
+  // Calls f(key, column of the block's rows of r) for the keys of query i of a block.
+  template <class F>
+  void for_keys(const Block& b, int64_t i, const F& f) const {
+    const int32_t* const places = rows_.key_places.data() + b.k_first;
+    const int64_t shift = int64_t{options_.farthest} - rows_.query_places[b.q_first + i];
+    const int64_t last = x_.r.size(0) - 1;
+    if (!b.is_run) {
+      for (int64_t j = 0; j < b.m; ++j) {
+        f(j, std::clamp<int64_t>(shift + places[j], 0, last) - b.r_first);
+      }
+      return;
+    }
+    const int64_t first =
+        shift + places[0];  // of key 0; row 0 of r up to `low`, the last from `high`
+    const int64_t low = std::clamp<int64_t>(-first, 0, b.m);
+    const int64_t high = std::clamp<int64_t>(last + 1 - first, low, b.m);
+    for (int64_t j = 0; j < low; ++j) f(j, -b.r_first);
+    for (int64_t j = low; j < high; ++j) f(j, first + j - b.r_first);
+    for (int64_t j = high; j < b.m; ++j) f(j, last - b.r_first);
+  }
+
+  void add_types(const Block& b, int64_t i, float* score) const {
+    if (!x_.types.defined()) return;
+    const float* const of_query = x_.types.rows().row<float>(b.q_first + i) + 2 * b.head;
+    const float same = of_query[0] * scale_, other = of_query[1] * scale_;
+    const int32_t type = rows_.query_types[b.q_first + i];
+    const int32_t* const types = rows_.key_types.data() + b.k_first;
+    for (int64_t j = 0; j < b.m; ++j) score[j] += types[j] == type ? same : other;
+  }
+
+  void hide(const Block& b, int64_t i, float* score) const {
+    if (b.hidden != nullptr) {
+      const uint8_t* const hidden = b.hidden + i * rows_.keys.length(b.segment);
+      for (int64_t j = 0; j < b.m; ++j) score[j] += hidden[j] != 0 ? kHidden : 0.0f;
+    }
+    if (!has_order(rows_)) return;
+    const int32_t first = rows_.first[b.q_first + i], limit = rows_.limit[b.q_first + i];
+    const int32_t* const order = rows_.order.data() + b.k_first;
+    for (int64_t j = 0; j < b.m; ++j) {
+      score[j] = order[j] < first || order[j] >= limit ? kUnseen : score[j];
+    }
+  }
+
+  // The weights after dropout.
+  Rows used(const Block& b, const Rows& weights, Memory& memory) const {
+    if (options_.dropout.p <= 0) return weights;
+    const Rows y = rows_in(memory.used, b.n, b.m);
+    kernels().dropout(weights, dropout(b), y);
+    return y;
+  }
+
+  Dropout dropout(const Block& b) const {
+    DropoutSpec spec = options_.dropout;
+    spec.key = make_key(uint64_t{spec.key.high} << 32 | spec.key.low, 0, hash_name("head"),
+                        static_cast<uint64_t>(b.head));
+    Dropout d = spec.over(x_.content.size(0));
+    if (d.p > 0) d.sample += b.q_first, d.position += b.q_first;
+    return d;
+  }
+
+  const RelativeInputs& x_;
+  const RelativeRows& rows_;
+  const RelativeOptions& options_;
+  int64_t d_;
+  float scale_;
+  std::vector<int64_t> mask_offsets_;  // where a segment's part of the mask begins
+};
+
+// With weights w, dw = dy vᵀ, and ds = w (dw - sum(w dw)) scale:
+//   dcontent = ds k, dk += dsᵀ content, dv += wᵀ dy,
+// and with ds moved to the rows of r that each key's distance names, ddistance and dr alike.
+void Call::backward(const Block& b, const Tensor& dy, const Gradients& d) const {
+  if (b.m == 0) return;
+  Memory& memory = thread_memory();
+  const DType dtype = x_.v.dtype();
+  const Rows w = weights(b, memory), back = rows_in(memory.back, b.n, b.m), g = queries(dy, b);
+  kernels().gemm({.a = as(used(b, w, memory), dtype, memory),
+                  .b = g,
+                  .c = keys(d.v, b),
+                  .transpose_a = true,
+                  .accumulate = true});
+  kernels().gemm({.a = g, .b = keys(x_.v, b), .c = back, .transpose_b = true});
+  if (options_.dropout.p > 0) kernels().dropout(back, dropout(b), back);
+  kernels().softmax_backward(w, back, back);
+  kernels().axpby(scale_, back, 0, back);
+  const auto products = [&](const Rows& ds, const Rows& q, const Rows& k, const Rows& dq,
+                            const Rows& dk) {
+    const Rows a = as(ds, dtype, memory);
+    kernels().gemm({.a = a, .b = k, .c = dq});
+    kernels().gemm({.a = a, .b = q, .c = dk, .transpose_a = true, .accumulate = true});
+  };
+  products(back, queries(x_.content, b), keys(x_.k, b), queries(d.content, b), keys(d.k, b));
+  const Rows far = rows_in(memory.far, b.n, b.r_count);
+  for (int64_t i = 0; i < b.n; ++i) {
+    float* const to = far.row<float>(i);
+    const float* const ds = back.row<float>(i);
+    std::fill(to, to + b.r_count, 0.0f);
+    for_keys(b, i, [&](int64_t j, int64_t t) { to[t] += ds[j]; });
+    if (!d.types.defined()) continue;
+    float* const dtypes = d.types.rows().row<float>(b.q_first + i) + 2 * b.head;
+    for (int64_t j = 0; j < b.m; ++j) {
+      dtypes[rows_.key_types[b.k_first + j] != rows_.query_types[b.q_first + i]] += ds[j];
+    }
+  }
+  const Rows dr =
+      d.r.rows().slice(b.segment * x_.r.size(0) + b.r_first, b.r_count).columns(b.head * d_, d_);
+  products(far, queries(x_.distance, b), distances(b), queries(d.distance, b), dr);
+}
+
+// Sums parts of equal numbers of rows, in order.
+Tensor sum_of_parts(const Tensor& parts, int64_t rows) {
+  const Tensor sum = parts.slice(0, 0, rows);
+  for (int64_t at = rows; at < parts.size(0); at += rows) {
+    kernels().add(sum.rows(), parts.slice(0, at, rows).rows(), sum.rows());
+  }
+  return sum;
+}
+
+Grads gradients(const RelativeInputs& x, const RelativeRows& rows, const RelativeOptions& o,
+                const Tensor& dy) {
+  const Call call(x, rows, o);
+  const int64_t segments = rows.queries.count(), distances = x.r.size(0);
+  Call::Gradients d{
+      .content = Tensor::zeros(x.content.shape(), x.content.dtype()),
+      .distance = Tensor::zeros(x.content.shape(), x.content.dtype()),
+      .k = Tensor::zeros(x.k.shape(), DType::f32),
+      .v = Tensor::zeros(x.k.shape(), DType::f32),
+      .r = Tensor::zeros({std::max<int64_t>(1, segments) * distances, x.r.size(1)}, DType::f32),
+      .types = x.types.defined() ? Tensor::zeros(x.types.shape(), DType::f32) : Tensor()};
+  // Blocks of one segment and head add to the same keys: one thread takes them in order.
+  parallel_for(segments * o.heads, [&](int64_t i) {
+    const int64_t segment = i / o.heads;
+    for (int64_t begin = 0; begin < rows.queries.length(segment); begin += call.step(segment)) {
+      call.backward(call.block(segment, i % o.heads, begin), dy, d);
+    }
+  });
+  const NoGrad off;
+  return {d.content,
+          d.distance,
+          cast(d.k, x.k.dtype()),
+          cast(d.v, x.v.dtype()),
+          cast(sum_of_parts(d.r, distances), x.r.dtype()),
+          d.types};
+}
+
+RelativeInputs detached(const RelativeInputs& x) {
+  return {x.content.detached(), x.distance.detached(), x.k.detached(),
+          x.v.detached(),       x.r.detached(),        x.types.detached()};
+}
+
+// The part of -inf, or of kHidden, that each score of a segment gets.
+Tensor mask_of(const RelativeRows& rows, int64_t segment, int64_t mask_begin) {
+  const int64_t n = rows.queries.length(segment), m = rows.keys.length(segment);
+  Tensor mask = Tensor::zeros({n, m}, DType::f32);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < m; ++j) {
+      float& value = mask.data<float>()[i * m + j];
+      if (!rows.hidden.empty() && rows.hidden[mask_begin + i * m + j] != 0) value = kHidden;
+      if (!sees(rows, rows.queries.begin(segment) + i, rows.keys.begin(segment) + j)) {
+        value = kUnseen;
+      }
+    }
+  }
+  return mask;
+}
+
+// y[i, j] = x[i, index[i * m + j]]. x: [n, any] f32
+Tensor gather_columns(const Tensor& x, const std::vector<int32_t>& index, int64_t m) {
+  const int64_t n = x.size(0), width = x.size(1);
+  std::vector<int32_t> flat;
+  for (int64_t i = 0; i < n * m; ++i) {
+    flat.push_back(static_cast<int32_t>(i / m * width) + index[i]);
+  }
+  return reshape(gather_rows(reshape(x, {n * width, 1}), flat), {n, m});
+}
+
+// The scores of one segment and head before scale and mask: q, k, r are its parts.
+Tensor plain_scores(const RelativeInputs& x, const RelativeRows& rows, const RelativeOptions& o,
+                    int64_t segment, int64_t head) {
+  const int64_t n = rows.queries.length(segment), m = rows.keys.length(segment);
+  const int64_t q_first = rows.queries.begin(segment), k_first = rows.keys.begin(segment);
+  std::vector<int32_t> distance, is_other;
+  for (int64_t i = q_first; i < q_first + n; ++i) {
+    for (int64_t j = k_first; j < k_first + m; ++j) {
+      distance.push_back(
+          static_cast<int32_t>(row_of_r(o, x.r.size(0), rows.query_places[i], rows.key_places[j])));
+      if (x.types.defined()) is_other.push_back(rows.query_types[i] != rows.key_types[j]);
+    }
+  }
+  const Tensor content = cast(matmul(x.content, transpose(x.k, 0, 1)), DType::f32);
+  const Tensor far = cast(matmul(x.distance, transpose(x.r, 0, 1)), DType::f32);
+  const Tensor scores = add(content, gather_columns(far, distance, m));
+  if (!x.types.defined()) return scores;
+  const Tensor types = slice(slice(x.types, 0, q_first, n), 1, 2 * head, 2);
+  // A copy, as a reshape needs: slices have gaps between their rows.
+  return add(scores, gather_columns(concat({types}, 0), is_other, m));
+}
+
+}  // namespace
+
+Tensor relative_attention(const RelativeInputs& x, const RelativeRows& rows,
+                          const RelativeOptions& options) {
+  check_sizes(x, rows, options);
+  const Tensor out = Tensor::zeros(x.content.shape(), x.content.dtype());
+  const RelativeInputs plain = detached(x);
+  const Call call(plain, rows, options);
+  call.for_blocks([&](const Block& b) { call.forward(b, out); });
+  if (!needs_grad({&x.content, &x.distance, &x.k, &x.v, &x.r, &x.types})) return out;
+  return record("relative_attention", {x.content, x.distance, x.k, x.v, x.r, x.types}, out,
+                [plain, rows, options](const Tensor& dy) -> Grads {
+                  return gradients(plain, rows, options, dy);
+                });
+}
+
+Tensor relative_attention_reference(const RelativeInputs& x, const RelativeRows& rows,
+                                    const RelativeOptions& o) {
+  check_sizes(x, rows, o);
+  check(o.dropout.p <= 0, ErrorKind::internal, "relative_attention_reference has no dropout");
+  const int64_t d = x.content.size(1) / o.heads;
+  const float factor = o.scale != 0 ? o.scale : 1.0f / std::sqrt(static_cast<float>(d));
+  std::vector<Tensor> parts;
+  int64_t mask_begin = 0;
+  for (int64_t i = 0; i < rows.queries.count(); ++i) {
+    const int64_t n = rows.queries.length(i), m = rows.keys.length(i);
+    if (n == 0) continue;
+    if (m == 0) {
+      parts.push_back(Tensor::zeros({n, x.content.size(1)}, x.content.dtype()));
+      continue;
+    }
+    std::vector<Tensor> heads;
+    for (int64_t h = 0; h < o.heads; ++h) {
+      const auto part = [&](const Tensor& t, const Segments& s) {
+        return slice(slice(t, 0, s.begin(i), s.length(i)), 1, h * d, d);
+      };
+      const RelativeInputs of_head{part(x.content, rows.queries), part(x.distance, rows.queries),
+                                   part(x.k, rows.keys),          part(x.v, rows.keys),
+                                   slice(x.r, 1, h * d, d),       x.types};
+      const Tensor scores = scale(plain_scores(of_head, rows, o, i, h), factor);
+      const Tensor p = softmax(add(scores, mask_of(rows, i, mask_begin)));
+      heads.push_back(matmul(cast(p, x.v.dtype()), of_head.v));
+    }
+    parts.push_back(concat(heads, 1));
+    mask_begin += n * m;
+  }
+  return concat(parts, 0);
+}
+
+Tensor relative_attention_weights(const RelativeInputs& x, const RelativeRows& rows,
+                                  const RelativeOptions& options, int64_t segment, int64_t head) {
+  check_sizes(x, rows, options);
+  const NoGrad off;
+  const RelativeInputs plain = detached(x);
+  const Call call(plain, rows, options);
+  const int64_t n = rows.queries.length(segment);
+  const Tensor all = Tensor::zeros({n, rows.keys.length(segment)}, DType::f32);
+  for (int64_t begin = 0; begin < n; begin += call.step(segment)) {
+    const Block b = call.block(segment, head, begin);
+    if (b.m == 0) continue;
+    kernels().convert(call.weights(b, thread_memory()),
+                      all.rows().slice(begin, b.n).columns(0, b.m));
+  }
+  return all;
+}
+
+}  // namespace heddle

@@ -1,0 +1,186 @@
+// The cases of attention: fused, by other scores, by distances; and of rotary positions.
+#include "heddle/ops/attention.h"
+#include "heddle/ops/relative_attention.h"
+#include "heddle/ops/rope.h"
+#include "heddle/ops/scoring.h"
+#include "heddle/ops/shape.h"
+#include "tests/ops/case_parts.h"
+
+namespace heddle {
+namespace {
+
+Segments lengths(const std::vector<int64_t>& l) { return Segments::from_lengths(l); }
+
+void add_attention(std::vector<OpCase>& all, const OpSizes& z) {
+  const Segments same = lengths(z.sentences), queries = lengths(z.queries), keys = lengths(z.keys);
+  const int64_t w = z.width, heads = z.heads, n = same.rows(), q = queries.rows(), k = keys.rows();
+  for (bool causal : {false, true}) {
+    for (bool drops : {false, true}) {
+      const std::string name =
+          std::string(causal ? "causal" : "all") + (drops ? "_with_dropout" : "");
+      const auto options = [=](int64_t rows) {
+        return AttentionOptions{.heads = heads,
+                                .causal = causal,
+                                .dropout = drops ? some_dropout(rows) : DropoutSpec{}};
+      };
+      OpCase c{
+          .op = "attention",
+          .variant = name,
+          .shapes = {{q, w}, {k, w}, {k, w}},
+          .function =
+              [=](const Tensors& x) {
+                return Tensors{attention(x[0], x[1], x[2], queries, keys, options(q))};
+              },
+          .reference =
+              [=](const Tensors& x) {
+                return Tensors{attention_reference(x[0], x[1], x[2], queries, keys, options(q))};
+              }};
+      OpCase self{
+          .op = "self_attention",
+          .variant = name,
+          .shapes = {{n, 3 * w}},
+          .function =
+              [=](const Tensors& x) { return Tensors{self_attention(x[0], same, options(n))}; },
+          .reference =
+              [=](const Tensors& x) {
+                return Tensors{attention_reference(slice(x[0], 1, 0, w), slice(x[0], 1, w, w),
+                                                   slice(x[0], 1, 2 * w, w), same, same,
+                                                   options(n))};
+              }};
+      OpCase cross{
+          .op = "cross_attention",
+          .variant = name,
+          .shapes = {{q, w}, {k, 2 * w}},
+          .function =
+              [=](const Tensors& x) {
+                return Tensors{cross_attention(x[0], x[1], queries, keys, options(q))};
+              },
+          .reference =
+              [=](const Tensors& x) {
+                return Tensors{attention_reference(x[0], slice(x[1], 1, 0, w), slice(x[1], 1, w, w),
+                                                   queries, keys, options(q))};
+              }};
+      if (drops) c.reference = self.reference = cross.reference = nullptr;  // it has no dropout
+      all.insert(all.end(), {c, self, cross});
+    }
+  }
+}
+
+void add_rope(std::vector<OpCase>& all, const OpSizes& z) {
+  const int64_t rows = z.norm[0], width = z.width;
+  const std::vector<int32_t> places = some_places(rows, 4);
+  all.push_back({.op = "rope",
+                 .variant = "two_thirds",
+                 .shapes = {{rows, 3 * width}},
+                 .function = [=](const Tensors& x) {
+                   return Tensors{
+                       rope(x[0], places, {.head_width = width / 2, .columns = 2 * width})};
+                 }});
+}
+
+// Composed of other ops: what is checked is that gradients reach all inputs.
+void add_scored_attention(std::vector<OpCase>& all, const OpSizes& z) {
+  const Segments queries = lengths(z.queries), keys = lengths(z.keys);
+  const int64_t q = queries.rows(), k = keys.rows(), w = z.width, h = z.heads;
+  for (const bool causal : {false, true}) {
+    for (const bool is_linear : {false, true}) {
+      all.push_back({.op = "attention",
+                     .variant = std::string(is_linear ? "linear" : "additive") +
+                                (causal ? "_scores_causal" : "_scores"),
+                     .shapes = {{q, w}, {k, w}, {k, w}, {h, (is_linear ? 2 : 1) * w / h}},
+                     .function = [=](const Tensors& x) {
+                       return Tensors{
+                           attention(x[0], x[1], x[2], queries, keys,
+                                     {.heads = h,
+                                      .causal = causal,
+                                      .scoring = is_linear ? Scoring::linear : Scoring::additive,
+                                      .score_weight = x[3]})};
+                     }});
+    }
+  }
+  all.push_back({.op = "attention",
+                 .variant = "gaussian",
+                 .shapes = {{3, 5}, {4, 5}, {4, 7}},
+                 .function = [](const Tensors& x) {
+                   return Tensors{attend(gaussian_scores(x[0], x[1]), x[2])};
+                 }});
+}
+
+// Keys before the queries of their segment, as a memory holds them; places count from the first.
+RelativeRows rows_with_memory(const Segments& queries, const Segments& keys) {
+  RelativeRows rows;
+  rows.queries = queries, rows.keys = keys;
+  for (int64_t s = 0; s < keys.count(); ++s) {
+    const int64_t n = queries.length(s), m = keys.length(s);
+    for (int64_t i = 0; i < n; ++i) rows.query_places.push_back(static_cast<int32_t>(m - n + i));
+    for (int64_t j = 0; j < m; ++j) rows.key_places.push_back(static_cast<int32_t>(j));
+  }
+  return rows;
+}
+
+void see_back(RelativeRows& rows, int32_t window) {
+  rows.order = rows.key_places;
+  for (const int32_t place : rows.query_places) {
+    rows.limit.push_back(place + 1);
+    rows.first.push_back(place + 1 - window);
+  }
+}
+
+void add_relative_attention(std::vector<OpCase>& all, const OpSizes& z) {
+  const RelativeRows plain = rows_with_memory(lengths(z.queries), lengths(z.keys));
+  const int64_t q = plain.queries.rows(), k = plain.keys.rows(), w = z.width, heads = z.heads;
+  const auto longest = static_cast<int32_t>(plain.keys.max_length());
+  const auto add_case = [&](const std::string& variant, const RelativeRows& rows, int32_t farthest,
+                            int64_t distances, const DropoutSpec& dropout) {
+    const RelativeOptions options{.heads = heads, .farthest = farthest, .dropout = dropout};
+    const auto inputs = [](const Tensors& x) {
+      return RelativeInputs{x[0], x[1], x[2], x[3], x[4], x.size() > 5 ? x[5] : Tensor()};
+    };
+    OpCase c{.op = "relative_attention",
+             .variant = variant,
+             .shapes = {{q, w}, {q, w}, {k, w}, {k, w}, {distances, w}},
+             .function = [=](const Tensors& x) {
+               return Tensors{relative_attention(inputs(x), rows, options)};
+             }};
+    if (dropout.p <= 0) {
+      c.reference = [=](const Tensors& x) {
+        return Tensors{relative_attention_reference(inputs(x), rows, options)};
+      };
+    }
+    if (!rows.query_types.empty()) {
+      c.shapes.push_back({q, 2 * heads});
+      c.always_f32 = {5};
+    }
+    all.push_back(c);
+  };
+  RelativeRows causal = plain;
+  see_back(causal, longest);
+  add_case("causal", causal, longest - 1, longest, {});
+  add_case("causal_with_dropout", causal, longest - 1, longest, some_dropout(q));
+  RelativeRows window = plain;
+  see_back(window, 2);
+  add_case("window", window, longest - 1, longest, {});
+  RelativeRows both_ways = plain;  // distances 1, 0, -1: further ones count as these
+  for (int64_t i = 0; i < q; ++i) both_ways.query_types.push_back(static_cast<int32_t>(i % 2));
+  for (int64_t j = 0; j < k; ++j) both_ways.key_types.push_back(static_cast<int32_t>(j % 3));
+  add_case("both_ways_with_types", both_ways, 1, 3, {});
+  for (int32_t& place : both_ways.query_places) place = -place;
+  for (int32_t& place : both_ways.key_places) place = -place;
+  int64_t pairs = 0;
+  for (int64_t s = 0; s < plain.queries.count(); ++s) {
+    pairs += plain.queries.length(s) * plain.keys.length(s);
+  }
+  for (int64_t i = 0; i < pairs; ++i) both_ways.hidden.push_back(i % 3 == 0);
+  add_case("backwards_with_mask", both_ways, longest, 2 * longest, {});
+}
+
+}  // namespace
+
+void add_attention_cases(std::vector<OpCase>& all, const OpSizes& z) {
+  add_attention(all, z);
+  add_scored_attention(all, z);
+  add_relative_attention(all, z);
+  add_rope(all, z);
+}
+
+}  // namespace heddle

@@ -1,0 +1,29 @@
+// What the lists of cases share.
+#pragma once
+
+#include "heddle/ops/dropout.h"
+#include "tests/support/op_case.h"
+
+namespace heddle {
+
+/// Dropout over rows of three-word samples.
+inline DropoutSpec some_dropout(int64_t rows) {
+  auto ids = std::make_shared<RowIds>();
+  for (int64_t r = 0; r < rows; ++r) {
+    ids->sample.push_back(static_cast<uint32_t>(r / 3));
+    ids->position.push_back(static_cast<uint32_t>(r % 3));
+  }
+  return {0.3f, make_key(1, 2, 3), ids};
+}
+
+/// Places 0, 1, .. of each sentence of so many words.
+inline std::vector<int32_t> some_places(int64_t n, int64_t sentence) {
+  std::vector<int32_t> places(n);
+  for (int64_t i = 0; i < n; ++i) places[i] = static_cast<int32_t>(i % sentence);
+  return places;
+}
+
+/// The cases of attention by any scores; tests/ops/attention_cases.cc.
+void add_attention_cases(std::vector<OpCase>& all, const OpSizes& z);
+
+}  // namespace heddle
