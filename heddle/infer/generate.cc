@@ -1,17 +1,31 @@
-// One pass over the prompts, then steps of one row a sequence.
+// One pass over new prompts and the last words of those that go on, again and again.
 #include "heddle/infer/generate.h"
 
 #include <algorithm>
 
 #include "heddle/autograd/tape.h"
 #include "heddle/base/profile.h"
-#include "heddle/infer/best_words.h"
+#include "heddle/infer/next_words.h"
 #include "heddle/ops/embedding.h"
 
 namespace heddle {
 namespace {
 
 using Ids = std::vector<int32_t>;
+using Results = std::vector<std::vector<Continuation>>;
+
+void check_options(const GenerateOptions& o) {
+  check(o.beam >= 1, ErrorKind::usage, "--beam is {}; it must be at least 1 (1 is greedy)", o.beam);
+  check(o.n_best >= 1, ErrorKind::usage, "--samples is {}; it must be at least 1", o.n_best);
+  check(!o.sampling || o.beam == 1, ErrorKind::usage,
+        "--sample draws words and --beam {} searches for the likeliest; give one of them", o.beam);
+  check(o.sampling || o.n_best <= o.beam, ErrorKind::usage,
+        "--n-best is {} but --beam {}; the beam must be at least as wide", o.n_best, o.beam);
+  check(o.batch_tokens >= 1, ErrorKind::usage, "--batch-tokens is {}; it must be at least 1",
+        o.batch_tokens);
+  check_word_rules(o.rules);
+  if (o.sampling) check_sampling(*o.sampling);
+}
 
 void check_prompts(const LanguageModel& model, std::span<const Ids> prompts) {
   for (size_t i = 0; i < prompts.size(); ++i) {
@@ -27,87 +41,179 @@ void check_prompts(const LanguageModel& model, std::span<const Ids> prompts) {
   }
 }
 
+Continuation as_continuation(const Hypothesis& h) {
+  return {.ids = h.ids, .log_ps = h.log_ps, .log_p = h.log_p, .score = h.score, .ended = h.ended};
+}
+
 class Generation {
  public:
   Generation(const LanguageModel& model, std::span<const Ids> prompts, const GenerateOptions& o)
-      : model_(model),
-        options_(o),
-        cache_(static_cast<int64_t>(prompts.size()), model.layers()),
-        results_(prompts.size()) {
+      : model_(model), prompts_(prompts), options_(o), cache_(0, model.layers()) {
     run_.use(o.precision);
-    for (size_t i = 0; i < prompts.size(); ++i) live_.push_back(i);
+    wanted_ = {.count = o.sampling ? 1 : continuations(o.beam, o.eos.size()),
+               .suppressed = o.suppressed,
+               .eos = o.eos,
+               .rules = o.rules,
+               .sampling = o.sampling,
+               .scores = o.scores || o.beam > 1,
+               .penalises_log_p = o.beam > 1};
   }
 
-  std::vector<Ids> operator()(std::span<const Ids> prompts) {
-    Ids ids;
-    std::vector<int64_t> lengths;
-    for (const Ids& prompt : prompts) {
-      ids.insert(ids.end(), prompt.begin(), prompt.end());
-      lengths.push_back(static_cast<int64_t>(prompt.size()));
+  Results operator()() {
+    Results results(prompts_.size());
+    for (;;) {
+      admit();
+      if (sequences_.empty()) return results;
+      step();
+      retire(results);
     }
-    Segments words = Segments::from_lengths(lengths);
-    if (options_.max_new_tokens <= 0) return std::move(results_);
-    while (!live_.empty()) {
-      ids = take(next_words(ids, words));
-      words = Segments::uniform(static_cast<int64_t>(ids.size()), 1);
-    }
-    return std::move(results_);
   }
 
  private:
-  // The likeliest word after each live sequence, which goes on with `words`.
-  std::vector<NextWord> next_words(const Ids& ids, const Segments& words) {
-    const ProfilePhase phase(words.rows() > words.count() ? "prompt" : "decode step");
-    cache_.extend(words);
-    Tensor h = model_.hidden(
-        {.ids = ids, .segments = &words, .places = cache_.places(), .cache = &cache_}, run_);
-    if (words.rows() > words.count()) {  // of a prompt only the last word's logits are wanted
-      Ids last;
-      for (int64_t i = 0; i < words.count(); ++i) {
-        last.push_back(static_cast<int32_t>(words.end(i) - 1));
-      }
-      h = gather_rows(h, last);
-    }
-    return best_words(model_.output(), h, run_,
-                      {.suppressed = options_.suppressed, .scores = false});
+  // A prompt and what follows it. `is_read`: its words are in the cache, as one sequence for each
+  // hypothesis that goes on; else they wait, as one sequence without words.
+  struct Sequence {
+    int64_t number;
+    BeamSearch search;
+    bool is_read = false;
+  };
+
+  // Words of prompt i that the cache will hold at most.
+  int64_t words_of(int64_t i) const {
+    const int64_t width = options_.sampling ? options_.n_best : options_.beam;
+    return static_cast<int64_t>(prompts_[i].size()) + options_.max_new_tokens * width;
   }
 
-  // Adds the words to the results and drops what has ended; returns the words that are to be read.
-  Ids take(const std::vector<NextWord>& next) {
-    Ids ids;
-    std::vector<size_t> live;
-    std::vector<int64_t> kept;
-    for (size_t i = 0; i < live_.size(); ++i) {
-      Ids& result = results_[live_[i]];
-      if (options_.eos && next[i].id == *options_.eos) continue;
-      result.push_back(next[i].id);
-      const bool is_full = cache_.length(static_cast<int64_t>(i)) >= model_.max_length();
-      if (is_full || static_cast<int64_t>(result.size()) >= options_.max_new_tokens) continue;
-      ids.push_back(next[i].id);
-      live.push_back(live_[i]);
-      kept.push_back(static_cast<int64_t>(i));
+  void admit() {
+    for (; next_ < static_cast<int64_t>(prompts_.size()); ++next_) {
+      if (!sequences_.empty() && live_words_ + words_of(next_) > options_.batch_tokens) return;
+      live_words_ += words_of(next_);
+      sequences_.push_back({next_, BeamSearch(search_options(next_))});
+      cache_.add(1);
     }
-    if (kept.size() < live_.size()) cache_.keep(kept);
-    live_ = std::move(live);
-    return ids;
+  }
+
+  BeamOptions search_options(int64_t i) const {
+    const auto length = static_cast<int64_t>(prompts_[i].size());
+    BeamOptions o = {
+        .beam = options_.beam,
+        .n_best = options_.n_best,
+        .samples = options_.sampling.has_value(),
+        .penalty = options_.penalty,
+        .length_penalty = options_.length_penalty,
+        .early_stopping = options_.early_stopping,
+        // The word after the last position is still known.
+        .max_length = std::min(options_.max_new_tokens, model_.max_length() - length + 1),
+        .needs_end = false,
+        .eos = options_.eos};
+    if (options_.on_word) {
+      o.goes_on = [this, i](const Hypothesis& h) { return options_.on_word({i, h.sample, h.ids}); };
+    }
+    return o;
+  }
+
+  void step() {
+    Ids ids, last;  // of each hypothesis: its row among the states
+    std::vector<int64_t> lengths;
+    std::vector<WordsSoFar> so_far;
+    for (const Sequence& s : sequences_) {
+      const Ids& prompt = prompts_[s.number];
+      if (!s.is_read) {
+        ids.insert(ids.end(), prompt.begin(), prompt.end());
+        lengths.push_back(static_cast<int64_t>(prompt.size()));
+      }
+      for (const Hypothesis& h : s.search.live()) {
+        if (s.is_read) {
+          ids.push_back(h.ids.back());
+          lengths.push_back(1);
+        }
+        last.push_back(static_cast<int32_t>(ids.size()) - 1);
+        so_far.push_back({.before = prompt, .words = h.ids, .draw = draw(s, h)});
+      }
+    }
+    const Segments words = Segments::from_lengths(lengths);
+    const ProfilePhase phase(words.rows() > words.count() ? "prompt" : "decode step");
+    const Tensor h = states(ids, words, last);
+    advance(h, next_words(model_.output(), h, run_, so_far, wanted_));
+  }
+
+  // The states of the rows `last`: of a prompt only the last word's logits are wanted.
+  Tensor states(const Ids& ids, const Segments& words, const Ids& last) {
+    cache_.extend(words);
+    const Tensor h = model_.hidden(
+        {.ids = ids, .segments = &words, .places = cache_.places(), .cache = &cache_}, run_);
+    const bool is_all = words.rows() == words.count() && last.size() == ids.size();
+    return is_all ? h : gather_rows(h, last);
+  }
+
+  // h: [hypotheses, width]
+  void advance(const Tensor& h, std::span<const NextWord> next) {
+    std::vector<int64_t> kept;  // of each hypothesis that goes on: the sequence of the cache before
+    int64_t row = 0, cached = 0;
+    for (Sequence& s : sequences_) {
+      const auto live = static_cast<int64_t>(s.search.live().size());
+      advance(s, h.slice(0, row, live), next.subspan(row * wanted_.count, live * wanted_.count));
+      for (const Hypothesis& going_on : s.search.live()) {
+        kept.push_back(cached + (s.is_read ? going_on.parent : 0));
+      }
+      row += live;
+      cached += s.is_read ? live : 1;
+      s.is_read = true;
+    }
+    bool is_same = static_cast<int64_t>(kept.size()) == cached;
+    for (size_t i = 0; i < kept.size(); ++i)
+      is_same = is_same && kept[i] == static_cast<int64_t>(i);
+    if (!is_same) cache_.select(kept);
+  }
+
+  void advance(Sequence& s, const Tensor& h, std::span<const NextWord> next) {
+    if (!options_.on_step) return s.search.advance(next);
+    const std::vector<Hypothesis> before(s.search.live().begin(), s.search.live().end());
+    s.search.advance(next);
+    options_.on_step({s.number, before, model_.output()(h.to_contiguous(), run_), s.search.live(),
+                      s.search.just_ended()});
+  }
+
+  double draw(const Sequence& s, const Hypothesis& h) const {
+    if (!options_.sampling) return 0;
+    return sample_draw(options_.sampling->seed, options_.sampling->first_line + s.number, h.sample,
+                       static_cast<int64_t>(h.ids.size()));
+  }
+
+  void retire(Results& results) {
+    std::erase_if(sequences_, [&](const Sequence& s) {
+      if (!s.search.live().empty()) return false;
+      std::vector<Continuation>& result = results[s.number];
+      for (const Hypothesis& h : s.search.results()) result.push_back(as_continuation(h));
+      live_words_ -= words_of(s.number);
+      if (options_.on_done) options_.on_done(s.number, result);
+      return true;
+    });
   }
 
   const LanguageModel& model_;
+  std::span<const Ids> prompts_;
   const GenerateOptions& options_;
+  NextWordsOptions wanted_;
   nn::Run run_;
   nn::WordCache cache_;
-  std::vector<size_t> live_;  // the prompt of each sequence that goes on
-  std::vector<Ids> results_;
+  std::vector<Sequence> sequences_;
+  int64_t next_ = 0;  // prompt that is read next
+  int64_t live_words_ = 0;
 };
 
 }  // namespace
 
-std::vector<Ids> generate_ids(const LanguageModel& model, std::span<const Ids> prompts,
-                              const GenerateOptions& options) {
+std::vector<std::vector<Continuation>> generate_ids(const LanguageModel& model,
+                                                    std::span<const Ids> prompts,
+                                                    const GenerateOptions& options) {
+  check_options(options);
   check_prompts(model, prompts);
-  if (prompts.empty()) return {};
+  if (options.max_new_tokens <= 0) {
+    return Results(prompts.size(), std::vector<Continuation>(1));
+  }
   const NoGrad off;
-  return Generation(model, prompts, options)(prompts);
+  return Generation(model, prompts, options)();
 }
 
 }  // namespace heddle

@@ -7,15 +7,12 @@
 #include "heddle/autograd/tape.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
-#include "heddle/infer/beam.h"
-#include "heddle/text/utf8.h"
+#include "heddle/infer/next_words.h"
 
 namespace heddle {
 namespace {
 
 using Sources = std::span<const std::vector<int32_t>>;
-
-using Ids = std::vector<std::vector<int32_t>>;
 
 std::span<const int32_t> prefix_of(const TranslateOptions& o, int64_t sentence) {
   if (o.prefixes.empty()) return {};
@@ -69,9 +66,17 @@ class Decoding {
  public:
   Decoding(const Transformer& model, const TranslateOptions& options,
            std::span<const int32_t> suppressed)
-      : model_(model), options_(options), suppressed_(suppressed), cache_(model.start()) {
+      : model_(model),
+        options_(options),
+        eos_{static_cast<int32_t>(model.config().eos_token_id)},
+        cache_(model.start()) {
     run_.use(options.precision);
-    each_ = options.sampling ? 1 : static_cast<size_t>(continuations(options.beam));
+    wanted_ = {.count = options.sampling ? 1 : continuations(options.beam),
+               .suppressed = suppressed,
+               .eos = eos_,
+               .rules = options.rules,
+               .sampling = options.sampling,
+               .scores = options.scores || options.beam > 1};
   }
 
   // Translates sentence i of the queue into results[i], at most `budget` encoder rows at a time.
@@ -100,13 +105,12 @@ class Decoding {
     if (taken.empty()) return;
     const ProfilePhase phase("encode");
     const TransformerConfig& c = model_.config();
-    const auto eos = static_cast<int32_t>(c.eos_token_id);
     std::vector<int32_t> ids, rows;
     std::vector<int64_t> lengths;
     for (const int64_t i : taken) {
       const std::span<const int32_t> source = queue.source(i);
       ids.insert(ids.end(), source.begin(), source.end());
-      ids.push_back(eos);
+      ids.push_back(eos_[0]);
       lengths.push_back(queue.rows_of(i));
       const std::span<const int32_t> prefix = prefix_of(options_, i);
       Sentence sentence{
@@ -116,7 +120,7 @@ class Decoding {
                       .samples = options_.sampling.has_value(),
                       .length_penalty = options_.length_penalty,
                       .max_length = max_length(c, options_, source.size(), prefix.size()),
-                      .eos = eos})};
+                      .eos = eos_})};
       cache_.sources.take(lengths.back(), sentence.source_rows);
       rows.insert(rows.end(), sentence.source_rows.begin(), sentence.source_rows.end());
       sentences_.push_back(std::move(sentence));
@@ -129,7 +133,8 @@ class Decoding {
   void step() {
     const ProfilePhase phase("decode step");
     const auto start = static_cast<int32_t>(model_.config().decoder_start_token_id);
-    std::vector<int32_t> ids, places, new_rows, word_rows, source_rows, forced;
+    std::vector<int32_t> ids, places, new_rows, word_rows, source_rows;
+    std::vector<WordsSoFar> so_far;
     std::vector<int64_t> beams, word_lengths, source_lengths;
     for (Sentence& s : sentences_) {
       beams.push_back(static_cast<int64_t>(s.search.live().size()));
@@ -141,7 +146,7 @@ class Decoding {
         word_lengths.push_back(static_cast<int64_t>(h.rows.size()));
         ids.push_back(h.ids.empty() ? start : h.ids.back());
         places.push_back(s.place);
-        forced.push_back(forced_word(s));
+        so_far.push_back({.words = h.ids, .forced = forced_word(s), .draw = draw(s, h)});
       }
       ++s.place;
       source_rows.insert(source_rows.end(), s.source_rows.begin(), s.source_rows.end());
@@ -157,12 +162,13 @@ class Decoding {
                                   .words = {&one_each, &words, word_rows, new_rows},
                                   .sources = {&hypotheses, &sources, source_rows}},
                                  run_);
-    const std::vector<NextWord> next = next_words(h, forced);
+    const std::vector<NextWord> next = next_words(model_.output(), h, run_, so_far, wanted_);
+    const auto each = static_cast<size_t>(wanted_.count);
     int64_t row = 0;
     for (size_t i = 0; i < sentences_.size(); ++i) {
       advance(sentences_[i], h.slice(0, row, beams[i]),
-              std::span(next).subspan(static_cast<size_t>(row) * each_,
-                                      static_cast<size_t>(beams[i]) * each_));
+              std::span(next).subspan(static_cast<size_t>(row) * each,
+                                      static_cast<size_t>(beams[i]) * each));
       row += beams[i];
     }
   }
@@ -180,66 +186,13 @@ class Decoding {
   int32_t forced_word(const Sentence& s) const {
     const auto place = static_cast<size_t>(s.place);
     if (place < s.prefix.size()) return s.prefix[place];
-    return s.search.must_end() ? static_cast<int32_t>(model_.config().eos_token_id) : -1;
+    return s.search.must_end() ? eos_[0] : -1;
   }
 
-  // each_ words for each live hypothesis, whose states are the rows of h.
-  std::vector<NextWord> next_words(const Tensor& h, std::span<const int32_t> forced) {
-    BestWordsOptions wanted = {.count = static_cast<int64_t>(each_),
-                               .suppressed = suppressed_,
-                               .forced = forced,
-                               .scores = options_.scores || options_.beam > 1};
-    if (!options_.rules.any() && !options_.sampling) {
-      return best_words(model_.output(), h, run_, wanted);
-    }
-    const Tensor logits = model_.output()(h, run_);  // whole: rules change them in place
-    const Banned banned = options_.rules.any() ? apply_rules(logits) : Banned();
-    wanted.banned = banned;
-    std::vector<NextWord> next =
-        options_.sampling
-            ? sample_words(logits, draws(), {*options_.sampling, suppressed_, banned, forced})
-            : best_words(logits, wanted);
-    for (size_t r = 0; r < forced.size(); ++r) {
-      if (next[r * each_].id >= 0) continue;
-      const std::vector<int32_t> end = {static_cast<int32_t>(model_.config().eos_token_id)};
-      next[r * each_] = best_words(logits.slice(0, static_cast<int64_t>(r), 1), {.forced = end})[0];
-    }
-    return next;
-  }
-
-  using Banned = std::vector<std::vector<int32_t>>;  // of each live hypothesis
-
-  Banned apply_rules(const Tensor& logits) const {
-    const WordRules& rules = options_.rules;
-    const Rows rows = logits.rows();
-    Banned banned;
-    for (const Sentence& s : sentences_) {
-      for (const Hypothesis& h : s.search.live()) {
-        const auto r = static_cast<int64_t>(banned.size());
-        if (rules.repetition_penalty != 1) {
-          penalise_repeats({rows.row<float>(r), static_cast<size_t>(rows.width)}, h.ids,
-                           rules.repetition_penalty);
-        }
-        banned.emplace_back();
-        if (rules.no_repeat_ngram > 0) ban_repeats(h.ids, rules.no_repeat_ngram, banned.back());
-        if (static_cast<int64_t>(h.ids.size()) < rules.min_length) {
-          banned.back().push_back(static_cast<int32_t>(model_.config().eos_token_id));
-        }
-      }
-    }
-    return banned;
-  }
-
-  std::vector<double> draws() const {
-    const Sampling& o = *options_.sampling;
-    std::vector<double> result;
-    for (const Sentence& s : sentences_) {
-      for (const Hypothesis& h : s.search.live()) {
-        result.push_back(sample_draw(o.seed, o.first_line + s.number, h.sample,
-                                     static_cast<int64_t>(h.ids.size())));
-      }
-    }
-    return result;
+  double draw(const Sentence& s, const Hypothesis& h) const {
+    if (!options_.sampling) return 0;
+    return sample_draw(options_.sampling->seed, options_.sampling->first_line + s.number, h.sample,
+                       static_cast<int64_t>(h.ids.size()));
   }
 
   // Sentences whose search is done leave, with their rows.
@@ -261,8 +214,8 @@ class Decoding {
 
   const Transformer& model_;
   const TranslateOptions& options_;
-  std::span<const int32_t> suppressed_;
-  size_t each_ = 1;  // words wanted of each live hypothesis
+  std::vector<int32_t> eos_;
+  NextWordsOptions wanted_;
   nn::Run run_;
   DecoderCache cache_;
   std::vector<Sentence> sentences_;
@@ -292,25 +245,6 @@ std::vector<int32_t> suppressed_ids(const TransformerConfig& c, const TranslateO
     return id == c.eos_token_id || id < 0 || id >= c.target_vocab_size();
   });
   return ids;
-}
-
-void check_utf8(const std::string& text, const std::string& where) {
-  if (const auto at = first_invalid_utf8(text)) {
-    fail(ErrorKind::data, "{}: not UTF-8: byte 0x{:02x} at offset {}; convert the text to UTF-8",
-         where, static_cast<unsigned char>(text[*at]), *at);
-  }
-}
-
-bool is_blank(const std::string& line) {
-  return line.find_first_not_of(" \t\r\v\f") == std::string::npos;
-}
-
-// A piece may be the byte of a line break; a line in must stay a line out.
-std::string without_breaks(std::string text) {
-  for (char& c : text) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  return text;
 }
 
 // Hypotheses of a sentence at once.
@@ -355,39 +289,6 @@ void check_prefixes(const TransformerConfig& c, const TranslateOptions& o, size_
   }
 }
 
-Ids tokenise(const TranslationModel& model, std::span<const std::string> lines, bool truncate,
-             int64_t first_line, int64_t* cut) {
-  const ProfilePhase phase("tokenise");
-  Ids sources;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    bool was_cut = false;
-    sources.push_back(source_ids(model, lines[i],
-                                 fmt::format("line {}", first_line + static_cast<int64_t>(i)),
-                                 truncate, &was_cut));
-    if (cut != nullptr && was_cut) ++*cut;
-  }
-  return sources;
-}
-
-std::vector<int32_t> line_ids(const TranslationModel& model, const Tokenizer& tokenizer,
-                              const std::string& line, const std::string& where, bool truncate,
-                              bool* was_cut) {
-  if (was_cut != nullptr) *was_cut = false;
-  check_utf8(line, where);
-  if (is_blank(line)) return {};
-  std::vector<int32_t> ids = tokenizer.encode(line);
-  const int64_t limit = model.config.max_position_embeddings - 1;
-  if (static_cast<int64_t>(ids.size()) > limit) {
-    check(truncate, ErrorKind::data,
-          "{}: {} tokens with the end of the sentence; the model takes {} "
-          "(max_position_embeddings). Split the line, or cut it with --truncate",
-          where, ids.size() + 1, limit + 1);
-    ids.resize(static_cast<size_t>(limit));
-    if (was_cut != nullptr) *was_cut = true;
-  }
-  return ids;
-}
-
 }  // namespace
 
 std::vector<Translation> translate_ids(const Transformer& model, Sources sources,
@@ -419,40 +320,6 @@ std::vector<Translation> translate_ids(const Transformer& model, Sources sources
   budget = std::min(budget, (tokens / num_threads() + 1) * width(options));
   Queue all(sources, order);
   parallel_for(num_threads(), [&](int64_t) { translate(all, budget); });
-  return results;
-}
-
-std::vector<int32_t> source_ids(const TranslationModel& model, const std::string& line,
-                                const std::string& where, bool truncate, bool* was_cut) {
-  return line_ids(model, model.tokenizer.value(), line, where, truncate, was_cut);
-}
-
-std::vector<int32_t> target_ids(const TranslationModel& model, const std::string& line,
-                                const std::string& where, bool truncate, bool* was_cut) {
-  return line_ids(model, model.target(), line, where, truncate, was_cut);
-}
-
-std::vector<int32_t> prefix_ids(const TranslationModel& model, const std::string& text,
-                                const std::string& where) {
-  check_utf8(text, where);
-  return model.target().encode(text);
-}
-
-std::vector<Translation> translate_lines(const TranslationModel& model,
-                                         std::span<const std::string> lines,
-                                         const TranslateOptions& options, int64_t first_line,
-                                         int64_t* cut) {
-  const Ids sources = tokenise(model, lines, options.truncate, first_line, cut);
-  const Tokenizer& tokenizer = model.target();
-  TranslateOptions with_unk = options;
-  if (with_unk.sampling) with_unk.sampling->first_line = first_line;
-  if (tokenizer.unk_id() >= 0) with_unk.suppressed.push_back(tokenizer.unk_id());
-  std::vector<Translation> results = translate_ids(model.model, sources, with_unk);
-  const ProfilePhase phase("detokenise");
-  for (Translation& t : results) {
-    t.text = without_breaks(tokenizer.decode(t.ids));
-    for (Translation& o : t.others) o.text = without_breaks(tokenizer.decode(o.ids));
-  }
   return results;
 }
 

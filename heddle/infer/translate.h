@@ -15,14 +15,6 @@
 
 namespace heddle {
 
-/// One step of the decoding of one sentence, for who wants to watch.
-struct DecodeStep {
-  int64_t sentence = 0;                     ///< its number among the sources
-  std::span<const Hypothesis> before;       ///< that went on until here, best first
-  Tensor logits;                            ///< [before, vocab] of the next word, before any rule
-  std::span<const Hypothesis> live, ended;  ///< what has become of them
-};
-
 struct TranslateOptions {
   int64_t beam = 1;                       ///< hypotheses kept of each sentence; 1 is greedy
   double length_penalty = 1.0;            ///< alpha of ((5 + length) / 6)^alpha; 0 is none

@@ -2,7 +2,6 @@
 #include "heddle/nn/words.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace heddle::nn {
 
@@ -38,6 +37,10 @@ void WordCache::extend(const Segments& words) {
   key_rows_.clear();
   new_rows_.clear();
   pool_.take(words.rows(), new_rows_);
+  for (const int32_t row : new_rows_) {
+    holders_.resize(std::max(holders_.size(), static_cast<size_t>(row) + 1));
+    holders_[row] = 1;
+  }
   std::vector<int64_t> lengths;
   for (int64_t i = 0; i < sequences(); ++i) {
     std::vector<int32_t>& rows = rows_of_[i];
@@ -51,11 +54,19 @@ void WordCache::extend(const Segments& words) {
   keys_ = Segments::from_lengths(lengths);
 }
 
-void WordCache::keep(std::span<const int64_t> sequences) {
-  std::vector<std::vector<int32_t>> kept;
-  for (const int64_t i : sequences) kept.push_back(std::exchange(rows_of_[i], {}));
-  for (const auto& rows : rows_of_) pool_.give_back(rows);
-  rows_of_ = std::move(kept);
+void WordCache::select(std::span<const int64_t> numbers) {
+  std::vector<std::vector<int32_t>> selected;
+  for (const int64_t i : numbers) {
+    for (const int32_t row : selected.emplace_back(rows_of_[i])) ++holders_[row];
+  }
+  std::vector<int32_t> free;
+  for (const auto& rows : rows_of_) {
+    for (const int32_t row : rows) {
+      if (--holders_[row] == 0) free.push_back(row);
+    }
+  }
+  pool_.give_back(free);
+  rows_of_ = std::move(selected);
 }
 
 std::vector<int32_t> WordRows::positions() const {

@@ -61,11 +61,15 @@ class WordCache {
   std::span<const int32_t> places() const { return places_; }
   CachedKeys keys() const { return {&words_, &keys_, key_rows_, new_rows_, places_}; }
   RowCache& layer(int64_t i) { return layers_[i]; }
-  /// Forgets all sequences but these, which become 0, 1, ..
-  void keep(std::span<const int64_t> sequences);
+  /// Sequence i becomes what sequence numbers[i] was; a number may come several times (a beam that
+  /// forks: its words are shared, not copied) or not at all (that sequence is forgotten).
+  void select(std::span<const int64_t> numbers);
+  /// Adds n sequences without words, the last ones.
+  void add(int64_t n) { rows_of_.resize(rows_of_.size() + static_cast<size_t>(n)); }
 
  private:
   std::vector<std::vector<int32_t>> rows_of_;  // of each sequence: rows of its words, oldest first
+  std::vector<int32_t> holders_;               // of each row: sequences that have it
   std::vector<RowCache> layers_;
   RowPool pool_;
   Segments words_, keys_;

@@ -48,11 +48,33 @@ Ids plain_greedy(const Gpt2& model, Ids ids, int64_t words, Precision precision)
   return {ids.begin() + static_cast<int64_t>(begin), ids.end()};
 }
 
+// The words of the first continuation of each prompt.
+std::vector<Ids> generate_words(const Gpt2& model, std::span<const Ids> prompts,
+                                const GenerateOptions& options) {
+  std::vector<Ids> words;
+  for (const auto& found : generate_ids(model, prompts, options)) words.push_back(found[0].ids);
+  return words;
+}
+
 const std::vector<Ids> kPrompts = {{3},
                                    {7, 8, 9, 10, 11, 12, 13},
                                    {20, 4},
                                    {3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3},
                                    {59, 0, 31, 5}};
+
+// Bit for bit.
+void expect_same(const std::vector<std::vector<Continuation>>& a,
+                 const std::vector<std::vector<Continuation>>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    ASSERT_EQ(a[i].size(), b[i].size());
+    for (size_t j = 0; j < a[i].size(); ++j) {
+      EXPECT_EQ(a[i][j].ids, b[i][j].ids) << i << " " << j;
+      EXPECT_EQ(a[i][j].log_ps, b[i][j].log_ps) << i << " " << j;
+      EXPECT_EQ(a[i][j].score, b[i][j].score) << i << " " << j;
+    }
+  }
+}
 
 class GenerateIn : public ::testing::TestWithParam<Precision> {};
 
@@ -90,7 +112,7 @@ TEST_P(GenerateIn, equals_a_whole_pass_for_each_word) {
   for (const Ids& prompt : kPrompts) {
     const Ids expected = plain_greedy(m.model, prompt, 12, GetParam());
     const std::vector<Ids> one = {prompt};
-    EXPECT_EQ(generate_ids(m.model, one, {.max_new_tokens = 12, .precision = GetParam()})[0],
+    EXPECT_EQ(generate_words(m.model, one, {.max_new_tokens = 12, .precision = GetParam()})[0],
               expected);
     EXPECT_GT(std::set<int32_t>(expected.begin(), expected.end()).size(), 2u);  // no trivial text
   }
@@ -98,18 +120,30 @@ TEST_P(GenerateIn, equals_a_whole_pass_for_each_word) {
 
 TEST_P(GenerateIn, batch_and_threads_change_nothing) {
   const SmallGpt2 m;
-  const GenerateOptions options{.max_new_tokens = 20, .eos = 17, .precision = GetParam()};
-  const std::vector<Ids> together = generate_ids(m.model, kPrompts, options);
-  for (size_t i = 0; i < kPrompts.size(); ++i) {
-    const std::vector<Ids> one = {kPrompts[i]};
-    EXPECT_EQ(generate_ids(m.model, one, options)[0], together[i]) << i;
-  }
+  GenerateOptions options{
+      .max_new_tokens = 20, .eos = {17}, .scores = true, .precision = GetParam()};
   const int before = num_threads();
-  for (const int threads : {1, 3}) {
-    set_num_threads(threads);
-    EXPECT_EQ(generate_ids(m.model, kPrompts, options), together);
+  for (const char* way : {"greedy", "beam", "samples"}) {
+    if (way == std::string("beam")) options.beam = options.n_best = 3;
+    if (way == std::string("samples")) options.beam = 1, options.sampling = Sampling{.seed = 9};
+    const auto together = generate_ids(m.model, kPrompts, options);
+    for (size_t i = 0; i < kPrompts.size(); ++i) {
+      const std::vector<Ids> one = {kPrompts[i]};
+      GenerateOptions alone = options;
+      if (alone.sampling) alone.sampling->first_line += static_cast<int64_t>(i);
+      expect_same({generate_ids(m.model, one, alone)[0]}, {together[i]});
+    }
+    for (const int64_t batch_tokens : {1, 90, 200}) {  // prompts are read while others go on
+      GenerateOptions smaller = options;
+      smaller.batch_tokens = batch_tokens;
+      expect_same(generate_ids(m.model, kPrompts, smaller), together);
+    }
+    for (const int threads : {1, 3}) {
+      set_num_threads(threads);
+      expect_same(generate_ids(m.model, kPrompts, options), together);
+    }
+    set_num_threads(before);
   }
-  set_num_threads(before);
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, GenerateIn,
@@ -120,17 +154,17 @@ INSTANTIATE_TEST_SUITE_P(Precisions, GenerateIn,
 TEST(Generate, ends_at_eos_which_is_not_among_the_words) {
   const SmallGpt2 m;
   const std::vector<Ids> prompts = {kPrompts[1]};
-  const Ids all = generate_ids(m.model, prompts, {.max_new_tokens = 12})[0];
+  const Ids all = generate_words(m.model, prompts, {.max_new_tokens = 12})[0];
   const int32_t eos = all[5];
   const auto first = std::find(all.begin(), all.end(), eos);
-  EXPECT_EQ(generate_ids(m.model, prompts, {.max_new_tokens = 12, .eos = eos})[0],
+  EXPECT_EQ(generate_words(m.model, prompts, {.max_new_tokens = 12, .eos = {eos}})[0],
             Ids(all.begin(), first));
 }
 
 TEST(Generate, ends_where_the_positions_do) {
   const SmallGpt2 m;
   const std::vector<Ids> prompts = {Ids(47, 3), Ids(48, 3), {3}};
-  const auto results = generate_ids(m.model, prompts, {.max_new_tokens = 100});
+  const auto results = generate_words(m.model, prompts, {.max_new_tokens = 100});
   // 48 positions are read; the word after the last is still known.
   EXPECT_EQ(results[0].size(), 2u);
   EXPECT_EQ(results[1].size(), 1u);
@@ -140,24 +174,118 @@ TEST(Generate, ends_where_the_positions_do) {
 TEST(Generate, suppressed_words_never_come) {
   const SmallGpt2 m;
   const std::vector<Ids> prompts = {kPrompts[1]};
-  const Ids all = generate_ids(m.model, prompts, {.max_new_tokens = 12})[0];
+  const Ids all = generate_words(m.model, prompts, {.max_new_tokens = 12})[0];
   const Ids other =
-      generate_ids(m.model, prompts, {.max_new_tokens = 12, .suppressed = {all[0]}})[0];
+      generate_words(m.model, prompts, {.max_new_tokens = 12, .suppressed = {all[0]}})[0];
   EXPECT_EQ(std::count(other.begin(), other.end(), all[0]), 0);
 }
 
 TEST(Generate, no_words_wanted_gives_none) {
   const SmallGpt2 m;
-  EXPECT_EQ(generate_ids(m.model, kPrompts, {.max_new_tokens = 0}),
+  EXPECT_EQ(generate_words(m.model, kPrompts, {.max_new_tokens = 0}),
             std::vector<Ids>(kPrompts.size()));
-  EXPECT_TRUE(generate_ids(m.model, {}, {}).empty());
+  EXPECT_TRUE(generate_words(m.model, {}, {}).empty());
+}
+
+// Each word's log p is that of a whole pass; so is the sum.
+TEST(Generate, log_p_is_that_of_a_whole_pass) {
+  const SmallGpt2 m;
+  const std::vector<Ids> prompts = {kPrompts[1]};
+  for (const int64_t beam : {1, 4}) {
+    const Continuation c =
+        generate_ids(m.model, prompts, {.max_new_tokens = 9, .beam = beam, .scores = true})[0][0];
+    Ids all = kPrompts[1];
+    all.insert(all.end(), c.ids.begin(), c.ids.end());
+    const Tensor logits = m.model.output()(whole_pass(m.model, all, {}), {});
+    double sum = 0;
+    for (size_t i = 0; i < c.ids.size(); ++i) {
+      const auto row = static_cast<int64_t>(kPrompts[1].size() + i) - 1;
+      const float log_p =
+          scale_of_row(logits.rows(), row).log_p(logits.rows().row<float>(row)[c.ids[i]]);
+      EXPECT_EQ(c.log_ps[i], log_p) << i;
+      sum += log_p;
+    }
+    EXPECT_NEAR(c.log_p, sum, 1e-9);
+    EXPECT_NEAR(c.score, sum / 9, 1e-9);
+  }
+}
+
+TEST(Generate, samples_come_as_often_as_the_distribution_says) {
+  const SmallGpt2 m;
+  const std::vector<Ids> prompts = {kPrompts[1]};
+  const Tensor logits = m.model.output()(whole_pass(m.model, kPrompts[1], {}), {});
+  const int64_t last = logits.size(0) - 1, n = 8000;
+  const Sampling sampling{.temperature = 1.5, .top_k = 12, .seed = 4};
+  std::vector<double> p(60);
+  double sum = 0;
+  for (const NextWord& w :
+       best_words(logits.slice(0, last, 1), {.count = 12})) {  // p of the 12 likeliest
+    sum += p[w.id] = std::exp(w.log_p / sampling.temperature);
+  }
+  std::vector<int64_t> counts(60);
+  const auto found =
+      generate_ids(m.model, prompts, {.max_new_tokens = 1, .n_best = n, .sampling = sampling});
+  for (const Continuation& c : found[0]) ++counts[c.ids[0]];
+  for (size_t i = 0; i < p.size(); ++i) {
+    const double expected = p[i] / sum, deviation = std::sqrt(expected * (1 - expected) / n);
+    EXPECT_NEAR(static_cast<double>(counts[i]) / n, expected, 4 * deviation) << i;
+  }
+}
+
+TEST(Generate, sample_i_is_the_same_however_many_there_are) {
+  const SmallGpt2 m;
+  GenerateOptions options{.max_new_tokens = 12, .n_best = 5, .sampling = Sampling{.seed = 3}};
+  const auto five = generate_ids(m.model, kPrompts, options);
+  options.n_best = 2;
+  const auto two = generate_ids(m.model, kPrompts, options);
+  for (size_t i = 0; i < kPrompts.size(); ++i) {
+    for (size_t j = 0; j < 2; ++j) EXPECT_EQ(two[i][j].ids, five[i][j].ids);
+    EXPECT_NE(five[i][0].ids, five[i][1].ids);
+  }
+}
+
+TEST(Generate, on_word_sees_each_word_in_order_and_ends_a_sequence) {
+  const SmallGpt2 m;
+  const std::vector<Ids> whole = generate_words(m.model, kPrompts, {.max_new_tokens = 10});
+  std::vector<Ids> seen(kPrompts.size());
+  std::vector<int64_t> done;
+  const auto found =
+      generate_ids(m.model, kPrompts,
+                   {.max_new_tokens = 10,
+                    .on_word =
+                        [&](const NewWord& w) {
+                          seen[w.prompt].push_back(w.words.back());
+                          EXPECT_EQ(seen[w.prompt], Ids(w.words.begin(), w.words.end()));
+                          return w.prompt != 2 || w.words.size() < 4;
+                        },
+                    .on_done = [&](int64_t prompt, const auto&) { done.push_back(prompt); }});
+  EXPECT_EQ(done, (std::vector<int64_t>{2, 0, 1, 3, 4}));
+  for (size_t i = 0; i < kPrompts.size(); ++i) {
+    const size_t words = i == 2 ? 4 : 10;
+    EXPECT_EQ(found[i][0].ids, Ids(whole[i].begin(), whole[i].begin() + words));
+    EXPECT_EQ(found[i][0].ended, i == 2 ? EndedBy::stop : EndedBy::length);
+    EXPECT_EQ(seen[i], found[i][0].ids);
+  }
+}
+
+TEST(Generate, options_outside_their_range_are_usage_errors) {
+  const SmallGpt2 m;
+  const auto refused = [&](const std::string& message, const GenerateOptions& options) {
+    expect_error(ErrorKind::usage, {message}, [&] { generate_ids(m.model, kPrompts, options); });
+  };
+  refused("--beam is 0", {.beam = 0});
+  refused("--beam 2", {.beam = 2, .sampling = Sampling()});
+  refused("--n-best is 3 but --beam 2", {.beam = 2, .n_best = 3});
+  refused("--batch-tokens is 0", {.batch_tokens = 0});
+  refused("--temperature is 0", {.sampling = Sampling{.temperature = 0}});
+  refused("--no-repeat-ngram is -1", {.rules = {.no_repeat_ngram = -1}});
 }
 
 TEST(Generate, prompts_that_do_not_fit_are_data_errors) {
   const SmallGpt2 m;
   const auto generate = [&](Ids prompt) {
     const std::vector<Ids> prompts = {{1}, std::move(prompt)};
-    generate_ids(m.model, prompts, {});
+    generate_words(m.model, prompts, {});
   };
   expect_error(ErrorKind::data, {"prompt 2 is empty"}, [&] { generate({}); });
   expect_error(ErrorKind::data, {"prompt 2 has 49 tokens", "48"}, [&] { generate(Ids(49, 1)); });

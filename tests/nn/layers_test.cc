@@ -69,7 +69,7 @@ TEST(WordCache, words_continue_their_sequences_in_rows_of_their_own) {
   cache.extend(Segments::from_lengths(std::vector<int64_t>{2, 1, 3}));
   EXPECT_EQ(std::vector<int32_t>(cache.places().begin(), cache.places().end()),
             (std::vector<int32_t>{0, 1, 0, 0, 1, 2}));
-  cache.keep(std::vector<int64_t>{0, 2});
+  cache.select(std::vector<int64_t>{0, 2});
   cache.extend(Segments::uniform(2, 1));
   EXPECT_EQ(std::vector<int32_t>(cache.places().begin(), cache.places().end()),
             (std::vector<int32_t>{2, 3}));
@@ -79,6 +79,27 @@ TEST(WordCache, words_continue_their_sequences_in_rows_of_their_own) {
   EXPECT_EQ(*keys.keys, Segments::from_lengths(std::vector<int64_t>{3, 4}));
   EXPECT_EQ(cache.length(1), 4);
   EXPECT_THROW(cache.extend(Segments::uniform(3, 1)), Error);
+}
+
+TEST(WordCache, sequence_that_forks_shares_its_words_until_nobody_has_them) {
+  WordCache cache(1, 1);
+  const auto key_rows = [&] {
+    const std::span<const int32_t> rows = cache.keys().key_rows;
+    return std::vector<int32_t>(rows.begin(), rows.end());
+  };
+  cache.extend(Segments::uniform(1, 3));
+  cache.select(std::vector<int64_t>{0, 0});
+  cache.add(1);
+  cache.extend(Segments::from_lengths(std::vector<int64_t>{1, 1, 2}));
+  EXPECT_EQ(key_rows(), (std::vector<int32_t>{0, 1, 2, 3, 0, 1, 2, 4, 5, 6}));
+  cache.select(std::vector<int64_t>{1, 2});  // the row of the first sequence alone is free again
+  cache.extend(Segments::uniform(2, 1));
+  EXPECT_EQ(key_rows(), (std::vector<int32_t>{0, 1, 2, 4, 3, 5, 6, 7}));
+  cache.select({});
+  cache.add(1);
+  cache.extend(Segments::uniform(1, 8));
+  EXPECT_EQ(cache.length(0), 8);
+  EXPECT_EQ(*std::max_element(key_rows().begin(), key_rows().end()), 7);  // none was lost
 }
 
 }  // namespace

@@ -1,0 +1,92 @@
+// Greedy and beam search and the rules against transformers' generate() in float64.
+#include <gtest/gtest.h>
+
+#include "heddle/infer/generate.h"
+#include "heddle/io/safetensors.h"
+#include "heddle/models/gpt2.h"
+#include "tests/support/places.h"
+
+namespace heddle::testing {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+Ids ids_of(const Json& json) {
+  const std::vector<int64_t> values = json.as_ints();
+  return {values.begin(), values.end()};
+}
+
+const std::string kFolder = std::string(kFixtures) + "/generate";
+
+struct Fixture {
+  SafetensorsFile file = SafetensorsFile::open(kFolder + "/gpt2.safetensors");
+  Json json = Json::load(kFolder + "/cases.json");
+  nn::Parameters parameters = nn::Parameters::to_be_loaded(file.elements(), "gpt2");
+  Gpt2Config config;
+  std::unique_ptr<Gpt2> model;
+  std::vector<Ids> prompts;
+
+  Fixture() {
+    (void)from_json(config, Json::parse(file.metadata().at("config")), "config");
+    model = std::make_unique<Gpt2>(nn::Scope(parameters), config);
+    parameters.load(file, model->names());
+    for (const Json& prompt : json.at("prompts").as_array()) prompts.push_back(ids_of(prompt));
+  }
+};
+
+EarlyStopping early_stopping_of(const Json& json) {
+  if (json.is_string()) return EarlyStopping::never;
+  return json.as_bool() ? EarlyStopping::yes : EarlyStopping::no;
+}
+
+GenerateOptions options_of(const Json& json) {
+  GenerateOptions o{.eos = {1}, .scores = true};
+  for (const auto& [key, value] : json.as_object()) {
+    if (key == "max_new_tokens") o.max_new_tokens = value.as_int();
+    if (key == "num_beams") o.beam = value.as_int();
+    if (key == "num_return_sequences") o.n_best = value.as_int();
+    if (key == "length_penalty") o.length_penalty = value.as_double();
+    if (key == "early_stopping") o.early_stopping = early_stopping_of(value);
+    if (key == "repetition_penalty") o.rules.repetition_penalty = value.as_double();
+    if (key == "no_repeat_ngram_size") o.rules.no_repeat_ngram = value.as_int();
+    if (key == "min_new_tokens") o.rules.min_length = value.as_int();
+    if (key == "eos_token_id") o.eos = ids_of(value);
+  }
+  return o;
+}
+
+// The words with the end, which fixtures hold but continuations do not.
+Ids words_of(const Continuation& c, const Ids& expected) {
+  Ids ids = c.ids;
+  if (c.ended == EndedBy::eos && !expected.empty()) ids.push_back(expected.back());
+  return ids;
+}
+
+TEST(GenerationParity, every_case_gives_the_words_and_scores_of_transformers) {
+  const Fixture f;
+  size_t words = 0, ends = 0;
+  for (const Json& one : f.json.at("cases").as_array()) {
+    const std::string name = one.at("options").dump();
+    const GenerateOptions options = options_of(one.at("options"));
+    const auto ours = generate_ids(*f.model, f.prompts, options);
+    for (size_t p = 0; p < f.prompts.size(); ++p) {
+      const Json::Array& expected = one.at("results").as_array()[p].as_array();
+      ASSERT_EQ(ours[p].size(), expected.size()) << name << " prompt " << p;
+      for (size_t i = 0; i < expected.size(); ++i) {
+        const Ids ids = ids_of(expected[i].at("ids"));
+        EXPECT_EQ(words_of(ours[p][i], ids), ids) << name << " prompt " << p;
+        const auto end = std::find(options.eos.begin(), options.eos.end(), ids.back());
+        EXPECT_EQ(ours[p][i].ended == EndedBy::eos, end != options.eos.end()) << name;
+        if (const Json* score = expected[i].find("score")) {  // f32: sums of 14 log p
+          EXPECT_NEAR(ours[p][i].score, score->as_double(), 1e-4) << name << " prompt " << p;
+        }
+        words += ids.size(), ends += end != options.eos.end();
+      }
+    }
+  }
+  EXPECT_GT(words, 1000u);
+  EXPECT_GT(ends, 100u);
+}
+
+}  // namespace
+}  // namespace heddle::testing

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Writes tests/fixtures/generate: a small random GPT-2, and what transformers' generate() makes of it.
+
+Usage: python tools/make_generation_fixtures.py    (needs torch, transformers, safetensors; made with
+                                                    torch 2.15 and transformers 5.23)
+
+gpt2.safetensors holds the weights (exact in bf16), its config in the metadata. cases.json is a list of
+  {"options": arguments of generate(), "prompts": [ids], "results": [[{"ids", "score"}]]}
+where ids are the new words, ends included, and score is sequences_scores of a beam search (absent
+otherwise). All was computed in f64. Each prompt was continued alone.
+"""
+import json
+import math
+import pathlib
+
+import torch
+from safetensors.torch import save_file
+from transformers import GPT2Config, GPT2LMHeadModel
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "generate"
+CONFIG = dict(vocab_size=31, n_positions=48, n_embd=16, n_layer=2, n_head=2, bos_token_id=1, eos_token_id=1)
+LENGTHS = [1, 3, 7, 2, 12, 5]
+BEAMS = [dict(num_beams=beam, length_penalty=alpha, early_stopping=early)
+         for beam in (2, 4) for alpha in (-1.0, 0.0, 1.0, 2.0) for early in (False, True, "never")]
+CASES = [
+    dict(), dict(repetition_penalty=1.4), dict(no_repeat_ngram_size=2), dict(min_new_tokens=9),
+    dict(repetition_penalty=0.8, no_repeat_ngram_size=3), dict(eos_token_id=[1, 4, 9]), *BEAMS,
+    dict(num_beams=3, num_return_sequences=3), dict(num_beams=3, repetition_penalty=1.5),
+    dict(num_beams=4, no_repeat_ngram_size=2, early_stopping=True),
+    dict(num_beams=3, min_new_tokens=6, length_penalty=0.5),
+    dict(num_beams=3, eos_token_id=[1, 4, 9]), dict(num_beams=3, max_new_tokens=2),
+]
+
+
+def make_model():
+    generator = torch.Generator().manual_seed(11)
+    config = GPT2Config(**CONFIG, embd_pdrop=0.0, attn_pdrop=0.0, resid_pdrop=0.0,
+                        attn_implementation="eager")
+    model = GPT2LMHeadModel(config).double().eval()
+    for name, p in model.named_parameters():
+        x = torch.randn(p.shape, generator=generator, dtype=torch.float64)
+        if ".ln_" in name:
+            x = 0.2 * x + (1.0 if name.endswith("weight") else 0.0)
+        elif ".wte." in name or ".wpe." in name:
+            x = (0.35 if ".wte." in name else 0.9) * x
+        elif x.dim() == 2:
+            x = 1.3 * x * math.sqrt(2 / (p.shape[0] + p.shape[1]))
+        else:
+            x = 0.3 * x
+        p.data.copy_(x.to(torch.bfloat16))
+    return model
+
+
+def main():
+    model = make_model()
+    generator = torch.Generator().manual_seed(7)
+    prompts = [torch.randint(2, CONFIG["vocab_size"], (n,), generator=generator).tolist() for n in LENGTHS]
+    cases = []
+    for options in CASES:
+        arguments = dict(max_new_tokens=14, do_sample=False, pad_token_id=0) | options
+        results = []
+        for prompt in prompts:
+            out = model.generate(torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt)),
+                                 return_dict_in_generate=True, output_scores=True, **arguments)
+            ends = arguments.get("eos_token_id", CONFIG["eos_token_id"])
+            ends = ends if isinstance(ends, list) else [ends]
+            found = []
+            for i, ids in enumerate(out.sequences[:, len(prompt):].tolist()):
+                end = next((at + 1 for at, word in enumerate(ids) if word in ends), len(ids))
+                found.append({"ids": ids[:end]})
+                if options.get("num_beams", 1) > 1:
+                    found[-1]["score"] = out.sequences_scores[i].item()
+            results.append(found)
+        cases.append({"options": arguments, "results": results})
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    weights = {k: x.to(torch.float32).contiguous() for k, x in model.state_dict().items() if k != "lm_head.weight"}
+    config = json.dumps(model.config.to_diff_dict() | {"model_type": "gpt2"})
+    save_file(weights, FOLDER / "gpt2.safetensors", {"config": config})
+    lines = ",\n".join(json.dumps(case) for case in cases)
+    (FOLDER / "cases.json").write_text(f'{{"prompts": {json.dumps(prompts)},\n"cases": [\n{lines}\n]}}\n')
+
+
+if __name__ == "__main__":
+    main()
