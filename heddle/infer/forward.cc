@@ -10,10 +10,10 @@
 namespace heddle {
 namespace {
 
-std::string shape_text(const SafetensorsInfo& info) { return Shape(info.shape).str(); }
+std::string shape_text(const StoredTensor& info) { return Shape(info.shape).str(); }
 
 template <class T>
-std::vector<int64_t> read_integers(const SafetensorsInfo& info) {
+std::vector<int64_t> read_integers(const StoredTensor& info) {
   std::vector<T> values(info.elements());
   if (!values.empty()) std::memcpy(values.data(), info.bytes.data(), info.bytes.size());
   return {values.begin(), values.end()};
@@ -21,7 +21,7 @@ std::vector<int64_t> read_integers(const SafetensorsInfo& info) {
 
 // All values of a tensor of integers, which must be [batch, time].
 std::vector<int64_t> read_grid(const SafetensorsFile& file, const std::string& name) {
-  const SafetensorsInfo& info = file.info(name);
+  const StoredTensor& info = file.info(name);
   check(info.dtype == DType::i64 || info.dtype == DType::i32, ErrorKind::data,
         "{}: {} has dtype {}; ids must be i64 or i32", file.path(), name, dtype_name(info.dtype));
   check(info.shape.size() == 2, ErrorKind::data, "{}: {} has shape {}; [batch, time] is needed",
@@ -61,7 +61,7 @@ struct Side {
   // Takes the words' entries of another tensor of the same shape, if the file has it.
   void read_beside(const SafetensorsFile& file, const std::string& name,
                    std::vector<int32_t>& into) const {
-    const SafetensorsInfo* info = file.find(name);
+    const StoredTensor* info = file.find(name);
     if (info == nullptr) return;
     const std::vector<int64_t> all = read_grid(file, name);
     check_grid(file, name, *info);
@@ -75,7 +75,7 @@ struct Side {
   }
 
   void check_grid(const SafetensorsFile& file, const std::string& name,
-                  const SafetensorsInfo& info) const {
+                  const StoredTensor& info) const {
     check(info.shape == std::vector<int64_t>{batch, time}, ErrorKind::data,
           "{}: {} has shape {}, but the ids have [{}, {}]; they must be equal", file.path(), name,
           shape_text(info), batch, time);
@@ -83,7 +83,7 @@ struct Side {
 
   std::vector<float> read_mask(const SafetensorsFile& file, const std::string& mask_name) const {
     std::vector<float> mask(batch * time, 1.0f);
-    const SafetensorsInfo* info = file.find(mask_name);
+    const StoredTensor* info = file.find(mask_name);
     if (info == nullptr) return mask;
     check_grid(file, mask_name, *info);
     convert_to_floats(info->bytes.data(), info->dtype, mask);

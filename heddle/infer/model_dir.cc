@@ -6,7 +6,7 @@
 
 #include "heddle/base/files.h"
 #include "heddle/base/profile.h"
-#include "heddle/io/safetensors.h"
+#include "heddle/io/weights.h"
 
 namespace heddle {
 namespace {
@@ -81,7 +81,7 @@ TransformerConfig parse_config(const Json& json, const std::string& path) {
 }
 
 // Refuses a config that asks for far more than the file holds before memory is taken for it.
-void check_size(const TransformerConfig& c, const SafetensorsFile& file) {
+void check_size(const TransformerConfig& c, const TensorFile& file) {
   const auto d = static_cast<double>(c.d_model);
   const double least = d * static_cast<double>(c.vocab_size) +
                        static_cast<double>(c.encoder_layers) *
@@ -191,15 +191,12 @@ TranslationModel load_translation_model(const std::string& path, const LoadOptio
                               json);
     }
   }
-  const std::string weights = join_path(folder, kWeightsName);
-  check(path_exists(weights), ErrorKind::data,
-        "{}: the weights are missing; was the model copied whole?", weights);
-  const SafetensorsFile file = SafetensorsFile::open(weights, Mapping::own_copy);
-  check_size(config, file);
-  file.verify();
-  nn::Parameters parameters = nn::Parameters::to_be_loaded(file.elements(), weights);
+  const std::unique_ptr<TensorFile> file = open_weights(folder);
+  check_size(config, *file);
+  file->verify();
+  nn::Parameters parameters = nn::Parameters::to_be_loaded(file->elements(), file->path());
   Transformer model(nn::Scope(parameters), config);
-  parameters.load(file);
+  parameters.load(*file);
   return {folder,           config, std::move(parameters), std::move(model), std::move(tokenizer),
           std::move(target)};
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "heddle/io/weights.h"
 #include "heddle/models/transformer.h"
 #include "heddle/text/tokenizer.h"
 
@@ -11,7 +12,6 @@ namespace heddle {
 
 // The files of a model directory.
 inline constexpr const char* kConfigName = "config.json";
-inline constexpr const char* kWeightsName = "model.safetensors";
 inline constexpr const char* kTokenizerName = "tokenizer.model";  ///< joint SentencePiece model
 /// That of the target, where it has words of its own (decoder_vocab_size); tokenizer.model is then
 /// the source's.

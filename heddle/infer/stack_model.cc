@@ -8,7 +8,7 @@
 #include "heddle/base/log.h"
 #include "heddle/base/profile.h"
 #include "heddle/infer/model_dir.h"
-#include "heddle/io/safetensors.h"
+#include "heddle/io/weights.h"
 
 namespace heddle {
 namespace {
@@ -83,17 +83,14 @@ StackModel load_stack_model(const std::string& path) {
   const std::string folder = find_model_dir(path);
   std::string type;
   const Json json = read_config(folder, type);
-  const std::string weights = join_path(folder, kWeightsName);
-  check(path_exists(weights), ErrorKind::data,
-        "{}: the weights are missing; was the model copied whole?", weights);
-  const SafetensorsFile file = SafetensorsFile::open(weights, Mapping::own_copy);
-  file.verify();
-  nn::Parameters parameters = nn::Parameters::to_be_loaded(file.elements(), weights);
+  const std::unique_ptr<TensorFile> file = open_weights(folder);
+  file->verify();
+  nn::Parameters parameters = nn::Parameters::to_be_loaded(file->elements(), file->path());
   std::vector<std::string> unknown;
   const std::string source = join_path(folder, kConfigName);
   std::unique_ptr<Model> model = make_model(type, nn::Scope(parameters), json, source, unknown);
   warn_of_unknown(source, std::move(unknown));
-  parameters.load(file, model->names());
+  parameters.load(*file, model->names());
   return {folder, type, std::move(parameters), std::move(model)};
 }
 

@@ -11,7 +11,6 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files.h"
 #include "heddle/base/json.h"
-#include "heddle/base/nearest.h"
 #include "heddle/base/parallel.h"
 
 namespace heddle {
@@ -48,15 +47,6 @@ std::string_view dtype_text(DType dtype) {
   }
   fail(ErrorKind::internal, "safetensors: dtype {} has no name in the format",
        static_cast<int>(dtype));
-}
-
-/// Bytes of a tensor, or -1 if a size is negative or the product does not fit.
-int64_t bytes_of(DType dtype, const std::vector<int64_t>& shape) {
-  int64_t bytes = size_of(dtype);
-  for (int64_t size : shape) {
-    if (size < 0 || __builtin_mul_overflow(bytes, size, &bytes)) return -1;
-  }
-  return bytes;
 }
 
 /// A tensor's entry in the header: its place is [begin, end) of the data that follows the header.
@@ -163,13 +153,14 @@ std::string header_text(const std::vector<NamedTensorView>& tensors, Safetensors
 }  // namespace
 
 SafetensorsFile SafetensorsFile::open(const std::string& path, Mapping mapping) {
-  SafetensorsFile file{std::make_shared<MappedFile>(path, mapping)};
+  SafetensorsFile file(path);
+  file.add_file(std::make_shared<MappedFile>(path, mapping));
   file.read_header();
   return file;
 }
 
 void SafetensorsFile::read_header() {
-  const std::span<const std::byte> bytes = file_->bytes();
+  const std::span<const std::byte> bytes = files()[0]->bytes();
   check(bytes.size() >= kPrefix, ErrorKind::data,
         "{}: {} bytes are too few for a safetensors file; the download may be cut short", path(),
         bytes.size());
@@ -203,8 +194,7 @@ void SafetensorsFile::read_header() {
   for (Entry& entry : entries) {
     const auto place = data.subspan(static_cast<size_t>(entry.begin),
                                     static_cast<size_t>(entry.end - entry.begin));
-    tensors_[entry.name] = {entry.dtype, std::move(entry.shape), place};
-    names_.push_back(std::move(entry.name));
+    add(std::move(entry.name), {entry.dtype, std::move(entry.shape), place});
   }
 }
 
@@ -212,44 +202,11 @@ void SafetensorsFile::verify() const {
   const auto stored = metadata_.find(kChecksumKey);
   if (stored == metadata_.end()) return;
   std::map<std::string, std::span<const std::byte>> all;
-  for (const std::string& name : names_) all[name] = info(name).bytes;
+  for (const std::string& name : names()) all[name] = info(name).bytes;
   const std::string sum = data_checksum(all);
   check(sum == stored->second, ErrorKind::data,
         "{}: the tensors have checksum {} but {} was saved; the file was altered or damaged",
         path(), sum, stored->second);
-}
-
-Tensor SafetensorsFile::in_place(std::span<const std::byte> bytes, const Shape& shape,
-                                 DType dtype) const {
-  check(static_cast<int64_t>(bytes.size()) == shape.elements() * size_of(dtype),
-        ErrorKind::internal, "{}: {} bytes are no {} of {}", path(), bytes.size(), shape.str(),
-        dtype_name(dtype));
-  const auto address = reinterpret_cast<uintptr_t>(bytes.data());
-  if (file_->mapping() != Mapping::own_copy || bytes.empty() || address % size_of(dtype) != 0) {
-    return {};
-  }
-  std::byte* const start = file_->writable_bytes().data() + (bytes.data() - file_->bytes().data());
-  const auto size = static_cast<int64_t>(bytes.size());
-  return Tensor::view_of(Storage::borrow(start, size, file_), 0, shape, dtype);
-}
-
-const SafetensorsInfo* SafetensorsFile::find(std::string_view name) const {
-  const auto it = tensors_.find(std::string(name));
-  return it == tensors_.end() ? nullptr : &it->second;
-}
-
-int64_t SafetensorsFile::elements() const {
-  int64_t n = 0;
-  for (const auto& [name, info] : tensors_) n += info.elements();
-  return n;
-}
-
-const SafetensorsInfo& SafetensorsFile::info(std::string_view name) const {
-  const SafetensorsInfo* found = find(name);
-  if (found != nullptr) return *found;
-  const std::string nearest = nearest_name(name, names_);
-  fail(ErrorKind::data, "{}: there is no tensor '{}' among its {}{}", path(), name, names_.size(),
-       nearest.empty() ? "" : fmt::format("; the nearest is '{}'", nearest));
 }
 
 void write_safetensors(const std::string& path, std::vector<NamedTensorView> tensors,

@@ -5,16 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
-#include <string_view>
-#include <unordered_map>
 #include <vector>
 
-#include "heddle/base/mmap.h"
-#include "heddle/tensor/dtype.h"
-#include "heddle/tensor/tensor.h"
+#include "heddle/io/tensor_file.h"
 
 namespace heddle {
 
@@ -24,19 +19,8 @@ inline constexpr const char* kChecksumKey = "heddle_xxh64";
 /// Free text that travels in the header ("format": "pt").
 using SafetensorsMetadata = std::map<std::string, std::string>;
 
-/// A tensor in a safetensors file.
-struct SafetensorsInfo {
-  DType dtype = DType::f32;
-  std::vector<int64_t> shape;        ///< empty for a scalar
-  std::span<const std::byte> bytes;  ///< row-major, little-endian; valid while the file is open,
-                                     ///< and aligned to nothing: copy with memcpy, or see
-                                     ///< SafetensorsFile::in_place()
-
-  int64_t elements() const { return static_cast<int64_t>(bytes.size()) / size_of(dtype); }
-};
-
 /// The tensors of a file. Nothing is read but the header until the bytes are touched.
-class SafetensorsFile {
+class SafetensorsFile : public TensorFile {
  public:
   /// Opens a file and checks all of its header: the sizes of tensors against their shapes, and that
   /// they lie end to end and fill the file. With Mapping::own_copy tensors can be used in_place().
@@ -44,36 +28,17 @@ class SafetensorsFile {
   /// file cannot be read.
   static SafetensorsFile open(const std::string& path, Mapping mapping = Mapping::read_only);
 
-  const std::string& path() const { return file_->path(); }
   /// Bytes of the whole file.
-  size_t size() const { return file_->size(); }
-  /// All names, in the order of their bytes in the file.
-  const std::vector<std::string>& names() const { return names_; }
-  bool contains(std::string_view name) const { return find(name) != nullptr; }
-  /// Elements of all tensors together.
-  int64_t elements() const;
-  /// A tensor. Errors: data, proposing the nearest name, if there is none of that name.
-  const SafetensorsInfo& info(std::string_view name) const;
-  /// A tensor, or nullptr.
-  const SafetensorsInfo* find(std::string_view name) const;
+  size_t size() const { return files()[0]->size(); }
   const SafetensorsMetadata& metadata() const { return metadata_; }
-  /// Bytes of this file, those of a tensor or of several that lie end to end, as a tensor of this
-  /// shape without a copy. It outlives this object, and the file's name. Writing to it changes this
-  /// process's memory, never the file. Undefined, so that the caller must copy, where the file is
-  /// mapped read only or the bytes are not aligned to their elements.
-  Tensor in_place(std::span<const std::byte> bytes, const Shape& shape, DType dtype) const;
-  /// Compares the data with the checksum that write_safetensors() left in the metadata, by reading
-  /// all of it on all threads; files of other programs have none and pass.
-  /// Errors: data if the data was altered or damaged.
-  void verify() const;
+  /// Compares the data with the checksum that write_safetensors() left in the metadata; files of
+  /// other programs have none and pass.
+  void verify() const override;
 
  private:
-  explicit SafetensorsFile(std::shared_ptr<MappedFile> file) : file_(std::move(file)) {}
+  using TensorFile::TensorFile;
   void read_header();
 
-  std::shared_ptr<MappedFile> file_;  // shared with tensors in place
-  std::vector<std::string> names_;
-  std::unordered_map<std::string, SafetensorsInfo> tensors_;
   SafetensorsMetadata metadata_;
 };
 

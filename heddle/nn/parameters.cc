@@ -10,6 +10,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/rng.h"
 #include "heddle/io/safetensors.h"
+#include "heddle/io/tensor_file.h"
 #include "heddle/kernels/kernels.h"
 #include "heddle/tensor/convert.h"
 
@@ -233,13 +234,14 @@ void Parameters::initialise(Parameter& p, const Init& init) const {
   }
 }
 
-void Parameters::load(const SafetensorsFile& file, const TensorNames& names) {
+void Parameters::load(const TensorFile& file, const TensorNames& names) {
   std::string problems;
+  PlacesInUse in_use;
   std::set<std::string> used;
   for (auto& p : all_) {
-    std::vector<const SafetensorsInfo*> found;
+    std::vector<const StoredTensor*> found;
     for (const Part& part : p->parts()) {
-      const SafetensorsInfo* info = nullptr;
+      const StoredTensor* info = nullptr;
       for (const std::string& name : spellings(names, part.name)) {
         if (info == nullptr) info = file.find(name);
         used.insert(name);
@@ -255,7 +257,7 @@ void Parameters::load(const SafetensorsFile& file, const TensorNames& names) {
       }
     }
     if (found.size() < p->parts().size()) continue;  // an error, see below
-    if (held_ >= 0 && use_in_place(*p, file, found)) continue;
+    if (held_ >= 0 && use_in_place(*p, file, found, in_use)) continue;
     for (size_t i = 0; i < found.size(); ++i) fill(*p, p->parts()[i], *found[i]);
     p->changed(true);
   }
@@ -269,9 +271,9 @@ void Parameters::load(const SafetensorsFile& file, const TensorNames& names) {
 }
 
 // Whether the file holds the parameter as it is to lie in memory: the parts of one dtype, end to
-// end. Then it is used there.
-bool Parameters::use_in_place(Parameter& p, const SafetensorsFile& file,
-                              const std::vector<const SafetensorsInfo*>& parts) {
+// end. Then it is used there, but by one parameter only: tensors of a checkpoint may share bytes.
+bool Parameters::use_in_place(Parameter& p, const TensorFile& file,
+                              const std::vector<const StoredTensor*>& parts, PlacesInUse& in_use) {
   const DType dtype = parts[0]->dtype;
   const std::byte* const begin = parts[0]->bytes.data();
   const std::byte* end = begin;
@@ -281,13 +283,19 @@ bool Parameters::use_in_place(Parameter& p, const SafetensorsFile& file,
     if (parts[i]->dtype != dtype || parts[i]->bytes.data() != end) return false;
     end += parts[i]->bytes.size();
   }
+  const auto behind = in_use.lower_bound(end);  // those before it begin before the end
+  const bool is_shared =
+      behind != in_use.begin() && std::prev(behind)->first + std::prev(behind)->second > begin;
+  if (is_shared) return false;
   const Tensor values = file.in_place({begin, end}, p.shape(), dtype);
-  if (values.defined()) p.take(values);
-  return values.defined();
+  if (!values.defined()) return false;
+  p.take(values);
+  in_use[begin] = static_cast<size_t>(end - begin);
+  return true;
 }
 
 // All threads copy: what takes the time is the first touch of the memory.
-void Parameters::fill(Parameter& p, const Part& part, const SafetensorsInfo& info) {
+void Parameters::fill(Parameter& p, const Part& part, const StoredTensor& info) {
   const auto convert = [&](float* to) {
     parallel_blocks(info.elements(), 1 << 18, [&](int64_t begin, int64_t end) {
       convert_to_floats(info.bytes.data() + begin * size_of(info.dtype), info.dtype,

@@ -1,7 +1,9 @@
 // Parameters and the scope that names them.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -12,8 +14,8 @@
 
 namespace heddle {
 
-class SafetensorsFile;
-struct SafetensorsInfo;
+class TensorFile;
+struct StoredTensor;
 
 namespace nn {
 
@@ -128,10 +130,10 @@ class Parameters {
   int64_t elements() const;
 
   /// Takes values from a file. Parameters to_be_loaded() use them where they lie if the file lets
-  /// them (SafetensorsFile::in_place()); otherwise, and always where dtypes or layouts differ, they
+  /// them (TensorFile::in_place()); otherwise, and always where dtypes or layouts differ, they
   /// are copied. Errors: data, listing what is missing, what has another shape (both shapes), and
   /// what the model does not use.
-  void load(const SafetensorsFile& file, const TensorNames& names = {});
+  void load(const TensorFile& file, const TensorNames& names = {});
   /// Calls f(name, shape, f32 values) for each tensor of a checkpoint, as the checkpoint holds it;
   /// the values are valid during the call.
   void for_each_tensor(
@@ -140,11 +142,14 @@ class Parameters {
   void save(const std::string& path) const;
 
  private:
+  /// Where the bytes begin that parameters use in place, and how many they are.
+  using PlacesInUse = std::map<const std::byte*, size_t>;
+
   void initialise(Parameter& parameter, const Init& init) const;
   void check_held(const Shape& shape, const std::string& name);
-  static void fill(Parameter& parameter, const Part& part, const SafetensorsInfo& info);
-  static bool use_in_place(Parameter& parameter, const SafetensorsFile& file,
-                           const std::vector<const SafetensorsInfo*>& parts);
+  static void fill(Parameter& parameter, const Part& part, const StoredTensor& info);
+  static bool use_in_place(Parameter& parameter, const TensorFile& file,
+                           const std::vector<const StoredTensor*>& parts, PlacesInUse& in_use);
 
   uint64_t seed_;
   int64_t held_ = -1;  // elements in the file, if there is one

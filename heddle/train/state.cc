@@ -115,7 +115,7 @@ NamedTensorView view_of(const std::string& name, const Tensor& t) {
 }
 
 void read_into(const SafetensorsFile& file, const std::string& name, const Tensor& t) {
-  const SafetensorsInfo& info = file.info(name);
+  const StoredTensor& info = file.info(name);
   check(Shape(info.shape) == t.shape(), ErrorKind::data, "{}: '{}' is {}, the model needs {}",
         file.path(), name, Shape(info.shape).str(), t.shape().str());
   convert_to_floats(info.bytes.data(), info.dtype,

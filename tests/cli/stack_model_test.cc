@@ -44,7 +44,7 @@ class StackCommand : public ::testing::Test {
     error = result.err;
     if (exit_code != 0) return {};
     const SafetensorsFile file = SafetensorsFile::open(outputs);
-    const SafetensorsInfo& info = file.info(wanted);
+    const StoredTensor& info = file.info(wanted);
     std::vector<float> values(info.elements());
     convert_to_floats(info.bytes.data(), info.dtype, values);
     return values;

@@ -59,7 +59,7 @@ TEST(Safetensors, written_file_reads_back_with_every_dtype) {
   EXPECT_EQ(file.metadata().at("x"), "\"\n");
   const std::byte* start = file.info("t3").bytes.data();  // f64 comes first
   for (const NamedTensorView& tensor : tensors) {
-    const SafetensorsInfo& info = file.info(tensor.name);
+    const StoredTensor& info = file.info(tensor.name);
     EXPECT_EQ(info.dtype, tensor.dtype);
     EXPECT_EQ(info.shape, tensor.shape);
     EXPECT_EQ(info.elements(), 6);
@@ -107,7 +107,7 @@ TEST(Safetensors, the_checksum_is_that_of_the_tensors_checksums_by_name) {
 }
 
 Tensor weight_in_place(const SafetensorsFile& file) {
-  const SafetensorsInfo& info = file.info("weight");
+  const StoredTensor& info = file.info("weight");
   return file.in_place(info.bytes, Shape(info.shape), info.dtype);
 }
 

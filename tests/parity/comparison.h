@@ -14,7 +14,7 @@
 namespace heddle {
 
 inline std::vector<float> floats(const SafetensorsFile& file, const std::string& name) {
-  const SafetensorsInfo& info = file.info(name);
+  const StoredTensor& info = file.info(name);
   std::vector<float> values(info.elements());
   convert_to_floats(info.bytes.data(), info.dtype, values);
   return values;

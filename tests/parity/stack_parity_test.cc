@@ -38,7 +38,7 @@ class StackFixture {
     const std::set<std::string> results = named(file, kResults);
     for (const std::string& name : file.names()) {
       if (results.contains(name)) continue;
-      const SafetensorsInfo& info = file.info(name);
+      const StoredTensor& info = file.info(name);
       const std::string other = rename(name);
       if (!other.empty()) views.push_back({other, info.dtype, info.shape, info.bytes});
     }
@@ -185,7 +185,7 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, Gpt2Gradients,
 TEST(Gpt2Checkpoint, causal_mask_buffers_and_a_second_name_of_the_tied_table_are_no_error) {
   StackFixture f("gpt2/tied");
   const std::vector<uint8_t> mask(12 * 12, 1);
-  const SafetensorsInfo& table = f.file.info("transformer.wte.weight");
+  const StoredTensor& table = f.file.info("transformer.wte.weight");
   const StackModel model =
       f.load(unchanged, {{"transformer.h.0.attn.bias",
                           DType::boolean,

@@ -1,0 +1,350 @@
+// A machine with a stack and a memo, as pickles want it, but without a way to call anything.
+#include "heddle/io/pickle.h"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <unordered_map>
+
+#include "heddle/base/error.h"
+#include "heddle/io/byte_reader.h"
+
+namespace heddle {
+namespace {
+
+using Kind = PickleValue::Kind;
+
+// Far beyond any checkpoint (a tensor takes about 15 values), within any memory.
+constexpr size_t kMaxValues = 4'000'000;
+constexpr uint8_t kNewestProtocol = 5;
+
+enum class Op : uint8_t {
+  mark = '(',
+  stop = '.',
+  int_of_4 = 'J',
+  int_of_1 = 'K',
+  int_of_2 = 'M',
+  none = 'N',
+  persistent = 'Q',
+  reduce = 'R',
+  bytes_text = 'T',
+  short_bytes_text = 'U',
+  bytes = 'B',
+  short_bytes = 'C',
+  real = 'G',
+  text = 'X',
+  append = 'a',
+  build = 'b',
+  global = 'c',
+  dict = 'd',
+  empty_dict = '}',
+  appends = 'e',
+  get = 'h',
+  long_get = 'j',
+  list = 'l',
+  empty_list = ']',
+  put = 'q',
+  long_put = 'r',
+  set_item = 's',
+  tuple = 't',
+  empty_tuple = ')',
+  set_items = 'u',
+  protocol = 0x80,
+  new_object = 0x81,
+  tuple_of_1 = 0x85,
+  tuple_of_2 = 0x86,
+  tuple_of_3 = 0x87,
+  is_true = 0x88,
+  is_false = 0x89,
+  long_of_1 = 0x8a,
+  short_text = 0x8c,
+  long_text = 0x8d,
+  stack_global = 0x93,
+  memoize = 0x94,
+  frame = 0x95,
+};
+
+bool holds_items(Kind kind) {
+  return kind == Kind::tuple || kind == Kind::list || kind == Kind::dict || kind == Kind::call;
+}
+
+const char* kind_name(Kind kind) {
+  switch (kind) {
+    case Kind::none: return "None";
+    case Kind::boolean: return "a boolean";
+    case Kind::integer: return "an integer";
+    case Kind::real: return "a number";
+    case Kind::text: return "a text";
+    case Kind::bytes: return "bytes";
+    case Kind::tuple: return "a tuple";
+    case Kind::list: return "a list";
+    case Kind::dict: return "a dict";
+    case Kind::name: return "the name";
+    case Kind::call: return "a call of";
+    case Kind::persistent: return "a storage";
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::string describe(const PickleValue& value) {
+  std::string text = kind_name(value.kind);
+  if (value.is(Kind::name) || value.is(Kind::call)) text += " " + value.node->text;
+  return text;
+}
+
+class Pickle::Machine {
+ public:
+  Machine(Pickle& pickle, std::span<const std::byte> bytes, const std::string& what,
+          const PickleNames& is_allowed)
+      : pickle_(pickle), reader_(bytes, what), is_allowed_(is_allowed) {}
+
+  void run() {
+    for (;;) {
+      const size_t at = reader_.at();
+      const auto op = static_cast<Op>(reader_.read<uint8_t>());
+      if (op == Op::stop) break;
+      if (!push_plain(op) && !push_text(op) && !push_container(op) && !change(op)) {
+        refuse(static_cast<uint8_t>(op), at);
+      }
+      check(pickle_.nodes_.size() <= kMaxValues && stack_.size() <= kMaxValues, ErrorKind::data,
+            "{}: the pickle holds more than {} values; no checkpoint does", reader_.what(),
+            kMaxValues);
+    }
+    pickle_.value_ = pop();
+    pickle_.size_ = reader_.at();
+  }
+
+ private:
+  // --- the stack ---------------------------------------------------------------------------
+
+  [[noreturn]] void fail_here(const std::string& problem) const {
+    fail(ErrorKind::data, "{}: the pickle makes no sense before byte {}: {}", reader_.what(),
+         reader_.at(), problem);
+  }
+
+  PickleValue pop() {
+    const size_t floor = marks_.empty() ? 0 : marks_.back();
+    if (stack_.size() <= floor) fail_here("it takes a value where there is none");
+    const PickleValue value = stack_.back();
+    stack_.pop_back();
+    return value;
+  }
+
+  PickleValue& top() {
+    const size_t floor = marks_.empty() ? 0 : marks_.back();
+    if (stack_.size() <= floor) fail_here("it uses a value where there is none");
+    return stack_.back();
+  }
+
+  std::vector<PickleValue> pop_to_mark() {
+    if (marks_.empty()) fail_here("it looks for a mark that was not set");
+    const auto begin = stack_.begin() + static_cast<int64_t>(marks_.back());
+    std::vector<PickleValue> values(begin, stack_.end());
+    stack_.erase(begin, stack_.end());
+    marks_.pop_back();
+    return values;
+  }
+
+  std::vector<PickleValue> pop_count(size_t count) {
+    std::vector<PickleValue> values(count);
+    for (size_t i = count; i-- > 0;) values[i] = pop();
+    return values;
+  }
+
+  void push(PickleValue value) { stack_.push_back(value); }
+  void push(Kind kind, PickleNode node) {
+    push({.kind = kind, .node = &pickle_.nodes_.emplace_back(std::move(node))});
+  }
+  void push_integer(int64_t value) { push({.kind = Kind::integer, .integer = value}); }
+
+  // --- opcodes -----------------------------------------------------------------------------
+
+  // Each of these gives false for an opcode that is not its own.
+  bool push_plain(Op op) {
+    switch (op) {
+      case Op::none: push({}); return true;
+      case Op::is_true: push({.kind = Kind::boolean, .integer = 1}); return true;
+      case Op::is_false: push({.kind = Kind::boolean}); return true;
+      case Op::int_of_1: push_integer(reader_.read<uint8_t>()); return true;
+      case Op::int_of_2: push_integer(reader_.read<uint16_t>()); return true;
+      case Op::int_of_4: push_integer(reader_.read<int32_t>()); return true;
+      case Op::long_of_1: push_integer(read_long()); return true;
+      case Op::real: {  // the one thing that is big-endian
+        const uint64_t bits = __builtin_bswap64(reader_.read<uint64_t>());
+        push({.kind = Kind::real, .real = std::bit_cast<double>(bits)});
+        return true;
+      }
+      default: return false;
+    }
+  }
+
+  bool push_text(Op op) {
+    const auto text = [&](Kind kind, uint64_t bytes) {
+      push(kind, {.text = std::string(reader_.text(bytes))});
+      return true;
+    };
+    switch (op) {
+      case Op::short_text: return text(Kind::text, reader_.read<uint8_t>());
+      case Op::text: return text(Kind::text, reader_.read<uint32_t>());
+      case Op::long_text: return text(Kind::text, reader_.read<uint64_t>());
+      // What Python 2 called a text.
+      case Op::short_bytes_text: return text(Kind::text, reader_.read<uint8_t>());
+      case Op::bytes_text: return text(Kind::text, reader_.read<uint32_t>());
+      case Op::short_bytes: return text(Kind::bytes, reader_.read<uint8_t>());
+      case Op::bytes: return text(Kind::bytes, reader_.read<uint32_t>());
+      default: return false;
+    }
+  }
+
+  bool push_container(Op op) {
+    const auto container = [&](Kind kind, std::vector<PickleValue> items) {
+      if (kind == Kind::dict && items.size() % 2 != 0) fail_here("a dict's last key has no value");
+      push(kind, {.items = std::move(items)});
+      return true;
+    };
+    switch (op) {
+      case Op::mark: marks_.push_back(stack_.size()); return true;
+      case Op::empty_tuple: return container(Kind::tuple, {});
+      case Op::tuple_of_1: return container(Kind::tuple, pop_count(1));
+      case Op::tuple_of_2: return container(Kind::tuple, pop_count(2));
+      case Op::tuple_of_3: return container(Kind::tuple, pop_count(3));
+      case Op::tuple: return container(Kind::tuple, pop_to_mark());
+      case Op::empty_list: return container(Kind::list, {});
+      case Op::list: return container(Kind::list, pop_to_mark());
+      case Op::empty_dict: return container(Kind::dict, {});
+      case Op::dict: return container(Kind::dict, pop_to_mark());
+      case Op::persistent: return container(Kind::persistent, pop_count(1));
+      default: return false;
+    }
+  }
+
+  bool change(Op op) {
+    switch (op) {
+      case Op::protocol: check_protocol(reader_.read<uint8_t>()); return true;
+      case Op::frame: reader_.skip(8); return true;
+      case Op::append: add(Kind::list, pop_count(1)); return true;
+      case Op::appends: add(Kind::list, pop_to_mark()); return true;
+      case Op::set_item: add(Kind::dict, pop_count(2)); return true;
+      case Op::set_items: add(Kind::dict, pop_to_mark()); return true;
+      case Op::put: memo_[reader_.read<uint8_t>()] = top(); return true;
+      case Op::long_put: memo_[reader_.read<uint32_t>()] = top(); return true;
+      case Op::memoize: memo_[static_cast<uint32_t>(memo_.size())] = top(); return true;
+      case Op::get: push(recall(reader_.read<uint8_t>())); return true;
+      case Op::long_get: push(recall(reader_.read<uint32_t>())); return true;
+      case Op::global: read_global(); return true;
+      case Op::stack_global: {
+        const std::vector<PickleValue> parts = pop_count(2);
+        if (!parts[0].is(Kind::text) || !parts[1].is(Kind::text)) fail_here("a name is no text");
+        push_name(parts[0].node->text + "." + parts[1].node->text);
+        return true;
+      }
+      case Op::reduce: reduce(); return true;
+      case Op::build:
+        pop();
+        top();
+        return true;  // attributes of an object change no tensor
+      default: return false;
+    }
+  }
+
+  [[noreturn]] void refuse(uint8_t op, size_t at) const {
+    const bool makes_object =
+        op == static_cast<uint8_t>(Op::new_object) || op == 0x92 || op == 'i' || op == 'o';
+    check(!makes_object, ErrorKind::data,
+          "{}: the pickle would make an object of a class of its own at byte {}; it was not run, "
+          "because heddle reads tensors and runs no code",
+          reader_.what(), at);
+    fail(ErrorKind::data,
+         "{}: opcode 0x{:02x} at byte {} of the pickle is none that a state_dict needs",
+         reader_.what(), op, at);
+  }
+
+  void check_protocol(uint8_t version) const {
+    check(version >= 2 && version <= kNewestProtocol, ErrorKind::data,
+          "{}: the pickle has protocol {}; heddle reads 2 to {}", reader_.what(), version,
+          kNewestProtocol);
+  }
+
+  // Two's complement of up to 8 bytes.
+  int64_t read_long() {
+    const auto count = reader_.read<uint8_t>();
+    if (count > 8) fail_here(fmt::format("an integer of {} bytes; 8 are the most", count));
+    const auto bytes = reader_.take(count);
+    if (count == 0) return 0;
+    uint64_t value = (std::to_integer<uint8_t>(bytes.back()) & 0x80) != 0 ? ~uint64_t{0} : 0;
+    for (size_t i = count; i-- > 0;) value = value << 8 | std::to_integer<uint64_t>(bytes[i]);
+    return static_cast<int64_t>(value);
+  }
+
+  PickleValue recall(uint32_t index) const {
+    const auto at = memo_.find(index);
+    if (at == memo_.end())
+      fail_here(fmt::format("it recalls value {}, which it never kept", index));
+    return at->second;
+  }
+
+  void add(Kind kind, std::vector<PickleValue> values) {
+    if (!top().is(kind)) {
+      fail_here(fmt::format("it adds to {}, not to {}", describe(top()), kind_name(kind)));
+    }
+    if (kind == Kind::dict && values.size() % 2 != 0) fail_here("a dict's last key has no value");
+    std::vector<PickleValue>& items = top().node->items;
+    items.insert(items.end(), values.begin(), values.end());
+  }
+
+  void read_global() {
+    const std::string_view module = reader_.line(), name = reader_.line();
+    push_name(fmt::format("{}.{}", module, name));
+  }
+
+  void push_name(std::string name) {
+    check(name == "collections.OrderedDict" || is_allowed_(name), ErrorKind::data,
+          "{}: the pickle asks for '{}', which no state_dict needs; it was not run. Save the "
+          "weights alone: torch.save(model.state_dict(), ..), or as safetensors",
+          reader_.what(), name.substr(0, 200));
+    push(Kind::name, {.text = std::move(name)});
+  }
+
+  void reduce() {
+    const std::vector<PickleValue> parts = pop_count(2);
+    if (!parts[0].is(Kind::name) || !parts[1].is(Kind::tuple)) {
+      fail_here(fmt::format("it calls {} with {}", describe(parts[0]), describe(parts[1])));
+    }
+    const std::string& name = parts[0].node->text;
+    const std::vector<PickleValue>& arguments = parts[1].node->items;
+    if (name != "collections.OrderedDict") return push(Kind::call, {name, arguments});
+    push(Kind::dict, {.items = pairs_of(arguments)});
+  }
+
+  // OrderedDict(), or as Python 2 wrote it, OrderedDict([[key, value], ..]).
+  std::vector<PickleValue> pairs_of(const std::vector<PickleValue>& arguments) const {
+    std::vector<PickleValue> items;
+    if (arguments.empty()) return items;
+    if (arguments.size() != 1 || !arguments[0].is(Kind::list)) {
+      fail_here("an OrderedDict is made of no list");
+    }
+    for (const PickleValue& pair : arguments[0].node->items) {
+      if (!holds_items(pair.kind) || pair.node->items.size() != 2) {
+        fail_here("an OrderedDict is made of something that is no pair");
+      }
+      items.insert(items.end(), pair.node->items.begin(), pair.node->items.end());
+    }
+    return items;
+  }
+
+  Pickle& pickle_;
+  ByteReader reader_;
+  const PickleNames& is_allowed_;
+  std::vector<PickleValue> stack_;
+  std::vector<size_t> marks_;  // sizes of the stack
+  std::unordered_map<uint32_t, PickleValue> memo_;
+};
+
+Pickle::Pickle(std::span<const std::byte> bytes, const std::string& what,
+               const PickleNames& is_allowed) {
+  Machine(*this, bytes, what, is_allowed).run();
+}
+
+}  // namespace heddle

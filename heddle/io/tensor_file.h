@@ -1,0 +1,78 @@
+// Named tensors in files that are mapped into memory: what loading sees, whatever the format.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "heddle/base/mmap.h"
+#include "heddle/tensor/dtype.h"
+#include "heddle/tensor/tensor.h"
+
+namespace heddle {
+
+/// A tensor in a file.
+struct StoredTensor {
+  DType dtype = DType::f32;
+  std::vector<int64_t> shape;        ///< empty for a scalar
+  std::span<const std::byte> bytes;  ///< row-major, little-endian; valid while the file is open,
+                                     ///< and aligned to nothing: copy with memcpy, or see
+                                     ///< TensorFile::in_place()
+
+  int64_t elements() const { return static_cast<int64_t>(bytes.size()) / size_of(dtype); }
+};
+
+/// The tensors of one file, or of the shards of one checkpoint. Opening reads only where they lie.
+class TensorFile {
+ public:
+  virtual ~TensorFile() = default;
+
+  /// The file, or the index of the shards.
+  const std::string& path() const { return path_; }
+  /// All names, in the order of their bytes.
+  const std::vector<std::string>& names() const { return names_; }
+  bool contains(std::string_view name) const { return find(name) != nullptr; }
+  /// Elements of all tensors together.
+  int64_t elements() const;
+  /// A tensor. Errors: data, proposing the nearest name, if there is none of that name.
+  const StoredTensor& info(std::string_view name) const;
+  /// A tensor, or nullptr.
+  const StoredTensor* find(std::string_view name) const;
+  /// Bytes of a file, those of a tensor or of several that lie end to end, as a tensor of this
+  /// shape without a copy. It outlives this object, and the file's name. Writing to it changes this
+  /// process's memory, never the file. Undefined, so that the caller must copy, where the file is
+  /// mapped read only, the bytes are not aligned to their elements, or they lie in no file.
+  Tensor in_place(std::span<const std::byte> bytes, const Shape& shape, DType dtype) const;
+  /// Compares the data with the checksums that the files hold, by reading all of it on all threads;
+  /// what has none passes. Errors: data if the data was altered or damaged.
+  virtual void verify() const = 0;
+
+ protected:
+  explicit TensorFile(std::string path) : path_(std::move(path)) {}
+  TensorFile(TensorFile&&) = default;
+  TensorFile& operator=(TensorFile&&) = default;
+
+  /// Errors: data if the name is taken.
+  void add(std::string name, StoredTensor tensor);
+  /// The file that later tensors lie in.
+  void add_file(std::shared_ptr<MappedFile> file) { files_.push_back(std::move(file)); }
+  const std::vector<std::shared_ptr<MappedFile>>& files() const { return files_; }
+  /// The files of a shard, for tensors in place.
+  void add_files_of(const TensorFile& shard);
+
+ private:
+  std::string path_;
+  std::vector<std::shared_ptr<MappedFile>> files_;  // shared with tensors in place
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, StoredTensor> tensors_;
+};
+
+/// Bytes of a tensor of this shape, or -1 if a size is negative or the product does not fit.
+int64_t bytes_of(DType dtype, std::span<const int64_t> shape);
+
+}  // namespace heddle

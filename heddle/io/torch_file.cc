@@ -1,0 +1,445 @@
+// From a pickle's calls to tensors: storages, offsets and strides, each checked against the file.
+#include "heddle/io/torch_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "heddle/base/error.h"
+#include "heddle/io/byte_reader.h"
+#include "heddle/io/pickle.h"
+
+namespace heddle {
+namespace {
+
+using Kind = PickleValue::Kind;
+using Bytes = std::span<const std::byte>;
+
+// The largest pickle that is read: some 100,000 tensors' names, strides and storages.
+constexpr size_t kMaxPickle = size_t{16} << 20;
+
+constexpr std::array<std::pair<std::string_view, DType>, 10> kStorages = {
+    {{"torch.FloatStorage", DType::f32},
+     {"torch.BFloat16Storage", DType::bf16},
+     {"torch.HalfStorage", DType::f16},
+     {"torch.DoubleStorage", DType::f64},
+     {"torch.LongStorage", DType::i64},
+     {"torch.IntStorage", DType::i32},
+     {"torch.ShortStorage", DType::i16},
+     {"torch.CharStorage", DType::i8},
+     {"torch.ByteStorage", DType::u8},
+     {"torch.BoolStorage", DType::boolean}}};
+constexpr std::string_view kUntyped = "torch.storage.UntypedStorage";
+
+constexpr std::array<std::pair<std::string_view, DType>, 10> kDTypes = {
+    {{"torch.float32", DType::f32},
+     {"torch.bfloat16", DType::bf16},
+     {"torch.float16", DType::f16},
+     {"torch.float64", DType::f64},
+     {"torch.int64", DType::i64},
+     {"torch.int32", DType::i32},
+     {"torch.int16", DType::i16},
+     {"torch.int8", DType::i8},
+     {"torch.uint8", DType::u8},
+     {"torch.bool", DType::boolean}}};
+
+// What makes tensors: storage, offset, sizes, strides, and what matters to training alone.
+constexpr std::string_view kTensor = "torch._utils._rebuild_tensor",
+                           kTensor2 = "torch._utils._rebuild_tensor_v2",
+                           kTensor3 = "torch._utils._rebuild_tensor_v3",  // with its dtype
+    kParameter = "torch._utils._rebuild_parameter",
+                           kParameterWithState = "torch._utils._rebuild_parameter_with_state",
+                           kSize = "torch.Size";
+
+std::optional<DType> dtype_of_name(const auto& table, std::string_view name) {
+  for (const auto& [known, dtype] : table) {
+    if (known == name) return dtype;
+  }
+  return std::nullopt;
+}
+
+bool makes_tensor(std::string_view name) {
+  return name == kTensor || name == kTensor2 || name == kTensor3;
+}
+
+bool makes_parameter(std::string_view name) {
+  return name == kParameter || name == kParameterWithState;
+}
+
+// Storages and dtypes that heddle lacks pass here: they are refused by name when a tensor has one.
+bool is_needed(std::string_view name) {
+  const bool is_torch = name.starts_with("torch.") && name.find('.', 6) == name.npos;
+  return makes_tensor(name) || makes_parameter(name) || name == kSize || name == kUntyped ||
+         (is_torch && name.ends_with("Storage")) || dtype_of_name(kDTypes, name).has_value();
+}
+
+// A storage as the pickle refers to it.
+struct StorageId {
+  std::string type, key;
+  int64_t count = 0;  // elements; of an untyped one bytes
+};
+
+// A tensor as the pickle describes it.
+struct View {
+  StorageId storage;
+  DType dtype = DType::f32;
+  int64_t offset = 0;
+  std::vector<int64_t> sizes, strides;
+};
+
+}  // namespace
+
+class TorchFile::Builder {
+ public:
+  Builder(TorchFile& file, std::shared_ptr<MappedFile> mapped)
+      : file_(file), mapped_(std::move(mapped)), bytes_(mapped_->bytes()) {
+    file_.add_file(mapped_);
+  }
+
+  void build() {
+    if (ZipArchive::is_archive(bytes_)) return build_zip();
+    // The integer 0x1950a86a20f9469cfc6c as a pickle.
+    constexpr std::string_view magic("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.",
+                                     15);
+    const std::string_view front(reinterpret_cast<const char*>(bytes_.data()),
+                                 std::min(bytes_.size(), magic.size()));
+    if (front == magic) return build_before_1_6(magic.size());
+    check(!front.starts_with("version https"), ErrorKind::data,
+          "{}: this is a Git LFS pointer, not the weights; fetch them (git lfs pull)", path());
+    fail(ErrorKind::data,
+         "{}: the {} bytes begin neither as a zip archive nor as torch.save wrote before PyTorch "
+         "1.6; it is no file of torch.save, or the download was cut short",
+         path(), bytes_.size());
+  }
+
+ private:
+  const std::string& path() const { return file_.path(); }
+
+  Pickle read_pickle(Bytes bytes, const std::string& what) const {
+    return Pickle(bytes.first(std::min(bytes.size(), kMaxPickle)), what, is_needed);
+  }
+
+  // --- the two forms -----------------------------------------------------------------------
+
+  // NAME/data.pkl is the dict, NAME/data/KEY the storages.
+  void build_zip() {
+    const ZipArchive& archive = file_.archive_.emplace(bytes_, path());
+    const ZipEntry* pickle = nullptr;
+    for (const ZipEntry& entry : archive.entries()) {
+      check(!entry.name.ends_with("/constants.pkl"), ErrorKind::data,
+            "{}: it holds '{}', so it is a TorchScript program; heddle runs no code. Save the "
+            "weights alone: torch.save(model.state_dict(), ..)",
+            path(), entry.name);
+      const bool is_pickle = entry.name.ends_with("/data.pkl") || entry.name == "data.pkl";
+      if (is_pickle && pickle == nullptr) pickle = &entry;
+    }
+    check(pickle != nullptr, ErrorKind::data,
+          "{}: the zip archive holds no data.pkl; it is no file of torch.save", path());
+    const std::string root = pickle->name.substr(0, pickle->name.size() - 8);
+    check_byte_order(archive, root + "byteorder");
+    archive.verify(*pickle);
+    check(pickle->bytes.size() <= kMaxPickle, ErrorKind::data,
+          "{}: '{}' has {} bytes; at most {} are read", path(), pickle->name, pickle->bytes.size(),
+          kMaxPickle);
+    find_storage_ = [&archive, root](const std::string& key) {
+      const ZipEntry* entry = archive.find(root + "data/" + key);
+      return entry == nullptr ? std::nullopt : std::optional<Bytes>(entry->bytes);
+    };
+    const Pickle read = read_pickle(pickle->bytes, path() + ": " + pickle->name);
+    add_tensors(read.value());
+  }
+
+  void check_byte_order(const ZipArchive& archive, const std::string& name) const {
+    const ZipEntry* entry = archive.find(name);
+    if (entry == nullptr) return;
+    const std::string order(reinterpret_cast<const char*>(entry->bytes.data()),
+                            std::min<size_t>(entry->bytes.size(), 16));
+    check(order == "little", ErrorKind::data, "{}: its numbers are {}-endian; little is needed",
+          path(), order);
+  }
+
+  // Pickles end to end (magic, protocol, machine, the dict, the storages' keys), then of each
+  // storage the number of its elements and their bytes.
+  void build_before_1_6(size_t at) {
+    const std::string what = path();
+    at += read_pickle(bytes_.subspan(at), what + ": protocol").size();
+    const Pickle machine = read_pickle(bytes_.subspan(at), what + ": machine");
+    check_machine(machine.value());
+    at += machine.size();
+    const Pickle dict = read_pickle(bytes_.subspan(at), what + ": state_dict");
+    at += dict.size();
+    const Pickle keys = read_pickle(bytes_.subspan(at), what + ": storages");
+    at += keys.size();
+    std::map<std::string, StorageId> ids;
+    collect_storages(dict.value(), ids);
+    const std::map<std::string, Bytes> storages = place_storages(keys.value(), ids, at);
+    find_storage_ = [&storages](const std::string& key) {
+      const auto found = storages.find(key);
+      return found == storages.end() ? std::nullopt : std::optional<Bytes>(found->second);
+    };
+    add_tensors(dict.value());
+  }
+
+  void check_machine(const PickleValue& machine) const {
+    if (!machine.is(Kind::dict)) return;
+    const std::vector<PickleValue>& items = machine.node->items;
+    for (size_t i = 0; i + 1 < items.size(); i += 2) {
+      if (!items[i].is(Kind::text) || items[i].node->text != "little_endian") continue;
+      check(items[i + 1].integer != 0, ErrorKind::data,
+            "{}: its numbers are big-endian; little is needed", path());
+    }
+  }
+
+  // The storages of the dict's tensors, by key.
+  void collect_storages(const PickleValue& dict, std::map<std::string, StorageId>& ids) const {
+    for_each_tensor(
+        dict, [&](const std::string&, const View& view) { ids[view.storage.key] = view.storage; });
+  }
+
+  std::map<std::string, Bytes> place_storages(const PickleValue& keys,
+                                              const std::map<std::string, StorageId>& ids,
+                                              size_t at) const {
+    check(keys.is(Kind::list), ErrorKind::data, "{}: the keys of the storages are {}, no list",
+          path(), describe(keys));
+    std::map<std::string, Bytes> storages;
+    ByteReader reader(bytes_, path());
+    reader.skip(at);
+    for (const PickleValue& key : keys.node->items) {
+      const std::string name = text_of(key, "the key of a storage");
+      const auto id = ids.find(name);
+      check(id != ids.end(), ErrorKind::data,
+            "{}: storage '{}' belongs to no tensor, so its dtype is unknown; save the file with "
+            "PyTorch 1.6 or newer",
+            path(), name);
+      const auto count = reader.read<int64_t>();
+      check(count >= 0 && count == id->second.count, ErrorKind::data,
+            "{}: storage '{}' has {} elements, but its tensors say {}", path(), name, count,
+            id->second.count);
+      storages[name] = reader.take(static_cast<uint64_t>(storage_bytes(id->second)));
+    }
+    return storages;
+  }
+
+  // --- what the pickle says ----------------------------------------------------------------
+
+  template <class F>
+  void for_each_tensor(const PickleValue& dict, const F& f) const {
+    check(dict.is(Kind::dict), ErrorKind::data,
+          "{}: it holds {}, not a dict of tensors; save model.state_dict()", path(),
+          describe(dict));
+    const std::vector<PickleValue>& items = dict.node->items;
+    std::string others;
+    int64_t tensors = 0;
+    for (size_t i = 0; i + 1 < items.size(); i += 2) {
+      const std::string key = items[i].is(Kind::text) ? items[i].node->text : describe(items[i]);
+      if (!items[i + 1].is(Kind::call) || items[i + 1].node->text == kSize) {
+        if (others.size() < 200) others += (others.empty() ? "'" : ", '") + key + "'";
+        continue;
+      }
+      check(items[i].is(Kind::text), ErrorKind::data, "{}: {} is a tensor's name; a text is needed",
+            path(), key);
+      f(key, read_view(items[i + 1], fmt::format("tensor '{}'", key)));
+      ++tensors;
+    }
+    check(tensors > 0 || others.empty(), ErrorKind::data,
+          "{}: none of its entries is a tensor ({}); save model.state_dict() itself", path(),
+          others);
+  }
+
+  std::string text_of(const PickleValue& value, const std::string& what) const {
+    check(value.is(Kind::text), ErrorKind::data, "{}: {} is {}; a text is needed", path(), what,
+          describe(value));
+    return value.node->text;
+  }
+
+  int64_t count_of(const PickleValue& value, const std::string& what) const {
+    check(value.is(Kind::integer) && value.integer >= 0, ErrorKind::data,
+          "{}: {} is {}; a whole number of at least 0 is needed", path(), what,
+          value.is(Kind::integer) ? std::to_string(value.integer) : describe(value));
+    return value.integer;
+  }
+
+  std::vector<int64_t> counts_of(const PickleValue& value, const std::string& what) const {
+    const PickleValue* list = &value;
+    if (value.is(Kind::call) && value.node->text == kSize && value.node->items.size() == 1) {
+      list = &value.node->items[0];
+    }
+    check(list->is(Kind::tuple) || list->is(Kind::list), ErrorKind::data,
+          "{}: {} are {}; a tuple of numbers is needed", path(), what, describe(*list));
+    std::vector<int64_t> counts;
+    for (const PickleValue& item : list->node->items) counts.push_back(count_of(item, what));
+    return counts;
+  }
+
+  const std::vector<PickleValue>& arguments(const PickleValue& call, size_t least,
+                                            const std::string& what) const {
+    check(call.node->items.size() >= least, ErrorKind::data,
+          "{}: {} is made with {} arguments; {} takes {}", path(), what, call.node->items.size(),
+          call.node->text, least);
+    return call.node->items;
+  }
+
+  View read_view(const PickleValue& made, const std::string& what) const {
+    const PickleValue* call = &made;
+    if (makes_parameter(call->node->text)) {
+      call = &arguments(*call, 1, what)[0];
+      check(call->is(Kind::call), ErrorKind::data, "{}: {} is a parameter of {}", path(), what,
+            describe(*call));
+    }
+    const std::string& maker = call->node->text;
+    check(makes_tensor(maker), ErrorKind::data, "{}: {} is {}, no tensor", path(), what,
+          describe(*call));
+    const auto& given = arguments(*call, maker == kTensor3 ? 7 : 4, what);
+    View view;
+    view.storage = read_storage(given[0], what);
+    view.offset = count_of(given[1], what + ": offset");
+    view.sizes = counts_of(given[2], what + ": sizes");
+    view.strides = counts_of(given[3], what + ": strides");
+    check(view.sizes.size() == view.strides.size(), ErrorKind::data,
+          "{}: {} has {} sizes but {} strides", path(), what, view.sizes.size(),
+          view.strides.size());
+    const bool is_v3 = maker == kTensor3;
+    const std::string type = is_v3 && given[6].is(Kind::name) ? given[6].node->text
+                             : is_v3                          ? describe(given[6])
+                                                              : view.storage.type;
+    const auto dtype = is_v3 ? dtype_of_name(kDTypes, type) : dtype_of_name(kStorages, type);
+    check(dtype.has_value(), ErrorKind::data,
+          "{}: {} has {}; heddle reads f64, f32, f16, bf16, i64, i32, i16, i8, u8 and bool", path(),
+          what, type);
+    view.dtype = *dtype;
+    return view;
+  }
+
+  // ('storage', type, key, device, count), in the older form with a view of None.
+  StorageId read_storage(const PickleValue& value, const std::string& what) const {
+    check(value.is(Kind::persistent) && value.node->items[0].is(Kind::tuple), ErrorKind::data,
+          "{}: the storage of {} is {}", path(), what, describe(value));
+    const std::vector<PickleValue>& id = value.node->items[0].node->items;
+    check(id.size() >= 5 && id[0].is(Kind::text) && id[0].node->text == "storage" &&
+              id[1].is(Kind::name),
+          ErrorKind::data, "{}: the storage of {} is not described as torch.save does", path(),
+          what);
+    check(id.size() < 6 || id[5].is(Kind::none), ErrorKind::data,
+          "{}: the storage of {} is a view of another, as PyTorch before 0.4 wrote; save it anew",
+          path(), what);
+    return {id[1].node->text, text_of(id[2], what + ": key of the storage"),
+            count_of(id[4], what + ": size of the storage")};
+  }
+
+  int64_t storage_bytes(const StorageId& id) const {
+    const auto dtype =
+        id.type == kUntyped ? std::optional(DType::u8) : dtype_of_name(kStorages, id.type);
+    check(dtype.has_value(), ErrorKind::data,
+          "{}: storage '{}' is a {}; heddle reads f64, f32, f16, bf16, i64, i32, i16, i8, u8 and "
+          "bool",
+          path(), id.key, id.type);
+    const int64_t bytes = bytes_of(*dtype, std::span(&id.count, 1));
+    check(bytes >= 0, ErrorKind::data, "{}: storage '{}' claims {} elements", path(), id.key,
+          id.count);
+    return bytes;
+  }
+
+  // --- tensors -----------------------------------------------------------------------------
+
+  void add_tensors(const PickleValue& dict) {
+    std::vector<std::pair<std::string, StoredTensor>> tensors;
+    for_each_tensor(dict, [&](const std::string& name, const View& view) {
+      tensors.emplace_back(name, tensor_of(view, fmt::format("tensor '{}'", name)));
+    });
+    std::stable_sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) {
+      return std::less<>()(a.second.bytes.data(), b.second.bytes.data());
+    });
+    for (auto& [name, tensor] : tensors) file_.add(name, std::move(tensor));
+  }
+
+  StoredTensor tensor_of(const View& view, const std::string& what) {
+    const std::optional<Bytes> found = find_storage_(view.storage.key);
+    check(found.has_value(), ErrorKind::data, "{}: {} lies in storage '{}', which is not there",
+          path(), what, view.storage.key);
+    check(static_cast<int64_t>(found->size()) == storage_bytes(view.storage), ErrorKind::data,
+          "{}: storage '{}' has {} bytes, but {} says {}", path(), view.storage.key, found->size(),
+          what, storage_bytes(view.storage));
+    const int64_t size = size_of(view.dtype);
+    const int64_t needed = bytes_of(view.dtype, view.sizes);
+    check(needed >= 0, ErrorKind::data, "{}: {} has the impossible shape [{}]", path(), what,
+          fmt::join(view.sizes, ", "));
+    StoredTensor tensor{view.dtype, view.sizes, {}};
+    if (needed == 0) return tensor;
+    const int64_t last = last_element(view);
+    check(last >= 0 && last < static_cast<int64_t>(found->size()) / size, ErrorKind::data,
+          "{}: {} of shape [{}] with strides [{}] from element {} reaches beyond the {} elements "
+          "of its storage",
+          path(), what, fmt::join(view.sizes, ", "), fmt::join(view.strides, ", "), view.offset,
+          static_cast<int64_t>(found->size()) / size);
+    const Bytes from = found->subspan(static_cast<size_t>(view.offset * size));
+    tensor.bytes = is_in_order(view) ? from.first(static_cast<size_t>(needed))
+                                     : copy_in_order(view, from, needed, what);
+    return tensor;
+  }
+
+  // The largest index into the storage, or -1 if it does not fit.
+  static int64_t last_element(const View& view) {
+    int64_t last = view.offset;
+    for (size_t i = 0; i < view.sizes.size(); ++i) {
+      int64_t step;
+      if (__builtin_mul_overflow(view.sizes[i] - 1, view.strides[i], &step)) return -1;
+      if (__builtin_add_overflow(last, step, &last)) return -1;
+    }
+    return last;
+  }
+
+  static bool is_in_order(const View& view) {
+    int64_t expected = 1;
+    for (size_t i = view.sizes.size(); i-- > 0;) {
+      if (view.sizes[i] != 1 && view.strides[i] != expected) return false;
+      expected *= view.sizes[i];
+    }
+    return true;
+  }
+
+  // from: the storage from the first element on. A stride of 0 makes much of little, so that the
+  // copies together may be as large as the file, not larger.
+  Bytes copy_in_order(const View& view, Bytes from, int64_t needed, const std::string& what) {
+    copied_ += static_cast<size_t>(needed);
+    check(static_cast<size_t>(needed) <= bytes_.size() && copied_ <= bytes_.size() + kMaxPickle,
+          ErrorKind::data,
+          "{}: {} of shape [{}] with strides [{}] would take {} bytes, more than the file has; "
+          "save a contiguous() copy",
+          path(), what, fmt::join(view.sizes, ", "), fmt::join(view.strides, ", "), needed);
+    std::vector<std::byte>& copy = file_.copies_.emplace_back(static_cast<size_t>(needed));
+    const auto size = static_cast<size_t>(size_of(view.dtype));
+    std::vector<int64_t> index(view.sizes.size());
+    int64_t at = 0;
+    for (size_t to = 0; to < copy.size(); to += size) {
+      std::memcpy(copy.data() + to, from.data() + static_cast<size_t>(at) * size, size);
+      for (size_t axis = index.size(); axis-- > 0;) {
+        at += view.strides[axis];
+        if (++index[axis] < view.sizes[axis]) break;
+        at -= view.strides[axis] * view.sizes[axis];
+        index[axis] = 0;
+      }
+    }
+    return copy;
+  }
+
+  TorchFile& file_;
+  std::shared_ptr<MappedFile> mapped_;
+  Bytes bytes_;
+  std::function<std::optional<Bytes>(const std::string& key)> find_storage_;
+  size_t copied_ = 0;
+};
+
+TorchFile TorchFile::open(const std::string& path, Mapping mapping) {
+  TorchFile file(path);
+  Builder(file, std::make_shared<MappedFile>(path, mapping)).build();
+  return file;
+}
+
+void TorchFile::verify() const {
+  if (!archive_) return;
+  for (const ZipEntry& entry : archive_->entries()) archive_->verify(entry);
+}
+
+}  // namespace heddle
