@@ -1,0 +1,34 @@
+// generation_config.json of a model's folder: special ids, and how its makers would have it
+// decoded.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/infer/beam.h"
+#include "heddle/infer/sample.h"
+#include "heddle/infer/word_rules.h"
+
+namespace heddle {
+
+/// Hugging Face's keys. What is absent has the value that changes nothing.
+struct GenerationConfig {
+  std::vector<int32_t> eos = {};  ///< eos_token_id, one or a list: each ends a sequence
+  std::optional<int32_t> bos = {}, pad = {}, decoder_start = {}, forced_eos = {};
+  std::vector<int32_t> suppressed = {};  ///< suppress_tokens, and bad_words_ids of one word
+  std::optional<int64_t> max_new_tokens = {};
+  int64_t beam = 1;  ///< num_beams
+  double length_penalty = 1;
+  EarlyStopping early_stopping = EarlyStopping::no;
+  WordRules rules = {};    ///< repetition_penalty, no_repeat_ngram_size, min_new_tokens
+  Sampling sampling = {};  ///< temperature, top_k, top_p, min_p, for who samples; 0 and 1: no limit
+};
+
+/// Reads generation_config.json of a folder, and what it lacks of these keys from config.json,
+/// where older checkpoints have them; either may be missing. Errors: data, naming file and key, for
+/// a broken file or a value of a wrong type or range.
+GenerationConfig read_generation_config(const std::string& folder);
+
+}  // namespace heddle

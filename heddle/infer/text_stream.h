@@ -1,0 +1,44 @@
+// The text of words that come one by one: whole characters, up to a stop string.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/text/tokenizer.h"
+
+namespace heddle {
+
+/// What a continuation says, while it grows. Its text is what the words add to the prompt's: a
+/// space between the two is kept.
+class TextStream {
+ public:
+  /// prompt: the words before; only the last few matter, which the first new one may join.
+  TextStream(const Tokenizer& tokenizer, std::span<const int32_t> prompt,
+             std::vector<std::string> stops = {});
+
+  /// Takes all words so far. returns: false once the text has a stop string, wherever the borders
+  /// of words lie; the text ends before it.
+  bool read(std::span<const int32_t> words);
+  bool is_stopped() const { return is_stopped_; }
+
+  /// The text so far; an unfinished character shows as U+FFFD.
+  const std::string& text() const { return text_; }
+  /// What has become certain since the last call: neither an unfinished character nor what may be
+  /// the beginning of a stop string.
+  std::string take();
+  /// What is left, once no more words come.
+  std::string take_rest();
+
+ private:
+  size_t certain() const;
+
+  const Tokenizer& tokenizer_;
+  std::vector<int32_t> before_;
+  std::string before_text_;
+  std::vector<std::string> stops_;
+  std::string text_;
+  size_t taken_ = 0;
+  bool is_stopped_ = false;
+};
+
+}  // namespace heddle

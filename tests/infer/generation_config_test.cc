@@ -1,0 +1,70 @@
+// generation_config.json: both files, lists and single ids, and values that make no sense.
+#include "heddle/infer/generation_config.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/base/temporary.h"
+
+namespace heddle::testing {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+struct Folder : TemporaryFolder {
+  Folder(const std::string& generation, const std::string& config) {
+    if (!generation.empty()) write("generation_config.json", generation);
+    if (!config.empty()) write("config.json", config);
+  }
+  GenerationConfig read() const { return read_generation_config(path()); }
+};
+
+TEST(GenerationConfig, reads_what_both_files_say_the_first_one_first) {
+  const GenerationConfig c =
+      Folder(R"({"eos_token_id": [7, 9], "length_penalty": 0.5, "early_stopping": "never",
+                 "num_beams": 6, "bad_words_ids": [[3], [4, 5]], "suppress_tokens": [-1, 8],
+                 "max_new_tokens": 20, "top_k": 0, "top_p": 0.9, "temperature": 0.6,
+                 "repetition_penalty": 1.2, "no_repeat_ngram_size": 3, "bos_token_id": null})",
+             R"({"eos_token_id": 1, "bos_token_id": 2, "pad_token_id": -1, "length_penalty": 3,
+                 "decoder_start_token_id": 8, "forced_eos_token_id": 0})")
+          .read();
+  EXPECT_EQ(c.eos, (Ids{7, 9}));
+  EXPECT_EQ(c.bos, 2);
+  EXPECT_FALSE(c.pad);
+  EXPECT_EQ(c.decoder_start, 8);
+  EXPECT_EQ(c.forced_eos, 0);
+  EXPECT_EQ(c.suppressed, (Ids{8, 3}));
+  EXPECT_EQ(c.max_new_tokens, 20);
+  EXPECT_EQ(c.beam, 6);
+  EXPECT_EQ(c.length_penalty, 0.5);
+  EXPECT_EQ(c.early_stopping, EarlyStopping::never);
+  EXPECT_EQ(c.rules.repetition_penalty, 1.2);
+  EXPECT_EQ(c.rules.no_repeat_ngram, 3);
+  EXPECT_EQ(c.sampling.temperature, 0.6);
+  EXPECT_EQ(c.sampling.top_k, 0);
+  EXPECT_EQ(c.sampling.top_p, 0.9);
+}
+
+TEST(GenerationConfig, without_files_nothing_ends_and_nothing_is_ruled) {
+  const GenerationConfig c = Folder("", "").read();
+  EXPECT_TRUE(c.eos.empty());
+  EXPECT_FALSE(c.bos);
+  EXPECT_FALSE(c.rules.any());
+  EXPECT_EQ(c.early_stopping, EarlyStopping::no);
+}
+
+TEST(GenerationConfig, values_that_make_no_sense_are_data_errors) {
+  for (const auto& [text, said] : std::vector<std::pair<std::string, std::string>>{
+           {R"({"eos_token_id": "</s>"})", "eos_token_id"},
+           {R"({"eos_token_id": 99999999999})", "no token id"},
+           {R"({"early_stopping": "soon"})", "early_stopping"},
+           {R"({"num_beams": 0})", "num_beams"},
+           {R"({"top_k": 1.5})", "top_k"},
+           {R"({"bad_words_ids": [3]})", "bad_words_ids"},
+           {R"({"eos_token_id")", "generation_config.json"}}) {
+    const Folder folder(text, "");
+    expect_error(ErrorKind::data, {"generation_config.json", said}, [&] { folder.read(); });
+  }
+}
+
+}  // namespace
+}  // namespace heddle::testing
