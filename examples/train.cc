@@ -4,7 +4,7 @@
 #include <random>
 
 #include "heddle/infer/generate.h"
-#include "heddle/models/gpt2.h"
+#include "heddle/models/registry.h"
 #include "heddle/train/language.h"
 #include "heddle/train/optimizer.h"
 #include "heddle/train/schedule.h"
@@ -41,14 +41,14 @@ double accuracy(const heddle::LanguageModel& model) {
 }
 
 void train(int64_t updates) {
-  heddle::Gpt2Config config;
-  config.vocab_size = 11;
-  config.n_positions = 2 * kDigits + 1;
-  config.n_embd = 64, config.n_layer = 2, config.n_head = 4;
-  config.embd_pdrop = config.attn_pdrop = config.resid_pdrop = 0;
+  constexpr int kLength = 2 * kDigits + 1;
+  const heddle::Json config = heddle::Json::parse(R"({
+    "model_type": "gpt2", "vocab_size": 11, "n_positions": 11, "n_embd": 64, "n_layer": 2,
+    "n_head": 4, "embd_pdrop": 0, "attn_pdrop": 0, "resid_pdrop": 0})");
 
   heddle::nn::Parameters parameters(1);  // the seed
-  const heddle::Gpt2 model(heddle::nn::Scope(parameters), config);
+  const auto made = heddle::make_model(heddle::nn::Scope(parameters), config);
+  const heddle::LanguageModel& model = *heddle::language_model(*made);
   heddle::train::Optimizer adam(parameters, {.decoupled_decay = true, .weight_decay = 0.01});
   const heddle::train::ScheduleOptions schedule{
       .kind = "cosine", .learning_rate = 3e-3, .warmup = 20, .max_updates = updates};
@@ -57,7 +57,7 @@ void train(int64_t updates) {
              100 * accuracy(model));
   std::mt19937 random(1);
   constexpr int64_t kTexts = 64;
-  const Segments segments = Segments::uniform(kTexts, config.n_positions);
+  const Segments segments = Segments::uniform(kTexts, kLength);
   for (int64_t update = 1; update <= updates; ++update) {
     std::vector<int32_t> ids;  // texts laid end to end; segments says where each begins
     for (int64_t i = 0; i < kTexts; ++i) {

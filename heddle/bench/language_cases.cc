@@ -6,8 +6,7 @@
 #include "heddle/base/rng.h"
 #include "heddle/bench/case.h"
 #include "heddle/infer/generate.h"
-#include "heddle/models/bert.h"
-#include "heddle/models/gpt2.h"
+#include "heddle/models/registry.h"
 #include "heddle/train/language.h"
 #include "heddle/train/optimizer.h"
 
@@ -28,14 +27,15 @@ constexpr Size kGpt2 = {"gpt2 124M", 12, 12, 768, 1024, 50257, 1, 512};
 constexpr int64_t kPrompt = 32, kNewTokens = 64;
 constexpr int64_t kBertBatch = 8, kBertLength = 128;
 
-Gpt2Config config_of(const Size& s) {
-  Gpt2Config c;
-  c.n_layer = s.layers;
-  c.n_head = s.heads;
-  c.n_embd = s.width;
-  c.n_positions = s.positions;
-  c.vocab_size = s.vocab;
-  return c;
+std::unique_ptr<Model> make_gpt2(nn::Parameters& parameters, const Size& s) {
+  Json config = Json::object();
+  config["model_type"] = "gpt2";
+  config["n_layer"] = s.layers;
+  config["n_head"] = s.heads;
+  config["n_embd"] = s.width;
+  config["n_positions"] = s.positions;
+  config["vocab_size"] = s.vocab;
+  return make_model(nn::Scope(parameters), config);
 }
 
 std::vector<int32_t> random_words(int64_t n, int64_t vocab) {
@@ -56,7 +56,7 @@ void add_blocks(Products& p, int64_t rows, int64_t width, int64_t hidden, int64_
 /// Weights, optimizer and one batch that every update learns from.
 struct Training {
   nn::Parameters parameters{1};
-  Gpt2 model;
+  std::unique_ptr<Model> model;
   train::Optimizer optimizer;
   std::vector<int32_t> ids;
   Segments segments;
@@ -64,7 +64,7 @@ struct Training {
   nn::Run run;
 
   Training(const Size& s, int64_t sequences, DType dtype)
-      : model(nn::Scope(parameters), config_of(s)),
+      : model(make_gpt2(parameters, s)),
         optimizer(parameters, {.decoupled_decay = true,
                                .beta2 = 0.999,
                                .eps = 1e-8,
@@ -85,8 +85,8 @@ struct Training {
   // Forward, backward, AdamW; no clipping.
   void update() {
     ++run.update;
-    const train::LossSums sums =
-        train::accumulate_gradients(model, {.ids = ids, .segments = &segments, .rows = rows}, run);
+    const train::LossSums sums = train::accumulate_gradients(
+        *language_model(*model), {.ids = ids, .segments = &segments, .rows = rows}, run);
     optimizer.step(1e-4, 1.0 / static_cast<double>(sums.words));
   }
 };
@@ -118,7 +118,7 @@ Case training_case(const std::string& name, const Size& s) {
 Workload make_generation(const Options& o) {
   struct Generating {
     nn::Parameters parameters{1};
-    Gpt2 model{nn::Scope(parameters), config_of(kGpt2)};
+    std::unique_ptr<Model> model = make_gpt2(parameters, kGpt2);
     std::vector<std::vector<int32_t>> prompts;
     GenerateOptions options;
   };
@@ -137,7 +137,7 @@ Workload make_generation(const Options& o) {
   const int64_t element = o.precision.weight_bytes();
   // The prompt and each step read every weight but the positions.
   const int64_t read = kNewTokens * (layers * 12 * width * width + kGpt2.vocab * width);
-  return {.step = [g] { generate_ids(g->model, g->prompts, g->options); },
+  return {.step = [g] { generate_ids(*language_model(*g->model), g->prompts, g->options); },
           .units = static_cast<double>(batch * kNewTokens),
           .batch = batch,
           .parameters = g->parameters.elements(),
@@ -150,24 +150,24 @@ Workload make_generation(const Options& o) {
 Workload make_encoding(const Options& o) {
   struct Encoding {
     nn::Parameters parameters{1};
-    Bert model{nn::Scope(parameters), BertConfig()};
+    std::unique_ptr<Model> model = preset_config("bert-base")->make(nn::Scope(parameters));
     std::vector<int32_t> ids;
     Segments segments;
     nn::Run run;
   };
-  const BertConfig c;
   const int64_t batch = o.batch > 0 ? o.batch : kBertBatch, rows = batch * kBertLength;
   const auto e = std::make_shared<Encoding>();
-  e->ids = random_words(rows, c.vocab_size);
+  const StackPlan c = e->model->plan().stacks[0];
+  e->ids = random_words(rows, c.word_rows);
   e->segments = Segments::uniform(batch, kBertLength);
   e->run.use(o.precision);
   Products products(o.precision, false);
-  add_blocks(products, rows, c.hidden_size, c.intermediate_size, c.num_hidden_layers);
-  products.linear(batch, c.hidden_size, c.hidden_size);  // the pooler
+  add_blocks(products, rows, c.width, c.hidden, c.layers);
+  products.linear(batch, c.width, c.width);  // the pooler
   return {.step =
               [e] {
                 const NoGrad off;
-                e->model.forward({.ids = e->ids, .segments = &e->segments}, e->run);
+                e->model->forward({.ids = e->ids, .segments = &e->segments}, e->run);
               },
           .units = static_cast<double>(batch),
           .batch = batch,

@@ -53,10 +53,10 @@ Described describe(const StackModel& stack) {
     const std::string own = name.starts_with(base) ? name.substr(base.size()) : name;
     return own.substr(0, own.find('.'));
   };
-  const auto* language = dynamic_cast<const LanguageModel*>(stack.model.get());
+  const auto* language = language_model(*stack.model);
   return {.path = stack.path,
           .type = stack.type,
-          .fields = stack.model->fields(),
+          .fields = stack.model->config().fields(),
           .parameters = &stack.parameters,
           .part_of = part_of,
           .cache_word = language == nullptr ? 0 : language->layers() * 2 * language->width()};

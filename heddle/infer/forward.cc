@@ -58,6 +58,17 @@ struct Side {
 
   nn::WordRows words() const { return {ids, &segments, nullptr, places, types}; }
 
+  // Positions as the model counts them, over hidden words too.
+  void count_positions(const SafetensorsFile& file, const std::string& name, const Model& model) {
+    const std::vector<int64_t> all = read_grid(file, name);
+    std::vector<std::vector<int32_t>> counted;
+    for (int64_t b = 0; b < batch; ++b) {
+      const std::vector<int32_t> line(all.begin() + b * time, all.begin() + (b + 1) * time);
+      counted.push_back(model.positions(line));
+    }
+    for (size_t r = 0; r < cells.size(); ++r) places[r] = counted[cells[r] / time][cells[r] % time];
+  }
+
   // Takes the words' entries of another tensor of the same shape, if the file has it.
   void read_beside(const SafetensorsFile& file, const std::string& name,
                    std::vector<int32_t>& into) const {
@@ -121,10 +132,10 @@ class Outputs {
         const std::vector<float> map =
             attention_weights(q, k, from.segments, to.segments, o, b, h).to_floats();
         for (int64_t i = 0; i < queries; ++i) {
-          const int64_t row = from.places[from.segments.begin(b) + i];
+          const int64_t row = from.cells[from.segments.begin(b) + i] % from.time;
           float* line = out.data() + ((b * o.heads + h) * from.time + row) * to.time;
           for (int64_t j = 0; j < keys; ++j) {
-            line[to.places[to.segments.begin(b) + j]] = map[i * keys + j];
+            line[to.cells[to.segments.begin(b) + j] % to.time] = map[i * keys + j];
           }
         }
       }
@@ -195,6 +206,7 @@ void forward_tensors(const Transformer& model, const SafetensorsFile& inputs,
 void forward_tensors(const Model& model, const SafetensorsFile& inputs, const std::string& path,
                      const ForwardOptions& options) {
   Side side(inputs, "input_ids", "attention_mask", model.vocab_size());
+  side.count_positions(inputs, "input_ids", model);
   side.read_beside(inputs, "token_type_ids", side.types);
   side.read_beside(inputs, "position_ids", side.places);
   const NoGrad off;

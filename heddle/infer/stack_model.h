@@ -20,14 +20,14 @@ struct StackModel {
 /// kTransformerType. Errors: data, naming the file and the known types, for any other or none.
 std::string model_type_of(const std::string& path);
 
-/// Reads config.json and the weights, see open_weights(). Keys of the config that the model does
-/// not know are said in one warning. Errors: data, naming the file and what to do, for anything
-/// missing, broken, cut short, or weights of another config.
+/// Reads config.json and the weights, see open_weights(). Errors: those of ModelConfig::read();
+/// data, naming the file and what to do, for anything missing, broken, cut short, or weights of
+/// another config.
 StackModel load_stack_model(const std::string& path);
 
 /// Writes config.json and model.safetensors; the folder is made if need be.
 /// Errors: system for a full disk or no permission.
-void save_stack_model(const std::string& path, const std::string& type, const Model& model,
+void save_stack_model(const std::string& path, const Model& model,
                       const nn::Parameters& parameters);
 
 }  // namespace heddle

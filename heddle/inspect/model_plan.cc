@@ -14,33 +14,18 @@ namespace {
 // ReLU knows from its output what it was given; the others do not.
 bool keeps_before(const std::string& activation) { return activation != "relu"; }
 
-struct Published {
-  const char* name;
-  int64_t layers, width, heads, context;
-};
-
-// Radford et al. 2019, table 2; Brown et al. 2020, table 2.1.
-constexpr Published kGpts[] = {{"gpt2", 12, 768, 12, 1024},
-                               {"gpt2-medium", 24, 1024, 16, 1024},
-                               {"gpt2-large", 36, 1280, 20, 1024},
-                               {"gpt2-xl", 48, 1600, 25, 1024},
-                               {"gpt3", 96, 12288, 96, 2048}};
-// Devlin et al. 2019, section 3.
-constexpr Published kBerts[] = {{"bert-base", 12, 768, 12, 512}, {"bert-large", 24, 1024, 16, 512}};
-
-template <class Config>
-void apply(Config& config, const std::vector<std::string>& settings) {
+void apply_settings(const std::vector<Field>& fields, const std::vector<std::string>& settings) {
   for (const std::string& setting : settings) {
     const size_t equals = setting.find('=');
     check(equals != std::string::npos && equals > 0, ErrorKind::usage,
           "--set {}: FIELD=VALUE is needed, as in --set d_model=512", setting);
-    set_from_string(config, setting.substr(0, equals), setting.substr(equals + 1));
+    set_field(fields, setting.substr(0, equals), setting.substr(equals + 1));
   }
 }
 
 template <class Config>
 ModelPlan finish(Config config, const std::string& name, const std::vector<std::string>& settings) {
-  apply(config, settings);
+  apply_settings(fields_of(config), settings);
   check_fields(config, name);
   if constexpr (requires { config.check(name); }) config.check(name);
   ModelPlan plan = plan_of(config);
@@ -48,17 +33,14 @@ ModelPlan finish(Config config, const std::string& name, const std::vector<std::
   return plan;
 }
 
-Gpt2Config gpt(const Published& p) {
-  Gpt2Config c;
-  c.n_layer = p.layers, c.n_embd = p.width, c.n_head = p.heads, c.n_positions = p.context;
-  return c;
-}
-
-BertConfig bert(const Published& p) {
-  BertConfig c;
-  c.num_hidden_layers = p.layers, c.hidden_size = p.width, c.num_attention_heads = p.heads;
-  c.intermediate_size = 4 * p.width;
-  return c;
+// The same of a family of the registry.
+ModelPlan finish(ModelConfig& config, const std::string& name,
+                 const std::vector<std::string>& settings) {
+  apply_settings(config.fields(), settings);
+  config.check(name);
+  ModelPlan plan = plan_of(config);
+  plan.name = name;
+  return plan;
 }
 
 // Keys that are not the config's are passed over: they change no sizes.
@@ -77,10 +59,7 @@ ModelPlan plan_of_file(const std::string& path, const std::vector<std::string>& 
   if (type == nullptr) return finish(train::parse_config(json, path).model, path, settings);
   const std::string& name = type->as_string(path + ": key 'model_type'");
   if (name == kTransformerType) return from_file<TransformerConfig>(json, path, settings);
-  if (name == "gpt2") return from_file<Gpt2Config>(json, path, settings);
-  if (name == "bert") return from_file<BertConfig>(json, path, settings);
-  fail(ErrorKind::data, "{}: model_type is '{}'; heddle analyzes {}, gpt2 and bert", path, name,
-       kTransformerType);
+  return finish(*read_model_config(json, path), path, settings);
 }
 
 TransformerConfig preset(const std::string& name) {
@@ -129,36 +108,11 @@ ModelPlan plan_of(const TransformerConfig& c) {
           .has_output_bias = c.output_bias};
 }
 
-ModelPlan plan_of(const Gpt2Config& c) {
-  const StackPlan stack{.name = "stack",
-                        .layers = c.n_layer,
-                        .heads = c.n_head,
-                        .width = c.n_embd,
-                        .hidden = c.n_inner.value_or(4 * c.n_embd),
-                        .is_causal = true,
-                        .keeps_before_activation = keeps_before(c.activation_function),
-                        .has_last_norm = true,
-                        .word_rows = c.vocab_size,
-                        .position_rows = c.n_positions};
-  return {.name = "gpt2",
-          .type = "gpt2",
-          .stacks = {stack},
-          .vocab = c.vocab_size,
-          .is_output_tied = c.tie_word_embeddings};
-}
-
-ModelPlan plan_of(const BertConfig& c) {
-  const StackPlan stack{.name = "stack",
-                        .layers = c.num_hidden_layers,
-                        .heads = c.num_attention_heads,
-                        .width = c.hidden_size,
-                        .hidden = c.intermediate_size,
-                        .keeps_before_activation = keeps_before(c.hidden_act),
-                        .word_rows = c.vocab_size,
-                        .position_rows = c.max_position_embeddings,
-                        .type_rows = c.type_vocab_size,
-                        .has_embedding_norm = true};
-  return {.name = "bert", .type = "bert", .stacks = {stack}, .has_pooler = true};
+ModelPlan plan_of(const ModelConfig& config) {
+  auto unmade = nn::Parameters::shapes_alone();
+  ModelPlan plan = config.make(nn::Scope(unmade))->plan();
+  plan.name = plan.type = config.type;
+  return plan;
 }
 
 ModelPlan plan_of(const StackConfig& c) {
@@ -178,20 +132,14 @@ ModelPlan plan_of(const StackConfig& c) {
 
 std::vector<std::string> plan_names() {
   std::vector<std::string> names = {"tiny", "base", "big"};
-  for (const Published& p : kGpts) names.emplace_back(p.name);
-  for (const Published& p : kBerts) names.emplace_back(p.name);
+  for (std::string& size : model_presets()) names.push_back(std::move(size));
   names.emplace_back("stack");
   for (std::string& recipe : train::recipe_names()) names.push_back(std::move(recipe));
   return names;
 }
 
 ModelPlan find_plan(const std::string& name, const std::vector<std::string>& settings) {
-  for (const Published& p : kGpts) {
-    if (name == p.name) return finish(gpt(p), name, settings);
-  }
-  for (const Published& p : kBerts) {
-    if (name == p.name) return finish(bert(p), name, settings);
-  }
+  if (holds(model_presets(), name)) return finish(*preset_config(name), name, settings);
   if (name == "stack") return finish(StackConfig(), name, settings);
   if (name == "tiny" || name == "base" || name == "big") {
     return finish(preset(name), name, settings);

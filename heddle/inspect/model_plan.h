@@ -1,43 +1,15 @@
-// What a model's cost follows from: its stacks, tables and vocabulary, without any weights.
+// Plans of models by name, without any weights, and their numbers of parameters.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "heddle/models/bert.h"
-#include "heddle/models/gpt2.h"
+#include "heddle/models/plan.h"
+#include "heddle/models/registry.h"
 #include "heddle/models/transformer_config.h"
 
 namespace heddle::inspect {
-
-/// A stack of equal layers: attention, attention to another stack if it has that, feed-forward.
-struct StackPlan {
-  std::string name = {};  ///< "encoder", "decoder", "stack"
-  int64_t layers = 0, heads = 1, width = 0;
-  int64_t hidden = 0;                    ///< inside the feed-forward layers
-  bool is_causal = false;                ///< a word sees what came before it
-  bool has_cross = false;                ///< asks the stack before it
-  bool has_bias = true;                  ///< in the attention projections
-  bool keeps_before_activation = false;  ///< the backward pass needs what the activation was given
-  bool has_last_norm = false;
-  // What turns ids into vectors.
-  int64_t word_rows = 0;      ///< rows of its own word table; 0: shared with the stack before
-  int64_t position_rows = 0;  ///< rows of a learned table; 0: none
-  int64_t type_rows = 0;      ///< token types (BERT)
-  bool has_embedding_norm = false;
-};
-
-/// A model as far as its cost goes.
-struct ModelPlan {
-  std::string name = {};               ///< "base", or a path
-  std::string type = {};               ///< model_type of its config, or "stack"
-  std::vector<StackPlan> stacks = {};  ///< the second one is a decoder over the first
-  int64_t vocab = 0;                   ///< words of the output; 0: nothing is predicted
-  bool is_output_tied = true;          ///< the output projection is a word table
-  bool has_output_bias = false;
-  bool has_pooler = false;  ///< a square layer over the first word (BERT)
-};
 
 /// A stack alone, for sums over attention in general: pixels, patches, any sequence.
 struct StackConfig {
@@ -58,8 +30,8 @@ struct StackConfig {
 };
 
 ModelPlan plan_of(const TransformerConfig& config);
-ModelPlan plan_of(const Gpt2Config& config);
-ModelPlan plan_of(const BertConfig& config);
+/// Of a model of the registry, whose weights are not made.
+ModelPlan plan_of(const ModelConfig& config);
 ModelPlan plan_of(const StackConfig& config);
 
 /// Names that find_plan() knows beside paths, in order.

@@ -9,7 +9,6 @@
 #include "heddle/infer/piece_words.h"
 #include "heddle/infer/stack_model.h"
 #include "heddle/infer/translate.h"
-#include "heddle/models/bert.h"
 #include "heddle/ops/loss.h"
 
 namespace heddle::inspect {
@@ -168,7 +167,7 @@ void SubjectMaker::open_stack(const std::string& path, const SubjectOptions& opt
   subject.type_ = stack->type;
   subject.texts_ = {fmt::format("{}", fmt::join(options.ids, " "))};
   subject.sides_ = {side_of_ids(options.ids)};
-  const auto* language = dynamic_cast<const LanguageModel*>(&model);
+  const auto* language = language_model(model);
   const bool has_loss = language != nullptr && options.ids.size() > 1;
   subject.measure_ =
       has_loss ? "rise of the loss, nats a piece" : "relative change of the last hidden states";

@@ -1,9 +1,9 @@
-// GPT-2's blocks: Radford et al. 2019, section 2.3.
-#include "heddle/models/gpt2.h"
-
+// GPT-2: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section 2.3.
 #include <cmath>
 
+#include "heddle/models/family.h"
 #include "heddle/nn/attention.h"
+#include "heddle/nn/mlp.h"
 
 namespace heddle {
 namespace {
@@ -17,6 +17,42 @@ using nn::Run;
 using nn::Scope;
 using nn::SelfAttention;
 using nn::WordRows;
+
+// Hugging Face's keys; the defaults are GPT-2 124M.
+struct Gpt2Config {
+  int64_t vocab_size = 50257, n_positions = 1024, n_embd = 768, n_layer = 12, n_head = 12;
+  std::optional<int64_t> n_inner;
+  std::string activation_function = "gelu_new";
+  double embd_pdrop = 0.1, attn_pdrop = 0.1, resid_pdrop = 0.1;
+  double layer_norm_epsilon = 1e-5, initializer_range = 0.02;
+  bool scale_attn_weights = true, scale_attn_by_inverse_layer_idx = false;
+  bool tie_word_embeddings = true;
+  double classifier_dropout = 0.1;
+
+  template <class V>
+  void fields(V& v) {
+    v("vocab_size", vocab_size, "words known to the tokenizer", at_least(1));
+    v("n_positions", n_positions, "longest sequence in tokens", at_least(1));
+    v("n_embd", n_embd, "width of the residual stream", at_least(1));
+    v("n_layer", n_layer, "number of blocks", at_least(1));
+    v("n_head", n_head, "attention heads; must divide n_embd", at_least(1));
+    v("n_inner", n_inner, "width inside the feed-forward layers; none: 4 * n_embd", at_least(1));
+    v("activation_function", activation_function, "of the feed-forward layers",
+      one_of(nn::activation_names()));
+    v("embd_pdrop", embd_pdrop, "dropout of the embeddings", from_below(0, 1));
+    v("attn_pdrop", attn_pdrop, "dropout of the attention weights", from_below(0, 1));
+    v("resid_pdrop", resid_pdrop, "dropout of each sublayer's output", from_below(0, 1));
+    v("layer_norm_epsilon", layer_norm_epsilon, "inside the root of each norm", above(0));
+    v("initializer_range", initializer_range, "deviation of the weights at the start", at_least(0));
+    v("scale_attn_weights", scale_attn_weights, "divide scores by the root of the head's width");
+    v("scale_attn_by_inverse_layer_idx", scale_attn_by_inverse_layer_idx,
+      "divide the scores of block i by i + 1");
+    v("tie_word_embeddings", tie_word_embeddings, "word embeddings are the output projection");
+    v("classifier_dropout", classifier_dropout, "dropout before the classes of words",
+      from_below(0, 1));
+  }
+  void check(const std::string& source) const { check_heads(n_embd, "n_embd", n_head, source); }
+};
 
 // Hugging Face's Conv1D: the checkpoint holds [in, out].
 Linear conv1d(const Scope& s, int64_t in, int64_t out, double std) {
@@ -87,51 +123,79 @@ nn::Parameter& output_table(const Scope& s, const Gpt2Config& c, nn::Parameter& 
 
 }  // namespace
 
-void Gpt2Config::check(const std::string& source) const {
-  heddle::check(n_embd % n_head == 0, ErrorKind::data,
-                "{}: n_embd {} is not divisible by {} heads; choose a number of heads that "
-                "divides it",
-                source, n_embd, n_head);
-  heddle::check(!add_cross_attention, ErrorKind::data,
-                "{}: add_cross_attention is true; heddle has GPT-2 without cross-attention only",
-                source);
-}
+class Gpt2 final : public LanguageModel {
+ public:
+  using Config = Gpt2Config;
+  static std::vector<HeadClass> heads() {
+    return {{Head::next_word, "GPT2LMHeadModel"},
+            {Head::none, "GPT2Model"},
+            {Head::sequence_classes, "GPT2ForSequenceClassification"},
+            {Head::word_classes, "GPT2ForTokenClassification"}};
+  }
+  static std::vector<std::pair<std::string, std::string>> aliases() {
+    return {{"hidden_size", "n_embd"},
+            {"max_position_embeddings", "n_positions"},
+            {"num_attention_heads", "n_head"},
+            {"num_hidden_layers", "n_layer"}};
+  }
 
-struct Gpt2::Parts {
-  Config config;
-  nn::Embedding embedding;
-  std::vector<Block> h;
-  LayerNorm ln_f;
-  nn::WordOutput output;
+  Gpt2(const Scope& s, const Config& c, const HubConfig& hub)
+      : c_(c),
+        embedding_(embeddings(s / "transformer", c)),
+        h_(nn::make_layers<Block>(s / "transformer" / "h", c.n_layer, c)),
+        ln_f_(s / "transformer" / "ln_f", c.n_embd, c.layer_norm_epsilon) {
+    const ClassOptions classes{.width = c.n_embd,
+                               .labels = static_cast<int64_t>(hub.labels.size()),
+                               .std = c.initializer_range,
+                               .dropout = c.classifier_dropout};
+    if (hub.head == Head::next_word) {
+      heads_.words.emplace(output_table(s, c, embedding_.words()));
+    } else if (hub.head == Head::sequence_classes) {
+      heads_.sequence_classes = classes_of_last_word(s / "score", classes, hub.pad_token_id);
+    } else if (hub.head == Head::word_classes) {
+      heads_.word_classes = classes_of_words(s / "classifier", classes);
+    }
+  }
 
-  Parts(const Scope& s, const Config& c)
-      : config(c),
-        embedding(embeddings(s / "transformer", c)),
-        h(nn::make_layers<Block>(s / "transformer" / "h", c.n_layer, c)),
-        ln_f(s / "transformer" / "ln_f", c.n_embd, c.layer_norm_epsilon),
-        output(output_table(s, c, embedding.words())) {}
+  int64_t vocab_size() const override { return c_.vocab_size; }
+  int64_t max_length() const override { return c_.n_positions; }
+  int64_t layers() const override { return c_.n_layer; }
+  int64_t width() const override { return c_.n_embd; }
+
+  Tensor hidden(const WordRows& words, const Run& run) const override {
+    return nn::run_stack("", Residual(embedding_(words, run), true), h_.size(), &ln_f_, run,
+                         [this, words, run](size_t i, Residual& x, auto) { h_[i](x, words, run); });
+  }
+
+  // Old checkpoints hold the causal mask of each block.
+  nn::TensorNames names() const override {
+    nn::TensorNames names{.base = "transformer", .unneeded = {".attn.bias", ".attn.masked_bias"}};
+    if (c_.tie_word_embeddings) names.tied = {{"lm_head.weight", "transformer.wte.weight"}};
+    if (head() != Head::next_word) names.unneeded.emplace_back("lm_head.");
+    return names;
+  }
+
+  ModelPlan plan() const override {
+    return {.stacks = {{.layers = c_.n_layer,
+                        .heads = c_.n_head,
+                        .width = c_.n_embd,
+                        .hidden = Block::inner(c_),
+                        .is_causal = true,
+                        .keeps_before_activation = c_.activation_function != "relu",
+                        .has_last_norm = true,
+                        .word_rows = c_.vocab_size,
+                        .position_rows = c_.n_positions}},
+            .vocab = heads_.words ? c_.vocab_size : 0,
+            .is_output_tied = c_.tie_word_embeddings};
+  }
+
+ private:
+  Config c_;
+  nn::Embedding embedding_;
+  std::vector<Block> h_;
+  LayerNorm ln_f_;
 };
 
-Gpt2::Gpt2(const Scope& s, const Config& config) {
-  config.check("config");
-  parts_ = std::make_unique<Parts>(s, config);
-}
-Gpt2::~Gpt2() = default;
-
-const Gpt2Config& Gpt2::config() const { return parts_->config; }
-const nn::WordOutput& Gpt2::output() const { return parts_->output; }
-
-Tensor Gpt2::hidden(const WordRows& words, const Run& run) const {
-  const Parts& p = *parts_;
-  return nn::run_stack("", Residual(p.embedding(words, run), true), p.h.size(), &p.ln_f, run,
-                       [&p, words, run](size_t i, Residual& x, auto) { p.h[i](x, words, run); });
-}
-
-// Old checkpoints hold the causal mask of each block.
-nn::TensorNames Gpt2::names() const {
-  nn::TensorNames names{.base = "transformer", .unneeded = {".attn.bias", ".attn.masked_bias"}};
-  if (config().tie_word_embeddings) names.tied = {{"lm_head.weight", "transformer.wte.weight"}};
-  return names;
-}
+template std::unique_ptr<ModelConfig> new_config<Gpt2>();
 
 }  // namespace heddle

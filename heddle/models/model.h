@@ -1,10 +1,14 @@
-// What commands ask of a model that is one stack over words; the registry makes one by its name.
+// What commands and training ask of a model that is one stack over words, whatever its family.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "heddle/base/fields.h"
+#include "heddle/models/config.h"
+#include "heddle/models/plan.h"
 #include "heddle/nn/embedding.h"
 
 namespace heddle {
@@ -16,39 +20,74 @@ struct ModelOutput {
   bool is_sequences = false;  ///< a row a sequence, not a word
 };
 
+/// What stands on the states h: [rows, width] of hidden(). A part is empty where the model's head
+/// has none.
+struct Heads {
+  using OfRows = std::function<Tensor(const Tensor& rows, const nn::Run& run)>;
+  using OfWords =
+      std::function<Tensor(const Tensor& h, const nn::WordRows& words, const nn::Run& run)>;
+
+  /// Logits of next or masked words, over `transform` of the rows of h that are asked for.
+  std::optional<nn::WordOutput> words = {};
+  OfRows transform = {};          ///< [n, width] to [n, width]; empty: h as it is
+  OfWords pooler = {};            ///< [sequences, width]
+  OfWords next_sentence = {};     ///< [sequences, 2]: class 0, the second part follows the first
+  OfWords sequence_classes = {};  ///< [sequences, labels]
+  OfWords word_classes = {};      ///< [rows, labels]
+
+  /// Logits of words for rows of h: [n, vocab]. Errors: internal if there is no `words`.
+  Tensor word_logits(const Tensor& rows, const nn::Run& run) const;
+};
+
 class Model {
  public:
   virtual ~Model() = default;
 
-  /// The fields of its config.
-  virtual std::vector<Field> fields() const = 0;
+  const ModelConfig& config() const { return *config_; }
+  Head head() const { return config_->hub.head; }
+  const Heads& heads() const { return heads_; }
+  /// Names of the classes of heads().sequence_classes or word_classes.
+  const std::vector<std::string>& labels() const { return config_->hub.labels; }
+
   /// Other spellings of its tensors in checkpoints.
   virtual nn::TensorNames names() const = 0;
   /// Words known; ids are below.
   virtual int64_t vocab_size() const = 0;
-  /// What `heddle forward` gives.
-  virtual std::vector<ModelOutput> forward(const nn::WordRows& words, const nn::Run& run) const = 0;
-};
-
-/// A model that says which word comes next.
-class LanguageModel : public Model {
- public:
-  /// The last layer's states: [rows, width]. With words.cache it reads words that continue
-  /// sequences, and the rows have the very bits that a pass over whole sequences gives them.
-  /// Errors: data if a sequence is longer than max_length().
-  virtual Tensor hidden(const nn::WordRows& words, const nn::Run& run) const = 0;
-  /// To the logits of the next word.
-  virtual const nn::WordOutput& output() const = 0;
   /// Longest sequence in words.
   virtual int64_t max_length() const = 0;
-  /// Layers that a WordCache needs.
   virtual int64_t layers() const = 0;
   /// Width of the states.
   virtual int64_t width() const = 0;
+  /// What its cost follows from.
+  virtual ModelPlan plan() const = 0;
+  /// The last layer's states: [rows, width]. Errors: data if a sequence is longer than
+  /// max_length().
+  virtual Tensor hidden(const nn::WordRows& words, const nn::Run& run) const = 0;
+  /// Positions of a sequence's words as it was given, hidden ones too: 0, 1, .. unless the family
+  /// counts otherwise. ids: [n]
+  virtual std::vector<int32_t> positions(std::span<const int32_t> ids) const;
+  /// What `heddle forward` gives, by the head.
+  virtual std::vector<ModelOutput> forward(const nn::WordRows& words, const nn::Run& run) const;
 
-  std::vector<ModelOutput> forward(const nn::WordRows& words, const nn::Run& run) const override {
-    return {{"logits", output()(hidden(words, run), run)}};
-  }
+ protected:
+  Heads heads_;
+
+ private:
+  template <class M>
+  friend class ConfigOf;
+  std::shared_ptr<const ModelConfig> config_;
 };
+
+/// A model that may say which word comes next, see language_model(). With words.cache hidden()
+/// reads words that continue sequences, and the rows have the very bits that a pass over whole
+/// sequences gives them.
+class LanguageModel : public Model {
+ public:
+  /// To the logits of the next word.
+  const nn::WordOutput& output() const { return *heads_.words; }
+};
+
+/// The model as one that says the next word; null if its head is another.
+const LanguageModel* language_model(const Model& model);
 
 }  // namespace heddle

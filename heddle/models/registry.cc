@@ -1,56 +1,91 @@
-// The table of models: a line each.
+// The table of models, a line each, and the sizes that were published.
 #include "heddle/models/registry.h"
 
 #include <algorithm>
 #include <array>
 
-#include "heddle/models/bert.h"
-#include "heddle/models/gpt2.h"
-
 namespace heddle {
-namespace {
 
-using Made = std::unique_ptr<Model>;
-
-template <class M>
-Made make(const nn::Scope& s, const Json& json, const std::string& source,
-          std::vector<std::string>& unknown) {
-  typename M::Config config;
-  unknown = from_json(config, json, source);
-  config.check(source);
-  return std::make_unique<M>(s, config);
-}
-
-struct Entry {
+struct ModelEntry {
   const char* type;
-  Made (*make)(const nn::Scope&, const Json&, const std::string&, std::vector<std::string>&);
+  std::unique_ptr<ModelConfig> (*config)();
 };
 
 constexpr std::array kModels = {
-    Entry{"bert", make<Bert>},
-    Entry{"gpt2", make<Gpt2>},
+    ModelEntry{"bert", new_config<class Bert>},
+    ModelEntry{"gpt2", new_config<class Gpt2>},
+};
+
+namespace {
+
+struct Preset {
+  const char* name;
+  const char* json;
+};
+
+// Radford et al. 2019, table 2; Brown et al. 2020, table 2.1; Devlin et al. 2019, section 3.
+constexpr std::array kPresets = {
+    Preset{"gpt2", R"({"model_type": "gpt2"})"},
+    Preset{"gpt2-medium", R"({"model_type": "gpt2", "n_layer": 24, "n_embd": 1024, "n_head": 16})"},
+    Preset{"gpt2-large", R"({"model_type": "gpt2", "n_layer": 36, "n_embd": 1280, "n_head": 20})"},
+    Preset{"gpt2-xl", R"({"model_type": "gpt2", "n_layer": 48, "n_embd": 1600, "n_head": 25})"},
+    Preset{"gpt3", R"({"model_type": "gpt2", "n_layer": 96, "n_embd": 12288, "n_head": 96,
+                       "n_positions": 2048})"},
+    Preset{"bert-base", R"({"model_type": "bert"})"},
+    Preset{"bert-large", R"({"model_type": "bert", "num_hidden_layers": 24, "hidden_size": 1024,
+                             "num_attention_heads": 16, "intermediate_size": 4096})"},
 };
 
 }  // namespace
 
 std::vector<std::string> model_types() {
   std::vector<std::string> types;
-  for (const Entry& entry : kModels) types.emplace_back(entry.type);
+  for (const ModelEntry& entry : kModels) types.emplace_back(entry.type);
   return types;
 }
 
 bool is_model_type(const std::string& type) {
   return std::any_of(kModels.begin(), kModels.end(),
-                     [&](const Entry& e) { return type == e.type; });
+                     [&](const ModelEntry& e) { return type == e.type; });
 }
 
-std::unique_ptr<Model> make_model(const std::string& type, const nn::Scope& s, const Json& config,
-                                  const std::string& source, std::vector<std::string>& unknown) {
-  for (const Entry& entry : kModels) {
-    if (type == entry.type) return entry.make(s, config, source, unknown);
+std::unique_ptr<ModelConfig> model_config(const std::string& type) {
+  for (const ModelEntry& entry : kModels) {
+    if (type != entry.type) continue;
+    auto config = entry.config();
+    config->type = type;
+    config->hub.head = config->heads()[0].head;
+    return config;
   }
-  fail(ErrorKind::data, "{}: model_type is '{}'; heddle knows {}", source, type,
-       fmt::join(model_types(), ", "));
+  fail(ErrorKind::data, "model_type is '{}'; heddle knows {}{}", type,
+       fmt::join(model_types(), ", "), did_you_mean(type, model_types()));
+}
+
+std::vector<std::string> model_presets() {
+  std::vector<std::string> names;
+  for (const Preset& preset : kPresets) names.emplace_back(preset.name);
+  return names;
+}
+
+std::unique_ptr<ModelConfig> preset_config(const std::string& name) {
+  for (const Preset& preset : kPresets) {
+    if (name == preset.name) return read_model_config(Json::parse(preset.json), name);
+  }
+  fail(ErrorKind::usage, "'{}' is no known size of a model{}; the sizes are: {}", name,
+       did_you_mean(name, model_presets()), fmt::join(model_presets(), ", "));
+}
+
+std::unique_ptr<ModelConfig> read_model_config(const Json& json, const std::string& source) {
+  const std::string& type = json.get_string("model_type", source);
+  check(is_model_type(type), ErrorKind::data, "{}: model_type is '{}'; heddle knows {}{}", source,
+        type, fmt::join(model_types(), ", "), did_you_mean(type, model_types()));
+  auto config = model_config(type);
+  config->read(json, source);
+  return config;
+}
+
+std::unique_ptr<Model> make_model(const nn::Scope& s, const Json& json, const std::string& source) {
+  return read_model_config(json, source)->make(s);
 }
 
 }  // namespace heddle

@@ -1,23 +1,29 @@
 // Models by the name that config.json gives them.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "heddle/models/model.h"
 
 namespace heddle {
 
-/// The names that make_model() knows, in order.
+/// The names of the families, in order.
 std::vector<std::string> model_types();
 bool is_model_type(const std::string& type);
 
-/// Reads a config and makes its model with parameters under `s`. `unknown` receives the keys of
-/// `config` that the model does not know, for the caller to judge.
-/// Errors: data, naming `source`, for an unknown type (the known ones are listed), a key of a wrong
-/// type or value, or fields that do not fit together.
-std::unique_ptr<Model> make_model(const std::string& type, const nn::Scope& s, const Json& config,
-                                  const std::string& source, std::vector<std::string>& unknown);
+/// The config of a family with its defaults. Errors: data for an unknown type (the known ones are
+/// listed).
+std::unique_ptr<ModelConfig> model_config(const std::string& type);
+
+/// A published size: "gpt2-medium", "bert-large". Errors: usage for an unknown name (the nearest is
+/// proposed).
+std::vector<std::string> model_presets();
+std::unique_ptr<ModelConfig> preset_config(const std::string& name);
+
+/// The config of `model_type` in a config.json; the other keys by ModelConfig::read().
+/// Errors: data, naming `source`, also if there is no model_type.
+std::unique_ptr<ModelConfig> read_model_config(const Json& json, const std::string& source);
+
+/// A model of a config.json with parameters under `s`, made or to be loaded.
+std::unique_ptr<Model> make_model(const nn::Scope& s, const Json& json,
+                                  const std::string& source = "config");
 
 }  // namespace heddle

@@ -120,6 +120,9 @@ class Parameters {
   /// `path` holds; asking for far more is a data error, before memory is taken for it.
   static Parameters to_be_loaded(int64_t elements, std::string path);
 
+  /// Parameters whose values nobody will ask for: they take no memory.
+  static Parameters shapes_alone();
+
   /// Finds or makes a parameter. A name asked for twice is one parameter (tied weights).
   /// Errors: internal if it is asked for again with other parts or shape.
   Parameter& get(const Shape& shape, const std::vector<Part>& parts, const Init& init);

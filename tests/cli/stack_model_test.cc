@@ -4,8 +4,6 @@
 #include "heddle/base/json.h"
 #include "heddle/infer/stack_model.h"
 #include "heddle/io/safetensors.h"
-#include "heddle/models/bert.h"
-#include "heddle/models/gpt2.h"
 #include "heddle/tensor/convert.h"
 #include "tests/support/cli_runner.h"
 
@@ -20,11 +18,12 @@ class StackCommand : public ::testing::Test {
   const std::string model = (folder / "model").string();
 
   void write_gpt2() {
-    Gpt2Config c;
-    c.vocab_size = 30, c.n_positions = 8, c.n_embd = 16, c.n_layer = 2, c.n_head = 2;
     nn::Parameters parameters(1);
-    const Gpt2 gpt2(nn::Scope(parameters), c);
-    save_stack_model(model, "gpt2", gpt2, parameters);
+    const auto gpt2 = make_model(
+        nn::Scope(parameters),
+        Json::parse(R"({"model_type": "gpt2", "vocab_size": 30, "n_positions": 8, "n_embd": 16,
+                        "n_layer": 2, "n_head": 2})"));
+    save_stack_model(model, *gpt2, parameters);
   }
 
   // [1, time] tensors in, a tensor of the outputs out.
@@ -114,12 +113,13 @@ TEST_F(StackCommand, info_counts_parameters_by_the_first_part_of_their_names) {
 }
 
 TEST_F(StackCommand, info_of_an_encoder_has_no_cache) {
-  BertConfig c;
-  c.vocab_size = 30, c.hidden_size = 16, c.num_hidden_layers = 1, c.num_attention_heads = 2;
-  c.intermediate_size = 20, c.max_position_embeddings = 8;
   nn::Parameters parameters(1);
-  const Bert bert(nn::Scope(parameters), c);
-  save_stack_model(model, "bert", bert, parameters);
+  const auto bert =
+      make_model(nn::Scope(parameters),
+                 Json::parse(R"({"model_type": "bert", "vocab_size": 30, "hidden_size": 16,
+                      "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 20,
+                      "max_position_embeddings": 8})"));
+  save_stack_model(model, *bert, parameters);
   const CliResult result = run_heddle({"info", model});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("(bert)"), std::string::npos) << result.out;

@@ -74,15 +74,17 @@ TEST(ModelParameters, counts_are_those_of_the_models_that_are_built) {
     SCOPED_TRACE(bits);
     expect_equal(c, [](const nn::Scope& s, const TransformerConfig& t) { Transformer(s, t); });
   }
-  Gpt2Config gpt;
-  gpt.vocab_size = 40, gpt.n_positions = 8, gpt.n_embd = 12, gpt.n_layer = 2, gpt.n_head = 3;
-  expect_equal(gpt, [](const nn::Scope& s, const Gpt2Config& g) { Gpt2(s, g); });
-  gpt.tie_word_embeddings = false, gpt.n_inner = 20;
-  expect_equal(gpt, [](const nn::Scope& s, const Gpt2Config& g) { Gpt2(s, g); });
-  BertConfig bert;
-  bert.vocab_size = 40, bert.hidden_size = 12, bert.num_hidden_layers = 2;
-  bert.num_attention_heads = 3, bert.intermediate_size = 20, bert.max_position_embeddings = 8;
-  expect_equal(bert, [](const nn::Scope& s, const BertConfig& b) { Bert(s, b); });
+  for (const char* config :
+       {R"({"model_type": "gpt2", "vocab_size": 40, "n_positions": 8, "n_embd": 12, "n_layer": 2,
+            "n_head": 3})",
+        R"({"model_type": "gpt2", "vocab_size": 40, "n_positions": 8, "n_embd": 12, "n_layer": 2,
+            "n_head": 3, "tie_word_embeddings": false, "n_inner": 20})",
+        R"({"model_type": "bert", "vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2,
+            "num_attention_heads": 3, "intermediate_size": 20, "max_position_embeddings": 8})"}) {
+    SCOPED_TRACE(config);
+    expect_equal(*read_model_config(Json::parse(config), "test"),
+                 [](const nn::Scope& s, const ModelConfig& m) { m.make(s); });
+  }
 }
 
 AttentionMemory attention_of(int64_t places, int64_t layers, int64_t heads, int64_t window = 0) {

@@ -10,7 +10,6 @@
 #include "heddle/infer/stack_model.h"
 #include "heddle/infer/word_attention.h"
 #include "heddle/inspect/attention_page.h"
-#include "heddle/models/gpt2.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
 
@@ -201,11 +200,12 @@ TEST_F(AttentionMaps, head_layer_or_word_that_is_not_there_is_a_usage_error_that
 
 TEST(AttentionMapsOfGpt2, ids_take_the_place_of_a_tokenizer) {
   const TemporaryFolder folder;
-  Gpt2Config c;
-  c.vocab_size = 30, c.n_positions = 8, c.n_embd = 16, c.n_layer = 2, c.n_head = 2;
   nn::Parameters parameters(1);
-  const Gpt2 gpt2(nn::Scope(parameters), c);
-  save_stack_model(folder / "model", "gpt2", gpt2, parameters);
+  const auto gpt2 = make_model(
+      nn::Scope(parameters),
+      Json::parse(R"({"model_type": "gpt2", "vocab_size": 30, "n_positions": 8, "n_embd": 16,
+                      "n_layer": 2, "n_head": 2})"));
+  save_stack_model(folder / "model", *gpt2, parameters);
   const Subject subject =
       Subject::open(folder / "model", {.source = "", .target = {}, .ids = {3, 4, 5}});
   ASSERT_EQ(subject.kinds().size(), 1u);

@@ -110,7 +110,7 @@ TEST_P(StackParity, saved_model_has_the_tensors_of_the_checkpoint_bit_for_bit) {
   StackFixture f(GetParam());
   const StackModel model = f.load();
   const std::string folder = f.path("again");
-  save_stack_model(folder, model.type, *model.model, model.parameters);
+  save_stack_model(folder, *model.model, model.parameters);
   const SafetensorsFile saved = SafetensorsFile::open(folder + "/model.safetensors");
   const std::set<std::string> results = named(f.file, kResults);
   EXPECT_EQ(saved.names().size() + results.size(), f.file.names().size());

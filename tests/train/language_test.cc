@@ -4,21 +4,19 @@
 #include <gtest/gtest.h>
 
 #include "heddle/base/parallel.h"
-#include "heddle/models/gpt2.h"
+#include "heddle/models/registry.h"
 #include "heddle/train/optimizer.h"
 
 namespace heddle::train {
 namespace {
 
-Gpt2Config tiny() {
-  Gpt2Config c;
-  c.vocab_size = 30, c.n_positions = 16, c.n_embd = 32, c.n_layer = 2, c.n_head = 4;
-  return c;
-}
+constexpr const char* kTiny = R"({"model_type": "gpt2", "vocab_size": 30, "n_positions": 16,
+  "n_embd": 32, "n_layer": 2, "n_head": 4})";
 
-struct Model {
+struct TinyModel {
   nn::Parameters parameters{3};
-  Gpt2 gpt2{nn::Scope(parameters), tiny()};
+  std::unique_ptr<Model> made = make_model(nn::Scope(parameters), Json::parse(kTiny));
+  const LanguageModel& gpt2 = *language_model(*made);
 };
 
 std::shared_ptr<const RowIds> row_ids(const Segments& segments, uint32_t first_sample) {
@@ -41,7 +39,7 @@ TEST(NextWords, last_word_of_a_sequence_has_none) {
 }
 
 TEST(LanguageTraining, two_texts_are_learnt_by_heart) {
-  Model m;
+  TinyModel m;
   const Segments segments = Segments::from_lengths(std::vector<int64_t>{7, 4});
   const nn::WordRows words{.ids = kIds, .segments = &segments, .rows = row_ids(segments, 0)};
   Optimizer adam(m.parameters, {});
@@ -58,7 +56,7 @@ TEST(LanguageTraining, two_texts_are_learnt_by_heart) {
 }
 
 std::vector<float> gradients(const nn::WordRows& words, nn::Parameters& parameters,
-                             const Gpt2& gpt2) {
+                             const LanguageModel& gpt2) {
   accumulate_gradients(gpt2, words, {.training = true, .seed = 5});
   std::vector<float> all;
   for (auto& p : parameters.all()) {
@@ -70,7 +68,7 @@ std::vector<float> gradients(const nn::WordRows& words, nn::Parameters& paramete
 }
 
 TEST(LanguageTraining, threads_change_no_bit_of_a_gradient) {
-  Model m;
+  TinyModel m;
   const Segments segments = Segments::from_lengths(std::vector<int64_t>{7, 4});
   const nn::WordRows words{.ids = kIds, .segments = &segments, .rows = row_ids(segments, 0)};
   const int before = num_threads();
@@ -83,7 +81,7 @@ TEST(LanguageTraining, threads_change_no_bit_of_a_gradient) {
 
 TEST(LanguageTraining, layers_that_are_computed_again_change_no_bit_and_save_memory) {
   for (const DType compute : {DType::f32, DType::bf16}) {
-    Model m;
+    TinyModel m;
     const Segments segments = Segments::uniform(20, 16);
     std::vector<int32_t> ids;
     for (int32_t i = 0; i < 320; ++i) ids.push_back(i * 7 % 30);
@@ -110,7 +108,7 @@ TEST(LanguageTraining, layers_that_are_computed_again_change_no_bit_and_save_mem
 
 // Dropout is a function of the sample's number, so a text alone loses what it loses in a batch.
 TEST(LanguageTraining, loss_of_a_text_does_not_depend_on_the_others) {
-  const Model m;
+  const TinyModel m;
   const nn::Run run{.training = true, .seed = 5};
   const Segments both = Segments::from_lengths(std::vector<int64_t>{7, 4});
   const Segments seven = Segments::uniform(1, 7), four = Segments::uniform(1, 4);

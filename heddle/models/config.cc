@@ -1,0 +1,262 @@
+// Reading config.json of either generation of keys, judging those that no model knows, writing it.
+#include "heddle/models/config.h"
+
+#include <algorithm>
+#include <array>
+
+#include "heddle/base/log.h"
+
+namespace heddle {
+namespace {
+
+// Keys that Hugging Face writes beside the models' fields and that change no result here: what the
+// tokens are called, how tasks are trained, what its own code returns or how it stores.
+constexpr std::array kHarmless = {"_attn_implementation_autoset",
+                                  "_flash_attn_2_enabled",
+                                  "_name_or_path",
+                                  "auto_map",
+                                  "bos_token_id",
+                                  "chunk_size_feed_forward",
+                                  "cls_token_id",
+                                  "decoder_start_token_id",
+                                  "directionality",
+                                  "dtype",
+                                  "eos_token_id",
+                                  "finetuning_task",
+                                  "gradient_checkpointing",
+                                  "is_encoder_decoder",
+                                  "label2id",
+                                  "mask_token_id",
+                                  "model_type",
+                                  "n_ctx",
+                                  "output_attentions",
+                                  "output_hidden_states",
+                                  "output_past",
+                                  "output_router_logits",
+                                  "pooler_fc_size",
+                                  "pooler_num_attention_heads",
+                                  "pooler_num_fc_layers",
+                                  "pooler_size_per_head",
+                                  "pooler_type",
+                                  "predict_special_tokens",
+                                  "pretraining_tp",
+                                  "problem_type",
+                                  "reorder_and_upcast_attn",
+                                  "return_dict",
+                                  "router_jitter_noise",
+                                  "sep_token_id",
+                                  "summary_activation",
+                                  "summary_first_dropout",
+                                  "summary_proj_to_labels",
+                                  "summary_type",
+                                  "summary_use_proj",
+                                  "task_specific_params",
+                                  "tie_word_embeddings",
+                                  "torch_dtype",
+                                  "torchscript",
+                                  "transformers_version",
+                                  "unk_token_id",
+                                  "use_bfloat16",
+                                  "use_cache"};
+
+// Keys that change numbers, of which a model without a field of that name has one value only.
+struct OneValue {
+  const char* key;
+  std::vector<Json> values;  // what does nothing; null always is
+};
+
+const std::vector<OneValue>& one_values() {
+  static const std::vector<OneValue> all = {{"add_cross_attention", {false}},
+                                            {"alibi", {false}},
+                                            {"attention_bias", {false}},
+                                            {"attention_chunk_size", {}},
+                                            {"attn_logit_softcapping", {}},
+                                            {"clip_qkv", {}},
+                                            {"cross_attention_hidden_size", {}},
+                                            {"final_logit_softcapping", {}},
+                                            {"is_decoder", {false}},
+                                            {"layer_types", {}},
+                                            {"logit_softcapping", {}},
+                                            {"mlp_bias", {false}},
+                                            {"partial_rotary_factor", {1, 1.0}},
+                                            {"position_embedding_type", {"absolute"}},
+                                            {"pruned_heads", {Json::object()}},
+                                            {"qk_layernorm", {false}},
+                                            {"quantization_config", {}},
+                                            {"rope_scaling", {}},
+                                            {"sliding_window", {}},
+                                            {"tie_encoder_decoder", {false}},
+                                            {"use_qk_norm", {false}},
+                                            {"use_sliding_window", {false}}};
+  return all;
+}
+
+// False if the key is not among those. Errors: data if it is and its value is another.
+bool is_one_value(const std::string& key, const Json& value, const std::string& type,
+                  const std::string& source) {
+  for (const OneValue& known : one_values()) {
+    if (key != known.key) continue;
+    const auto& v = known.values;
+    std::vector<std::string> texts = {"null"};
+    for (const Json& x : v) texts.push_back(x.dump());
+    check(value.is_null() || std::find(v.begin(), v.end(), value) != v.end(), ErrorKind::data,
+          "{}: key '{}' is {}, which heddle does not support in a model of type {}; it must be {}",
+          source, key, value.describe(), type, fmt::join(texts, " or "));
+    return true;
+  }
+  return false;
+}
+
+// The names of id2label in the order of their numbers.
+std::vector<std::string> read_labels(const Json& json, const std::string& source) {
+  const auto& members = json.as_object(source + ": key 'id2label'");
+  std::vector<std::string> labels(members.size());
+  for (const auto& [id, label] : members) {
+    const bool is_number =
+        !id.empty() && id.size() <= 9 &&
+        std::all_of(id.begin(), id.end(), [](char c) { return c >= '0' && c <= '9'; });
+    const size_t i = is_number ? std::stoul(id) : members.size();
+    check(i < labels.size(), ErrorKind::data,
+          "{}: key 'id2label' has a label for '{}'; its {} labels must be those of 0 to {}", source,
+          id, labels.size(), labels.size() - 1);
+    labels[i] = label.as_string(source + ": key 'id2label'");
+  }
+  return labels;
+}
+
+std::vector<std::string> numbered_labels(int64_t count, const std::string& source) {
+  check(count >= 1 && count <= 1'000'000, ErrorKind::data,
+        "{}: num_labels is {}; it must be at least 1 and at most a million", source, count);
+  std::vector<std::string> labels;
+  for (int64_t i = 0; i < count; ++i) labels.push_back(fmt::format("LABEL_{}", i));
+  return labels;
+}
+
+// The keys of rotary positions, each on its own: {"rope_theta", ..}, {"rope_type", ..}, ..
+void read_rope(const Json& json, const std::string& source, Json& flat) {
+  static const std::vector<std::string> known = {"factor", "low_freq_factor", "high_freq_factor",
+                                                 "original_max_position_embeddings"};
+  if (json.is_null()) return;
+  for (const auto& [key, value] : json.as_object(source)) {
+    if (key == "rope_theta") {
+      flat["rope_theta"] = value;
+    } else if (key == "type" || key == "rope_type") {
+      flat["rope_type"] = value;
+    } else if (std::find(known.begin(), known.end(), key) != known.end()) {
+      flat["rope_" + key] = value;
+    } else {
+      (void)(is_one_value(key, value, "rope", source) ||
+             (fail(ErrorKind::data, "{}: key '{}' of the rotary positions is not supported", source,
+                   key),
+              false));
+    }
+  }
+}
+
+bool has_field(const std::vector<Field>& fields, const std::string& key) {
+  return std::any_of(fields.begin(), fields.end(), [&](const Field& f) { return f.key == key; });
+}
+
+// What rope_type alone makes of the fields of RopeConfig, as an object of either generation.
+Json rope_scaling_of(const Json& flat) {
+  Json scaling = Json::object();
+  const std::string& type = flat.get_string("rope_type");
+  if (type == "default") return {};
+  scaling["rope_type"] = type;
+  scaling["factor"] = flat.at("rope_factor");
+  if (type != "llama3") return scaling;
+  scaling["low_freq_factor"] = flat.at("rope_low_freq_factor");
+  scaling["high_freq_factor"] = flat.at("rope_high_freq_factor");
+  const Json& original = flat.at("rope_original_max_position_embeddings");
+  scaling["original_max_position_embeddings"] =
+      original.is_null() ? flat.at("max_position_embeddings") : original;
+  return scaling;
+}
+
+}  // namespace
+
+// Fields are read at last, when aliases have become their names and rope keys stand alone.
+void ModelConfig::read(const Json& json, const std::string& source) {
+  const std::vector<Field> own = fields();
+  const bool has_rope = has_field(own, "rope_type");
+  hub = HubConfig();
+  hub.head = heads()[0].head;
+  Json flat = Json::object();
+  for (const auto& [key, value] : json.as_object(source)) {
+    const auto also = aliases();
+    const auto alias = std::find_if(also.begin(), also.end(),
+                                    [&, &k = key](const auto& a) { return a.first == k; });
+    if (alias != also.end()) {
+      flat[alias->second] = value;
+    } else if (has_rope && (key == "rope_scaling" || key == "rope_parameters")) {
+      read_rope(value, fmt::format("{}: key '{}'", source, key), flat);
+    } else if (key == "architectures") {
+      read_head(value, source);
+    } else if (key == "id2label") {
+      if (!value.is_null()) hub.labels = read_labels(value, source);
+    } else if (key == "num_labels" || key == "_num_labels") {
+      const std::string what = fmt::format("{}: key '{}'", source, key);
+      if (!json.contains("id2label")) hub.labels = numbered_labels(value.as_int(what), source);
+    } else if (key == "pad_token_id") {
+      if (!value.is_null()) hub.pad_token_id = value.as_int(source + ": key 'pad_token_id'");
+    } else {
+      flat[key] = value;
+    }
+  }
+  std::vector<std::string> strange;
+  for (const std::string& key : read_fields(own, flat, source)) {
+    const Json& value = flat.at(key);
+    if (!is_one_value(key, value, type, source) &&
+        std::find(kHarmless.begin(), kHarmless.end(), key) == kHarmless.end()) {
+      strange.push_back(key);
+    }
+    hub.others[key] = value;
+  }
+  check(source);
+  if (strange.empty()) return;
+  log_warning("{}: heddle does not know and passes over {}", source, fmt::join(strange, ", "));
+}
+
+void ModelConfig::read_head(const Json& architectures, const std::string& source) {
+  if (architectures.is_null()) return;
+  const auto names = architectures.as_strings(source + ": key 'architectures'");
+  std::vector<std::string> known;
+  for (const HeadClass& c : heads()) {
+    known.push_back(c.name);
+    if (std::find(names.begin(), names.end(), c.name) == names.end()) continue;
+    hub.head = c.head;
+    return;
+  }
+  heddle::check(names.empty(), ErrorKind::data,
+                "{}: key 'architectures' is {}; of type {} heddle has {}", source,
+                fmt::join(names, ", "), type, fmt::join(known, ", "));
+}
+
+Json ModelConfig::json() const {
+  Json out = Json::object();
+  out["model_type"] = type;
+  for (const HeadClass& c : heads()) {
+    if (c.head == hub.head) out["architectures"] = std::vector<std::string>{c.name};
+  }
+  const Json flat = write_fields(fields());
+  const bool has_rope = flat.contains("rope_type");
+  for (const auto& [key, value] : flat.as_object()) {
+    if (!has_rope || !key.starts_with("rope_") || key == "rope_theta") out[key] = value;
+  }
+  if (has_rope) out["rope_scaling"] = rope_scaling_of(flat);
+  if (hub.head == Head::sequence_classes || hub.head == Head::word_classes) {
+    for (size_t i = 0; i < hub.labels.size(); ++i) {
+      out["id2label"][std::to_string(i)] = hub.labels[i];
+      out["label2id"][hub.labels[i]] = i;
+    }
+  }
+  if (hub.pad_token_id) out["pad_token_id"] = *hub.pad_token_id;
+  for (const auto& [key, value] : hub.others.as_object()) {
+    if (!out.contains(key)) out[key] = value;
+  }
+  for (const char* key : {"dtype", "_name_or_path", "transformers_version"}) out.erase(key);
+  out["torch_dtype"] = "float32";  // of what is written
+  return out;
+}
+
+}  // namespace heddle

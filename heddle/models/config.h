@@ -1,0 +1,98 @@
+// config.json of any model of the registry: its fields, its head, and what is passed over.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/base/fields.h"
+#include "heddle/nn/parameters.h"
+
+namespace heddle {
+
+class Model;
+
+/// What stands on a stack, named by `architectures` of config.json.
+enum class Head : uint8_t {
+  none,              ///< BertModel: hidden states, and a pooler where the family has one
+  next_word,         ///< GPT2LMHeadModel, LlamaForCausalLM
+  masked_word,       ///< BertForMaskedLM
+  pretraining,       ///< BertForPreTraining: masked words and the next sentence
+  sequence_classes,  ///< BertForSequenceClassification: a class a sequence
+  word_classes       ///< BertForTokenClassification: a class a word
+};
+
+/// Fields of rotary positions, which Hugging Face writes as rope_theta and rope_scaling, or, since
+/// transformers 5, as rope_parameters. See nn::RotaryOptions.
+struct RopeConfig {
+  double rope_theta = 10000;
+  std::string rope_type = "default";
+  double rope_factor = 1, rope_low_freq_factor = 1, rope_high_freq_factor = 4;
+  std::optional<int64_t> rope_original_max_position_embeddings;
+
+  template <class V>
+  void fields(V& v) {
+    v("rope_theta", rope_theta, "base of the frequencies of rotary positions", above(1));
+    v("rope_type", rope_type, "how a context is stretched beyond that of training",
+      one_of({"default", "linear", "llama3"}));
+    v("rope_factor", rope_factor, "linear, llama3: how far it is stretched", at_least(1));
+    v("rope_low_freq_factor", rope_low_freq_factor, "llama3: longer waves are stretched", above(0));
+    v("rope_high_freq_factor", rope_high_freq_factor, "llama3: shorter waves stay", above(0));
+    v("rope_original_max_position_embeddings", rope_original_max_position_embeddings,
+      "llama3: context in training; none: max_position_embeddings", at_least(1));
+  }
+};
+
+/// What is the same in every family.
+struct HubConfig {
+  Head head = Head::none;
+  std::vector<std::string> labels = {"LABEL_0", "LABEL_1"};  ///< id2label, of heads for classes
+  std::optional<int64_t> pad_token_id;                       ///< may be beyond the vocabulary
+  Json others = Json::object();  ///< keys that change no number here, kept for saving
+};
+
+/// A head of a family and Hugging Face's name for the two.
+struct HeadClass {
+  Head head;
+  std::string name;  ///< "GPT2LMHeadModel"
+};
+
+/// A model that could be made: what `heddle train` sets by flags and a checkpoint by config.json.
+class ModelConfig {
+ public:
+  virtual ~ModelConfig() = default;
+
+  std::string type;  ///< model_type: "gpt2"
+  HubConfig hub;
+
+  /// The family's own fields, which may be set. A const config must not be written through them.
+  virtual std::vector<Field> fields() const = 0;
+  /// Heads it may have; the first is that of a config without `architectures`.
+  virtual std::vector<HeadClass> heads() const = 0;
+  /// Keys that Hugging Face takes for a field: {"hidden_size", "n_embd"}.
+  virtual std::vector<std::pair<std::string, std::string>> aliases() const = 0;
+  /// Errors: data, naming `source`, for fields that do not fit together.
+  virtual void check(const std::string& source) const = 0;
+  /// The model with parameters under `s`, made or to be loaded. Errors: those of check().
+  virtual std::unique_ptr<Model> make(const nn::Scope& s) const = 0;
+
+  /// Takes a config.json of either generation of keys. Says in one warning which keys it does not
+  /// know. Errors: data, naming `source` and key, for a wrong type or value, a class of
+  /// `architectures` that heddle has not, or a key that changes numbers and is not supported.
+  void read(const Json& json, const std::string& source);
+  /// config.json, in the keys that every version of transformers reads.
+  Json json() const;
+
+ private:
+  void read_head(const Json& architectures, const std::string& source);
+};
+
+/// A config of the class M with its defaults; the file of each model instantiates this for its M.
+/// M has: Config with fields(), static heads(), static aliases(), M(Scope, Config, HubConfig).
+template <class M>
+std::unique_ptr<ModelConfig> new_config();
+
+}  // namespace heddle

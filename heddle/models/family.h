@@ -1,0 +1,56 @@
+// What the file of a model includes: its class becomes a line of the registry; heads that many
+// families have.
+#pragma once
+
+#include "heddle/models/model.h"
+
+namespace heddle {
+
+template <class M>
+class ConfigOf final : public ModelConfig {
+ public:
+  typename M::Config own;
+
+  std::vector<Field> fields() const override { return fields_of(own); }
+  std::vector<HeadClass> heads() const override { return M::heads(); }
+  std::vector<std::pair<std::string, std::string>> aliases() const override { return M::aliases(); }
+  void check(const std::string& source) const override { own.check(source); }
+  std::unique_ptr<Model> make(const nn::Scope& s) const override {
+    check("config");
+    auto model = std::make_unique<M>(s, own, hub);
+    model->config_ = std::make_shared<ConfigOf>(*this);
+    return model;
+  }
+};
+
+template <class M>
+std::unique_ptr<ModelConfig> new_config() {
+  return std::make_unique<ConfigOf<M>>();
+}
+
+/// Checks that heads divide a width. Errors: data, naming `source`.
+void check_heads(int64_t width, const std::string& width_key, int64_t heads,
+                 const std::string& source);
+
+/// A linear layer over what a pooler or a stack gives, and the dropout before it.
+struct ClassOptions {
+  int64_t width = 0;
+  int64_t labels = 2;
+  double std = 0.02;
+  double dropout = 0;
+  bool bias = true;
+};
+/// Classes of each word.
+Heads::OfWords classes_of_words(const nn::Scope& s, const ClassOptions& o);
+/// Classes of each sequence by its last word that is not `pad`. No dropout.
+Heads::OfWords classes_of_last_word(const nn::Scope& s, const ClassOptions& o,
+                                    std::optional<int64_t> pad);
+/// Classes of each sequence over what `pooler` gives of it.
+Heads::OfWords classes_of_pooled(const nn::Scope& s, const ClassOptions& o, Heads::OfWords pooler);
+
+/// Rows of x where each sequence begins: [sequences, width]. Errors: shape if a sequence is empty.
+Tensor first_rows(const Tensor& x, const Segments& segments);
+/// The words, one a sequence, that those rows are, for dropout over them.
+std::shared_ptr<const RowIds> first_rows(const nn::WordRows& words);
+
+}  // namespace heddle
