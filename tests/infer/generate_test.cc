@@ -47,7 +47,7 @@ Ids plain_greedy(const LanguageModel& model, Ids ids, int64_t words, Precision p
 }
 
 // The words of the first continuation of each prompt.
-std::vector<Ids> generate_words(const Gpt2& model, std::span<const Ids> prompts,
+std::vector<Ids> generate_words(const LanguageModel& model, std::span<const Ids> prompts,
                                 const GenerateOptions& options) {
   std::vector<Ids> words;
   for (const auto& found : generate_ids(model, prompts, options)) words.push_back(found[0].ids);

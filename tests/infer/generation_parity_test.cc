@@ -3,7 +3,7 @@
 
 #include "heddle/infer/generate.h"
 #include "heddle/io/safetensors.h"
-#include "heddle/models/gpt2.h"
+#include "heddle/models/registry.h"
 #include "tests/support/places.h"
 
 namespace heddle::testing {
@@ -22,13 +22,15 @@ struct Fixture {
   SafetensorsFile file = SafetensorsFile::open(kFolder + "/gpt2.safetensors");
   Json json = Json::load(kFolder + "/cases.json");
   nn::Parameters parameters = nn::Parameters::to_be_loaded(file.elements(), "gpt2");
-  Gpt2Config config;
-  std::unique_ptr<Gpt2> model;
+  std::unique_ptr<Model> made = make_model(nn::Scope(parameters), [this] {
+    Json config = Json::parse(file.metadata().at("config"));
+    config["model_type"] = "gpt2";
+    return config;
+  }());
+  const LanguageModel* model = language_model(*made);
   std::vector<Ids> prompts;
 
   Fixture() {
-    (void)from_json(config, Json::parse(file.metadata().at("config")), "config");
-    model = std::make_unique<Gpt2>(nn::Scope(parameters), config);
     parameters.load(file, model->names());
     for (const Json& prompt : json.at("prompts").as_array()) prompts.push_back(ids_of(prompt));
   }
