@@ -1,4 +1,4 @@
-// heddle tokenizer train | encode | decode: subword vocabularies at the command line.
+// heddle tokenizer train | words | encode | decode | info: vocabularies at the command line.
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
@@ -7,6 +7,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files.h"
+#include "heddle/base/json.h"
 #include "heddle/base/lines.h"
 #include "heddle/cli/commands.h"
 #include "heddle/text/tokenizer.h"
@@ -18,6 +19,10 @@ namespace heddle::cli {
 
 namespace {
 
+constexpr const char* kModelHelp =
+    "a folder with tokenizer files (tokenizer.json, vocab.json and merges.txt, vocab.txt, "
+    "spiece.model ..), or one of these files";
+
 struct TrainFlags {
   std::vector<std::string> inputs;
   std::string type = "bpe", out;
@@ -28,7 +33,7 @@ struct TrainFlags {
 
 struct StreamFlags {
   std::string model;
-  bool pieces = false;
+  bool pieces = false, special = false, clean_up = false, no_clean_up = false, json = false;
 };
 
 /// The lines of several files, one after the other; refuses what is not UTF-8 by file and line.
@@ -103,7 +108,9 @@ void run_encode(const StreamFlags& flags) {
            static_cast<unsigned char>(line[*at]), *at);
     }
     out.clear();
-    for (const int32_t id : tokenizer.encode(line)) {
+    std::vector<int32_t> ids = tokenizer.encode(line);
+    if (flags.special) ids = tokenizer.with_special(ids).ids;
+    for (const int32_t id : ids) {
       if (!out.empty()) out += ' ';
       out += flags.pieces ? tokenizer.piece(id) : std::to_string(id);
     }
@@ -134,10 +141,55 @@ std::vector<int32_t> parse_ids(const std::string& line, int64_t number, int64_t 
 
 void run_decode(const StreamFlags& flags) {
   const Tokenizer tokenizer = Tokenizer::load(flags.model);
+  DecodeOptions options{.skip_special = !flags.special};
+  if (flags.clean_up || flags.no_clean_up) options.clean_up = flags.clean_up;
   LineReader input("-");
   for (std::string line; input.next(line);) {
-    print_line(tokenizer.decode(parse_ids(line, input.line_number(), tokenizer.vocab_size())));
+    print_line(
+        tokenizer.decode(parse_ids(line, input.line_number(), tokenizer.vocab_size()), options));
   }
+}
+
+/// "<s> TEXT </s>".
+std::string around(const Tokenizer& tokenizer, bool is_pair) {
+  constexpr int32_t kFirst = -1, kSecond = -2;
+  const std::vector<int32_t> first = {kFirst}, second = {kSecond};
+  const Encoding encoding =
+      is_pair ? tokenizer.with_special(first, second) : tokenizer.with_special(first);
+  std::string text;
+  for (const int32_t id : encoding.ids) {
+    if (!text.empty()) text += ' ';
+    text += id == kFirst ? "TEXT" : id == kSecond ? "SECOND" : tokenizer.piece(id);
+  }
+  return text;
+}
+
+void run_info(const StreamFlags& flags) {
+  const Tokenizer t = Tokenizer::load(flags.model);
+  Json json = Json::object();
+  json["kind"] = t.kind();
+  json["vocab_size"] = t.vocab_size();
+  const std::pair<const char*, int32_t> special[] = {
+      {"pad", t.pad_id()}, {"unk", t.unk_id()}, {"bos", t.bos_id()},  {"eos", t.eos_id()},
+      {"cls", t.cls_id()}, {"sep", t.sep_id()}, {"mask", t.mask_id()}};
+  json["special"] = Json::object();
+  for (const auto& [name, id] : special) {
+    if (id < 0) continue;
+    json["special"][name]["id"] = id;
+    json["special"][name]["piece"] = t.piece(id);
+  }
+  json["text"] = around(t, false);
+  json["pair"] = around(t, true);
+  json["files"] = Json::array();
+  for (const TokenizerFile& file : t.files()) json["files"].push_back(file.name);
+  json["fingerprint"] = t.fingerprint();
+  if (flags.json) return print_line(json.dump());
+  print_line(fmt::format("{}, {} ids, fingerprint {}", t.kind(), t.vocab_size(), t.fingerprint()));
+  for (const auto& [name, id] : special) {
+    if (id >= 0) print_line(fmt::format("{:<5} {:>7}  {}", name, id, t.piece(id)));
+  }
+  print_line("a text is " + around(t, false));
+  print_line("a pair is " + around(t, true));
 }
 
 void add_train_command(CLI::App& parent) {
@@ -182,16 +234,27 @@ void add_stream_commands(CLI::App& parent) {
   auto flags = std::make_shared<StreamFlags>();
   CLI::App* encode =
       parent.add_subcommand("encode", "standard input to ids, a line in, a line out");
-  encode->add_option("model", flags->model, "a SentencePiece .model file")->required();
+  encode->add_option("model", flags->model, kModelHelp)->required();
   CLI::Option* pieces = encode->add_flag("--pieces", flags->pieces, "print pieces");
   encode
       ->add_flag_function(
           "--ids", [](int64_t) {}, "print ids (the default)")
       ->excludes(pieces);
+  encode->add_flag("--special", flags->special,
+                   "with the special ids that the files put around a text");
   encode->callback([flags] { run_encode(*flags); });
   CLI::App* decode = parent.add_subcommand("decode", "ids separated by blanks to text");
-  decode->add_option("model", flags->model, "a SentencePiece .model file")->required();
+  decode->add_option("model", flags->model, kModelHelp)->required();
+  decode->add_flag("--special", flags->special, "write special tokens too");
+  CLI::Option* clean = decode->add_flag("--clean-up", flags->clean_up,
+                                        "take spaces before punctuation away (else as the files "
+                                        "say)");
+  decode->add_flag("--no-clean-up", flags->no_clean_up, "leave them")->excludes(clean);
   decode->callback([flags] { run_decode(*flags); });
+  CLI::App* info = parent.add_subcommand("info", "kind, size and special tokens");
+  info->add_option("model", flags->model, kModelHelp)->required();
+  info->add_flag("--json", flags->json, "one line of JSON");
+  info->callback([flags] { run_info(*flags); });
 }
 
 }  // namespace

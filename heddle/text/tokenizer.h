@@ -1,8 +1,9 @@
-// Subword tokenizer: text to token ids and back, by a standard SentencePiece model.
+// Text to token ids and back, by whatever a model's folder holds.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,57 +14,105 @@ namespace heddle {
 /// SentencePiece's sign for a space at the front of a word's first piece: U+2581.
 inline constexpr std::string_view kSpaceSign = "\xE2\x96\x81";
 
-/// A SentencePiece model (BPE or unigram). Copies share the model; all methods are const and may be
-/// called from several threads at once. Deterministic: no sampling.
+/// A file that a tokenizer was read from, and its bytes.
+struct TokenizerFile {
+  std::string name;  ///< without its folder
+  std::string bytes;
+};
+
+/// Ids with the special ones around them, and to which part each belongs (token_type_ids).
+struct Encoding {
+  std::vector<int32_t> ids;
+  std::vector<int32_t> types;  ///< as many
+};
+
+struct DecodeOptions {
+  bool skip_special = true;  ///< special ids give nothing; false: their pieces
+  /// Takes spaces before punctuation and contractions away (clean_up_tokenization_spaces); absent:
+  /// as the files say, and where they say nothing for WordPiece and unigram tokenizers only. Of BPE
+  /// it would damage the text, so files cannot ask for it there.
+  std::optional<bool> clean_up = {};
+};
+
+/// One of: a SentencePiece model; a tokenizer.json (byte-level BPE, BPE with byte fallback,
+/// WordPiece, unigram, word level); vocab.json with merges.txt; vocab.txt. Copies share it; all
+/// methods are const and may be called from several threads at once. Deterministic: no sampling.
 ///
-/// A model trained by train_tokenizer() with its defaults (identity normalisation, byte fallback)
-/// is exact: decode(encode(text)) == text for every valid UTF-8 text, runs of spaces, control
-/// characters and zero bytes included. U+2581, SentencePiece's own sign for a space, is exact too:
-/// encode() writes it as its three bytes, where `spm_encode` would make a space of it; that is the
-/// one text for which the ids differ from SentencePiece's, and only for such models.
-/// Not exact are models with a normalisation (NFKC, lower case), with `remove_extra_whitespaces`,
-/// or without byte fallback (unknown characters become unk_id()).
-/// Source: Kudo & Richardson 2018, "SentencePiece".
+/// A SentencePiece model trained by train_tokenizer() with its defaults (identity normalisation,
+/// byte fallback) is exact: decode(encode(text)) == text for every valid UTF-8 text, runs of
+/// spaces, control characters and zero bytes included. U+2581, SentencePiece's own sign for a
+/// space, is exact too: encode() writes it as its three bytes, where `spm_encode` would make a
+/// space of it; that is the one text for which the ids differ from SentencePiece's, and only for
+/// such models. Byte-level BPE without a normalizer is exact too, save for texts that hold the name
+/// of an added token. The others are not. Source: Kudo & Richardson 2018, "SentencePiece"; Radford
+/// et al. 2019 (byte-level BPE); Hugging Face's `tokenizers`, whose ids and texts these are.
 class Tokenizer {
  public:
-  /// Reads a .model file. Errors: data, naming path and byte, if it is missing, empty, cut short,
-  /// altered so that it makes no sense, or refused by SentencePiece.
+  class Impl;
+  explicit Tokenizer(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+  /// Reads what the path names. A folder: its tokenizer.json; else vocab.json and merges.txt (also
+  /// encoder.json and vocab.bpe); else vocab.txt; else spiece.model, tokenizer.model or
+  /// sentencepiece.bpe.model; with tokenizer_config.json, special_tokens_map.json and
+  /// added_tokens.json, and config.json's model_type where the others leave questions. A .json or
+  /// .txt file: the same, from that file. Any other file: a SentencePiece model.
+  /// Errors: data, naming the file and what is wrong, if it is missing, cut short, altered so that
+  /// it makes no sense, or asks for something unknown.
   static Tokenizer load(const std::string& path);
-  /// The same from the bytes of such a file; `name` stands for the path in messages.
+  /// Of the bytes of a SentencePiece model; `name` stands for the path in messages.
   static Tokenizer from_bytes(std::string bytes, const std::string& name = "tokenizer");
 
-  /// Ids of the text, without special ids at its ends. Errors: data if it is not UTF-8.
+  /// Ids of the text, without special ids at its ends. Where the tokenizer is no plain
+  /// SentencePiece model, the names of added tokens in the text ("[MASK]") are these tokens.
+  /// Errors: data if it is not UTF-8.
   std::vector<int32_t> encode(std::string_view text) const;
 
-  /// Text of the ids; special ids (pad, bos, eos) give nothing, unk_id() gives " ⁇ " unless the
-  /// model says otherwise, bytes that form no character give U+FFFD.
-  /// Errors: data if an id is not in [0, vocab_size).
-  std::string decode(std::span<const int32_t> ids) const;
+  /// The ids of a text, or of two, with the special ids that the files put around them.
+  /// with_special(encode(text)) may cut in between; special_count() says what is added.
+  Encoding with_special(std::span<const int32_t> ids) const;
+  Encoding with_special(std::span<const int32_t> first, std::span<const int32_t> second) const;
+  int64_t special_count(bool is_pair = false) const;
 
+  /// Text of the ids. Of a SentencePiece model unk_id() gives " ⁇ " unless the model says
+  /// otherwise; bytes that form no character give U+FFFD. Errors: data if an id is not in [0,
+  /// vocab_size).
+  std::string decode(std::span<const int32_t> ids, const DecodeOptions& options = {}) const;
+
+  /// One more than the largest id.
   int64_t vocab_size() const;
-  /// Special ids; -1 where the model has none. train_tokenizer() gives 0, 1, 2, 3.
+  /// Special ids; -1 where there is none. train_tokenizer() gives 0, 1, 2, 3.
   int32_t pad_id() const;
   int32_t unk_id() const;
   int32_t bos_id() const;
   int32_t eos_id() const;
+  int32_t cls_id() const;
+  int32_t sep_id() const;
+  int32_t mask_id() const;
+  /// Whether decode() leaves it out.
+  bool is_special(int32_t id) const;
 
-  /// The piece of an id, with U+2581 for a space. Errors: data if the id is not in the vocabulary.
+  /// The piece of an id as the vocabulary spells it (U+2581 for a space, or Ġ in byte-level BPE).
+  /// Errors: data if the id is not in the vocabulary.
   std::string piece(int32_t id) const;
   /// The id of a piece, unk_id() if there is none.
   int32_t piece_id(std::string_view piece) const;
 
-  /// Content hash of the model file (16 hex digits): equal if and only if, save for chance, the
-  /// files are. What caches and checkpoints compare.
+  /// In words: "SentencePiece", "byte-level BPE", "WordPiece", ...
+  const std::string& kind() const;
+  /// Content hash of its files (16 hex digits): equal if and only if, save for chance, the files
+  /// are. What caches and checkpoints compare.
   const std::string& fingerprint() const;
 
-  /// The bytes of the .model file, as they were read or trained.
+  /// The files, as they were read or trained; that of SentencePiece models is "tokenizer.model".
+  const std::vector<TokenizerFile>& files() const;
+  /// The bytes of a tokenizer of one file.
   const std::string& model_bytes() const;
-  /// Writes them, atomically. Errors: system.
+  /// Writes a tokenizer of one file, atomically. Errors: usage if it has several; system.
   void save(const std::string& path) const;
+  /// Writes the files to a folder that exists, each atomically. Errors: system.
+  void save_folder(const std::string& folder) const;
 
  private:
-  struct Impl;
-  explicit Tokenizer(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<const Impl> impl_;
 };
 

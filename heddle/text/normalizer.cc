@@ -1,0 +1,220 @@
+// The normalizers of tokenizer.json.
+#include "heddle/text/normalizer.h"
+
+#include <unicode/normalizer2.h>
+
+#include <functional>
+#include <vector>
+
+#include "heddle/base/error.h"
+#include "heddle/text/base64.h"
+#include "heddle/text/byte_letters.h"
+#include "heddle/text/characters.h"
+#include "heddle/text/pattern.h"
+#include "heddle/text/utf8.h"
+
+namespace heddle {
+
+namespace {
+
+/// A normalizer that is a function.
+class Function final : public Normalizer {
+ public:
+  explicit Function(std::function<std::string(std::string_view)> f) : f_(std::move(f)) {}
+  std::string operator()(std::string_view text) const override { return f_(text); }
+
+ private:
+  std::function<std::string(std::string_view)> f_;
+};
+
+std::unique_ptr<Normalizer> of(std::function<std::string(std::string_view)> f) {
+  return std::make_unique<Function>(std::move(f));
+}
+
+/// The text with f(character, text so far) in place of each character.
+template <class F>
+std::string each_character(std::string_view text, const F& f) {
+  std::string result;
+  result.reserve(text.size());
+  for (size_t at = 0; at < text.size();) f(next_code_point(text, at), result);
+  return result;
+}
+
+using Form = const icu::Normalizer2* (*)(UErrorCode&);
+
+std::string unicode_form(Form form, std::string_view text) {
+  UErrorCode status = U_ZERO_ERROR;
+  const icu::Normalizer2* normalizer = form(status);
+  std::string result;
+  if (U_SUCCESS(status)) {
+    icu::StringByteSink<std::string> sink(&result, static_cast<int32_t>(text.size()));
+    normalizer->normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<int32_t>(text.size())),
+                              sink, nullptr, status);
+  }
+  check(U_SUCCESS(status), ErrorKind::data, "tokenizer: cannot normalise a text of {} bytes: {}",
+        text.size(), u_errorName(status));
+  return result;
+}
+
+std::string nfd(std::string_view text) {
+  return unicode_form(&icu::Normalizer2::getNFDInstance, text);
+}
+
+std::string lower_case(std::string_view text) { return each_character(text, append_lower_case); }
+
+class BertNormalizer final : public Normalizer {
+ public:
+  explicit BertNormalizer(const BertNormalizerOptions& options) : options_(options) {}
+
+  std::string operator()(std::string_view text) const override {
+    std::string result =
+        each_character(text, [this](char32_t c, std::string& out) { add(c, out); });
+    if (options_.strip_accents) {
+      result = each_character(nfd(result), [](char32_t c, std::string& out) {
+        if (!is_nonspacing_mark(c)) append_utf8(c, out);
+      });
+    }
+    return options_.lowercase ? lower_case(result) : result;
+  }
+
+ private:
+  void add(char32_t c, std::string& out) const {
+    if (options_.clean_text) {
+      if (c == 0 || c == 0xFFFD || is_control(c)) return;
+      if (is_white_space(c)) c = ' ';
+    }
+    if (options_.handle_chinese_chars && is_chinese(c)) {
+      out += ' ';
+      append_utf8(c, out);
+      out += ' ';
+    } else {
+      append_utf8(c, out);
+    }
+  }
+
+  BertNormalizerOptions options_;
+};
+
+/// The rules of NMT in SentencePiece: control characters vanish, what separates becomes a space.
+void nmt_rule(char32_t c, std::string& out) {
+  if ((c >= 0x1 && c <= 0x8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F ||
+      c == 0x9F) {
+    return;
+  }
+  const bool is_space = c == 0x9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 ||
+                        (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
+                        c == 0xFEFF || c == 0xFFFD;
+  append_utf8(is_space ? U' ' : c, out);
+}
+
+std::string strip(std::string_view text, bool left, bool right) {
+  size_t begin = 0, end = 0;  // end: behind the last character that is no space
+  bool is_leading = left;
+  for (size_t at = 0; at < text.size();) {
+    const bool is_space = is_white_space(next_code_point(text, at));
+    if (!is_space) end = at;
+    if (is_leading && is_space) begin = at;
+    is_leading = is_leading && is_space;
+  }
+  if (!right) end = text.size();
+  return begin < end ? std::string(text.substr(begin, end - begin)) : "";
+}
+
+std::unique_ptr<Normalizer> read_sequence(const Json& json, const std::string& source) {
+  std::vector<std::shared_ptr<const Normalizer>> parts;
+  for (const Json& part : sequence_of(json, "normalizers", source)) {
+    parts.push_back(read_normalizer(part, source));
+  }
+  return of([parts](std::string_view text) {
+    std::string result(text);
+    for (const auto& part : parts) {
+      if (part) result = (*part)(result);
+    }
+    return result;
+  });
+}
+
+std::unique_ptr<Normalizer> read_bert(const Json& json, const std::string& source) {
+  BertNormalizerOptions options;
+  options.clean_text = bool_or(json, "clean_text", true, source);
+  options.handle_chinese_chars = bool_or(json, "handle_chinese_chars", true, source);
+  options.lowercase = bool_or(json, "lowercase", true, source);
+  options.strip_accents = bool_or(json, "strip_accents", options.lowercase, source);
+  return make_bert_normalizer(options);
+}
+
+std::unique_ptr<Normalizer> read_replace(const Json& json, const std::string& source) {
+  const Pattern pattern = Pattern::read(json.at("pattern", source), source);
+  return of([pattern, content = json.get_string("content", source)](std::string_view text) {
+    return pattern.replace(text, content);
+  });
+}
+
+std::unique_ptr<Normalizer> read_precompiled(const Json& json, const std::string& source) {
+  const std::string where = source + ": precompiled_charsmap";
+  return make_charsmap_normalizer(
+      base64_bytes(json.get_string("precompiled_charsmap", source), where), where);
+}
+
+std::unique_ptr<Normalizer> read_simple(const std::string& type) {
+  static const std::pair<const char*, Form> kForms[] = {
+      {"NFC", &icu::Normalizer2::getNFCInstance},
+      {"NFD", &icu::Normalizer2::getNFDInstance},
+      {"NFKC", &icu::Normalizer2::getNFKCInstance},
+      {"NFKD", &icu::Normalizer2::getNFKDInstance}};
+  for (const auto& [name, form] : kForms) {
+    if (type == name)
+      return of([form = form](std::string_view t) { return unicode_form(form, t); });
+  }
+  if (type == "Lowercase") return of(lower_case);
+  if (type == "Nmt") return of([](std::string_view t) { return each_character(t, nmt_rule); });
+  if (type == "StripAccents") {
+    return of([](std::string_view text) {
+      return each_character(text, [](char32_t c, std::string& out) {
+        if (!is_combining_mark(c)) append_utf8(c, out);
+      });
+    });
+  }
+  if (type == "ByteLevel") {
+    return of([](std::string_view text) {
+      std::string letters;
+      append_byte_letters(text, letters);
+      return letters;
+    });
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<Normalizer> make_bert_normalizer(const BertNormalizerOptions& options) {
+  return std::make_unique<BertNormalizer>(options);
+}
+
+std::unique_ptr<Normalizer> read_normalizer(const Json& json, const std::string& source) {
+  if (json.is_null()) return nullptr;
+  const std::string& type = component_type(json, source + ": normalizer");
+  const std::string where = source + ": " + type;
+  if (type == "Sequence") return read_sequence(json, where);
+  if (type == "BertNormalizer") return read_bert(json, where);
+  if (type == "Replace") return read_replace(json, where);
+  if (type == "Precompiled") return read_precompiled(json, where);
+  if (type == "Strip") {
+    return of([left = bool_or(json, "strip_left", true, where),
+               right = bool_or(json, "strip_right", true, where)](std::string_view text) {
+      return strip(text, left, right);
+    });
+  }
+  if (type == "Prepend") {
+    return of([prefix = json.get_string("prepend", where)](std::string_view text) {
+      return text.empty() ? "" : prefix + std::string(text);
+    });
+  }
+  if (auto simple = read_simple(type)) return simple;
+  fail_component("normalizer", type,
+                 "BertNormalizer, NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Replace, "
+                 "Prepend, Precompiled, Nmt, ByteLevel and Sequence",
+                 source);
+}
+
+}  // namespace heddle

@@ -1,0 +1,36 @@
+// What happens to a text before it is split: the normalizers of tokenizer.json.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "heddle/base/json.h"
+
+namespace heddle {
+
+class Normalizer {
+ public:
+  virtual ~Normalizer() = default;
+  virtual std::string operator()(std::string_view text) const = 0;
+};
+
+struct BertNormalizerOptions {
+  bool clean_text = true;            ///< control characters vanish, white space becomes spaces
+  bool handle_chinese_chars = true;  ///< spaces around each Chinese character
+  bool strip_accents = true;
+  bool lowercase = true;
+};
+std::unique_ptr<Normalizer> make_bert_normalizer(const BertNormalizerOptions& options);
+
+/// SentencePiece's normalisation by a table of replacements, `charsmap` as in its model files, over
+/// grapheme clusters as `tokenizers` walks them. Errors: data if the table is damaged.
+std::unique_ptr<Normalizer> make_charsmap_normalizer(std::string charsmap,
+                                                     const std::string& source);
+
+/// From the "normalizer" of a tokenizer.json: BertNormalizer, NFC, NFD, NFKC, NFKD, Lowercase,
+/// Strip, StripAccents, Replace, Prepend, Precompiled, Nmt, ByteLevel and Sequence of these;
+/// nullptr for null. Errors: data, naming what is unknown or wrong, with `source` in front.
+std::unique_ptr<Normalizer> read_normalizer(const Json& json, const std::string& source);
+
+}  // namespace heddle

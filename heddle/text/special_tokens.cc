@@ -1,0 +1,171 @@
+// Special tokens by name: tokenizer_config.json, special_tokens_map.json, added_tokens.json.
+#include "heddle/text/special_tokens.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files.h"
+#include "heddle/text/pattern.h"
+
+namespace heddle {
+
+namespace {
+
+/// A special token, where files name it, and what it is usually called.
+struct Kind {
+  const char* key;
+  int32_t SpecialIds::*id;
+  std::vector<const char*> usual;
+};
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all = {
+      {"pad_token", &SpecialIds::pad, {"<pad>", "[PAD]"}},
+      {"unk_token", &SpecialIds::unk, {"<unk>", "[UNK]", "<|endoftext|>"}},
+      {"bos_token", &SpecialIds::bos, {"<s>", "<bos>", "<|begin_of_text|>", "<|endoftext|>"}},
+      {"eos_token", &SpecialIds::eos, {"</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>"}},
+      {"cls_token", &SpecialIds::cls, {"[CLS]", "<cls>"}},
+      {"sep_token", &SpecialIds::sep, {"[SEP]", "<sep>"}},
+      {"mask_token", &SpecialIds::mask, {"[MASK]", "<mask>"}}};
+  return all;
+}
+
+const Json* named(const HubFiles& files, const char* key) {
+  for (const Json* json : {&files.config, &files.special_map}) {
+    const Json* value = json->find(key);
+    if (value != nullptr && (value->is_string() || value->is_object())) return value;
+  }
+  return nullptr;
+}
+
+std::optional<int32_t> find_id(const PipelineParts& parts, std::string_view content) {
+  if (const auto id = parts.added.find(content)) return id;
+  return parts.model->vocabulary().find(content);
+}
+
+/// Adds a token with its id, unless it is there already.
+void add_token(AddedToken token, int64_t id, const std::string& source, PipelineParts& parts) {
+  const Vocabulary& vocabulary = parts.model->vocabulary();
+  check_token_id(id, static_cast<size_t>(vocabulary.size()), token.content, source);
+  const auto known = find_id(parts, token.content);
+  check(!known || *known == id, ErrorKind::data,
+        "{}: token '{}' has the id {}, but the tokenizer gives it {}", source, token.content, id,
+        known.value_or(-1));
+  const std::string* other = vocabulary.piece(static_cast<int32_t>(id));
+  check(other == nullptr || *other == token.content, ErrorKind::data,
+        "{}: token '{}' has the id {}, which is that of '{}'", source, token.content, id,
+        other == nullptr ? "" : *other);
+  if (parts.added.find(token.content)) return;
+  parts.added.add(static_cast<int32_t>(id), std::move(token), source);
+}
+
+/// {"50256": {"content": "<|endoftext|>", ..}, ..}.
+void add_decoder(const HubFiles& files, PipelineParts& parts) {
+  const Json* decoder = files.config.find("added_tokens_decoder");
+  if (decoder == nullptr || !decoder->is_object()) return;
+  const std::string source = files.path("tokenizer_config.json") + ": added_tokens_decoder";
+  for (const auto& [key, value] : decoder->as_object()) {
+    int64_t id = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    check(error == std::errc() && end == key.data() + key.size(), ErrorKind::data,
+          "{}: '{}' is no id", source, key);
+    add_token(read_added_token(value, source), id, source, parts);
+  }
+}
+
+/// {"<extra>": 50257, ..}.
+void add_list(const HubFiles& files, PipelineParts& parts) {
+  if (!files.added.is_object()) return;
+  const std::string source = files.path("added_tokens.json");
+  for (const auto& [content, id] : files.added.as_object()) {
+    check(!content.empty(), ErrorKind::data, "{}: an added token is empty", source);
+    add_token({.content = content}, id.as_int(source + ": " + content), source, parts);
+  }
+}
+
+/// Makes a piece of the vocabulary a special token that is found in texts.
+void make_special(const Json& json, const std::string& source, PipelineParts& parts) {
+  AddedToken token = read_added_token(json, source);
+  const auto id = find_id(parts, token.content);
+  if (!id || parts.added.find(token.content)) return;
+  token.special = true;
+  token.normalized = false;
+  parts.added.add(*id, std::move(token), source);
+}
+
+}  // namespace
+
+HubFiles HubFiles::read(const std::string& folder) {
+  HubFiles result;
+  result.folder = folder;
+  const auto optional = [&](const char* name) {
+    if (!path_exists(result.path(name))) return Json();
+    return Json::parse(result.add(name), result.path(name));
+  };
+  result.config = optional("tokenizer_config.json");
+  result.special_map = optional("special_tokens_map.json");
+  result.added = optional("added_tokens.json");
+  if (path_exists(result.path("config.json"))) {
+    const Json config = Json::load(result.path("config.json"));
+    result.model_type = string_or(config, "model_type", "", result.path("config.json"));
+  }
+  return result;
+}
+
+const std::string& HubFiles::add(const std::string& name) {
+  files.push_back({name, read_file(path(name))});
+  return files.back().bytes;
+}
+
+std::string HubFiles::path(const std::string& name) const { return join_path(folder, name); }
+
+bool HubFiles::is_class(std::string_view name) const {
+  const std::string where = path("tokenizer_config.json");
+  std::string known = string_or(config, "tokenizer_class", "", where);
+  if (known.empty() || known.starts_with("PreTrained") || known.starts_with("TokenizersBackend")) {
+    known = model_type;
+  }
+  std::ranges::transform(known, known.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  });
+  return known.starts_with(name);
+}
+
+bool HubFiles::flag(const char* key, bool otherwise) const {
+  return bool_or(config, key, otherwise, path("tokenizer_config.json"));
+}
+
+void apply_special_tokens(const HubFiles& files, bool is_class_known,
+                          PipelineDescription& description) {
+  PipelineParts& parts = description.parts;
+  add_decoder(files, parts);
+  add_list(files, parts);
+  const std::string source = files.path("tokenizer_config.json");
+  bool has_names = false;
+  for (const Kind& kind : kinds()) {
+    const Json* value = named(files, kind.key);
+    if (value == nullptr) continue;
+    has_names = true;
+    make_special(*value, source, parts);
+    const AddedToken token = read_added_token(*value, source);
+    if (const auto id = find_id(parts, token.content)) description.special.*kind.id = *id;
+  }
+  for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
+    for (const Json* json : {&files.config, &files.special_map}) {
+      const Json* list = json->find(key);
+      if (list == nullptr || !list->is_array()) continue;
+      for (const Json& token : list->as_array()) make_special(token, source, parts);
+    }
+  }
+  for (const Kind& kind : kinds()) {
+    int32_t& id = description.special.*kind.id;
+    const Json* value = files.config.find(kind.key);
+    if ((has_names && !is_class_known) || (value != nullptr && value->is_null())) continue;
+    for (const char* name : kind.usual) {
+      if (id < 0) id = parts.added.find(name).value_or(-1);
+    }
+  }
+}
+
+}  // namespace heddle

@@ -1,0 +1,61 @@
+// Small operations on texts that several tokenizer components need.
+#include "heddle/text/strings.h"
+
+#include <utility>
+
+#include "heddle/text/utf8.h"
+
+namespace heddle {
+
+namespace {
+
+/// Bytes at the front that are a proper beginning of a well-formed sequence; the front is invalid.
+size_t maximal_subpart(std::string_view bytes) {
+  const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  const auto is_in = [&](size_t i, unsigned low, unsigned high) {
+    return i < bytes.size() && at(i) >= low && at(i) <= high;
+  };
+  const unsigned lead = at(0);
+  if (lead < 0xE0 || lead > 0xF4) return 1;  // of two bytes, the first alone is the subpart
+  const unsigned low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  const unsigned high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  if (!is_in(1, low, high)) return 1;
+  return lead >= 0xF0 && is_in(2, 0x80, 0xBF) ? 3 : 2;
+}
+
+}  // namespace
+
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
+  std::string result;
+  for (size_t at = 0;;) {
+    const size_t found = text.find(from, at);
+    result.append(text.substr(at, found - at));
+    if (found == text.npos) return result;
+    result.append(to);
+    at = found + from.size();
+  }
+}
+
+std::string replace_invalid_utf8(std::string_view bytes) {
+  std::string result;
+  for (;;) {
+    const auto bad = first_invalid_utf8(bytes);
+    result.append(bytes.substr(0, bad.value_or(bytes.size())));
+    if (!bad) return result;
+    bytes.remove_prefix(*bad);
+    result += "\uFFFD";
+    bytes.remove_prefix(maximal_subpart(bytes));
+  }
+}
+
+std::string clean_up_spaces(std::string text) {
+  static constexpr std::pair<std::string_view, std::string_view> kRules[] = {
+      {" .", "."},     {" ?", "?"},   {" !", "!"},   {" ,", ","},     {" ' ", "'"},
+      {" n't", "n't"}, {" 'm", "'m"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& [from, to] : kRules) {
+    if (text.find(from) != text.npos) text = replace_all(text, from, to);
+  }
+  return text;
+}
+
+}  // namespace heddle

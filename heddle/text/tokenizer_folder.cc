@@ -1,0 +1,195 @@
+// Reading a tokenizer from a folder as Hugging Face lays it out.
+#include "heddle/text/tokenizer_folder.h"
+
+#include <algorithm>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files.h"
+#include "heddle/text/pattern.h"
+#include "heddle/text/post_processor.h"
+#include "heddle/text/sentencepiece_tokenizer.h"
+#include "heddle/text/special_tokens.h"
+#include "heddle/text/utf8.h"
+
+namespace heddle {
+
+namespace {
+
+/// Names of the same two files, of byte-level BPE.
+constexpr std::pair<const char*, const char*> kBpeNames[] = {{"vocab.json", "merges.txt"},
+                                                             {"encoder.json", "vocab.bpe"}};
+constexpr const char* kSentencePieceNames[] = {"spiece.model", "tokenizer.model",
+                                               "sentencepiece.bpe.model"};
+
+/// What a file's bytes are known by: of one file its checksum, else one over all.
+std::string fingerprint_of(const std::vector<TokenizerFile>& files) {
+  if (files.size() == 1) return checksum(files[0].bytes);
+  std::string all;
+  for (const TokenizerFile& file : files) all += file.name + ' ' + checksum(file.bytes) + '\n';
+  return checksum(all);
+}
+
+Tokenizer finish(HubFiles files, bool is_class_known, PipelineDescription description) {
+  apply_special_tokens(files, is_class_known, description);
+  const bool is_bpe = description.kind.find("BPE") != std::string::npos;
+  if (!is_bpe) {
+    description.parts.clean_up =
+        files.flag("clean_up_tokenization_spaces", description.parts.clean_up);
+  }
+  auto pipeline = std::make_shared<Pipeline>(std::move(description.parts));
+  pipeline->kind = description.kind;
+  pipeline->special = description.special;
+  pipeline->around = std::move(description.around);
+  pipeline->fingerprint = fingerprint_of(files.files);
+  pipeline->files = std::move(files.files);
+  return Tokenizer(std::move(pipeline));
+}
+
+/// The ids of special tokens by the names that a vocabulary's kind gives them, unless the files
+/// name others: makes them tokens that are found in texts.
+void add_usual(const std::vector<const char*>& names, PipelineParts& parts,
+               const std::string& source) {
+  for (const char* name : names) {
+    const auto id = parts.model->vocabulary().find(name);
+    if (!id) continue;
+    // "<mask>" takes the space before it: what stands there is a word and its space.
+    const bool takes_space = std::string_view(name) == "<mask>";
+    parts.added.add(*id,
+                    {.content = name, .lstrip = takes_space, .normalized = false, .special = true},
+                    source);
+  }
+}
+
+std::string special_name(const HubFiles& files, const char* key, const std::string& usual) {
+  for (const Json* json : {&files.config, &files.special_map}) {
+    const Json* value = json->find(key);
+    if (value == nullptr || value->is_null()) continue;
+    return read_added_token(*value, files.path("tokenizer_config.json") + ": " + key).content;
+  }
+  return usual;
+}
+
+int32_t required_id(const PipelineParts& parts, const std::string& name, const std::string& path) {
+  const auto id = parts.model->vocabulary().find(name);
+  check(id.has_value(), ErrorKind::data,
+        "{}: it has no '{}', which is needed around each text; tokenizer_config.json may give "
+        "another name",
+        path, name);
+  return *id;
+}
+
+Tokenizer load_json(HubFiles files, const std::string& name) {
+  const std::string path = files.path(name);
+  return finish(std::move(files), false,
+                read_tokenizer_json(Json::parse(files.add(name), path), path));
+}
+
+Tokenizer load_byte_level_bpe(HubFiles files, const char* vocab_name, const char* merges_name) {
+  const std::string vocab_path = files.path(vocab_name), merges_path = files.path(merges_name);
+  check(path_exists(vocab_path) && path_exists(merges_path), ErrorKind::data,
+        "{}: byte-level BPE needs {} and {}; one is missing", files.folder, vocab_name,
+        merges_name);
+  PipelineDescription result;
+  result.kind = "byte-level BPE";
+  const Json vocab = Json::parse(files.add(vocab_name), vocab_path);
+  const std::string& merges = files.add(merges_name);
+  check(!first_invalid_utf8(merges), ErrorKind::data, "{}: not UTF-8", merges_path);
+  PipelineParts& parts = result.parts;
+  parts.model = make_bpe(Vocabulary::of_json(vocab, vocab_path),
+                         merges_of_lines(merges, merges_path), {}, merges_path);
+  parts.pre_tokenizer = make_byte_level(files.flag("add_prefix_space", false), true);
+  parts.decoder = make_byte_level_decoder();
+  const Vocabulary& known = parts.model->vocabulary();
+  const bool has_ends = known.find("<s>") && known.find("</s>") && known.find("<mask>");
+  if (has_ends && !files.is_class("gpt2")) {
+    add_usual({"<s>", "<pad>", "</s>", "<unk>", "<mask>"}, parts, vocab_path);
+    result.special.cls = required_id(parts, special_name(files, "cls_token", "<s>"), vocab_path);
+    result.special.sep = required_id(parts, special_name(files, "sep_token", "</s>"), vocab_path);
+    result.around = roberta_template(result.special.cls, result.special.sep);
+  } else {
+    add_usual({"<|endoftext|>"}, parts, vocab_path);
+    if (files.flag("add_bos_token", false)) {
+      const Template::Item bos{
+          .ids = {
+              required_id(parts, special_name(files, "bos_token", "<|endoftext|>"), vocab_path)}};
+      result.around = {.single = {bos, {.text = 0}},
+                       .pair = {bos, {.text = 0}, bos, {.text = 1, .type = 1}}};
+    }
+  }
+  return finish(std::move(files), true, std::move(result));
+}
+
+std::vector<std::string> lines_of(std::string_view text, const std::string& path) {
+  const auto bad = first_invalid_utf8(text);
+  check(!bad, ErrorKind::data, "{}: not UTF-8: byte 0x{:02x} at offset {}", path,
+        static_cast<unsigned char>(text[bad.value_or(0)]), bad.value_or(0));
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.emplace_back(line);
+  }
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  return lines;
+}
+
+Tokenizer load_word_piece(HubFiles files, const std::string& name) {
+  const std::string path = files.path(name);
+  PipelineDescription result;
+  result.kind = "WordPiece";
+  PipelineParts& parts = result.parts;
+  const std::string unk = special_name(files, "unk_token", "[UNK]");
+  parts.model = make_word_piece(Vocabulary::of_list(lines_of(files.add(name), path), path),
+                                {.unk = unk}, path);
+  BertNormalizerOptions options;
+  options.lowercase = files.flag("do_lower_case", true);
+  options.handle_chinese_chars = files.flag("tokenize_chinese_chars", true);
+  options.strip_accents = files.flag("strip_accents", options.lowercase);
+  parts.normalizer = make_bert_normalizer(options);
+  parts.pre_tokenizer = make_bert_pre_tokenizer();
+  parts.decoder = make_word_piece_decoder("##", true);
+  parts.clean_up = true;
+  add_usual({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}, parts, path);
+  result.special.unk = parts.model->unk().value_or(-1);
+  result.special.cls = required_id(parts, special_name(files, "cls_token", "[CLS]"), path);
+  result.special.sep = required_id(parts, special_name(files, "sep_token", "[SEP]"), path);
+  result.around = bert_template(result.special.cls, result.special.sep);
+  return finish(std::move(files), true, std::move(result));
+}
+
+}  // namespace
+
+Tokenizer load_tokenizer_folder(const std::string& folder) {
+  const auto has = [&](const char* name) { return path_exists(join_path(folder, name)); };
+  if (has("tokenizer.json")) return load_json(HubFiles::read(folder), "tokenizer.json");
+  for (const auto& [vocab, merges] : kBpeNames) {
+    if (has(vocab) && has(merges)) {
+      return load_byte_level_bpe(HubFiles::read(folder), vocab, merges);
+    }
+  }
+  if (has("vocab.txt")) return load_word_piece(HubFiles::read(folder), "vocab.txt");
+  for (const char* name : kSentencePieceNames) {
+    if (has(name)) return load_sentencepiece(join_path(folder, name));
+  }
+  fail(ErrorKind::data,
+       "{}: no tokenizer is there; tokenizer.json, vocab.json and merges.txt, vocab.txt, {} is "
+       "needed",
+       folder, fmt::join(kSentencePieceNames, " or "));
+}
+
+Tokenizer load_tokenizer_file(const std::string& path) {
+  check(path_exists(path), ErrorKind::data, "{}: there is no such file", path);
+  const std::string folder = parent_path(path);
+  const std::string name = path.substr(path.rfind('/') == path.npos ? 0 : path.rfind('/') + 1);
+  for (const auto& [vocab, merges] : kBpeNames) {
+    if (name == vocab || name == merges) {
+      return load_byte_level_bpe(HubFiles::read(folder), vocab, merges);
+    }
+  }
+  if (name.ends_with(".json")) return load_json(HubFiles::read(folder), name);
+  return load_word_piece(HubFiles::read(folder), name);
+}
+
+}  // namespace heddle

@@ -1,0 +1,204 @@
+// Reading tokenizer.json, the file of Hugging Face's `tokenizers`.
+#include "heddle/text/tokenizer_json.h"
+
+#include "heddle/base/error.h"
+#include "heddle/text/pattern.h"
+#include "heddle/text/post_processor.h"
+
+namespace heddle {
+
+namespace {
+
+const Json kNull;
+
+const Json& or_null(const Json& json, const char* key) {
+  const Json* value = json.find(key);
+  return value == nullptr ? kNull : *value;
+}
+
+Merge split_merge(std::string_view text, const std::string& where) {
+  const size_t space = text.find(' ');
+  check(space != text.npos && text.find(' ', space + 1) == text.npos, ErrorKind::data,
+        "{}: '{}' is no merge; two pieces with a space between are needed", where, text);
+  return {std::string(text.substr(0, space)), std::string(text.substr(space + 1))};
+}
+
+std::vector<Merge> read_merges(const Json& json, const std::string& source) {
+  std::vector<Merge> merges;
+  const Json::Array& list = json.at("merges", source).as_array(source + ": merges");
+  merges.reserve(list.size());
+  for (const Json& merge : list) {
+    const std::string where = fmt::format("{}: merge {}", source, merges.size() + 1);
+    if (merge.is_string()) {
+      merges.push_back(split_merge(merge.as_string(), where));
+      continue;
+    }
+    const std::vector<std::string> parts = merge.as_strings(where);
+    check(parts.size() == 2, ErrorKind::data, "{} is {}; two pieces are needed", where,
+          merge.describe());
+    merges.emplace_back(parts[0], parts[1]);
+  }
+  return merges;
+}
+
+std::unique_ptr<SubwordModel> read_bpe(const Json& json, const std::string& source) {
+  BpeOptions options;
+  options.unk = string_or(json, "unk_token", "", source);
+  options.continuing_subword_prefix = string_or(json, "continuing_subword_prefix", "", source);
+  options.end_of_word_suffix = string_or(json, "end_of_word_suffix", "", source);
+  options.fuse_unk = bool_or(json, "fuse_unk", false, source);
+  options.byte_fallback = bool_or(json, "byte_fallback", false, source);
+  options.ignore_merges = bool_or(json, "ignore_merges", false, source);
+  return make_bpe(Vocabulary::of_json(json.at("vocab", source), source), read_merges(json, source),
+                  std::move(options), source);
+}
+
+std::unique_ptr<SubwordModel> read_word_piece(const Json& json, const std::string& source) {
+  WordPieceOptions options;
+  options.unk = string_or(json, "unk_token", options.unk, source);
+  options.continuing_subword_prefix =
+      string_or(json, "continuing_subword_prefix", options.continuing_subword_prefix, source);
+  options.max_characters = int_or(json, "max_input_chars_per_word", options.max_characters, source);
+  return make_word_piece(Vocabulary::of_json(json.at("vocab", source), source), std::move(options),
+                         source);
+}
+
+std::unique_ptr<SubwordModel> read_unigram(const Json& json, const std::string& source) {
+  std::vector<std::string> pieces;
+  std::vector<double> scores;
+  for (const Json& entry : json.at("vocab", source).as_array(source + ": vocab")) {
+    const std::string where = fmt::format("{}: piece {}", source, pieces.size());
+    const Json::Array& pair = entry.as_array(where);
+    check(pair.size() == 2, ErrorKind::data, "{} is {}; a piece and its score are needed", where,
+          entry.describe());
+    pieces.push_back(pair[0].as_string(where));
+    scores.push_back(pair[1].as_double(where));
+  }
+  UnigramOptions options;
+  const Json& unk = or_null(json, "unk_id");
+  if (!unk.is_null()) options.unk = unk.as_int(source + ": unk_id");
+  options.byte_fallback = bool_or(json, "byte_fallback", false, source);
+  return make_unigram(Vocabulary::of_list(std::move(pieces), source), std::move(scores), options,
+                      source);
+}
+
+/// Old files leave the type of the model out.
+std::string model_type(const Json& model, const std::string& source) {
+  if (model.contains("type")) return model.get_string("type", source);
+  if (model.contains("merges")) return "BPE";
+  if (or_null(model, "vocab").is_array()) return "Unigram";
+  return model.contains("max_input_chars_per_word") ? "WordPiece" : "WordLevel";
+}
+
+bool mentions(const Json& component, const char* type) {
+  if (component.is_array()) {
+    for (const Json& part : component.as_array()) {
+      if (mentions(part, type)) return true;
+    }
+  }
+  if (!component.is_object()) return false;
+  for (const auto& [key, value] : component.as_object()) {
+    if (key == "type" && value.is_string() && value.as_string() == type) return true;
+    if (mentions(value, type)) return true;
+  }
+  return false;
+}
+
+void read_model(const Json& json, const std::string& source, PipelineDescription& result) {
+  const Json& model = json.at("model", source);
+  check(model.is_object(), ErrorKind::data, "{}: the model is {}; an object is needed", source,
+        model.describe());
+  const std::string type = model_type(model, source);
+  const std::string where = source + ": " + type;
+  if (type == "BPE") {
+    const bool is_bytes = mentions(or_null(json, "pre_tokenizer"), "ByteLevel") ||
+                          mentions(or_null(json, "normalizer"), "ByteLevel");
+    result.kind = is_bytes                                        ? "byte-level BPE"
+                  : bool_or(model, "byte_fallback", false, where) ? "BPE with byte fallback"
+                                                                  : "BPE";
+    result.parts.model = read_bpe(model, where);
+  } else if (type == "WordPiece") {
+    result.kind = type;
+    result.parts.model = read_word_piece(model, where);
+  } else if (type == "Unigram") {
+    result.kind = "unigram";
+    result.parts.model = read_unigram(model, where);
+  } else if (type == "WordLevel") {
+    result.kind = "word level";
+    result.parts.model = make_word_level(Vocabulary::of_json(model.at("vocab", where), where),
+                                         string_or(model, "unk_token", "<unk>", where), where);
+  } else {
+    fail_component("model", type, "BPE, WordPiece, Unigram and WordLevel", source);
+  }
+  // Clean-up would damage what BPE gives, see DecodeOptions.
+  result.parts.clean_up = type == "WordPiece" || type == "Unigram";
+}
+
+void read_added(const Json& json, const std::string& source, PipelineParts& parts) {
+  const Json& list = or_null(json, "added_tokens");
+  if (list.is_null()) return;
+  const Vocabulary& vocabulary = parts.model->vocabulary();
+  const Json::Array& tokens = list.as_array(source + ": added_tokens");
+  const size_t entries = static_cast<size_t>(vocabulary.size()) + tokens.size();
+  for (const Json& one : tokens) {
+    AddedToken token = read_added_token(one, source + ": added_tokens");
+    const int64_t id = one.get_int("id", source + ": added_tokens");
+    check_token_id(id, entries, token.content, source + ": added_tokens");
+    const auto known = vocabulary.find(token.content);
+    check(!known || *known == id, ErrorKind::data,
+          "{}: added token '{}' has the id {}, but {} in the model's vocabulary", source,
+          token.content, id, known.value_or(-1));
+    const std::string* other = vocabulary.piece(static_cast<int32_t>(id));
+    check(other == nullptr || *other == token.content, ErrorKind::data,
+          "{}: added token '{}' has the id {}, which is that of '{}'", source, token.content, id,
+          other == nullptr ? "" : *other);
+    parts.added.add(static_cast<int32_t>(id), std::move(token), source);
+  }
+}
+
+/// Ids that the post-processor adds must be there.
+void check_template(const PipelineDescription& result, const std::string& source) {
+  const int64_t size = std::max<int64_t>(result.parts.model->vocabulary().size(),
+                                         result.parts.added.largest_id() + 1);
+  for (const auto* items : {&result.around.single, &result.around.pair}) {
+    for (const Template::Item& item : *items) {
+      for (const int32_t id : item.ids) {
+        check(id < size, ErrorKind::data,
+              "{}: the post_processor adds the id {}, but the ids are 0 to {}", source, id,
+              size - 1);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+PipelineDescription read_tokenizer_json(const Json& json, const std::string& source) {
+  check(json.is_object() && json.contains("model"), ErrorKind::data,
+        "{}: it has no \"model\", so it is no tokenizer.json", source);
+  PipelineDescription result;
+  read_model(json, source, result);
+  read_added(json, source, result.parts);
+  result.parts.normalizer = read_normalizer(or_null(json, "normalizer"), source);
+  result.parts.pre_tokenizer = read_pre_tokenizer(or_null(json, "pre_tokenizer"), source);
+  result.parts.decoder = read_piece_decoder(or_null(json, "decoder"), source);
+  result.around = read_post_processor(or_null(json, "post_processor"), result.special, source);
+  result.special.unk = result.parts.model->unk().value_or(-1);
+  check_template(result, source);
+  return result;
+}
+
+std::vector<Merge> merges_of_lines(std::string_view text, const std::string& source) {
+  std::vector<Merge> merges;
+  for (int64_t number = 1; !text.empty(); ++number) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.empty() || line.starts_with("#version")) continue;
+    merges.push_back(split_merge(line, fmt::format("{}: line {}", source, number)));
+  }
+  return merges;
+}
+
+}  // namespace heddle

@@ -1,0 +1,106 @@
+// WordPiece and word-level models.
+#include <algorithm>
+
+#include "heddle/base/error.h"
+#include "heddle/text/subword_model.h"
+#include "heddle/text/utf8.h"
+
+namespace heddle {
+
+namespace {
+
+int32_t unk_id(const Vocabulary& vocabulary, const std::string& unk, const std::string& source) {
+  const auto id = vocabulary.find(unk);
+  check(id.has_value(), ErrorKind::data, "{}: unk_token '{}' is not in the vocabulary", source,
+        unk);
+  return *id;
+}
+
+class WordPiece final : public SubwordModel {
+ public:
+  WordPiece(Vocabulary vocabulary, WordPieceOptions options, const std::string& source)
+      : SubwordModel(std::move(vocabulary)),
+        options_(std::move(options)),
+        unk_(unk_id(this->vocabulary(), options_.unk, source)) {
+    for (int64_t id = 0; id < this->vocabulary().size(); ++id) {
+      const std::string* piece = this->vocabulary().piece(static_cast<int32_t>(id));
+      if (piece != nullptr) longest_ = std::max(longest_, piece->size());
+    }
+  }
+
+  void encode(std::string_view text, std::vector<int32_t>& ids) const override {
+    const auto is_front = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; };
+    const size_t before = ids.size();
+    if (std::ranges::count_if(text, is_front) <= options_.max_characters) {
+      std::string key;
+      size_t at = 0;
+      while (at < text.size()) {
+        const size_t taken = longest_piece(text.substr(at), at > 0, key, ids);
+        if (taken == 0) break;
+        at += taken;
+      }
+      if (at == text.size()) return;
+    }
+    ids.resize(before);
+    ids.push_back(unk_);
+  }
+
+  std::optional<int32_t> unk() const override { return unk_; }
+
+ private:
+  /// Appends the id of the longest piece at the front of the text; bytes taken, 0 if there is none.
+  size_t longest_piece(std::string_view text, bool is_inside, std::string& key,
+                       std::vector<int32_t>& ids) const {
+    key = is_inside ? options_.continuing_subword_prefix : "";
+    const size_t prefix = key.size();
+    size_t end = std::min(text.size(), longest_);
+    key += text.substr(0, end);
+    for (; end > 0; --end, key.pop_back()) {
+      if (const auto id = vocabulary().find(key)) {
+        ids.push_back(*id);
+        return key.size() - prefix;
+      }
+    }
+    return 0;
+  }
+
+  WordPieceOptions options_;
+  int32_t unk_;
+  size_t longest_ = 0;  // bytes
+};
+
+class WordLevel final : public SubwordModel {
+ public:
+  WordLevel(Vocabulary vocabulary, const std::string& unk, std::string source)
+      : SubwordModel(std::move(vocabulary)),
+        unk_(this->vocabulary().find(unk)),
+        source_(std::move(source)) {}
+
+  void encode(std::string_view text, std::vector<int32_t>& ids) const override {
+    const auto id = vocabulary().find(text);
+    check(id || unk_, ErrorKind::data,
+          "{}: '{}' is not in the vocabulary, and it has no token for unknown words", source_,
+          text);
+    ids.push_back(id ? *id : *unk_);
+  }
+
+  std::optional<int32_t> unk() const override { return unk_; }
+
+ private:
+  std::optional<int32_t> unk_;
+  std::string source_;
+};
+
+}  // namespace
+
+std::unique_ptr<SubwordModel> make_word_piece(Vocabulary vocabulary, WordPieceOptions options,
+                                              const std::string& source) {
+  return std::make_unique<WordPiece>(std::move(vocabulary), std::move(options), source);
+}
+
+std::unique_ptr<SubwordModel> make_word_level(Vocabulary vocabulary, const std::string& unk,
+                                              const std::string& source) {
+  return std::make_unique<WordLevel>(std::move(vocabulary), unk, source);
+}
+
+}  // namespace heddle

@@ -1,0 +1,168 @@
+// Ids and texts of Hugging Face's tokenizers and transformers on hard texts, for small tokenizers
+// of every kind and each component alone (tools/make_tokenizer_fixtures.py).
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "heddle/base/files.h"
+#include "heddle/base/json.h"
+#include "heddle/text/base64.h"
+#include "heddle/text/tokenizer.h"
+#include "tests/base/temporary.h"
+#include "tests/support/places.h"
+
+namespace heddle {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+std::string fixture_path(const std::string& name) {
+  return join_path(join_path(testing::kFixtures, "tokenizers"), name);
+}
+
+Ids ids_of(const Json& json) {
+  const std::vector<int64_t> wide = json.as_ints();
+  return {wide.begin(), wide.end()};
+}
+
+void expect_cases(const Tokenizer& tokenizer, const Json& fixture) {
+  for (const Json& one : fixture.at("cases").as_array()) {
+    const std::string& text = one.get_string("text");
+    SCOPED_TRACE("text: " + Json(text).dump());
+    const Ids ids = tokenizer.encode(text);
+    EXPECT_EQ(ids, ids_of(one.at("ids")));
+    const Encoding special = tokenizer.with_special(ids);
+    EXPECT_EQ(special.ids, ids_of(one.at("special")));
+    EXPECT_EQ(special.ids.size(), ids.size() + static_cast<size_t>(tokenizer.special_count()));
+    if (one.contains("types")) {
+      EXPECT_EQ(special.types, ids_of(one.at("types")));
+    }
+    EXPECT_EQ(tokenizer.decode(special.ids, {.clean_up = false}), one.get_string("text_back"));
+    if (one.contains("special_back")) {
+      EXPECT_EQ(tokenizer.decode(special.ids, {.skip_special = false, .clean_up = false}),
+                one.get_string("special_back"));
+    }
+  }
+  for (const Json& pair : fixture.at("pairs").as_array()) {
+    const Encoding both = tokenizer.with_special(tokenizer.encode(pair.get_string("a")),
+                                                 tokenizer.encode(pair.get_string("b")));
+    EXPECT_EQ(both.ids, ids_of(pair.at("ids"))) << pair.dump();
+    EXPECT_EQ(both.types, ids_of(pair.at("types"))) << pair.dump();
+  }
+}
+
+class WholeTokenizer : public ::testing::TestWithParam<const char*> {
+ protected:
+  Json fixture_ = Json::load(fixture_path(std::string("whole/") + GetParam() + ".json"));
+  TemporaryFolder folder_;
+  std::string path_ = folder_.write("tokenizer.json", fixture_.at("tokenizer").dump());
+};
+
+TEST_P(WholeTokenizer, gives_the_ids_and_texts_of_tokenizers) {
+  expect_cases(Tokenizer::load(path_), fixture_);
+}
+
+TEST_P(WholeTokenizer, a_second_time_and_on_threads_it_gives_the_same) {
+  const Tokenizer tokenizer = Tokenizer::load(path_);
+  std::atomic<int> different = 0;
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 2; ++round) {
+        for (const Json& one : fixture_.at("cases").as_array()) {
+          different += tokenizer.encode(one.get_string("text")) != ids_of(one.at("ids"));
+        }
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(different, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, WholeTokenizer,
+                         ::testing::Values("gpt2", "roberta", "llama3", "byte_normalizer", "llama",
+                                           "mistral", "unk_fused", "unk_single", "bert",
+                                           "bert_cased", "bert_accents", "bert_bare", "t5", "xlnet",
+                                           "unigram_bytes", "word_level", "clip", "bpe_prefix"),
+                         [](const auto& suite) { return std::string(suite.param); });
+
+class FolderTokenizer : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(FolderTokenizer, gives_the_ids_texts_and_special_ids_of_transformers) {
+  const Json fixture = Json::load(fixture_path(std::string("folders/") + GetParam() + ".json"));
+  TemporaryFolder folder;
+  for (const auto& [name, content] : fixture.at("files").as_object()) {
+    folder.write(name, content.is_string() ? content.as_string()
+                                           : base64_bytes(content.get_string("base64"), name));
+  }
+  const Tokenizer tokenizer = Tokenizer::load(folder.path());
+  expect_cases(tokenizer, fixture);
+  const std::pair<const char*, int32_t> special[] = {
+      {"pad", tokenizer.pad_id()},  {"unk", tokenizer.unk_id()}, {"bos", tokenizer.bos_id()},
+      {"eos", tokenizer.eos_id()},  {"cls", tokenizer.cls_id()}, {"sep", tokenizer.sep_id()},
+      {"mask", tokenizer.mask_id()}};
+  for (const auto& [name, id] : special) {
+    const Json* expected = fixture.at("special").find(name);
+    EXPECT_EQ(id, expected == nullptr ? -1 : expected->as_int()) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, FolderTokenizer,
+                         ::testing::Values("gpt2", "roberta", "bert", "bert_cased"),
+                         [](const auto& suite) { return std::string(suite.param); });
+
+class OneComponent : public ::testing::Test {
+ protected:
+  Tokenizer with(const char* key, const Json& component) {
+    Json json = Json::object();
+    json["model"] = fixture_.at("model");
+    json[key] = component;
+    return Tokenizer::load(folder_.write("tokenizer.json", json.dump()));
+  }
+
+  void expect_all(const char* key, const char* list) {
+    for (const Json& one : fixture_.at(list).as_array()) {
+      SCOPED_TRACE(one.at("json").dump());
+      const Tokenizer tokenizer = with(key, one.at("json"));
+      const Json::Array& texts = fixture_.at("texts").as_array();
+      for (size_t i = 0; i < texts.size(); ++i) {
+        EXPECT_EQ(tokenizer.encode(texts[i].as_string()), ids_of(one.at("ids").as_array()[i]))
+            << "text: " << texts[i].dump();
+      }
+    }
+  }
+
+  Json fixture_ = Json::load(fixture_path("components.json"));
+  TemporaryFolder folder_;
+};
+
+TEST_F(OneComponent, each_normalizer_gives_the_ids_of_tokenizers) {
+  expect_all("normalizer", "normalizers");
+}
+
+TEST_F(OneComponent, each_pre_tokenizer_gives_the_ids_of_tokenizers) {
+  expect_all("pre_tokenizer", "pre_tokenizers");
+}
+
+TEST_F(OneComponent, each_decoder_gives_the_text_of_tokenizers) {
+  Json model = Json::object();
+  model["type"] = "WordLevel";
+  model["unk_token"] = ".";
+  int64_t count = 0;
+  for (const Json& token : fixture_.at("decoder_tokens").as_array()) {
+    model["vocab"][token.as_string()] = count++;
+  }
+  fixture_["model"] = model;
+  for (const Json& decoder : fixture_.at("decoders").as_array()) {
+    SCOPED_TRACE(decoder.at("json").dump());
+    const Tokenizer tokenizer = with("decoder", decoder.at("json"));
+    for (const Json& one : decoder.at("tokens").as_array()) {
+      EXPECT_EQ(tokenizer.decode(ids_of(one.at("ids")), {.clean_up = false}),
+                one.get_string("text"))
+          << one.dump();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace heddle
