@@ -86,8 +86,10 @@ std::string flops_text(const Analysis& a) {
                            100 * attention / std::max(1.0, forward)));
   text += line("training, plain attention", static_cast<double>(a.training_flops),
                "the backward pass has two products for each");
-  text += line("training, flash attention", static_cast<double>(a.training_flash_flops),
-               "which computes the scores again");
+  if (a.attention.has_flash) {
+    text += line("training, flash attention", static_cast<double>(a.training_flash_flops),
+                 "which computes the scores again");
+  }
   if (a.decoding_flops > 0) {
     text += line("word by word over caches", static_cast<double>(a.decoding_flops));
   }
@@ -121,6 +123,7 @@ std::string memory_text(const Analysis& a) {
   text += bytes_line("one matrix (a head, a sequence)", m.head);
   text += bytes_line("plain attention, training", m.all, "all of them");
   text += bytes_line("plain attention, inference", m.one_layer, "a layer's");
+  if (!m.has_flash) return text + "  (flash attention is of dot products only)\n";
   text += bytes_line("flash attention, training", m.flash, "a sum a row");
   text += bytes_line("flash attention, inference", {});
   return text;

@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "heddle/base/error.h"
+#include "heddle/data/phrase_sampling.h"
 #include "heddle/data/phrasebook_patterns.h"
 
 namespace heddle {
@@ -15,44 +15,19 @@ constexpr int kMinWords = 3, kMaxWords = 18;
 
 int64_t words_in(const std::string& text) { return 1 + std::count(text.begin(), text.end(), ' '); }
 
-void check_options(const PhrasebookOptions& o) {
-  check(o.held_out_val >= 0 && o.held_out_test >= 0, ErrorKind::usage,
-        "phrasebook: held out are {} validation and {} test pairs; neither can be negative",
-        o.held_out_val, o.held_out_test);
-  check(
-      o.pairs > o.held_out_val + o.held_out_test, ErrorKind::usage,
-      "phrasebook: of {} pairs {} are held out, which leaves none for training; ask for more pairs",
-      o.pairs, o.held_out_val + o.held_out_test);
-}
-
-std::vector<Phrase> distinct_phrases(int64_t count, phrasebook::Dice& dice) {
-  // A run of repetitions this long means that the grammar is nearly exhausted.
-  constexpr int64_t kPatience = 10000;
-  std::unordered_set<std::string> seen;  // asked for membership only, so its order is no matter
-  for (const Phrase& p : demo_sentences()) seen.insert(p.source);
-  std::vector<Phrase> phrases;
-  int64_t repetitions = 0;
-  while (static_cast<int64_t>(phrases.size()) < count) {
-    Phrase p = phrasebook::some_phrase(dice);
-    const int64_t words = words_in(p.source);
-    if (words >= kMinWords && words <= kMaxWords && seen.insert(p.source).second) {
-      phrases.push_back(std::move(p));
-      repetitions = 0;
-      continue;
-    }
-    check(++repetitions < kPatience, ErrorKind::usage,
-          "phrasebook: after {} pairs of {} the grammar gives no new ones; ask for fewer",
-          phrases.size(), count);
-  }
-  return phrases;
-}
-
 }  // namespace
 
 Phrasebook make_phrasebook(const PhrasebookOptions& options) {
-  check_options(options);
+  check_phrase_counts(options, "phrasebook");
   phrasebook::Dice dice(options.seed);
-  std::vector<Phrase> all = distinct_phrases(options.pairs, dice);
+  std::unordered_set<std::string> seen;  // asked for membership only, so its order is no matter
+  for (const Phrase& p : demo_sentences()) seen.insert(p.source);
+  const auto draw = [&dice]() -> Phrase {
+    Phrase p = phrasebook::some_phrase(dice);
+    const int64_t words = words_in(p.source);
+    return words >= kMinWords && words <= kMaxWords ? std::move(p) : Phrase{};
+  };
+  std::vector<Phrase> all = distinct_phrases(options.pairs, "phrasebook", draw, seen);
   // What is drawn late is rarer, so the held-out pairs are taken from all over (Fisher-Yates).
   const auto held_out = static_cast<size_t>(options.held_out_val + options.held_out_test);
   for (size_t i = 0; i < held_out; ++i) {

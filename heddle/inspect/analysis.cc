@@ -75,12 +75,14 @@ class StackSteps {
     const bool is_windowed = is_self && w_.window > 0 && w_.window < keys;
     const int64_t seen = is_windowed ? w_.window : keys;
     const int64_t entries = length_ * seen;
-    // What a causal query may not see is not computed: the diagonal and what lies below it.
-    const int64_t pairs = is_self && s_.is_causal ? causal_pairs(seen) : entries;
+    // What a causal query may not see is not computed by the fused kernel: the diagonal and what
+    // lies below it. The plain definition computes all, then hides.
+    const int64_t visible = is_self && s_.is_causal ? causal_pairs(seen) : entries;
+    const int64_t pairs = s_.scoring.kind == Scoring::dot ? visible : entries;
     const int64_t flops = 2 * w_.batch * pairs * s_.width;
+    const int64_t hidden = 2 * w_.batch * (pairs - visible) * s_.width;
     const std::vector<int64_t> matrix = {w_.batch * s_.heads, length_, seen};
-    add({.name = "scores q k^T / sqrt(d_k)", .out = matrix, .flops = flops, .is_attention = true},
-        s_.layers, 0);
+    scores(keys, entries, {.out = matrix, .flops = flops, .hidden_flops = hidden});
     add({.name = "softmax",
          .in = matrix,
          .out = matrix,
@@ -91,8 +93,36 @@ class StackSteps {
          .in = matrix,
          .flops = flops,
          .is_attention = true,
+         .hidden_flops = hidden,
          .kept = rows_ * s_.width},
         s_.layers, 0);
+  }
+
+  // How queries are scored against keys; `products` is the step where every pair has one as wide
+  // as the queries.
+  void scores(int64_t keys, int64_t entries, Step products) {
+    products.is_attention = true;
+    if (s_.scoring.kind == Scoring::dot) {
+      products.name = s_.scoring.scale == 1 ? "scores q k^T" : "scores q k^T / sqrt(d_k)";
+      add(products, s_.layers, 0);
+    } else if (s_.scoring.kind == Scoring::additive) {
+      // The sums and their tanh, both read by the backward pass.
+      products.name = "scores v tanh(q + k)";
+      products.kept_f32 = 2 * w_.batch * entries * s_.width;
+      add(products, s_.layers, s_.score_weights());
+    } else {
+      // A share of each query and one of each key: only their sums are made pair by pair.
+      const int64_t shares = rows_ + w_.batch * keys;
+      add({.name = "shares of queries and keys",
+           .in = {shares, s_.width},
+           .out = {shares, s_.heads},
+           .flops = 2 * shares * s_.width},
+          s_.layers, s_.score_weights());
+      products.name = "scores: sums of shares";
+      products.in = {shares, s_.heads};
+      products.flops = products.hidden_flops = 0;
+      add(products, s_.layers, 0);
+    }
   }
 
   void self_attention() {
@@ -126,6 +156,17 @@ class StackSteps {
   void feed_forward() {
     norm_before();
     const int64_t inner = rows_ * s_.hidden;
+    if (s_.is_gated) {
+      linear("feed-forward, gate and up", rows_, s_.width, 2 * s_.hidden, false, 2 * inner);
+      add({.name = "silu(gate) * up",
+           .in = {rows_, 2 * s_.hidden},
+           .out = {rows_, s_.hidden},
+           .kept = 2 * inner},
+          s_.layers, 0);
+      linear("feed-forward, down", rows_, s_.hidden, s_.width, false, 0);
+      norm_after();
+      return;
+    }
     linear("feed-forward, in", rows_, s_.width, s_.hidden, true,
            s_.keeps_before_activation ? inner : 0);
     const std::vector<int64_t> hidden = {rows_, s_.hidden};
@@ -191,7 +232,8 @@ int64_t matrix_parameters(const ModelPlan& plan) {
   for (const StackPlan& s : plan.stacks) {
     const int64_t square = s.width * s.width;
     count += s.width * (s.word_rows + s.position_rows + s.type_rows) +
-             s.layers * ((s.has_cross ? 8 : 4) * square + 2 * s.width * s.hidden);
+             s.layers * ((s.has_cross ? 2 : 1) * (4 * square + s.score_weights()) +
+                         (s.is_gated ? 3 : 2) * s.width * s.hidden);
   }
   return count;
 }
@@ -220,10 +262,14 @@ void add_flops(Analysis& a) {
   // and the gradients of values, weights, queries and keys.
   const int64_t linear = a.forward_flops - a.attention_flops;
   a.training_flops = 3 * a.forward_flops;
-  a.training_flash_flops = 3 * linear + a.attention_flops + 5 * a.attention_flops / 2;
+  // Scores of other kinds have no flash attention.
+  const bool has_flash = a.plan.stacks.back().scoring.kind == Scoring::dot;
+  a.training_flash_flops =
+      has_flash ? 3 * linear + a.attention_flops + 5 * a.attention_flops / 2 : a.training_flops;
   if (a.plan.vocab == 0 || !a.plan.stacks.back().is_causal) return;
   // Over caches each word is computed once, and sees what a causal pass lets it see.
   a.decoding_flops = a.forward_flops;
+  for (const Step& step : a.steps) a.decoding_flops -= step.times * step.hidden_flops;
   if (a.workload.window == 0) a.uncached_decoding_flops = all_passes_flops(a);
 }
 
@@ -232,9 +278,10 @@ void add_memory(Analysis& a) {
   a.weights = mixed_bytes(matrices, vectors);
   // f32: gradients and two moments. bf16: the f32 masters of matrices too.
   a.optimizer = {12 * a.parameters, 12 * a.parameters + 4 * matrices};
-  int64_t kept = 0, widest = 0, all = 0, rows = 0, dearest = 0;
+  int64_t kept = 0, kept_f32 = 0, widest = 0, all = 0, rows = 0, dearest = 0;
   for (const Step& step : a.steps) {
     kept += step.times * step.kept;
+    kept_f32 += step.times * step.kept_f32;
     all += step.times * step.matrix;
     rows += step.times * step.matrix_rows;
     dearest = std::max(dearest, step.matrix);
@@ -249,12 +296,13 @@ void add_memory(Analysis& a) {
       widest = std::max(widest, in + out);
     }
   }
-  a.kept = bytes_of(kept);
+  a.kept = {4 * (kept + kept_f32), 2 * kept + 4 * kept_f32};
   a.at_once = bytes_of(widest);
   a.attention.head = bytes_of(a.attention.entries);
   a.attention.all = bytes_of(all);
   a.attention.one_layer = bytes_of(dearest);
-  a.attention.flash = {4 * rows, 4 * rows};
+  a.attention.has_flash = a.plan.stacks.back().scoring.kind == Scoring::dot;
+  a.attention.flash = a.attention.has_flash ? Bytes{4 * rows, 4 * rows} : a.attention.all;
   int64_t entering = 0;
   for (size_t i = 0; i < a.plan.stacks.size(); ++i) {
     const StackPlan& s = a.plan.stacks[i];
@@ -283,7 +331,7 @@ void check_countable(const ModelPlan& plan, const Workload& w) {
   const double longest = static_cast<double>(std::max(w.source, w.target));
   for (const StackPlan& s : plan.stacks) {
     const auto d = static_cast<double>(s.width), f = static_cast<double>(s.hidden);
-    flops += static_cast<double>(s.layers) * (16 * d * d + 4 * d * f + 8 * longest * d);
+    flops += static_cast<double>(s.layers) * (16 * d * d + 6 * d * f + 8 * longest * d);
     flops += d * static_cast<double>(plan.vocab + s.word_rows + s.position_rows + s.type_rows);
   }
   flops *= 16 * longest * static_cast<double>(w.batch);

@@ -30,7 +30,9 @@ struct Step {
   int64_t parameters = 0;
   int64_t flops = 0;          ///< of products, a multiplication and an addition each
   bool is_attention = false;  ///< a product of activations, not with a weight
+  int64_t hidden_flops = 0;   ///< the part spent on pairs that the mask then hides
   int64_t kept = 0;           ///< scalars that the backward pass reads
+  int64_t kept_f32 = 0;       ///< more of them, in f32 whatever the format of numbers is
   int64_t matrix = 0;         ///< entries of attention matrices; flash attention stores none
   int64_t matrix_rows = 0;    ///< their rows: flash attention stores a number for each
 };
@@ -42,12 +44,13 @@ struct Bytes {
 
 /// Attention matrices: what the plain definition stores, and what flash attention stores instead.
 struct AttentionMemory {
-  int64_t entries = 0;   ///< of the largest matrix: one head, one sequence
-  int64_t matrices = 0;  ///< heads of all layers, sequences and kinds of attention
-  Bytes head = {};       ///< that matrix
-  Bytes all = {};        ///< all of them: kept for the backward pass
-  Bytes one_layer = {};  ///< those of the dearest layer: at once in inference
-  Bytes flash = {};      ///< log-sum-exp of each row, f32 in both: kept for the backward pass
+  int64_t entries = 0;    ///< of the largest matrix: one head, one sequence
+  int64_t matrices = 0;   ///< heads of all layers, sequences and kinds of attention
+  Bytes head = {};        ///< that matrix
+  Bytes all = {};         ///< all of them: kept for the backward pass
+  Bytes one_layer = {};   ///< those of the dearest layer: at once in inference
+  Bytes flash = {};       ///< log-sum-exp of each row, f32 in both: kept for the backward pass
+  bool has_flash = true;  ///< false: these scores have no flash attention, so the plain one runs
 };
 
 struct Analysis {

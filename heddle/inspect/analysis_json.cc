@@ -20,7 +20,7 @@ Json to_json(const Step& step) {
   json["layers"] = step.times;
   json["parameters"] = step.parameters;
   json["flops"] = step.flops;
-  json["kept"] = step.kept;
+  json["kept"] = step.kept + step.kept_f32;
   json["matrix_entries"] = step.matrix;
   return json;
 }
@@ -33,6 +33,7 @@ Json to_json(const AttentionMemory& m) {
   json["all"] = to_json(m.all);
   json["one_layer"] = to_json(m.one_layer);
   json["flash"] = to_json(m.flash);
+  json["has_flash"] = m.has_flash;
   return json;
 }
 

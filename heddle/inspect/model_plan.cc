@@ -76,11 +76,6 @@ bool holds(const std::vector<std::string>& names, const std::string& name) {
 }  // namespace
 
 ModelPlan plan_of(const TransformerConfig& c) {
-  // Their sums differ; a number that is wrong helps nobody.
-  check(c.activation_function != "swiglu", ErrorKind::usage,
-        "heddle analyze does not know the cost of activation_function swiglu yet");
-  check(c.attention_scoring == "scaled_dot" || c.attention_scoring == "dot", ErrorKind::usage,
-        "heddle analyze does not know the cost of attention_scoring {} yet", c.attention_scoring);
   const int64_t positions = c.position_embedding_type == "learned" ? c.max_position_embeddings : 0;
   StackPlan encoder{.name = "encoder",
                     .layers = c.encoder_layers,
@@ -88,7 +83,9 @@ ModelPlan plan_of(const TransformerConfig& c) {
                     .width = c.d_model,
                     .hidden = c.encoder_ffn_dim,
                     .has_bias = c.projection_bias,
+                    .is_gated = c.activation_function == "swiglu",
                     .keeps_before_activation = keeps_before(c.activation_function),
+                    .scoring = nn::scoring_of(c.attention_scoring),
                     .has_last_norm = c.normalize_before,
                     .word_rows = c.vocab_size,
                     .position_rows = positions,
@@ -164,11 +161,13 @@ int64_t linear_parameters(int64_t in, int64_t out, bool has_bias) {
 }
 
 int64_t layer_parameters(const StackPlan& s) {
-  const int64_t attention = 4 * linear_parameters(s.width, s.width, s.has_bias);
+  const int64_t attention = 4 * linear_parameters(s.width, s.width, s.has_bias) + s.score_weights();
   const int64_t norm = 2 * s.width;
   const int64_t sublayers = s.has_cross ? 3 : 2;
-  return (s.has_cross ? 2 : 1) * attention + linear_parameters(s.width, s.hidden, true) +
-         linear_parameters(s.hidden, s.width, true) + sublayers * norm;
+  const int64_t feed_forward = s.is_gated ? 3 * linear_parameters(s.width, s.hidden, false)
+                                          : linear_parameters(s.width, s.hidden, true) +
+                                                linear_parameters(s.hidden, s.width, true);
+  return (s.has_cross ? 2 : 1) * attention + feed_forward + sublayers * norm;
 }
 
 int64_t embedding_parameters(const StackPlan& s) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "heddle/nn/general_attention.h"
+
 namespace heddle {
 
 /// A stack of equal layers: attention, attention to another stack if it has that, feed-forward.
@@ -15,8 +17,12 @@ struct StackPlan {
   bool is_causal = false;                ///< a word sees what came before it
   bool has_cross = false;                ///< asks the stack before it
   bool has_bias = true;                  ///< in the attention projections
+  bool is_gated = false;                 ///< feed-forward (silu(x W1) * (x W2)) W3, without biases
   bool keeps_before_activation = false;  ///< the backward pass needs what the activation was given
+  nn::ScoringChoice scoring = {};        ///< of attention
   bool has_last_norm = false;
+  /// Weights that score queries against keys in one attention beside its projections.
+  int64_t score_weights() const { return heads * scoring.weights(width / heads); }
   // What turns ids into vectors.
   int64_t word_rows = 0;      ///< rows of its own word table; 0: shared with the stack before
   int64_t position_rows = 0;  ///< rows of a learned table; 0: none

@@ -38,8 +38,8 @@ struct TrainConfig {
   template <class V>
   void fields(V& v) {
     model.fields(v);
-    v("corpus", corpus, "files of --data, or the phrasebook that heddle generates",
-      one_of({"files", "phrasebook"}));
+    v("corpus", corpus, "files of --data, or pairs that heddle generates: see heddle phrasebook",
+      one_of({"files", "phrasebook", "agreement"}));
     v("source_lang", source_lang, "suffix of the source files");
     v("target_lang", target_lang, "suffix of the target files");
     v("tokenizer", tokenizer, "a SentencePiece .model to use; empty: one is trained");

@@ -3,7 +3,7 @@
 
 #include "heddle/base/files.h"
 #include "heddle/base/log.h"
-#include "heddle/data/phrasebook.h"
+#include "heddle/data/agreement.h"
 #include "heddle/text/tokenizer_trainer.h"
 
 namespace heddle::train {
@@ -20,11 +20,13 @@ void write_phrases(const std::vector<Phrase>& phrases, const std::string& folder
   write_file_atomic(join_path(folder, split + "." + config.target_lang), target);
 }
 
-std::string write_phrasebook(const TrainConfig& config, const std::string& run) {
+// RUN/data, with the pairs of a corpus that is not in files.
+std::string write_generated(const TrainConfig& config, const std::string& run) {
   const std::string folder = join_path(run, "data");
-  if (path_exists(join_path(folder, "test.de"))) return folder;  // the last one written
+  if (path_exists(join_path(folder, "test." + config.target_lang))) return folder;  // written last
   make_directories(folder);
-  const Phrasebook book = make_phrasebook({});
+  const Phrasebook book =
+      config.corpus == "agreement" ? make_agreement(kAgreementOptions) : make_phrasebook({});
   write_phrases(book.train, folder, "train", config);
   write_phrases(book.val, folder, "val", config);
   write_phrases(book.test, folder, "test", config);
@@ -88,10 +90,11 @@ Tokenizer open_tokenizer(const TrainConfig& config, const ParallelFiles& files,
 }  // namespace
 
 void check_text(const TrainConfig& config, const std::string& data) {
-  if (config.corpus == "phrasebook") {
-    check(config.source_lang == "en" && config.target_lang == "de", ErrorKind::usage,
-          "the phrasebook is English to German, not {} to {}", config.source_lang,
-          config.target_lang);
+  if (config.corpus != "files") {
+    const char* target = config.corpus == "agreement" ? "fr" : "de";
+    check(config.source_lang == "en" && config.target_lang == target, ErrorKind::usage,
+          "the corpus {0} is en to {1}, not {2} to {3}; set --source-lang en --target-lang {1}",
+          config.corpus, target, config.source_lang, config.target_lang);
     return;
   }
   check(!data.empty(), ErrorKind::usage,
@@ -104,7 +107,7 @@ void check_text(const TrainConfig& config, const std::string& data) {
 
 Corpora open_corpora(const TrainConfig& config, const std::string& data, const std::string& run) {
   check_text(config, data);
-  const std::string folder = config.corpus == "phrasebook" ? write_phrasebook(config, run) : data;
+  const std::string folder = config.corpus == "files" ? data : write_generated(config, run);
   const auto files = [&](const char* split) {
     return find_parallel(folder, split, config.source_lang, config.target_lang);
   };

@@ -74,6 +74,13 @@ TEST(ModelParameters, counts_are_those_of_the_models_that_are_built) {
     SCOPED_TRACE(bits);
     expect_equal(c, [](const nn::Scope& s, const TransformerConfig& t) { Transformer(s, t); });
   }
+  for (const char* scoring : {"dot", "additive", "linear"}) {
+    for (const char* activation : {"relu", "swiglu"}) {
+      c.attention_scoring = scoring, c.activation_function = activation;
+      SCOPED_TRACE(fmt::format("{} {}", scoring, activation));
+      expect_equal(c, [](const nn::Scope& s, const TransformerConfig& t) { Transformer(s, t); });
+    }
+  }
   for (const char* config :
        {R"({"model_type": "gpt2", "vocab_size": 40, "n_positions": 8, "n_embd": 12, "n_layer": 2,
             "n_head": 3})",
@@ -118,6 +125,66 @@ TEST(AttentionMatrices, a_hundred_thousand_places_and_64_heads_need_1192_gib_in_
   const AttentionMemory a = attention_of(100'000, 1, 64);
   EXPECT_EQ(a.one_layer.bf16 / kGiB, 1192);
   EXPECT_EQ(a.flash.f32, 4 * 64 * 100'000);  // linear in the length
+}
+
+// Hidden 8d/3: three matrices hold what two of 4d do (Touvron et al. 2023, section 2.2).
+TEST(ModelParameters, swiglu_of_8_thirds_has_those_of_a_plain_layer_of_4) {
+  const std::string wide = "d_model=768";
+  const StackPlan gated =
+      find_plan("base", {wide, "encoder_ffn_dim=2048", "activation_function=swiglu"}).stacks[0];
+  const StackPlan plain = find_plan("base", {wide, "encoder_ffn_dim=3072"}).stacks[0];
+  const int64_t biases = 3072 + 768;
+  EXPECT_EQ(layer_parameters(gated), layer_parameters(plain) - biases);
+}
+
+// One layer each, 3 words in and 2 out, width 4 in 2 heads of 2, by hand.
+const std::vector<std::string> kSmall = {"d_model=4",         "encoder_layers=1",
+                                         "decoder_layers=1",  "encoder_attention_heads=2",
+                                         "encoder_ffn_dim=6", "decoder_attention_heads=2",
+                                         "decoder_ffn_dim=6", "vocab_size=5"};
+
+Analysis small(const std::string& setting) {
+  std::vector<std::string> settings = kSmall;
+  settings.push_back(setting);
+  return analyze(find_plan("base", settings), {.source = 3, .target = 2});
+}
+
+TEST(Flops, swiglu_has_three_products_of_a_word) {
+  const Analysis plain = small("activation_function=silu");
+  const Analysis gated = small("activation_function=swiglu");
+  // Of 3 + 2 words: 2 * 4 * 6 for the third matrix.
+  EXPECT_EQ(gated.forward_flops - plain.forward_flops, 5 * 48);
+  // Biases 6 + 4 go, 4 * 6 weights come, in each of two layers.
+  EXPECT_EQ(gated.parameters - plain.parameters, 2 * (24 - 10));
+  // Gate, up, silu(gate) and their product, in place of what silu was given and gave: 12 a word.
+  EXPECT_EQ(gated.kept.f32 - plain.kept.f32, 4 * 5 * 12);
+}
+
+TEST(Flops, additive_scores_compute_and_keep_every_pair) {
+  const Analysis dot = small("attention_scoring=dot"), sum = small("attention_scoring=additive");
+  // Pairs 9 + 4 + 6, of which a causal pass by dot products leaves out one: 2 * 4 in the scores
+  // and in the weighted sum.
+  EXPECT_EQ(dot.attention_flops, 2 * 2 * 4 * (9 + 3 + 6));
+  EXPECT_EQ(sum.attention_flops, 2 * 2 * 4 * (9 + 4 + 6));
+  EXPECT_EQ(sum.decoding_flops, dot.decoding_flops);
+  EXPECT_EQ(sum.parameters - dot.parameters, 3 * 2 * 2);  // a v of 2 for each of 2 heads
+  // q + k and its tanh, 4 wide, in f32 in both formats.
+  EXPECT_EQ(sum.kept.f32 - dot.kept.f32, 4 * 2 * 4 * 19);
+  EXPECT_EQ(sum.kept.bf16 - dot.kept.bf16, 4 * 2 * 4 * 19);
+  EXPECT_FALSE(sum.attention.has_flash);
+  EXPECT_EQ(sum.attention.flash.f32, sum.attention.all.f32);
+  EXPECT_EQ(sum.training_flash_flops, sum.training_flops);
+}
+
+TEST(Flops, linear_scores_have_a_product_a_word_and_none_a_pair) {
+  const Analysis dot = small("attention_scoring=dot"), sum = small("attention_scoring=linear");
+  // What is left of the square is the weighted sum.
+  EXPECT_EQ(sum.attention_flops, 2 * 4 * (9 + 4 + 6));
+  // Shares of 3 + 3, 2 + 2 and 2 + 3 words: a product 4 wide each.
+  const int64_t shares = 2 * 4 * (6 + 4 + 5);
+  EXPECT_EQ(sum.forward_flops - sum.attention_flops,
+            dot.forward_flops - dot.attention_flops + shares);
+  EXPECT_EQ(sum.parameters - dot.parameters, 3 * 2 * 4);  // a weight of 2 * 2 for each of 2 heads
 }
 
 // Four products for attention beside the four projections, two for the feed-forward layers.

@@ -76,8 +76,8 @@
     scroll("steps", el("table", {class: "small"}, el("thead", {}, el("tr", {}, ...["step", "in", "", "out", "parameters", "FLOPs"].map((t, i) => el("th", {scope: "col", class: i ? "number" : null}, t)))), body)));
 
   // --- FLOPs ------------------------------------------------------------------------------------
-  const work = [{name: "forward", value: d.flops.forward}, {name: "training, plain attention", value: d.flops.training, note: "the backward pass has two products for each of the forward pass"},
-    {name: "training, flash attention", value: d.flops.training_flash, note: "computes the scores again instead of storing them: a little more work, far less memory"}];
+  const work = [{name: "forward", value: d.flops.forward}, {name: "training, plain attention", value: d.flops.training, note: "the backward pass has two products for each of the forward pass"}];
+  if (d.attention.has_flash) work.push({name: "training, flash attention", value: d.flops.training_flash, note: "computes the scores again instead of storing them: a little more work, far less memory"});
   if (d.flops.decoding) work.push({name: "writing word by word, with a cache of keys and values", value: d.flops.decoding});
   if (d.flops.decoding_uncached) {
     work.push({name: "the same without the cache", value: d.flops.decoding_uncached, color: "var(--head1)",
@@ -91,15 +91,15 @@
     const m = d.attention, b = (x) => x[type];
     const train = [{name: "weights", value: b(d.bytes.weights)}, {name: "gradients, both moments of Adam" + (type === "bf16" ? ", f32 masters" : ""), value: b(d.bytes.optimizer)},
       {name: "activations kept for the backward pass", value: b(d.bytes.kept), note: `with --recompute ${bytes(b(d.bytes.recomputed))}: only what enters each layer`},
-      {name: "attention matrices, plain", value: b(m.all), color: "var(--head1)", note: `${m.matrices.toLocaleString("en")} matrices of up to ${m.entries.toLocaleString("en")} entries, ${bytes(b(m.head))} each`},
-      {name: "attention matrices, flash", value: b(m.flash), color: "var(--head2)", note: "one number a row in place of the matrix; this is what heddle does"}];
+      {name: "attention matrices, plain", value: b(m.all), color: "var(--head1)", note: `${m.matrices.toLocaleString("en")} matrices of up to ${m.entries.toLocaleString("en")} entries, ${bytes(b(m.head))} each` + (m.has_flash ? "" : "; these scores have no flash attention")}];
+    if (m.has_flash) train.push({name: "attention matrices, flash", value: b(m.flash), color: "var(--head2)", note: "one number a row in place of the matrix; this is what heddle does"});
     const use = [{name: "weights", value: b(d.bytes.weights)}, {name: "activations at once", value: b(d.bytes.at_once)}];
     if (b(d.bytes.cache)) {
       use.push({name: "cache of keys and values", value: b(d.bytes.cache), note: `${bytes(b(d.bytes.cache_word))} a word that is written` +
         (b(d.bytes.cache_source) ? `, ${bytes(b(d.bytes.cache_source))} a word of the source` : "")});
     }
-    use.push({name: "attention matrices, plain", value: b(m.one_layer), color: "var(--head1)", note: "those of one layer, then of the next"},
-      {name: "attention matrices, flash", value: 0, color: "var(--head2)", note: "tiles that stay in the processor's cache"});
+    use.push({name: "attention matrices, plain", value: b(m.one_layer), color: "var(--head1)", note: "those of one layer, then of the next"});
+    if (m.has_flash) use.push({name: "attention matrices, flash", value: 0, color: "var(--head2)", note: "tiles that stay in the processor's cache"});
     memory.replaceChildren(el("div", {class: "columns two"}, el("div", {}, el("h3", {}, "Training"), bars("training", train, bytes)), el("div", {}, el("h3", {}, "Inference"), bars("inference", use, bytes))));
   };
   showMemory("f32");
@@ -110,12 +110,12 @@
     const ns = [];
     for (let n = 64; n <= Math.max(65536, 4 * d.length); n *= 2) ns.push(n);
     const times = ns.map((n) => n / d.length), linear = d.flops.forward - d.flops.attention;
-    section("When sequences grow", faint("Twice the length doubles every step but attention's own products and its matrices, which grow fourfold. Flash attention stores no matrix."),
+    section("When sequences grow", faint("Twice the length doubles every step but attention's own products and its matrices, which grow fourfold." + (d.attention.has_flash ? " Flash attention stores no matrix." : "")),
       el("div", {class: "columns two"},
         el("div", {}, el("h3", {}, "FLOPs of a forward pass"), heddle.lineChart({title: "FLOPs", xTitle: "length", xLog: true, yLog: true, yText: short(""), height: 300, series: [
           {name: "attention", x: ns, y: times.map((t) => d.flops.attention * t * t), color: "var(--head1)"}, {name: "all other steps", x: ns, y: times.map((t) => linear * t), color: "var(--head0)"}]}).element),
         el("div", {}, el("h3", {}, "Memory of attention in training, f32"), heddle.lineChart({title: "bytes", xTitle: "length", xLog: true, yLog: true, yText: short("B"), height: 300, series: [
-          {name: "plain", x: ns, y: times.map((t) => d.attention.all.f32 * t * t), color: "var(--head1)"}, {name: "flash", x: ns, y: times.map((t) => d.attention.flash.f32 * t), color: "var(--head2)"}]}).element)));
+          {name: "plain", x: ns, y: times.map((t) => d.attention.all.f32 * t * t), color: "var(--head1)"}, ...(d.attention.has_flash ? [{name: "flash", x: ns, y: times.map((t) => d.attention.flash.f32 * t), color: "var(--head2)"}] : [])]}).element)));
   }
 
   // --- kinds of layers --------------------------------------------------------------------------

@@ -1,0 +1,85 @@
+"""Writes docs/experiments.md and its curves from docs/experiments/*.json. No training here: see experiment.py."""
+import json
+import operator
+
+import curves
+import report
+
+BEGIN, END = "<!-- experiments: begin, written by ./dev experiment -->", "<!-- experiments: end -->"
+RELATIONS = {"<": operator.lt, ">": operator.gt}
+COLUMNS = {"parameters": ("parameters", "{:,.0f}"), "loss": ("validation loss", "{:.3f}"),
+           "perplexity": ("perplexity", "{:.2f}"), "bleu": ("BLEU", "{:.1f}"),
+           "first_norm": ("first gradient norm", "{:.2f}")}
+
+
+def average(seeds, key):
+    return sum(run[key] for run in seeds) / len(seeds)
+
+
+def cell(seeds, key):
+    """The mean over seeds, and their range where it is more than a rounding."""
+    shape = COLUMNS[key][1]
+    values = sorted(run[key] for run in seeds)
+    middle, low, high = (shape.format(v) for v in (average(seeds, key), values[0], values[-1]))
+    return middle if low == high else f"{middle} ({low} – {high})"
+
+
+def expectations(spec, runs):
+    """Each thing expected, and whether the means bear it out."""
+    for claim, key, left, relation, right in spec["expected"]:
+        a, b = average(runs[left], key), average(runs[right], key)
+        shape = COLUMNS[key][1]
+        verdict = "yes" if RELATIONS[relation](a, b) else "**no**"
+        yield f"{claim}: {verdict} ({shape.format(a)} against {shape.format(b)})"
+
+
+def flags_of(run):
+    return "`" + " ".join(f"--{k} {str(v).lower() if isinstance(v, bool) else v}" for k, v in run["flags"].items()) + "`"
+
+
+def section(name, spec, data):
+    runs = data["runs"]
+    own = [f"--{k} {v}" for k, v in spec.get("flags", {}).items()]
+    out = [f"## {spec['title']}", "", spec["question"], "", "```", f"./dev experiment {name}", "```", ""]
+    if own:
+        out += [f"Beside the shared settings: `{' '.join(own)}`.", ""]
+    out += [f"![validation loss over updates](experiments/{name}.svg)", ""]
+    common = spec.get("flags", {})
+    lines = []
+    for run in spec["runs"]:
+        differing = {"flags": {k: v for k, v in run["flags"].items() if common.get(k) != v}}
+        lines.append([run["name"], flags_of(differing) if differing["flags"] else "",
+                      *(cell(runs[run["name"]], key) for key in spec["columns"])])
+    out += report.table(["run", "flags", *(COLUMNS[key][0] for key in spec["columns"])], lines)
+    expected = list(expectations(spec, runs))
+    if expected:
+        out += ["", "Expected, and whether it came out:", "", *(f"- {line}" for line in expected)]
+    if spec["outcome"]:
+        out += ["", spec["outcome"]]
+    seeds = "one seed" if spec["seeds"] == 1 else f"{spec['seeds']} seeds (mean, lowest – highest)"
+    minutes = sum(run["seconds"] for seeds in runs.values() for run in seeds) / 60
+    out += ["", f"<sub>{seeds}, beam {spec['beam']}; {minutes:.0f} minutes of "
+            f"training in all on one thread of a busy machine: {data['machine']}; {data['date']}, {data['commit']}.</sub>", ""]
+    return out
+
+
+def write(docs, specs):
+    """Replaces what stands between the markers of docs/experiments.md; draws docs/experiments/*.svg.
+    Returns what came out other than expected, for the terminal."""
+    page = docs / "experiments.md"
+    text = page.read_text(encoding="utf-8")
+    if BEGIN not in text or END not in text:
+        raise SystemExit(f"experiment: {page} lacks the markers '{BEGIN}' and '{END}'")
+    lines, surprises = [], []
+    for name in sorted(specs):
+        path = docs / "experiments" / f"{name}.json"
+        if not path.exists():
+            continue
+        data = json.loads(path.read_text(encoding="utf-8"))
+        drawn = {run: [seed["curve"] for seed in seeds] for run, seeds in data["runs"].items()}
+        path.with_suffix(".svg").write_text(curves.draw(drawn, "validation loss"), encoding="utf-8")
+        lines += section(name, specs[name], data)
+        surprises += [f"{name}: {line}" for line in expectations(specs[name], data["runs"]) if "**no**" in line]
+    before, rest = text.split(BEGIN, 1)
+    page.write_text("\n".join([before + BEGIN, ""] + lines) + END + rest.split(END, 1)[1], encoding="utf-8")
+    return surprises
