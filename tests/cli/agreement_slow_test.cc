@@ -1,6 +1,8 @@
 // The recipe "agreement": trained, it translates what it never met, and its attention shows how.
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 #include "heddle/data/agreement.h"
 #include "tests/support/cli_runner.h"
 
@@ -9,8 +11,11 @@ namespace {
 
 std::string run_in(const TempDir& dir, std::vector<std::string> words,
                    const std::string& input = {}) {
-  const CliResult r =
-      run_heddle(std::move(words), {.input = input, .folder = dir.path(), .timeout_seconds = 3600});
+  CliOptions options;
+  options.input = input;
+  options.folder = dir.path();
+  options.timeout_seconds = 3600;
+  const CliResult r = run_heddle(std::move(words), options);
   EXPECT_EQ(r.exit_code, 0) << r.err;
   return r.out;
 }
