@@ -151,6 +151,8 @@ std::string broken_rule(const Json& value, const FieldRule& rule) {
   return fmt::format("must be {} and {}", low, high);
 }
 
+constexpr const char* kAbsent = "(no such field)";
+
 std::vector<std::string> keys_of(const std::vector<Field>& fields) {
   std::vector<std::string> keys;
   for (const Field& field : fields) keys.push_back(field.key);
@@ -213,12 +215,22 @@ std::vector<FieldInfo> describe_fields(const std::vector<Field>& fields) {
 
 std::vector<FieldDifference> compare_fields(const std::vector<Field>& first,
                                             const std::vector<Field>& second) {
-  check(keys_of(first) == keys_of(second), ErrorKind::internal,
-        "fields: two configs of different kinds are compared");
   std::vector<FieldDifference> differences;
-  for (size_t i = 0; i < first.size(); ++i) {
-    const Json a = value_of(first[i]), b = value_of(second[i]);
-    if (!(a == b)) differences.push_back({first[i].key, as_flag(a), as_flag(b)});
+  const auto find = [](const std::vector<Field>& fields, const std::string& key) {
+    return std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.key == key; });
+  };
+  for (const Field& a : first) {
+    const auto b = find(second, a.key);
+    if (b == second.end()) {
+      differences.push_back({a.key, as_flag(value_of(a)), kAbsent});
+    } else if (!(value_of(a) == value_of(*b))) {
+      differences.push_back({a.key, as_flag(value_of(a)), as_flag(value_of(*b))});
+    }
+  }
+  for (const Field& b : second) {
+    if (find(first, b.key) == first.end()) {
+      differences.push_back({b.key, kAbsent, as_flag(value_of(b))});
+    }
   }
   return differences;
 }

@@ -137,6 +137,15 @@ LineReader::~LineReader() = default;
 LineReader::LineReader(LineReader&&) noexcept = default;
 LineReader& LineReader::operator=(LineReader&&) noexcept = default;
 
+std::string LineReader::rest() {
+  while (source_->read_some(buffer_)) {
+  }
+  std::string text = buffer_.substr(begin_);
+  buffer_.clear();
+  begin_ = 0;
+  return text;
+}
+
 bool LineReader::refill() {
   buffer_.erase(0, begin_);
   begin_ = 0;

@@ -22,6 +22,9 @@ class LineReader {
   /// Puts the next line in `line`, without its end, and returns true; false at the end of the file.
   bool next(std::string& line);
 
+  /// All that next() has not given yet, as it stands; the reader is at its end then.
+  std::string rest();
+
   /// The number of the line that next() gave last, from 1; 0 before the first.
   int64_t line_number() const { return line_number_; }
 

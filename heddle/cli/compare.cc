@@ -30,7 +30,17 @@ double median_speed(const RunHistory& run) {
 // A row a run: where it is and how good its best model was.
 std::vector<std::vector<std::string>> summary(const std::vector<RunHistory>& runs) {
   std::vector<std::vector<std::string>> rows = {
-      {"run", "updates", "time", "tokens/s", "best", "at update", "val. loss", "BLEU"}};
+      {"run", "updates", "time", "tokens/s", "best", "at update", "val. loss"}};
+  std::vector<std::string> metrics;
+  for (const RunHistory& run : runs) {
+    if (run.best() == nullptr) continue;
+    for (const train::Metric& m : run.best()->score.metrics) {
+      if (std::find(metrics.begin(), metrics.end(), m.name) == metrics.end()) {
+        metrics.push_back(m.name);
+      }
+    }
+  }
+  for (const std::string& m : metrics) rows[0].push_back(m == "bleu" ? "BLEU" : m);
   for (const RunHistory& run : runs) {
     int64_t updates = 0;
     double seconds = 0;
@@ -47,8 +57,11 @@ std::vector<std::vector<std::string>> summary(const std::vector<RunHistory>& run
                     format_count(static_cast<int64_t>(median_speed(run))),
                     best == nullptr ? "-" : best->kind,
                     best == nullptr ? "-" : format_count(best->update),
-                    best == nullptr ? "-" : fmt::format("{:.4f}", best->loss),
-                    best == nullptr || best->bleu < 0 ? "-" : fmt::format("{:.2f}", best->bleu)});
+                    best == nullptr ? "-" : fmt::format("{:.4f}", best->score.loss)});
+    for (const std::string& m : metrics) {
+      const double value = best == nullptr ? -1 : best->score.metric(m);
+      rows.back().push_back(value < 0 ? "-" : fmt::format("{:.{}f}", value, m == "bleu" ? 2 : 4));
+    }
   }
   return rows;
 }

@@ -89,11 +89,10 @@ void add_demo(CLI::App& app) {
     const train::TrainConfig config = train::load_recipe("phrasebook");
     const bool is_other =
         train::is_run(flags->out) && !diff_fields(train::stored_config(flags->out), config).empty();
-    const train::RunResult r =
-        train::train_translation(config, {.data = "",
-                                          .out = flags->out,
-                                          .overwrite = is_other,
-                                          .on_event = report_writer(flags->out)});
+    const train::RunResult r = train::train_model(config, {.paths = {},
+                                                           .out = flags->out,
+                                                           .overwrite = is_other,
+                                                           .on_event = report_writer(flags->out)});
     if (r.was_interrupted) return;
     const TranslationModel model = load_translation_model(flags->out);
     const Precision precision = resolve_precision(config.precision);

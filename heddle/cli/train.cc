@@ -1,8 +1,10 @@
 // heddle train: trains a model, or goes on with a run.
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <map>
 
+#include "heddle/base/error.h"
 #include "heddle/base/log.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
@@ -20,16 +22,37 @@ struct Flags {
   std::map<std::string, std::string> fields;  // key -> text
 };
 
-// The run's own config if it goes on, else the recipe, the file or the preset; then the flags.
-train::TrainConfig make_config(const Flags& f) {
-  train::TrainConfig config;
-  if (!f.recipe.empty()) {
-    config = train::load_recipe(f.recipe);
-  } else if (!f.config.empty()) {
-    config = train::load_config(f.config);
-  } else if (train::is_run(f.run.out) && !f.run.overwrite) {
-    config = train::stored_config(f.run.out);
+// The run's own config if it goes on, else the recipe, the file, or the task's own.
+train::TrainConfig first_config(const Flags& f) {
+  const auto flag = [&](const char* key) {
+    const auto found = f.fields.find(key);
+    return found == f.fields.end() ? std::string() : found->second;
+  };
+  if (!f.recipe.empty()) return train::load_recipe(f.recipe);
+  if (!f.config.empty()) return train::load_config(f.config);
+  if (train::is_run(f.run.out) && !f.run.overwrite) return train::stored_config(f.run.out);
+  const std::string task = flag("task");
+  return train::default_config(task.empty() ? "translation" : task, flag("model_type"));
+}
+
+// Which fields there are follows from task and model, so these are settled first.
+void check_flags(const Flags& f, const train::TrainConfig& config) {
+  const std::vector<FieldInfo> known = list_fields(config);
+  for (const auto& [key, text] : f.fields) {
+    const auto at = std::find_if(known.begin(), known.end(),
+                                 [&, &k = key](const FieldInfo& field) { return field.key == k; });
+    check(at != known.end(), ErrorKind::usage, "train: task {} with model_type {} has no {}",
+          config.task, config.model_type, flag_name(key));
+    check((key != "task" && key != "model_type") || text == at->default_value, ErrorKind::usage,
+          "train: these settings are of {} {}, not {}; leave one of them out", key,
+          at->default_value, text);
   }
+}
+
+// That, then the preset, then the flags.
+train::TrainConfig make_config(const Flags& f) {
+  train::TrainConfig config = first_config(f);
+  check_flags(f, config);
   if (!f.preset.empty()) train::apply_preset(config, f.preset);
   for (const auto& [key, text] : f.fields) set_from_string(config, key, text);
   return config;
@@ -47,9 +70,48 @@ void report(const train::RunResult& r, const std::string& out) {
     log_info("stopped at update {}; the same command goes on from here", r.updates);
     return;
   }
+  std::string metrics;
+  for (const train::Metric& m : r.best.metrics) metrics += " and " + train::to_text(m);
   log_info("{} updates in {}; best model: {} with validation loss {:.4f}{}; it is in {}/best",
-           r.updates, format_duration(r.seconds), r.best_kind, r.best_loss,
-           r.best_bleu >= 0 ? fmt::format(" and BLEU {:.2f}", r.best_bleu) : "", out);
+           r.updates, format_duration(r.seconds), r.best_kind, r.best.loss, metrics, out);
+}
+
+// A field that a task or a model has, and which do.
+struct Setting {
+  FieldInfo field;
+  std::vector<std::string> tasks, types;
+
+  // Fields of models of the registry go by their types, others by their tasks.
+  std::string group() const {
+    if (tasks == train::task_names()) return "Settings";
+    const bool is_translation = tasks[0] == "translation";
+    const auto fields = train::StackConfig(is_translation ? "gpt2" : types[0]).fields();
+    const bool is_of_model =
+        !is_translation && std::any_of(fields.begin(), fields.end(),
+                                       [&](const Field& f) { return f.key == field.key; });
+    return fmt::format("Settings of {}", fmt::join(is_of_model ? types : tasks, ", "));
+  }
+};
+
+void add_new(std::vector<std::string>& names, const std::string& name) {
+  if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+}
+
+// Every field of every task and model, once: which of them a run has is known when it is read.
+std::vector<Setting> all_settings() {
+  std::vector<Setting> settings;
+  for (const std::string& task : train::task_names()) {
+    for (const std::string& type : train::trainable_types(task)) {
+      for (const FieldInfo& field : list_fields(train::default_config(task, type))) {
+        auto at = std::find_if(settings.begin(), settings.end(),
+                               [&](const Setting& s) { return s.field.key == field.key; });
+        if (at == settings.end()) at = settings.insert(at, {field, {}, {}});
+        add_new(at->tasks, task);
+        add_new(at->types, type);
+      }
+    }
+  }
+  return settings;
 }
 
 }  // namespace
@@ -61,25 +123,31 @@ void add_train(CLI::App& app) {
       "--recipe", flags->recipe,
       fmt::format("settings that come with heddle: {}", fmt::join(train::recipe_names(), ", ")));
   command->add_option("--config", flags->config, "settings from a JSON file")->excludes("--recipe");
-  command->add_option("--preset", flags->preset, "sizes of the model: tiny, base, big");
-  command->add_option("--data", flags->run.data, "folder with {train,val}.{source,target}");
+  command->add_option("--preset", flags->preset,
+                      "sizes of the model: tiny, base, big of translation; gpt2, gpt2-medium, "
+                      "gpt2-large, gpt2-xl");
+  command->add_option("--data", flags->run.paths.data,
+                      "translation: folder with {train,val}.{source,target}; else a file of text "
+                      "or a folder of them");
+  command->add_option("--val-data", flags->run.paths.val_data,
+                      "file that is held out; without it val.* beside train.*, or a share");
   command->add_option("--out", flags->run.out, "folder of the run")->required();
   command->add_flag("--overwrite", flags->run.overwrite, "forget what the folder holds");
   command->add_option("--threads", flags->threads, "threads; the result does not depend on them")
       ->check(CLI::PositiveNumber);
-  for (const FieldInfo& field : list_fields(train::TrainConfig())) {
+  for (const Setting& s : all_settings()) {
     command
         ->add_option_function<std::string>(
-            flag_name(field.key),
-            [flags, key = field.key](const std::string& text) { flags->fields[key] = text; },
-            fmt::format("{} [{}]", field.help, field.default_value))
-        ->type_name(field.type)
-        ->group("Settings");
+            flag_name(s.field.key),
+            [flags, key = s.field.key](const std::string& text) { flags->fields[key] = text; },
+            fmt::format("{} [{}]", s.field.help, s.field.default_value))
+        ->type_name(s.field.type)
+        ->group(s.group());
   }
   command->callback([flags] {
     if (flags->threads > 0) set_num_threads(flags->threads);
     flags->run.on_event = report_writer(flags->run.out);
-    report(train::train_translation(make_config(*flags), flags->run), flags->run.out);
+    report(train::train_model(make_config(*flags), flags->run), flags->run.out);
   });
 }
 

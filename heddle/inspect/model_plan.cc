@@ -52,11 +52,21 @@ ModelPlan from_file(const Json& json, const std::string& path,
   return finish(config, path, settings);
 }
 
+// What a run trains.
+ModelPlan plan_of_run(const train::TrainConfig& config, const std::string& path,
+                      const std::vector<std::string>& settings) {
+  if (config.is_translation()) return finish(config.model, path, settings);
+  train::StackConfig stack = config.stack;
+  return finish(stack.config(), path, settings);
+}
+
 // A file: config.json of a model, or settings of `heddle train --config`.
 ModelPlan plan_of_file(const std::string& path, const std::vector<std::string>& settings) {
   const Json json = Json::load(path);
   const Json* type = json.find("model_type");
-  if (type == nullptr) return finish(train::parse_config(json, path).model, path, settings);
+  if (type == nullptr || json.contains("task")) {
+    return plan_of_run(train::parse_config(json, path), path, settings);
+  }
   const std::string& name = type->as_string(path + ": key 'model_type'");
   if (name == kTransformerType) return from_file<TransformerConfig>(json, path, settings);
   return finish(*read_model_config(json, path), path, settings);
@@ -142,11 +152,11 @@ ModelPlan find_plan(const std::string& name, const std::vector<std::string>& set
     return finish(preset(name), name, settings);
   }
   if (holds(train::recipe_names(), name)) {
-    return finish(train::load_recipe(name).model, name, settings);
+    return plan_of_run(train::load_recipe(name), name, settings);
   }
   if (is_directory(name)) {
     if (train::is_run(name) && !path_exists(join_path(name, kConfigName))) {
-      return finish(train::stored_config(name).model, name, settings);
+      return plan_of_run(train::stored_config(name), name, settings);
     }
     return plan_of_file(join_path(find_model_dir(name), kConfigName), settings);
   }

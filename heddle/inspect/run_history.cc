@@ -23,14 +23,20 @@ LoggedUpdates parse_updates(const Json& line, const std::string& where) {
 LoggedValidation parse_validation(const Json& line, const std::string& where) {
   LoggedValidation v{.update = line.get_int("update", where),
                      .kind = line.get_string("validation", where),
-                     .loss = line.get_double("loss", where),
+                     .score = {.loss = line.get_double("loss", where)},
                      .is_best = line.get_bool("best", where),
                      .seconds = line.get_double("seconds", where)};
-  if (line.contains("bleu")) v.bleu = line.get_double("bleu", where);
+  for (const auto& [key, value] : line.as_object(where)) {
+    const bool is_metric =
+        value.is_number() && key != "update" && key != "loss" && key != "seconds";
+    if (is_metric) v.score.metrics.push_back({key, value.as_double(where)});
+  }
   if (const Json* samples = line.find("samples")) {
     for (const Json& s : samples->as_array(where)) {
-      v.samples.push_back({s.get_string("source", where), s.get_string("reference", where),
-                           s.get_string("translation", where)});
+      auto& sample = v.samples.emplace_back();
+      for (const auto& [key, text] : s.as_object(where)) {
+        sample.emplace_back(key, text.as_string(where));
+      }
     }
   }
   return v;

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/train/run_folder.h"
+#include "heddle/train/validation_score.h"
 
 namespace heddle::inspect {
 
@@ -20,12 +22,12 @@ struct LoggedUpdates {
 struct LoggedValidation {
   int64_t update = 0;
   std::string kind = {};  ///< "snapshot", "ema", "average"
-  double loss = 0, bleu = -1;
+  train::ValidationScore score = {};
   bool is_best = false;
   double seconds = 0;
-  struct Sample {
-    std::string source, reference, translation;
-  };
+  /// Held-out samples and what the model makes of them: fields with their texts, as the task names
+  /// them ("source", "translation").
+  using Sample = std::vector<std::pair<std::string, std::string>>;
   std::vector<Sample> samples = {};
 };
 
@@ -43,7 +45,7 @@ struct RunHistory {
 /// Errors: data if there is no run, or a file is broken (names file and line).
 RunHistory read_history(const std::string& run);
 
-/// Writes RUN/report.html: losses, BLEU, learning rate, speed, gradient norms, and the samples of
+/// Writes RUN/report.html: losses, scores, learning rate, speed, gradient norms, and the samples of
 /// each validation. Errors: those of read_history() and write_page().
 void write_run_report(const std::string& run);
 

@@ -64,14 +64,25 @@ Json validations_json(const RunHistory& run) {
     one["kind"] = kind;
     one["update"] = column(some, &LoggedValidation::update);
     one["seconds"] = column(some, &LoggedValidation::seconds);
-    one["loss"] = column(some, &LoggedValidation::loss);
-    if (all.back()->bleu >= 0) one["bleu"] = column(some, &LoggedValidation::bleu);
+    for (const LoggedValidation* v : some) one["loss"].push_back(rounded(v->score.loss));
+    one["metrics"] = Json::object();
+    for (const train::Metric& m : all.back()->score.metrics) {
+      for (const LoggedValidation* v : some) {
+        one["metrics"][m.name].push_back(rounded(v->score.metric(m.name)));
+      }
+    }
     json.push_back(std::move(one));
   }
   return json;
 }
 
-// The sources and references once, the translations of each validation.
+// What a field of a sample is called beside its text.
+std::string label_of(const std::string& field, const train::TrainConfig& config) {
+  if (field == "source") return config.source_lang;
+  if (field == "reference") return config.target_lang;
+  return field == "translation" ? "model" : field;
+}
+
 Json samples_json(const RunHistory& run) {
   std::vector<const LoggedValidation*> all;
   for (const LoggedValidation& v : run.validations) {
@@ -79,14 +90,17 @@ Json samples_json(const RunHistory& run) {
   }
   if (all.empty()) return {};
   Json json = Json::object();
-  for (const auto& sample : all.back()->samples) {
-    json["sources"].push_back(sample.source);
-    json["references"].push_back(sample.reference);
+  for (const auto& [field, text] : all.back()->samples[0]) {
+    json["labels"].push_back(label_of(field, run.config));
   }
   for (const LoggedValidation* v : thinned(all, kMostSamples)) {
     Json one = Json::object();
     one["update"] = v->update;
-    for (const auto& sample : v->samples) one["translations"].push_back(sample.translation);
+    for (const auto& sample : v->samples) {
+      Json texts = Json::array();
+      for (const auto& [field, text] : sample) texts.push_back(text);
+      one["samples"].push_back(std::move(texts));
+    }
     json["validations"].push_back(std::move(one));
   }
   return json;
@@ -98,8 +112,9 @@ Json best_json(const RunHistory& run) {
   Json json = Json::object();
   json["update"] = best->update;
   json["kind"] = best->kind;
-  json["loss"] = rounded(best->loss);
-  if (best->bleu >= 0) json["bleu"] = rounded(best->bleu);
+  json["loss"] = rounded(best->score.loss);
+  json["metrics"] = Json::object();
+  for (const train::Metric& m : best->score.metrics) json["metrics"][m.name] = rounded(m.value);
   json["seconds"] = best->seconds;
   return json;
 }
@@ -120,8 +135,7 @@ Json run_json(const RunHistory& run) {
   json["validations"] = validations_json(run);
   json["best"] = best_json(run);
   json["samples"] = samples_json(run);
-  json["source"] = run.config.source_lang;
-  json["target"] = run.config.target_lang;
+  json["task"] = run.config.task;
   return json;
 }
 

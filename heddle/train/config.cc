@@ -8,6 +8,47 @@
 #include "heddle/train/recipes.h"
 
 namespace heddle::train {
+namespace {
+
+struct TaskEntry {
+  const char *name, *types, *scores;  // words between commas
+};
+
+constexpr std::array kTasks = {TaskEntry{"translation", "heddle_transformer", "loss,bleu"},
+                               TaskEntry{"causal_lm", "gpt2", "loss"}};
+
+const TaskEntry& find_task(const std::string& name) {
+  for (const TaskEntry& entry : kTasks) {
+    if (name == entry.name) return entry;
+  }
+  fail(ErrorKind::usage, "there is no task '{}'{}; the tasks are: {}", name,
+       did_you_mean(name, task_names()), fmt::join(task_names(), ", "));
+}
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    words.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+// A published size, with what the config says beside it (dropouts) as it is.
+void apply_published(TrainConfig& config, const std::string& name) {
+  const std::vector<std::string> names = model_presets();
+  check(std::find(names.begin(), names.end(), name) != names.end(), ErrorKind::usage,
+        "there is no preset '{}'{}; choose {}", name, did_you_mean(name, names),
+        fmt::join(names, ", "));
+  const StackConfig size(preset_config(name));
+  check(size.type() == config.model_type, ErrorKind::usage,
+        "preset {} is a {}, but model_type is {}; give --model-type {}", name, size.type(),
+        config.model_type, size.type());
+  config.stack = size;
+}
+
+}  // namespace
 
 OptimizerOptions TrainConfig::optimizer_options() const {
   return {.decoupled_decay = optimizer == "adamw",
@@ -24,13 +65,13 @@ ScheduleOptions TrainConfig::schedule_options() const {
           .min_learning_rate = min_learning_rate,
           .warmup = warmup_updates,
           .max_updates = max_updates,
-          .d_model = model.d_model};
+          .d_model = is_translation() ? model.d_model : stack.width()};
 }
 
 void TrainConfig::check(const std::string& source) const {
   try {
     check_fields(*this, source);
-    model.check(source);
+    if (is_translation()) model.check(source);
   } catch (const Error& e) {
     fail(ErrorKind::usage, "{}", e.what());  // what a run is told, not a file that was read
   }
@@ -42,6 +83,7 @@ void TrainConfig::check(const std::string& source) const {
                 "{}: the run has no end; give --max-updates or --max-minutes", source);
   heddle::check(max_updates > 0 || (schedule != "cosine" && schedule != "linear"), ErrorKind::usage,
                 "{}: schedule {} falls until max_updates; give --max-updates", source, schedule);
+  if (!is_translation()) return;
   heddle::check(max_tokens <= batch_tokens, ErrorKind::usage,
                 "{}: max_tokens {} is more than a batch of {} tokens; raise --batch-tokens or "
                 "lower --max-tokens",
@@ -57,7 +99,43 @@ bool is_limit(const std::string& key) {
   return std::find(kLimits.begin(), kLimits.end(), key) != kLimits.end();
 }
 
+std::vector<std::string> task_names() {
+  std::vector<std::string> names;
+  for (const TaskEntry& entry : kTasks) names.emplace_back(entry.name);
+  return names;
+}
+
+std::vector<std::string> trainable_types(const std::string& task) {
+  return words_of(find_task(task).types);
+}
+
+std::vector<std::string> score_names(const std::string& task) {
+  return words_of(find_task(task).scores);
+}
+
+TrainConfig default_config(const std::string& task, const std::string& model_type) {
+  TrainConfig config;
+  const std::vector<std::string> types = trainable_types(task);
+  config.task = task;
+  config.model_type = model_type.empty() ? types[0] : model_type;
+  check(std::find(types.begin(), types.end(), config.model_type) != types.end(), ErrorKind::usage,
+        "task {} trains no {}; choose {}", task, model_type, fmt::join(types, ", "));
+  if (config.is_translation()) return config;
+  config.stack = StackConfig(config.model_type);
+  config.optimizer = "adamw";  // GPT-2's and BERT's, but for the rate
+  config.schedule = "cosine";
+  config.tokenizer_type = "char";
+  config.warmup_updates = 100;
+  config.adam_beta2 = 0.99;
+  config.adam_epsilon = 1e-8;
+  config.weight_decay = 0.1;
+  config.clip_norm = 1;
+  config.label_smoothing = 0;
+  return config;
+}
+
 void apply_preset(TrainConfig& config, const std::string& name) {
+  if (!config.is_translation()) return apply_published(config, name);
   TransformerConfig& m = config.model;
   const auto set = [&m](int64_t layers, int64_t width, int64_t hidden, int64_t heads) {
     m.encoder_layers = m.decoder_layers = layers;
@@ -95,7 +173,12 @@ TrainConfig load_config(const std::string& path) { return parse_config(Json::loa
 
 TrainConfig parse_config(const Json& json, const std::string& source) {
   Json fields = json;
-  TrainConfig config;
+  const auto text = [&](const char* key, const char* otherwise) -> std::string {
+    const Json* found = fields.find(key);
+    return found == nullptr ? otherwise
+                            : found->as_string(fmt::format("{}: key '{}'", source, key));
+  };
+  TrainConfig config = default_config(text("task", "translation"), text("model_type", ""));
   if (const Json* preset = fields.find("preset")) {
     apply_preset(config, preset->as_string(source + ": key 'preset'"));
     fields.erase("preset");

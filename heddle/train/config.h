@@ -1,4 +1,4 @@
-// Everything that a training run is told: model, data, optimisation, limits.
+// Everything that a training run is told: task, model, data, optimisation, limits.
 #pragma once
 
 #include <string>
@@ -7,16 +7,31 @@
 #include "heddle/models/transformer_config.h"
 #include "heddle/train/optimizer.h"
 #include "heddle/train/schedule.h"
+#include "heddle/train/stack_config.h"
 
 namespace heddle::train {
 
+/// The tasks, in order: translation, causal_lm.
+std::vector<std::string> task_names();
+/// Types of models that a task trains; the first is its default. Errors: usage for an unknown task.
+std::vector<std::string> trainable_types(const std::string& task);
+/// What validation can judge models of a task by: "loss", and metrics.
+std::vector<std::string> score_names(const std::string& task);
+
+/// The fields that a task and its model use are those that it has: fields() visits no others.
 struct TrainConfig {
-  TransformerConfig model;
+  std::string task = "translation", model_type = "heddle_transformer";
+  TransformerConfig model;    ///< of translation
+  StackConfig stack{"gpt2"};  ///< of the other tasks: a model of the registry
 
   std::string corpus = "files", source_lang = "en", target_lang = "de";
   std::string tokenizer, target_tokenizer, tokenizer_type = "bpe";
   int64_t max_tokens = 256;
   int64_t batch_tokens = 4096, accumulate = 1, sort_pool = 0;
+
+  int64_t block_size = 0, batch_size = 16;
+  std::string sampling = "random", text_key = "text";
+  double val_share = 0.1;
 
   std::string optimizer = "adam", schedule = "inverse_sqrt";
   double learning_rate = 5e-4, min_learning_rate = 0;
@@ -37,7 +52,62 @@ struct TrainConfig {
 
   template <class V>
   void fields(V& v) {
-    model.fields(v);
+    v("task", task, "what is trained", one_of(task_names()));
+    v("model_type", model_type, "model that is trained", one_of(trainable_types(task)));
+    if (is_translation()) {
+      model.fields(v);
+      translation_fields(v);
+    } else {
+      for (const Field& f : stack.fields()) {
+        std::visit([&](auto* member) { v(f.key.c_str(), *member, f.help.c_str(), f.rule); },
+                   f.member);
+      }
+      text_fields(v);
+    }
+    v("accumulate", accumulate, "parts that a batch is computed in, to save memory", at_least(1));
+    v("optimizer", optimizer, "adam, or adamw with decoupled weight decay",
+      one_of({"adam", "adamw"}));
+    v("schedule", schedule, "of the learning rate",
+      one_of({"noam", "inverse_sqrt", "cosine", "linear", "constant"}));
+    v("learning_rate", learning_rate, "at its peak (noam: a factor)", at_least(0));
+    v("min_learning_rate", min_learning_rate, "at the end of cosine and linear", at_least(0));
+    v("warmup_updates", warmup_updates, "updates until the peak", at_least(0));
+    v("adam_beta1", adam_beta1, "decay of the mean of gradients", from_below(0, 1));
+    v("adam_beta2", adam_beta2, "decay of the mean of their squares", from_below(0, 1));
+    v("adam_epsilon", adam_epsilon, "added to the root", at_least(0));
+    v("weight_decay", weight_decay, "of matrices", at_least(0));
+    v("clip_norm", clip_norm, "largest norm of the gradient; 0: no limit", at_least(0));
+    v("ema_decay", ema_decay, "of the moving average of the weights; 0: none", from_below(0, 1));
+    v("average", average, "of weights at validations: the last or the best ones",
+      one_of({"none", "last", "best"}));
+    v("average_count", average_count, "how many of them", at_least(2));
+    v("max_updates", max_updates, "updates in all; 0: no limit", at_least(0));
+    v("max_minutes", max_minutes, "minutes in all, over all resumes; 0: no limit", at_least(0));
+    v("checkpoint_every", checkpoint_every, "updates between saved states", at_least(1));
+    v("validate_every", validate_every, "updates between validations", at_least(1));
+    v("log_every", log_every, "updates between lines of log.jsonl", at_least(1));
+    v("select", select, "what makes a model the best", one_of(score_names(task)));
+    std::vector<std::string> stops = score_names(task);
+    stops.insert(stops.begin(), "none");
+    v("early_stop", early_stop, "stop when this gets no better", one_of(std::move(stops)));
+    v("patience", patience, "validations without a better one before stopping", at_least(1));
+    v("precision", precision, "auto is bf16 where the processor has it",
+      one_of({"f32", "bf16", "auto"}));
+    v("recompute", recompute,
+      "keep what enters each layer only, and compute it again in the backward pass: less memory, a "
+      "third more time");
+    v("seed", seed, "of everything random", at_least(0));
+  }
+
+  bool is_translation() const { return task == "translation"; }
+  OptimizerOptions optimizer_options() const;
+  ScheduleOptions schedule_options() const;
+  /// Checks every field's rule and what no single field can. Errors: usage, naming `source`.
+  void check(const std::string& source) const;
+
+ private:
+  template <class V>
+  void translation_fields(V& v) {
     v("corpus", corpus, "files of --data, or pairs that heddle generates: see heddle phrasebook",
       one_of({"files", "phrasebook", "agreement"}));
     v("source_lang", source_lang, "suffix of the source files");
@@ -50,58 +120,41 @@ struct TrainConfig {
     v("max_tokens", max_tokens, "longest sentence used in training, in tokens, the end included",
       at_least(2));
     v("batch_tokens", batch_tokens, "source and target tokens of a batch, at most", at_least(2));
-    v("accumulate", accumulate, "parts that a batch is computed in, to save memory", at_least(1));
     v("sort_pool", sort_pool, "pairs sorted by length together; 0: all", at_least(0));
-    v("optimizer", optimizer, "adam, or adamw with decoupled weight decay",
-      one_of({"adam", "adamw"}));
-    v("schedule", schedule, "of the learning rate",
-      one_of({"noam", "inverse_sqrt", "cosine", "linear", "constant"}));
-    v("learning_rate", learning_rate, "at its peak (noam: a factor)", at_least(0));
-    v("min_learning_rate", min_learning_rate, "at the end of cosine and linear", at_least(0));
-    v("warmup_updates", warmup_updates, "updates until the peak", at_least(0));
-    v("adam_beta1", adam_beta1, "decay of the mean of gradients", from_below(0, 1));
-    v("adam_beta2", adam_beta2, "decay of the mean of their squares", from_below(0, 1));
-    v("adam_epsilon", adam_epsilon, "added to the root", at_least(0));
-    v("weight_decay", weight_decay, "of matrices", at_least(0));
     v("label_smoothing", label_smoothing, "share of probability given to all words",
       from_below(0, 1));
     v("r_drop", r_drop,
       "R-Drop: two passes over each batch, this times their divergence added to the loss; 0: off",
       at_least(0));
-    v("clip_norm", clip_norm, "largest norm of the gradient; 0: no limit", at_least(0));
-    v("ema_decay", ema_decay, "of the moving average of the weights; 0: none", from_below(0, 1));
-    v("average", average, "of weights at validations: the last or the best ones",
-      one_of({"none", "last", "best"}));
-    v("average_count", average_count, "how many of them", at_least(2));
-    v("max_updates", max_updates, "updates in all; 0: no limit", at_least(0));
-    v("max_minutes", max_minutes, "minutes in all, over all resumes; 0: no limit", at_least(0));
-    v("checkpoint_every", checkpoint_every, "updates between saved states", at_least(1));
-    v("validate_every", validate_every, "updates between validations", at_least(1));
-    v("log_every", log_every, "updates between lines of log.jsonl", at_least(1));
-    v("select", select, "what makes a model the best", one_of({"loss", "bleu"}));
-    v("early_stop", early_stop, "stop when this gets no better", one_of({"none", "loss", "bleu"}));
-    v("patience", patience, "validations without a better one before stopping", at_least(1));
     v("validation_beam", validation_beam, "beam of the validation's BLEU; 1: greedy", at_least(1));
-    v("precision", precision, "auto is bf16 where the processor has it",
-      one_of({"f32", "bf16", "auto"}));
-    v("recompute", recompute,
-      "keep what enters each layer only, and compute it again in the backward pass: less memory, a "
-      "third more time");
-    v("seed", seed, "of everything random", at_least(0));
   }
-
-  bool needs_bleu() const { return select == "bleu" || early_stop == "bleu"; }
-  OptimizerOptions optimizer_options() const;
-  ScheduleOptions schedule_options() const;
-  /// Checks every field's rule and what no single field can. Errors: usage, naming `source`.
-  void check(const std::string& source) const;
+  template <class V>
+  void text_fields(V& v) {
+    v("tokenizer", tokenizer, "a tokenizer to use; empty: one is made of the text");
+    v("tokenizer_type", tokenizer_type,
+      "of the one that is made: char has a word for each character and sets vocab_size",
+      one_of({"char", "bpe", "unigram"}));
+    v("block_size", block_size, "words of a sequence; 0: as many as the model takes", at_least(0));
+    v("batch_size", batch_size, "sequences of a batch", at_least(1));
+    v("sampling", sampling,
+      "random: sequences begin anywhere in the text; consecutive: an epoch goes once through it",
+      one_of({"random", "consecutive"}));
+    v("val_share", val_share, "share of the text, its end, that is held out without --val-data",
+      between(0, 1));
+    v("text_key", text_key, "where a line of JSON, or a row of a table, has its text");
+  }
 };
+
+/// The settings of a task before anything else is said. Errors: usage, naming the known tasks, or
+/// the types that the task trains; an empty type is the default.
+TrainConfig default_config(const std::string& task, const std::string& model_type = "");
 
 /// Fields that may change when a run goes on: its limits, and what changes no bits.
 bool is_limit(const std::string& key);
 
-/// Sets the sizes of the model: "tiny" (4+4 layers, 128 wide, 256 in the middle, 4 heads), "base"
-/// (6+6, 512, 2048, 8), "big" (6+6, 1024, 4096, 16). Errors: usage, naming the known ones.
+/// Sets the sizes of the model. Of translation: "tiny" (4+4 layers, 128 wide, 256 in the middle, 4
+/// heads), "base" (6+6, 512, 2048, 8), "big" (6+6, 1024, 4096, 16); of other tasks a published one,
+/// see model_presets(). Errors: usage, naming the known ones.
 void apply_preset(TrainConfig& config, const std::string& name);
 
 /// Names of the recipes in the program.

@@ -7,13 +7,13 @@
 namespace heddle::train {
 namespace {
 
-CrossEntropy forward(const LanguageModel& model, const nn::WordRows& words, const nn::Run& run) {
+CrossEntropy forward(const LanguageModel& model, const nn::WordRows& words,
+                     std::span<const int32_t> targets, const nn::Run& run) {
   const ProfilePhase phase("forward");
   const Tensor h = model.hidden(words, run);
   static const std::string kName = "output projection";
   const LayerName layer(kName);
-  return linear_cross_entropy(h, model.output().weight(run), model.output().bias(),
-                              next_words(words.ids, *words.segments), {});
+  return linear_cross_entropy(h, model.output().weight(run), model.output().bias(), targets, {});
 }
 
 }  // namespace
@@ -27,17 +27,27 @@ std::vector<int32_t> next_words(std::span<const int32_t> ids, const Segments& se
 }
 
 LossSums accumulate_gradients(const LanguageModel& model, const nn::WordRows& words,
-                              const nn::Run& run) {
-  const CrossEntropy ce = forward(model, words, run);
+                              std::span<const int32_t> targets, const nn::Run& run) {
+  const CrossEntropy ce = forward(model, words, targets, run);
   const ProfilePhase phase("backward");
   backward(ce.loss);
-  return {ce.total, ce.nll, ce.words};
+  return {ce.total, ce.nll, ce.words, static_cast<int64_t>(words.ids.size())};
+}
+
+LossSums accumulate_gradients(const LanguageModel& model, const nn::WordRows& words,
+                              const nn::Run& run) {
+  return accumulate_gradients(model, words, next_words(words.ids, *words.segments), run);
+}
+
+LossSums batch_loss(const LanguageModel& model, const nn::WordRows& words,
+                    std::span<const int32_t> targets, const nn::Run& run) {
+  const NoGrad off;
+  const CrossEntropy ce = forward(model, words, targets, run);
+  return {ce.total, ce.nll, ce.words, static_cast<int64_t>(words.ids.size())};
 }
 
 LossSums batch_loss(const LanguageModel& model, const nn::WordRows& words, const nn::Run& run) {
-  const NoGrad off;
-  const CrossEntropy ce = forward(model, words, run);
-  return {ce.total, ce.nll, ce.words};
+  return batch_loss(model, words, next_words(words.ids, *words.segments), run);
 }
 
 }  // namespace heddle::train

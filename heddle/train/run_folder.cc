@@ -2,6 +2,8 @@
 #include "heddle/train/run_folder.h"
 
 #include <algorithm>
+#include <array>
+#include <filesystem>
 
 #include "heddle/base/files.h"
 
@@ -11,9 +13,31 @@ namespace {
 constexpr const char* kSettingsName = "train.json";
 constexpr const char* kStateName = "state";
 
+struct NamedPath {
+  const char* key;
+  std::string RunPaths::*member;
+};
+constexpr std::array kPaths = {NamedPath{"data", &RunPaths::data},
+                               NamedPath{"val_data", &RunPaths::val_data}};
+
 std::string settings_path(const std::string& run) { return join_path(run, kSettingsName); }
 
 }  // namespace
+
+RunPaths or_else(RunPaths paths, const RunPaths& stored) {
+  for (const auto& [key, member] : kPaths) {
+    if ((paths.*member).empty()) paths.*member = stored.*member;
+  }
+  return paths;
+}
+
+RunPaths made_absolute(RunPaths paths) {
+  for (const auto& [key, member] : kPaths) {
+    std::string& path = paths.*member;
+    if (!path.empty()) path = std::filesystem::absolute(path).string();
+  }
+  return paths;
+}
 
 bool is_run(const std::string& run) { return path_exists(settings_path(run)); }
 
@@ -21,9 +45,11 @@ RunSettings load_settings(const std::string& run) {
   const std::string path = settings_path(run);
   Json json = Json::load(path);
   RunSettings settings;
-  if (const Json* data = json.find("data")) {
-    settings.data = data->as_string(path + ": key 'data'");
-    json.erase("data");
+  for (const auto& [key, member] : kPaths) {
+    if (const Json* found = json.find(key)) {
+      settings.paths.*member = found->as_string(fmt::format("{}: key '{}'", path, key));
+      json.erase(key);
+    }
   }
   settings.config = parse_config(json, path);
   return settings;
@@ -33,7 +59,7 @@ TrainConfig stored_config(const std::string& run) { return load_settings(run).co
 
 void save_settings(const std::string& run, const RunSettings& settings) {
   Json json = Json::object();
-  json["data"] = settings.data;
+  for (const auto& [key, member] : kPaths) json[key] = settings.paths.*member;
   const Json fields = to_json(settings.config);
   for (const auto& [key, value] : fields.as_object()) json[key] = value;
   const std::string text = json.dump(2) + "\n";
@@ -66,8 +92,9 @@ void check_empty(const std::string& run) {
 
 void clear_run(const std::string& run, StateFolder& state) {
   state.clear();
-  for (const char* name : {"last", "best", "cache", "data", "log.jsonl", "report.html",
-                           "tokenizer.model", "target_tokenizer.model", kSettingsName}) {
+  for (const char* name :
+       {"last", "best", "cache", "data", "log.jsonl", "report.html", "tokenizer.model",
+        "target_tokenizer.model", "tokenizer", kSettingsName}) {
     remove_path(join_path(run, name));
   }
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "heddle/train/config.h"
+#include "heddle/train/run_paths.h"
 #include "heddle/train/state.h"
 
 namespace heddle::train {
@@ -11,8 +12,12 @@ namespace heddle::train {
 /// What RUN/train.json holds.
 struct RunSettings {
   TrainConfig config;
-  std::string data;  ///< absolute path of the text; empty for the phrasebook
+  RunPaths paths;  ///< absolute
 };
+
+/// The paths with those that are empty taken from `stored`.
+RunPaths or_else(RunPaths paths, const RunPaths& stored);
+RunPaths made_absolute(RunPaths paths);
 
 /// True if the folder holds a run.
 bool is_run(const std::string& run);

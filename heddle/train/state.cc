@@ -32,16 +32,40 @@ Json to_json(const LogWindow& w) {
   j["loss"] = w.loss;
   j["nll"] = w.nll;
   j["words"] = w.words;
+  j["tokens"] = w.tokens;
   j["gradient_norm"] = w.gradient_norm;
   j["updates"] = w.updates;
   j["seconds"] = w.seconds;
   return j;
 }
 
+// Fields PREFIXloss and PREFIXmetrics of an object.
+void put_score(Json& j, const std::string& prefix, const ValidationScore& score) {
+  j[prefix + "loss"] = score.loss;
+  Json metrics = Json::object();
+  for (const Metric& m : score.metrics) metrics[m.name] = m.value;
+  j[prefix + "metrics"] = std::move(metrics);
+}
+
+ValidationScore score_from_json(const Json& j, const std::string& prefix,
+                                const std::string& source) {
+  ValidationScore score{.loss = j.get_double(prefix + "loss", source)};
+  const std::string key = prefix + "metrics";
+  if (j.contains(key)) {
+    for (const auto& [name, value] : j.at(key, source).as_object(source)) {
+      score.metrics.push_back({name, value.as_double(source)});
+    }
+  } else if (j.get_double(prefix + "bleu", source) >= 0) {  // states before there were metrics
+    score.metrics.push_back({"bleu", j.get_double(prefix + "bleu", source)});
+  }
+  return score;
+}
+
 LogWindow window_from_json(const Json& j, const std::string& source) {
   return {.loss = j.get_double("loss", source),
           .nll = j.get_double("nll", source),
           .words = j.get_int("words", source),
+          .tokens = j.get_int(j.contains("tokens") ? "tokens" : "words", source),
           .gradient_norm = j.get_double("gradient_norm", source),
           .updates = j.get_int("updates", source),
           .seconds = j.get_double("seconds", source)};
@@ -58,15 +82,13 @@ Json to_json(const Progression& p) {
   for (const KeptWeights& k : p.kept) {
     Json one = Json::object();
     one["update"] = k.update;
-    one["loss"] = k.loss;
-    one["bleu"] = k.bleu;
+    put_score(one, "", k.score);
     kept.push_back(std::move(one));
   }
   j["kept"] = std::move(kept);
   j["best_update"] = p.best_update;
   j["best_kind"] = p.best_kind;
-  j["best_loss"] = p.best_loss;
-  j["best_bleu"] = p.best_bleu;
+  put_score(j, "best_", p.best);
   j["stop_best"] = p.stop_best;
   j["without_better"] = p.without_better;
   j["validated_update"] = p.validated_update;
@@ -86,20 +108,18 @@ Progression from_json(const Json& j, const std::string& source) {
   p.seconds = j.get_double("seconds", source);
   p.log_bytes = j.get_int("log_bytes", source);
   for (const Json& one : j.at("kept", source).as_array(source)) {
-    p.kept.push_back({one.get_int("update", source), one.get_double("loss", source),
-                      one.get_double("bleu", source)});
+    p.kept.push_back({one.get_int("update", source), score_from_json(one, "", source)});
   }
   p.best_update = j.get_int("best_update", source);
   p.best_kind = j.get_string("best_kind", source);
-  p.best_loss = j.get_double("best_loss", source);
-  p.best_bleu = j.get_double("best_bleu", source);
+  p.best = score_from_json(j, "best_", source);
   p.without_better = j.get_int("without_better", source);
   p.validated_update = j.get_int("validated_update", source);
   p.finished = j.get_bool("finished", source);
   p.corpus = j.get_string("corpus", source);
   p.machine = j.get_string("machine", source);
   // Later additions; a state without them is read with what they were before.
-  p.stop_best = j.contains("stop_best") ? j.get_double("stop_best", source) : p.best_loss;
+  p.stop_best = j.contains("stop_best") ? j.get_double("stop_best", source) : p.best.loss;
   if (j.contains("validation")) p.validation = j.get_string("validation", source);
   if (const Json* window = j.find("window")) p.window = window_from_json(*window, source);
   return p;

@@ -10,19 +10,21 @@
 #include "heddle/io/snapshot.h"
 #include "heddle/nn/parameters.h"
 #include "heddle/train/optimizer.h"
+#include "heddle/train/validation_score.h"
 
 namespace heddle::train {
 
 /// Weights kept for the average, and how good they were.
 struct KeptWeights {
   int64_t update = 0;
-  double loss = 0, bleu = 0;  ///< on validation
+  ValidationScore score;
 };
 
 /// What one line of the log sums up: updates since the last such line.
 struct LogWindow {
   double loss = 0, nll = 0;  ///< sums over words
-  int64_t words = 0;         ///< target tokens
+  int64_t words = 0;         ///< that were predicted
+  int64_t tokens = 0;        ///< that were read for it
   double gradient_norm = 0;  ///< sum over updates
   int64_t updates = 0;
   double seconds = 0;  ///< spent on these updates
@@ -38,13 +40,13 @@ struct Progression {
   std::deque<KeptWeights> kept;  ///< files state/weights-UPDATE.safetensors
   int64_t best_update = 0;       ///< of the validation that gave best/; 0: none yet
   std::string best_kind;         ///< "snapshot", "ema" or "average"
-  double best_loss = 0, best_bleu = 0;
+  ValidationScore best;
   double stop_best = 0;          ///< best of what early stopping looks at; less is better
   int64_t without_better = 0;    ///< validations since then
   int64_t validated_update = 0;  ///< of the last validation
   bool finished = false;
-  std::string corpus;      ///< TokenizedCorpus::key() of the training text
-  std::string validation;  ///< the same of the validation text
+  std::string corpus;      ///< Task::training_key()
+  std::string validation;  ///< Task::validation_key()
   std::string machine;     ///< machine_signature() of the process that saved
   LogWindow window;
 };

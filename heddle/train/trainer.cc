@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -13,19 +12,16 @@
 #include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
 #include "heddle/base/signals.h"
-#include "heddle/data/batches.h"
-#include "heddle/infer/model_dir.h"
 #include "heddle/infer/precision.h"
-#include "heddle/train/corpora.h"
 #include "heddle/train/run_log.h"
 #include "heddle/train/state.h"
-#include "heddle/train/translation.h"
-#include "heddle/train/validation.h"
+#include "heddle/train/task.h"
 
 namespace heddle::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using Parts = std::vector<std::vector<int64_t>>;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -45,11 +41,7 @@ bool is_at_end(const TrainConfig& c, const Progression& p, double seconds) {
 }
 
 RunResult make_result(const Progression& p, double seconds) {
-  return {.updates = p.update,
-          .seconds = seconds,
-          .best_kind = p.best_kind,
-          .best_loss = p.best_loss,
-          .best_bleu = p.best_bleu};
+  return {.updates = p.update, .seconds = seconds, .best_kind = p.best_kind, .best = p.best};
 }
 
 class Trainer {
@@ -59,12 +51,9 @@ class Trainer {
         out_(options.out),
         on_event_(options.on_event),
         state_(state),
-        corpora_(open_corpora(config, options.data, options.out)),
-        parameters_(static_cast<uint64_t>(config.seed)),
-        model_(nn::Scope(parameters_), config.model),
-        optimizer_(parameters_, config.optimizer_options()),
-        validator_(corpora_.val, corpora_.target(), validation_options(config),
-                   &corpora_.tokenizer) {
+        task_(make_task(config, options.paths, options.out)),
+        parameters_(task_->parameters()),
+        optimizer_(parameters_, config.optimizer_options()) {
     run_.use(resolve_precision(config.precision));
     run_.seed = static_cast<uint64_t>(config.seed);
     run_.recompute = config.recompute;
@@ -104,21 +93,13 @@ class Trainer {
   }
 
  private:
-  static ValidationOptions validation_options(const TrainConfig& c) {
-    return {.batch_tokens = c.batch_tokens,
-            .wants_bleu = c.needs_bleu(),
-            .translate = {.beam = c.validation_beam,
-                          .scores = false,
-                          .precision = resolve_precision(c.precision)}};
-  }
-
   // Loads the state, if there is one, and opens the log behind what it knows.
   void begin() {
     const double noted = state_.noted_seconds();
     if (auto saved = state_.load(parameters_, optimizer_)) {
       p_ = *saved;
-      check_same_text(p_.corpus, corpora_.train, "training");
-      check_same_text(p_.validation, corpora_.val, "validation");
+      check_same_text(p_.corpus, task_->training_key(), "training");
+      check_same_text(p_.validation, task_->validation_key(), "validation");
       if (p_.machine != machine_signature(run_.compute)) {
         log_warning(
             "this run was saved on '{}', this is '{}': the result will differ in its last "
@@ -128,8 +109,8 @@ class Trainer {
       log_info("resuming {} at update {}", out_, p_.update);
     }
     p_.finished = false;
-    p_.corpus = corpora_.train.key();
-    p_.validation = corpora_.val.key();
+    p_.corpus = task_->training_key();
+    p_.validation = task_->validation_key();
     p_.machine = machine_signature(run_.compute);
     p_.seconds = std::max(p_.seconds, noted);
     seconds_before_ = p_.seconds;
@@ -138,8 +119,8 @@ class Trainer {
     log_.emplace(join_path(out_, "log.jsonl"), p_.log_bytes);
   }
 
-  void check_same_text(const std::string& saved, const TokenizedCorpus& corpus, const char* what) {
-    check(saved.empty() || saved == corpus.key(), ErrorKind::data,
+  void check_same_text(const std::string& saved, const std::string& key, const char* what) {
+    check(saved.empty() || saved == key, ErrorKind::data,
           "{}: the {} text is not the one that this run began with; restore it, or start anew with "
           "--overwrite",
           out_, what);
@@ -176,28 +157,20 @@ class Trainer {
   void update() {
     const ProfilePhase phase("update");
     const Clock::time_point begin = Clock::now();
-    const PairLengths lengths{corpora_.train.source_lengths(), corpora_.train.target_lengths()};
-    if (plan_epoch_ != p_.epoch) {
-      plan_ = plan_epoch(lengths,
-                         {.batch_tokens = config_.batch_tokens,
-                          .sort_pool = config_.sort_pool,
-                          .seed = static_cast<uint64_t>(config_.seed)},
-                         p_.epoch);
-      plan_epoch_ = p_.epoch;
-    }
+    const int64_t batches = task_->batches(p_.epoch);
     run_.training = true;
     run_.update = static_cast<uint64_t>(p_.update + 1);
-    const auto shards = split_batch(lengths, plan_.batch(p_.batch), config_.accumulate);
+    const Parts parts = task_->parts(p_.epoch, p_.batch, config_.accumulate);
     LossSums sums;
-    for (const auto& pairs : shards) sums += accumulate(pairs);
+    for (const auto& samples : parts) sums += task_->accumulate(p_.epoch, samples, run_);
     const double words = static_cast<double>(sums.words);
     const double norm = optimizer_.gradient_norm() / words;
-    if (!std::isfinite(sums.loss) || !std::isfinite(norm)) report_bad_tensor(shards);
+    if (!std::isfinite(sums.loss) || !std::isfinite(norm)) report_bad_tensor(parts);
     double factor = 1 / words;
     if (config_.clip_norm > 0 && norm > config_.clip_norm) factor *= config_.clip_norm / norm;
     optimizer_.step(learning_rate(config_.schedule_options(), p_.update + 1), factor);
     ++p_.update;
-    if (++p_.batch == plan_.size()) {
+    if (++p_.batch == batches) {
       ++p_.epoch;
       p_.batch = 0;
     }
@@ -205,16 +178,10 @@ class Trainer {
     w.loss += sums.loss;
     w.nll += sums.nll;
     w.words += sums.words;
+    w.tokens += sums.tokens;
     w.gradient_norm += norm;
     ++w.updates;
     w.seconds += seconds_since(begin);
-  }
-
-  LossSums accumulate(std::span<const int64_t> pairs) {
-    const int64_t passes = config_.r_drop > 0 ? 2 : 1;
-    return accumulate_gradients(model_,
-                                make_translation_batch(corpora_.train, pairs, special_, passes),
-                                run_, config_.label_smoothing, config_.r_drop);
   }
 
   std::string last_good() const {
@@ -245,12 +212,12 @@ class Trainer {
   }
 
   // The weights are still those before the update.
-  [[noreturn]] void report_bad_tensor(const std::vector<std::vector<int64_t>>& shards) {
+  [[noreturn]] void report_bad_tensor(const Parts& parts) {
     const std::string bad_gradient = optimizer_.first_bad_gradient();
     for (const auto& p : parameters_.all()) p->grad() = Tensor();
     check_weights();
     name_bad_tensor("loss", [&] {
-      for (const auto& pairs : shards) accumulate(pairs);
+      for (const auto& samples : parts) task_->accumulate(p_.epoch, samples, run_);
     });
     fail(ErrorKind::data,
          "update {}: the gradient of '{}' is not finite; lower the learning rate, clip gradients, "
@@ -263,7 +230,11 @@ class Trainer {
     const LogWindow& w = p_.window;
     const double words = static_cast<double>(std::max<int64_t>(1, w.words));
     return fmt::format("epoch {}  loss {:.3f}  {} tok/s", p_.epoch + 1, w.loss / words,
-                       format_count(static_cast<int64_t>(words / std::max(w.seconds, 1e-9))));
+                       format_count(static_cast<int64_t>(tokens_per_second())));
+  }
+
+  double tokens_per_second() const {
+    return static_cast<double>(p_.window.tokens) / std::max(p_.window.seconds, 1e-9);
   }
 
   void log_window() {
@@ -276,17 +247,23 @@ class Trainer {
     line["nll"] = w.nll / words;
     line["gradient_norm"] = w.gradient_norm / static_cast<double>(w.updates);
     line["learning_rate"] = learning_rate(config_.schedule_options(), p_.update);
-    line["tokens_per_second"] = std::round(words / std::max(w.seconds, 1e-9));
+    line["tokens_per_second"] = std::round(tokens_per_second());
     line["seconds"] = std::round(seconds() * 10) / 10;
     log_->write(line);
     p_.window = LogWindow();
   }
 
+  ValidationScore validate_plainly() {
+    nn::Run plain = run_;
+    plain.training = false;
+    return task_->validate(plain);
+  }
+
   ValidationScore score() {
-    const ValidationScore s = validator_(model_, run_);
+    const ValidationScore s = validate_plainly();
     if (std::isfinite(s.loss)) return s;
     check_weights();
-    name_bad_tensor("validation loss", [&] { validator_(model_, run_); });
+    name_bad_tensor("validation loss", [&] { validate_plainly(); });
     fail(ErrorKind::data, "update {}: the validation loss is {}. {}", p_.update, s.loss,
          last_good());
   }
@@ -304,9 +281,7 @@ class Trainer {
   }
 
   bool is_better(const ValidationScore& s) const {
-    if (p_.best_kind.empty()) return true;
-    if (config_.select == "bleu" && s.bleu != p_.best_bleu) return s.bleu > p_.best_bleu;
-    return s.loss < p_.best_loss;
+    return p_.best_kind.empty() || s.is_better(p_.best, config_.select);
   }
 
   // Scores the weights, their moving average and the average of kept ones; the best goes to best/.
@@ -315,8 +290,8 @@ class Trainer {
     ++p_.without_better;
     p_.validated_update = p_.update;
     const ValidationScore snapshot = score();
-    samples_ = validator_.samples(model_);
-    save_model(join_path(out_, "last"));
+    samples_ = task_->samples();
+    task_->save_model(join_path(out_, "last"));
     consider("snapshot", snapshot);
     if (config_.ema_decay > 0) consider("ema", ema());
     if (config_.average != "none") {
@@ -327,15 +302,10 @@ class Trainer {
     }
   }
 
-  void save_model(const std::string& folder) const {
-    save_model_dir(folder, config_.model, parameters_, &corpora_.tokenizer,
-                   corpora_.target_tokenizer ? &*corpora_.target_tokenizer : nullptr);
-  }
-
   // Logs a score; if it is the best, the weights in place go to best/.
   void consider(const std::string& kind, const ValidationScore& s) {
     const bool better = is_better(s);
-    const double stop = config_.early_stop == "bleu" ? -s.bleu : s.loss;
+    const double stop = s.cost(config_.early_stop == "none" ? "loss" : config_.early_stop);
     if (p_.best_kind.empty() || stop < p_.stop_best) {
       p_.stop_best = stop;
       p_.without_better = 0;
@@ -344,37 +314,34 @@ class Trainer {
     line["update"] = p_.update;
     line["validation"] = kind;
     line["loss"] = s.loss;
-    if (s.bleu >= 0) line["bleu"] = s.bleu;
-    line["best"] = better;
-    for (const SampleTranslation& t : std::exchange(samples_, {})) {
-      Json sample = Json::object();
-      sample["source"] = t.source;
-      sample["reference"] = t.reference;
-      sample["translation"] = t.translation;
-      line["samples"].push_back(std::move(sample));
+    std::string shown;
+    for (const Metric& m : s.metrics) {
+      line[m.name] = m.value;
+      shown += "  " + to_text(m);
     }
+    line["best"] = better;
+    for (Json& sample : std::exchange(samples_, {})) line["samples"].push_back(std::move(sample));
     line["seconds"] = std::round(seconds() * 10) / 10;
     log_->write(line);
-    log_info("update {}  {:8}  validation loss {:.4f}{}{}", p_.update, kind, s.loss,
-             s.bleu >= 0 ? fmt::format("  BLEU {:.2f}", s.bleu) : "", better ? "  *" : "");
+    log_info("update {}  {:8}  validation loss {:.4f}{}{}", p_.update, kind, s.loss, shown,
+             better ? "  *" : "");
     if (!better) return;
     p_.best_update = p_.update;
     p_.best_kind = kind;
-    p_.best_loss = s.loss;
-    p_.best_bleu = s.bleu;
-    save_model(join_path(out_, "best"));
+    p_.best = s;
+    task_->save_model(join_path(out_, "best"));
   }
 
   // Keeps the weights for the average: the last, or the best, average_count of all validations.
   void keep(const ValidationScore& s) {
     state_.keep_weights(p_.update, parameters_);
-    p_.kept.push_back({p_.update, s.loss, s.bleu});
+    p_.kept.push_back({p_.update, s});
     if (static_cast<int64_t>(p_.kept.size()) <= config_.average_count) return;
     auto worst = p_.kept.begin();
     if (config_.average == "best") {
       worst =
           std::max_element(p_.kept.begin(), p_.kept.end(), [this](const auto& a, const auto& b) {
-            return config_.select == "bleu" ? a.bleu > b.bleu : a.loss < b.loss;
+            return a.score.cost(config_.select) < b.score.cost(config_.select);
           });
     }
     p_.kept.erase(worst);
@@ -392,19 +359,13 @@ class Trainer {
   std::string out_;
   std::function<void(RunEvent)> on_event_;
   StateFolder& state_;
-  Corpora corpora_;
-  nn::Parameters parameters_;
-  Transformer model_;
+  std::unique_ptr<Task> task_;
+  nn::Parameters& parameters_;
   Optimizer optimizer_;
-  Validator validator_;
-  std::vector<SampleTranslation> samples_;  // of the weights that are logged next
+  std::vector<Json> samples_;  // of the weights that are logged next
   nn::Run run_;
-  SpecialIds special_{static_cast<int32_t>(config_.model.decoder_start_token_id),
-                      static_cast<int32_t>(config_.model.eos_token_id)};
   Progression p_;
   std::optional<RunLog> log_;
-  BatchPlan plan_;
-  int64_t plan_epoch_ = -1;
   Clock::time_point begin_ = Clock::now();
   double seconds_before_ = 0, next_note_ = 0;
 };
@@ -430,21 +391,21 @@ void forget_run(const std::string& run, bool was_there, StateFolder& state) {
 
 }  // namespace
 
-RunResult train_translation(const TrainConfig& config, const RunOptions& options) {
+RunResult train_model(const TrainConfig& config, const RunOptions& options) {
   const std::string& run = options.out;
   config.check("train");
   const bool goes_on = is_run(run) && !options.overwrite;
-  RunSettings settings{config, options.data};
+  RunSettings settings{config, options.paths};
   if (goes_on) {
     const RunSettings stored = load_settings(run);
     check_same_config(stored.config, config, run);
     if (const auto result = finished_result(config, run)) return *result;
-    if (settings.data.empty()) settings.data = stored.data;
+    settings.paths = or_else(settings.paths, stored.paths);
   } else if (!is_run(run)) {
     check_empty(run);
   }
-  check_text(config, settings.data);
-  if (!settings.data.empty()) settings.data = std::filesystem::absolute(settings.data).string();
+  check_data(config, settings.paths);
+  settings.paths = made_absolute(settings.paths);
   const bool was_there = path_exists(run);
   StateFolder state(join_path(run, "state"));
   if (!goes_on) clear_run(run, state);
@@ -453,7 +414,7 @@ RunResult train_translation(const TrainConfig& config, const RunOptions& options
   std::optional<Trainer> trainer;
   try {
     const ProfilePhase phase("set up");
-    trainer.emplace(config, RunOptions{settings.data, run, false, options.on_event}, state);
+    trainer.emplace(config, RunOptions{settings.paths, run, false, options.on_event}, state);
   } catch (...) {
     if (!goes_on) forget_run(run, was_there, state);
     throw;

@@ -1,4 +1,4 @@
-// A training run of the encoder-decoder: data, updates, validation, saving, resuming.
+// A training run: updates, validation, saving, resuming. What it is about is a Task's.
 #pragma once
 
 #include <functional>
@@ -6,6 +6,7 @@
 
 #include "heddle/train/config.h"
 #include "heddle/train/run_folder.h"
+#include "heddle/train/validation_score.h"
 
 namespace heddle::train {
 
@@ -17,8 +18,8 @@ enum class RunEvent {
 };
 
 struct RunOptions {
-  std::string data;  ///< folder of {train,val}.{src,tgt}; not read if the corpus is the phrasebook
-  std::string out;   ///< RUN
+  RunPaths paths = {};  ///< what is read
+  std::string out;      ///< RUN
   bool overwrite = false;
   /// Called after each event, on the thread that trains: what it takes is training time, what it
   /// throws ends the run.
@@ -30,7 +31,7 @@ struct RunResult {
   int64_t updates = 0;
   double seconds = 0;  ///< over all resumes
   std::string best_kind;
-  double best_loss = 0, best_bleu = -1;
+  ValidationScore best;
   bool was_finished = false;  ///< nothing was left to do
   bool was_interrupted = false;
 };
@@ -40,10 +41,10 @@ struct RunResult {
 ///   state/       what a resume needs         cache/             the tokenised text
 ///   last/        the model of the last validation   best/      the best of all validations
 /// A run that was killed and is started again ends in the same bits as one that was not. A finished
-/// run is left as it is. Where RUN goes on, options.data may be empty: the run knows its text.
+/// run is left as it is. Where RUN goes on, options.paths may be empty: the run knows its text.
 /// Errors: usage if RUN was begun with another config (names the field) or holds something else;
 /// data for bad text, or if a loss is not finite (names the first bad tensor; the last good state
 /// stays); system for a full disk (the last state stays).
-RunResult train_translation(const TrainConfig& config, const RunOptions& options);
+RunResult train_model(const TrainConfig& config, const RunOptions& options);
 
 }  // namespace heddle::train

@@ -39,13 +39,13 @@ LossSums accumulate_gradients(const Transformer& model, const TranslationBatch& 
   const ProfilePhase phase("backward");
   backward(ce.loss);
   const auto mean = [&](double sum) { return sum / static_cast<double>(passes); };
-  return {mean(ce.total), mean(ce.nll), ce.words / passes};
+  return {mean(ce.total), mean(ce.nll), ce.words / passes, ce.words / passes};
 }
 
 LossSums batch_loss(const Transformer& model, const TranslationBatch& batch, const nn::Run& run) {
   const NoGrad off;
   const CrossEntropy ce = forward(model, batch, run, {});
-  return {ce.total, ce.nll, ce.words};
+  return {ce.total, ce.nll, ce.words, ce.words};
 }
 
 }  // namespace heddle::train

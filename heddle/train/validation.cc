@@ -41,7 +41,7 @@ ValidationScore Validator::operator()(const Transformer& model, const nn::Run& r
   for (const Translation& t : translate_ids(model, sources_, options_.translate)) {
     hypotheses.push_back(tokenizer_->decode(t.ids));
   }
-  score.bleu = corpus_bleu(hypotheses, references_).score;
+  score.metrics = {{"bleu", corpus_bleu(hypotheses, references_).score}};
   return score;
 }
 

@@ -7,13 +7,9 @@
 #include "heddle/data/token_cache.h"
 #include "heddle/infer/translate.h"
 #include "heddle/models/transformer.h"
+#include "heddle/train/validation_score.h"
 
 namespace heddle::train {
-
-struct ValidationScore {
-  double loss = 0;   ///< nats per target token, the end included, without smoothing
-  double bleu = -1;  ///< sacreBLEU's, 0 to 100; -1: not asked for
-};
 
 /// A held-out sentence and what the model makes of it.
 struct SampleTranslation {
@@ -26,9 +22,9 @@ struct ValidationOptions {
   TranslateOptions translate;
 };
 
-/// Validates on one corpus again and again; the tokenizer is the
-/// target's, `source` that of the source if it is another. References are the
-/// decoded target ids.
+/// Validates on one corpus again and again: the loss over target tokens, the end included, and
+/// sacreBLEU as metric "bleu" (0 to 100) if it is wanted. The tokenizer is the target's, `source`
+/// that of the source if it is another. References are the decoded target ids.
 class Validator {
  public:
   Validator(const TokenizedCorpus& corpus, const Tokenizer& tokenizer,

@@ -56,9 +56,9 @@ TEST_F(Runs, report_holds_what_the_log_holds) {
             (std::vector<int64_t>{10, 20}));
   EXPECT_EQ(run.at("best").get_string("kind"), "snapshot");
   const Json& samples = run.at("samples");
-  EXPECT_EQ(samples.at("sources").size(), 6u);
+  EXPECT_EQ(samples.at("labels").as_strings(), (std::vector<std::string>{"en", "de", "model"}));
   ASSERT_EQ(samples.at("validations").size(), 2u);
-  EXPECT_EQ(samples.at("validations").as_array()[1].at("translations").size(), 6u);
+  EXPECT_EQ(samples.at("validations").as_array()[1].at("samples").size(), 6u);
 }
 
 TEST_F(Runs, log_holds_samples_of_each_validation_whose_references_are_held_out_lines) {

@@ -13,9 +13,9 @@ namespace {
 using testing::small_config;
 
 TEST(TrainConfig, every_recipe_is_valid_and_ends_by_updates) {
-  ASSERT_EQ(recipe_names(),
-            (std::vector<std::string>{"agreement", "multi30k-de-en", "multi30k-en-de",
-                                      "multi30k-en-fr", "phrasebook"}));
+  ASSERT_EQ(recipe_names(), (std::vector<std::string>{
+                                "agreement", "multi30k-de-en", "multi30k-en-de", "multi30k-en-fr",
+                                "phrasebook", "shakespeare-baby", "shakespeare-char"}));
   for (const std::string& name : recipe_names()) {
     const TrainConfig config = load_recipe(name);
     config.check(name);
@@ -78,10 +78,11 @@ TEST(TrainConfig, settings_come_back_from_the_folder_as_they_were) {
   TrainConfig config = small_config();
   config.learning_rate = 0.1 + 0.2;  // all digits
   config.average = "best";
-  save_settings(folder.path(), {config, "/some/data"});
+  save_settings(folder.path(), {config, {"/some/data", "/held/out"}});
   const RunSettings read = load_settings(folder.path());
   EXPECT_TRUE(diff_fields(read.config, config).empty());
-  EXPECT_EQ(read.data, "/some/data");
+  EXPECT_EQ(read.paths.data, "/some/data");
+  EXPECT_EQ(read.paths.val_data, "/held/out");
 }
 
 TEST(TrainConfig, what_does_not_fit_together_is_a_usage_error_that_says_so) {

@@ -54,7 +54,7 @@ TEST(StateFolder, weights_moments_and_place_come_back) {
   p.seconds = 4.25;
   p.log_bytes = 50;
   p.best_kind = "ema";
-  p.best_loss = 0.1 + 0.2;
+  p.best = {.loss = 0.1 + 0.2, .metrics = {{"accuracy", 1.0 / 7}}};
   p.stop_best = -1.5;
   p.machine = "here";
   p.window.loss = 1.0 / 3;
@@ -72,7 +72,7 @@ TEST(StateFolder, weights_moments_and_place_come_back) {
   EXPECT_EQ(read->seconds, 4.25);
   EXPECT_EQ(read->log_bytes, 50);
   EXPECT_EQ(read->best_kind, "ema");
-  EXPECT_EQ(read->best_loss, 0.1 + 0.2);
+  EXPECT_EQ(read->best, p.best);
   EXPECT_EQ(read->stop_best, -1.5);
   EXPECT_EQ(read->machine, "here");
   EXPECT_EQ(read->window.loss, 1.0 / 3);
@@ -93,7 +93,7 @@ TEST(StateFolder, only_the_last_state_and_named_weights_stay) {
     state.keep_weights(update, m.parameters);
     Progression p;
     p.update = update;
-    p.kept = {{update, 0, 0}};
+    p.kept = {{update, {}}};
     state.save(p, m.parameters, *m.optimizer);
   }
   EXPECT_EQ(names(folder / "state"),
@@ -123,7 +123,7 @@ TEST(StateFolder, average_is_the_mean_of_kept_weights) {
     m.set(v);
     state.keep_weights(static_cast<int64_t>(v), m.parameters);
   }
-  const auto mean = state.average({{1, 0, 0}, {2, 0, 0}, {6, 0, 0}}, m.parameters);
+  const auto mean = state.average({{1, {}}, {2, {}}, {6, {}}}, m.parameters);
   EXPECT_EQ(mean.at(0).data<float>()[0], 3);
   EXPECT_EQ(m.value(), 6);
 }

@@ -42,9 +42,9 @@ class TrainerTest : public ::testing::Test {
   }
   ~TrainerTest() override { set_log_level(LogLevel::info); }
   RunResult train(const TrainConfig& config, const std::string& name, bool overwrite = false) {
-    return train_translation(config, {.data = (folder_ / "data").string(),
-                                      .out = (folder_ / name).string(),
-                                      .overwrite = overwrite});
+    return train_model(config, {.paths = {.data = (folder_ / "data").string()},
+                                .out = (folder_ / name).string(),
+                                .overwrite = overwrite});
   }
   // Trains to update `n`, then on to the end of config; the schedule must not look at the end.
   RunResult train_in_two(const TrainConfig& config, int64_t n, const std::string& name) {
@@ -80,7 +80,7 @@ TEST_F(TrainerTest, training_learns) {
   config.max_updates = 300;
   config.validate_every = 300;
   const RunResult result = train(config, "run");
-  EXPECT_LT(result.best_loss, 1.5);  // from 5.8, the log of 340
+  EXPECT_LT(result.best.loss, 1.5);  // from 5.8, the log of 340
 }
 
 TEST_F(TrainerTest, finished_run_is_left_as_it_is) {
@@ -91,7 +91,7 @@ TEST_F(TrainerTest, finished_run_is_left_as_it_is) {
   EXPECT_TRUE(train(config, "run").was_finished);
   config.max_updates = 5;
   EXPECT_TRUE(train(config, "run").was_finished);
-  EXPECT_EQ(train_translation(config, {.data = "", .out = (folder_ / "run").string()}).updates, 10);
+  EXPECT_EQ(train_model(config, {.out = (folder_ / "run").string()}).updates, 10);
   EXPECT_TRUE(before == files_below(folder_ / "run"));
 }
 
@@ -121,7 +121,7 @@ TEST_F(TrainerTest, early_stop_looks_at_its_own_score) {
   config.early_stop = "bleu";
   const RunResult on_bleu = train(config, "bleu");
   EXPECT_EQ(on_bleu.updates, 6);
-  EXPECT_GE(on_bleu.best_bleu, 0);
+  EXPECT_GE(on_bleu.best.metric("bleu"), 0);
   config.early_stop = "loss";
   EXPECT_EQ(train(config, "loss").updates, 12);
 }
@@ -178,9 +178,9 @@ TEST_F(TrainerTest, start_that_fails_leaves_no_folder_and_no_old_run_is_lost) {
   train(config, "run");
   const auto before = files_below(folder_ / "run");
   expect_error(ErrorKind::data, {"nowhere"}, [&] {
-    train_translation(config, {.data = (folder_ / "nowhere").string(),
-                               .out = (folder_ / "run").string(),
-                               .overwrite = true});
+    train_model(config, {.paths = {.data = (folder_ / "nowhere").string()},
+                         .out = (folder_ / "run").string(),
+                         .overwrite = true});
   });
   EXPECT_TRUE(before == files_below(folder_ / "run"));
 }
@@ -256,7 +256,7 @@ TEST_F(TrainerTest, best_is_the_best_of_snapshot_average_and_moving_average) {
   }
   EXPECT_EQ(kinds, 8 * 3 - 1);  // the average begins with the second
   EXPECT_EQ(result.best_kind, kind);
-  EXPECT_EQ(result.best_loss, best);
+  EXPECT_EQ(result.best.loss, best);
   EXPECT_NE(kind, "snapshot") << "the case is too easy to tell them apart";
   EXPECT_NE(model_bytes(folder_ / "run").first, model_bytes(folder_ / "run").second);
 }
@@ -294,7 +294,7 @@ TEST_F(TrainerTest, bleu_chooses_the_best_where_it_is_asked_for) {
   for (const Json& line : log_lines(folder_ / "run")) {
     if (line.contains("bleu")) best = std::max(best, line.get_double("bleu"));
   }
-  EXPECT_EQ(result.best_bleu, best);
+  EXPECT_EQ(result.best.metric("bleu"), best);
   EXPECT_GT(best, 5);
 }
 

@@ -1,0 +1,156 @@
+// Finding, reading and splitting the files of running text.
+#include "heddle/data/documents.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <optional>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files.h"
+#include "heddle/base/lines.h"
+#include "heddle/data/table.h"
+#include "heddle/text/utf8.h"
+
+namespace heddle {
+namespace {
+
+bool ends_with_any(const std::string& name, std::initializer_list<const char*> endings) {
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](const char* ending) { return name.ends_with(ending); });
+}
+
+bool is_text(const std::string& path) {
+  return is_json_lines(path) || is_table(path) ||
+         ends_with_any(path, {".txt", ".txt.gz", ".md", ".text"});
+}
+
+// One document a row.
+std::vector<std::string> read_rows(const std::string& path, const std::string& key) {
+  std::vector<std::string> documents;
+  for (TableRow& row : read_columns(path, {key})) documents.push_back(std::move(row.cells[0]));
+  return documents;
+}
+
+std::string read_plain(const std::string& path) {
+  std::string text = LineReader(path).rest();
+  const auto begin_of_line = [&](size_t at) {
+    return at == 0 ? size_t{0} : text.rfind('\n', at - 1) + 1;
+  };
+  if (const auto at = first_invalid_utf8(text)) {
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<int64_t>(*at), '\n');
+    fail(ErrorKind::data,
+         "{}: line {} is not UTF-8 (byte {:#04x} at column {}); convert the file, e.g. with iconv",
+         path, line, static_cast<uint8_t>(text[*at]), *at - begin_of_line(*at) + 1);
+  }
+  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
+  for (size_t at = 0; (at = text.find("\r\n", at)) != std::string::npos;) text.erase(at, 1);
+  return text;
+}
+
+// The file of a split in a folder: NAME.*; the first of these names that is there.
+std::optional<std::string> find_split(const std::string& folder,
+                                      std::initializer_list<const char*> names) {
+  const std::vector<std::string> all = list_directory(folder);
+  for (const char* name : names) {
+    for (const std::string& file : all) {
+      if (file.starts_with(std::string(name) + ".")) return join_path(folder, file);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+TextFiles find_text_files(const DocumentFiles& files) {
+  check(path_exists(files.train), ErrorKind::data, "{}: there is no such file or folder",
+        files.train);
+  check(files.val.empty() || path_exists(files.val), ErrorKind::data, "{}: there is no such file",
+        files.val);
+  TextFiles found{{files.train}, files.val};
+  if (!is_directory(files.train)) return found;
+  if (const auto train = find_split(files.train, {"train"})) {
+    found.train = {*train};
+    if (!found.val.empty()) return found;
+    if (const auto val = find_split(files.train, {"val", "valid", "validation", "dev", "test"})) {
+      found.val = *val;
+    }
+    return found;
+  }
+  found.train.clear();
+  for (const std::string& name : list_directory(files.train)) {
+    if (is_text(name) && name != "README.md") found.train.push_back(join_path(files.train, name));
+  }
+  check(!found.train.empty(), ErrorKind::data,
+        "{}: the folder has neither train.* nor any file of text", files.train);
+  return found;
+}
+
+namespace {
+
+// The first characters of a text, as a share of them.
+size_t bytes_of_share(const std::string& text, double share) {
+  const auto is_first = [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; };
+  const auto characters = std::count_if(text.begin(), text.end(), is_first);
+  auto left = static_cast<int64_t>(share * static_cast<double>(characters));
+  size_t at = 0;
+  for (; at < text.size(); ++at) {
+    if (is_first(text[at]) && left-- == 0) break;
+  }
+  return at;
+}
+
+void cut(std::vector<std::string> documents, double val_share, DocumentSplit& split) {
+  if (documents.size() == 1) {
+    const size_t at = bytes_of_share(documents[0], 1 - val_share);
+    split.val.push_back(documents[0].substr(at));
+    documents[0].resize(at);
+    split.train.push_back(std::move(documents[0]));
+    return;
+  }
+  const auto held_out =
+      static_cast<int64_t>(std::ceil(val_share * static_cast<double>(documents.size())));
+  const auto middle = documents.end() - held_out;
+  split.train.insert(split.train.end(), std::make_move_iterator(documents.begin()),
+                     std::make_move_iterator(middle));
+  split.val.insert(split.val.end(), std::make_move_iterator(middle),
+                   std::make_move_iterator(documents.end()));
+}
+
+void check_some(const std::vector<std::string>& documents, const std::string& path,
+                const char* what) {
+  check(std::any_of(documents.begin(), documents.end(), [](const auto& d) { return !d.empty(); }),
+        ErrorKind::data, "{}: no text is left to {} on", path, what);
+}
+
+}  // namespace
+
+std::vector<std::string> read_documents(const std::string& path, const std::string& text_key) {
+  std::vector<std::string> documents = is_json_lines(path) || is_table(path)
+                                           ? read_rows(path, text_key)
+                                           : std::vector{read_plain(path)};
+  const bool has_text = std::any_of(documents.begin(), documents.end(),
+                                    [](const std::string& d) { return !d.empty(); });
+  check(has_text, ErrorKind::data, "{}: the file has no text", path);
+  return documents;
+}
+
+DocumentSplit split_documents(const DocumentFiles& files) {
+  const TextFiles sources = find_text_files(files);
+  DocumentSplit split;
+  for (const std::string& path : sources.train) {
+    std::vector<std::string> documents = read_documents(path, files.text_key);
+    if (sources.val.empty()) {
+      cut(std::move(documents), files.val_share, split);
+    } else {
+      std::move(documents.begin(), documents.end(), std::back_inserter(split.train));
+    }
+  }
+  if (!sources.val.empty()) split.val = read_documents(sources.val, files.text_key);
+  check_some(split.train, files.train, "train");
+  check_some(split.val, sources.val.empty() ? files.train : sources.val, "validate");
+  return split;
+}
+
+}  // namespace heddle

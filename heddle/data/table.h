@@ -1,0 +1,31 @@
+// Rows of CSV, tab-separated and JSON-lines files, and the columns that are asked for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+/// The cells of one row, in the order in which columns were asked for, and where it stands.
+struct TableRow {
+  std::vector<std::string> cells;
+  int64_t line = 0;  ///< on which it begins, from 1
+};
+
+/// True if the name of a file, ".gz" aside, ends as JSON lines (.jsonl, .ndjson) or as a table
+/// (.csv, .tsv) does.
+bool is_json_lines(const std::string& path);
+bool is_table(const std::string& path);
+
+/// Columns of a file by its name: .csv (RFC 4180: quoted fields may hold commas, line ends and
+/// doubled quotes), .tsv (no quoting), .jsonl (fields of an object each; numbers and truth values
+/// as they are written). A table's first row names its columns; where all of `columns` are
+/// numbers, they count columns from 1 and there is no such row. Blank lines are passed over.
+/// Errors: data, naming file and line, for text that is not UTF-8, a row with another number of
+/// fields, an open quote, a column that is missing (the names that are there are listed), or a file
+/// without rows.
+std::vector<TableRow> read_columns(const std::string& path,
+                                   const std::vector<std::string>& columns);
+
+}  // namespace heddle

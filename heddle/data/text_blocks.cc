@@ -1,0 +1,76 @@
+// Where the sequences of an epoch begin.
+#include "heddle/data/text_blocks.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "heddle/base/error.h"
+#include "heddle/base/rng.h"
+
+namespace heddle {
+namespace {
+
+const uint64_t kSite = hash_name("data/text_blocks");
+
+/// Fisher-Yates; std::shuffle differs between libraries.
+void shuffle_values(std::vector<int64_t>& values, RngStream& random) {
+  for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random.below(i)]);
+}
+
+}  // namespace
+
+BlockPlan::BlockPlan(int64_t words, const BlockOptions& options)
+    : words_(words), options_(options) {
+  check(words > options.block, ErrorKind::data,
+        "the training text has {} words, but a sequence takes {} (block_size {} and the one that "
+        "is predicted last); give more text or lower --block-size",
+        words, options.block + 1, options.block);
+  samples_ = std::max<int64_t>(1, (words - 1) / options.block);
+  batches_ = (samples_ + options.batch - 1) / options.batch;
+}
+
+std::vector<int64_t> BlockPlan::batch(int64_t i) const {
+  const int64_t first = i * options_.batch;
+  const int64_t end =
+      options_.is_random ? first + options_.batch : std::min(first + options_.batch, samples_);
+  std::vector<int64_t> samples(static_cast<size_t>(end - first));
+  std::iota(samples.begin(), samples.end(), first);
+  return samples;
+}
+
+int64_t BlockPlan::begin(int64_t epoch, int64_t sample) {
+  if (options_.is_random) {
+    RngStream random(make_key(options_.seed, static_cast<uint64_t>(epoch), kSite,
+                              static_cast<uint64_t>(sample)));
+    return static_cast<int64_t>(random.below(static_cast<uint64_t>(words_ - options_.block)));
+  }
+  if (shuffled_epoch_ != epoch) shuffle(epoch);
+  return begins_[static_cast<size_t>(sample)];
+}
+
+void BlockPlan::shuffle(int64_t epoch) {
+  RngStream random(make_key(options_.seed, static_cast<uint64_t>(epoch), kSite));
+  const int64_t spare = words_ - 1 - samples_ * options_.block;
+  const auto shift = static_cast<int64_t>(random.below(static_cast<uint64_t>(spare) + 1));
+  begins_.resize(static_cast<size_t>(samples_));
+  for (size_t i = 0; i < begins_.size(); ++i) {
+    begins_[i] = shift + static_cast<int64_t>(i) * options_.block;
+  }
+  shuffle_values(begins_, random);
+  shuffled_epoch_ = epoch;
+}
+
+std::vector<int64_t> ShuffledPlan::batch(int64_t epoch, int64_t i) {
+  if (epoch_ != epoch) {
+    RngStream random(make_key(seed_, static_cast<uint64_t>(epoch), kSite));
+    order_.resize(static_cast<size_t>(samples_));
+    std::iota(order_.begin(), order_.end(), int64_t{0});
+    shuffle_values(order_, random);
+    epoch_ = epoch;
+  }
+  const int64_t end = std::min((i + 1) * batch_, samples_);
+  return {order_.begin() + i * batch_, order_.begin() + end};
+}
+
+}  // namespace heddle

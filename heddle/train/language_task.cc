@@ -1,0 +1,121 @@
+// Sequences out of running text, their loss, the loss of the held-out text, and a continuation.
+#include "heddle/train/language_task.h"
+
+#include <algorithm>
+
+#include "heddle/base/log.h"
+#include "heddle/data/text_blocks.h"
+#include "heddle/infer/generate.h"
+#include "heddle/infer/precision.h"
+#include "heddle/train/language.h"
+#include "heddle/train/stack_task.h"
+#include "heddle/train/text_tokenizer.h"
+
+namespace heddle::train {
+namespace {
+
+// Rows of one forward pass of validation.
+constexpr int64_t kValidationRows = 4096;
+
+// Texts end to end, each with its end behind it where the tokenizer has one.
+std::vector<int32_t> joined(const Tokenizer& tokenizer, std::span<const std::string> texts) {
+  std::vector<int32_t> ids;
+  for (const std::vector<int32_t>& part : encode_all(tokenizer, texts)) {
+    ids.insert(ids.end(), part.begin(), part.end());
+    if (tokenizer.eos_id() >= 0) ids.push_back(tokenizer.eos_id());
+  }
+  return ids;
+}
+
+class LanguageTask : public StackTask {
+ public:
+  LanguageTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
+      : StackTask(config, paths, run) {
+    const DocumentSplit text = split_documents(document_files(config, paths));
+    std::vector<std::string> all = text.train;
+    all.insert(all.end(), text.val.begin(), text.val.end());
+    open_tokenizer(all);
+    train_ = joined(tokenizer(), text.train);
+    val_ = joined(tokenizer(), text.val);
+    note_keys(train_, val_);
+    check(val_.size() > 1, ErrorKind::data, "the held-out text has {} words; at least 2 are needed",
+          val_.size());
+    log_info("{} words to train on, {} held out, {} in the vocabulary", train_.size(), val_.size(),
+             tokenizer().vocab_size());
+    make_model(Head::next_word);
+    language_ = language_model(model());
+    check(language_ != nullptr, ErrorKind::internal, "{} predicts no next word", config.model_type);
+    block_ = block_size();
+    plan_.emplace(static_cast<int64_t>(train_.size()),
+                  BlockOptions{.block = block_,
+                               .batch = config.batch_size,
+                               .is_random = config.sampling == "random",
+                               .seed = seed()});
+  }
+
+  int64_t batches(int64_t) override { return plan_->batches(); }
+
+  LossSums accumulate(int64_t epoch, std::span<const int64_t> samples,
+                      const nn::Run& run) override {
+    SequenceBatch batch;
+    for (const int64_t s : samples) add(batch, train_, plan_->begin(epoch, s), block_, s);
+    return accumulate_gradients(*language_, batch.words(), batch.targets, run);
+  }
+
+  // Each held-out word but the first is predicted once, from what stands before it in its sequence.
+  ValidationScore validate(const nn::Run& run) override {
+    const auto last = static_cast<int64_t>(val_.size()) - 1;
+    const int64_t most = std::max<int64_t>(1, kValidationRows / block_) * block_;
+    LossSums sums;
+    for (int64_t begin = 0; begin < last; begin += most) {
+      SequenceBatch batch;
+      for (int64_t at = begin; at < std::min(begin + most, last); at += block_) {
+        add(batch, val_, at, std::min(block_, last - at), at / block_);
+      }
+      sums += batch_loss(*language_, batch.words(), batch.targets, run);
+    }
+    return {.loss = sums.nll / static_cast<double>(sums.words)};
+  }
+
+  // How the held-out text goes on, as the model has it.
+  std::vector<Json> samples() override {
+    const int64_t most = std::max<int64_t>(1, std::min<int64_t>(16, block_ / 2));
+    const int64_t given = std::min<int64_t>(most, static_cast<int64_t>(val_.size()));
+    const std::vector<std::vector<int32_t>> prompts = {{val_.begin(), val_.begin() + given}};
+    const auto words = generate_ids(*language_, prompts,
+                                    {.max_new_tokens = 200,
+                                     .sampling = Sampling{.temperature = 0.8, .seed = seed()},
+                                     .precision = resolve_precision(config_.precision)});
+    Json sample = Json::object();
+    sample["prompt"] = tokenizer().decode(prompts[0]);
+    sample["continuation"] = tokenizer().decode(words[0][0].ids);
+    return {sample};
+  }
+
+ private:
+  std::vector<int64_t> batch_samples(int64_t, int64_t batch) override {
+    return plan_->batch(batch);
+  }
+
+  // text[begin, begin + length) predicts the words behind each.
+  static void add(SequenceBatch& batch, std::span<const int32_t> text, int64_t begin,
+                  int64_t length, int64_t sample) {
+    batch.add(text.subspan(begin, length), sample);
+    const auto next = text.subspan(begin + 1, length);
+    batch.targets.insert(batch.targets.end(), next.begin(), next.end());
+  }
+
+  std::vector<int32_t> train_, val_;
+  const LanguageModel* language_ = nullptr;
+  int64_t block_ = 0;
+  std::optional<BlockPlan> plan_;
+};
+
+}  // namespace
+
+std::unique_ptr<Task> make_language_task(const TrainConfig& config, const RunPaths& paths,
+                                         const std::string& run) {
+  return std::make_unique<LanguageTask>(config, paths, run);
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,41 @@
+// Sequences of words laid end to end, with what is to be predicted of them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "heddle/nn/words.h"
+
+namespace heddle::train {
+
+struct SequenceBatch {
+  std::vector<int32_t> ids, types;  ///< [rows]; types may be empty: all 0
+  std::vector<int32_t> targets;     ///< [rows] or [sequences]; negative ones do not count
+  std::vector<int64_t> lengths;     ///< [sequences]
+  RowIds rows;                      ///< names of the rows, for dropout
+
+  /// Lays a sequence, of the sample of this number, behind the others.
+  void add(std::span<const int32_t> sequence, int64_t sample) {
+    ids.insert(ids.end(), sequence.begin(), sequence.end());
+    lengths.push_back(static_cast<int64_t>(sequence.size()));
+    for (size_t i = 0; i < sequence.size(); ++i) {
+      rows.sample.push_back(static_cast<uint32_t>(sample));
+      rows.position.push_back(static_cast<uint32_t>(i));
+    }
+  }
+
+  /// As models take them; they point into this batch.
+  nn::WordRows words() {
+    segments = Segments::from_lengths(lengths);
+    return {.ids = ids,
+            .segments = &segments,
+            .rows = std::make_shared<const RowIds>(rows),
+            .types = types};
+  }
+
+  Segments segments;
+};
+
+}  // namespace heddle::train

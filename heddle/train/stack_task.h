@@ -1,0 +1,59 @@
+// What the tasks over models of the registry have in common: the model, its tokenizer, its folder.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/data/documents.h"
+#include "heddle/text/tokenizer.h"
+#include "heddle/train/sequence_batch.h"
+#include "heddle/train/task.h"
+
+namespace heddle::train {
+
+/// Checks that the text is there. Errors: usage if none is named, data if it is missing.
+void check_texts(const TrainConfig& config, const RunPaths& paths);
+
+DocumentFiles document_files(const TrainConfig& config, const RunPaths& paths);
+
+class StackTask : public Task {
+ public:
+  nn::Parameters& parameters() override { return parameters_; }
+  std::string training_key() const override { return training_key_; }
+  std::string validation_key() const override { return validation_key_; }
+  std::vector<std::vector<int64_t>> parts(int64_t epoch, int64_t batch, int64_t parts) override;
+  void save_model(const std::string& folder) const override;
+
+ protected:
+  StackTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
+      : config_(config), paths_(paths), run_(run) {}
+
+  /// Opens the tokenizer, made of `texts` if need be.
+  void open_tokenizer(std::span<const std::string> texts);
+  /// Makes the model, with `labels` if its head has classes. Errors: usage if its family has no
+  /// such head.
+  void make_model(Head head, const std::vector<std::string>& labels = {});
+  /// Notes what is trained and validated on.
+  void note_keys(std::span<const int32_t> train, std::span<const int32_t> val);
+  /// Words of a sequence: block_size, or what the model takes. Errors: usage if that is less.
+  int64_t block_size() const;
+  /// The samples of a batch of an epoch.
+  virtual std::vector<int64_t> batch_samples(int64_t epoch, int64_t batch) = 0;
+
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const Model& model() const { return *model_; }
+  uint64_t seed() const { return static_cast<uint64_t>(config_.seed); }
+
+  TrainConfig config_;
+  RunPaths paths_;
+  std::string run_;
+
+ private:
+  std::optional<Tokenizer> tokenizer_;
+  nn::Parameters parameters_{static_cast<uint64_t>(config_.seed)};
+  std::unique_ptr<Model> model_;
+  std::string training_key_, validation_key_;
+};
+
+}  // namespace heddle::train

@@ -1,0 +1,21 @@
+// The tasks by their names.
+#include "heddle/train/task.h"
+
+#include "heddle/train/language_task.h"
+#include "heddle/train/stack_task.h"
+#include "heddle/train/translation_task.h"
+
+namespace heddle::train {
+
+void check_data(const TrainConfig& config, const RunPaths& paths) {
+  if (config.is_translation()) return check_text(config, paths.data);
+  check_texts(config, paths);
+}
+
+std::unique_ptr<Task> make_task(const TrainConfig& config, const RunPaths& paths,
+                                const std::string& run) {
+  if (config.is_translation()) return make_translation_task(config, paths.data, run);
+  return make_language_task(config, paths, run);
+}
+
+}  // namespace heddle::train
