@@ -30,12 +30,14 @@ def steps(low, high):
     return [i * unit for i in range(math.ceil(low / unit - 1e-9), math.floor(high / unit + 1e-9) + 1)]
 
 
-def spread(places, gap):
+def spread(places, gap, lowest):
     """Heights of labels, moved apart so that none lies on another."""
     order = sorted(range(len(places)), key=lambda i: places[i])
     moved = list(places)
     for before, here in zip(order, order[1:]):
         moved[here] = max(moved[here], moved[before] + gap)
+    for i, here in enumerate(reversed(order)):  # up again where they would leave the picture
+        moved[here] = min(moved[here], lowest - i * gap)
     return moved
 
 
@@ -65,7 +67,7 @@ def draw(runs, quantity):
     for update in steps(0, last):
         out.append(f'<text x="{x(update):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{update:g}</text>')
     out.append(f'<text x="{LEFT}" y="{HEIGHT - 6}">{escape(quantity)} over updates</text>')
-    labels = spread([y(curve[-1][1]) for curve in means.values()], 16)
+    labels = spread([y(curve[-1][1]) for curve in means.values()], 16, HEIGHT - BOTTOM)
     for i, (name, curves) in enumerate(runs.items()):
         out.append(f'<g class="c{i % 5}">')
         out += [path(curve, ' stroke-width="1" opacity="0.35"') for curve in curves if len(curves) > 1]

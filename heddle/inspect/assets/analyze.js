@@ -57,7 +57,9 @@
   const about = {
     "word vectors": "each word's row of the table", "add positions": "a vector for each place", "queries, keys, values": "three linear layers in one product",
     "scores q k^T / sqrt(d_k)": "each query with each key, a matrix a head", "softmax": "each row sums to 1", "weighted sum of values": "the heads side by side again",
-    "output projection": "mixes the heads", "feed-forward, in": "to the inner width", "feed-forward, out": "and back", "add and norm": "the residual stream goes on",
+    "output projection": "mixes the heads", "scores q k^T": "each query with each key, a matrix a head",
+    "scores v tanh(q + k)": "a small network for each query and key", "shares of queries and keys": "a number for each word and head", "scores: sums of shares": "a matrix a head",
+    "feed-forward, gate and up": "twice to the inner width", "silu(gate) * up": "the gate decides what passes", "feed-forward, down": "and back", "feed-forward, in": "to the inner width", "feed-forward, out": "and back", "add and norm": "the residual stream goes on",
     "keys, values of the source": "from the encoder, once a sentence", "queries to the source": "from the decoder", "logits of the next word": "a score for each word",
   };
   const dear = Math.max(...d.steps.map((s) => s.flops * s.layers), 1);

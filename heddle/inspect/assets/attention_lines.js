@@ -51,7 +51,7 @@
           Math.round(100 * top) + " %"));
       });
       const best = sums.filter((s) => s.top > 0).sort((a, b) => b.top - a.top).slice(0, 4);
-      const list = best.map((s) => `${s.text} ${heddle.percent(s.top)}`).join(", ");
+      const list = best.map((s) => `“${s.text}” ${heddle.percent(s.top)}`).join(", ");
       seen.textContent = isQuery ? `“${own.text}” looks at ${list || "nothing in view"}.`
         : `“${own.text}” is looked at most by ${list || "nothing in view"}.`;
     };

@@ -11,7 +11,8 @@
     for (let at = node; at.parent >= 0; at = nodes[at.parent]) text = (at.is_ended ? "" : at.piece) + text;
     return text.trim();
   };
-  const shown = (piece) => piece.trim() || "(space)";
+  // A piece that goes on with a word is marked: what begins one has a leading space, which is not seen.
+  const shown = (piece) => (/^\p{L}/u.test(piece) ? "…" : "") + (piece.trim() || "(space)");
   let chosen = nodes[data.best[0] ?? 0];
 
   // --- the tree -----------------------------------------------------------------------------------------
@@ -116,10 +117,10 @@
   const ended = nodes.filter((n) => n.is_ended).sort((a, b) => b.score - a.score);
   main.append(
     el("p", {}, el("span", {class: "faint"}, "Source: "), data.source_text), el("p", {}, el("span", {class: "faint"}, "Translation: "), data.text),
-    el("p", {class: "faint small"}, "A translation is written from left to right, a piece at a time. At each step the model gives every piece of its vocabulary a probability; the beam keeps the likeliest beginnings and goes on with them. A leading space begins a new word."),
+    el("p", {class: "faint small"}, "A translation is written from left to right, a piece at a time. At each step the model gives every piece of its vocabulary a probability; the beam keeps the likeliest beginnings and goes on with them. “…” marks a piece that goes on with the word before it."),
     el("section", {class: "panel"}, el("div", {class: "row"}, before, slider, after), heading),
     el("div", {class: "columns two"},
-      el("section", {}, el("h2", {}, "Likely next pieces"), nextBox), el("section", {}, el("h2", {}, "Where it looks meanwhile"), lookBox)),
+      el("section", {}, el("h2", {}, "Likely next pieces"), nextBox), el("section", {}, el("h2", {}, "Where it looks meanwhile"), el("p", {class: "faint small"}, "Attention of one layer of the decoder to the source, the mean of its heads."), lookBox)),
     el("h2", {}, "The beam"), el("p", {class: "faint small"}, "Bold: the way to the result. Grey: given up. Pick a beginning to see what came next."), frame,
     el("h2", {}, "Whole translations"), el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "translation"), el("th", {class: "number"}, "score"), el("th", {class: "number"}, "log p"))),
       el("tbody", {}, ...ended.slice(0, 20).map((n) => el("tr", {tabindex: 0, onclick: () => choose(n), onkeydown: (event) => { if (event.key === "Enter") choose(n); }},

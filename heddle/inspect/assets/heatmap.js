@@ -132,7 +132,8 @@
 
     const drawLabels = (g, p) => {
       const size = (side) => Math.max(9, Math.min(13, Math.floor(side) + 1));
-      const every = (side) => (side >= 11 ? 1 : Math.ceil(22 / side));
+      // Slanted labels need more room beside each other.
+      const every = (side, least = 11) => (side >= least ? 1 : Math.ceil(2 * least / side));
       g.fillStyle = heddle.color("ink");
       g.textBaseline = "middle";
       g.textAlign = "right";
@@ -142,7 +143,7 @@
         g.fillText(cut(rowLabel(view.row + i), rowRoom), p.left - 6, p.top + (i + 0.5) * p.h);
       }
       g.font = measure.font = labelFont(size(p.w));
-      for (let j = 0; j < view.cols; j += every(p.w)) {
+      for (let j = 0; j < view.cols; j += every(p.w, p.slanted ? 20 : 11)) {
         g.save();
         g.translate(p.left + (j + 0.5) * p.w, p.top - 6);
         if (p.slanted) g.rotate(-Math.PI / 4);
