@@ -256,7 +256,7 @@ def components():
         "decoders": decoded})
 
 
-def folder(name, files, tokenizer_class):
+def folder(name, files, tokenizer_class, texts=TEXTS):
     """What transformers reads from the files; values that are bytes are written in base 64."""
     with tempfile.TemporaryDirectory() as path:
         for file, content in files.items():
@@ -265,12 +265,12 @@ def folder(name, files, tokenizer_class):
             files[file] = {"base64": base64.b64encode(data).decode()} if isinstance(content, bytes) else data.decode()
         tok = tokenizer_class.from_pretrained(path)
     found = []
-    for text in TEXTS:
+    for text in texts:
         special = tok(text)["input_ids"]
         found.append({"text": text, "ids": tok(text, add_special_tokens=False)["input_ids"], "special": special,
                       "text_back": tok.decode(special, skip_special_tokens=True, clean_up_tokenization_spaces=False)})
     special = {n: getattr(tok, n + "_token_id") for n in ("pad", "unk", "bos", "eos", "cls", "sep", "mask")}
-    some = [(a, b) for a, b in PAIRS if b]  # transformers takes "" for no second text
+    some = [(a, b) for a, b in PAIRS if b and (texts is TEXTS or "<" not in a)]  # transformers takes "" for no second text
     both = [tok(a, b, return_token_type_ids=True) for a, b in some]
     dump(FOLDER / "folders" / f"{name}.json", {
         "files": files, "special": {k: v for k, v in special.items() if v is not None}, "cases": found,
@@ -294,6 +294,26 @@ def folders():
     folder("bert", {"vocab.txt": lines, "config.json": {"model_type": "bert"}}, transformers.BertTokenizer)
     folder("bert_cased", {"vocab.txt": lines, "tokenizer_config.json": {"do_lower_case": False, "tokenizer_class": "BertTokenizer",
                                                                          "tokenize_chinese_chars": False}}, transformers.BertTokenizer)
+
+
+    # Without the texts that SentencePiece and transformers 5 read differently: tabs and line ends, text beside
+    # special tokens, clusters that the character map replaces in part, leading spaces of Llama.
+    for name, cls, options in [
+            ("t5", transformers.T5Tokenizer, dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)),
+            ("xlnet", transformers.XLNetTokenizer, dict(unk_id=0, bos_id=1, eos_id=2, control_symbols=["<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"])),
+            ("llama", transformers.LlamaTokenizer, dict(unk_id=0, bos_id=1, eos_id=2, model_type="bpe", byte_fallback=True,
+                                                        add_dummy_prefix=True, remove_extra_whitespaces=False))]:
+        model = small_sentencepiece(**options) if name != "llama" else llama_model(**options)
+        file = "tokenizer.model" if name == "llama" else "spiece.model"
+        folder("sp_" + name, {file: model, "tokenizer_config.json": {"tokenizer_class": cls.__name__, **({"add_bos_token": True} if name == "llama" else {})}}, cls,
+               [t for t in TEXTS if "<" not in t and t.isascii() and t.isprintable() and (name != "llama" or t[:1] != " ")])
+
+
+def llama_model(**options):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(CORPUS), model_writer=model, vocab_size=330, num_threads=1,
+                                             normalization_rule_name="identity", minloglevel=2, **options)
+    return model.getvalue()
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include "heddle/text/byte_letters.h"
 #include "heddle/text/characters.h"
 #include "heddle/text/pattern.h"
+#include "heddle/text/strings.h"
 #include "heddle/text/utf8.h"
 
 namespace heddle {
@@ -59,8 +60,6 @@ std::string unicode_form(Form form, std::string_view text) {
 std::string nfd(std::string_view text) {
   return unicode_form(&icu::Normalizer2::getNFDInstance, text);
 }
-
-std::string lower_case(std::string_view text) { return each_character(text, append_lower_case); }
 
 class BertNormalizer final : public Normalizer {
  public:

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "heddle/text/characters.h"
 #include "heddle/text/utf8.h"
 
 namespace heddle {
@@ -46,6 +47,13 @@ std::string replace_invalid_utf8(std::string_view bytes) {
     result += "\uFFFD";
     bytes.remove_prefix(maximal_subpart(bytes));
   }
+}
+
+std::string lower_case(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (size_t at = 0; at < text.size();) append_lower_case(next_code_point(text, at), result);
+  return result;
 }
 
 std::string clean_up_spaces(std::string text) {

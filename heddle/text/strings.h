@@ -15,6 +15,9 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
 /// Source: The Unicode Standard 15.0, section 3.9, "U+FFFD Substitution of Maximal Subparts".
 std::string replace_invalid_utf8(std::string_view bytes);
 
+/// Lower case of each character alone (the text is UTF-8).
+std::string lower_case(std::string_view text);
+
 /// Takes away the spaces that splitting off punctuation and English contractions leaves: " ." is
 /// ".", " n't" is "n't", and so on. Source: `clean_up_tokenization` of Hugging Face's transformers.
 std::string clean_up_spaces(std::string text);

@@ -171,7 +171,12 @@ Tokenizer load_tokenizer_folder(const std::string& folder) {
   }
   if (has("vocab.txt")) return load_word_piece(HubFiles::read(folder), "vocab.txt");
   for (const char* name : kSentencePieceNames) {
-    if (has(name)) return load_sentencepiece(join_path(folder, name));
+    if (!has(name)) continue;
+    HubFiles files = HubFiles::read(folder);
+    if (auto description = describe_sentencepiece(files, name)) {
+      return finish(std::move(files), true, std::move(*description));
+    }
+    return load_sentencepiece(join_path(folder, name));
   }
   fail(ErrorKind::data,
        "{}: no tokenizer is there; tokenizer.json, vocab.json and merges.txt, vocab.txt, {} is "

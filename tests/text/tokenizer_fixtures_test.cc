@@ -108,7 +108,8 @@ TEST_P(FolderTokenizer, gives_the_ids_texts_and_special_ids_of_transformers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FolderTokenizer,
-                         ::testing::Values("gpt2", "roberta", "bert", "bert_cased"),
+                         ::testing::Values("gpt2", "roberta", "bert", "bert_cased", "sp_t5",
+                                           "sp_xlnet", "sp_llama"),
                          [](const auto& suite) { return std::string(suite.param); });
 
 class OneComponent : public ::testing::Test {

@@ -1,0 +1,79 @@
+// heddle classify: the classes of texts.
+#include "heddle/infer/classify.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "heddle/base/json.h"
+#include "heddle/cli/commands.h"
+#include "heddle/cli/text_flags.h"
+
+namespace heddle::cli {
+namespace {
+
+struct Flags {
+  TextFlags text;
+  bool is_pair = false;
+};
+
+std::vector<TextToClassify> parts_of(std::span<const std::string> texts, bool is_pair) {
+  std::vector<TextToClassify> result;
+  for (const std::string& text : texts) {
+    if (!is_pair) {
+      result.push_back({text});
+      continue;
+    }
+    const size_t tab = text.find('\t');
+    check(tab != text.npos, ErrorKind::data,
+          "classify: '{}' has no tab; --pair needs two texts with a tab between", text);
+    result.push_back({text.substr(0, tab), text.substr(tab + 1)});
+  }
+  return result;
+}
+
+void print_one(const std::vector<std::string>& labels, const std::vector<double>& p, bool as_json) {
+  std::vector<size_t> order(p.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return p[i]; });
+  if (as_json) {
+    Json line = Json::object();
+    line["label"] = labels[order[0]];
+    for (size_t i = 0; i < p.size(); ++i) line["probabilities"][labels[i]] = p[i];
+    return print_result(line.dump());
+  }
+  std::string line;
+  for (const size_t i : order) {
+    line += fmt::format("{}{}\t{:.4f}", line.empty() ? "" : "\t", labels[i], p[i]);
+  }
+  print_result(line);
+}
+
+void run(const Flags& flags) {
+  const Precision precision = apply_text_flags(flags.text);
+  const TextModel model = load_text_model(flags.text.model);
+  int64_t cut = 0, count = 0;
+  for_texts(flags.text, [&](std::span<const std::string> texts) {
+    count += static_cast<int64_t>(texts.size());
+    for (const auto& p : classify(model, parts_of(texts, flags.is_pair), precision, cut)) {
+      print_one(model.model().labels(), p, flags.text.json);
+    }
+  });
+  warn_of_cut("classify", cut, count, model.max_length);
+}
+
+}  // namespace
+
+void add_classify(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(
+      "classify", "Classes of texts with their probabilities, the likeliest first");
+  add_text_flags(*command, flags->text);
+  command->add_option("--text", flags->text.texts,
+                      "a text, instead of lines of the standard input; may come often");
+  command->add_flag("--pair", flags->is_pair, "two texts a line, with a tab between");
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,78 @@
+// heddle embed: a line in, a vector out.
+#include "heddle/infer/embed.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "heddle/base/json.h"
+#include "heddle/cli/commands.h"
+#include "heddle/cli/text_flags.h"
+
+namespace heddle::cli {
+namespace {
+
+struct Flags {
+  TextFlags text;
+  std::vector<std::string> pooling;
+  bool normalize = false, no_normalize = false;
+  int64_t max_length = 0;
+};
+
+void apply(const Flags& flags, SentenceEncoder& encoder) {
+  if (!flags.pooling.empty()) encoder.options.pooling.clear();
+  for (const std::string& name : flags.pooling) {
+    encoder.options.pooling.push_back(pooling_of(name));
+  }
+  if (flags.normalize || flags.no_normalize) encoder.options.normalize = flags.normalize;
+  if (flags.max_length == 0) return;
+  const int64_t most = encoder.text.model().max_length();
+  check(flags.max_length >= 1 && flags.max_length <= most, ErrorKind::usage,
+        "--max-length is {}; the model takes 1 to {} tokens", flags.max_length, most);
+  encoder.text.max_length = flags.max_length;
+}
+
+void run(const Flags& flags) {
+  const Precision precision = apply_text_flags(flags.text);
+  SentenceEncoder encoder = load_sentence_encoder(flags.text.model);
+  apply(flags, encoder);
+  int64_t cut = 0, count = 0;
+  for_texts(flags.text, [&](std::span<const std::string> texts) {
+    count += static_cast<int64_t>(texts.size());
+    for (const std::vector<float>& x : embed(encoder, texts, precision, cut)) {
+      if (!flags.text.json) {
+        print_result(fmt::format("{}", fmt::join(x, " ")));
+        continue;
+      }
+      Json line = Json::object();
+      line["embedding"] = Json::array();
+      for (const float v : x) line["embedding"].push_back(v);
+      print_result(line.dump());
+    }
+  });
+  warn_of_cut("embed", cut, count, encoder.text.max_length);
+}
+
+}  // namespace
+
+void add_embed(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      app.add_subcommand("embed",
+                         "Sentence vectors: a line in, a vector out, as the model's "
+                         "sentence-transformers files say");
+  add_text_flags(*command, flags->text);
+  command->add_option("--text", flags->text.texts,
+                      "a text, instead of lines of the standard input; may come often");
+  command->add_option("--pooling", flags->pooling,
+                      "mean, cls, max, mean_sqrt_len_tokens, weightedmean or lasttoken; several "
+                      "are laid end to end (else as the files say, or mean)");
+  CLI::Option* yes = command->add_flag("--normalize", flags->normalize, "vectors of length 1");
+  command->add_flag("--no-normalize", flags->no_normalize, "vectors as they are pooled")
+      ->excludes(yes);
+  command->add_option("--max-length", flags->max_length,
+                      "tokens of a text, special ones included; longer ones are cut (else as the "
+                      "files say)");
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace heddle::cli

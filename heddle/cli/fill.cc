@@ -1,0 +1,78 @@
+// heddle fill: words for the masks of a text.
+#include "heddle/infer/fill.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "heddle/base/json.h"
+#include "heddle/cli/commands.h"
+#include "heddle/cli/text_flags.h"
+
+namespace heddle::cli {
+namespace {
+
+struct Flags {
+  TextFlags text;
+  int64_t top = 5;
+};
+
+using Masks = std::vector<std::vector<Fill>>;
+
+std::string as_json(const std::string& text, const Masks& masks) {
+  Json line = Json::object();
+  line["text"] = text;
+  line["masks"] = Json::array();
+  for (const auto& fills : masks) {
+    Json list = Json::array();
+    for (const Fill& fill : fills) {
+      Json one = Json::object();
+      one["id"] = fill.id;
+      one["token"] = fill.word;
+      one["probability"] = fill.probability;
+      one["text"] = fill.text;
+      list.push_back(std::move(one));
+    }
+    line["masks"].push_back(std::move(list));
+  }
+  return line.dump();
+}
+
+void print_plain(const Masks& masks) {
+  for (size_t i = 0; i < masks.size(); ++i) {
+    if (masks.size() > 1) print_result(fmt::format("mask {}:", i + 1));
+    for (const Fill& fill : masks[i]) {
+      print_result(fmt::format("{:.4f}  {:<16} {}", fill.probability, fill.word, fill.text));
+    }
+  }
+}
+
+void run(const Flags& flags) {
+  const Precision precision = apply_text_flags(flags.text);
+  const TextModel model = load_text_model(flags.text.model);
+  for_texts(flags.text, [&](std::span<const std::string> texts) {
+    const std::vector<Masks> all = fill_masks(model, texts, flags.top, precision);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      if (flags.text.json) {
+        print_result(as_json(texts[i], all[i]));
+      } else {
+        print_plain(all[i]);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void add_fill(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      app.add_subcommand("fill", "Words for the masks of texts, with their probabilities");
+  add_text_flags(*command, flags->text);
+  command->add_option("text", flags->text.texts,
+                      "texts with [MASK], or as the tokenizer spells it; none: lines of the "
+                      "standard input");
+  command->add_option("--top", flags->top, "words for each mask")->capture_default_str();
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,41 @@
+// What the commands that take texts into a model share: flags, and lines in batches.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/tensor/precision.h"
+
+namespace CLI {
+class App;
+}
+
+namespace heddle::cli {
+
+struct TextFlags {
+  std::string model, precision = "f32";
+  std::vector<std::string> texts;  ///< of the command line; none: lines of the standard input
+  int threads = 0;
+  bool json = false;
+};
+
+/// Adds model, --precision, --threads and --json.
+void add_text_flags(CLI::App& command, TextFlags& flags);
+
+/// Sets the threads. Errors: usage for a wrong value.
+Precision apply_text_flags(const TextFlags& flags);
+
+/// Calls f with the texts, some at a time. Errors: data, with the line, if one is not UTF-8; usage
+/// if there is none.
+void for_texts(const TextFlags& flags, const std::function<void(std::span<const std::string>)>& f);
+
+/// Writes one line of results. Errors: system.
+void print_result(const std::string& line);
+
+/// One warning if texts were cut.
+void warn_of_cut(const char* command, int64_t cut, int64_t texts, int64_t limit);
+
+}  // namespace heddle::cli

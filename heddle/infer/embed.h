@@ -1,0 +1,50 @@
+// Sentence vectors: the states of a text's words, pooled.
+// Reimers & Gurevych 2019, "Sentence-BERT", section 3.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/infer/text_model.h"
+
+namespace heddle {
+
+/// How a text's rows h: [n, width] become one, special tokens included.
+enum class Pooling : uint8_t {
+  cls,            ///< the first
+  max,            ///< the largest of each column
+  mean,           ///< sum / n
+  mean_sqrt_len,  ///< sum / sqrt(n)
+  weighted_mean,  ///< row i weighs i, from 1
+  last_token      ///< the last
+};
+
+/// "cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken", as
+/// sentence-transformers names them. Errors: usage, listing the names.
+Pooling pooling_of(const std::string& name);
+
+struct EmbedOptions {
+  std::vector<Pooling> pooling = {Pooling::mean};  ///< several are laid end to end
+  bool normalize = false;                          ///< to length 1
+  bool lower_case = false;                         ///< texts, before they are split
+  std::string prompt;                              ///< put before each text
+};
+
+struct SentenceEncoder {
+  TextModel text;
+  EmbedOptions options;
+};
+
+/// Reads a model and how it is pooled, as its sentence-transformers files say: modules.json,
+/// sentence_bert_config.json (max_seq_length, do_lower_case), 1_Pooling/config.json, 2_Normalize,
+/// config_sentence_transformers.json (default_prompt_name). Without modules.json: the mean.
+/// Errors: those of load_text_model(); data, naming file and module, for one that is not known.
+SentenceEncoder load_sentence_encoder(const std::string& path);
+
+/// A vector for each text; `cut` counts the texts that were cut to fit.
+/// Errors: data if a vector is not finite, or see encode_to_fit().
+std::vector<std::vector<float>> embed(const SentenceEncoder& encoder,
+                                      std::span<const std::string> texts,
+                                      const Precision& precision, int64_t& cut);
+
+}  // namespace heddle

@@ -1,0 +1,85 @@
+// Words for the masks of a text, by a model of masked words.
+#include "heddle/infer/fill.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/infer/best_words.h"
+#include "heddle/ops/embedding.h"
+#include "heddle/text/strings.h"
+
+namespace heddle {
+namespace {
+
+constexpr std::string_view kMask = "[MASK]";
+
+Encoding encode_masked(const TextModel& model, const std::string& text) {
+  const int32_t mask = model.tokenizer.mask_id();
+  bool was_cut = false;
+  Encoding encoding =
+      encode_to_fit(model, replace_all(text, kMask, model.tokenizer.piece(mask)), was_cut);
+  check(!was_cut, ErrorKind::data,
+        "fill: the text '{}...' is longer than the {} tokens that the model takes",
+        text.substr(0, 60), model.max_length);
+  check(std::ranges::count(encoding.ids, mask) > 0, ErrorKind::data,
+        "fill: the text '{}' has no {}; write it where a word is wanted", text,
+        model.tokenizer.piece(mask));
+  return encoding;
+}
+
+std::string without_outer_spaces(const std::string& text) {
+  const size_t begin = text.find_first_not_of(' ');
+  return begin == text.npos ? text : text.substr(begin, text.find_last_not_of(' ') - begin + 1);
+}
+
+}  // namespace
+
+std::vector<std::vector<std::vector<Fill>>> fill_masks(const TextModel& model,
+                                                       std::span<const std::string> texts,
+                                                       int64_t top, const Precision& precision) {
+  const Heads& heads = model.model().heads();
+  const int32_t mask = model.tokenizer.mask_id();
+  check(heads.words.has_value(), ErrorKind::data,
+        "{}: the model has no head for masked words; one for them is needed, like BertForMaskedLM",
+        model.stack.path);
+  check(mask >= 0, ErrorKind::data, "{}: its tokenizer has no mask token", model.stack.path);
+  const int64_t vocab = model.model().vocab_size();
+  check(top >= 1 && top <= vocab, ErrorKind::usage, "--top is {}; it must be 1 to {}", top, vocab);
+  std::vector<Encoding> encodings;
+  for (const std::string& text : texts) encodings.push_back(encode_masked(model, text));
+  const PackedTexts packed(model.model(), encodings);
+  std::vector<int32_t> masks;
+  for (size_t row = 0; row < packed.ids.size(); ++row) {
+    if (packed.ids[row] == mask) masks.push_back(static_cast<int32_t>(row));
+  }
+  const NoGrad off;
+  nn::Run run;
+  run.use(precision);
+  const Tensor h = model.model().hidden(packed.words(), run);
+  const Tensor logits = heads.word_logits(gather_rows(h, masks), run);
+  const std::vector<NextWord> best = best_words(logits, {.count = top});
+  auto next = best.begin();
+  std::vector<std::vector<std::vector<Fill>>> result;
+  for (Encoding& encoding : encodings) {
+    auto& of_text = result.emplace_back();
+    for (int32_t& id : encoding.ids) {
+      if (id != mask) continue;
+      auto& fills = of_text.emplace_back();
+      for (int64_t i = 0; i < top; ++i, ++next) {
+        id = next->id;
+        const bool is_known = id < model.tokenizer.vocab_size();  // a padded vocabulary has more
+        const std::vector<int32_t> alone = {id};
+        fills.push_back(
+            {id,
+             is_known ? without_outer_spaces(model.tokenizer.decode(alone, {.skip_special = false}))
+                      : "",
+             std::exp(static_cast<double>(next->log_p)),
+             is_known ? model.tokenizer.decode(encoding.ids) : ""});
+      }
+      id = mask;
+    }
+  }
+  return result;
+}
+
+}  // namespace heddle

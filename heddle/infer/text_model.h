@@ -1,0 +1,44 @@
+// A model of the registry with its tokenizer: texts in, rows of words to the model.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heddle/infer/stack_model.h"
+#include "heddle/text/tokenizer.h"
+
+namespace heddle {
+
+struct TextModel {
+  StackModel stack;
+  Tokenizer tokenizer;
+  int64_t max_length = 0;  ///< ids that a text may have, special ones included
+
+  const Model& model() const { return *stack.model; }
+};
+
+/// Reads model and tokenizer of a folder; max_length is that of the model, or model_max_length of
+/// tokenizer_config.json if that is less. Errors: those of load_stack_model() and
+/// Tokenizer::load(); data if the tokenizer has special ids that the model does not know.
+TextModel load_text_model(const std::string& path);
+
+/// A text, or a pair of them, as the tokenizer's files lay it out, cut to model.max_length as
+/// transformers does (of a pair the longer part first). was_cut: set if something was cut, else
+/// left alone. Errors: data if a text is not UTF-8, gives no id, or an id is beyond the model's.
+Encoding encode_to_fit(const TextModel& model, std::string_view text, bool& was_cut);
+Encoding encode_to_fit(const TextModel& model, std::string_view first, std::string_view second,
+                       bool& was_cut);
+
+/// Texts end to end, with the positions that the model counts.
+struct PackedTexts {
+  std::vector<int32_t> ids, places, types;  ///< [rows]
+  Segments segments;                        ///< one a text
+
+  PackedTexts(const Model& model, std::span<const Encoding> texts);
+  nn::WordRows words() const { return {ids, &segments, nullptr, places, types}; }
+};
+
+}  // namespace heddle

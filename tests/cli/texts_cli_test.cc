@@ -1,0 +1,114 @@
+// heddle fill, classify and embed at the command line.
+#include <gtest/gtest.h>
+
+#include "heddle/base/json.h"
+#include "tests/support/cli_runner.h"
+#include "tests/support/places.h"
+
+namespace heddle::testing {
+namespace {
+
+std::string model(const std::string& name) { return std::string(kFixtures) + "/texts/" + name; }
+
+CliResult run_on(const std::string& input, std::vector<std::string> words) {
+  CliOptions options;
+  options.input = input;
+  return run_heddle(std::move(words), options);
+}
+
+std::vector<Json> lines_of(const std::string& text) {
+  std::vector<Json> lines;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
+    lines.push_back(Json::parse(text.substr(at, end - at)));
+    at = end + 1;
+  }
+  return lines;
+}
+
+TEST(FillCommand, prints_words_with_probabilities_and_the_text) {
+  const CliResult plain = run_heddle({"fill", model("fill"), "the [MASK] fox", "--top", "3"});
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  EXPECT_EQ(std::count(plain.out.begin(), plain.out.end(), '\n'), 3);
+  const CliResult json =
+      run_on("the [MASK] fox\n[MASK] [MASK]\n", {"fill", model("fill"), "--json"});
+  ASSERT_EQ(json.exit_code, 0) << json.err;
+  const auto lines = lines_of(json.out);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[1].at("masks").size(), 2u);
+  const Json best = lines[0].at("masks").as_array()[0].as_array()[0];
+  EXPECT_EQ(best.get_string("text"), "the " + best.get_string("token") + " fox");
+  EXPECT_NE(plain.out.find(best.get_string("text")), std::string::npos) << plain.out;
+}
+
+TEST(ClassifyCommand, prints_labels_likeliest_first) {
+  const CliResult plain = run_on("the fox\nlow\n", {"classify", model("classify")});
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  const CliResult json =
+      run_heddle({"classify", model("classify"), "--text", "the fox", "--text", "low", "--json"});
+  const auto lines = lines_of(json.out);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_TRUE(plain.out.starts_with(lines[0].get_string("label") + "\t0.")) << plain.out;
+  double sum = 0;
+  for (const auto& [label, p] : lines[0].at("probabilities").as_object()) sum += p.as_double();
+  EXPECT_NEAR(sum, 1, 1e-9);
+  const CliResult pair = run_on("the fox\tlow\n", {"classify", model("classify"), "--pair"});
+  EXPECT_EQ(pair.exit_code, 0) << pair.err;
+  EXPECT_NE(pair.out, plain.out.substr(0, plain.out.find('\n') + 1));
+}
+
+TEST(EmbedCommand, a_line_in_is_a_vector_out_and_cutting_is_said_once) {
+  const std::string text(100, 'a');
+  std::string words;
+  for (int i = 0; i < 40; ++i) words += "the ";
+  const CliResult json =
+      run_on("the fox\n" + words + "\n" + words + "\n\n", {"embed", model("encoder"), "--json"});
+  ASSERT_EQ(json.exit_code, 0) << json.err;
+  const auto lines = lines_of(json.out);
+  ASSERT_EQ(lines.size(), 4u);
+  double sum = 0;
+  for (const Json& x : lines[0].at("embedding").as_array()) sum += x.as_double() * x.as_double();
+  EXPECT_NEAR(sum, 1, 1e-5);
+  EXPECT_EQ(json.err, "warning: embed: 2 of 4 texts were longer than 12 tokens and were cut\n");
+  const CliResult plain = run_heddle({"embed", model("encoder"), "--text", "the fox", "--pooling",
+                                      "cls", "--pooling", "max", "--no-normalize"});
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  EXPECT_EQ(std::count(plain.out.begin(), plain.out.end(), ' '), 31);
+}
+
+TEST(TextCommands, bad_input_ends_with_its_exit_code_and_reason) {
+  const std::tuple<std::string, std::vector<std::string>, int, std::string> all[] = {
+      {"", {"fill", model("fill"), "no mask"}, 3, "has no [MASK]"},
+      {"", {"fill", model("fill"), "[MASK]", "--top", "0"}, 2, "--top is 0"},
+      {"", {"fill", model("encoder"), "[MASK]"}, 3, "no head for masked words"},
+      {"", {"fill", "/no/such", "[MASK]"}, 3, "/no/such"},
+      {"", {"classify", model("classify")}, 2, "empty"},
+      {"a\nb\xFF\n", {"classify", model("classify")}, 3, "line 2: not UTF-8"},
+      {"no tab\n", {"classify", model("classify"), "--pair"}, 3, "no tab"},
+      {"", {"classify", model("fill"), "--text", "a"}, 3, "no head for classes"},
+      {"a\n", {"embed", model("encoder"), "--pooling", "median"}, 2, "unknown pooling 'median'"},
+      {"a\n", {"embed", model("encoder"), "--max-length", "25"}, 2, "--max-length is 25"},
+      {"a\n", {"embed", model("encoder"), "--max-length", "2"}, 3, "no room"},
+      {"a\n", {"embed", model("encoder"), "--normalize", "--no-normalize"}, 2, "excludes"}};
+  for (const auto& [input, words, exit_code, reason] : all) {
+    const CliResult result = run_on(input, words);
+    EXPECT_EQ(result.exit_code, exit_code) << reason << ": " << result.err;
+    EXPECT_NE(result.err.find(reason), std::string::npos) << result.err;
+    EXPECT_EQ(result.out, "");
+  }
+}
+
+TEST(TokenizerInfo, says_kind_size_and_what_stands_around_texts) {
+  const CliResult plain = run_heddle({"tokenizer", "info", model("fill")});
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  EXPECT_NE(plain.out.find("WordPiece, 160 ids"), std::string::npos) << plain.out;
+  EXPECT_NE(plain.out.find("a pair is [CLS] TEXT [SEP] SECOND [SEP]"), std::string::npos);
+  const CliResult ids =
+      run_on("the [MASK]\n", {"tokenizer", "encode", model("fill"), "--special", "--pieces"});
+  EXPECT_EQ(ids.out, "[CLS] the [MASK] [SEP]\n") << ids.err;
+  const CliResult json = run_heddle({"tokenizer", "info", model("encoder"), "--json"});
+  EXPECT_EQ(Json::parse(json.out).at("special").at("mask").get_int("id"), 4) << json.out;
+}
+
+}  // namespace
+}  // namespace heddle::testing
