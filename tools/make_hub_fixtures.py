@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/fixtures/{gpt2,bert}: small random models and what transformers makes of them in float64.
+"""Writes tests/fixtures/{gpt2,bert,hub}: small random models and what transformers makes of them in float64.
 
 Usage: python tools/make_hub_fixtures.py    (needs torch, transformers, safetensors; made with
                                              torch 2.15 and transformers 5.23)
@@ -8,16 +8,20 @@ A fixture NAME.safetensors holds, under Hugging Face's names and shapes [batch, 
   the weights; input_ids, attention_mask, of BERT token_type_ids;
   hidden_states.I (0: the embeddings), attentions.I [batch, heads, queries, keys];
   of GPT-2 logits, loss [1] (of the next words), and grad.PARAMETER for every weight;
-  of BERT last_hidden_state and pooler_output.
+  of BERT last_hidden_state and pooler_output;
+  in hub/, whose config.json names a class in `architectures`, the outputs of that class (logits,
+  prediction_logits, ..), router_logits.I, and for llama and bert label_ids, loss and gradients.
 Padding (on the right, on the left and in the middle) is zero. config.json is in the metadata.
 Weights are exact in bf16, ids are i64, the rest was computed in f64 and stored in f32.
 """
 import json
 import math
 import pathlib
+import tempfile
 
 import torch
-from safetensors.torch import save_file
+import transformers
+from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fixtures"
@@ -49,7 +53,7 @@ def randomise(model, generator):
     """Weights that make attention uneven and no bias or gain trivial; exact in bf16."""
     for name, p in model.named_parameters():
         x = torch.randn(p.shape, generator=generator, dtype=torch.float64)
-        if ".ln_" in name or "LayerNorm" in name:
+        if ".ln_" in name or "norm" in name.lower():
             x = 0.2 * x + (1.0 if name.endswith("weight") else 0.0)
         elif "embeddings" in name or ".wte." in name or ".wpe." in name:
             x = 0.5 * x
@@ -111,11 +115,135 @@ def bert(name, changes, seed):
          {"input_ids": ids, "attention_mask": mask, "token_type_ids": types})
 
 
+LLAMA = dict(vocab_size=31, hidden_size=16, intermediate_size=28, num_hidden_layers=2,
+             num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=32)
+ROBERTA = {k: v for k, v in BERT.items()} | dict(max_position_embeddings=16, pad_token_id=1)
+DISTILBERT = dict(vocab_size=37, max_position_embeddings=12, dim=24, n_layers=2, n_heads=3,
+                  hidden_dim=40, dropout=0.0, attention_dropout=0.0, seq_classif_dropout=0.0)
+LLAMA3 = dict(rope_type="llama3", rope_theta=50.0, factor=4.0, low_freq_factor=1.0,
+              high_freq_factor=3.0, original_max_position_embeddings=16)
+# name: class, config, whether there are gradients
+HUB_CASES = {
+    "llama_grouped": ("LlamaForCausalLM", LLAMA | dict(attention_bias=True, rope_parameters=LLAMA3),
+                      True),
+    "llama_tied": ("LlamaForCausalLM",
+                   LLAMA | dict(hidden_size=18, num_attention_heads=3, num_key_value_heads=1, head_dim=8,
+                                mlp_bias=True, tie_word_embeddings=True, hidden_act="gelu",
+                                rope_parameters=dict(rope_type="linear", rope_theta=100.0, factor=2.0)),
+                   True),
+    "llama_classes": ("LlamaForSequenceClassification", LLAMA | dict(pad_token_id=0, num_labels=3),
+                      False),
+    "mistral_window": ("MistralForCausalLM", LLAMA | dict(sliding_window=3), True),
+    "mixtral": ("MixtralForCausalLM", LLAMA | dict(num_local_experts=5, num_experts_per_tok=2), False),
+    "mixtral_window": ("MixtralForCausalLM",
+                       LLAMA | dict(num_local_experts=3, num_experts_per_tok=1, sliding_window=4,
+                                    tie_word_embeddings=True), False),
+    "gpt2_classes": ("GPT2ForSequenceClassification", GPT2 | dict(pad_token_id=0, num_labels=4), False),
+    "bert_words": ("BertForMaskedLM", BERT | dict(hidden_act="gelu_new"), True),
+    "bert_words_untied": ("BertForMaskedLM", BERT | dict(tie_word_embeddings=False), False),
+    "bert_pretraining": ("BertForPreTraining", BERT, True),
+    "bert_classes": ("BertForSequenceClassification", BERT | dict(num_labels=3), True),
+    "bert_tags": ("BertForTokenClassification", BERT | dict(num_labels=5), True),
+    "roberta_words": ("RobertaForMaskedLM", ROBERTA, False),
+    "roberta": ("RobertaModel", ROBERTA | dict(type_vocab_size=1), False),
+    "roberta_classes": ("RobertaForSequenceClassification", ROBERTA | dict(num_labels=3), False),
+    "distilbert_words": ("DistilBertForMaskedLM", DISTILBERT | dict(activation="relu"), False),
+    "distilbert": ("DistilBertModel", DISTILBERT, False),
+    "distilbert_classes": ("DistilBertForSequenceClassification", DISTILBERT, False),
+}
+
+
+# The LLaMA family takes its softmax in f32 whatever the model computes in, where the lowest f64 of
+# the mask is -inf and a word that sees nothing is NaN.
+plain_softmax = torch.nn.functional.softmax
+torch.nn.functional.softmax = lambda x, dim=-1, dtype=None: plain_softmax(x, dim=dim)
+
+
+def make_model(class_name, fields, seed):
+    """A model in float64 with random weights."""
+    cls = getattr(transformers, class_name)
+    config = cls.config_class(**fields)
+    config._attn_implementation = "eager"
+    config._experts_implementation = "eager"
+    model = cls(config).double().eval()
+    randomise(model, torch.Generator().manual_seed(seed))
+    return model
+
+
+def all_outputs(model, out, mask):
+    """Every output under its name, as `heddle forward --all` gives them; zero where hidden."""
+    tensors = outputs(out, mask)
+    rows = ["logits", "prediction_logits", "last_hidden_state"]
+    for name in rows + ["pooler_output", "seq_relationship_logits"]:
+        x = getattr(out, name, None)
+        if x is not None:
+            tensors[name] = x * mask[:, :, None] if name in rows and x.dim() == 3 else x
+    for i, x in enumerate(getattr(out, "router_logits", None) or []):
+        tensors[f"router_logits.{i}"] = x.reshape(-1, x.shape[-1]) * mask.reshape(-1, 1)
+    return {k: x.detach().clone() for k, x in tensors.items()}
+
+
+def as_saved(model):
+    """The weights and the config that save_pretrained() writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        config = json.loads((pathlib.Path(folder) / "config.json").read_text())
+        return load_file(pathlib.Path(folder) / "model.safetensors"), config
+
+
+def hub_labels(class_name, model, ids, mask, generator):
+    """What a batch is to predict, as keyword arguments of the class."""
+    words = ids.masked_fill((mask == 0) | (torch.rand(ids.shape, generator=generator) < 0.5), -100)
+    if class_name.endswith("ForCausalLM"):  # the next visible word, if it stands next
+        return {"labels": ids.masked_fill((mask == 0) | (mask.roll(1, 1) == 0), -100)}
+    if class_name.endswith("ForMaskedLM"):
+        return {"labels": words}
+    batch = ids.shape[0]
+    if class_name.endswith("ForPreTraining"):
+        return {"labels": words, "next_sentence_label": torch.arange(batch) % 2}
+    if class_name.endswith("ForTokenClassification"):
+        return {"labels": (ids % model.config.num_labels).masked_fill(mask == 0, -100)}
+    return {"labels": torch.arange(batch) % model.config.num_labels}
+
+
+def hub(name, class_name, fields, has_gradients, seed):
+    model = make_model(class_name, fields, seed)
+    generator = torch.Generator().manual_seed(1000 + seed)
+    is_causal = name.startswith(("llama", "mistral", "mixtral", "gpt2"))
+    mask = MASK if is_causal and has_gradients else MASK_WITH_HOLE
+    if "classes" in name and is_causal:  # a hidden word at the end would be asked for
+        mask = MASK
+    ids = torch.randint(2, model.config.vocab_size, mask.shape, generator=generator)
+    ids = torch.where(mask == 1, ids, torch.tensor(model.config.pad_token_id or 0))
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    if name.startswith("bert"):
+        inputs["token_type_ids"] = torch.randint(0, 2, mask.shape, generator=generator)
+    extra = {"output_router_logits": True} if "mixtral" in name else {}
+    labels = hub_labels(class_name, model, ids, mask, generator) if has_gradients else {}
+    out = model(**inputs, **labels, **extra, output_hidden_states=True, output_attentions=True)
+    tensors = all_outputs(model, out, mask)
+    if has_gradients:
+        out.loss.backward()
+        tensors["loss"] = out.loss.detach().reshape(1)
+        tensors |= {"grad." + n: p.grad for n, p in model.named_parameters() if p.grad is not None}
+        inputs |= {k.replace("labels", "label") + "_ids": v for k, v in labels.items()}
+    weights, config = as_saved(model)
+    if not getattr(model.config, "tie_word_embeddings", True):
+        weights.pop("cls.predictions.bias", None)  # transformers has it and does not use it
+    tensors = {k: x.to(torch.float32).contiguous() for k, x in (weights | tensors).items()}
+    (FOLDER / "hub").mkdir(parents=True, exist_ok=True)
+    path = FOLDER / "hub" / f"{name}.safetensors"
+    save_file(tensors | inputs, path, {"config": json.dumps(config)})
+    path.chmod(0o644)
+
+
 def main():
     for seed, (name, changes) in enumerate(GPT2_CASES.items(), 1):
         gpt2(name, changes, seed)
     for seed, (name, changes) in enumerate(BERT_CASES.items(), 11):
         bert(name, changes, seed)
+    for seed, (name, (class_name, fields, has_gradients)) in enumerate(HUB_CASES.items(), 31):
+        hub(name, class_name, fields, has_gradients, seed)
 
 
 if __name__ == "__main__":

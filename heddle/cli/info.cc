@@ -59,7 +59,7 @@ Described describe(const StackModel& stack) {
           .fields = stack.model->config().fields(),
           .parameters = &stack.parameters,
           .part_of = part_of,
-          .cache_word = language == nullptr ? 0 : language->layers() * 2 * language->width()};
+          .cache_word = language == nullptr ? 0 : language->layers() * language->cache_width()};
 }
 
 struct Sizes {

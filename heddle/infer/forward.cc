@@ -121,6 +121,12 @@ class Outputs {
     add(name, {x.size(0), x.size(1)}) = x.to_floats();
   }
 
+  // x: [rows, experts] as: [batch * time, experts], as transformers gives it
+  void add_flat_rows(const std::string& name, const Side& side, const Tensor& x) {
+    add_rows(name, side, x);
+    all_.back().shape = {side.batch * side.time, x.size(1)};
+  }
+
   // The weights of one attention call as [batch, heads, queries, keys].
   void add_maps(const std::string& name, const Side& from, const Side& to, const Tensor& q,
                 const Tensor& k, const AttentionOptions& o) {
@@ -171,6 +177,9 @@ nn::Observer observer_into(Outputs& out, const Side& source, const Side& target)
   nn::Observer observer;
   observer.hidden = [&](const std::string& name, const Tensor& x) {
     out.add_rows(name, name.starts_with("encoder") ? source : target, x);
+  };
+  observer.router = [&](const std::string& name, const Tensor& logits) {
+    out.add_flat_rows(name, target, logits);
   };
   observer.attention = [&](const std::string& name, const Tensor& q, const Tensor& k,
                            const Segments&, const Segments&, const AttentionOptions& options) {

@@ -29,7 +29,8 @@ void forward_tensors(const Transformer& model, const SafetensorsFile& inputs,
 
 /// Runs a model of the registry. inputs: input_ids [batch, time]; optional attention_mask,
 /// token_type_ids, position_ids of the same shape. Writes what Model::forward() gives, as [batch,
-/// time, width] or [batch, width]; with `all` also hidden_states.i and attentions.i.
+/// time, width] or [batch, width]; with `all` also hidden_states.i, attentions.i and, of a mixture,
+/// router_logits.i [batch * time, experts]. Outputs at hidden positions are zero.
 /// Errors: as above.
 void forward_tensors(const Model& model, const SafetensorsFile& inputs, const std::string& path,
                      const ForwardOptions& options);

@@ -19,7 +19,7 @@ class StackSteps {
     feed_forward();
     if (!s_.has_last_norm) return;
     add({.part = s_.name + " output", .name = "last norm", .kept = 2 * rows_ * s_.width}, 1,
-        2 * s_.width);
+        s_.norm());
   }
 
  private:
@@ -44,7 +44,7 @@ class StackSteps {
   }
 
   void norm(const std::string& name) {
-    add({.name = name, .kept = 2 * rows_ * s_.width}, s_.layers, 2 * s_.width);
+    add({.name = name, .kept = 2 * rows_ * s_.width}, s_.layers, s_.norm());
   }
   void norm_before() {
     if (s_.has_last_norm) norm("norm");
@@ -57,10 +57,12 @@ class StackSteps {
     const std::string part = s_.name + " input";
     add({.part = part, .name = "word vectors", .in = {rows_}, .kept = rows_ * s_.width}, 1,
         s_.word_rows * s_.width);
-    add({.part = part, .name = "add positions"}, 1, s_.position_rows * s_.width);
+    if (s_.has_norm_bias || s_.position_rows > 0) {  // else they are rotary
+      add({.part = part, .name = "add positions"}, 1, s_.position_rows * s_.width);
+    }
     if (s_.type_rows > 0) add({.part = part, .name = "add types"}, 1, s_.type_rows * s_.width);
     if (s_.has_embedding_norm) {
-      add({.part = part, .name = "norm", .kept = 2 * rows_ * s_.width}, 1, 2 * s_.width);
+      add({.part = part, .name = "norm", .kept = 2 * rows_ * s_.width}, 1, s_.norm());
     }
   }
 
@@ -79,8 +81,8 @@ class StackSteps {
     // lies below it. The plain definition computes all, then hides.
     const int64_t visible = is_self && s_.is_causal ? causal_pairs(seen) : entries;
     const int64_t pairs = s_.scoring.kind == Scoring::dot ? visible : entries;
-    const int64_t flops = 2 * w_.batch * pairs * s_.width;
-    const int64_t hidden = 2 * w_.batch * (pairs - visible) * s_.width;
+    const int64_t flops = 2 * w_.batch * pairs * s_.query_width();
+    const int64_t hidden = 2 * w_.batch * (pairs - visible) * s_.query_width();
     const std::vector<int64_t> matrix = {w_.batch * s_.heads, length_, seen};
     scores(keys, entries, {.out = matrix, .flops = flops, .hidden_flops = hidden});
     add({.name = "softmax",
@@ -91,10 +93,11 @@ class StackSteps {
         s_.layers, 0);
     add({.name = "weighted sum of values",
          .in = matrix,
+         .out = {rows_, s_.query_width()},
          .flops = flops,
          .is_attention = true,
          .hidden_flops = hidden,
-         .kept = rows_ * s_.width},
+         .kept = rows_ * s_.query_width()},
         s_.layers, 0);
   }
 
@@ -127,14 +130,14 @@ class StackSteps {
 
   void self_attention() {
     norm_before();
-    const int64_t d = s_.width;
+    const int64_t d = s_.width, q = s_.query_width(), all = q + 2 * s_.key_width();
     add({.name = "queries, keys, values",
-         .out = {rows_, 3 * d},
-         .flops = 6 * rows_ * d * d,
-         .kept = 3 * rows_ * d},
-        s_.layers, 3 * linear_parameters(d, d, s_.has_bias));
+         .out = {rows_, all},
+         .flops = 2 * rows_ * d * all,
+         .kept = rows_ * all},
+        s_.layers, linear_parameters(d, all, s_.has_bias));
     attention(length_, true);
-    linear("output projection", rows_, d, d, s_.has_bias, 0);
+    linear("output projection", rows_, q, d, s_.has_bias, 0);
     norm_after();
   }
 
@@ -155,23 +158,30 @@ class StackSteps {
 
   void feed_forward() {
     norm_before();
-    const int64_t inner = rows_ * s_.hidden;
-    if (s_.is_gated) {
-      linear("feed-forward, gate and up", rows_, s_.width, 2 * s_.hidden, false, 2 * inner);
-      add({.name = "silu(gate) * up",
-           .in = {rows_, 2 * s_.hidden},
-           .out = {rows_, s_.hidden},
-           .kept = 2 * inner},
-          s_.layers, 0);
-      linear("feed-forward, down", rows_, s_.hidden, s_.width, false, 0);
-      norm_after();
-      return;
+    const int64_t copies = std::max<int64_t>(1, s_.experts);
+    int64_t rows = rows_;  // an expert's rows are those that chose it; all experts' together:
+    if (s_.experts > 0) {
+      linear("router", rows_, s_.width, s_.experts, false, rows_ * s_.experts);
+      rows *= s_.chosen_experts;
     }
-    linear("feed-forward, in", rows_, s_.width, s_.hidden, true,
-           s_.keeps_before_activation ? inner : 0);
-    const std::vector<int64_t> hidden = {rows_, s_.hidden};
-    add({.name = "activation", .in = hidden, .out = hidden, .kept = inner}, s_.layers, 0);
-    linear("feed-forward, out", rows_, s_.hidden, s_.width, true, 0);
+    const int64_t inner = rows * s_.hidden, wide = (s_.is_gated ? 2 : 1) * s_.hidden;
+    add({.name = s_.is_gated ? "feed-forward, gate and up" : "feed-forward, in",
+         .in = {rows, s_.width},
+         .out = {rows, wide},
+         .flops = 2 * rows * s_.width * wide,
+         .kept = s_.is_gated || s_.keeps_before_activation ? rows * wide : 0},
+        s_.layers, copies * linear_parameters(s_.width, wide, s_.has_mlp_bias));
+    add({.name = s_.is_gated ? "silu(gate) * up" : "activation",
+         .in = {rows, wide},
+         .out = {rows, s_.hidden},
+         .kept = s_.is_gated ? 2 * inner : inner},
+        s_.layers, 0);
+    add({.name = s_.is_gated ? "feed-forward, down" : "feed-forward, out",
+         .in = {rows, s_.hidden},
+         .out = {rows, s_.width},
+         .flops = 2 * rows * s_.hidden * s_.width},
+        s_.layers, copies * linear_parameters(s_.hidden, s_.width, s_.has_mlp_bias));
+    if (s_.experts > 0) add({.name = "sum of the experts", .kept = rows * s_.width}, s_.layers, 0);
     norm_after();
   }
 
@@ -230,10 +240,11 @@ int64_t matrix_parameters(const ModelPlan& plan) {
   if (plan.has_output_bias) count += plan.vocab;  // Marian's final_logits_bias is [1, vocab]
   if (plan.has_pooler) count += plan.stacks.back().width * plan.stacks.back().width;
   for (const StackPlan& s : plan.stacks) {
-    const int64_t square = s.width * s.width;
+    const int64_t attention = 2 * s.width * (s.query_width() + s.key_width());
+    const int64_t mlp = (s.is_gated ? 3 : 2) * s.width * s.hidden;
     count += s.width * (s.word_rows + s.position_rows + s.type_rows) +
-             s.layers * ((s.has_cross ? 2 : 1) * (4 * square + s.score_weights()) +
-                         (s.is_gated ? 3 : 2) * s.width * s.hidden);
+             s.layers * ((s.has_cross ? 2 : 1) * (attention + s.score_weights()) +
+                         std::max<int64_t>(1, s.experts) * mlp + s.experts * s.width);
   }
   return count;
 }
@@ -315,7 +326,7 @@ void add_memory(Analysis& a) {
 void add_caches(Analysis& a) {
   const StackPlan& writer = a.plan.stacks.back();
   if (a.decoding_flops == 0) return;
-  const int64_t each = writer.layers * 2 * writer.width;
+  const int64_t each = writer.layers * 2 * writer.key_width();
   a.cache_word = bytes_of(each);
   int64_t words = a.workload.batch * target_length(a.plan, a.workload);
   if (writer.has_cross) {
@@ -331,7 +342,9 @@ void check_countable(const ModelPlan& plan, const Workload& w) {
   const double longest = static_cast<double>(std::max(w.source, w.target));
   for (const StackPlan& s : plan.stacks) {
     const auto d = static_cast<double>(s.width), f = static_cast<double>(s.hidden);
-    flops += static_cast<double>(s.layers) * (16 * d * d + 6 * d * f + 8 * longest * d);
+    const auto q = static_cast<double>(std::max(s.query_width(), s.width));
+    const double copies = s.experts > 0 ? static_cast<double>(s.experts) : 1;
+    flops += static_cast<double>(s.layers) * (16 * d * q + 6 * d * f * copies + 8 * longest * q);
     flops += d * static_cast<double>(plan.vocab + s.word_rows + s.position_rows + s.type_rows);
   }
   flops *= 16 * longest * static_cast<double>(w.batch);

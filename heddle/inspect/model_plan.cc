@@ -93,6 +93,7 @@ ModelPlan plan_of(const TransformerConfig& c) {
                     .width = c.d_model,
                     .hidden = c.encoder_ffn_dim,
                     .has_bias = c.projection_bias,
+                    .has_mlp_bias = c.activation_function != "swiglu",
                     .is_gated = c.activation_function == "swiglu",
                     .keeps_before_activation = keeps_before(c.activation_function),
                     .scoring = nn::scoring_of(c.attention_scoring),
@@ -171,18 +172,21 @@ int64_t linear_parameters(int64_t in, int64_t out, bool has_bias) {
 }
 
 int64_t layer_parameters(const StackPlan& s) {
-  const int64_t attention = 4 * linear_parameters(s.width, s.width, s.has_bias) + s.score_weights();
-  const int64_t norm = 2 * s.width;
+  const int64_t attention = linear_parameters(s.width, s.query_width(), s.has_bias) +
+                            2 * linear_parameters(s.width, s.key_width(), s.has_bias) +
+                            linear_parameters(s.query_width(), s.width, s.has_bias) +
+                            s.score_weights();
+  const int64_t mlp = (s.is_gated ? 2 : 1) * linear_parameters(s.width, s.hidden, s.has_mlp_bias) +
+                      linear_parameters(s.hidden, s.width, s.has_mlp_bias);
+  const int64_t router = s.experts * s.width;
   const int64_t sublayers = s.has_cross ? 3 : 2;
-  const int64_t feed_forward = s.is_gated ? 3 * linear_parameters(s.width, s.hidden, false)
-                                          : linear_parameters(s.width, s.hidden, true) +
-                                                linear_parameters(s.hidden, s.width, true);
-  return (s.has_cross ? 2 : 1) * attention + feed_forward + sublayers * norm;
+  return (s.has_cross ? 2 : 1) * attention + std::max<int64_t>(1, s.experts) * mlp + router +
+         sublayers * s.norm();
 }
 
 int64_t embedding_parameters(const StackPlan& s) {
   const int64_t norms = (s.has_embedding_norm ? 1 : 0) + (s.has_last_norm ? 1 : 0);
-  return (s.word_rows + s.position_rows + s.type_rows + 2 * norms) * s.width;
+  return (s.word_rows + s.position_rows + s.type_rows) * s.width + norms * s.norm();
 }
 
 int64_t output_parameters(const ModelPlan& plan) {

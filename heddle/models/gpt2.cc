@@ -144,13 +144,14 @@ class Gpt2 final : public LanguageModel {
         embedding_(embeddings(s / "transformer", c)),
         h_(nn::make_layers<Block>(s / "transformer" / "h", c.n_layer, c)),
         ln_f_(s / "transformer" / "ln_f", c.n_embd, c.layer_norm_epsilon) {
-    const ClassOptions classes{.width = c.n_embd,
-                               .labels = static_cast<int64_t>(hub.labels.size()),
-                               .std = c.initializer_range,
-                               .dropout = c.classifier_dropout};
+    ClassOptions classes{.width = c.n_embd,
+                         .labels = static_cast<int64_t>(hub.labels.size()),
+                         .std = c.initializer_range,
+                         .dropout = c.classifier_dropout};
     if (hub.head == Head::next_word) {
       heads_.words.emplace(output_table(s, c, embedding_.words()));
     } else if (hub.head == Head::sequence_classes) {
+      classes.bias = false;
       heads_.sequence_classes = classes_of_last_word(s / "score", classes, hub.pad_token_id);
     } else if (hub.head == Head::word_classes) {
       heads_.word_classes = classes_of_words(s / "classifier", classes);

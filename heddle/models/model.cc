@@ -16,6 +16,11 @@ std::vector<int32_t> Model::positions(std::span<const int32_t> ids) const {
   return places;
 }
 
+Tensor Model::auxiliary_loss(const std::vector<Tensor>& router_logits) const {
+  (void)router_logits;
+  return {};
+}
+
 std::vector<ModelOutput> Model::forward(const nn::WordRows& words, const nn::Run& run) const {
   const Tensor h = hidden(words, run);
   switch (head()) {

@@ -58,6 +58,11 @@ class Model {
   virtual int64_t layers() const = 0;
   /// Width of the states.
   virtual int64_t width() const = 0;
+  /// Scalars that decoding keeps of a word in each layer: keys and values.
+  virtual int64_t cache_width() const { return 2 * width(); }
+  /// What training adds to the mean loss of a word, from what Run::router_logits received: [1], or
+  /// undefined if there is nothing.
+  virtual Tensor auxiliary_loss(const std::vector<Tensor>& router_logits) const;
   /// What its cost follows from.
   virtual ModelPlan plan() const = 0;
   /// The last layer's states: [rows, width]. Errors: data if a sequence is longer than

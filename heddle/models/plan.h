@@ -14,10 +14,16 @@ struct StackPlan {
   std::string name = "stack";  ///< "encoder", "decoder", "stack"
   int64_t layers = 0, heads = 1, width = 0;
   int64_t hidden = 0;                    ///< inside the feed-forward layers
+  int64_t head_width = 0;                ///< 0: width / heads
+  int64_t key_heads = 0;                 ///< heads of keys and values; 0: heads
+  int64_t experts = 0;                   ///< feed-forward layers that a router chooses from; 0: one
+  int64_t chosen_experts = 0;            ///< of these, those that a word goes through
   bool is_causal = false;                ///< a word sees what came before it
   bool has_cross = false;                ///< asks the stack before it
   bool has_bias = true;                  ///< in the attention projections
-  bool is_gated = false;                 ///< feed-forward (silu(x W1) * (x W2)) W3, without biases
+  bool has_mlp_bias = true;              ///< in the feed-forward layers
+  bool has_norm_bias = true;             ///< a norm has gain and bias, not a gain alone
+  bool is_gated = false;                 ///< feed-forward layers of three products, not two
   bool keeps_before_activation = false;  ///< the backward pass needs what the activation was given
   nn::ScoringChoice scoring = {};        ///< of attention
   bool has_last_norm = false;
@@ -28,6 +34,14 @@ struct StackPlan {
   int64_t position_rows = 0;  ///< rows of a learned table; 0: none
   int64_t type_rows = 0;      ///< token types (BERT)
   bool has_embedding_norm = false;
+
+  /// Columns of queries, and of each of keys and values.
+  int64_t query_width() const { return head_width > 0 ? heads * head_width : width; }
+  int64_t key_width() const {
+    return key_heads > 0 ? query_width() / heads * key_heads : query_width();
+  }
+  /// Parameters of a norm.
+  int64_t norm() const { return (has_norm_bias ? 2 : 1) * width; }
 };
 
 /// A model as far as its cost goes.

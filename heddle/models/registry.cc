@@ -13,7 +13,12 @@ struct ModelEntry {
 
 constexpr std::array kModels = {
     ModelEntry{"bert", new_config<class Bert>},
+    ModelEntry{"distilbert", new_config<class DistilBert>},
     ModelEntry{"gpt2", new_config<class Gpt2>},
+    ModelEntry{"llama", new_config<class Llama>},
+    ModelEntry{"mistral", new_config<class Mistral>},
+    ModelEntry{"mixtral", new_config<class Mixtral>},
+    ModelEntry{"roberta", new_config<class Roberta>},
 };
 
 namespace {

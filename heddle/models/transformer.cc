@@ -40,7 +40,10 @@ SelfAttention make_self_attention(const Scope& s, const TransformerConfig& c,
   options.scoring = scoring.kind;
   options.scale = scoring.scale;
   options.score = nn::score_parameter(s, scoring, options.heads, c.d_model / options.heads);
-  if (c.position_embedding_type == "rotary") options.rope_theta = c.rope_theta;
+  if (c.position_embedding_type == "rotary") {
+    options.rope = nn::rotary_table(c.d_model / options.heads, c.max_position_embeddings,
+                                    {.theta = c.rope_theta});
+  }
   return {s.prefix(),
           Linear(s, {"q_proj", "k_proj", "v_proj"}, projection(c, std::numbers::sqrt2 / 2)),
           Linear(s / "out_proj", projection(c)), options};

@@ -41,45 +41,122 @@ SelfAttention::SelfAttention(std::string name, Linear qkv, Linear out, Options o
       options_(std::move(options)) {}
 
 // Queries, keys and values, turned by their places if positions are rotary.
-Tensor SelfAttention::project(const Tensor& x, std::span<const int32_t> places,
-                              const Run& run) const {
-  const Tensor qkv = qkv_(x, run);  // [rows, 3 * width]
-  if (options_.rope_theta <= 0) return qkv;
-  const int64_t width = qkv.size(1) / 3;
-  return rope(
-      qkv, places,
-      {.head_width = width / options_.heads, .columns = 2 * width, .theta = options_.rope_theta});
+SelfAttention::Projected SelfAttention::project(const Tensor& x, std::span<const int32_t> places,
+                                                const Run& run) const {
+  const Tensor qkv = qkv_(x, run);  // [rows, (heads + 2 * key_heads) * d]
+  const int64_t heads = options_.heads;
+  const int64_t key_heads = options_.key_heads > 0 ? options_.key_heads : heads;
+  const int64_t d = qkv.size(1) / (heads + 2 * key_heads);
+  if (options_.rope == nullptr) return {qkv, heads * d, key_heads * d};
+  return {rope(qkv, places,
+               {.head_width = d, .columns = (heads + key_heads) * d, .table = options_.rope}),
+          heads * d, key_heads * d};
 }
+
+namespace {
+
+// The first words of each sequence see all that is before them; each of the rest is a segment of
+// its own over the keys that are in its window, so that a word has the same keys in a whole pass
+// and over a cache.
+struct Window {
+  Segments queries, keys;
+  std::vector<int32_t> key_rows;
+
+  // `at` and `of`: places of queries and of keys; `rows`: where keys lie, empty: in order.
+  Window(const Segments& q, const Segments& k, std::span<const int32_t> at,
+         std::span<const int32_t> of, std::span<const int32_t> rows, int64_t window) {
+    std::vector<int64_t> query_lengths, key_lengths;
+    for (int64_t s = 0; s < q.count(); ++s) {
+      const int64_t before = k.length(s) - q.length(s);  // keys that are no queries
+      const auto add = [&](int64_t count, int64_t first, int64_t end) {
+        query_lengths.push_back(count);
+        key_lengths.push_back(end - first);
+        for (int64_t j = first; j < end; ++j) {
+          const int64_t key = k.begin(s) + j;
+          key_rows.push_back(rows.empty() ? static_cast<int32_t>(key) : rows[key]);
+        }
+      };
+      int64_t i = 0, first = 0;
+      const auto is_near = [&](int64_t key) {
+        return at[q.begin(s) + i] - of[k.begin(s) + key] < window;
+      };
+      while (i < q.length(s) && is_near(0)) ++i;
+      if (i > 0) add(i, 0, before + i);
+      for (; i < q.length(s); ++i) {
+        while (!is_near(first)) ++first;
+        add(1, first, before + i + 1);
+      }
+    }
+    queries = Segments::from_lengths(query_lengths);
+    keys = Segments::from_lengths(key_lengths);
+  }
+};
+
+// Whether a sequence is longer than the window.
+bool exceeds(std::span<const int32_t> places, const Segments& segments, int64_t window) {
+  for (int64_t s = 0; s < segments.count() && window > 0; ++s) {
+    if (segments.length(s) == 0) continue;
+    if (places[segments.end(s) - 1] - places[segments.begin(s)] >= window) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 Tensor SelfAttention::operator()(const Tensor& x, const WordRows& words, const Run& run) const {
   if (words.cache != nullptr) {
     return (*this)(x, words.cache->layer(options_.layer), words.cache->keys(), run);
   }
-  const bool is_rotary = options_.rope_theta > 0;
-  const Tensor qkv = project(x, is_rotary ? words.positions() : std::vector<int32_t>(), run);
-  const int64_t width = qkv.size(1) / 3;
+  const bool needs_places = options_.rope != nullptr || options_.window > 0;
+  const std::vector<int32_t> places = needs_places ? words.positions() : std::vector<int32_t>();
+  const auto [qkv, d, e] = project(x, places, run);
   AttentionOptions options = options_of(options_, run);
+  options.key_heads = options_.key_heads;
   options.causal = options_.is_causal;
   options.dropout = run.dropout(options_.dropout, name_, words.rows);
-  observe(run, options_.observed, qkv.slice(1, 0, width), qkv.slice(1, width, width),
-          *words.segments, *words.segments, options);
+  const bool is_windowed = exceeds(places, *words.segments, options_.window);
+  if (is_windowed) {
+    options.window = options_.window;
+    options.query_places = options.key_places = places;
+  }
+  observe(run, options_.observed, qkv.slice(1, 0, d), qkv.slice(1, d, e), *words.segments,
+          *words.segments, options);
   const LayerName layer(name_);
-  return leave(run, options_.observed, out_, x, qkv.slice(1, 2 * width, width),
-               self_attention(qkv, *words.segments, options));
+  Tensor heads;
+  if (is_windowed && !is_recording()) {
+    const Window window(*words.segments, *words.segments, places, places, {}, options_.window);
+    options.window = 0;
+    options.key_rows = window.key_rows;
+    heads = attention(qkv.slice(1, 0, d), qkv.slice(1, d, e), qkv.slice(1, d + e, e),
+                      window.queries, window.keys, options);
+  } else {
+    heads = self_attention(qkv, *words.segments, options);
+  }
+  return leave(run, options_.observed, out_, x, qkv.slice(1, d + e, e), heads);
 }
 
 Tensor SelfAttention::operator()(const Tensor& x, RowCache& kept, const CachedKeys& keys,
                                  const Run& run) const {
-  const Tensor qkv = project(x, keys.places, run);
-  const int64_t width = qkv.size(1) / 3;
-  kept.put(qkv.slice(1, width, 2 * width), keys.new_rows);
+  const auto [qkv, d, e] = project(x, keys.places, run);
+  kept.put(qkv.slice(1, d, 2 * e), keys.new_rows);
   AttentionOptions options = options_of(options_, run);
+  options.key_heads = options_.key_heads;
   options.causal = options_.is_causal;
-  options.key_rows = keys.key_rows;
   const LayerName layer(name_);
-  return out_(attention(qkv.slice(1, 0, width), kept.rows().slice(1, 0, width),
-                        kept.rows().slice(1, width, width), *keys.queries, *keys.keys, options),
-              run);
+  const auto attend = [&](const Segments& of_queries, const Segments& of_keys,
+                          std::span<const int32_t> rows) {
+    options.key_rows = rows;
+    return out_(attention(qkv.slice(1, 0, d), kept.rows().slice(1, 0, e),
+                          kept.rows().slice(1, e, e), of_queries, of_keys, options),
+                run);
+  };
+  if (options_.window <= 0 || keys.keys->max_length() <= options_.window) {
+    return attend(*keys.queries, *keys.keys, keys.key_rows);
+  }
+  const std::vector<int32_t> of_keys = keys.keys->positions();
+  const Window window(*keys.queries, *keys.keys, keys.places, of_keys, keys.key_rows,
+                      options_.window);
+  return attend(window.queries, window.keys, window.key_rows);
 }
 
 CrossAttention::CrossAttention(std::string name, Linear q, Linear kv, Linear out, Options options)

@@ -5,6 +5,7 @@
 #include "heddle/nn/layers.h"
 #include "heddle/nn/words.h"
 #include "heddle/ops/attention.h"
+#include "heddle/ops/rope.h"
 
 namespace heddle::nn {
 
@@ -14,14 +15,16 @@ class SelfAttention {
  public:
   struct Options {
     int64_t heads = 1;
+    int64_t key_heads = 0;  ///< see AttentionOptions::key_heads
     bool is_causal = false;
+    int64_t window = 0;  ///< a word sees what is less than so many places behind it; 0: all
     double dropout = 0;  ///< of the weights
     float scale = 0;     ///< of the scores; 0: 1 / sqrt(width of a head)
     Scoring scoring = Scoring::dot;
-    Parameter* score = nullptr;  ///< see AttentionOptions::score_weight
-    double rope_theta = 0;       ///< base of rotary positions; 0: none
-    int64_t layer = 0;           ///< place in a WordCache
-    std::string observed = {};   ///< the name that an observer is given: "attentions.0"
+    Parameter* score = nullptr;                       ///< see AttentionOptions::score_weight
+    std::shared_ptr<const RopeTable> rope = nullptr;  ///< rotary positions; null: none
+    int64_t layer = 0;                                ///< place in a WordCache
+    std::string observed = {};  ///< the name that an observer is given: "attentions.0"
   };
   /// `qkv` gives queries, keys and values side by side; `name` is the site of the dropout.
   SelfAttention(std::string name, Linear qkv, Linear out, Options options);
@@ -34,7 +37,11 @@ class SelfAttention {
   Tensor operator()(const Tensor& x, RowCache& kept, const CachedKeys& keys, const Run& run) const;
 
  private:
-  Tensor project(const Tensor& x, std::span<const int32_t> places, const Run& run) const;
+  struct Projected {
+    Tensor qkv;
+    int64_t queries, keys;  ///< columns of q, and of each of k and v
+  };
+  Projected project(const Tensor& x, std::span<const int32_t> places, const Run& run) const;
 
   std::string name_;
   Linear qkv_, out_;

@@ -9,11 +9,15 @@ Linear::Linear(const Scope& s, const Options& o) : name_(s.prefix()) {
 }
 
 Linear::Linear(const Scope& s, const std::vector<std::string>& names, const Options& o)
+    : Linear(s, names, std::vector<int64_t>(names.size(), o.out), o) {}
+
+Linear::Linear(const Scope& s, const std::vector<std::string>& names,
+               const std::vector<int64_t>& outs, const Options& o)
     : name_(s.prefix()) {
   check(o.layout == Layout::as_is, ErrorKind::internal, "{}: stacked weights lie as they are",
         name_);
-  weight_ = &s.stacked(names, "weight", {o.out, o.in}, o.init);
-  if (o.bias) bias_ = &s.stacked(names, "bias", {o.out}, Init::zeros());
+  weight_ = &s.stacked(names, "weight", outs, {0, o.in}, o.init);
+  if (o.bias) bias_ = &s.stacked(names, "bias", outs, {0}, Init::zeros());
 }
 
 Tensor Linear::operator()(const Tensor& x, const Run& run, Activation kind) const {
@@ -33,19 +37,26 @@ Tensor product(const Tensor& x, Parameter& weight, const Tensor& bias, const Run
   return linear(x, weight.in_or_master(held), bias, options);
 }
 
-LayerNorm::LayerNorm(const Scope& s, int64_t width, double eps)
+LayerNorm::LayerNorm(const Scope& s, int64_t width, double eps, bool is_rms)
     : name_(s.prefix()),
       gamma_(&(s / "weight").parameter({width}, Init::ones())),
-      beta_(&(s / "bias").parameter({width}, Init::zeros())),
-      eps_(static_cast<float>(eps)) {}
+      eps_(static_cast<float>(eps)) {
+  if (!is_rms) beta_ = &(s / "bias").parameter({width}, Init::zeros());
+}
+LayerNorm::LayerNorm(const Scope& s, int64_t width, double eps) : LayerNorm(s, width, eps, false) {}
+LayerNorm LayerNorm::rms(const Scope& s, int64_t width, double eps) {
+  return {s, width, eps, true};
+}
 
 Tensor LayerNorm::operator()(const Tensor& x) const {
   const LayerName layer(name_);
+  if (beta_ == nullptr) return rms_norm(x, gamma_->in(DType::f32), eps_);
   return layer_norm(x, gamma_->in(DType::f32), beta_->in(DType::f32), eps_);
 }
 
 AddNorm LayerNorm::add(const Tensor& x, const Tensor& sub, const DropoutSpec& spec) const {
   const LayerName layer(name_);
+  if (beta_ == nullptr) return add_rms_norm(x, sub, spec, gamma_->in(DType::f32), eps_);
   return add_norm(x, sub, spec, gamma_->in(DType::f32), beta_->in(DType::f32), eps_);
 }
 

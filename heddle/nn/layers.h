@@ -22,6 +22,9 @@ class Linear {
   /// Several linear layers of one input in one product: names q_proj, k_proj, v_proj, each `out`
   /// wide; the outputs stand side by side.
   Linear(const Scope& s, const std::vector<std::string>& names, const Options& o);
+  /// The same with widths of their own; o.out does not count.
+  Linear(const Scope& s, const std::vector<std::string>& names, const std::vector<int64_t>& outs,
+         const Options& o);
 
   /// x: [rows, in]    returns: [rows, out] (or [rows, n * out]), after the activation if one is
   /// given
@@ -39,17 +42,20 @@ class Linear {
 Tensor product(const Tensor& x, Parameter& weight, const Tensor& bias, const Run& run,
                LinearOptions options = {});
 
-/// Layer norm with parameters "weight" (gamma) and "bias" (beta).
+/// Layer norm with parameters "weight" (gamma) and "bias" (beta), or RMS norm, which has no beta.
 class LayerNorm {
  public:
   LayerNorm(const Scope& s, int64_t width, double eps);
+  static LayerNorm rms(const Scope& s, int64_t width, double eps);
   Tensor operator()(const Tensor& x) const;
   /// h = x + dropout(sub) and its norm, in one pass.
   AddNorm add(const Tensor& x, const Tensor& sub, const DropoutSpec& spec) const;
 
  private:
+  LayerNorm(const Scope& s, int64_t width, double eps, bool is_rms);
+
   std::string name_;
-  Parameter *gamma_, *beta_;
+  Parameter *gamma_, *beta_ = nullptr;
   float eps_;
 };
 

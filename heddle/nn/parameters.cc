@@ -71,7 +71,8 @@ std::vector<std::string> spellings(const TensorNames& names, const std::string& 
     for (const std::string& s : with_base(names, renamed)) all.push_back(s);
   }
   for (const auto& [alias, own] : names.tied) {
-    if (name == own) all.push_back(alias);
+    if (name != own) continue;
+    for (const std::string& s : with_base(names, alias)) all.push_back(s);
   }
   return all;
 }
@@ -373,12 +374,18 @@ Parameter& Scope::parameter(const Shape& shape, const Init& init, Layout layout)
 
 Parameter& Scope::stacked(const std::vector<std::string>& names, const std::string& leaf,
                           const Shape& each, const Init& init) const {
+  return stacked(names, leaf, std::vector<int64_t>(names.size(), each[0]), each, init);
+}
+
+Parameter& Scope::stacked(const std::vector<std::string>& names, const std::string& leaf,
+                          const std::vector<int64_t>& rows, const Shape& each,
+                          const Init& init) const {
   std::vector<Part> parts;
   Shape whole = each;
   whole[0] = 0;
-  for (const std::string& name : names) {
-    parts.push_back({(*this / name / leaf).prefix(), whole[0], each[0]});
-    whole[0] += each[0];
+  for (size_t i = 0; i < names.size(); ++i) {
+    parts.push_back({(*this / names[i] / leaf).prefix(), whole[0], rows[i]});
+    whole[0] += rows[i];
   }
   return parameters_->get(whole, parts, init);
 }

@@ -177,6 +177,9 @@ class Scope {
   /// scope; each is initialised on its own.
   Parameter& stacked(const std::vector<std::string>& names, const std::string& leaf,
                      const Shape& each, const Init& init) const;
+  /// The same where tensor i has rows[i] rows.
+  Parameter& stacked(const std::vector<std::string>& names, const std::string& leaf,
+                     const std::vector<int64_t>& rows, const Shape& each, const Init& init) const;
 
  private:
   Parameters* parameters_;

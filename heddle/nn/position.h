@@ -5,6 +5,7 @@
 
 #include "heddle/nn/parameters.h"
 #include "heddle/nn/run.h"
+#include "heddle/ops/rope.h"
 
 namespace heddle::nn {
 
@@ -20,6 +21,21 @@ struct SinusoidalOptions {
 /// returns: [positions, width] f32, computed in f64    Errors: shape if width is odd.
 /// Source: Vaswani et al. 2017, section 3.5.
 Tensor sinusoidal_table(int64_t positions, int64_t width, const SinusoidalOptions& options = {});
+
+/// How rotary positions turn the heads.
+struct RotaryOptions {
+  double theta = 10000;  ///< base of the frequencies
+  /// "default"; "linear": places divided by factor (Chen et al. 2023); "llama3": only slow waves
+  /// are, those of original_places / high_freq_factor places and less stay, between this and
+  /// original_places / low_freq_factor the two are blended (Llama 3.1).
+  std::string type = "default";
+  double factor = 1, low_freq_factor = 1, high_freq_factor = 4;
+  int64_t original_places = 0;
+};
+
+/// A table of the first `places`, for all layers of a model. Errors: shape if head_width is odd.
+std::shared_ptr<const RopeTable> rotary_table(int64_t head_width, int64_t places,
+                                              const RotaryOptions& options);
 
 /// A vector for each place, to be added to the words: learned, sinusoidal, or none.
 class Positions {

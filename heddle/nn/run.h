@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "heddle/ops/attention.h"
 #include "heddle/ops/dropout.h"
@@ -28,6 +29,8 @@ struct Observer {
       attention;
   /// What the heads give, side by side: [rows, heads * d]; what is returned goes on in its place.
   std::function<Tensor(const std::string& name, const Tensor& heads)> heads;
+  /// The logits of a mixture's router: "router_logits.0", [rows, experts].
+  std::function<void(const std::string& name, const Tensor& logits)> router;
   /// The rest of the call, after it: input x (of the queries), values v, heads, output.
   std::function<void(const std::string& name, const AttentionSteps& steps)> steps;
 };
@@ -44,6 +47,10 @@ struct Run {
   /// less memory, about a third more time, the same bits. What the words of the pass point to must
   /// then live until the backward pass.
   bool recompute = false;
+
+  /// Where mixtures of experts leave the logits of their routers, [rows, experts] a layer, with
+  /// their gradients: for Model::balance_loss(). Null: nowhere. Not together with recompute.
+  std::vector<Tensor>* router_logits = nullptr;
 
   void use(const Precision& p) { compute = p.compute, int8 = p.int8; }
 

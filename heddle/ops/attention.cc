@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/matmul.h"
@@ -13,12 +14,39 @@
 namespace heddle {
 namespace {
 
+int64_t key_heads_of(const AttentionOptions& o) { return o.key_heads > 0 ? o.key_heads : o.heads; }
+
+// Whether the fused kernel is not for it.
+bool is_plain(const AttentionOptions& o) { return o.scoring != Scoring::dot || o.window > 0; }
+
+// Columns of q, and of k or v, in a fused qkv.
+std::pair<int64_t, int64_t> widths_of(const Tensor& qkv, const AttentionOptions& o) {
+  const int64_t all = o.heads + 2 * key_heads_of(o);
+  check(qkv.size(1) % all == 0, ErrorKind::shape,
+        "attention: {} columns of queries, keys and values are not {} heads", qkv.size(1), all);
+  return {qkv.size(1) / all * o.heads, qkv.size(1) / all * key_heads_of(o)};
+}
+
+// to[r] = the sums of `from` over the heads that share keys, in order.
+void sum_groups(const Tensor& from, int64_t head_width, const Tensor& to) {
+  const int64_t group = from.size(1) / to.size(1);
+  for (int64_t c = 0; c < to.size(1); c += head_width) {
+    const Rows sum = to.slice(1, c, head_width).rows();
+    for (int64_t g = 0; g < group; ++g) {
+      const Rows part = from.slice(1, c * group + g * head_width, head_width).rows();
+      kernels().axpby(1, part, g == 0 ? 0.0f : 1.0f, sum);
+    }
+  }
+}
+
 void check_sizes(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
                  const Segments& keys, const AttentionOptions& o) {
-  check(o.heads >= 1 && q.size(1) % o.heads == 0, ErrorKind::shape,
-        "attention: the width {} is not divisible by {} heads", q.size(1), o.heads);
-  check(q.size(1) == k.size(1) && k.shape() == v.shape() && q.dtype() == k.dtype() &&
-            k.dtype() == v.dtype(),
+  const int64_t key_heads = key_heads_of(o);
+  check(o.heads >= 1 && q.size(1) % o.heads == 0 && o.heads % key_heads == 0, ErrorKind::shape,
+        "attention: the width {} is not divisible by {} heads, or these by {} of the keys",
+        q.size(1), o.heads, key_heads);
+  check(q.size(1) / o.heads * key_heads == k.size(1) && k.shape() == v.shape() &&
+            q.dtype() == k.dtype() && k.dtype() == v.dtype(),
         ErrorKind::shape, "attention: q is {}, k {}, v {}", q.shape(), k.shape(), v.shape());
   const int64_t key_count =
       o.key_rows.empty() ? k.size(0) : static_cast<int64_t>(o.key_rows.size());
@@ -73,8 +101,17 @@ Saved forward(const Tensor& q, const Tensor& k, const Tensor& v, const Segments&
   return s;
 }
 
+// The gradients of keys and values that several heads share are computed head by head, then summed.
 void gradients(const Saved& s, const Tensor& dy, const Tensor& dq, const Tensor& dk,
                const Tensor& dv) {
+  if (dk.size(1) != dq.size(1)) {
+    const Shape each{dk.size(0), dq.size(1)};
+    const Tensor ks = Tensor::zeros(each, dk.dtype()), vs = Tensor::zeros(each, dv.dtype());
+    gradients(s, dy, dq, ks, vs);
+    sum_groups(ks, dq.size(1) / s.options.heads, dk);
+    sum_groups(vs, dq.size(1) / s.options.heads, dv);
+    return;
+  }
   AttentionBackwardArgs args{
       .forward = arguments(s.q, s.k, s.v, s.out, s.queries, s.keys, s.options),
       .d_o = dy.rows(),
@@ -103,7 +140,7 @@ Tensor masked(const Tensor& scores, bool causal, int64_t seen) {
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
                  const Segments& keys, const AttentionOptions& options) {
-  if (options.scoring != Scoring::dot) return scored_attention(q, k, v, queries, keys, options);
+  if (is_plain(options)) return scored_attention(q, k, v, queries, keys, options);
   const bool keep = needs_grad({&q, &k, &v});
   const Saved s = forward(q, k, v, queries, keys, options, keep);
   if (!keep) return s.out;
@@ -118,19 +155,19 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Segmen
 
 Tensor self_attention(const Tensor& qkv, const Segments& segments,
                       const AttentionOptions& options) {
-  const int64_t d = qkv.size(1) / 3;
-  if (options.scoring != Scoring::dot) {
-    return scored_attention(slice(qkv, 1, 0, d), slice(qkv, 1, d, d), slice(qkv, 1, 2 * d, d),
+  const auto [d, e] = widths_of(qkv, options);
+  if (is_plain(options)) {
+    return scored_attention(slice(qkv, 1, 0, d), slice(qkv, 1, d, e), slice(qkv, 1, d + e, e),
                             segments, segments, options);
   }
   const bool keep = needs_grad({&qkv});
   const Tensor x = qkv.detached();
-  const Saved s = forward(x.slice(1, 0, d), x.slice(1, d, d), x.slice(1, 2 * d, d), segments,
+  const Saved s = forward(x.slice(1, 0, d), x.slice(1, d, e), x.slice(1, d + e, e), segments,
                           segments, options, keep);
   if (!keep) return s.out;
-  return record("self_attention", {qkv}, s.out, [s, d](const Tensor& dy) -> Grads {
-    Tensor dqkv = Tensor::empty({s.q.size(0), 3 * d}, s.q.dtype());
-    gradients(s, dy, dqkv.slice(1, 0, d), dqkv.slice(1, d, d), dqkv.slice(1, 2 * d, d));
+  return record("self_attention", {qkv}, s.out, [s, d = d, e = e](const Tensor& dy) -> Grads {
+    Tensor dqkv = Tensor::empty({s.q.size(0), d + 2 * e}, s.q.dtype());
+    gradients(s, dy, dqkv.slice(1, 0, d), dqkv.slice(1, d, e), dqkv.slice(1, d + e, e));
     return {dqkv};
   });
 }
@@ -165,8 +202,9 @@ Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
     if (queries.length(i) == 0) continue;
     std::vector<Tensor> heads;
     for (int64_t h = 0; h < o.heads; ++h) {
+      const int64_t shared = h / (o.heads / key_heads_of(o));
       const auto part = [&](const Tensor& x, const Segments& s) {
-        return slice(slice(x, 0, s.begin(i), s.length(i)), 1, h * d, d);
+        return slice(slice(x, 0, s.begin(i), s.length(i)), 1, (&x == &q ? h : shared) * d, d);
       };
       const Tensor p = softmax(masked(head_scores(part(q, queries), part(k, keys), o, h), o.causal,
                                       keys.length(i) - queries.length(i) + 1));
@@ -188,14 +226,25 @@ Tensor attention_weights(const Tensor& q, const Tensor& k, const Segments& queri
                          int64_t head, QueryRows rows) {
   NoGrad off;
   const int64_t d = q.size(1) / o.heads, n = queries.length(segment), m = keys.length(segment);
+  const int64_t shared = head / (o.heads / key_heads_of(o));
   const auto part = [&](const Tensor& x, int64_t first, int64_t count) {
-    return cast(x.slice(0, first, count).slice(1, head * d, d), DType::f32);
+    const int64_t column = (&x == &q ? head : shared) * d;
+    return cast(x.slice(0, first, count).slice(1, column, d), DType::f32);
   };
   AttentionOptions in_f32 = o;
   if (o.score_weight.defined()) in_f32.score_weight = cast(o.score_weight, DType::f32);
-  const Tensor scores = head_scores(part(q, queries.begin(segment) + rows.first, rows.count),
-                                    part(k, keys.begin(segment), m), in_f32, head);
-  return softmax(masked(scores, o.causal, m - n + 1 + rows.first));
+  const int64_t first = queries.begin(segment) + rows.first;
+  const Tensor scores =
+      masked(head_scores(part(q, first, rows.count), part(k, keys.begin(segment), m), in_f32, head),
+             o.causal, m - n + 1 + rows.first);
+  for (int64_t i = 0; i < rows.count && o.window > 0; ++i) {
+    float* row = scores.data<float>() + i * m;
+    for (int64_t j = 0; j < m; ++j) {
+      const int64_t behind = o.query_places[first + i] - o.key_places[keys.begin(segment) + j];
+      if (behind >= o.window) row[j] = -std::numeric_limits<float>::infinity();
+    }
+  }
+  return softmax(scores);
 }
 
 }  // namespace heddle

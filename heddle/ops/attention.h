@@ -16,6 +16,9 @@ enum class Scoring {
 /// What attention needs beside q, k and v.
 struct AttentionOptions {
   int64_t heads = 1;
+  /// Heads of k and v, of which each serves heads / key_heads neighbours (Ainslie et al. 2023);
+  /// 0: as many as heads. d is the width of q divided by heads.
+  int64_t key_heads = 0;
   bool causal = false;       ///< query j of n over m keys sees keys 0 .. j + m - n
   float scale = 0;           ///< of the scores; 0: 1 / sqrt(width of a head)
   DropoutSpec dropout = {};  ///< on the weights; row ids are those of the queries
@@ -23,12 +26,15 @@ struct AttentionOptions {
       {};  ///< if not empty: the rows of k and v that are the keys, in order
   Scoring scoring = Scoring::dot;
   Tensor score_weight = {};  ///< [heads, d] of additive, [heads, 2 d] of linear scores
+  /// A key is hidden whose place is at least this far behind the query's; 0: none is. By plain ops.
+  int64_t window = 0;
+  std::span<const int32_t> query_places = {}, key_places = {};  ///< a number a row; of the window
 };
 
 /// softmax(q kᵀ scale) v for each segment and head; column block h is head h. Memory is linear in
 /// the lengths: the weights are never stored (Dao et al. 2022). q: [query rows, heads * d], k, v:
-/// [key rows, heads * d], any row strides, one dtype returns: [query rows, heads * d]; a query that
-/// sees no key gives zeros Errors: shape if sizes or numbers of segments do not fit.    Source:
+/// [key rows, key_heads * d], any row strides, one dtype returns: [query rows, heads * d]; a query
+/// that sees no key gives zeros Errors: shape if sizes or numbers of segments do not fit. Source:
 /// Vaswani et al. 2017, eq. (1).
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
                  const Segments& keys, const AttentionOptions& options);
@@ -49,7 +55,8 @@ Tensor attention_weights(const Tensor& q, const Tensor& k, const Segments& queri
                          const Segments& keys, const AttentionOptions& options, int64_t segment,
                          int64_t head, QueryRows rows);
 
-/// Attention over one fused tensor, as self-attention computes it: qkv: [rows, 3 * heads * d].
+/// Attention over one fused tensor, as self-attention computes it: qkv: [rows, (heads + 2 *
+/// key_heads) * d].
 Tensor self_attention(const Tensor& qkv, const Segments& segments, const AttentionOptions& options);
 /// Attention of q: [query rows, heads * d] over fused kv: [key rows, 2 * heads * d].
 Tensor cross_attention(const Tensor& q, const Tensor& kv, const Segments& queries,

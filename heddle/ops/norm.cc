@@ -1,4 +1,4 @@
-// Layer norm, its fused sums and their plain definitions.
+// Layer norm and RMS norm, their sums with the residual stream and their plain definitions.
 #include "heddle/ops/norm.h"
 
 #include "heddle/ops/elementwise.h"
@@ -6,23 +6,35 @@
 namespace heddle {
 namespace {
 
+// beta is undefined in an RMS norm.
 void check_sizes(const Tensor& x, const Tensor& gamma, const Tensor& beta) {
   const Shape width{x.size(-1)};
-  check(gamma.shape() == width && beta.shape() == width, ErrorKind::shape,
-        "layer_norm: x is {}, gamma {}, beta {}; they must be as wide as x", x.shape(),
-        gamma.shape(), beta.shape());
+  check(gamma.shape() == width && (!beta.defined() || beta.shape() == width), ErrorKind::shape,
+        "norm: x is {}, gamma {}, beta {}; they must be as wide as x", x.shape(), gamma.shape(),
+        beta.defined() ? beta.shape() : gamma.shape());
 }
 
 // What the backward pass needs; `sub` is true if there was a second summand.
 struct Saved {
-  Tensor h, gamma, mean, rstd;
+  Tensor h, gamma, mean, rstd;  // mean: undefined in an RMS norm
   DropoutSpec spec;
   bool sub = false;
+
+  Saved(const Tensor& kept, const Tensor& g, bool has_mean, const DropoutSpec& dropout,
+        bool has_sub)
+      : h(kept.detached()), gamma(g.detached()), spec(dropout), sub(has_sub) {
+    const int64_t rows = h.rows().rows;
+    if (has_mean) mean = Tensor::empty({rows}, DType::f32);
+    rstd = Tensor::empty({rows}, DType::f32);
+  }
 };
 
+float* values_of(const Tensor& x) { return x.defined() ? x.data<float>() : nullptr; }
+
+// Of x, sub (if there is one), gamma and beta (if there is one).
 Grads norm_gradient(const Saved& s, const Tensor& dh_in, const Tensor& dy) {
-  Tensor dgamma = Tensor::empty(s.gamma.shape(), DType::f32);
-  Tensor dbeta = Tensor::empty(s.gamma.shape(), DType::f32);
+  Tensor dgamma = Tensor::empty(s.gamma.shape(), DType::f32), dbeta;
+  if (s.mean.defined()) dbeta = Tensor::empty(s.gamma.shape(), DType::f32);
   Tensor dh = empty_like(s.h);
   const bool masked = s.sub && s.spec.p > 0;
   Tensor dsub = masked ? empty_like(s.h) : dh;
@@ -33,79 +45,102 @@ Grads norm_gradient(const Saved& s, const Tensor& dh_in, const Tensor& dy) {
                            .dsub = masked ? dsub.rows() : Rows{},
                            .dropout = masked ? s.spec.over(s.h.rows().rows) : Dropout{},
                            .gamma = s.gamma.data<float>(),
-                           .mean = s.mean.data<float>(),
+                           .mean = values_of(s.mean),
                            .rstd = s.rstd.data<float>(),
                            .dgamma = dgamma.data<float>(),
-                           .dbeta = dbeta.data<float>()});
-  if (!s.sub) return {dh, dgamma, dbeta};
-  return {dh, dsub, dgamma, dbeta};
+                           .dbeta = values_of(dbeta)});
+  Grads grads = {dh};
+  if (s.sub) grads.push_back(dsub);
+  grads.push_back(dgamma);
+  if (s.mean.defined()) grads.push_back(dbeta);
+  return grads;
 }
 
-}  // namespace
-
-Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, float eps) {
+// Both norms; beta is undefined in an RMS norm.
+Tensor norm(const char* name, const Tensor& x, const Tensor& gamma, const Tensor& beta, float eps) {
   check_sizes(x, gamma, beta);
-  const Rows in = x.rows();
   Tensor y = empty_like(x);
-  Saved s{x.detached(),
-          gamma.detached(),
-          Tensor::empty({in.rows}, DType::f32),
-          Tensor::empty({in.rows}, DType::f32),
-          {},
-          false};
-  kernels().norm({.x = in,
+  const Saved s(x, gamma, beta.defined(), {}, false);
+  kernels().norm({.x = x.rows(),
                   .y = y.rows(),
                   .gamma = gamma.data<float>(),
-                  .beta = beta.data<float>(),
+                  .beta = values_of(beta),
                   .eps = eps,
-                  .mean = s.mean.data<float>(),
+                  .mean = values_of(s.mean),
                   .rstd = s.rstd.data<float>()});
-  return record("layer_norm", {x, gamma, beta}, y,
-                [s](const Tensor& dy) -> Grads { return norm_gradient(s, {}, dy); });
+  std::vector<Tensor> inputs = {x, gamma};
+  if (beta.defined()) inputs.push_back(beta);
+  record_many(name, inputs, {&y},
+              [s](std::span<const Tensor> dys) -> Grads { return norm_gradient(s, {}, dys[0]); });
+  return y;
 }
 
-AddNorm add_norm(const Tensor& x, const Tensor& sub, const DropoutSpec& spec, const Tensor& gamma,
-                 const Tensor& beta, float eps) {
+AddNorm add_any_norm(const char* name, const std::vector<Tensor>& inputs, const DropoutSpec& spec,
+                     float eps) {
+  const Tensor &x = inputs[0], &sub = inputs[1], &gamma = inputs[2];
+  const Tensor beta = inputs.size() > 3 ? inputs[3] : Tensor();
   check_sizes(x, gamma, beta);
   check(x.shape() == sub.shape() && x.dtype() == sub.dtype(), ErrorKind::shape,
-        "add_norm: x is {} {}, sub {} {}", x.shape(), dtype_name(x.dtype()), sub.shape(),
+        "{}: x is {} {}, sub {} {}", name, x.shape(), dtype_name(x.dtype()), sub.shape(),
         dtype_name(sub.dtype()));
   const Rows in = x.rows();
   AddNorm out{empty_like(x), empty_like(x)};
-  Saved s{out.sum,
-          gamma.detached(),
-          Tensor::empty({in.rows}, DType::f32),
-          Tensor::empty({in.rows}, DType::f32),
-          spec,
-          true};
+  const Saved s(out.sum, gamma, beta.defined(), spec, true);
   kernels().norm({.x = in,
                   .sub = sub.rows(),
                   .dropout = spec.over(in.rows),
                   .h = out.sum.rows(),
                   .y = out.norm.rows(),
                   .gamma = gamma.data<float>(),
-                  .beta = beta.data<float>(),
+                  .beta = values_of(beta),
                   .eps = eps,
-                  .mean = s.mean.data<float>(),
+                  .mean = values_of(s.mean),
                   .rstd = s.rstd.data<float>()});
-  record_many("add_norm", std::array{x, sub, gamma, beta}, {&out.sum, &out.norm},
-              [s](std::span<const Tensor> dys) -> Grads {
-                if (dys[1].defined()) return norm_gradient(s, dys[0], dys[1]);
-                // Nothing used the norm: the sum alone passes its gradient on.
-                Tensor dsub = dys[0];
-                if (s.spec.p > 0) {
-                  dsub = empty_like(s.h);
-                  kernels().dropout(dys[0].rows(), s.spec.over(s.h.rows().rows), dsub.rows());
-                }
-                return {dys[0], dsub, {}, {}};
-              });
+  record_many(name, inputs, {&out.sum, &out.norm}, [s](std::span<const Tensor> dys) -> Grads {
+    if (dys[1].defined()) return norm_gradient(s, dys[0], dys[1]);
+    // Nothing used the norm: the sum alone passes its gradient on.
+    Tensor dsub = dys[0];
+    if (s.spec.p > 0) {
+      dsub = empty_like(s.h);
+      kernels().dropout(dys[0].rows(), s.spec.over(s.h.rows().rows), dsub.rows());
+    }
+    Grads grads = {dys[0], dsub};
+    grads.resize(s.mean.defined() ? 4 : 3);
+    return grads;
+  });
   return out;
+}
+
+}  // namespace
+
+Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, float eps) {
+  return norm("layer_norm", x, gamma, beta, eps);
+}
+
+Tensor rms_norm(const Tensor& x, const Tensor& gamma, float eps) {
+  return norm("rms_norm", x, gamma, {}, eps);
+}
+
+AddNorm add_norm(const Tensor& x, const Tensor& sub, const DropoutSpec& spec, const Tensor& gamma,
+                 const Tensor& beta, float eps) {
+  return add_any_norm("add_norm", {x, sub, gamma, beta}, spec, eps);
 }
 
 AddNorm add_norm_reference(const Tensor& x, const Tensor& sub, const DropoutSpec& spec,
                            const Tensor& gamma, const Tensor& beta, float eps) {
   const Tensor h = add(x, dropout(sub, spec));
   return {h, layer_norm(h, gamma, beta, eps)};
+}
+
+AddNorm add_rms_norm(const Tensor& x, const Tensor& sub, const DropoutSpec& spec,
+                     const Tensor& gamma, float eps) {
+  return add_any_norm("add_rms_norm", {x, sub, gamma}, spec, eps);
+}
+
+AddNorm add_rms_norm_reference(const Tensor& x, const Tensor& sub, const DropoutSpec& spec,
+                               const Tensor& gamma, float eps) {
+  const Tensor h = add(x, dropout(sub, spec));
+  return {h, rms_norm(h, gamma, eps)};
 }
 
 Tensor dropout_add(const Tensor& x, const Tensor& sub, const DropoutSpec& spec) {

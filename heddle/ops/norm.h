@@ -10,10 +10,14 @@ namespace heddle {
 /// Source: Ba et al. 2016.
 Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, float eps);
 
+/// y = gamma * x / sqrt(mean x² + eps) over the last axis. x: [rows, width], gamma: [width] f32
+/// returns: the shape and dtype of x    Source: Zhang & Sennrich 2019.
+Tensor rms_norm(const Tensor& x, const Tensor& gamma, float eps);
+
 /// A residual sum and its norm.
 struct AddNorm {
   Tensor sum;   ///< h = x + dropout(sub)
-  Tensor norm;  ///< layer_norm(h)
+  Tensor norm;  ///< layer_norm(h) or rms_norm(h)
 };
 
 /// One pass over memory for dropout, residual sum and norm; post-norm stacks use `norm` alone,
@@ -23,6 +27,11 @@ AddNorm add_norm(const Tensor& x, const Tensor& sub, const DropoutSpec& spec, co
 /// The plain definition: add, dropout, layer_norm.
 AddNorm add_norm_reference(const Tensor& x, const Tensor& sub, const DropoutSpec& spec,
                            const Tensor& gamma, const Tensor& beta, float eps);
+/// The same with rms_norm.
+AddNorm add_rms_norm(const Tensor& x, const Tensor& sub, const DropoutSpec& spec,
+                     const Tensor& gamma, float eps);
+AddNorm add_rms_norm_reference(const Tensor& x, const Tensor& sub, const DropoutSpec& spec,
+                               const Tensor& gamma, float eps);
 /// x + dropout(sub).
 Tensor dropout_add(const Tensor& x, const Tensor& sub, const DropoutSpec& spec);
 

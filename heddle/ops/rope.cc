@@ -11,15 +11,15 @@
 namespace heddle {
 namespace {
 
-// Turns row x into y. cosine, sine: [d / 2]
+// Turns row x into y, back if `is_back`. turns: [d] cosines, then sines
 template <class T>
-void turn(const T* x, T* y, const RopeOptions& o, int64_t width, const float* cosine,
-          const float* sine) {
+void turn(const T* x, T* y, const RopeOptions& o, int64_t width, const float* turns, bool is_back) {
   const int64_t half = o.head_width / 2;
+  const float sign = is_back ? -1.0f : 1.0f;
   for (int64_t begin = 0; begin < o.columns; begin += o.head_width) {
     for (int64_t j = begin; j < begin + half; ++j) {
       const auto a = static_cast<float>(x[j]), b = static_cast<float>(x[j + half]);
-      const float c = cosine[j - begin], s = sine[j - begin];
+      const float c = turns[j - begin], s = sign * turns[half + j - begin];
       y[j] = static_cast<T>(a * c - b * s);
       y[j + half] = static_cast<T>(a * s + b * c);
     }
@@ -28,25 +28,15 @@ void turn(const T* x, T* y, const RopeOptions& o, int64_t width, const float* co
 }
 
 Tensor turned(const Tensor& x, std::span<const int32_t> places, const RopeOptions& o,
-              double direction) {
+              bool is_back) {
   Tensor y = empty_like(x);
   const Rows from = x.rows(), to = y.rows();
-  const int64_t half = o.head_width / 2;
-  std::vector<double> frequencies;
-  for (int64_t j = 0; j < half; ++j) {
-    frequencies.push_back(
-        std::pow(o.theta, -2.0 * static_cast<double>(j) / static_cast<double>(o.head_width)));
-  }
   visit_float(x.dtype(), [&]<class T>() {
     parallel_blocks(from.rows, 64, [&](int64_t begin, int64_t end) {
-      std::vector<float> cosine(half), sine(half);
+      std::vector<float> own(o.head_width);
       for (int64_t r = begin; r < end; ++r) {
-        for (int64_t j = 0; j < half; ++j) {
-          const double angle = direction * places[r] * frequencies[j];
-          cosine[j] = static_cast<float>(std::cos(angle));
-          sine[j] = static_cast<float>(std::sin(angle));
-        }
-        turn(from.row<T>(r), to.row<T>(r), o, from.width, cosine.data(), sine.data());
+        const float* turns = o.table->row(places[r], own.data());
+        turn(from.row<T>(r), to.row<T>(r), o, from.width, turns, is_back);
       }
     });
   });
@@ -55,18 +45,53 @@ Tensor turned(const Tensor& x, std::span<const int32_t> places, const RopeOption
 
 }  // namespace
 
-Tensor rope(const Tensor& x, std::span<const int32_t> places, const RopeOptions& o) {
+RopeTable::RopeTable(std::vector<double> frequencies, int64_t places)
+    : frequencies_(std::move(frequencies)), places_(places), rows_(places * 2 * pairs()) {
+  for (int64_t p = 0; p < places; ++p) compute(p, rows_.data() + p * 2 * pairs());
+}
+
+const float* RopeTable::row(int64_t place, float* own) const {
+  if (place >= 0 && place < places_) return rows_.data() + place * 2 * pairs();
+  compute(place, own);
+  return own;
+}
+
+void RopeTable::compute(int64_t place, float* to) const {
+  for (int64_t j = 0; j < pairs(); ++j) {
+    const double angle = static_cast<double>(place) * frequencies_[j];
+    to[j] = static_cast<float>(std::cos(angle));
+    to[pairs() + j] = static_cast<float>(std::sin(angle));
+  }
+}
+
+std::vector<double> rope_frequencies(int64_t head_width, double theta) {
+  std::vector<double> frequencies;
+  for (int64_t j = 0; j < head_width / 2; ++j) {
+    frequencies.push_back(
+        std::pow(theta, -2.0 * static_cast<double>(j) / static_cast<double>(head_width)));
+  }
+  return frequencies;
+}
+
+Tensor rope(const Tensor& x, std::span<const int32_t> places, const RopeOptions& options) {
+  RopeOptions o = options;
   check(x.rank() == 2 && x.size(0) == static_cast<int64_t>(places.size()), ErrorKind::shape,
         "rope: x is {}, with {} places; each row needs one", x.shape(), places.size());
   check(o.head_width >= 2 && o.head_width % 2 == 0 && o.columns % o.head_width == 0 &&
             o.columns <= x.size(1),
         ErrorKind::shape, "rope: {} columns of {} in heads of {}; heads must be even and whole",
         o.columns, x.shape(), o.head_width);
-  const Tensor y = turned(x, places, o, 1);
+  if (o.table == nullptr) {
+    o.table = std::make_shared<const RopeTable>(rope_frequencies(o.head_width, o.theta), 0);
+  }
+  check(2 * o.table->pairs() == o.head_width, ErrorKind::shape,
+        "rope: the table has {} pairs; heads of {} need half as many", o.table->pairs(),
+        o.head_width);
+  const Tensor y = turned(x, places, o, false);
   if (!needs_grad({&x})) return y;
   const auto kept = std::make_shared<const std::vector<int32_t>>(places.begin(), places.end());
   return record("rope", {x}, y,
-                [kept, o](const Tensor& dy) -> Grads { return {turned(dy, *kept, o, -1)}; });
+                [kept, o](const Tensor& dy) -> Grads { return {turned(dy, *kept, o, true)}; });
 }
 
 }  // namespace heddle

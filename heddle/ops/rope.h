@@ -1,19 +1,43 @@
 // Rotary positions: queries and keys turned by angles that grow with their place.
 #pragma once
 
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "heddle/autograd/tape.h"
 
 namespace heddle {
 
+/// How fast each pair of a head turns, and the cosines and sines of the first places.
+class RopeTable {
+ public:
+  /// Places beyond `places` are computed when they are asked for.
+  RopeTable(std::vector<double> frequencies, int64_t places);
+  int64_t pairs() const { return static_cast<int64_t>(frequencies_.size()); }
+  /// [2 * pairs] cosines, then sines of a place; `own` has memory for those that are not here.
+  const float* row(int64_t place, float* own) const;
+
+ private:
+  void compute(int64_t place, float* to) const;
+
+  std::vector<double> frequencies_;
+  int64_t places_;
+  std::vector<float> rows_;
+};
+
+/// theta^(-2j/d) for pairs j < d/2.
+std::vector<double> rope_frequencies(int64_t head_width, double theta);
+
 struct RopeOptions {
   int64_t head_width = 2;  ///< d, even
   int64_t columns = 0;     ///< leading columns that are turned, a multiple of d; the rest is copied
-  double theta = 10000;    ///< base of the frequencies
+  double theta = 10000;    ///< base of the frequencies, if there is no table
+  std::shared_ptr<const RopeTable> table = nullptr;
 };
 
-/// In each block of d columns, pair j < d/2 at place p turns by the angle a = p theta^(-2j/d):
+/// In each block of d columns, pair j < d/2 at place p turns by the angle a = p theta^(-2j/d), or p
+/// times the table's frequency j:
 ///   y[j] = x[j] cos a - x[j + d/2] sin a,  y[j + d/2] = x[j] sin a + x[j + d/2] cos a
 /// so that the product of a query and a key depends on the distance of their places only.
 /// x: [rows, columns or more], places: [rows]    returns: the shape and dtype of x

@@ -61,11 +61,22 @@ Tensor as_mask(std::span<const uint8_t> sees, int64_t n, int64_t m) {
   return mask;
 }
 
-// Query i of n over m keys sees keys 0 .. i + m - n.
-std::vector<uint8_t> causal_mask(int64_t n, int64_t m) {
+// What the queries of segment s see: causal, query i of n over m keys sees keys 0 .. i + m - n;
+// with a window, those that are near enough. Empty: all.
+std::vector<uint8_t> mask_of(const Segments& queries, const Segments& keys, int64_t s,
+                             const AttentionOptions& o) {
+  if (!o.causal && o.window <= 0) return {};
+  const int64_t n = queries.length(s), m = keys.length(s);
   std::vector<uint8_t> sees(n * m);
   for (int64_t i = 0; i < n; ++i) {
-    for (int64_t j = 0; j < m; ++j) sees[i * m + j] = j <= i + m - n;
+    for (int64_t j = 0; j < m; ++j) {
+      bool is_seen = !o.causal || j <= i + m - n;
+      if (o.window > 0) {
+        is_seen &=
+            o.query_places[queries.begin(s) + i] - o.key_places[keys.begin(s) + j] < o.window;
+      }
+      sees[i * m + j] = is_seen;
+    }
   }
   return sees;
 }
@@ -160,11 +171,12 @@ Tensor scored_attention(const Tensor& q, const Tensor& all_k, const Tensor& all_
   for (int64_t i = 0; i < queries.count(); ++i) {
     const int64_t n = queries.length(i), m = keys.length(i);
     if (n == 0) continue;
-    const auto sees = o.causal ? causal_mask(n, m) : std::vector<uint8_t>();
+    const std::vector<uint8_t> sees = mask_of(queries, keys, i, o);
     std::vector<Tensor> heads;
     for (int64_t h = 0; h < o.heads; ++h) {
+      const int64_t shared = h * (k.size(1) / d) / o.heads;
       const auto part = [&](const Tensor& x, const Segments& s) {
-        return slice(slice(x, 0, s.begin(i), s.length(i)), 1, h * d, d);
+        return slice(slice(x, 0, s.begin(i), s.length(i)), 1, (&x == &q ? h : shared) * d, d);
       };
       const Tensor scores = m == 0 ? Tensor::empty({n, 0}, q.dtype())
                                    : head_scores(part(q, queries), part(k, keys), o, h);

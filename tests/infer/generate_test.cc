@@ -76,22 +76,35 @@ void expect_same(const std::vector<std::vector<Continuation>>& a,
 
 class GenerateIn : public ::testing::TestWithParam<Precision> {};
 
-TEST_P(GenerateIn, cached_states_equal_those_of_a_whole_pass_bit_for_bit) {
-  const SmallGpt2 m;
+// Grouped heads and rotary positions; a window of five words; a mixture of experts.
+constexpr const char* kSmallLlama = R"({"model_type": "llama", "vocab_size": 60,
+  "max_position_embeddings": 48, "hidden_size": 40, "intermediate_size": 52,
+  "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+  "initializer_range": 0.3})";
+constexpr const char* kSmallMistral = R"({"model_type": "mistral", "vocab_size": 60,
+  "max_position_embeddings": 48, "hidden_size": 40, "intermediate_size": 52,
+  "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+  "initializer_range": 0.3, "sliding_window": 5})";
+constexpr const char* kSmallMixtral = R"({"model_type": "mixtral", "vocab_size": 60,
+  "max_position_embeddings": 48, "hidden_size": 40, "intermediate_size": 52,
+  "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 1,
+  "initializer_range": 0.3, "num_local_experts": 4})";
+
+void expect_cached_states_of_a_whole_pass(const LanguageModel& model, Precision precision) {
   const Ids ids = {7, 8, 9, 10, 11, 12, 13, 14, 2, 2, 5, 41};
-  const std::vector<float> whole = whole_pass(m.model, ids, GetParam()).to_floats();
+  const std::vector<float> whole = whole_pass(model, ids, precision).to_floats();
   const NoGrad off;
   nn::Run run;
-  run.use(GetParam());
+  run.use(precision);
   for (const std::vector<int64_t>& cuts : std::vector<std::vector<int64_t>>{
            {12}, {1, 11}, {5, 1, 1, 1, 4}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}) {
-    nn::WordCache cache(1, m.model.layers());
+    nn::WordCache cache(1, model.layers());
     std::vector<float> parts;
     int64_t at = 0;
     for (const int64_t n : cuts) {
       const Segments words = Segments::uniform(1, n);
       cache.extend(words);
-      const std::vector<float> part = m.model
+      const std::vector<float> part = model
                                           .hidden({.ids = std::span(ids).subspan(at, n),
                                                    .segments = &words,
                                                    .places = cache.places(),
@@ -102,6 +115,15 @@ TEST_P(GenerateIn, cached_states_equal_those_of_a_whole_pass_bit_for_bit) {
       at += n;
     }
     EXPECT_EQ(parts, whole);
+  }
+}
+
+TEST_P(GenerateIn, cached_states_equal_those_of_a_whole_pass_bit_for_bit) {
+  for (const char* config : {kSmallGpt2, kSmallLlama, kSmallMistral, kSmallMixtral}) {
+    SCOPED_TRACE(config);
+    nn::Parameters parameters(5);
+    const auto model = make_model(nn::Scope(parameters), Json::parse(config));
+    expect_cached_states_of_a_whole_pass(*language_model(*model), GetParam());
   }
 }
 

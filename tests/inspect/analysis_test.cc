@@ -87,11 +87,37 @@ TEST(ModelParameters, counts_are_those_of_the_models_that_are_built) {
         R"({"model_type": "gpt2", "vocab_size": 40, "n_positions": 8, "n_embd": 12, "n_layer": 2,
             "n_head": 3, "tie_word_embeddings": false, "n_inner": 20})",
         R"({"model_type": "bert", "vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2,
-            "num_attention_heads": 3, "intermediate_size": 20, "max_position_embeddings": 8})"}) {
+            "num_attention_heads": 3, "intermediate_size": 20, "max_position_embeddings": 8})",
+        R"({"model_type": "llama", "vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2,
+            "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 6,
+            "intermediate_size": 20, "attention_bias": true, "mlp_bias": true})",
+        R"({"model_type": "mixtral", "vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2,
+            "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 20,
+            "num_local_experts": 5, "tie_word_embeddings": true})"}) {
     SCOPED_TRACE(config);
     expect_equal(*read_model_config(Json::parse(config), "test"),
                  [](const nn::Scope& s, const ModelConfig& m) { m.make(s); });
   }
+}
+
+// Touvron et al. 2023, section 2.2: three matrices of hidden 8d/3 are as many weights as the two of
+// 4d. LLaMA 7B has 6,738,415,616 parameters, Mixtral 8x7B 46,702,792,704.
+TEST(ModelParameters, gated_layers_of_8d_over_3_have_those_of_plain_ones) {
+  const auto layer_of = [](const std::string& config) {
+    return plan_of(*read_model_config(Json::parse(config), "test")).stacks[0];
+  };
+  const StackPlan llama = layer_of(
+      R"({"model_type": "llama", "hidden_size": 384, "intermediate_size": 1024,
+          "num_attention_heads": 6, "num_hidden_layers": 1})");
+  StackPlan plain = llama;
+  plain.is_gated = false, plain.hidden = 4 * 384;
+  EXPECT_EQ(layer_parameters(llama), layer_parameters(plain));
+  EXPECT_EQ(layer_parameters(llama) - 4 * 384 * 384 - 2 * 384, 8 * 384 * 384);
+  const auto count = [](const std::string& config) {
+    return model_parameters(plan_of(*read_model_config(Json::parse(config), "test")));
+  };
+  EXPECT_EQ(count(R"({"model_type": "llama"})"), 6'738'415'616);
+  EXPECT_EQ(count(R"({"model_type": "mixtral"})"), 46'702'792'704);
 }
 
 AttentionMemory attention_of(int64_t places, int64_t layers, int64_t heads, int64_t window = 0) {

@@ -1,5 +1,6 @@
 // The cases of attention: fused, by other scores, by distances; and of rotary positions.
 #include "heddle/ops/attention.h"
+#include "heddle/ops/moe.h"
 #include "heddle/ops/relative_attention.h"
 #include "heddle/ops/rope.h"
 #include "heddle/ops/scoring.h"
@@ -64,6 +65,84 @@ void add_attention(std::vector<OpCase>& all, const OpSizes& z) {
       all.insert(all.end(), {c, self, cross});
     }
   }
+}
+
+// Two heads of queries for each of the keys; the plain definition takes copies of the keys' heads.
+void add_grouped_attention(std::vector<OpCase>& all, const OpSizes& z) {
+  const Segments same = lengths(z.sentences), queries = lengths(z.queries), keys = lengths(z.keys);
+  const int64_t w = z.width, heads = 2 * z.heads, d = w / heads, n = same.rows();
+  for (const bool causal : {false, true}) {
+    const AttentionOptions o{.heads = heads, .key_heads = z.heads, .causal = causal};
+    const auto copied = [=](const Tensor& x) {
+      std::vector<Tensor> parts;
+      for (int64_t h = 0; h < heads; ++h) parts.push_back(slice(x, 1, h / 2 * d, d));
+      return concat(parts, 1);
+    };
+    const auto plain = [=](const Tensor& q, const Tensor& k, const Tensor& v, const Segments& of_q,
+                           const Segments& of_k) {
+      return Tensors{attention_reference(q, copied(k), copied(v), of_q, of_k,
+                                         {.heads = heads, .causal = causal})};
+    };
+    const std::string name = causal ? "grouped_causal" : "grouped";
+    all.push_back(
+        {.op = "attention",
+         .variant = name,
+         .shapes = {{queries.rows(), w}, {keys.rows(), w / 2}, {keys.rows(), w / 2}},
+         .function =
+             [=](const Tensors& x) {
+               return Tensors{attention(x[0], x[1], x[2], queries, keys, o)};
+             },
+         .reference = [=](const Tensors& x) { return plain(x[0], x[1], x[2], queries, keys); }});
+    all.push_back(
+        {.op = "self_attention",
+         .variant = name,
+         .shapes = {{n, 2 * w}},
+         .function = [=](const Tensors& x) { return Tensors{self_attention(x[0], same, o)}; },
+         .reference =
+             [=](const Tensors& x) {
+               return plain(slice(x[0], 1, 0, w), slice(x[0], 1, w, w / 2),
+                            slice(x[0], 1, w + w / 2, w / 2), same, same);
+             }});
+  }
+  const auto places = std::make_shared<const std::vector<int32_t>>(same.positions());
+  all.push_back({.op = "attention",
+                 .variant = "grouped_window",
+                 .shapes = {{n, 2 * w}},
+                 .function = [=](const Tensors& x) {
+                   return Tensors{self_attention(x[0], same,
+                                                 {.heads = heads,
+                                                  .key_heads = z.heads,
+                                                  .causal = true,
+                                                  .window = 3,
+                                                  .query_places = *places,
+                                                  .key_places = *places})};
+                 }});
+}
+
+void add_experts(std::vector<OpCase>& all, const OpSizes& z) {
+  const Shape logits = {z.norm[0], 5};
+  const int64_t rows = logits[0];
+  all.push_back({.op = "route",
+                 .variant = "two_of_five",
+                 .shapes = {logits},
+                 .function = [](const Tensors& x) { return Tensors{route(x[0], 2).weights}; }});
+  all.push_back({.op = "scale_rows",
+                 .variant = "rows",
+                 .shapes = {z.norm, {rows, 1}},
+                 .function = [](const Tensors& x) { return Tensors{scale_rows(x[0], x[1])}; },
+                 .plain =
+                     [width = z.norm[1]](const std::vector<std::vector<float>>& in) {
+                       std::vector<double> y;
+                       for (size_t i = 0; i < in[0].size(); ++i) {
+                         y.push_back(double(in[0][i]) * in[1][i / width]);
+                       }
+                       return y;
+                     },
+                 .always_f32 = {1}});
+  all.push_back({.op = "balance_loss",
+                 .variant = "two_layers",
+                 .shapes = {logits, logits},
+                 .function = [](const Tensors& x) { return Tensors{balance_loss(x, 2)}; }});
 }
 
 void add_rope(std::vector<OpCase>& all, const OpSizes& z) {
@@ -180,7 +259,9 @@ void add_attention_cases(std::vector<OpCase>& all, const OpSizes& z) {
   add_attention(all, z);
   add_scored_attention(all, z);
   add_relative_attention(all, z);
+  add_grouped_attention(all, z);
   add_rope(all, z);
+  add_experts(all, z);
 }
 
 }  // namespace heddle

@@ -191,9 +191,40 @@ void add_norms(std::vector<OpCase>& all, const OpSizes& z) {
        .shapes = {rows, row, row},
        .function = [](const Tensors& x) { return Tensors{layer_norm(x[0], x[1], x[2], 1e-5f)}; },
        .always_f32 = {1, 2}});
+  all.push_back({.op = "rms_norm",
+                 .variant = "rows",
+                 .shapes = {rows, row},
+                 .function = [](const Tensors& x) { return Tensors{rms_norm(x[0], x[1], 1e-5f)}; },
+                 .plain =
+                     [width = rows[1]](const std::vector<std::vector<float>>& in) {
+                       std::vector<double> y;
+                       for (size_t i = 0; i < in[0].size(); ++i) {
+                         double sum = 0;
+                         for (int64_t c = 0; c < width; ++c) {
+                           const double x = in[0][i / width * width + c];
+                           sum += x * x;
+                         }
+                         y.push_back(in[0][i] * in[1][i % width] /
+                                     std::sqrt(sum / static_cast<double>(width) + 1e-5));
+                       }
+                       return y;
+                     },
+                 .always_f32 = {1}});
   for (bool drops : {false, true}) {
     const std::string with = drops ? "_with_dropout" : "";
     const DropoutSpec spec = drops ? some_dropout(rows[0]) : DropoutSpec{};
+    const auto rms = [&](auto op) {
+      return [=](const Tensors& x) {
+        const AddNorm out = op(x[0], x[1], spec, x[2], 1e-5f);
+        return Tensors{out.sum, out.norm};
+      };
+    };
+    all.push_back({.op = "add_rms_norm",
+                   .variant = "both" + with,
+                   .shapes = {rows, rows, row},
+                   .function = rms(add_rms_norm),
+                   .reference = rms(add_rms_norm_reference),
+                   .always_f32 = {2}});
     const auto f = [&](auto op, bool sum, bool norm) {
       return [=](const Tensors& x) {
         const AddNorm out = op(x[0], x[1], spec, x[2], x[3], 1e-5f);

@@ -65,7 +65,19 @@ std::vector<std::string> tape_of(const std::string& config) {
 const std::vector<std::string> kFamilies = {
     R"({"model_type": "gpt2", "vocab_size": 20, "n_embd": 16, "n_layer": 2, "n_head": 2})",
     R"({"model_type": "bert", "vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 2,
-        "num_attention_heads": 2, "intermediate_size": 24})"};
+        "num_attention_heads": 2, "intermediate_size": 24})",
+    R"({"model_type": "roberta", "vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 2,
+        "num_attention_heads": 2, "intermediate_size": 24})",
+    R"({"model_type": "distilbert", "vocab_size": 20, "dim": 16, "n_layers": 2, "n_heads": 2,
+        "hidden_dim": 24})",
+    R"({"model_type": "llama", "vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 2,
+        "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 24})",
+    R"({"model_type": "mistral", "vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 2,
+        "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 24,
+        "sliding_window": 2})",
+    R"({"model_type": "mixtral", "vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 2,
+        "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 24,
+        "num_local_experts": 3})"};
 
 void expect_cases_for(const std::vector<std::string>& names) {
   static const std::set<std::string> known = [] {

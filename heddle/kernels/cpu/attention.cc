@@ -31,6 +31,7 @@ struct ForwardItem {
   const AttentionItem& item;
   const SegmentSizes sizes;
   const int64_t column;   // where the head starts
+  const int64_t shared;   // where its keys and values do
   const int64_t stride;   // of packed rows
   const int64_t n;        // queries
   const int64_t columns;  // of packed queries
@@ -46,6 +47,7 @@ struct ForwardItem {
         item(i),
         sizes(a, i.segment),
         column(i.head * a.head_dim),
+        shared(key_column(a, i.head)),
         stride(padded16(a.head_dim)),
         n(i.q_end - i.q_begin),
         columns(padded16(n)) {
@@ -274,8 +276,8 @@ void ForwardItem::run() {
   for (int64_t tile = 0; tile < keys; tile += kKeyTile) {
     const int64_t count = std::min(kKeyTile, keys - tile);
     const int32_t* at = index ? index + tile : nullptr;
-    const RowSource keys_here{args.k, column, sizes.k_first + tile, at};
-    const RowSource values{args.v, column, sizes.k_first + tile, at};
+    const RowSource keys_here{args.k, shared, sizes.k_first + tile, at};
+    const RowSource values{args.v, shared, sizes.k_first + tile, at};
     if (few) {
       few_queries(tile, keys_here, values, count);
       continue;

@@ -22,6 +22,7 @@ struct BackwardItem {
   const AttentionItem& item;
   const SegmentSizes sizes;
   const int64_t column;  // where the head starts
+  const int64_t shared;  // where its keys and values do
   const int64_t width;   // of a head
   const int64_t stride;  // of packed rows
   const float keep_scale;
@@ -38,6 +39,7 @@ struct BackwardItem {
         item(i),
         sizes(a.forward, i.segment),
         column(i.head * a.forward.head_dim),
+        shared(key_column(a.forward, i.head)),
         width(a.forward.head_dim),
         stride(padded16(width)),
         keep_scale(a.forward.dropout.p > 0 ? a.forward.dropout.keep_scale() : 1.0f) {
@@ -173,8 +175,8 @@ void BackwardItem::add_key_gradients(int64_t begin, int64_t rows, int64_t tile, 
 }
 
 void BackwardItem::key_tile(int64_t tile, int64_t count) {
-  const RowSource keys{forward.k, column, sizes.k_first + tile};
-  const RowSource values{forward.v, column, sizes.k_first + tile};
+  const RowSource keys{forward.k, shared, sizes.k_first + tile};
+  const RowSource values{forward.v, shared, sizes.k_first + tile};
   const int64_t first = std::max(item.q_begin, sizes.first_query(tile));
   if (first < item.q_end) {
     pack_columns(keys, count, width, 1, kKeyTile, kt);

@@ -52,6 +52,11 @@ struct SegmentSizes {
   }
 };
 
+/// Where the keys and values of a head begin: several heads share them if k is narrower than q.
+inline int64_t key_column(const AttentionArgs& args, int64_t head) {
+  return head / (args.heads * args.head_dim / args.k.width) * args.head_dim;
+}
+
 /// Starts to fetch columns [column, column + width) of rows [first, first + count) into the cache.
 inline void fetch_ahead(const Rows& x, int64_t first, int64_t count, int64_t column, int64_t width,
                         bool to_write = false) {
@@ -74,8 +79,9 @@ inline void fetch_ahead(const AttentionArgs& args, const AttentionItem& item) {
   fetch_ahead(args.q, sizes.q_first + item.q_begin, queries, column, width);
   if (args.key_rows) return;
   const int64_t keys = std::min<int64_t>(item.k_end - item.k_begin, 32);
-  fetch_ahead(args.k, sizes.k_first + item.k_begin, keys, column, width);
-  fetch_ahead(args.v, sizes.k_first + item.k_begin, keys, column, width);
+  const int64_t shared = key_column(args, item.head);
+  fetch_ahead(args.k, sizes.k_first + item.k_begin, keys, shared, width);
+  fetch_ahead(args.v, sizes.k_first + item.k_begin, keys, shared, width);
 }
 
 /// Items in groups of about equal work: a thread takes a group at a time.

@@ -72,8 +72,8 @@ class Single {
       : sizes_(args, item.segment),
         column_(item.head * args.head_dim),
         width_(args.head_dim),
-        keys_(rows_of(args, args.k, sizes_, column_)),
-        values_(rows_of(args, args.v, sizes_, column_)),
+        keys_(rows_of(args, args.k, sizes_, key_column(args, item.head))),
+        values_(rows_of(args, args.v, sizes_, key_column(args, item.head))),
         factor_(_mm512_set1_ps(args.scale * kLog2E)) {
     const int64_t floats = inner_tiles_of(width_) * kTileInner;
     TileScratch memory(0, 2 * floats);

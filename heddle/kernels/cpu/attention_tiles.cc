@@ -65,6 +65,7 @@ struct Forward {
   const AttentionItem& item;
   const SegmentSizes sizes;
   const int64_t column;   // where the head starts
+  const int64_t shared;   // where its keys and values do
   const int64_t n;        // queries
   const int64_t inner;    // tiles of a head as inner dimension
   const int64_t columns;  // tiles of a head as columns
@@ -100,6 +101,7 @@ Forward::Forward(const AttentionArgs& a, const WeightDropout& d, const Attention
       item(i),
       sizes(a, i.segment),
       column(i.head * a.head_dim),
+      shared(key_column(a, i.head)),
       n(i.q_end - i.q_begin),
       inner(inner_tiles_of(a.head_dim)),
       columns(tiles_of(a.head_dim)),
@@ -287,9 +289,9 @@ void Forward::pack_keys(int64_t first, int64_t count) {
   const int32_t* index = args.key_rows ? args.key_rows + sizes.k_first + first : nullptr;
   const int64_t row = sizes.k_first + first;
   stay_awake();
-  pack_right_transposed({args.k, column, args.head_dim, row, count, index}, k);
+  pack_right_transposed({args.k, shared, args.head_dim, row, count, index}, k);
   stay_awake();
-  pack_right({args.v, column, args.head_dim, row, count, index}, v);
+  pack_right({args.v, shared, args.head_dim, row, count, index}, v);
 }
 
 void Forward::run() {

@@ -45,6 +45,7 @@ struct Backward {
   const SegmentSizes sizes;
   const WeightDropout& dropout;
   const int64_t column;   // where the head starts
+  const int64_t shared;   // where its keys and values do
   const int64_t inner;    // tiles of a head as inner dimension
   const int64_t columns;  // tiles of a head as columns
   const float factor;     // of the scores
@@ -88,6 +89,7 @@ Backward::Backward(const AttentionBackwardArgs& a, const WeightDropout& d, const
       sizes(a.forward, i.segment),
       dropout(d),
       column(i.head * a.forward.head_dim),
+      shared(key_column(a.forward, i.head)),
       inner(inner_tiles_of(a.forward.head_dim)),
       columns(tiles_of(a.forward.head_dim)),
       factor(a.forward.scale * kLog2E) {
@@ -150,9 +152,9 @@ void Backward::pack_queries() {
 
 void Backward::pack_keys() {
   const int64_t first = sizes.k_first + keys.begin;
-  const TileSource from{forward.k, column, forward.head_dim, first, keys.size()};
+  const TileSource from{forward.k, shared, forward.head_dim, first, keys.size()};
   pack_left(from, k);
-  pack_left({forward.v, column, forward.head_dim, first, keys.size()}, v);
+  pack_left({forward.v, shared, forward.head_dim, first, keys.size()}, v);
   if (item.wants_dq) pack_right(from, k_along);
 }
 

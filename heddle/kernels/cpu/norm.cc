@@ -1,4 +1,5 @@
-// Layer norm (Ba et al. 2016) with the residual sum and its dropout, forward and backward.
+// Layer norm (Ba et al. 2016) and RMS norm (Zhang & Sennrich 2019) with the residual sum and its
+// dropout, forward and backward.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "heddle/kernels/cpu/norm.cc"
 #include <algorithm>
@@ -50,7 +51,7 @@ template <class T>
 HWY_INLINE void norm_row(const NormArgs& a, int64_t r) {
   const int64_t width = a.y.width;
   float* h = scratch<float>(width);
-  const float mean = residual_row<T>(a, r, h);
+  const float of_row = residual_row<T>(a, r, h), mean = a.beta == nullptr ? 0.0f : of_row;
   const Vec mean_v = splat(mean);
   Chains squares(zero());
   for_columns_in_chains(width, [&](int64_t c, auto part, int chain) HWY_ATTR {
@@ -62,13 +63,15 @@ HWY_INLINE void norm_row(const NormArgs& a, int64_t r) {
   const auto y = at<T>(a.y, r);
   for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
     const Vec n = hn::Mul(hn::Sub(load(h + c, part), mean_v), rstd_v);
-    store(hn::MulAdd(n, load(a.gamma + c, part), load(a.beta + c, part)), offset(y, c), part);
+    const Vec shift = a.beta == nullptr ? zero() : load(a.beta + c, part);
+    store(hn::MulAdd(n, load(a.gamma + c, part), shift), offset(y, c), part);
   });
   if (a.mean) a.mean[r] = mean;
   if (a.rstd) a.rstd[r] = rstd;
 }
 
-// n = (h - mean) rstd, g = dy gamma; dh = rstd (g - mean(g) - n mean(g n)) + dh_in.
+// n = (h - mean) rstd, g = dy gamma; dh = rstd (g - mean(g) - n mean(g n)) + dh_in. RMS norm has no
+// means of h and g.
 // dgamma += dy n, dbeta += dy.
 template <class T>
 HWY_INLINE void norm_backward_row(const NormBackwardArgs& a, int64_t r, float* dgamma,
@@ -76,7 +79,8 @@ HWY_INLINE void norm_backward_row(const NormBackwardArgs& a, int64_t r, float* d
   const int64_t width = a.h.width;
   const auto h = at<T>(a.h, r);
   const auto dy = at<T>(a.dy, r);
-  const Vec mean = splat(a.mean[r]), rstd = splat(a.rstd[r]);
+  const bool has_mean = a.mean != nullptr;
+  const Vec mean = splat(has_mean ? a.mean[r] : 0.0f), rstd = splat(a.rstd[r]);
   Chains sum_g(zero()), sum_gn(zero());
   for_columns_in_chains(width, [&](int64_t c, auto part, int chain) HWY_ATTR {
     const Vec n = hn::Mul(hn::Sub(load(offset(h, c), part), mean), rstd);
@@ -87,7 +91,7 @@ HWY_INLINE void norm_backward_row(const NormBackwardArgs& a, int64_t r, float* d
     store(hn::MulAdd(d, n, load(dgamma + c, part)), dgamma + c, part);
     store(hn::Add(d, load(dbeta + c, part)), dbeta + c, part);
   });
-  const Vec mean_g = splat(sum_g.sum() / static_cast<float>(width));
+  const Vec mean_g = splat(has_mean ? sum_g.sum() / static_cast<float>(width) : 0.0f);
   const Vec mean_gn = splat(sum_gn.sum() / static_cast<float>(width));
   const auto dh_in = at<T>(a.dh_in, r);
   const auto dh = at<T>(a.dh, r);
@@ -144,7 +148,7 @@ void norm_backward_impl(const NormBackwardArgs& args) {
       },
       args.h, args.dy, args.dh_in, args.dh, args.dsub);
   sum_partials(partial, chunks, 2 * width, width, args.dgamma);
-  sum_partials(partial + width, chunks, 2 * width, width, args.dbeta);
+  if (args.dbeta) sum_partials(partial + width, chunks, 2 * width, width, args.dbeta);
 }
 
 }  // namespace heddle::cpu::HWY_NAMESPACE

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Compares `heddle forward --all` with transformers in float64 over many random small models.
+
+Usage: python tools/compare_hub.py HEDDLE [SEEDS [TYPE ..]]    (needs what make_hub_fixtures.py needs)
+
+Each seed makes a config (sizes, heads, tying, rotary types, windows, activations, head), weights, ids
+and a mask with hidden words; a line is printed for each tensor that differs by more than 2e-5 of its
+largest magnitude, and for each model that heddle refuses. Exits 1 if there was one.
+"""
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from make_hub_fixtures import all_outputs, make_model
+
+TOLERANCE = 2e-5
+ACTIVATIONS = ["gelu", "gelu_new", "relu", "silu", "gelu_pytorch_tanh"]
+
+
+def llama(r, name):
+    heads = r.choice([1, 2, 3, 4, 6])
+    keys = r.choice([k for k in range(1, heads + 1) if heads % k == 0])
+    width = r.choice([2, 4, 6, 10])
+    hidden = heads * r.choice([3, 4, 8])
+    rope = r.choice([
+        dict(rope_type="default", rope_theta=r.choice([100.0, 10000.0, 500000.0])),
+        dict(rope_type="linear", rope_theta=200.0, factor=r.choice([1.5, 4.0])),
+        dict(rope_type="llama3", rope_theta=100.0, factor=8.0, low_freq_factor=1.0,
+             high_freq_factor=r.choice([2.0, 4.0]), original_max_position_embeddings=r.choice([8, 24]))])
+    fields = dict(vocab_size=r.randint(5, 70), hidden_size=hidden, intermediate_size=r.randint(1, 50),
+                  num_hidden_layers=r.randint(1, 4), num_attention_heads=heads, head_dim=width,
+                  num_key_value_heads=keys, max_position_embeddings=64, rope_parameters=rope,
+                  tie_word_embeddings=r.random() < 0.5, rms_norm_eps=r.choice([1e-6, 1e-5, 1e-2]),
+                  hidden_act=r.choice(ACTIVATIONS), pad_token_id=0)
+    if name == "Llama":
+        fields |= dict(attention_bias=r.random() < 0.5, mlp_bias=r.random() < 0.5)
+    else:
+        fields |= dict(sliding_window=r.choice([None, 1, 2, 4, 100]))
+    if name == "Mixtral":
+        experts = r.randint(1, 6)
+        fields |= dict(num_local_experts=experts, num_experts_per_tok=r.randint(1, experts))
+    return name + r.choice(["ForCausalLM", "Model", "ForSequenceClassification"]), fields
+
+
+def gpt2(r):
+    heads = r.choice([1, 2, 3, 5])
+    fields = dict(vocab_size=r.randint(5, 70), n_positions=32, n_embd=heads * r.randint(1, 9),
+                  n_layer=r.randint(1, 4), n_head=heads, n_inner=r.choice([None, 7, 40]),
+                  activation_function=r.choice(ACTIVATIONS), tie_word_embeddings=r.random() < 0.5,
+                  scale_attn_by_inverse_layer_idx=r.random() < 0.5, pad_token_id=0,
+                  layer_norm_epsilon=r.choice([1e-5, 1e-2]))
+    return r.choice(["GPT2LMHeadModel", "GPT2Model", "GPT2ForSequenceClassification",
+                     "GPT2ForTokenClassification"]), fields
+
+
+def bert(r, name):
+    heads = r.choice([1, 2, 3, 5])
+    fields = dict(vocab_size=r.randint(5, 70), max_position_embeddings=40,
+                  hidden_size=heads * r.randint(1, 9), num_hidden_layers=r.randint(1, 4),
+                  num_attention_heads=heads, intermediate_size=r.randint(1, 50),
+                  type_vocab_size=r.randint(1, 3), hidden_act=r.choice(ACTIVATIONS),
+                  layer_norm_eps=r.choice([1e-12, 1e-3]), tie_word_embeddings=r.random() < 0.5,
+                  num_labels=r.randint(2, 5))
+    if name == "Roberta":
+        fields |= dict(pad_token_id=r.choice([0, 1, 3]))
+    heads = ["Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification"]
+    return name + r.choice(heads + (["ForPreTraining"] if name == "Bert" else [])), fields
+
+
+def distilbert(r):
+    heads = r.choice([1, 2, 3, 5])
+    fields = dict(vocab_size=r.randint(5, 70), max_position_embeddings=40, dim=heads * r.randint(1, 9),
+                  n_layers=r.randint(1, 4), n_heads=heads, hidden_dim=r.randint(1, 50),
+                  activation=r.choice(ACTIVATIONS), num_labels=r.randint(2, 5),
+                  tie_word_embeddings=r.random() < 0.5)
+    return "DistilBert" + r.choice(["Model", "ForMaskedLM", "ForSequenceClassification",
+                                    "ForTokenClassification"]), fields
+
+
+FAMILIES = {"llama": lambda r: llama(r, "Llama"), "mistral": lambda r: llama(r, "Mistral"),
+            "mixtral": lambda r: llama(r, "Mixtral"), "gpt2": gpt2, "bert": lambda r: bert(r, "Bert"),
+            "roberta": lambda r: bert(r, "Roberta"), "distilbert": distilbert}
+
+
+def make_mask(r, batch, time, is_classes, is_causal):
+    """Hidden words at either side and inside; what a head for classes asks for stays."""
+    mask = torch.ones(batch, time, dtype=torch.long)
+    for b in range(1, batch):
+        for t in range(time):
+            mask[b, t] = r.random() < 0.7
+        mask[b, r.randrange(time)] = 1
+        if is_classes:
+            mask[b, -1 if is_causal else 0] = 1
+    return mask
+
+
+def compare(heddle, family, seed, folder):
+    r = random.Random(f"{family} {seed}")
+    class_name, fields = FAMILIES[family](r)
+    model = make_model(class_name, fields, seed)
+    is_causal = family in ("llama", "mistral", "mixtral", "gpt2")
+    is_classes = "Classification" in class_name or not is_causal
+    generator = torch.Generator().manual_seed(seed)
+    batch, time = 3, r.randint(1, 14)
+    mask = make_mask(r, batch, time, is_classes, is_causal)
+    pad = model.config.pad_token_id or 0
+    ids = torch.randint(0, model.config.vocab_size, (batch, time), generator=generator)
+    ids = torch.where((mask == 1) & (ids == pad), (ids + 1) % model.config.vocab_size, ids)
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    if family in ("bert", "roberta") and r.random() < 0.5:
+        inputs["token_type_ids"] = torch.randint(0, fields["type_vocab_size"], ids.shape)
+    if "sliding_window" not in fields and r.random() < 0.3:
+        inputs["position_ids"] = torch.randint(0, 30, ids.shape, generator=generator)
+        if family == "distilbert":
+            inputs.pop("position_ids")
+    extra = {"output_router_logits": True} if family == "mixtral" else {}
+    out = model(**inputs, **extra, output_hidden_states=True, output_attentions=True)
+    expected = all_outputs(model, out, mask)
+    model.float().save_pretrained(folder)
+    save_file(inputs, folder / "in.safetensors")
+    command = [heddle, "forward", folder, "--inputs", folder / "in.safetensors", "--outputs",
+               folder / "out.safetensors", "--all", "--threads", "1"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    what = f"{family} {seed} {class_name} {json.dumps(fields)} {sorted(inputs)}"
+    if result.returncode != 0 or "warning" in result.stderr:
+        print(f"{what}\n  {result.stderr.strip()}")
+        return result.returncode == 0
+    actual = load_file(folder / "out.safetensors")
+    wrong = sorted(set(actual) ^ set(expected))
+    for name in sorted(set(actual) & set(expected)):
+        x, y = actual[name].double(), expected[name].double()
+        if x.shape != y.shape:
+            wrong.append(f"{name} {tuple(x.shape)} against {tuple(y.shape)}")
+            continue
+        error = ((x - y).abs().max() / y.abs().max().clamp_min(1e-30)).item()
+        if not error <= TOLERANCE:
+            wrong.append(f"{name} {error:.1e}")
+    if wrong:
+        print(f"{what}\n  {', '.join(wrong)}")
+    return not wrong
+
+
+def main():
+    heddle, seeds = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 20
+    families = sys.argv[3:] or list(FAMILIES)
+    good = total = 0
+    for family in families:
+        for seed in range(seeds):
+            with tempfile.TemporaryDirectory() as folder:
+                good += compare(heddle, family, seed, pathlib.Path(folder))
+            total += 1
+    print(f"{good} of {total} models agree")
+    sys.exit(good < total)
+
+
+if __name__ == "__main__":
+    main()
