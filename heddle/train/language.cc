@@ -2,6 +2,7 @@
 #include "heddle/train/language.h"
 
 #include "heddle/base/profile.h"
+#include "heddle/ops/elementwise.h"
 #include "heddle/ops/loss.h"
 
 namespace heddle::train {
@@ -28,9 +29,16 @@ std::vector<int32_t> next_words(std::span<const int32_t> ids, const Segments& se
 
 LossSums accumulate_gradients(const LanguageModel& model, const nn::WordRows& words,
                               std::span<const int32_t> targets, const nn::Run& run) {
-  const CrossEntropy ce = forward(model, words, targets, run);
+  std::vector<Tensor> router_logits;  // of a mixture of experts
+  nn::Run collecting = run;
+  collecting.router_logits = &router_logits;
+  const CrossEntropy ce = forward(model, words, targets, collecting);
+  const Tensor balance = model.auxiliary_loss(router_logits);  // of the mean, ce.loss is a sum
+  check(!balance.defined() || !run.recompute, ErrorKind::usage,
+        "--recompute keeps no logits of routers; leave it away, or set router_aux_loss_coef to 0");
   const ProfilePhase phase("backward");
-  backward(ce.loss);
+  backward(balance.defined() ? add(ce.loss, scale(balance, static_cast<float>(ce.words)))
+                             : ce.loss);
   return {ce.total, ce.nll, ce.words, static_cast<int64_t>(words.ids.size())};
 }
 

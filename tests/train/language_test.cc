@@ -124,5 +124,34 @@ TEST(LanguageTraining, loss_of_a_text_does_not_depend_on_the_others) {
   EXPECT_DOUBLE_EQ(together, first + second);
 }
 
+// Shazeer et al. 2017: what balances the experts reaches the routers through the loss of a batch.
+TEST(LanguageTraining, balance_of_experts_adds_its_gradient_to_that_of_the_words) {
+  const Segments segments = Segments::from_lengths(std::vector<int64_t>{7, 4});
+  const nn::WordRows words{.ids = kIds, .segments = &segments, .rows = row_ids(segments, 0)};
+  const auto router_gradient = [&](double coefficient) {
+    Json config = Json::parse(
+        R"({"model_type": "mixtral", "vocab_size": 30, "hidden_size": 16, "intermediate_size": 20,
+            "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1,
+            "num_local_experts": 4})");
+    config["router_aux_loss_coef"] = coefficient;
+    nn::Parameters parameters(3);
+    const auto model = make_model(nn::Scope(parameters), config);
+    accumulate_gradients(*language_model(*model), words, {});
+    for (auto& p : parameters.all()) {
+      if (p->name().ends_with("gate.weight")) return p->grad().to_floats();
+    }
+    return std::vector<float>();
+  };
+  const std::vector<float> none = router_gradient(0), one = router_gradient(1);
+  const std::vector<float> two = router_gradient(2);
+  ASSERT_EQ(none.size(), 4u * 16);
+  double change = 0;
+  for (size_t i = 0; i < none.size(); ++i) {
+    change += std::abs(one[i] - none[i]);
+    EXPECT_NEAR(two[i] - none[i], 2 * (one[i] - none[i]), 1e-5);  // linear in the coefficient
+  }
+  EXPECT_GT(change, 1e-4);
+}
+
 }  // namespace
 }  // namespace heddle::train

@@ -1,0 +1,76 @@
+// config.json of either generation of keys, what it refuses by name, and what it writes.
+#include <gtest/gtest.h>
+
+#include "heddle/models/registry.h"
+#include "tests/base/temporary.h"
+
+namespace heddle::testing {
+namespace {
+
+// The fields of a config, as they would be written, by key.
+Json fields_of_config(const std::string& text) {
+  return write_fields(read_model_config(Json::parse(text), "config.json")->fields());
+}
+
+TEST(ModelConfig, both_generations_of_rotary_keys_and_aliases_read_alike) {
+  const Json old = fields_of_config(
+      R"({"model_type": "llama", "rope_theta": 500000.0, "torch_dtype": "bfloat16",
+          "rope_scaling": {"type": "llama3", "factor": 8, "low_freq_factor": 1,
+                           "high_freq_factor": 4, "original_max_position_embeddings": 8192}})");
+  EXPECT_EQ(old.get_double("rope_theta"), 500000);
+  EXPECT_EQ(old.get_string("rope_type"), "llama3");
+  EXPECT_EQ(old.get_int("rope_original_max_position_embeddings"), 8192);
+  EXPECT_EQ(fields_of_config(
+                R"({"model_type": "llama", "dtype": "bfloat16",
+                    "rope_parameters": {"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8,
+                                        "low_freq_factor": 1, "high_freq_factor": 4,
+                                        "original_max_position_embeddings": 8192}})"),
+            old);
+  EXPECT_EQ(
+      fields_of_config(R"({"model_type": "gpt2", "hidden_size": 24, "num_hidden_layers": 2})"),
+      fields_of_config(R"({"model_type": "gpt2", "n_embd": 24, "n_layer": 2})"));
+}
+
+TEST(ModelConfig, what_is_written_reads_back) {
+  const char* texts[] = {
+      R"({"model_type": "llama", "rope_parameters": {"rope_type": "linear", "rope_theta": 7.5,
+          "factor": 2.5}, "architectures": ["LlamaForSequenceClassification"], "pad_token_id": 99,
+          "id2label": {"1": "b", "0": "a", "2": "c"}, "bos_token_id": 70000})",
+      R"({"model_type": "mixtral", "sliding_window": 3, "num_experts": 4})",
+      R"({"model_type": "distilbert", "architectures": ["DistilBertModel"]})"};
+  for (const char* text : texts) {
+    const auto config = read_model_config(Json::parse(text), "config.json");
+    const auto again = read_model_config(config->json(), "again");
+    EXPECT_EQ(write_fields(again->fields()), write_fields(config->fields())) << text;
+    EXPECT_EQ(again->hub.head, config->hub.head);
+    EXPECT_EQ(again->hub.labels, config->hub.labels);
+    EXPECT_EQ(again->hub.pad_token_id, config->hub.pad_token_id);
+    EXPECT_EQ(again->json(), config->json());
+  }
+}
+
+TEST(ModelConfig, keys_that_change_numbers_and_are_not_supported_are_refused_by_name) {
+  const auto refuses = [](const std::string& text, const std::vector<std::string>& words) {
+    expect_error(ErrorKind::data, words,
+                 [&] { read_model_config(Json::parse(text), "config.json"); });
+  };
+  refuses(R"({"model_type": "bert", "position_embedding_type": "relative_key"})",
+          {"config.json", "position_embedding_type", "relative_key", "absolute"});
+  refuses(R"({"model_type": "mistral", "attention_bias": true})", {"attention_bias", "mistral"});
+  refuses(R"({"model_type": "llama", "sliding_window": 16})", {"sliding_window", "llama"});
+  refuses(R"({"model_type": "llama", "final_logit_softcapping": 30.0})",
+          {"final_logit_softcapping"});
+  refuses(R"({"model_type": "llama", "rope_scaling": {"rope_type": "yarn", "factor": 2}})",
+          {"rope_type", "yarn", "default, linear, llama3"});
+  refuses(R"({"model_type": "llama", "rope_parameters": {"mrope_section": [1]}})",
+          {"rope_parameters", "mrope_section"});
+  refuses(R"({"model_type": "llama", "hidden_act": "xielu"})", {"hidden_act", "xielu"});
+  refuses(R"({"model_type": "llama", "num_key_value_heads": 5})", {"32 heads", "5"});
+  refuses(R"({"model_type": "mixtral", "num_experts_per_tok": 9})", {"num_experts_per_tok", "8"});
+  refuses(R"({"model_type": "bert", "architectures": ["BertForQuestionAnswering"]})",
+          {"architectures", "BertForQuestionAnswering", "BertForMaskedLM"});
+  refuses(R"({"model_type": "bert", "id2label": {"0": "a", "2": "c"}})", {"id2label", "'2'"});
+}
+
+}  // namespace
+}  // namespace heddle::testing
