@@ -7,7 +7,9 @@ Usage: python tools/make_generation_fixtures.py    (needs torch, transformers, s
 gpt2.safetensors holds the weights (exact in bf16), its config in the metadata. cases.json is a list of
   {"options": arguments of generate(), "prompts": [ids], "results": [[{"ids", "score"}]]}
 where ids are the new words, ends included, and score is sequences_scores of a beam search (absent
-otherwise). All was computed in f64. Each prompt was continued alone.
+otherwise). All was computed in f64. Each prompt was continued alone. "perplexity" holds a text, and
+for each context and stride nll (sum of -log p of all words but the first, each predicted by the first
+window that has it) and hits (words that were the likeliest).
 """
 import json
 import math
@@ -51,6 +53,21 @@ def make_model():
     return model
 
 
+def text_likelihood(model, ids, context, stride):
+    """As transformers' documentation has it: windows that overlap by context - stride."""
+    nll, hits, done = 0.0, 0, 1
+    for begin in range(0, len(ids), stride):
+        end = min(begin + context, len(ids))
+        with torch.no_grad():
+            log_p = model(torch.tensor([ids[begin:end]])).logits[0].log_softmax(-1)
+        for i in range(done, end):
+            nll -= log_p[i - 1 - begin, ids[i]].item()
+            hits += log_p[i - 1 - begin].argmax().item() == ids[i]
+        done = end
+        if end == len(ids):
+            return {"context": context, "stride": stride, "nll": nll, "hits": hits}
+
+
 def main():
     model = make_model()
     generator = torch.Generator().manual_seed(7)
@@ -72,12 +89,18 @@ def main():
                     found[-1]["score"] = out.sequences_scores[i].item()
             results.append(found)
         cases.append({"options": arguments, "results": results})
+    text = torch.randint(0, CONFIG["vocab_size"], (150,), generator=generator).tolist()
+    text[100:] = model.generate(torch.tensor([text[60:90]]), max_new_tokens=17, do_sample=False, eos_token_id=None,
+                                pad_token_id=0)[0, 30:].tolist() + text[:33]
+    windows = [text_likelihood(model, text, c, s) for c, s in ((48, 24), (48, 47), (20, 7), (2, 1), (33, 32))]
     FOLDER.mkdir(parents=True, exist_ok=True)
     weights = {k: x.to(torch.float32).contiguous() for k, x in model.state_dict().items() if k != "lm_head.weight"}
     config = json.dumps(model.config.to_diff_dict() | {"model_type": "gpt2"})
     save_file(weights, FOLDER / "gpt2.safetensors", {"config": config})
     lines = ",\n".join(json.dumps(case) for case in cases)
-    (FOLDER / "cases.json").write_text(f'{{"prompts": {json.dumps(prompts)},\n"cases": [\n{lines}\n]}}\n')
+    (FOLDER / "cases.json").write_text(
+        f'{{"prompts": {json.dumps(prompts)},\n"perplexity": {{"ids": {json.dumps(text)},\n"windows": '
+        f'{json.dumps(windows)}}},\n"cases": [\n{lines}\n]}}\n')
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ namespace heddle::cli {
 void add_tokenizer(CLI::App& app);
 void add_train(CLI::App& app);
 void add_translate(CLI::App& app);
+void add_generate(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_score(CLI::App& app);
 void add_align(CLI::App& app);

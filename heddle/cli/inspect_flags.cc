@@ -14,7 +14,7 @@ namespace heddle::cli {
 void add_inspect_flags(CLI::App& app, InspectFlags& flags, bool is_model_required) {
   app.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
       ->required(is_model_required);
-  flags.has_source = app.add_option("--source", flags.source, "the sentence to look at");
+  flags.has_source = app.add_option("--source,--text", flags.source, "the sentence to look at");
   flags.has_target = app.add_option("--target", flags.target,
                                     "its translation; without it the model's own, beam 5");
   app.add_option("--ids", flags.ids, "token ids in place of --source, for models without tokenizer")
@@ -34,8 +34,8 @@ inspect::Subject open_subject(const InspectFlags& flags) {
         flags.threads);
   check(
       flags.has_source->count() > 0 || !flags.ids.empty(), ErrorKind::usage,
-      "--source is missing; give a sentence, as in --source \"a man rides a horse\" (or --ids for "
-      "a model without tokenizer)");
+      "--source is missing; give a sentence, as in --source \"a man rides a horse\" (or --text, or "
+      "--ids for a model without tokenizer)");
   if (flags.threads > 0) set_num_threads(flags.threads);
   if (flags.has_target->count() > 0) options.target = flags.target;
   for (const int64_t id : flags.ids) {

@@ -216,4 +216,36 @@ std::vector<std::vector<Continuation>> generate_ids(const LanguageModel& model,
   return Generation(model, prompts, options)();
 }
 
+std::vector<std::vector<NextWord>> likely_next_words(const LanguageModel& model,
+                                                     std::span<const Ids> prompts, int64_t count,
+                                                     const GenerateOptions& options) {
+  check_prompts(model, prompts);
+  const NoGrad off;
+  nn::Run run;
+  run.use(options.precision);
+  std::vector<std::vector<NextWord>> found;
+  for (size_t begin = 0, end = 0; begin < prompts.size(); begin = end) {
+    Ids ids, last;
+    std::vector<int64_t> lengths;
+    while (end < prompts.size() &&
+           (end == begin ||
+            static_cast<int64_t>(ids.size() + prompts[end].size()) <= options.batch_tokens)) {
+      ids.insert(ids.end(), prompts[end].begin(), prompts[end].end());
+      lengths.push_back(static_cast<int64_t>(prompts[end++].size()));
+      last.push_back(static_cast<int32_t>(ids.size()) - 1);
+    }
+    const Segments words = Segments::from_lengths(lengths);
+    const Tensor h = gather_rows(model.hidden({.ids = ids, .segments = &words}, run), last);
+    const std::vector<NextWord> best = best_words(
+        model.output(), h, run,
+        {.count = std::min(count, model.vocab_size()), .suppressed = options.suppressed});
+    for (size_t i = 0; i < last.size(); ++i) {
+      const size_t each = best.size() / last.size();
+      found.emplace_back(best.begin() + i * each, best.begin() + (i + 1) * each);
+      std::erase_if(found.back(), [](const NextWord& word) { return word.id < 0; });
+    }
+  }
+  return found;
+}
+
 }  // namespace heddle

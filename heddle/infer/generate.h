@@ -65,4 +65,11 @@ std::vector<std::vector<Continuation>> generate_ids(const LanguageModel& model,
                                                     std::span<const std::vector<int32_t>> prompts,
                                                     const GenerateOptions& options);
 
+/// The `count` likeliest words after each prompt, likeliest first, with log p; one pass.
+/// returns: [prompts][count], fewer if the vocabulary has no more. options: batch_tokens,
+/// suppressed and precision count.    Errors: as above
+std::vector<std::vector<NextWord>> likely_next_words(const LanguageModel& model,
+                                                     std::span<const std::vector<int32_t>> prompts,
+                                                     int64_t count, const GenerateOptions& options);
+
 }  // namespace heddle

@@ -1,6 +1,8 @@
 // Config and weights of a model of the registry, checked against each other.
 #include "heddle/infer/stack_model.h"
 
+#include <algorithm>
+
 #include "heddle/base/files.h"
 #include "heddle/base/profile.h"
 #include "heddle/infer/model_dir.h"
@@ -22,6 +24,12 @@ Json read_config(const std::string& folder, std::string& type) {
   return json;
 }
 
+bool has_head(const ModelConfig& config, Head head) {
+  const std::vector<HeadClass> heads = config.heads();
+  return std::any_of(heads.begin(), heads.end(),
+                     [&](const HeadClass& h) { return h.head == head; });
+}
+
 }  // namespace
 
 std::string model_type_of(const std::string& path) {
@@ -30,7 +38,7 @@ std::string model_type_of(const std::string& path) {
   return type;
 }
 
-StackModel load_stack_model(const std::string& path) {
+StackModel load_stack_model(const std::string& path, Head head) {
   const ProfilePhase phase("load model");
   const std::string folder = find_model_dir(path);
   std::string type;
@@ -38,8 +46,9 @@ StackModel load_stack_model(const std::string& path) {
   const std::unique_ptr<TensorFile> file = open_weights(folder);
   file->verify();
   nn::Parameters parameters = nn::Parameters::to_be_loaded(file->elements(), file->path());
-  std::unique_ptr<Model> model =
-      make_model(nn::Scope(parameters), json, join_path(folder, kConfigName));
+  const auto config = read_model_config(json, join_path(folder, kConfigName));
+  if (config->hub.head == Head::none && has_head(*config, head)) config->hub.head = head;
+  std::unique_ptr<Model> model = config->make(nn::Scope(parameters));
   parameters.load(*file, model->names());
   return {folder, type, std::move(parameters), std::move(model)};
 }

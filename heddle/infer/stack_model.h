@@ -22,8 +22,9 @@ std::string model_type_of(const std::string& path);
 
 /// Reads config.json and the weights, see open_weights(). Errors: those of ModelConfig::read();
 /// data, naming the file and what to do, for anything missing, broken, cut short, or weights of
-/// another config.
-StackModel load_stack_model(const std::string& path);
+/// another config. `head`: what is to stand on a bare stack (GPT2Model), where the family has that:
+/// a tied output needs no weights of its own.
+StackModel load_stack_model(const std::string& path, Head head = Head::none);
 
 /// Writes config.json and model.safetensors; the folder is made if need be.
 /// Errors: system for a full disk or no permission.

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "heddle/base/error.h"
+#include "heddle/infer/text_stream.h"
 #include "heddle/infer/word_attention.h"
 
 namespace heddle::inspect {
@@ -15,11 +16,10 @@ using Ids = std::vector<int32_t>;
 // Which beginnings there were, found again by their words.
 class Recorder {
  public:
-  Recorder(const RecordOptions& options, DecodingRecord& record)
-      : options_(options), record_(record) {}
+  Recorder(int64_t words, DecodingRecord& record) : most_(words), record_(record) {}
 
   void add(const DecodeStep& step) {
-    const int64_t words = std::min<int64_t>(options_.words, step.logits.size(1));
+    const int64_t words = std::min<int64_t>(most_, step.logits.size(1));
     const std::vector<NextWord> likely = best_words(step.logits, {.count = words});
     for (size_t i = 0; i < step.before.size(); ++i) {
       BeamNode& node = record_.nodes[find(step.before[i])];
@@ -34,6 +34,7 @@ class Recorder {
       node.step = static_cast<int64_t>(h.ids.size()) + 1;
       node.log_p = h.log_p;
       node.is_ended = true;
+      node.is_cut = h.ended != EndedBy::eos;
       node.score = h.score;
     }
   }
@@ -68,7 +69,7 @@ class Recorder {
     return number;
   }
 
-  const RecordOptions& options_;
+  int64_t most_;  // likely words kept of each beginning
   DecodingRecord& record_;
   std::map<Key, int64_t> numbers_;
   std::vector<Ids> words_;  // of each node
@@ -93,19 +94,19 @@ void add_attention(const TranslationModel& model, const Ids& source, const Recor
   }
 }
 
-void find_best(const Translation& result, DecodingRecord& record) {
+void find_best(const Ids& ids, double score, DecodingRecord& record) {
   for (size_t n = 0; n < record.nodes.size(); ++n) {
     const BeamNode& node = record.nodes[n];
-    if (!node.is_ended || node.score != result.score) continue;
+    if (!node.is_ended || node.score != score) continue;
     std::vector<int64_t> way;
     for (auto at = static_cast<int64_t>(n); at >= 0; at = record.nodes[at].parent) {
       way.push_back(at);
     }
     std::reverse(way.begin(), way.end());
-    if (way.size() != result.ids.size() + 2) continue;
+    if (way.size() != ids.size() + 2) continue;
     bool is_same = true;
-    for (size_t i = 0; i < result.ids.size(); ++i) {
-      is_same = is_same && record.nodes[way[i + 1]].id == result.ids[i];
+    for (size_t i = 0; i < ids.size(); ++i) {
+      is_same = is_same && record.nodes[way[i + 1]].id == ids[i];
     }
     if (!is_same) continue;
     record.best = std::move(way);
@@ -116,6 +117,9 @@ void find_best(const Translation& result, DecodingRecord& record) {
 std::string shown_piece(const Tokenizer& tokenizer, int32_t id, int64_t eos) {
   if (id == eos) return "(end)";
   std::string piece = tokenizer.piece(id);
+  if (tokenizer.kind() == "byte-level BPE" && !tokenizer.is_special(id)) {
+    return tokenizer.decode({&id, 1});
+  }
   for (size_t at; (at = piece.find(kSpaceSign)) != std::string::npos;) {
     piece.replace(at, kSpaceSign.size(), " ");
   }
@@ -130,7 +134,7 @@ DecodingRecord record_decoding(const TranslationModel& model, const std::string&
   check(!source.empty(), ErrorKind::usage,
         "--steps: the sentence is empty; give one on standard input");
   DecodingRecord record;
-  Recorder recorder(options, record);
+  Recorder recorder(options.words, record);
   TranslateOptions translate = options.translate;
   translate.scores = true;
   translate.on_step = [&](const DecodeStep& step) { recorder.add(step); };
@@ -142,8 +146,28 @@ DecodingRecord record_decoding(const TranslationModel& model, const std::string&
     record.source.push_back(shown_piece(*model.tokenizer, id, model.config.eos_token_id));
   }
   record.source.push_back("(end)");
-  find_best(result, record);
+  find_best(result.ids, result.score, record);
   add_attention(model, source, recorder, options.translate.precision, record);
+  return record;
+}
+
+DecodingRecord record_generation(const PromptModel& model, const std::string& prompt,
+                                 std::span<const int32_t> ids, GenerateOptions options,
+                                 int64_t words) {
+  check(model.tokenizer.has_value(), ErrorKind::usage, "--steps: {} has no tokenizer",
+        model.stack.path);
+  DecodingRecord record;
+  Recorder recorder(words, record);
+  options.scores = true;
+  options.on_step = [&](const DecodeStep& step) { recorder.add(step); };
+  const std::vector<Ids> prompts = {Ids(ids.begin(), ids.end())};
+  const Continuation best = generate_ids(*model.language, prompts, options)[0][0];
+  TextStream text(*model.tokenizer, ids);
+  text.read(best.ids);
+  record.source_text = prompt;
+  record.text = text.text();
+  record.score = best.score;
+  find_best(best.ids, best.score, record);
   return record;
 }
 
@@ -160,7 +184,7 @@ Page decoding_page(const DecodingRecord& record, const Tokenizer& tokenizer) {
     Json json = Json::object();
     json["parent"] = node.parent;
     json["step"] = node.step;
-    json["piece"] = node.is_ended ? "(end)"
+    json["piece"] = node.is_ended ? (node.is_cut ? "(cut)" : "(end)")
                     : node.id < 0 ? "(start)"
                                   : shown_piece(tokenizer, node.id, eos);
     json["log_p"] = node.log_p;

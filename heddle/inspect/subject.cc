@@ -10,6 +10,7 @@
 #include "heddle/infer/stack_model.h"
 #include "heddle/infer/translate.h"
 #include "heddle/ops/loss.h"
+#include "heddle/text/tokenizer_folder.h"
 
 namespace heddle::inspect {
 namespace {
@@ -58,6 +59,55 @@ Side side_of(std::string name, const Tokenizer& tokenizer, const Ids& ids, const
   return side;
 }
 
+constexpr std::string_view kUnknownCharacter = "\xEF\xBF\xBD";  // U+FFFD
+
+bool is_punctuation(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::ispunct(c) != 0 && c != '\'' && c != '-';
+  });
+}
+
+std::string without_spaces(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \n\t");
+  if (begin == text.npos) return "";
+  return text.substr(begin, text.find_last_not_of(" \n\t") + 1 - begin);
+}
+
+// The same of any tokenizer: what each piece adds to the text so far. A space, or a change to or
+// from punctuation, begins a word; special tokens are words of their own.
+Side side_of_text(const Tokenizer& tokenizer, const Ids& ids) {
+  Side side{.name = "text", .pieces = {}, .words = {}};
+  Ids so_far;
+  std::string before;
+  bool is_new = true, was_mark = false;
+  for (const int32_t id : ids) {
+    if (tokenizer.is_special(id)) {
+      side.words.push_back({side.size(), side.size() + 1, tokenizer.piece(id)});
+      side.pieces.push_back(tokenizer.piece(id));
+      is_new = true;
+      continue;
+    }
+    so_far.push_back(id);
+    const std::string whole = tokenizer.decode(so_far);
+    const auto same = std::mismatch(before.begin(), before.end(), whole.begin(), whole.end());
+    std::string added(same.second, whole.end());
+    before = whole;
+    // A part of a character, or a piece that shows nothing yet.
+    const bool is_part = added.empty() || added.find(kUnknownCharacter) != added.npos;
+    const std::string text = is_part ? tokenizer.piece(id) : without_spaces(added);
+    const bool is_mark = is_punctuation(text);
+    is_new = is_new || (!is_part && (text.empty() || added[0] == ' ' || added[0] == '\n')) ||
+             is_mark != was_mark;
+    if (is_new) side.words.push_back({side.size(), side.size(), ""});
+    side.pieces.push_back(text.empty() ? "(space)" : (is_new ? "" : "+") + text);
+    side.words.back().end = side.size();
+    side.words.back().text += text;
+    is_new = false;
+    was_mark = is_mark;
+  }
+  return side;
+}
+
 Side side_of_ids(const Ids& ids) {
   Side side{.name = "text", .pieces = {}, .words = {}};
   for (const int32_t id : ids) {
@@ -65,6 +115,26 @@ Side side_of_ids(const Ids& ids) {
     side.pieces.push_back(side.words.back().text);
   }
   return side;
+}
+
+// Ids and types of a text of at most `longest` tokens, special ones included.
+Encoding text_ids(const Tokenizer& tokenizer, int64_t longest, const SubjectOptions& options) {
+  Ids ids = tokenizer.encode(options.source);
+  check(!ids.empty(), ErrorKind::usage,
+        "--text is empty; give a sentence, as in --text \"a man rides a horse\"");
+  const int64_t room = std::max<int64_t>(1, longest - tokenizer.special_count());
+  if (static_cast<int64_t>(ids.size()) > room) {
+    check(options.truncate, ErrorKind::data,
+          "--text has {} tokens; the model takes {}, special ones included. Shorten it, or cut it "
+          "with --truncate",
+          ids.size() + static_cast<size_t>(tokenizer.special_count()), longest);
+    ids.resize(static_cast<size_t>(room));
+  }
+  Encoding text = tokenizer.with_special(ids);
+  const bool has_types =
+      std::any_of(text.types.begin(), text.types.end(), [](int32_t type) { return type != 0; });
+  if (!has_types) text.types.clear();
+  return text;
 }
 
 double loss_of(const Tensor& h, const Tensor& weight, const Tensor& bias, const Ids& targets) {
@@ -153,38 +223,43 @@ void SubjectMaker::open_stack(const std::string& path, const SubjectOptions& opt
   check(!options.target, ErrorKind::usage,
         "--target: {} is a model of type {}, which reads one text; leave --target away", path,
         stack->type);
-  check(!options.ids.empty(), ErrorKind::usage,
-        "{}: heddle has no tokenizer for models of type {}; give the text as token ids, as in "
-        "--ids 12,7,30",
-        path, stack->type);
   const Model& model = *stack->model;
-  for (const int32_t id : options.ids) {
+  const std::optional<Tokenizer> tokenizer = find_tokenizer(stack->path);
+  check(!options.ids.empty() || tokenizer, ErrorKind::usage,
+        "{}: the folder has no tokenizer; give the text as token ids, as in --ids 12,7,30", path);
+  const Encoding text = options.ids.empty() ? text_ids(*tokenizer, model.max_length(), options)
+                                            : Encoding{.ids = options.ids, .types = {}};
+  for (const int32_t id : text.ids) {
     check(id >= 0 && id < model.vocab_size(), ErrorKind::usage,
           "--ids: {} is not in the vocabulary; ids must be at least 0 and below {}", id,
           model.vocab_size());
   }
   subject.path_ = stack->path;
   subject.type_ = stack->type;
-  subject.texts_ = {fmt::format("{}", fmt::join(options.ids, " "))};
-  subject.sides_ = {side_of_ids(options.ids)};
+  subject.texts_ = {options.ids.empty() ? options.source
+                                        : fmt::format("{}", fmt::join(options.ids, " "))};
+  subject.sides_ = {tokenizer ? side_of_text(*tokenizer, text.ids) : side_of_ids(text.ids)};
   const auto* language = language_model(model);
-  const bool has_loss = language != nullptr && options.ids.size() > 1;
+  const bool has_loss = language != nullptr && text.ids.size() > 1;
   subject.measure_ =
       has_loss ? "rise of the loss, nats a piece" : "relative change of the last hidden states";
-  Ids next(options.ids.begin() + 1, options.ids.end());
+  const std::vector<int32_t> places = model.positions(text.ids);
+  Ids next(text.ids.begin() + 1, text.ids.end());
   next.push_back(-1);  // what follows the last is not known
-  subject.run_ = [=, ids = options.ids, precision = options.precision](const nn::Observer* o) {
+  subject.run_ = [=, precision = options.precision](const nn::Observer* o) {
     const NoGrad off;
     nn::Run run;
     run.use(precision);
     run.observer = o;
-    const Segments words = Segments::uniform(1, static_cast<int64_t>(ids.size()));
+    const Segments one = Segments::uniform(1, static_cast<int64_t>(text.ids.size()));
+    const nn::WordRows words = {
+        .ids = text.ids, .segments = &one, .places = places, .types = text.types};
     Subject::Result result;
     if (has_loss) {
-      const Tensor h = language->hidden({ids, &words, nullptr}, run);
+      const Tensor h = language->hidden(words, run);
       result.loss = loss_of(h, language->output().weight(run), language->output().bias(), next);
     } else {
-      result.states = stack->model->forward({ids, &words, nullptr}, run)[0].x.to_floats();
+      result.states = stack->model->forward(words, run)[0].x.to_floats();
     }
     return result;
   };

@@ -161,7 +161,7 @@ Tokenizer load_word_piece(HubFiles files, const std::string& name) {
 
 }  // namespace
 
-Tokenizer load_tokenizer_folder(const std::string& folder) {
+std::optional<Tokenizer> find_tokenizer(const std::string& folder) {
   const auto has = [&](const char* name) { return path_exists(join_path(folder, name)); };
   if (has("tokenizer.json")) return load_json(HubFiles::read(folder), "tokenizer.json");
   for (const auto& [vocab, merges] : kBpeNames) {
@@ -178,6 +178,11 @@ Tokenizer load_tokenizer_folder(const std::string& folder) {
     }
     return load_sentencepiece(join_path(folder, name));
   }
+  return {};
+}
+
+Tokenizer load_tokenizer_folder(const std::string& folder) {
+  if (std::optional<Tokenizer> found = find_tokenizer(folder)) return *found;
   fail(ErrorKind::data,
        "{}: no tokenizer is there; tokenizer.json, vocab.json and merges.txt, vocab.txt, {} is "
        "needed",

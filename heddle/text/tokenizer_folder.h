@@ -1,11 +1,15 @@
 // Reading a tokenizer from a folder as Hugging Face lays it out.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "heddle/text/tokenizer.h"
 
 namespace heddle {
+
+/// The tokenizer of a folder; nothing if none of its files is there. Errors: see Tokenizer::load().
+std::optional<Tokenizer> find_tokenizer(const std::string& folder);
 
 /// See Tokenizer::load().
 Tokenizer load_tokenizer_folder(const std::string& folder);

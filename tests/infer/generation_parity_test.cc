@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "heddle/infer/generate.h"
+#include "heddle/infer/perplexity.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/models/registry.h"
 #include "tests/support/places.h"
@@ -88,6 +89,23 @@ TEST(GenerationParity, every_case_gives_the_words_and_scores_of_transformers) {
   }
   EXPECT_GT(words, 1000u);
   EXPECT_GT(ends, 100u);
+}
+
+TEST(GenerationParity, perplexity_of_windows_is_that_of_float64) {
+  const Fixture f;
+  const Json& text = f.json.at("perplexity");
+  const Ids ids = ids_of(text.at("ids"));
+  for (const Json& one : text.at("windows").as_array()) {
+    for (const int64_t batch_tokens : {1, 100, 10000}) {
+      const TextLikelihood ours = likelihood_of_text(*f.model, ids,
+                                                     {.context = one.get_int("context"),
+                                                      .stride = one.get_int("stride"),
+                                                      .batch_tokens = batch_tokens});
+      EXPECT_NEAR(ours.nll, one.get_double("nll"), 1e-5 * one.get_double("nll")) << one.dump();
+      EXPECT_EQ(ours.hits, one.get_int("hits")) << one.dump();
+      EXPECT_EQ(ours.words, static_cast<int64_t>(ids.size()) - 1);
+    }
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The page of one translation word by word: the beam as a tree, likely next words, attention beside them.
+// The page of one translation, or continuation of a prompt, word by word: the beam as a tree, likely next words, attention beside them.
 "use strict";
 (() => {
   const {el, svg, data, main} = heddle;
@@ -11,6 +11,7 @@
     for (let at = node; at.parent >= 0; at = nodes[at.parent]) text = (at.is_ended ? "" : at.piece) + text;
     return text.trim();
   };
+  const isTranslation = data.source.length > 0, kind = isTranslation ? "translation" : "text";
   // A piece that goes on with a word is marked: what begins one has a leading space, which is not seen.
   const shown = (piece) => (/^\p{L}/u.test(piece) ? "…" : "") + (piece.trim() || "(space)");
   let chosen = nodes[data.best[0] ?? 0];
@@ -51,7 +52,7 @@
       const isDead = !node.isBest && !node.children.length && !node.is_ended;
       const piece = shown(node.piece);
       const g = svg("g", {tabindex: node === chosen ? 0 : -1, role: "button", "data-node": node.n, style: "cursor: pointer",
-        "aria-label": `${piece}, ${node.is_ended ? "a whole translation" : "after " + node.step + " words"}, log p ${heddle.number(node.log_p, 3)}`},
+        "aria-label": `${piece}, ${node.is_ended ? "a whole " + kind : "after " + node.step + " words"}, log p ${heddle.number(node.log_p, 3)}`},
       svg("rect", {x: x(node) - 5, y: y(node) - 11, width: kColumn - 8, height: 22, rx: 4, fill: node === chosen ? "var(--accent)" : "transparent", opacity: node === chosen ? 0.22 : 1}),
       svg("text", {x: x(node), y: y(node) + 5, "font-size": 14, "font-weight": node.isBest ? 700 : 400, class: isDead ? "faint-text" : undefined},
         piece.length > 11 ? piece.slice(0, 10) + "…" : piece));
@@ -79,7 +80,7 @@
   const nextBox = el("div", {}), lookBox = el("div", {}), heading = el("p", {id: "beginning"});
   const drawNext = () => {
     if (chosen.is_ended) {
-      nextBox.replaceChildren(el("p", {class: "faint"}, `A whole translation. Its score is ${heddle.number(chosen.score, 4)}: log p ${heddle.number(chosen.log_p, 4)} over the length penalty.`));
+      nextBox.replaceChildren(el("p", {class: "faint"}, `A whole ${kind}. Its score is ${heddle.number(chosen.score, 4)}: log p ${heddle.number(chosen.log_p, 4)} over the length penalty.`));
       lookBox.replaceChildren(el("p", {class: "faint"}, "Nothing more is asked for."));
       return;
     }
@@ -116,13 +117,13 @@
 
   const ended = nodes.filter((n) => n.is_ended).sort((a, b) => b.score - a.score);
   main.append(
-    el("p", {}, el("span", {class: "faint"}, "Source: "), data.source_text), el("p", {}, el("span", {class: "faint"}, "Translation: "), data.text),
-    el("p", {class: "faint small"}, "A translation is written from left to right, a piece at a time. At each step the model gives every piece of its vocabulary a probability; the beam keeps the likeliest beginnings and goes on with them. “…” marks a piece that goes on with the word before it."),
+    el("p", {}, el("span", {class: "faint"}, isTranslation ? "Source: " : "Prompt: "), data.source_text), el("p", {}, el("span", {class: "faint"}, isTranslation ? "Translation: " : "What follows: "), data.text),
+    el("p", {class: "faint small"}, "A text is written from left to right, a piece at a time. At each step the model gives every piece of its vocabulary a probability; the beam keeps the likeliest beginnings and goes on with them. “…” marks a piece that goes on with the word before it."),
     el("section", {class: "panel"}, el("div", {class: "row"}, before, slider, after), heading),
-    el("div", {class: "columns two"},
-      el("section", {}, el("h2", {}, "Likely next pieces"), nextBox), el("section", {}, el("h2", {}, "Where it looks meanwhile"), el("p", {class: "faint small"}, "Attention of one layer of the decoder to the source, the mean of its heads."), lookBox)),
+    el("div", {class: isTranslation ? "columns two" : ""},
+      el("section", {}, el("h2", {}, "Likely next pieces"), nextBox), isTranslation ? el("section", {}, el("h2", {}, "Where it looks meanwhile"), el("p", {class: "faint small"}, "Attention of one layer of the decoder to the source, the mean of its heads."), lookBox) : ""),
     el("h2", {}, "The beam"), el("p", {class: "faint small"}, "Bold: the way to the result. Grey: given up. Pick a beginning to see what came next."), frame,
-    el("h2", {}, "Whole translations"), el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "translation"), el("th", {class: "number"}, "score"), el("th", {class: "number"}, "log p"))),
+    el("h2", {}, isTranslation ? "Whole translations" : "Whole texts"), el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, kind), el("th", {class: "number"}, "score"), el("th", {class: "number"}, "log p"))),
       el("tbody", {}, ...ended.slice(0, 20).map((n) => el("tr", {tabindex: 0, onclick: () => choose(n), onkeydown: (event) => { if (event.key === "Enter") choose(n); }},
         el("td", {style: n.isBest ? "font-weight: 700" : ""}, textOf(n)), el("td", {class: "number"}, heddle.number(n.score, 4)), el("td", {class: "number"}, heddle.number(n.log_p, 4)))))),
     heddle.exportButtons("decoding", {svg: () => picture, json: () => data}));

@@ -1,0 +1,100 @@
+// heddle eval of language models: how well they predict a text.
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "heddle/base/files.h"
+#include "heddle/cli/eval_flags.h"
+#include "heddle/infer/perplexity.h"
+#include "heddle/infer/precision.h"
+#include "heddle/infer/prompt_model.h"
+#include "heddle/text/utf8.h"
+
+namespace heddle::cli {
+namespace {
+
+struct Report {
+  TextLikelihood likelihood;
+  int64_t bytes = 0, characters = 0, words = 0;  // of the text; words between spaces
+
+  double per(int64_t units) const { return likelihood.nll / static_cast<double>(units); }
+  double bits_per(int64_t units) const { return per(units) / std::log(2.0); }
+  double accuracy() const {
+    return static_cast<double>(likelihood.hits) / static_cast<double>(likelihood.words);
+  }
+};
+
+int64_t count_words(const std::string& text) {
+  std::istringstream stream(text);
+  int64_t words = 0;
+  for (std::string word; stream >> word;) ++words;
+  return words;
+}
+
+int64_t count_characters(const std::string& text) {
+  return std::count_if(text.begin(), text.end(),
+                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+}
+
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+std::string as_json(const Report& r, const Precision& precision) {
+  Json json = Json::object();
+  json["ppl"] = finite(std::exp(r.per(r.likelihood.words)));
+  json["ppl_word"] = finite(std::exp(r.per(r.words)));
+  json["nll"] = finite(r.likelihood.nll);
+  json["bits_per_byte"] = finite(r.bits_per(r.bytes));
+  json["bits_per_character"] = finite(r.bits_per(r.characters));
+  json["accuracy"] = r.accuracy();
+  json["tokens"] = r.likelihood.words;
+  json["words"] = r.words;
+  json["characters"] = r.characters;
+  json["bytes"] = r.bytes;
+  json["windows"] = r.likelihood.windows;
+  json["context"] = r.likelihood.context;
+  json["stride"] = r.likelihood.stride;
+  json["precision"] = precision_name(precision);
+  return json.dump();
+}
+
+std::string as_text(const Report& r) {
+  const TextLikelihood& l = r.likelihood;
+  return fmt::format(
+      "perplexity {:.3f} a token ({} tokens), {:.3f} a word ({} words)\n"
+      "bits {:.4f} a byte ({} bytes), {:.4f} a character ({} characters)\n"
+      "next token right {:.2f} %\n"
+      "context {}, stride {}: each token sees at least {} before it, or all there are",
+      std::exp(r.per(l.words)), l.words, std::exp(r.per(r.words)), r.words, r.bits_per(r.bytes),
+      r.bytes, r.bits_per(r.characters), r.characters, 100 * r.accuracy(), l.context, l.stride,
+      l.context - l.stride);
+}
+
+}  // namespace
+
+void eval_text(const EvalFlags& flags) {
+  const TranslateOptions common = translate_options(flags);
+  const PromptModel model = load_prompt_model(flags.model);
+  check(model.tokenizer.has_value(), ErrorKind::usage,
+        "--text: {} has no tokenizer; copy the tokenizer that the model was trained with there",
+        flags.model);
+  const std::string text = read_file(flags.text);
+  if (const auto at = first_invalid_utf8(text)) {
+    fail(ErrorKind::data, "{}: not UTF-8: byte 0x{:02x} at offset {}; convert the text to UTF-8",
+         flags.text, static_cast<unsigned char>(text[*at]), *at);
+  }
+  const std::vector<int32_t> ids = begin_text(*model.tokenizer, text);
+  check(ids.size() >= 2, ErrorKind::data,
+        "{}: the text has {} tokens; at least 2 are needed, since the first is not predicted",
+        flags.text, ids.size());
+  const Report report{.likelihood = likelihood_of_text(*model.language, ids,
+                                                       {.context = flags.context,
+                                                        .stride = flags.stride,
+                                                        .batch_tokens = common.batch_tokens,
+                                                        .precision = common.precision}),
+                      .bytes = static_cast<int64_t>(text.size()),
+                      .characters = count_characters(text),
+                      .words = count_words(text)};
+  fmt::print("{}\n", flags.json ? as_json(report, common.precision) : as_text(report));
+}
+
+}  // namespace heddle::cli

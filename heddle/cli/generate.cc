@@ -1,0 +1,431 @@
+// heddle generate: text that goes on where a prompt ends.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "heddle/base/lines.h"
+#include "heddle/base/parallel.h"
+#include "heddle/cli/commands.h"
+#include "heddle/infer/generate.h"
+#include "heddle/infer/precision.h"
+#include "heddle/infer/prompt_model.h"
+#include "heddle/infer/text_stream.h"
+#include "heddle/inspect/decoding_steps.h"
+#include "heddle/text/utf8.h"
+
+namespace heddle::cli {
+namespace {
+
+// What is absent is as the model's generation_config.json has it.
+struct Flags {
+  std::string model, prompts_file, steps, precision = "auto";
+  std::vector<std::string> prompts, stops;
+  std::vector<int64_t> ids;
+  std::optional<int64_t> max_new_tokens, min_new_tokens, no_repeat_ngram, top_k;
+  std::optional<double> length_penalty, repetition_penalty, temperature, top_p, min_p;
+  std::optional<uint64_t> seed;
+  int64_t beam = 1, samples = 1, n_best = 1, top = 0, batch_tokens = GenerateOptions().batch_tokens;
+  int threads = 0;
+  bool sample = false, json = false, echo = false, truncate = false;
+
+  bool samples_words() const {
+    return sample || samples > 1 || temperature || top_k || top_p || min_p || seed;
+  }
+};
+
+constexpr int64_t kNewTokens = 64;      // where neither a flag nor the model says
+constexpr size_t kPromptsAtOnce = 256;  // of a file
+constexpr const char* kSeparator = "----------";
+
+void write(const std::string& text) {
+  check(std::fwrite(text.data(), 1, text.size(), stdout) == text.size(), ErrorKind::system,
+        "standard output: cannot write");
+}
+
+struct Prompt {
+  std::string text;
+  std::vector<int32_t> ids;
+};
+
+const char* finish_reason(EndedBy ended) {
+  switch (ended) {
+    case EndedBy::eos: return "eos";
+    case EndedBy::stop: return "stop";
+    default: return "length";
+  }
+}
+
+GenerateOptions options_of(const Flags& f, const GenerationConfig& model) {
+  check(
+      f.n_best == 1 || f.samples == 1, ErrorKind::usage,
+      "--n-best and --samples exclude each other: a search finds the best, draws are as they come");
+  check(f.beam >= 1, ErrorKind::usage, "--beam is {}; it must be at least 1 (1 is greedy)", f.beam);
+  const int64_t most = std::max(f.n_best, f.samples);
+  check(most >= 1 && most <= 4096 && f.beam <= 1024, ErrorKind::usage,
+        "--samples and --n-best must be from 1 to 4096, --beam to 1024");
+  GenerateOptions o{
+      .max_new_tokens = f.max_new_tokens.value_or(model.max_new_tokens.value_or(kNewTokens)),
+      .eos = model.eos,
+      .suppressed = model.suppressed,
+      .beam = std::max(f.beam, f.samples_words() ? 1 : f.n_best),
+      .length_penalty = f.length_penalty.value_or(model.length_penalty),
+      .early_stopping = model.early_stopping,
+      .n_best = most,
+      .rules = model.rules,
+      .batch_tokens = f.batch_tokens,
+      .scores = f.json,
+      .precision = resolve_precision(f.precision)};
+  check(o.max_new_tokens >= 1, ErrorKind::usage, "--max-new-tokens is {}; it must be at least 1",
+        o.max_new_tokens);
+  check(std::isfinite(o.length_penalty) && std::abs(o.length_penalty) <= 100, ErrorKind::usage,
+        "--length-penalty is {}; a number between -100 and 100 is needed", o.length_penalty);
+  o.rules.min_length = f.min_new_tokens.value_or(o.rules.min_length);
+  o.rules.no_repeat_ngram = f.no_repeat_ngram.value_or(o.rules.no_repeat_ngram);
+  o.rules.repetition_penalty = f.repetition_penalty.value_or(o.rules.repetition_penalty);
+  check(o.rules.min_length <= o.max_new_tokens, ErrorKind::usage,
+        "--min-new-tokens is {} but --max-new-tokens {}; the first must not be above the second",
+        o.rules.min_length, o.max_new_tokens);
+  check_word_rules(o.rules);
+  if (f.samples_words()) {
+    Sampling s = model.sampling;
+    s.temperature = f.temperature.value_or(s.temperature);
+    s.top_k = f.top_k.value_or(s.top_k);
+    s.top_p = f.top_p.value_or(s.top_p);
+    s.min_p = f.min_p.value_or(s.min_p);
+    s.seed = f.seed.value_or(s.seed);
+    check_sampling(s);
+    o.sampling = s;
+  }
+  return o;
+}
+
+// The prompts of the command line or of lines, some at a time.
+class Prompts {
+ public:
+  Prompts(const Flags& flags, const PromptModel& model, const PromptOptions& options)
+      : flags_(flags), model_(model), options_(options) {
+    if (flags.prompts.empty() && flags.ids.empty()) {
+      const std::string path = flags.prompts_file.empty() ? "-" : flags.prompts_file;
+      is_typed_ = path == "-" && isatty(STDIN_FILENO) != 0;
+      lines_ = std::make_unique<LineReader>(path);
+    }
+  }
+
+  // returns: none at the end
+  std::vector<Prompt> next() {
+    std::vector<Prompt> some;
+    if (lines_ != nullptr) {
+      for (std::string line;
+           some.size() < (is_typed_ ? 1 : kPromptsAtOnce) && lines_->next(line);) {
+        some.push_back(prompt(line));
+      }
+      return some;
+    }
+    if (count_ > 0) return {};
+    for (const std::string& text : flags_.prompts) some.push_back(prompt(text));
+    if (!flags_.ids.empty()) some.push_back(prompt_of_ids());
+    return some;
+  }
+
+  void report_cut() const {
+    if (cut_ == 0) return;
+    fmt::print(stderr, "generate: {} prompt{} cut to the last tokens that leave room\n", cut_,
+               cut_ == 1 ? " was" : "s were");
+  }
+
+ private:
+  Prompt prompt(const std::string& text) {
+    bool was_cut = false;
+    Prompt p{text, prompt_ids(model_, text, where(), options_, &was_cut)};
+    cut_ += was_cut;
+    return p;
+  }
+
+  Prompt prompt_of_ids() {
+    std::vector<int32_t> ids;
+    for (const int64_t id : flags_.ids) {
+      check(id >= 0 && id < model_.language->vocab_size(), ErrorKind::usage,
+            "--ids: {} is not in the vocabulary; ids must be at least 0 and below {}", id,
+            model_.language->vocab_size());
+      ids.push_back(static_cast<int32_t>(id));
+    }
+    bool was_cut = false;
+    Prompt p{{}, prompt_ids(model_, ids, where(), options_, &was_cut)};
+    cut_ += was_cut;
+    if (model_.tokenizer) p.text = model_.tokenizer->decode(p.ids);
+    return p;
+  }
+
+  std::string where() { return fmt::format("prompt {}", ++count_); }
+
+  const Flags& flags_;
+  const PromptModel& model_;
+  PromptOptions options_;
+  std::unique_ptr<LineReader> lines_;
+  bool is_typed_ = false;
+  int64_t count_ = 0, cut_ = 0;
+};
+
+// Writes what follows the prompts of a block: as it grows where there is only one text, else in
+// order, each as soon as those before it are there.
+class Output {
+ public:
+  Output(const Flags& flags, const PromptModel& model, const GenerateOptions& options)
+      : flags_(flags), model_(model), options_(options) {}
+
+  void run(const std::vector<Prompt>& prompts) {
+    prompts_ = &prompts;
+    waiting_.clear();
+    shown_ = 0;
+    streams_.clear();
+    is_live_ = prompts.size() == 1 && options_.n_best == 1 && options_.beam == 1 && !flags_.json &&
+               model_.tokenizer.has_value();
+    GenerateOptions o = options_;
+    if (o.sampling) o.sampling->first_line = first_ + 1;
+    if (is_live_ || !flags_.stops.empty()) {
+      o.on_word = [this](const NewWord& word) { return read(word); };
+    }
+    o.on_done = [this](int64_t i, const std::vector<Continuation>& found) {
+      waiting_[i] = found;
+      while (waiting_.contains(shown_)) show(shown_++);
+    };
+    if (is_live_) begin(prompts[0]);
+    std::vector<std::vector<int32_t>> ids;
+    for (const Prompt& prompt : prompts) ids.push_back(prompt.ids);
+    generate_ids(*model_.language, ids, o);
+    first_ += static_cast<int64_t>(prompts.size());
+  }
+
+ private:
+  TextStream stream(int64_t prompt) const {
+    return {*model_.tokenizer, (*prompts_)[static_cast<size_t>(prompt)].ids, flags_.stops};
+  }
+
+  // Whether the sequence goes on.
+  bool read(const NewWord& word) {
+    if (options_.beam > 1) return stream(word.prompt).read(word.words);
+    TextStream& text =
+        streams_.try_emplace({word.prompt, word.sample}, stream(word.prompt)).first->second;
+    const bool goes_on = text.read(word.words);
+    if (is_live_) {
+      write(text.take());
+      std::fflush(stdout);
+    }
+    return goes_on;
+  }
+
+  void begin(const Prompt& prompt) {
+    if (!std::exchange(is_first_, false)) write(std::string(kSeparator) + "\n");
+    if (flags_.echo) write(prompt.text);
+  }
+
+  void show(int64_t i) {
+    const Prompt& prompt = (*prompts_)[static_cast<size_t>(i)];
+    const std::vector<Continuation>& found = waiting_.at(i);
+    for (size_t n = 0; n < found.size(); ++n) {
+      if (flags_.json) {
+        write(json(i, n, found[n]).dump() + "\n");
+      } else if (is_live_) {
+        const auto text = streams_.find({i, 0});
+        write((text == streams_.end() ? "" : text->second.take_rest()) + "\n");
+      } else {
+        begin(prompt);
+        write(text_of(i, found[n]) + "\n");
+      }
+    }
+    std::fflush(stdout);
+    waiting_.erase(i);
+  }
+
+  std::string text_of(int64_t prompt, const Continuation& c) const {
+    if (!model_.tokenizer) return fmt::format("{}", fmt::join(c.ids, " "));
+    TextStream text = stream(prompt);
+    text.read(c.ids);
+    return text.text();
+  }
+
+  Json json(int64_t i, size_t number, const Continuation& c) const {
+    const Prompt& prompt = (*prompts_)[static_cast<size_t>(i)];
+    Json json = Json::object();
+    json["prompt"] = first_ + i + 1;
+    json["sample"] = number + 1;
+    if (model_.tokenizer) json["text"] = (flags_.echo ? prompt.text : "") + text_of(i, c);
+    json["ids"] = std::vector<int64_t>(c.ids.begin(), c.ids.end());
+    json["log_prob"] = c.log_p;
+    json["log_probs"] = Json::array();
+    for (const float log_p : c.log_ps) json["log_probs"].push_back(log_p);
+    if (options_.beam > 1) json["score"] = c.score;
+    json["finish_reason"] = finish_reason(c.ended);
+    json["prompt_tokens"] = prompt.ids.size();
+    return json;
+  }
+
+  const Flags& flags_;
+  const PromptModel& model_;
+  const GenerateOptions& options_;
+  const std::vector<Prompt>* prompts_ = nullptr;
+  std::map<std::pair<int64_t, int64_t>, TextStream> streams_;
+  std::map<int64_t, std::vector<Continuation>> waiting_;
+  int64_t shown_ = 0, first_ = 0;
+  bool is_live_ = false, is_first_ = true;
+};
+
+// The likeliest next tokens of each prompt.
+void show_next_words(const Flags& flags, const PromptModel& model, const GenerateOptions& options,
+                     const std::vector<Prompt>& prompts, int64_t first) {
+  std::vector<std::vector<int32_t>> ids;
+  for (const Prompt& prompt : prompts) ids.push_back(prompt.ids);
+  const auto found = likely_next_words(*model.language, ids, flags.top, options);
+  for (size_t i = 0; i < found.size(); ++i) {
+    Json::Array rows;
+    if (!flags.json) fmt::print("{}{:20} {:>8} {:>12}\n", i > 0 ? "\n" : "", "token", "id", "p");
+    for (const NextWord& word : found[i]) {
+      const std::string piece = model.tokenizer ? model.tokenizer->piece(word.id) : "";
+      const double p = std::exp(static_cast<double>(word.log_p));
+      if (!flags.json) {
+        fmt::print("{:20} {:>8} {:>12.6f}\n", piece, word.id, p);
+        continue;
+      }
+      Json row = Json::object();
+      row["token"] = piece;
+      row["id"] = word.id;
+      row["probability"] = p;
+      row["log_prob"] = word.log_p;
+      rows.push_back(std::move(row));
+    }
+    if (!flags.json) continue;
+    Json json = Json::object();
+    json["prompt"] = first + static_cast<int64_t>(i) + 1;
+    json["top"] = Json(std::move(rows));
+    fmt::print("{}\n", json.dump());
+  }
+}
+
+// The page of the one prompt; its continuation goes to standard output as ever.
+void run_steps(const Flags& flags, const PromptModel& model, GenerateOptions options,
+               Prompts& prompts) {
+  const std::vector<Prompt> some = prompts.next();
+  check(some.size() == 1 && prompts.next().empty(), ErrorKind::usage,
+        "--steps shows how one prompt goes on; give exactly one");
+  const inspect::DecodingRecord record =
+      inspect::record_generation(model, some[0].text, some[0].ids, std::move(options));
+  inspect::write_page(flags.steps, inspect::decoding_page(record, *model.tokenizer));
+  write(record.text + "\n");
+  fmt::print(stderr, "generate: the steps are in {}; open it in a browser\n", flags.steps);
+}
+
+void run(const Flags& flags) {
+  check(flags.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
+        flags.threads);
+  check(flags.top >= 0 && flags.top <= 100'000, ErrorKind::usage,
+        "--top is {}; it must be from 1 to 100000", flags.top);
+  check((flags.prompts.empty() ? 0 : 1) + (flags.ids.empty() ? 0 : 1) +
+                (flags.prompts_file.empty() ? 0 : 1) <=
+            1,
+        ErrorKind::usage, "--prompt, --prompts and --ids exclude each other");
+  if (flags.threads > 0) set_num_threads(flags.threads);
+  if (!flags.steps.empty()) inspect::check_output(flags.steps, "the page");
+  const PromptModel model = load_prompt_model(flags.model);
+  check(flags.stops.empty() || model.tokenizer.has_value(), ErrorKind::usage,
+        "--stop: {} has no tokenizer, so there is no text to find it in", flags.model);
+  for (const std::string& stop : flags.stops) {
+    check(!stop.empty() && !first_invalid_utf8(stop), ErrorKind::usage,
+          "--stop: {}; text is needed", stop.empty() ? "empty" : "not UTF-8");
+  }
+  const GenerateOptions options = options_of(flags, model.generation);
+  Prompts prompts(flags, model, {options.max_new_tokens, flags.truncate});
+  if (!flags.steps.empty()) {
+    check(flags.stops.empty() && !flags.json && flags.top == 0, ErrorKind::usage,
+          "--steps goes with neither --stop nor --json nor --top");
+    return run_steps(flags, model, options, prompts);
+  }
+  Output output(flags, model, options);
+  int64_t done = 0;
+  for (std::vector<Prompt> some; !(some = prompts.next()).empty();) {
+    if (flags.top > 0) {
+      show_next_words(flags, model, options, some, done);
+    } else {
+      output.run(some);
+    }
+    done += static_cast<int64_t>(some.size());
+  }
+  prompts.report_cut();
+}
+
+void add_prompt_flags(CLI::App& c, Flags& f) {
+  c.add_option("model", f.model, "a model directory, or a training run (then RUN/best)")
+      ->required();
+  c.add_option("--prompt", f.prompts,
+               "what the text goes on from; repeatable; without it lines of standard input");
+  c.add_option("--prompts", f.prompts_file, "a file with a prompt a line")->type_name("FILE");
+  c.add_option("--ids", f.ids, "a prompt as token ids: --ids 12,7,30")->delimiter(',');
+  c.add_flag("--truncate-prompt", f.truncate,
+             "keep the last tokens of a prompt that is longer than the model takes");
+}
+
+void add_search_flags(CLI::App& c, Flags& f) {
+  c.add_option("--max-new-tokens", f.max_new_tokens,
+               fmt::format("tokens at most [as the model says, or {}]", kNewTokens));
+  c.add_option("--min-new-tokens", f.min_new_tokens, "tokens before which the end must not come");
+  c.add_option("--stop", f.stops, "text that ends the output, which does not hold it; repeatable");
+  c.add_option("--beam", f.beam, "hypotheses kept of each prompt; 1 is greedy")
+      ->capture_default_str();
+  c.add_option("--n-best", f.n_best, "continuations of each prompt, best first; widens the beam")
+      ->capture_default_str();
+  c.add_option("--length-penalty", f.length_penalty,
+               "of a beam: log p is divided by length^alpha [as the model says, or 1]");
+  c.add_option("--no-repeat-ngram", f.no_repeat_ngram,
+               "no so many tokens in a row come twice, the prompt's counted");
+  c.add_option("--repetition-penalty", f.repetition_penalty,
+               "divides the logits of tokens that came already (multiplies negative ones)");
+}
+
+void add_sampling_flags(CLI::App& c, Flags& f) {
+  c.add_flag("--sample", f.sample,
+             "draw each token at random, by its probability; so does each flag below");
+  c.add_option("--samples", f.samples, "texts drawn of each prompt")->capture_default_str();
+  c.add_option("--temperature", f.temperature, "divides the logits; below 1 likelier tokens gain");
+  c.add_option("--top-k", f.top_k, "draw among the likeliest k tokens only; 0: all");
+  c.add_option("--top-p", f.top_p,
+               "draw among the fewest tokens that have this probability together");
+  c.add_option("--min-p", f.min_p,
+               "draw among tokens with this share of the likeliest's probability");
+  c.add_option("--seed", f.seed,
+               "of the draws: a prompt's are a function of seed and prompt number alone [1]");
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(
+      "generate", "Continue prompts with a language model, written as they grow");
+  add_prompt_flags(*command, *flags);
+  add_search_flags(*command, *flags);
+  add_sampling_flags(*command, *flags);
+  command->add_option("--top", flags->top,
+                      "write no text but the so many likeliest next tokens, with probabilities");
+  command
+      ->add_option("--steps", flags->steps,
+                   "write a page of how one prompt goes on: likely next tokens, the beam as a tree")
+      ->type_name("FILE.html");
+  command->add_flag("--json", flags->json,
+                    "a JSON object a text: text, ids, log_prob, log_probs, finish_reason");
+  command->add_flag("--echo", flags->echo, "the prompt before its continuation");
+  command
+      ->add_option("--batch-tokens", flags->batch_tokens,
+                   "tokens of prompts and continuations that are worked on at once")
+      ->capture_default_str();
+  command
+      ->add_option("--precision", flags->precision,
+                   "f32, bf16, int8, or auto: bf16 where the CPU has it")
+      ->capture_default_str();
+  command->add_option("--threads", flags->threads, "threads; 0: one a core")->capture_default_str();
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,37 @@
+// How well a language model predicts a text that is longer than its context.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "heddle/models/model.h"
+#include "heddle/tensor/precision.h"
+
+namespace heddle {
+
+struct PerplexityOptions {
+  int64_t context = 0;  ///< words of a window; 0: as many as the model takes
+  /// Words that a window predicts beyond those of the window before; 0: half the context. Smaller
+  /// ones give each word more of its past and take more time.
+  int64_t stride = 0;
+  int64_t batch_tokens = 8192;  ///< words that are worked on at once
+  Precision precision = {};
+};
+
+struct TextLikelihood {
+  double nll = 0;     ///< sum of -log p of the words, nats
+  int64_t words = 0;  ///< that were predicted: all but the first
+  int64_t hits = 0;   ///< that the model holds for likeliest, the lower id first among equal ones
+  int64_t windows = 0;
+  int64_t context = 0, stride = 0;  ///< as they were used
+};
+
+/// Predicts each word of a text but the first once, by windows of `context` words that begin every
+/// `stride` words: a word sees at least context - stride words before it, or all there are. What is
+/// computed does not depend on batch_tokens, bit for bit.
+/// Errors: usage for a context below 2 or beyond what the model takes, or a stride that is not
+/// below the context; data for a text of less than 2 words, or an id that is not in the vocabulary.
+TextLikelihood likelihood_of_text(const LanguageModel& model, std::span<const int32_t> ids,
+                                  PerplexityOptions options);
+
+}  // namespace heddle

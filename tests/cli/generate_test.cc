@@ -1,0 +1,311 @@
+// heddle generate at the command line: texts that grow, batches, stop strings, tables, bad input.
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <cmath>
+
+#include "tests/cli/language_model.h"
+
+namespace heddle::testing {
+namespace {
+
+class GenerateCommand : public LanguageModelFixture {
+ protected:
+  CliResult generate(std::vector<std::string> flags, const std::string& input = "") {
+    flags.insert(flags.begin(), {"generate", model()});
+    return run_heddle(flags, with_input(input));
+  }
+  std::vector<Json> objects(std::vector<std::string> flags, const std::string& input = "") {
+    flags.push_back("--json");
+    const CliResult result = generate(std::move(flags), input);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return json_lines(result.out);
+  }
+  void refused(int exit_code, const std::string& part, std::vector<std::string> flags,
+               const std::string& input = "") {
+    const CliResult result = generate(std::move(flags), input);
+    EXPECT_EQ(result.exit_code, exit_code) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+  }
+};
+
+const std::vector<std::string> kPrompts = {"the old man",
+                                           "my",
+                                           "a small dog sees the newspaper.",
+                                           "der alte Mann kauft",
+                                           "two books! two",
+                                           "nothing",
+                                           "eine kleine Katze",
+                                           "sieht",
+                                           "the the the",
+                                           "old"};
+
+std::string lines_of(const std::vector<std::string>& texts) {
+  std::string lines;
+  for (const std::string& text : texts) lines += text + "\n";
+  return lines;
+}
+
+TEST_F(GenerateCommand, ten_prompts_at_once_give_the_texts_that_each_gives_alone) {
+  for (const std::vector<std::string>& flags :
+       std::vector<std::vector<std::string>>{{}, {"--beam", "3"}, {"--no-repeat-ngram", "2"}}) {
+    const auto together = objects(flags, lines_of(kPrompts));
+    ASSERT_EQ(together.size(), kPrompts.size());
+    for (size_t i = 0; i < kPrompts.size(); ++i) {
+      std::vector<std::string> alone = flags;
+      alone.insert(alone.end(), {"--prompt", kPrompts[i]});
+      Json expected = objects(alone)[0];
+      EXPECT_EQ(expected.get_int("prompt"), 1);
+      expected["prompt"] = static_cast<int64_t>(i) + 1;
+      EXPECT_EQ(together[i], expected);
+    }
+  }
+}
+
+TEST_F(GenerateCommand, text_that_grows_is_that_of_json) {
+  for (const std::string& prompt : kPrompts) {
+    const Json object = objects({"--prompt", prompt, "--max-new-tokens", "30"})[0];
+    const CliResult plain = generate({"--prompt", prompt, "--max-new-tokens", "30"});
+    EXPECT_EQ(plain.out, object.get_string("text") + "\n");
+    const CliResult echoed = generate({"--prompt", prompt, "--max-new-tokens", "30", "--echo"});
+    EXPECT_EQ(echoed.out, prompt + object.get_string("text") + "\n");
+  }
+}
+
+TEST_F(GenerateCommand, several_texts_are_parted_by_a_line) {
+  const auto found = objects({}, lines_of(kPrompts));
+  std::string expected;
+  for (const Json& one : found) {
+    if (!expected.empty()) expected += "----------\n";
+    expected += one.get_string("text") + "\n";
+  }
+  EXPECT_EQ(generate({}, lines_of(kPrompts)).out, expected);
+  const TempDir folder;
+  write_file(folder / "prompts", lines_of(kPrompts));
+  EXPECT_EQ(generate({"--prompts", (folder / "prompts").string()}).out, expected);
+}
+
+TEST_F(GenerateCommand, log_probs_and_reasons_are_told) {
+  const Json length =
+      objects({"--prompt", "the old", "--max-new-tokens", "3", "--min-new-tokens", "3"})[0];
+  EXPECT_EQ(length.get_string("finish_reason"), "length");
+  EXPECT_EQ(length.at("ids").size(), 3u);
+  double sum = 0;
+  for (const Json& log_p : length.at("log_probs").as_array()) sum += log_p.as_double();
+  EXPECT_NEAR(length.get_double("log_prob"), sum, 1e-5);
+  size_t ends = 0;
+  for (const Json& one : objects({"--max-new-tokens", "36", "--samples", "8"}, "the old\n")) {
+    const bool has_end = one.get_string("finish_reason") == "eos";
+    ends += has_end;
+    for (const Json& id : one.at("ids").as_array())
+      EXPECT_TRUE(id.as_int() != 3 && id.as_int() != 9);
+  }
+  EXPECT_GT(ends, 0u);
+}
+
+// Two letters in a row, not at the front; empty if there are none.
+std::string letters_of(const std::string& text) {
+  for (size_t i = 1; i + 1 < text.size(); ++i) {
+    if (std::isalpha(static_cast<unsigned char>(text[i])) &&
+        std::isalpha(static_cast<unsigned char>(text[i + 1]))) {
+      return text.substr(i, 2);
+    }
+  }
+  return "";
+}
+
+TEST_F(GenerateCommand, stop_string_ends_the_text_before_it) {
+  size_t stopped = 0;
+  for (const std::string& prompt : kPrompts) {
+    std::vector<std::string> flags = {"--prompt",         prompt, "--max-new-tokens", "30",
+                                      "--min-new-tokens", "30"};
+    const std::string whole = objects(flags)[0].get_string("text"), stop = letters_of(whole);
+    if (stop.empty()) continue;
+    flags.insert(flags.end(), {"--stop", "no such text", "--stop", stop});
+    const Json found = objects(flags)[0];
+    EXPECT_EQ(found.get_string("text"), whole.substr(0, whole.find(stop)));
+    EXPECT_EQ(found.get_string("finish_reason"), "stop");
+    EXPECT_EQ(generate(flags).out, found.get_string("text") + "\n");
+    ++stopped;
+  }
+  EXPECT_GT(stopped, 3u);
+}
+
+TEST_F(GenerateCommand, seed_decides_the_samples) {
+  const std::vector<std::string> flags = {"--prompt", "the old", "--samples", "3", "--seed"};
+  const auto with = [&](const std::string& seed) {
+    std::vector<std::string> all = flags;
+    all.push_back(seed);
+    return generate(all).out;
+  };
+  EXPECT_EQ(with("1"), with("1"));
+  EXPECT_NE(with("1"), with("2"));
+  // A temperature next to nothing leaves the likeliest word alone.
+  EXPECT_EQ(generate({"--prompt", "the old", "--temperature", "0.001"}).out,
+            generate({"--prompt", "the old"}).out);
+  EXPECT_EQ(generate({"--prompt", "the old", "--top-k", "1"}).out,
+            generate({"--prompt", "the old"}).out);
+}
+
+TEST_F(GenerateCommand, top_gives_the_likeliest_tokens_and_the_first_is_the_next_one) {
+  const Json next = objects({"--prompt", kPrompts[2], "--max-new-tokens", "1"})[0];
+  const Json found = objects({"--prompt", kPrompts[2], "--top", "5"})[0];
+  ASSERT_EQ(next.at("ids").size(), 1u);  // no end
+  const Json::Array& top = found.at("top").as_array();
+  ASSERT_EQ(top.size(), 5u);
+  EXPECT_EQ(top[0].get_int("id"), next.at("ids").as_ints()[0]);
+  EXPECT_NEAR(top[0].get_double("log_prob"), next.get_double("log_prob"), 1e-6);
+  for (size_t i = 1; i < 5; ++i) {
+    EXPECT_LE(top[i].get_double("probability"), top[i - 1].get_double("probability"));
+  }
+  EXPECT_EQ(top[0].get_string("token"),
+            shared_tokenizer().piece(static_cast<int32_t>(top[0].get_int("id"))));
+  const std::string table = generate({"--prompt", kPrompts[2], "--top", "5"}).out;
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 6);
+  double sum = 0;
+  const Json all = objects({"--prompt", "x", "--top", "312"})[0];
+  for (const Json& row : all.at("top").as_array()) {
+    sum += row.get_double("probability");
+  }
+  EXPECT_NEAR(sum, 1, 1e-4);
+}
+
+TEST_F(GenerateCommand, generation_config_gives_what_no_flag_does) {
+  const TempDir folder;
+  const std::string other = (folder / "model").string();
+  write_language_model(other,
+                       R"({"max_new_tokens": 5, "min_new_tokens": 5, "no_repeat_ngram_size": 1,
+                                  "eos_token_id": 3})");
+  const CliResult result = run_heddle({"generate", other, "--prompt", "the old", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::vector<int64_t> ids = Json::parse(result.out).at("ids").as_ints();
+  EXPECT_EQ(ids.size(), 5u);
+  std::sort(ids.begin(), ids.end());
+  EXPECT_EQ(std::adjacent_find(ids.begin(), ids.end()), ids.end());
+  const Json flags = objects({"--prompt", "the old", "--max-new-tokens", "5", "--min-new-tokens",
+                              "5", "--no-repeat-ngram", "1"})[0];
+  EXPECT_EQ(flags.get_string("finish_reason"), "length");
+}
+
+TEST_F(GenerateCommand, empty_prompt_begins_with_bos_or_eos_or_is_an_error) {
+  EXPECT_EQ(objects({"--prompt", ""})[0].at("ids"), objects({"--ids", "3"})[0].at("ids"));
+  const TempDir folder;
+  const std::string bos = (folder / "bos").string(), none = (folder / "none").string();
+  write_language_model(bos, R"({"bos_token_id": 7, "eos_token_id": 3})");
+  write_language_model(none, "{}");
+  const auto ids = [](const CliResult& result) { return Json::parse(result.out).at("ids"); };
+  EXPECT_EQ(ids(run_heddle({"generate", bos, "--prompt", "", "--json"})),
+            ids(run_heddle({"generate", bos, "--ids", "7", "--json"})));
+  const CliResult refused = run_heddle({"generate", none, "--prompt", ""});
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_NE(refused.err.find("prompt 1 is empty"), std::string::npos) << refused.err;
+}
+
+TEST_F(GenerateCommand, prompt_beyond_the_context_is_refused_with_the_numbers_or_cut) {
+  std::string text;
+  for (int i = 0; i < 41; ++i) text += "the ";
+  const auto tokens = static_cast<int64_t>(shared_tokenizer().encode(text).size());
+  ASSERT_GT(tokens, 40);
+  refused(3, fmt::format("prompt 2 has {} tokens; the model takes 40 at most", tokens),
+          {"--prompt", "old", "--prompt", text});
+  const CliResult cut =
+      generate({"--prompt", text, "--truncate-prompt", "--max-new-tokens", "8", "--json"});
+  ASSERT_EQ(cut.exit_code, 0) << cut.err;
+  EXPECT_EQ(Json::parse(cut.out).get_int("prompt_tokens"), 32);
+  EXPECT_NE(cut.err.find("1 prompt was cut"), std::string::npos) << cut.err;
+}
+
+TEST_F(GenerateCommand, bare_stack_with_a_tied_output_generates_too) {
+  const TempDir folder;
+  const std::string bare = (folder / "bare").string();
+  write_language_model(bare);
+  Json config = Json::load(bare + "/config.json");
+  config["architectures"] = std::vector<std::string>{"GPT2Model"};
+  write_file(bare + "/config.json", config.dump());
+  EXPECT_EQ(run_heddle({"generate", bare, "--prompt", "the old"}).out,
+            generate({"--prompt", "the old"}).out);
+}
+
+TEST_F(GenerateCommand, model_without_tokenizer_goes_on_from_ids) {
+  const TempDir folder;
+  const std::string bare = (folder / "bare").string();
+  write_language_model(bare, "{}", false);
+  const CliResult result = run_heddle({"generate", bare, "--ids", "5,6", "--max-new-tokens", "4"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), ' '), 3);
+  EXPECT_EQ(run_heddle({"generate", bare, "--prompt", "the"}).exit_code, 2);
+  EXPECT_EQ(run_heddle({"generate", bare, "--ids", "5", "--stop", "x"}).exit_code, 2);
+}
+
+TEST_F(GenerateCommand, bad_flags_and_input_are_refused_with_their_names) {
+  refused(2, "--beam is 0", {"--beam", "0", "--prompt", "x"});
+  refused(2, "--max-new-tokens is 0", {"--max-new-tokens", "0", "--prompt", "x"});
+  refused(2, "--temperature is 0", {"--temperature", "0", "--prompt", "x"});
+  refused(2, "--top-p is 2", {"--top-p", "2", "--prompt", "x"});
+  refused(2, "--sample", {"--beam", "2", "--top-k", "3", "--prompt", "x"});
+  refused(2, "--n-best and --samples", {"--n-best", "2", "--samples", "3", "--prompt", "x"});
+  refused(2, "exclude", {"--prompt", "x", "--ids", "3"});
+  refused(2, "--ids: 312", {"--ids", "312"});
+  refused(2, "--min-new-tokens is 9",
+          {"--min-new-tokens", "9", "--max-new-tokens", "3", "--prompt", "x"});
+  refused(2, "--no-repeat-ngram is -1", {"--no-repeat-ngram", "-1", "--prompt", "x"});
+  refused(2, "--top is -1", {"--top", "-1", "--prompt", "x"});
+  refused(2, "--stop: not UTF-8", {"--stop", "\xc3", "--prompt", "x"});
+  refused(3, "prompt 1: not UTF-8", {}, "\xff\n");
+  refused(3, "No such file", {"--prompts", "/no/such/file"});
+  EXPECT_EQ(generate({}, "").exit_code, 0);
+  EXPECT_EQ(run_heddle({"generate", "/no/such/model", "--prompt", "x"}).exit_code, 3);
+}
+
+TEST_F(GenerateCommand, steps_are_a_page_beside_the_same_text) {
+  const TempDir folder;
+  const std::string page = (folder / "page.html").string();
+  const std::vector<std::string> flags = {"--prompt", "the old", "--max-new-tokens",
+                                          "6",        "--beam",  "3"};
+  std::vector<std::string> with_page = flags;
+  with_page.insert(with_page.end(), {"--steps", page});
+  const CliResult result = generate(with_page);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, generate(flags).out);
+  EXPECT_NE(read_file(page).find("Decoding: the old"), std::string::npos);
+  refused(2, "exactly one", {"--steps", page}, "the\nold\n");
+  refused(2, "--steps goes with neither", {"--steps", page, "--json", "--prompt", "x"});
+  refused(3, "/no/such", {"--steps", "/no/such/page.html", "--prompt", "x"});
+}
+
+// The tokenizer finds words; special tokens of others are words of their own.
+TEST_F(GenerateCommand, attention_and_explanation_of_a_text_name_its_words) {
+  const CliResult table =
+      run_heddle({"attention", model(), "--text", "the old man reads two books!", "--from", "books",
+                  "--to", "old"});
+  ASSERT_EQ(table.exit_code, 0) << table.err;
+  const TempDir folder;
+  const std::string path = (folder / "attention.json").string();
+  ASSERT_EQ(
+      run_heddle({"attention", model(), "--text", "the old man reads two books!", "--json", path})
+          .exit_code,
+      0);
+  const std::string json = read_file(path);
+  for (const char* word : {"books", "reads"}) EXPECT_NE(json.find(word), std::string::npos) << word;
+  const CliResult explained = run_heddle({"explain", model(), "--text", "the old man"});
+  EXPECT_EQ(explained.exit_code, 0) << explained.err;
+  EXPECT_NE(explained.out.find("old"), std::string::npos);
+  std::string text;
+  for (int i = 0; i < 41; ++i) text += "the ";
+  EXPECT_EQ(run_heddle({"attention", model(), "--text", text}).exit_code, 3);
+  EXPECT_EQ(run_heddle({"attention", model(), "--text", text, "--truncate"}).exit_code, 0);
+  EXPECT_EQ(run_heddle({"attention", model(), "--text", ""}).exit_code, 2);
+}
+
+TEST_F(GenerateCommand, translator_or_encoder_is_refused_by_its_kind) {
+  const TempDir folder;
+  const std::string translator = (folder / "translator").string();
+  write_small_model(translator);
+  const CliResult result = run_heddle({"generate", translator, "--prompt", "x"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_NE(result.err.find("translator"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace heddle::testing
