@@ -8,6 +8,7 @@ Each is a model directory with expected.json beside:
   fill      {"cases": [{"text", "masks": [[{"id", "token", "probability"} x 5] x masks]}]}
   classify  {"labels", "cases": [{"text", "second" or null, "probabilities"}]}
   encoder   {"texts", "poolings": {name: vectors}, "saved": vectors as modules.json says (mean, normalized, 12 tokens)}
+  dense     {"texts", "saved"}: first state, then a dense layer with tanh
 """
 import json
 import pathlib
@@ -92,6 +93,14 @@ def encoder():
     shutil.rmtree(folder)
     target.rename(folder)
     write(folder, {"texts": TEXTS, "poolings": poolings, "saved": saved})
+    torch.manual_seed(4)
+    dense = SentenceTransformer(modules=[base, models.Pooling(CONFIG["hidden_size"], pooling_mode="cls"),
+                                         models.Dense(CONFIG["hidden_size"], 10)], device="cpu")
+    saved = dense.encode(TEXTS).tolist()
+    folder = FOLDER / "dense"
+    shutil.rmtree(folder, ignore_errors=True)
+    dense.save(str(folder), create_model_card=False)
+    write(folder, {"texts": TEXTS, "saved": saved})
 
 
 if __name__ == "__main__":

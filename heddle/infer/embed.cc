@@ -34,6 +34,22 @@ void append_pooled(Pooling pooling, std::span<const float> h, int64_t width,
   }
 }
 
+std::vector<float> apply(const DenseLayer& dense, const std::vector<float>& x,
+                         const std::string& path) {
+  check(static_cast<int64_t>(x.size()) == dense.in, ErrorKind::data,
+        "{}: a vector has {} numbers, but the dense layer takes {}; its pooling is another", path,
+        x.size(), dense.in);
+  std::vector<float> y;
+  for (int64_t o = 0; o < dense.out; ++o) {
+    double sum = dense.bias.empty() ? 0 : dense.bias[static_cast<size_t>(o)];
+    for (int64_t i = 0; i < dense.in; ++i) {
+      sum += static_cast<double>(dense.weight[static_cast<size_t>(o * dense.in + i)]) * x[i];
+    }
+    y.push_back(static_cast<float>(dense.has_tanh ? std::tanh(sum) : sum));
+  }
+  return y;
+}
+
 void normalize(std::vector<float>& x) {
   double sum = 0;
   for (const float v : x) sum += static_cast<double>(v) * v;
@@ -68,6 +84,7 @@ std::vector<std::vector<float>> embed(const SentenceEncoder& encoder,
                                            static_cast<size_t>(packed.segments.length(i) * width));
     std::vector<float>& x = result.emplace_back();
     for (const Pooling pooling : options.pooling) append_pooled(pooling, rows, width, x);
+    for (const DenseLayer& dense : options.dense) x = apply(dense, x, encoder.text.stack.path);
     if (options.normalize) normalize(x);
     check(std::ranges::all_of(x, [](float v) { return std::isfinite(v); }), ErrorKind::data,
           "{}: the model gives a vector that is not finite", encoder.text.stack.path);

@@ -23,11 +23,19 @@ enum class Pooling : uint8_t {
 /// sentence-transformers names them. Errors: usage, listing the names.
 Pooling pooling_of(const std::string& name);
 
+/// A layer behind the pooling: tanh(W x + b), or W x + b.
+struct DenseLayer {
+  int64_t in = 0, out = 0;
+  std::vector<float> weight, bias;  ///< [out, in]; [out], or empty
+  bool has_tanh = true;
+};
+
 struct EmbedOptions {
   std::vector<Pooling> pooling = {Pooling::mean};  ///< several are laid end to end
-  bool normalize = false;                          ///< to length 1
-  bool lower_case = false;                         ///< texts, before they are split
-  std::string prompt;                              ///< put before each text
+  std::vector<DenseLayer> dense = {};
+  bool normalize = false;   ///< to length 1
+  bool lower_case = false;  ///< texts, before they are split
+  std::string prompt;       ///< put before each text
 };
 
 struct SentenceEncoder {
@@ -36,13 +44,15 @@ struct SentenceEncoder {
 };
 
 /// Reads a model and how it is pooled, as its sentence-transformers files say: modules.json,
-/// sentence_bert_config.json (max_seq_length, do_lower_case), 1_Pooling/config.json, 2_Normalize,
-/// config_sentence_transformers.json (default_prompt_name). Without modules.json: the mean.
+/// sentence_bert_config.json (max_seq_length, do_lower_case), 1_Pooling/config.json, 2_Dense,
+/// 2_Normalize, config_sentence_transformers.json (default_prompt_name). Without modules.json: the
+/// mean.
 /// Errors: those of load_text_model(); data, naming file and module, for one that is not known.
 SentenceEncoder load_sentence_encoder(const std::string& path);
 
 /// A vector for each text; `cut` counts the texts that were cut to fit.
-/// Errors: data if a vector is not finite, or see encode_to_fit().
+/// Errors: data if a vector is not finite or of another width than a dense layer takes, or see
+/// encode_to_fit().
 std::vector<std::vector<float>> embed(const SentenceEncoder& encoder,
                                       std::span<const std::string> texts,
                                       const Precision& precision, int64_t& cut);

@@ -3,6 +3,8 @@
 
 #include "heddle/base/files.h"
 #include "heddle/infer/embed.h"
+#include "heddle/io/weights.h"
+#include "heddle/tensor/convert.h"
 
 namespace heddle {
 namespace {
@@ -58,6 +60,44 @@ std::vector<Pooling> read_pooling(const std::string& path) {
   }
   check(!modes.empty(), ErrorKind::data, "{}: it names no pooling", path);
   return modes;
+}
+
+std::vector<float> read_floats(const TensorFile& file, const std::string& name,
+                               const std::vector<int64_t>& shape) {
+  const StoredTensor& info = file.info(name);
+  check(info.shape == shape, ErrorKind::data, "{}: {} has shape {}; its config asks for {}",
+        file.path(), name, Shape(info.shape).str(), Shape(shape).str());
+  std::vector<float> values(static_cast<size_t>(info.elements()));
+  convert_to_floats(info.bytes.data(), info.dtype, values);
+  return values;
+}
+
+/// 2_Dense: config.json and weights.
+DenseLayer read_dense(const std::string& folder) {
+  const std::string path = join_path(folder, "config.json");
+  const Json json = Json::load(path);
+  DenseLayer dense;
+  dense.in = json.get_int("in_features", path);
+  dense.out = json.get_int("out_features", path);
+  check(dense.in >= 1 && dense.out >= 1, ErrorKind::data,
+        "{}: in_features is {}, out_features {}; both must be at least 1", path, dense.in,
+        dense.out);
+  if (const Json* activation = json.find("activation_function")) {
+    const std::string& name = activation->as_string(path + ": key 'activation_function'");
+    dense.has_tanh = name.ends_with(".Tanh");
+    check(dense.has_tanh || name.ends_with(".Identity"), ErrorKind::data,
+          "{}: activation_function is '{}'; heddle knows Tanh and Identity", path, name);
+  }
+  check(!is_set(json, "use_residual", path), ErrorKind::data,
+        "{}: use_residual is true, which heddle does not support", path);
+  const std::unique_ptr<TensorFile> file = open_weights(folder);
+  file->verify();
+  dense.weight = read_floats(*file, "linear.weight", {dense.out, dense.in});
+  const Json* bias = json.find("bias");
+  if (bias == nullptr || bias->as_bool(path + ": key 'bias'")) {
+    dense.bias = read_floats(*file, "linear.bias", {dense.out});
+  }
+  return dense;
 }
 
 /// sentence_bert_config.json of the model's folder.
@@ -127,11 +167,15 @@ SentenceEncoder load_sentence_encoder(const std::string& path) {
     const bool is_pooled = i > 1;
     if (modules[i].type == "Pooling" && !is_pooled) {
       encoder.options.pooling = read_pooling(join_path(modules[i].folder, "config.json"));
+    } else if (modules[i].type == "Dense" && is_pooled && !encoder.options.normalize) {
+      encoder.options.dense.push_back(read_dense(modules[i].folder));
     } else if (modules[i].type == "Normalize" && is_pooled) {
       encoder.options.normalize = true;
     } else {
       fail(ErrorKind::data,
-           "{}: module {} is a {}; heddle knows a Transformer, then a Pooling, then a Normalize",
+           "{}: module {} is a {}; heddle knows a Transformer, then a Pooling, then Dense ones, "
+           "then a "
+           "Normalize",
            join_path(path, "modules.json"), i, modules[i].type);
     }
   }

@@ -170,6 +170,14 @@ TEST(Embed, several_poolings_lie_end_to_end_and_a_text_alone_gives_the_same_bits
   EXPECT_EQ(embed(encoder, texts, {}, cut)[0].size(), 32u);
 }
 
+TEST(Embed, a_dense_layer_is_that_of_sentence_transformers) {
+  const SentenceEncoder encoder = load_sentence_encoder(fixture("dense"));
+  ASSERT_EQ(encoder.options.dense.size(), 1u);
+  const Json json = expected("dense");
+  int64_t cut = 0;
+  expect_vectors(embed(encoder, json.at("texts").as_strings(), {}, cut), json.at("saved"));
+}
+
 TEST(Embed, older_pooling_files_prompts_and_lower_case_are_followed) {
   TemporaryFolder folder;
   copy_fixture("encoder", folder);
@@ -202,6 +210,9 @@ TEST(Embed, modules_that_are_not_known_or_broken_are_refused_by_name) {
   expect_refused("modules.json", R"([{"path": "", "type": "a.CLIPModel"}])", {"CLIPModel"});
   expect_refused("modules.json", transformer + R"(, {"path": "2_Dense", "type": "a.Dense"}])",
                  {"Dense"});
+  const std::string dense = R"(, {"path": "1_Pooling", "type": "a.Pooling"},
+                                  {"path": "1_Pooling", "type": "a.Dense"}])";
+  expect_refused("modules.json", transformer + dense, {"in_features"});
   expect_refused("modules.json", transformer + R"(, {"path": "../x", "type": "a.Pooling"}])",
                  {"'../x'"});
   expect_refused("modules.json", transformer + R"(, {"path": "none", "type": "a.Pooling"}])",
