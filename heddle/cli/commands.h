@@ -19,6 +19,7 @@ void add_fill(CLI::App& app);
 void add_classify(CLI::App& app);
 void add_embed(CLI::App& app);
 void add_forward(CLI::App& app);
+void add_export(CLI::App& app);
 void add_info(CLI::App& app);
 void add_analyze(CLI::App& app);
 void add_positions(CLI::App& app);

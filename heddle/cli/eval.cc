@@ -15,7 +15,7 @@ void run(const EvalFlags& flags) {
   check(flags.text.empty() || !has_pairs, ErrorKind::usage,
         "--text is for language models, --src and --ref for translators; give one of them");
   if (!flags.text.empty()) return eval_text(flags);
-  const bool is_translator = model_type_of(flags.model) == kTransformerType;
+  const bool is_translator = is_translator_type(model_type_of(flags.model));
   check(is_translator, ErrorKind::usage,
         "{} is no translator; give the text to be predicted as --text FILE", flags.model);
   check(!flags.source.empty() && !flags.reference.empty(), ErrorKind::usage,

@@ -33,7 +33,7 @@ void run(const Flags& flags) {
         flags.threads);
   if (flags.threads > 0) set_num_threads(flags.threads);
   const ForwardOptions options{.all = flags.all, .precision = precision};
-  const bool is_stack = model_type_of(flags.model) != kTransformerType;
+  const bool is_stack = !is_translator_type(model_type_of(flags.model));
   const auto open_inputs = [&] {
     SafetensorsFile inputs = SafetensorsFile::open(flags.inputs);
     report_unused(inputs, forward_inputs(is_stack));

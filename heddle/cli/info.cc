@@ -38,7 +38,7 @@ std::string translator_part(const std::string& name) {
 
 Described describe(const TranslationModel& model) {
   return {.path = model.path,
-          .type = kTransformerType,
+          .type = model.type,
           .fields = fields_of(model.config),
           .parameters = &model.parameters,
           .part_of = translator_part,
@@ -71,7 +71,7 @@ struct Sizes {
 
 Sizes measure(const Described& d) {
   Sizes s;
-  if (d.type == kTransformerType) {
+  if (is_translator_type(d.type)) {
     s.parts = {{"embeddings", 0}, {"encoder", 0}, {"decoder", 0}, {"output", 0}};
   }
   d.parameters->for_each_tensor([&](const std::string& name, const Shape& shape, const float*) {
@@ -108,7 +108,7 @@ void print_text(const Described& d, const Sizes& s) {
   if (d.cache_word > 0) {
     fmt::print(
         "  {:34} {} bytes in f32, {} in bf16\n",
-        d.type == kTransformerType ? "cache of a source or target token" : "cache of a token",
+        is_translator_type(d.type) ? "cache of a source or target token" : "cache of a token",
         s.cache_f32, s.cache_bf16);
   }
   if (d.tokenizer == nullptr) {
@@ -142,10 +142,10 @@ void print(const Described& d, bool as_json) { (as_json ? print_json : print_tex
 
 void run(const Flags& flags) {
   const std::string folder = find_model_dir(flags.model);
-  if (model_type_of(folder) != kTransformerType) {
+  if (!is_translator_type(model_type_of(folder))) {
     return print(describe(load_stack_model(folder)), flags.json);
   }
-  const bool has_tokenizer = path_exists(join_path(folder, kTokenizerName));
+  const bool has_tokenizer = has_translation_tokenizer(folder);
   print(describe(load_translation_model(folder, {.need_tokenizer = has_tokenizer})), flags.json);
 }
 

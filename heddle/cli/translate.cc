@@ -197,6 +197,7 @@ void run(const Flags& flags) {
   TranslateOptions options = options_of(flags);
   if (!flags.steps.empty()) inspect::check_output(flags.steps, "the page");
   const TranslationModel model = load_translation_model(flags.model);
+  take_model_defaults(flags, model, options);
   check_alignment(model.config, flags.alignment_options);
   Prefixes prefixes(flags, model);
   if (!flags.steps.empty()) {

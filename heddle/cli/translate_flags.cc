@@ -2,6 +2,7 @@
 #include "heddle/cli/translate_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 
 #include "heddle/base/parallel.h"
@@ -11,12 +12,14 @@ namespace heddle::cli {
 
 void add_translate_flags(CLI::App& app, TranslateFlags& flags) {
   TranslateOptions& o = flags.options;
+  flags.command = &app;
   app.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
       ->required();
   app.add_option("--beam", o.beam, "hypotheses kept of each sentence; 1 is greedy")
       ->capture_default_str();
   app.add_option("--length-penalty", o.length_penalty,
-                 "alpha of ((5 + length) / 6)^alpha; larger favours longer translations")
+                 "alpha of ((5 + length) / 6)^alpha, of a marian of length^alpha; larger favours "
+                 "longer translations")
       ->capture_default_str();
   app.add_option("--min-length", o.rules.min_length,
                  "tokens of a translation at least, the end not counted")
@@ -58,6 +61,27 @@ TranslateOptions translate_options(const TranslateFlags& flags) {
   o.scores = false;
   if (flags.threads > 0) set_num_threads(flags.threads);
   return o;
+}
+
+void take_model_defaults(const TranslateFlags& flags, const TranslationModel& model,
+                         TranslateOptions& options) {
+  if (!model.generation) return;
+  const TranslateOptions wanted = default_options(model);
+  const auto take = [&](const char* flag, auto& value, const auto& from) {
+    if (flags.command->get_option(flag)->count() == 0) value = from;
+  };
+  take("--length-penalty", options.length_penalty, wanted.length_penalty);
+  take("--min-length", options.rules.min_length, wanted.rules.min_length);
+  take("--max-length", options.max_length, wanted.max_length);
+  take("--no-repeat-ngram", options.rules.no_repeat_ngram, wanted.rules.no_repeat_ngram);
+  take("--repetition-penalty", options.rules.repetition_penalty, wanted.rules.repetition_penalty);
+  if (!options.sampling) take("--beam", options.beam, wanted.beam);
+  if (!options.sampling) options.beam = std::max(options.beam, options.n_best);
+  options.rules.bad_words = wanted.rules.bad_words;
+  options.suppressed = wanted.suppressed;
+  options.early_stopping = wanted.early_stopping;
+  options.needs_end = wanted.needs_end;
+  options.is_hub = wanted.is_hub;
 }
 
 void report_cut(const char* command, int64_t cut, const TranslationModel& model) {

@@ -14,6 +14,7 @@ namespace heddle::cli {
 struct TranslateFlags {
   std::string model;
   TranslateOptions options;
+  const CLI::App* command = nullptr;  ///< that has the flags
   std::string precision = "auto";
   int threads = 0;  ///< 0: as many as there are cores
 };
@@ -23,6 +24,10 @@ void add_translate_flags(CLI::App& app, TranslateFlags& flags);
 /// The options that the flags ask for; sets the number of threads.
 /// Errors: usage, naming the flag, for values that make no sense.
 TranslateOptions translate_options(const TranslateFlags& flags);
+
+/// What the flags leave open, as the model's folder says, see default_options().
+void take_model_defaults(const TranslateFlags& flags, const TranslationModel& model,
+                         TranslateOptions& options);
 
 /// Says on stderr how many lines were cut, if any.
 void report_cut(const char* command, int64_t cut, const TranslationModel& model);

@@ -193,9 +193,9 @@ nn::Observer observer_into(Outputs& out, const Side& source, const Side& target)
 
 void forward_tensors(const Transformer& model, const SafetensorsFile& inputs,
                      const std::string& path, const ForwardOptions& options) {
-  const int64_t vocab = model.config().vocab_size;
-  const Side source(inputs, "input_ids", "attention_mask", vocab);
-  const Side target(inputs, "decoder_input_ids", "decoder_attention_mask", vocab);
+  const TransformerConfig& c = model.config();
+  const Side source(inputs, "input_ids", "attention_mask", c.vocab_size);
+  const Side target(inputs, "decoder_input_ids", "decoder_attention_mask", c.target_vocab_size());
   check(source.batch == target.batch, ErrorKind::data,
         "{}: input_ids has a batch of {}, decoder_input_ids of {}; they must be equal",
         inputs.path(), source.batch, target.batch);

@@ -1,13 +1,12 @@
 // Keys of two files, the first that has one.
 #include "heddle/infer/generation_config.h"
 
-#include <fmt/ranges.h>
-
+#include <algorithm>
 #include <limits>
+#include <set>
 
 #include "heddle/base/files.h"
 #include "heddle/base/json.h"
-#include "heddle/base/log.h"
 #include "heddle/infer/model_dir.h"
 
 namespace heddle {
@@ -24,6 +23,13 @@ struct Found {
   std::string what;
 };
 
+int32_t id_of(const Json& json, const std::string& what) {
+  const int64_t id = json.as_int(what);
+  check(id >= -1 && id <= std::numeric_limits<int32_t>::max(), ErrorKind::data,
+        "{} is {}, which is no token id", what, id);
+  return static_cast<int32_t>(id);
+}
+
 class Reader {
  public:
   explicit Reader(const std::string& folder) {
@@ -33,9 +39,13 @@ class Reader {
     }
   }
 
-  // null counts as absent
+  // null counts as absent. Where there is a generation_config.json, transformers takes from
+  // config.json no more than the special ids.
   Found find(const char* key) const {
+    static const std::set<std::string> everywhere = {"eos_token_id", "bos_token_id", "pad_token_id",
+                                                     "decoder_start_token_id"};
     for (const Source& s : sources_) {
+      if (&s != sources_.data() && !everywhere.contains(key)) break;
       const Json* json = s.json.find(key);
       if (json != nullptr && !json->is_null()) {
         return {json, fmt::format("{}: key '{}'", s.path, key)};
@@ -70,26 +80,20 @@ class Reader {
   }
 
  private:
-  static int32_t id_of(const Json& json, const std::string& what) {
-    const int64_t id = json.as_int(what);
-    check(id >= -1 && id <= std::numeric_limits<int32_t>::max(), ErrorKind::data,
-          "{} is {}, which is no token id", what, id);
-    return static_cast<int32_t>(id);
-  }
-
   std::vector<Source> sources_;
 };
 
-// Words that never come, one by one.
-void read_bad_words(const Reader& reader, std::vector<int32_t>& suppressed) {
+// Words that never come, one by one or in a row. An end is no bad word, as in Hugging Face.
+void read_bad_words(const Reader& reader, GenerationConfig& c) {
   const Found found = reader.find("bad_words_ids");
   if (found.json == nullptr) return;
   for (const Json& words : found.json->as_array(found.what)) {
-    const std::vector<int64_t> ids = words.as_ints(found.what);
-    if (ids.size() == 1) suppressed.push_back(static_cast<int32_t>(ids[0]));
-    if (ids.size() > 1) {
-      log_warning("{}: heddle bans single words only and passes over {}", found.what, ids);
-    }
+    std::vector<int32_t> ids;
+    for (const Json& word : words.as_array(found.what)) ids.push_back(id_of(word, found.what));
+    if (ids.size() > 1) c.rules.bad_words.push_back(ids);
+    const bool is_end =
+        ids.size() == 1 && std::find(c.eos.begin(), c.eos.end(), ids[0]) != c.eos.end();
+    if (ids.size() == 1 && !is_end) c.suppressed.push_back(ids[0]);
   }
 }
 
@@ -103,6 +107,39 @@ EarlyStopping early_stopping_of(const Found& found) {
 
 }  // namespace
 
+bool is_generation_key(const std::string& key) {
+  static const std::set<std::string> keys = {"bad_words_ids",
+                                             "decoder_start_token_id",
+                                             "diversity_penalty",
+                                             "do_sample",
+                                             "early_stopping",
+                                             "encoder_no_repeat_ngram_size",
+                                             "exponential_decay_length_penalty",
+                                             "forced_bos_token_id",
+                                             "forced_eos_token_id",
+                                             "length_penalty",
+                                             "max_length",
+                                             "max_new_tokens",
+                                             "min_length",
+                                             "min_new_tokens",
+                                             "min_p",
+                                             "no_repeat_ngram_size",
+                                             "num_beam_groups",
+                                             "num_beams",
+                                             "num_return_sequences",
+                                             "output_scores",
+                                             "remove_invalid_values",
+                                             "repetition_penalty",
+                                             "return_dict_in_generate",
+                                             "suppress_tokens",
+                                             "begin_suppress_tokens",
+                                             "temperature",
+                                             "top_k",
+                                             "top_p",
+                                             "typical_p"};
+  return keys.contains(key);
+}
+
 GenerationConfig read_generation_config(const std::string& folder) {
   const Reader reader(folder);
   GenerationConfig c;
@@ -113,11 +150,15 @@ GenerationConfig read_generation_config(const std::string& folder) {
   reader.id("decoder_start_token_id", c.decoder_start);
   reader.id("forced_eos_token_id", c.forced_eos);
   c.suppressed = reader.ids("suppress_tokens");
-  read_bad_words(reader, c.suppressed);
+  read_bad_words(reader, c);
   std::erase(c.suppressed, -1);
   if (reader.find("max_new_tokens").json != nullptr) {
     reader.number("max_new_tokens", c.max_new_tokens.emplace(), 1);
   }
+  if (reader.find("max_length").json != nullptr) {
+    reader.number("max_length", c.max_length.emplace(), 1);
+  }
+  reader.number("min_length", c.min_length, 0);
   reader.number("num_beams", c.beam, 1);
   reader.number("length_penalty", c.length_penalty);
   if (const Found f = reader.find("early_stopping"); f.json != nullptr) {

@@ -19,16 +19,22 @@ struct GenerationConfig {
   std::optional<int32_t> bos = {}, pad = {}, decoder_start = {}, forced_eos = {};
   std::vector<int32_t> suppressed = {};  ///< suppress_tokens, and bad_words_ids of one word
   std::optional<int64_t> max_new_tokens = {};
-  int64_t beam = 1;  ///< num_beams
+  std::optional<int64_t> max_length = {};  ///< of words that were given and new ones, the end too
+  int64_t min_length = 0;                  ///< of the same
+  int64_t beam = 1;                        ///< num_beams
   double length_penalty = 1;
   EarlyStopping early_stopping = EarlyStopping::no;
   WordRules rules = {};    ///< repetition_penalty, no_repeat_ngram_size, min_new_tokens
   Sampling sampling = {};  ///< temperature, top_k, top_p, min_p, for who samples; 0 and 1: no limit
 };
 
-/// Reads generation_config.json of a folder, and what it lacks of these keys from config.json,
-/// where older checkpoints have them; either may be missing. Errors: data, naming file and key, for
-/// a broken file or a value of a wrong type or range.
+/// Whether config.json may have the key too, where older checkpoints keep what
+/// generation_config.json says.
+bool is_generation_key(const std::string& key);
+
+/// Reads generation_config.json of a folder, and the special ids that it lacks from config.json;
+/// where there is none, all from config.json, as older checkpoints have it; both may be missing.
+/// Errors: data, naming file and key, for a broken file or a value of a wrong type or range.
 GenerationConfig read_generation_config(const std::string& folder);
 
 }  // namespace heddle

@@ -5,8 +5,10 @@
 #include <array>
 
 #include "heddle/base/files.h"
+#include "heddle/base/log.h"
 #include "heddle/base/profile.h"
 #include "heddle/io/weights.h"
+#include "heddle/text/marian_tokenizer.h"
 
 namespace heddle {
 namespace {
@@ -20,9 +22,6 @@ constexpr std::array kOtherKeys = {"model_type",       "architectures",
                                    "id2label",         "label2id",
                                    "num_beams",        "num_hidden_layers",
                                    "return_dict",      "auto_map"};
-
-// The largest position table that is made: beyond any sentence, within any memory.
-constexpr int64_t kMaxPositions = 1 << 24;
 
 Json config_json(const TransformerConfig& config, const Tokenizer* tokenizer,
                  const Tokenizer* target) {
@@ -55,15 +54,37 @@ Json read_config_file(const std::string& folder) {
   Json json = Json::load(path);
   const Json* type = json.find("model_type");
   check(type != nullptr, ErrorKind::data,
-        "{}: it has no 'model_type'; heddle knows '{}'. Is this a model that heddle trained?", path,
-        kTransformerType);
+        "{}: it has no 'model_type'; a translator has '{}' or '{}'. Is this a model that heddle "
+        "trained?",
+        path, kTransformerType, kMarianType);
   const std::string& name = type->as_string(path + ": key 'model_type'");
-  check(name == kTransformerType, ErrorKind::data, "{}: model_type is '{}'; heddle knows '{}' only",
-        path, name, kTransformerType);
+  check(is_translator_type(name), ErrorKind::data,
+        "{}: model_type is '{}'; a translator has '{}' or '{}'", path, name, kTransformerType,
+        kMarianType);
   return json;
 }
 
-TransformerConfig parse_config(const Json& json, const std::string& path) {
+bool is_marian(const Json& json) { return json.get_string("model_type") == kMarianType; }
+
+TransformerConfig parse_marian_config(const Json& json, const std::string& path) {
+  std::vector<std::string> unknown;
+  TransformerConfig config = read_marian_config(json, path, unknown);
+  std::erase_if(unknown, is_generation_key);
+  if (!unknown.empty()) {
+    log_warning("{}: heddle does not know and passes over {}", path, fmt::join(unknown, ", "));
+  }
+  return config;
+}
+
+// The largest position table that is made: beyond any sentence, within any memory.
+void check_positions(const TransformerConfig& config, const std::string& path) {
+  constexpr int64_t kMaxPositions = 1 << 24;
+  check(config.max_position_embeddings <= kMaxPositions, ErrorKind::data,
+        "{}: key 'max_position_embeddings' is {}; at most {} are possible", path,
+        config.max_position_embeddings, kMaxPositions);
+}
+
+TransformerConfig parse_own_config(const Json& json, const std::string& path) {
   TransformerConfig config;
   std::vector<std::string> known;
   for (const FieldInfo& field : list_fields(config)) known.push_back(field.key);
@@ -74,9 +95,14 @@ TransformerConfig parse_config(const Json& json, const std::string& path) {
          did_you_mean(key, known));
   }
   config.check(path);
-  check(config.max_position_embeddings <= kMaxPositions, ErrorKind::data,
-        "{}: key 'max_position_embeddings' is {}; at most {} are possible", path,
-        config.max_position_embeddings, kMaxPositions);
+  config.check_words(path);
+  return config;
+}
+
+TransformerConfig parse_config(const Json& json, const std::string& path) {
+  const TransformerConfig config =
+      is_marian(json) ? parse_marian_config(json, path) : parse_own_config(json, path);
+  check_positions(config, path);
   return config;
 }
 
@@ -122,6 +148,39 @@ Tokenizer load_tokenizer(const std::string& folder, const TokenizerPlace& place,
           path, tokenizer.fingerprint(), fingerprint);
   }
   return tokenizer;
+}
+
+// Its words may be fewer than the model's, whose table is often padded.
+Tokenizer load_marian_side(const std::string& folder, MarianSide side, int64_t words) {
+  Tokenizer tokenizer = load_marian_tokenizer(folder, side);
+  check(tokenizer.vocab_size() <= words, ErrorKind::data,
+        "{}: {} has ids up to {}, but the model has {} words; it is the tokenizer of another model",
+        folder, kMarianVocabName, tokenizer.vocab_size() - 1, words);
+  return tokenizer;
+}
+
+struct Tokenizers {
+  std::optional<Tokenizer> source, target;
+};
+
+Tokenizers load_tokenizers(const std::string& folder, const TransformerConfig& config,
+                           const Json& json) {
+  Tokenizers result;
+  if (is_marian(json)) {
+    config.check_words(join_path(folder, kConfigName));
+    result.source = load_marian_side(folder, MarianSide::source, config.vocab_size);
+    result.target = load_marian_side(folder, MarianSide::target, config.target_vocab_size());
+    return result;
+  }
+  result.source =
+      load_tokenizer(folder, {kTokenizerName, "tokenizer", "vocab_size", config.vocab_size}, json);
+  if (config.decoder_vocab_size > 0) {
+    result.target = load_tokenizer(
+        folder,
+        {kTargetTokenizerName, "target_tokenizer", "decoder_vocab_size", config.decoder_vocab_size},
+        json);
+  }
+  return result;
 }
 
 void check_vocabulary(const std::string& path, const Tokenizer* tokenizer, const char* key,
@@ -175,30 +234,44 @@ TransformerConfig load_config(const std::string& folder) {
   return parse_config(read_config_file(folder), join_path(folder, kConfigName));
 }
 
+bool is_translator_type(const std::string& type) {
+  return type == kTransformerType || type == kMarianType;
+}
+
+bool has_translation_tokenizer(const std::string& folder) {
+  const char* const name = is_marian(read_config_file(folder)) ? kMarianSourceName : kTokenizerName;
+  return path_exists(join_path(folder, name));
+}
+
 TranslationModel load_translation_model(const std::string& path, const LoadOptions& options) {
   const ProfilePhase phase("load model");
   const std::string folder = find_model_dir(path);
   const Json json = read_config_file(folder);
-  const TransformerConfig config = parse_config(json, join_path(folder, kConfigName));
-  std::optional<Tokenizer> tokenizer, target;
-  if (options.need_tokenizer) {
-    tokenizer = load_tokenizer(
-        folder, {kTokenizerName, "tokenizer", "vocab_size", config.vocab_size}, json);
-    if (config.decoder_vocab_size > 0) {
-      target = load_tokenizer(folder,
-                              {kTargetTokenizerName, "target_tokenizer", "decoder_vocab_size",
-                               config.decoder_vocab_size},
-                              json);
-    }
+  const bool is_hub = is_marian(json);
+  TransformerConfig config = parse_config(json, join_path(folder, kConfigName));
+  std::optional<GenerationConfig> generation;
+  if (is_hub) {
+    generation = read_generation_config(folder);
+    config.decoder_start_token_id =
+        generation->decoder_start.value_or(static_cast<int32_t>(config.decoder_start_token_id));
   }
+  Tokenizers tokenizers;
+  if (options.need_tokenizer) tokenizers = load_tokenizers(folder, config, json);
   const std::unique_ptr<TensorFile> file = open_weights(folder);
+  if (is_hub) fit_marian_config(config, *file);
   check_size(config, *file);
   file->verify();
   nn::Parameters parameters = nn::Parameters::to_be_loaded(file->elements(), file->path());
   Transformer model(nn::Scope(parameters), config);
-  parameters.load(*file);
-  return {folder,           config, std::move(parameters), std::move(model), std::move(tokenizer),
-          std::move(target)};
+  parameters.load(*file, is_hub ? marian_names(config) : nn::TensorNames());
+  return {folder,
+          json.get_string("model_type"),
+          config,
+          std::move(parameters),
+          std::move(model),
+          std::move(tokenizers.source),
+          std::move(tokenizers.target),
+          std::move(generation)};
 }
 
 }  // namespace heddle

@@ -4,8 +4,9 @@
 #include <optional>
 #include <string>
 
+#include "heddle/infer/generation_config.h"
 #include "heddle/io/weights.h"
-#include "heddle/models/transformer.h"
+#include "heddle/models/marian.h"
 #include "heddle/text/tokenizer.h"
 
 namespace heddle {
@@ -20,14 +21,20 @@ inline constexpr const char* kGenerationName = "generation_config.json";
 /// `model_type` in config.json.
 inline constexpr const char* kTransformerType = "heddle_transformer";
 
+/// Whether load_translation_model() reads models of this type.
+bool is_translator_type(const std::string& type);
+
 /// A model that is ready to use.
 struct TranslationModel {
   std::string path;  ///< the folder that it was read from
+  std::string type;  ///< model_type of its config
   TransformerConfig config;
   nn::Parameters parameters;
   Transformer model;
   std::optional<Tokenizer> tokenizer;         ///< of both sides, or of the source
   std::optional<Tokenizer> target_tokenizer;  ///< absent: it is `tokenizer`
+
+  std::optional<GenerationConfig> generation;  ///< of a marian: how its folder wants it searched
 
   /// The tokenizer of translations. Needs one to be loaded.
   const Tokenizer& target() const {
@@ -57,9 +64,12 @@ std::string find_model_dir(const std::string& path);
 /// broken file, another model_type, an unknown key, or fields that do not fit together.
 TransformerConfig load_config(const std::string& folder);
 
-/// Reads a model; `path` is a model directory or a training run, see find_model_dir().
-/// Errors: data, naming the file and what to do, for anything missing, broken, altered or cut
-/// short, weights of another config, or a tokenizer of another vocabulary.
+/// Whether the folder holds the tokenizer that its type of model needs.
+bool has_translation_tokenizer(const std::string& folder);
+
+/// Reads a model, of heddle or a marian; `path` is a model directory or a training run, see
+/// find_model_dir(). Errors: data, naming the file and what to do, for anything missing, broken,
+/// altered or cut short, weights of another config, or a tokenizer of another vocabulary.
 TranslationModel load_translation_model(const std::string& path, const LoadOptions& options = {});
 
 }  // namespace heddle

@@ -27,6 +27,7 @@ class Rules {
         penalise_repeats(values(row), ids, rules.repetition_penalty);
       }
       if (rules.no_repeat_ngram > 0) ban_repeats(ids, rules.no_repeat_ngram, banned[r]);
+      for (const auto& row_of_words : rules.bad_words) ban_last_of(row_of_words, ids, banned[r]);
       if (static_cast<int64_t>(rows[r].words.size()) < rules.min_length) {
         banned[r].insert(banned[r].end(), options_.eos.begin(), options_.eos.end());
       }

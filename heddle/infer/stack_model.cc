@@ -16,11 +16,12 @@ Json read_config(const std::string& folder, std::string& type) {
   Json json = Json::load(path);
   const Json* found = json.find("model_type");
   const auto known = [] { return fmt::format("{}", fmt::join(model_types(), ", ")); };
-  check(found != nullptr, ErrorKind::data, "{}: it has no 'model_type'; heddle knows {}, {}", path,
-        known(), kTransformerType);
+  check(found != nullptr, ErrorKind::data, "{}: it has no 'model_type'; heddle knows {}, {}, {}",
+        path, known(), kMarianType, kTransformerType);
   type = found->as_string(path + ": key 'model_type'");
-  check(type == kTransformerType || is_model_type(type), ErrorKind::data,
-        "{}: model_type is '{}'; heddle knows {}, {}", path, type, known(), kTransformerType);
+  check(is_translator_type(type) || is_model_type(type), ErrorKind::data,
+        "{}: model_type is '{}'; heddle knows {}, {}, {}", path, type, known(), kMarianType,
+        kTransformerType);
   return json;
 }
 
@@ -53,11 +54,17 @@ StackModel load_stack_model(const std::string& path, Head head) {
   return {folder, type, std::move(parameters), std::move(model)};
 }
 
-void save_stack_model(const std::string& path, const Model& model,
-                      const nn::Parameters& parameters) {
+void save_stack_model(const std::string& path, const Model& model, const nn::Parameters& parameters,
+                      DType dtype) {
   make_directories(path);
-  write_file_atomic(join_path(path, kConfigName), model.config().json().dump(2) + "\n");
-  parameters.save(join_path(path, kWeightsName));
+  Json config = model.config().json();
+  config["torch_dtype"] = torch_dtype_name(dtype);
+  write_file_atomic(join_path(path, kConfigName), config.dump(2) + "\n");
+  parameters.save(join_path(path, kWeightsName), dtype);
+}
+
+const char* torch_dtype_name(DType dtype) {
+  return dtype == DType::f32 ? "float32" : dtype == DType::bf16 ? "bfloat16" : "float16";
 }
 
 }  // namespace heddle

@@ -16,8 +16,9 @@ struct StackModel {
   std::unique_ptr<Model> model;
 };
 
-/// The model_type of the model that `path` names, see find_model_dir(): one of the registry, or
-/// kTransformerType. Errors: data, naming the file and the known types, for any other or none.
+/// The model_type of the model that `path` names, see find_model_dir(): one of the registry, or a
+/// translator's, see is_translator_type(). Errors: data, naming the file and the known types, for
+/// any other or none.
 std::string model_type_of(const std::string& path);
 
 /// Reads config.json and the weights, see open_weights(). Errors: those of ModelConfig::read();
@@ -26,9 +27,12 @@ std::string model_type_of(const std::string& path);
 /// a tied output needs no weights of its own.
 StackModel load_stack_model(const std::string& path, Head head = Head::none);
 
-/// Writes config.json and model.safetensors; the folder is made if need be.
-/// Errors: system for a full disk or no permission.
-void save_stack_model(const std::string& path, const Model& model,
-                      const nn::Parameters& parameters);
+/// Writes config.json and model.safetensors, f32, bf16 or f16; the folder is made if need be.
+/// Errors: system for a full disk or no permission; data for values beyond f16.
+void save_stack_model(const std::string& path, const Model& model, const nn::Parameters& parameters,
+                      DType dtype = DType::f32);
+
+/// What `torch_dtype` of config.json calls it: "float32". Of f32, bf16 and f16.
+const char* torch_dtype_name(DType dtype);
 
 }  // namespace heddle

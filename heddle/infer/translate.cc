@@ -76,7 +76,8 @@ class Decoding {
                .eos = eos_,
                .rules = options.rules,
                .sampling = options.sampling,
-               .scores = options.scores || options.beam > 1};
+               .scores = options.scores || options.beam > 1,
+               .penalises_log_p = options.is_hub && options.beam > 1};
   }
 
   // Translates sentence i of the queue into results[i], at most `budget` encoder rows at a time.
@@ -118,8 +119,11 @@ class Decoding {
           BeamSearch({.beam = options_.beam,
                       .n_best = options_.n_best,
                       .samples = options_.sampling.has_value(),
+                      .penalty = options_.is_hub ? LengthPenalty::power : LengthPenalty::wu,
                       .length_penalty = options_.length_penalty,
+                      .early_stopping = options_.early_stopping,
                       .max_length = max_length(c, options_, source.size(), prefix.size()),
+                      .needs_end = options_.needs_end,
                       .eos = eos_})};
       cache_.sources.take(lengths.back(), sentence.source_rows);
       rows.insert(rows.end(), sentence.source_rows.begin(), sentence.source_rows.end());
@@ -162,8 +166,11 @@ class Decoding {
                                   .words = {&one_each, &words, word_rows, new_rows},
                                   .sources = {&hypotheses, &sources, source_rows}},
                                  run_);
-    const std::vector<NextWord> next = next_words(model_.output(), h, run_, so_far, wanted_);
+    std::vector<NextWord> next = next_words(model_.output(), h, run_, so_far, wanted_);
     const auto each = static_cast<size_t>(wanted_.count);
+    for (size_t r = 0; options_.is_hub && r < so_far.size(); ++r) {
+      if (so_far[r].forced == eos_[0]) next[r * each].log_p = 0;
+    }
     int64_t row = 0;
     for (size_t i = 0; i < sentences_.size(); ++i) {
       advance(sentences_[i], h.slice(0, row, beams[i]),
@@ -237,7 +244,7 @@ int64_t matrix_weights(const TransformerConfig& c) {
 std::vector<int32_t> suppressed_ids(const TransformerConfig& c, const TranslateOptions& o) {
   std::vector<int32_t> ids = o.suppressed;
   for (const int64_t id : {c.pad_token_id, c.bos_token_id, c.decoder_start_token_id}) {
-    ids.push_back(static_cast<int32_t>(id));
+    if (!o.is_hub) ids.push_back(static_cast<int32_t>(id));
   }
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());

@@ -16,8 +16,14 @@
 namespace heddle {
 
 struct TranslateOptions {
-  int64_t beam = 1;                       ///< hypotheses kept of each sentence; 1 is greedy
-  double length_penalty = 1.0;            ///< alpha of ((5 + length) / 6)^alpha; 0 is none
+  int64_t beam = 1;             ///< hypotheses kept of each sentence; 1 is greedy
+  double length_penalty = 1.0;  ///< alpha of ((5 + length) / 6)^alpha; 0 is none
+  /// As Hugging Face's generate(): the score is log p / length^alpha, of which an end that is
+  /// forced at the greatest length takes nothing; beam search penalises repeats in log p; and only
+  /// `suppressed` words never come.
+  bool is_hub = false;
+  EarlyStopping early_stopping = EarlyStopping::yes;
+  bool needs_end = true;                  ///< the greatest length forces the end
   int64_t batch_tokens = 4096;            ///< source tokens of a batch, times the beam
   double max_length_factor = 2;           ///< longest translation in tokens, its end included:
   int64_t max_length_extra = 10;          ///< factor * source tokens + extra + those of the prefix
@@ -60,6 +66,10 @@ struct Translation {
 std::vector<Translation> translate_ids(const Transformer& model,
                                        std::span<const std::vector<int32_t>> sources,
                                        const TranslateOptions& options);
+
+/// How the model's folder says that it should be searched: TranslationModel::generation, if there
+/// is any, else the defaults.
+TranslateOptions default_options(const TranslationModel& model);
 
 /// Ids of a line of text, cut or refused where the model takes no more (max_position_embeddings
 /// tokens, the end included). `where` ("line 12") opens the message. `was_cut` may be null.

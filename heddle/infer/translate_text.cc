@@ -62,6 +62,23 @@ std::vector<int32_t> line_ids(const TranslationModel& model, const Tokenizer& to
 
 }  // namespace
 
+TranslateOptions default_options(const TranslationModel& model) {
+  if (!model.generation) return {};
+  const GenerationConfig& g = *model.generation;
+  TranslateOptions o{.beam = g.beam,
+                     .length_penalty = g.length_penalty,
+                     .is_hub = true,
+                     .early_stopping = g.early_stopping,
+                     .needs_end = g.forced_eos.has_value(),
+                     .rules = g.rules,
+                     .suppressed = g.suppressed};
+  // Theirs count the start, and the end too; 20 is what they take if nothing is said.
+  const int64_t most = g.max_new_tokens ? *g.max_new_tokens : g.max_length.value_or(20) - 1;
+  o.max_length = std::max<int64_t>(1, most - 1);
+  o.rules.min_length = std::min(std::max(o.rules.min_length, g.min_length - 1), o.max_length);
+  return o;
+}
+
 std::vector<int32_t> source_ids(const TranslationModel& model, const std::string& line,
                                 const std::string& where, bool truncate, bool* was_cut) {
   return line_ids(model, model.tokenizer.value(), line, where, truncate, was_cut);
@@ -86,7 +103,7 @@ std::vector<Translation> translate_lines(const TranslationModel& model,
   const Tokenizer& tokenizer = model.target();
   TranslateOptions with_unk = options;
   if (with_unk.sampling) with_unk.sampling->first_line = first_line;
-  if (tokenizer.unk_id() >= 0) with_unk.suppressed.push_back(tokenizer.unk_id());
+  if (!options.is_hub && tokenizer.unk_id() >= 0) with_unk.suppressed.push_back(tokenizer.unk_id());
   std::vector<Translation> results = translate_ids(model.model, sources, with_unk);
   const ProfilePhase phase("detokenise");
   for (Translation& t : results) {

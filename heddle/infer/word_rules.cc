@@ -29,6 +29,15 @@ void ban_repeats(std::span<const int32_t> ids, int64_t n, std::vector<int32_t>& 
   }
 }
 
+void ban_last_of(std::span<const int32_t> row, std::span<const int32_t> ids,
+                 std::vector<int32_t>& banned) {
+  const size_t before = row.size() - 1;
+  if (ids.size() < before) return;
+  if (std::equal(row.begin(), row.end() - 1, ids.end() - static_cast<int64_t>(before))) {
+    banned.push_back(row.back());
+  }
+}
+
 void penalise_repeats(std::span<float> logits, std::span<const int32_t> ids, double penalty) {
   const auto factor = static_cast<float>(penalty);
   for (size_t i = 0; i < ids.size(); ++i) {

@@ -11,8 +11,11 @@ struct WordRules {
   int64_t no_repeat_ngram = 0;    ///< no n words in a row come twice; 0: they may
   double repetition_penalty = 1;  ///< see penalise_repeats()
   int64_t min_length = 0;         ///< words, without the end, before which the end must not come
+  std::vector<std::vector<int32_t>> bad_words = {};  ///< words that must not come one after another
 
-  bool any() const { return no_repeat_ngram > 0 || repetition_penalty != 1 || min_length > 0; }
+  bool any() const {
+    return no_repeat_ngram > 0 || repetition_penalty != 1 || min_length > 0 || !bad_words.empty();
+  }
 };
 
 /// Errors: usage, naming the flag.
@@ -21,6 +24,11 @@ void check_word_rules(const WordRules& rules);
 /// Adds to `banned` each id that would complete an n-gram which `ids` holds already.
 /// Source: Paulus et al. 2017, section 2.5.
 void ban_repeats(std::span<const int32_t> ids, int64_t n, std::vector<int32_t>& banned);
+
+/// Adds to `banned` the last word of `row` where `ids` end in the words before it. row: two words
+/// or more
+void ban_last_of(std::span<const int32_t> row, std::span<const int32_t> ids,
+                 std::vector<int32_t>& banned);
 
 /// Divides the logits of the words so far by the penalty where they are positive, and multiplies
 /// them by it where they are negative, once a word however often it came.

@@ -69,6 +69,11 @@ ModelPlan plan_of_file(const std::string& path, const std::vector<std::string>& 
   }
   const std::string& name = type->as_string(path + ": key 'model_type'");
   if (name == kTransformerType) return from_file<TransformerConfig>(json, path, settings);
+  if (name == kMarianType) {
+    std::vector<std::string> unknown;  // they change no sizes
+    TransformerConfig config = read_marian_config(json, path, unknown);
+    return finish(config, path, settings);
+  }
   return finish(*read_model_config(json, path), path, settings);
 }
 

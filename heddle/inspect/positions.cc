@@ -120,7 +120,7 @@ PositionTable position_table(const PositionOptions& o) {
 PositionTable model_positions(const std::string& model, const std::string& stack,
                               int64_t positions) {
   const std::string folder = find_model_dir(model);
-  if (model_type_of(folder) != kTransformerType) {
+  if (!is_translator_type(model_type_of(folder))) {
     const StackModel m = load_stack_model(folder);
     return learned_table(m.parameters, m.path, stack, positions);
   }

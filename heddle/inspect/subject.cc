@@ -183,14 +183,16 @@ void SubjectMaker::open_translator(const std::string& path, const SubjectOptions
     check(!target.empty(), ErrorKind::usage,
           "--target is empty; give a translation, or leave --target away for the model's own");
   } else {
-    const TranslateOptions translate{
-        .beam = 5, .truncate = options.truncate, .precision = options.precision};
+    TranslateOptions translate = default_options(*model);
+    if (!model->generation) translate.beam = 5;
+    translate.truncate = options.truncate;
+    translate.precision = options.precision;
     const Translation best = translate_lines(*model, std::vector{options.source}, translate)[0];
     target = best.ids;
     text = best.text;
   }
   subject.path_ = model->path;
-  subject.type_ = kTransformerType;
+  subject.type_ = model->type;
   subject.texts_ = {options.source, text};
   subject.sides_ = {side_of("source", model->tokenizer.value(), source, {"", "(end)"}),
                     side_of("target", model->target(), target, {"(start)", ""}),
@@ -268,7 +270,7 @@ void SubjectMaker::open_stack(const std::string& path, const SubjectOptions& opt
 
 Subject Subject::open(const std::string& path, const SubjectOptions& options) {
   SubjectMaker maker;
-  if (model_type_of(path) == kTransformerType) {
+  if (is_translator_type(model_type_of(path))) {
     maker.open_translator(path, options);
   } else {
     maker.open_stack(path, options);

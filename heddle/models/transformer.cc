@@ -202,6 +202,9 @@ void TransformerConfig::check(const std::string& source) const {
                 "{}: decoder_vocab_size gives the target its own words, so its embeddings cannot "
                 "be the source's; set share_encoder_decoder_embeddings to false",
                 source);
+}
+
+void TransformerConfig::check_words(const std::string& source) const {
   for (const int64_t id : {pad_token_id, bos_token_id, eos_token_id, decoder_start_token_id}) {
     const int64_t words = std::min(vocab_size, target_vocab_size());
     heddle::check(id < words, ErrorKind::data, "{}: the special id {} is not below vocab_size {}",

@@ -89,9 +89,11 @@ struct TransformerConfig {
     return decoder_vocab_size > 0 ? decoder_vocab_size : vocab_size;
   }
 
-  /// Checks what no single field can: heads divide the width, ids are inside the vocabulary.
+  /// Checks what no single field can, such as that heads divide the width.
   /// Errors: data, naming `source`.
   void check(const std::string& source) const;
+  /// Checks that the special ids are words, as translating needs. Errors: data, naming `source`.
+  void check_words(const std::string& source) const;
 };
 
 }  // namespace heddle

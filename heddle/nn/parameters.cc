@@ -333,9 +333,10 @@ void Parameters::for_each_tensor(
   }
 }
 
-void Parameters::save(const std::string& path) const {
+void Parameters::save(const std::string& path, DType dtype) const {
   std::vector<NamedTensorView> views;
-  std::list<std::vector<float>> copies;  // of what lies otherwise in the file
+  std::list<std::vector<float>> copies;         // of what lies otherwise in the file
+  std::list<std::vector<std::byte>> converted;  // of another dtype
   for (const auto& p : all_) {
     for (size_t i = 0; i < p->parts().size(); ++i) {
       const Part& part = p->parts()[i];
@@ -344,10 +345,15 @@ void Parameters::save(const std::string& path) const {
       if (part.layout == Layout::transposed) {
         values = copies.emplace_back(part_of(p->value(), part)).data();
       }
+      const std::span<const float> floats(values, static_cast<size_t>(shape.elements()));
+      std::span<const std::byte> bytes = std::as_bytes(floats);
+      if (dtype != DType::f32) {
+        bytes = converted.emplace_back(convert_from_floats(floats, dtype, part.name));
+      }
       views.push_back({part.name,
-                       DType::f32,
+                       dtype,
                        {shape.sizes().begin(), shape.sizes().end()},
-                       std::as_bytes(std::span(values, static_cast<size_t>(shape.elements()))),
+                       bytes,
                        // Parts of one parameter lie end to end, so that it can be used in place.
                        fmt::format("{}\x01{:04}", p->name(), i)});
     }

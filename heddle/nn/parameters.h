@@ -141,8 +141,9 @@ class Parameters {
   /// the values are valid during the call.
   void for_each_tensor(
       const std::function<void(const std::string&, const Shape&, const float*)>& f) const;
-  /// Writes model.safetensors in f32. Errors: system for a full disk.
-  void save(const std::string& path) const;
+  /// Writes model.safetensors in f32, bf16 or f16. Errors: system for a full disk; data for values
+  /// beyond f16.
+  void save(const std::string& path, DType dtype = DType::f32) const;
 
  private:
   /// Where the bytes begin that parameters use in place, and how many they are.

@@ -1,7 +1,10 @@
-// Reading each element type into float.
+// Reading each element type into float, and writing those that are written.
 #include "heddle/tensor/convert.h"
 
+#include <cmath>
 #include <cstring>
+
+#include "heddle/base/error.h"
 
 namespace heddle {
 namespace {
@@ -28,6 +31,44 @@ float half_to_float(uint16_t h) {
     return sign != 0 ? -magnitude : magnitude;
   }
   return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (fraction << 13));
+}
+
+uint16_t float_to_half(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return sign | 0x7e00u;   // NaN
+  if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // 65520 and more round to infinity
+  if (magnitude < 0x38800000u) {                        // below 2^-14: steps of 2^-24
+    const float steps = std::nearbyint(std::bit_cast<float>(magnitude) * 0x1p24f);
+    return static_cast<uint16_t>(sign | static_cast<uint16_t>(steps));
+  }
+  const uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
+  return static_cast<uint16_t>(sign | ((rounded >> 13) - (112u << 10)));
+}
+
+std::vector<std::byte> convert_from_floats(std::span<const float> values, DType dtype,
+                                           const std::string& name) {
+  std::vector<std::byte> bytes(values.size() * static_cast<size_t>(size_of(dtype)));
+  const auto put = [&](size_t i, const auto& x) {
+    std::memcpy(bytes.data() + i * sizeof x, &x, sizeof x);
+  };
+  switch (dtype) {
+    case DType::f32: std::memcpy(bytes.data(), values.data(), bytes.size()); break;
+    case DType::bf16:
+      for (size_t i = 0; i < values.size(); ++i) put(i, bf16(values[i]));
+      break;
+    case DType::f16:
+      for (size_t i = 0; i < values.size(); ++i) {
+        check(!(std::abs(values[i]) >= 65520) || std::isinf(values[i]), ErrorKind::data,
+              "{}: the value {} is beyond f16, whose largest is 65504; take bf16 or f32", name,
+              values[i]);
+        put(i, float_to_half(values[i]));
+      }
+      break;
+    default: fail(ErrorKind::internal, "{}: no way from f32 to {}", name, dtype_name(dtype));
+  }
+  return bytes;
 }
 
 void convert_to_floats(const void* data, DType dtype, std::span<float> values) {

@@ -5,6 +5,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files.h"
+#include "heddle/text/marian_tokenizer.h"
 #include "heddle/text/pattern.h"
 #include "heddle/text/post_processor.h"
 #include "heddle/text/sentencepiece_tokenizer.h"
@@ -20,14 +21,6 @@ constexpr std::pair<const char*, const char*> kBpeNames[] = {{"vocab.json", "mer
                                                              {"encoder.json", "vocab.bpe"}};
 constexpr const char* kSentencePieceNames[] = {"spiece.model", "tokenizer.model",
                                                "sentencepiece.bpe.model"};
-
-/// What a file's bytes are known by: of one file its checksum, else one over all.
-std::string fingerprint_of(const std::vector<TokenizerFile>& files) {
-  if (files.size() == 1) return checksum(files[0].bytes);
-  std::string all;
-  for (const TokenizerFile& file : files) all += file.name + ' ' + checksum(file.bytes) + '\n';
-  return checksum(all);
-}
 
 Tokenizer finish(HubFiles files, bool is_class_known, PipelineDescription description) {
   apply_special_tokens(files, is_class_known, description);
@@ -161,6 +154,13 @@ Tokenizer load_word_piece(HubFiles files, const std::string& name) {
 
 }  // namespace
 
+std::string fingerprint_of(const std::vector<TokenizerFile>& files) {
+  if (files.size() == 1) return checksum(files[0].bytes);
+  std::string all;
+  for (const TokenizerFile& file : files) all += file.name + ' ' + checksum(file.bytes) + '\n';
+  return checksum(all);
+}
+
 std::optional<Tokenizer> find_tokenizer(const std::string& folder) {
   const auto has = [&](const char* name) { return path_exists(join_path(folder, name)); };
   if (has("tokenizer.json")) return load_json(HubFiles::read(folder), "tokenizer.json");
@@ -168,6 +168,9 @@ std::optional<Tokenizer> find_tokenizer(const std::string& folder) {
     if (has(vocab) && has(merges)) {
       return load_byte_level_bpe(HubFiles::read(folder), vocab, merges);
     }
+  }
+  if (has(kMarianSourceName) && has(kMarianVocabName)) {
+    return load_marian_tokenizer(folder, MarianSide::source);
   }
   if (has("vocab.txt")) return load_word_piece(HubFiles::read(folder), "vocab.txt");
   for (const char* name : kSentencePieceNames) {
@@ -184,7 +187,8 @@ std::optional<Tokenizer> find_tokenizer(const std::string& folder) {
 Tokenizer load_tokenizer_folder(const std::string& folder) {
   if (std::optional<Tokenizer> found = find_tokenizer(folder)) return *found;
   fail(ErrorKind::data,
-       "{}: no tokenizer is there; tokenizer.json, vocab.json and merges.txt, vocab.txt, {} is "
+       "{}: no tokenizer is there; tokenizer.json, vocab.json and merges.txt, vocab.txt, "
+       "source.spm and vocab.json, {} is "
        "needed",
        folder, fmt::join(kSentencePieceNames, " or "));
 }

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "heddle/text/tokenizer.h"
 
@@ -16,5 +17,8 @@ Tokenizer load_tokenizer_folder(const std::string& folder);
 
 /// From one .json, .txt or .bpe file of such a folder; the others that belong to it are read too.
 Tokenizer load_tokenizer_file(const std::string& path);
+
+/// What a tokenizer's files are known by: of one file its checksum, else one over all.
+std::string fingerprint_of(const std::vector<TokenizerFile>& files);
 
 }  // namespace heddle

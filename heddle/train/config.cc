@@ -72,6 +72,7 @@ void TrainConfig::check(const std::string& source) const {
   try {
     check_fields(*this, source);
     if (is_translation()) model.check(source);
+    if (is_translation()) model.check_words(source);
   } catch (const Error& e) {
     fail(ErrorKind::usage, "{}", e.what());  // what a run is told, not a file that was read
   }

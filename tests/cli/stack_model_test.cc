@@ -1,6 +1,7 @@
 // heddle forward and heddle info over models of the registry.
 #include <gtest/gtest.h>
 
+#include "heddle/base/files.h"
 #include "heddle/base/json.h"
 #include "heddle/infer/stack_model.h"
 #include "heddle/io/safetensors.h"
@@ -70,6 +71,25 @@ TEST_F(StackCommand, forward_counts_positions_by_column_unless_they_are_given) {
               expected.insert(expected.end(), plain.begin(), plain.end());
               return expected;
             }());
+}
+
+TEST_F(StackCommand, export_writes_the_model_with_its_class_dtype_and_tokenizer_files) {
+  write_gpt2();
+  write_file_atomic(model + "/vocab.json", "{}");
+  const std::string out = (folder / "out").string();
+  const CliResult result = run_heddle({"export", model, "-o", out, "--dtype", "bf16"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("a gpt2 in bf16"), std::string::npos) << result.out;
+  const Json config = Json::load(out + "/config.json");
+  EXPECT_EQ(config.at("architectures"), Json(std::vector<std::string>{"GPT2LMHeadModel"}));
+  EXPECT_EQ(config.get_string("torch_dtype"), "bfloat16");
+  EXPECT_EQ(read_file(out + "/vocab.json"), "{}");
+  const auto file = SafetensorsFile::open(out + "/model.safetensors");
+  EXPECT_EQ(file.info("transformer.h.0.attn.c_attn.weight").dtype, DType::bf16);
+  EXPECT_NO_THROW(load_stack_model(out));
+  EXPECT_EQ(run_heddle({"export", model, "-o", out, "--format", "marian"}).exit_code, 2);
+  EXPECT_EQ(run_heddle({"export", model, "-o", out, "--dtype", "f64"}).exit_code, 2);
+  EXPECT_EQ(run_heddle({"export", model, "-o", model}).exit_code, 2);
 }
 
 TEST_F(StackCommand, forward_refuses_what_does_not_fit_by_name) {

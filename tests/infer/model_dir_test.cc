@@ -104,9 +104,9 @@ TEST_F(ModelDir, unknown_key_is_a_data_error_with_the_nearest) {
 }
 
 TEST_F(ModelDir, unknown_or_missing_model_type_is_a_data_error_with_the_known_one) {
-  change_config("heddle_transformer", "marian");
-  expect_data_error({"'marian'", "'heddle_transformer'"});
-  change_config("\"model_type\": \"marian\",", "");
+  change_config("heddle_transformer", "t5");
+  expect_data_error({"'t5'", "'marian'", "'heddle_transformer'"});
+  change_config("\"model_type\": \"t5\",", "");
   expect_data_error({"model_type", "'heddle_transformer'"});
 }
 

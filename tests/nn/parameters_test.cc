@@ -9,8 +9,10 @@
 #include "heddle/base/files.h"
 #include "heddle/base/parallel.h"
 #include "heddle/io/safetensors.h"
+#include "heddle/io/torch_file.h"
 #include "heddle/tensor/convert.h"
 #include "tests/support/cli_runner.h"
+#include "tests/support/places.h"
 
 namespace heddle::nn {
 namespace {
@@ -180,6 +182,24 @@ TEST(Parameters, to_be_loaded_lie_in_the_file_where_it_holds_them_so) {
   for (size_t i = 0; i < loaded.all().size(); ++i) {
     EXPECT_EQ(loaded.all()[i]->value().to_floats(), saved.all()[i]->value().to_floats());
   }
+}
+
+TEST(Parameters, tensors_that_share_their_bytes_do_not_share_memory) {
+  const auto file = TorchFile::open(
+      std::string(heddle::testing::kFixtures) + "/torch/every_dtype.bin", Mapping::own_copy);
+  Parameters loaded = Parameters::to_be_loaded(file.elements(), "x");
+  const Parameter& table = (Scope(loaded) / "table").parameter({6, 4}, {});
+  const Parameter& tied = (Scope(loaded) / "tied").parameter({6, 4}, {});
+  const Parameter& rows = (Scope(loaded) / "rows").parameter({3, 4}, {});
+  loaded.load(file, {.unneeded = {"plain.", "transposed", "columns", "every_other", "expanded",
+                                  "scalar", "empty", "one_row"}});
+  EXPECT_EQ(table.value().raw(), static_cast<const void*>(file.info("table").bytes.data()));
+  EXPECT_EQ(tied.value().to_floats(), table.value().to_floats());
+  const float before = rows.value().data<float>()[0];
+  EXPECT_EQ(before, table.value().data<float>()[2 * 4]);
+  table.value().data<float>()[2 * 4] += 1;
+  EXPECT_EQ(tied.value().data<float>()[2 * 4], before);
+  EXPECT_EQ(rows.value().data<float>()[0], before);
 }
 
 TEST(Parameters, of_a_read_only_file_or_made_before_are_copied) {

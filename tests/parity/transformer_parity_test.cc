@@ -5,7 +5,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "heddle/models/transformer.h"
+#include "heddle/infer/generation_config.h"
+#include "heddle/models/marian.h"
 #include "heddle/ops/loss.h"
 #include "tests/parity/comparison.h"
 #include "tests/support/places.h"
@@ -97,9 +98,16 @@ struct Fixture {
   static bool is_due(int64_t label) { return label >= 0; }
 
   static TransformerConfig read_config(const SafetensorsFile& file) {
+    const Json json = Json::parse(file.metadata().at("config"), file.path());
     TransformerConfig config;
-    const std::string& text = file.metadata().at("config");
-    const auto unknown = from_json(config, Json::parse(text, file.path()), file.path());
+    std::vector<std::string> unknown;
+    if (json.contains("model_type")) {
+      config = read_marian_config(json, file.path(), unknown);
+      fit_marian_config(config, file);
+      std::erase_if(unknown, is_generation_key);
+    } else {
+      unknown = from_json(config, json, file.path());
+    }
     check(unknown.empty(), ErrorKind::data, "{}: {} unknown keys in the config", file.path(),
           unknown.size());
     return config;
@@ -136,7 +144,7 @@ std::vector<float> padded_maps(const Fixture& f, const std::string& name, const 
 
 class TransformerParity : public ::testing::TestWithParam<std::string> {
  protected:
-  Fixture fixture_{std::string(testing::kFixtures) + "/transformer/" + GetParam() + ".safetensors"};
+  Fixture fixture_{std::string(testing::kFixtures) + "/" + GetParam() + ".safetensors"};
 
   void expect_equal(const Comparison& comparison) {
     EXPECT_EQ(comparison.report(), "");
@@ -238,16 +246,23 @@ TEST_P(TransformerParity, loss_and_every_gradient_in_bf16_match_pytorch) {
 
 std::vector<std::string> fixture_names() {
   std::vector<std::string> names;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(testing::kFixtures) + "/transformer")) {
-    if (entry.path().extension() == ".safetensors") names.push_back(entry.path().stem());
+  for (const std::string folder : {"transformer", "marian"}) {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(std::string(testing::kFixtures) + "/" + folder)) {
+      if (entry.path().extension() != ".safetensors") continue;
+      names.push_back(folder + "/" + entry.path().stem().string());
+    }
   }
   std::sort(names.begin(), names.end());
   return names;
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, TransformerParity, ::testing::ValuesIn(fixture_names()),
-                         [](const auto& fixture) { return fixture.param; });
+                         [](const auto& fixture) {
+                           std::string name = fixture.param;
+                           std::replace(name.begin(), name.end(), '/', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace heddle

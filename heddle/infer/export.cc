@@ -1,0 +1,168 @@
+// Models in a form that Hugging Face's transformers loads: Marian for translators, else their own.
+#include "heddle/infer/export.h"
+
+#include <algorithm>
+#include <array>
+#include <list>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files.h"
+#include "heddle/infer/model_dir.h"
+#include "heddle/infer/stack_model.h"
+#include "heddle/io/safetensors.h"
+#include "heddle/tensor/convert.h"
+#include "heddle/text/marian_tokenizer.h"
+
+namespace heddle {
+namespace {
+
+// What travels along as it is, where it is there.
+constexpr std::array kBesideWeights = {kGenerationName,
+                                       "tokenizer.json",
+                                       "tokenizer_config.json",
+                                       "special_tokens_map.json",
+                                       "added_tokens.json",
+                                       "vocab.json",
+                                       "merges.txt",
+                                       "vocab.txt",
+                                       "spiece.model",
+                                       "tokenizer.model",
+                                       "sentencepiece.bpe.model",
+                                       kMarianSourceName,
+                                       kMarianTargetName,
+                                       kMarianTargetVocabName,
+                                       "chat_template.jinja"};
+
+// Types that newer releases of transformers have dropped, and the first without.
+constexpr std::array<std::pair<const char*, const char*>, 1> kDropped = {{{"transfo-xl", "4.36"}}};
+
+void write_json(const std::string& folder, const char* name, const Json& json) {
+  write_file_atomic(join_path(folder, name), json.dump(2) + "\n");
+}
+
+void copy_files(const std::string& from, const std::string& to) {
+  for (const char* name : kBesideWeights) {
+    const std::string path = join_path(from, name);
+    if (path_exists(path)) write_file_atomic(join_path(to, name), read_file(path));
+  }
+}
+
+void write_tensors(const std::string& path, const std::vector<NamedFloats>& tensors, DType dtype) {
+  std::list<std::vector<std::byte>> bytes;
+  std::vector<NamedTensorView> views;
+  for (const NamedFloats& t : tensors) {
+    bytes.push_back(convert_from_floats(t.values, dtype, t.name));
+    views.push_back({t.name, dtype, t.shape, bytes.back()});
+  }
+  write_safetensors(path, std::move(views), {{"format", "pt"}});
+}
+
+// --- heddle's translators as Marian --------------------------------------------------------------
+
+Json vocabulary_json(const Tokenizer& tokenizer) {
+  Json json = Json::object();
+  for (int64_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    json[tokenizer.piece(static_cast<int32_t>(id))] = id;
+  }
+  return json;
+}
+
+std::string piece_or(const Tokenizer& tokenizer, int32_t id, const char* otherwise) {
+  return id < 0 ? otherwise : tokenizer.piece(id);
+}
+
+void write_marian_tokenizer(const std::string& out, const TranslationModel& model) {
+  const Tokenizer& source = model.tokenizer.value();
+  const Tokenizer& target = model.target();
+  const bool is_separate = model.target_tokenizer.has_value();
+  write_file_atomic(join_path(out, kMarianSourceName), source.model_bytes());
+  write_file_atomic(join_path(out, kMarianTargetName), target.model_bytes());
+  write_json(out, kMarianVocabName, vocabulary_json(source));
+  if (is_separate) write_json(out, kMarianTargetVocabName, vocabulary_json(target));
+  Json json = Json::object();
+  json["tokenizer_class"] = "MarianTokenizer";
+  json["eos_token"] = piece_or(source, source.eos_id(), "</s>");
+  json["unk_token"] = piece_or(source, source.unk_id(), "<unk>");
+  json["pad_token"] = piece_or(source, source.pad_id(), "<pad>");
+  json["model_max_length"] = model.config.max_position_embeddings;
+  json["separate_vocabs"] = is_separate;
+  write_json(out, "tokenizer_config.json", json);
+}
+
+// Greedy search, as `heddle translate` does without flags, and the words that it never takes.
+Json marian_generation_json(const TranslationModel& model) {
+  const TransformerConfig& c = model.config;
+  Json json = Json::object();
+  json["pad_token_id"] = c.pad_token_id;
+  json["bos_token_id"] = c.bos_token_id;
+  json["eos_token_id"] = c.eos_token_id;
+  json["decoder_start_token_id"] = c.decoder_start_token_id;
+  json["forced_eos_token_id"] = c.eos_token_id;
+  json["max_length"] = c.max_position_embeddings;
+  json["num_beams"] = 1;
+  std::vector<int64_t> banned = {c.pad_token_id, c.bos_token_id, c.decoder_start_token_id};
+  if (model.tokenizer && model.target().unk_id() >= 0) banned.push_back(model.target().unk_id());
+  std::sort(banned.begin(), banned.end());
+  banned.erase(std::unique(banned.begin(), banned.end()), banned.end());
+  std::erase(banned, c.eos_token_id);
+  json["bad_words_ids"] = Json::array();
+  for (const int64_t id : banned) json["bad_words_ids"].push_back(std::vector<int64_t>{id});
+  return json;
+}
+
+Exported export_translator(const std::string& folder, const std::string& out, DType dtype) {
+  const TranslationModel model =
+      load_translation_model(folder, {.need_tokenizer = has_translation_tokenizer(folder)});
+  const bool is_ours = model.type == kTransformerType;
+  const std::string source = join_path(folder, kConfigName);
+  Json config = is_ours ? marian_config_json(model.config, source) : Json::load(source);
+  config.erase("dtype");  // the newer name
+  config["torch_dtype"] = torch_dtype_name(dtype);
+  make_directories(out);
+  if (is_ours) {
+    write_json(out, kGenerationName, marian_generation_json(model));
+    if (model.tokenizer) write_marian_tokenizer(out, model);
+  } else {
+    copy_files(folder, out);
+  }
+  write_json(out, kConfigName, config);
+  write_tensors(join_path(out, kWeightsName), marian_tensors(model.config, model.parameters),
+                dtype);
+  Exported result{kMarianType, ""};
+  if (!model.tokenizer) result.note = "the model has no tokenizer, so none was written";
+  return result;
+}
+
+Exported export_stack(const std::string& folder, const std::string& out, DType dtype) {
+  const StackModel stack = load_stack_model(folder);
+  save_stack_model(out, *stack.model, stack.parameters, dtype);
+  copy_files(stack.path, out);
+  Exported result{stack.type, ""};
+  for (const auto& [type, version] : kDropped) {
+    if (stack.type == type) {
+      result.note =
+          fmt::format("transformers has no {} since {}; older releases load it", type, version);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+Exported export_model(const std::string& path, const std::string& out,
+                      const ExportOptions& options) {
+  check(options.format == "transformers" || options.format == "marian", ErrorKind::usage,
+        "--format is '{}'; it must be transformers or marian", options.format);
+  const std::string folder = find_model_dir(path);
+  const std::string type = model_type_of(folder);
+  check(options.format != "marian" || is_translator_type(type), ErrorKind::usage,
+        "--format marian is for translators; {} is a {}, which --format transformers keeps", path,
+        type);
+  const std::string there = path_exists(out) ? join_path(out, kConfigName) : "";
+  check(there.empty() || !path_exists(there) || parent_path(there) != folder, ErrorKind::usage,
+        "{}: the model itself is there; choose another folder", out);
+  return is_translator_type(type) ? export_translator(folder, out, options.dtype)
+                                  : export_stack(folder, out, options.dtype);
+}
+
+}  // namespace heddle

@@ -1,0 +1,29 @@
+// Models in a form that Hugging Face's transformers loads.
+#pragma once
+
+#include <string>
+
+#include "heddle/tensor/dtype.h"
+
+namespace heddle {
+
+struct ExportOptions {
+  std::string format = "transformers";  ///< or "marian", which a translator of heddle becomes
+  DType dtype = DType::f32;             ///< of the weights: f32, bf16 or f16
+};
+
+/// What was written.
+struct Exported {
+  std::string type;  ///< model_type in config.json
+  std::string note;  ///< what transformers does not do with it; "" if there is nothing to say
+};
+
+/// Writes config.json, model.safetensors and the files of the tokenizer and of generation to `out`,
+/// which is made if need be. A translator of heddle's own becomes a marian, see marian_tensors();
+/// it searches greedily there. Any other keeps its type. path: see find_model_dir() Errors: usage
+/// for an unknown format, or marian for a model that is no translator; data, naming the switch, for
+/// a translator that marian cannot be, or values beyond f16; system.
+Exported export_model(const std::string& path, const std::string& out,
+                      const ExportOptions& options);
+
+}  // namespace heddle

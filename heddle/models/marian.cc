@@ -1,0 +1,262 @@
+// Config keys and tensor names of Marian's translators, there and back.
+#include "heddle/models/marian.h"
+
+#include <algorithm>
+#include <array>
+
+namespace heddle {
+namespace {
+
+// Keys that both have, under one name and with one meaning.
+constexpr std::array kShared = {"vocab_size",
+                                "d_model",
+                                "encoder_layers",
+                                "decoder_layers",
+                                "encoder_attention_heads",
+                                "decoder_attention_heads",
+                                "encoder_ffn_dim",
+                                "decoder_ffn_dim",
+                                "activation_function",
+                                "dropout",
+                                "attention_dropout",
+                                "activation_dropout",
+                                "max_position_embeddings",
+                                "scale_embedding",
+                                "share_encoder_decoder_embeddings",
+                                "tie_word_embeddings",
+                                "init_std",
+                                "pad_token_id",
+                                "bos_token_id",
+                                "eos_token_id",
+                                "decoder_start_token_id"};
+
+// Keys that change nothing here: other names of sizes, dropout of whole layers in training, what
+// Hugging Face's own code returns or how it stores, and how its older versions made the model.
+constexpr std::array kHarmless = {"_name_or_path",
+                                  "_num_labels",
+                                  "add_bias_logits",
+                                  "architectures",
+                                  "auto_map",
+                                  "classif_dropout",
+                                  "classifier_dropout",
+                                  "decoder_layerdrop",
+                                  "decoder_vocab_size",
+                                  "dtype",
+                                  "encoder_layerdrop",
+                                  "extra_pos_embeddings",
+                                  "gradient_checkpointing",
+                                  "hidden_size",
+                                  "id2label",
+                                  "is_decoder",
+                                  "is_encoder_decoder",
+                                  "label2id",
+                                  "model_type",
+                                  "num_attention_heads",
+                                  "num_hidden_layers",
+                                  "output_attentions",
+                                  "output_hidden_states",
+                                  "return_dict",
+                                  "static_position_embeddings",
+                                  "tokenizer_class",
+                                  "torch_dtype",
+                                  "transformers_version",
+                                  "use_cache"};
+
+// Keys of Marian's ancestors that transformers' Marian passes over; these values are its own.
+constexpr std::array<std::pair<const char*, bool>, 4> kFixed = {{{"normalize_before", false},
+                                                                 {"normalize_embedding", false},
+                                                                 {"add_final_layer_norm", false},
+                                                                 {"is_decoder", false}}};
+
+constexpr double kEps = 1e-5;  // PyTorch's, which the config cannot change
+
+template <class List>
+bool holds(const List& list, const std::string& key) {
+  return std::any_of(list.begin(), list.end(), [&](const char* known) { return key == known; });
+}
+
+// What MarianConfig has where a config.json is silent.
+TransformerConfig marian_defaults() {
+  TransformerConfig c;
+  c.vocab_size = 58101;
+  c.d_model = 1024;
+  c.encoder_layers = c.decoder_layers = 12;
+  c.encoder_attention_heads = c.decoder_attention_heads = 16;
+  c.encoder_ffn_dim = c.decoder_ffn_dim = 4096;
+  c.activation_function = "gelu";
+  c.embedding_dropout = 0;  // it has the others' name there
+  c.max_position_embeddings = 1024;
+  c.scale_embedding = false;
+  c.init_std = 0.02;
+  c.pad_token_id = c.decoder_start_token_id = 58100;
+  c.eos_token_id = c.bos_token_id = 0;
+  c.sinusoidal_layout = "halves";
+  c.output_bias = true;
+  c.layer_norm_eps = kEps;
+  return c;
+}
+
+}  // namespace
+
+TransformerConfig read_marian_config(const Json& json, const std::string& source,
+                                     std::vector<std::string>& unknown) {
+  TransformerConfig c = marian_defaults();
+  Json flat = Json::object();
+  for (const auto& [key, value] : json.as_object(source)) {
+    if (holds(kShared, key)) {
+      if (!value.is_null()) flat[key] = value;
+    } else if (!holds(kHarmless, key)) {
+      unknown.push_back(key);
+    }
+  }
+  for (const auto& [key, needed] : kFixed) {
+    const Json* value = json.find(key);
+    std::erase(unknown, key);
+    check(value == nullptr || value->is_null() ||
+              value->as_bool(fmt::format("{}: key '{}'", source, key)) == needed,
+          ErrorKind::data, "{}: key '{}' is {}; of type marian only {} is supported", source, key,
+          value == nullptr ? "" : value->describe(), needed);
+  }
+  (void)from_json(c, flat, source);  // it has these keys alone
+  c.embedding_dropout = c.dropout;
+  const Json* words = json.find("decoder_vocab_size");
+  if (words != nullptr && !words->is_null()) {
+    const int64_t size = words->as_int(source + ": key 'decoder_vocab_size'");
+    check(size == c.vocab_size || !c.share_encoder_decoder_embeddings, ErrorKind::data,
+          "{}: decoder_vocab_size is {} but vocab_size {}, and share_encoder_decoder_embeddings "
+          "makes them one table",
+          source, size, c.vocab_size);
+    check(size >= 1, ErrorKind::data, "{}: decoder_vocab_size is {}; it must be at least 1", source,
+          size);
+    c.decoder_vocab_size = size == c.vocab_size ? 0 : size;
+  }
+  c.check(source);
+  return c;
+}
+
+void fit_marian_config(TransformerConfig& config, const TensorFile& weights) {
+  const auto holds = [&](const std::string& name) {
+    return weights.contains(name) || weights.contains("model." + name);
+  };
+  config.output_bias = holds("final_logits_bias");
+  // transformers 5 ties nothing where tie_word_embeddings is false, whatever else the config says.
+  const bool is_untied = !config.tie_word_embeddings && holds("encoder.embed_tokens.weight") &&
+                         holds("decoder.embed_tokens.weight");
+  if (is_untied) config.share_encoder_decoder_embeddings = false;
+  // A MarianModel without the output.
+  const bool has_output = weights.contains("lm_head.weight");
+  if (!has_output) config.tie_word_embeddings = true;
+}
+
+nn::TensorNames marian_names(const TransformerConfig& c) {
+  nn::TensorNames names{.base = "model", .unneeded = {"embed_positions.weight"}};
+  const std::string shared = "model.shared.weight", source = "model.encoder.embed_tokens.weight",
+                    target = "model.decoder.embed_tokens.weight", output = "lm_head.weight";
+  if (c.share_encoder_decoder_embeddings) {
+    names.tied = {{source, shared}, {target, shared}};
+    if (c.tie_word_embeddings) names.tied.emplace_back(output, shared);
+  } else {
+    names.unneeded.emplace_back("shared.weight");
+    if (c.tie_word_embeddings) names.tied = {{output, target}};
+  }
+  return names;
+}
+
+namespace {
+
+// Errors: data, by name, for what Marian cannot be.
+void check_exportable(const TransformerConfig& c, const std::string& source) {
+  const auto need = [&](const char* key, const auto& value, const auto& needed) {
+    check(value == needed, ErrorKind::data,
+          "{}: '{}' is {}; a marian has {} only, so transformers has no model that computes the "
+          "same",
+          source, key, value, needed);
+  };
+  need("normalize_before", c.normalize_before, false);
+  need("normalize_embedding", c.normalize_embedding, false);
+  need("attention_scoring", c.attention_scoring, std::string("scaled_dot"));
+  need("position_embedding_type", c.position_embedding_type, std::string("sinusoidal"));
+  need("sinusoidal_frequencies", c.sinusoidal_frequencies, std::string("paper"));
+  need("layer_norm_eps", c.layer_norm_eps, kEps);
+  check(c.activation_function != "swiglu", ErrorKind::data,
+        "{}: 'activation_function' is swiglu; a marian has plain feed-forward layers only, so "
+        "transformers has no model that computes the same",
+        source);
+}
+
+// Old column of each new one: the even ones, then the odd ones.
+std::vector<int64_t> columns_of_halves(const TransformerConfig& c) {
+  std::vector<int64_t> from;
+  if (c.sinusoidal_layout == "halves") return from;
+  for (const int64_t first : {0, 1}) {
+    for (int64_t i = first; i < c.d_model; i += 2) from.push_back(i);
+  }
+  return from;
+}
+
+// Which axis of a tensor is the residual stream: what reads from it has it last, what adds to it
+// (and its bias) first. -1: none.
+int stream_axis(const std::string& name, size_t rank) {
+  const auto is_in = [&](const char* word) { return name.find(word) != name.npos; };
+  if (name == "final_logits_bias") return -1;
+  if (is_in("out_proj.") || is_in("fc2.")) return 0;
+  if (rank == 2) return 1;
+  return is_in("layer_norm.") ? 0 : -1;  // biases of q, k, v and fc1 are inside a layer
+}
+
+void permute(NamedFloats& tensor, int axis, const std::vector<int64_t>& from) {
+  const std::vector<float> old = tensor.values;
+  const int64_t rows = tensor.shape[0];
+  const auto width = static_cast<int64_t>(old.size()) / rows;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t i = 0; i < width; ++i) {
+      tensor.values[r * width + i] =
+          axis == 0 ? old[from[r] * width + i] : old[r * width + from[i]];
+    }
+  }
+}
+
+}  // namespace
+
+Json marian_config_json(const TransformerConfig& c, const std::string& source) {
+  check_exportable(c, source);
+  Json json = Json::object();
+  json["model_type"] = kMarianType;
+  json["architectures"] = std::vector<std::string>{"MarianMTModel"};
+  json["is_encoder_decoder"] = true;
+  const Json fields = to_json(c);
+  for (const char* key : kShared) json[key] = fields.at(key);
+  json["decoder_vocab_size"] = c.target_vocab_size();
+  json["num_hidden_layers"] = c.encoder_layers;
+  json["static_position_embeddings"] = true;
+  json["normalize_before"] = false;
+  json["normalize_embedding"] = false;
+  json["forced_eos_token_id"] = c.eos_token_id;
+  return json;
+}
+
+std::vector<NamedFloats> marian_tensors(const TransformerConfig& c,
+                                        const nn::Parameters& parameters) {
+  std::vector<NamedFloats> tensors;
+  const std::vector<int64_t> from = columns_of_halves(c);
+  const auto add = [&](NamedFloats tensor) {
+    const int axis = stream_axis(tensor.name, tensor.shape.size());
+    if (!from.empty() && axis >= 0) permute(tensor, axis, from);
+    tensors.push_back(std::move(tensor));
+  };
+  parameters.for_each_tensor([&](const std::string& name, const Shape& shape, const float* values) {
+    add({name,
+         {shape.sizes().begin(), shape.sizes().end()},
+         std::vector<float>(values, values + shape.elements())});
+    if (!c.projection_bias && name.ends_with("_proj.weight")) {  // Marian always has biases
+      add({name.substr(0, name.size() - 6) + "bias", {c.d_model}, std::vector<float>(c.d_model)});
+    }
+  });
+  if (!c.output_bias) {
+    const int64_t words = c.target_vocab_size();
+    add({"final_logits_bias", {1, words}, std::vector<float>(words)});
+  }
+  return tensors;
+}
+
+}  // namespace heddle

@@ -1,0 +1,194 @@
+// Exported models: heddle's translators as Marian give the same logits and words; others keep
+// theirs.
+#include "heddle/infer/export.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "heddle/base/files.h"
+#include "heddle/base/json.h"
+#include "heddle/infer/translate.h"
+#include "heddle/io/safetensors.h"
+#include "heddle/tensor/convert.h"
+#include "tests/base/temporary.h"
+#include "tests/infer/small_models.h"
+
+namespace heddle {
+namespace {
+
+using testing::random_sentences;
+using testing::shared_tokenizer;
+using testing::small_config;
+using testing::SmallModel;
+using testing::write_small_model;
+
+// The logits of all words of some pairs.
+std::vector<float> logits_of(const Transformer& model, int64_t words) {
+  const auto sources = random_sentences(5, 7, words, 1), targets = random_sentences(5, 6, words, 2);
+  std::vector<int32_t> source, target;
+  std::vector<int64_t> source_lengths, target_lengths;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    source.insert(source.end(), sources[i].begin(), sources[i].end());
+    target.insert(target.end(), targets[i].begin(), targets[i].end());
+    source_lengths.push_back(static_cast<int64_t>(sources[i].size()));
+    target_lengths.push_back(static_cast<int64_t>(targets[i].size()));
+  }
+  const Segments from = Segments::from_lengths(source_lengths),
+                 to = Segments::from_lengths(target_lengths);
+  const NoGrad off;
+  const nn::Run run;
+  const Tensor memory = model.encode({source, &from, nullptr}, run);
+  return model.output()(model.decode({target, &to, nullptr}, memory, from, run), run).to_floats();
+}
+
+// Of the largest magnitude.
+double worst_error(const std::vector<float>& a, const std::vector<float>& b) {
+  double error = 0, largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    error = std::max<double>(error, std::abs(a[i] - b[i]));
+    largest = std::max<double>(largest, std::abs(a[i]));
+  }
+  return a.size() == b.size() ? error / largest : 1;
+}
+
+struct Case {
+  const char* name;
+  void (*change)(TransformerConfig&);
+};
+
+class MarianExport : public ::testing::TestWithParam<Case> {};
+
+// Sums over the width have their terms in another order: 2e-6, as in f32's parity tests.
+TEST_P(MarianExport, has_the_logits_of_the_model_that_it_was) {
+  const TemporaryFolder folder;
+  TransformerConfig config = small_config();
+  GetParam().change(config);
+  SmallModel m(config);
+  for (auto& p : m.parameters.all()) {  // no bias or gain trivial
+    for (int64_t i = 0; p->value().rank() < 2 && i < p->elements(); ++i) {
+      p->value().data<float>()[i] += 0.1f * std::sin(static_cast<float>(i + p->elements()));
+    }
+    p->changed(true);
+  }
+  save_model_dir(folder / "ours", m.config, m.parameters, nullptr);
+  const Exported exported = export_model(folder / "ours", folder / "marian", {});
+  EXPECT_EQ(exported.type, "marian");
+  const TranslationModel marian =
+      load_translation_model(folder / "marian", {.need_tokenizer = false});
+  EXPECT_EQ(marian.type, "marian");
+  EXPECT_EQ(marian.config.sinusoidal_layout, "halves");
+  const int64_t words = std::min(config.vocab_size, config.target_vocab_size());
+  EXPECT_LT(worst_error(logits_of(m.model, words), logits_of(marian.model, words)), 2e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Switches, MarianExport,
+    ::testing::Values(Case{"interleaved", [](TransformerConfig&) {}},
+                      Case{"halves", [](TransformerConfig& c) { c.sinusoidal_layout = "halves"; }},
+                      Case{"untied", [](TransformerConfig& c) { c.tie_word_embeddings = false; }},
+                      Case{"no_projection_bias",
+                           [](TransformerConfig& c) { c.projection_bias = false; }},
+                      Case{"output_bias_unscaled",
+                           [](TransformerConfig& c) {
+                             c.output_bias = true;
+                             c.scale_embedding = false;
+                             c.activation_function = "gelu";
+                           }},
+                      Case{"own_words",
+                           [](TransformerConfig& c) {
+                             c.share_encoder_decoder_embeddings = false;
+                             c.decoder_vocab_size = 43;
+                           }}),
+    [](const auto& c) { return c.param.name; });
+
+TEST(Export, marian_translates_the_same_sentences) {
+  const TemporaryFolder folder;
+  write_small_model(folder / "ours");
+  export_model(folder / "ours", folder / "marian", {.format = "marian"});
+  const TranslationModel ours = load_translation_model(folder / "ours"),
+                         marian = load_translation_model(folder / "marian");
+  const std::vector<std::string> lines = {"the old man reads", "a small dog", "der alte Mann liest",
+                                          "two books! nothing"};
+  for (const std::string& line : lines) {
+    EXPECT_EQ(source_ids(marian, line, "", false, nullptr),
+              source_ids(ours, line, "", false, nullptr));
+  }
+  TranslateOptions options = default_options(marian);
+  EXPECT_EQ(options.beam, 1);
+  options.max_length = 20;
+  const auto expected = translate_lines(ours, lines, {.max_length = 20});
+  const auto actual = translate_lines(marian, lines, options);
+  for (size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(actual[i].ids, expected[i].ids) << lines[i];
+}
+
+TEST(Export, exported_marian_is_exported_as_it_is) {
+  const TemporaryFolder folder;
+  write_small_model(folder / "ours");
+  export_model(folder / "ours", folder / "1", {});
+  export_model(folder / "1", folder / "2", {});
+  for (const char* name : {"model.safetensors", "vocab.json", "source.spm", "target.spm",
+                           "tokenizer_config.json", "generation_config.json", "config.json"}) {
+    EXPECT_EQ(read_file(folder / "1" + "/" + name), read_file(folder / "2" + "/" + name)) << name;
+  }
+}
+
+TEST(Export, switches_that_marian_lacks_are_refused_by_name) {
+  const auto refuse = [](const char* key, const auto& change) {
+    const TemporaryFolder folder;
+    TransformerConfig config = small_config();
+    change(config);
+    const SmallModel m(config);
+    save_model_dir(folder / "ours", m.config, m.parameters, nullptr);
+    expect_error(ErrorKind::data, {"config.json", key, "a marian has"},
+                 [&] { export_model(folder / "ours", folder / "marian", {}); });
+    EXPECT_FALSE(path_exists(folder / "marian"));
+  };
+  refuse("'normalize_before' is true", [](auto& c) { c.normalize_before = true; });
+  refuse("'normalize_embedding' is true", [](auto& c) { c.normalize_embedding = true; });
+  refuse("'position_embedding_type' is learned",
+         [](auto& c) { c.position_embedding_type = "learned"; });
+  refuse("'position_embedding_type' is rotary",
+         [](auto& c) { c.position_embedding_type = "rotary"; });
+  refuse("'sinusoidal_frequencies' is tensor2tensor",
+         [](auto& c) { c.sinusoidal_frequencies = "tensor2tensor"; });
+  refuse("'attention_scoring' is dot", [](auto& c) { c.attention_scoring = "dot"; });
+  refuse("'layer_norm_eps' is 0.001", [](auto& c) { c.layer_norm_eps = 1e-3; });
+  refuse("'activation_function' is swiglu", [](auto& c) { c.activation_function = "swiglu"; });
+}
+
+TEST(Export, weights_are_rounded_to_the_dtype_asked_for) {
+  const TemporaryFolder folder;
+  write_small_model(folder / "ours");
+  export_model(folder / "ours", folder / "f32", {});
+  const auto exact = SafetensorsFile::open(folder / "f32" + "/model.safetensors");
+  for (const auto& [dtype, name] : {std::pair{DType::bf16, "bfloat16"}, {DType::f16, "float16"}}) {
+    export_model(folder / "ours", folder / name, {.dtype = dtype});
+    EXPECT_EQ(Json::load(folder / name + "/config.json").get_string("torch_dtype"), name);
+    const auto file = SafetensorsFile::open(folder / name + "/model.safetensors");
+    for (const std::string& tensor : exact.names()) {
+      EXPECT_EQ(file.info(tensor).dtype, dtype) << tensor;
+      std::vector<float> values(file.info(tensor).elements()), all(values.size());
+      convert_to_floats(file.info(tensor).bytes.data(), dtype, values);
+      convert_to_floats(exact.info(tensor).bytes.data(), DType::f32, all);
+      // Half of the last place: 8 bits of bf16, 11 of f16 with steps of 2^-24 near zero.
+      const double rounding = dtype == DType::bf16 ? 0x1p-8 : 0x1p-11;
+      for (size_t i = 0; i < all.size(); ++i) {
+        EXPECT_NEAR(values[i], all[i], std::abs(all[i]) * rounding + 0x1p-25);
+      }
+    }
+    EXPECT_NO_THROW(load_translation_model(folder / name));
+  }
+}
+
+TEST(Export, what_cannot_be_is_a_usage_error) {
+  const TemporaryFolder folder;
+  write_small_model(folder / "ours");
+  expect_error(ErrorKind::usage, {"--format is 'onnx'", "transformers or marian"},
+               [&] { export_model(folder / "ours", folder / "x", {.format = "onnx"}); });
+  expect_error(ErrorKind::usage, {"the model itself is there"},
+               [&] { export_model(folder / "ours", folder / "ours", {}); });
+}
+
+}  // namespace
+}  // namespace heddle
