@@ -34,17 +34,17 @@ void run(const Flags& flags) {
   if (flags.threads > 0) set_num_threads(flags.threads);
   const ForwardOptions options{.all = flags.all, .precision = precision};
   const bool is_stack = !is_translator_type(model_type_of(flags.model));
-  const auto open_inputs = [&] {
+  const auto open_inputs = [&](const Model* model) {
     SafetensorsFile inputs = SafetensorsFile::open(flags.inputs);
-    report_unused(inputs, forward_inputs(is_stack));
+    report_unused(inputs, forward_inputs(model));
     return inputs;
   };
   if (is_stack) {
     const StackModel stack = load_stack_model(flags.model);
-    forward_tensors(*stack.model, open_inputs(), flags.outputs, options);
+    forward_tensors(*stack.model, open_inputs(stack.model.get()), flags.outputs, options);
   } else {
     const TranslationModel model = load_translation_model(flags.model, {.need_tokenizer = false});
-    forward_tensors(model.model, open_inputs(), flags.outputs, options);
+    forward_tensors(model.model, open_inputs(nullptr), flags.outputs, options);
   }
 }
 
@@ -60,12 +60,13 @@ void add_forward(CLI::App& app) {
           "--inputs", flags->inputs,
           "safetensors with input_ids [batch, time], of a translator decoder_input_ids too; "
           "attention_mask, decoder_attention_mask if there is padding; "
-          "token_type_ids, position_ids if the model takes them")
+          "token_type_ids, position_ids, mems.I, perm_mask, target_mapping, input_mask if the "
+          "model takes them")
       ->required();
   command
       ->add_option("--outputs", flags->outputs,
                    "safetensors to write: logits, encoder_last_hidden_state; of an encoder "
-                   "last_hidden_state, pooler_output")
+                   "last_hidden_state, pooler_output; of a model with memory mems.I")
       ->required();
   command->add_flag("--all", flags->all, "hidden states and attention maps of every layer too");
   command->add_option("--precision", flags->precision, "f32, bf16, int8 or auto")

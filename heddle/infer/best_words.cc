@@ -156,7 +156,8 @@ std::vector<NextWord> best_words(const Tensor& logits, const BestWordsOptions& o
 
 std::vector<NextWord> best_words(const nn::WordOutput& output, const Tensor& h, const nn::Run& run,
                                  const BestWordsOptions& options) {
-  const int64_t rows = h.size(0), vocab = output.vocab(), part = part_of(rows);
+  const int64_t rows = h.size(0), vocab = output.vocab();
+  const int64_t part = output.is_product() ? part_of(rows) : vocab;
   Search search(rows, vocab, options);
   for (int64_t first = 0; first < vocab; first += part) {
     const Tensor logits = output(h, run, first, std::min(part, vocab - first));

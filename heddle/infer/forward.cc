@@ -2,9 +2,11 @@
 #include "heddle/infer/forward.h"
 
 #include <cstring>
+#include <functional>
 #include <list>
 
 #include "heddle/ops/attention.h"
+#include "heddle/ops/elementwise.h"
 #include "heddle/tensor/convert.h"
 
 namespace heddle {
@@ -127,22 +129,53 @@ class Outputs {
     all_.back().shape = {side.batch * side.time, x.size(1)};
   }
 
-  // The weights of one attention call as [batch, heads, queries, keys].
-  void add_maps(const std::string& name, const Side& from, const Side& to, const Tensor& q,
-                const Tensor& k, const AttentionOptions& o) {
-    std::vector<float>& out = add(name, {from.batch, o.heads, from.time, to.time});
+  // x: [rows, width], as many rows of each sequence    as: [batch, rows of one, width]
+  void add_even_rows(const std::string& name, int64_t batch, const Tensor& x) {
+    add(name, {batch, x.size(0) / std::max<int64_t>(1, batch), x.size(1)}) = x.to_floats();
+  }
+
+  // The weights of one attention call as [batch, heads, queries, keys]: map(sequence, head), whose
+  // columns are keys of `to`, behind `before` keys of each sequence that stand before its words.
+  struct Maps {
+    const Side &from, &to;
+    int64_t heads = 1, before = 0;
+    std::function<Tensor(int64_t sequence, int64_t head)> map;
+    std::vector<int64_t> rows = {};  // of `from` in its time, where they are not all its words
+  };
+  void add_maps(const std::string& name, const Maps& maps, const Segments& queries) {
+    const Side &from = maps.from, &to = maps.to;
+    const int64_t columns = maps.before + to.time;
+    std::vector<float>& out = add(name, {from.batch, maps.heads, from.time, columns});
     for (int64_t b = 0; b < from.batch; ++b) {
-      const int64_t queries = from.segments.length(b), keys = to.segments.length(b);
-      if (queries == 0 || keys == 0) continue;
-      for (int64_t h = 0; h < o.heads; ++h) {
-        const std::vector<float> map =
-            attention_weights(q, k, from.segments, to.segments, o, b, h).to_floats();
-        for (int64_t i = 0; i < queries; ++i) {
-          const int64_t row = from.cells[from.segments.begin(b) + i] % from.time;
-          float* line = out.data() + ((b * o.heads + h) * from.time + row) * to.time;
+      const int64_t keys = maps.before + to.segments.length(b);
+      if (queries.length(b) == 0 || keys == 0) continue;
+      for (int64_t h = 0; h < maps.heads; ++h) {
+        const std::vector<float> map = maps.map(b, h).to_floats();
+        for (int64_t i = 0; i < queries.length(b); ++i) {
+          const int64_t q = queries.begin(b) + i;
+          const int64_t row = maps.rows.empty() ? from.cells[q] % from.time : maps.rows[q];
+          if (row < 0) continue;
+          float* line = out.data() + ((b * maps.heads + h) * from.time + row) * columns;
           for (int64_t j = 0; j < keys; ++j) {
-            line[to.cells[to.segments.begin(b) + j] % to.time] = map[i * keys + j];
+            const int64_t word = to.segments.begin(b) + j - maps.before;
+            line[j < maps.before ? j : maps.before + to.cells[word] % to.time] = map[i * keys + j];
           }
+        }
+      }
+    }
+  }
+
+  // What a pass leaves for the next, as [time, batch, width], oldest first.
+  void add_memory(const nn::Memory& memory) {
+    const int64_t batch = memory.segments.count(), time = memory.segments.max_length();
+    for (size_t i = 0; i < memory.layers.size(); ++i) {
+      const std::vector<float> rows = memory.layers[i].to_floats();
+      const int64_t width = memory.layers[i].size(1);
+      std::vector<float>& out = add(fmt::format("mems.{}", i), {time, batch, width});
+      for (int64_t b = 0; b < batch; ++b) {
+        for (int64_t r = memory.segments.begin(b); r < memory.segments.end(b); ++r) {
+          const int64_t t = time - memory.segments.end(b) + r;
+          std::copy_n(rows.begin() + r * width, width, out.begin() + (t * batch + b) * width);
         }
       }
     }
@@ -182,11 +215,140 @@ nn::Observer observer_into(Outputs& out, const Side& source, const Side& target)
     out.add_flat_rows(name, target, logits);
   };
   observer.attention = [&](const std::string& name, const Tensor& q, const Tensor& k,
-                           const Segments&, const Segments&, const AttentionOptions& options) {
-    out.add_maps(name, name.starts_with("encoder") ? source : target,
-                 name.starts_with("decoder") ? target : source, q, k, options);
+                           const Segments& queries, const Segments& keys,
+                           const AttentionOptions& options) {
+    const auto map = [&](int64_t b, int64_t h) {
+      return attention_weights(q, k, queries, keys, options, b, h);
+    };
+    const Outputs::Maps maps{name.starts_with("encoder") ? source : target,
+                             name.starts_with("decoder") ? target : source, options.heads, 0, map};
+    out.add_maps(name, maps, queries);
   };
   return observer;
+}
+
+// Adds what models with a memory or an order of words show. Where there are predictions, both
+// streams have a name, as Hugging Face counts them.
+void observe_more(nn::Observer& observer, Outputs& out, const Side& side,
+                  const nn::WordOrder& order) {
+  constexpr std::string_view kTarget = "target_";
+  observer.hidden = [&](const std::string& name, const Tensor& x) {
+    if (!name.starts_with(kTarget)) return out.add_rows(name, side, x);
+    out.add_even_rows(name.substr(kTarget.size()), side.batch, x);
+  };
+  observer.relative = [&](const std::string& name, const RelativeInputs& x,
+                          const RelativeRows& rows, const RelativeOptions& options) {
+    const auto map = [&](int64_t b, int64_t h) {
+      return relative_attention_weights(x, rows, options, b, h);
+    };
+    const bool is_target = name.starts_with(kTarget);
+    Outputs::Maps maps{side, side, options.heads, 0, map};
+    if (side.batch > 0) maps.before = rows.keys.length(0) - side.segments.length(0);
+    std::string shown = is_target ? name.substr(kTarget.size()) : name;
+    if (order.targets.count() > 0) shown += is_target ? ".1" : ".0";
+    for (size_t t = 0; is_target && t < order.target_words.size(); ++t) {
+      const int32_t word = order.target_words[t];
+      maps.rows.push_back(word < 0 ? -1 : side.cells[word] % side.time);
+    }
+    out.add_maps(shown, maps, rows.queries);
+  };
+}
+
+// --- memory and order ----------------------------------------------------------------------------
+
+const StoredTensor& info_of_shape(const SafetensorsFile& file, const std::string& name,
+                                  const std::vector<int64_t>& shape) {
+  const StoredTensor& info = file.info(name);
+  check(info.shape == shape, ErrorKind::data, "{}: {} has shape {}; {} is needed", file.path(),
+        name, shape_text(info), Shape(shape).str());
+  return info;
+}
+
+std::vector<float> read_floats(const StoredTensor& info) {
+  std::vector<float> values(static_cast<size_t>(info.elements()));
+  convert_to_floats(info.bytes.data(), info.dtype, values);
+  return values;
+}
+
+std::string memory_name(int64_t layer) { return fmt::format("mems.{}", layer); }
+
+// mems.I: [time, batch, width] of each layer, if there are any.
+nn::Memory read_memory(const SafetensorsFile& file, const Model& model, int64_t batch,
+                       DType compute) {
+  const StoredTensor* first = file.find(memory_name(0));
+  if (first == nullptr) return {};
+  check(first->shape.size() == 3, ErrorKind::data,
+        "{}: mems.0 has shape {}; [time, batch, width] is needed", file.path(), shape_text(*first));
+  const int64_t time = first->shape[0], width = model.width();
+  nn::Memory memory{Segments::uniform(batch, time), {}};
+  for (int64_t i = 0; i < model.layers(); ++i) {
+    const std::vector<float> values =
+        read_floats(info_of_shape(file, memory_name(i), {time, batch, width}));
+    const Tensor rows = Tensor::empty({batch * time, width}, DType::f32);
+    for (int64_t t = 0; t < time; ++t) {
+      for (int64_t b = 0; b < batch; ++b) {
+        std::copy_n(values.begin() + (t * batch + b) * width, width,
+                    rows.data<float>() + (b * time + t) * width);
+      }
+    }
+    memory.layers.push_back(cast(rows, compute));
+  }
+  return memory;
+}
+
+// Which words are hidden from which: by perm_mask [batch, time, time], and from all by one of
+// attention_mask and input_mask [batch, time].
+std::vector<uint8_t> read_hidden(const SafetensorsFile& file, const Side& side) {
+  const bool has_perm = file.find("perm_mask") != nullptr;
+  const bool has_attention = file.find("attention_mask") != nullptr;
+  const bool has_input = file.find("input_mask") != nullptr;
+  check(!has_attention || !has_input, ErrorKind::data,
+        "{}: there are attention_mask and input_mask, which is its opposite; give one",
+        file.path());
+  if (!has_perm && !has_attention && !has_input) return {};
+  const int64_t n = side.time;
+  std::vector<float> hidden(static_cast<size_t>(side.batch * n * n));
+  if (has_perm) hidden = read_floats(info_of_shape(file, "perm_mask", {side.batch, n, n}));
+  if (has_attention || has_input) {
+    const std::vector<float> mask =
+        side.read_mask(file, has_input ? "input_mask" : "attention_mask");
+    for (int64_t i = 0; i < side.batch * n * n; ++i) {
+      const float value = mask[i / (n * n) * n + i % n];
+      hidden[i] += has_input ? value : 1 - value;
+    }
+  }
+  std::vector<uint8_t> result;
+  for (const float h : hidden) result.push_back(h > 0 ? 1 : 0);
+  return result;
+}
+
+// target_mapping: [batch, predictions, time]; each row has a 1 where its word is, or no 1.
+void read_targets(const SafetensorsFile& file, const Side& side, nn::WordOrder& order) {
+  const StoredTensor* info = file.find("target_mapping");
+  if (info == nullptr) return;
+  check(info->shape.size() == 3, ErrorKind::data,
+        "{}: target_mapping has shape {}; [batch, predictions, time] is needed", file.path(),
+        shape_text(*info));
+  const int64_t count = info->shape[1], n = side.time;
+  const std::vector<float> map =
+      read_floats(info_of_shape(file, "target_mapping", {side.batch, count, n}));
+  order.targets = Segments::uniform(side.batch, count);
+  std::vector<bool> is_taken(static_cast<size_t>(side.batch * n));
+  for (int64_t row = 0; row < side.batch * count; ++row) {
+    int64_t word = -1;
+    for (int64_t j = 0; j < n; ++j) {
+      const float value = map[row * n + j];
+      if (value == 0) continue;
+      const int64_t cell = row / count * n + j;
+      check(value == 1 && word < 0 && !is_taken[cell], ErrorKind::data,
+            "{}: target_mapping[{}, {}, {}] is {}; each row must be 0 but for one 1, at a word of "
+            "its own",
+            file.path(), row / count, row % count, j, value);
+      is_taken[cell] = true;
+      word = cell;
+    }
+    order.target_words.push_back(static_cast<int32_t>(word));
+  }
 }
 
 }  // namespace
@@ -214,25 +376,55 @@ void forward_tensors(const Transformer& model, const SafetensorsFile& inputs,
 
 void forward_tensors(const Model& model, const SafetensorsFile& inputs, const std::string& path,
                      const ForwardOptions& options) {
-  Side side(inputs, "input_ids", "attention_mask", model.vocab_size());
+  // Where a mask says who sees whom, hidden words stay: they see the others.
+  const bool takes_order = model.takes_order();
+  Side side(inputs, "input_ids", takes_order ? "" : "attention_mask", model.vocab_size());
   side.count_positions(inputs, "input_ids", model);
   side.read_beside(inputs, "token_type_ids", side.types);
   side.read_beside(inputs, "position_ids", side.places);
   const NoGrad off;
   Outputs out;
-  const nn::Observer observer = observer_into(out, side, side);
   nn::Run run;
   run.use(options.precision);
-  if (options.all) run.observer = &observer;
-  for (const ModelOutput& o : model.forward(side.words(), run)) {
-    o.is_sequences ? out.add_sequences(o.name, o.x) : out.add_rows(o.name, side, o.x);
+  nn::WordRows words = side.words();
+  nn::WordOrder order;
+  nn::Memory memory;
+  if (takes_order) {
+    order.hidden = read_hidden(inputs, side);
+    read_targets(inputs, side, order);
+    words.order = &order;
   }
+  if (model.has_memory()) {
+    memory = read_memory(inputs, model, side.batch, run.compute);
+    words.memory = &memory;
+  }
+  nn::Observer observer = observer_into(out, side, side);
+  observe_more(observer, out, side, order);
+  if (options.all) run.observer = &observer;
+  for (const ModelOutput& o : model.forward(words, run)) {
+    switch (o.rows) {
+      case ModelOutput::Rows::words: out.add_rows(o.name, side, o.x); break;
+      case ModelOutput::Rows::sequences: out.add_sequences(o.name, o.x); break;
+      case ModelOutput::Rows::targets: out.add_even_rows(o.name, side.batch, o.x); break;
+    }
+  }
+  if (model.memory_length() > 0) out.add_memory(memory);
   out.write(path);
 }
 
-std::vector<std::string> forward_inputs(bool is_registry_model) {
-  if (is_registry_model) return {"input_ids", "attention_mask", "token_type_ids", "position_ids"};
-  return {"input_ids", "attention_mask", "decoder_input_ids", "decoder_attention_mask"};
+std::vector<std::string> forward_inputs(const Model* model) {
+  if (model == nullptr) {
+    return {"input_ids", "attention_mask", "decoder_input_ids", "decoder_attention_mask"};
+  }
+  std::vector<std::string> names = {"input_ids", "attention_mask", "token_type_ids",
+                                    "position_ids"};
+  for (int64_t i = 0; model->has_memory() && i < model->layers(); ++i) {
+    names.push_back(memory_name(i));
+  }
+  if (model->takes_order()) {
+    names.insert(names.end(), {"input_mask", "perm_mask", "target_mapping"});
+  }
+  return names;
 }
 
 }  // namespace heddle

@@ -28,14 +28,19 @@ void forward_tensors(const Transformer& model, const SafetensorsFile& inputs,
                      const std::string& path, const ForwardOptions& options);
 
 /// Runs a model of the registry. inputs: input_ids [batch, time]; optional attention_mask,
-/// token_type_ids, position_ids of the same shape. Writes what Model::forward() gives, as [batch,
-/// time, width] or [batch, width]; with `all` also hidden_states.i, attentions.i and, of a mixture,
-/// router_logits.i [batch * time, experts]. Outputs at hidden positions are zero.
+/// token_type_ids, position_ids of the same shape; of a model with memory mems.i [before, batch,
+/// width] of each layer; of one that takes an order perm_mask [batch, time, time] (1: word i does
+/// not see word j), input_mask (1: hidden from all), target_mapping [batch, predictions, time].
+/// Writes what Model::forward() gives, as [batch, time, width] or [batch, width], of predictions
+/// [batch, predictions, width], and mems.i; with `all` also hidden_states.i, of a mixture
+/// router_logits.i [batch * time, experts], and attentions.i
+/// [batch, heads, time, before + time], which with predictions are two, attentions.i.0 and, of the
+/// words that are predicted, attentions.i.1. Outputs at hidden positions are zero.
 /// Errors: as above.
 void forward_tensors(const Model& model, const SafetensorsFile& inputs, const std::string& path,
                      const ForwardOptions& options);
 
-/// The names that forward_tensors() reads.
-std::vector<std::string> forward_inputs(bool is_registry_model);
+/// The names that forward_tensors() reads; model null: those of a translator.
+std::vector<std::string> forward_inputs(const Model* model);
 
 }  // namespace heddle

@@ -20,6 +20,7 @@ enum class Head : uint8_t {
   none,              ///< BertModel: hidden states, and a pooler where the family has one
   next_word,         ///< GPT2LMHeadModel, LlamaForCausalLM
   masked_word,       ///< BertForMaskedLM
+  ordered_word,      ///< XLNetLMHeadModel: words by those before them in any order
   pretraining,       ///< BertForPreTraining: masked words and the next sentence
   sequence_classes,  ///< BertForSequenceClassification: a class a sequence
   word_classes       ///< BertForTokenClassification: a class a word

@@ -26,15 +26,20 @@ std::vector<ModelOutput> Model::forward(const nn::WordRows& words, const nn::Run
   switch (head()) {
     case Head::none: break;
     case Head::next_word:
-    case Head::masked_word: return {{"logits", heads_.word_logits(h, run)}};
+    case Head::masked_word:
+    case Head::ordered_word: return {{"logits", heads_.word_logits(h, run)}};
     case Head::pretraining:
       return {{"prediction_logits", heads_.word_logits(h, run)},
-              {"seq_relationship_logits", heads_.next_sentence(h, words, run), true}};
-    case Head::sequence_classes: return {{"logits", heads_.sequence_classes(h, words, run), true}};
+              {"seq_relationship_logits", heads_.next_sentence(h, words, run),
+               ModelOutput::Rows::sequences}};
+    case Head::sequence_classes:
+      return {{"logits", heads_.sequence_classes(h, words, run), ModelOutput::Rows::sequences}};
     case Head::word_classes: return {{"logits", heads_.word_classes(h, words, run)}};
   }
   std::vector<ModelOutput> outputs = {{"last_hidden_state", h}};
-  if (heads_.pooler) outputs.push_back({"pooler_output", heads_.pooler(h, words, run), true});
+  if (heads_.pooler)
+    outputs.push_back(
+        {"pooler_output", heads_.pooler(h, words, run), ModelOutput::Rows::sequences});
   return outputs;
 }
 

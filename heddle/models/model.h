@@ -16,8 +16,9 @@ namespace heddle {
 /// A result of a forward pass under Hugging Face's name.
 struct ModelOutput {
   std::string name;
-  Tensor x;                   ///< [rows, width], or [sequences, width]
-  bool is_sequences = false;  ///< a row a sequence, not a word
+  Tensor x;  ///< [rows, width]
+  /// What a row is of: a word, a sequence, or a prediction of WordOrder::targets.
+  enum class Rows : uint8_t { words, sequences, targets } rows = Rows::words;
 };
 
 /// What stands on the states h: [rows, width] of hidden(). A part is empty where the model's head
@@ -63,6 +64,12 @@ class Model {
   /// What training adds to the mean loss of a word, from what Run::router_logits received: [1], or
   /// undefined if there is nothing.
   virtual Tensor auxiliary_loss(const std::vector<Tensor>& router_logits) const;
+  /// Whether it remembers the words before a pass (WordRows::memory), and how many states it hands
+  /// on at most.
+  virtual bool has_memory() const { return false; }
+  virtual int64_t memory_length() const { return 0; }
+  /// Whether its words may be known in another order than the text's (WordRows::order).
+  virtual bool takes_order() const { return false; }
   /// What its cost follows from.
   virtual ModelPlan plan() const = 0;
   /// The last layer's states: [rows, width]. Errors: data if a sequence is longer than

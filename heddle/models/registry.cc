@@ -19,6 +19,8 @@ constexpr std::array kModels = {
     ModelEntry{"mistral", new_config<class Mistral>},
     ModelEntry{"mixtral", new_config<class Mixtral>},
     ModelEntry{"roberta", new_config<class Roberta>},
+    ModelEntry{"transfo-xl", new_config<class TransformerXl>},
+    ModelEntry{"xlnet", new_config<class Xlnet>},
 };
 
 namespace {

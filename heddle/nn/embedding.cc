@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "heddle/nn/adaptive.h"
 #include "heddle/ops/embedding.h"
 
 namespace heddle::nn {
@@ -32,13 +33,33 @@ Tensor Embedding::operator()(const WordRows& words, const Run& run) const {
   return dropout(options_.norm ? options_.norm->add(x, t, {}).norm : dropout_add(x, t, {}), spec);
 }
 
+Tensor WordOutput::weight(const Run& run) const {
+  check(is_product(), ErrorKind::internal, "an adaptive softmax has no one weight");
+  return weight_->in(run.compute);
+}
+
 Tensor WordOutput::bias() const {
   if (bias_ == nullptr) return {};
   const Tensor b = bias_->in(DType::f32);
   return b.view({bias_->elements()}).with_leaf(b.leaf());
 }
 
+int64_t WordOutput::vocab() const {
+  return is_product() ? weight_->shape()[0] : adaptive_->vocab();
+}
+
+CrossEntropy WordOutput::loss(const Tensor& h, std::span<const int32_t> targets,
+                              const CrossEntropyOptions& options, const Run& run) const {
+  if (!is_product()) return adaptive_->loss(h, targets, options, run);
+  const LayerName layer(weight_->name());
+  return linear_cross_entropy(h, weight(run), bias(), targets, options);
+}
+
 Tensor WordOutput::operator()(const Tensor& h, const Run& run, int64_t first, int64_t count) const {
+  if (!is_product()) {
+    const Tensor all = adaptive_->log_probabilities(h, run);
+    return count < 0 ? all : all.slice(1, first, count).to_contiguous();
+  }
   const LayerName layer(weight_->name());
   return product(h, *weight_, bias(), run, {.result = DType::f32, .first = first, .count = count});
 }

@@ -6,6 +6,7 @@
 #include "heddle/nn/layers.h"
 #include "heddle/nn/position.h"
 #include "heddle/nn/words.h"
+#include "heddle/ops/loss.h"
 
 namespace heddle::nn {
 
@@ -32,25 +33,36 @@ class Embedding {
   Options options_;
 };
 
-/// h Wᵀ + b over the vocabulary; W is often the table of the words.
+class AdaptiveSoftmax;
+
+/// h Wᵀ + b over the vocabulary; W is often the table of the words. Or an adaptive softmax, whose
+/// log probabilities stand for logits.
 class WordOutput {
  public:
   /// weight: [vocab, width], bias: vocab elements or null
   explicit WordOutput(Parameter& weight, Parameter* bias = nullptr)
       : weight_(&weight), bias_(bias) {}
+  explicit WordOutput(std::shared_ptr<const AdaptiveSoftmax> adaptive)
+      : adaptive_(std::move(adaptive)) {}
 
-  /// [vocab, width] and [vocab] (undefined if there is none), for the fused loss.
-  Tensor weight(const Run& run) const { return weight_->in(run.compute); }
+  /// Whether it is one product: weight() and bias() exist, and parts of it cost their part.
+  bool is_product() const { return adaptive_ == nullptr; }
+  /// [vocab, width] and [vocab] (undefined if there is none). Errors: internal unless is_product().
+  Tensor weight(const Run& run) const;
   Tensor bias() const;
-  int64_t vocab() const { return weight_->shape()[0]; }
+  int64_t vocab() const;
+  /// The loss of the word after each row of h; see linear_cross_entropy().
+  CrossEntropy loss(const Tensor& h, std::span<const int32_t> targets,
+                    const CrossEntropyOptions& options, const Run& run) const;
   /// h: [rows, width]    returns: [rows, vocab], f32 unless recording: bf16 has 8 bits, too few to
   /// tell likely words apart. Without recording, columns [first, first + count) only, if a count is
   /// given; first is a multiple of 64.
   Tensor operator()(const Tensor& h, const Run& run, int64_t first = 0, int64_t count = -1) const;
 
  private:
-  Parameter* weight_;
-  Parameter* bias_;
+  Parameter* weight_ = nullptr;
+  Parameter* bias_ = nullptr;
+  std::shared_ptr<const AdaptiveSoftmax> adaptive_;
 };
 
 }  // namespace heddle::nn

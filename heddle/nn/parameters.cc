@@ -26,6 +26,7 @@ Shape part_shape(const Parameter& p, const Part& part) {
 }
 
 Shape file_shape(const Parameter& p, const Part& part) {
+  if (!part.file_shape.empty()) return Shape(part.file_shape);
   Shape shape = part_shape(p, part);
   if (part.layout == Layout::transposed) std::swap(shape[0], shape[1]);
   return shape;
@@ -317,7 +318,8 @@ void Parameters::fill(Parameter& p, const Part& part, const StoredTensor& info) 
     convert(copy.data<float>());
     from = copy.data<float>();
   }
-  transpose_into(from, info.shape[0], info.shape[1], values);
+  transpose_into(from, info.shape[0], info.elements() / std::max<int64_t>(1, info.shape[0]),
+                 values);
 }
 
 void Parameters::for_each_tensor(
@@ -325,7 +327,7 @@ void Parameters::for_each_tensor(
   for (const auto& p : all_) {
     for (const Part& part : p->parts()) {
       if (part.layout == Layout::as_is) {
-        f(part.name, part_shape(*p, part), part_values(p->value(), part));
+        f(part.name, file_shape(*p, part), part_values(p->value(), part));
       } else {
         f(part.name, file_shape(*p, part), part_of(p->value(), part).data());
       }
@@ -371,11 +373,12 @@ std::vector<float> part_of(const Tensor& whole, const Part& part) {
   return result;
 }
 
-Parameter& Scope::parameter(const Shape& shape, const Init& init, Layout layout) const {
+Parameter& Scope::parameter(const Shape& shape, const Init& init, Layout layout,
+                            const std::vector<int64_t>& file_shape) const {
   check(layout == Layout::as_is || shape.rank() == 2, ErrorKind::internal,
         "parameter {} of shape {} has no axes to swap", prefix_, shape.str());
   const int64_t rows = shape.rank() == 0 ? 1 : shape[0];
-  return parameters_->get(shape, {{prefix_, 0, rows, layout}}, init);
+  return parameters_->get(shape, {{prefix_, 0, rows, layout, file_shape}}, init);
 }
 
 Parameter& Scope::stacked(const std::vector<std::string>& names, const std::string& leaf,

@@ -46,6 +46,9 @@ struct Part {
   int64_t begin = 0;
   int64_t rows = 0;
   Layout layout = Layout::as_is;
+  /// The checkpoint's shape where it cuts an axis into several: [width, heads, d]; empty: two axes
+  /// or those in memory.
+  std::vector<int64_t> file_shape = {};
 };
 
 /// Other spellings of tensors that a checkpoint may use.
@@ -172,8 +175,9 @@ class Scope {
   Scope operator/(int64_t index) const { return *this / std::to_string(index); }
   const std::string& prefix() const { return prefix_; }
 
-  /// The parameter of this scope: s / "weight". `shape` is that in memory.
-  Parameter& parameter(const Shape& shape, const Init& init, Layout layout = Layout::as_is) const;
+  /// The parameter of this scope: s / "weight". `shape` is that in memory; file_shape: see Part.
+  Parameter& parameter(const Shape& shape, const Init& init, Layout layout = Layout::as_is,
+                       const std::vector<int64_t>& file_shape = {}) const;
   /// One parameter of several tensors stacked along the first axis, named `NAME.leaf` under this
   /// scope; each is initialised on its own.
   Parameter& stacked(const std::vector<std::string>& names, const std::string& leaf,

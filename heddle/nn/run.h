@@ -8,6 +8,7 @@
 
 #include "heddle/ops/attention.h"
 #include "heddle/ops/dropout.h"
+#include "heddle/ops/relative_attention.h"
 #include "heddle/tensor/precision.h"
 
 namespace heddle::nn {
@@ -27,6 +28,10 @@ struct Observer {
                      const Segments& queries, const Segments& keys,
                      const AttentionOptions& options)>
       attention;
+  /// The same of one call of relative attention; weights by relative_attention_weights().
+  std::function<void(const std::string& name, const RelativeInputs& x, const RelativeRows& rows,
+                     const RelativeOptions& options)>
+      relative;
   /// What the heads give, side by side: [rows, heads * d]; what is returned goes on in its place.
   std::function<Tensor(const std::string& name, const Tensor& heads)> heads;
   /// The logits of a mixture's router: "router_logits.0", [rows, experts].

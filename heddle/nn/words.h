@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "heddle/nn/memory.h"
+#include "heddle/nn/word_order.h"
 #include "heddle/ops/dropout.h"
 #include "heddle/tensor/segments.h"
 
@@ -88,6 +90,11 @@ struct WordRows {
   /// Decoding: these words continue the sequences of a cache, which was extended by `segments` and
   /// gives `places`. Null: whole sequences.
   WordCache* cache = nullptr;
+  /// What is remembered of each sequence's words before these, if the model has a memory: read, and
+  /// then replaced by what the next pass is to see. Without layers: a sequence begins. Null: it
+  /// begins, and nothing is remembered.
+  Memory* memory = nullptr;
+  const WordOrder* order = nullptr;  ///< of models that take one; null: that of the text
 
   /// positions: `places`, or counted.
   std::vector<int32_t> positions() const;

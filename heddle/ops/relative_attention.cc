@@ -60,8 +60,6 @@ void check_sizes(const RelativeInputs& x, const RelativeRows& rows, const Relati
     check_rows("query types", rows.query_types.size(), n);
     check_rows("key types", rows.key_types.size(), m);
   }
-  check(rows.hidden.empty() || !has_order(rows), ErrorKind::shape,
-        "relative attention: there is a mask beside orders; choose one");
   if (rows.hidden.empty()) return;
   int64_t pairs = 0;
   for (int64_t i = 0; i < rows.queries.count(); ++i) {

@@ -27,9 +27,9 @@ struct RelativeRows {
   /// a window; XLNet: order is the step at which a word becomes known.
   std::vector<int32_t> first, limit, order;
   std::vector<int32_t> query_types, key_types;  ///< where `types` are defined
-  /// For any other rule: a value for each query and key, segment by segment, row by row, not 0
-  /// where the key is hidden; empty: none is. A query that sees no key then takes all of its
-  /// segment alike, as Hugging Face's XLNet does by adding -1e30 to each score.
+  /// For any other rule, beside that one: a value for each query and key, segment by segment, row
+  /// by row, not 0 where the key is hidden; empty: none is. A query that sees no key then takes all
+  /// of its segment alike, as Hugging Face's XLNet does by adding -1e30 to each score.
   std::vector<uint8_t> hidden;
 };
 

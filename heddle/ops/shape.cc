@@ -24,6 +24,18 @@ void copy_into(const Tensor& x, const Tensor& y) {
   }
 }
 
+// Calls f(begin in the whole, begin in the part, rows) for the segments of one of two parts that
+// stand by turns.
+template <class F>
+void for_parts(const Segments& first, const Segments& second, bool is_second, const F& f) {
+  const Segments& part = is_second ? second : first;
+  for (int64_t i = 0; i < part.count(); ++i) {
+    if (part.length(i) == 0) continue;
+    const int64_t before = first.begin(i) + second.begin(i);
+    f(is_second ? before + first.length(i) : before, part.begin(i), part.length(i));
+  }
+}
+
 }  // namespace
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
@@ -85,6 +97,31 @@ Tensor concat(const std::vector<Tensor>& parts, int axis) {
                 return grads;
               });
   return y;
+}
+
+Tensor join_segments(const Tensor& a, const Segments& sa, const Tensor& b, const Segments& sb) {
+  check(sa.count() == sb.count() && sa.rows() == a.size(0) && sb.rows() == b.size(0) &&
+            a.size(1) == b.size(1) && a.dtype() == b.dtype(),
+        ErrorKind::shape, "join_segments: {} segments of {} {} and {} of {} {}", sa.count(),
+        a.shape(), dtype_name(a.dtype()), sb.count(), b.shape(), dtype_name(b.dtype()));
+  const Tensor y = Tensor::empty({a.size(0) + b.size(0), a.size(1)}, a.dtype());
+  for (const bool second : {false, true}) {
+    const Rows from = second ? b.rows() : a.rows();
+    for_parts(sa, sb, second, [&](int64_t whole, int64_t part, int64_t rows) {
+      kernels().convert(from.slice(part, rows), y.rows().slice(whole, rows));
+    });
+  }
+  return record("join_segments", {a, b}, y, [sa, sb](const Tensor& dy) -> Grads {
+    Grads grads;
+    for (const bool second : {false, true}) {
+      const Tensor d = Tensor::empty({second ? sb.rows() : sa.rows(), dy.size(1)}, dy.dtype());
+      for_parts(sa, sb, second, [&](int64_t whole, int64_t part, int64_t rows) {
+        kernels().convert(dy.rows().slice(whole, rows), d.rows().slice(part, rows));
+      });
+      grads.push_back(d);
+    }
+    return grads;
+  });
 }
 
 }  // namespace heddle

@@ -113,6 +113,15 @@ void add_shapes(std::vector<OpCase>& all, const OpSizes& z) {
                    .shapes = {z.moved, axis == 0 ? Shape{rows / 2, width} : Shape{rows, width / 2}},
                    .function = [axis](const Tensors& x) { return Tensors{concat(x, axis)}; }});
   }
+  const int64_t sixth = rows / 6;
+  all.push_back({.op = "join_segments",
+                 .variant = "some_empty",
+                 .shapes = {{3 * sixth, width}, {2 * sixth, width}},
+                 .function = [sixth](const Tensors& x) {
+                   const std::vector<int64_t> a = {2 * sixth, 0, sixth}, b = {0, sixth, sixth};
+                   return Tensors{join_segments(x[0], Segments::from_lengths(a), x[1],
+                                                Segments::from_lengths(b))};
+                 }});
   all.push_back({.op = "transpose",
                  .variant = "first_and_last",
                  .shapes = {{rows / 2, 2, width / 2}},

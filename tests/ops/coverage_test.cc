@@ -51,9 +51,7 @@ std::vector<std::string> tape_of(const std::string& config) {
     const nn::WordRows words{.ids = kWords, .segments = &two, .rows = kRows};
     model->forward(words, run);
     if (model->heads().words) {
-      const nn::WordOutput& output = *model->heads().words;
-      linear_cross_entropy(model->hidden(words, run), output.weight(run), output.bias(), kWords,
-                           {});
+      model->heads().words->loss(model->hidden(words, run), kWords, {}, run);
     }
     for (std::string& name : tape_names()) names.push_back(std::move(name));
     clear_tape();
@@ -77,7 +75,11 @@ const std::vector<std::string> kFamilies = {
         "sliding_window": 2})",
     R"({"model_type": "mixtral", "vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 2,
         "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 24,
-        "num_local_experts": 3})"};
+        "num_local_experts": 3})",
+    R"({"model_type": "transfo-xl", "vocab_size": 20, "cutoffs": [4, 7], "d_model": 16, "d_embed": 16,
+        "n_head": 2, "d_head": 8, "d_inner": 24, "n_layer": 2, "div_val": 2, "mem_len": 3})",
+    R"({"model_type": "xlnet", "vocab_size": 20, "d_model": 16, "n_head": 2, "d_inner": 24,
+        "n_layer": 2})"};
 
 void expect_cases_for(const std::vector<std::string>& names) {
   static const std::set<std::string> known = [] {

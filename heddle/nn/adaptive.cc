@@ -1,0 +1,142 @@
+// Rows sorted by cluster, looked up or predicted there, and put back.
+#include "heddle/nn/adaptive.h"
+
+#include <algorithm>
+
+#include "heddle/ops/elementwise.h"
+#include "heddle/ops/embedding.h"
+#include "heddle/ops/shape.h"
+
+namespace heddle::nn {
+namespace {
+
+// In f32, which gradients of looked-up rows are summed in.
+Tensor rows_at(const Tensor& x, std::span<const int32_t> index) {
+  return cast(gather_rows(cast(x, DType::f32), index), x.dtype());
+}
+
+// The cluster of an id.
+size_t cluster_of(const std::vector<WordCluster>& clusters, int32_t id) {
+  size_t c = 0;
+  while (c + 1 < clusters.size() && id >= clusters[c + 1].begin) ++c;
+  return c;
+}
+
+// x times the transpose of a projection [width, narrow] or, `back`, times the projection.
+Tensor projected(const Tensor& x, Parameter* projection, bool back, const Run& run) {
+  if (projection == nullptr) return x;
+  const Tensor p = projection->in(run.compute);
+  return back ? matmul(x, p) : linear(x, p, {});
+}
+
+}  // namespace
+
+Tensor AdaptiveEmbedding::operator()(std::span<const int32_t> ids, const Run& run) const {
+  const LayerName layer(name_);
+  std::vector<std::vector<int32_t>> rows(clusters_.size());  // of each cluster's tables
+  std::vector<std::pair<size_t, int32_t>> places;            // cluster, place there
+  for (const int32_t id : ids) {
+    const size_t c = cluster_of(clusters_, id);
+    const int64_t end = clusters_.back().begin + clusters_.back().words;
+    check(id >= 0 && id < end, ErrorKind::data, "{}: the id {} is not in the vocabulary of {}",
+          name_, id, end);
+    places.emplace_back(c, static_cast<int32_t>(rows[c].size()));
+    rows[c].push_back(static_cast<int32_t>(id - clusters_[c].begin + clusters_[c].row));
+  }
+  std::vector<Tensor> parts;
+  std::vector<int32_t> begins(clusters_.size());
+  for (size_t c = 0, begin = 0; c < clusters_.size(); begin += rows[c++].size()) {
+    begins[c] = static_cast<int32_t>(begin);
+    if (rows[c].empty()) continue;
+    Parameter& table = *clusters_[c].table;
+    const Tensor x = embedding_as(
+        run.compute, is_recording() ? table.in(run.compute) : table.in_or_master(run.compute),
+        rows[c], 1, {}, {}, {});
+    parts.push_back(projected(x, clusters_[c].projection, false, run));
+  }
+  if (parts.empty()) {
+    const WordCluster& first = clusters_[0];
+    const int64_t width =
+        (first.projection != nullptr ? first.projection->shape()[0] : first.table->shape()[1]);
+    return Tensor::empty({0, width}, run.compute);
+  }
+  Tensor x = parts.size() == 1 ? parts[0] : concat(parts, 0);
+  if (parts.size() > 1) {
+    std::vector<int32_t> index;
+    for (const auto& [cluster, place] : places) index.push_back(begins[cluster] + place);
+    x = rows_at(x, index);
+  }
+  return scale(x, scale_);
+}
+
+// The first layer's words are followed by the classes of the other clusters.
+AdaptiveSoftmax::Layer AdaptiveSoftmax::layer(size_t cluster, const Tensor& h,
+                                              const Run& run) const {
+  const WordCluster& c = clusters_[cluster];
+  const Tensor all = c.table->in(run.compute), bias = c.bias->in(DType::f32);
+  const bool is_whole = c.words == all.size(0);
+  Layer l{projected(h, c.projection, true, run), is_whole ? all : slice(all, 0, c.row, c.words),
+          is_whole ? bias : slice(bias, 0, c.row, c.words)};
+  if (cluster == 0 && head_weight_ != nullptr) {
+    l.weight = concat({l.weight, head_weight_->in(run.compute)}, 0);
+    l.bias = concat({l.bias, head_bias_->in(DType::f32)}, 0);
+  }
+  return l;
+}
+
+Tensor AdaptiveSoftmax::log_probabilities(const Tensor& h, const Run& run) const {
+  const NoGrad off;
+  const LayerName name(name_);
+  const int64_t rows = h.size(0);
+  const Tensor result = Tensor::empty({rows, vocab()}, DType::f32);
+  Tensor head;  // log p of the first cluster's words, then of the other clusters
+  for (size_t c = 0; c < clusters_.size(); ++c) {
+    const Layer l = layer(c, h, run);
+    const Tensor logits = linear(l.x, l.weight, l.bias, {.result = DType::f32});
+    const Tensor log_p = Tensor::empty(logits.shape(), DType::f32);
+    kernels().log_softmax(logits.rows(), log_p.rows());
+    if (c == 0) head = log_p;
+    const int64_t words = clusters_[c].words;
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* const of_row = head.rows().row<float>(r);
+      const float of_cluster =
+          c == 0 ? 0 : of_row[clusters_[0].words + static_cast<int64_t>(c) - 1];
+      float* const to = result.rows().row<float>(r) + clusters_[c].begin;
+      const float* const from = log_p.rows().row<float>(r);
+      for (int64_t j = 0; j < words; ++j) to[j] = of_cluster + from[j];
+    }
+  }
+  return result;
+}
+
+CrossEntropy AdaptiveSoftmax::loss(const Tensor& h, std::span<const int32_t> targets,
+                                   const CrossEntropyOptions& options, const Run& run) const {
+  check(options.smoothing == 0 && options.divergence == 0, ErrorKind::data,
+        "an adaptive softmax has neither label smoothing nor R-Drop; set both to 0");
+  const LayerName name(name_);
+  const auto head_words = static_cast<int32_t>(clusters_[0].words);
+  std::vector<int32_t> of_head(targets.begin(), targets.end());
+  std::vector<std::vector<int32_t>> rows(clusters_.size()), within(clusters_.size());
+  for (size_t r = 0; r < targets.size(); ++r) {
+    const int32_t id = targets[r];
+    check(id < vocab(), ErrorKind::data, "the target {} of row {} is not below {}", id, r, vocab());
+    if (id < head_words) continue;
+    const size_t c = cluster_of(clusters_, id);
+    of_head[r] = head_words + static_cast<int32_t>(c) - 1;
+    rows[c].push_back(static_cast<int32_t>(r));
+    within[c].push_back(static_cast<int32_t>(id - clusters_[c].begin));
+  }
+  const Layer head = layer(0, h, run);
+  CrossEntropy sum = linear_cross_entropy(head.x, head.weight, head.bias, of_head, options);
+  for (size_t c = 1; c < clusters_.size(); ++c) {
+    if (rows[c].empty()) continue;
+    const Layer l = layer(c, rows_at(h, rows[c]), run);
+    const CrossEntropy part = linear_cross_entropy(l.x, l.weight, l.bias, within[c], options);
+    sum.loss = add(sum.loss, part.loss);
+    sum.total += part.total;
+    sum.nll += part.nll;
+  }
+  return sum;
+}
+
+}  // namespace heddle::nn

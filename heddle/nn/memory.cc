@@ -1,0 +1,35 @@
+// Rows of hidden states from pass to pass.
+#include "heddle/nn/memory.h"
+
+#include <algorithm>
+
+#include "heddle/ops/embedding.h"
+#include "heddle/ops/shape.h"
+
+namespace heddle::nn {
+
+Memory Memory::zeros(int64_t sequences, int64_t n, int64_t layers, int64_t width, DType dtype) {
+  const Tensor x = Tensor::zeros({sequences * n, width}, dtype);  // never written to: one for all
+  return {Segments::uniform(sequences, n), std::vector<Tensor>(layers, x)};
+}
+
+Memory Memory::next(const std::vector<Tensor>& x, const Segments& words, const Keep& keep) const {
+  const NoGrad off;
+  std::vector<int64_t> lengths;
+  std::vector<int32_t> rows;  // of kept and new ones, sequence by sequence
+  for (int64_t i = 0; i < words.count(); ++i) {
+    const int64_t added = keep.reuse > 0 ? std::min(keep.reuse, words.length(i)) : words.length(i);
+    const int64_t end = segments.end(i) + words.begin(i) + added;
+    const int64_t n = std::min(keep.most, segments.length(i) + added);
+    for (int64_t r = end - n; r < end; ++r) rows.push_back(static_cast<int32_t>(r));
+    lengths.push_back(n);
+  }
+  Memory result{Segments::from_lengths(lengths), {}};
+  for (size_t i = 0; i < x.size(); ++i) {
+    const Tensor all = join_segments(layers[i].detached(), segments, x[i].detached(), words);
+    result.layers.push_back(gather_rows(all, rows));
+  }
+  return result;
+}
+
+}  // namespace heddle::nn

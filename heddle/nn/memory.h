@@ -1,0 +1,29 @@
+// What a model with segment memory keeps of the words before: hidden states.
+#pragma once
+
+#include <vector>
+
+#include "heddle/tensor/segments.h"
+#include "heddle/tensor/tensor.h"
+
+namespace heddle::nn {
+
+/// States of the words before those of a pass, which attention sees beside them and no gradient
+/// enters. Source: Dai et al. 2019, "Transformer-XL", section 3.2.
+struct Memory {
+  Segments segments;           ///< words kept of each sequence
+  std::vector<Tensor> layers;  ///< [rows, width] what entered layer i
+
+  /// n zero rows of each of `sequences` for each layer.
+  static Memory zeros(int64_t sequences, int64_t n, int64_t layers, int64_t width, DType dtype);
+  /// What is kept of a pass for the next.
+  struct Keep {
+    int64_t most = 0;   ///< the last so many rows of a sequence, older ones counted
+    int64_t reuse = 0;  ///< of the new ones only the first so many; 0: all
+  };
+  /// What the next pass is to see: of each sequence what was kept, then x (what entered layer i for
+  /// `words`). Errors: shape if sizes do not fit.
+  Memory next(const std::vector<Tensor>& x, const Segments& words, const Keep& keep) const;
+};
+
+}  // namespace heddle::nn

@@ -1,0 +1,27 @@
+// Which words see which, and which are predicted unseen: what XLNet is told beside its words.
+#pragma once
+
+#include <vector>
+
+#include "heddle/tensor/segments.h"
+
+namespace heddle::nn {
+
+/// An order in which the words of each sequence become known, or a mask. Words are rows of the
+/// pass. Source: Yang et al. 2019, "XLNet", sections 2.2 and 2.3.
+struct WordOrder {
+  /// [words] A word sees those of the same step and of earlier ones; its prediction sees the
+  /// earlier ones only. Empty: all see all.
+  std::vector<int32_t> steps = {};
+  /// Instead of steps, any rule: not 0 where word i does not see word j, n * n values of each
+  /// sequence of n words, row by row; a word sees itself, its prediction does not if the mask says
+  /// so. Empty: no rule.
+  std::vector<uint8_t> hidden = {};
+  Segments targets = {};                   ///< predictions of each sequence; none: one stream
+  std::vector<int32_t> target_words = {};  ///< [targets] the word predicted, or -1: nothing is
+
+  /// Errors: shape if it does not fit the words' segments.
+  void check(const Segments& words) const;
+};
+
+}  // namespace heddle::nn
