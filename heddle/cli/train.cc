@@ -10,6 +10,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/run_report.h"
+#include "heddle/train/stack_task.h"
 #include "heddle/train/trainer.h"
 
 namespace heddle::cli {
@@ -22,16 +23,38 @@ struct Flags {
   std::map<std::string, std::string> fields;  // key -> text
 };
 
+// The same with the model that a run begins from in place of its own.
+train::TrainConfig begun_from(train::TrainConfig config, const std::string& from) {
+  if (from.empty()) return config;
+  check(!config.is_translation(), ErrorKind::usage, "train: task translation has no --from");
+  config.stack = train::config_of_model(from);
+  config.model_type = config.stack.type();
+  return config;
+}
+
+// A rate that is low enough for weights that know something already, or that of adapters.
+train::TrainConfig config_to_fine_tune(const std::string& from, const std::string& task) {
+  check(!task.empty() && task != "translation", ErrorKind::usage,
+        "train: --from needs --task, another than translation: {}",
+        fmt::join(train::task_names(), ", "));
+  train::TrainConfig config =
+      begun_from(train::default_config(task, train::config_of_model(from).type()), from);
+  config.learning_rate = 5e-5;
+  config.weight_decay = 0.01;
+  return config;
+}
+
 // The run's own config if it goes on, else the recipe, the file, or the task's own.
 train::TrainConfig first_config(const Flags& f) {
   const auto flag = [&](const char* key) {
     const auto found = f.fields.find(key);
     return found == f.fields.end() ? std::string() : found->second;
   };
-  if (!f.recipe.empty()) return train::load_recipe(f.recipe);
-  if (!f.config.empty()) return train::load_config(f.config);
+  if (!f.recipe.empty()) return begun_from(train::load_recipe(f.recipe), f.run.paths.from);
+  if (!f.config.empty()) return begun_from(train::load_config(f.config), f.run.paths.from);
   if (train::is_run(f.run.out) && !f.run.overwrite) return train::stored_config(f.run.out);
   const std::string task = flag("task");
+  if (!f.run.paths.from.empty()) return config_to_fine_tune(f.run.paths.from, task);
   return train::default_config(task.empty() ? "translation" : task, flag("model_type"));
 }
 
@@ -132,6 +155,8 @@ void add_train(CLI::App& app) {
   command->add_option("--val-data", flags->run.paths.val_data,
                       "file that is held out; without it val.* beside train.*, or a share");
   command->add_option("--out", flags->run.out, "folder of the run")->required();
+  command->add_option("--from", flags->run.paths.from,
+                      "model to begin with: a folder, or a run; a head that it lacks is new");
   command->add_flag("--overwrite", flags->run.overwrite, "forget what the folder holds");
   command->add_option("--threads", flags->threads, "threads; the result does not depend on them")
       ->check(CLI::PositiveNumber);

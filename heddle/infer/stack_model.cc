@@ -5,6 +5,7 @@
 
 #include "heddle/base/files.h"
 #include "heddle/base/profile.h"
+#include "heddle/infer/adapter.h"
 #include "heddle/infer/model_dir.h"
 #include "heddle/io/weights.h"
 
@@ -39,11 +40,29 @@ std::string model_type_of(const std::string& path) {
   return type;
 }
 
+namespace {
+
+// The base's weights in a model of the adapter's config, then the adapter on them.
+StackModel load_adapted(const std::string& folder, const Json& json, const std::string& type) {
+  const StackModel base = load_stack_model(adapter_base(folder));
+  nn::Parameters parameters(0);
+  std::unique_ptr<Model> model =
+      make_model(nn::Scope(parameters), json, join_path(folder, kConfigName));
+  copy_weights(base.parameters, base.model->names(), parameters, model->names());
+  merge_adapter(folder, parameters);
+  return {folder, type, std::move(parameters), std::move(model)};
+}
+
+}  // namespace
+
 StackModel load_stack_model(const std::string& path, Head head) {
   const ProfilePhase phase("load model");
   const std::string folder = find_model_dir(path);
   std::string type;
   const Json json = read_config(folder, type);
+  if (is_adapter(folder) && !path_exists(join_path(folder, kWeightsName))) {
+    return load_adapted(folder, json, type);
+  }
   const std::unique_ptr<TensorFile> file = open_weights(folder);
   file->verify();
   nn::Parameters parameters = nn::Parameters::to_be_loaded(file->elements(), file->path());
@@ -54,12 +73,16 @@ StackModel load_stack_model(const std::string& path, Head head) {
   return {folder, type, std::move(parameters), std::move(model)};
 }
 
-void save_stack_model(const std::string& path, const Model& model, const nn::Parameters& parameters,
-                      DType dtype) {
+void save_stack_config(const std::string& path, const Model& model, DType dtype) {
   make_directories(path);
   Json config = model.config().json();
   config["torch_dtype"] = torch_dtype_name(dtype);
   write_file_atomic(join_path(path, kConfigName), config.dump(2) + "\n");
+}
+
+void save_stack_model(const std::string& path, const Model& model, const nn::Parameters& parameters,
+                      DType dtype) {
+  save_stack_config(path, model, dtype);
   parameters.save(join_path(path, kWeightsName), dtype);
 }
 

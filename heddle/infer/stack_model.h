@@ -21,12 +21,15 @@ struct StackModel {
 /// any other or none.
 std::string model_type_of(const std::string& path);
 
-/// Reads config.json and the weights, see open_weights(). Errors: those of ModelConfig::read();
-/// data, naming the file and what to do, for anything missing, broken, cut short, or weights of
-/// another config. `head`: what is to stand on a bare stack (GPT2Model), where the family has that:
-/// a tied output needs no weights of its own.
+/// Reads config.json and the weights, see open_weights(). A folder with an adapter in place of
+/// weights gives the model that it stands on with the adapter added. Errors: those of
+/// ModelConfig::read(); data, naming the file and what to do, for anything missing, broken, cut
+/// short, or weights of another config. `head`: what is to stand on a bare stack (GPT2Model), where
+/// the family has that: a tied output needs no weights of its own.
 StackModel load_stack_model(const std::string& path, Head head = Head::none);
 
+/// Writes config.json alone, for weights of this dtype; the folder is made if need be.
+void save_stack_config(const std::string& path, const Model& model, DType dtype = DType::f32);
 /// Writes config.json and model.safetensors, f32, bf16 or f16; the folder is made if need be.
 /// Errors: system for a full disk or no permission; data for values beyond f16.
 void save_stack_model(const std::string& path, const Model& model, const nn::Parameters& parameters,

@@ -10,12 +10,19 @@
 namespace heddle::train {
 namespace {
 
+// What a task trains: models of the registry with this head; translation has its own.
 struct TaskEntry {
-  const char *name, *types, *scores;  // words between commas
+  const char* name;
+  Head head;
+  const char *type, *scores;  // of models the default; words between commas
 };
 
-constexpr std::array kTasks = {TaskEntry{"translation", "heddle_transformer", "loss,bleu"},
-                               TaskEntry{"causal_lm", "gpt2", "loss"}};
+constexpr std::array kTasks = {
+    TaskEntry{"translation", Head::none, "heddle_transformer", "loss,bleu"},
+    TaskEntry{"causal_lm", Head::next_word, "gpt2", "loss"},
+    TaskEntry{"masked_lm", Head::masked_word, "bert", "loss,accuracy"},
+    TaskEntry{"sequence_classification", Head::sequence_classes, "bert", "loss,accuracy,macro_f1"},
+    TaskEntry{"token_classification", Head::word_classes, "bert", "loss,accuracy,macro_f1"}};
 
 const TaskEntry& find_task(const std::string& name) {
   for (const TaskEntry& entry : kTasks) {
@@ -84,6 +91,10 @@ void TrainConfig::check(const std::string& source) const {
                 "{}: the run has no end; give --max-updates or --max-minutes", source);
   heddle::check(max_updates > 0 || (schedule != "cosine" && schedule != "linear"), ErrorKind::usage,
                 "{}: schedule {} falls until max_updates; give --max-updates", source, schedule);
+  heddle::check(lora_rank == 0 || (train_only.empty() && freeze.empty()), ErrorKind::usage,
+                "{}: adapters (lora_rank) leave all weights as they are; leave out train_only and "
+                "freeze",
+                source);
   if (!is_translation()) return;
   heddle::check(max_tokens <= batch_tokens, ErrorKind::usage,
                 "{}: max_tokens {} is more than a batch of {} tokens; raise --batch-tokens or "
@@ -107,7 +118,16 @@ std::vector<std::string> task_names() {
 }
 
 std::vector<std::string> trainable_types(const std::string& task) {
-  return words_of(find_task(task).types);
+  const TaskEntry& entry = find_task(task);
+  std::vector<std::string> types = {entry.type};
+  if (entry.head == Head::none) return types;
+  for (const std::string& type : model_types()) {
+    const std::vector<HeadClass> heads = model_config(type)->heads();
+    const bool has_head = std::any_of(heads.begin(), heads.end(),
+                                      [&](const HeadClass& h) { return h.head == entry.head; });
+    if (has_head && type != entry.type) types.push_back(type);
+  }
+  return types;
 }
 
 std::vector<std::string> score_names(const std::string& task) {
@@ -125,7 +145,7 @@ TrainConfig default_config(const std::string& task, const std::string& model_typ
   config.stack = StackConfig(config.model_type);
   config.optimizer = "adamw";  // GPT-2's and BERT's, but for the rate
   config.schedule = "cosine";
-  config.tokenizer_type = "char";
+  config.tokenizer_type = task == "causal_lm" ? "char" : "wordpiece";
   config.warmup_updates = 100;
   config.adam_beta2 = 0.99;
   config.adam_epsilon = 1e-8;

@@ -11,7 +11,7 @@
 
 namespace heddle::train {
 
-/// The tasks, in order: translation, causal_lm.
+/// The tasks, in order: translation, causal_lm, masked_lm, sequence_classification, ...
 std::vector<std::string> task_names();
 /// Types of models that a task trains; the first is its default. Errors: usage for an unknown task.
 std::vector<std::string> trainable_types(const std::string& task);
@@ -30,8 +30,13 @@ struct TrainConfig {
   int64_t batch_tokens = 4096, accumulate = 1, sort_pool = 0;
 
   int64_t block_size = 0, batch_size = 16;
-  std::string sampling = "random", text_key = "text";
-  double val_share = 0.1;
+  std::string sampling = "random", text_key = "text", label_key = "label";
+  double val_share = 0.1, mask_share = 0.15;
+  bool next_sentence = false;
+  std::string train_only, freeze, lora_targets;
+  int64_t lora_rank = 0;
+  double lora_alpha = 16;
+  bool lora_merge = false;
 
   std::string optimizer = "adam", schedule = "inverse_sqrt";
   double learning_rate = 5e-4, min_learning_rate = 0;
@@ -132,16 +137,34 @@ struct TrainConfig {
   void text_fields(V& v) {
     v("tokenizer", tokenizer, "a tokenizer to use; empty: one is made of the text");
     v("tokenizer_type", tokenizer_type,
-      "of the one that is made: char has a word for each character and sets vocab_size",
-      one_of({"char", "bpe", "unigram"}));
+      "of the one that is made: char has a word for each character, wordpiece is BERT's",
+      one_of({"char", "bpe", "unigram", "wordpiece"}));
     v("block_size", block_size, "words of a sequence; 0: as many as the model takes", at_least(0));
     v("batch_size", batch_size, "sequences of a batch", at_least(1));
-    v("sampling", sampling,
-      "random: sequences begin anywhere in the text; consecutive: an epoch goes once through it",
-      one_of({"random", "consecutive"}));
+    if (task == "causal_lm") {
+      v("sampling", sampling,
+        "random: sequences begin anywhere in the text; consecutive: an epoch goes once through it",
+        one_of({"random", "consecutive"}));
+    } else if (task == "masked_lm") {
+      v("mask_share", mask_share, "share of the words that are predicted", between(0, 1));
+      v("next_sentence", next_sentence,
+        "also tell whether the second half of a sequence follows the first");
+    } else {
+      v("label_key", label_key, "where it has its label, or the list of its words' labels");
+    }
     v("val_share", val_share, "share of the text, its end, that is held out without --val-data",
       between(0, 1));
-    v("text_key", text_key, "where a line of JSON, or a row of a table, has its text");
+    v("text_key", text_key,
+      "where a line of JSON, or a row of a table, has its text; a number counts columns without "
+      "names");
+    v("train_only", train_only, "train only weights whose name has this regular expression");
+    v("freeze", freeze, "leave weights whose name has this regular expression as they are");
+    v("lora_rank", lora_rank, "train adapters of this rank instead of weights; 0: none",
+      at_least(0));
+    v("lora_alpha", lora_alpha, "adapters count lora_alpha / lora_rank", above(0));
+    v("lora_targets", lora_targets,
+      "layers with adapters, by the ends of their names between commas; empty: queries and values");
+    v("lora_merge", lora_merge, "also write the model with its adapters added");
   }
 };
 

@@ -55,8 +55,8 @@ class LanguageTask : public StackTask {
 
   int64_t batches(int64_t) override { return plan_->batches(); }
 
-  LossSums accumulate(int64_t epoch, std::span<const int64_t> samples,
-                      const nn::Run& run) override {
+  LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
+                            const nn::Run& run) override {
     SequenceBatch batch;
     for (const int64_t s : samples) add(batch, train_, plan_->begin(epoch, s), block_, s);
     return accumulate_gradients(*language_, batch.words(), batch.targets, run);

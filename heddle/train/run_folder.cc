@@ -18,7 +18,8 @@ struct NamedPath {
   std::string RunPaths::*member;
 };
 constexpr std::array kPaths = {NamedPath{"data", &RunPaths::data},
-                               NamedPath{"val_data", &RunPaths::val_data}};
+                               NamedPath{"val_data", &RunPaths::val_data},
+                               NamedPath{"from", &RunPaths::from}};
 
 std::string settings_path(const std::string& run) { return join_path(run, kSettingsName); }
 

@@ -4,10 +4,18 @@
 #include <algorithm>
 
 #include "heddle/base/files.h"
+#include "heddle/base/log.h"
+#include "heddle/base/progress.h"
+#include "heddle/infer/model_dir.h"
 #include "heddle/infer/stack_model.h"
 #include "heddle/train/text_tokenizer.h"
 
 namespace heddle::train {
+
+StackConfig config_of_model(const std::string& from) {
+  const std::string path = join_path(find_model_dir(from), kConfigName);
+  return StackConfig(read_model_config(Json::load(path), path));
+}
 
 DocumentFiles document_files(const TrainConfig& c, const RunPaths& paths) {
   return {paths.data, paths.val_data, c.val_share, c.text_key};
@@ -20,16 +28,32 @@ void check_texts(const TrainConfig& config, const RunPaths& paths) {
 }
 
 void StackTask::open_tokenizer(std::span<const std::string> texts) {
-  tokenizer_ = open_text_tokenizer(config_, texts, "", run_);
+  tokenizer_ = open_text_tokenizer(config_, texts, paths_.from, run_);
 }
 
 void StackTask::make_model(Head head, const std::vector<std::string>& labels) {
   StackConfig& stack = config_.stack;
-  stack.set("vocab_size", tokenizer_->vocab_size());
+  if (paths_.from.empty()) stack.set("vocab_size", tokenizer_->vocab_size());
+  const int64_t words = stack.integer({"vocab_size"});
+  check(tokenizer_->vocab_size() <= words, ErrorKind::data,
+        "the tokenizer has {} words, the model only {}", tokenizer_->vocab_size(), words);
   stack.hub().head = head;
   if (!labels.empty()) stack.hub().labels = labels;
   if (tokenizer_->pad_id() >= 0) stack.hub().pad_token_id = tokenizer_->pad_id();
   model_ = stack.make(nn::Scope(parameters_));
+  std::vector<std::string> fresh;
+  if (!paths_.from.empty()) {
+    const StackModel base = load_stack_model(paths_.from);
+    check(base.type == stack.type(), ErrorKind::usage, "{} is a {}, but model_type is {}",
+          paths_.from, base.type, stack.type());
+    fresh = copy_weights(base.parameters, base.model->names(), parameters_, model_->names());
+    if (!fresh.empty()) {
+      log_info("not in {}, begun by the seed: {}", paths_.from, fmt::join(fresh, ", "));
+    }
+  }
+  if (TrainedParts::is_wanted(config_)) parts_.emplace(config_, parameters_, fresh);
+  log_info("{} of {} parameters are trained", format_count(parameters().elements()),
+           format_count(parameters_.elements()));
 }
 
 void StackTask::note_keys(std::span<const int32_t> train, std::span<const int32_t> val) {
@@ -59,8 +83,21 @@ std::vector<std::vector<int64_t>> StackTask::parts(int64_t epoch, int64_t batch,
   return out;
 }
 
+LossSums StackTask::accumulate(int64_t epoch, std::span<const int64_t> samples,
+                               const nn::Run& run) {
+  const LossSums sums = accumulate_whole(epoch, samples, run);
+  if (parts_) parts_->take_gradients();
+  return sums;
+}
+
+// An adapter has its model's config beside it, with the head that it was trained with.
 void StackTask::save_model(const std::string& folder) const {
-  save_stack_model(folder, *model_, parameters_);
+  const bool has_adapter = parts_ && parts_->has_adapter();
+  if (has_adapter) {
+    parts_->save_adapter(folder, find_model_dir(paths_.from));
+    save_stack_config(folder, *model_);
+  }
+  if (!has_adapter || config_.lora_merge) save_stack_model(folder, *model_, parameters_);
   tokenizer_->save_folder(folder);
 }
 

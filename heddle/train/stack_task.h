@@ -9,6 +9,7 @@
 #include "heddle/text/tokenizer.h"
 #include "heddle/train/sequence_batch.h"
 #include "heddle/train/task.h"
+#include "heddle/train/trained_parts.h"
 
 namespace heddle::train {
 
@@ -17,9 +18,16 @@ void check_texts(const TrainConfig& config, const RunPaths& paths);
 
 DocumentFiles document_files(const TrainConfig& config, const RunPaths& paths);
 
+/// The config of the model in a folder, for a run that begins from it.
+StackConfig config_of_model(const std::string& from);
+
 class StackTask : public Task {
  public:
-  nn::Parameters& parameters() override { return parameters_; }
+  nn::Parameters& parameters() override { return parts_ ? parts_->parameters() : parameters_; }
+  void parameters_changed() override {
+    if (parts_) parts_->apply();
+  }
+  LossSums accumulate(int64_t epoch, std::span<const int64_t> samples, const nn::Run& run) final;
   std::string training_key() const override { return training_key_; }
   std::string validation_key() const override { return validation_key_; }
   std::vector<std::vector<int64_t>> parts(int64_t epoch, int64_t batch, int64_t parts) override;
@@ -31,13 +39,16 @@ class StackTask : public Task {
 
   /// Opens the tokenizer, made of `texts` if need be.
   void open_tokenizer(std::span<const std::string> texts);
-  /// Makes the model, with `labels` if its head has classes. Errors: usage if its family has no
-  /// such head.
+  /// Makes the model, with `labels` if its head has classes, and takes the weights of the one that
+  /// the run begins from; what that lacks (a new head) begins by the seed, which is said.
   void make_model(Head head, const std::vector<std::string>& labels = {});
   /// Notes what is trained and validated on.
   void note_keys(std::span<const int32_t> train, std::span<const int32_t> val);
   /// Words of a sequence: block_size, or what the model takes. Errors: usage if that is less.
   int64_t block_size() const;
+  /// accumulate() into the gradients of the whole model.
+  virtual LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
+                                    const nn::Run& run) = 0;
   /// The samples of a batch of an epoch.
   virtual std::vector<int64_t> batch_samples(int64_t epoch, int64_t batch) = 0;
 
@@ -53,6 +64,7 @@ class StackTask : public Task {
   std::optional<Tokenizer> tokenizer_;
   nn::Parameters parameters_{static_cast<uint64_t>(config_.seed)};
   std::unique_ptr<Model> model_;
+  std::optional<TrainedParts> parts_;  // where less than the whole model is trained
   std::string training_key_, validation_key_;
 };
 

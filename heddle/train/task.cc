@@ -1,7 +1,9 @@
 // The tasks by their names.
 #include "heddle/train/task.h"
 
+#include "heddle/train/class_task.h"
 #include "heddle/train/language_task.h"
+#include "heddle/train/masked_task.h"
 #include "heddle/train/stack_task.h"
 #include "heddle/train/translation_task.h"
 
@@ -15,7 +17,9 @@ void check_data(const TrainConfig& config, const RunPaths& paths) {
 std::unique_ptr<Task> make_task(const TrainConfig& config, const RunPaths& paths,
                                 const std::string& run) {
   if (config.is_translation()) return make_translation_task(config, paths.data, run);
-  return make_language_task(config, paths, run);
+  if (config.task == "causal_lm") return make_language_task(config, paths, run);
+  if (config.task == "masked_lm") return make_masked_task(config, paths, run);
+  return make_class_task(config, paths, run);
 }
 
 }  // namespace heddle::train

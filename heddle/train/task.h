@@ -35,6 +35,9 @@ class Task {
   virtual LossSums accumulate(int64_t epoch, std::span<const int64_t> samples,
                               const nn::Run& run) = 0;
 
+  /// To be called when parameters() have changed otherwise than by accumulate().
+  virtual void parameters_changed() {}
+
   /// Scores the weights on the held-out text.
   virtual ValidationScore validate(const nn::Run& run) = 0;
   /// A few held-out samples and what the model makes of them, an object of strings each.

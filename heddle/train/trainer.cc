@@ -106,6 +106,7 @@ class Trainer {
             "bits",
             p_.machine, machine_signature(run_.compute));
       }
+      task_->parameters_changed();
       log_info("resuming {} at update {}", out_, p_.update);
     }
     p_.finished = false;
@@ -169,6 +170,7 @@ class Trainer {
     double factor = 1 / words;
     if (config_.clip_norm > 0 && norm > config_.clip_norm) factor *= config_.clip_norm / norm;
     optimizer_.step(learning_rate(config_.schedule_options(), p_.update + 1), factor);
+    task_->parameters_changed();
     ++p_.update;
     if (++p_.batch == batches) {
       ++p_.epoch;
@@ -270,8 +272,12 @@ class Trainer {
 
   // Scores other weights while they stand in for the model's own.
   void consider(const std::string& kind, std::vector<Tensor> weights) {
-    const WeightSwap swap(parameters_, std::move(weights));
-    consider(kind, score());
+    {
+      const WeightSwap swap(parameters_, std::move(weights));
+      task_->parameters_changed();
+      consider(kind, score());
+    }
+    task_->parameters_changed();
   }
 
   std::vector<Tensor> ema() const {

@@ -1,0 +1,135 @@
+// Reading labels, splitting, and checking them against each other.
+#include "heddle/data/labelled.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <set>
+
+#include "heddle/base/error.h"
+#include "heddle/base/json.h"
+#include "heddle/base/lines.h"
+#include "heddle/base/rng.h"
+#include "heddle/data/table.h"
+#include "heddle/text/utf8.h"
+
+namespace heddle {
+namespace {
+
+std::vector<LabelledText> read_texts(const std::string& path, const LabelledFiles& o) {
+  std::vector<LabelledText> texts;
+  for (TableRow& row : read_columns(path, {o.files.text_key, o.label_key})) {
+    texts.push_back({{std::move(row.cells[0])},
+                     {std::move(row.cells[1])},
+                     fmt::format("{}: line {}", path, row.line)});
+  }
+  return texts;
+}
+
+std::vector<LabelledText> read_json_words(const std::string& path, const LabelledFiles& o) {
+  std::vector<LabelledText> texts;
+  LineReader reader(path);
+  for (std::string line; reader.next(line);) {
+    if (line.find_first_not_of(" \t") == std::string::npos) continue;
+    const std::string where = fmt::format("{}: line {}", path, reader.line_number());
+    const Json json = Json::parse(line, where);
+    LabelledText& text = texts.emplace_back();
+    text.words = json.at(o.files.text_key, where).as_strings(where);
+    for (const Json& label : json.at(o.label_key, where).as_array(where)) {
+      text.labels.push_back(label.is_string() ? label.as_string() : label.dump());
+    }
+    text.place = where;
+    check(text.words.size() == text.labels.size(), ErrorKind::data,
+          "{}: {} words but {} labels; each word needs one", where, text.words.size(),
+          text.labels.size());
+  }
+  return texts;
+}
+
+std::vector<LabelledText> read_conll(const std::string& path) {
+  std::vector<LabelledText> texts;
+  LabelledText text;
+  const auto end_text = [&] {
+    if (!text.words.empty()) texts.push_back(std::move(text));
+    text = LabelledText();
+  };
+  LineReader reader(path);
+  for (std::string line; reader.next(line);) {
+    const std::string where = fmt::format("{}: line {}", path, reader.line_number());
+    check(!first_invalid_utf8(line), ErrorKind::data, "{} is not UTF-8", where);
+    const size_t begin = line.find_first_not_of(" \t");
+    if (begin == std::string::npos) {
+      end_text();
+      continue;
+    }
+    const size_t last = line.find_last_not_of(" \t");
+    const size_t word_end = line.find_first_of(" \t", begin);
+    check(word_end < last, ErrorKind::data, "{} has one field; a word and its label are needed",
+          where);
+    if (text.words.empty()) text.place = where;
+    text.words.push_back(line.substr(begin, word_end - begin));
+    const size_t label = line.find_last_of(" \t", last) + 1;
+    text.labels.push_back(line.substr(label, last + 1 - label));
+  }
+  end_text();
+  return texts;
+}
+
+std::vector<LabelledText> read_file_of(const std::string& path, const LabelledFiles& o) {
+  std::vector<LabelledText> texts = !o.is_words           ? read_texts(path, o)
+                                    : is_json_lines(path) ? read_json_words(path, o)
+                                                          : read_conll(path);
+  std::erase_if(texts, [](const LabelledText& t) { return t.words.empty(); });
+  check(!texts.empty(), ErrorKind::data, "{}: the file has no labelled text", path);
+  return texts;
+}
+
+// The last ones of a random order are held out; both keep the order of the file.
+void hold_out(LabelledSplit& split, double share, uint64_t seed) {
+  const size_t n = split.train.size();
+  const auto count = static_cast<size_t>(std::ceil(share * static_cast<double>(n)));
+  check(count > 0 && count < n, ErrorKind::data,
+        "of {} labelled texts {} would be held out; give --val-data, or another --val-share", n,
+        count);
+  std::vector<size_t> order(n);
+  for (size_t i = 0; i < n; ++i) order[i] = i;
+  RngStream random(make_key(seed, 0, hash_name("data/held-out labels")));
+  for (size_t i = n; i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+  const std::set<size_t> held(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count));
+  std::vector<LabelledText> train;
+  for (size_t i = 0; i < n; ++i) {
+    (held.contains(i) ? split.val : train).push_back(std::move(split.train[i]));
+  }
+  split.train = std::move(train);
+}
+
+}  // namespace
+
+LabelledSplit read_labelled(const LabelledFiles& options) {
+  const TextFiles files = find_text_files(options.files);
+  LabelledSplit split;
+  for (const std::string& path : files.train) {
+    std::vector<LabelledText> texts = read_file_of(path, options);
+    std::move(texts.begin(), texts.end(), std::back_inserter(split.train));
+  }
+  if (files.val.empty()) {
+    hold_out(split, options.files.val_share, options.seed);
+  } else {
+    split.val = read_file_of(files.val, options);
+  }
+  std::set<std::string> labels;
+  for (const LabelledText& t : split.train) labels.insert(t.labels.begin(), t.labels.end());
+  check(labels.size() >= 2, ErrorKind::data,
+        "{}: all texts have one label; there is nothing to tell apart", files.train[0]);
+  for (const LabelledText& t : split.val) {
+    for (const std::string& label : t.labels) {
+      check(labels.contains(label), ErrorKind::data,
+            "{}: the label '{}' is not among the {} of the training text", t.place, label,
+            labels.size());
+    }
+  }
+  split.labels.assign(labels.begin(), labels.end());
+  return split;
+}
+
+}  // namespace heddle

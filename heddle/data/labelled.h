@@ -1,0 +1,39 @@
+// Texts, or words of texts, with labels: for classification and tagging.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "heddle/data/documents.h"
+
+namespace heddle {
+
+/// A text with one label, or words with as many labels.
+struct LabelledText {
+  std::vector<std::string> words;  ///< of classification the whole text alone
+  std::vector<std::string> labels;
+  std::string place;  ///< "FILE: line 7"
+};
+
+struct LabelledFiles {
+  DocumentFiles files = {};  ///< text_key: column of the text, or of the list of words
+  std::string label_key = "label";
+  bool is_words = false;  ///< a label a word
+  uint64_t seed = 0;      ///< chooses what is held out, where no file is
+};
+
+struct LabelledSplit {
+  std::vector<LabelledText> train, val;
+  std::vector<std::string> labels;  ///< of the training texts, sorted
+};
+
+/// Texts with labels out of .csv, .tsv or .jsonl files, see read_columns(). Words with labels out
+/// of JSON lines with two lists, or of any other file with a word and its label, the last of what
+/// white space separates, on each line and a blank line behind each sentence (CoNLL). Where no file
+/// is held out, val_share of the texts, chosen at random, is.
+/// Errors: those of read_columns(); data, naming the place, for lists of different lengths, a line
+/// of one field, a held-out label that the training texts do not have, or fewer than two labels.
+LabelledSplit read_labelled(const LabelledFiles& options);
+
+}  // namespace heddle

@@ -1,0 +1,49 @@
+// Weights of one model in another of its family, and low-rank adapters in the form of PEFT.
+// Source: Hu et al. 2022, "LoRA"; github.com/huggingface/peft for names and files.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/models/model.h"
+
+namespace heddle {
+
+inline constexpr const char* kAdapterConfigName = "adapter_config.json";
+inline constexpr const char* kAdapterWeightsName = "adapter_model.safetensors";
+/// What PEFT puts before the names of tensors.
+inline constexpr const char* kAdapterPrefix = "base_model.model.";
+
+/// A matrix, one part of a parameter, to which scale * b a is added.
+struct LowRankTarget {
+  nn::Parameter* parameter = nullptr;
+  nn::Part part = {};
+  std::string module;  ///< name of the layer: "transformer.h.0.attn.c_attn"
+};
+
+/// The matrices of layers whose name is, or ends with, one of `targets` ("c_attn", "query").
+/// Errors: usage, naming the target, if one matches no layer; the layers' names are listed.
+std::vector<LowRankTarget> low_rank_targets(nn::Parameters& parameters,
+                                            const std::vector<std::string>& targets);
+
+/// Sets rows of the target's matrix to base + scale * b a.
+/// base: [rows * in], a: [rank, in], b: [rows, rank], f32
+void add_low_rank(const LowRankTarget& target, const float* base, const Tensor& a, const Tensor& b,
+                  float scale);
+
+/// Copies the values of parameters that both have, by name, whatever the base prefix. Returns the
+/// names of those that `to` alone has; they keep their values. Errors: data, naming both shapes,
+/// for one of another shape.
+std::vector<std::string> copy_weights(const nn::Parameters& from, const nn::TensorNames& from_names,
+                                      nn::Parameters& to, const nn::TensorNames& to_names);
+
+/// True if the folder holds an adapter.
+bool is_adapter(const std::string& folder);
+/// The folder of the model that an adapter stands on, as its config names it: a path, also one
+/// beside the adapter. Errors: data if it is not there.
+std::string adapter_base(const std::string& folder);
+/// Adds an adapter to the weights of its base model, and takes the layers that it holds whole.
+/// Errors: data, naming the tensor, for one that does not fit, or settings that are not supported.
+void merge_adapter(const std::string& folder, nn::Parameters& parameters);
+
+}  // namespace heddle

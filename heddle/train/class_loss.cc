@@ -1,0 +1,138 @@
+// Forward passes up to the heads, cross entropy, counting.
+#include "heddle/train/class_loss.h"
+
+#include <algorithm>
+
+#include "heddle/base/profile.h"
+#include "heddle/ops/elementwise.h"
+#include "heddle/ops/embedding.h"
+#include "heddle/ops/loss.h"
+
+namespace heddle::train {
+namespace {
+
+// Rows whose target counts.
+std::vector<int32_t> counting_rows(std::span<const int32_t> targets) {
+  std::vector<int32_t> rows;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (targets[i] >= 0) rows.push_back(static_cast<int32_t>(i));
+  }
+  return rows;
+}
+
+std::vector<int32_t> counting(std::span<const int32_t> targets) {
+  std::vector<int32_t> some;
+  std::copy_if(targets.begin(), targets.end(), std::back_inserter(some),
+               [](int32_t t) { return t >= 0; });
+  return some;
+}
+
+int64_t rows_of(const SequenceBatch& batch) { return static_cast<int64_t>(batch.ids.size()); }
+
+Tensor class_logits(const Model& model, SequenceBatch& batch, const nn::Run& run) {
+  const nn::WordRows words = batch.words();
+  const Tensor h = model.hidden(words, run);
+  const Heads& heads = model.heads();
+  return heads.sequence_classes ? heads.sequence_classes(h, words, run)
+                                : heads.word_classes(h, words, run);
+}
+
+std::vector<int32_t> likeliest(const Tensor& logits) {
+  const std::vector<float> values = logits.to_floats();
+  const int64_t width = logits.size(1);
+  std::vector<int32_t> best;
+  for (int64_t r = 0; r < logits.size(0); ++r) {
+    const auto row = values.begin() + r * width;
+    best.push_back(static_cast<int32_t>(std::max_element(row, row + width) - row));
+  }
+  return best;
+}
+
+// Keeps the answers that count.
+Answers answers_of(const Tensor& logits, std::span<const int32_t> targets, int64_t rows) {
+  const CrossEntropy ce = cross_entropy(logits, targets, {});
+  Answers out{.sums = {ce.total, ce.nll, ce.words, rows}, .truths = counting(targets)};
+  const std::vector<int32_t> best = likeliest(logits);
+  for (const int32_t r : counting_rows(targets)) out.answers.push_back(best[r]);
+  return out;
+}
+
+}  // namespace
+
+LossSums accumulate_masked(const Model& model, SequenceBatch& batch,
+                           std::span<const int32_t> next_sentence, const nn::Run& run) {
+  const Heads& heads = model.heads();
+  const nn::WordRows words = batch.words();
+  LossSums sums;
+  Tensor loss;
+  {
+    const ProfilePhase phase("forward");
+    const Tensor h = model.hidden(words, run);
+    const Tensor rows = gather_rows(h, counting_rows(batch.targets));
+    const CrossEntropy ce = linear_cross_entropy(
+        heads.transform ? heads.transform(rows, run) : rows, heads.words->weight(run),
+        heads.words->bias(), counting(batch.targets), {});
+    sums = {ce.total, ce.nll, ce.words, rows_of(batch)};
+    loss = ce.loss;
+    if (!next_sentence.empty()) {
+      const double weight =
+          static_cast<double>(ce.words) / static_cast<double>(next_sentence.size());
+      const CrossEntropy next = cross_entropy(heads.next_sentence(h, words, run), next_sentence,
+                                              {.grad_scale = static_cast<float>(weight)});
+      sums.loss += weight * next.total;
+      loss = add(loss, next.loss);
+    }
+  }
+  const ProfilePhase phase("backward");
+  backward(loss);
+  return sums;
+}
+
+LossSums accumulate_classes(const Model& model, SequenceBatch& batch, const nn::Run& run) {
+  CrossEntropy ce;
+  {
+    const ProfilePhase phase("forward");
+    ce = cross_entropy(class_logits(model, batch, run), batch.targets, {});
+  }
+  const ProfilePhase phase("backward");
+  backward(ce.loss);
+  return {ce.total, ce.nll, ce.words, rows_of(batch)};
+}
+
+void Confusion::add(int32_t truth, int32_t answer) {
+  ++all_;
+  ++true_[static_cast<size_t>(truth)];
+  ++given_[static_cast<size_t>(answer)];
+  if (truth != answer) return;
+  ++all_right_;
+  ++right_[static_cast<size_t>(truth)];
+}
+
+double Confusion::accuracy() const {
+  return static_cast<double>(all_right_) / static_cast<double>(std::max<int64_t>(1, all_));
+}
+
+double Confusion::macro_f1() const {
+  double sum = 0;
+  int64_t seen = 0;
+  for (int64_t c = 0; c < classes_; ++c) {
+    if (given_[c] + true_[c] == 0) continue;
+    ++seen;
+    sum += 2 * static_cast<double>(right_[c]) / static_cast<double>(given_[c] + true_[c]);
+  }
+  return sum / static_cast<double>(std::max<int64_t>(1, seen));
+}
+
+Answers answer_masked(const Model& model, SequenceBatch& batch, const nn::Run& run) {
+  const NoGrad off;
+  const Tensor h = model.hidden(batch.words(), run);
+  const Tensor rows = gather_rows(h, counting_rows(batch.targets));
+  return answers_of(model.heads().word_logits(rows, run), counting(batch.targets), rows_of(batch));
+}
+
+Answers answer_classes(const Model& model, SequenceBatch& batch, const nn::Run& run) {
+  const NoGrad off;
+  return answers_of(class_logits(model, batch, run), batch.targets, rows_of(batch));
+}
+
+}  // namespace heddle::train

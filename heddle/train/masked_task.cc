@@ -1,0 +1,168 @@
+// Sequences of documents, some words of which are hidden, in pairs where the next is asked for.
+#include "heddle/train/masked_task.h"
+
+#include <algorithm>
+
+#include "heddle/base/log.h"
+#include "heddle/data/masking.h"
+#include "heddle/data/text_blocks.h"
+#include "heddle/train/class_loss.h"
+#include "heddle/train/stack_task.h"
+#include "heddle/train/text_tokenizer.h"
+
+namespace heddle::train {
+namespace {
+
+constexpr int64_t kValidationBatch = 64;
+// The epoch whose masks the held-out text has, each time.
+constexpr int64_t kValidationEpoch = -1;
+
+using Chunks = std::vector<std::vector<int32_t>>;
+
+// Documents in pieces of at most `most` words.
+Chunks chunks_of(const std::vector<std::vector<int32_t>>& documents, int64_t most) {
+  Chunks chunks;
+  for (const std::vector<int32_t>& document : documents) {
+    const auto n = static_cast<int64_t>(document.size());
+    for (int64_t at = 0; at < n; at += most) {
+      chunks.emplace_back(document.begin() + at, document.begin() + std::min(at + most, n));
+    }
+  }
+  return chunks;
+}
+
+std::vector<int32_t> joined(const Chunks& chunks) {
+  std::vector<int32_t> all;
+  for (const auto& chunk : chunks) {
+    all.insert(all.end(), chunk.begin(), chunk.end());
+    all.push_back(-1);
+  }
+  return all;
+}
+
+class MaskedTask : public StackTask {
+ public:
+  MaskedTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
+      : StackTask(config, paths, run) {
+    const DocumentSplit text = split_documents(document_files(config, paths));
+    open_tokenizer(text.train);
+    check(tokenizer().mask_id() >= 0, ErrorKind::usage,
+          "the tokenizer has no [MASK] word to hide others with; give --tokenizer, or "
+          "--tokenizer-type wordpiece");
+    make_model(config.next_sentence ? Head::pretraining : Head::masked_word);
+    const int64_t words = block_size() - tokenizer().special_count(config.next_sentence);
+    check(words >= 2, ErrorKind::usage, "block_size {} leaves {} words beside the special ones",
+          block_size(), words);
+    train_ = chunks_of(encode_all(tokenizer(), text.train), words);
+    val_ = chunks_of(encode_all(tokenizer(), text.val), words);
+    check(!train_.empty() && !val_.empty(), ErrorKind::data,
+          "the text gives {} sequences to train on and {} held out", train_.size(), val_.size());
+    note_keys(joined(train_), joined(val_));
+    log_info("{} sequences to train on, {} held out, {} words in the vocabulary", train_.size(),
+             val_.size(), tokenizer().vocab_size());
+    plan_.emplace(static_cast<int64_t>(train_.size()), config.batch_size, seed());
+  }
+
+  int64_t batches(int64_t) override { return plan_->batches(); }
+
+  LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
+                            const nn::Run& run) override {
+    SequenceBatch batch;
+    std::vector<int32_t> next;
+    for (const int64_t s : samples) add(batch, next, train_, s, epoch);
+    return accumulate_masked(model(), batch, next, run);
+  }
+
+  ValidationScore validate(const nn::Run& run) override {
+    LossSums sums;
+    int64_t right = 0;
+    const auto n = static_cast<int64_t>(val_.size());
+    for (int64_t begin = 0; begin < n; begin += kValidationBatch) {
+      SequenceBatch batch;
+      std::vector<int32_t> next;
+      for (int64_t s = begin; s < std::min(begin + kValidationBatch, n); ++s) {
+        add(batch, next, val_, s, kValidationEpoch);
+      }
+      const Answers a = answer_masked(model(), batch, run);
+      sums += a.sums;
+      for (size_t i = 0; i < a.truths.size(); ++i) right += a.truths[i] == a.answers[i] ? 1 : 0;
+    }
+    const auto words = static_cast<double>(sums.words);
+    return {.loss = sums.nll / words,
+            .metrics = {{"accuracy", static_cast<double>(right) / words}}};
+  }
+
+  // Held-out sequences with hidden words, and what the model puts there.
+  std::vector<Json> samples() override {
+    std::vector<Json> samples;
+    const auto n = static_cast<int64_t>(val_.size());
+    for (int64_t i = 0; i < std::min<int64_t>(4, n); ++i) {
+      SequenceBatch batch;
+      std::vector<int32_t> next;
+      add(batch, next, val_, i * n / std::min<int64_t>(4, n), kValidationEpoch);
+      const Answers a = answer_masked(model(), batch, {});
+      std::vector<int32_t> truth = batch.ids, filled = batch.ids;
+      for (size_t r = 0, k = 0; r < batch.ids.size(); ++r) {
+        if (batch.targets[r] < 0) continue;
+        truth[r] = batch.targets[r];
+        filled[r] = a.answers[k++];
+      }
+      Json& sample = samples.emplace_back(Json::object());
+      sample["hidden"] = tokenizer().decode(batch.ids, {.skip_special = false});
+      sample["text"] = tokenizer().decode(truth);
+      sample["model"] = tokenizer().decode(filled);
+    }
+    return samples;
+  }
+
+ private:
+  std::vector<int64_t> batch_samples(int64_t epoch, int64_t batch) override {
+    return plan_->batch(epoch, batch);
+  }
+
+  // Sequence `s`, or two halves of which the second is in half of the cases another's.
+  Encoding encoding_of(const Chunks& chunks, int64_t s, RngStream& random,
+                       std::vector<int32_t>& next) const {
+    const std::vector<int32_t>& chunk = chunks[static_cast<size_t>(s)];
+    if (!config_.next_sentence) return tokenizer().with_special(chunk);
+    const bool is_other = random.uniform() < 0.5F && chunks.size() > 1;
+    const auto n = static_cast<uint64_t>(chunks.size());
+    const std::vector<int32_t>& second =
+        is_other ? chunks[(static_cast<uint64_t>(s) + 1 + random.below(n - 1)) % n] : chunk;
+    next.push_back(is_other ? 1 : 0);
+    const auto half = [](const std::vector<int32_t>& c) { return (c.size() + 1) / 2; };
+    return tokenizer().with_special(std::span(chunk).first(half(chunk)),
+                                    std::span(second).subspan(half(second)));
+  }
+
+  void add(SequenceBatch& batch, std::vector<int32_t>& next, const Chunks& chunks, int64_t s,
+           int64_t epoch) const {
+    static const uint64_t kPair = hash_name("train/next sentence"),
+                          kMask = hash_name("train/masks");
+    const auto e = static_cast<uint64_t>(epoch), sample = static_cast<uint64_t>(s);
+    RngStream random(make_key(seed(), e, kPair, sample));
+    Encoding encoding = encoding_of(chunks, s, random, next);
+    const std::vector<int32_t> targets =
+        mask_words(encoding.ids,
+                   {.share = config_.mask_share,
+                    .mask_id = tokenizer().mask_id(),
+                    .vocab_size = tokenizer().vocab_size(),
+                    .is_special = [this](int32_t id) { return tokenizer().is_special(id); }},
+                   make_key(seed(), e, kMask, sample));
+    batch.add(encoding.ids, s);
+    batch.types.insert(batch.types.end(), encoding.types.begin(), encoding.types.end());
+    batch.targets.insert(batch.targets.end(), targets.begin(), targets.end());
+  }
+
+  Chunks train_, val_;
+  std::optional<ShuffledPlan> plan_;
+};
+
+}  // namespace
+
+std::unique_ptr<Task> make_masked_task(const TrainConfig& config, const RunPaths& paths,
+                                       const std::string& run) {
+  return std::make_unique<MaskedTask>(config, paths, run);
+}
+
+}  // namespace heddle::train

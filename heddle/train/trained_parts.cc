@@ -1,0 +1,182 @@
+// Choosing parameters, the chain rule through W0 + s B A, PEFT's config.
+#include "heddle/train/trained_parts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <regex>
+
+#include "heddle/base/files.h"
+#include "heddle/base/json.h"
+#include "heddle/base/parallel.h"
+
+namespace heddle::train {
+namespace {
+
+std::regex pattern_of(const std::string& text, const char* flag) {
+  try {
+    return std::regex(text);
+  } catch (const std::regex_error&) {
+    fail(ErrorKind::usage, "{} '{}' is no regular expression", flag, text);
+  }
+}
+
+// Names between commas; those of the families' queries and values if there is none.
+std::vector<std::string> target_names(const TrainConfig& config, const nn::Parameters& model) {
+  std::vector<std::string> names;
+  const std::string& text = config.lora_targets;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    if (end > begin) names.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  if (!names.empty()) return names;
+  for (const char* name : {"c_attn", "query", "value", "q_proj", "v_proj", "q_lin", "v_lin"}) {
+    const std::string ending = "." + std::string(name) + ".weight";
+    for (const auto& p : model.all()) {
+      const bool has = std::any_of(p->parts().begin(), p->parts().end(), [&](const nn::Part& part) {
+        return part.name.ends_with(ending);
+      });
+      if (!has) continue;
+      names.emplace_back(name);
+      break;
+    }
+  }
+  check(!names.empty(), ErrorKind::usage, "name the layers of the adapters: --lora-targets");
+  return names;
+}
+
+Tensor& gradient_of(nn::Parameter& p) {
+  if (!p.grad().defined()) p.grad() = Tensor::zeros(p.shape(), DType::f32);
+  return p.grad();
+}
+
+}  // namespace
+
+bool TrainedParts::is_wanted(const TrainConfig& c) {
+  return c.lora_rank > 0 || !c.train_only.empty() || !c.freeze.empty();
+}
+
+TrainedParts::TrainedParts(const TrainConfig& config, nn::Parameters& model,
+                           const std::vector<std::string>& fresh)
+    : config_(config), model_(&model), parameters_(static_cast<uint64_t>(config.seed)) {
+  const auto is_fresh = [&](const std::string& name) {
+    return std::find(fresh.begin(), fresh.end(), name) != fresh.end();
+  };
+  if (config.lora_rank > 0) {
+    for (const LowRankTarget& t : low_rank_targets(model, target_names(config, model))) {
+      add_adapter(t);
+    }
+    for (const auto& p : model.all()) {
+      if (!is_fresh(p->name())) continue;
+      add_whole(*p, kAdapterPrefix);
+      const std::string module = p->name().substr(0, p->name().rfind('.'));
+      const std::string last = module.substr(module.rfind('.') + 1);
+      if (std::find(saved_whole_.begin(), saved_whole_.end(), last) == saved_whole_.end()) {
+        saved_whole_.push_back(last);
+      }
+    }
+  } else {
+    const std::regex only = pattern_of(config.train_only, "--train-only");
+    const std::regex frozen = pattern_of(config.freeze, "--freeze");
+    for (const auto& p : model.all()) {
+      const bool is_out = (!config.train_only.empty() && !std::regex_search(p->name(), only)) ||
+                          (!config.freeze.empty() && std::regex_search(p->name(), frozen));
+      if (!is_out || is_fresh(p->name())) add_whole(*p, "");
+    }
+  }
+  check(!parameters_.all().empty(), ErrorKind::usage,
+        "--train-only and --freeze leave nothing to train");
+  apply();
+}
+
+void TrainedParts::add_whole(nn::Parameter& parameter, const std::string& prefix) {
+  nn::Parameter& own = parameters_.get(
+      parameter.shape(), {{prefix + parameter.name(), 0, parameter.shape()[0]}}, nn::Init::zeros());
+  std::memcpy(own.value().data<float>(), parameter.value().data<float>(),
+              static_cast<size_t>(own.elements()) * sizeof(float));
+  own.changed(true);
+  wholes_.push_back({&parameter, &own});
+}
+
+void TrainedParts::add_adapter(const LowRankTarget& target) {
+  const int64_t in = target.parameter->shape()[1], rank = config_.lora_rank;
+  const nn::Scope s = nn::Scope(parameters_) / (kAdapterPrefix + target.module);
+  const float* const rows = target.parameter->value().data<float>() + target.part.begin * in;
+  // PEFT's: A as a linear layer's weight (uniform in ±1 / sqrt(in), here normal of its deviation).
+  const nn::Init init = nn::Init::normal(1 / std::sqrt(3 * static_cast<double>(in)));
+  adapters_.push_back(
+      {target, std::vector<float>(rows, rows + target.part.rows * in),
+       &(s / "lora_A" / "weight").parameter({rank, in}, init),
+       &(s / "lora_B" / "weight").parameter({target.part.rows, rank}, nn::Init::zeros())});
+}
+
+void TrainedParts::take_gradients() {
+  for (const Whole& w : wholes_) {
+    if (!w.model->grad().defined()) continue;
+    float* const own = gradient_of(*w.own).data<float>();
+    const float* const grad = w.model->grad().data<float>();
+    for (int64_t i = 0; i < w.own->elements(); ++i) own[i] += grad[i];
+  }
+  const auto scale =
+      static_cast<float>(config_.lora_alpha / static_cast<double>(config_.lora_rank));
+  for (const Adapter& ad : adapters_) {
+    if (!ad.target.parameter->grad().defined()) continue;
+    const int64_t in = ad.a->shape()[1], rank = ad.a->shape()[0], rows = ad.target.part.rows;
+    const float* const dw = ad.target.parameter->grad().data<float>() + ad.target.part.begin * in;
+    const float* const a = ad.a->value().data<float>();
+    const float* const b = ad.b->value().data<float>();
+    float* const da = gradient_of(*ad.a).data<float>();
+    float* const db = gradient_of(*ad.b).data<float>();
+    parallel_for(rows, [&](int64_t r) {
+      for (int64_t k = 0; k < rank; ++k) {
+        float sum = 0;
+        for (int64_t i = 0; i < in; ++i) sum += dw[r * in + i] * a[k * in + i];
+        db[r * rank + k] += scale * sum;
+      }
+    });
+    parallel_for(rank, [&](int64_t k) {
+      for (int64_t r = 0; r < rows; ++r) {
+        const float factor = scale * b[r * rank + k];
+        for (int64_t i = 0; i < in; ++i) da[k * in + i] += factor * dw[r * in + i];
+      }
+    });
+  }
+  for (auto& p : model_->all()) p->grad() = Tensor();
+}
+
+void TrainedParts::apply() {
+  for (const Whole& w : wholes_) {
+    std::memcpy(w.model->value().data<float>(), w.own->value().data<float>(),
+                static_cast<size_t>(w.own->elements()) * sizeof(float));
+    w.model->changed(true);
+  }
+  const auto scale = static_cast<float>(
+      config_.lora_alpha / static_cast<double>(std::max<int64_t>(1, config_.lora_rank)));
+  for (const Adapter& ad : adapters_) {
+    add_low_rank(ad.target, ad.base.data(), ad.a->value(), ad.b->value(), scale);
+  }
+}
+
+void TrainedParts::save_adapter(const std::string& folder, const std::string& base) const {
+  make_directories(folder);
+  Json json = Json::object();
+  json["peft_type"] = "LORA";
+  json["task_type"] = config_.task == "causal_lm"                 ? Json("CAUSAL_LM")
+                      : config_.task == "sequence_classification" ? Json("SEQ_CLS")
+                      : config_.task == "token_classification"    ? Json("TOKEN_CLS")
+                                                                  : Json();
+  json["base_model_name_or_path"] = base;
+  json["r"] = config_.lora_rank;
+  json["lora_alpha"] = config_.lora_alpha;
+  json["lora_dropout"] = 0.0;
+  json["bias"] = "none";
+  json["fan_in_fan_out"] = adapters_[0].target.part.layout == nn::Layout::transposed;
+  json["target_modules"] = target_names(config_, *model_);
+  json["modules_to_save"] = saved_whole_.empty() ? Json() : Json(saved_whole_);
+  json["inference_mode"] = true;
+  write_file_atomic(join_path(folder, kAdapterConfigName), json.dump(2) + "\n");
+  parameters_.save(join_path(folder, kAdapterWeightsName));
+}
+
+}  // namespace heddle::train
