@@ -78,7 +78,12 @@ bool is_inner(const std::string& piece) { return piece.size() > 2 && piece.start
 // A tokenizer of single characters splits and normalises as the one to come will.
 Words count_words(std::span<const std::string> texts) {
   std::set<std::string> characters;
-  for (const auto& [c, text] : characters_of(texts)) characters.insert(text);
+  for (const auto& [c, text] : characters_of(texts)) {
+    // A vocab.txt has a word a line; what separates words is in none.
+    const bool is_space = c <= ' ' || (c >= 0x7F && c <= 0xA0) || (c >= 0x2000 && c <= 0x200F) ||
+                          c == 0x2028 || c == 0x2029 || c == 0x3000 || c == 0xFEFF;
+    if (!is_space) characters.insert(text);
+  }
   for (char c = 'a'; c <= 'z'; ++c) characters.insert(std::string(1, c));
   std::vector<std::string> pieces = kSpecials;
   for (const std::string& c : characters) {
