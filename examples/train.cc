@@ -36,7 +36,7 @@ double accuracy(const heddle::LanguageModel& model) {
   }
   const auto written = heddle::generate_ids(model, prompts, {.max_new_tokens = kDigits});
   int right = 0;
-  for (size_t i = 0; i < answers.size(); ++i) right += written[i] == answers[i];
+  for (size_t i = 0; i < answers.size(); ++i) right += written[i].front().ids == answers[i];
   return right / 200.0;
 }
 

@@ -99,7 +99,8 @@ TEST(WordCache, sequence_that_forks_shares_its_words_until_nobody_has_them) {
   cache.add(1);
   cache.extend(Segments::uniform(1, 8));
   EXPECT_EQ(cache.length(0), 8);
-  EXPECT_EQ(*std::max_element(key_rows().begin(), key_rows().end()), 7);  // none was lost
+  const std::vector<int32_t> rows = key_rows();
+  EXPECT_EQ(*std::max_element(rows.begin(), rows.end()), 7);  // none was lost
 }
 
 }  // namespace

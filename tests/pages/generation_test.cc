@@ -31,7 +31,7 @@ TEST_F(GenerationPage, steps_are_walked_by_buttons_and_words) {
     await reader.click(bars()[0]);
     reader.check(reader.tooWide() <= 0, "no wider than the window: " + reader.tooWide());
   )js",
-          10, window);
+          8, window);
   }
 }
 

@@ -15,7 +15,7 @@ void write_run(const std::string& run, double learning_rate) {
   train::TrainConfig config;
   config.learning_rate = learning_rate;
   write_file(std::filesystem::path(run) / "train.json", "{}");
-  train::save_settings(run, {.config = config, .data = "/data"});
+  train::save_settings(run, {.config = config, .paths = {.data = "/data"}});
   std::string log;
   for (int update = 100; update <= 400; update += 100) {
     const double loss = 9 * std::exp(-update * learning_rate);
