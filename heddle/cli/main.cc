@@ -27,14 +27,14 @@ using AddCommand = void (*)(CLI::App&);
 
 /// The command table, in the order of `heddle --help`.
 constexpr AddCommand kCommands[] = {
-    heddle::cli::add_tokenizer,  heddle::cli::add_train,     heddle::cli::add_translate,
-    heddle::cli::add_generate,   heddle::cli::add_eval,      heddle::cli::add_score,
-    heddle::cli::add_align,      heddle::cli::add_fill,      heddle::cli::add_classify,
-    heddle::cli::add_embed,      heddle::cli::add_forward,   heddle::cli::add_export, heddle::cli::add_info,
-    heddle::cli::add_analyze,    heddle::cli::add_positions, heddle::cli::add_attention,
-    heddle::cli::add_explain,    heddle::cli::add_compare,   heddle::cli::add_phrasebook,
-    heddle::cli::add_demo,       heddle::cli::add_bench,     heddle::cli::add_manual,
-    heddle::cli::add_completion,
+    heddle::cli::add_tokenizer,  heddle::cli::add_train,      heddle::cli::add_translate,
+    heddle::cli::add_generate,   heddle::cli::add_eval,       heddle::cli::add_score,
+    heddle::cli::add_align,      heddle::cli::add_fill,       heddle::cli::add_classify,
+    heddle::cli::add_embed,      heddle::cli::add_forward,    heddle::cli::add_export,
+    heddle::cli::add_info,       heddle::cli::add_analyze,    heddle::cli::add_positions,
+    heddle::cli::add_attention,  heddle::cli::add_explain,    heddle::cli::add_compare,
+    heddle::cli::add_phrasebook, heddle::cli::add_demo,       heddle::cli::add_bench,
+    heddle::cli::add_manual,     heddle::cli::add_completion,
 };
 
 std::vector<const CLI::App*> commands_of(const CLI::App& app) {

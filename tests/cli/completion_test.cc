@@ -32,7 +32,8 @@ bool holds(const Words& words, const std::string& word) {
 
 TEST(BashCompletion, commands_are_offered_by_their_first_letters) {
   EXPECT_EQ(offered({"heddle", "tra"}), (Words{"train", "translate"}));
-  EXPECT_EQ(offered({"heddle", "tokenizer", ""}), (Words{"train", "words", "encode", "decode", "info"}));
+  EXPECT_EQ(offered({"heddle", "tokenizer", ""}),
+            (Words{"train", "words", "encode", "decode", "info"}));
 }
 
 TEST(BashCompletion, flags_are_those_of_the_command_that_was_named) {
