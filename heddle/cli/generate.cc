@@ -287,7 +287,8 @@ void show_next_words(const Flags& flags, const PromptModel& model, const Generat
       const std::string piece = model.tokenizer ? model.tokenizer->piece(word.id) : "";
       const double p = std::exp(static_cast<double>(word.log_p));
       if (!flags.json) {
-        fmt::print("{:20} {:>8} {:>12.6f}\n", piece, word.id, p);
+        // Quoted and escaped, as tokens may begin with a space or be a line break.
+        fmt::print("{:20} {:>8} {:>12.6f}\n", Json(piece).dump(), word.id, p);
         continue;
       }
       Json row = Json::object();
