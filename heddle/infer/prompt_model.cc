@@ -41,7 +41,7 @@ std::vector<int32_t> begin_text(const Tokenizer& tokenizer, const std::string& t
 
 PromptModel load_prompt_model(const std::string& path) {
   const std::string type = model_type_of(path);
-  check(type != kTransformerType, ErrorKind::data,
+  check(!is_translator_type(type), ErrorKind::data,
         "{}: it is a translator; a language model is needed (heddle translate, heddle eval --src)",
         path);
   PromptModel model{.stack = load_stack_model(path, Head::next_word)};

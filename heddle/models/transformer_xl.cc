@@ -383,15 +383,8 @@ class TransformerXl final : public LanguageModel {
       place_cached_rows(pass, c_.mem_len);
     } else {
       // A text begins behind a memory of zeros, as in transformers.
-      pass.memory = words.memory != nullptr && !words.memory->layers.empty()
-                        ? *words.memory
-                        : Memory::zeros(words.segments->count(), c_.mem_len, c_.n_layer, c_.d_model,
-                                        run.compute);
-      check(pass.memory.segments.count() == words.segments->count() &&
-                static_cast<int64_t>(pass.memory.layers.size()) == c_.n_layer,
-            ErrorKind::shape, "the memory is of {} sequences and {} layers; {} and {} are needed",
-            pass.memory.segments.count(), pass.memory.layers.size(), words.segments->count(),
-            c_.n_layer);
+      pass.memory = Memory::before(words.memory, *words.segments, c_.mem_len, c_.n_layer,
+                                   c_.d_model, run.compute);
       place_rows(pass);
     }
     if (c_.same_length && c_.mem_len == 0) {

@@ -424,13 +424,8 @@ class Xlnet final : public Model {
   Pass pass_of(const WordRows& words, const Run& run) const {
     Pass pass{words, {}, {}, {}, {}, {}};
     const int64_t sequences = words.segments->count();
-    pass.memory = words.memory != nullptr && !words.memory->layers.empty()
-                      ? *words.memory
-                      : Memory::zeros(sequences, 0, c_.n_layer, c_.d_model, run.compute);
-    check(pass.memory.segments.count() == sequences &&
-              static_cast<int64_t>(pass.memory.layers.size()) == c_.n_layer,
-          ErrorKind::shape, "the memory is of {} sequences and {} layers; {} and {} are needed",
-          pass.memory.segments.count(), pass.memory.layers.size(), sequences, c_.n_layer);
+    pass.memory =
+        Memory::before(words.memory, *words.segments, 0, c_.n_layer, c_.d_model, run.compute);
     check(!c_.bi_data || sequences % 2 == 0, ErrorKind::data,
           "bi_data is true: half of a batch runs backwards, so it cannot be of {} sequences",
           sequences);

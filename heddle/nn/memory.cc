@@ -8,9 +8,17 @@
 
 namespace heddle::nn {
 
-Memory Memory::zeros(int64_t sequences, int64_t n, int64_t layers, int64_t width, DType dtype) {
-  const Tensor x = Tensor::zeros({sequences * n, width}, dtype);  // never written to: one for all
-  return {Segments::uniform(sequences, n), std::vector<Tensor>(layers, x)};
+Memory Memory::before(const Memory* given, const Segments& words, int64_t n, int64_t layers,
+                      int64_t width, DType dtype) {
+  if (given == nullptr || given->layers.empty()) {
+    const Tensor x = Tensor::zeros({words.count() * n, width}, dtype);  // never written to
+    return {Segments::uniform(words.count(), n), std::vector<Tensor>(layers, x)};
+  }
+  const auto held = static_cast<int64_t>(given->layers.size());
+  check(given->segments.count() == words.count() && held == layers, ErrorKind::shape,
+        "the memory is of {} sequences and {} layers; {} and {} are needed",
+        given->segments.count(), held, words.count(), layers);
+  return *given;
 }
 
 Memory Memory::next(const std::vector<Tensor>& x, const Segments& words, const Keep& keep) const {

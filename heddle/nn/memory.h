@@ -14,8 +14,10 @@ struct Memory {
   Segments segments;           ///< words kept of each sequence
   std::vector<Tensor> layers;  ///< [rows, width] what entered layer i
 
-  /// n zero rows of each of `sequences` for each layer.
-  static Memory zeros(int64_t sequences, int64_t n, int64_t layers, int64_t width, DType dtype);
+  /// What a pass over `words` sees before them: `given`, or n zero rows each if it is null or
+  /// empty. Errors: shape if `given` is of other sequences or layers.
+  static Memory before(const Memory* given, const Segments& words, int64_t n, int64_t layers,
+                       int64_t width, DType dtype);
   /// What is kept of a pass for the next.
   struct Keep {
     int64_t most = 0;   ///< the last so many rows of a sequence, older ones counted

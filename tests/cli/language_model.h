@@ -1,7 +1,6 @@
 // A small GPT-2 with a tokenizer, as a folder, for the tests of commands about language models.
 #pragma once
 
-#include "heddle/base/json.h"
 #include "heddle/infer/stack_model.h"
 #include "tests/cli/model_fixture.h"
 
@@ -21,29 +20,7 @@ inline void write_language_model(const std::string& folder,
   write_file(folder + "/generation_config.json", generation);
 }
 
-class LanguageModelFixture : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    folder_ = std::make_unique<TempDir>();
-    write_language_model(model());
-  }
-  static void TearDownTestSuite() { folder_.reset(); }
-  static std::string model() { return (*folder_ / "model").string(); }
-
-  static CliOptions with_input(const std::string& text) {
-    CliOptions options;
-    options.input = text;
-    return options;
-  }
-  static std::vector<Json> json_lines(const std::string& text) {
-    std::vector<Json> lines;
-    std::istringstream stream(text);
-    for (std::string line; std::getline(stream, line);) lines.push_back(Json::parse(line));
-    return lines;
-  }
-
- private:
-  static inline std::unique_ptr<TempDir> folder_;
-};
+inline void write_gpt2(const std::string& folder) { write_language_model(folder); }
+using LanguageModelFixture = FolderFixture<write_gpt2>;
 
 }  // namespace heddle::testing

@@ -5,17 +5,19 @@
 
 #include <sstream>
 
+#include "heddle/base/json.h"
 #include "tests/infer/small_models.h"
 #include "tests/support/cli_runner.h"
 
 namespace heddle::testing {
 
-/// The model is written once for all tests of a class.
-class ModelFixture : public ::testing::Test {
+/// The model that `write` makes in a folder, once for all tests of a class.
+template <void (*write)(const std::string& folder)>
+class FolderFixture : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = std::make_unique<TempDir>();
-    write_small_model(model());
+    write(model());
   }
   static void TearDownTestSuite() { folder_.reset(); }
   static std::string model() { return (*folder_ / "model").string(); }
@@ -31,9 +33,16 @@ class ModelFixture : public ::testing::Test {
     for (std::string line; std::getline(stream, line);) lines.push_back(line);
     return lines;
   }
+  static std::vector<Json> json_lines(const std::string& text) {
+    std::vector<Json> lines;
+    for (const std::string& line : split_lines(text)) lines.push_back(Json::parse(line));
+    return lines;
+  }
 
  private:
   static inline std::unique_ptr<TempDir> folder_;
 };
+
+using ModelFixture = FolderFixture<write_small_model>;
 
 }  // namespace heddle::testing

@@ -45,7 +45,7 @@ reader.leave = async (selector) => {
 };
 reader.key = async (selector, key) => {
   const element = reader.find(selector);
-  element.focus({preventScroll: true});  // a scroll, however late it is told, takes the tooltip away
+  element.focus({preventScroll: true});
   element.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
   await reader.wait();
 };

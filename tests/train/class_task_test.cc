@@ -23,15 +23,7 @@ TrainConfig tiny_bert(const std::string& task) {
   for (const char* key : {"hidden_size", "intermediate_size"}) c.stack.set(key, 16);
   c.stack.set("max_position_embeddings", 24);
   c.stack.set("vocab_size", 60);
-  c.batch_size = 8;
-  c.learning_rate = 0.01;
-  c.schedule = "constant";
-  c.warmup_updates = 5;
-  c.max_updates = 20;
-  c.validate_every = 10;
-  c.checkpoint_every = 6;
-  c.log_every = 5;
-  c.precision = "f32";
+  testing::make_short(c);
   return c;
 }
 

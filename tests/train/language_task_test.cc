@@ -29,15 +29,7 @@ TrainConfig tiny_config() {
   for (const char* key : {"n_layer", "n_head"}) c.stack.set(key, 1);
   c.stack.set("n_embd", 16);
   c.stack.set("n_positions", 12);
-  c.batch_size = 8;
-  c.learning_rate = 0.01;
-  c.schedule = "constant";
-  c.warmup_updates = 5;
-  c.max_updates = 20;
-  c.validate_every = 10;
-  c.checkpoint_every = 6;
-  c.log_every = 5;
-  c.precision = "f32";
+  testing::make_short(c);
   return c;
 }
 

@@ -64,6 +64,19 @@ inline train::TrainConfig small_config() {
   return c;
 }
 
+/// 20 updates of 8 samples, f32, that are validated, saved and logged on the way.
+inline void make_short(train::TrainConfig& c) {
+  c.batch_size = 8;
+  c.learning_rate = 0.01;
+  c.schedule = "constant";
+  c.warmup_updates = 5;
+  c.max_updates = 20;
+  c.validate_every = 10;
+  c.checkpoint_every = 6;
+  c.log_every = 5;
+  c.precision = "f32";
+}
+
 /// The flags that give `config`, for the command line.
 inline std::vector<std::string> flags_of(const train::TrainConfig& config) {
   std::vector<std::string> flags;

@@ -61,7 +61,9 @@
 
   const tooltip = heddle.el("div", {id: "tooltip", role: "status", hidden: true});
   document.body.append(tooltip);
+  let place = [0, 0];  // how far the page was scrolled when the tooltip was shown
   heddle.tip = (at, text) => {
+    place = [window.scrollX, window.scrollY];
     const x = at.clientX !== undefined ? at.clientX : at.x, y = at.clientY !== undefined ? at.clientY : at.y;
     tooltip.textContent = text;
     tooltip.hidden = false;
@@ -73,7 +75,10 @@
   };
   heddle.untip = () => { tooltip.hidden = true; };
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") heddle.untip(); });
-  document.addEventListener("scroll", heddle.untip, {passive: true});
+  // The event of a scroll may come frames after it, even after a tooltip that was shown since.
+  document.addEventListener("scroll", () => {
+    if (window.scrollX !== place[0] || window.scrollY !== place[1]) heddle.untip();
+  }, {passive: true});
 
   // --- pickers ----------------------------------------------------------------------------------
 
