@@ -79,7 +79,7 @@ Side side_of_text(const Tokenizer& tokenizer, const Ids& ids) {
   Side side{.name = "text", .pieces = {}, .words = {}};
   Ids so_far;
   std::string before;
-  bool is_new = true, was_mark = false;
+  bool is_new = true, was_mark = false, was_space = false;
   for (const int32_t id : ids) {
     if (tokenizer.is_special(id)) {
       side.words.push_back({side.size(), side.size() + 1, tokenizer.piece(id)});
@@ -99,11 +99,16 @@ Side side_of_text(const Tokenizer& tokenizer, const Ids& ids) {
     is_new = is_new || (!is_part && (text.empty() || added[0] == ' ' || added[0] == '\n')) ||
              is_mark != was_mark;
     if (is_new) side.words.push_back({side.size(), side.size(), ""});
-    side.pieces.push_back(text.empty() ? "(space)" : (is_new ? "" : "+") + text);
+    if (text.empty()) {
+      side.pieces.push_back(added.find('\n') == added.npos ? "(space)" : "(newline)");
+    } else {
+      side.pieces.push_back((is_new || was_space ? "" : "+") + text);
+    }
     side.words.back().end = side.size();
     side.words.back().text += text;
     is_new = false;
     was_mark = is_mark;
+    was_space = text.empty();
   }
   return side;
 }

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "heddle/text/vocabulary_trainer.h"
 #include "tests/cli/language_model.h"
 
 namespace heddle::testing {
@@ -272,6 +273,17 @@ TEST_F(GenerateCommand, steps_are_a_page_beside_the_same_text) {
   refused(2, "exactly one", {"--steps", page}, "the\nold\n");
   refused(2, "--steps goes with neither", {"--steps", page, "--json", "--prompt", "x"});
   refused(3, "/no/such", {"--steps", "/no/such/page.html", "--prompt", "x"});
+}
+
+// A model of characters: a white space is named, and what comes after it continues nothing.
+TEST_F(GenerateCommand, attention_of_characters_names_spaces_and_line_ends) {
+  const TempDir folder;
+  const std::string model = (folder / "model").string(), path = (folder / "a.json").string();
+  write_language_model(model, "{}", false);
+  character_tokenizer(std::vector<std::string>{"ab \n"}).save(model + "/tokenizer.json");
+  ASSERT_EQ(run_heddle({"attention", model, "--text", "ab a\nb", "--json", path}).exit_code, 0);
+  const char* const pieces = R"x(["a", "+b", "(space)", "a", "(newline)", "b"])x";
+  EXPECT_NE(read_file(path).find(pieces), std::string::npos) << read_file(path);
 }
 
 // The tokenizer finds words; special tokens of others are words of their own.

@@ -12,8 +12,9 @@
     return text.trim();
   };
   const isTranslation = data.source.length > 0, kind = isTranslation ? "translation" : "text";
-  // A piece that goes on with a word is marked: what begins one has a leading space, which is not seen.
-  const shown = (piece) => (/^\p{L}/u.test(piece) ? "…" : "") + (piece.trim() || "(space)");
+  // A piece that goes on with a word is marked: what begins one has a space before it, its own or of the piece before.
+  const shown = (piece, before = "") => (/^\p{L}/u.test(piece) && !/\s$/.test(before) ? "…" : "") + (piece.trim() || (piece.includes("\n") ? "(newline)" : "(space)"));
+  const shownNode = (node) => (node.parent < 0 ? node.piece : shown(node.piece, nodes[node.parent].piece));
   let chosen = nodes[data.best[0] ?? 0];
 
   // --- the tree -----------------------------------------------------------------------------------------
@@ -41,18 +42,18 @@
     picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
     picture.setAttribute("style", `width: ${width}px; height: ${height}px; display: block`);
     picture.append(svg("rect", {x: x(chosen) - 6, y: 0, width: kColumn - 4, height, fill: "var(--hidden)", opacity: 0.45, rx: 4}));
-    for (let s = 0; s <= steps; ++s) picture.append(svg("text", {x: 8 + s * kColumn, y: 14, "font-size": 12, class: "faint-text"}, s === 0 ? "start" : `word ${s}`));
+    for (let s = 0; s <= steps; ++s) picture.append(svg("text", {x: 8 + s * kColumn, y: 14, "font-size": 12, class: "faint-text"}, s === 0 ? "start" : `piece ${s}`));
     for (const node of nodes) {
       if (node.parent < 0) continue;
-      const parent = nodes[node.parent], x1 = x(parent) + Math.min(kColumn - 12, 9 * shown(parent.piece).length + 6), x2 = x(node) - 4;
+      const parent = nodes[node.parent], x1 = x(parent) + Math.min(kColumn - 12, 9 * shownNode(parent).length + 6), x2 = x(node) - 4;
       picture.append(svg("path", {d: `M${x1} ${y(parent)}C${(x1 + x2) / 2 + 8} ${y(parent)} ${(x1 + x2) / 2 - 8} ${y(node)} ${x2} ${y(node)}`, fill: "none",
         stroke: node.isBest ? "var(--accent)" : "var(--line)", "stroke-width": node.isBest ? 2.5 : 1.5}));
     }
     for (const node of nodes) {
       const isDead = !node.isBest && !node.children.length && !node.is_ended;
-      const piece = shown(node.piece);
+      const piece = shownNode(node);
       const g = svg("g", {tabindex: node === chosen ? 0 : -1, role: "button", "data-node": node.n, style: "cursor: pointer",
-        "aria-label": `${piece}, ${node.is_ended ? "a whole " + kind : "after " + node.step + " words"}, log p ${heddle.number(node.log_p, 3)}`},
+        "aria-label": `${piece}, ${node.is_ended ? "a whole " + kind : "after " + node.step + " pieces"}, log p ${heddle.number(node.log_p, 3)}`},
       svg("rect", {x: x(node) - 5, y: y(node) - 11, width: kColumn - 8, height: 22, rx: 4, fill: node === chosen ? "var(--accent)" : "transparent", opacity: node === chosen ? 0.22 : 1}),
       svg("text", {x: x(node), y: y(node) + 5, "font-size": 14, "font-weight": node.isBest ? 700 : 400, class: isDead ? "faint-text" : undefined},
         piece.length > 11 ? piece.slice(0, 10) + "…" : piece));
@@ -85,15 +86,15 @@
       return;
     }
     const childOf = (piece) => chosen.children.find((c) => c.piece === piece);
-    nextBox.replaceChildren(el("table", {style: "width: 100%", "aria-label": "likely next words"}, el("tbody", {}, ...chosen.next.map(([piece, p]) => {
+    nextBox.replaceChildren(el("table", {style: "width: 100%", "aria-label": "likely next pieces"}, el("tbody", {}, ...chosen.next.map(([piece, p]) => {
       const child = childOf(piece);
-      return el("tr", child ? {tabindex: 0, title: "go on with this word", onclick: () => choose(child), onkeydown: (event) => { if (event.key === "Enter") choose(child); }} : {},
-        el("td", {style: child && child.isBest ? "font-weight: 700" : ""}, shown(piece) + (child ? " ▸" : "")), bar(p, Boolean(child)), el("td", {class: "number"}, heddle.percent(p)));
-    }))), el("p", {class: "faint small"}, "▸ and colour: kept in the beam. The rest of the probability is spread over the other words."));
+      return el("tr", child ? {tabindex: 0, title: "go on with this piece", onclick: () => choose(child), onkeydown: (event) => { if (event.key === "Enter") choose(child); }} : {},
+        el("td", {style: child && child.isBest ? "font-weight: 700" : ""}, shown(piece, chosen.piece) + (child ? " ▸" : "")), bar(p, Boolean(child)), el("td", {class: "number"}, heddle.percent(p)));
+    }))), el("p", {class: "faint small"}, "▸ and colour: kept in the beam. The rest of the probability is spread over the other pieces."));
     const weights = heddle.unpack16(chosen.attention);
     lookBox.replaceChildren(weights.length ? el("table", {style: "width: 100%", "aria-label": "attention to the source"}, el("tbody", {}, ...data.source.map((piece, j) =>
       el("tr", {}, el("td", {}, shown(piece)), bar(weights[j] / 65535, true), el("td", {class: "number"}, heddle.percent(weights[j] / 65535))))))
-      : el("p", {class: "faint"}, "Given up before another word was asked for."));
+      : el("p", {class: "faint"}, "Given up before another piece was asked for."));
   };
 
   // --- steps -----------------------------------------------------------------------------------------------
@@ -107,7 +108,7 @@
     slider.value = node.step;
     before.disabled = node.parent < 0;
     after.disabled = node.children.length === 0;
-    heading.replaceChildren(el("span", {class: "faint"}, node.is_ended ? "Done: " : `After ${node.step} word${node.step === 1 ? "" : "s"}: `),
+    heading.replaceChildren(el("span", {class: "faint"}, node.is_ended ? "Done: " : `After ${node.step} piece${node.step === 1 ? "" : "s"}: `),
       el("strong", {}, textOf(node) || "(nothing yet)"));
     drawTree();
     drawNext();
