@@ -2,14 +2,17 @@
 """Trains the runs of an experiment, tests them, and writes docs/experiments.md.
 
 An experiment is experiments/NAME.json: a question, runs as flags of `heddle train`, what is expected
-and what came out. A run that is finished is not run again; one that was stopped goes on.
+and what came out. Its task (translation, where none is named) has settings and data in shared.json.
+A run that is finished is not run again; one that was stopped goes on.
 
 Called by `./dev experiment`; needs nothing but Python's own library.
 """
 import argparse
 import concurrent.futures
 import datetime
+import hashlib
 import json
+import math
 import pathlib
 import re
 import subprocess
@@ -20,14 +23,15 @@ import machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SPECS = ROOT / "experiments"
-SPEC_KEYS = {"title", "question", "flags", "seeds", "beam", "runs", "columns", "expected", "outcome"}
+SPEC_KEYS = {"title", "question", "task", "flags", "seeds", "beam", "runs", "columns", "expected", "outcome"}
 
 
 def arguments(names):
     parser = argparse.ArgumentParser(prog="./dev experiment", description=__doc__.splitlines()[0])
     parser.add_argument("name", choices=[*names, "all"], help="which; all of them with 'all'")
-    parser.add_argument("--data", type=pathlib.Path, default=ROOT.parent / "shared/data/multi30k",
-                        help="folder of Multi30k: train, val and test, .en and .de, plain or .gz")
+    parser.add_argument("--data", type=pathlib.Path, default=ROOT.parent / "shared/data",
+                        help="folder of the data: multi30k (train, val and test, .en and .de, plain or .gz), "
+                             "tinyshakespeare (input.txt)")
     parser.add_argument("--runs", type=pathlib.Path, default=ROOT / "runs/experiments",
                         help="where the runs are kept (default runs/experiments)")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time (default 1)")
@@ -39,49 +43,65 @@ def arguments(names):
 
 
 def load_spec(name):
-    """experiments/NAME.json, its flags over those that all experiments share."""
+    """experiments/NAME.json, with the flags and the data that the experiments of its task share."""
     spec = json.loads((SPECS / f"{name}.json").read_text(encoding="utf-8"))
     unknown = set(spec) - SPEC_KEYS
     if unknown:
         sys.exit(f"experiment: {name}.json has unknown keys: {', '.join(sorted(unknown))}")
-    shared = json.loads((SPECS / "shared.json").read_text(encoding="utf-8"))["flags"]
+    task = spec.setdefault("task", "translation")
+    shared = json.loads((SPECS / "shared.json").read_text(encoding="utf-8"))
+    if task not in shared:
+        sys.exit(f"experiment: {name}.json has the task '{task}'; shared.json has {', '.join(shared)}")
     for run in spec["runs"]:
         run["flags"] = {**spec.get("flags", {}), **run["flags"]}
-    spec["shared"] = shared
+    spec["shared"], spec["data"] = shared[task]["flags"], shared[task]["data"]
     return spec
 
 
 def folder_name(flags):
     """What a run sets beside the shared flags, so that experiments share the runs they have in common."""
     words = [f"{key}={value}" for key, value in sorted(flags.items())]
-    return re.sub(r"[^A-Za-z0-9=.,_-]", "_", ",".join(words)) or "shared"
+    name = re.sub(r"[^A-Za-z0-9=.,_-]", "_", ",".join(words)) or "shared"
+    # File systems take 255 bytes.
+    return name if len(name) <= 200 else f"{name[:180]}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
 def test_files(data):
+    """Multi30k's held-out sentences and their translations."""
     for suffix in ("", ".gz"):
         sources = sorted(data.glob(f"test*.en{suffix}"))
         if sources:
             return sources[0], sources[0].with_name(sources[0].name.replace(".en", ".de"))
-    sys.exit(f"experiment: no test*.en or test*.en.gz in {data}; give Multi30k with --data")
+    sys.exit(f"experiment: no test*.en or test*.en.gz in {data}; give the folder of multi30k with --data")
 
 
-def tokenizer(args, size):
-    """One vocabulary for all runs of that size, trained the first time."""
+def held_out(args, data):
+    """The end of a text that `heddle train` holds out by itself: its last tenth."""
+    path = args.runs / f"{data.name}-held-out.txt"
+    if not path.exists():
+        text = (data / "input.txt").read_text(encoding="utf-8")
+        path.write_text(text[int(0.9 * len(text)):], encoding="utf-8")
+    return path
+
+
+def tokenizer(args, data, size):
+    """One vocabulary for all translators of that size, trained the first time."""
     path = args.runs / f"tokenizer-{size}.model"
     if not path.exists() and not args.dry_run:
-        suffix = ".gz" if (args.data / "train.en.gz").exists() else ""
-        texts = [str(args.data / f"train.{side}{suffix}") for side in ("en", "de")]
+        suffix = ".gz" if (data / "train.en.gz").exists() else ""
+        texts = [str(data / f"train.{side}{suffix}") for side in ("en", "de")]
         args.runs.mkdir(parents=True, exist_ok=True)
         subprocess.run([args.program, "tokenizer", "train", "--input", *texts, "--out", str(path),
                         "--vocab-size", str(size)], check=True, stdout=subprocess.DEVNULL)
     return path
 
 
-def train_command(args, folder, flags):
-    words = [args.program, "train", "--data", str(args.data), "--out", str(folder),
-             "--tokenizer", str(tokenizer(args, flags["vocab-size"])), "--threads", str(args.threads)]
-    for key, value in flags.items():
-        words += [f"--{key}", str(value).lower() if isinstance(value, bool) else str(value)]
+def train_command(args, folder, flags, spec):
+    data = args.data / spec["data"]
+    words = [args.program, "train", "--task", spec["task"], "--data", str(data), "--out", str(folder),
+             "--threads", str(args.threads), *experiment_page.words_of(flags)]
+    if spec["task"] == "translation":
+        words += ["--tokenizer", str(tokenizer(args, data, flags["vocab-size"]))]
     return words
 
 
@@ -90,56 +110,68 @@ def log_lines(folder):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
-def parameters(args, model):
-    told = subprocess.run([args.program, "info", model, "--json"], capture_output=True, text=True, check=True)
-    return json.loads(told.stdout)["parameters"]["total"]
+def told(args, *words):
+    """What a command of heddle says as JSON."""
+    done = subprocess.run([args.program, *map(str, words), "--json"], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
 
 
-def figures(args, folder, beam):
-    """What the finished run says of itself: curve, last validation loss, and figures of the test."""
+def figures_of_translator(args, folder, spec):
+    source, reference = test_files(args.data / spec["data"])
+    scores = told(args, "eval", folder / "last", "--src", source, "--ref", reference,
+                  "--beam", spec["beam"], "--threads", args.threads)
+    return {"perplexity": round(scores["ppl"], 3), "bleu": round(scores["bleu"], 2)}
+
+
+def figures_of_language_model(args, folder, spec):
+    """FLOPs are those of one pass over the longest sequence, a word; a mixture shows its routing."""
+    plan = told(args, "analyze", folder / "last")
+    result = {"flops": round(plan["flops"]["forward"] / plan["length"])}
+    if plan["model_type"] == "mixtral":
+        scores = told(args, "eval", folder / "last", "--text", held_out(args, args.data / spec["data"]),
+                      "--threads", args.threads)
+        result["routing"] = [[round(share, 4) for share in layer] for layer in scores["routing"]]
+    return result
+
+
+FIGURES = {"translation": figures_of_translator, "causal_lm": figures_of_language_model}
+
+
+def figures(args, folder, spec):
+    """What the finished run says of itself: curve, last validation loss, and figures of its task."""
     lines = log_lines(folder)
     curve = [[l["update"], round(l["loss"], 4)] for l in lines if l.get("validation") == "snapshot"]
-    source, reference = test_files(args.data)
-    told = subprocess.run([args.program, "eval", str(folder / "last"), "--src", str(source), "--ref", str(reference),
-                           "--beam", str(beam), "--threads", str(args.threads), "--json"],
-                          capture_output=True, text=True, check=True)
-    scores = json.loads(told.stdout)
     norms = [l["gradient_norm"] for l in lines if "gradient_norm" in l]
-    return {"curve": curve, "loss": curve[-1][1], "perplexity": round(scores["ppl"], 3),
-            "bleu": round(scores["bleu"], 2), "first_norm": round(norms[0], 3),
-            "parameters": parameters(args, str(folder / "last")), "seconds": round(lines[-1]["seconds"])}
+    return {"curve": curve, "loss": curve[-1][1], "perplexity": round(math.exp(curve[-1][1]), 3),
+            "first_norm": round(norms[0], 3),
+            "parameters": told(args, "info", folder / "last")["parameters"]["total"],
+            "seconds": round(lines[-1]["seconds"]), **FIGURES[spec["task"]](args, folder, spec)}
 
 
 def run_once(args, own_flags, spec):
     """The figures of one run; trains it unless it is finished. Beside RUN lies RUN.json with both."""
     flags = {**spec["shared"], **own_flags}
-    folder = args.runs / folder_name(own_flags)
+    folder = args.runs / spec["task"] / folder_name(own_flags)
     record = folder.with_name(folder.name + ".json")
-    words = train_command(args, folder, flags)
+    words = train_command(args, folder, flags, spec)
     known = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
-    if known.get("flags") == flags and known.get("beam") == spec["beam"] and "figures" in known:
+    if known.get("flags") == flags and known.get("beam") == spec.get("beam") and "figures" in known:
         return known["figures"]
     if args.dry_run:
         print(" ".join(words))
         return None
     if known and known["flags"] != flags:
         words.append("--overwrite")
+    record.parent.mkdir(parents=True, exist_ok=True)
     record.write_text(json.dumps({"flags": flags}) + "\n", encoding="utf-8")
     print(f"experiment: {folder.name}", flush=True)
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(words)}\nended with {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")
-    result = figures(args, folder, spec["beam"])
-    record.write_text(json.dumps({"flags": flags, "beam": spec["beam"], "figures": result}) + "\n", encoding="utf-8")
-    print(f"experiment: {folder.name}: loss {result['loss']}, perplexity {result['perplexity']}, "
-          f"BLEU {result['bleu']}", flush=True)
+    result = figures(args, folder, spec)
+    record.write_text(json.dumps({"flags": flags, "beam": spec.get("beam"), "figures": result}) + "\n", encoding="utf-8")
+    print(f"experiment: {folder.name}: " + ", ".join(f"{key} {result[key]}" for key in spec["columns"]), flush=True)
     return result
-
-
-def commit():
-    told = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"],
-                          capture_output=True, text=True, check=False)
-    return told.stdout.strip()
 
 
 def carry_out(args, name):
@@ -147,8 +179,9 @@ def carry_out(args, name):
     spec = load_spec(name)
     jobs = [(run["name"], seed, {**run["flags"], **({"seed": seed} if seed > 1 else {})})
             for seed in range(1, spec["seeds"] + 1) for run in spec["runs"]]
-    for size in {{**spec["shared"], **flags}["vocab-size"] for _, _, flags in jobs}:
-        tokenizer(args, size)  # before two runs want it at once
+    if spec["task"] == "translation":
+        for size in {{**spec["shared"], **flags}["vocab-size"] for _, _, flags in jobs}:
+            tokenizer(args, args.data / spec["data"], size)  # before two runs want it at once
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         results = list(pool.map(lambda job: run_once(args, job[2], spec), jobs))
     if args.dry_run:
@@ -158,7 +191,7 @@ def carry_out(args, name):
         kept[run].append({"seed": seed, **result})
     here = machine.describe()
     data = {"machine": machine.sentence(here), "date": datetime.date.today().isoformat(),
-            "commit": commit(), "runs": kept}
+            "commit": machine.commit(), "runs": kept}
     path = ROOT / "docs/experiments" / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(data, indent=1, ensure_ascii=False)

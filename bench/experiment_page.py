@@ -9,7 +9,7 @@ BEGIN, END = "<!-- experiments: begin, written by ./dev experiment -->", "<!-- e
 RELATIONS = {"<": operator.lt, ">": operator.gt}
 COLUMNS = {"parameters": ("parameters", "{:,.0f}"), "loss": ("validation loss", "{:.3f}"),
            "perplexity": ("perplexity", "{:.2f}"), "bleu": ("BLEU", "{:.1f}"),
-           "first_norm": ("first gradient norm", "{:.2f}")}
+           "flops": ("FLOPs a token", "{:,.0f}"), "first_norm": ("first gradient norm", "{:.2f}")}
 
 
 def average(seeds, key):
@@ -33,24 +33,43 @@ def expectations(spec, runs):
         yield f"{claim}: {verdict} ({shape.format(a)} against {shape.format(b)})"
 
 
-def flags_of(run):
-    return "`" + " ".join(f"--{k} {str(v).lower() if isinstance(v, bool) else v}" for k, v in run["flags"].items()) + "`"
+def words_of(flags):
+    """Flags as they are typed: ["--d-model", "64", "--normalize-before", "true"]."""
+    return [word for key, value in flags.items()
+            for word in (f"--{key}", str(value).lower() if isinstance(value, bool) else str(value))]
+
+
+def as_code(flags):
+    return f"`{' '.join(words_of(flags))}`" if flags else ""
+
+
+def routing(runs):
+    """How the words were shared among the experts of each layer of the mixtures, with the first seed."""
+    for name, seeds in runs.items():
+        layers = seeds[0].get("routing", [])
+        if not layers:
+            continue
+        experts = len(layers[0])
+        yield from ["", f"Routing of the held-out text, {name}: the share of each expert in the choices of a layer "
+                    f"(even: {1 / experts:.1%}).", ""]
+        yield from report.table(["layer", *(f"expert {e}" for e in range(experts))],
+                                [[str(i), *(f"{share:.1%}" for share in layer)] for i, layer in enumerate(layers)])
 
 
 def section(name, spec, data):
     runs = data["runs"]
-    own = [f"--{k} {v}" for k, v in spec.get("flags", {}).items()]
-    out = [f"## {spec['title']}", "", spec["question"], "", "```", f"./dev experiment {name}", "```", ""]
-    if own:
-        out += [f"Beside the shared settings: `{' '.join(own)}`.", ""]
-    out += [f"![validation loss over updates](experiments/{name}.svg)", ""]
     common = spec.get("flags", {})
+    out = [f"## {spec['title']}", "", spec["question"], "", "```", f"./dev experiment {name}", "```", ""]
+    if common:
+        out += [f"Beside the shared settings: {as_code(common)}.", ""]
+    out += [f"![validation loss over updates](experiments/{name}.svg)", ""]
     lines = []
     for run in spec["runs"]:
-        differing = {"flags": {k: v for k, v in run["flags"].items() if common.get(k) != v}}
-        lines.append([run["name"], flags_of(differing) if differing["flags"] else "",
+        differing = {k: v for k, v in run["flags"].items() if common.get(k) != v}
+        lines.append([run["name"], as_code(differing),
                       *(cell(runs[run["name"]], key) for key in spec["columns"])])
     out += report.table(["run", "flags", *(COLUMNS[key][0] for key in spec["columns"])], lines)
+    out += routing(runs)
     expected = list(expectations(spec, runs))
     if expected:
         out += ["", "Expected, and whether it came out:", "", *(f"- {line}" for line in expected)]
@@ -58,7 +77,8 @@ def section(name, spec, data):
         out += ["", spec["outcome"]]
     seeds = "one seed" if spec["seeds"] == 1 else f"{spec['seeds']} seeds (mean, lowest – highest)"
     minutes = sum(run["seconds"] for seeds in runs.values() for run in seeds) / 60
-    out += ["", f"<sub>{seeds}, beam {spec['beam']}; {minutes:.0f} minutes of "
+    beam = f", beam {spec['beam']}" if "beam" in spec else ""
+    out += ["", f"<sub>{seeds}{beam}; {minutes:.0f} minutes of "
             f"training in all on one thread of a busy machine: {data['machine']}; {data['date']}, {data['commit']}.</sub>", ""]
     return out
 

@@ -1,7 +1,11 @@
-"""What machine a figure is from."""
+"""What machine and which commit a figure is from."""
 import os
+import pathlib
 import platform
 import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def read(path):
@@ -48,3 +52,12 @@ def sentence(machine):
     memory = f", {machine['memory_gib']} GiB" if machine["memory_gib"] else ""
     return (f"{machine['processor']} (family {family}, model {model}, stepping {stepping}; {units}), "
             f"{machine['cores']} cores{memory}, {machine['system']}")
+
+
+def commit():
+    """The commit that figures are of, with a + where files differ from it."""
+    def git(*words):
+        return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True,
+                              check=False).stdout.strip()
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", "heddle", "CMakeLists.txt")
+    return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")

@@ -130,19 +130,10 @@ def time_row(args, row, python):
         return None
     return {"case": row.case, "batch": first["batch"], "own_batch": not row.batch,
             "unit": first["unit"], "threads": args.threads, "rounds": args.rounds,
-            "date": datetime.date.today().isoformat(), "commit": commit(),
+            "date": datetime.date.today().isoformat(), "commit": machine.commit(),
             "entries": [summary(c, r) for c, r in runs.items() if r and c not in absent],
             "absent": [{"name": c.name, "dtype": c.dtype, "reason": why}
                        for c, why in absent.items()]}
-
-
-def commit():
-    """The commit that was timed, with a + where files differ from it."""
-    def git(*words):
-        return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True,
-                              check=False).stdout.strip()
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", "heddle", "CMakeLists.txt")
-    return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
 
 
 def rows(args):
