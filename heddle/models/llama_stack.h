@@ -30,7 +30,7 @@ struct LlamaFields {
     v("num_key_value_heads", num_key_value_heads, "heads of keys and values; none: as many",
       at_least(1));
     v("head_dim", head_dim, "width of a head, even; none: hidden_size / num_attention_heads",
-      at_least(2));
+      between(2, 65536));
     v("max_position_embeddings", max_position_embeddings, "longest sequence in tokens",
       at_least(1));
     v("hidden_act", hidden_act, "of the gate in the feed-forward layers",

@@ -275,6 +275,19 @@ TEST_F(GenerateCommand, steps_are_a_page_beside_the_same_text) {
   refused(3, "/no/such", {"--steps", "/no/such/page.html", "--prompt", "x"});
 }
 
+// Sizes of the config are held against the file before anything of that size is made.
+TEST_F(GenerateCommand, config_of_a_hundred_million_layers_is_refused_at_once) {
+  const TempDir folder;
+  const std::string model = (folder / "model").string(), config = model + "/config.json";
+  write_language_model(model);
+  Json json = Json::load(config);
+  json["n_layer"] = int64_t{100'000'000};
+  write_file(config, json.dump());
+  const CliResult result = run_heddle({"generate", model, "--prompt", "the"});
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_NE(result.err.find("the config asks for"), std::string::npos) << result.err;
+}
+
 // A model of characters: a white space is named, and what comes after it continues nothing.
 TEST_F(GenerateCommand, attention_of_characters_names_spaces_and_line_ends) {
   const TempDir folder;
