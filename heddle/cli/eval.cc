@@ -40,9 +40,12 @@ void add_eval(CLI::App& app) {
   command->add_option("--text", flags->text, "a text that a language model is to predict")
       ->type_name("FILE");
   command->add_option("--context", flags->context,
-                      "tokens of it that the model sees at once [as many as it takes]");
+                      "tokens of it that the model sees at once [as many as it takes]; of one with "
+                      "memory: of a segment [as many as it remembers]");
   command->add_option("--stride", flags->stride,
                       "tokens from one window of the text to the next [half the context]");
+  command->add_flag("--no-memory", flags->no_memory,
+                    "each segment begins without the memory of those before (Transformer-XL)");
   command->add_flag("--json", flags->json, "one line of JSON");
   command->callback([flags] { run(*flags); });
 }

@@ -11,7 +11,7 @@ struct EvalFlags : TranslateFlags {
   std::string source, reference, tokenize = "13a", hypothesis_out;
   std::string text;
   int64_t context = 0, stride = 0;
-  bool lowercase = false, json = false;
+  bool no_memory = false, lowercase = false, json = false;
 };
 
 /// BLEU, chrF and perplexity of a translator on sentences and their translations.

@@ -53,8 +53,21 @@ std::string as_json(const Report& r, const Precision& precision) {
   json["windows"] = r.likelihood.windows;
   json["context"] = r.likelihood.context;
   json["stride"] = r.likelihood.stride;
+  if (r.likelihood.memory >= 0) json["memory"] = r.likelihood.memory;
   json["precision"] = precision_name(precision);
   return json.dump();
+}
+
+// What a word saw of those before it.
+std::string context_text(const TextLikelihood& l) {
+  if (l.memory > 0) {
+    return fmt::format("segments of {}, and a memory of {} tokens before them", l.context,
+                       l.memory);
+  }
+  if (l.memory == 0) return fmt::format("segments of {}, without memory", l.context);
+  return fmt::format(
+      "context {}, stride {}: each token sees at least {} before it, or all there are", l.context,
+      l.stride, l.context - l.stride);
 }
 
 std::string as_text(const Report& r) {
@@ -63,10 +76,9 @@ std::string as_text(const Report& r) {
       "perplexity {:.3f} a token ({} tokens), {:.3f} a word ({} words)\n"
       "bits {:.4f} a byte ({} bytes), {:.4f} a character ({} characters)\n"
       "next token right {:.2f} %\n"
-      "context {}, stride {}: each token sees at least {} before it, or all there are",
+      "{}",
       std::exp(r.per(l.words)), l.words, std::exp(r.per(r.words)), r.words, r.bits_per(r.bytes),
-      r.bytes, r.bits_per(r.characters), r.characters, 100 * r.accuracy(), l.context, l.stride,
-      l.context - l.stride);
+      r.bytes, r.bits_per(r.characters), r.characters, 100 * r.accuracy(), context_text(l));
 }
 
 }  // namespace
@@ -89,6 +101,7 @@ void eval_text(const EvalFlags& flags) {
   const Report report{.likelihood = likelihood_of_text(*model.language, ids,
                                                        {.context = flags.context,
                                                         .stride = flags.stride,
+                                                        .memory = !flags.no_memory,
                                                         .batch_tokens = common.batch_tokens,
                                                         .precision = common.precision}),
                       .bytes = static_cast<int64_t>(text.size()),

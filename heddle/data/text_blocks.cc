@@ -20,6 +20,14 @@ void shuffle_values(std::vector<int64_t>& values, RngStream& random) {
 
 }  // namespace
 
+BlockOrder block_order(const std::string& name) {
+  if (name == "random") return BlockOrder::random;
+  if (name == "consecutive") return BlockOrder::consecutive;
+  check(name == "streams", ErrorKind::usage,
+        "sampling is '{}'; choose random, consecutive or streams", name);
+  return BlockOrder::streams;
+}
+
 BlockPlan::BlockPlan(int64_t words, const BlockOptions& options)
     : words_(words), options_(options) {
   check(words > options.block, ErrorKind::data,
@@ -28,37 +36,46 @@ BlockPlan::BlockPlan(int64_t words, const BlockOptions& options)
         words, options.block + 1, options.block);
   samples_ = std::max<int64_t>(1, (words - 1) / options.block);
   batches_ = (samples_ + options.batch - 1) / options.batch;
+  if (options.order != BlockOrder::streams) return;
+  batches_ = samples_ / options.batch;
+  check(batches_ > 0, ErrorKind::data,
+        "the training text has {} words, but {} streams of it (batch_size) take {} (block_size {} "
+        "each and one more); give more text, or lower --batch-size or --block-size",
+        words, options.batch, options.batch * options.block + 1, options.block);
+  samples_ = batches_ * options.batch;
 }
 
 std::vector<int64_t> BlockPlan::batch(int64_t i) const {
   const int64_t first = i * options_.batch;
-  const int64_t end =
-      options_.is_random ? first + options_.batch : std::min(first + options_.batch, samples_);
+  const bool is_open = options_.order == BlockOrder::random;
+  const int64_t end = is_open ? first + options_.batch : std::min(first + options_.batch, samples_);
   std::vector<int64_t> samples(static_cast<size_t>(end - first));
   std::iota(samples.begin(), samples.end(), first);
   return samples;
 }
 
 int64_t BlockPlan::begin(int64_t epoch, int64_t sample) {
-  if (options_.is_random) {
+  if (options_.order == BlockOrder::random) {
     RngStream random(make_key(options_.seed, static_cast<uint64_t>(epoch), kSite,
                               static_cast<uint64_t>(sample)));
     return static_cast<int64_t>(random.below(static_cast<uint64_t>(words_ - options_.block)));
   }
-  if (shuffled_epoch_ != epoch) shuffle(epoch);
+  if (placed_epoch_ != epoch) place(epoch);
   return begins_[static_cast<size_t>(sample)];
 }
 
-void BlockPlan::shuffle(int64_t epoch) {
+void BlockPlan::place(int64_t epoch) {
   RngStream random(make_key(options_.seed, static_cast<uint64_t>(epoch), kSite));
   const int64_t spare = words_ - 1 - samples_ * options_.block;
   const auto shift = static_cast<int64_t>(random.below(static_cast<uint64_t>(spare) + 1));
   begins_.resize(static_cast<size_t>(samples_));
-  for (size_t i = 0; i < begins_.size(); ++i) {
-    begins_[i] = shift + static_cast<int64_t>(i) * options_.block;
+  const bool is_stream = options_.order == BlockOrder::streams;
+  for (int64_t i = 0; i < samples_; ++i) {
+    const int64_t at = is_stream ? i % options_.batch * batches_ + i / options_.batch : i;
+    begins_[static_cast<size_t>(i)] = shift + at * options_.block;
   }
-  shuffle_values(begins_, random);
-  shuffled_epoch_ = epoch;
+  if (!is_stream) shuffle_values(begins_, random);
+  placed_epoch_ = epoch;
 }
 
 std::vector<int64_t> ShuffledPlan::batch(int64_t epoch, int64_t i) {

@@ -1,4 +1,5 @@
-// Windows over a text, many in a batch; each predicts the words that no window before it did.
+// Windows over a text, many in a batch, of which each predicts the words that no window before it
+// did; or segments that a memory connects, one after the other.
 #include "heddle/infer/perplexity.h"
 
 #include <algorithm>
@@ -11,30 +12,58 @@
 namespace heddle {
 namespace {
 
-// Words [begin, end) of the text; those from `first` on are predicted.
+// Words [begin, end) of the text, by which words [first, last] are predicted.
 struct Window {
-  int64_t begin, end, first;
+  int64_t begin, end, first, last;
 };
 
 std::vector<Window> windows_of(int64_t words, int64_t context, int64_t stride) {
   std::vector<Window> windows;
   for (int64_t begin = 0, done = 1; done < words; begin += stride) {
     const int64_t end = std::min(begin + context, words);
-    windows.push_back({begin, end, done});
+    windows.push_back({begin, end, done, end - 1});
     done = end;
   }
   return windows;
 }
 
+// Segments that lie end to end: the last word of each predicts the first of the next.
+std::vector<Window> segments_of(int64_t words, int64_t context) {
+  std::vector<Window> segments;
+  for (int64_t begin = 0; begin + 1 < words; begin += context) {
+    const int64_t end = std::min(begin + context, words - 1);
+    segments.push_back({begin, end, begin + 1, end});
+  }
+  return segments;
+}
+
+// Of a model with memory.
+void check_segments(const LanguageModel& model, PerplexityOptions& o) {
+  check(
+      o.stride == 0, ErrorKind::usage,
+      "--stride is {}; a model with memory reads segments end to end: leave it away, or set their "
+      "length by --context",
+      o.stride);
+  constexpr int64_t kWithoutMemory = 512;
+  if (o.context == 0)
+    o.context = model.memory_length() > 0 ? model.memory_length() : kWithoutMemory;
+  o.stride = o.context;
+}
+
+void check_windows(const LanguageModel& model, PerplexityOptions& o) {
+  check(o.memory, ErrorKind::usage, "--no-memory: the model has none to do without; leave it away");
+  if (o.context == 0) o.context = model.max_length();
+  if (o.stride == 0) o.stride = std::max<int64_t>(1, o.context / 2);
+  check(o.context < 2 || (o.stride >= 1 && o.stride < o.context), ErrorKind::usage,
+        "--stride is {}; it must be at least 1 and below the context of {}", o.stride, o.context);
+}
+
 void check_options(const LanguageModel& model, std::span<const int32_t> ids, PerplexityOptions& o) {
   const int64_t longest = model.max_length();
-  if (o.context == 0) o.context = longest;
+  model.has_memory() ? check_segments(model, o) : check_windows(model, o);
   check(o.context >= 2 && o.context <= longest, ErrorKind::usage,
         "--context is {}; it must be from 2 to the {} tokens that the model takes", o.context,
         longest);
-  if (o.stride == 0) o.stride = std::max<int64_t>(1, o.context / 2);
-  check(o.stride >= 1 && o.stride < o.context, ErrorKind::usage,
-        "--stride is {}; it must be at least 1 and below the context of {}", o.stride, o.context);
   check(o.batch_tokens >= 1, ErrorKind::usage, "--batch-tokens is {}; it must be at least 1",
         o.batch_tokens);
   check(ids.size() >= 2, ErrorKind::data,
@@ -54,20 +83,22 @@ class Prediction {
     run_.use(precision);
   }
 
-  void add(std::span<const Window> windows, TextLikelihood& result) {
+  // `memory`, of the windows' number of sequences, may be null.
+  void add(std::span<const Window> windows, nn::Memory* memory, TextLikelihood& result) {
     std::vector<int32_t> words, rows, targets;
     std::vector<int64_t> lengths;
     for (const Window& w : windows) {
       const auto at = static_cast<int64_t>(words.size());
       words.insert(words.end(), ids_.begin() + w.begin, ids_.begin() + w.end);
       lengths.push_back(w.end - w.begin);
-      for (int64_t i = w.first; i < w.end; ++i) {  // row i - 1 predicts word i
+      for (int64_t i = w.first; i <= w.last; ++i) {  // row i - 1 predicts word i
         rows.push_back(static_cast<int32_t>(at + i - 1 - w.begin));
         targets.push_back(ids_[static_cast<size_t>(i)]);
       }
     }
     const Segments segments = Segments::from_lengths(lengths);
-    const Tensor h = gather_rows(model_.hidden({.ids = words, .segments = &segments}, run_), rows);
+    const Tensor all = model_.hidden({.ids = words, .segments = &segments, .memory = memory}, run_);
+    const Tensor h = gather_rows(all, rows);
     const auto of_targets = best_words(model_.output(), h, run_, {.forced = targets});
     const auto likeliest = best_words(model_.output(), h, run_, {.scores = false});
     for (size_t i = 0; i < targets.size(); ++i) {
@@ -90,15 +121,21 @@ TextLikelihood likelihood_of_text(const LanguageModel& model, std::span<const in
   check_options(model, ids, o);
   const NoGrad off;
   const ProfilePhase phase("perplexity");
+  const auto words = static_cast<int64_t>(ids.size());
   const std::vector<Window> windows =
-      windows_of(static_cast<int64_t>(ids.size()), o.context, o.stride);
-  const auto at_once = static_cast<size_t>(std::max<int64_t>(1, o.batch_tokens / o.context));
+      model.has_memory() ? segments_of(words, o.context) : windows_of(words, o.context, o.stride);
+  const bool remembers = o.memory && model.memory_length() > 0;
+  nn::Memory memory;
+  const auto at_once =
+      remembers ? 1 : static_cast<size_t>(std::max<int64_t>(1, o.batch_tokens / o.context));
   TextLikelihood result;
   result.context = o.context, result.stride = o.stride;
   result.windows = static_cast<int64_t>(windows.size());
+  if (model.has_memory()) result.memory = remembers ? model.memory_length() : 0;
   Prediction prediction(model, ids, o.precision);
   for (size_t i = 0; i < windows.size(); i += at_once) {
-    prediction.add(std::span(windows).subspan(i, std::min(at_once, windows.size() - i)), result);
+    prediction.add(std::span(windows).subspan(i, std::min(at_once, windows.size() - i)),
+                   remembers ? &memory : nullptr, result);
   }
   return result;
 }

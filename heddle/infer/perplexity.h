@@ -10,10 +10,13 @@
 namespace heddle {
 
 struct PerplexityOptions {
-  int64_t context = 0;  ///< words of a window; 0: as many as the model takes
+  /// Words of a window; 0: as many as the model takes. Of a model with memory: words of a segment;
+  /// 0: as many as it remembers, or 512.
+  int64_t context = 0;
   /// Words that a window predicts beyond those of the window before; 0: half the context. Smaller
-  /// ones give each word more of its past and take more time.
+  /// ones give each word more of its past and take more time. Not for models with memory.
   int64_t stride = 0;
+  bool memory = true;           ///< false: each segment begins as a text does
   int64_t batch_tokens = 8192;  ///< words that are worked on at once
   Precision precision = {};
 };
@@ -24,13 +27,17 @@ struct TextLikelihood {
   int64_t hits = 0;   ///< that the model holds for likeliest, the lower id first among equal ones
   int64_t windows = 0;
   int64_t context = 0, stride = 0;  ///< as they were used
+  /// Of a model with memory: states that it carried from segment to segment; -1: it has none.
+  int64_t memory = -1;
 };
 
 /// Predicts each word of a text but the first once, by windows of `context` words that begin every
 /// `stride` words: a word sees at least context - stride words before it, or all there are. What is
-/// computed does not depend on batch_tokens, bit for bit.
-/// Errors: usage for a context below 2 or beyond what the model takes, or a stride that is not
-/// below the context; data for a text of less than 2 words, or an id that is not in the vocabulary.
+/// computed does not depend on batch_tokens, bit for bit. A model with memory reads segments of
+/// `context` words end to end, of which each predicts the next, and carries its memory along them.
+/// Errors: usage for a context below 2 or beyond what the model takes, a stride that is not below
+/// the context, or one for a model with memory; data for a text of less than 2 words, or an id that
+/// is not in the vocabulary.
 TextLikelihood likelihood_of_text(const LanguageModel& model, std::span<const int32_t> ids,
                                   PerplexityOptions options);
 

@@ -142,8 +142,9 @@ Encoding text_ids(const Tokenizer& tokenizer, int64_t longest, const SubjectOpti
   return text;
 }
 
-double loss_of(const Tensor& h, const Tensor& weight, const Tensor& bias, const Ids& targets) {
-  const CrossEntropy ce = linear_cross_entropy(h, weight, bias, targets, {});
+double loss_of(const Tensor& h, const nn::WordOutput& output, const Ids& targets,
+               const nn::Run& run) {
+  const CrossEntropy ce = output.loss(h, targets, {}, run);
   return ce.words == 0 ? 0 : ce.nll / static_cast<double>(ce.words);
 }
 
@@ -216,9 +217,7 @@ void SubjectMaker::open_translator(const std::string& path, const SubjectOptions
     const Segments queries = Segments::uniform(1, static_cast<int64_t>(in.size()));
     const Tensor memory = model->model.encode({from, &keys, nullptr}, run);
     const Tensor h = model->model.decode({in, &queries, nullptr}, memory, keys, run);
-    return Subject::Result{
-        .loss = loss_of(h, model->model.output().weight(run), model->model.output().bias(), out),
-        .states = {}};
+    return Subject::Result{.loss = loss_of(h, model->model.output(), out, run), .states = {}};
   };
   finish({{"encoder", "encoder_attentions.", 0, 0},
           {"decoder", "decoder_attentions.", 1, 1},
@@ -264,7 +263,7 @@ void SubjectMaker::open_stack(const std::string& path, const SubjectOptions& opt
     Subject::Result result;
     if (has_loss) {
       const Tensor h = language->hidden(words, run);
-      result.loss = loss_of(h, language->output().weight(run), language->output().bias(), next);
+      result.loss = loss_of(h, language->output(), next, run);
     } else {
       result.states = stack->model->forward(words, run)[0].x.to_floats();
     }

@@ -259,7 +259,7 @@ void place_rows(Pass& pass) {
 }
 
 // Words that continue sequences of a cache: the last `most` before them are their memory, where
-// zeros stand before the first word.
+// zeros stand before the first word. Without a memory (0) the whole text goes on.
 void place_cached_rows(Pass& pass, int64_t most) {
   const nn::CachedKeys cached = pass.words.cache->keys();
   pass.rows.queries = *cached.queries;
@@ -267,11 +267,12 @@ void place_cached_rows(Pass& pass, int64_t most) {
   std::vector<int64_t> lengths;
   for (int64_t s = 0; s < cached.keys->count(); ++s) {
     const int64_t all = cached.keys->length(s), before = all - cached.queries->length(s);
-    for (int64_t place = before - most; place < all; ++place) {
+    const int64_t seen = most > 0 ? most : before;
+    for (int64_t place = before - seen; place < all; ++place) {
       pass.rows.key_places.push_back(static_cast<int32_t>(place));
       pass.cached.push_back(place < 0 ? -1 : cached.key_rows[cached.keys->begin(s) + place]);
     }
-    lengths.push_back(most + all - before);
+    lengths.push_back(seen + all - before);
   }
   pass.rows.keys = Segments::from_lengths(lengths);
 }
@@ -357,7 +358,7 @@ class TransformerXl final : public LanguageModel {
                         .heads = c_.n_head,
                         .width = c_.d_model,
                         .hidden = c_.d_inner,
-                        .is_causal = true,
+                        .is_causal = !(c_.same_length && c_.mem_len == 0),  // see hide_all()
                         .has_bias = false,
                         .word_rows = c_.vocab_size}},
             .vocab = heads_.words ? c_.vocab_size : 0,

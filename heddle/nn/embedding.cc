@@ -51,7 +51,6 @@ int64_t WordOutput::vocab() const {
 CrossEntropy WordOutput::loss(const Tensor& h, std::span<const int32_t> targets,
                               const CrossEntropyOptions& options, const Run& run) const {
   if (!is_product()) return adaptive_->loss(h, targets, options, run);
-  const LayerName layer(weight_->name());
   return linear_cross_entropy(h, weight(run), bias(), targets, options);
 }
 

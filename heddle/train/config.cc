@@ -152,6 +152,10 @@ TrainConfig default_config(const std::string& task, const std::string& model_typ
   config.weight_decay = 0.1;
   config.clip_norm = 1;
   config.label_smoothing = 0;
+  if (task == "causal_lm" && config.stack.integer({"mem_len"}) >= 0) {  // Transformer-XL
+    config.sampling = "streams";
+    config.block_size = 64;
+  }
   return config;
 }
 

@@ -143,8 +143,9 @@ struct TrainConfig {
     v("batch_size", batch_size, "sequences of a batch", at_least(1));
     if (task == "causal_lm") {
       v("sampling", sampling,
-        "random: sequences begin anywhere in the text; consecutive: an epoch goes once through it",
-        one_of({"random", "consecutive"}));
+        "random: sequences begin anywhere in the text; consecutive: an epoch goes once through it; "
+        "streams: so too, in batch_size parts side by side, along which a model remembers",
+        one_of({"random", "consecutive", "streams"}));
     } else if (task == "masked_lm") {
       v("mask_share", mask_share, "share of the words that are predicted", between(0, 1));
       v("next_sentence", next_sentence,

@@ -14,7 +14,7 @@ CrossEntropy forward(const LanguageModel& model, const nn::WordRows& words,
   const Tensor h = model.hidden(words, run);
   static const std::string kName = "output projection";
   const LayerName layer(kName);
-  return linear_cross_entropy(h, model.output().weight(run), model.output().bias(), targets, {});
+  return model.output().loss(h, targets, {}, run);
 }
 
 }  // namespace

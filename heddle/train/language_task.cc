@@ -9,6 +9,7 @@
 #include "heddle/infer/precision.h"
 #include "heddle/train/language.h"
 #include "heddle/train/stack_task.h"
+#include "heddle/train/stream_memory.h"
 #include "heddle/train/text_tokenizer.h"
 
 namespace heddle::train {
@@ -16,6 +17,8 @@ namespace {
 
 // Rows of one forward pass of validation.
 constexpr int64_t kValidationRows = 4096;
+// Sequences of a stream of validation at least: the first of each remembers nothing.
+constexpr int64_t kLeastStreamBlocks = 16;
 
 // Texts end to end, each with its end behind it where the tokenizer has one.
 std::vector<int32_t> joined(const Tokenizer& tokenizer, std::span<const std::string> texts) {
@@ -45,35 +48,46 @@ class LanguageTask : public StackTask {
     make_model(Head::next_word);
     language_ = language_model(model());
     check(language_ != nullptr, ErrorKind::internal, "{} predicts no next word", config.model_type);
+    check(language_->plan().stacks.back().is_causal, ErrorKind::usage,
+          "this {} lets words see those after them (mem_len 0 with same_length, as in "
+          "transformers); give --same-length false",
+          config.model_type);
+    check(config.block_size > 0 || !language_->has_memory(), ErrorKind::usage,
+          "a {} takes sequences of any length; say by --block-size how long they are in training",
+          config.model_type);
     block_ = block_size();
-    plan_.emplace(static_cast<int64_t>(train_.size()),
-                  BlockOptions{.block = block_,
-                               .batch = config.batch_size,
-                               .is_random = config.sampling == "random",
-                               .seed = seed()});
+    const BlockOrder order = block_order(config.sampling);
+    remembers_ = order == BlockOrder::streams && language_->memory_length() > 0;
+    plan_.emplace(
+        static_cast<int64_t>(train_.size()),
+        BlockOptions{.block = block_, .batch = config.batch_size, .order = order, .seed = seed()});
   }
 
   int64_t batches(int64_t) override { return plan_->batches(); }
+  NamedTensors carried() const override { return memory_.tensors(); }
+  void carry_on(const NamedTensors& tensors, int64_t epoch, int64_t batch) override {
+    memory_.restore(tensors, {epoch, batch}, config_.batch_size);
+  }
 
   LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
                             const nn::Run& run) override {
     SequenceBatch batch;
     for (const int64_t s : samples) add(batch, train_, plan_->begin(epoch, s), block_, s);
-    return accumulate_gradients(*language_, batch.words(), batch.targets, run);
+    nn::WordRows words = batch.words();
+    if (!remembers_) return accumulate_gradients(*language_, words, batch.targets, run);
+    const StreamMemory::Place place{epoch, samples[0] / config_.batch_size};
+    const int64_t stream = samples[0] % config_.batch_size;
+    nn::Memory memory = memory_.before(place, stream, run.compute);
+    words.memory = &memory;
+    const LossSums sums = accumulate_gradients(*language_, words, batch.targets, run);
+    memory_.put(place, stream, std::move(memory));
+    return sums;
   }
 
-  // Each held-out word but the first is predicted once, from what stands before it in its sequence.
+  // Each held-out word but the first is predicted once, from what stands before it in its sequence
+  // and what is remembered of those before.
   ValidationScore validate(const nn::Run& run) override {
-    const auto last = static_cast<int64_t>(val_.size()) - 1;
-    const int64_t most = std::max<int64_t>(1, kValidationRows / block_) * block_;
-    LossSums sums;
-    for (int64_t begin = 0; begin < last; begin += most) {
-      SequenceBatch batch;
-      for (int64_t at = begin; at < std::min(begin + most, last); at += block_) {
-        add(batch, val_, at, std::min(block_, last - at), at / block_);
-      }
-      sums += batch_loss(*language_, batch.words(), batch.targets, run);
-    }
+    const LossSums sums = remembers_ ? streams_loss(run) : blocks_loss(run);
     return {.loss = sums.nll / static_cast<double>(sums.words)};
   }
 
@@ -97,6 +111,41 @@ class LanguageTask : public StackTask {
     return plan_->batch(batch);
   }
 
+  LossSums blocks_loss(const nn::Run& run) const {
+    const auto last = static_cast<int64_t>(val_.size()) - 1;
+    const int64_t most = std::max<int64_t>(1, kValidationRows / block_) * block_;
+    LossSums sums;
+    for (int64_t begin = 0; begin < last; begin += most) {
+      SequenceBatch batch;
+      for (int64_t at = begin; at < std::min(begin + most, last); at += block_) {
+        add(batch, val_, at, std::min(block_, last - at), at / block_);
+      }
+      sums += batch_loss(*language_, batch.words(), batch.targets, run);
+    }
+    return sums;
+  }
+
+  // The same sequences, in parts of the text that are read side by side, each from its beginning.
+  LossSums streams_loss(const nn::Run& run) const {
+    const auto last = static_cast<int64_t>(val_.size()) - 1;
+    const int64_t blocks = (last + block_ - 1) / block_;
+    const int64_t streams = std::clamp<int64_t>(blocks / kLeastStreamBlocks, 1, config_.batch_size);
+    const int64_t each = (blocks + streams - 1) / streams;
+    nn::Memory memory;
+    LossSums sums;
+    for (int64_t step = 0; step < each; ++step) {
+      SequenceBatch batch;
+      for (int64_t stream = 0; stream < streams; ++stream) {
+        const int64_t at = std::min((stream * each + step) * block_, last);
+        add(batch, val_, at, std::min(block_, last - at), at / block_);  // empty behind the end
+      }
+      nn::WordRows words = batch.words();
+      words.memory = &memory;
+      sums += batch_loss(*language_, words, batch.targets, run);
+    }
+    return sums;
+  }
+
   // text[begin, begin + length) predicts the words behind each.
   static void add(SequenceBatch& batch, std::span<const int32_t> text, int64_t begin,
                   int64_t length, int64_t sample) {
@@ -109,6 +158,8 @@ class LanguageTask : public StackTask {
   const LanguageModel* language_ = nullptr;
   int64_t block_ = 0;
   std::optional<BlockPlan> plan_;
+  bool remembers_ = false;  // from batch to batch
+  StreamMemory memory_;
 };
 
 }  // namespace

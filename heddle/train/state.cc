@@ -27,6 +27,9 @@ std::string weights_name(int64_t update) {
 // Made anew by each process between saves; no manifest names it.
 constexpr const char* kSecondsName = "seconds";
 
+// Before the names of what the task carries.
+constexpr std::string_view kCarried = "carried.";
+
 Json to_json(const LogWindow& w) {
   Json j = Json::object();
   j["loss"] = w.loss;
@@ -142,6 +145,13 @@ void read_into(const SafetensorsFile& file, const std::string& name, const Tenso
                     {t.data<float>(), static_cast<size_t>(t.elements())});
 }
 
+// As it was saved, whatever its dtype.
+Tensor read_tensor(const StoredTensor& info) {
+  const Tensor t = Tensor::empty(Shape(info.shape), info.dtype);
+  std::copy(info.bytes.begin(), info.bytes.end(), static_cast<std::byte*>(t.raw()));
+  return t;
+}
+
 }  // namespace
 
 StateFolder::StateFolder(std::string folder)
@@ -176,7 +186,8 @@ void StateFolder::note_seconds(double seconds) const {
   close(fd);
 }
 
-std::optional<Progression> StateFolder::load(nn::Parameters& parameters, Optimizer& optimizer) {
+std::optional<Progression> StateFolder::load(nn::Parameters& parameters, Optimizer& optimizer,
+                                             NamedTensors* carried) {
   manifest_ = load_manifest(folder_);
   if (!manifest_) return std::nullopt;
   const std::string path = join_path(folder_, kManifestName);
@@ -192,13 +203,17 @@ std::optional<Progression> StateFolder::load(nn::Parameters& parameters, Optimiz
     if (m.ema.defined()) read_into(file, "ema." + name, m.ema);
     all[i]->changed(true);
   }
+  for (const std::string& name : file.names()) {
+    if (carried == nullptr || !name.starts_with(kCarried)) continue;
+    carried->emplace_back(name.substr(kCarried.size()), read_tensor(file.info(name)));
+  }
   optimizer.set_updates(p.update);
   remove_unnamed(folder_, *manifest_);
   return p;
 }
 
 void StateFolder::save(const Progression& p, const nn::Parameters& parameters,
-                       const Optimizer& optimizer) {
+                       const Optimizer& optimizer, const NamedTensors& carried) {
   std::vector<std::string> names = {snapshot_name(p.update)};
   if (!manifest_ || !manifest_->names(names[0])) {
     std::vector<NamedTensorView> views;
@@ -209,6 +224,9 @@ void StateFolder::save(const Progression& p, const nn::Parameters& parameters,
       views.push_back(view_of("m." + w.name(), m.m));
       views.push_back(view_of("v." + w.name(), m.v));
       if (m.ema.defined()) views.push_back(view_of("ema." + w.name(), m.ema));
+    }
+    for (const auto& [name, tensor] : carried) {
+      views.push_back(view_of(std::string(kCarried) + name, tensor));
     }
     write_safetensors(join_path(folder_, names[0]), std::move(views));
   }

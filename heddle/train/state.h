@@ -4,6 +4,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/base/json.h"
@@ -51,15 +52,19 @@ struct Progression {
   LogWindow window;
 };
 
+/// What a task carries from batch to batch, see Task::carried().
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
 /// The state folder of a run.
 class StateFolder {
  public:
   /// `folder` is RUN/state. Locks it. Errors: usage if another process trains there.
   explicit StateFolder(std::string folder);
 
-  /// Reads the last committed state into parameters and optimizer. Nothing if there is none.
-  /// Errors: data if files are altered, naming them.
-  std::optional<Progression> load(nn::Parameters& parameters, Optimizer& optimizer);
+  /// Reads the last committed state into parameters and optimizer, and what the task carried if it
+  /// is asked for. Nothing if there is none. Errors: data if files are altered, naming them.
+  std::optional<Progression> load(nn::Parameters& parameters, Optimizer& optimizer,
+                                  NamedTensors* carried = nullptr);
   /// The progression alone of a state folder, without weights and lock: for a run that is finished.
   static std::optional<Progression> peek(const std::string& folder);
   /// True if a state was committed here.
@@ -69,7 +74,7 @@ class StateFolder {
   /// Writes a snapshot and commits it; removes what is not needed any more.
   /// Errors: system for a full disk; the older state then stays.
   void save(const Progression& progression, const nn::Parameters& parameters,
-            const Optimizer& optimizer);
+            const Optimizer& optimizer, const NamedTensors& carried = {});
 
   /// Keeps the weights of an update for averaging (to be named by the next save()).
   void keep_weights(int64_t update, const nn::Parameters& parameters);

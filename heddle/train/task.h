@@ -12,6 +12,7 @@
 #include "heddle/train/config.h"
 #include "heddle/train/loss_sums.h"
 #include "heddle/train/run_paths.h"
+#include "heddle/train/state.h"
 #include "heddle/train/validation_score.h"
 
 namespace heddle::train {
@@ -34,6 +35,13 @@ class Task {
   /// Adds the gradients of the summed loss over some samples of an epoch to the parameters.
   virtual LossSums accumulate(int64_t epoch, std::span<const int64_t> samples,
                               const nn::Run& run) = 0;
+
+  /// What batches hand on to the next one beside the parameters (states that a model remembers), by
+  /// name: they came from parameters that are gone, so a state of the run keeps them.
+  virtual NamedTensors carried() const { return {}; }
+  /// Takes back what carried() gave before this batch of this epoch. Errors: data if it does not
+  /// fit.
+  virtual void carry_on(const NamedTensors&, int64_t, int64_t) {}
 
   /// To be called when parameters() have changed otherwise than by accumulate().
   virtual void parameters_changed() {}

@@ -96,7 +96,8 @@ class Trainer {
   // Loads the state, if there is one, and opens the log behind what it knows.
   void begin() {
     const double noted = state_.noted_seconds();
-    if (auto saved = state_.load(parameters_, optimizer_)) {
+    NamedTensors carried;
+    if (auto saved = state_.load(parameters_, optimizer_, &carried)) {
       p_ = *saved;
       check_same_text(p_.corpus, task_->training_key(), "training");
       check_same_text(p_.validation, task_->validation_key(), "validation");
@@ -107,6 +108,7 @@ class Trainer {
             p_.machine, machine_signature(run_.compute));
       }
       task_->parameters_changed();
+      task_->carry_on(carried, p_.epoch, p_.batch);
       log_info("resuming {} at update {}", out_, p_.update);
     }
     p_.finished = false;
@@ -358,7 +360,7 @@ class Trainer {
     check_weights();  // what is saved is what is gone back to
     p_.seconds = seconds();
     p_.log_bytes = log_->bytes();
-    state_.save(p_, parameters_, optimizer_);
+    state_.save(p_, parameters_, optimizer_, task_->carried());
   }
 
   TrainConfig config_;

@@ -23,8 +23,7 @@ CrossEntropy forward(const Transformer& model, const TranslationBatch& b, const 
   const Tensor h = model.decode(target, memory, b.source_segments, run);
   static const std::string kName = "output projection";
   const LayerName layer(kName);
-  return linear_cross_entropy(h, model.output().weight(run), model.output().bias(), b.target_out,
-                              options);
+  return model.output().loss(h, b.target_out, options, run);
 }
 
 }  // namespace

@@ -61,6 +61,7 @@ TEST_F(EvalText, texts_and_windows_that_make_no_sense_are_refused) {
   refused(2, "--context is 41", {"--context", "41"});
   refused(2, "--context is 1", {"--context", "1"});
   refused(2, "--stride is 40", {"--stride", "40"});
+  refused(2, "--no-memory", {"--no-memory"});
   refused(2, "--text is for language models", {"--src", text});
   EXPECT_EQ(run_heddle({"eval", model()}).exit_code, 2);
   const TempDir other;
@@ -68,6 +69,39 @@ TEST_F(EvalText, texts_and_windows_that_make_no_sense_are_refused) {
   write_small_model(translator);
   EXPECT_EQ(run_heddle({"eval", translator}).exit_code, 2);
   EXPECT_EQ(run_heddle({"eval", translator, "--text", text}).exit_code, 3);
+}
+
+// A model with memory reads segments end to end.
+TEST(EvalTextMemory, segments_have_a_memory_unless_it_is_switched_off) {
+  const TempDir folder;
+  const std::string model = (folder / "xl").string(), text = (folder / "text").string();
+  nn::Parameters parameters(5);
+  const auto xl = make_model(
+      nn::Scope(parameters),
+      Json::parse(R"({"model_type": "transfo-xl", "vocab_size": 312, "d_model": 16, "d_embed": 16,
+                      "n_head": 2, "d_head": 8, "d_inner": 24, "n_layer": 2, "div_val": 1,
+                      "cutoffs": [], "mem_len": 20, "init_std": 0.3})"));
+  save_stack_model(model, *xl, parameters);
+  shared_tokenizer().save(model + "/tokenizer.model");
+  std::string content;
+  for (const std::string& line : small_corpus()) content += line + "\n";
+  write_file(text, content.substr(0, 800));
+  const auto eval = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"eval", model, "--text", text, "--context", "8"});
+    return run_heddle(flags);
+  };
+  const CliResult with = eval({"--json"}), without = eval({"--json", "--no-memory"});
+  ASSERT_EQ(with.exit_code, 0) << with.err;
+  const Json a = Json::parse(with.out), b = Json::parse(without.out);
+  EXPECT_EQ(a.get_int("memory"), 20);
+  EXPECT_EQ(b.get_int("memory"), 0);
+  EXPECT_EQ(a.get_int("tokens"), b.get_int("tokens"));
+  EXPECT_NE(a.get_double("ppl"), b.get_double("ppl"));
+  EXPECT_NE(eval({}).out.find("segments of 8, and a memory of 20 tokens"), std::string::npos);
+  EXPECT_NE(eval({"--no-memory"}).out.find("segments of 8, without memory"), std::string::npos);
+  const CliResult refused = eval({"--stride", "4"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("--stride is 4"), std::string::npos) << refused.err;
 }
 
 }  // namespace

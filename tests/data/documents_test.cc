@@ -82,7 +82,7 @@ TEST(TextBlocks, random_ones_lie_in_the_text_and_differ_by_epoch_seed_and_sample
 }
 
 TEST(TextBlocks, consecutive_ones_cover_the_text_once_an_epoch) {
-  BlockPlan plan(47, {.block = 10, .batch = 3, .is_random = false});
+  BlockPlan plan(47, {.block = 10, .batch = 3, .order = BlockOrder::consecutive});
   EXPECT_EQ(plan.batches(), 2);
   EXPECT_EQ(plan.batch(1), std::vector<int64_t>{3});
   std::vector<std::vector<int64_t>> orders;
@@ -98,9 +98,32 @@ TEST(TextBlocks, consecutive_ones_cover_the_text_once_an_epoch) {
   EXPECT_EQ(plan.begin(2, 1), orders[2][1]);  // another epoch between changes nothing
 }
 
+TEST(TextBlocks, streams_go_on_from_batch_to_batch) {
+  BlockPlan plan(100, {.block = 4, .batch = 3, .order = BlockOrder::streams});
+  EXPECT_EQ(plan.batches(), 8);  // 24 sequences of 4 words, of which each predicts the next
+  std::vector<int64_t> firsts;
+  for (const int64_t epoch : {0, 1, 2, 3}) {
+    std::vector<int64_t> begins;
+    for (int64_t i = 0; i < 8; ++i) {
+      ASSERT_EQ(plan.batch(i), (std::vector<int64_t>{3 * i, 3 * i + 1, 3 * i + 2}));
+      for (const int64_t sample : plan.batch(i)) begins.push_back(plan.begin(epoch, sample));
+    }
+    for (size_t i = 3; i < begins.size(); ++i) EXPECT_EQ(begins[i], begins[i - 3] + 4);
+    firsts.push_back(begins[0]);
+    std::sort(begins.begin(), begins.end());
+    EXPECT_EQ(std::unique(begins.begin(), begins.end()), begins.end());
+    EXPECT_GE(begins[0], 0);
+    EXPECT_LE(begins.back() + 4, 99);  // the word behind the last is in the text
+  }
+  EXPECT_NE(firsts, std::vector<int64_t>(4, firsts[0]));  // other cuts each epoch
+}
+
 TEST(TextBlocks, text_shorter_than_a_sequence_is_a_data_error) {
   expect_error(ErrorKind::data, {"10 words", "11", "--block-size"},
                [] { BlockPlan(10, {.block = 10}); });
+  expect_error(ErrorKind::data, {"12 words", "3 streams", "13", "--batch-size"},
+               [] { BlockPlan(12, {.block = 4, .batch = 3, .order = BlockOrder::streams}); });
+  expect_error(ErrorKind::usage, {"'stream'", "streams"}, [] { block_order("stream"); });
 }
 
 }  // namespace
