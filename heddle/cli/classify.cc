@@ -15,6 +15,7 @@ namespace {
 
 struct Flags {
   TextFlags text;
+  int64_t top = 5;
   bool is_pair = false;
 };
 
@@ -33,17 +34,19 @@ std::vector<TextToClassify> parts_of(std::span<const std::string> texts, bool is
   return result;
 }
 
-void print_one(const std::vector<std::string>& labels, const std::vector<double>& p, bool as_json) {
+void print_one(const std::vector<std::string>& labels, const std::vector<double>& p,
+               const Flags& flags) {
   std::vector<size_t> order(p.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return p[i]; });
-  if (as_json) {
+  if (flags.text.json) {
     Json line = Json::object();
     line["label"] = labels[order[0]];
     for (size_t i = 0; i < p.size(); ++i) line["probabilities"][labels[i]] = p[i];
     return print_result(line.dump());
   }
   std::string line;
+  order.resize(std::min(order.size(), static_cast<size_t>(flags.top)));
   for (const size_t i : order) {
     line += fmt::format("{}{}\t{:.4f}", line.empty() ? "" : "\t", labels[i], p[i]);
   }
@@ -51,13 +54,14 @@ void print_one(const std::vector<std::string>& labels, const std::vector<double>
 }
 
 void run(const Flags& flags) {
+  check(flags.top >= 1, ErrorKind::usage, "--top is {}; it must be at least 1", flags.top);
   const Precision precision = apply_text_flags(flags.text);
   const TextModel model = load_text_model(flags.text.model);
   int64_t cut = 0, count = 0;
   for_texts(flags.text, [&](std::span<const std::string> texts) {
     count += static_cast<int64_t>(texts.size());
     for (const auto& p : classify(model, parts_of(texts, flags.is_pair), precision, cut)) {
-      print_one(model.model().labels(), p, flags.text.json);
+      print_one(model.model().labels(), p, flags);
     }
   });
   warn_of_cut("classify", cut, count, model.max_length);
@@ -72,6 +76,8 @@ void add_classify(CLI::App& app) {
   add_text_flags(*command, flags->text);
   command->add_option("--text", flags->text.texts,
                       "a text, instead of lines of the standard input; may come often");
+  command->add_option("--top", flags->top, "classes printed of each text; --json gives all")
+      ->capture_default_str();
   command->add_flag("--pair", flags->is_pair, "two texts a line, with a tab between");
   command->callback([flags] { run(*flags); });
 }

@@ -1,6 +1,8 @@
 // heddle fill, classify and embed at the command line.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "heddle/base/json.h"
 #include "tests/support/cli_runner.h"
 #include "tests/support/places.h"
@@ -52,6 +54,9 @@ TEST(ClassifyCommand, prints_labels_likeliest_first) {
   double sum = 0;
   for (const auto& [label, p] : lines[0].at("probabilities").as_object()) sum += p.as_double();
   EXPECT_NEAR(sum, 1, 1e-9);
+  const CliResult first = run_on("the fox\nlow\n", {"classify", model("classify"), "--top", "1"});
+  EXPECT_EQ(std::count(first.out.begin(), first.out.end(), '\t'), 2) << first.out;
+  EXPECT_TRUE(plain.out.starts_with(first.out.substr(0, first.out.find('\n')))) << first.out;
   const CliResult pair = run_on("the fox\tlow\n", {"classify", model("classify"), "--pair"});
   EXPECT_EQ(pair.exit_code, 0) << pair.err;
   EXPECT_NE(pair.out, plain.out.substr(0, plain.out.find('\n') + 1));
@@ -83,6 +88,7 @@ TEST(TextCommands, bad_input_ends_with_its_exit_code_and_reason) {
       {"", {"fill", model("encoder"), "[MASK]"}, 3, "no head for masked words"},
       {"", {"fill", "/no/such", "[MASK]"}, 3, "/no/such"},
       {"", {"classify", model("classify")}, 2, "empty"},
+      {"a\n", {"classify", model("classify"), "--top", "0"}, 2, "--top is 0"},
       {"a\nb\xFF\n", {"classify", model("classify")}, 3, "line 2: not UTF-8"},
       {"no tab\n", {"classify", model("classify"), "--pair"}, 3, "no tab"},
       {"", {"classify", model("fill"), "--text", "a"}, 3, "no head for classes"},
