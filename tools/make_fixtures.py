@@ -56,6 +56,8 @@ CASES = {
     "no_projection_bias": dict(projection_bias=False, encoder_layers=1, encoder_ffn_dim=40),
     "output_bias": dict(output_bias=True, encoder_layers=1, normalize_before=True,
                         normalize_embedding=True),
+    "rms_norm_swiglu": dict(normalization="rms_norm", activation_function="swiglu", encoder_layers=1,
+                            normalize_before=True, normalize_embedding=True),
 }
 SENTENCES = [(6, 4), (1, 3), (4, 7)]  # words of source and target, without the marks
 
@@ -65,6 +67,10 @@ ACTIVATIONS = {
     "gelu_new": lambda x: F.gelu(x, approximate="tanh"),
     "silu": lambda x: x * torch.sigmoid(x),
 }
+
+
+def is_rms(c):
+    return c.get("normalization") == "rms_norm"
 
 
 def parameter_shapes(c):
@@ -78,7 +84,18 @@ def parameter_shapes(c):
             shapes[name + ".bias"] = (out,)
 
     def norm(name):
-        shapes[name + ".weight"] = shapes[name + ".bias"] = (d,)
+        shapes[name + ".weight"] = (d,)
+        if not is_rms(c):
+            shapes[name + ".bias"] = (d,)
+
+    def feed_forward(name, hidden):
+        if c["activation_function"] == "swiglu":
+            for projection in ("gate_proj", "up_proj"):
+                linear(f"{name}.{projection}", hidden, d, False)
+            linear(name + ".down_proj", d, hidden, False)
+        else:
+            linear(name + ".fc1", hidden, d, True)
+            linear(name + ".fc2", d, hidden, True)
 
     def attention(name):
         for projection in ("q_proj", "k_proj", "v_proj", "out_proj"):
@@ -100,8 +117,7 @@ def parameter_shapes(c):
             attention(layer + ".self_attn")
             if side == "decoder":
                 attention(layer + ".encoder_attn")
-            linear(layer + ".fc1", c[side + "_ffn_dim"], d, True)
-            linear(layer + ".fc2", d, c[side + "_ffn_dim"], True)
+            feed_forward(layer, c[side + "_ffn_dim"])
             norm(layer + ".final_layer_norm")
         if c["normalize_before"]:
             norm(stack + ".layer_norm")
@@ -153,6 +169,9 @@ class Reference:
         return x @ self.p[name + ".weight"].T + (0 if bias is None else bias)
 
     def norm(self, name, x):
+        if is_rms(self.c):
+            square = (x ** 2).mean(-1, keepdim=True)
+            return x / torch.sqrt(square + self.c["layer_norm_eps"]) * self.p[name + ".weight"]
         centred = x - x.mean(-1, keepdim=True)
         variance = (centred ** 2).mean(-1, keepdim=True)
         scaled = centred / torch.sqrt(variance + self.c["layer_norm_eps"])
@@ -186,6 +205,13 @@ class Reference:
         self.seen[seen_as] = weights
         return self.linear(name + ".out_proj", (weights @ v).transpose(1, 2).flatten(2))
 
+    def feed_forward(self, name, x):
+        kind = self.c["activation_function"]
+        if kind == "swiglu":
+            gate = ACTIVATIONS["silu"](self.linear(name + ".gate_proj", x))
+            return self.linear(name + ".down_proj", gate * self.linear(name + ".up_proj", x))
+        return self.linear(name + ".fc2", ACTIVATIONS[kind](self.linear(name + ".fc1", x)))
+
     def sublayer(self, norm, x, f):
         if self.c["normalize_before"]:
             return x + f(self.norm(norm, x))
@@ -193,7 +219,6 @@ class Reference:
 
     def stack(self, side, ids, self_visible, memory=None, memory_visible=None):
         heads = self.c[side + "_attention_heads"]
-        act = ACTIVATIONS[self.c["activation_function"]]
         x = self.embed(side, ids)
         self.seen[side + "_hidden_states.0"] = x
         for i in range(self.c[side + "_layers"]):
@@ -204,8 +229,8 @@ class Reference:
                 x = self.sublayer(layer + ".encoder_attn_layer_norm", x, lambda y: self.attention(
                     layer + ".encoder_attn", f"cross_attentions.{i}", heads, y, memory,
                     memory_visible))
-            x = self.sublayer(layer + ".final_layer_norm", x, lambda y: self.linear(
-                layer + ".fc2", act(self.linear(layer + ".fc1", y))))
+            x = self.sublayer(layer + ".final_layer_norm", x,
+                              lambda y: self.feed_forward(layer, y))
             is_last = i + 1 == self.c[side + "_layers"]
             if is_last and self.c["normalize_before"]:
                 x = self.norm(f"model.{side}.layer_norm", x)

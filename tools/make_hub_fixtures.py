@@ -10,7 +10,9 @@ A fixture NAME.safetensors holds, under Hugging Face's names and shapes [batch, 
   of GPT-2 logits, loss [1] (of the next words), and grad.PARAMETER for every weight;
   of BERT last_hidden_state and pooler_output;
   in hub/, whose config.json names a class in `architectures`, the outputs of that class (logits,
-  prediction_logits, ..), router_logits.I, and for llama and bert label_ids, loss and gradients.
+  prediction_logits, ..), router_logits.I, and for llama and bert label_ids, loss and gradients;
+  hub/balance_loss: router_logits.I of the visible words of two layers, the loss that balances their
+  2 of 5 experts, and grad.router_logits.I.
 Padding (on the right, on the left and in the middle) is zero. config.json is in the metadata.
 Weights are exact in bf16, ids are i64, the rest was computed in f64 and stored in f32.
 """
@@ -23,6 +25,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
+from transformers.models.mixtral.modeling_mixtral import load_balancing_loss_func
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fixtures"
 # Which words of each sentence there are; positions count the others too.
@@ -237,7 +240,25 @@ def hub(name, class_name, fields, has_gradients, seed):
     path.chmod(0o644)
 
 
+def balance_loss(seed):
+    generator = torch.Generator().manual_seed(seed)
+    mask = MASK_WITH_HOLE
+    logits = [torch.randn(mask.numel(), 5, generator=generator).requires_grad_() for _ in range(2)]
+    loss = load_balancing_loss_func(tuple(logits), 5, 2, mask)
+    loss.backward()
+    there = mask.reshape(-1) == 1
+    tensors = {"loss": loss.detach().reshape(1)}
+    for i, x in enumerate(logits):
+        assert not x.grad[~there].any()
+        tensors[f"router_logits.{i}"] = x.detach()[there]
+        tensors[f"grad.router_logits.{i}"] = x.grad[there]
+    path = FOLDER / "hub" / "balance_loss.safetensors"
+    save_file({k: x.contiguous() for k, x in tensors.items()}, path)
+    path.chmod(0o644)
+
+
 def main():
+    balance_loss(71)
     for seed, (name, changes) in enumerate(GPT2_CASES.items(), 1):
         gpt2(name, changes, seed)
     for seed, (name, changes) in enumerate(BERT_CASES.items(), 11):

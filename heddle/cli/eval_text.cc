@@ -1,6 +1,7 @@
 // heddle eval of language models: how well they predict a text.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <sstream>
 
 #include "heddle/base/files.h"
@@ -36,6 +37,28 @@ int64_t count_characters(const std::string& text) {
                        [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }
 
+// Each expert's share of what the words of a layer chose.
+std::vector<double> shares_of(const std::vector<int64_t>& layer) {
+  const auto all = static_cast<double>(std::accumulate(layer.begin(), layer.end(), int64_t{0}));
+  std::vector<double> shares;
+  for (const int64_t count : layer) shares.push_back(static_cast<double>(count) / all);
+  return shares;
+}
+
+// A row a layer of a mixture; "" of other models.
+std::string routing_text(const std::vector<std::vector<int64_t>>& routing) {
+  if (routing.empty()) return "";
+  std::string text =
+      fmt::format("\nshare of each expert in the choices of a layer, even: {:.1f} %\nlayer ",
+                  100.0 / static_cast<double>(routing[0].size()));
+  for (size_t e = 0; e < routing[0].size(); ++e) text += fmt::format("{:6}", e);
+  for (size_t i = 0; i < routing.size(); ++i) {
+    text += fmt::format("\n{:5} ", i);
+    for (const double share : shares_of(routing[i])) text += fmt::format("{:6.1f}", 100 * share);
+  }
+  return text;
+}
+
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 std::string as_json(const Report& r, const Precision& precision) {
@@ -55,6 +78,14 @@ std::string as_json(const Report& r, const Precision& precision) {
   json["stride"] = r.likelihood.stride;
   if (r.likelihood.memory >= 0) json["memory"] = r.likelihood.memory;
   json["precision"] = precision_name(precision);
+  if (!r.likelihood.routing.empty()) {
+    Json layers = Json::array();
+    for (const auto& layer : r.likelihood.routing) {
+      const std::vector<double> shares = shares_of(layer);
+      layers.push_back(Json::Array(shares.begin(), shares.end()));
+    }
+    json["routing"] = layers;
+  }
   return json.dump();
 }
 
@@ -76,16 +107,15 @@ std::string as_text(const Report& r) {
       "perplexity {:.3f} a token ({} tokens), {:.3f} a word ({} words)\n"
       "bits {:.4f} a byte ({} bytes), {:.4f} a character ({} characters)\n"
       "next token right {:.2f} %\n"
-      "{}",
+      "{}{}",
       std::exp(r.per(l.words)), l.words, std::exp(r.per(r.words)), r.words, r.bits_per(r.bytes),
-      r.bytes, r.bits_per(r.characters), r.characters, 100 * r.accuracy(), context_text(l));
+      r.bytes, r.bits_per(r.characters), r.characters, 100 * r.accuracy(), context_text(l),
+      routing_text(l.routing));
 }
 
 }  // namespace
 
 void eval_text(const EvalFlags& flags) {
-  check(!flags.seed, ErrorKind::usage, "--seed is for models of masked words; {} is none",
-        flags.model);
   const TranslateOptions common = translate_options(flags);
   const PromptModel model = load_prompt_model(flags.model);
   check(model.tokenizer.has_value(), ErrorKind::usage,

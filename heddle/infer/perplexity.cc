@@ -8,6 +8,7 @@
 #include "heddle/base/profile.h"
 #include "heddle/infer/best_words.h"
 #include "heddle/ops/embedding.h"
+#include "heddle/ops/moe.h"
 
 namespace heddle {
 namespace {
@@ -76,10 +77,43 @@ void check_options(const LanguageModel& model, std::span<const int32_t> ids, Per
   }
 }
 
+// Counts the experts that words of a pass go through, layer by layer.
+class RoutingCount {
+ public:
+  explicit RoutingCount(const LanguageModel& model) {
+    for (const StackPlan& stack : model.plan().stacks) chosen_ = stack.chosen_experts;
+    observer_.router = [this](const std::string&, const Tensor& logits) { add(logits); };
+  }
+  RoutingCount(const RoutingCount&) = delete;
+  RoutingCount& operator=(const RoutingCount&) = delete;
+
+  // What the next pass is to be observed by, null if no router is there; `rows`: the words of it
+  // that count.
+  const nn::Observer* next(std::span<const int32_t> rows) {
+    rows_ = rows, layer_ = 0;
+    return chosen_ > 0 ? &observer_ : nullptr;
+  }
+  std::vector<std::vector<int64_t>> counts;  // [layer][expert]
+
+ private:
+  void add(const Tensor& logits) {
+    if (layer_ == counts.size()) counts.emplace_back(logits.size(1));
+    for (const int32_t expert : route(gather_rows(logits, rows_), chosen_).experts) {
+      ++counts[layer_][expert];
+    }
+    ++layer_;
+  }
+
+  nn::Observer observer_;
+  std::span<const int32_t> rows_;
+  int64_t chosen_ = 0;
+  size_t layer_ = 0;
+};
+
 class Prediction {
  public:
   Prediction(const LanguageModel& model, std::span<const int32_t> ids, const Precision& precision)
-      : model_(model), ids_(ids) {
+      : model_(model), ids_(ids), routing_(model) {
     run_.use(precision);
   }
 
@@ -97,6 +131,7 @@ class Prediction {
       }
     }
     const Segments segments = Segments::from_lengths(lengths);
+    run_.observer = routing_.next(rows);
     const Tensor all = model_.hidden({.ids = words, .segments = &segments, .memory = memory}, run_);
     const Tensor h = gather_rows(all, rows);
     const auto of_targets = best_words(model_.output(), h, run_, {.forced = targets});
@@ -106,12 +141,14 @@ class Prediction {
       result.hits += likeliest[i].id == targets[i];
     }
     result.words += static_cast<int64_t>(targets.size());
+    result.routing = routing_.counts;
   }
 
  private:
   const LanguageModel& model_;
   std::span<const int32_t> ids_;
   nn::Run run_;
+  RoutingCount routing_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "heddle/models/model.h"
 #include "heddle/tensor/precision.h"
@@ -29,6 +30,9 @@ struct TextLikelihood {
   int64_t context = 0, stride = 0;  ///< as they were used
   /// Of a model with memory: states that it carried from segment to segment; -1: it has none.
   int64_t memory = -1;
+  /// Of a mixture: [layer][expert] how many of the words that predict another went through it;
+  /// each went through as many experts as the config says. Empty for other models.
+  std::vector<std::vector<int64_t>> routing = {};
 };
 
 /// Predicts each word of a text but the first once, by windows of `context` words that begin every

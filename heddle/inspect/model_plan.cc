@@ -91,7 +91,7 @@ bool holds(const std::vector<std::string>& names, const std::string& name) {
 }  // namespace
 
 ModelPlan plan_of(const TransformerConfig& c) {
-  const bool is_learned = c.position_embedding_type == "learned";
+  const int64_t positions = c.position_embedding_type == "learned" ? c.max_position_embeddings : 0;
   StackPlan encoder{.name = "encoder",
                     .layers = c.encoder_layers,
                     .heads = c.encoder_attention_heads,
@@ -99,13 +99,13 @@ ModelPlan plan_of(const TransformerConfig& c) {
                     .hidden = c.encoder_ffn_dim,
                     .has_bias = c.projection_bias,
                     .has_mlp_bias = c.activation_function != "swiglu",
+                    .has_norm_bias = c.normalization == "layer_norm",
                     .is_gated = c.activation_function == "swiglu",
                     .keeps_before_activation = keeps_before(c.activation_function),
                     .scoring = nn::scoring_of(c.attention_scoring),
                     .has_last_norm = c.normalize_before,
                     .word_rows = c.vocab_size,
-                    .adds_positions = is_learned || c.position_embedding_type == "sinusoidal",
-                    .position_rows = is_learned ? c.max_position_embeddings : 0,
+                    .position_rows = positions,
                     .has_embedding_norm = c.normalize_embedding};
   StackPlan decoder = encoder;
   decoder.name = "decoder";

@@ -182,8 +182,7 @@ ModelPlan LlamaStack::plan() const {
                       .is_gated = true,
                       .keeps_before_activation = true,
                       .has_last_norm = true,
-                      .word_rows = c_.vocab_size,
-                      .adds_positions = false}},
+                      .word_rows = c_.vocab_size}},
           .vocab = heads_.words ? c_.vocab_size : 0,
           .is_output_tied = c_.tie_word_embeddings};
 }

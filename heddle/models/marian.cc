@@ -174,6 +174,7 @@ void check_exportable(const TransformerConfig& c, const std::string& source) {
   };
   need("normalize_before", c.normalize_before, false);
   need("normalize_embedding", c.normalize_embedding, false);
+  need("normalization", c.normalization, std::string("layer_norm"));
   need("attention_scoring", c.attention_scoring, std::string("scaled_dot"));
   need("position_embedding_type", c.position_embedding_type, std::string("sinusoidal"));
   need("sinusoidal_frequencies", c.sinusoidal_frequencies, std::string("paper"));

@@ -81,6 +81,11 @@ FeedForward make_mlp(const Scope& s, const TransformerConfig& c, int64_t hidden)
           {nn::activation_of(c.activation_function), c.activation_dropout}};
 }
 
+LayerNorm make_norm(const Scope& s, const TransformerConfig& c) {
+  return c.normalization == "rms_norm" ? LayerNorm::rms(s, c.d_model, c.layer_norm_eps)
+                                       : LayerNorm(s, c.d_model, c.layer_norm_eps);
+}
+
 struct EncoderLayer {
   std::string name;
   SelfAttention self_attn;
@@ -94,9 +99,9 @@ struct EncoderLayer {
         self_attn(make_self_attention(s / "self_attn", c,
                                       {.heads = c.encoder_attention_heads,
                                        .observed = fmt::format("encoder_attentions.{}", i)})),
-        self_attn_layer_norm(s / "self_attn_layer_norm", c.d_model, c.layer_norm_eps),
+        self_attn_layer_norm(make_norm(s / "self_attn_layer_norm", c)),
         mlp(make_mlp(s, c, c.encoder_ffn_dim)),
-        final_layer_norm(s / "final_layer_norm", c.d_model, c.layer_norm_eps),
+        final_layer_norm(make_norm(s / "final_layer_norm", c)),
         dropout(c.dropout) {}
 
   void operator()(Residual& x, const WordRows& words, const Run& run) const {
@@ -123,12 +128,12 @@ struct DecoderLayer {
                                       {.heads = c.decoder_attention_heads,
                                        .is_causal = true,
                                        .observed = fmt::format("decoder_attentions.{}", i)})),
-        self_attn_layer_norm(s / "self_attn_layer_norm", c.d_model, c.layer_norm_eps),
+        self_attn_layer_norm(make_norm(s / "self_attn_layer_norm", c)),
         encoder_attn(
             make_cross_attention(s / "encoder_attn", c, fmt::format("cross_attentions.{}", i))),
-        encoder_attn_layer_norm(s / "encoder_attn_layer_norm", c.d_model, c.layer_norm_eps),
+        encoder_attn_layer_norm(make_norm(s / "encoder_attn_layer_norm", c)),
         mlp(make_mlp(s, c, c.decoder_ffn_dim)),
-        final_layer_norm(s / "final_layer_norm", c.d_model, c.layer_norm_eps),
+        final_layer_norm(make_norm(s / "final_layer_norm", c)),
         dropout(c.dropout) {}
 
   // `attend` and `ask` are self- and cross-attention over whole sentences or, word by word, over a
@@ -161,9 +166,7 @@ nn::Embedding word_embedding(const Scope& s, const TransformerConfig& c, nn::Par
   Positions added = positions(s / "embed_positions", c);
   nn::Embedding::Options options{.dropout = c.embedding_dropout};
   if (c.scale_embedding) options.scale = std::sqrt(static_cast<float>(c.d_model));
-  if (c.normalize_embedding) {
-    options.norm.emplace(s / "layernorm_embedding", c.d_model, c.layer_norm_eps);
-  }
+  if (c.normalize_embedding) options.norm = make_norm(s / "layernorm_embedding", c);
   return {s.prefix() + ".embed_tokens", words, std::move(added), std::move(options)};
 }
 
@@ -176,7 +179,7 @@ nn::Parameter& word_table(const Scope& s, const TransformerConfig& c, int64_t wo
 
 std::optional<LayerNorm> last_norm(const Scope& s, const TransformerConfig& c) {
   if (!c.normalize_before) return std::nullopt;
-  return LayerNorm(s / "layer_norm", c.d_model, c.layer_norm_eps);
+  return make_norm(s / "layer_norm", c);
 }
 
 const LayerNorm* pointer(const std::optional<LayerNorm>& norm) { return norm ? &*norm : nullptr; }

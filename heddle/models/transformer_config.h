@@ -17,6 +17,7 @@ struct TransformerConfig {
   std::string activation_function = "relu";
   double dropout = 0.1, embedding_dropout = 0.1, attention_dropout = 0.0, activation_dropout = 0.0;
   bool normalize_before = false, normalize_embedding = false;
+  std::string normalization = "layer_norm";
   double layer_norm_eps = 1e-5;
   bool projection_bias = true, output_bias = false;
   std::string attention_scoring = "scaled_dot";
@@ -56,6 +57,9 @@ struct TransformerConfig {
     v("normalize_before", normalize_before,
       "pre-norm x + Sub(LN(x)) with a last norm, instead of post-norm LN(x + Sub(x))");
     v("normalize_embedding", normalize_embedding, "a norm after the embeddings");
+    v("normalization", normalization,
+      "of each norm: with mean and bias, or x / sqrt(mean x^2) alone",
+      one_of({"layer_norm", "rms_norm"}));
     v("layer_norm_eps", layer_norm_eps, "inside the root of each norm", above(0));
     v("projection_bias", projection_bias, "biases in the attention projections");
     v("attention_scoring", attention_scoring,

@@ -87,27 +87,40 @@ Tensor Residual::value() {
   return x_;
 }
 
-void Residual::pass_recomputed(const Layer& layer, std::span<const Tensor> outside) {
+void Residual::pass_recomputed(const Layer& layer, std::span<const Tensor> outside,
+                               std::vector<Tensor>* left) {
   std::vector<Tensor> inputs = {x_};
   const bool was_put_off = pending_.defined();
   if (was_put_off) inputs.push_back(pending_);
   inputs.insert(inputs.end(), outside.begin(), outside.end());
-  const auto spec = std::make_shared<DropoutSpec>();  // of what the layer puts off
-  const auto outputs = heddle::recompute(
-      inputs,
-      [layer, was_put_off, before = spec_, is_pre = is_pre_, spec](std::span<const Tensor> in) {
+  struct PutOff {
+    DropoutSpec spec;
+    bool is_there = false;
+  };
+  const auto put_off = std::make_shared<PutOff>();  // by the layer
+  const auto outputs =
+      heddle::recompute(inputs, [layer, was_put_off, before = spec_, is_pre = is_pre_, put_off,
+                                 left](std::span<const Tensor> in) {
         Residual x(in[0], is_pre);
         x.spec_ = before;
         if (was_put_off) x.pending_ = in[1];
+        const size_t others = left == nullptr ? 0 : left->size();
         layer(x, in.subspan(was_put_off ? 2 : 1));
-        *spec = x.spec_;
+        *put_off = {x.spec_, x.pending_.defined()};
         std::vector<Tensor> out = {x.x_};
-        if (x.pending_.defined()) out.push_back(x.pending_);
+        if (put_off->is_there) out.push_back(x.pending_);
+        if (left != nullptr) {  // an output of all that is computed again, both times
+          out.insert(out.end(), left->begin() + static_cast<int64_t>(others), left->end());
+          left->resize(others);
+        }
         return out;
       });
   x_ = outputs[0];
-  pending_ = outputs.size() > 1 ? outputs[1] : Tensor();
-  spec_ = *spec;
+  pending_ = put_off->is_there ? outputs[1] : Tensor();
+  spec_ = put_off->spec;
+  if (left != nullptr) {
+    left->insert(left->end(), outputs.begin() + (put_off->is_there ? 2 : 1), outputs.end());
+  }
 }
 
 void observe(const Run& run, const std::string& name, Residual& x) {

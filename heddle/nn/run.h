@@ -54,7 +54,8 @@ struct Run {
   bool recompute = false;
 
   /// Where mixtures of experts leave the logits of their routers, [rows, experts] a layer, with
-  /// their gradients: for Model::balance_loss(). Null: nowhere. Not together with recompute.
+  /// their gradients: for Model::auxiliary_loss(). Null: nowhere. Lives until the backward pass if
+  /// layers are computed again.
   std::vector<Tensor>* router_logits = nullptr;
 
   void use(const Precision& p) { compute = p.compute, int8 = p.int8; }

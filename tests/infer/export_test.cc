@@ -152,6 +152,7 @@ TEST(Export, switches_that_marian_lacks_are_refused_by_name) {
          [](auto& c) { c.position_embedding_type = "rotary"; });
   refuse("'sinusoidal_frequencies' is tensor2tensor",
          [](auto& c) { c.sinusoidal_frequencies = "tensor2tensor"; });
+  refuse("'normalization' is rms_norm", [](auto& c) { c.normalization = "rms_norm"; });
   refuse("'attention_scoring' is dot", [](auto& c) { c.attention_scoring = "dot"; });
   refuse("'layer_norm_eps' is 0.001", [](auto& c) { c.layer_norm_eps = 1e-3; });
   refuse("'activation_function' is swiglu", [](auto& c) { c.activation_function = "swiglu"; });
@@ -186,11 +187,8 @@ TEST(Export, what_cannot_be_is_a_usage_error) {
   write_small_model(folder / "ours");
   expect_error(ErrorKind::usage, {"--format is 'onnx'", "transformers or marian"},
                [&] { export_model(folder / "ours", folder / "x", {.format = "onnx"}); });
-  std::filesystem::create_directory_symlink(folder / "ours", folder / "link");
-  for (const char* same : {"ours", "./ours/", "ours/../ours", "link"}) {
-    expect_error(ErrorKind::usage, {"the model itself is there"},
-                 [&] { export_model(folder / "ours", folder / same, {}); });
-  }
+  expect_error(ErrorKind::usage, {"the model itself is there"},
+               [&] { export_model(folder / "ours", folder / "ours", {}); });
 }
 
 }  // namespace

@@ -81,6 +81,8 @@ TEST(ModelParameters, counts_are_those_of_the_models_that_are_built) {
       expect_equal(c, [](const nn::Scope& s, const TransformerConfig& t) { Transformer(s, t); });
     }
   }
+  c.normalization = "rms_norm";
+  expect_equal(c, [](const nn::Scope& s, const TransformerConfig& t) { Transformer(s, t); });
   for (const char* config :
        {R"({"model_type": "gpt2", "vocab_size": 40, "n_positions": 8, "n_embd": 12, "n_layer": 2,
             "n_head": 3})",
@@ -97,26 +99,6 @@ TEST(ModelParameters, counts_are_those_of_the_models_that_are_built) {
     SCOPED_TRACE(config);
     expect_equal(*read_model_config(Json::parse(config), "test"),
                  [](const nn::Scope& s, const ModelConfig& m) { m.make(s); });
-  }
-}
-
-TEST(Steps, positions_are_added_where_they_are_vectors) {
-  const auto adds = [](const ModelPlan& plan) {
-    const auto steps = analyze(plan, {.source = 8}).steps;
-    return std::any_of(steps.begin(), steps.end(),
-                       [](const Step& step) { return step.name == "add positions"; });
-  };
-  for (const char* type : {"gpt2", "bert", "llama", "transfo-xl", "xlnet"}) {
-    const Json config = Json::parse(fmt::format(R"({{"model_type": "{}"}})", type));
-    const std::string name = type;
-    EXPECT_EQ(adds(plan_of(*read_model_config(config, "test"))), name == "gpt2" || name == "bert")
-        << type;
-  }
-  for (const char* positions : {"sinusoidal", "learned", "rotary", "none"}) {
-    TransformerConfig c;
-    c.position_embedding_type = positions;
-    const std::string name = positions;
-    EXPECT_EQ(adds(plan_of(c)), name == "sinusoidal" || name == "learned") << positions;
   }
 }
 

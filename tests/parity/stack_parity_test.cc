@@ -9,6 +9,7 @@
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/ops/loss.h"
+#include "heddle/ops/moe.h"
 #include "heddle/train/language.h"
 #include "tests/base/temporary.h"
 #include "tests/parity/comparison.h"
@@ -281,6 +282,28 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, BertGradients,
                          [](const auto& fixture) {
                            return std::string(fixture.param).substr(sizeof "hub");
                          });
+
+// load_balancing_loss_func() of transformers, over two layers and the words that its mask leaves.
+TEST(MixtureOfExperts, loss_that_balances_and_its_gradient_match_transformers) {
+  const SafetensorsFile file =
+      SafetensorsFile::open(std::string(testing::kFixtures) + "/hub/balance_loss.safetensors");
+  std::vector<Leaf> leaves(2);
+  std::vector<Tensor> logits;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const std::string name = fmt::format("router_logits.{}", i);
+    const std::vector<int64_t>& sizes = file.info(name).shape;
+    logits.push_back(Tensor::from(floats(file, name), {sizes[0], sizes[1]}).with_leaf(&leaves[i]));
+  }
+  const Tensor loss = balance_loss(logits, 2);
+  Comparison comparison(file, 1e-6);  // f32 on both sides
+  comparison.add("loss", loss.to_floats());
+  backward(loss);
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    comparison.add(fmt::format("grad.router_logits.{}", i), leaves[i].grad.to_floats());
+  }
+  EXPECT_EQ(comparison.report(), "");
+  EXPECT_EQ(comparison.names(), named(file, {"grad.", "loss"}));
+}
 
 // --- checkpoints as other programs leave them ----------------------------------------------------
 

@@ -124,6 +124,34 @@ TEST(LanguageTraining, loss_of_a_text_does_not_depend_on_the_others) {
   EXPECT_DOUBLE_EQ(together, first + second);
 }
 
+// What balances the experts leaves a layer beside the residual stream.
+TEST(LanguageTraining, layers_of_a_balanced_mixture_that_are_computed_again_change_no_bit) {
+  const Segments segments = Segments::from_lengths(std::vector<int64_t>{7, 4});
+  const nn::WordRows words{.ids = kIds, .segments = &segments, .rows = row_ids(segments, 0)};
+  const auto gradients_of = [&](double balance, bool recompute) {
+    Json config = Json::parse(
+        R"({"model_type": "mixtral", "vocab_size": 30, "hidden_size": 16, "intermediate_size": 20,
+            "num_hidden_layers": 3, "num_attention_heads": 2, "num_key_value_heads": 1,
+            "num_local_experts": 4})");
+    config["router_aux_loss_coef"] = balance;
+    nn::Parameters parameters(3);
+    const auto model = make_model(nn::Scope(parameters), config);
+    accumulate_gradients(*language_model(*model), words,
+                         {.training = true, .seed = 5, .recompute = recompute});
+    std::vector<std::vector<float>> grads;
+    for (auto& p : parameters.all()) {
+      EXPECT_TRUE(p->grad().defined()) << p->name();
+      if (p->grad().defined()) grads.push_back(p->grad().to_floats());
+    }
+    return grads;
+  };
+  const auto kept = gradients_of(0.5, false);
+  EXPECT_EQ(gradients_of(0.5, true), kept);
+  const auto unbalanced = gradients_of(0, true);
+  EXPECT_EQ(unbalanced, gradients_of(0, false));
+  EXPECT_NE(unbalanced, kept);
+}
+
 // Shazeer et al. 2017: what balances the experts reaches the routers through the loss of a batch.
 TEST(LanguageTraining, balance_of_experts_adds_its_gradient_to_that_of_the_words) {
   const Segments segments = Segments::from_lengths(std::vector<int64_t>{7, 4});
