@@ -92,21 +92,45 @@ std::vector<std::vector<int32_t>> encode(const TranslationModel& model,
   return ids;
 }
 
-void print_score(const train::AlignmentScore& s, size_t pairs, bool json) {
-  if (json) {
-    Json report = Json::object();
-    report["aer"] = s.error_rate();
-    report["precision"] = s.precision();
-    report["recall"] = s.recall();
-    report["pairs"] = static_cast<int64_t>(pairs);
-    report["links"] = s.found;
-    report["sure"] = s.sure;
-    report["out_of_range"] = s.out_of_range;
-    fmt::print("{}\n", report.dump());
-    return;
+Json rates_json(const train::AlignmentScore& s) {
+  Json rates = Json::object();
+  rates["aer"] = s.error_rate();
+  rates["precision"] = s.precision();
+  rates["recall"] = s.recall();
+  return rates;
+}
+
+std::string rates_text(const train::AlignmentScore& s) {
+  return fmt::format("AER {:.4f}  precision {:.4f}  recall {:.4f}", s.error_rate(), s.precision(),
+                     s.recall());
+}
+
+// A head of the decoder by itself.
+struct HeadScore {
+  int64_t layer, head;
+  train::AlignmentScore score;
+};
+
+void print_json(const train::AlignmentScore& s, size_t pairs, const std::vector<HeadScore>& heads) {
+  Json report = rates_json(s);
+  report["pairs"] = static_cast<int64_t>(pairs);
+  report["links"] = s.found;
+  report["sure"] = s.sure;
+  report["out_of_range"] = s.out_of_range;
+  for (const HeadScore& each : heads) {
+    Json rates = rates_json(each.score);
+    rates["layer"] = each.layer;
+    rates["head"] = each.head;
+    report["heads"].push_back(std::move(rates));
   }
-  fmt::print("AER {:.4f}  precision {:.4f}  recall {:.4f}  ({} pairs, {} links, {} sure)\n",
-             s.error_rate(), s.precision(), s.recall(), pairs, s.found, s.sure);
+  fmt::print("{}\n", report.dump());
+}
+
+void print_text(const train::AlignmentScore& s, size_t pairs, const std::vector<HeadScore>& heads) {
+  for (const HeadScore& each : heads) {
+    fmt::print("layer {} head {}  {}\n", each.layer, each.head, rates_text(each.score));
+  }
+  fmt::print("{}  ({} pairs, {} links, {} sure)\n", rates_text(s), pairs, s.found, s.sure);
 }
 
 // Pairs as ids, and the links between them that people drew.
@@ -125,17 +149,18 @@ train::AlignmentScore score_of(const TranslationModel& model, const Problem& p,
   return score;
 }
 
-// A line for each head of the decoder.
-void print_each_head(const TranslationModel& model, const Problem& p, AlignmentOptions options) {
+std::vector<HeadScore> score_each_head(const TranslationModel& model, const Problem& p,
+                                       AlignmentOptions options) {
+  std::vector<HeadScore> scores;
   for (int64_t layer = 0; layer < model.config.decoder_layers; ++layer) {
     for (int64_t head = 0; head < model.config.decoder_attention_heads; ++head) {
       options.layers = {layer};
       options.heads = {head};
-      const auto score = score_of(model, p, align_pairs(model, p.source, p.target, options));
-      fmt::print("layer {} head {}  AER {:.4f}  precision {:.4f}  recall {:.4f}\n", layer, head,
-                 score.error_rate(), score.precision(), score.recall());
+      scores.push_back(
+          {layer, head, score_of(model, p, align_pairs(model, p.source, p.target, options))});
     }
   }
+  return scores;
 }
 
 void check_flags(const Flags& flags) {
@@ -159,7 +184,6 @@ void run(const Flags& flags) {
   check_alignment(model.config, options);
   p.source = encode(model, texts.source, texts.source_name, false);
   p.target = encode(model, texts.target, texts.target_name, true);
-  if (flags.each) print_each_head(model, p, options);
   const auto alignments = align_pairs(model, p.source, p.target, options);
   std::string lines;
   for (const Alignment& a : alignments) lines += to_pharaoh(a) + "\n";
@@ -169,7 +193,9 @@ void run(const Flags& flags) {
     return;
   }
   const train::AlignmentScore score = score_of(model, p, alignments);
-  print_score(score, alignments.size(), flags.json);
+  std::vector<HeadScore> heads;
+  if (flags.each) heads = score_each_head(model, p, options);
+  (flags.json ? print_json : print_text)(score, alignments.size(), heads);
   if (score.out_of_range > 0) {
     fmt::print(stderr, "align: {} gold link{} to words that are not there left out\n",
                score.out_of_range, score.out_of_range == 1 ? "" : "s");
@@ -209,7 +235,7 @@ void add_align(CLI::App& app) {
   command->add_option("--gold-base", flags->gold_base, "number of the first word in it: 0 or 1")
       ->capture_default_str();
   command->add_flag("--gold-reversed", flags->is_reversed, "its links are TARGET-SOURCE");
-  command->add_flag("--each-head", flags->each, "the error rate of each head by itself first");
+  command->add_flag("--each-head", flags->each, "also the error rate of each head by itself");
   command->add_option("--align-out", flags->align_out, "a file for the alignments");
   add_alignment_flags(*command, flags->options, nullptr);
   command

@@ -1,6 +1,7 @@
 // The flags of heddle eval, and what it does with models of each kind.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "heddle/cli/translate_flags.h"
@@ -9,8 +10,9 @@ namespace heddle::cli {
 
 struct EvalFlags : TranslateFlags {
   std::string source, reference, tokenize = "13a", hypothesis_out;
-  std::string text;
+  std::string text, data, text_key = "text", label_key = "label";
   int64_t context = 0, stride = 0;
+  std::optional<uint64_t> seed;
   bool no_memory = false, lowercase = false, json = false;
 };
 
@@ -19,5 +21,11 @@ void eval_translation(const EvalFlags& flags);
 
 /// Perplexity of a language model on a text.
 void eval_text(const EvalFlags& flags);
+
+/// How often a model of masked words finds the hidden words of a text.
+void eval_masked_words(const EvalFlags& flags);
+
+/// Accuracy and macro F1 of a model with classes on labelled texts, or words.
+void eval_classes(const EvalFlags& flags);
 
 }  // namespace heddle::cli

@@ -116,6 +116,8 @@ std::string as_text(const Report& r) {
 }  // namespace
 
 void eval_text(const EvalFlags& flags) {
+  check(!flags.seed, ErrorKind::usage, "--seed is for models of masked words; {} is none",
+        flags.model);
   const TranslateOptions common = translate_options(flags);
   const PromptModel model = load_prompt_model(flags.model);
   check(model.tokenizer.has_value(), ErrorKind::usage,

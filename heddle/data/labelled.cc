@@ -75,15 +75,6 @@ std::vector<LabelledText> read_conll(const std::string& path) {
   return texts;
 }
 
-std::vector<LabelledText> read_file_of(const std::string& path, const LabelledFiles& o) {
-  std::vector<LabelledText> texts = !o.is_words           ? read_texts(path, o)
-                                    : is_json_lines(path) ? read_json_words(path, o)
-                                                          : read_conll(path);
-  std::erase_if(texts, [](const LabelledText& t) { return t.words.empty(); });
-  check(!texts.empty(), ErrorKind::data, "{}: the file has no labelled text", path);
-  return texts;
-}
-
 // The last ones of a random order are held out; both keep the order of the file.
 void hold_out(LabelledSplit& split, double share, uint64_t seed) {
   const size_t n = split.train.size();
@@ -105,17 +96,26 @@ void hold_out(LabelledSplit& split, double share, uint64_t seed) {
 
 }  // namespace
 
+std::vector<LabelledText> read_labelled_file(const std::string& path, const LabelledFiles& o) {
+  std::vector<LabelledText> texts = !o.is_words           ? read_texts(path, o)
+                                    : is_json_lines(path) ? read_json_words(path, o)
+                                                          : read_conll(path);
+  std::erase_if(texts, [](const LabelledText& t) { return t.words.empty(); });
+  check(!texts.empty(), ErrorKind::data, "{}: the file has no labelled text", path);
+  return texts;
+}
+
 LabelledSplit read_labelled(const LabelledFiles& options) {
   const TextFiles files = find_text_files(options.files);
   LabelledSplit split;
   for (const std::string& path : files.train) {
-    std::vector<LabelledText> texts = read_file_of(path, options);
+    std::vector<LabelledText> texts = read_labelled_file(path, options);
     std::move(texts.begin(), texts.end(), std::back_inserter(split.train));
   }
   if (files.val.empty()) {
     hold_out(split, options.files.val_share, options.seed);
   } else {
-    split.val = read_file_of(files.val, options);
+    split.val = read_labelled_file(files.val, options);
   }
   std::set<std::string> labels;
   for (const LabelledText& t : split.train) labels.insert(t.labels.begin(), t.labels.end());

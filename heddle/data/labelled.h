@@ -28,12 +28,16 @@ struct LabelledSplit {
   std::vector<std::string> labels;  ///< of the training texts, sorted
 };
 
-/// Texts with labels out of .csv, .tsv or .jsonl files, see read_columns(). Words with labels out
+/// Texts with labels out of a .csv, .tsv or .jsonl file, see read_columns(). Words with labels out
 /// of JSON lines with two lists, or of any other file with a word and its label, the last of what
-/// white space separates, on each line and a blank line behind each sentence (CoNLL). Where no file
-/// is held out, val_share of the texts, chosen at random, is.
-/// Errors: those of read_columns(); data, naming the place, for lists of different lengths, a line
-/// of one field, a held-out label that the training texts do not have, or fewer than two labels.
+/// white space separates, on each line and a blank line behind each sentence (CoNLL). Of the
+/// options the keys and is_words count. Errors: those of read_columns(); data, naming the place,
+/// for lists of different lengths, a line of one field, or a file without labelled text.
+std::vector<LabelledText> read_labelled_file(const std::string& path, const LabelledFiles& options);
+
+/// The texts of options.files. Where no file is held out, val_share of the texts, chosen at random,
+/// is. Errors: those of read_labelled_file(); data, naming the place, for a held-out label that the
+/// training texts do not have, or fewer than two labels.
 LabelledSplit read_labelled(const LabelledFiles& options);
 
 }  // namespace heddle

@@ -9,13 +9,17 @@
 #include "heddle/base/files.h"
 #include "heddle/base/json.h"
 #include "heddle/base/parallel.h"
+#include "heddle/infer/model_dir.h"
 #include "heddle/io/safetensors.h"
+#include "heddle/io/weights.h"
 #include "heddle/tensor/convert.h"
 
 namespace heddle {
 namespace {
 
-constexpr std::string_view kWeight = ".weight";
+const std::string kWeight = ".weight";
+// Endings of the two factors' names.
+const std::string kDown = ".lora_A.weight", kUp = ".lora_B.weight";
 
 bool is_target(const std::string& module, const std::string& target) {
   return module == target || module.ends_with("." + target);
@@ -134,23 +138,60 @@ std::vector<std::string> copy_weights(const nn::Parameters& from, const nn::Tens
   return alone;
 }
 
-bool is_adapter(const std::string& folder) {
-  return path_exists(join_path(folder, kAdapterConfigName));
+bool is_adapter_alone(const std::string& folder) {
+  return path_exists(join_path(folder, kAdapterConfigName)) &&
+         !path_exists(join_path(folder, kWeightsName));
 }
 
 std::string adapter_base(const std::string& folder) {
   const std::string source = join_path(folder, kAdapterConfigName);
   const std::string name = Json::load(source).get_string("base_model_name_or_path", source);
   for (const std::string& path : {name, join_path(folder, name)}) {
-    if (is_directory(path)) return path;
+    if (name.empty() || !is_directory(path)) continue;
+    // One that names itself would have no end.
+    check(!is_adapter_alone(find_model_dir(path)), ErrorKind::data,
+          "{}: base_model_name_or_path is '{}', which is an adapter itself; the folder of a whole "
+          "model is needed",
+          source, name);
+    return path;
   }
   fail(ErrorKind::data,
-       "{}: the model that the adapter stands on is not there: {}; put its folder there, or change "
-       "base_model_name_or_path",
+       "{}: the model that the adapter stands on is not there: '{}'; put its folder there, or "
+       "change base_model_name_or_path",
        source, name);
 }
 
-void merge_adapter(const std::string& folder, nn::Parameters& parameters) {
+namespace {
+
+// The layer of exactly this name.
+LowRankTarget layer_named(nn::Parameters& parameters, const std::string& module,
+                          const std::string& source) {
+  for (auto& p : parameters.all()) {
+    if (p->shape().rank() != 2) continue;
+    for (const nn::Part& part : p->parts()) {
+      if (part.name == module + kWeight) return {p.get(), part, module};
+    }
+  }
+  fail(ErrorKind::data, "{}: the model has no layer '{}'", source, module);
+}
+
+void add_pair(nn::Parameters& parameters, const std::string& module, const SafetensorsFile& file,
+              float scale) {
+  const LowRankTarget t = layer_named(parameters, module, file.path());
+  const Tensor a = read_tensor(file, kAdapterPrefix + module + kDown);
+  const Tensor b = read_tensor(file, kAdapterPrefix + module + kUp);
+  const int64_t in = t.parameter->shape()[1];
+  const bool fits = a.rank() == 2 && b.rank() == 2 && a.size(0) == b.size(1) && a.size(1) == in &&
+                    b.size(0) == t.part.rows;
+  check(fits, ErrorKind::data, "{}: the adapter of '{}' is {} by {}, the layer [{}, {}]",
+        file.path(), module, b.shape().str(), a.shape().str(), t.part.rows, in);
+  add_low_rank(t, t.parameter->value().data<float>() + t.part.begin * in, a, b, scale);
+}
+
+}  // namespace
+
+void merge_adapter(const std::string& folder, nn::Parameters& parameters,
+                   std::span<const std::string> missing) {
   const std::string source = join_path(folder, kAdapterConfigName);
   const Json json = Json::load(source);
   check_supported(json, source);
@@ -159,31 +200,24 @@ void merge_adapter(const std::string& folder, nn::Parameters& parameters) {
   const auto scale = static_cast<float>(json.get_double("lora_alpha", source) / rank);
   const auto file = SafetensorsFile::open(join_path(folder, kAdapterWeightsName));
   file.verify();
-  const std::string a_end = ".lora_A.weight", b_end = ".lora_B.weight";
+  for (const std::string& name : missing) {
+    check(file.contains(kAdapterPrefix + name), ErrorKind::data,
+          "{}: it has no '{}{}', which the model that it stands on lacks too", file.path(),
+          kAdapterPrefix, name);
+  }
   for (const std::string& name : file.names()) {
     check(name.starts_with(kAdapterPrefix), ErrorKind::data, "{}: '{}' does not begin with {}",
           file.path(), name, kAdapterPrefix);
     const std::string inner = name.substr(std::string_view(kAdapterPrefix).size());
-    if (inner.ends_with(b_end)) continue;
-    if (!inner.ends_with(a_end)) {
+    if (inner.ends_with(kDown)) {
+      add_pair(parameters, inner.substr(0, inner.size() - kDown.size()), file, scale);
+    } else if (inner.ends_with(kUp)) {
+      const std::string module = inner.substr(0, inner.size() - kUp.size());
+      check(file.contains(kAdapterPrefix + module + kDown), ErrorKind::data,
+            "{}: '{}' stands alone; its lora_A is missing", file.path(), name);
+    } else {
       fill_whole(parameters, inner, read_tensor(file, name), file.path());
-      continue;
     }
-    const std::string module = inner.substr(0, inner.size() - a_end.size());
-    const Tensor a = read_tensor(file, name);
-    const Tensor b = read_tensor(file, kAdapterPrefix + module + b_end);
-    bool is_known = false;
-    for (const LowRankTarget& t : low_rank_targets(parameters, {module})) {
-      if (t.module != module) continue;
-      is_known = true;
-      const bool fits = a.rank() == 2 && b.rank() == 2 && a.size(0) == b.size(1) &&
-                        a.size(1) == t.parameter->shape()[1] && b.size(0) == t.part.rows;
-      check(fits, ErrorKind::data, "{}: the adapter of '{}' is {} by {}, the layer [{}, {}]",
-            file.path(), module, b.shape().str(), a.shape().str(), t.part.rows,
-            t.parameter->shape()[1]);
-      add_low_rank(t, t.parameter->value().data<float>() + t.part.begin * a.size(1), a, b, scale);
-    }
-    check(is_known, ErrorKind::data, "{}: the model has no layer '{}'", file.path(), module);
   }
 }
 

@@ -2,6 +2,7 @@
 // Source: Hu et al. 2022, "LoRA"; github.com/huggingface/peft for names and files.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,13 +38,16 @@ void add_low_rank(const LowRankTarget& target, const float* base, const Tensor& 
 std::vector<std::string> copy_weights(const nn::Parameters& from, const nn::TensorNames& from_names,
                                       nn::Parameters& to, const nn::TensorNames& to_names);
 
-/// True if the folder holds an adapter.
-bool is_adapter(const std::string& folder);
+/// True if the folder holds an adapter without the weights of a whole model beside it.
+bool is_adapter_alone(const std::string& folder);
 /// The folder of the model that an adapter stands on, as its config names it: a path, also one
-/// beside the adapter. Errors: data if it is not there.
+/// beside the adapter. Errors: data if it is not there, or is an adapter alone.
 std::string adapter_base(const std::string& folder);
 /// Adds an adapter to the weights of its base model, and takes the layers that it holds whole.
-/// Errors: data, naming the tensor, for one that does not fit, or settings that are not supported.
-void merge_adapter(const std::string& folder, nn::Parameters& parameters);
+/// `missing`: names of parameters that the base model lacks, which it must hold.
+/// Errors: data, naming the tensor, for one that does not fit or is missing, or settings that are
+/// not supported.
+void merge_adapter(const std::string& folder, nn::Parameters& parameters,
+                   std::span<const std::string> missing);
 
 }  // namespace heddle

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <list>
+#include <system_error>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files.h"
@@ -24,6 +26,8 @@ constexpr std::array kBesideWeights = {kGenerationName,
                                        "added_tokens.json",
                                        "vocab.json",
                                        "merges.txt",
+                                       "encoder.json",
+                                       "vocab.bpe",
                                        "vocab.txt",
                                        "spiece.model",
                                        "tokenizer.model",
@@ -158,8 +162,8 @@ Exported export_model(const std::string& path, const std::string& out,
   check(options.format != "marian" || is_translator_type(type), ErrorKind::usage,
         "--format marian is for translators; {} is a {}, which --format transformers keeps", path,
         type);
-  const std::string there = path_exists(out) ? join_path(out, kConfigName) : "";
-  check(there.empty() || !path_exists(there) || parent_path(there) != folder, ErrorKind::usage,
+  std::error_code none_there;  // where `out` does not exist yet
+  check(!std::filesystem::equivalent(out, folder, none_there), ErrorKind::usage,
         "{}: the model itself is there; choose another folder", out);
   return is_translator_type(type) ? export_translator(folder, out, options.dtype)
                                   : export_stack(folder, out, options.dtype);

@@ -40,16 +40,12 @@ std::vector<int32_t> begin_text(const Tokenizer& tokenizer, const std::string& t
 }
 
 PromptModel load_prompt_model(const std::string& path) {
-  const std::string type = model_type_of(path);
-  check(!is_translator_type(type), ErrorKind::data,
-        "{}: it is a translator; a language model is needed (heddle translate, heddle eval --src)",
-        path);
   PromptModel model{.stack = load_stack_model(path, Head::next_word)};
   model.language = language_model(*model.stack.model);
   check(
       model.language != nullptr, ErrorKind::data,
       "{}: this {} does not say the next word; a language model is needed, such as GPT2LMHeadModel",
-      path, type);
+      path, model.stack.type);
   model.tokenizer = find_tokenizer(model.stack.path);
   model.generation = read_generation_config(model.stack.path);
   return model;

@@ -42,14 +42,22 @@ std::string model_type_of(const std::string& path) {
 
 namespace {
 
+// The config of a folder, with `head` where it has none and the family has that.
+std::unique_ptr<ModelConfig> config_of(const std::string& folder, const Json& json, Head head) {
+  auto config = read_model_config(json, join_path(folder, kConfigName));
+  if (config->hub.head == Head::none && has_head(*config, head)) config->hub.head = head;
+  return config;
+}
+
 // The base's weights in a model of the adapter's config, then the adapter on them.
-StackModel load_adapted(const std::string& folder, const Json& json, const std::string& type) {
-  const StackModel base = load_stack_model(adapter_base(folder));
+StackModel load_adapted(const std::string& folder, const Json& json, const std::string& type,
+                        Head head) {
+  const StackModel base = load_stack_model(adapter_base(folder), head);
   nn::Parameters parameters(0);
-  std::unique_ptr<Model> model =
-      make_model(nn::Scope(parameters), json, join_path(folder, kConfigName));
-  copy_weights(base.parameters, base.model->names(), parameters, model->names());
-  merge_adapter(folder, parameters);
+  std::unique_ptr<Model> model = config_of(folder, json, head)->make(nn::Scope(parameters));
+  const std::vector<std::string> missing =
+      copy_weights(base.parameters, base.model->names(), parameters, model->names());
+  merge_adapter(folder, parameters, missing);
   return {folder, type, std::move(parameters), std::move(model)};
 }
 
@@ -60,15 +68,15 @@ StackModel load_stack_model(const std::string& path, Head head) {
   const std::string folder = find_model_dir(path);
   std::string type;
   const Json json = read_config(folder, type);
-  if (is_adapter(folder) && !path_exists(join_path(folder, kWeightsName))) {
-    return load_adapted(folder, json, type);
-  }
+  check(!is_translator_type(type), ErrorKind::data,
+        "{}: it is a translator ({}), which heddle translate, align and eval --src take; a model "
+        "of another type is needed here",
+        path, type);
+  if (is_adapter_alone(folder)) return load_adapted(folder, json, type, head);
   const std::unique_ptr<TensorFile> file = open_weights(folder);
   file->verify();
   nn::Parameters parameters = nn::Parameters::to_be_loaded(file->elements(), file->path());
-  const auto config = read_model_config(json, join_path(folder, kConfigName));
-  if (config->hub.head == Head::none && has_head(*config, head)) config->hub.head = head;
-  std::unique_ptr<Model> model = config->make(nn::Scope(parameters));
+  std::unique_ptr<Model> model = config_of(folder, json, head)->make(nn::Scope(parameters));
   parameters.load(*file, model->names());
   return {folder, type, std::move(parameters), std::move(model)};
 }

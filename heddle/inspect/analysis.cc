@@ -57,7 +57,7 @@ class StackSteps {
     const std::string part = s_.name + " input";
     add({.part = part, .name = "word vectors", .in = {rows_}, .kept = rows_ * s_.width}, 1,
         s_.word_rows * s_.width);
-    if (s_.has_norm_bias || s_.position_rows > 0) {  // else they are rotary
+    if (s_.adds_positions) {
       add({.part = part, .name = "add positions"}, 1, s_.position_rows * s_.width);
     }
     if (s_.type_rows > 0) add({.part = part, .name = "add types"}, 1, s_.type_rows * s_.width);

@@ -91,7 +91,7 @@ bool holds(const std::vector<std::string>& names, const std::string& name) {
 }  // namespace
 
 ModelPlan plan_of(const TransformerConfig& c) {
-  const int64_t positions = c.position_embedding_type == "learned" ? c.max_position_embeddings : 0;
+  const bool is_learned = c.position_embedding_type == "learned";
   StackPlan encoder{.name = "encoder",
                     .layers = c.encoder_layers,
                     .heads = c.encoder_attention_heads,
@@ -105,7 +105,8 @@ ModelPlan plan_of(const TransformerConfig& c) {
                     .scoring = nn::scoring_of(c.attention_scoring),
                     .has_last_norm = c.normalize_before,
                     .word_rows = c.vocab_size,
-                    .position_rows = positions,
+                    .adds_positions = is_learned || c.position_embedding_type == "sinusoidal",
+                    .position_rows = is_learned ? c.max_position_embeddings : 0,
                     .has_embedding_norm = c.normalize_embedding};
   StackPlan decoder = encoder;
   decoder.name = "decoder";

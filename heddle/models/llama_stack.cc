@@ -182,7 +182,8 @@ ModelPlan LlamaStack::plan() const {
                       .is_gated = true,
                       .keeps_before_activation = true,
                       .has_last_norm = true,
-                      .word_rows = c_.vocab_size}},
+                      .word_rows = c_.vocab_size,
+                      .adds_positions = false}},
           .vocab = heads_.words ? c_.vocab_size : 0,
           .is_output_tied = c_.tie_word_embeddings};
 }

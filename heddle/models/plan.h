@@ -30,9 +30,10 @@ struct StackPlan {
   /// Weights that score queries against keys in one attention beside its projections.
   int64_t score_weights() const { return heads * scoring.weights(width / heads); }
   // What turns ids into vectors.
-  int64_t word_rows = 0;      ///< rows of its own word table; 0: shared with the stack before
-  int64_t position_rows = 0;  ///< rows of a learned table; 0: none
-  int64_t type_rows = 0;      ///< token types (BERT)
+  int64_t word_rows = 0;       ///< rows of its own word table; 0: shared with the stack before
+  bool adds_positions = true;  ///< as vectors, learned or not; else attention knows them, or nobody
+  int64_t position_rows = 0;   ///< rows of a learned table; 0: none
+  int64_t type_rows = 0;       ///< token types (BERT)
   bool has_embedding_norm = false;
 
   /// Columns of queries, and of each of keys and values.

@@ -360,7 +360,8 @@ class TransformerXl final : public LanguageModel {
                         .hidden = c_.d_inner,
                         .is_causal = !(c_.same_length && c_.mem_len == 0),  // see hide_all()
                         .has_bias = false,
-                        .word_rows = c_.vocab_size}},
+                        .word_rows = c_.vocab_size,
+                        .adds_positions = false}},
             .vocab = heads_.words ? c_.vocab_size : 0,
             .is_output_tied = c_.tie_word_embeddings};
   }

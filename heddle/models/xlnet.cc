@@ -389,7 +389,8 @@ class Xlnet final : public Model {
                         .is_causal = c_.attn_type == "uni",
                         .has_bias = false,
                         .keeps_before_activation = c_.ff_activation != "relu",
-                        .word_rows = c_.vocab_size}},
+                        .word_rows = c_.vocab_size,
+                        .adds_positions = false}},
             .vocab = heads_.words ? c_.vocab_size : 0,
             .is_output_tied = c_.tie_word_embeddings,
             .has_output_bias = true};

@@ -2,6 +2,7 @@
 #include "heddle/train/class_loss.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "heddle/base/profile.h"
 #include "heddle/ops/elementwise.h"
@@ -100,22 +101,22 @@ LossSums accumulate_classes(const Model& model, SequenceBatch& batch, const nn::
 }
 
 void Confusion::add(int32_t truth, int32_t answer) {
-  ++all_;
   ++true_[static_cast<size_t>(truth)];
   ++given_[static_cast<size_t>(answer)];
-  if (truth != answer) return;
-  ++all_right_;
-  ++right_[static_cast<size_t>(truth)];
+  if (truth == answer) ++right_[static_cast<size_t>(truth)];
 }
 
 double Confusion::accuracy() const {
-  return static_cast<double>(all_right_) / static_cast<double>(std::max<int64_t>(1, all_));
+  const auto sum = [](const std::vector<int64_t>& counts) {
+    return std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  };
+  return static_cast<double>(sum(right_)) / static_cast<double>(std::max<int64_t>(1, sum(true_)));
 }
 
 double Confusion::macro_f1() const {
   double sum = 0;
   int64_t seen = 0;
-  for (int64_t c = 0; c < classes_; ++c) {
+  for (size_t c = 0; c < right_.size(); ++c) {
     if (given_[c] + true_[c] == 0) continue;
     ++seen;
     sum += 2 * static_cast<double>(right_[c]) / static_cast<double>(given_[c] + true_[c]);
@@ -133,6 +134,19 @@ Answers answer_masked(const Model& model, SequenceBatch& batch, const nn::Run& r
 Answers answer_classes(const Model& model, SequenceBatch& batch, const nn::Run& run) {
   const NoGrad off;
   return answers_of(class_logits(model, batch, run), batch.targets, rows_of(batch));
+}
+
+AnswerScore score_answers(const Model& model, decltype(answer_masked) answer, const Questions& q,
+                          const nn::Run& run) {
+  AnswerScore score{{}, Confusion(q.classes)};
+  for (int64_t begin = 0; begin < q.samples; begin += q.at_once) {
+    SequenceBatch batch;
+    for (int64_t s = begin; s < std::min(begin + q.at_once, q.samples); ++s) q.add(batch, s);
+    const Answers a = answer(model, batch, run);
+    score.sums += a.sums;
+    for (size_t i = 0; i < a.truths.size(); ++i) score.confusion.add(a.truths[i], a.answers[i]);
+  }
+  return score;
 }
 
 }  // namespace heddle::train

@@ -1,6 +1,7 @@
 // Losses of heads for masked words and for classes, and how often they are right.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -24,8 +25,7 @@ LossSums accumulate_classes(const Model& model, SequenceBatch& batch, const nn::
 /// Right and wrong answers, by class.
 class Confusion {
  public:
-  explicit Confusion(int64_t classes)
-      : classes_(classes), right_(classes), given_(classes), true_(classes) {}
+  explicit Confusion(int64_t classes) : right_(classes), given_(classes), true_(classes) {}
   void add(int32_t truth, int32_t answer);
   /// Share of right answers.
   double accuracy() const;
@@ -33,7 +33,6 @@ class Confusion {
   double macro_f1() const;
 
  private:
-  int64_t classes_, all_ = 0, all_right_ = 0;
   std::vector<int64_t> right_, given_, true_;
 };
 
@@ -44,5 +43,25 @@ struct Answers {
 };
 Answers answer_masked(const Model& model, SequenceBatch& batch, const nn::Run& run);
 Answers answer_classes(const Model& model, SequenceBatch& batch, const nn::Run& run);
+
+/// Many samples to ask a model about.
+struct Questions {
+  int64_t classes = 0;  ///< that an answer may be
+  int64_t samples = 0;
+  /// Lays a sample behind the others of a batch.
+  std::function<void(SequenceBatch& batch, int64_t sample)> add = {};
+  int64_t at_once = 64;  ///< samples of a pass
+};
+
+struct AnswerScore {
+  LossSums sums;
+  Confusion confusion;
+  /// Of an answer, nats.
+  double loss() const { return sums.nll / static_cast<double>(sums.words); }
+};
+
+/// Asks all of them; `answer`: answer_masked or answer_classes.
+AnswerScore score_answers(const Model& model, decltype(answer_masked) answer,
+                          const Questions& questions, const nn::Run& run);
 
 }  // namespace heddle::train

@@ -149,9 +149,7 @@ class LanguageTask : public StackTask {
   // text[begin, begin + length) predicts the words behind each.
   static void add(SequenceBatch& batch, std::span<const int32_t> text, int64_t begin,
                   int64_t length, int64_t sample) {
-    batch.add(text.subspan(begin, length), sample);
-    const auto next = text.subspan(begin + 1, length);
-    batch.targets.insert(batch.targets.end(), next.begin(), next.end());
+    batch.add(text.subspan(begin, length), sample, text.subspan(begin + 1, length));
   }
 
   std::vector<int32_t> train_, val_;

@@ -4,32 +4,15 @@
 #include <algorithm>
 
 #include "heddle/base/log.h"
-#include "heddle/data/masking.h"
+#include "heddle/base/rng.h"
 #include "heddle/data/text_blocks.h"
 #include "heddle/train/class_loss.h"
+#include "heddle/train/masked_sequences.h"
 #include "heddle/train/stack_task.h"
 #include "heddle/train/text_tokenizer.h"
 
 namespace heddle::train {
 namespace {
-
-constexpr int64_t kValidationBatch = 64;
-// The epoch whose masks the held-out text has, each time.
-constexpr int64_t kValidationEpoch = -1;
-
-using Chunks = std::vector<std::vector<int32_t>>;
-
-// Documents in pieces of at most `most` words.
-Chunks chunks_of(const std::vector<std::vector<int32_t>>& documents, int64_t most) {
-  Chunks chunks;
-  for (const std::vector<int32_t>& document : documents) {
-    const auto n = static_cast<int64_t>(document.size());
-    for (int64_t at = 0; at < n; at += most) {
-      chunks.emplace_back(document.begin() + at, document.begin() + std::min(at + most, n));
-    }
-  }
-  return chunks;
-}
 
 std::vector<int32_t> joined(const Chunks& chunks) {
   std::vector<int32_t> all;
@@ -74,22 +57,16 @@ class MaskedTask : public StackTask {
   }
 
   ValidationScore validate(const nn::Run& run) override {
-    LossSums sums;
-    int64_t right = 0;
-    const auto n = static_cast<int64_t>(val_.size());
-    for (int64_t begin = 0; begin < n; begin += kValidationBatch) {
-      SequenceBatch batch;
-      std::vector<int32_t> next;
-      for (int64_t s = begin; s < std::min(begin + kValidationBatch, n); ++s) {
-        add(batch, next, val_, s, kValidationEpoch);
-      }
-      const Answers a = answer_masked(model(), batch, run);
-      sums += a.sums;
-      for (size_t i = 0; i < a.truths.size(); ++i) right += a.truths[i] == a.answers[i] ? 1 : 0;
-    }
-    const auto words = static_cast<double>(sums.words);
-    return {.loss = sums.nll / words,
-            .metrics = {{"accuracy", static_cast<double>(right) / words}}};
+    const AnswerScore score = score_answers(model(), answer_masked,
+                                            {.classes = model().vocab_size(),
+                                             .samples = static_cast<int64_t>(val_.size()),
+                                             .add =
+                                                 [this](SequenceBatch& batch, int64_t s) {
+                                                   std::vector<int32_t> next;
+                                                   add(batch, next, val_, s, kHeldOutEpoch);
+                                                 }},
+                                            run);
+    return {.loss = score.loss(), .metrics = {{"accuracy", score.confusion.accuracy()}}};
   }
 
   // Held-out sequences with hidden words, and what the model puts there.
@@ -99,7 +76,7 @@ class MaskedTask : public StackTask {
     for (int64_t i = 0; i < std::min<int64_t>(4, n); ++i) {
       SequenceBatch batch;
       std::vector<int32_t> next;
-      add(batch, next, val_, i * n / std::min<int64_t>(4, n), kValidationEpoch);
+      add(batch, next, val_, i * n / std::min<int64_t>(4, n), kHeldOutEpoch);
       const Answers a = answer_masked(model(), batch, {});
       std::vector<int32_t> truth = batch.ids, filled = batch.ids;
       for (size_t r = 0, k = 0; r < batch.ids.size(); ++r) {
@@ -137,21 +114,14 @@ class MaskedTask : public StackTask {
 
   void add(SequenceBatch& batch, std::vector<int32_t>& next, const Chunks& chunks, int64_t s,
            int64_t epoch) const {
-    static const uint64_t kPair = hash_name("train/next sentence"),
-                          kMask = hash_name("train/masks");
-    const auto e = static_cast<uint64_t>(epoch), sample = static_cast<uint64_t>(s);
-    RngStream random(make_key(seed(), e, kPair, sample));
+    static const uint64_t kPair = hash_name("train/next sentence");
+    RngStream random(
+        make_key(seed(), static_cast<uint64_t>(epoch), kPair, static_cast<uint64_t>(s)));
     Encoding encoding = encoding_of(chunks, s, random, next);
     const std::vector<int32_t> targets =
-        mask_words(encoding.ids,
-                   {.share = config_.mask_share,
-                    .mask_id = tokenizer().mask_id(),
-                    .vocab_size = tokenizer().vocab_size(),
-                    .is_special = [this](int32_t id) { return tokenizer().is_special(id); }},
-                   make_key(seed(), e, kMask, sample));
-    batch.add(encoding.ids, s);
-    batch.types.insert(batch.types.end(), encoding.types.begin(), encoding.types.end());
-    batch.targets.insert(batch.targets.end(), targets.begin(), targets.end());
+        hide_words(tokenizer(), encoding.ids, s,
+                   {.share = config_.mask_share, .seed = seed(), .epoch = epoch});
+    batch.add(encoding.ids, s, targets, encoding.types);
   }
 
   Chunks train_, val_;

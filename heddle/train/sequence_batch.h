@@ -16,9 +16,12 @@ struct SequenceBatch {
   std::vector<int64_t> lengths;     ///< [sequences]
   RowIds rows;                      ///< names of the rows, for dropout
 
-  /// Lays a sequence, of the sample of this number, behind the others.
-  void add(std::span<const int32_t> sequence, int64_t sample) {
+  /// Lays a sequence, of the sample of this number, behind the others, with its targets and types.
+  void add(std::span<const int32_t> sequence, int64_t sample,
+           std::span<const int32_t> its_targets = {}, std::span<const int32_t> its_types = {}) {
     ids.insert(ids.end(), sequence.begin(), sequence.end());
+    targets.insert(targets.end(), its_targets.begin(), its_targets.end());
+    types.insert(types.end(), its_types.begin(), its_types.end());
     lengths.push_back(static_cast<int64_t>(sequence.size()));
     for (size_t i = 0; i < sequence.size(); ++i) {
       rows.sample.push_back(static_cast<uint32_t>(sample));

@@ -6,6 +6,7 @@
 #include "heddle/base/files.h"
 #include "heddle/base/log.h"
 #include "heddle/base/progress.h"
+#include "heddle/infer/adapter.h"
 #include "heddle/infer/model_dir.h"
 #include "heddle/infer/stack_model.h"
 #include "heddle/train/text_tokenizer.h"
@@ -25,6 +26,14 @@ void check_texts(const TrainConfig& config, const RunPaths& paths) {
   check(!paths.data.empty(), ErrorKind::usage,
         "train needs --data, a file or a folder of them, for task {}", config.task);
   find_text_files(document_files(config, paths));
+  if (config.lora_rank == 0) return;
+  check(!paths.from.empty(), ErrorKind::usage,
+        "train: adapters (lora_rank {}) stand on a model that is there; name it with --from",
+        config.lora_rank);
+  check(!is_adapter_alone(find_model_dir(paths.from)), ErrorKind::usage,
+        "train: {} is an adapter, and an adapter stands on a whole model; make it one with heddle "
+        "export",
+        paths.from);
 }
 
 void StackTask::open_tokenizer(std::span<const std::string> texts) {

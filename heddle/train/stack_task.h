@@ -13,7 +13,8 @@
 
 namespace heddle::train {
 
-/// Checks that the text is there. Errors: usage if none is named, data if it is missing.
+/// Checks that the text is there, and of adapters that there is a model for them to stand on.
+/// Errors: usage if none is named, or the model is an adapter itself; data if the text is missing.
 void check_texts(const TrainConfig& config, const RunPaths& paths);
 
 DocumentFiles document_files(const TrainConfig& config, const RunPaths& paths);

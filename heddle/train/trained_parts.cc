@@ -5,10 +5,12 @@
 #include <cmath>
 #include <cstring>
 #include <regex>
+#include <utility>
 
 #include "heddle/base/files.h"
 #include "heddle/base/json.h"
 #include "heddle/base/parallel.h"
+#include "heddle/kernels/kernels.h"
 
 namespace heddle::train {
 namespace {
@@ -49,6 +51,15 @@ std::vector<std::string> target_names(const TrainConfig& config, const nn::Param
 Tensor& gradient_of(nn::Parameter& p) {
   if (!p.grad().defined()) p.grad() = Tensor::zeros(p.shape(), DType::f32);
   return p.grad();
+}
+
+// Hands a gradient over, or adds it to those of other parts of the batch.
+void hand_over(Tensor& from, Tensor& to) {
+  if (!to.defined()) {
+    to = std::exchange(from, Tensor());
+  } else {
+    kernels().add(to.rows(), from.rows(), to.rows());
+  }
 }
 
 }  // namespace
@@ -111,15 +122,14 @@ void TrainedParts::add_adapter(const LowRankTarget& target) {
        &(s / "lora_B" / "weight").parameter({target.part.rows, rank}, nn::Init::zeros())});
 }
 
+float TrainedParts::scale() const {
+  return static_cast<float>(config_.lora_alpha / static_cast<double>(config_.lora_rank));
+}
+
 void TrainedParts::take_gradients() {
   for (const Whole& w : wholes_) {
-    if (!w.model->grad().defined()) continue;
-    float* const own = gradient_of(*w.own).data<float>();
-    const float* const grad = w.model->grad().data<float>();
-    for (int64_t i = 0; i < w.own->elements(); ++i) own[i] += grad[i];
+    if (w.model->grad().defined()) hand_over(w.model->grad(), w.own->grad());
   }
-  const auto scale =
-      static_cast<float>(config_.lora_alpha / static_cast<double>(config_.lora_rank));
   for (const Adapter& ad : adapters_) {
     if (!ad.target.parameter->grad().defined()) continue;
     const int64_t in = ad.a->shape()[1], rank = ad.a->shape()[0], rows = ad.target.part.rows;
@@ -132,12 +142,12 @@ void TrainedParts::take_gradients() {
       for (int64_t k = 0; k < rank; ++k) {
         float sum = 0;
         for (int64_t i = 0; i < in; ++i) sum += dw[r * in + i] * a[k * in + i];
-        db[r * rank + k] += scale * sum;
+        db[r * rank + k] += scale() * sum;
       }
     });
     parallel_for(rank, [&](int64_t k) {
       for (int64_t r = 0; r < rows; ++r) {
-        const float factor = scale * b[r * rank + k];
+        const float factor = scale() * b[r * rank + k];
         for (int64_t i = 0; i < in; ++i) da[k * in + i] += factor * dw[r * in + i];
       }
     });
@@ -151,10 +161,8 @@ void TrainedParts::apply() {
                 static_cast<size_t>(w.own->elements()) * sizeof(float));
     w.model->changed(true);
   }
-  const auto scale = static_cast<float>(
-      config_.lora_alpha / static_cast<double>(std::max<int64_t>(1, config_.lora_rank)));
   for (const Adapter& ad : adapters_) {
-    add_low_rank(ad.target, ad.base.data(), ad.a->value(), ad.b->value(), scale);
+    add_low_rank(ad.target, ad.base.data(), ad.a->value(), ad.b->value(), scale());
   }
 }
 

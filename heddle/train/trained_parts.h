@@ -41,6 +41,8 @@ class TrainedParts {
     std::vector<float> base;
     nn::Parameter *a, *b;
   };
+  /// alpha / rank.
+  float scale() const;
   void add_whole(nn::Parameter& parameter, const std::string& prefix);
   void add_adapter(const LowRankTarget& target);
 

@@ -91,6 +91,14 @@ TEST_F(Eval, missing_empty_or_ill_formed_files_are_data_errors) {
   expect_data_error(eval(), "/no/such/file");
 }
 
+TEST_F(Eval, flags_of_language_models_are_refused) {
+  const CliResult result = eval({"--stride", "2"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("--stride goes with --text, not with --src and --ref"),
+            std::string::npos)
+      << result.err;
+}
+
 TEST_F(Eval, beam_0_is_a_usage_error) { EXPECT_EQ(eval({"--beam", "0"}).exit_code, 2); }
 
 }  // namespace

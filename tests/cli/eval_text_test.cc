@@ -95,6 +95,12 @@ TEST_F(EvalText, texts_and_windows_that_make_no_sense_are_refused) {
   refused(2, "--stride is 40", {"--stride", "40"});
   refused(2, "--no-memory", {"--no-memory"});
   refused(2, "--text is for language models", {"--src", text});
+  for (const std::vector<std::string>& flag : std::vector<std::vector<std::string>>{
+           {"--beam", "5"}, {"--truncate"}, {"--lowercase"}, {"--max-length", "3"}}) {
+    refused(2, flag[0] + " goes with --src and --ref, not with --text", flag);
+  }
+  refused(2, "--label-key goes with --data", {"--label-key", "x"});
+  refused(2, "--seed is for models of masked words", {"--seed", "3"});
   EXPECT_EQ(run_heddle({"eval", model()}).exit_code, 2);
   const TempDir other;
   const std::string translator = (other / "translator").string();

@@ -1,6 +1,4 @@
 // --profile on training: both passes and every phase are named, and no bit changes.
-#include <csignal>
-
 #include "tests/cli/traces.h"
 #include "tests/cli/train_runs.h"
 
@@ -39,11 +37,8 @@ TEST(ProfileTrain, stopped_run_saves_and_gives_the_profile) {
   write_pairs(folder / "data");
   train::TrainConfig config = small_config();
   config.max_updates = 100000;
-  CliOptions options;
-  options.signal = SIGTERM;
-  options.signal_after_seconds = 1.5;
   const std::string path = (folder / "t.json").string();
-  const CliResult result = run_train(folder, "run", config, {"--profile", path}, options);
+  const CliResult result = stop_at_log(folder, "run", config, "TERM", {"--profile", path});
   EXPECT_EQ(result.exit_code, 143) << result.err;
   EXPECT_TRUE(contains(result.err, "stopped at update")) << result.err;
   EXPECT_TRUE(contains(result.err, "\nprofile: ")) << result.err;

@@ -75,7 +75,9 @@ TEST_F(StackCommand, forward_counts_positions_by_column_unless_they_are_given) {
 
 TEST_F(StackCommand, export_writes_the_model_with_its_class_dtype_and_tokenizer_files) {
   write_gpt2();
-  write_file_atomic(model + "/vocab.json", "{}");
+  for (const char* name : {"vocab.json", "encoder.json", "vocab.bpe"}) {
+    write_file_atomic(model + "/" + name, "{}");
+  }
   const std::string out = (folder / "out").string();
   const CliResult result = run_heddle({"export", model, "-o", out, "--dtype", "bf16"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -83,7 +85,9 @@ TEST_F(StackCommand, export_writes_the_model_with_its_class_dtype_and_tokenizer_
   const Json config = Json::load(out + "/config.json");
   EXPECT_EQ(config.at("architectures"), Json(std::vector<std::string>{"GPT2LMHeadModel"}));
   EXPECT_EQ(config.get_string("torch_dtype"), "bfloat16");
-  EXPECT_EQ(read_file(out + "/vocab.json"), "{}");
+  for (const char* name : {"vocab.json", "encoder.json", "vocab.bpe"}) {
+    EXPECT_EQ(read_file(out + "/" + name), "{}");
+  }
   const auto file = SafetensorsFile::open(out + "/model.safetensors");
   EXPECT_EQ(file.info("transformer.h.0.attn.c_attn.weight").dtype, DType::bf16);
   EXPECT_NO_THROW(load_stack_model(out));

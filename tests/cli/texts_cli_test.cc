@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "heddle/base/json.h"
+#include "tests/infer/small_models.h"
 #include "tests/support/cli_runner.h"
 #include "tests/support/places.h"
 
@@ -101,6 +102,23 @@ TEST(TextCommands, bad_input_ends_with_its_exit_code_and_reason) {
     EXPECT_EQ(result.exit_code, exit_code) << reason << ": " << result.err;
     EXPECT_NE(result.err.find(reason), std::string::npos) << result.err;
     EXPECT_EQ(result.out, "");
+  }
+}
+
+TEST(TextCommands, translators_are_refused_by_what_they_are) {
+  const TempDir folder;
+  const std::string translator = (folder / "model").string();
+  write_small_model(translator);
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"fill", translator, "[MASK]"},
+                                             {"classify", translator, "--text", "a"},
+                                             {"embed", translator, "--text", "a"},
+                                             {"generate", translator, "--prompt", "a"}}) {
+    const CliResult result = run_on("", words);
+    EXPECT_EQ(result.exit_code, 3) << words[0];
+    EXPECT_NE(result.err.find(translator + ": it is a translator (heddle_transformer)"),
+              std::string::npos)
+        << result.err;
   }
 }
 

@@ -32,6 +32,29 @@ inline CliResult run_train(const TempDir& folder, const std::string& run,
   return run_heddle(words, options);
 }
 
+/// Starts the run, sends it a signal once the shell's `condition` holds, and waits for the end.
+inline CliResult stop_when(const std::string& condition, const TempDir& folder,
+                           const std::string& run, const train::TrainConfig& config,
+                           const std::string& signal, const std::vector<std::string>& more = {}) {
+  std::string command = kProgram;
+  for (const std::string& w : train_words(folder, run, config)) command += " '" + w + "'";
+  for (const std::string& w : more) command += " '" + w + "'";
+  return run_command({"sh", "-c",
+                      command + " & p=$!; until " + condition + "; do sleep 0.01; done; kill -" +
+                          signal + " $p; wait $p"});
+}
+
+/// The same once the run has written to its log.
+inline CliResult stop_at_log(const TempDir& folder, const std::string& run,
+                             const train::TrainConfig& config, const std::string& signal,
+                             const std::vector<std::string>& more = {}) {
+  const std::filesystem::path log = folder / run / "log.jsonl";
+  const auto before = std::filesystem::exists(log) ? std::filesystem::file_size(log) : 0;
+  return stop_when("[ $(stat -c %s '" + log.string() + "' 2>/dev/null || echo 0) -gt " +
+                       std::to_string(before) + " ]",
+                   folder, run, config, signal, more);
+}
+
 /// log.jsonl without what depends on the clock; a line that is no JSON fails the test.
 inline std::vector<std::string> log_without_times(const std::filesystem::path& run) {
   std::vector<std::string> lines;

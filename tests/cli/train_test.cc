@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "heddle/train/state.h"
 #include "tests/cli/train_runs.h"
 
 namespace heddle::testing {
@@ -35,13 +36,7 @@ class TrainCommand : public ::testing::Test {
   }
   // Starts the run, sends a signal once it has written to its log, and waits for the end.
   CliResult stop(const std::string& run, const train::TrainConfig& config, const char* signal) {
-    std::string words;
-    for (const std::string& w : train_words(folder_, run, config)) words += " '" + w + "'";
-    const std::string log = (folder_ / run / "log.jsonl").string();
-    const std::string size = "$(stat -c %s '" + log + "' 2>/dev/null || echo 0)";
-    return run_command({"sh", "-c",
-                        "s=" + size + "; " + kProgram + words + " & p=$!; until [ " + size +
-                            " -gt $s ]; do sleep 0.01; done; kill -" + signal + " $p; wait $p"});
+    return stop_at_log(folder_, run, config, signal);
   }
   TempDir folder_;
 };
@@ -105,17 +100,27 @@ TEST_F(TrainCommand, other_setting_of_a_run_is_a_usage_error_that_names_it) {
   EXPECT_EQ(train("run", config, {"--overwrite"}).exit_code, 0);
 }
 
+// Killed when it has noted a second of work; half a second is then long past, so that not one
+// update is left to do.
 TEST_F(TrainCommand, minutes_before_a_kill_count) {
   train::TrainConfig config = small_config();
   config.max_updates = 0;
-  config.max_minutes = 4.0 / 60;
+  config.max_minutes = 60;
   config.checkpoint_every = config.validate_every = config.log_every = 1000000;  // nothing is saved
-  CliOptions options;
-  options.signal_after_seconds = 2.5;
-  ASSERT_EQ(train("run", config, {}, options).exit_code, 137);
+  const std::string note = (folder_ / "run" / "state" / "seconds").string();
+  ASSERT_EQ(stop_when("grep -q '[1-9][0-9]*[.]' '" + note + "' 2>/dev/null", folder_, "run", config,
+                      "KILL")
+                .exit_code,
+            137);
+  const double noted = std::stod(read_file(note));
+  ASSERT_GE(noted, 1);
+  config.max_minutes = 0.5 / 60;
   const CliResult end = train("run", config);
   ASSERT_EQ(end.exit_code, 0) << end.err;
-  EXPECT_LT(end.seconds, 3.8) << "the seconds before the kill were forgotten";
+  const auto state = train::StateFolder::peek((folder_ / "run" / "state").string());
+  ASSERT_TRUE(state.has_value());
+  EXPECT_EQ(state->update, 0);
+  EXPECT_GE(state->seconds, noted);
 }
 
 TEST_F(TrainCommand, full_disk_while_saving_keeps_the_state_and_the_run_goes_on) {

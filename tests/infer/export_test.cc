@@ -187,8 +187,11 @@ TEST(Export, what_cannot_be_is_a_usage_error) {
   write_small_model(folder / "ours");
   expect_error(ErrorKind::usage, {"--format is 'onnx'", "transformers or marian"},
                [&] { export_model(folder / "ours", folder / "x", {.format = "onnx"}); });
-  expect_error(ErrorKind::usage, {"the model itself is there"},
-               [&] { export_model(folder / "ours", folder / "ours", {}); });
+  std::filesystem::create_directory_symlink(folder / "ours", folder / "link");
+  for (const char* same : {"ours", "./ours/", "ours/../ours", "link"}) {
+    expect_error(ErrorKind::usage, {"the model itself is there"},
+                 [&] { export_model(folder / "ours", folder / same, {}); });
+  }
 }
 
 }  // namespace

@@ -102,6 +102,26 @@ TEST(ModelParameters, counts_are_those_of_the_models_that_are_built) {
   }
 }
 
+TEST(Steps, positions_are_added_where_they_are_vectors) {
+  const auto adds = [](const ModelPlan& plan) {
+    const auto steps = analyze(plan, {.source = 8}).steps;
+    return std::any_of(steps.begin(), steps.end(),
+                       [](const Step& step) { return step.name == "add positions"; });
+  };
+  for (const char* type : {"gpt2", "bert", "llama", "transfo-xl", "xlnet"}) {
+    const Json config = Json::parse(fmt::format(R"({{"model_type": "{}"}})", type));
+    const std::string name = type;
+    EXPECT_EQ(adds(plan_of(*read_model_config(config, "test"))), name == "gpt2" || name == "bert")
+        << type;
+  }
+  for (const char* positions : {"sinusoidal", "learned", "rotary", "none"}) {
+    TransformerConfig c;
+    c.position_embedding_type = positions;
+    const std::string name = positions;
+    EXPECT_EQ(adds(plan_of(c)), name == "sinusoidal" || name == "learned") << positions;
+  }
+}
+
 // Touvron et al. 2023, section 2.2: three matrices of hidden 8d/3 are as many weights as the two of
 // 4d. LLaMA 7B has 6,738,415,616 parameters, Mixtral 8x7B 46,702,792,704.
 TEST(ModelParameters, gated_layers_of_8d_over_3_have_those_of_plain_ones) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "heddle/base/log.h"
 #include "heddle/infer/adapter.h"
@@ -269,6 +270,131 @@ TEST_F(StackRun, what_cannot_be_fine_tuned_is_refused) {
   refused(ErrorKind::usage, config, {"'c_attn'", "query"});
   config.freeze = "a";
   refused(ErrorKind::usage, config, {"lora_rank", "freeze"});
+  config = fine_tuning("sequence_classification", "mlm");
+  config.block_size = 1;
+  refused(ErrorKind::usage, config, {"block_size 1 leaves -1 words"});
+  config = tiny_bert("sequence_classification");
+  config.lora_rank = 2;
+  expect_error(ErrorKind::usage, {"lora_rank 2", "--from"}, [&] { train(config, "refused"); });
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "refused"));
+}
+
+// A classifier that is an adapter on a model of masked words, which has no such head.
+class AdapterFolder : public StackRun {
+ protected:
+  AdapterFolder() {
+    train(tiny_bert("masked_lm"), "mlm");
+    TrainConfig config = fine_tuning("sequence_classification", "mlm");
+    config.lora_rank = 2;
+    config.max_updates = 2;
+    train(config, "tuned", "texts.tsv", "mlm");
+  }
+  const std::string adapter_ = folder_ / "tuned/best";
+  const std::string weights_ = adapter_ + "/adapter_model.safetensors";
+
+  // Writes the adapter anew, with its tensors' names as `rename` has them; "" leaves one out.
+  void rewrite(const std::function<std::string(const std::string&)>& rename) {
+    const auto file = SafetensorsFile::open(weights_);
+    std::vector<NamedTensorView> kept;
+    for (const std::string& name : file.names()) {
+      const StoredTensor& t = file.info(name);
+      if (!rename(name).empty()) kept.push_back({rename(name), t.dtype, t.shape, t.bytes});
+    }
+    write_safetensors(adapter_ + "/new", kept);
+    std::filesystem::rename(adapter_ + "/new", weights_);
+  }
+  void set_base(const std::string& base) {
+    Json json = Json::load(adapter_ + "/adapter_config.json");
+    json["base_model_name_or_path"] = base;
+    folder_.write("tuned/best/adapter_config.json", json.dump());
+  }
+  void expect_no_load(const std::vector<std::string>& words) {
+    expect_error(ErrorKind::data, words, [&] { load_stack_model(adapter_); });
+  }
+};
+
+TEST_F(AdapterFolder, head_that_neither_model_nor_adapter_has_is_an_error_that_names_it) {
+  EXPECT_NO_THROW(load_stack_model(adapter_));
+  rewrite([](const std::string& name) { return name.ends_with("classifier.weight") ? "" : name; });
+  expect_no_load({"adapter_model.safetensors", "'base_model.model.classifier.weight'", "lacks"});
+}
+
+TEST_F(AdapterFolder, half_a_pair_and_unknown_layers_are_data_errors_that_name_them) {
+  const std::string bytes = testing::read_file(weights_);
+  for (const char* half : {"A", "B"}) {
+    const std::string ending = fmt::format("query.lora_{}.weight", half);
+    rewrite([&](const std::string& name) { return name.ends_with(ending) ? "" : name; });
+    expect_no_load({"attention.self.query.lora_"});
+    testing::write_file(weights_, bytes);
+  }
+  rewrite([](const std::string& name) {
+    const size_t at = name.find("bert.encoder.layer.0.");
+    // The end of a layer's name is no layer.
+    return at == name.npos ? name : name.substr(0, at) + name.substr(at + 21);
+  });
+  expect_no_load({"no layer 'attention.self.query'"});
+}
+
+TEST_F(AdapterFolder, base_that_is_no_whole_model_is_a_data_error) {
+  set_base("");
+  expect_no_load({"adapter_config.json", "not there: ''"});
+  for (const std::string& base : {adapter_, std::string("../best"), folder_ / "tuned"}) {
+    set_base(base);
+    expect_no_load({"adapter_config.json", "'" + base + "'", "an adapter itself"});
+  }
+  TrainConfig config = fine_tuning("sequence_classification", "tuned");
+  config.lora_rank = 2;
+  expect_error(ErrorKind::usage, {"tuned is an adapter", "heddle export"},
+               [&] { train(config, "again", "texts.tsv", "tuned"); });
+}
+
+TEST_F(AdapterFolder, head_that_is_asked_for_stands_on_a_bare_stack) {
+  StackConfig stack("gpt2");
+  for (const char* key : {"n_layer", "n_head"}) stack.set(key, 1);
+  for (const char* key : {"n_embd", "n_positions", "vocab_size"}) stack.set(key, 8);
+  nn::Parameters parameters(3);
+  const auto bare = stack.make(nn::Scope(parameters));
+  ASSERT_EQ(bare->head(), Head::next_word);
+  save_stack_model(folder_ / "gpt2", *bare, parameters);
+  TrainConfig config = default_config("causal_lm");
+  config.stack = stack;
+  config.lora_rank = 2;
+  const TrainedParts parts(config, parameters, {});
+  parts.save_adapter(folder_ / "lora", folder_ / "gpt2");
+  for (const char* name : {"gpt2", "lora"}) {  // a class without a head
+    Json json = Json::load(folder_ / "gpt2" + "/config.json");
+    json["architectures"] = std::vector<std::string>{"GPT2Model"};
+    folder_.write(std::string(name) + "/config.json", json.dump());
+  }
+  EXPECT_EQ(load_stack_model(folder_ / "lora", Head::next_word).model->head(), Head::next_word);
+}
+
+// Gradients of a second part of a batch are added to those of the first.
+TEST_F(StackRun, gradients_of_chosen_weights_are_sums_over_the_parts_of_a_batch) {
+  StackConfig stack = tiny_bert("sequence_classification").stack;
+  stack.hub().head = Head::sequence_classes;
+  nn::Parameters parameters(3);
+  const auto model = stack.make(nn::Scope(parameters));
+  TrainConfig config = tiny_bert("sequence_classification");
+  config.train_only = "classifier";
+  TrainedParts parts(config, parameters, {});
+  SequenceBatch batch;
+  batch.add(std::vector<int32_t>{2, 7, 9, 3}, 0, std::vector<int32_t>{1});
+  std::vector<std::vector<float>> once;
+  for (const int times : {1, 2}) {
+    accumulate_classes(*model, batch, {});
+    parts.take_gradients();
+    size_t i = 0;
+    for (auto& p : parts.parameters().all()) {
+      const std::vector<float> grad = p->grad().to_floats();
+      if (times == 1) once.push_back(grad);
+      for (size_t k = 0; k < grad.size(); ++k) {
+        EXPECT_EQ(grad[k], static_cast<float>(times) * once[i][k]) << p->name();
+      }
+      ++i;
+    }
+    EXPECT_EQ(i, 2u);
+  }
 }
 
 }  // namespace

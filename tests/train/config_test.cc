@@ -25,6 +25,14 @@ TEST(TrainConfig, every_recipe_is_valid_and_ends_by_updates) {
   }
 }
 
+TEST(TrainConfig, every_model_that_is_trained_tells_its_width_to_the_schedule) {
+  for (const std::string& task : task_names()) {
+    for (const std::string& type : trainable_types(task)) {
+      EXPECT_GT(default_config(task, type).schedule_options().d_model, 0) << task << " " << type;
+    }
+  }
+}
+
 TEST(TrainConfig, recipes_of_a_language_pair_name_it) {
   EXPECT_EQ(load_recipe("multi30k-de-en").source_lang, "de");
   EXPECT_EQ(load_recipe("multi30k-de-en").target_lang, "en");

@@ -304,13 +304,17 @@ TEST_F(TrainerTest, minutes_end_a_run_and_count_over_its_parts) {
   config.max_minutes = 0.4 / 60;
   const RunResult first = train(config, "run");
   EXPECT_GE(first.seconds, 0.4);
-  EXPECT_GT(first.updates, 0);
   EXPECT_TRUE(train(config, "run").was_finished);
-  config.max_minutes = 0.6 / 60;
+  // An hour more, of which one update is used.
+  config.max_minutes = 60;
+  config.max_updates = first.updates + 1;
   const RunResult second = train(config, "run");
-  EXPECT_GE(second.seconds, 0.6);
-  EXPECT_LT(second.seconds, first.seconds + 30);
-  EXPECT_GT(second.updates, first.updates);
+  EXPECT_EQ(second.updates, first.updates + 1);
+  EXPECT_GT(second.seconds, first.seconds);
+  // All parts together are beyond this.
+  config.max_updates = 0;
+  config.max_minutes = (first.seconds + second.seconds) / 2 / 60;
+  EXPECT_TRUE(train(config, "run").was_finished);
 }
 
 TEST_F(TrainerTest, clipping_bounds_the_update_of_the_moments) {

@@ -1,0 +1,179 @@
+// heddle eval of classifiers, taggers and models of masked words: its figures are those that
+// training logs of the same held-out text.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "heddle/base/json.h"
+#include "tests/cli/train_runs.h"
+
+namespace heddle::testing {
+namespace {
+
+class EvalAnswers : public ::testing::Test {
+ protected:
+  EvalAnswers() {
+    write("train.tsv", "text\tlabel\n" + table(0, 60));
+    write("val.tsv", "text\tlabel\n" + table(60, 90));
+    write("train.conll", words(0, 40));
+    write("val.conll", words(40, 60));
+    write("train.txt", running(0, 60));
+    write("val.txt", running(60, 90));
+  }
+
+  // Half of the labels do not follow from the text, so that some answers are wrong.
+  static bool is_good(int i) { return i % 2 == 0 ? i % 4 == 0 : i * i % 7 < 3; }
+  static std::string text_of(int i) {
+    return fmt::format("the {} {} was {}", i % 3 == 0 ? "old" : "new", i % 2 == 0 ? "film" : "book",
+                       is_good(i + i % 2 * 4) ? "good" : "bad");
+  }
+  static std::string table(int begin, int end) {
+    std::string rows;
+    for (int i = begin; i < end; ++i) {
+      rows += fmt::format("{}\t{}\n", text_of(i), is_good(i) ? "yes" : "no");
+    }
+    return rows;
+  }
+  static std::string words(int begin, int end) {
+    std::string lines;
+    for (int i = begin; i < end; ++i) {
+      lines += fmt::format("Anna {}\nreads O\nthe O\n{} OBJ\n\n", is_good(i) ? "PER" : "O",
+                           i % 2 == 0 ? "paper" : "letter");
+    }
+    return lines;
+  }
+  static std::string running(int begin, int end) {
+    std::string text;
+    for (int i = begin; i < end; ++i) text += text_of(i) + "\n";
+    return text;
+  }
+
+  void write(const std::string& name, const std::string& text) { write_file(folder_ / name, text); }
+  std::string path(const std::string& name) { return (folder_ / name).string(); }
+
+  // A tiny BERT, and what its log says of the held-out file.
+  Json train(const std::string& task, const std::string& ending) {
+    const CliResult result = run_heddle({"train",
+                                         "--task",
+                                         task,
+                                         "--data",
+                                         path("train" + ending),
+                                         "--val-data",
+                                         path("val" + ending),
+                                         "--out",
+                                         path(task),
+                                         "--num-hidden-layers",
+                                         "1",
+                                         "--num-attention-heads",
+                                         "1",
+                                         "--hidden-size",
+                                         "16",
+                                         "--intermediate-size",
+                                         "16",
+                                         "--max-position-embeddings",
+                                         "24",
+                                         "--vocab-size",
+                                         "70",
+                                         "--batch-size",
+                                         "8",
+                                         "--learning-rate",
+                                         "0.01",
+                                         "--schedule",
+                                         "constant",
+                                         "--warmup-updates",
+                                         "5",
+                                         "--max-updates",
+                                         "30",
+                                         "--validate-every",
+                                         "30",
+                                         "--precision",
+                                         "f32"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    Json validation;
+    std::istringstream lines(read_file(folder_ / task / "log.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      Json json = Json::parse(line);
+      if (json.contains("validation")) validation = std::move(json);
+    }
+    return validation;
+  }
+  CliResult eval(const std::string& task, const std::vector<std::string>& flags) {
+    std::vector<std::string> all = {"eval", path(task), "--precision", "f32"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return run_heddle(all);
+  }
+  Json eval_json(const std::string& task, std::vector<std::string> flags) {
+    flags.emplace_back("--json");
+    const CliResult result = eval(task, flags);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return Json::parse(result.out);
+  }
+  void expect_refused(const CliResult& result, int exit_code, const std::string& part) {
+    EXPECT_EQ(result.exit_code, exit_code) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+  }
+
+  TempDir folder_;
+};
+
+TEST_F(EvalAnswers, classes_have_the_scores_that_training_logs) {
+  for (const auto& [task, ending] : {std::pair{"sequence_classification", ".tsv"},
+                                     std::pair{"token_classification", ".conll"}}) {
+    const Json logged = train(task, ending);
+    const Json json = eval_json(task, {"--data", path(std::string("val") + ending)});
+    EXPECT_EQ(json.get_double("accuracy"), logged.get_double("accuracy")) << task;
+    EXPECT_EQ(json.get_double("macro_f1"), logged.get_double("macro_f1")) << task;
+    EXPECT_NEAR(json.get_double("loss"), logged.get_double("loss"), 1e-6) << task;
+    EXPECT_GT(json.get_double("accuracy"), 0.5);
+    EXPECT_LT(json.get_double("accuracy"), 1);
+  }
+  // 30 texts; 20 sentences of four words, of which none is cut into pieces that have no label.
+  const Json tags = eval_json("token_classification", {"--data", path("val.conll")});
+  EXPECT_EQ(tags.get_int("texts"), 20);
+  EXPECT_EQ(tags.get_int("answers"), 80);
+  const CliResult plain = eval("sequence_classification", {"--data", path("val.tsv")});
+  EXPECT_TRUE(plain.out.starts_with("accuracy ")) << plain.out;
+  EXPECT_NE(plain.out.find("(30 texts, 2 labels)"), std::string::npos) << plain.out;
+}
+
+TEST_F(EvalAnswers, labels_and_files_that_do_not_fit_are_refused) {
+  train("sequence_classification", ".tsv");
+  const std::string task = "sequence_classification";
+  write("other.tsv", "text\tlabel\nthe film\tyes\nthe book\tmaybe\n");
+  expect_refused(eval(task, {"--data", path("other.tsv")}), 3,
+                 "other.tsv: line 3: the label 'maybe' is none of the model's 2: no, yes");
+  expect_refused(eval(task, {"--data", path("val.tsv"), "--label-key", "class"}), 3, "class");
+  expect_refused(eval(task, {"--data", path("none.tsv")}), 3, "none.tsv");
+  expect_refused(eval(task, {"--data", path("val.tsv"), "--beam", "4"}), 2,
+                 "--beam goes with --src and --ref, not with --data");
+  expect_refused(eval(task, {"--data", path("val.tsv"), "--text", path("val.txt")}), 2,
+                 "give one of them");
+  expect_refused(eval(task, {}), 2, "--data FILE");
+  expect_refused(eval(task, {"--text", path("val.txt")}), 3, "does not say the next word");
+}
+
+TEST_F(EvalAnswers, masked_words_have_the_accuracy_that_training_logs) {
+  const Json logged = train("masked_lm", ".txt");
+  const std::string text = path("val.txt");
+  const Json json = eval_json("masked_lm", {"--text", text});
+  EXPECT_EQ(json.get_double("accuracy"), logged.get_double("accuracy"));
+  EXPECT_NEAR(std::log(json.get_double("ppl")), logged.get_double("loss"), 1e-6);
+  EXPECT_NEAR(json.get_double("nll"), json.get_int("masked") * logged.get_double("loss"), 1e-4);
+  EXPECT_EQ(json.get_int("context"), 24);
+  // [CLS] and [SEP] stand around 22 words.
+  EXPECT_EQ(json.get_int("sequences"), (json.get_int("tokens") + 21) / 22);
+  EXPECT_EQ(eval_json("masked_lm", {"--text", text}).dump(), json.dump());
+  EXPECT_NE(eval_json("masked_lm", {"--text", text, "--seed", "2"}).get_double("nll"),
+            json.get_double("nll"));
+  EXPECT_EQ(eval_json("masked_lm", {"--text", text, "--context", "12"}).get_int("context"), 12);
+  const CliResult plain = eval("masked_lm", {"--text", text});
+  EXPECT_TRUE(plain.out.starts_with("masked token right ")) << plain.out;
+  expect_refused(eval("masked_lm", {"--text", text, "--context", "25"}), 2, "--context is 25");
+  expect_refused(eval("masked_lm", {"--text", text, "--context", "3"}), 2, "from 4 to the 24");
+  expect_refused(eval("masked_lm", {"--text", text, "--stride", "3"}), 2, "--stride");
+  expect_refused(eval("masked_lm", {"--data", path("val.tsv")}), 3, "no head for classes");
+}
+
+}  // namespace
+}  // namespace heddle::testing
