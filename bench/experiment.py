@@ -124,9 +124,14 @@ def figures_of_translator(args, folder, spec):
 
 
 def figures_of_language_model(args, folder, spec):
-    """FLOPs are those of one pass over the longest sequence, a word; a mixture shows its routing."""
+    """FLOPs are those of one pass over the longest sequence, a word; a mixture shows its routing, a model
+    with memory how it does without."""
     plan = told(args, "analyze", folder / "last")
     result = {"flops": round(plan["flops"]["forward"] / plan["length"])}
+    if plan["model_type"] == "transfo-xl":
+        scores = told(args, "eval", folder / "last", "--text", held_out(args, args.data / spec["data"]), "--no-memory",
+                      "--context", spec["flags"]["block-size"], "--threads", args.threads)
+        result["perplexity_alone"] = round(scores["ppl"], 3)
     if plan["model_type"] == "mixtral":
         scores = told(args, "eval", folder / "last", "--text", held_out(args, args.data / spec["data"]),
                       "--threads", args.threads)

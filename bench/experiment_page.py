@@ -1,6 +1,7 @@
 """Writes docs/experiments.md and its curves from docs/experiments/*.json. No training here: see experiment.py."""
 import json
 import operator
+import shlex
 
 import curves
 import report
@@ -9,6 +10,7 @@ BEGIN, END = "<!-- experiments: begin, written by ./dev experiment -->", "<!-- e
 RELATIONS = {"<": operator.lt, ">": operator.gt}
 COLUMNS = {"parameters": ("parameters", "{:,.0f}"), "loss": ("validation loss", "{:.3f}"),
            "perplexity": ("perplexity", "{:.2f}"), "bleu": ("BLEU", "{:.1f}"),
+           "perplexity_alone": ("perplexity without memory", "{:.2f}"),
            "flops": ("FLOPs a token", "{:,.0f}"), "first_norm": ("first gradient norm", "{:.2f}")}
 
 
@@ -40,7 +42,7 @@ def words_of(flags):
 
 
 def as_code(flags):
-    return f"`{' '.join(words_of(flags))}`" if flags else ""
+    return f"`{shlex.join(words_of(flags))}`" if flags else ""
 
 
 def routing(runs):
