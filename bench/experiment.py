@@ -116,21 +116,22 @@ def told(args, *words):
     return json.loads(done.stdout)
 
 
-def figures_of_translator(args, folder, spec):
+def figures_of_translator(args, folder, spec, _):
     source, reference = test_files(args.data / spec["data"])
     scores = told(args, "eval", folder / "last", "--src", source, "--ref", reference,
                   "--beam", spec["beam"], "--threads", args.threads)
     return {"perplexity": round(scores["ppl"], 3), "bleu": round(scores["bleu"], 2)}
 
 
-def figures_of_language_model(args, folder, spec):
-    """FLOPs are those of one pass over the longest sequence, a word; a mixture shows its routing, a model
+def figures_of_language_model(args, folder, spec, flags):
+    """FLOPs are those of a word of a sequence as long as in training; a mixture shows its routing, a model
     with memory how it does without."""
-    plan = told(args, "analyze", folder / "last")
+    length = flags.get("block-size") or flags["max-position-embeddings"]
+    plan = told(args, "analyze", folder / "last", "--length", length)
     result = {"flops": round(plan["flops"]["forward"] / plan["length"])}
     if plan["model_type"] == "transfo-xl":
         scores = told(args, "eval", folder / "last", "--text", held_out(args, args.data / spec["data"]), "--no-memory",
-                      "--context", spec["flags"]["block-size"], "--threads", args.threads)
+                      "--context", length, "--threads", args.threads)
         result["perplexity_alone"] = round(scores["ppl"], 3)
     if plan["model_type"] == "mixtral":
         scores = told(args, "eval", folder / "last", "--text", held_out(args, args.data / spec["data"]),
@@ -142,7 +143,7 @@ def figures_of_language_model(args, folder, spec):
 FIGURES = {"translation": figures_of_translator, "causal_lm": figures_of_language_model}
 
 
-def figures(args, folder, spec):
+def figures(args, folder, spec, flags):
     """What the finished run says of itself: curve, last validation loss, and figures of its task."""
     lines = log_lines(folder)
     curve = [[l["update"], round(l["loss"], 4)] for l in lines if l.get("validation") == "snapshot"]
@@ -150,7 +151,7 @@ def figures(args, folder, spec):
     return {"curve": curve, "loss": curve[-1][1], "perplexity": round(math.exp(curve[-1][1]), 3),
             "first_norm": round(norms[0], 3),
             "parameters": told(args, "info", folder / "last")["parameters"]["total"],
-            "seconds": round(lines[-1]["seconds"]), **FIGURES[spec["task"]](args, folder, spec)}
+            "seconds": round(lines[-1]["seconds"]), **FIGURES[spec["task"]](args, folder, spec, flags)}
 
 
 def run_once(args, own_flags, spec):
@@ -173,7 +174,7 @@ def run_once(args, own_flags, spec):
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(words)}\nended with {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")
-    result = figures(args, folder, spec)
+    result = figures(args, folder, spec, flags)
     record.write_text(json.dumps({"flags": flags, "beam": spec.get("beam"), "figures": result}) + "\n", encoding="utf-8")
     print(f"experiment: {folder.name}: " + ", ".join(f"{key} {result[key]}" for key in spec["columns"]), flush=True)
     return result
