@@ -53,9 +53,9 @@ def routing(runs):
             continue
         experts = len(layers[0])
         yield from ["", f"Routing of the held-out text, {name}: the share of each expert in the choices of a layer "
-                    f"(even: {1 / experts:.1%}).", ""]
+                    f"(even: {100 / experts:.1f} %).", ""]
         yield from report.table(["layer", *(f"expert {e}" for e in range(experts))],
-                                [[str(i), *(f"{share:.1%}" for share in layer)] for i, layer in enumerate(layers)])
+                                [[str(i), *(f"{100 * share:.1f} %" for share in layer)] for i, layer in enumerate(layers)])
 
 
 def section(name, spec, data):
