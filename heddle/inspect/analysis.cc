@@ -56,7 +56,7 @@ class StackSteps {
   void input() {
     const std::string part = s_.name + " input";
     add({.part = part, .name = "word vectors", .in = {rows_}, .kept = rows_ * s_.width}, 1,
-        s_.word_rows * s_.width);
+        s_.word_rows * s_.width + s_.of_input.all());
     if (s_.adds_positions) {
       add({.part = part, .name = "add positions"}, 1, s_.position_rows * s_.width);
     }
@@ -85,6 +85,14 @@ class StackSteps {
     const int64_t hidden = 2 * w_.batch * (pairs - visible) * s_.query_width();
     const std::vector<int64_t> matrix = {w_.batch * s_.heads, length_, seen};
     scores(keys, entries, {.out = matrix, .flops = flops, .hidden_flops = hidden});
+    if (s_.has_distances) {
+      add({.name = "scores of distances",
+           .out = matrix,
+           .flops = flops,
+           .is_attention = true,
+           .hidden_flops = hidden},
+          s_.layers, 0);
+    }
     add({.name = "softmax",
          .in = matrix,
          .out = matrix,
@@ -136,6 +144,14 @@ class StackSteps {
          .flops = 2 * rows_ * d * all,
          .kept = rows_ * all},
         s_.layers, linear_parameters(d, all, s_.has_bias));
+    if (s_.has_distances) {
+      add({.name = "keys of distances",
+           .in = {length_, d},
+           .out = {length_, q},
+           .flops = 2 * length_ * d * q,
+           .kept = length_ * q},
+          s_.layers, distance_parameters(s_));
+    }
     attention(length_, true);
     linear("output projection", rows_, q, d, s_.has_bias, 0);
     norm_after();
@@ -213,12 +229,13 @@ std::vector<Step> steps_of(const ModelPlan& plan, const Workload& w) {
   if (plan.vocab > 0) {
     const int64_t rows = w.batch * target_length(plan, w);
     const int64_t own = output_parameters(plan) - (plan.has_pooler ? steps.back().parameters : 0);
-    steps.push_back({.part = "output",
-                     .name = "logits of the next word",
-                     .in = {rows, d},
-                     .out = {rows, plan.vocab},
-                     .parameters = own,
-                     .flops = 2 * rows * d * plan.vocab});
+    steps.push_back(
+        {.part = "output",
+         .name = "logits of the next word",
+         .in = {rows, d},
+         .out = {rows, plan.vocab},
+         .parameters = own,
+         .flops = 2 * rows * (plan.output_products > 0 ? plan.output_products : d * plan.vocab)});
   }
   return steps;
 }
@@ -237,12 +254,15 @@ Bytes mixed_bytes(int64_t matrices, int64_t vectors) {
 // Weights with two axes: products and tables. Norms and biases are the rest.
 int64_t matrix_parameters(const ModelPlan& plan) {
   int64_t count = plan.is_output_tied ? 0 : plan.vocab * plan.stacks.back().width;
-  if (plan.has_output_bias) count += plan.vocab;  // Marian's final_logits_bias is [1, vocab]
+  if (plan.has_output_bias && plan.is_output_bias_a_row) count += plan.vocab;
+  count += plan.of_output.matrices;
   if (plan.has_pooler) count += plan.stacks.back().width * plan.stacks.back().width;
   for (const StackPlan& s : plan.stacks) {
-    const int64_t attention = 2 * s.width * (s.query_width() + s.key_width());
+    const int64_t attention = 2 * s.width * (s.query_width() + s.key_width()) +
+                              (s.has_distances ? s.width * s.query_width() : 0) +
+                              s.of_attention.matrices;
     const int64_t mlp = (s.is_gated ? 3 : 2) * s.width * s.hidden;
-    count += s.width * (s.word_rows + s.position_rows + s.type_rows) +
+    count += s.width * (s.word_rows + s.position_rows + s.type_rows) + s.of_input.matrices +
              s.layers * ((s.has_cross ? 2 : 1) * (attention + s.score_weights()) +
                          std::max<int64_t>(1, s.experts) * mlp + s.experts * s.width);
   }

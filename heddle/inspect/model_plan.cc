@@ -120,7 +120,8 @@ ModelPlan plan_of(const TransformerConfig& c) {
           .stacks = {encoder, decoder},
           .vocab = c.target_vocab_size(),
           .is_output_tied = c.tie_word_embeddings,
-          .has_output_bias = c.output_bias};
+          .has_output_bias = c.output_bias,
+          .is_output_bias_a_row = true};
 }
 
 ModelPlan plan_of(const ModelConfig& config) {
@@ -178,11 +179,15 @@ int64_t linear_parameters(int64_t in, int64_t out, bool has_bias) {
   return in * out + (has_bias ? out : 0);
 }
 
+int64_t distance_parameters(const StackPlan& s) {
+  return s.has_distances ? s.width * s.query_width() + s.of_attention.all() : 0;
+}
+
 int64_t layer_parameters(const StackPlan& s) {
   const int64_t attention = linear_parameters(s.width, s.query_width(), s.has_bias) +
                             2 * linear_parameters(s.width, s.key_width(), s.has_bias) +
                             linear_parameters(s.query_width(), s.width, s.has_bias) +
-                            s.score_weights();
+                            s.score_weights() + distance_parameters(s);
   const int64_t mlp = (s.is_gated ? 2 : 1) * linear_parameters(s.width, s.hidden, s.has_mlp_bias) +
                       linear_parameters(s.hidden, s.width, s.has_mlp_bias);
   const int64_t router = s.experts * s.width;
@@ -193,13 +198,15 @@ int64_t layer_parameters(const StackPlan& s) {
 
 int64_t embedding_parameters(const StackPlan& s) {
   const int64_t norms = (s.has_embedding_norm ? 1 : 0) + (s.has_last_norm ? 1 : 0);
-  return (s.word_rows + s.position_rows + s.type_rows) * s.width + norms * s.norm();
+  return (s.word_rows + s.position_rows + s.type_rows) * s.width + norms * s.norm() +
+         s.of_input.all();
 }
 
 int64_t output_parameters(const ModelPlan& plan) {
   const int64_t width = plan.stacks.back().width;
   int64_t count = plan.is_output_tied ? 0 : plan.vocab * width;
   if (plan.has_output_bias) count += plan.vocab;
+  count += plan.of_output.all();
   if (plan.has_pooler) count += linear_parameters(width, width, true);
   return count;
 }

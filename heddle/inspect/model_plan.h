@@ -50,6 +50,8 @@ int64_t model_parameters(const ModelPlan& plan);
 // Parts of these sums.
 /// A linear layer: in * out weights, and out biases if it has them.
 int64_t linear_parameters(int64_t in, int64_t out, bool has_bias);
+/// Relative attention's projection of distances in one layer, and its biases.
+int64_t distance_parameters(const StackPlan& stack);
 /// The tables of a stack and its norms outside layers.
 int64_t embedding_parameters(const StackPlan& stack);
 /// The output projection where it is not a word table, its bias, and the pooler.

@@ -168,6 +168,10 @@ struct SubjectMaker {
     };
     subject.plain_ = subject.run_(&observer);
     std::erase_if(kinds, [](const AttentionKind& k) { return k.layers == 0; });
+    check(!kinds.empty(), ErrorKind::data,
+          "{}: a {} scores distances beside words; its attention cannot be shown by this command "
+          "(heddle forward --all gives it as tensors)",
+          subject.path_, subject.type_);
     subject.kinds_ = std::move(kinds);
   }
 

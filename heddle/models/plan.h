@@ -9,6 +9,12 @@
 
 namespace heddle {
 
+/// Parameters beside those that follow from sizes: elements of matrices, and of vectors.
+struct OtherParameters {
+  int64_t matrices = 0, vectors = 0;
+  int64_t all() const { return matrices + vectors; }
+};
+
 /// A stack of equal layers: attention, attention to another stack if it has that, feed-forward.
 struct StackPlan {
   std::string name = "stack";  ///< "encoder", "decoder", "stack"
@@ -26,6 +32,8 @@ struct StackPlan {
   bool is_gated = false;                 ///< feed-forward layers of three products, not two
   bool keeps_before_activation = false;  ///< the backward pass needs what the activation was given
   nn::ScoringChoice scoring = {};        ///< of attention
+  bool has_distances = false;            ///< relative attention: distances have keys of their own
+  OtherParameters of_attention = {};     ///< of each layer: biases of relative attention
   bool has_last_norm = false;
   /// Weights that score queries against keys in one attention beside its projections.
   int64_t score_weights() const { return heads * scoring.weights(width / heads); }
@@ -35,6 +43,7 @@ struct StackPlan {
   int64_t position_rows = 0;   ///< rows of a learned table; 0: none
   int64_t type_rows = 0;       ///< token types (BERT)
   bool has_embedding_norm = false;
+  OtherParameters of_input = {};  ///< word tables of other widths, what layers share
 
   /// Columns of queries, and of each of keys and values.
   int64_t query_width() const { return head_width > 0 ? heads * head_width : width; }
@@ -53,7 +62,10 @@ struct ModelPlan {
   int64_t vocab = 0;                   ///< words of the output; 0: nothing is predicted
   bool is_output_tied = true;          ///< the output projection is a word table
   bool has_output_bias = false;
-  bool has_pooler = false;  ///< a square layer over the first word (BERT)
+  bool is_output_bias_a_row = false;  ///< [1, vocab] (Marian)
+  OtherParameters of_output = {};     ///< of an adaptive softmax
+  int64_t output_products = 0;        ///< multiplications of a word's logits; 0: width * vocab
+  bool has_pooler = false;            ///< a square layer over the first word (BERT)
 };
 
 }  // namespace heddle

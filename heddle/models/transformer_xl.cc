@@ -358,18 +358,56 @@ class TransformerXl final : public LanguageModel {
                         .heads = c_.n_head,
                         .width = c_.d_model,
                         .hidden = c_.d_inner,
+                        .head_width = c_.d_head,
                         .is_causal = !(c_.same_length && c_.mem_len == 0),  // see hide_all()
                         .has_bias = false,
-                        .word_rows = c_.vocab_size,
-                        .adds_positions = false}},
+                        .has_distances = true,
+                        .of_attention = {0, c_.untie_r ? biases() : 0},
+                        .adds_positions = false,
+                        .of_input = {word_matrices(), c_.untie_r ? 0 : biases()}}},
             .vocab = heads_.words ? c_.vocab_size : 0,
-            .is_output_tied = c_.tie_word_embeddings};
+            .has_output_bias = true,
+            .of_output = heads_.words ? output_matrices() : OtherParameters{},
+            .output_products = output_products()};
   }
 
  private:
   static Scope base(const Scope& s, const HubConfig& hub) {
     return hub.head == Head::none ? s : s / "transformer";
   }
+  // --- what the plan counts ---
+  int64_t groups() const { return static_cast<int64_t>(c_.cutoffs.size()); }
+  int64_t biases() const { return 2 * c_.n_head * c_.d_head; }
+  int64_t words_of(size_t i) const {
+    return (i == c_.cutoffs.size() ? c_.vocab_size : c_.cutoffs[i]) -
+           (i > 0 ? c_.cutoffs[i - 1] : 0);
+  }
+  int64_t projection(size_t i) const {
+    return c_.has_projections() ? c_.d_model * c_.narrow(i) : 0;
+  }
+  int64_t word_matrices() const {
+    int64_t count = c_.div_val > 1 ? 0 : projection(0);
+    for (size_t i = 0; i <= c_.cutoffs.size(); ++i) {
+      count += words_of(i) * c_.narrow(i) + (c_.div_val > 1 ? projection(i) : 0);
+    }
+    return count;
+  }
+  OtherParameters output_matrices() const {
+    OtherParameters count{groups() * c_.d_embed, groups()};
+    for (size_t i = 0; i <= c_.cutoffs.size(); ++i) {
+      if (!c_.tie_word_embeddings) count.matrices += words_of(i) * c_.narrow(i);
+      if (!c_.is_projection_tied(i)) count.matrices += projection(i);
+    }
+    return count;
+  }
+  int64_t output_products() const {
+    int64_t count = groups() * c_.d_embed;
+    for (size_t i = 0; i <= c_.cutoffs.size(); ++i) {
+      count += words_of(i) * c_.narrow(i) + projection(i);
+    }
+    return count;
+  }
+
   // transformers writes which projections are tied beside what it follows from, and goes by it.
   static Config with_ties(Config c, const HubConfig& hub) {
     const Json* ties = hub.others.find("tie_projs");

@@ -21,6 +21,7 @@ constexpr std::array kTasks = {
     TaskEntry{"translation", Head::none, "heddle_transformer", "loss,bleu"},
     TaskEntry{"causal_lm", Head::next_word, "gpt2", "loss"},
     TaskEntry{"masked_lm", Head::masked_word, "bert", "loss,accuracy"},
+    TaskEntry{"permutation_lm", Head::ordered_word, "xlnet", "loss,accuracy"},
     TaskEntry{"sequence_classification", Head::sequence_classes, "bert", "loss,accuracy,macro_f1"},
     TaskEntry{"token_classification", Head::word_classes, "bert", "loss,accuracy,macro_f1"}};
 
@@ -145,7 +146,9 @@ TrainConfig default_config(const std::string& task, const std::string& model_typ
   config.stack = StackConfig(config.model_type);
   config.optimizer = "adamw";  // GPT-2's and BERT's, but for the rate
   config.schedule = "cosine";
-  config.tokenizer_type = task == "causal_lm" ? "char" : "wordpiece";
+  config.tokenizer_type = task == "causal_lm"        ? "char"
+                          : task == "permutation_lm" ? "unigram"
+                                                     : "wordpiece";
   config.warmup_updates = 100;
   config.adam_beta2 = 0.99;
   config.adam_epsilon = 1e-8;
@@ -155,7 +158,9 @@ TrainConfig default_config(const std::string& task, const std::string& model_typ
   if (task == "causal_lm" && config.stack.integer({"mem_len"}) >= 0) {  // Transformer-XL
     config.sampling = "streams";
     config.block_size = 64;
+    set_field(config.stack.fields(), "cutoffs", "");  // the published ones are of its vocabulary
   }
+  if (task == "permutation_lm") config.block_size = 64;
   return config;
 }
 

@@ -33,6 +33,8 @@ struct TrainConfig {
   std::string sampling = "random", text_key = "text", label_key = "label";
   double val_share = 0.1, mask_share = 0.15;
   bool next_sentence = false;
+  double plm_probability = 1.0 / 6;
+  int64_t max_span_length = 5;
   std::string train_only, freeze, lora_targets;
   int64_t lora_rank = 0;
   double lora_alpha = 16;
@@ -150,6 +152,11 @@ struct TrainConfig {
       v("mask_share", mask_share, "share of the words that are predicted", between(0, 1));
       v("next_sentence", next_sentence,
         "also tell whether the second half of a sequence follows the first");
+    } else if (task == "permutation_lm") {
+      v("plm_probability", plm_probability, "share of the words that are predicted",
+        {.low = 0, .high = 1, .is_low_open = true});
+      v("max_span_length", max_span_length, "of words that are predicted side by side, at most",
+        at_least(1));
     } else {
       v("label_key", label_key, "where it has its label, or the list of its words' labels");
     }

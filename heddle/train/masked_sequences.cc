@@ -18,6 +18,15 @@ Chunks chunks_of(const std::vector<std::vector<int32_t>>& documents, int64_t mos
   return chunks;
 }
 
+std::vector<int32_t> joined(const Chunks& chunks) {
+  std::vector<int32_t> all;
+  for (const auto& chunk : chunks) {
+    all.insert(all.end(), chunk.begin(), chunk.end());
+    all.push_back(-1);
+  }
+  return all;
+}
+
 std::vector<int32_t> hide_words(const Tokenizer& tokenizer, std::vector<int32_t>& ids,
                                 int64_t sequence, const HidingOptions& o) {
   static const uint64_t kMask = hash_name("train/masks");

@@ -12,6 +12,8 @@ using Chunks = std::vector<std::vector<int32_t>>;
 
 /// Documents in pieces of at most `most` words.
 Chunks chunks_of(const std::vector<std::vector<int32_t>>& documents, int64_t most);
+/// All of them with -1 behind each: what tells one set of sequences from another.
+std::vector<int32_t> joined(const Chunks& chunks);
 
 /// The epoch whose hidden words held-out text has, each time.
 inline constexpr int64_t kHeldOutEpoch = -1;

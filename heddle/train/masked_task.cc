@@ -14,15 +14,6 @@
 namespace heddle::train {
 namespace {
 
-std::vector<int32_t> joined(const Chunks& chunks) {
-  std::vector<int32_t> all;
-  for (const auto& chunk : chunks) {
-    all.insert(all.end(), chunk.begin(), chunk.end());
-    all.push_back(-1);
-  }
-  return all;
-}
-
 class MaskedTask : public StackTask {
  public:
   MaskedTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)

@@ -4,6 +4,7 @@
 #include "heddle/train/class_task.h"
 #include "heddle/train/language_task.h"
 #include "heddle/train/masked_task.h"
+#include "heddle/train/permutation_task.h"
 #include "heddle/train/stack_task.h"
 #include "heddle/train/translation_task.h"
 
@@ -19,6 +20,7 @@ std::unique_ptr<Task> make_task(const TrainConfig& config, const RunPaths& paths
   if (config.is_translation()) return make_translation_task(config, paths.data, run);
   if (config.task == "causal_lm") return make_language_task(config, paths, run);
   if (config.task == "masked_lm") return make_masked_task(config, paths, run);
+  if (config.task == "permutation_lm") return make_permutation_task(config, paths, run);
   return make_class_task(config, paths, run);
 }
 

@@ -83,19 +83,28 @@ TEST(ModelParameters, counts_are_those_of_the_models_that_are_built) {
   }
   c.normalization = "rms_norm";
   expect_equal(c, [](const nn::Scope& s, const TransformerConfig& t) { Transformer(s, t); });
-  for (const char* config :
-       {R"({"model_type": "gpt2", "vocab_size": 40, "n_positions": 8, "n_embd": 12, "n_layer": 2,
+  for (
+      const char* config :
+      {R"({"model_type": "gpt2", "vocab_size": 40, "n_positions": 8, "n_embd": 12, "n_layer": 2,
             "n_head": 3})",
-        R"({"model_type": "gpt2", "vocab_size": 40, "n_positions": 8, "n_embd": 12, "n_layer": 2,
+       R"({"model_type": "gpt2", "vocab_size": 40, "n_positions": 8, "n_embd": 12, "n_layer": 2,
             "n_head": 3, "tie_word_embeddings": false, "n_inner": 20})",
-        R"({"model_type": "bert", "vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2,
+       R"({"model_type": "bert", "vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2,
             "num_attention_heads": 3, "intermediate_size": 20, "max_position_embeddings": 8})",
-        R"({"model_type": "llama", "vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2,
+       R"({"model_type": "llama", "vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2,
             "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 6,
             "intermediate_size": 20, "attention_bias": true, "mlp_bias": true})",
-        R"({"model_type": "mixtral", "vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2,
+       R"({"model_type": "mixtral", "vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2,
             "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 20,
-            "num_local_experts": 5, "tie_word_embeddings": true})"}) {
+            "num_local_experts": 5, "tie_word_embeddings": true})",
+       R"({"model_type": "transfo-xl", "vocab_size": 40, "d_model": 12, "d_embed": 12, "n_layer": 2,
+            "n_head": 3, "d_head": 5, "d_inner": 20, "cutoffs": [10, 20], "div_val": 2})",
+       R"({"model_type": "transfo-xl", "vocab_size": 40, "d_model": 12, "d_embed": 8, "n_layer": 2,
+            "n_head": 3, "d_head": 4, "d_inner": 20, "cutoffs": [10], "div_val": 1,
+            "untie_r": false, "tie_word_embeddings": false, "proj_share_all_but_first": false})",
+       R"({"model_type": "transfo-xl", "vocab_size": 40, "d_model": 12, "d_embed": 12, "n_layer": 1,
+            "n_head": 3, "d_head": 4, "d_inner": 20, "cutoffs": [], "div_val": 1,
+            "pre_lnorm": true})"}) {
     SCOPED_TRACE(config);
     expect_equal(*read_model_config(Json::parse(config), "test"),
                  [](const nn::Scope& s, const ModelConfig& m) { m.make(s); });

@@ -30,7 +30,6 @@ TrainConfig tiny_config() {
   for (const char* key : {"d_model", "d_embed", "d_head"}) c.stack.set(key, 16);
   c.stack.set("d_inner", 32);
   c.stack.set("mem_len", 8);
-  set_from_string(c, "cutoffs", "");
   set_from_string(c, "dropout", "0");
   testing::make_short(c);
   c.block_size = 4;

@@ -1,0 +1,43 @@
+// Spans, then a shuffle of their words.
+#include "heddle/data/permutation.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace heddle {
+
+Permutation draw_permutation(std::span<const int32_t> ids, const PermutationOptions& options,
+                             RngKey key) {
+  RngStream random(key);
+  const auto words = static_cast<int64_t>(ids.size());
+  const auto is_open = [&](int64_t i) {
+    return !options.is_special || !options.is_special(ids[static_cast<size_t>(i)]);
+  };
+  Permutation p{.targets = {}, .steps = std::vector<int32_t>(ids.size(), 0)};
+  for (int64_t at = 0; at < words;) {
+    const auto span =
+        1 + static_cast<int64_t>(random.below(static_cast<uint64_t>(options.max_span)));
+    const auto room = static_cast<int64_t>(static_cast<double>(span) / options.share);
+    const int64_t begin =
+        at + static_cast<int64_t>(random.below(static_cast<uint64_t>(room - span + 1)));
+    for (int64_t i = begin; i < std::min(begin + span, words); ++i) {
+      if (is_open(i)) p.targets.push_back(static_cast<int32_t>(i));
+    }
+    at += room;
+  }
+  if (p.targets.empty()) {
+    std::vector<int32_t> open;
+    for (int64_t i = 0; i < words; ++i) {
+      if (is_open(i)) open.push_back(static_cast<int32_t>(i));
+    }
+    if (!open.empty()) p.targets = {open[random.below(open.size())]};
+  }
+  std::vector<int32_t> order = p.targets;
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+  for (size_t i = 0; i < order.size(); ++i) {
+    p.steps[static_cast<size_t>(order[i])] = static_cast<int32_t>(i) + 1;
+  }
+  return p;
+}
+
+}  // namespace heddle

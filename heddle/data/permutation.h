@@ -1,0 +1,36 @@
+// Words that are predicted in some order for permutation language modelling: Yang et al. 2019,
+// "XLNet", sections 2.2 and 2.3.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "heddle/base/rng.h"
+
+namespace heddle {
+
+struct PermutationOptions {
+  double share = 1.0 / 6;                        ///< of the words that are predicted
+  int64_t max_span = 5;                          ///< of words that are predicted side by side
+  std::function<bool(int32_t)> is_special = {};  ///< words that are never predicted
+};
+
+/// How the words of a sequence become known.
+struct Permutation {
+  std::vector<int32_t> targets;  ///< places of the predicted words, ascending
+  /// [words] 0: known from the beginning; k: the k-th that is predicted, from those known before.
+  std::vector<int32_t> steps;
+};
+
+/// Draws spans of 1 to max_span words, each somewhere in span / share words of its own, and an
+/// order of all their words, each order with the same probability: the last words of a random order
+/// of the sequence, since those before them are given. At least one word is predicted, if any may
+/// be. A pure function of `key`. Source of the spans: transformers'
+/// DataCollatorForPermutationLanguageModeling; it hides predicted words from those later in the
+/// order too, the paper and this do not.
+Permutation draw_permutation(std::span<const int32_t> ids, const PermutationOptions& options,
+                             RngKey key);
+
+}  // namespace heddle

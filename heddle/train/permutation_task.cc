@@ -1,0 +1,116 @@
+// Sequences of documents, some words of which are predicted in a random order.
+#include "heddle/train/permutation_task.h"
+
+#include <algorithm>
+
+#include "heddle/base/log.h"
+#include "heddle/data/text_blocks.h"
+#include "heddle/train/masked_sequences.h"
+#include "heddle/train/permuted_batch.h"
+#include "heddle/train/stack_task.h"
+#include "heddle/train/text_tokenizer.h"
+
+namespace heddle::train {
+namespace {
+
+constexpr int64_t kValidationBatch = 64;
+
+class PermutationTask : public StackTask {
+ public:
+  PermutationTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
+      : StackTask(config, paths, run) {
+    const DocumentSplit text = split_documents(document_files(config, paths));
+    open_tokenizer(text.train);
+    make_model(Head::ordered_word);
+    check(config.block_size > 0, ErrorKind::usage,
+          "a {} takes sequences of any length; say by --block-size how long they are in training",
+          config.model_type);
+    const int64_t words = block_size() - tokenizer().special_count();
+    check(words >= 2, ErrorKind::usage, "block_size {} leaves {} words beside the special ones",
+          block_size(), words);
+    train_ = chunks_of(encode_all(tokenizer(), text.train), words);
+    val_ = chunks_of(encode_all(tokenizer(), text.val), words);
+    check(!train_.empty() && !val_.empty(), ErrorKind::data,
+          "the text gives {} sequences to train on and {} held out", train_.size(), val_.size());
+    note_keys(joined(train_), joined(val_));
+    log_info("{} sequences to train on, {} held out, {} words in the vocabulary", train_.size(),
+             val_.size(), tokenizer().vocab_size());
+    plan_.emplace(static_cast<int64_t>(train_.size()), config.batch_size, seed());
+  }
+
+  int64_t batches(int64_t) override { return plan_->batches(); }
+
+  LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
+                            const nn::Run& run) override {
+    PermutedBatch batch;
+    for (const int64_t s : samples) add(batch, train_, s, epoch);
+    return accumulate_permuted(model(), batch, run);
+  }
+
+  ValidationScore validate(const nn::Run& run) override {
+    LossSums sums;
+    int64_t right = 0;
+    const auto n = static_cast<int64_t>(val_.size());
+    for (int64_t begin = 0; begin < n; begin += kValidationBatch) {
+      PermutedBatch batch;
+      for (int64_t s = begin; s < std::min(begin + kValidationBatch, n); ++s) {
+        add(batch, val_, s, kHeldOutEpoch);
+      }
+      const PermutedAnswers a = answer_permuted(model(), batch, run);
+      sums += a.sums;
+      for (size_t i = 0; i < a.words.size(); ++i) right += a.words[i] == batch.targets[i] ? 1 : 0;
+    }
+    const auto words = static_cast<double>(sums.words);
+    return {.loss = sums.nll / words,
+            .metrics = {{"accuracy", static_cast<double>(right) / words}}};
+  }
+
+  // Held-out sequences, and what the model puts in the places of the words that it predicts.
+  std::vector<Json> samples() override {
+    std::vector<Json> samples;
+    const auto n = static_cast<int64_t>(val_.size()), count = std::min<int64_t>(4, n);
+    for (int64_t i = 0; i < count; ++i) {
+      PermutedBatch batch;
+      add(batch, val_, i * n / count, kHeldOutEpoch);
+      const PermutedAnswers a = answer_permuted(model(), batch, {});
+      std::vector<int32_t> filled = batch.ids;
+      for (size_t k = 0; k < a.words.size(); ++k) {
+        filled[static_cast<size_t>(batch.order.target_words[k])] = a.words[k];
+      }
+      Json& sample = samples.emplace_back(Json::object());
+      sample["text"] = tokenizer().decode(batch.ids);
+      sample["model"] = tokenizer().decode(filled);
+    }
+    return samples;
+  }
+
+ private:
+  std::vector<int64_t> batch_samples(int64_t epoch, int64_t batch) override {
+    return plan_->batch(epoch, batch);
+  }
+
+  void add(PermutedBatch& batch, const Chunks& chunks, int64_t s, int64_t epoch) const {
+    static const uint64_t kOrder = hash_name("train/permutations");
+    const Encoding encoding = tokenizer().with_special(chunks[static_cast<size_t>(s)]);
+    batch.add(
+        encoding.ids, s,
+        draw_permutation(
+            encoding.ids,
+            {.share = config_.plm_probability,
+             .max_span = config_.max_span_length,
+             .is_special = [this](int32_t id) { return tokenizer().is_special(id); }},
+            make_key(seed(), static_cast<uint64_t>(epoch), kOrder, static_cast<uint64_t>(s))));
+  }
+
+  Chunks train_, val_;
+  std::optional<ShuffledPlan> plan_;
+};
+
+}  // namespace
+
+std::unique_ptr<Task> make_permutation_task(const TrainConfig& config, const RunPaths& paths,
+                                            const std::string& run) {
+  return std::make_unique<PermutationTask>(config, paths, run);
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,66 @@
+// Two streams: the words, and in their places those that are predicted unseen.
+#include "heddle/train/permuted_batch.h"
+
+#include "heddle/base/profile.h"
+#include "heddle/infer/best_words.h"
+
+namespace heddle::train {
+namespace {
+
+LossSums sums_of(const CrossEntropy& ce, const PermutedBatch& batch) {
+  return {ce.total, ce.nll, ce.words, static_cast<int64_t>(batch.ids.size())};
+}
+
+CrossEntropy loss_of(const Model& model, const Tensor& h, const PermutedBatch& batch,
+                     const nn::Run& run) {
+  static const std::string kName = "output projection";
+  const LayerName layer(kName);
+  return model.heads().words->loss(h, batch.targets, {}, run);
+}
+
+}  // namespace
+
+void PermutedBatch::add(std::span<const int32_t> sequence, int64_t sample,
+                        const Permutation& permutation) {
+  const auto first = static_cast<int32_t>(ids.size());
+  SequenceBatch::add(sequence, sample);
+  order.steps.insert(order.steps.end(), permutation.steps.begin(), permutation.steps.end());
+  for (const int32_t word : permutation.targets) {
+    order.target_words.push_back(first + word);
+    targets.push_back(sequence[static_cast<size_t>(word)]);
+  }
+  predictions_.push_back(static_cast<int64_t>(permutation.targets.size()));
+}
+
+nn::WordRows PermutedBatch::words() {
+  order.targets = Segments::from_lengths(predictions_);
+  nn::WordRows words = SequenceBatch::words();
+  words.order = &order;
+  return words;
+}
+
+LossSums accumulate_permuted(const Model& model, PermutedBatch& batch, const nn::Run& run) {
+  LossSums sums;
+  Tensor loss;
+  {
+    const ProfilePhase phase("forward");
+    const CrossEntropy ce = loss_of(model, model.hidden(batch.words(), run), batch, run);
+    sums = sums_of(ce, batch);
+    loss = ce.loss;
+  }
+  const ProfilePhase phase("backward");
+  backward(loss);
+  return sums;
+}
+
+PermutedAnswers answer_permuted(const Model& model, PermutedBatch& batch, const nn::Run& run) {
+  const NoGrad off;
+  const Tensor h = model.hidden(batch.words(), run);
+  PermutedAnswers answers{.sums = sums_of(loss_of(model, h, batch, run), batch)};
+  for (const NextWord& word : best_words(*model.heads().words, h, run, {.scores = false})) {
+    answers.words.push_back(word.id);
+  }
+  return answers;
+}
+
+}  // namespace heddle::train
