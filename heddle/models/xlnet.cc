@@ -389,8 +389,11 @@ class Xlnet final : public Model {
                         .is_causal = c_.attn_type == "uni",
                         .has_bias = false,
                         .keeps_before_activation = c_.ff_activation != "relu",
+                        .has_distances = true,
+                        .of_attention = {2 * c_.d_model, 3 * c_.d_model},  // types; biases
                         .word_rows = c_.vocab_size,
-                        .adds_positions = false}},
+                        .adds_positions = false,
+                        .of_input = {c_.d_model, 0}}},  // mask_emb
             .vocab = heads_.words ? c_.vocab_size : 0,
             .is_output_tied = c_.tie_word_embeddings,
             .has_output_bias = true};

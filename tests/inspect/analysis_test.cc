@@ -104,7 +104,9 @@ TEST(ModelParameters, counts_are_those_of_the_models_that_are_built) {
             "untie_r": false, "tie_word_embeddings": false, "proj_share_all_but_first": false})",
        R"({"model_type": "transfo-xl", "vocab_size": 40, "d_model": 12, "d_embed": 12, "n_layer": 1,
             "n_head": 3, "d_head": 4, "d_inner": 20, "cutoffs": [], "div_val": 1,
-            "pre_lnorm": true})"}) {
+            "pre_lnorm": true})",
+       R"({"model_type": "xlnet", "vocab_size": 40, "d_model": 12, "n_layer": 2, "n_head": 3,
+            "d_inner": 20, "tie_word_embeddings": false})"}) {
     SCOPED_TRACE(config);
     expect_equal(*read_model_config(Json::parse(config), "test"),
                  [](const nn::Scope& s, const ModelConfig& m) { m.make(s); });
