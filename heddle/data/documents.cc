@@ -23,7 +23,7 @@ bool ends_with_any(const std::string& name, std::initializer_list<const char*> e
 
 bool is_text(const std::string& path) {
   return is_json_lines(path) || is_table(path) ||
-         ends_with_any(path, {".txt", ".txt.gz", ".md", ".text"});
+         ends_with_any(path, {".txt", ".txt.gz", ".md", ".text", ".conll"});
 }
 
 // One document a row.
@@ -45,18 +45,30 @@ std::string read_plain(const std::string& path) {
          path, line, static_cast<uint8_t>(text[*at]), *at - begin_of_line(*at) + 1);
   }
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
-  for (size_t at = 0; (at = text.find("\r\n", at)) != std::string::npos;) text.erase(at, 1);
+  // In one pass: to erase each '\r' by itself would move the rest of the text every time.
+  size_t end = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const bool is_dropped = text[at] == '\r' && at + 1 < text.size() && text[at + 1] == '\n';
+    if (!is_dropped) text[end++] = text[at];
+  }
+  text.resize(end);
   return text;
 }
 
-// The file of a split in a folder: NAME.*; the first of these names that is there.
+// The file of a split in a folder: NAME.* that is text; the first of these names that is there.
 std::optional<std::string> find_split(const std::string& folder,
                                       std::initializer_list<const char*> names) {
   const std::vector<std::string> all = list_directory(folder);
   for (const char* name : names) {
+    std::vector<std::string> found;
     for (const std::string& file : all) {
-      if (file.starts_with(std::string(name) + ".")) return join_path(folder, file);
+      if (file.starts_with(std::string(name) + ".") && is_text(file)) found.push_back(file);
     }
+    check(found.size() < 2, ErrorKind::data,
+          "{}: {} are all there, and only one can be the text of '{}'; keep one of them, or name "
+          "the file itself",
+          folder, fmt::join(found, ", "), name);
+    if (!found.empty()) return join_path(folder, found[0]);
   }
   return std::nullopt;
 }
@@ -83,7 +95,9 @@ TextFiles find_text_files(const DocumentFiles& files) {
     if (is_text(name) && name != "README.md") found.train.push_back(join_path(files.train, name));
   }
   check(!found.train.empty(), ErrorKind::data,
-        "{}: the folder has neither train.* nor any file of text", files.train);
+        "{}: the folder has neither train.* nor any other file of text (.txt, .md, .text, .conll, "
+        ".jsonl, .ndjson, .csv or .tsv)",
+        files.train);
   return found;
 }
 

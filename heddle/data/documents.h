@@ -25,8 +25,9 @@ struct TextFiles {
 };
 
 /// `train` may be a folder that holds train.* and val.* (or valid.*, validation.*, dev.*, test.*,
-/// the first that is there); a folder without train.* gives all its text files, by name.
-/// Errors: data if something is missing.
+/// the first that is there); a folder without train.* gives all its text files, by name. Text are
+/// .txt, .md, .text, .conll, and what read_columns() reads: train.bin of tokens is passed over.
+/// Errors: data if something is missing, or a split has two such files.
 TextFiles find_text_files(const DocumentFiles& files);
 
 /// The documents of a file, by its name (".gz" aside): JSON lines and tables have one a row, in the

@@ -14,8 +14,10 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-// Far beyond any checkpoint (a tensor takes about 15 values), within any memory.
+// Far beyond any checkpoint (a tensor takes about 15 values), within any memory: for each of the
+// stack, its marks, the memo, the nodes and what they hold.
 constexpr size_t kMaxValues = 4'000'000;
+constexpr size_t kMaxNameBytes = 200;
 constexpr uint8_t kNewestProtocol = 5;
 
 enum class Op : uint8_t {
@@ -65,7 +67,7 @@ enum class Op : uint8_t {
 };
 
 bool holds_items(Kind kind) {
-  return kind == Kind::tuple || kind == Kind::list || kind == Kind::dict || kind == Kind::call;
+  return kind == Kind::tuple || kind == Kind::list || kind == Kind::dict;
 }
 
 const char* kind_name(Kind kind) {
@@ -90,8 +92,16 @@ const char* kind_name(Kind kind) {
 
 std::string describe(const PickleValue& value) {
   std::string text = kind_name(value.kind);
-  if (value.is(Kind::name) || value.is(Kind::call)) text += " " + value.node->text;
+  if (value.is(Kind::name) || value.is(Kind::call)) text += " " + value.name();
   return text;
+}
+
+const std::string& PickleValue::name() const {
+  return is(Kind::call) ? node->items[0].node->text : node->text;
+}
+
+const std::vector<PickleValue>& PickleValue::arguments() const {
+  return node->items[1].node->items;
 }
 
 class Pickle::Machine {
@@ -108,9 +118,7 @@ class Pickle::Machine {
       if (!push_plain(op) && !push_text(op) && !push_container(op) && !change(op)) {
         refuse(static_cast<uint8_t>(op), at);
       }
-      check(pickle_.nodes_.size() <= kMaxValues && stack_.size() <= kMaxValues, ErrorKind::data,
-            "{}: the pickle holds more than {} values; no checkpoint does", reader_.what(),
-            kMaxValues);
+      check_count(std::max({pickle_.nodes_.size(), stack_.size(), marks_.size(), memo_.size()}));
     }
     pickle_.value_ = pop();
     pickle_.size_ = reader_.at();
@@ -122,6 +130,18 @@ class Pickle::Machine {
   [[noreturn]] void fail_here(const std::string& problem) const {
     fail(ErrorKind::data, "{}: the pickle makes no sense before byte {}: {}", reader_.what(),
          reader_.at(), problem);
+  }
+
+  void check_count(size_t values) const {
+    check(values <= kMaxValues, ErrorKind::data,
+          "{}: the pickle holds more than {} values; no checkpoint does", reader_.what(),
+          kMaxValues);
+  }
+
+  // To be called before nodes get so many items: those that a memo repeats count each time.
+  void count_items(size_t more) {
+    items_ += more;
+    check_count(items_);
   }
 
   PickleValue pop() {
@@ -201,6 +221,7 @@ class Pickle::Machine {
   bool push_container(Op op) {
     const auto container = [&](Kind kind, std::vector<PickleValue> items) {
       if (kind == Kind::dict && items.size() % 2 != 0) fail_here("a dict's last key has no value");
+      count_items(items.size());
       push(kind, {.items = std::move(items)});
       return true;
     };
@@ -237,7 +258,7 @@ class Pickle::Machine {
       case Op::stack_global: {
         const std::vector<PickleValue> parts = pop_count(2);
         if (!parts[0].is(Kind::text) || !parts[1].is(Kind::text)) fail_here("a name is no text");
-        push_name(parts[0].node->text + "." + parts[1].node->text);
+        push_name(parts[0].node->text, parts[1].node->text);
         return true;
       }
       case Op::reduce: reduce(); return true;
@@ -290,36 +311,45 @@ class Pickle::Machine {
       fail_here(fmt::format("it adds to {}, not to {}", describe(top()), kind_name(kind)));
     }
     if (kind == Kind::dict && values.size() % 2 != 0) fail_here("a dict's last key has no value");
+    count_items(values.size());
     std::vector<PickleValue>& items = top().node->items;
     items.insert(items.end(), values.begin(), values.end());
   }
 
   void read_global() {
     const std::string_view module = reader_.line(), name = reader_.line();
-    push_name(fmt::format("{}.{}", module, name));
+    push_name(module, name);
   }
 
-  void push_name(std::string name) {
+  // A name is kept once, however often it is asked for.
+  void push_name(std::string_view module, std::string_view function) {
+    const size_t bytes = module.size() + 1 + function.size();
+    check(bytes <= kMaxNameBytes, ErrorKind::data,
+          "{}: the pickle asks for a name of {} bytes, which no state_dict needs; it was not run",
+          reader_.what(), bytes);
+    const std::string name = fmt::format("{}.{}", module, function);
     check(name == "collections.OrderedDict" || is_allowed_(name), ErrorKind::data,
           "{}: the pickle asks for '{}', which no state_dict needs; it was not run. Save the "
           "weights alone: torch.save(model.state_dict(), ..), or as safetensors",
-          reader_.what(), name.substr(0, 200));
-    push(Kind::name, {.text = std::move(name)});
+          reader_.what(), name);
+    const auto [at, is_new] = names_.emplace(name, nullptr);
+    if (is_new) at->second = &pickle_.nodes_.emplace_back(PickleNode{.text = name});
+    push({.kind = Kind::name, .node = at->second});
   }
 
   void reduce() {
-    const std::vector<PickleValue> parts = pop_count(2);
+    std::vector<PickleValue> parts = pop_count(2);
     if (!parts[0].is(Kind::name) || !parts[1].is(Kind::tuple)) {
       fail_here(fmt::format("it calls {} with {}", describe(parts[0]), describe(parts[1])));
     }
-    const std::string& name = parts[0].node->text;
-    const std::vector<PickleValue>& arguments = parts[1].node->items;
-    if (name != "collections.OrderedDict") return push(Kind::call, {name, arguments});
-    push(Kind::dict, {.items = pairs_of(arguments)});
+    const bool is_dict = parts[0].name() == "collections.OrderedDict";
+    if (is_dict) return push(Kind::dict, {.items = pairs_of(parts[1].node->items)});
+    count_items(parts.size());
+    push(Kind::call, {.items = std::move(parts)});
   }
 
   // OrderedDict(), or as Python 2 wrote it, OrderedDict([[key, value], ..]).
-  std::vector<PickleValue> pairs_of(const std::vector<PickleValue>& arguments) const {
+  std::vector<PickleValue> pairs_of(const std::vector<PickleValue>& arguments) {
     std::vector<PickleValue> items;
     if (arguments.empty()) return items;
     if (arguments.size() != 1 || !arguments[0].is(Kind::list)) {
@@ -329,6 +359,7 @@ class Pickle::Machine {
       if (!holds_items(pair.kind) || pair.node->items.size() != 2) {
         fail_here("an OrderedDict is made of something that is no pair");
       }
+      count_items(2);
       items.insert(items.end(), pair.node->items.begin(), pair.node->items.end());
     }
     return items;
@@ -340,6 +371,8 @@ class Pickle::Machine {
   std::vector<PickleValue> stack_;
   std::vector<size_t> marks_;  // sizes of the stack
   std::unordered_map<uint32_t, PickleValue> memo_;
+  std::unordered_map<std::string, PickleNode*> names_;
+  size_t items_ = 0;  // of all nodes together
 };
 
 Pickle::Pickle(std::span<const std::byte> bytes, const std::string& what,

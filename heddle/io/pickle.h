@@ -37,12 +37,16 @@ struct PickleValue {
   PickleNode* node = nullptr;  ///< of all that follows real
 
   bool is(Kind k) const { return kind == k; }
+  /// Of a name or a call: what it names, "torch._utils._rebuild_tensor_v2".
+  const std::string& name() const;
+  /// Of a call.
+  const std::vector<PickleValue>& arguments() const;
 };
 
 struct PickleNode {
-  std::string text = {};  ///< of text, bytes, name ("torch._utils._rebuild_tensor_v2") and call
-  /// Of tuple, list; of dict keys and values in turn; of call the arguments; of persistent the id.
-  /// A container may hold itself.
+  std::string text = {};  ///< of text, bytes and name
+  /// Of tuple, list; of dict keys and values in turn; of call the name and the tuple of arguments,
+  /// which calls may share; of persistent the id. A container may hold itself.
   std::vector<PickleValue> items = {};
 };
 
@@ -57,7 +61,8 @@ using PickleNames = std::function<bool(std::string_view name)>;
 class Pickle {
  public:
   /// `what` opens messages. Errors: data for a name that `is_allowed` refuses (it says that nothing
-  /// was run), opcodes that make objects, and for anything cut short or without sense.
+  /// was run), opcodes that make objects, more values than memory is given to, however few bytes
+  /// ask for them, and for anything cut short or without sense.
   Pickle(std::span<const std::byte> bytes, const std::string& what, const PickleNames& is_allowed);
 
   const PickleValue& value() const { return value_; }

@@ -61,6 +61,9 @@ Tensor TensorFile::in_place(std::span<const std::byte> bytes, const Shape& shape
 }
 
 void TensorFile::add(std::string name, StoredTensor tensor) {
+  check(tensor.shape.size() <= size_t{Shape::kMaxRank}, ErrorKind::data,
+        "{}: tensor '{}' has {} axes; heddle's tensors have at most {}", path(), name,
+        tensor.shape.size(), Shape::kMaxRank);
   const bool is_new = tensors_.emplace(name, std::move(tensor)).second;
   check(is_new, ErrorKind::data, "{}: the tensor '{}' appears twice", path(), name);
   names_.push_back(std::move(name));

@@ -57,7 +57,7 @@ class TensorFile {
   TensorFile(TensorFile&&) = default;
   TensorFile& operator=(TensorFile&&) = default;
 
-  /// Errors: data if the name is taken.
+  /// Errors: data if the name is taken, or the tensor has more axes than a Shape.
   void add(std::string name, StoredTensor tensor);
   /// The file that later tensors lie in.
   void add_file(std::shared_ptr<MappedFile> file) { files_.push_back(std::move(file)); }

@@ -10,6 +10,7 @@
 #include "heddle/base/error.h"
 #include "heddle/io/byte_reader.h"
 #include "heddle/io/pickle.h"
+#include "heddle/tensor/shape.h"
 
 namespace heddle {
 namespace {
@@ -234,7 +235,7 @@ class TorchFile::Builder {
     int64_t tensors = 0;
     for (size_t i = 0; i + 1 < items.size(); i += 2) {
       const std::string key = items[i].is(Kind::text) ? items[i].node->text : describe(items[i]);
-      if (!items[i + 1].is(Kind::call) || items[i + 1].node->text == kSize) {
+      if (!items[i + 1].is(Kind::call) || items[i + 1].name() == kSize) {
         if (others.size() < 200) others += (others.empty() ? "'" : ", '") + key + "'";
         continue;
       }
@@ -263,11 +264,14 @@ class TorchFile::Builder {
 
   std::vector<int64_t> counts_of(const PickleValue& value, const std::string& what) const {
     const PickleValue* list = &value;
-    if (value.is(Kind::call) && value.node->text == kSize && value.node->items.size() == 1) {
-      list = &value.node->items[0];
+    if (value.is(Kind::call) && value.name() == kSize && value.arguments().size() == 1) {
+      list = &value.arguments()[0];
     }
     check(list->is(Kind::tuple) || list->is(Kind::list), ErrorKind::data,
           "{}: {} are {}; a tuple of numbers is needed", path(), what, describe(*list));
+    check(list->node->items.size() <= size_t{Shape::kMaxRank}, ErrorKind::data,
+          "{}: {} are {} numbers; a tensor of heddle has at most {} axes", path(), what,
+          list->node->items.size(), Shape::kMaxRank);
     std::vector<int64_t> counts;
     for (const PickleValue& item : list->node->items) counts.push_back(count_of(item, what));
     return counts;
@@ -275,20 +279,20 @@ class TorchFile::Builder {
 
   const std::vector<PickleValue>& arguments(const PickleValue& call, size_t least,
                                             const std::string& what) const {
-    check(call.node->items.size() >= least, ErrorKind::data,
-          "{}: {} is made with {} arguments; {} takes {}", path(), what, call.node->items.size(),
-          call.node->text, least);
-    return call.node->items;
+    check(call.arguments().size() >= least, ErrorKind::data,
+          "{}: {} is made with {} arguments; {} takes {}", path(), what, call.arguments().size(),
+          call.name(), least);
+    return call.arguments();
   }
 
   View read_view(const PickleValue& made, const std::string& what) const {
     const PickleValue* call = &made;
-    if (makes_parameter(call->node->text)) {
+    if (makes_parameter(call->name())) {
       call = &arguments(*call, 1, what)[0];
       check(call->is(Kind::call), ErrorKind::data, "{}: {} is a parameter of {}", path(), what,
             describe(*call));
     }
-    const std::string& maker = call->node->text;
+    const std::string& maker = call->name();
     check(makes_tensor(maker), ErrorKind::data, "{}: {} is {}, no tensor", path(), what,
           describe(*call));
     const auto& given = arguments(*call, maker == kTensor3 ? 7 : 4, what);

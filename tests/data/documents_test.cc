@@ -43,6 +43,30 @@ TEST(Documents, folder_gives_its_train_and_val_files_or_the_ends_of_all) {
   EXPECT_EQ(split.val, std::vector<std::string>{"held out"});
 }
 
+TEST(Documents, folder_of_token_files_gives_its_text_and_two_files_of_a_split_are_refused) {
+  const TemporaryFolder folder;
+  folder.write("train.bin", "\xff");
+  folder.write("val.bin", "\xff");
+  folder.write("input.txt", "0123456789");
+  EXPECT_EQ(split_documents({.train = folder.path()}).train, std::vector<std::string>{"012345678"});
+  folder.write("train.txt", "training");
+  folder.write("dev.conll", "held out");
+  const TextFiles files = find_text_files({.train = folder.path()});
+  EXPECT_EQ(files.train, std::vector<std::string>{folder / "train.txt"});
+  EXPECT_EQ(files.val, folder / "dev.conll");
+  folder.write("train.jsonl", "{\"text\": \"a\"}");
+  expect_error(ErrorKind::data, {folder.path(), "train.jsonl, train.txt", "'train'"},
+               [&] { find_text_files({.train = folder.path()}); });
+}
+
+TEST(Documents, millions_of_lines_that_end_as_windows_ends_them_are_read) {
+  std::string lines = "a\r";
+  for (int i = 0; i < 2'000'000; ++i) lines += "\r\n";
+  const TemporaryFolder folder;
+  const std::string path = folder.write("a.txt", lines);
+  EXPECT_EQ(read_documents(path, "text"), std::vector{"a\r" + std::string(2'000'000, '\n')});
+}
+
 TEST(Documents, what_cannot_be_read_is_a_data_error_with_its_place) {
   const TemporaryFolder folder;
   const auto refused = [&](const std::string& name, const std::string& content,

@@ -92,7 +92,7 @@ TEST(Pickle, call_is_kept_as_a_name_and_arguments_and_is_not_made) {
   const Pickle pickle = read("\x80\x02" + named("torch", "Size") + tuple({pickled(3)}) + "R.");
   ASSERT_TRUE(pickle.value().is(Kind::call));
   EXPECT_EQ(describe(pickle.value()), "a call of torch.Size");
-  EXPECT_EQ(pickle.value().node->items[0].integer, 3);
+  EXPECT_EQ(pickle.value().arguments()[0].integer, 3);
 }
 
 TEST(Pickle, any_other_name_is_refused_by_name_and_not_run) {
@@ -156,6 +156,38 @@ TEST(Pickle, sizes_beyond_the_bytes_are_data_errors) {
   expect_refused("\x80\x02" + std::string(5'000'000, ')') + ".", {"more than 4000000 values"});
   expect_refused("\x80\x02" + std::string(5'000'000, 'N') + ".", {"more than 4000000 values"});
   expect_refused("", {"1 bytes are needed at byte 0"});
+}
+
+TEST(Pickle, what_little_repeats_is_neither_copied_nor_uncounted) {
+  // A tuple of a million, with which three thousand calls are made: they share it.
+  std::string text =
+      "\x80\x02" + named("torch", "Size") + "q\x00("s + std::string(1'000'000, 'N') + "tq\x01"s;
+  for (int i = 0; i < 3000; ++i) text += "h\x00h\x01R"s;
+  const Pickle pickle = read(text + "\x86.");
+  const auto& calls = pickle.value().node->items;
+  EXPECT_EQ(calls[0].arguments().size(), 1'000'000u);
+  EXPECT_EQ(&calls[0].arguments(), &calls[1].arguments());
+  // A thousand pairs, of which five thousand dicts are made: ten million values.
+  text = "\x80\x02](";
+  for (int i = 0; i < 1000; ++i) text += "NN\x86";
+  text += "e\x85q\x01";
+  for (int i = 0; i < 5000; ++i) text += named("collections", "OrderedDict") + "h\x01R";
+  expect_refused(text + ".", {"more than 4000000 values"});
+  expect_refused("\x80\x04N" + std::string(5'000'000, '\x94') + ".", {"more than 4000000 values"});
+  expect_refused("\x80\x02" + std::string(5'000'000, '(') + ".", {"more than 4000000 values"});
+}
+
+TEST(Pickle, names_are_short_and_kept_once) {
+  const auto stacked = [](size_t bytes) {
+    return "\x80\x04" + pickled("torch") + pickled(std::string(bytes - 6, 'A')) + "\x93.";
+  };
+  EXPECT_EQ(read(stacked(200)).value().name().size(), 200u);
+  expect_refused(stacked(201), {"a name of 201 bytes", "it was not run"});
+  expect_refused("\x80\x02" + named("torch", std::string(4'000'000, 'A')) + ".",
+                 {"a name of 4000006 bytes"});
+  const std::string size = named("torch", "Size");
+  const Pickle pickle = read("\x80\x02" + size + size + "\x86.");
+  EXPECT_EQ(pickle.value().node->items[0].node, pickle.value().node->items[1].node);
 }
 
 TEST(Pickle, list_that_holds_itself_is_read_once) {

@@ -261,6 +261,11 @@ TEST(Safetensors, sizes_that_disagree_are_data_errors) {
   refuse("[2305843009213693951]", "[0,9223372036854775804]", {"tensor 'a' ends at byte"});
 }
 
+TEST(Safetensors, more_axes_than_a_tensor_has_are_a_data_error_that_names_it) {
+  const std::string header = "{\"a\":" + entry("F32", "[1,1,1,1,1,1,2]", "[0,8]") + "}";
+  expect_refused(with_header(header, "12345678"), {"tensor 'a' has 7 axes", "at most 6"});
+}
+
 TEST(Safetensors, overlapping_tensors_are_a_data_error) {
   expect_refused(with_header("{\"a\":" + entry("F32", "[2]", "[0,8]") +
                                  ",\"b\":" + entry("F32", "[2]", "[4,12]") + "}",

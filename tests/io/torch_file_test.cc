@@ -146,6 +146,14 @@ TEST(TorchFile, views_beyond_their_storage_are_data_errors) {
                  {"would take 13194139533312 bytes", "contiguous()"});
 }
 
+TEST(TorchFile, more_axes_than_a_tensor_has_are_a_data_error_that_names_it) {
+  const std::vector<int64_t> seven(7, 1), many(100'000, 1);
+  expect_refused(archive_of({.count = 6, .sizes = seven, .strides = seven}),
+                 {"x.bin", "tensor 'w': sizes are 7 numbers", "at most 6 axes"});
+  expect_refused(archive_of({.sizes = many, .strides = many}), {"sizes are 100000 numbers"});
+  expect_refused(archive_of({.strides = seven}), {"strides are 7 numbers"});
+}
+
 TEST(TorchFile, storages_that_are_missing_or_of_another_size_are_data_errors) {
   expect_refused(archive_of({.key = "7"}), {"lies in storage '7', which is not there"});
   expect_refused(archive_of({.key = "../data.pkl"}), {"'../data.pkl', which is not there"});
