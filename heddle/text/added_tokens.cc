@@ -69,6 +69,9 @@ AddedToken read_added_token(const Json& json, const std::string& source) {
 }
 
 void AddedTokens::add(int32_t id, AddedToken token, const std::string& source) {
+  check(token.content.size() <= kMaxPieceBytes, ErrorKind::data,
+        "{}: the added token with the id {} has {} bytes; at most {} are taken", source, id,
+        token.content.size(), kMaxPieceBytes);
   const auto [at, is_new] = ids_.emplace(token.content, id);
   check(is_new || at->second == id, ErrorKind::data,
         "{}: added token '{}' comes twice, with the ids {} and {}", source, token.content,
@@ -89,6 +92,10 @@ void AddedTokens::prepare(const Normalizer* normalizer) {
       continue;
     }
     if (normalizer != nullptr) token.content = (*normalizer)(token.content);
+    check(token.content.size() <= kMaxPieceBytes, ErrorKind::data,
+          "tokenizer: the added token with the id {} has {} bytes once it is normalized; at most "
+          "{} are taken",
+          id, token.content.size(), kMaxPieceBytes);
     if (!token.content.empty()) normalized_.add(token.content, id);
     has_normalized_ = true;
   }
@@ -97,7 +104,8 @@ void AddedTokens::prepare(const Normalizer* normalizer) {
 void AddedTokens::split(std::string_view text, bool is_normalized,
                         const std::function<void(std::string_view, int32_t)>& f) const {
   const PieceTrie& trie = is_normalized ? normalized_ : plain_;
-  size_t done = 0;  // up to there f() was called
+  size_t done = 0;       // up to there f() was called
+  size_t space_end = 0;  // of the white space last looked at
   const bool has_any = is_normalized ? has_normalized_ : has_plain_;
   for (size_t at = 0; has_any && at < text.size();) {
     size_t length = 0;
@@ -114,11 +122,14 @@ void AddedTokens::split(std::string_view text, bool is_normalized,
         (ends_with_word(text.substr(0, begin)) || starts_with_word(text.substr(end)))) {
       continue;
     }
-    if (token.lstrip) begin = std::max(done, begin - trailing_space(text.substr(0, begin)));
-    if (token.rstrip) end += leading_space(text.substr(end));
+    if (token.lstrip && begin > done) begin -= trailing_space(text.substr(done, begin - done));
+    if (token.lstrip) begin = std::max(begin, done);
+    if (token.rstrip && end >= space_end) space_end = end + leading_space(text.substr(end));
+    if (token.rstrip) end = space_end;
+    if (begin >= end) continue;  // the token before it took all of it; `tokenizers` panics
     if (done < begin) f(text.substr(done, begin - done), -1);
     f(text.substr(begin, end - begin), id);
-    done = std::max(done, end);
+    done = end;  // which may lie before where the token before it ended: so in `tokenizers`
   }
   if (done < text.size()) f(text.substr(done), -1);
 }

@@ -30,7 +30,7 @@ AddedToken read_added_token(const Json& json, const std::string& source);
 
 class AddedTokens {
  public:
-  /// Errors: data if the id has another token.
+  /// Errors: data if the id has another token, or it is longer than kMaxPieceBytes.
   void add(int32_t id, AddedToken token, const std::string& source);
   /// To be called once, after the last add(). Tokens that are looked for in normalized text then
   /// have normalized contents, which decoding writes; find() knows what add() got too.
@@ -38,7 +38,8 @@ class AddedTokens {
 
   /// Calls f(part, id) for the parts of a text; id is -1 for what is between the tokens. Tokens
   /// that are looked for in normalized text are found if `is_normalized`, else the others; the
-  /// longest of those that begin at a place is taken.
+  /// longest of those that begin at a place is taken. A token in the white space that the one
+  /// before it took is found there nevertheless, unless it takes the space before it too.
   void split(std::string_view text, bool is_normalized,
              const std::function<void(std::string_view, int32_t)>& f) const;
 

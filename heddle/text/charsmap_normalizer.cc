@@ -7,6 +7,7 @@
 #include "heddle/base/error.h"
 #include "heddle/text/model_check.h"
 #include "heddle/text/normalizer.h"
+#include "heddle/text/strings.h"
 #include "heddle/text/utf8.h"
 
 namespace heddle {
@@ -33,16 +34,20 @@ class CharsmapNormalizer final : public Normalizer {
     replacements_ = sizeof size + size;
   }
 
-  std::string operator()(std::string_view text) const override {
+  std::string apply(std::string_view text, size_t most) const override {
     std::string result;
+    const auto add = [&](std::string_view cluster) {
+      add_cluster(cluster, result);
+      check_growth(result.size(), most);
+    };
     if (is_ascii(text)) {
       for (size_t begin = 0, end; begin < text.size(); begin = end) {
         end = begin + (text.substr(begin, 2) == "\r\n" ? 2 : 1);  // the one cluster of two
-        add_cluster(text.substr(begin, end - begin), result);
+        add(text.substr(begin, end - begin));
       }
       return result;
     }
-    for_clusters(text, [&](std::string_view cluster) { add_cluster(cluster, result); });
+    for_clusters(text, add);
     return result;
   }
 
@@ -51,16 +56,18 @@ class CharsmapNormalizer final : public Normalizer {
   static void for_clusters(std::string_view text, const F& f) {
     UErrorCode status = U_ZERO_ERROR;
     // Making one takes long, and one must not be shared between threads.
-    thread_local const std::unique_ptr<icu::BreakIterator> clusters(
-        icu::BreakIterator::createCharacterInstance(icu::Locale::getRoot(), status));
+    thread_local std::unique_ptr<icu::BreakIterator> clusters;
+    if (!clusters) {  // or it failed, as without memory, when last asked for
+      clusters.reset(icu::BreakIterator::createCharacterInstance(icu::Locale::getRoot(), status));
+    }
     UText* input = nullptr;
-    if (U_SUCCESS(status)) {
+    if (clusters && U_SUCCESS(status)) {
       input = utext_openUTF8(nullptr, text.data(), static_cast<int64_t>(text.size()), &status);
       clusters->setText(input, status);
       utext_close(input);  // the iterator has a copy
     }
-    check(U_SUCCESS(status), ErrorKind::data, "tokenizer: cannot find the characters of a text: {}",
-          u_errorName(status));
+    check(clusters && U_SUCCESS(status), ErrorKind::data,
+          "tokenizer: cannot find the characters of a text: {}", u_errorName(status));
     int32_t begin = clusters->first();
     for (int32_t end; (end = clusters->next()) != icu::BreakIterator::DONE; begin = end) {
       f(text.substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));

@@ -94,12 +94,7 @@ class MarianTokenizer final : public Tokenizer::Impl {
  private:
   // The id of a token that tokenizer_config.json may name, -1 if the vocabulary lacks it.
   int32_t add_special(const HubFiles& hub, const char* key, const std::string& usual) {
-    std::string name = usual;
-    for (const Json* json : {&hub.special_map, &hub.config}) {
-      const Json* value = json->find(key);
-      if (value == nullptr || value->is_null()) continue;
-      name = read_added_token(*value, hub.folder + ": " + key).content;
-    }
+    const std::string name = hub.special_name(key, usual);
     const auto id = vocabulary_.find(name);
     if (!id) return -1;
     added_.add(*id, {.content = name, .normalized = false, .special = true}, path_);

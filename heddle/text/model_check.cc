@@ -12,13 +12,13 @@
 
 #include "heddle/base/error.h"
 #include "heddle/text/utf8.h"
+#include "heddle/text/vocabulary.h"
 
 namespace heddle {
 
 namespace {
 
 constexpr int64_t kMaxPieces = 4'000'000;
-constexpr size_t kMaxPieceBytes = 4096;   // SentencePiece trains at most 512 characters
 constexpr float kMaxScore = 1e10f;        // sums over a line stay finite
 constexpr size_t kMaxNestedSymbols = 64;  // PrefixMatcher's result array
 

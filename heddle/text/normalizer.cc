@@ -3,6 +3,7 @@
 
 #include <unicode/normalizer2.h>
 
+#include <algorithm>
 #include <functional>
 #include <vector>
 
@@ -18,18 +19,24 @@ namespace heddle {
 
 namespace {
 
-/// A normalizer that is a function.
+/// A normalizer that is a function of the text and of the bytes that it may become.
 class Function final : public Normalizer {
  public:
-  explicit Function(std::function<std::string(std::string_view)> f) : f_(std::move(f)) {}
-  std::string operator()(std::string_view text) const override { return f_(text); }
+  using F = std::function<std::string(std::string_view, size_t)>;
+  explicit Function(F f) : f_(std::move(f)) {}
+  std::string apply(std::string_view text, size_t most) const override { return f_(text, most); }
 
  private:
-  std::function<std::string(std::string_view)> f_;
+  F f_;
 };
 
-std::unique_ptr<Normalizer> of(std::function<std::string(std::string_view)> f) {
+std::unique_ptr<Normalizer> growing(Function::F f) {
   return std::make_unique<Function>(std::move(f));
+}
+
+/// Of a function that makes a few bytes of each at most.
+std::unique_ptr<Normalizer> of(std::function<std::string(std::string_view)> f) {
+  return growing([f = std::move(f)](std::string_view text, size_t) { return f(text); });
 }
 
 /// The text with f(character, text so far) in place of each character.
@@ -43,17 +50,69 @@ std::string each_character(std::string_view text, const F& f) {
 
 using Form = const icu::Normalizer2* (*)(UErrorCode&);
 
-std::string unicode_form(Form form, std::string_view text) {
+/// Appends marks, and whatever else may join what stands before it, decomposed and in canonical
+/// order: by combining class between characters of class 0.
+void append_in_order(const icu::Normalizer2& normalizer, std::string_view run, std::string& out) {
+  struct Mark {
+    uint8_t order;
+    char32_t c;
+  };
+  std::vector<Mark> marks;
+  icu::UnicodeString parts;
+  for (size_t at = 0; at < run.size();) {
+    const char32_t c = next_code_point(run, at);
+    const auto code = static_cast<UChar32>(c);
+    if (!normalizer.getDecomposition(code, parts)) parts.setTo(code);
+    for (int32_t i = 0; i < parts.length(); i = parts.moveIndex32(i, 1)) {
+      const UChar32 part = parts.char32At(i);
+      marks.push_back({normalizer.getCombiningClass(part), static_cast<char32_t>(part)});
+    }
+  }
+  for (auto begin = marks.begin(); begin != marks.end();) {
+    const auto end = std::find_if(begin, marks.end(), [](const Mark& m) { return m.order == 0; });
+    std::stable_sort(begin, end, [](const Mark& a, const Mark& b) { return a.order < b.order; });
+    begin = std::find_if(end, marks.end(), [](const Mark& m) { return m.order != 0; });
+  }
+  for (const Mark& mark : marks) append_utf8(mark.c, out);
+}
+
+/// The text with its long runs of marks in canonical order, which no normal form tells from it.
+/// ICU inserts mark after mark where it belongs: for a run of n, n * n steps.
+std::string with_marks_in_order(const icu::Normalizer2& normalizer, std::string_view text) {
+  constexpr size_t kLongRun = 32;     // characters
+  constexpr char32_t kFirst = 0x300;  // none before it joins what stands before it
+  std::string result;
+  size_t done = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    size_t next = begin, count = 0;
+    for (; at < text.size(); at = next, ++count) {
+      const char32_t c = next_code_point(text, next);
+      if (c < kFirst || normalizer.hasBoundaryBefore(static_cast<UChar32>(c))) break;
+    }
+    if (count > kLongRun) {
+      result.append(text.substr(done, begin - done));
+      append_in_order(normalizer, text.substr(begin, at - begin), result);
+      done = at;
+    }
+    at = next;
+  }
+  return result.append(text.substr(done));
+}
+
+std::string unicode_form(Form form, std::string_view given) {
   UErrorCode status = U_ZERO_ERROR;
   const icu::Normalizer2* normalizer = form(status);
-  std::string result;
+  std::string result, text;
   if (U_SUCCESS(status)) {
+    text = with_marks_in_order(*normalizer, given);
+    check_growth(text.size(), INT32_MAX);  // ICU counts in 32 bits
     icu::StringByteSink<std::string> sink(&result, static_cast<int32_t>(text.size()));
     normalizer->normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<int32_t>(text.size())),
                               sink, nullptr, status);
   }
   check(U_SUCCESS(status), ErrorKind::data, "tokenizer: cannot normalise a text of {} bytes: {}",
-        text.size(), u_errorName(status));
+        given.size(), u_errorName(status));
   return result;
 }
 
@@ -65,7 +124,7 @@ class BertNormalizer final : public Normalizer {
  public:
   explicit BertNormalizer(const BertNormalizerOptions& options) : options_(options) {}
 
-  std::string operator()(std::string_view text) const override {
+  std::string apply(std::string_view text, size_t) const override {
     std::string result =
         each_character(text, [this](char32_t c, std::string& out) { add(c, out); });
     if (options_.strip_accents) {
@@ -124,10 +183,11 @@ std::unique_ptr<Normalizer> read_sequence(const Json& json, const std::string& s
   for (const Json& part : sequence_of(json, "normalizers", source)) {
     parts.push_back(read_normalizer(part, source));
   }
-  return of([parts](std::string_view text) {
+  return growing([parts](std::string_view text, size_t most) {
     std::string result(text);
     for (const auto& part : parts) {
-      if (part) result = (*part)(result);
+      if (part) result = part->apply(result, most);
+      check_growth(result.size(), most);
     }
     return result;
   });
@@ -144,9 +204,10 @@ std::unique_ptr<Normalizer> read_bert(const Json& json, const std::string& sourc
 
 std::unique_ptr<Normalizer> read_replace(const Json& json, const std::string& source) {
   const Pattern pattern = Pattern::read(json.at("pattern", source), source);
-  return of([pattern, content = json.get_string("content", source)](std::string_view text) {
-    return pattern.replace(text, content);
-  });
+  return growing(
+      [pattern, content = json.get_string("content", source)](std::string_view text, size_t most) {
+        return pattern.replace(text, content, most);
+      });
 }
 
 std::unique_ptr<Normalizer> read_precompiled(const Json& json, const std::string& source) {
@@ -185,6 +246,13 @@ std::unique_ptr<Normalizer> read_simple(const std::string& type) {
 }
 
 }  // namespace
+
+std::string Normalizer::operator()(std::string_view text) const {
+  const size_t most = most_bytes(text.size());
+  std::string result = apply(text, most);
+  check_growth(result.size(), most);
+  return result;
+}
 
 std::unique_ptr<Normalizer> make_bert_normalizer(const BertNormalizerOptions& options) {
   return std::make_unique<BertNormalizer>(options);

@@ -12,7 +12,11 @@ namespace heddle {
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  virtual std::string operator()(std::string_view text) const = 0;
+  /// Errors: data if the text grows beyond most_bytes().
+  std::string operator()(std::string_view text) const;
+  /// A step of it, which stops as soon as it sees more than `most` bytes, or else is known to make
+  /// a few of each.
+  virtual std::string apply(std::string_view text, size_t most) const = 0;
 };
 
 struct BertNormalizerOptions {

@@ -2,6 +2,7 @@
 #include "heddle/text/pattern.h"
 
 #include "heddle/base/error.h"
+#include "heddle/text/strings.h"
 
 namespace heddle {
 
@@ -29,10 +30,11 @@ std::vector<std::pair<size_t, size_t>> Pattern::find_all(std::string_view text) 
   return matches;
 }
 
-std::string Pattern::replace(std::string_view text, std::string_view content) const {
+std::string Pattern::replace(std::string_view text, std::string_view content, size_t most) const {
   std::string result;
   size_t at = 0;
   for (const auto& [begin, end] : find_all(text)) {
+    check_growth(result.size() + begin - at + content.size(), most);
     result.append(text.substr(at, begin - at)).append(content);
     at = end;
   }

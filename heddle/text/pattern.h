@@ -19,8 +19,8 @@ class Pattern {
 
   /// Begin and end of the matches from left to right, without overlaps.
   std::vector<std::pair<size_t, size_t>> find_all(std::string_view text) const;
-  /// The text with `content` in place of each match.
-  std::string replace(std::string_view text, std::string_view content) const;
+  /// The text with `content` in place of each match. Errors: data if it grows beyond `most` bytes.
+  std::string replace(std::string_view text, std::string_view content, size_t most) const;
 
  private:
   std::string literal_;

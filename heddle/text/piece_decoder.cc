@@ -108,30 +108,55 @@ std::unique_ptr<PieceDecoder> read_strip(const Json& json, const std::string& so
   check(!content.empty(), ErrorKind::data, "{}: its content is empty", source);
   return of([=](Strings& pieces) {
     for (std::string& piece : pieces) {
-      for (int64_t i = 0; i < start && piece.starts_with(content); ++i) {
-        piece.erase(0, content.size());
+      std::string_view rest = piece;
+      for (int64_t i = 0; i < start && rest.starts_with(content); ++i) {
+        rest.remove_prefix(content.size());
       }
-      for (int64_t i = 0; i < stop && piece.ends_with(content); ++i) {
-        piece.resize(piece.size() - content.size());
+      for (int64_t i = 0; i < stop && rest.ends_with(content); ++i) {
+        rest.remove_suffix(content.size());
       }
+      piece = std::string(rest);
     }
   });
 }
 
-std::unique_ptr<PieceDecoder> read_sequence(const Json& json, const std::string& source) {
-  std::vector<std::shared_ptr<const PieceDecoder>> parts;
+using Parts = std::vector<std::shared_ptr<const PieceDecoder>>;
+
+/// Those of a Sequence inside another stand among its own, under the same bound.
+void read_parts(const Json& json, const std::string& source, Parts& parts) {
   for (const Json& part : sequence_of(json, "decoders", source)) {
-    if (auto one = read_piece_decoder(part, source)) parts.push_back(std::move(one));
+    if (!part.is_null() && component_type(part, source + ": decoder") == "Sequence") {
+      read_parts(part, source + ": Sequence", parts);
+    } else if (auto one = read_piece_decoder(part, source)) {
+      parts.push_back(std::move(one));
+    }
   }
+}
+
+size_t bytes_of(const Strings& pieces) {
+  size_t bytes = 0;
+  for (const std::string& piece : pieces) bytes += piece.size();
+  return bytes;
+}
+
+std::unique_ptr<PieceDecoder> read_sequence(const Json& json, const std::string& source) {
+  Parts parts;
+  read_parts(json, source, parts);
   return of([parts](Strings& pieces) {
-    for (const auto& part : parts) (*part)(pieces);
+    const size_t most = most_bytes(bytes_of(pieces));
+    for (const auto& part : parts) {
+      (*part)(pieces);
+      check_growth(bytes_of(pieces), most);
+    }
   });
 }
 
 std::unique_ptr<PieceDecoder> read_replace(const Json& json, const std::string& source) {
   const Pattern pattern = Pattern::read(json.at("pattern", source), source);
   return of([pattern, content = json.get_string("content", source)](Strings& pieces) {
-    for (std::string& piece : pieces) piece = pattern.replace(piece, content);
+    for (std::string& piece : pieces) {
+      piece = pattern.replace(piece, content, most_bytes(piece.size()));
+    }
   });
 }
 

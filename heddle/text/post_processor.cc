@@ -16,6 +16,13 @@ int32_t token_id(const Json& value, const std::string& source) {
   return static_cast<int32_t>(id);
 }
 
+int32_t type_id(const Json& item, const std::string& source) {
+  const int64_t id = int_or(item, "type_id", 0, source);
+  check(id >= 0 && id <= INT32_MAX, ErrorKind::data, "{}: the type_id {} is negative or too large",
+        source, id);
+  return static_cast<int32_t>(id);
+}
+
 /// ["[SEP]", 102].
 int32_t token_of_pair(const Json& json, const char* key, const std::string& source) {
   const Json::Array& pair = json.at(key, source).as_array(source + ": " + key);
@@ -34,11 +41,11 @@ Items read_items(const Json& json, const char* key, const std::string& source) {
       check(id == "A" || (id == "B" && std::string_view(key) == "pair"), ErrorKind::data,
             "{}: there is no sequence '{}'", where, id);
       item.text = id == "A" ? 0 : 1;
-      item.type = static_cast<int32_t>(int_or(*text, "type_id", 0, where));
+      item.type = type_id(*text, where);
     } else {
       const Json& special = one.at("SpecialToken", where);
       const std::string& name = special.get_string("id", where);
-      item.type = static_cast<int32_t>(int_or(special, "type_id", 0, where));
+      item.type = type_id(special, where);
       const Json& known = json.at("special_tokens", source);
       check(known.contains(name), ErrorKind::data,
             "{}: the special token '{}' is not among its special_tokens", where, name);
@@ -46,7 +53,6 @@ Items read_items(const Json& json, const char* key, const std::string& source) {
         item.ids.push_back(token_id(id, where));
       }
     }
-    check(item.type >= 0, ErrorKind::data, "{}: the type_id {} is negative", where, item.type);
     items.push_back(std::move(item));
   }
   return items;

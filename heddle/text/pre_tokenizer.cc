@@ -5,6 +5,7 @@
 #include "heddle/text/byte_letters.h"
 #include "heddle/text/characters.h"
 #include "heddle/text/pattern.h"
+#include "heddle/text/strings.h"
 #include "heddle/text/utf8.h"
 
 namespace heddle {
@@ -197,11 +198,16 @@ class Metaspace final : public PreTokenizer {
   MetaspaceOptions options_;
 };
 
+/// Each part makes a few bytes of each; what all make of a text is bounded.
 class InTurn final : public PreTokenizer {
  public:
   explicit InTurn(std::vector<std::unique_ptr<PreTokenizer>> parts) : parts_(std::move(parts)) {}
   void operator()(Pieces& pieces) const override {
-    for (const auto& part : parts_) (*part)(pieces);
+    const size_t most = most_bytes(pieces.text.size());
+    for (const auto& part : parts_) {
+      (*part)(pieces);
+      check_growth(pieces.text.size(), most);
+    }
   }
 
  private:
@@ -245,12 +251,16 @@ std::unique_ptr<PreTokenizer> read_delimiter(const Json& json, const std::string
       SplitBehavior::removed);
 }
 
-std::unique_ptr<PreTokenizer> read_in_turn(const Json& json, const std::string& source) {
-  std::vector<std::unique_ptr<PreTokenizer>> parts;
+/// Those of a Sequence inside another stand among its own, under the same bound.
+void read_parts(const Json& json, const std::string& source,
+                std::vector<std::unique_ptr<PreTokenizer>>& parts) {
   for (const Json& part : sequence_of(json, "pretokenizers", source)) {
-    if (auto one = read_pre_tokenizer(part, source)) parts.push_back(std::move(one));
+    if (!part.is_null() && component_type(part, source + ": pre_tokenizer") == "Sequence") {
+      read_parts(part, source + ": Sequence", parts);
+    } else if (auto one = read_pre_tokenizer(part, source)) {
+      parts.push_back(std::move(one));
+    }
   }
-  return std::make_unique<InTurn>(std::move(parts));
 }
 
 }  // namespace
@@ -296,7 +306,11 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Json& json, const std::st
   if (json.is_null()) return nullptr;
   const std::string& type = component_type(json, source + ": pre_tokenizer");
   const std::string where = source + ": " + type;
-  if (type == "Sequence") return read_in_turn(json, where);
+  if (type == "Sequence") {
+    std::vector<std::unique_ptr<PreTokenizer>> parts;
+    read_parts(json, where, parts);
+    return std::make_unique<InTurn>(std::move(parts));
+  }
   if (type == "ByteLevel") {
     return make_byte_level(bool_or(json, "add_prefix_space", true, where),
                            bool_or(json, "use_regex", true, where));

@@ -18,8 +18,10 @@ class Regex {
   ~Regex();
   Regex(Regex&&) noexcept;
 
-  /// Begin and end, in bytes, of the matches from left to right, without overlaps.
-  /// Errors: data if the expression takes too long or too much memory on this text.
+  /// Begin and end, in bytes, of the matches from left to right, without overlaps; none is empty
+  /// where the one before it ends. Words are those of `onig`, the library of `tokenizers`.
+  /// Errors: data if all matches together take more steps than a text of this length is given, or
+  /// one too much memory.
   std::vector<std::pair<size_t, size_t>> find_all(std::string_view text) const;
 
  private:

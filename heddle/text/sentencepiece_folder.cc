@@ -34,6 +34,7 @@ class SentencePieceSubwords final : public SubwordModel {
 /// A family: which special tokens it has, and how they stand around texts.
 struct Family {
   std::vector<const char*> classes;  ///< see HubFiles::is_class()
+  const char* kept_class;            ///< see HubFiles::keep_class()
   std::vector<const char*> special;
   void (*finish)(const HubFiles&, const std::string&, PipelineDescription&);
 };
@@ -102,11 +103,12 @@ void finish_llama(const HubFiles& files, const std::string& path, PipelineDescri
 
 const std::vector<Family>& families() {
   static const std::vector<Family> all = {
-      {{"t5"}, {"<pad>", "</s>", "<unk>"}, finish_t5},
+      {{"t5"}, "T5Tokenizer", {"<pad>", "</s>", "<unk>"}, finish_t5},
       {{"xlnet"},
+       "XLNetTokenizer",
        {"<s>", "</s>", "<unk>", "<sep>", "<pad>", "<cls>", "<mask>", "<eop>", "<eod>"},
        finish_xlnet},
-      {{"llama", "mistral", "mixtral"}, {"<unk>", "<s>", "</s>"}, finish_llama}};
+      {{"llama", "mistral", "mixtral"}, "LlamaTokenizer", {"<unk>", "<s>", "</s>"}, finish_llama}};
   return all;
 }
 
@@ -132,6 +134,7 @@ std::optional<PipelineDescription> describe_sentencepiece(HubFiles& files,
     bool is_it = false;
     for (const char* known : family.classes) is_it = is_it || files.is_class(known);
     if (!is_it) continue;
+    files.keep_class(family.kept_class);
     PipelineDescription d;
     d.kind = "SentencePiece";
     d.parts.model = subwords(files.add(name), path);
@@ -139,14 +142,7 @@ std::optional<PipelineDescription> describe_sentencepiece(HubFiles& files,
         Json::parse(R"({"type": "Sequence", "decoders": [{"type": "ByteFallback"},
                         {"type": "Metaspace"}]})"),
         path);
-    for (const char* special : family.special) {
-      const auto id = d.parts.model->vocabulary().find(special);
-      const bool takes_space = std::string_view(special) == "<mask>";
-      if (!id) continue;
-      d.parts.added.add(
-          *id, {.content = special, .lstrip = takes_space, .normalized = false, .special = true},
-          path);
-    }
+    add_usual(family.special, d.parts, path);
     d.special.unk = d.parts.model->unk().value_or(-1);
     family.finish(files, path, d);
     return d;

@@ -25,11 +25,6 @@ namespace {
 constexpr int kFatal = 3;
 constexpr int64_t kMaxModelBytes = int64_t{256} << 20;
 
-std::string utf8_of_four(char32_t c) {  // c >= U+10000
-  return {static_cast<char>(0xF0 | (c >> 18)), static_cast<char>(0x80 | ((c >> 12) & 0x3F)),
-          static_cast<char>(0x80 | ((c >> 6) & 0x3F)), static_cast<char>(0x80 | (c & 0x3F))};
-}
-
 class SentencePieceTokenizer final : public Tokenizer::Impl {
  public:
   SentencePieceTokenizer(std::string bytes, const std::string& name);
@@ -46,7 +41,6 @@ class SentencePieceTokenizer final : public Tokenizer::Impl {
 
  private:
   std::vector<int32_t> ids_of(std::string_view text) const;
-  std::string stand_in(std::string_view text) const;
   std::vector<int32_t> encode_space_sign(std::string_view text) const;
   void append_text(std::span<const int32_t> ids, std::string& text) const;
 
@@ -64,6 +58,8 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string bytes, const std::str
   kind = "SentencePiece";
   fingerprint = checksum(bytes);
   files = {{"tokenizer.model", std::move(bytes)}};
+  // Else the config.json of a model of Llama's kind would make it a tokenizer of Llama's.
+  beside = {{"tokenizer_config.json", "{\n  \"tokenizer_class\": \"SentencePiece\"\n}\n"}};
   special.pad = processor_.pad_id();
   special.unk = processor_.unk_id();
   special.bos = processor_.bos_id();
@@ -83,21 +79,11 @@ std::vector<int32_t> SentencePieceTokenizer::ids_of(std::string_view text) const
   return ids;
 }
 
-/// A four-byte character that is in no piece and not in the text; empty if there is none.
-std::string SentencePieceTokenizer::stand_in(std::string_view text) const {
-  for (char32_t c = 0x10FFFD; c >= 0x100000; --c) {
-    if (std::ranges::binary_search(facts_.private_code_points, c)) continue;
-    std::string candidate = utf8_of_four(c);
-    if (text.find(candidate) == text.npos) return candidate;
-  }
-  return "";
-}
-
 /// Encodes a text with U+2581 in it, which SentencePiece would take for a space: a character that
 /// falls back to bytes stands in for it, and its four byte ids are then exchanged for U+2581's
 /// three. UTF-8 being self-synchronising, the four occur nowhere else.
 std::vector<int32_t> SentencePieceTokenizer::encode_space_sign(std::string_view text) const {
-  const std::string other = stand_in(text);
+  const std::string other = unused_character(text, facts_.private_code_points);
   if (other.empty()) return ids_of(text);
   const std::vector<int32_t> ids = ids_of(replace_all(text, kSpaceSign, other));
   const auto byte_id = [&](char c) { return byte_ids_[static_cast<unsigned char>(c)]; };

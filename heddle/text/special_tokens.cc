@@ -31,14 +31,6 @@ const std::vector<Kind>& kinds() {
   return all;
 }
 
-const Json* named(const HubFiles& files, const char* key) {
-  for (const Json* json : {&files.config, &files.special_map}) {
-    const Json* value = json->find(key);
-    if (value != nullptr && (value->is_string() || value->is_object())) return value;
-  }
-  return nullptr;
-}
-
 std::optional<int32_t> find_id(const PipelineParts& parts, std::string_view content) {
   if (const auto id = parts.added.find(content)) return id;
   return parts.model->vocabulary().find(content);
@@ -120,20 +112,63 @@ const std::string& HubFiles::add(const std::string& name) {
 
 std::string HubFiles::path(const std::string& name) const { return join_path(folder, name); }
 
+// tokenizer_class; "" if it is absent, or one that any files may have.
+std::string HubFiles::stated_class() const {
+  const std::string name = string_or(config, "tokenizer_class", "", path("tokenizer_config.json"));
+  const bool is_general = name.starts_with("PreTrained") || name.starts_with("TokenizersBackend");
+  return is_general ? "" : name;
+}
+
 bool HubFiles::is_class(std::string_view name) const {
-  const std::string where = path("tokenizer_config.json");
-  std::string known = string_or(config, "tokenizer_class", "", where);
-  if (known.empty() || known.starts_with("PreTrained") || known.starts_with("TokenizersBackend")) {
-    known = model_type;
-  }
+  std::string known = stated_class();
+  if (known.empty()) known = model_type;
   std::ranges::transform(known, known.begin(), [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
   });
   return known.starts_with(name);
 }
 
+void HubFiles::keep_class(const std::string& name) {
+  if (!stated_class().empty()) return;
+  if (!config.is_object()) config = Json::object();
+  config["tokenizer_class"] = name;
+  const std::string bytes = config.dump(2) + "\n";
+  if (!files.empty() && files[0].name == "tokenizer_config.json") {
+    files[0].bytes = bytes;
+  } else {
+    files.insert(files.begin(), {"tokenizer_config.json", bytes});
+  }
+}
+
 bool HubFiles::flag(const char* key, bool otherwise) const {
   return bool_or(config, key, otherwise, path("tokenizer_config.json"));
+}
+
+const Json* HubFiles::special(const char* key) const {
+  for (const Json* json : {&config, &special_map}) {
+    const Json* value = json->find(key);
+    if (value != nullptr && (value->is_string() || value->is_object())) return value;
+  }
+  return nullptr;
+}
+
+std::string HubFiles::special_name(const char* key, const std::string& usual) const {
+  const Json* value = special(key);
+  if (value == nullptr) return usual;
+  return read_added_token(*value, path("tokenizer_config.json") + ": " + key).content;
+}
+
+void add_usual(const std::vector<const char*>& names, PipelineParts& parts,
+               const std::string& source) {
+  for (const char* name : names) {
+    const auto id = parts.model->vocabulary().find(name);
+    if (!id) continue;
+    // "<mask>" takes the space before it: what stands there is a word and its space.
+    const bool takes_space = std::string_view(name) == "<mask>";
+    parts.added.add(*id,
+                    {.content = name, .lstrip = takes_space, .normalized = false, .special = true},
+                    source);
+  }
 }
 
 void apply_special_tokens(const HubFiles& files, bool is_class_known,
@@ -144,7 +179,7 @@ void apply_special_tokens(const HubFiles& files, bool is_class_known,
   const std::string source = files.path("tokenizer_config.json");
   bool has_names = false;
   for (const Kind& kind : kinds()) {
-    const Json* value = named(files, kind.key);
+    const Json* value = files.special(kind.key);
     if (value == nullptr) continue;
     has_names = true;
     make_special(*value, source, parts);

@@ -16,16 +16,34 @@ struct HubFiles {
   Json special_map;                  ///< special_tokens_map.json
   Json added;                        ///< added_tokens.json
   std::string model_type;            ///< of config.json; "" if it says none
-  std::vector<TokenizerFile> files;  ///< all that were read, config.json aside
+  std::vector<TokenizerFile> files;  ///< all that were read, config.json aside: see keep_class()
 
   static HubFiles read(const std::string& folder);
   /// Reads one more file of the folder, which is kept among `files`. Errors: data if it is missing.
   const std::string& add(const std::string& name);
   std::string path(const std::string& name) const;
-  /// Whether tokenizer_class or else model_type begins with the name, in lower case: "gpt2".
+  /// Whether tokenizer_class, or model_type where that is absent or general, begins with the name,
+  /// in lower case: "gpt2".
   bool is_class(std::string_view name) const;
   bool flag(const char* key, bool otherwise) const;
+  /// What tokenizer_config.json, or else special_tokens_map.json, has for "cls_token" or another:
+  /// a text or an object, nullptr if neither.
+  const Json* special(const char* key) const;
+  /// Its content, `usual` if neither has it.
+  std::string special_name(const char* key, const std::string& usual) const;
+  /// To be called where is_class() decided how the files are read: if tokenizer_config.json does
+  /// not say the class, it gets this one, so that the files, saved, are read so again whatever
+  /// config.json is then beside them, and have a fingerprint of their own.
+  void keep_class(const std::string& name);
+
+ private:
+  std::string stated_class() const;
 };
+
+/// Makes the pieces of these names, as far as the vocabulary has them, tokens that are found in
+/// texts.
+void add_usual(const std::vector<const char*>& names, PipelineParts& parts,
+               const std::string& source);
 
 /// Adds the tokens that the files name to the description and fills in its special ids. Where they
 /// name none, or for each that they do not name if what usual means is known from the kind of

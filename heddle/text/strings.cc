@@ -1,8 +1,11 @@
 // Small operations on texts that several tokenizer components need.
 #include "heddle/text/strings.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
+#include "heddle/base/error.h"
 #include "heddle/text/characters.h"
 #include "heddle/text/utf8.h"
 
@@ -25,6 +28,28 @@ size_t maximal_subpart(std::string_view bytes) {
 }
 
 }  // namespace
+
+size_t most_bytes(size_t text) { return std::min<size_t>(64 * text + 1024, INT32_MAX); }
+
+void check_growth(size_t bytes, size_t most) {
+  check(
+      bytes <= most, ErrorKind::data,
+      "tokenizer: its steps make {} bytes of a text, more than {} (64 for each of the text's, and "
+      "less than 2 GiB); its files are damaged, or made to fill memory",
+      bytes, most);
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.push_back(line);
+  }
+  return lines;
+}
 
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
   std::string result;
@@ -53,6 +78,23 @@ std::string lower_case(std::string_view text) {
   std::string result;
   result.reserve(text.size());
   for (size_t at = 0; at < text.size();) append_lower_case(next_code_point(text, at), result);
+  return result;
+}
+
+std::string unused_character(std::string_view text, std::span<const char32_t> taken) {
+  constexpr char32_t kFirst = 0x100000, kLast = 0x10FFFD;
+  constexpr char kLead = '\xF4';  // of all of them, and of nothing else
+  std::vector<bool> is_used(kLast - kFirst + 1);
+  const auto use = [&](char32_t c) {
+    if (c >= kFirst && c <= kLast) is_used[c - kFirst] = true;
+  };
+  for (const char32_t c : taken) use(c);
+  for (size_t at = 0; (at = text.find(kLead, at)) != text.npos;) use(next_code_point(text, at));
+  const auto free = std::ranges::find(is_used, false);
+  std::string result;
+  if (free != is_used.end()) {
+    append_utf8(kFirst + static_cast<char32_t>(free - is_used.begin()), result);
+  }
   return result;
 }
 

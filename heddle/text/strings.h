@@ -1,10 +1,21 @@
 // Small operations on texts that several tokenizer components need.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace heddle {
+
+/// Bytes that a tokenizer may make of a text of so many before it splits it: far more than any does
+/// that is not made to fill memory, and less than 2 GiB, which ICU counts.
+size_t most_bytes(size_t text);
+/// Errors: data if `bytes`, to which a text has grown, are more than `most`.
+void check_growth(size_t bytes, size_t most);
+
+/// The lines of a text without their ends, "\n" or "\r\n".
+std::vector<std::string_view> lines_of(std::string_view text);
 
 /// The text with each occurrence of `from`, which is not empty, exchanged for `to`; from the left,
 /// without overlaps.
@@ -17,6 +28,10 @@ std::string replace_invalid_utf8(std::string_view bytes);
 
 /// Lower case of each character alone (the text is UTF-8).
 std::string lower_case(std::string_view text);
+
+/// A character of the last private plane, U+100000 to U+10FFFD, that is neither in the text, which
+/// is UTF-8, nor among `taken`, as UTF-8: four bytes; empty if there is none.
+std::string unused_character(std::string_view text, std::span<const char32_t> taken);
 
 /// Takes away the spaces that splitting off punctuation and English contractions leaves: " ." is
 /// ".", " n't" is "n't", and so on. Source: `clean_up_tokenization` of Hugging Face's transformers.

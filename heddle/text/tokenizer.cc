@@ -25,14 +25,12 @@ Encoding fill_in(const std::vector<Template::Item>& items, std::span<const int32
   return result;
 }
 
-bool is_named(const std::string& path, std::string_view ending) { return path.ends_with(ending); }
-
 }  // namespace
 
 Tokenizer Tokenizer::load(const std::string& path) {
   if (is_directory(path)) return load_tokenizer_folder(path);
   const bool is_hub_file =
-      is_named(path, ".json") || is_named(path, ".txt") || is_named(path, ".bpe");
+      path.ends_with(".json") || path.ends_with(".txt") || path.ends_with(".bpe");
   return is_hub_file ? load_tokenizer_file(path) : load_sentencepiece(path);
 }
 
@@ -41,6 +39,10 @@ Tokenizer Tokenizer::from_bytes(std::string bytes, const std::string& name) {
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
+  // ICU, SentencePiece and byte pair encoding count in 32 bits.
+  check(text.size() < size_t{1} << 31, ErrorKind::data,
+        "tokenizer: a text of {} bytes is too long; cut it into parts of less than 2 GiB",
+        text.size());
   if (const auto at = first_invalid_utf8(text)) {
     fail(ErrorKind::data, "tokenizer: the text is not UTF-8: byte 0x{:02x} at offset {}",
          static_cast<unsigned char>(text[*at]), *at);
@@ -107,8 +109,10 @@ const std::string& Tokenizer::model_bytes() const {
 void Tokenizer::save(const std::string& path) const { write_file_atomic(path, model_bytes()); }
 
 void Tokenizer::save_folder(const std::string& folder) const {
-  for (const TokenizerFile& file : impl_->files) {
-    write_file_atomic(join_path(folder, file.name), file.bytes);
+  for (const auto* files : {&impl_->files, &impl_->beside}) {
+    for (const TokenizerFile& file : *files) {
+      write_file_atomic(join_path(folder, file.name), file.bytes);
+    }
   }
 }
 

@@ -64,7 +64,7 @@ class Tokenizer {
 
   /// Ids of the text, without special ids at its ends. Where the tokenizer is no plain
   /// SentencePiece model, the names of added tokens in the text ("[MASK]") are these tokens.
-  /// Errors: data if it is not UTF-8.
+  /// Errors: data if it is not UTF-8, has 2 GiB or more, or is made to take all memory or time.
   std::vector<int32_t> encode(std::string_view text) const;
 
   /// The ids of a text, or of two, with the special ids that the files put around them.
@@ -100,16 +100,20 @@ class Tokenizer {
   /// In words: "SentencePiece", "byte-level BPE", "WordPiece", ...
   const std::string& kind() const;
   /// Content hash of its files (16 hex digits): equal if and only if, save for chance, the files
-  /// are. What caches and checkpoints compare.
+  /// are; of a SentencePiece model without a family, of that alone. What caches and checkpoints
+  /// compare.
   const std::string& fingerprint() const;
 
-  /// The files, as they were read or trained; that of SentencePiece models is "tokenizer.model".
+  /// The files, as they were read or trained, but that tokenizer_config.json says the class of the
+  /// tokenizer where model_type of config.json, which is none of them, decided it. That of
+  /// SentencePiece models is "tokenizer.model".
   const std::vector<TokenizerFile>& files() const;
   /// The bytes of a tokenizer of one file.
   const std::string& model_bytes() const;
   /// Writes a tokenizer of one file, atomically. Errors: usage if it has several; system.
   void save(const std::string& path) const;
-  /// Writes the files to a folder that exists, each atomically. Errors: system.
+  /// Writes the files to a folder that exists, each atomically, so that load() of the folder gives
+  /// this tokenizer, whatever config.json is in it. Errors: system.
   void save_folder(const std::string& folder) const;
 
  private:

@@ -10,6 +10,7 @@
 #include "heddle/text/post_processor.h"
 #include "heddle/text/sentencepiece_tokenizer.h"
 #include "heddle/text/special_tokens.h"
+#include "heddle/text/strings.h"
 #include "heddle/text/utf8.h"
 
 namespace heddle {
@@ -38,30 +39,6 @@ Tokenizer finish(HubFiles files, bool is_class_known, PipelineDescription descri
   return Tokenizer(std::move(pipeline));
 }
 
-/// The ids of special tokens by the names that a vocabulary's kind gives them, unless the files
-/// name others: makes them tokens that are found in texts.
-void add_usual(const std::vector<const char*>& names, PipelineParts& parts,
-               const std::string& source) {
-  for (const char* name : names) {
-    const auto id = parts.model->vocabulary().find(name);
-    if (!id) continue;
-    // "<mask>" takes the space before it: what stands there is a word and its space.
-    const bool takes_space = std::string_view(name) == "<mask>";
-    parts.added.add(*id,
-                    {.content = name, .lstrip = takes_space, .normalized = false, .special = true},
-                    source);
-  }
-}
-
-std::string special_name(const HubFiles& files, const char* key, const std::string& usual) {
-  for (const Json* json : {&files.config, &files.special_map}) {
-    const Json* value = json->find(key);
-    if (value == nullptr || value->is_null()) continue;
-    return read_added_token(*value, files.path("tokenizer_config.json") + ": " + key).content;
-  }
-  return usual;
-}
-
 int32_t required_id(const PipelineParts& parts, const std::string& name, const std::string& path) {
   const auto id = parts.model->vocabulary().find(name);
   check(id.has_value(), ErrorKind::data,
@@ -73,8 +50,8 @@ int32_t required_id(const PipelineParts& parts, const std::string& name, const s
 
 Tokenizer load_json(HubFiles files, const std::string& name) {
   const std::string path = files.path(name);
-  return finish(std::move(files), false,
-                read_tokenizer_json(Json::parse(files.add(name), path), path));
+  PipelineDescription description = read_tokenizer_json(Json::parse(files.add(name), path), path);
+  return finish(std::move(files), false, std::move(description));
 }
 
 Tokenizer load_byte_level_bpe(HubFiles files, const char* vocab_name, const char* merges_name) {
@@ -94,17 +71,19 @@ Tokenizer load_byte_level_bpe(HubFiles files, const char* vocab_name, const char
   parts.decoder = make_byte_level_decoder();
   const Vocabulary& known = parts.model->vocabulary();
   const bool has_ends = known.find("<s>") && known.find("</s>") && known.find("<mask>");
-  if (has_ends && !files.is_class("gpt2")) {
+  const bool is_roberta = has_ends && !files.is_class("gpt2");
+  if (has_ends) files.keep_class(is_roberta ? "RobertaTokenizer" : "GPT2Tokenizer");
+  if (is_roberta) {
     add_usual({"<s>", "<pad>", "</s>", "<unk>", "<mask>"}, parts, vocab_path);
-    result.special.cls = required_id(parts, special_name(files, "cls_token", "<s>"), vocab_path);
-    result.special.sep = required_id(parts, special_name(files, "sep_token", "</s>"), vocab_path);
+    result.special.cls = required_id(parts, files.special_name("cls_token", "<s>"), vocab_path);
+    result.special.sep = required_id(parts, files.special_name("sep_token", "</s>"), vocab_path);
     result.around = roberta_template(result.special.cls, result.special.sep);
   } else {
     add_usual({"<|endoftext|>"}, parts, vocab_path);
     if (files.flag("add_bos_token", false)) {
       const Template::Item bos{
           .ids = {
-              required_id(parts, special_name(files, "bos_token", "<|endoftext|>"), vocab_path)}};
+              required_id(parts, files.special_name("bos_token", "<|endoftext|>"), vocab_path)}};
       result.around = {.single = {bos, {.text = 0}},
                        .pair = {bos, {.text = 0}, bos, {.text = 1, .type = 1}}};
     }
@@ -112,18 +91,12 @@ Tokenizer load_byte_level_bpe(HubFiles files, const char* vocab_name, const char
   return finish(std::move(files), true, std::move(result));
 }
 
-std::vector<std::string> lines_of(std::string_view text, const std::string& path) {
+std::vector<std::string> vocab_lines(std::string_view text, const std::string& path) {
   const auto bad = first_invalid_utf8(text);
   check(!bad, ErrorKind::data, "{}: not UTF-8: byte 0x{:02x} at offset {}", path,
         static_cast<unsigned char>(text[bad.value_or(0)]), bad.value_or(0));
-  std::vector<std::string> lines;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    lines.emplace_back(line);
-  }
+  const std::vector<std::string_view> found = lines_of(text);
+  std::vector<std::string> lines(found.begin(), found.end());
   while (!lines.empty() && lines.back().empty()) lines.pop_back();
   return lines;
 }
@@ -133,8 +106,8 @@ Tokenizer load_word_piece(HubFiles files, const std::string& name) {
   PipelineDescription result;
   result.kind = "WordPiece";
   PipelineParts& parts = result.parts;
-  const std::string unk = special_name(files, "unk_token", "[UNK]");
-  parts.model = make_word_piece(Vocabulary::of_list(lines_of(files.add(name), path), path),
+  const std::string unk = files.special_name("unk_token", "[UNK]");
+  parts.model = make_word_piece(Vocabulary::of_lines(vocab_lines(files.add(name), path), path),
                                 {.unk = unk}, path);
   BertNormalizerOptions options;
   options.lowercase = files.flag("do_lower_case", true);
@@ -146,8 +119,8 @@ Tokenizer load_word_piece(HubFiles files, const std::string& name) {
   parts.clean_up = true;
   add_usual({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}, parts, path);
   result.special.unk = parts.model->unk().value_or(-1);
-  result.special.cls = required_id(parts, special_name(files, "cls_token", "[CLS]"), path);
-  result.special.sep = required_id(parts, special_name(files, "sep_token", "[SEP]"), path);
+  result.special.cls = required_id(parts, files.special_name("cls_token", "[CLS]"), path);
+  result.special.sep = required_id(parts, files.special_name("sep_token", "[SEP]"), path);
   result.around = bert_template(result.special.cls, result.special.sep);
   return finish(std::move(files), true, std::move(result));
 }

@@ -41,6 +41,8 @@ class Tokenizer::Impl {
   SpecialIds special;
   Template around;
   std::vector<TokenizerFile> files;
+  /// What save_folder() puts beside `files` so that they are read so again; part of no fingerprint.
+  std::vector<TokenizerFile> beside;
   std::string fingerprint;
 };
 

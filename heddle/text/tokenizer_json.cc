@@ -4,6 +4,7 @@
 #include "heddle/base/error.h"
 #include "heddle/text/pattern.h"
 #include "heddle/text/post_processor.h"
+#include "heddle/text/strings.h"
 
 namespace heddle {
 
@@ -59,6 +60,9 @@ std::unique_ptr<SubwordModel> read_word_piece(const Json& json, const std::strin
   options.continuing_subword_prefix =
       string_or(json, "continuing_subword_prefix", options.continuing_subword_prefix, source);
   options.max_characters = int_or(json, "max_input_chars_per_word", options.max_characters, source);
+  check(options.max_characters >= 0, ErrorKind::data,
+        "{}: max_input_chars_per_word is {}; a number of at least 0 is needed", source,
+        options.max_characters);
   return make_word_piece(Vocabulary::of_json(json.at("vocab", source), source), std::move(options),
                          source);
 }
@@ -190,13 +194,10 @@ PipelineDescription read_tokenizer_json(const Json& json, const std::string& sou
 
 std::vector<Merge> merges_of_lines(std::string_view text, const std::string& source) {
   std::vector<Merge> merges;
-  for (int64_t number = 1; !text.empty(); ++number) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.empty() || line.starts_with("#version")) continue;
-    merges.push_back(split_merge(line, fmt::format("{}: line {}", source, number)));
+  const std::vector<std::string_view> lines = lines_of(text);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].empty() || lines[i].starts_with("#version")) continue;
+    merges.push_back(split_merge(lines[i], fmt::format("{}: line {}", source, i + 1)));
   }
   return merges;
 }

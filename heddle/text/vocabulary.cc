@@ -2,6 +2,7 @@
 #include "heddle/text/vocabulary.h"
 
 #include "heddle/base/error.h"
+#include "heddle/base/log.h"
 
 namespace heddle {
 
@@ -43,7 +44,31 @@ Vocabulary Vocabulary::of_list(std::vector<std::string> pieces, const std::strin
   return result;
 }
 
+Vocabulary Vocabulary::of_lines(std::vector<std::string> pieces, const std::string& source) {
+  std::unordered_map<std::string_view, size_t> last;
+  size_t repeated = 0, first = 0;  // number, and the line of the first
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const auto [at, is_new] = last.insert_or_assign(pieces[i], i);
+    if (!is_new && repeated++ == 0) first = i;
+  }
+  if (repeated > 0) {
+    log_warning("{}: {} pieces come twice ('{}' in line {} first); the later lines count", source,
+                repeated, pieces[first], first + 1);
+  }
+  check(!pieces.empty(), ErrorKind::data, "{}: the vocabulary is empty", source);
+  Vocabulary result;
+  result.ids_.reserve(pieces.size());
+  result.pieces_.resize(pieces.size());
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (last.at(pieces[i]) == i) result.add(pieces[i], static_cast<int64_t>(i), source);
+  }
+  return result;
+}
+
 void Vocabulary::add(std::string piece, int64_t id, const std::string& source) {
+  check(piece.size() <= kMaxPieceBytes, ErrorKind::data,
+        "{}: the token with the id {} has {} bytes; at most {} are taken", source, id, piece.size(),
+        kMaxPieceBytes);
   if (static_cast<size_t>(id) >= pieces_.size()) pieces_.resize(static_cast<size_t>(id) + 1);
   check(pieces_[id] == nullptr, ErrorKind::data, "{}: tokens '{}' and '{}' both have the id {}",
         source, pieces_[id] == nullptr ? "" : *pieces_[id], piece, id);

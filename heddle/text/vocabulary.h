@@ -21,6 +21,9 @@ struct StringHash {
 template <class T>
 using StringMap = std::unordered_map<std::string, T, StringHash, std::equal_to<>>;
 
+/// The longest piece or token: a text is compared with all that begin at each of its places.
+inline constexpr size_t kMaxPieceBytes = 4096;
+
 /// Pieces and ids, one to one; ids may leave gaps.
 class Vocabulary {
  public:
@@ -29,10 +32,14 @@ class Vocabulary {
   Vocabulary& operator=(Vocabulary&&) = default;
 
   /// An object of pieces and their ids, as in vocab.json. `source` opens the messages.
-  /// Errors: data if it is empty, or an id is negative, comes twice, or is far beyond their number.
+  /// Errors: data if it is empty, a piece has more than kMaxPieceBytes, or an id is negative, comes
+  /// twice, or is far beyond their number.
   static Vocabulary of_json(const Json& pieces, const std::string& source);
-  /// Pieces with the ids 0, 1, ... Errors: data if one comes twice.
+  /// Pieces with the ids 0, 1, ... Errors: data if one comes twice or is too long.
   static Vocabulary of_list(std::vector<std::string> pieces, const std::string& source);
+  /// The lines of a vocab.txt: of a piece that comes twice the later counts, and the id of the
+  /// earlier is a gap, as transformers has it; there is a warning. Errors: data if one is too long.
+  static Vocabulary of_lines(std::vector<std::string> pieces, const std::string& source);
 
   std::optional<int32_t> find(std::string_view piece) const {
     const auto at = ids_.find(piece);

@@ -42,7 +42,7 @@ Tokenizer tokenizer_of(const std::string& name, const std::string& content) {
   return Tokenizer::load(TemporaryFile(name, content).path());
 }
 
-// Each character by its code point, and how often it stands there.
+// Each character that stands there, by its code point.
 std::map<char32_t, std::string> characters_of(std::span<const std::string> texts) {
   std::map<char32_t, std::string> found;
   for (const std::string& text : texts) {

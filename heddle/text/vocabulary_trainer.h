@@ -18,7 +18,7 @@ Tokenizer character_tokenizer(std::span<const std::string> texts);
 /// (lower case, no accents), first in a word and inside of one ("##e"), and then the pieces of
 /// which each in turn joins the two neighbours that stand together most often (Sennrich et al.
 /// 2016), up to `vocab_size` words, or fewer if no two come twice: a vocab.txt. Ties go to the pair
-/// that is first by its pieces. Errors: data if the characters alone are more.
+/// whose pieces have the lowest ids. Errors: data if the characters alone are more.
 Tokenizer train_word_pieces(std::span<const std::string> texts, int64_t vocab_size);
 
 }  // namespace heddle

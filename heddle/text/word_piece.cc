@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "heddle/base/error.h"
+#include "heddle/text/piece_trie.h"
 #include "heddle/text/subword_model.h"
 #include "heddle/text/utf8.h"
 
@@ -22,9 +23,14 @@ class WordPiece final : public SubwordModel {
       : SubwordModel(std::move(vocabulary)),
         options_(std::move(options)),
         unk_(unk_id(this->vocabulary(), options_.unk, source)) {
-    for (int64_t id = 0; id < this->vocabulary().size(); ++id) {
-      const std::string* piece = this->vocabulary().piece(static_cast<int32_t>(id));
-      if (piece != nullptr) longest_ = std::max(longest_, piece->size());
+    const std::string& prefix = options_.continuing_subword_prefix;
+    for (int32_t id = 0; id < this->vocabulary().size(); ++id) {
+      const std::string* piece = this->vocabulary().piece(id);
+      if (piece == nullptr || piece->empty()) continue;
+      first_.add(*piece, id);
+      if (piece->size() > prefix.size() && piece->starts_with(prefix)) {
+        inside_.add(std::string_view(*piece).substr(prefix.size()), id);
+      }
     }
   }
 
@@ -32,11 +38,16 @@ class WordPiece final : public SubwordModel {
     const auto is_front = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; };
     const size_t before = ids.size();
     if (std::ranges::count_if(text, is_front) <= options_.max_characters) {
-      std::string key;
       size_t at = 0;
       while (at < text.size()) {
-        const size_t taken = longest_piece(text.substr(at), at > 0, key, ids);
+        size_t taken = 0;  // by the longest piece
+        int32_t longest = -1;
+        (at == 0 ? first_ : inside_).each_prefix(text.substr(at), [&](size_t length, int32_t id) {
+          taken = length;
+          longest = id;
+        });
         if (taken == 0) break;
+        ids.push_back(longest);
         at += taken;
       }
       if (at == text.size()) return;
@@ -48,25 +59,9 @@ class WordPiece final : public SubwordModel {
   std::optional<int32_t> unk() const override { return unk_; }
 
  private:
-  /// Appends the id of the longest piece at the front of the text; bytes taken, 0 if there is none.
-  size_t longest_piece(std::string_view text, bool is_inside, std::string& key,
-                       std::vector<int32_t>& ids) const {
-    key = is_inside ? options_.continuing_subword_prefix : "";
-    const size_t prefix = key.size();
-    size_t end = std::min(text.size(), longest_);
-    key += text.substr(0, end);
-    for (; end > 0; --end, key.pop_back()) {
-      if (const auto id = vocabulary().find(key)) {
-        ids.push_back(*id);
-        return key.size() - prefix;
-      }
-    }
-    return 0;
-  }
-
   WordPieceOptions options_;
   int32_t unk_;
-  size_t longest_ = 0;  // bytes
+  PieceTrie first_, inside_;  // pieces, and what follows the prefix of those that have it
 };
 
 class WordLevel final : public SubwordModel {

@@ -1,5 +1,6 @@
 // Tokenizer files that are broken, cut short or made to do harm: each ends in one clear error.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include "heddle/base/json.h"
 #include "heddle/text/tokenizer.h"
@@ -87,6 +88,12 @@ TEST_F(HostileTokenizer, wrong_parts_of_components_are_named) {
       {R"("post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "x",
           "type_id": 0}}], "pair": [], "special_tokens": {}})",
        "'x'"},
+      {R"("post_processor": {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A",
+          "type_id": 4294967296}}], "pair": [], "special_tokens": {}})",
+       "4294967296"},
+      {R"("post_processor": {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A",
+          "type_id": -1}}], "pair": [], "special_tokens": {}})",
+       "-1"},
       {R"("added_tokens": [{"id": 99999999, "content": "x"}])", "99999999"},
       {R"("added_tokens": [{"id": 1, "content": "a"}])", "'a'"},
       {R"("added_tokens": [{"id": 0, "content": "x"}])", "'x'"},
@@ -154,9 +161,129 @@ TEST_F(HostileTokenizer, word_lists_that_are_broken_are_refused) {
   };
   expect_vocab("", {"empty"});
   expect_vocab("[UNK]\n[CLS]\n[SEP]\nb\xFF\n", {"not UTF-8", "0xff"});
-  expect_vocab("[UNK]\n[CLS]\n[SEP]\na\na\n", {"'a'", "twice"});
   expect_vocab("[CLS]\n[SEP]\na\n", {"[UNK]"});
   expect_vocab("[UNK]\n[SEP]\na\n", {"[CLS]"});
+}
+
+// transformers 5.23: BertTokenizer("vocab.txt").
+TEST_F(HostileTokenizer, of_lines_that_come_twice_the_later_counts) {
+  folder_.write("vocab.txt", "[UNK]\na\n[CLS]\nb\n[SEP]\na\n");
+  ::testing::internal::CaptureStderr();
+  const Tokenizer tokenizer = Tokenizer::load(folder_.path());
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("'a' in line 6"), std::string::npos);
+  EXPECT_EQ(tokenizer.encode("a b"), (std::vector<int32_t>{5, 3}));
+  EXPECT_EQ(tokenizer.piece(1), "");
+  EXPECT_EQ(tokenizer.vocab_size(), 6);
+}
+
+TEST_F(HostileTokenizer, steps_that_double_a_text_end_before_memory_does) {
+  const std::string model = R"({"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"})";
+  const auto sequence = [](const std::string& list, const std::string& step, int times) {
+    std::string all;
+    for (int i = 0; i < times; ++i) all += (i == 0 ? "" : ", ") + step;
+    return R"({"type": "Sequence", ")" + list + R"(": [)" + all + "]}";
+  };
+  const std::string replace = R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"})";
+  const std::string large = R"({"type": "Replace", "pattern": {"String": "a"}, "content": ")" +
+                            std::string(200'000, 'a') + R"("})";
+  const std::string letters = R"({"type": "ByteLevel", "use_regex": false})";
+  const std::string some = R"("normalizer": )", split = R"("pre_tokenizer": )";
+  for (const std::string& part :
+       {some + sequence("normalizers", replace, 40),
+        some + sequence("normalizers", sequence("normalizers", replace, 6), 7), some + large,
+        split + sequence("pretokenizers", letters, 40),
+        split + sequence("pretokenizers", sequence("pretokenizers", letters, 6), 7)}) {
+    folder_.write("tokenizer.json", json(model, part));
+    const Tokenizer tokenizer = Tokenizer::load(folder_.path());
+    expect_error(ErrorKind::data, {"64 for each", "memory"},
+                 [&] { tokenizer.encode(std::string(20'000, 'a')); });
+    EXPECT_EQ(tokenizer.encode("").size(), 0u);
+  }
+  for (const std::string& decoder :
+       {sequence("decoders", replace, 40),
+        sequence("decoders", sequence("decoders", replace, 6), 7), large}) {
+    folder_.write("tokenizer.json", json(model, R"("decoder": )" + decoder));
+    const Tokenizer tokenizer = Tokenizer::load(folder_.path());
+    expect_error(ErrorKind::data, {"64 for each"},
+                 [&] { tokenizer.decode(std::vector<int32_t>(1000)); });
+  }
+}
+
+TEST_F(HostileTokenizer, pieces_and_tokens_are_of_bounded_length) {
+  const std::string fits(4096, 'a'), piece(4097, 'a');
+  folder_.write("tokenizer.json", bpe(R"({")" + fits + R"(": 0})", "[]"));
+  EXPECT_EQ(Tokenizer::load(folder_.path()).piece(0), fits);
+  const std::vector<std::string> words = {"4097 bytes", "4096"};
+  expect_refused(bpe(R"({")" + piece + R"(": 0})", "[]"), words);
+  expect_refused(json(R"({"type": "Unigram", "unk_id": null, "vocab": [[")" + piece + R"(", 0]]})"),
+                 words);
+  expect_refused(json(R"({"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"})",
+                      R"("added_tokens": [{"id": 1, "content": ")" + piece + R"("}])"),
+                 words);
+}
+
+TEST_F(HostileTokenizer, long_words_take_word_piece_a_step_a_byte) {
+  const auto word_piece = [](const std::string& characters) {
+    return json(R"({"type": "WordPiece", "unk_token": "[UNK]", "max_input_chars_per_word": )" +
+                characters + R"(, "vocab": {"[UNK]": 0, "a": 1, "##a": 2, "##ab": 3, ")" +
+                std::string(4096, 'c') + R"(": 4}})");
+  };
+  expect_refused(word_piece("-1"), {"max_input_chars_per_word is -1"});
+  folder_.write("tokenizer.json", word_piece("1000000"));
+  const Tokenizer tokenizer = Tokenizer::load(folder_.path());
+  std::vector<int32_t> expected(500'000, 2);
+  expected.front() = 1;
+  EXPECT_EQ(tokenizer.encode(std::string(500'000, 'a')), expected);
+  EXPECT_EQ(tokenizer.encode("aaba"), (std::vector<int32_t>{1, 3, 2}));
+  EXPECT_EQ(tokenizer.encode("abc"), std::vector<int32_t>{0});
+}
+
+TEST_F(HostileTokenizer, spaces_in_front_of_decoded_text_are_stripped_at_once) {
+  folder_.write("tokenizer.json",
+                json(R"({"type": "WordLevel", "vocab": {" ": 0, "a": 1}, "unk_token": "a"})",
+                     R"("decoder": {"type": "Sequence", "decoders": [{"type": "Fuse"},
+                        {"type": "Strip", "content": " ", "start": 100000000, "stop": 2}]})"));
+  const Tokenizer tokenizer = Tokenizer::load(folder_.path());
+  std::vector<int32_t> ids(4'000'000, 0);
+  EXPECT_EQ(tokenizer.decode(ids), "");
+  ids[3'000'000] = 1;
+  EXPECT_EQ(tokenizer.decode(ids), "a" + std::string(999'997, ' '));
+}
+
+// The ids are those of tokenizers 0.23, which panics at the last text.
+TEST_F(HostileTokenizer, tokens_in_white_space_that_another_took_are_found_unless_it_took_all) {
+  const auto with = [&](const std::string& second) {
+    folder_.write("tokenizer.json",
+                  json(R"({"type": "BPE", "vocab": {"b": 0, " ": 1}, "merges": []})",
+                       R"("added_tokens": [{"id": 2, "content": "A", "rstrip": true,
+                          "normalized": false}, {"id": 3, "normalized": false, )" +
+                           second + "}]"));
+    return Tokenizer::load(folder_.path());
+  };
+  using Ids = std::vector<int32_t>;
+  const Tokenizer plain = with(R"("content": "\n")");
+  EXPECT_EQ(plain.encode("A\nb"), (Ids{2, 3, 0}));
+  EXPECT_EQ(plain.encode("A \n b"), (Ids{2, 3, 1, 0}));
+  EXPECT_EQ(plain.encode("A \n\n b"), (Ids{2, 3, 3, 1, 0}));
+  EXPECT_EQ(with(R"("content": "\n", "rstrip": true)").encode("A \n b"), (Ids{2, 3, 0}));
+  const Tokenizer left = with(R"("content": "\n", "lstrip": true)");
+  EXPECT_EQ(left.encode("A \n b"), (Ids{2, 0}));
+  // Each looks at the white space that no other has seen.
+  const std::string lines(1'000'000, '\n');
+  EXPECT_EQ(left.encode(lines).size(), 1'000'000u);
+  EXPECT_EQ(with(R"("content": "\n", "rstrip": true)").encode(lines).size(), 1'000'000u);
+}
+
+TEST_F(HostileTokenizer, text_of_two_gibibytes_is_refused_before_it_is_read) {
+  folder_.write("tokenizer.json", bpe(kAb, "[]"));
+  const Tokenizer tokenizer = Tokenizer::load(folder_.path());
+  const size_t bytes = size_t{1} << 31;
+  void* zeros = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(zeros, MAP_FAILED);
+  expect_error(ErrorKind::data, {"2147483648 bytes", "cut it"}, [&] {
+    tokenizer.encode({static_cast<const char*>(zeros), bytes});
+  });
+  munmap(zeros, bytes);
 }
 
 TEST_F(HostileTokenizer, merges_txt_that_is_broken_is_refused_by_line) {
