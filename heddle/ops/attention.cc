@@ -2,19 +2,15 @@
 #include "heddle/ops/attention.h"
 
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "heddle/ops/elementwise.h"
-#include "heddle/ops/matmul.h"
 #include "heddle/ops/scoring.h"
 #include "heddle/ops/shape.h"
 #include "heddle/ops/softmax.h"
 
 namespace heddle {
 namespace {
-
-int64_t key_heads_of(const AttentionOptions& o) { return o.key_heads > 0 ? o.key_heads : o.heads; }
 
 // Whether the fused kernel is not for it.
 bool is_plain(const AttentionOptions& o) { return o.scoring != Scoring::dot || o.window > 0; }
@@ -37,24 +33,6 @@ void sum_groups(const Tensor& from, int64_t head_width, const Tensor& to) {
       kernels().axpby(1, part, g == 0 ? 0.0f : 1.0f, sum);
     }
   }
-}
-
-void check_sizes(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
-                 const Segments& keys, const AttentionOptions& o) {
-  const int64_t key_heads = key_heads_of(o);
-  check(o.heads >= 1 && q.size(1) % o.heads == 0 && o.heads % key_heads == 0, ErrorKind::shape,
-        "attention: the width {} is not divisible by {} heads, or these by {} of the keys",
-        q.size(1), o.heads, key_heads);
-  check(q.size(1) / o.heads * key_heads == k.size(1) && k.shape() == v.shape() &&
-            q.dtype() == k.dtype() && k.dtype() == v.dtype(),
-        ErrorKind::shape, "attention: q is {}, k {}, v {}", q.shape(), k.shape(), v.shape());
-  const int64_t key_count =
-      o.key_rows.empty() ? k.size(0) : static_cast<int64_t>(o.key_rows.size());
-  check(queries.count() == keys.count() && queries.rows() == q.size(0) && keys.rows() == key_count,
-        ErrorKind::shape,
-        "attention: {} query segments of {} rows over {} key segments of {} rows; "
-        "q is {}, and there are {} keys",
-        queries.count(), queries.rows(), keys.count(), keys.rows(), q.shape(), key_count);
 }
 
 float scale_of(const AttentionOptions& o, int64_t head_dim) {
@@ -88,7 +66,7 @@ struct Saved {
 
 Saved forward(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
               const Segments& keys, const AttentionOptions& o, bool keep) {
-  check_sizes(q, k, v, queries, keys, o);
+  check_attention(q, k, v, queries, keys, o);
   Saved s{q.detached(), k.detached(), v.detached(), Tensor::empty(q.shape(), q.dtype()),
           {},           queries,      keys,         o};
   AttentionArgs args = arguments(q, k, v, s.out, queries, keys, o);
@@ -120,20 +98,6 @@ void gradients(const Saved& s, const Tensor& dy, const Tensor& dq, const Tensor&
       .dv = dv.rows()};
   args.forward.lse = s.lse.data<float>();
   kernels().attention_backward(args);
-}
-
-// The scores of one segment and head, with -inf where the causal mask hides a key. `seen`: keys
-// that the first query sees under it; each further query sees one more.
-Tensor masked(const Tensor& scores, bool causal, int64_t seen) {
-  if (!causal) return scores;
-  const int64_t n = scores.size(0), m = scores.size(1);
-  Tensor mask = Tensor::zeros({n, m}, DType::f32);
-  for (int64_t i = 0; i < n; ++i) {
-    for (int64_t j = std::max<int64_t>(0, i + seen); j < m; ++j) {
-      mask.data<float>()[i * m + j] = -std::numeric_limits<float>::infinity();
-    }
-  }
-  return add(scores, mask);
 }
 
 }  // namespace
@@ -175,7 +139,7 @@ Tensor self_attention(const Tensor& qkv, const Segments& segments,
 Tensor cross_attention(const Tensor& q, const Tensor& kv, const Segments& queries,
                        const Segments& keys, const AttentionOptions& options) {
   const int64_t d = kv.size(1) / 2;
-  if (options.scoring != Scoring::dot) {
+  if (is_plain(options)) {
     return scored_attention(q, slice(kv, 1, 0, d), slice(kv, 1, d, d), queries, keys, options);
   }
   const bool keep = needs_grad({&q, &kv});
@@ -193,26 +157,9 @@ Tensor cross_attention(const Tensor& q, const Tensor& kv, const Segments& querie
 Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
                            const Segments& queries, const Segments& keys,
                            const AttentionOptions& o) {
-  check_sizes(q, k, v, queries, keys, o);
   check(o.dropout.p <= 0 && o.key_rows.empty(), ErrorKind::internal,
         "attention_reference has neither dropout nor key_rows");
-  const int64_t d = q.size(1) / o.heads;
-  std::vector<Tensor> parts;
-  for (int64_t i = 0; i < queries.count(); ++i) {
-    if (queries.length(i) == 0) continue;
-    std::vector<Tensor> heads;
-    for (int64_t h = 0; h < o.heads; ++h) {
-      const int64_t shared = h / (o.heads / key_heads_of(o));
-      const auto part = [&](const Tensor& x, const Segments& s) {
-        return slice(slice(x, 0, s.begin(i), s.length(i)), 1, (&x == &q ? h : shared) * d, d);
-      };
-      const Tensor p = softmax(masked(head_scores(part(q, queries), part(k, keys), o, h), o.causal,
-                                      keys.length(i) - queries.length(i) + 1));
-      heads.push_back(matmul(p, part(v, keys)));
-    }
-    parts.push_back(concat(heads, 1));
-  }
-  return concat(parts, 0);
+  return scored_attention(q, k, v, queries, keys, o);
 }
 
 Tensor attention_weights(const Tensor& q, const Tensor& k, const Segments& queries,
@@ -225,7 +172,7 @@ Tensor attention_weights(const Tensor& q, const Tensor& k, const Segments& queri
                          const Segments& keys, const AttentionOptions& o, int64_t segment,
                          int64_t head, QueryRows rows) {
   NoGrad off;
-  const int64_t d = q.size(1) / o.heads, n = queries.length(segment), m = keys.length(segment);
+  const int64_t d = q.size(1) / o.heads, m = keys.length(segment);
   const int64_t shared = head / (o.heads / key_heads_of(o));
   const auto part = [&](const Tensor& x, int64_t first, int64_t count) {
     const int64_t column = (&x == &q ? head : shared) * d;
@@ -235,16 +182,8 @@ Tensor attention_weights(const Tensor& q, const Tensor& k, const Segments& queri
   if (o.score_weight.defined()) in_f32.score_weight = cast(o.score_weight, DType::f32);
   const int64_t first = queries.begin(segment) + rows.first;
   const Tensor scores =
-      masked(head_scores(part(q, first, rows.count), part(k, keys.begin(segment), m), in_f32, head),
-             o.causal, m - n + 1 + rows.first);
-  for (int64_t i = 0; i < rows.count && o.window > 0; ++i) {
-    float* row = scores.data<float>() + i * m;
-    for (int64_t j = 0; j < m; ++j) {
-      const int64_t behind = o.query_places[first + i] - o.key_places[keys.begin(segment) + j];
-      if (behind >= o.window) row[j] = -std::numeric_limits<float>::infinity();
-    }
-  }
-  return softmax(scores);
+      head_scores(part(q, first, rows.count), part(k, keys.begin(segment), m), in_f32, head);
+  return softmax(hide(scores, seen_keys(queries, keys, segment, rows, o)));
 }
 
 }  // namespace heddle

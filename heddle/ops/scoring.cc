@@ -61,26 +61,6 @@ Tensor as_mask(std::span<const uint8_t> sees, int64_t n, int64_t m) {
   return mask;
 }
 
-// What the queries of segment s see: causal, query i of n over m keys sees keys 0 .. i + m - n;
-// with a window, those that are near enough. Empty: all.
-std::vector<uint8_t> mask_of(const Segments& queries, const Segments& keys, int64_t s,
-                             const AttentionOptions& o) {
-  if (!o.causal && o.window <= 0) return {};
-  const int64_t n = queries.length(s), m = keys.length(s);
-  std::vector<uint8_t> sees(n * m);
-  for (int64_t i = 0; i < n; ++i) {
-    for (int64_t j = 0; j < m; ++j) {
-      bool is_seen = !o.causal || j <= i + m - n;
-      if (o.window > 0) {
-        is_seen &=
-            o.query_places[queries.begin(s) + i] - o.key_places[keys.begin(s) + j] < o.window;
-      }
-      sees[i * m + j] = is_seen;
-    }
-  }
-  return sees;
-}
-
 // The dropout of the weights of one segment and head: other numbers for each head.
 DropoutSpec part_of(const DropoutSpec& spec, int64_t begin, int64_t count, int64_t head) {
   if (spec.p <= 0) return {};
@@ -96,6 +76,54 @@ DropoutSpec part_of(const DropoutSpec& spec, int64_t begin, int64_t count, int64
 }
 
 }  // namespace
+
+int64_t key_heads_of(const AttentionOptions& o) { return o.key_heads > 0 ? o.key_heads : o.heads; }
+
+void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
+                     const Segments& keys, const AttentionOptions& o) {
+  const int64_t key_heads = key_heads_of(o);
+  check(o.heads >= 1 && q.size(1) % o.heads == 0 && o.heads % key_heads == 0, ErrorKind::shape,
+        "attention: the width {} is not divisible by {} heads, or these by {} of the keys",
+        q.size(1), o.heads, key_heads);
+  check(q.size(1) / o.heads * key_heads == k.size(1) && k.shape() == v.shape() &&
+            q.dtype() == k.dtype() && k.dtype() == v.dtype(),
+        ErrorKind::shape, "attention: q is {}, k {}, v {}", q.shape(), k.shape(), v.shape());
+  const int64_t key_count =
+      o.key_rows.empty() ? k.size(0) : static_cast<int64_t>(o.key_rows.size());
+  check(queries.count() == keys.count() && queries.rows() == q.size(0) && keys.rows() == key_count,
+        ErrorKind::shape,
+        "attention: {} query segments of {} rows over {} key segments of {} rows; "
+        "q is {}, and there are {} keys",
+        queries.count(), queries.rows(), keys.count(), keys.rows(), q.shape(), key_count);
+}
+
+std::vector<uint8_t> seen_keys(const Segments& queries, const Segments& keys, int64_t segment,
+                               QueryRows rows, const AttentionOptions& o) {
+  if (!o.causal && o.window <= 0) return {};
+  const auto n_places = static_cast<int64_t>(o.query_places.size()),
+             m_places = static_cast<int64_t>(o.key_places.size());
+  check(o.window <= 0 || (n_places >= queries.rows() && m_places >= keys.rows()), ErrorKind::shape,
+        "attention: a window over {} queries and {} keys has the places of {} and {}",
+        queries.rows(), keys.rows(), n_places, m_places);
+  const int64_t n = queries.length(segment), m = keys.length(segment);
+  const int64_t first_query = queries.begin(segment), first_key = keys.begin(segment);
+  std::vector<uint8_t> sees(rows.count * m);
+  for (int64_t r = 0; r < rows.count; ++r) {
+    const int64_t i = rows.first + r;
+    for (int64_t j = 0; j < m; ++j) {
+      bool is_seen = !o.causal || j <= i + m - n;
+      if (o.window > 0) {
+        is_seen &= o.query_places[first_query + i] - o.key_places[first_key + j] < o.window;
+      }
+      sees[r * m + j] = is_seen;
+    }
+  }
+  return sees;
+}
+
+Tensor hide(const Tensor& scores, std::span<const uint8_t> mask) {
+  return mask.empty() ? scores : add(scores, as_mask(mask, scores.size(0), scores.size(1)));
+}
 
 Tensor dot_scores(const Tensor& q, const Tensor& k, float factor) {
   check_widths("dot scores", q, k);
@@ -139,8 +167,7 @@ Tensor attend(const Tensor& scores, const Tensor& v, std::span<const uint8_t> ma
   check(mask.empty() || static_cast<int64_t>(mask.size()) == n * m, ErrorKind::shape,
         "attend: the mask has {} values, scores are {}", mask.size(), scores.shape());
   if (m == 0) return Tensor::zeros({n, v.size(1)}, v.dtype());
-  const Tensor seen = mask.empty() ? scores : add(scores, as_mask(mask, n, m));
-  Tensor weights = softmax(seen);
+  Tensor weights = softmax(hide(scores, mask));
   if (spec.p > 0) weights = dropout(weights, spec);
   if (weights.dtype() != v.dtype()) weights = cast(weights, v.dtype());
   return matmul(weights, v);
@@ -161,17 +188,15 @@ Tensor head_scores(const Tensor& q, const Tensor& k, const AttentionOptions& o, 
 
 Tensor scored_attention(const Tensor& q, const Tensor& all_k, const Tensor& all_v,
                         const Segments& queries, const Segments& keys, const AttentionOptions& o) {
+  check_attention(q, all_k, all_v, queries, keys, o);
   const Tensor k = o.key_rows.empty() ? all_k : gather_rows(all_k, o.key_rows);
   const Tensor v = o.key_rows.empty() ? all_v : gather_rows(all_v, o.key_rows);
-  check(queries.count() == keys.count() && queries.rows() == q.size(0) && keys.rows() == k.size(0),
-        ErrorKind::shape, "attention: segments of {} and {} rows; q is {}, k {}", queries.rows(),
-        keys.rows(), q.shape(), k.shape());
   const int64_t d = q.size(1) / o.heads;
   std::vector<Tensor> parts;
   for (int64_t i = 0; i < queries.count(); ++i) {
     const int64_t n = queries.length(i), m = keys.length(i);
     if (n == 0) continue;
-    const std::vector<uint8_t> sees = mask_of(queries, keys, i, o);
+    const std::vector<uint8_t> sees = seen_keys(queries, keys, i, {0, n}, o);
     std::vector<Tensor> heads;
     for (int64_t h = 0; h < o.heads; ++h) {
       const int64_t shared = h * (k.size(1) / d) / o.heads;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "heddle/ops/attention.h"
 
@@ -29,8 +30,21 @@ Tensor gaussian_scores(const Tensor& q, const Tensor& k);
 Tensor attend(const Tensor& scores, const Tensor& v, std::span<const uint8_t> mask = {},
               const DropoutSpec& dropout = {});
 
-/// attention() for options.scoring additive and linear, segment by segment and head by head; the
-/// pairs of queries and keys are computed in chunks, but with a gradient all are kept.
+/// Heads of the keys: as many as of the queries unless options say otherwise.
+int64_t key_heads_of(const AttentionOptions& options);
+/// Errors: shape unless heads, widths and segments fit one another.
+void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
+                     const Segments& keys, const AttentionOptions& options);
+/// A mask, as attend() takes it, of rows of one segment's queries: causal, query i of n over m keys
+/// sees keys 0 .. i + m - n; with a window, those that are near enough. Errors: shape if that lacks
+/// places.
+std::vector<uint8_t> seen_keys(const Segments& queries, const Segments& keys, int64_t segment,
+                               QueryRows rows, const AttentionOptions& options);
+/// Scores with -inf where the mask hides a key.
+Tensor hide(const Tensor& scores, std::span<const uint8_t> mask);
+
+/// attention() for any scoring and a window, segment by segment and head by head; the pairs of
+/// queries and keys are computed in chunks, but with a gradient all are kept. Errors: shape.
 Tensor scored_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
                         const Segments& keys, const AttentionOptions& options);
 /// The scores of one segment and head by options.scoring, before the mask. q: [n, d], k: [m, d]

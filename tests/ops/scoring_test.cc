@@ -8,6 +8,7 @@
 #include <random>
 
 #include "heddle/ops/rope.h"
+#include "heddle/ops/shape.h"
 #include "tests/base/temporary.h"
 
 namespace heddle {
@@ -130,6 +131,60 @@ TEST(ScoredAttention, sizes_that_do_not_fit_are_shape_errors) {
     const std::vector<uint8_t> mask = {1, 1};
     attend(scores, random_tensor({5, 2}, 1), mask);
   });
+}
+
+// Two segments, 2 and 3 queries over 4 and 5 keys, 2 heads of 4.
+TEST(ScoredAttention, window_hides_far_keys_in_every_form_of_attention) {
+  const Tensor q = random_tensor({5, 8}, 1), k = random_tensor({9, 8}, 2),
+               v = random_tensor({9, 8}, 3);
+  const Segments queries = Segments::from_lengths(std::vector<int64_t>{2, 3}),
+                 keys = Segments::from_lengths(std::vector<int64_t>{4, 5});
+  const std::vector<int32_t> query_places = {2, 3, 2, 3, 4},
+                             key_places = {0, 1, 2, 3, 0, 1, 2, 3, 4};
+  const AttentionOptions options{.heads = 2,
+                                 .causal = true,
+                                 .window = 2,
+                                 .query_places = query_places,
+                                 .key_places = key_places};
+  const Tensor kv = concat({k, v}, 1);
+  const Tensor all[] = {attention(q, k, v, queries, keys, options),
+                        cross_attention(q, kv, queries, keys, options),
+                        attention_reference(q, k, v, queries, keys, options)};
+  for (int64_t i = 0; i < 5; ++i) {
+    const int64_t segment = i < 2 ? 0 : 1, row = i - queries.begin(segment);
+    const int64_t own = keys.begin(segment) + query_places[i];  // the key at its place
+    for (int64_t head = 0; head < 2; ++head) {
+      // It is seen, and the one before.
+      double before = 0, here = 0;
+      for (int64_t c = head * 4; c < head * 4 + 4; ++c) {
+        before += at(q, i, c) * at(k, own - 1, c) / 2;
+        here += at(q, i, c) * at(k, own, c) / 2;
+      }
+      const double weight = 1 / (1 + std::exp(before - here));
+      for (int64_t c = head * 4; c < head * 4 + 4; ++c) {
+        const double expected = weight * at(v, own, c) + (1 - weight) * at(v, own - 1, c);
+        for (const Tensor& y : all) EXPECT_NEAR(at(y, i, c), expected, 1e-5) << i << ' ' << c;
+      }
+      const Tensor w = attention_weights(q, k, queries, keys, options, segment, head);
+      EXPECT_NEAR(at(w, row, query_places[i]), weight, 1e-6);
+    }
+  }
+}
+
+TEST(ScoredAttention, what_does_not_fit_is_a_shape_error_in_every_form) {
+  const Tensor q = random_tensor({3, 8}, 1), k = random_tensor({5, 8}, 2);
+  const Segments three = Segments::from_lengths(std::vector<int64_t>{3}),
+                 five = Segments::from_lengths(std::vector<int64_t>{5});
+  const std::vector<int32_t> places(3), more(5);
+  const auto refused = [&](const std::vector<std::string>& words, const AttentionOptions& options) {
+    expect_error(ErrorKind::shape, words, [&] { scored_attention(q, k, k, three, five, options); });
+  };
+  refused({"not divisible by 3 heads"}, {.heads = 3});
+  refused({"q is [3, 8], k [5, 8]"}, {.heads = 4, .key_heads = 2});
+  refused({"places of 3 and 0"}, {.heads = 2, .window = 1, .query_places = places});
+  refused({"places of 0 and 5"}, {.heads = 2, .window = 1, .key_places = more});
+  expect_error(ErrorKind::shape, {"places of 0 and 0"},
+               [&] { attention_weights(q, k, three, five, {.heads = 2, .window = 1}, 0, 0); });
 }
 
 // <R(p) q, R(p') k> depends on p - p' only; R(0) changes nothing, and lengths stay.
