@@ -54,7 +54,9 @@ StackModel load_adapted(const std::string& folder, const Json& json, const std::
                         Head head) {
   const StackModel base = load_stack_model(adapter_base(folder), head);
   nn::Parameters parameters(0);
-  std::unique_ptr<Model> model = config_of(folder, json, head)->make(nn::Scope(parameters));
+  const std::unique_ptr<ModelConfig> config = config_of(folder, json, head);
+  config->hub.has_pooler = base.model->config().hub.has_pooler;
+  std::unique_ptr<Model> model = config->make(nn::Scope(parameters));
   const std::vector<std::string> missing =
       copy_weights(base.parameters, base.model->names(), parameters, model->names());
   merge_adapter(folder, parameters, missing);
@@ -76,7 +78,9 @@ StackModel load_stack_model(const std::string& path, Head head) {
   const std::unique_ptr<TensorFile> file = open_weights(folder);
   file->verify();
   nn::Parameters parameters = nn::Parameters::to_be_loaded(file->elements(), file->path());
-  std::unique_ptr<Model> model = config_of(folder, json, head)->make(nn::Scope(parameters));
+  const std::unique_ptr<ModelConfig> config = config_of(folder, json, head);
+  config->fit(*file);
+  std::unique_ptr<Model> model = config->make(nn::Scope(parameters));
   parameters.load(*file, model->names());
   return {folder, type, std::move(parameters), std::move(model)};
 }

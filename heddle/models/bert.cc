@@ -16,29 +16,27 @@ class Bert final : public EncoderStack {
   }
   static std::vector<std::pair<std::string, std::string>> aliases() { return {}; }
 
-  Bert(const nn::Scope& s, const Config& c, const HubConfig& hub)
-      : EncoderStack(base(s, hub), c.sizes(hub.pad_token_id.value_or(0))),
-        is_tied_(c.tie_word_embeddings) {
-    const ClassOptions classes{.width = c.hidden_size,
-                               .labels = static_cast<int64_t>(hub.labels.size()),
-                               .std = c.initializer_range,
-                               .dropout = c.classifier_dropout.value_or(c.hidden_dropout_prob)};
-    if (hub.head != Head::masked_word && hub.head != Head::word_classes) {
-      heads_.pooler = pooler(base(s, hub) / "pooler" / "dense", Activation::tanh);
+  Bert(const Scope& s, const Config& c, const HubConfig& hub)
+      : EncoderStack(base_scope(s, "bert", hub), c, hub.pad_token_id.value_or(0)) {
+    const bool has_pooler = hub.head == Head::none ? hub.has_pooler
+                                                   : hub.head == Head::pretraining ||
+                                                         hub.head == Head::sequence_classes;
+    if (has_pooler) {
+      heads_.pooler = pooler(base_scope(s, "bert", hub) / "pooler" / "dense", Activation::tanh);
     }
     if (hub.head == Head::masked_word || hub.head == Head::pretraining) {
-      const nn::Scope p = s / "cls" / "predictions";
+      const Scope p = s / "cls" / "predictions";
       predict_words(p / "transform" / "dense", p / "transform" / "LayerNorm",
-                    nn::activation_of(c.hidden_act), is_tied_, p / "decoder", p / "bias");
+                    nn::activation_of(c.activation), p / "decoder", p / "bias");
     }
     if (hub.head == Head::pretraining) {
       heads_.next_sentence = classes_of_pooled(
           s / "cls" / "seq_relationship",
-          {.width = c.hidden_size, .labels = 2, .std = c.initializer_range}, heads_.pooler);
+          {.width = c.width, .labels = 2, .std = c.initializer_range}, heads_.pooler);
     } else if (hub.head == Head::sequence_classes) {
-      heads_.sequence_classes = classes_of_pooled(s / "classifier", classes, heads_.pooler);
+      heads_.sequence_classes = classes_of_pooled(s / "classifier", c.classes(hub), heads_.pooler);
     } else if (hub.head == Head::word_classes) {
-      heads_.word_classes = classes_of_words(s / "classifier", classes);
+      heads_.word_classes = classes_of_words(s / "classifier", c.classes(hub));
     }
   }
 
@@ -53,7 +51,7 @@ class Bert final : public EncoderStack {
     if (!heads_.words) pass_over("cls.predictions.");
     if (head() == Head::none) pass_over("classifier.");
     const std::string predictions = "cls.predictions.";
-    if (heads_.words && is_tied_) {
+    if (heads_.words && fields_.tie_word_embeddings) {
       names.tied = {{predictions + "decoder.weight", "bert.embeddings.word_embeddings.weight"},
                     {predictions + "decoder.bias", predictions + "bias"}};
     } else if (heads_.words) {
@@ -61,13 +59,6 @@ class Bert final : public EncoderStack {
     }
     return names;
   }
-
- private:
-  static nn::Scope base(const nn::Scope& s, const HubConfig& hub) {
-    return hub.head == Head::none ? s : s / "bert";
-  }
-
-  bool is_tied_;
 };
 
 template std::unique_ptr<ModelConfig> new_config<Bert>();

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "heddle/base/log.h"
+#include "heddle/io/tensor_file.h"
 
 namespace heddle {
 namespace {
@@ -228,6 +229,13 @@ void ModelConfig::read(const Json& json, const std::string& source) {
   check(source);
   if (strange.empty()) return;
   log_warning("{}: heddle does not know and passes over {}", source, fmt::join(strange, ", "));
+}
+
+void ModelConfig::fit(const TensorFile& weights) {
+  const std::vector<std::string> names = weights.names();
+  hub.has_pooler = std::any_of(names.begin(), names.end(), [](const std::string& name) {
+    return name.find("pooler.") != std::string::npos;
+  });
 }
 
 void ModelConfig::read_head(const Json& architectures, const std::string& source) {

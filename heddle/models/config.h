@@ -17,7 +17,7 @@ class Model;
 
 /// What stands on a stack, named by `architectures` of config.json.
 enum class Head : uint8_t {
-  none,              ///< BertModel: hidden states, and a pooler where the family has one
+  none,              ///< BertModel: hidden states, and a pooler where the checkpoint has one
   next_word,         ///< GPT2LMHeadModel, LlamaForCausalLM
   masked_word,       ///< BertForMaskedLM
   ordered_word,      ///< XLNetLMHeadModel: words by those before them in any order
@@ -52,6 +52,7 @@ struct HubConfig {
   Head head = Head::none;
   std::vector<std::string> labels = {"LABEL_0", "LABEL_1"};  ///< id2label, of heads for classes
   std::optional<int64_t> pad_token_id;                       ///< may be beyond the vocabulary
+  bool has_pooler = true;        ///< of a family that may have one, where nothing else stands on it
   Json others = Json::object();  ///< keys that change no number here, kept for saving
 };
 
@@ -84,6 +85,8 @@ class ModelConfig {
   /// know. Errors: data, naming `source` and key, for a wrong type or value, a class of
   /// `architectures` that heddle has not, or a key that changes numbers and is not supported.
   void read(const Json& json, const std::string& source);
+  /// Takes from a checkpoint what config.json does not say: whether there is a pooler.
+  void fit(const TensorFile& weights);
   /// config.json, in the keys that every version of transformers reads.
   Json json() const;
 

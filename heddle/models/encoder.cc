@@ -3,56 +3,51 @@
 
 namespace heddle {
 
-using nn::Init;
-using nn::LayerNorm;
-using nn::Linear;
-using nn::Residual;
-using nn::Run;
-using nn::Scope;
-using nn::WordRows;
-
 namespace {
 
-Linear::Options dense(const EncoderSizes& z, int64_t in, int64_t out) {
-  return {.in = in, .out = out, .init = Init::normal(z.std)};
+Linear::Options dense(const EncoderFields& c, int64_t in, int64_t out) {
+  return {.in = in, .out = out, .init = Init::normal(c.initializer_range)};
 }
 
 // Words, positions and token types, summed and normed.
-nn::Embedding embeddings(const Scope& s, const EncoderSizes& z) {
-  const auto table = [&](const char* name, int64_t count, int64_t zero_row = -1) -> nn::Parameter& {
-    return (s / name / "weight").parameter({count, z.width}, Init::normal(z.std, zero_row));
+nn::Embedding embeddings(const Scope& s, const EncoderFields& c, int64_t pad) {
+  const auto table = [&](const char* name, int64_t count, int64_t zero_row = -1) -> Parameter& {
+    return (s / name / "weight")
+        .parameter({count, c.width}, Init::normal(c.initializer_range, zero_row));
   };
-  nn::Parameter& words = table("word_embeddings", z.vocab, z.pad);
-  nn::Parameter& positions = table("position_embeddings", z.positions);
-  nn::Parameter* types = z.types > 0 ? &table("token_type_embeddings", z.types) : nullptr;
-  return {
-      s.prefix(),
-      words,
-      nn::Positions::learned(positions),
-      {.dropout = z.dropout, .types = types, .norm = LayerNorm(s / "LayerNorm", z.width, z.eps)}};
+  Parameter& words = table("word_embeddings", c.vocab_size, pad);
+  Parameter& positions = table("position_embeddings", c.max_position_embeddings);
+  Parameter* types =
+      c.type_vocab_size > 0 ? &table("token_type_embeddings", c.type_vocab_size) : nullptr;
+  return {s.prefix(),
+          words,
+          nn::Positions::learned(positions),
+          {.dropout = c.dropout,
+           .types = types,
+           .norm = LayerNorm(s / "LayerNorm", c.width, c.layer_norm_eps)}};
 }
 
 }  // namespace
 
-EncoderStack::Layer::Layer(const Scope& s, const EncoderSizes& z, const EncoderNames& names,
+EncoderStack::Layer::Layer(const Scope& s, const EncoderFields& c, const EncoderNames& names,
                            int64_t i)
     : attention{(s / names.attention).prefix(),
                 Linear(s / names.attention,
                        {names.projections[0], names.projections[1], names.projections[2]},
-                       dense(z, z.width, z.width)),
-                Linear(s / names.attention_out, dense(z, z.width, z.width)),
-                {.heads = z.heads,
-                 .dropout = z.attention_dropout,
+                       dense(c, c.width, c.width)),
+                Linear(s / names.attention_out, dense(c, c.width, c.width)),
+                {.heads = c.heads,
+                 .dropout = c.attention_dropout,
                  .observed = fmt::format("attentions.{}", i)}},
-      attention_norm(s / names.attention_norm, z.width, z.eps),
+      attention_norm(s / names.attention_norm, c.width, c.layer_norm_eps),
       mlp{s.prefix(),
-          Linear(s / names.in, dense(z, z.width, z.hidden)),
-          Linear(s / names.out, dense(z, z.hidden, z.width)),
-          {.activation = nn::activation_of(z.activation)}},
-      norm(s / names.norm, z.width, z.eps),
+          Linear(s / names.in, dense(c, c.width, c.hidden)),
+          Linear(s / names.out, dense(c, c.hidden, c.width)),
+          {.activation = nn::activation_of(c.activation)}},
+      norm(s / names.norm, c.width, c.layer_norm_eps),
       attention_site((s / names.attention_out).prefix()),
       site((s / names.out).prefix()),
-      dropout(z.dropout) {}
+      dropout(c.dropout) {}
 
 void EncoderStack::Layer::operator()(Residual& x, const WordRows& words, const Run& run) const {
   x.leave(attention(x.enter(attention_norm), words, run),
@@ -60,10 +55,11 @@ void EncoderStack::Layer::operator()(Residual& x, const WordRows& words, const R
   x.leave(mlp(x.enter(norm), words.rows, run), run.dropout(dropout, site, words.rows), norm);
 }
 
-EncoderStack::EncoderStack(const Scope& base, const EncoderSizes& sizes, const EncoderNames& names)
-    : sizes_(sizes), embedding_(embeddings(base / "embeddings", sizes)) {
-  for (int64_t i = 0; i < sizes.layers; ++i) {
-    layers_.emplace_back(base / names.layers / i, sizes, names, i);
+EncoderStack::EncoderStack(const Scope& base, const EncoderFields& fields, int64_t pad,
+                           const EncoderNames& names)
+    : fields_(fields), embedding_(embeddings(base / "embeddings", fields, pad)) {
+  for (int64_t i = 0; i < fields.layers; ++i) {
+    layers_.emplace_back(base / names.layers / i, fields, names, i);
   }
 }
 
@@ -82,7 +78,9 @@ Tensor EncoderStack::hidden(const WordRows& words, const Run& run) const {
       [this, words, run](size_t i, Residual& x, auto) { layers_[i](x, words, run); });
 }
 
-Linear::Options EncoderStack::square() const { return dense(sizes_, sizes_.width, sizes_.width); }
+Linear::Options EncoderStack::square() const {
+  return dense(fields_, fields_.width, fields_.width);
+}
 
 Heads::OfWords EncoderStack::pooler(const Scope& s, Activation kind) const {
   return
@@ -92,29 +90,30 @@ Heads::OfWords EncoderStack::pooler(const Scope& s, Activation kind) const {
 }
 
 void EncoderStack::predict_words(const Scope& dense_scope, const Scope& norm_scope, Activation kind,
-                                 bool is_tied, const Scope& decoder, const Scope& bias) {
+                                 const Scope& decoder, const Scope& bias) {
   heads_.transform = [linear = Linear(dense_scope, square()),
-                      norm = LayerNorm(norm_scope, sizes_.width, sizes_.eps),
+                      norm = LayerNorm(norm_scope, fields_.width, fields_.layer_norm_eps),
                       kind](const Tensor& rows, const Run& run) {
     return norm(linear(rows, run, kind));
   };
-  nn::Parameter& table =
-      is_tied
-          ? embedding_.words()
-          : (decoder / "weight").parameter({sizes_.vocab, sizes_.width}, Init::normal(sizes_.std));
+  const bool is_tied = fields_.tie_word_embeddings;
+  Parameter& table = is_tied ? embedding_.words()
+                             : (decoder / "weight")
+                                   .parameter({fields_.vocab_size, fields_.width},
+                                              Init::normal(fields_.initializer_range));
   const Scope at = is_tied ? bias : decoder / "bias";
-  heads_.words.emplace(table, &at.parameter({sizes_.vocab}, Init::zeros()));
+  heads_.words.emplace(table, &at.parameter({fields_.vocab_size}, Init::zeros()));
 }
 
 ModelPlan EncoderStack::plan() const {
-  return {.stacks = {{.layers = sizes_.layers,
-                      .heads = sizes_.heads,
-                      .width = sizes_.width,
-                      .hidden = sizes_.hidden,
-                      .keeps_before_activation = sizes_.activation != "relu",
-                      .word_rows = sizes_.vocab,
-                      .position_rows = sizes_.positions,
-                      .type_rows = sizes_.types,
+  return {.stacks = {{.layers = fields_.layers,
+                      .heads = fields_.heads,
+                      .width = fields_.width,
+                      .hidden = fields_.hidden,
+                      .keeps_before_activation = fields_.activation != "relu",
+                      .word_rows = fields_.vocab_size,
+                      .position_rows = fields_.max_position_embeddings,
+                      .type_rows = fields_.type_vocab_size,
                       .has_embedding_norm = true}},
           .has_pooler = static_cast<bool>(heads_.pooler)};
 }

@@ -9,14 +9,47 @@
 
 namespace heddle {
 
-/// Sizes and rates, by whatever keys a family has them.
-struct EncoderSizes {
-  int64_t vocab = 0, positions = 0;
-  int64_t types = 0;  ///< token types; 0: none
-  int64_t width = 0, layers = 0, heads = 0, hidden = 0;
+/// The keys under which a family has the fields of the kin; the defaults are BERT's.
+struct EncoderKeys {
+  const char* width = "hidden_size";
+  const char* layers = "num_hidden_layers";
+  const char* heads = "num_attention_heads";
+  const char* hidden = "intermediate_size";
+  const char* activation = "hidden_act";
+  const char* dropout = "hidden_dropout_prob";
+  const char* attention_dropout = "attention_probs_dropout_prob";
+};
+
+/// Fields that the kin share; the defaults are BERT base.
+struct EncoderFields {
+  int64_t vocab_size = 30522, max_position_embeddings = 512;
+  int64_t type_vocab_size = 0;  ///< a field of BERT; 0: no token types
+  int64_t width = 768, layers = 12, heads = 12, hidden = 3072;
   std::string activation = "gelu";
-  double dropout = 0, attention_dropout = 0, eps = 1e-12, std = 0.02;
-  int64_t pad = -1;  ///< this word begins as zero
+  double dropout = 0.1, attention_dropout = 0.1;
+  double layer_norm_eps = 1e-12;  ///< a field of BERT
+  double initializer_range = 0.02;
+  bool tie_word_embeddings = true;
+
+  template <class V>
+  void fields(V& v, const EncoderKeys& keys) {
+    v("vocab_size", vocab_size, "words known to the tokenizer", at_least(1));
+    v("max_position_embeddings", max_position_embeddings, "longest sequence in tokens",
+      at_least(1));
+    v(keys.width, width, "width of the residual stream", at_least(1));
+    v(keys.layers, layers, "number of blocks", at_least(1));
+    v(keys.heads, heads, "attention heads; must divide the width", at_least(1));
+    v(keys.hidden, hidden, "width inside the feed-forward layers", at_least(1));
+    v(keys.activation, activation, "of the feed-forward layers", one_of(nn::activation_names()));
+    v(keys.dropout, dropout, "dropout of embeddings and sublayers", from_below(0, 1));
+    v(keys.attention_dropout, attention_dropout, "dropout of the attention weights",
+      from_below(0, 1));
+    v("initializer_range", initializer_range, "deviation of the weights at the start", at_least(0));
+    v("tie_word_embeddings", tie_word_embeddings, "word embeddings predict the masked words");
+  }
+  void check(const std::string& source, const EncoderKeys& keys) const {
+    check_heads(width, keys.width, heads, source);
+  }
 };
 
 /// Names of parameters under the scope of a layer; the defaults are BERT's.
@@ -33,38 +66,39 @@ struct EncoderNames {
 
 class EncoderStack : public Model {
  public:
-  /// `base`: where embeddings and layers are.
-  EncoderStack(const nn::Scope& base, const EncoderSizes& sizes, const EncoderNames& names = {});
+  /// `base`: where embeddings and layers are; `pad`: a word that begins as zero.
+  EncoderStack(const Scope& base, const EncoderFields& fields, int64_t pad,
+               const EncoderNames& names = {});
 
-  int64_t vocab_size() const override { return sizes_.vocab; }
-  int64_t max_length() const override { return sizes_.positions; }
-  int64_t layers() const override { return sizes_.layers; }
-  int64_t width() const override { return sizes_.width; }
-  Tensor hidden(const nn::WordRows& words, const nn::Run& run) const override;
+  int64_t vocab_size() const override { return fields_.vocab_size; }
+  int64_t max_length() const override { return fields_.max_position_embeddings; }
+  int64_t layers() const override { return fields_.layers; }
+  int64_t width() const override { return fields_.width; }
+  Tensor hidden(const WordRows& words, const Run& run) const override;
   ModelPlan plan() const override;
 
  protected:
   struct Layer {
     nn::SelfAttention attention;
-    nn::LayerNorm attention_norm;
+    LayerNorm attention_norm;
     nn::FeedForward mlp;
-    nn::LayerNorm norm;
+    LayerNorm norm;
     std::string attention_site, site;
     double dropout;
 
-    Layer(const nn::Scope& s, const EncoderSizes& z, const EncoderNames& names, int64_t i);
-    void operator()(nn::Residual& x, const nn::WordRows& words, const nn::Run& run) const;
+    Layer(const Scope& s, const EncoderFields& c, const EncoderNames& names, int64_t i);
+    void operator()(Residual& x, const WordRows& words, const Run& run) const;
   };
 
-  nn::Linear::Options square() const;
+  Linear::Options square() const;
   /// Activation of a linear layer over the first word.
-  Heads::OfWords pooler(const nn::Scope& s, Activation kind) const;
+  Heads::OfWords pooler(const Scope& s, Activation kind) const;
   /// heads_.words over norm(activation(dense)): weight of the table of words and bias at `bias` if
-  /// `is_tied`, else both at `decoder`.
-  void predict_words(const nn::Scope& dense, const nn::Scope& norm, Activation kind, bool is_tied,
-                     const nn::Scope& decoder, const nn::Scope& bias);
+  /// words are tied, else both at `decoder`.
+  void predict_words(const Scope& dense, const Scope& norm, Activation kind, const Scope& decoder,
+                     const Scope& bias);
 
-  EncoderSizes sizes_;
+  EncoderFields fields_;
   nn::Embedding embedding_;
   std::vector<Layer> layers_;
 };

@@ -15,11 +15,15 @@ std::vector<int32_t> first_of(const Segments& segments) {
   return rows;
 }
 
-nn::Linear layer(const nn::Scope& s, const ClassOptions& o) {
-  return {s, {.in = o.width, .out = o.labels, .bias = o.bias, .init = nn::Init::normal(o.std)}};
+Linear layer(const Scope& s, const ClassOptions& o) {
+  return {s, {.in = o.width, .out = o.labels, .bias = o.bias, .init = Init::normal(o.std)}};
 }
 
 }  // namespace
+
+Scope base_scope(const Scope& s, const std::string& base, const HubConfig& hub) {
+  return hub.head == Head::none ? s : s / base;
+}
 
 void check_heads(int64_t width, const std::string& width_key, int64_t heads,
                  const std::string& source) {
@@ -32,7 +36,7 @@ Tensor first_rows(const Tensor& x, const Segments& segments) {
   return gather_rows(x, first_of(segments));
 }
 
-std::shared_ptr<const RowIds> first_rows(const nn::WordRows& words) {
+std::shared_ptr<const RowIds> first_rows(const WordRows& words) {
   if (words.rows == nullptr) return nullptr;
   RowIds ids;
   for (const int32_t r : first_of(*words.segments)) {
@@ -42,30 +46,29 @@ std::shared_ptr<const RowIds> first_rows(const nn::WordRows& words) {
   return std::make_shared<const RowIds>(std::move(ids));
 }
 
-Heads::OfWords classes_of_words(const nn::Scope& s, const ClassOptions& o) {
+Heads::OfWords classes_of_words(const Scope& s, const ClassOptions& o) {
   return [linear = layer(s, o), p = o.dropout, site = s.prefix()](
-             const Tensor& h, const nn::WordRows& words, const nn::Run& run) {
+             const Tensor& h, const WordRows& words, const Run& run) {
     return linear(dropout(h, run.dropout(p, site, words.rows)), run);
   };
 }
 
-Heads::OfWords classes_of_last_word(const nn::Scope& s, const ClassOptions& o,
+Heads::OfWords classes_of_last_word(const Scope& s, const ClassOptions& o,
                                     std::optional<int64_t> pad) {
-  return
-      [linear = layer(s, o), pad](const Tensor& h, const nn::WordRows& words, const nn::Run& run) {
-        std::vector<int32_t> last = first_of(*words.segments);
-        for (int64_t i = 0; i < words.segments->count(); ++i) {
-          for (int64_t r = words.segments->begin(i); r < words.segments->end(i); ++r) {
-            if (!pad || words.ids[r] != *pad) last[i] = static_cast<int32_t>(r);
-          }
-        }
-        return linear(gather_rows(h, last), run);
-      };
+  return [linear = layer(s, o), pad](const Tensor& h, const WordRows& words, const Run& run) {
+    std::vector<int32_t> last = first_of(*words.segments);
+    for (int64_t i = 0; i < words.segments->count(); ++i) {
+      for (int64_t r = words.segments->begin(i); r < words.segments->end(i); ++r) {
+        if (!pad || words.ids[r] != *pad) last[i] = static_cast<int32_t>(r);
+      }
+    }
+    return linear(gather_rows(h, last), run);
+  };
 }
 
-Heads::OfWords classes_of_pooled(const nn::Scope& s, const ClassOptions& o, Heads::OfWords pooler) {
+Heads::OfWords classes_of_pooled(const Scope& s, const ClassOptions& o, Heads::OfWords pooler) {
   return [linear = layer(s, o), p = o.dropout, site = s.prefix(), pooler = std::move(pooler)](
-             const Tensor& h, const nn::WordRows& words, const nn::Run& run) {
+             const Tensor& h, const WordRows& words, const Run& run) {
     const DropoutSpec spec = run.dropout(p, site, first_rows(words));
     return linear(dropout(pooler(h, words, run), spec), run);
   };

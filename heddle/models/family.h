@@ -6,6 +6,16 @@
 
 namespace heddle {
 
+// What every model is made of, by its own name.
+using nn::Init;
+using nn::LayerNorm;
+using nn::Linear;
+using nn::Parameter;
+using nn::Residual;
+using nn::Run;
+using nn::Scope;
+using nn::WordRows;
+
 template <class M>
 class ConfigOf final : public ModelConfig {
  public:
@@ -15,7 +25,7 @@ class ConfigOf final : public ModelConfig {
   std::vector<HeadClass> heads() const override { return M::heads(); }
   std::vector<std::pair<std::string, std::string>> aliases() const override { return M::aliases(); }
   void check(const std::string& source) const override { own.check(source); }
-  std::unique_ptr<Model> make(const nn::Scope& s) const override {
+  std::unique_ptr<Model> make(const Scope& s) const override {
     check("config");
     auto model = std::make_unique<M>(s, own, hub);
     model->config_ = std::make_shared<ConfigOf>(*this);
@@ -27,6 +37,9 @@ template <class M>
 std::unique_ptr<ModelConfig> new_config() {
   return std::make_unique<ConfigOf<M>>();
 }
+
+/// Where the stack's parameters are: under `base`, or, where nothing stands on it, at the root.
+Scope base_scope(const Scope& s, const std::string& base, const HubConfig& hub);
 
 /// Checks that heads divide a width. Errors: data, naming `source`.
 void check_heads(int64_t width, const std::string& width_key, int64_t heads,
@@ -41,16 +54,16 @@ struct ClassOptions {
   bool bias = true;
 };
 /// Classes of each word.
-Heads::OfWords classes_of_words(const nn::Scope& s, const ClassOptions& o);
+Heads::OfWords classes_of_words(const Scope& s, const ClassOptions& o);
 /// Classes of each sequence by its last word that is not `pad`. No dropout.
-Heads::OfWords classes_of_last_word(const nn::Scope& s, const ClassOptions& o,
+Heads::OfWords classes_of_last_word(const Scope& s, const ClassOptions& o,
                                     std::optional<int64_t> pad);
 /// Classes of each sequence over what `pooler` gives of it.
-Heads::OfWords classes_of_pooled(const nn::Scope& s, const ClassOptions& o, Heads::OfWords pooler);
+Heads::OfWords classes_of_pooled(const Scope& s, const ClassOptions& o, Heads::OfWords pooler);
 
 /// Rows of x where each sequence begins: [sequences, width]. Errors: shape if a sequence is empty.
 Tensor first_rows(const Tensor& x, const Segments& segments);
 /// The words, one a sequence, that those rows are, for dropout over them.
-std::shared_ptr<const RowIds> first_rows(const nn::WordRows& words);
+std::shared_ptr<const RowIds> first_rows(const WordRows& words);
 
 }  // namespace heddle

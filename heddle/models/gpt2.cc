@@ -9,14 +9,7 @@ namespace heddle {
 namespace {
 
 using nn::FeedForward;
-using nn::Init;
-using nn::LayerNorm;
-using nn::Linear;
-using nn::Residual;
-using nn::Run;
-using nn::Scope;
 using nn::SelfAttention;
-using nn::WordRows;
 
 // Hugging Face's keys; the defaults are GPT-2 124M.
 struct Gpt2Config {
@@ -109,13 +102,13 @@ struct Block {
 
 nn::Embedding embeddings(const Scope& s, const Gpt2Config& c) {
   const Init init = Init::normal(c.initializer_range);
-  nn::Parameter& words = (s / "wte" / "weight").parameter({c.vocab_size, c.n_embd}, init);
-  nn::Parameter& positions = (s / "wpe" / "weight").parameter({c.n_positions, c.n_embd}, init);
+  Parameter& words = (s / "wte" / "weight").parameter({c.vocab_size, c.n_embd}, init);
+  Parameter& positions = (s / "wpe" / "weight").parameter({c.n_positions, c.n_embd}, init);
   return {
       (s / "wte").prefix(), words, nn::Positions::learned(positions), {.dropout = c.embd_pdrop}};
 }
 
-nn::Parameter& output_table(const Scope& s, const Gpt2Config& c, nn::Parameter& words) {
+Parameter& output_table(const Scope& s, const Gpt2Config& c, Parameter& words) {
   if (c.tie_word_embeddings) return words;
   return (s / "lm_head" / "weight")
       .parameter({c.vocab_size, c.n_embd}, Init::normal(c.initializer_range));

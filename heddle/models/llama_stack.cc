@@ -6,14 +6,6 @@
 
 namespace heddle {
 
-using nn::Init;
-using nn::LayerNorm;
-using nn::Linear;
-using nn::Residual;
-using nn::Run;
-using nn::Scope;
-using nn::WordRows;
-
 void LlamaFields::check(const std::string& source) const {
   if (!head_dim) check_heads(hidden_size, "hidden_size", num_attention_heads, source);
   heddle::check(num_attention_heads % key_heads() == 0, ErrorKind::data,
@@ -133,11 +125,10 @@ LlamaStack::LlamaStack(const Scope& s, const LlamaFields& c, const LlamaKind& ki
                        .std = c.initializer_range,
                        .dropout = 0.1};
   if (hub.head == Head::next_word) {
-    nn::Parameter& table =
-        c.tie_word_embeddings
-            ? embedding_.words()
-            : (s / "lm_head" / "weight")
-                  .parameter({c.vocab_size, c.hidden_size}, Init::normal(c.initializer_range));
+    Parameter& table = c.tie_word_embeddings ? embedding_.words()
+                                             : (s / "lm_head" / "weight")
+                                                   .parameter({c.vocab_size, c.hidden_size},
+                                                              Init::normal(c.initializer_range));
     heads_.words.emplace(table);
   } else if (hub.head == Head::word_classes) {
     heads_.word_classes = classes_of_words(s / "score", classes);

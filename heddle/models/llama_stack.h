@@ -61,14 +61,14 @@ class LlamaStack : public LanguageModel {
   static std::vector<HeadClass> heads_of(const std::string& family);
   static std::vector<std::pair<std::string, std::string>> aliases() { return {}; }
 
-  LlamaStack(const nn::Scope& s, const LlamaFields& c, const LlamaKind& kind, const HubConfig& hub);
+  LlamaStack(const Scope& s, const LlamaFields& c, const LlamaKind& kind, const HubConfig& hub);
 
   int64_t vocab_size() const override { return c_.vocab_size; }
   int64_t max_length() const override { return c_.max_position_embeddings; }
   int64_t layers() const override { return c_.num_hidden_layers; }
   int64_t width() const override { return c_.hidden_size; }
   int64_t cache_width() const override { return 2 * c_.key_heads() * c_.head_width(); }
-  Tensor hidden(const nn::WordRows& words, const nn::Run& run) const override;
+  Tensor hidden(const WordRows& words, const Run& run) const override;
   Tensor auxiliary_loss(const std::vector<Tensor>& router_logits) const override;
   nn::TensorNames names() const override;
   ModelPlan plan() const override;
@@ -80,7 +80,7 @@ class LlamaStack : public LanguageModel {
   LlamaKind kind_;
   nn::Embedding embedding_;
   std::vector<std::shared_ptr<const Block>> blocks_;
-  nn::LayerNorm norm_;
+  LayerNorm norm_;
 };
 
 }  // namespace heddle

@@ -15,30 +15,27 @@ class Roberta final : public EncoderStack {
   }
   static std::vector<std::pair<std::string, std::string>> aliases() { return {}; }
 
-  Roberta(const nn::Scope& s, const Config& c, const HubConfig& hub)
-      : EncoderStack(base(s, hub), c.sizes(hub.pad_token_id.value_or(1))),
-        pad_(hub.pad_token_id.value_or(1)),
-        is_tied_(c.tie_word_embeddings) {
-    const ClassOptions classes{.width = c.hidden_size,
-                               .labels = static_cast<int64_t>(hub.labels.size()),
-                               .std = c.initializer_range,
-                               .dropout = c.classifier_dropout.value_or(c.hidden_dropout_prob)};
-    if (hub.head == Head::none) {
+  Roberta(const Scope& s, const Config& c, const HubConfig& hub)
+      : EncoderStack(base_scope(s, "roberta", hub), c, hub.pad_token_id.value_or(1)),
+        pad_(hub.pad_token_id.value_or(1)) {
+    const ClassOptions classes = c.classes(hub);
+    if (hub.head == Head::none && hub.has_pooler) {
       heads_.pooler = pooler(s / "pooler" / "dense", Activation::tanh);
     } else if (hub.head == Head::masked_word) {
-      const nn::Scope p = s / "lm_head";
-      predict_words(p / "dense", p / "layer_norm", Activation::gelu, is_tied_, p / "decoder",
-                    p / "bias");
+      const Scope p = s / "lm_head";
+      predict_words(p / "dense", p / "layer_norm", Activation::gelu, p / "decoder", p / "bias");
     } else if (hub.head == Head::sequence_classes) {
       heads_.sequence_classes =
           classes_of_pooled(s / "classifier" / "out_proj", classes,
                             dropped_pooler(s / "classifier" / "dense", classes));
-    } else {
+    } else if (hub.head == Head::word_classes) {
       heads_.word_classes = classes_of_words(s / "classifier", classes);
     }
   }
 
-  int64_t max_length() const override { return std::max<int64_t>(0, sizes_.positions - pad_ - 1); }
+  int64_t max_length() const override {
+    return std::max<int64_t>(0, fields_.max_position_embeddings - pad_ - 1);
+  }
 
   std::vector<int32_t> positions(std::span<const int32_t> ids) const override {
     std::vector<int32_t> places;
@@ -55,7 +52,7 @@ class Roberta final : public EncoderStack {
     if (!heads_.pooler) pass_over("roberta.pooler."), pass_over("pooler.");
     if (!heads_.words) pass_over("lm_head.");
     if (head() == Head::none) pass_over("classifier.");
-    if (heads_.words && is_tied_) {
+    if (heads_.words && fields_.tie_word_embeddings) {
       names.tied = {{"lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight"},
                     {"lm_head.decoder.bias", "lm_head.bias"}};
     } else if (heads_.words) {
@@ -65,21 +62,16 @@ class Roberta final : public EncoderStack {
   }
 
  private:
-  static nn::Scope base(const nn::Scope& s, const HubConfig& hub) {
-    return hub.head == Head::none ? s : s / "roberta";
-  }
-
   // tanh of a linear layer over the first word, with dropout before it.
-  Heads::OfWords dropped_pooler(const nn::Scope& s, const ClassOptions& o) const {
-    return [linear = nn::Linear(s, square()), p = o.dropout, site = s.prefix()](
-               const Tensor& h, const nn::WordRows& words, const nn::Run& run) {
+  Heads::OfWords dropped_pooler(const Scope& s, const ClassOptions& o) const {
+    return [linear = Linear(s, square()), p = o.dropout, site = s.prefix()](
+               const Tensor& h, const WordRows& words, const Run& run) {
       const DropoutSpec spec = run.dropout(p, site, first_rows(words));
       return linear(dropout(first_rows(h, *words.segments), spec), run, Activation::tanh);
     };
   }
 
   int64_t pad_;
-  bool is_tied_;
 };
 
 template std::unique_ptr<ModelConfig> new_config<Roberta>();

@@ -1,29 +1,16 @@
 // XLNet: Yang et al. 2019, "XLNet: Generalized Autoregressive Pretraining for Language
 // Understanding". A word is known to those after it in some order; its prediction is made in a
 // second stream that does not see it.
-#include <algorithm>
-
-#include "heddle/models/family.h"
-#include "heddle/nn/mlp.h"
-#include "heddle/nn/relative_attention.h"
-#include "heddle/nn/word_order.h"
-#include "heddle/ops/elementwise.h"
+#include "heddle/models/summary.h"
+#include "heddle/nn/embedding.h"
+#include "heddle/nn/relative_stack.h"
 #include "heddle/ops/embedding.h"
-#include "heddle/ops/shape.h"
 
 namespace heddle {
 namespace {
 
-using nn::Init;
-using nn::LayerNorm;
-using nn::Linear;
 using nn::Memory;
-using nn::Parameter;
-using nn::Residual;
-using nn::Run;
-using nn::Scope;
-using nn::WordOrder;
-using nn::WordRows;
+using nn::RelativePass;
 
 // Hugging Face's keys; the defaults are those of xlnet-large-cased.
 struct XlnetConfig {
@@ -33,9 +20,8 @@ struct XlnetConfig {
   double initializer_range = 0.02, layer_norm_eps = 1e-12, dropout = 0.1;
   bool bi_data = false, same_length = false, untie_r = true, use_mems_eval = true;
   int64_t clamp_len = -1;
-  std::string summary_type = "last";
-  bool summary_use_proj = true, tie_word_embeddings = true;
-  double summary_last_dropout = 0.1;
+  bool tie_word_embeddings = true;
+  SummaryConfig summary;
 
   template <class V>
   void fields(V& v) {
@@ -58,10 +44,7 @@ struct XlnetConfig {
     v("clamp_len", clamp_len, "greater distances count as this; 0 or less: none does");
     v("same_length", same_length, "with uni: each word sees as many words as there is memory");
     v("untie_r", untie_r, "each layer has biases of its own; they always have");
-    v("summary_type", summary_type, "the word whose state is classified",
-      one_of({"last", "first", "mean", "cls_index"}));
-    v("summary_use_proj", summary_use_proj, "a linear layer before the classes");
-    v("summary_last_dropout", summary_last_dropout, "before the classes", from_below(0, 1));
+    summary.fields(v);
     v("tie_word_embeddings", tie_word_embeddings, "words' vectors predict them too");
   }
   void check(const std::string& source) const {
@@ -75,212 +58,66 @@ struct XlnetConfig {
   }
 };
 
-// --- one layer -----------------------------------------------------------------------------------
-
-// What all layers of one pass see.
-struct Pass {
-  const WordRows words;
-  Memory memory;
-  nn::Distances distances;
-  RelativeRows of_words, of_targets;
-  std::shared_ptr<const RowIds> target_ids;
-  bool has_targets() const { return words.order != nullptr && words.order->targets.count() > 0; }
-};
-
-struct Layer {
-  Parameter *q, *k, *v, *o, *r;
-  nn::RelativeAttention attention, target_attention;  // of the same weights
-  LayerNorm attn_norm, ff_norm;
-  nn::FeedForward ff;
-  std::string site;
-  int64_t layer;
-  double dropout;
-
-  Layer(const Scope& s, const XlnetConfig& c, int64_t i)
-      : q(matrix(s, c, "q", nn::Layout::transposed)),
-        k(matrix(s, c, "k", nn::Layout::transposed)),
-        v(matrix(s, c, "v", nn::Layout::transposed)),
-        o(matrix(s, c, "o", nn::Layout::as_is)),
-        r(matrix(s, c, "r", nn::Layout::transposed)),
-        attention((s / "rel_attn").prefix(), core(s, c)),
-        target_attention((s / "rel_attn" / "g").prefix(), core(s, c)),
-        attn_norm(s / "rel_attn" / "layer_norm", c.d_model, c.layer_norm_eps),
-        ff_norm(s / "ff" / "layer_norm", c.d_model, c.layer_norm_eps),
-        ff((s / "ff").prefix(), dense(s / "ff" / "layer_1", c.d_model, c.d_inner, c),
-           dense(s / "ff" / "layer_2", c.d_inner, c.d_model, c),
-           {.activation = nn::activation_of(c.ff_activation), .dropout = c.dropout}),
-        site(s.prefix()),
-        layer(i),
-        dropout(c.dropout) {}
-
-  // The checkpoint holds [width, heads, d].
-  static Parameter* matrix(const Scope& s, const XlnetConfig& c, const char* name,
-                           nn::Layout layout) {
-    return &(s / "rel_attn" / name)
-                .parameter({c.d_model, c.d_model}, Init::normal(c.initializer_range), layout,
-                           {c.d_model, c.n_head, c.d_model / c.n_head});
-  }
-  static Linear dense(const Scope& s, int64_t in, int64_t out, const XlnetConfig& c) {
-    return {s, {.in = in, .out = out, .init = Init::normal(c.initializer_range)}};
-  }
-  static nn::RelativeAttention::Options core(const Scope& s, const XlnetConfig& c) {
-    const int64_t d = c.d_model / c.n_head;
-    const Init init = Init::normal(c.initializer_range);
-    const auto bias = [&](const char* name) {
-      return &(s / "rel_attn" / name)
-                  .parameter({c.d_model}, init, nn::Layout::as_is, {c.n_head, d});
-    };
-    return {.heads = c.n_head,
-            .dropout = c.dropout,
-            .content = bias("r_w_bias"),
-            .distance = bias("r_r_bias"),
-            .type = bias("r_s_bias"),
-            .types = &(s / "rel_attn" / "seg_embed")
-                          .parameter({2, c.d_model}, init, nn::Layout::as_is, {2, c.n_head, d})};
-  }
-
-  // x: the words' states, and, if there are targets, those of the second stream.
-  std::vector<Tensor> operator()(std::span<const Tensor> x, const Pass& pass,
-                                 const Run& run) const {
-    const Tensor all = pass.memory.segments.rows() == 0
-                           ? x[0]
-                           : join_segments(pass.memory.layers[layer], pass.memory.segments, x[0],
-                                           *pass.words.segments);
-    const nn::RelativeKeys keys{nn::product(all, *k, {}, run), nn::product(all, *v, {}, run),
-                                nn::product(pass.distances.table, *r, {}, run),
-                                pass.distances.farthest};
-    std::vector<Tensor> y;
-    for (size_t stream = 0; stream < x.size(); ++stream) {
-      const bool is_target = stream > 0;
-      const auto& ids = is_target ? pass.target_ids : pass.words.rows;
-      const std::string own = is_target ? site + ".g" : site;
-      const std::string observed =
-          fmt::format("{}attentions.{}", is_target ? "target_" : "", layer);
-      const Tensor query = nn::product(x[stream], *q, {}, run);
-      const Tensor heads =
-          is_target ? target_attention(query, keys, {&pass.of_targets, ids, observed}, run)
-                    : attention(query, keys, {&pass.of_words, ids, observed}, run);
-      Residual h(x[stream], false);
-      h.leave(nn::product(heads, *o, {}, run), run.dropout(dropout, own + ".attn", ids), attn_norm);
-      h.leave(ff(h.value(), ids, run), run.dropout(dropout, own + ".ff", ids), ff_norm);
-      y.push_back(h.value());
-    }
-    return y;
-  }
-};
-
-// --- who sees whom -------------------------------------------------------------------------------
-
-// Places and types of words and of the keys before them.
-void place_rows(Pass& pass, bool is_both_ways) {
-  const Segments &words = *pass.words.segments, &memory = pass.memory.segments;
-  RelativeRows& rows = pass.of_words;
-  rows.queries = words;
-  rows.query_places = pass.words.positions();
-  rows.query_types.assign(pass.words.types.begin(), pass.words.types.end());
-  std::vector<int64_t> lengths;
-  for (int64_t s = 0; s < words.count(); ++s) {
-    const auto begin = words.begin(s), end = words.end(s), before = memory.length(s);
-    // The second half of a batch runs backwards: its distances change their signs.
-    const int32_t sign = is_both_ways && 2 * s >= words.count() ? -1 : 1;
-    for (int64_t i = -before; i < 0; ++i) {
-      rows.key_places.push_back(static_cast<int32_t>(sign * i));
-    }
-    for (int64_t i = begin; i < end; ++i) {
-      rows.query_places[i] *= sign;
-      rows.key_places.push_back(rows.query_places[i]);
-    }
-    if (!rows.query_types.empty()) {
-      rows.key_types.resize(rows.key_types.size() + before, 0);
-      rows.key_types.insert(rows.key_types.end(), rows.query_types.begin() + begin,
-                            rows.query_types.begin() + end);
-    }
-    lengths.push_back(before + end - begin);
-  }
-  rows.keys = Segments::from_lengths(lengths);
-}
-
-// The keys that a word may see by attn_type and the order's steps, as ranges of integers.
-void see_by_steps(Pass& pass, const XlnetConfig& c, RelativeRows& rows, bool is_target) {
-  const Segments &words = *pass.words.segments, &memory = pass.memory.segments;
-  const bool has_steps = pass.words.order != nullptr && !pass.words.order->steps.empty();
-  if (c.attn_type == "bi" && !has_steps) return;
-  check(!has_steps || c.attn_type == "bi", ErrorKind::data,
-        "attn_type is uni: words are in the order of the text; steps need bi");
-  std::vector<int32_t> steps;  // of words: given, or their column
-  for (int64_t s = 0; s < words.count(); ++s) {
-    constexpr int32_t kAlways = -1;
-    for (int64_t i = 0; i < memory.length(s); ++i) {
-      rows.order.push_back(has_steps ? kAlways : static_cast<int32_t>(i - memory.length(s)));
-    }
-    for (int64_t i = 0; i < words.length(s); ++i) {
-      steps.push_back(has_steps ? pass.words.order->steps[words.begin(s) + i]
-                                : static_cast<int32_t>(i));
-      rows.order.push_back(steps.back());
-    }
-  }
-  const auto see = [&](int64_t segment, int64_t word) {
-    const auto window = static_cast<int32_t>(memory.length(segment));
-    if (word < 0) {
-      rows.first.push_back(0), rows.limit.push_back(0);  // sees nothing
-      return;
-    }
-    // By the text a word's prediction sees the word itself, as in transformers.
-    rows.limit.push_back(is_target && has_steps ? steps[word] : steps[word] + 1);
-    rows.first.push_back(!has_steps && c.same_length ? steps[word] - window
-                                                     : std::numeric_limits<int32_t>::min());
+// Of words and predictions alike. The checkpoint holds matrices as [width, heads, d].
+nn::RelativeAttention attention(const Scope& s, const XlnetConfig& c, int64_t layer) {
+  const int64_t width = c.d_model, d = width / c.n_head;
+  const Init init = Init::normal(c.initializer_range);
+  const std::vector<int64_t> shape = {width, c.n_head, d};
+  const auto part = [&](const char* name) {
+    return nn::Part{
+        .name = name, .rows = width, .layout = nn::Layout::transposed, .file_shape = shape};
   };
-  for (int64_t s = 0; s < rows.queries.count(); ++s) {
-    for (int64_t i = rows.queries.begin(s); i < rows.queries.end(s); ++i) {
-      see(s, is_target ? pass.words.order->target_words[i] : i);
-    }
-  }
-}
-
-// The same by a mask of any form, to which attn_type adds its own.
-void see_by_mask(Pass& pass, const XlnetConfig& c, RelativeRows& rows, bool is_target) {
-  const Segments &words = *pass.words.segments, &memory = pass.memory.segments;
-  const WordOrder& order = *pass.words.order;
-  const auto is_hidden = [&](int64_t n, int64_t before, int64_t at, int64_t i, int64_t j) {
-    if (i == j && !is_target) return false;
-    const bool too_far = c.attn_type == "uni" && (j > i || (c.same_length && j < i - before));
-    return too_far || (j >= 0 && order.hidden[at + i * n + j] != 0);
+  const auto matrix = [&](const char* name, nn::Layout layout) {
+    return Linear((s / name).prefix(), (s / name).parameter({width, width}, init, layout, shape));
   };
-  rows.order.assign(rows.keys.rows(), 0);
-  rows.first.assign(rows.queries.rows(), 0);
-  rows.limit.assign(rows.queries.rows(), 1);
-  for (int64_t s = 0, at = 0; s < words.count(); ++s) {
-    const int64_t n = words.length(s), before = memory.length(s);
-    for (int64_t r = rows.queries.begin(s); r < rows.queries.end(s); ++r) {
-      const int64_t word = is_target ? order.target_words[r] : r;
-      if (word < 0) rows.limit[r] = 0;  // sees nothing
-      for (int64_t j = -before; j < n; ++j) {
-        const int64_t i = word - words.begin(s);
-        rows.hidden.push_back(word >= 0 && is_hidden(n, before, at, i, j) ? 1 : 0);
-      }
-    }
-    at += n * n;
-  }
+  const auto bias = [&](const char* name) {
+    return &(s / name).parameter({width}, init, nn::Layout::as_is, {c.n_head, d});
+  };
+  Parameter& qkv = s.stacked({part("q"), part("k"), part("v")}, {0, width}, init);
+  return {
+      s.prefix(),
+      Linear((s / "qkv").prefix(), qkv),
+      matrix("r", nn::Layout::transposed),
+      matrix("o", nn::Layout::as_is),
+      {.heads = c.n_head,
+       .dropout = c.dropout,
+       .layer = layer,
+       .content = bias("r_w_bias"),
+       .distance = bias("r_r_bias"),
+       .type = bias("r_s_bias"),
+       .types =
+           &(s / "seg_embed").parameter({2, width}, init, nn::Layout::as_is, {2, c.n_head, d})}};
 }
 
-// The second stream stands where the words are that it predicts, over the same keys.
-void place_targets(Pass& pass) {
-  const WordOrder& order = *pass.words.order;
-  RelativeRows& rows = pass.of_targets;
-  rows = pass.of_words;
-  rows.queries = order.targets;
-  rows.query_places.clear();
-  rows.query_types.clear();
-  auto ids = std::make_shared<RowIds>();
-  for (const int32_t word : order.target_words) {
-    const int32_t at = std::max(word, 0);
-    rows.query_places.push_back(pass.of_words.query_places[at]);
-    if (!pass.words.types.empty()) rows.query_types.push_back(pass.words.types[at]);
-    if (pass.words.rows == nullptr) continue;
-    ids->sample.push_back(pass.words.rows->sample[at]);
-    ids->position.push_back(pass.words.rows->position[at]);
+nn::RelativeLayer layer(const Scope& s, const XlnetConfig& c, int64_t i) {
+  const Scope ff = s / "ff";
+  const auto dense = [&](const char* name, int64_t in, int64_t out) {
+    return Linear(ff / name, {.in = in, .out = out, .init = Init::normal(c.initializer_range)});
+  };
+  return {.attention = attention(s / "rel_attn", c, i),
+          .attention_norm = LayerNorm(s / "rel_attn" / "layer_norm", c.d_model, c.layer_norm_eps),
+          .ff = nn::FeedForward(
+              ff.prefix(), dense("layer_1", c.d_model, c.d_inner),
+              dense("layer_2", c.d_inner, c.d_model),
+              {.activation = nn::activation_of(c.ff_activation), .dropout = c.dropout}),
+          .ff_norm = LayerNorm(ff / "layer_norm", c.d_model, c.layer_norm_eps),
+          .site = s.prefix(),
+          .dropout = c.dropout};
+}
+
+bool has_targets(const WordRows& words) {
+  return words.order != nullptr && words.order->targets.count() > 0;
+}
+
+// The samples and positions of the words that are predicted.
+std::shared_ptr<const RowIds> target_ids(const WordRows& words) {
+  if (words.rows == nullptr) return nullptr;
+  RowIds ids;
+  for (const int32_t word : words.order->target_words) {
+    ids.sample.push_back(word < 0 ? 0 : words.rows->sample[word]);
+    ids.position.push_back(word < 0 ? 0 : words.rows->position[word]);
   }
-  if (pass.words.rows != nullptr) pass.target_ids = ids;
+  return std::make_shared<const RowIds>(std::move(ids));
 }
 
 }  // namespace
@@ -303,21 +140,25 @@ class Xlnet final : public Model {
 
   Xlnet(const Scope& s, const Config& c, const HubConfig& hub)
       : c_(c),
-        words_(table(base(s, hub) / "word_embedding" / "weight", c)),
-        mask_((base(s, hub) / "mask_emb")
+        words_(table(base_scope(s, "transformer", hub) / "word_embedding" / "weight", c)),
+        mask_((base_scope(s, "transformer", hub) / "mask_emb")
                   .parameter({1, c.d_model}, Init::normal(c.initializer_range), nn::Layout::as_is,
                              {1, 1, c.d_model})),
-        embedding_("word_embedding", words_, nn::Positions::none(), {.dropout = c.dropout}),
-        layers_(nn::make_layers<Layer>(base(s, hub) / "layer", c.n_layer, c)) {
-    const auto labels = static_cast<int64_t>(hub.labels.size());
+        embedding_("word_embedding", words_, nn::Positions::none(), {.dropout = c.dropout}) {
+    for (int64_t i = 0; i < c.n_layer; ++i) {
+      layers_.push_back(layer(base_scope(s, "transformer", hub) / "layer" / i, c, i));
+    }
+    const ClassOptions classes{.width = c.d_model,
+                               .labels = static_cast<int64_t>(hub.labels.size()),
+                               .std = c.initializer_range};
     if (hub.head == Head::ordered_word) {
       heads_.words.emplace(c.tie_word_embeddings ? words_ : table(s / "lm_loss" / "weight", c),
                            &(s / "lm_loss" / "bias").parameter({c.vocab_size}, Init::zeros()));
     } else if (hub.head == Head::sequence_classes) {
-      heads_.sequence_classes = classes(s, labels, summary_activation(hub));
+      heads_.sequence_classes =
+          classes_of_summary(s / "sequence_summary", s / "logits_proj", classes, c.summary, hub);
     } else if (hub.head == Head::word_classes) {
-      heads_.word_classes = classes_of_words(
-          s / "classifier", {.width = c.d_model, .labels = labels, .std = c.initializer_range});
+      heads_.word_classes = classes_of_words(s / "classifier", classes);
     }
   }
 
@@ -331,38 +172,28 @@ class Xlnet final : public Model {
 
   // Of predictions, if the order has some.
   Tensor hidden(const WordRows& words, const Run& run) const override {
-    const Pass pass = pass_of(words, run);
+    const auto pass = pass_of(words, run);
     std::vector<Tensor> x = {embed(words, run)};
-    if (pass.has_targets()) {
-      const std::vector<int32_t> all(pass.of_targets.query_places.size());
-      x.push_back(embedding(mask_.in(run.compute), all, 1, {}, {},
-                            run.dropout(c_.dropout, "mask_emb", pass.target_ids)));
+    if (has_targets(words)) {
+      const std::vector<int32_t> masks(words.order->target_words.size());
+      x.push_back(embedding(mask_.in(run.compute), masks, 1, {}, {},
+                            run.dropout(c_.dropout, "mask_emb", pass->streams[1].ids)));
     }
     std::vector<Tensor> entered;
-    const auto shared = std::make_shared<const Pass>(pass);
-    for (size_t i = 0; i < layers_.size(); ++i) {
-      show(x, i, run);
-      entered.push_back(x[0]);
-      const Recomputed layer = [this, i, shared, run](std::span<const Tensor> in) {
-        return layers_[i](in, *shared, run);
-      };
-      x = run.recompute && is_recording() ? recompute(x, layer) : layer(x);
-    }
-    show(x, layers_.size(), run);
+    x = nn::run_relative_stack(layers_, x, pass, run, words.memory != nullptr ? &entered : nullptr);
     if (words.memory != nullptr) {
       *words.memory =
-          pass.memory.next(entered, *words.segments, {kept(), c_.reuse_len.value_or(0)});
+          pass->memory.next(entered, *words.segments, {kept(), c_.reuse_len.value_or(0)});
     }
-    const bool is_two = x.size() > 1;
-    return dropout(x.back(), run.dropout(c_.dropout, is_two ? "last.g" : "last",
-                                         is_two ? pass.target_ids : words.rows));
+    const nn::RelativeStream& last = pass->streams.back();
+    return dropout(x.back(), run.dropout(c_.dropout, last.prefix + "last", last.ids));
   }
 
   std::vector<ModelOutput> forward(const WordRows& words, const Run& run) const override {
     std::vector<ModelOutput> outputs = Model::forward(words, run);
-    const bool is_two = words.order != nullptr && words.order->targets.count() > 0;
     for (ModelOutput& o : outputs) {
-      if (is_two && o.rows == ModelOutput::Rows::words) o.rows = ModelOutput::Rows::targets;
+      const bool is_of_rows = o.rows == ModelOutput::Rows::words;
+      if (is_of_rows && has_targets(words)) o.rows = ModelOutput::Rows::targets;
     }
     return outputs;
   }
@@ -400,9 +231,6 @@ class Xlnet final : public Model {
   }
 
  private:
-  static Scope base(const Scope& s, const HubConfig& hub) {
-    return hub.head == Head::none ? s : s / "transformer";
-  }
   static Parameter& table(const Scope& s, const Config& c) {
     return s.parameter({c.vocab_size, c.d_model}, Init::normal(c.initializer_range));
   }
@@ -416,82 +244,41 @@ class Xlnet final : public Model {
     return embedding_(words, run);
   }
 
-  // Hugging Face counts the states of both streams by turns.
-  static void show(const std::vector<Tensor>& x, size_t i, const Run& run) {
-    if (run.observer == nullptr || !run.observer->hidden) return;
-    run.observer->hidden(fmt::format("hidden_states.{}", i * x.size()), x[0]);
-    if (x.size() > 1) {
-      run.observer->hidden(fmt::format("target_hidden_states.{}", 2 * i + 1), x[1]);
+  std::shared_ptr<const RelativePass> pass_of(const WordRows& words, const Run& run) const {
+    RelativePass pass{.words = words};
+    const Segments& segments = *words.segments;
+    pass.memory = Memory::before(words.memory, segments, 0, c_.n_layer, c_.d_model, run.compute);
+    RelativeRows rows = nn::rows_behind(pass.memory.segments, words);
+    if (c_.bi_data) {
+      check(segments.count() % 2 == 0, ErrorKind::data,
+            "bi_data is true: half of a batch runs backwards, so it cannot be of {} sequences",
+            segments.count());
+      nn::run_backwards(rows, segments.count() / 2);
     }
-  }
-
-  Pass pass_of(const WordRows& words, const Run& run) const {
-    Pass pass{words, {}, {}, {}, {}, {}};
-    const int64_t sequences = words.segments->count();
-    pass.memory =
-        Memory::before(words.memory, *words.segments, 0, c_.n_layer, c_.d_model, run.compute);
-    check(!c_.bi_data || sequences % 2 == 0, ErrorKind::data,
-          "bi_data is true: half of a batch runs backwards, so it cannot be of {} sequences",
-          sequences);
-    place_rows(pass, c_.bi_data);
-    if (words.order != nullptr) words.order->check(*words.segments);
-    if (pass.has_targets()) place_targets(pass);
-    const bool has_mask = words.order != nullptr && !words.order->hidden.empty();
-    const auto see = has_mask ? see_by_mask : see_by_steps;
-    see(pass, c_, pass.of_words, false);
-    if (pass.has_targets()) see(pass, c_, pass.of_targets, true);
-    const int32_t most = nn::farthest(pass.of_words), least = nn::nearest(pass.of_words);
-    const bool is_one_way = c_.attn_type == "uni" && !c_.bi_data;
-    pass.distances = nn::distances(most, is_one_way ? std::min(0, most) : least, c_.clamp_len,
-                                   c_.d_model, run.compute);
+    if (words.order != nullptr) words.order->check(segments);
+    const bool is_causal = c_.attn_type == "uni";
+    const int32_t most = nn::farthest(rows);
+    const int32_t least = is_causal && !c_.bi_data ? std::min(0, most) : nn::nearest(rows);
+    pass.distances = nn::distances(most, least, c_.clamp_len, c_.d_model, run.compute);
     nn::drop(pass.distances, c_.dropout, run);
-    return pass;
-  }
-
-  // tanh unless config.json says another, or null: none.
-  static Activation summary_activation(const HubConfig& hub) {
-    const Json* name = hub.others.find("summary_activation");
-    if (name == nullptr) return Activation::tanh;
-    return name->is_null() ? Activation::none
-                           : nn::activation_of(name->as_string("key 'summary_activation'"));
-  }
-
-  // The state of one word, a linear layer, an activation, and the classes.
-  Heads::OfWords classes(const Scope& s, int64_t labels, Activation kind) const {
-    const auto dense = [&](const Scope& at, int64_t out) {
-      return Linear(at, {.in = c_.d_model, .out = out, .init = Init::normal(c_.initializer_range)});
-    };
-    std::optional<Linear> summary;
-    if (c_.summary_use_proj) summary.emplace(dense(s / "sequence_summary" / "summary", c_.d_model));
-    return [c = c_, summary, kind, out = dense(s / "logits_proj", labels)](
-               const Tensor& h, const WordRows& words, const Run& run) {
-      Tensor x = summary_rows(h, *words.segments, c.summary_type);
-      x = summary ? (*summary)(x, run, kind) : kind == Activation::none ? x : activation(kind, x);
-      const DropoutSpec spec =
-          run.dropout(c.summary_last_dropout, "sequence_summary", first_rows(words));
-      return out(dropout(x, spec), run);
-    };
-  }
-
-  static Tensor summary_rows(const Tensor& h, const Segments& segments, const std::string& type) {
-    std::vector<int32_t> rows;
-    std::vector<Tensor> means;
-    for (int64_t s = 0; s < segments.count(); ++s) {
-      const int64_t n = segments.length(s);
-      heddle::check(n > 0, ErrorKind::shape, "the summary of sequence {}: it is empty", s);
-      rows.push_back(
-          static_cast<int32_t>(type == "first" ? segments.begin(s) : segments.end(s) - 1));
-      if (type != "mean") continue;
-      const Tensor part = Tensor::full({1, n}, 1.0f / static_cast<float>(n), h.dtype());
-      means.push_back(matmul(part, slice(h, 0, segments.begin(s), n)));
+    nn::OrderRule rule{.order = words.order, .is_causal = is_causal, .is_windowed = c_.same_length};
+    if (has_targets(words)) {
+      nn::RelativeStream targets{nn::rows_of_targets(rows, *words.order), target_ids(words),
+                                 "target_"};
+      rule.is_of_targets = true;
+      nn::see_in_order(targets.rows, segments, rule);
+      pass.streams.push_back(std::move(targets));
+      rule.is_of_targets = false;
     }
-    return type == "mean" ? concat(means, 0) : gather_rows(h, rows);
+    nn::see_in_order(rows, segments, rule);
+    pass.streams.insert(pass.streams.begin(), {.rows = std::move(rows), .ids = words.rows});
+    return std::make_shared<const RelativePass>(std::move(pass));
   }
 
   Config c_;
   Parameter &words_, &mask_;
   nn::Embedding embedding_;
-  std::vector<Layer> layers_;
+  std::vector<nn::RelativeLayer> layers_;
 };
 
 template std::unique_ptr<ModelConfig> new_config<Xlnet>();

@@ -1,6 +1,8 @@
 // Linear layers, layer norm and the two placements of the norm in a residual stream.
 #include "heddle/nn/layers.h"
 
+#include "heddle/ops/shape.h"
+
 namespace heddle::nn {
 
 Linear::Linear(const Scope& s, const Options& o) : name_(s.prefix()) {
@@ -24,6 +26,16 @@ Tensor Linear::operator()(const Tensor& x, const Run& run, Activation kind) cons
   const LayerName layer(name_);
   return product(x, *weight_, bias_ == nullptr ? Tensor() : bias_->in(DType::f32), run,
                  {.activation = kind});
+}
+
+Tensor Linear::columns(const Tensor& x, int64_t first, int64_t count, const Run& run) const {
+  const LayerName layer(name_);
+  const Tensor bias = bias_ == nullptr ? Tensor() : bias_->in(DType::f32);
+  if (!is_recording() && first % 64 == 0) {
+    return product(x, *weight_, bias, run, {.first = first, .count = count});
+  }
+  return linear(x, slice(weight_->in(run.compute), 0, first, count),
+                bias.defined() ? slice(bias, 0, first, count) : bias);
 }
 
 Tensor product(const Tensor& x, Parameter& weight, const Tensor& bias, const Run& run,

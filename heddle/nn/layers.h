@@ -25,10 +25,15 @@ class Linear {
   /// The same with widths of their own; o.out does not count.
   Linear(const Scope& s, const std::vector<std::string>& names, const std::vector<int64_t>& outs,
          const Options& o);
+  /// By parameters that are there: weight [out, in], bias [out] or null.
+  Linear(std::string name, Parameter& weight, Parameter* bias = nullptr)
+      : name_(std::move(name)), weight_(&weight), bias_(bias) {}
 
   /// x: [rows, in]    returns: [rows, out] (or [rows, n * out]), after the activation if one is
   /// given
   Tensor operator()(const Tensor& x, const Run& run, Activation kind = Activation::none) const;
+  /// Columns [first, first + count) of what it gives.
+  Tensor columns(const Tensor& x, int64_t first, int64_t count, const Run& run) const;
 
  private:
   std::string name_;

@@ -390,11 +390,19 @@ Parameter& Scope::stacked(const std::vector<std::string>& names, const std::stri
                           const std::vector<int64_t>& rows, const Shape& each,
                           const Init& init) const {
   std::vector<Part> parts;
+  for (size_t i = 0; i < names.size(); ++i) {
+    parts.push_back({.name = names[i] + "." + leaf, .rows = rows[i]});
+  }
+  return stacked(std::move(parts), each, init);
+}
+
+Parameter& Scope::stacked(std::vector<Part> parts, const Shape& each, const Init& init) const {
   Shape whole = each;
   whole[0] = 0;
-  for (size_t i = 0; i < names.size(); ++i) {
-    parts.push_back({(*this / names[i] / leaf).prefix(), whole[0], rows[i]});
-    whole[0] += rows[i];
+  for (Part& part : parts) {
+    part.name = (*this / part.name).prefix();
+    part.begin = whole[0];
+    whole[0] += part.rows;
   }
   return parameters_->get(whole, parts, init);
 }

@@ -185,6 +185,9 @@ class Scope {
   /// The same where tensor i has rows[i] rows.
   Parameter& stacked(const std::vector<std::string>& names, const std::string& leaf,
                      const std::vector<int64_t>& rows, const Shape& each, const Init& init) const;
+  /// The same of parts that the checkpoint holds each in its own way, named under this scope; where
+  /// they begin follows from their rows.
+  Parameter& stacked(std::vector<Part> parts, const Shape& each, const Init& init) const;
 
  private:
   Parameters* parameters_;

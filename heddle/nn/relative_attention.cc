@@ -1,4 +1,4 @@
-// Biases of queries, scores of types, sinusoids of distances.
+// Projections, biases of queries, keys of a memory or a cache, sinusoids of distances.
 #include "heddle/nn/relative_attention.h"
 
 #include <algorithm>
@@ -6,32 +6,10 @@
 #include <limits>
 
 #include "heddle/ops/elementwise.h"
+#include "heddle/ops/embedding.h"
 #include "heddle/ops/shape.h"
 
 namespace heddle::nn {
-namespace {
-
-// The greatest of query place - key place of each segment, where places count as their negatives if
-// `sign` is -1: then its negative is the least.
-int32_t extreme(const RelativeRows& rows, int32_t sign) {
-  bool is_found = false;
-  int32_t most = 0;
-  for (int64_t s = 0; s < rows.queries.count(); ++s) {
-    int32_t query = std::numeric_limits<int32_t>::min(), key = std::numeric_limits<int32_t>::max();
-    if (rows.queries.length(s) == 0 || rows.keys.length(s) == 0) continue;
-    for (int64_t i = rows.queries.begin(s); i < rows.queries.end(s); ++i) {
-      query = std::max(query, sign * rows.query_places[i]);
-    }
-    for (int64_t j = rows.keys.begin(s); j < rows.keys.end(s); ++j) {
-      key = std::min(key, sign * rows.key_places[j]);
-    }
-    most = is_found ? std::max(most, query - key) : query - key;
-    is_found = true;
-  }
-  return most;
-}
-
-}  // namespace
 
 Distances distances(int32_t farthest, int32_t nearest, int64_t clamp, int64_t width, DType dtype) {
   const auto most =
@@ -62,19 +40,75 @@ void drop(Distances& distances, double p, const Run& run) {
   distances.table = dropout(distances.table, run.dropout(p, "pos_emb", ids));
 }
 
-int32_t farthest(const RelativeRows& rows) { return extreme(rows, 1); }
-int32_t nearest(const RelativeRows& rows) { return -extreme(rows, -1); }
+RelativeAttention::RelativeAttention(std::string name, Linear qkv, Linear r, Linear out,
+                                     Options options)
+    : name_(std::move(name)),
+      qkv_(std::move(qkv)),
+      r_(std::move(r)),
+      out_(std::move(out)),
+      options_(options) {}
 
-void see_back(RelativeRows& rows, int64_t window) {
-  rows.order = rows.key_places;
-  for (const int32_t place : rows.query_places) {
-    rows.limit.push_back(place + 1);
-    rows.first.push_back(window > 0 ? static_cast<int32_t>(place + 1 - window)
-                                    : std::numeric_limits<int32_t>::min());
+std::vector<Tensor> RelativeAttention::operator()(std::span<const Tensor> x, const Tensor& before,
+                                                  const RelativePass& pass, const Run& run) const {
+  const Tensor own = qkv_(x[0], run);  // [words, 3 * heads * d]
+  const int64_t inner = own.size(1) / 3;
+  const Tensor kv = keys(slice(own, 1, inner, 2 * inner), before, pass, run);
+  const Tensor k = slice(kv, 1, 0, inner), v = slice(kv, 1, inner, inner);
+  const Tensor r = r_(pass.distances.table, run);
+  std::vector<Tensor> y;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const Tensor q = i == 0 ? slice(own, 1, 0, inner) : qkv_.columns(x[i], 0, inner, run);
+    const RelativeInputs inputs{
+        add_bias(q, options_.content->in(DType::f32)),
+        add_bias(q, options_.distance->in(DType::f32)),
+        k,
+        v,
+        r,
+        pass.streams[i].rows.query_types.empty() ? Tensor() : type_scores(q, run)};
+    y.push_back(out_(attend(pass.streams[i], inputs, pass.distances.farthest, run), run));
   }
+  return y;
 }
 
-// (q + s) · e for the two embeddings e of each head: [rows, 2 * heads] f32.
+Tensor RelativeAttention::attend(const RelativeStream& stream, const RelativeInputs& x,
+                                 int32_t farthest, const Run& run) const {
+  const LayerName layer(name_);
+  const RelativeOptions options{
+      .heads = options_.heads,
+      .farthest = farthest,
+      .dropout = run.dropout(options_.dropout, stream.prefix + name_, stream.ids)};
+  if (run.observer != nullptr && run.observer->relative) {
+    run.observer->relative(fmt::format("{}attentions.{}", stream.prefix, options_.layer), x,
+                           stream.rows, options);
+  }
+  return relative_attention(x, stream.rows, options);
+}
+
+Tensor RelativeAttention::keys(const Tensor& own, const Tensor& before, const RelativePass& pass,
+                               const Run& run) const {
+  const bool is_cached = pass.words.cache != nullptr;
+  if (!is_cached && pass.memory.segments.rows() == 0) return own;
+  const int64_t inner = own.size(1) / 2;
+  const Tensor remembered = qkv_.columns(before, inner, 2 * inner, run);
+  if (is_cached) return cached_keys(own, remembered, pass);
+  return join_segments(remembered, pass.memory.segments, own, *pass.words.segments);
+}
+
+// Nothing is trained here, so rows may be written over.
+Tensor RelativeAttention::cached_keys(const Tensor& own, const Tensor& before,
+                                      const RelativePass& pass) const {
+  RowCache& cache = pass.words.cache->layer(options_.layer);
+  cache.put(own, pass.words.cache->keys().new_rows);
+  std::vector<int32_t> index = pass.cache_rows;
+  for (int32_t& row : index) row = std::max(row, 0);
+  const Tensor all = gather_rows(cache.rows(), index);
+  for (size_t i = 0; i < index.size(); ++i) {
+    if (pass.cache_rows[i] >= 0) continue;
+    kernels().convert(before.rows(), all.rows().slice(static_cast<int64_t>(i), 1));
+  }
+  return all;
+}
+
 Tensor RelativeAttention::type_scores(const Tensor& q, const Run& run) const {
   const Tensor embeddings = options_.types->in(run.compute);
   const int64_t width = q.size(1), d = width / options_.heads;
@@ -84,25 +118,6 @@ Tensor RelativeAttention::type_scores(const Tensor& q, const Run& run) const {
     scores.push_back(linear(slice(biased, 1, h * d, d), slice(embeddings, 1, h * d, d), {}));
   }
   return cast(concat(scores, 1), DType::f32);
-}
-
-Tensor RelativeAttention::operator()(const Tensor& q, const RelativeKeys& keys, const Call& call,
-                                     const Run& run) const {
-  const LayerName layer(name_);
-  RelativeInputs x{add_bias(q, options_.content->in(DType::f32)),
-                   add_bias(q, options_.distance->in(DType::f32)),
-                   keys.k,
-                   keys.v,
-                   keys.r,
-                   {}};
-  if (!call.rows->query_types.empty()) x.types = type_scores(q, run);
-  const RelativeOptions options{.heads = options_.heads,
-                                .farthest = keys.farthest,
-                                .dropout = run.dropout(options_.dropout, name_, call.row_ids)};
-  if (run.observer != nullptr && run.observer->relative) {
-    run.observer->relative(call.observed, x, *call.rows, options);
-  }
-  return relative_attention(x, *call.rows, options);
 }
 
 }  // namespace heddle::nn

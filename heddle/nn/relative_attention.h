@@ -1,10 +1,10 @@
-// Multi-head attention by content and distance, as Transformer-XL and XLNet have it.
+// Multi-head attention by content and distance over a memory, as Transformer-XL and XLNet have it.
 #pragma once
 
 #include "heddle/nn/layers.h"
 #include "heddle/nn/memory.h"
+#include "heddle/nn/relative_rows.h"
 #include "heddle/nn/words.h"
-#include "heddle/ops/relative_attention.h"
 
 namespace heddle::nn {
 
@@ -19,50 +19,65 @@ Distances distances(int32_t farthest, int32_t nearest, int64_t clamp, int64_t wi
 
 /// Drops numbers of each distance on its own.
 void drop(Distances& distances, double p, const Run& run);
-/// The greatest and the least distance of a query and a key of its segment; 0 if there is none.
-int32_t farthest(const RelativeRows& rows);
-int32_t nearest(const RelativeRows& rows);
 
-/// The rule of a causal stack with memory: key_places of `keys` rows, query_places of `queries`; a
-/// query sees what is at most window - 1 places back (0: all), and nothing after itself.
-void see_back(RelativeRows& rows, int64_t window);
-
-/// Keys, values and projected distances of one layer.
-struct RelativeKeys {
-  Tensor k, v;  ///< [key rows, heads * d]
-  Tensor r;     ///< [distances, heads * d]
-  int32_t farthest = 0;
+/// States that go through the layers side by side and ask the same keys: those of the words, and
+/// XLNet's predictions.
+struct RelativeStream {
+  RelativeRows rows;
+  std::shared_ptr<const RowIds> ids = nullptr;  ///< of its queries, for dropout
+  /// Before its names: "target_" where an observer is shown "target_attentions.0".
+  std::string prefix = {};
 };
 
-/// The scores' biases and what follows them.
+/// What all layers of one pass see.
+struct RelativePass {
+  WordRows words;
+  /// States before the words, layer by layer. Of words that continue a cache: one row a layer, that
+  /// of a place before the first word.
+  Memory memory = {};
+  std::vector<int32_t> cache_rows = {};  ///< of those words: see rows_of_cache()
+  Distances distances = {};
+  std::vector<RelativeStream> streams = {};  ///< the words' own comes first
+};
+
+/// softmax(((q + u)·k + (q + v)·r) / sqrt(d)) v for each head: u and v are the biases of content
+/// and distance, r a projection of the distances' sinusoids; XLNet adds (q + s)·e for the embedding
+/// e of the own type or of another. Source: Dai et al. 2019, "Transformer-XL", section 3.3; Yang et
+/// al. 2019, "XLNet", section 2.5.
 class RelativeAttention {
  public:
   struct Options {
     int64_t heads = 1;
     double dropout = 0;             ///< of the weights
+    int64_t layer = 0;              ///< of the cache, and of the observed name "attentions.0"
     Parameter* content = nullptr;   ///< u: heads * d values
     Parameter* distance = nullptr;  ///< v
-    Parameter* type = nullptr;      ///< s of XLNet, or null
-    Parameter* types = nullptr;     ///< [2, ..]: keys of the own type, and of another
+    Parameter* type = nullptr;      ///< s, or null
+    Parameter* types = nullptr;     ///< e: [2, heads * d], of the own type and of another
   };
-  /// `name` is the site of the dropout.
-  RelativeAttention(std::string name, Options options)
-      : name_(std::move(name)), options_(options) {}
+  /// qkv: from width to queries, keys and values side by side, each heads * d wide; r: from width
+  /// to heads * d; out: from there to width. `name` is the site of the dropout.
+  RelativeAttention(std::string name, Linear qkv, Linear r, Linear out, Options options);
 
-  /// q: [rows, heads * d]; rows.query_types empty: types do not count. `observed`: the name that an
-  /// observer is given; row_ids: for dropout    returns: [rows, heads * d], before any projection.
-  struct Call {
-    const RelativeRows* rows = nullptr;
-    std::shared_ptr<const RowIds> row_ids = nullptr;
-    std::string observed = {};
-  };
-  Tensor operator()(const Tensor& q, const RelativeKeys& keys, const Call& call,
-                    const Run& run) const;
+  /// x: the states of each stream, [its rows, width]; before: what stands before the words, [rows
+  /// of pass.memory, width]    returns: [its rows, width] for each stream. Keys are those of the
+  /// memory and of the first stream's states.
+  std::vector<Tensor> operator()(std::span<const Tensor> x, const Tensor& before,
+                                 const RelativePass& pass, const Run& run) const;
 
  private:
+  /// [key rows, 2 * heads * d]: keys, then values.
+  Tensor keys(const Tensor& own, const Tensor& before, const RelativePass& pass,
+              const Run& run) const;
+  /// The same of words that continue a cache. before: [1, 2 * heads * d]
+  Tensor cached_keys(const Tensor& own, const Tensor& before, const RelativePass& pass) const;
+  /// (q + s)·e for both embeddings e and each head: [rows, 2 * heads] f32.
   Tensor type_scores(const Tensor& q, const Run& run) const;
+  Tensor attend(const RelativeStream& stream, const RelativeInputs& x, int32_t farthest,
+                const Run& run) const;
 
   std::string name_;
+  Linear qkv_, r_, out_;
   Options options_;
 };
 

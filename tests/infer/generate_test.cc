@@ -90,6 +90,15 @@ constexpr const char* kSmallMixtral = R"({"model_type": "mixtral", "vocab_size":
   "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 1,
   "initializer_range": 0.3, "num_local_experts": 4})";
 
+// A memory shorter than the text; another norm, biases of all layers together, no window.
+constexpr const char* kSmallTransformerXl = R"({"model_type": "transfo-xl", "vocab_size": 60,
+  "cutoffs": [20, 40], "d_model": 40, "d_embed": 32, "div_val": 2, "n_layer": 2, "n_head": 4,
+  "d_head": 10, "d_inner": 52, "mem_len": 5, "clamp_len": 4, "init_std": 0.3})";
+constexpr const char* kPreNormTransformerXl = R"({"model_type": "transfo-xl", "vocab_size": 60,
+  "cutoffs": [], "d_model": 40, "d_embed": 40, "div_val": 1, "n_layer": 2, "n_head": 4,
+  "d_head": 16, "d_inner": 52, "mem_len": 16, "pre_lnorm": true, "same_length": false,
+  "untie_r": false, "init_std": 0.3})";
+
 void expect_cached_states_of_a_whole_pass(const LanguageModel& model, Precision precision) {
   const Ids ids = {7, 8, 9, 10, 11, 12, 13, 14, 2, 2, 5, 41};
   const std::vector<float> whole = whole_pass(model, ids, precision).to_floats();
@@ -119,7 +128,8 @@ void expect_cached_states_of_a_whole_pass(const LanguageModel& model, Precision 
 }
 
 TEST_P(GenerateIn, cached_states_equal_those_of_a_whole_pass_bit_for_bit) {
-  for (const char* config : {kSmallGpt2, kSmallLlama, kSmallMistral, kSmallMixtral}) {
+  for (const char* config : {kSmallGpt2, kSmallLlama, kSmallMistral, kSmallMixtral,
+                             kSmallTransformerXl, kPreNormTransformerXl}) {
     SCOPED_TRACE(config);
     nn::Parameters parameters(5);
     const auto model = make_model(nn::Scope(parameters), Json::parse(config));

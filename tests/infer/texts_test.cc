@@ -9,6 +9,7 @@
 #include "heddle/infer/classify.h"
 #include "heddle/infer/embed.h"
 #include "heddle/infer/fill.h"
+#include "heddle/io/safetensors.h"
 #include "tests/base/temporary.h"
 #include "tests/support/places.h"
 
@@ -168,6 +169,24 @@ TEST(Embed, several_poolings_lie_end_to_end_and_a_text_alone_gives_the_same_bits
   encoder.options.normalize = false;
   encoder.options.pooling = {Pooling::cls, Pooling::max};
   EXPECT_EQ(embed(encoder, texts, {}, cut)[0].size(), 32u);
+}
+
+TEST(Embed, a_checkpoint_without_a_pooler_gives_the_same_vectors) {
+  TemporaryFolder folder;
+  copy_fixture("encoder", folder);
+  const SafetensorsFile whole = SafetensorsFile::open(fixture("encoder") + "/model.safetensors");
+  std::vector<NamedTensorView> rest;
+  for (const std::string& name : whole.names()) {
+    if (name.starts_with("pooler.")) continue;
+    const StoredTensor& info = whole.info(name);
+    rest.push_back({name, info.dtype, info.shape, info.bytes});
+  }
+  ASSERT_EQ(rest.size() + 2, whole.names().size());
+  write_safetensors(folder / "model.safetensors", rest);
+  const SentenceEncoder encoder = load_sentence_encoder(folder.path());
+  const Json json = expected("encoder");
+  int64_t cut = 0;
+  expect_vectors(embed(encoder, json.at("texts").as_strings(), {}, cut), json.at("saved"));
 }
 
 TEST(Embed, a_dense_layer_is_that_of_sentence_transformers) {

@@ -143,6 +143,42 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, StackParity,
                            return name;
                          });
 
+// Sentence encoders and taggers are often saved so (add_pooling_layer=False).
+class WithoutPooler : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(WithoutPooler, states_are_given_alone_and_saved_again_so) {
+  StackFixture f(GetParam());
+  const Rename drop = [](const std::string& name) {
+    return name.starts_with("pooler.") ? "" : name;
+  };
+  const StackModel model = f.load(drop);
+  const std::string folder = f.path("again"), out = f.path("out.safetensors");
+  save_stack_model(folder, *model.model, model.parameters);
+  for (const StackModel& m : {f.load(drop), load_stack_model(folder)}) {
+    forward_tensors(*m.model, f.file, out, {});
+    const SafetensorsFile actual = SafetensorsFile::open(out);
+    EXPECT_EQ(actual.names(), std::vector<std::string>{"last_hidden_state"});
+    Comparison comparison(f.file, kF32);
+    comparison.add("last_hidden_state", floats(actual, "last_hidden_state"));
+    EXPECT_EQ(comparison.report(), "");
+  }
+  EXPECT_FALSE(
+      SafetensorsFile::open(folder + "/model.safetensors").contains("pooler.dense.weight"));
+}
+
+TEST_P(WithoutPooler, half_a_pooler_is_a_data_error_that_names_the_rest) {
+  StackFixture f(GetParam());
+  expect_error(ErrorKind::data, {"missing: pooler.dense.bias [24]"}, [&] {
+    f.load([](const std::string& name) { return name == "pooler.dense.bias" ? "" : name; });
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, WithoutPooler, ::testing::Values("bert/gelu", "hub/roberta"),
+                         [](const auto& fixture) {
+                           return std::string(fixture.param).substr(0, 4) == "bert" ? "bert"
+                                                                                    : "roberta";
+                         });
+
 class Gpt2Gradients : public ::testing::TestWithParam<const char*> {
  protected:
   void compare(DType compute, double tolerance) {
