@@ -24,10 +24,7 @@ namespace {
 TransformerConfig config_of_500_mb() {
   TransformerConfig c;
   c.vocab_size = 8000;
-  c.d_model = 1024;
-  c.encoder_layers = c.decoder_layers = 4;
-  c.encoder_attention_heads = c.decoder_attention_heads = 16;
-  c.encoder_ffn_dim = c.decoder_ffn_dim = 4096;
+  c.set_sizes(4, 1024, 4096, 16);
   return c;
 }
 

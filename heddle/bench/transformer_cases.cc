@@ -31,10 +31,7 @@ constexpr Size kTranslateBase = {"base d512 L6", 512, 6, 8, 2048, 32000, 64, 0};
 TransformerConfig config_of(const Size& s) {
   TransformerConfig c;
   c.vocab_size = s.vocab;
-  c.d_model = s.width;
-  c.encoder_layers = c.decoder_layers = s.layers;
-  c.encoder_attention_heads = c.decoder_attention_heads = s.heads;
-  c.encoder_ffn_dim = c.decoder_ffn_dim = s.hidden;
+  c.set_sizes(s.layers, s.width, s.hidden, s.heads);
   c.dropout = c.attention_dropout = c.activation_dropout = 0.1;
   c.embedding_dropout = 0;
   c.position_embedding_type = "learned";

@@ -226,6 +226,9 @@ void ModelConfig::read(const Json& json, const std::string& source) {
     }
     hub.others[key] = value;
   }
+  const bool has_classes = hub.head == Head::sequence_classes || hub.head == Head::word_classes;
+  heddle::check(!has_classes || !hub.labels.empty(), ErrorKind::data,
+                "{}: key 'id2label' names no class; a model of classes needs one", source);
   check(source);
   if (strange.empty()) return;
   log_warning("{}: heddle does not know and passes over {}", source, fmt::join(strange, ", "));

@@ -79,10 +79,7 @@ bool holds(const List& list, const std::string& key) {
 TransformerConfig marian_defaults() {
   TransformerConfig c;
   c.vocab_size = 58101;
-  c.d_model = 1024;
-  c.encoder_layers = c.decoder_layers = 12;
-  c.encoder_attention_heads = c.decoder_attention_heads = 16;
-  c.encoder_ffn_dim = c.decoder_ffn_dim = 4096;
+  c.set_sizes(12, 1024, 4096, 16);
   c.activation_function = "gelu";
   c.embedding_dropout = 0;  // it has the others' name there
   c.max_position_embeddings = 1024;

@@ -88,6 +88,14 @@ struct TransformerConfig {
       at_least(0));
   }
 
+  /// Sizes of encoder and decoder alike: blocks, width, width inside the feed-forward layers, heads.
+  void set_sizes(int64_t layers, int64_t width, int64_t hidden, int64_t heads) {
+    encoder_layers = decoder_layers = layers;
+    d_model = width;
+    encoder_ffn_dim = decoder_ffn_dim = hidden;
+    encoder_attention_heads = decoder_attention_heads = heads;
+  }
+
   /// Words that a translation is made of.
   int64_t target_vocab_size() const {
     return decoder_vocab_size > 0 ? decoder_vocab_size : vocab_size;

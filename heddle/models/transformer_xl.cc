@@ -29,12 +29,13 @@ struct TransformerXlConfig {
     v("d_model", d_model, "width of the residual stream; even", at_least(2));
     v("d_embed", d_embed, "width of the vectors of the commonest words", at_least(1));
     v("div_val", div_val, "each group's vectors are narrower by this factor", at_least(1));
-    v("n_head", n_head, "attention heads", at_least(1));
-    v("d_head", d_head, "width of a head", at_least(1));
+    v("n_head", n_head, "attention heads", between(1, 65536));
+    v("d_head", d_head, "width of a head", between(1, 65536));
     v("d_inner", d_inner, "width inside the feed-forward layers", at_least(1));
     v("n_layer", n_layer, "number of layers", at_least(1));
     v("pre_lnorm", pre_lnorm, "norm before each sublayer, not after it");
-    v("mem_len", mem_len, "states of words before a segment that its words see", at_least(0));
+    v("mem_len", mem_len, "states of words before a segment that its words see",
+      between(0, 1'000'000));  // a text begins behind as many zeros
     v("same_length", same_length, "each word sees mem_len words, itself counted");
     v("clamp_len", clamp_len, "greater distances count as this; 0 or less: none does");
     v("attn_type", attn_type, "not supported: must be 0, relative distances");

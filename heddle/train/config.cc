@@ -167,16 +167,10 @@ TrainConfig default_config(const std::string& task, const std::string& model_typ
 void apply_preset(TrainConfig& config, const std::string& name) {
   if (!config.is_translation()) return apply_published(config, name);
   TransformerConfig& m = config.model;
-  const auto set = [&m](int64_t layers, int64_t width, int64_t hidden, int64_t heads) {
-    m.encoder_layers = m.decoder_layers = layers;
-    m.d_model = width;
-    m.encoder_ffn_dim = m.decoder_ffn_dim = hidden;
-    m.encoder_attention_heads = m.decoder_attention_heads = heads;
-  };
-  if (name == "tiny") return set(4, 128, 256, 4);
-  if (name == "base") return set(6, 512, 2048, 8);
+  if (name == "tiny") return m.set_sizes(4, 128, 256, 4);
+  if (name == "base") return m.set_sizes(6, 512, 2048, 8);
   if (name == "big") {
-    set(6, 1024, 4096, 16);
+    m.set_sizes(6, 1024, 4096, 16);
     m.dropout = m.embedding_dropout = 0.3;
     return;
   }
