@@ -81,10 +81,10 @@ TrainedParts::TrainedParts(const TrainConfig& config, nn::Parameters& model,
     for (const auto& p : model.all()) {
       if (!is_fresh(p->name())) continue;
       add_whole(*p, kAdapterPrefix);
+      // The whole name: PEFT takes every module whose name ends so.
       const std::string module = p->name().substr(0, p->name().rfind('.'));
-      const std::string last = module.substr(module.rfind('.') + 1);
-      if (std::find(saved_whole_.begin(), saved_whole_.end(), last) == saved_whole_.end()) {
-        saved_whole_.push_back(last);
+      if (std::find(saved_whole_.begin(), saved_whole_.end(), module) == saved_whole_.end()) {
+        saved_whole_.push_back(module);
       }
     }
   } else {

@@ -175,6 +175,10 @@ TEST_F(StackRun, adapter_goes_on_in_the_same_bits_and_equals_the_merged_model) {
   EXPECT_EQ(adapter.info(query + "A.weight").shape, (std::vector<int64_t>{3, 16}));
   EXPECT_EQ(adapter.info(query + "B.weight").shape, (std::vector<int64_t>{16, 3}));
   EXPECT_TRUE(adapter.contains("base_model.model.classifier.weight"));
+  // PEFT takes each module whose name ends so: "dense" alone would be those of every layer too.
+  const Json peft = Json::load(folder_ / "whole/last/adapter_config.json");
+  EXPECT_EQ(peft.at("modules_to_save").as_strings(),
+            (std::vector<std::string>{"bert.pooler.dense", "classifier"}));
   // The state has the adapters and the new head, nothing else.
   const auto state = SafetensorsFile::open(folder_ / "whole/state/snapshot-000000020.safetensors");
   for (const std::string& name : state.names()) {
