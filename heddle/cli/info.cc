@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "heddle/base/files.h"
 #include "heddle/cli/commands.h"
 #include "heddle/infer/model_dir.h"
 #include "heddle/infer/stack_model.h"
+#include "heddle/text/tokenizer_folder.h"
 
 namespace heddle::cli {
 namespace {
@@ -47,7 +49,7 @@ Described describe(const TranslationModel& model) {
 }
 
 // Parts are the first components of the tensors' names: wte, h, ln_f.
-Described describe(const StackModel& stack) {
+Described describe(const StackModel& stack, const std::optional<Tokenizer>& tokenizer) {
   const std::string base = stack.model->names().base + ".";
   const auto part_of = [base](const std::string& name) {
     const std::string own = name.starts_with(base) ? name.substr(base.size()) : name;
@@ -59,7 +61,8 @@ Described describe(const StackModel& stack) {
           .fields = stack.model->config().fields(),
           .parameters = &stack.parameters,
           .part_of = part_of,
-          .cache_word = language == nullptr ? 0 : language->layers() * language->cache_width()};
+          .cache_word = language == nullptr ? 0 : language->layers() * language->cache_width(),
+          .tokenizer = tokenizer ? &*tokenizer : nullptr};
 }
 
 struct Sizes {
@@ -143,7 +146,9 @@ void print(const Described& d, bool as_json) { (as_json ? print_json : print_tex
 void run(const Flags& flags) {
   const std::string folder = find_model_dir(flags.model);
   if (!is_translator_type(model_type_of(folder))) {
-    return print(describe(load_stack_model(folder)), flags.json);
+    const StackModel stack = load_stack_model(folder);
+    const std::optional<Tokenizer> tokenizer = find_tokenizer(folder);
+    return print(describe(stack, tokenizer), flags.json);
   }
   const bool has_tokenizer = has_translation_tokenizer(folder);
   print(describe(load_translation_model(folder, {.need_tokenizer = has_tokenizer})), flags.json);

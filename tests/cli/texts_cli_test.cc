@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "heddle/base/json.h"
+#include "heddle/text/tokenizer.h"
 #include "tests/infer/small_models.h"
 #include "tests/support/cli_runner.h"
 #include "tests/support/places.h"
@@ -120,6 +121,15 @@ TEST(TextCommands, translators_are_refused_by_what_they_are) {
               std::string::npos)
         << result.err;
   }
+}
+
+TEST(InfoCommand, tells_the_tokenizer_of_an_encoder) {
+  const CliResult result = run_heddle({"info", model("classify"), "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Tokenizer tokenizer = Tokenizer::load(model("classify"));
+  const Json told = Json::parse(result.out).at("tokenizer");
+  EXPECT_EQ(told.get_int("pieces"), tokenizer.vocab_size());
+  EXPECT_EQ(told.get_string("fingerprint"), tokenizer.fingerprint());
 }
 
 TEST(TokenizerInfo, says_kind_size_and_what_stands_around_texts) {
