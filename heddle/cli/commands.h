@@ -32,4 +32,8 @@ void add_bench(CLI::App& app);
 void add_manual(CLI::App& app);
 void add_completion(CLI::App& app);
 
+/// Adds the settings of `heddle train`, which are flags of it once it is called, so that the whole
+/// program can be described.
+void add_train_settings(CLI::App& app);
+
 }  // namespace heddle::cli

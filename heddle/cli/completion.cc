@@ -188,7 +188,10 @@ void add_completion(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "completion", "Print what lets a shell complete heddle's commands, flags and values");
   command->add_option("shell", *shell, "bash, zsh or fish")->required();
-  command->callback([shell, &app] { run(app, *shell); });
+  command->callback([shell, &app] {
+    add_train_settings(app);
+    run(app, *shell);
+  });
 }
 
 }  // namespace heddle::cli

@@ -108,7 +108,10 @@ void add_manual(CLI::App& app) {
   CLI::App* command = app.add_subcommand("manual", "Write the manual pages, one a command");
   command->add_option("--out", *folder, "folder of the pages heddle.1, heddle-train.1, ..")
       ->required();
-  command->callback([folder, &app] { run(app, *folder); });
+  command->callback([folder, &app] {
+    add_train_settings(app);
+    run(app, *folder);
+  });
 }
 
 }  // namespace heddle::cli

@@ -137,7 +137,23 @@ std::vector<Setting> all_settings() {
   return settings;
 }
 
+void add_settings(CLI::App& command, const std::shared_ptr<Flags>& flags) {
+  for (const Setting& s : all_settings()) {
+    command
+        .add_option_function<std::string>(
+            flag_name(s.field.key),
+            [flags, key = s.field.key](const std::string& text) { flags->fields[key] = text; },
+            fmt::format("{} [{}]", s.field.help, s.field.default_value))
+        ->type_name(s.field.type)
+        ->group(s.group());
+  }
+}
+
 }  // namespace
+
+void add_train_settings(CLI::App& app) {
+  add_settings(*app.get_subcommand("train"), std::make_shared<Flags>());
+}
 
 void add_train(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
@@ -160,15 +176,8 @@ void add_train(CLI::App& app) {
   command->add_flag("--overwrite", flags->run.overwrite, "forget what the folder holds");
   command->add_option("--threads", flags->threads, "threads; the result does not depend on them")
       ->check(CLI::PositiveNumber);
-  for (const Setting& s : all_settings()) {
-    command
-        ->add_option_function<std::string>(
-            flag_name(s.field.key),
-            [flags, key = s.field.key](const std::string& text) { flags->fields[key] = text; },
-            fmt::format("{} [{}]", s.field.help, s.field.default_value))
-        ->type_name(s.field.type)
-        ->group(s.group());
-  }
+  // Not before they are needed: making them takes more than half of a start of the program.
+  command->preparse_callback([command, flags](size_t) { add_settings(*command, flags); });
   command->callback([flags] {
     if (flags->threads > 0) set_num_threads(flags->threads);
     flags->run.on_event = report_writer(flags->run.out);

@@ -134,17 +134,30 @@ class Prediction {
     run_.observer = routing_.next(rows);
     const Tensor all = model_.hidden({.ids = words, .segments = &segments, .memory = memory}, run_);
     const Tensor h = gather_rows(all, rows);
-    const auto of_targets = best_words(model_.output(), h, run_, {.forced = targets});
-    const auto likeliest = best_words(model_.output(), h, run_, {.scores = false});
+    // The logits of some rows at a time, for both the words that came and the likeliest.
+    const int64_t at_once = std::max<int64_t>(1, kLogitsAtOnce / model_.vocab_size());
+    for (int64_t begin = 0; begin < h.size(0); begin += at_once) {
+      const int64_t n = std::min(at_once, h.size(0) - begin);
+      add(model_.output()(h.slice(0, begin, n), run_), std::span(targets).subspan(begin, n),
+          result);
+    }
+    result.routing = routing_.counts;
+  }
+
+ private:
+  static constexpr int64_t kLogitsAtOnce = 16 << 20;  // 64 MB
+
+  // logits: [targets, vocab]
+  static void add(const Tensor& logits, std::span<const int32_t> targets, TextLikelihood& result) {
+    const auto of_targets = best_words(logits, {.forced = targets});
+    const auto likeliest = best_words(logits, {.scores = false});
     for (size_t i = 0; i < targets.size(); ++i) {
       result.nll -= static_cast<double>(of_targets[i].log_p);
       result.hits += likeliest[i].id == targets[i];
     }
     result.words += static_cast<int64_t>(targets.size());
-    result.routing = routing_.counts;
   }
 
- private:
   const LanguageModel& model_;
   std::span<const int32_t> ids_;
   nn::Run run_;

@@ -40,12 +40,11 @@ void ban_last_of(std::span<const int32_t> row, std::span<const int32_t> ids,
 
 void penalise_repeats(std::span<float> logits, std::span<const int32_t> ids, double penalty) {
   const auto factor = static_cast<float>(penalty);
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (std::find(ids.begin(), ids.begin() + static_cast<int64_t>(i), ids[i]) !=
-        ids.begin() + static_cast<int64_t>(i)) {
-      continue;
-    }
-    float& x = logits[static_cast<size_t>(ids[i])];
+  std::vector<int32_t> once(ids.begin(), ids.end());
+  std::sort(once.begin(), once.end());
+  once.erase(std::unique(once.begin(), once.end()), once.end());
+  for (const int32_t id : once) {
+    float& x = logits[static_cast<size_t>(id)];
     x = x > 0 ? x / factor : x * factor;
   }
 }

@@ -108,5 +108,23 @@ TEST(GenerationParity, perplexity_of_windows_is_that_of_float64) {
   }
 }
 
+// 64 MB hold the logits of 41 rows of so many words: a batch of windows takes several parts.
+TEST(Perplexity, logits_in_parts_give_the_bits_of_windows_one_by_one) {
+  nn::Parameters parameters(5);
+  const auto model = make_model(
+      nn::Scope(parameters),
+      Json::parse(R"({"model_type": "gpt2", "vocab_size": 400000, "n_positions": 32, "n_embd": 2,
+                      "n_layer": 1, "n_head": 1, "initializer_range": 1})"));
+  Ids ids;
+  for (int32_t i = 0; i < 150; ++i) ids.push_back(i * 2659 % 400000);
+  const auto with = [&](int64_t batch_tokens) {
+    return likelihood_of_text(*language_model(*model), ids, {.batch_tokens = batch_tokens});
+  };
+  const TextLikelihood one = with(32), all = with(8192);
+  EXPECT_EQ(one.nll, all.nll);
+  EXPECT_EQ(one.hits, all.hits);
+  EXPECT_EQ(all.words, 149);
+}
+
 }  // namespace
 }  // namespace heddle::testing
