@@ -5,10 +5,9 @@
 
 #include "heddle/base/files.h"
 #include "heddle/base/lines.h"
-#include "heddle/base/parallel.h"
 #include "heddle/cli/alignment_flags.h"
 #include "heddle/cli/commands.h"
-#include "heddle/infer/precision.h"
+#include "heddle/cli/compute_flags.h"
 #include "heddle/infer/translate.h"
 #include "heddle/train/alignment_error.h"
 
@@ -16,9 +15,10 @@ namespace heddle::cli {
 namespace {
 
 struct Flags {
-  std::string model, source, target, pairs, gold, align_out, precision = "auto";
+  std::string model, source, target, pairs, gold, align_out;
+  ComputeFlags compute;
   AlignmentOptions options;
-  int gold_base = 0, threads = 0;
+  int gold_base = 0;
   bool is_reversed = false, each = false, json = false;
 };
 
@@ -166,8 +166,6 @@ std::vector<HeadScore> score_each_head(const TranslationModel& model, const Prob
 void check_flags(const Flags& flags) {
   check(flags.gold_base == 0 || flags.gold_base == 1, ErrorKind::usage,
         "--gold-base is {}; words count from 0 or 1", flags.gold_base);
-  check(flags.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
-        flags.threads);
   check(!flags.each || !flags.gold.empty(), ErrorKind::usage,
         "--each-head compares heads by their error rate; it needs --gold FILE");
 }
@@ -175,8 +173,7 @@ void check_flags(const Flags& flags) {
 void run(const Flags& flags) {
   check_flags(flags);
   AlignmentOptions options = flags.options;
-  options.precision = resolve_precision(flags.precision);
-  if (flags.threads > 0) set_num_threads(flags.threads);
+  options.precision = apply_compute_flags(flags.compute);
   const Texts texts = read_texts(flags);
   Problem p;
   if (!flags.gold.empty()) p.gold = read_gold(flags, texts.source.size());
@@ -238,11 +235,7 @@ void add_align(CLI::App& app) {
   command->add_flag("--each-head", flags->each, "also the error rate of each head by itself");
   command->add_option("--align-out", flags->align_out, "a file for the alignments");
   add_alignment_flags(*command, flags->options, nullptr);
-  command
-      ->add_option("--precision", flags->precision,
-                   "f32, bf16, int8, or auto: bf16 where the CPU has it")
-      ->capture_default_str();
-  command->add_option("--threads", flags->threads, "threads; 0: one a core")->capture_default_str();
+  add_compute_flags(*command, flags->compute);
   command->add_flag("--json", flags->json, "the error rate as one line of JSON");
   command->callback([flags] { run(*flags); });
 }

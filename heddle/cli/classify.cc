@@ -55,7 +55,7 @@ void print_one(const std::vector<std::string>& labels, const std::vector<double>
 
 void run(const Flags& flags) {
   check(flags.top >= 1, ErrorKind::usage, "--top is {}; it must be at least 1", flags.top);
-  const Precision precision = apply_text_flags(flags.text);
+  const Precision precision = apply_compute_flags(flags.text.compute);
   const TextModel model = load_text_model(flags.text.model);
   int64_t cut = 0, count = 0;
   for_texts(flags.text, [&](std::span<const std::string> texts) {

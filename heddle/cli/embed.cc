@@ -32,7 +32,7 @@ void apply(const Flags& flags, SentenceEncoder& encoder) {
 }
 
 void run(const Flags& flags) {
-  const Precision precision = apply_text_flags(flags.text);
+  const Precision precision = apply_compute_flags(flags.text.compute);
   SentenceEncoder encoder = load_sentence_encoder(flags.text.model);
   apply(flags, encoder);
   int64_t cut = 0, count = 0;

@@ -1,6 +1,8 @@
 // heddle eval: how good a model is, by measures that suit its kind.
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <memory>
+#include <sstream>
 
 #include "heddle/cli/commands.h"
 #include "heddle/cli/eval_flags.h"
@@ -123,6 +125,15 @@ void add_data_flags(CLI::App& command, EvalFlags& flags) {
 }
 
 }  // namespace
+
+Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+int64_t count_words(const std::string& text) {
+  std::istringstream stream(text);
+  int64_t words = 0;
+  for (std::string word; stream >> word;) ++words;
+  return words;
+}
 
 void add_eval(CLI::App& app) {
   auto flags = std::make_shared<EvalFlags>();

@@ -28,9 +28,6 @@ train::AnswerScore ask(const TextModel& model, const EvalFlags& flags, train::Qu
       model.model(), has_classes ? train::answer_classes : train::answer_masked, questions, run);
 }
 
-// JSON has no infinity: a perplexity beyond double is null.
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-
 int64_t context_of(const EvalFlags& flags, const TextModel& model) {
   const int64_t least = model.tokenizer.special_count() + 2;
   const int64_t context = flags.context > 0 ? flags.context : model.max_length;
@@ -80,14 +77,14 @@ void eval_masked_words(const EvalFlags& flags) {
   }
   Json json = Json::object();
   json["accuracy"] = score.confusion.accuracy();
-  json["ppl"] = finite(std::exp(score.loss()));
-  json["nll"] = finite(score.sums.nll);
+  json["ppl"] = finite_or_null(std::exp(score.loss()));
+  json["nll"] = finite_or_null(score.sums.nll);
   json["masked"] = score.sums.words;
   json["tokens"] = tokens;
   json["sequences"] = chunks.size();
   json["context"] = context;
   json["seed"] = seed;
-  json["precision"] = precision_name(resolve_precision(flags.precision));
+  json["precision"] = precision_name(resolve_precision(flags.compute.precision));
   fmt::print("{}\n", json.dump());
 }
 
@@ -104,11 +101,11 @@ std::string as_json(const ClassReport& r, const EvalFlags& flags) {
   Json json = Json::object();
   json["accuracy"] = r.score.confusion.accuracy();
   json["macro_f1"] = r.score.confusion.macro_f1();
-  json["loss"] = finite(r.score.loss());
+  json["loss"] = finite_or_null(r.score.loss());
   json["texts"] = r.texts;
   json["answers"] = r.score.sums.words;
   json["labels"] = r.labels;
-  json["precision"] = precision_name(resolve_precision(flags.precision));
+  json["precision"] = precision_name(resolve_precision(flags.compute.precision));
   return json.dump();
 }
 

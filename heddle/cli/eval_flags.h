@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "heddle/base/json.h"
 #include "heddle/cli/translate_flags.h"
 
 namespace heddle::cli {
@@ -15,6 +16,11 @@ struct EvalFlags : TranslateFlags {
   std::optional<uint64_t> seed;
   bool no_memory = false, lowercase = false, json = false;
 };
+
+/// JSON has no infinity: a perplexity beyond double is null.
+Json finite_or_null(double value);
+/// Words between white space.
+int64_t count_words(const std::string& text);
 
 /// BLEU, chrF and perplexity of a translator on sentences and their translations.
 void eval_translation(const EvalFlags& flags);

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <sstream>
 
 #include "heddle/base/files.h"
 #include "heddle/cli/eval_flags.h"
@@ -24,13 +23,6 @@ struct Report {
     return static_cast<double>(likelihood.hits) / static_cast<double>(likelihood.words);
   }
 };
-
-int64_t count_words(const std::string& text) {
-  std::istringstream stream(text);
-  int64_t words = 0;
-  for (std::string word; stream >> word;) ++words;
-  return words;
-}
 
 int64_t count_characters(const std::string& text) {
   return std::count_if(text.begin(), text.end(),
@@ -59,15 +51,13 @@ std::string routing_text(const std::vector<std::vector<int64_t>>& routing) {
   return text;
 }
 
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-
 std::string as_json(const Report& r, const Precision& precision) {
   Json json = Json::object();
-  json["ppl"] = finite(std::exp(r.per(r.likelihood.words)));
-  json["ppl_word"] = finite(std::exp(r.per(r.words)));
-  json["nll"] = finite(r.likelihood.nll);
-  json["bits_per_byte"] = finite(r.bits_per(r.bytes));
-  json["bits_per_character"] = finite(r.bits_per(r.characters));
+  json["ppl"] = finite_or_null(std::exp(r.per(r.likelihood.words)));
+  json["ppl_word"] = finite_or_null(std::exp(r.per(r.words)));
+  json["nll"] = finite_or_null(r.likelihood.nll);
+  json["bits_per_byte"] = finite_or_null(r.bits_per(r.bytes));
+  json["bits_per_character"] = finite_or_null(r.bits_per(r.characters));
   json["accuracy"] = r.accuracy();
   json["tokens"] = r.likelihood.words;
   json["words"] = r.words;
@@ -124,10 +114,7 @@ void eval_text(const EvalFlags& flags) {
         "--text: {} has no tokenizer; copy the tokenizer that the model was trained with there",
         flags.model);
   const std::string text = read_file(flags.text);
-  if (const auto at = first_invalid_utf8(text)) {
-    fail(ErrorKind::data, "{}: not UTF-8: byte 0x{:02x} at offset {}; convert the text to UTF-8",
-         flags.text, static_cast<unsigned char>(text[*at]), *at);
-  }
+  check_utf8(text, flags.text);
   const std::vector<int32_t> ids = begin_text(*model.tokenizer, text);
   check(ids.size() >= 2, ErrorKind::data,
         "{}: the text has {} tokens; at least 2 are needed, since the first is not predicted",

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdio>
 #include <numeric>
-#include <sstream>
 
 #include "heddle/base/files.h"
 #include "heddle/base/lines.h"
@@ -101,15 +100,6 @@ train::LossSums likelihood(const TranslationModel& model, const Ids& source, con
   return sums;
 }
 
-int64_t count_words(const std::vector<std::string>& lines) {
-  int64_t words = 0;
-  for (const std::string& line : lines) {
-    std::istringstream text(line);
-    for (std::string word; text >> word;) ++words;
-  }
-  return words;
-}
-
 struct Report {
   train::BleuScore bleu;
   train::ChrfScore chrf;
@@ -120,9 +110,6 @@ struct Report {
   double per_word() const { return std::exp(loss.nll / static_cast<double>(words)); }
 };
 
-// JSON has no infinity: a perplexity beyond double is null.
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-
 std::string as_json(const Report& r, const TranslateOptions& o) {
   Json json = Json::object();
   json["bleu"] = r.bleu.score;
@@ -131,9 +118,9 @@ std::string as_json(const Report& r, const TranslateOptions& o) {
   json["chrf_signature"] = r.chrf.signature;
   for (const double precision : r.bleu.precisions) json["precisions"].push_back(precision);
   json["bp"] = r.bleu.brevity_penalty;
-  json["ppl"] = finite(r.per_token());
-  json["ppl_word"] = finite(r.per_word());
-  json["nll"] = finite(r.loss.nll);
+  json["ppl"] = finite_or_null(r.per_token());
+  json["ppl_word"] = finite_or_null(r.per_word());
+  json["nll"] = finite_or_null(r.loss.nll);
   json["tokens"] = r.loss.words;
   json["words"] = r.words;
   json["lines"] = r.lines;
@@ -183,12 +170,14 @@ void eval_translation(const EvalFlags& flags) {
   const Ids target = encode(model, pairs.reference, flags.reference, options, true, cut);
   const std::vector<std::string> hypotheses = translate_all(model, pairs, options);
   if (!flags.hypothesis_out.empty()) write_lines(flags.hypothesis_out, hypotheses);
+  int64_t words = 0;
+  for (const std::string& line : pairs.reference) words += count_words(line);
   const Report report{
       .bleu = train::corpus_bleu(hypotheses, pairs.reference, bleu),
       .chrf = train::corpus_chrf(hypotheses, pairs.reference, {.lowercase = flags.lowercase}),
       .loss = likelihood(model, source, target, options),
       .lines = static_cast<int64_t>(pairs.source.size()),
-      .words = count_words(pairs.reference)};
+      .words = words};
   fmt::print("{}\n", flags.json ? as_json(report, options) : as_text(report));
   report_cut("eval", cut, model);
 }

@@ -47,7 +47,7 @@ void print_plain(const Masks& masks) {
 }
 
 void run(const Flags& flags) {
-  const Precision precision = apply_text_flags(flags.text);
+  const Precision precision = apply_compute_flags(flags.text.compute);
   const TextModel model = load_text_model(flags.text.model);
   for_texts(flags.text, [&](std::span<const std::string> texts) {
     const std::vector<Masks> all = fill_masks(model, texts, flags.top, precision);

@@ -3,19 +3,18 @@
 #include <algorithm>
 #include <memory>
 
-#include "heddle/base/parallel.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/compute_flags.h"
 #include "heddle/infer/forward.h"
 #include "heddle/infer/model_dir.h"
-#include "heddle/infer/precision.h"
 #include "heddle/infer/stack_model.h"
 
 namespace heddle::cli {
 namespace {
 
 struct Flags {
-  std::string model, inputs, outputs, precision = "f32";
-  int threads = 0;
+  std::string model, inputs, outputs;
+  ComputeFlags compute{.precision = "f32"};
   bool all = false;
 };
 
@@ -28,11 +27,7 @@ void report_unused(const SafetensorsFile& file, const std::vector<std::string>& 
 }
 
 void run(const Flags& flags) {
-  const Precision precision = resolve_precision(flags.precision);
-  check(flags.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
-        flags.threads);
-  if (flags.threads > 0) set_num_threads(flags.threads);
-  const ForwardOptions options{.all = flags.all, .precision = precision};
+  const ForwardOptions options{.all = flags.all, .precision = apply_compute_flags(flags.compute)};
   const bool is_stack = !is_translator_type(model_type_of(flags.model));
   const auto open_inputs = [&](const Model* model) {
     SafetensorsFile inputs = SafetensorsFile::open(flags.inputs);
@@ -69,9 +64,7 @@ void add_forward(CLI::App& app) {
                    "last_hidden_state, pooler_output; of a model with memory mems.I")
       ->required();
   command->add_flag("--all", flags->all, "hidden states and attention maps of every layer too");
-  command->add_option("--precision", flags->precision, "f32, bf16, int8 or auto")
-      ->capture_default_str();
-  command->add_option("--threads", flags->threads, "threads; 0: one a core")->capture_default_str();
+  add_compute_flags(*command, flags->compute);
   command->callback([flags] { run(*flags); });
 }
 

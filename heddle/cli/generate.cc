@@ -8,10 +8,9 @@
 #include <memory>
 
 #include "heddle/base/lines.h"
-#include "heddle/base/parallel.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/compute_flags.h"
 #include "heddle/infer/generate.h"
-#include "heddle/infer/precision.h"
 #include "heddle/infer/prompt_model.h"
 #include "heddle/infer/text_stream.h"
 #include "heddle/inspect/decoding_steps.h"
@@ -22,14 +21,14 @@ namespace {
 
 // What is absent is as the model's generation_config.json has it.
 struct Flags {
-  std::string model, prompts_file, steps, precision = "auto";
+  std::string model, prompts_file, steps;
+  ComputeFlags compute;
   std::vector<std::string> prompts, stops;
   std::vector<int64_t> ids;
-  std::optional<int64_t> max_new_tokens, min_new_tokens, no_repeat_ngram, top_k;
+  std::optional<int64_t> max_new_tokens, min_new_tokens, beam, no_repeat_ngram, top_k;
   std::optional<double> length_penalty, repetition_penalty, temperature, top_p, min_p;
   std::optional<uint64_t> seed;
-  int64_t beam = 1, samples = 1, n_best = 1, top = 0, batch_tokens = GenerateOptions().batch_tokens;
-  int threads = 0;
+  int64_t samples = 1, n_best = 1, top = 0, batch_tokens = GenerateOptions().batch_tokens;
   bool sample = false, json = false, echo = false, truncate = false;
 
   bool samples_words() const {
@@ -59,31 +58,40 @@ const char* finish_reason(EndedBy ended) {
   }
 }
 
-GenerateOptions options_of(const Flags& f, const GenerationConfig& model) {
+// Without them a model may limit the length of prompt and continuation together.
+std::optional<int64_t> new_tokens(const Flags& f, const GenerationConfig& model) {
+  return f.max_new_tokens ? f.max_new_tokens : model.max_new_tokens;
+}
+
+GenerateOptions options_of(const Flags& f, const GenerationConfig& model,
+                           const Precision& precision) {
   check(
       f.n_best == 1 || f.samples == 1, ErrorKind::usage,
       "--n-best and --samples exclude each other: a search finds the best, draws are as they come");
-  check(f.beam >= 1, ErrorKind::usage, "--beam is {}; it must be at least 1 (1 is greedy)", f.beam);
+  const int64_t beam = f.beam.value_or(f.samples_words() ? 1 : model.beam);
+  check(beam >= 1, ErrorKind::usage, "--beam is {}; it must be at least 1 (1 is greedy)", beam);
   const int64_t most = std::max(f.n_best, f.samples);
-  check(most >= 1 && most <= 4096 && f.beam <= 1024, ErrorKind::usage,
+  check(most >= 1 && most <= 4096 && beam <= 1024, ErrorKind::usage,
         "--samples and --n-best must be from 1 to 4096, --beam to 1024");
   GenerateOptions o{
-      .max_new_tokens = f.max_new_tokens.value_or(model.max_new_tokens.value_or(kNewTokens)),
+      .max_new_tokens = new_tokens(f, model).value_or(model.max_length.value_or(kNewTokens)),
+      .max_length = new_tokens(f, model) ? 0 : model.max_length.value_or(0),
       .eos = model.eos,
       .suppressed = model.suppressed,
-      .beam = std::max(f.beam, f.samples_words() ? 1 : f.n_best),
+      .beam = std::max(beam, f.samples_words() ? 1 : f.n_best),
       .length_penalty = f.length_penalty.value_or(model.length_penalty),
       .early_stopping = model.early_stopping,
       .n_best = most,
       .rules = model.rules,
       .batch_tokens = f.batch_tokens,
       .scores = f.json,
-      .precision = resolve_precision(f.precision)};
+      .precision = precision};
   check(o.max_new_tokens >= 1, ErrorKind::usage, "--max-new-tokens is {}; it must be at least 1",
         o.max_new_tokens);
   check(std::isfinite(o.length_penalty) && std::abs(o.length_penalty) <= 100, ErrorKind::usage,
         "--length-penalty is {}; a number between -100 and 100 is needed", o.length_penalty);
   o.rules.min_length = f.min_new_tokens.value_or(o.rules.min_length);
+  if (!f.min_new_tokens) o.rules.min_total_length = model.min_length;
   o.rules.no_repeat_ngram = f.no_repeat_ngram.value_or(o.rules.no_repeat_ngram);
   o.rules.repetition_penalty = f.repetition_penalty.value_or(o.rules.repetition_penalty);
   check(o.rules.min_length <= o.max_new_tokens, ErrorKind::usage,
@@ -208,8 +216,10 @@ class Output {
   // Whether the sequence goes on.
   bool read(const NewWord& word) {
     if (options_.beam > 1) return stream(word.prompt).read(word.words);
-    TextStream& text =
-        streams_.try_emplace({word.prompt, word.sample}, stream(word.prompt)).first->second;
+    const std::pair key(word.prompt, word.sample);
+    auto found = streams_.find(key);  // making a stream decodes the prompt's end
+    if (found == streams_.end()) found = streams_.emplace(key, stream(word.prompt)).first;
+    TextStream& text = found->second;
     const bool goes_on = text.read(word.words);
     if (is_live_) {
       write(text.take());
@@ -320,15 +330,13 @@ void run_steps(const Flags& flags, const PromptModel& model, GenerateOptions opt
 }
 
 void run(const Flags& flags) {
-  check(flags.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
-        flags.threads);
   check(flags.top >= 0 && flags.top <= 100'000, ErrorKind::usage,
         "--top is {}; it must be from 1 to 100000", flags.top);
   check((flags.prompts.empty() ? 0 : 1) + (flags.ids.empty() ? 0 : 1) +
                 (flags.prompts_file.empty() ? 0 : 1) <=
             1,
         ErrorKind::usage, "--prompt, --prompts and --ids exclude each other");
-  if (flags.threads > 0) set_num_threads(flags.threads);
+  const Precision precision = apply_compute_flags(flags.compute);
   if (!flags.steps.empty()) inspect::check_output(flags.steps, "the page");
   const PromptModel model = load_prompt_model(flags.model);
   check(flags.stops.empty() || model.tokenizer.has_value(), ErrorKind::usage,
@@ -337,8 +345,9 @@ void run(const Flags& flags) {
     check(!stop.empty() && !first_invalid_utf8(stop), ErrorKind::usage,
           "--stop: {}; text is needed", stop.empty() ? "empty" : "not UTF-8");
   }
-  const GenerateOptions options = options_of(flags, model.generation);
-  Prompts prompts(flags, model, {options.max_new_tokens, flags.truncate});
+  const GenerateOptions options = options_of(flags, model.generation, precision);
+  const int64_t room = new_tokens(flags, model.generation).value_or(kNewTokens);
+  Prompts prompts(flags, model, {room, flags.truncate});
   if (!flags.steps.empty()) {
     check(flags.stops.empty() && !flags.json && flags.top == 0, ErrorKind::usage,
           "--steps goes with neither --stop nor --json nor --top");
@@ -373,8 +382,8 @@ void add_search_flags(CLI::App& c, Flags& f) {
                fmt::format("tokens at most [as the model says, or {}]", kNewTokens));
   c.add_option("--min-new-tokens", f.min_new_tokens, "tokens before which the end must not come");
   c.add_option("--stop", f.stops, "text that ends the output, which does not hold it; repeatable");
-  c.add_option("--beam", f.beam, "hypotheses kept of each prompt; 1 is greedy")
-      ->capture_default_str();
+  c.add_option("--beam", f.beam,
+               "hypotheses kept of each prompt; 1 is greedy [as the model says, or 1]");
   c.add_option("--n-best", f.n_best, "continuations of each prompt, best first; widens the beam")
       ->capture_default_str();
   c.add_option("--length-penalty", f.length_penalty,
@@ -421,11 +430,7 @@ void add_generate(CLI::App& app) {
       ->add_option("--batch-tokens", flags->batch_tokens,
                    "tokens of prompts and continuations that are worked on at once")
       ->capture_default_str();
-  command
-      ->add_option("--precision", flags->precision,
-                   "f32, bf16, int8, or auto: bf16 where the CPU has it")
-      ->capture_default_str();
-  command->add_option("--threads", flags->threads, "threads; 0: one a core")->capture_default_str();
+  add_compute_flags(*command, flags->compute);
   command->callback([flags] { run(*flags); });
 }
 

@@ -4,9 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <limits>
 
-#include "heddle/base/parallel.h"
 #include "heddle/infer/model_dir.h"
-#include "heddle/infer/precision.h"
 #include "heddle/infer/stack_model.h"
 
 namespace heddle::cli {
@@ -20,8 +18,7 @@ void add_inspect_flags(CLI::App& app, InspectFlags& flags, bool is_model_require
   app.add_option("--ids", flags.ids, "token ids in place of --source, for models without tokenizer")
       ->delimiter(',');
   app.add_flag("--truncate", flags.truncate, "cut text that is longer than the model takes");
-  app.add_option("--precision", flags.precision, "f32, bf16, int8, or auto")->capture_default_str();
-  app.add_option("--threads", flags.threads, "threads; 0: one a core")->capture_default_str();
+  add_compute_flags(app, flags.compute);
 }
 
 inspect::Subject open_subject(const InspectFlags& flags) {
@@ -29,14 +26,11 @@ inspect::Subject open_subject(const InspectFlags& flags) {
                                   .target = {},
                                   .ids = {},
                                   .truncate = flags.truncate,
-                                  .precision = resolve_precision(flags.precision)};
-  check(flags.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
-        flags.threads);
+                                  .precision = apply_compute_flags(flags.compute)};
   check(
       flags.has_source->count() > 0 || !flags.ids.empty(), ErrorKind::usage,
       "--source is missing; give a sentence, as in --source \"a man rides a horse\" (or --text, or "
       "--ids for a model without tokenizer)");
-  if (flags.threads > 0) set_num_threads(flags.threads);
   if (flags.has_target->count() > 0) options.target = flags.target;
   for (const int64_t id : flags.ids) {
     check(id >= 0 && id <= std::numeric_limits<int32_t>::max(), ErrorKind::usage,

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/cli/compute_flags.h"
 #include "heddle/inspect/subject.h"
 
 namespace CLI {
@@ -14,9 +15,9 @@ class Option;
 namespace heddle::cli {
 
 struct InspectFlags {
-  std::string model, source, target, precision = "f32";
+  std::string model, source, target;
+  ComputeFlags compute{.precision = "f32"};
   std::vector<int64_t> ids;
-  int threads = 0;
   bool truncate = false;
   const CLI::Option* has_source = nullptr;
   const CLI::Option* has_target = nullptr;

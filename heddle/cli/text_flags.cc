@@ -7,8 +7,6 @@
 #include "heddle/base/error.h"
 #include "heddle/base/lines.h"
 #include "heddle/base/log.h"
-#include "heddle/base/parallel.h"
-#include "heddle/infer/precision.h"
 #include "heddle/text/utf8.h"
 
 namespace heddle::cli {
@@ -17,27 +15,12 @@ namespace {
 constexpr size_t kBatchTexts = 64;
 constexpr size_t kBatchBytes = 64 << 10;
 
-void check_utf8(const std::string& text, const std::string& where) {
-  const auto at = first_invalid_utf8(text);
-  check(!at, ErrorKind::data, "{}: not UTF-8: byte 0x{:02x} at offset {}", where,
-        static_cast<unsigned char>(text[at.value_or(0)]), at.value_or(0));
-}
-
 }  // namespace
 
 void add_text_flags(CLI::App& command, TextFlags& flags) {
   command.add_option("model", flags.model, "a model directory, or a training run")->required();
-  command.add_option("--precision", flags.precision, "f32, bf16, int8 or auto")
-      ->capture_default_str();
-  command.add_option("--threads", flags.threads, "threads; 0: one a core")->capture_default_str();
+  add_compute_flags(command, flags.compute);
   command.add_flag("--json", flags.json, "one line of JSON a text");
-}
-
-Precision apply_text_flags(const TextFlags& flags) {
-  check(flags.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
-        flags.threads);
-  if (flags.threads > 0) set_num_threads(flags.threads);
-  return resolve_precision(flags.precision);
 }
 
 void for_texts(const TextFlags& flags, const std::function<void(std::span<const std::string>)>& f) {

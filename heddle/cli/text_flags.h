@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/tensor/precision.h"
+#include "heddle/cli/compute_flags.h"
 
 namespace CLI {
 class App;
@@ -16,17 +16,14 @@ class App;
 namespace heddle::cli {
 
 struct TextFlags {
-  std::string model, precision = "f32";
+  std::string model;
   std::vector<std::string> texts;  ///< of the command line; none: lines of the standard input
-  int threads = 0;
+  ComputeFlags compute{.precision = "f32"};
   bool json = false;
 };
 
 /// Adds model, --precision, --threads and --json.
 void add_text_flags(CLI::App& command, TextFlags& flags);
-
-/// Sets the threads. Errors: usage for a wrong value.
-Precision apply_text_flags(const TextFlags& flags);
 
 /// Calls f with the texts, some at a time. Errors: data, with the line, if one is not UTF-8; usage
 /// if there is none.

@@ -49,11 +49,7 @@ class Corpus {
       if (!reader_) reader_.emplace(paths_[at_]);
       if (reader_->next(line)) break;
     }
-    if (const auto at = first_invalid_utf8(line)) {
-      fail(ErrorKind::data,
-           "{}:{}: not UTF-8: byte 0x{:02x} at offset {}; convert the file to UTF-8", paths_[at_],
-           reader_->line_number(), static_cast<unsigned char>(line[*at]), *at);
-    }
+    check_utf8(line, fmt::format("{}: line {}", paths_[at_], reader_->line_number()));
     return true;
   }
 
@@ -103,10 +99,7 @@ void run_encode(const StreamFlags& flags) {
   LineReader input("-");
   std::string out;
   for (std::string line; input.next(line);) {
-    if (const auto at = first_invalid_utf8(line)) {
-      fail(ErrorKind::data, "line {}: not UTF-8: byte 0x{:02x} at offset {}", input.line_number(),
-           static_cast<unsigned char>(line[*at]), *at);
-    }
+    check_utf8(line, fmt::format("line {}", input.line_number()));
     out.clear();
     std::vector<int32_t> ids = tokenizer.encode(line);
     if (flags.special) ids = tokenizer.with_special(ids).ids;

@@ -169,7 +169,7 @@ void align(std::vector<Result>& results, std::span<const std::string> lines,
   }
   for (const Result& r : results) targets.push_back(r.translation.ids);
   AlignmentOptions options = flags.alignment_options;
-  options.precision = resolve_precision(flags.precision);
+  options.precision = resolve_precision(flags.compute.precision);
   auto alignments = align_pairs(model, sources, targets, options);
   for (size_t i = 0; i < results.size(); ++i) results[i].alignment = std::move(alignments[i]);
 }

@@ -5,9 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/base/parallel.h"
-#include "heddle/infer/precision.h"
-
 namespace heddle::cli {
 
 void add_translate_flags(CLI::App& app, TranslateFlags& flags) {
@@ -36,10 +33,7 @@ void add_translate_flags(CLI::App& app, TranslateFlags& flags) {
       ->capture_default_str();
   app.add_option("--batch-tokens", o.batch_tokens, "source tokens of a batch, times the beam")
       ->capture_default_str();
-  app.add_option("--precision", flags.precision,
-                 "f32, bf16, int8, or auto: bf16 where the CPU has it")
-      ->capture_default_str();
-  app.add_option("--threads", flags.threads, "threads; 0: one a core")->capture_default_str();
+  add_compute_flags(app, flags.compute);
   app.add_flag("--truncate", o.truncate, "cut lines that are longer than the model takes");
 }
 
@@ -51,15 +45,12 @@ TranslateOptions translate_options(const TranslateFlags& flags) {
         "--length-penalty is {}; a number between -100 and 100 is needed", o.length_penalty);
   check(o.batch_tokens >= 1, ErrorKind::usage, "--batch-tokens is {}; it must be at least 1",
         o.batch_tokens);
-  check(flags.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
-        flags.threads);
   check(o.max_length >= 0 && o.max_length <= 1'000'000, ErrorKind::usage,
         "--max-length is {}; it must be from 1 to 1000000, or 0 for one that follows the source's",
         o.max_length);
   check_word_rules(o.rules);
-  o.precision = resolve_precision(flags.precision);
+  o.precision = apply_compute_flags(flags.compute);
   o.scores = false;
-  if (flags.threads > 0) set_num_threads(flags.threads);
   return o;
 }
 

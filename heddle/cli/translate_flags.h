@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "heddle/cli/compute_flags.h"
 #include "heddle/infer/translate.h"
 
 namespace CLI {
@@ -15,8 +16,7 @@ struct TranslateFlags {
   std::string model;
   TranslateOptions options;
   const CLI::App* command = nullptr;  ///< that has the flags
-  std::string precision = "auto";
-  int threads = 0;  ///< 0: as many as there are cores
+  ComputeFlags compute;
 };
 
 void add_translate_flags(CLI::App& app, TranslateFlags& flags);

@@ -12,7 +12,6 @@
 #include "heddle/infer/model_dir.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/io/weights.h"
-#include "heddle/tensor/convert.h"
 
 namespace heddle {
 namespace {
@@ -31,10 +30,7 @@ std::string without(const std::string& name, const std::string& prefix) {
 
 Tensor read_tensor(const SafetensorsFile& file, const std::string& name) {
   const StoredTensor& info = file.info(name);
-  Tensor t = Tensor::empty(Shape(info.shape), DType::f32);
-  convert_to_floats(info.bytes.data(), info.dtype,
-                    {t.data<float>(), static_cast<size_t>(t.elements())});
-  return t;
+  return Tensor::from(info.floats(), Shape(info.shape));
 }
 
 void check_supported(const Json& json, const std::string& source) {

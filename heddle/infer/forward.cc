@@ -7,7 +7,6 @@
 
 #include "heddle/ops/attention.h"
 #include "heddle/ops/elementwise.h"
-#include "heddle/tensor/convert.h"
 
 namespace heddle {
 namespace {
@@ -95,12 +94,10 @@ struct Side {
   }
 
   std::vector<float> read_mask(const SafetensorsFile& file, const std::string& mask_name) const {
-    std::vector<float> mask(batch * time, 1.0f);
     const StoredTensor* info = file.find(mask_name);
-    if (info == nullptr) return mask;
+    if (info == nullptr) return std::vector<float>(batch * time, 1.0f);
     check_grid(file, mask_name, *info);
-    convert_to_floats(info->bytes.data(), info->dtype, mask);
-    return mask;
+    return info->floats();
   }
 };
 
@@ -264,12 +261,6 @@ const StoredTensor& info_of_shape(const SafetensorsFile& file, const std::string
   return info;
 }
 
-std::vector<float> read_floats(const StoredTensor& info) {
-  std::vector<float> values(static_cast<size_t>(info.elements()));
-  convert_to_floats(info.bytes.data(), info.dtype, values);
-  return values;
-}
-
 std::string memory_name(int64_t layer) { return fmt::format("mems.{}", layer); }
 
 // mems.I: [time, batch, width] of each layer, if there are any.
@@ -283,7 +274,7 @@ nn::Memory read_memory(const SafetensorsFile& file, const Model& model, int64_t 
   nn::Memory memory{Segments::uniform(batch, time), {}};
   for (int64_t i = 0; i < model.layers(); ++i) {
     const std::vector<float> values =
-        read_floats(info_of_shape(file, memory_name(i), {time, batch, width}));
+        info_of_shape(file, memory_name(i), {time, batch, width}).floats();
     const Tensor rows = Tensor::empty({batch * time, width}, DType::f32);
     for (int64_t t = 0; t < time; ++t) {
       for (int64_t b = 0; b < batch; ++b) {
@@ -308,7 +299,7 @@ std::vector<uint8_t> read_hidden(const SafetensorsFile& file, const Side& side) 
   if (!has_perm && !has_attention && !has_input) return {};
   const int64_t n = side.time;
   std::vector<float> hidden(static_cast<size_t>(side.batch * n * n));
-  if (has_perm) hidden = read_floats(info_of_shape(file, "perm_mask", {side.batch, n, n}));
+  if (has_perm) hidden = info_of_shape(file, "perm_mask", {side.batch, n, n}).floats();
   if (has_attention || has_input) {
     const std::vector<float> mask =
         side.read_mask(file, has_input ? "input_mask" : "attention_mask");
@@ -331,7 +322,7 @@ void read_targets(const SafetensorsFile& file, const Side& side, nn::WordOrder& 
         shape_text(*info));
   const int64_t count = info->shape[1], n = side.time;
   const std::vector<float> map =
-      read_floats(info_of_shape(file, "target_mapping", {side.batch, count, n}));
+      info_of_shape(file, "target_mapping", {side.batch, count, n}).floats();
   order.targets = Segments::uniform(side.batch, count);
   std::vector<bool> is_taken(static_cast<size_t>(side.batch * n));
   for (int64_t row = 0; row < side.batch * count; ++row) {

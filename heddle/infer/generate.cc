@@ -78,10 +78,18 @@ class Generation {
     bool is_read = false;
   };
 
+  // Words that may follow prompt i; the one behind the last position is still known.
+  int64_t new_words(int64_t i) const {
+    const auto length = static_cast<int64_t>(prompts_[i].size());
+    const int64_t most = std::min(options_.max_new_tokens, model_.max_length() - length + 1);
+    if (options_.max_length == 0) return most;
+    return std::min(most, std::max<int64_t>(1, options_.max_length - length));
+  }
+
   // Words of prompt i that the cache will hold at most.
   int64_t words_of(int64_t i) const {
     const int64_t width = options_.sampling ? options_.n_best : options_.beam;
-    return static_cast<int64_t>(prompts_[i].size()) + options_.max_new_tokens * width;
+    return static_cast<int64_t>(prompts_[i].size()) + new_words(i) * width;
   }
 
   void admit() {
@@ -94,18 +102,15 @@ class Generation {
   }
 
   BeamOptions search_options(int64_t i) const {
-    const auto length = static_cast<int64_t>(prompts_[i].size());
-    BeamOptions o = {
-        .beam = options_.beam,
-        .n_best = options_.n_best,
-        .samples = options_.sampling.has_value(),
-        .penalty = options_.penalty,
-        .length_penalty = options_.length_penalty,
-        .early_stopping = options_.early_stopping,
-        // The word after the last position is still known.
-        .max_length = std::min(options_.max_new_tokens, model_.max_length() - length + 1),
-        .needs_end = false,
-        .eos = options_.eos};
+    BeamOptions o = {.beam = options_.beam,
+                     .n_best = options_.n_best,
+                     .samples = options_.sampling.has_value(),
+                     .penalty = LengthPenalty::power,
+                     .length_penalty = options_.length_penalty,
+                     .early_stopping = options_.early_stopping,
+                     .max_length = new_words(i),
+                     .needs_end = false,
+                     .eos = options_.eos};
     if (options_.on_word) {
       o.goes_on = [this, i](const Hypothesis& h) { return options_.on_word({i, h.sample, h.ids}); };
     }

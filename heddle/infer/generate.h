@@ -31,11 +31,12 @@ struct NewWord {
 };
 
 struct GenerateOptions {
-  int64_t max_new_tokens = 64;           ///< words added to each prompt at most
+  int64_t max_new_tokens = 64;  ///< words added to each prompt at most
+  /// Words of a prompt and what follows it at most, where one more fits; 0: no limit.
+  int64_t max_length = 0;
   std::vector<int32_t> eos = {};         ///< each of them ends a sequence; none: nothing does
   std::vector<int32_t> suppressed = {};  ///< ids that never come
   int64_t beam = 1;                      ///< hypotheses kept of each prompt; 1 is greedy
-  LengthPenalty penalty = LengthPenalty::power;
   double length_penalty = 1;
   EarlyStopping early_stopping = EarlyStopping::no;
   int64_t n_best = 1;  ///< continuations of each prompt: at most the beam, or samples
@@ -58,7 +59,7 @@ struct GenerateOptions {
 /// row for each sequence that goes on; prompts that wait are read as others are done. What a prompt
 /// gets depends neither on its neighbours nor on the threads, bit for bit. A sequence ends at an
 /// end, when on_word says so, at max_new_tokens or at the model's longest sequence. With the
-/// defaults of penalty and early_stopping this is what Hugging Face's generate() does. Errors:
+/// default of early_stopping this is what Hugging Face's generate() does. Errors:
 /// usage for options outside their range; data if a prompt is empty, longer than the model takes,
 /// or has an id that is not in the vocabulary, or if the weights are not finite.
 std::vector<std::vector<Continuation>> generate_ids(const LanguageModel& model,

@@ -146,7 +146,6 @@ GenerationConfig read_generation_config(const std::string& folder) {
   c.eos = reader.ids("eos_token_id");
   std::erase(c.eos, -1);
   reader.id("bos_token_id", c.bos);
-  reader.id("pad_token_id", c.pad);
   reader.id("decoder_start_token_id", c.decoder_start);
   reader.id("forced_eos_token_id", c.forced_eos);
   c.suppressed = reader.ids("suppress_tokens");

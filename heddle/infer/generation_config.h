@@ -16,7 +16,7 @@ namespace heddle {
 /// Hugging Face's keys. What is absent has the value that changes nothing.
 struct GenerationConfig {
   std::vector<int32_t> eos = {};  ///< eos_token_id, one or a list: each ends a sequence
-  std::optional<int32_t> bos = {}, pad = {}, decoder_start = {}, forced_eos = {};
+  std::optional<int32_t> bos = {}, decoder_start = {}, forced_eos = {};
   std::vector<int32_t> suppressed = {};  ///< suppress_tokens, and bad_words_ids of one word
   std::optional<int64_t> max_new_tokens = {};
   std::optional<int64_t> max_length = {};  ///< of words that were given and new ones, the end too

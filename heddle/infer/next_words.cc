@@ -28,7 +28,8 @@ class Rules {
       }
       if (rules.no_repeat_ngram > 0) ban_repeats(ids, rules.no_repeat_ngram, banned[r]);
       for (const auto& row_of_words : rules.bad_words) ban_last_of(row_of_words, ids, banned[r]);
-      if (static_cast<int64_t>(rows[r].words.size()) < rules.min_length) {
+      if (static_cast<int64_t>(rows[r].words.size()) < rules.min_length ||
+          static_cast<int64_t>(ids.size()) < rules.min_total_length) {
         banned[r].insert(banned[r].end(), options_.eos.begin(), options_.eos.end());
       }
     }

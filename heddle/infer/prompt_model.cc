@@ -57,10 +57,7 @@ std::vector<int32_t> prompt_ids(const PromptModel& model, const std::string& tex
   check(model.tokenizer.has_value(), ErrorKind::usage,
         "{}: the folder has no tokenizer; give the prompt as ids, as in --ids 12,7,30",
         model.stack.path);
-  if (const auto at = first_invalid_utf8(text)) {
-    fail(ErrorKind::data, "{}: not UTF-8: byte 0x{:02x} at offset {}; convert the text to UTF-8",
-         where, static_cast<unsigned char>(text[*at]), *at);
-  }
+  check_utf8(text, where);
   // Cut first, so that the special tokens stay; of them only those in front begin a text.
   std::vector<int32_t> ids = model.tokenizer->encode(text);
   const std::vector<int32_t> front = ids_before_text(*model.tokenizer);

@@ -4,7 +4,6 @@
 #include "heddle/base/files.h"
 #include "heddle/infer/embed.h"
 #include "heddle/io/weights.h"
-#include "heddle/tensor/convert.h"
 
 namespace heddle {
 namespace {
@@ -67,9 +66,7 @@ std::vector<float> read_floats(const TensorFile& file, const std::string& name,
   const StoredTensor& info = file.info(name);
   check(info.shape == shape, ErrorKind::data, "{}: {} has shape {}; its config asks for {}",
         file.path(), name, Shape(info.shape).str(), Shape(shape).str());
-  std::vector<float> values(static_cast<size_t>(info.elements()));
-  convert_to_floats(info.bytes.data(), info.dtype, values);
-  return values;
+  return info.floats();
 }
 
 /// 2_Dense: config.json and weights.

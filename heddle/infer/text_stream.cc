@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
+#include "heddle/text/utf8.h"
+
 namespace heddle {
 namespace {
 
 // Words of the prompt that are decoded with the new ones: enough for any character and any word.
 constexpr size_t kContext = 16;
-
-constexpr std::string_view kUnknownCharacter = "\xEF\xBF\xBD";  // U+FFFD
 
 bool is_inside_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 

@@ -8,13 +8,6 @@ namespace {
 
 using Ids = std::vector<std::vector<int32_t>>;
 
-void check_utf8(const std::string& text, const std::string& where) {
-  if (const auto at = first_invalid_utf8(text)) {
-    fail(ErrorKind::data, "{}: not UTF-8: byte 0x{:02x} at offset {}; convert the text to UTF-8",
-         where, static_cast<unsigned char>(text[*at]), *at);
-  }
-}
-
 bool is_blank(const std::string& line) {
   return line.find_first_not_of(" \t\r\v\f") == std::string::npos;
 }

@@ -11,10 +11,12 @@ struct WordRules {
   int64_t no_repeat_ngram = 0;    ///< no n words in a row come twice; 0: they may
   double repetition_penalty = 1;  ///< see penalise_repeats()
   int64_t min_length = 0;         ///< words, without the end, before which the end must not come
+  int64_t min_total_length = 0;   ///< the same, with the words that were given
   std::vector<std::vector<int32_t>> bad_words = {};  ///< words that must not come one after another
 
   bool any() const {
-    return no_repeat_ngram > 0 || repetition_penalty != 1 || min_length > 0 || !bad_words.empty();
+    return no_repeat_ngram > 0 || repetition_penalty != 1 || min_length > 0 ||
+           min_total_length > 0 || !bad_words.empty();
   }
 };
 

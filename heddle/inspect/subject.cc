@@ -11,6 +11,7 @@
 #include "heddle/infer/translate.h"
 #include "heddle/ops/loss.h"
 #include "heddle/text/tokenizer_folder.h"
+#include "heddle/text/utf8.h"
 
 namespace heddle::inspect {
 namespace {
@@ -58,8 +59,6 @@ Side side_of(std::string name, const Tokenizer& tokenizer, const Ids& ids, const
   add_special(ends.after);
   return side;
 }
-
-constexpr std::string_view kUnknownCharacter = "\xEF\xBF\xBD";  // U+FFFD
 
 bool is_punctuation(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {

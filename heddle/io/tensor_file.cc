@@ -5,6 +5,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/nearest.h"
+#include "heddle/tensor/convert.h"
 
 namespace heddle {
 namespace {
@@ -14,6 +15,12 @@ bool is_inside(std::span<const std::byte> bytes, std::span<const std::byte> of) 
 }
 
 }  // namespace
+
+std::vector<float> StoredTensor::floats() const {
+  std::vector<float> values(static_cast<size_t>(elements()));
+  convert_to_floats(bytes.data(), dtype, values);
+  return values;
+}
 
 int64_t bytes_of(DType dtype, std::span<const int64_t> shape) {
   int64_t bytes = size_of(dtype);

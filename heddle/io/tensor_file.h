@@ -25,6 +25,8 @@ struct StoredTensor {
                                      ///< TensorFile::in_place()
 
   int64_t elements() const { return static_cast<int64_t>(bytes.size()) / size_of(dtype); }
+  /// Its values, whatever the dtype.
+  std::vector<float> floats() const;
 };
 
 /// The tensors of one file, or of the shards of one checkpoint. Opening reads only where they lie.

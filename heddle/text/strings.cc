@@ -62,6 +62,16 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
   }
 }
 
+std::vector<std::string> split_at_commas(std::string_view text) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    if (end > begin) parts.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
 std::string replace_invalid_utf8(std::string_view bytes) {
   std::string result;
   for (;;) {
@@ -69,7 +79,7 @@ std::string replace_invalid_utf8(std::string_view bytes) {
     result.append(bytes.substr(0, bad.value_or(bytes.size())));
     if (!bad) return result;
     bytes.remove_prefix(*bad);
-    result += "\uFFFD";
+    result += kUnknownCharacter;
     bytes.remove_prefix(maximal_subpart(bytes));
   }
 }

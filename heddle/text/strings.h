@@ -21,6 +21,9 @@ std::vector<std::string_view> lines_of(std::string_view text);
 /// without overlaps.
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
 
+/// The parts between the commas, empty ones left out.
+std::vector<std::string> split_at_commas(std::string_view text);
+
 /// The bytes as UTF-8, with U+FFFD for each longest part that could begin a character but does not,
 /// and for each byte that could begin none.
 /// Source: The Unicode Standard 15.0, section 3.9, "U+FFFD Substitution of Maximal Subparts".

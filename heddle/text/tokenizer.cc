@@ -43,10 +43,7 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
   check(text.size() < size_t{1} << 31, ErrorKind::data,
         "tokenizer: a text of {} bytes is too long; cut it into parts of less than 2 GiB",
         text.size());
-  if (const auto at = first_invalid_utf8(text)) {
-    fail(ErrorKind::data, "tokenizer: the text is not UTF-8: byte 0x{:02x} at offset {}",
-         static_cast<unsigned char>(text[*at]), *at);
-  }
+  check_utf8(text, "tokenizer: the text");
   return impl_->encode(text);
 }
 

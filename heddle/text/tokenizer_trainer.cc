@@ -98,12 +98,7 @@ std::vector<std::string> read_corpus(const SentenceSource& source, const Tokeniz
   int64_t number = 0;
   for (std::string line; source(line);) {
     ++number;
-    if (const auto at = first_invalid_utf8(line)) {
-      fail(ErrorKind::data,
-           "tokenizer train: line {} is not UTF-8: byte 0x{:02x} at offset {}; convert the corpus "
-           "to UTF-8",
-           number, static_cast<unsigned char>(line[*at]), *at);
-    }
+    check_utf8(line, fmt::format("tokenizer train: line {}", number));
     if (line.empty()) continue;
     sample.add(std::move(line));
     line.clear();

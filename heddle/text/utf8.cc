@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "heddle/base/error.h"
+
 namespace heddle {
 
 namespace {
@@ -47,6 +49,13 @@ std::optional<size_t> first_invalid_utf8(std::string_view text) {
     i += length;
   }
   return std::nullopt;
+}
+
+void check_utf8(std::string_view text, const std::string& where) {
+  if (const auto at = first_invalid_utf8(text)) {
+    fail(ErrorKind::data, "{}: not UTF-8: byte 0x{:02x} at offset {}; convert the text to UTF-8",
+         where, static_cast<unsigned char>(text[*at]), *at);
+  }
 }
 
 char32_t next_code_point(std::string_view text, size_t& at) {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "heddle/base/files.h"
+#include "heddle/text/strings.h"
 #include "heddle/train/recipes.h"
 
 namespace heddle::train {
@@ -31,16 +32,6 @@ const TaskEntry& find_task(const std::string& name) {
   }
   fail(ErrorKind::usage, "there is no task '{}'{}; the tasks are: {}", name,
        did_you_mean(name, task_names()), fmt::join(task_names(), ", "));
-}
-
-std::vector<std::string> words_of(std::string_view text) {
-  std::vector<std::string> words;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    words.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
 }
 
 // A published size, with what the config says beside it (dropouts) as it is.
@@ -132,7 +123,7 @@ std::vector<std::string> trainable_types(const std::string& task) {
 }
 
 std::vector<std::string> score_names(const std::string& task) {
-  return words_of(find_task(task).scores);
+  return split_at_commas(find_task(task).scores);
 }
 
 TrainConfig default_config(const std::string& task, const std::string& model_type) {

@@ -11,6 +11,7 @@
 #include "heddle/base/json.h"
 #include "heddle/base/parallel.h"
 #include "heddle/kernels/kernels.h"
+#include "heddle/text/strings.h"
 
 namespace heddle::train {
 namespace {
@@ -25,13 +26,7 @@ std::regex pattern_of(const std::string& text, const char* flag) {
 
 // Names between commas; those of the families' queries and values if there is none.
 std::vector<std::string> target_names(const TrainConfig& config, const nn::Parameters& model) {
-  std::vector<std::string> names;
-  const std::string& text = config.lora_targets;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    if (end > begin) names.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  std::vector<std::string> names = split_at_commas(config.lora_targets);
   if (!names.empty()) return names;
   for (const char* name : {"c_attn", "query", "value", "q_proj", "v_proj", "q_lin", "v_lin"}) {
     const std::string ending = "." + std::string(name) + ".weight";

@@ -189,6 +189,37 @@ TEST_F(GenerateCommand, generation_config_gives_what_no_flag_does) {
   EXPECT_EQ(flags.get_string("finish_reason"), "length");
 }
 
+// As transformers has it: lengths count the prompt, and only where no flag says more.
+TEST_F(GenerateCommand, lengths_and_beam_of_generation_config_are_the_defaults_of_flags) {
+  const TempDir folder;
+  const std::string other = (folder / "model").string();
+  const auto with = [&](const std::string& config, std::vector<std::string> flags) {
+    write_language_model(other, config);
+    flags.insert(flags.begin(), {"generate", other, "--ids", "20,30,40", "--json"});
+    const CliResult result = run_heddle(flags);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return Json::parse(result.out);
+  };
+  EXPECT_EQ(with(R"({"max_length": 12})", {}).at("ids").size(), 9u);
+  EXPECT_EQ(with(R"({"max_length": 2})", {}).at("ids").size(), 1u);
+  EXPECT_EQ(with(R"({"max_length": 12, "max_new_tokens": 4})", {}).at("ids").size(), 4u);
+  const std::vector<int64_t> ids =
+      with(R"({"max_length": 12})", {"--max-new-tokens", "11"}).at("ids").as_ints();
+  EXPECT_EQ(ids.size(), 11u);
+  // The first word ends the text, unless it must be longer.
+  const std::string end = fmt::format(R"("max_new_tokens": 20, "eos_token_id": {})", ids[0]);
+  EXPECT_EQ(with("{" + end + "}", {}).at("ids").size(), 0u);
+  EXPECT_GE(with("{" + end + R"(, "min_length": 8})", {}).at("ids").size(), 5u);
+  EXPECT_EQ(with("{" + end + R"(, "min_length": 8})", {"--min-new-tokens", "0"}).at("ids").size(),
+            0u);
+  const Json beam = with(R"({"num_beams": 3, "max_new_tokens": 6})", {});
+  EXPECT_EQ(beam, with(R"({"max_new_tokens": 6})", {"--beam", "3"}));
+  EXPECT_TRUE(beam.contains("score"));
+  EXPECT_FALSE(with(R"({"num_beams": 3, "max_new_tokens": 6})", {"--beam", "1"}).contains("score"));
+  EXPECT_EQ(with(R"({"num_beams": 3, "max_new_tokens": 6})", {"--seed", "4"}),
+            with(R"({"max_new_tokens": 6})", {"--seed", "4"}));
+}
+
 TEST_F(GenerateCommand, empty_prompt_begins_with_bos_or_eos_or_is_an_error) {
   EXPECT_EQ(objects({"--prompt", ""})[0].at("ids"), objects({"--ids", "3"})[0].at("ids"));
   const TempDir folder;

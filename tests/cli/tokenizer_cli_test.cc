@@ -90,7 +90,7 @@ TEST_F(TokenizerCommand, unusable_corpora_are_data_errors_that_name_the_place) {
   write_file(folder_ / "bad.txt", "fine\nb\xFF\n");
   const CliResult bad = train({"--input", path("bad.txt"), "--vocab-size", "320"});
   EXPECT_EQ(bad.exit_code, 3);
-  EXPECT_NE(bad.err.find("bad.txt:2: not UTF-8"), std::string::npos) << bad.err;
+  EXPECT_NE(bad.err.find("bad.txt: line 2: not UTF-8"), std::string::npos) << bad.err;
   write_file(folder_ / "train.txt", "");
   EXPECT_EQ(train({}).exit_code, 3);
 }

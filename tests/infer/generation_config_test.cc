@@ -29,7 +29,6 @@ TEST(GenerationConfig, reads_what_both_files_say_the_first_one_first) {
           .read();
   EXPECT_EQ(c.eos, (Ids{7, 9}));
   EXPECT_EQ(c.bos, 2);
-  EXPECT_FALSE(c.pad);
   EXPECT_EQ(c.decoder_start, 8);
   EXPECT_FALSE(c.forced_eos);  // config.json has it, but counts for special ids only
   EXPECT_EQ(c.rules.bad_words, (std::vector<Ids>{{4, 5}}));

@@ -5,6 +5,9 @@
 
 #include <string>
 
+#include "heddle/text/strings.h"
+#include "tests/base/temporary.h"
+
 namespace heddle {
 namespace {
 
@@ -63,6 +66,19 @@ TEST(Utf8, every_code_point_is_read_back_and_every_surrogate_refused) {
     ASSERT_EQ(next_code_point(text, at), c);
     ASSERT_EQ(at, text.size());
   }
+}
+
+TEST(Utf8, check_says_where_and_which_byte) {
+  EXPECT_NO_THROW(check_utf8("Ä", "line 3"));
+  expect_error(ErrorKind::data, {"line 3: not UTF-8: byte 0xff at offset 2", "convert"},
+               [] { check_utf8("ab\xFFz", "line 3"); });
+}
+
+TEST(Strings, commas_split_and_empty_parts_are_left_out) {
+  using Parts = std::vector<std::string>;
+  EXPECT_EQ(split_at_commas("query,value"), (Parts{"query", "value"}));
+  EXPECT_EQ(split_at_commas(",a,,b c,"), (Parts{"a", "b c"}));
+  EXPECT_EQ(split_at_commas(""), Parts());
 }
 
 }  // namespace
