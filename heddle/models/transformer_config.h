@@ -88,7 +88,8 @@ struct TransformerConfig {
       at_least(0));
   }
 
-  /// Sizes of encoder and decoder alike: blocks, width, width inside the feed-forward layers, heads.
+  /// Sizes of encoder and decoder alike: blocks, width, width inside the feed-forward layers,
+  /// heads.
   void set_sizes(int64_t layers, int64_t width, int64_t hidden, int64_t heads) {
     encoder_layers = decoder_layers = layers;
     d_model = width;

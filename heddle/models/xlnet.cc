@@ -257,6 +257,8 @@ class Xlnet final : public Model {
     }
     if (words.order != nullptr) words.order->check(segments);
     const bool is_causal = c_.attn_type == "uni";
+    check(!is_causal || words.order == nullptr || words.order->steps.empty(), ErrorKind::data,
+          "attn_type is uni: words are in the order of the text; steps need bi");
     const int32_t most = nn::farthest(rows);
     const int32_t least = is_causal && !c_.bi_data ? std::min(0, most) : nn::nearest(rows);
     pass.distances = nn::distances(most, least, c_.clamp_len, c_.d_model, run.compute);

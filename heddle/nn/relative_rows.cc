@@ -37,8 +37,8 @@ int64_t word_of(const OrderRule& rule, int64_t q) {
 // By steps, which are columns of the text where no others are given.
 void see_by_steps(RelativeRows& rows, const Segments& words, const OrderRule& rule) {
   const bool has_steps = rule.order != nullptr && !rule.order->steps.empty();
-  check(!has_steps || !rule.is_causal, ErrorKind::data,
-        "words of a causal model are in the order of the text; it takes no steps");
+  check(!has_steps || !rule.is_causal, ErrorKind::internal,
+        "a causal rule takes the order of the text, no steps");
   for (int64_t s = 0; s < words.count(); ++s) {
     const auto step_of = [&](int64_t word) {
       return has_steps ? rule.order->steps[word] : static_cast<int32_t>(word - words.begin(s));
