@@ -17,7 +17,9 @@ Permutation draw_permutation(std::span<const int32_t> ids, const PermutationOpti
   for (int64_t at = 0; at < words;) {
     const auto span =
         1 + static_cast<int64_t>(random.below(static_cast<uint64_t>(options.max_span)));
-    const auto room = static_cast<int64_t>(static_cast<double>(span) / options.share);
+    // At most 2^53 words, which a tiny share would leave far behind.
+    const auto room =
+        static_cast<int64_t>(std::min(static_cast<double>(span) / options.share, 0x1p53));
     const int64_t begin =
         at + static_cast<int64_t>(random.below(static_cast<uint64_t>(room - span + 1)));
     for (int64_t i = begin; i < std::min(begin + span, words); ++i) {

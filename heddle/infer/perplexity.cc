@@ -141,8 +141,8 @@ class Prediction {
       add(model_.output()(h.slice(0, begin, n), run_), std::span(targets).subspan(begin, n),
           result);
     }
-    result.routing = routing_.counts;
   }
+  const std::vector<std::vector<int64_t>>& routing() const { return routing_.counts; }
 
  private:
   static constexpr int64_t kLogitsAtOnce = 16 << 20;  // 64 MB
@@ -187,6 +187,7 @@ TextLikelihood likelihood_of_text(const LanguageModel& model, std::span<const in
     prediction.add(std::span(windows).subspan(i, std::min(at_once, windows.size() - i)),
                    remembers ? &memory : nullptr, result);
   }
+  result.routing = prediction.routing();
   return result;
 }
 

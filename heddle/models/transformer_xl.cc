@@ -167,7 +167,7 @@ class TransformerXl final : public LanguageModel {
   }
 
   int64_t vocab_size() const override { return c_.vocab_size; }
-  int64_t max_length() const override { return std::numeric_limits<int32_t>::max() / 2; }
+  int64_t max_length() const override { return kAnyLength; }
   int64_t layers() const override { return c_.n_layer; }
   int64_t width() const override { return c_.d_model; }
   bool has_memory() const override { return true; }

@@ -52,10 +52,7 @@ class LanguageTask : public StackTask {
           "this {} lets words see those after them (mem_len 0 with same_length, as in "
           "transformers); give --same-length false",
           config.model_type);
-    check(config.block_size > 0 || !language_->has_memory(), ErrorKind::usage,
-          "a {} takes sequences of any length; say by --block-size how long they are in training",
-          config.model_type);
-    block_ = block_size();
+    block_ = whole_block_size();
     const BlockOrder order = block_order(config.sampling);
     remembers_ = order == BlockOrder::streams && language_->memory_length() > 0;
     plan_.emplace(

@@ -3,41 +3,25 @@
 
 #include <algorithm>
 
-#include "heddle/base/log.h"
 #include "heddle/base/rng.h"
-#include "heddle/data/text_blocks.h"
+#include "heddle/train/chunk_task.h"
 #include "heddle/train/class_loss.h"
-#include "heddle/train/masked_sequences.h"
-#include "heddle/train/stack_task.h"
-#include "heddle/train/text_tokenizer.h"
 
 namespace heddle::train {
 namespace {
 
-class MaskedTask : public StackTask {
+class MaskedTask : public ChunkTask {
  public:
   MaskedTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
-      : StackTask(config, paths, run) {
+      : ChunkTask(config, paths, run) {
     const DocumentSplit text = split_documents(document_files(config, paths));
     open_tokenizer(text.train);
     check(tokenizer().mask_id() >= 0, ErrorKind::usage,
           "the tokenizer has no [MASK] word to hide others with; give --tokenizer, or "
           "--tokenizer-type wordpiece");
     make_model(config.next_sentence ? Head::pretraining : Head::masked_word);
-    const int64_t words = block_size() - tokenizer().special_count(config.next_sentence);
-    check(words >= 2, ErrorKind::usage, "block_size {} leaves {} words beside the special ones",
-          block_size(), words);
-    train_ = chunks_of(encode_all(tokenizer(), text.train), words);
-    val_ = chunks_of(encode_all(tokenizer(), text.val), words);
-    check(!train_.empty() && !val_.empty(), ErrorKind::data,
-          "the text gives {} sequences to train on and {} held out", train_.size(), val_.size());
-    note_keys(joined(train_), joined(val_));
-    log_info("{} sequences to train on, {} held out, {} words in the vocabulary", train_.size(),
-             val_.size(), tokenizer().vocab_size());
-    plan_.emplace(static_cast<int64_t>(train_.size()), config.batch_size, seed());
+    cut(text, tokenizer().special_count(config.next_sentence));
   }
-
-  int64_t batches(int64_t) override { return plan_->batches(); }
 
   LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
                             const nn::Run& run) override {
@@ -57,6 +41,8 @@ class MaskedTask : public StackTask {
                                                    add(batch, next, val_, s, kHeldOutEpoch);
                                                  }},
                                             run);
+    check(score.sums.words > 0, ErrorKind::data,
+          "no word of the held-out text is hidden; hold out more of it, or raise --mask-share");
     return {.loss = score.loss(), .metrics = {{"accuracy", score.confusion.accuracy()}}};
   }
 
@@ -84,10 +70,6 @@ class MaskedTask : public StackTask {
   }
 
  private:
-  std::vector<int64_t> batch_samples(int64_t epoch, int64_t batch) override {
-    return plan_->batch(epoch, batch);
-  }
-
   // Sequence `s`, or two halves of which the second is in half of the cases another's.
   Encoding encoding_of(const Chunks& chunks, int64_t s, RngStream& random,
                        std::vector<int32_t>& next) const {
@@ -114,9 +96,6 @@ class MaskedTask : public StackTask {
                    {.share = config_.mask_share, .seed = seed(), .epoch = epoch});
     batch.add(encoding.ids, s, targets, encoding.types);
   }
-
-  Chunks train_, val_;
-  std::optional<ShuffledPlan> plan_;
 };
 
 }  // namespace

@@ -9,20 +9,13 @@
 #include "heddle/autograd/tape.h"
 #include "heddle/ops/reduce.h"
 #include "tests/base/temporary.h"
+#include "tests/nn/slopes.h"
 
 namespace heddle::nn {
 namespace {
 
 constexpr int64_t kQueries = 4, kKeys = 6, kHeads = 2, kHeadWidth = 3;
 constexpr int64_t kQueryWidth = 5, kKeyWidth = 7, kValueWidth = 8, kOut = 9;
-
-Tensor random_rows(int64_t rows, int64_t width, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(rows * width);
-  for (float& v : values) v = normal(random);
-  return Tensor::from(values, {rows, width});
-}
 
 using Matrix = std::vector<std::vector<double>>;
 
@@ -144,22 +137,9 @@ TEST_P(GeneralAttentionTest, gradients_reach_every_parameter_and_are_right) {
   backward(loss());
   for (auto& p : parameters.all()) {
     ASSERT_TRUE(p->grad().defined()) << p->name();
-    const auto g = p->grad().to_floats();
-    double squares = 0;
-    for (const float x : g) squares += double{x} * x;
-    if (squares < 1e-6) continue;  // keys' biases move all scores alike
-    const auto step = static_cast<float>(2e-3 / std::sqrt(squares));
-    const auto moved = [&](float by) {
-      const NoGrad off;
-      for (size_t i = 0; i < g.size(); ++i) p->value().data<float>()[i] += by * g[i];
-      p->changed(true);
-      const double value = loss().item();
-      for (size_t i = 0; i < g.size(); ++i) p->value().data<float>()[i] -= by * g[i];
-      p->changed(true);
-      return value;
-    };
-    const double slope = (moved(step) - moved(-step)) / (2 * step);
-    EXPECT_NEAR(slope / squares, 1, 0.02) << p->name();
+    if (squared_length(p->grad().to_floats()) < 1e-6)
+      continue;  // keys' biases move all scores alike
+    EXPECT_NEAR(slope_along_gradient(*p, loss), 1, 0.02) << p->name();
   }
 }
 
