@@ -5,21 +5,18 @@
 #include <cctype>
 #include <numeric>
 
-#include "heddle/ops/attention.h"
-
 namespace heddle {
 namespace {
 
 using Ids = std::span<const std::vector<int32_t>>;
 
 // Sums the weights of the chosen heads of one attention call into the maps of its segments.
-void add_weights(const Tensor& q, const Tensor& k, const Segments& queries, const Segments& keys,
-                 const AttentionOptions& options, std::span<const int64_t> heads,
+void add_weights(const nn::AttentionCall& call, std::span<const int64_t> heads,
                  std::span<Tensor> maps) {
-  for (int64_t s = 0; s < queries.count(); ++s) {
+  for (int64_t s = 0; s < call.queries().count(); ++s) {
     float* sum = maps[s].data<float>();
     for (const int64_t h : heads) {
-      const Tensor w = attention_weights(q, k, queries, keys, options, s, h);
+      const Tensor w = call.weights(s, h);
       for (int64_t i = 0; i < w.elements(); ++i) sum[i] += w.data<float>()[i];
     }
   }
@@ -46,12 +43,10 @@ class Batch {
       maps.push_back(Tensor::zeros({target_lengths_[i], source_lengths_[i]}, DType::f32));
     }
     nn::Observer observer;
-    observer.attention = [&](const std::string& name, const Tensor& q, const Tensor& k,
-                             const Segments& queries, const Segments& keys,
-                             const AttentionOptions& options) {
+    observer.attention = [&](const nn::AttentionCall& call) {
       for (const int64_t layer : layers) {
-        if (name == fmt::format("cross_attentions.{}", layer)) {
-          add_weights(q, k, queries, keys, options, heads, maps);
+        if (call.name() == fmt::format("cross_attentions.{}", layer)) {
+          add_weights(call, heads, maps);
         }
       }
     };

@@ -70,15 +70,18 @@ struct Side {
     for (size_t r = 0; r < cells.size(); ++r) places[r] = counted[cells[r] / time][cells[r] % time];
   }
 
-  // Takes the words' entries of another tensor of the same shape, if the file has it.
+  // Takes the words' entries of another tensor of the same shape, or of one line for all, if the
+  // file has it.
   void read_beside(const SafetensorsFile& file, const std::string& name,
                    std::vector<int32_t>& into) const {
     const StoredTensor* info = file.find(name);
     if (info == nullptr) return;
     const std::vector<int64_t> all = read_grid(file, name);
-    check_grid(file, name, *info);
+    const bool is_for_all = info->shape == std::vector<int64_t>{1, time};
+    if (!is_for_all) check_grid(file, name, *info);
     into.clear();
-    for (const int64_t cell : cells) {
+    for (const int64_t own : cells) {
+      const int64_t cell = is_for_all ? own % time : own;
       check(all[cell] >= 0 && all[cell] <= std::numeric_limits<int32_t>::max(), ErrorKind::data,
             "{}: {}[{}, {}] is {}; it must be at least 0 and below 2^31", file.path(), name,
             cell / time, cell % time, all[cell]);
@@ -131,31 +134,28 @@ class Outputs {
     add(name, {batch, x.size(0) / std::max<int64_t>(1, batch), x.size(1)}) = x.to_floats();
   }
 
-  // The weights of one attention call as [batch, heads, queries, keys]: map(sequence, head), whose
-  // columns are keys of `to`, behind `before` keys of each sequence that stand before its words.
-  struct Maps {
-    const Side &from, &to;
-    int64_t heads = 1, before = 0;
-    std::function<Tensor(int64_t sequence, int64_t head)> map;
-    std::vector<int64_t> rows = {};  // of `from` in its time, where they are not all its words
-  };
-  void add_maps(const std::string& name, const Maps& maps, const Segments& queries) {
-    const Side &from = maps.from, &to = maps.to;
-    const int64_t columns = maps.before + to.time;
-    std::vector<float>& out = add(name, {from.batch, maps.heads, from.time, columns});
+  // The weights of one attention call as [batch, heads, queries, keys]. Columns are the words of
+  // `to`, behind what each sequence remembers; `rows` are those of `from` in its time, where the
+  // queries are not all its words.
+  void add_maps(const std::string& name, const nn::AttentionCall& call, const Side& from,
+                const Side& to, std::span<const int64_t> rows = {}) {
+    const Segments& queries = call.queries();
+    const int64_t before = from.batch > 0 ? call.keys().length(0) - to.segments.length(0) : 0;
+    const int64_t columns = before + to.time, heads = call.heads();
+    std::vector<float>& out = add(name, {from.batch, heads, from.time, columns});
     for (int64_t b = 0; b < from.batch; ++b) {
-      const int64_t keys = maps.before + to.segments.length(b);
+      const int64_t keys = call.keys().length(b);
       if (queries.length(b) == 0 || keys == 0) continue;
-      for (int64_t h = 0; h < maps.heads; ++h) {
-        const std::vector<float> map = maps.map(b, h).to_floats();
+      for (int64_t h = 0; h < heads; ++h) {
+        const std::vector<float> map = call.weights(b, h).to_floats();
         for (int64_t i = 0; i < queries.length(b); ++i) {
           const int64_t q = queries.begin(b) + i;
-          const int64_t row = maps.rows.empty() ? from.cells[q] % from.time : maps.rows[q];
+          const int64_t row = rows.empty() ? from.cells[q] % from.time : rows[q];
           if (row < 0) continue;
-          float* line = out.data() + ((b * maps.heads + h) * from.time + row) * columns;
+          float* line = out.data() + ((b * heads + h) * from.time + row) * columns;
           for (int64_t j = 0; j < keys; ++j) {
-            const int64_t word = to.segments.begin(b) + j - maps.before;
-            line[j < maps.before ? j : maps.before + to.cells[word] % to.time] = map[i * keys + j];
+            const int64_t word = to.segments.begin(b) + j - before;
+            line[j < before ? j : before + to.cells[word] % to.time] = map[i * keys + j];
           }
         }
       }
@@ -211,15 +211,10 @@ nn::Observer observer_into(Outputs& out, const Side& source, const Side& target)
   observer.router = [&](const std::string& name, const Tensor& logits) {
     out.add_flat_rows(name, target, logits);
   };
-  observer.attention = [&](const std::string& name, const Tensor& q, const Tensor& k,
-                           const Segments& queries, const Segments& keys,
-                           const AttentionOptions& options) {
-    const auto map = [&](int64_t b, int64_t h) {
-      return attention_weights(q, k, queries, keys, options, b, h);
-    };
-    const Outputs::Maps maps{name.starts_with("encoder") ? source : target,
-                             name.starts_with("decoder") ? target : source, options.heads, 0, map};
-    out.add_maps(name, maps, queries);
+  observer.attention = [&](const nn::AttentionCall& call) {
+    const std::string& name = call.name();
+    out.add_maps(name, call, name.starts_with("encoder") ? source : target,
+                 name.starts_with("decoder") ? target : source);
   };
   return observer;
 }
@@ -233,21 +228,16 @@ void observe_more(nn::Observer& observer, Outputs& out, const Side& side,
     if (!name.starts_with(kTarget)) return out.add_rows(name, side, x);
     out.add_even_rows(name.substr(kTarget.size()), side.batch, x);
   };
-  observer.relative = [&](const std::string& name, const RelativeInputs& x,
-                          const RelativeRows& rows, const RelativeOptions& options) {
-    const auto map = [&](int64_t b, int64_t h) {
-      return relative_attention_weights(x, rows, options, b, h);
-    };
-    const bool is_target = name.starts_with(kTarget);
-    Outputs::Maps maps{side, side, options.heads, 0, map};
-    if (side.batch > 0) maps.before = rows.keys.length(0) - side.segments.length(0);
-    std::string shown = is_target ? name.substr(kTarget.size()) : name;
+  observer.attention = [&](const nn::AttentionCall& call) {
+    const bool is_target = call.name().starts_with(kTarget);
+    std::string shown = is_target ? call.name().substr(kTarget.size()) : call.name();
     if (order.targets.count() > 0) shown += is_target ? ".1" : ".0";
+    std::vector<int64_t> rows;
     for (size_t t = 0; is_target && t < order.target_words.size(); ++t) {
       const int32_t word = order.target_words[t];
-      maps.rows.push_back(word < 0 ? -1 : side.cells[word] % side.time);
+      rows.push_back(word < 0 ? -1 : side.cells[word] % side.time);
     }
-    out.add_maps(shown, maps, rows.queries);
+    out.add_maps(shown, call, side, side, rows);
   };
 }
 
@@ -372,6 +362,9 @@ void forward_tensors(const Model& model, const SafetensorsFile& inputs, const st
   Side side(inputs, "input_ids", takes_order ? "" : "attention_mask", model.vocab_size());
   side.count_positions(inputs, "input_ids", model);
   side.read_beside(inputs, "token_type_ids", side.types);
+  check(side.types.empty() || model.takes_types(), ErrorKind::data,
+        "{}: there are token_type_ids, but a {} has no token types; leave them out", inputs.path(),
+        model.config().type);
   side.read_beside(inputs, "position_ids", side.places);
   const NoGrad off;
   Outputs out;

@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "heddle/base/error.h"
-#include "heddle/ops/attention.h"
 
 namespace heddle::inspect {
 namespace {
@@ -66,8 +65,9 @@ void check_link(const Subject& subject, const Link& link) {
 // Takes in the rows of one head as they come.
 class Gatherer {
  public:
-  Gatherer(HeadMap& map, const LinkPieces& link, const Side& keys, bool is_whole, int64_t kept)
-      : map_(map), link_(link), keys_(keys) {
+  Gatherer(HeadMap& map, const LinkPieces& link, const Side& keys, int64_t before, bool is_whole,
+           int64_t kept)
+      : map_(map), link_(link), keys_(keys), before_(before) {
     if (is_whole) {
       map.weights.reserve(static_cast<size_t>(map.rows * map.cols));
       return;
@@ -83,7 +83,7 @@ class Gatherer {
     double entropy = 0, distance = 0;
     for (int64_t j = 0; j < map_.cols; ++j) {
       if (w[j] > 0) entropy -= static_cast<double>(w[j]) * std::log(static_cast<double>(w[j]));
-      distance += static_cast<double>(w[j]) * static_cast<double>(std::abs(i - j));
+      distance += static_cast<double>(w[j]) * static_cast<double>(std::abs(i + before_ - j));
     }
     map_.entropy += entropy / static_cast<double>(map_.rows);
     map_.distance += distance / static_cast<double>(map_.rows);
@@ -144,6 +144,7 @@ class Gatherer {
   HeadMap& map_;
   const LinkPieces& link_;
   const Side& keys_;
+  const int64_t before_;            // keys before the first query
   std::vector<double> piece_sums_;  // over the rows of `from`
   std::vector<int64_t> order_;
 };
@@ -206,22 +207,20 @@ std::vector<HeadMap> attention_maps(const Subject& subject, const HeadsOptions& 
     if (options.progress) options.progress(++done, work);
   };
   nn::Observer observer;
-  observer.attention = [&](const std::string& name, const Tensor& q, const Tensor& k,
-                           const Segments& queries, const Segments& keys,
-                           const AttentionOptions& o) {
+  observer.attention = [&](const nn::AttentionCall& call) {
     for (HeadMap& map : maps) {
       const AttentionKind& kind = subject.kinds()[map.kind];
-      if (name != call_name(kind, map.layer)) continue;
+      if (call.name() != call_name(kind, map.layer)) continue;
       LinkPieces link;
       const Side& key_side = subject.sides()[kind.keys];
       if (options.link) {
         link = {subject.sides()[kind.queries].find(options.link->from),
                 key_side.find(options.link->to)};
       }
-      Gatherer gatherer(map, link, key_side, is_whole, kept);
+      Gatherer gatherer(map, link, key_side, kind.before, is_whole, kept);
       for (int64_t i = 0; i < map.rows; i += kBlockRows) {
         const int64_t count = std::min(kBlockRows, map.rows - i);
-        const Tensor w = attention_weights(q, k, queries, keys, o, 0, map.head, {i, count});
+        const Tensor w = call.weights(0, map.head, {i, count});
         for (int64_t r = 0; r < count; ++r) gatherer.add_row(i + r, w.data<float>() + r * map.cols);
       }
       gatherer.finish();

@@ -34,6 +34,7 @@ Json kinds_json(const Subject& subject) {
     json["layers"] = kind.layers;
     json["heads"] = kind.heads;
     json["is_causal"] = kind.is_causal;
+    json["before"] = kind.before;
     kinds.push_back(json);
   }
   return kinds;

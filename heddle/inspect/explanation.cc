@@ -17,8 +17,19 @@ constexpr double kHidden = -std::numeric_limits<double>::infinity();
 struct Head {
   Matrix q, k, v;
   Matrix scores;
+  Matrix mask;
   bool has_values = false;
   Score score = Score::dot;
+  bool is_windowed = false;  // keys that are far behind are hidden, too
+  // How the scores came about, where that is neither of Score.
+  std::string formula = {}, text = {};
+};
+
+// The scores by distance: row t of r is for the distance of row t, `rows` the row of each pair.
+struct ByDistance {
+  Matrix q, r, scores;
+  std::vector<std::string> names;  // of the rows of r
+  Matrix types;                    // of each pair; no rows: words have no types
 };
 
 Matrix scores_of(const Matrix& q, const Matrix& k, Score score) {
@@ -73,13 +84,19 @@ Matrix product(const Matrix& a, const Matrix& b) {
 void add_steps(Explanation& e, const Head& head) {
   const auto& q = e.queries;
   const auto& k = e.keys;
-  const bool is_dot = head.score == Score::dot;
-  e.steps.push_back({"scores", "Scores", is_dot ? "S = Q Kᵀ" : "S = -|q - k|² / 2",
-                     is_dot ? "How well each query (row) fits each key (column): the products of "
-                              "their numbers, summed."
-                            : "How near each query (row) is to each key (column): 0 if they are "
-                              "equal, the lower the farther.",
-                     head.scores, q, k});
+  if (!head.formula.empty()) {
+    e.steps.push_back({"scores", "Scores", head.formula, head.text, head.scores, q, k});
+  } else if (head.score == Score::dot) {
+    e.steps.push_back({"scores", "Scores", "S = Q Kᵀ",
+                       "How well each query (row) fits each key (column): the products of their "
+                       "numbers, summed.",
+                       head.scores, q, k});
+  } else {
+    e.steps.push_back({"scores", "Scores", "S = -|q - k|² / 2",
+                       "How near each query (row) is to each key (column): 0 if they are equal, "
+                       "the lower the farther.",
+                       head.scores, q, k});
+  }
   Matrix scaled = head.scores;
   for (double& x : scaled.values) x /= e.divisor;
   e.steps.push_back({"scaled", "Divided", fmt::format("S / {:.6g}", e.divisor),
@@ -88,15 +105,22 @@ void add_steps(Explanation& e, const Head& head) {
                          : "Sums over more numbers are larger; without this the softmax would give "
                            "nearly everything to one key, and learning would stand still.",
                      scaled, q, k});
-  const Matrix mask = mask_of(scaled.rows, scaled.cols, e.is_causal);
-  e.steps.push_back({"mask", "Mask",
-                     e.is_causal ? "M = 0 where the key is not later, else -∞" : "M = 0 everywhere",
-                     e.is_causal ? "No query may see a key that comes after it: what remains is a "
-                                   "lower triangle."
-                                 : "Every query sees every key.",
-                     mask, q, k});
+  if (head.is_windowed) {
+    e.steps.push_back({"mask", "Mask", "M = 0 where the key is near and not later, else -∞",
+                       "No query may see a key that comes after it, or one that is too far back: "
+                       "what remains is a band.",
+                       head.mask, q, k});
+  } else if (e.is_causal) {
+    e.steps.push_back({"mask", "Mask", "M = 0 where the key is not later, else -∞",
+                       "No query may see a key that comes after it: what remains is a lower "
+                       "triangle.",
+                       head.mask, q, k});
+  } else {
+    e.steps.push_back(
+        {"mask", "Mask", "M = 0 everywhere", "Every query sees every key.", head.mask, q, k});
+  }
   Matrix masked = scaled;
-  for (size_t i = 0; i < masked.values.size(); ++i) masked.values[i] += mask.values[i];
+  for (size_t i = 0; i < masked.values.size(); ++i) masked.values[i] += head.mask.values[i];
   e.steps.push_back(
       {"masked", "Masked", "S / divisor + M", "What the softmax reads.", masked, q, k});
   const Matrix weights = softmax_of(masked);
@@ -110,6 +134,43 @@ void add_steps(Explanation& e, const Head& head) {
                      product(weights, head.v),
                      q,
                      {}});
+}
+
+// Scores by content, by distance and by type; their sum becomes the head's.
+void add_distance_steps(Explanation& e, const ByDistance& d, Head& head) {
+  const bool has_types = d.types.rows > 0;
+  e.steps.push_back({"q_distance",
+                     "Queries of distances",
+                     "Q + v",
+                     "The same queries with another bias: compared with how far away a word is.",
+                     d.q,
+                     e.queries,
+                     {}});
+  e.steps.push_back({"r",
+                     "Distances",
+                     "R = sinusoids of the distances W_R",
+                     "A key for each distance: no word has a position, each pair has a distance.",
+                     d.r,
+                     d.names,
+                     {}});
+  e.steps.push_back({"content_scores", "Scores of words", "S_c = (Q + u) Kᵀ",
+                     "How well each query (row) fits each key (column), wherever they stand.",
+                     head.scores, e.queries, e.keys});
+  e.steps.push_back({"distance_scores", "Scores of distances",
+                     "S_d[i, j] = (q_i + v) · r, r of the distance from i to j",
+                     "How well each query fits a key that far away, whatever its word.", d.scores,
+                     e.queries, e.keys});
+  if (has_types) {
+    e.steps.push_back({"type_scores", "Scores of types",
+                       "S_t[i, j] = (q_i + s) · e, e of \"same type\" or of \"another\"",
+                       "How well each query fits keys of its own part of the text, or of another.",
+                       d.types, e.queries, e.keys});
+  }
+  for (size_t i = 0; i < head.scores.values.size(); ++i) {
+    head.scores.values[i] += d.scores.values[i] + (has_types ? d.types.values[i] : 0);
+  }
+  head.formula = has_types ? "S = S_c + S_d + S_t" : "S = S_c + S_d";
+  head.text = "What a key says and how far away it is, together.";
 }
 
 void check_sizes(const ExplainedMatrices& g, int64_t queries, int64_t keys) {
@@ -139,19 +200,88 @@ std::vector<std::string> numbered(const char* name, int64_t count) {
 // What one pass shows of the call.
 struct Seen {
   nn::AttentionSteps steps;
-  Tensor q, k;
-  AttentionOptions options;
+  Head head;
+  float scale = 0;
+  int64_t key_head = 0;  // that serves the head
+  std::optional<ByDistance> distance = {};
   bool is_there = false;
 };
 
-Seen see(const Subject& subject, const std::string& wanted) {
+Matrix mask_of(const nn::AttentionCall& call) {
+  Matrix mask(call.queries().length(0), call.keys().length(0));
+  const std::vector<uint8_t> seen = call.seen(0);
+  for (size_t i = 0; i < seen.size(); ++i) mask.values[i] = seen[i] != 0 ? 0 : kHidden;
+  return mask;
+}
+
+bool hides_before(const Matrix& mask) {
+  for (int64_t i = 0; i < mask.rows; ++i) {
+    for (int64_t j = 0; j < i + mask.cols - mask.rows; ++j) {
+      if (mask.at(i, j) == kHidden) return true;
+    }
+  }
+  return false;
+}
+
+// Scores of distances and types, which relative attention adds to those of the words.
+ByDistance by_distance(const nn::DistanceInputs& in, int64_t head, int64_t width) {
+  const RelativeRows& rows = *in.rows;
+  const int64_t n = rows.queries.rows(), m = rows.keys.rows(), count = in.x.r.size(0);
+  ByDistance d{.q = matrix_of(in.x.distance, head * width, width),
+               .r = matrix_of(in.x.r, head * width, width),
+               .scores = Matrix(n, m),
+               .names = {},
+               .types = {}};
+  for (int64_t t = 0; t < count; ++t) {
+    const int64_t back = in.options->farthest - t;
+    d.names.push_back(back >= 0 ? fmt::format("{} back", back) : fmt::format("{} ahead", -back));
+  }
+  const Matrix all = scores_of(d.q, d.r, Score::dot);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < m; ++j) {
+      d.scores.at(i, j) =
+          all.at(i, in.options->row_of_r(count, rows.query_places[i], rows.key_places[j]));
+    }
+  }
+  if (!in.x.types.defined()) return d;
+  const Matrix types = matrix_of(in.x.types, 2 * head, 2);
+  d.types = Matrix(n, m);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < m; ++j) {
+      d.types.at(i, j) = types.at(i, rows.query_types[i] != rows.key_types[j] ? 1 : 0);
+    }
+  }
+  return d;
+}
+
+Seen see(const Subject& subject, const std::string& wanted, int64_t head) {
   Seen seen;
   nn::Observer observer;
-  observer.attention = [&](const std::string& name, const Tensor& q, const Tensor& k,
-                           const Segments&, const Segments&, const AttentionOptions& o) {
-    if (name != wanted) return;
-    seen.q = q, seen.k = k, seen.options = o;
-    seen.options.dropout = {};
+  observer.attention = [&](const nn::AttentionCall& call) {
+    if (call.name() != wanted) return;
+    Head& h = seen.head;
+    h.mask = mask_of(call);
+    h.is_windowed = call.is_causal() && hides_before(h.mask);
+    if (const nn::DistanceInputs* in = call.distance()) {
+      const int64_t width = in->x.k.size(1) / call.heads();
+      h.q = matrix_of(in->x.content, head * width, width);
+      h.k = matrix_of(in->x.k, head * width, width);
+      seen.distance = by_distance(*in, head, width);
+      seen.key_head = head;
+      seen.scale = in->options->scale;
+      return;
+    }
+    const nn::DotInputs& in = *call.dot();
+    // The steps are those of dot products; others would be shown numbers that were never computed.
+    check(in.options->scoring == Scoring::dot, ErrorKind::usage,
+          "{} compares queries and keys by additive or linear scores; explain follows dot products "
+          "only (heddle attention shows the weights)",
+          subject.path());
+    const int64_t width = in.q.size(1) / call.heads();
+    h.q = matrix_of(in.q, head * width, width);
+    seen.key_head = in.key_head(head);
+    h.k = matrix_of(in.k, seen.key_head * width, width);
+    seen.scale = in.options->scale;
   };
   observer.steps = [&](const std::string& name, const nn::AttentionSteps& steps) {
     if (name != wanted) return;
@@ -198,6 +328,7 @@ Explanation explain_matrices(const ExplainedMatrices& g) {
   Head head;
   head.score = g.score;
   head.scores = g.scores ? *g.scores : Matrix(g.q->rows, g.k->rows);
+  head.mask = mask_of(head.scores.rows, head.scores.cols, g.is_causal);
   check_sizes(g, head.scores.rows, head.scores.cols);
   if (g.q) head.scores = scores_of(*g.q, *g.k, g.score);
   if (g.v) head.v = *g.v, head.has_values = true;
@@ -232,34 +363,28 @@ Explanation explain_head(const Subject& subject, const ExplainedHead& which) {
   e.keys = subject.sides()[kind.keys].pieces;
   const auto longest = std::max(e.queries.size(), e.keys.size());
   check(static_cast<int64_t>(longest) <= kMostPieces, ErrorKind::usage,
-        "the text has {} pieces; explain shows every number and takes at most {}: give a shorter "
-        "one",
-        longest, kMostPieces);
-  const Seen seen = see(subject, kind.prefix + std::to_string(which.layer));
-  // The steps are those of dot products; others would be shown numbers that were never computed.
-  check(seen.options.scoring == Scoring::dot, ErrorKind::usage,
-        "{} compares queries and keys by additive or linear scores; explain follows dot products "
-        "only (heddle attention shows the weights)",
-        subject.path());
-  const int64_t width = seen.q.size(1) / kind.heads, begin = which.head * width;
-  Head head;
-  head.q = matrix_of(seen.q, begin, width);
-  head.k = matrix_of(seen.k, begin, width);
-  head.v = matrix_of(seen.steps.v, begin, width);
+        "there are {} pieces{}; explain shows every number and takes at most {}: give a shorter "
+        "text",
+        longest, kind.before > 0 ? fmt::format(", {} of them the model's memory", kind.before) : "",
+        kMostPieces);
+  Seen seen = see(subject, kind.prefix + std::to_string(which.layer), which.head);
+  Head& head = seen.head;
+  const int64_t width = head.q.cols, begin = which.head * width;
+  head.v = matrix_of(seen.steps.v, seen.key_head * width, width);
   head.scores = scores_of(head.q, head.k, Score::dot);
   head.has_values = true;
   e.title = fmt::format("Attention, step by step: {}", subject.texts().front());
   e.note = fmt::format("{} attention, layer {} of {}, head {} of {} (counted from 0) of {}",
                        kind.name, which.layer, kind.layers, which.head, kind.heads, subject.path());
   e.is_causal = kind.is_causal;
-  e.divisor = seen.options.scale != 0 ? 1.0 / static_cast<double>(seen.options.scale)
-                                      : std::sqrt(static_cast<double>(width));
-  const bool is_cross = kind.queries != kind.keys;
+  e.divisor = seen.scale != 0 ? 1.0 / static_cast<double>(seen.scale)
+                              : std::sqrt(static_cast<double>(width));
+  const bool is_cross = kind.queries != kind.keys && kind.before == 0;
   const int64_t d = seen.steps.x.size(1);
   const auto projected = [&](const char* symbol, const char* from) {
     return fmt::format("{0} = {1} W_{0}, where W_{0} is [{2} x {3}]", symbol, from, d, width);
   };
-  const char* from = is_cross ? "M" : "X";
+  const char* from = is_cross ? "M" : kind.before > 0 ? "[memory; X]" : "X";
   e.steps.push_back({"x",
                      "Words as numbers",
                      "X",
@@ -267,8 +392,18 @@ Explanation explain_head(const Subject& subject, const ExplainedHead& which) {
                      matrix_of(seen.steps.x),
                      e.queries,
                      {}});
-  e.steps.push_back(
-      {"q", "Queries", projected("Q", "X"), "What each piece asks for.", head.q, e.queries, {}});
+  if (seen.distance) {
+    e.steps.push_back({"q",
+                       "Queries of words",
+                       fmt::format("Q + u, {}", projected("Q", "X")),
+                       "What each piece asks for, and u, what all of them do: compared with words.",
+                       head.q,
+                       e.queries,
+                       {}});
+  } else {
+    e.steps.push_back(
+        {"q", "Queries", projected("Q", "X"), "What each piece asks for.", head.q, e.queries, {}});
+  }
   e.steps.push_back({"k",
                      "Keys",
                      projected("K", from),
@@ -285,6 +420,7 @@ Explanation explain_head(const Subject& subject, const ExplainedHead& which) {
                      head.v,
                      e.keys,
                      {}});
+  if (seen.distance) add_distance_steps(e, *seen.distance, head);
   add_steps(e, head);
   e.steps.push_back({"concat",
                      "All heads side by side",

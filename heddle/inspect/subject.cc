@@ -121,6 +121,20 @@ Side side_of_ids(const Ids& ids) {
   return side;
 }
 
+// The words, and before them the states that a model remembers: zeros where a text begins.
+Side side_behind_memory(const Side& text, int64_t before) {
+  Side side{.name = "memory and " + text.name, .pieces = {}, .words = {}};
+  for (int64_t i = 0; i < before; ++i) {
+    side.words.push_back({i, i + 1, "(memory)"});
+    side.pieces.emplace_back("(memory)");
+  }
+  side.pieces.insert(side.pieces.end(), text.pieces.begin(), text.pieces.end());
+  for (const Side::Word& w : text.words) {
+    side.words.push_back({w.begin + before, w.end + before, w.text});
+  }
+  return side;
+}
+
 // Ids and types of a text of at most `longest` tokens, special ones included.
 Encoding text_ids(const Tokenizer& tokenizer, int64_t longest, const SubjectOptions& options) {
   Ids ids = tokenizer.encode(options.source);
@@ -156,21 +170,24 @@ struct SubjectMaker {
   // Runs once and notes which attention calls there are. names: "encoder_attentions." and so on.
   void finish(std::vector<AttentionKind> kinds) {
     nn::Observer observer;
-    observer.attention = [&](const std::string& name, const Tensor&, const Tensor&, const Segments&,
-                             const Segments&, const AttentionOptions& options) {
+    observer.attention = [&](const nn::AttentionCall& call) {
       for (AttentionKind& kind : kinds) {
-        if (!name.starts_with(kind.prefix)) continue;
+        if (!call.name().starts_with(kind.prefix)) continue;
         ++kind.layers;
-        kind.heads = options.heads;
-        kind.is_causal = options.causal;
+        kind.heads = call.heads();
+        kind.is_causal = call.is_causal();
+        kind.before = call.keys().length(0) - subject.sides_[kind.keys].size();
       }
     };
     subject.plain_ = subject.run_(&observer);
     std::erase_if(kinds, [](const AttentionKind& k) { return k.layers == 0; });
-    check(!kinds.empty(), ErrorKind::data,
-          "{}: a {} scores distances beside words; its attention cannot be shown by this command "
-          "(heddle forward --all gives it as tensors)",
+    check(!kinds.empty(), ErrorKind::data, "{}: the {} has no layer whose attention can be shown",
           subject.path_, subject.type_);
+    for (AttentionKind& kind : kinds) {
+      if (kind.before == 0) continue;
+      subject.sides_.push_back(side_behind_memory(subject.sides_[kind.keys], kind.before));
+      kind.keys = subject.sides_.size() - 1;
+    }
     subject.kinds_ = std::move(kinds);
   }
 

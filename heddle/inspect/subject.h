@@ -39,6 +39,7 @@ struct AttentionKind {
   size_t keys = 0;     ///< side of the columns
   int64_t layers = 0, heads = 0;
   bool is_causal = false;
+  int64_t before = 0;  ///< keys that stand before the first query: rows of a memory
 };
 
 struct SubjectOptions {

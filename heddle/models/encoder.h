@@ -74,6 +74,7 @@ class EncoderStack : public Model {
   int64_t max_length() const override { return fields_.max_position_embeddings; }
   int64_t layers() const override { return fields_.layers; }
   int64_t width() const override { return fields_.width; }
+  bool takes_types() const override { return fields_.type_vocab_size > 0; }
   Tensor hidden(const WordRows& words, const Run& run) const override;
   ModelPlan plan() const override;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,6 +41,9 @@ struct Heads {
   Tensor word_logits(const Tensor& rows, const nn::Run& run) const;
 };
 
+/// Model::max_length() of one that takes sequences of any length.
+inline constexpr int64_t kAnyLength = std::numeric_limits<int32_t>::max() / 2;
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -54,7 +58,7 @@ class Model {
   virtual nn::TensorNames names() const = 0;
   /// Words known; ids are below.
   virtual int64_t vocab_size() const = 0;
-  /// Longest sequence in words.
+  /// Longest sequence in words; kAnyLength if it has no bound.
   virtual int64_t max_length() const = 0;
   virtual int64_t layers() const = 0;
   /// Width of the states.
@@ -68,6 +72,10 @@ class Model {
   /// on at most.
   virtual bool has_memory() const { return false; }
   virtual int64_t memory_length() const { return 0; }
+  /// Whether token types change anything; else those of a tokenizer are passed over.
+  virtual bool takes_types() const { return false; }
+  /// Sequences that it takes at once are a multiple of this; 2: half of them run backwards.
+  virtual int64_t batch_multiple() const { return 1; }
   /// Whether its words may be known in another order than the text's (WordRows::order).
   virtual bool takes_order() const { return false; }
   /// What its cost follows from.

@@ -163,12 +163,14 @@ class Xlnet final : public Model {
   }
 
   int64_t vocab_size() const override { return c_.vocab_size; }
-  int64_t max_length() const override { return std::numeric_limits<int32_t>::max() / 2; }
+  int64_t max_length() const override { return kAnyLength; }
   int64_t layers() const override { return c_.n_layer; }
   int64_t width() const override { return c_.d_model; }
   bool has_memory() const override { return true; }
   int64_t memory_length() const override { return c_.use_mems_eval ? kept() : 0; }
+  int64_t batch_multiple() const override { return c_.bi_data ? 2 : 1; }
   bool takes_order() const override { return true; }
+  bool takes_types() const override { return true; }
 
   // Of predictions, if the order has some.
   Tensor hidden(const WordRows& words, const Run& run) const override {

@@ -9,19 +9,7 @@ namespace {
 void observe(const Run& run, const std::string& name, const Tensor& q, const Tensor& k,
              const Segments& queries, const Segments& keys, const AttentionOptions& options) {
   if (run.observer == nullptr || !run.observer->attention) return;
-  run.observer->attention(name, q.detached(), k.detached(), queries, keys, options);
-}
-
-// The output projection of the heads, or of what an observer puts in their place.
-Tensor leave(const Run& run, const std::string& name, const Linear& out, const Tensor& x,
-             const Tensor& v, Tensor heads) {
-  const Observer* o = run.observer;
-  if (o != nullptr && o->heads) heads = o->heads(name, heads);
-  const Tensor output = out(heads, run);
-  if (o != nullptr && o->steps) {
-    o->steps(name, {x.detached(), v.detached(), heads.detached(), output.detached()});
-  }
-  return output;
+  run.observer->attention(AttentionCall(name, q, k, queries, keys, options));
 }
 
 // What both kinds of attention set alike.
@@ -132,7 +120,7 @@ Tensor SelfAttention::operator()(const Tensor& x, const WordRows& words, const R
   } else {
     heads = self_attention(qkv, *words.segments, options);
   }
-  return leave(run, options_.observed, out_, x, qkv.slice(1, d + e, e), heads);
+  return project_heads(out_, options_.observed, {x, qkv.slice(1, d + e, e), heads}, run);
 }
 
 Tensor SelfAttention::operator()(const Tensor& x, RowCache& kept, const CachedKeys& keys,
@@ -174,9 +162,9 @@ Tensor CrossAttention::operator()(const Tensor& x, const Tensor& memory_kv, cons
   observe(run, options_.observed, q, memory_kv.slice(1, 0, memory_kv.size(1) / 2), *sides.queries,
           *sides.source, options);
   const LayerName layer(name_);
-  return leave(run, options_.observed, out_, x,
-               memory_kv.slice(1, memory_kv.size(1) / 2, memory_kv.size(1) / 2),
-               cross_attention(q, memory_kv, *sides.queries, *sides.source, options));
+  const Tensor v = memory_kv.slice(1, memory_kv.size(1) / 2, memory_kv.size(1) / 2);
+  const Tensor heads = cross_attention(q, memory_kv, *sides.queries, *sides.source, options);
+  return project_heads(out_, options_.observed, {x, v, heads}, run);
 }
 
 Tensor CrossAttention::operator()(const Tensor& x, const RowCache& kept, const CachedKeys& keys,

@@ -15,8 +15,6 @@ Embedding::Embedding(std::string name, Parameter& words, Positions positions, Op
 
 Tensor Embedding::operator()(const WordRows& words, const Run& run) const {
   const LayerName layer(name_);
-  check(words.types.empty() || options_.types != nullptr, ErrorKind::data,
-        "{}: there are token types, but the model has no table of them", name_);
   const std::vector<int32_t> places = words.positions();
   const int64_t needed = places.empty() ? 0 : *std::max_element(places.begin(), places.end()) + 1;
   const Tensor positions = positions_.table(needed, run);

@@ -139,4 +139,15 @@ void observe(const Run& run, const std::string& name, Residual& x) {
   if (run.observer != nullptr && run.observer->hidden) run.observer->hidden(name, x.value());
 }
 
+Tensor project_heads(const Linear& out, const std::string& name, AttentionSteps steps,
+                     const Run& run) {
+  const Observer* o = run.observer;
+  if (o != nullptr && o->heads) steps.heads = o->heads(name, steps.heads);
+  const Tensor y = out(steps.heads, run);
+  if (o != nullptr && o->steps) {
+    o->steps(name, {steps.x.detached(), steps.v.detached(), steps.heads.detached(), y.detached()});
+  }
+  return y;
+}
+
 }  // namespace heddle::nn

@@ -92,6 +92,11 @@ class Residual {
 /// Shows a hidden state to the observer, if there is one.
 void observe(const Run& run, const std::string& name, Residual& x);
 
+/// The end of an attention call of that name: the output projection of steps.heads, or of what the
+/// observer puts in their place; then shows it the steps. returns: [query rows, width]
+Tensor project_heads(const Linear& out, const std::string& name, AttentionSteps steps,
+                     const Run& run);
+
 /// n layers named by their number: Layer(s / i, config, i).
 template <class Layer, class Config>
 std::vector<Layer> make_layers(const Scope& s, int64_t n, const Config& config) {

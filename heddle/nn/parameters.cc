@@ -277,6 +277,30 @@ void Parameters::load(const TensorFile& file, const TensorNames& names) {
         problems);
 }
 
+std::vector<std::string> Parameters::load_some(const TensorFile& file, const TensorNames& names,
+                                               std::span<const std::string> wanted) {
+  std::vector<std::string> others;
+  for (auto& p : all_) {
+    if (std::find(wanted.begin(), wanted.end(), p->name()) == wanted.end()) continue;
+    std::vector<const StoredTensor*> found;
+    for (const Part& part : p->parts()) {
+      for (const std::string& name : spellings(names, part.name)) {
+        const StoredTensor* info = file.find(name);
+        if (info == nullptr || Shape(info->shape) != file_shape(*p, part)) continue;
+        found.push_back(info);
+        break;
+      }
+    }
+    if (found.size() < p->parts().size()) {
+      others.push_back(p->name());
+      continue;
+    }
+    for (size_t i = 0; i < found.size(); ++i) fill(*p, p->parts()[i], *found[i]);
+    p->changed(true);
+  }
+  return others;
+}
+
 // Whether the file holds the parameter as it is to lie in memory: the parts of one dtype, end to
 // end. Then it is used there, but by one parameter only: tensors of a checkpoint may share bytes.
 bool Parameters::use_in_place(Parameter& p, const TensorFile& file,

@@ -140,6 +140,10 @@ class Parameters {
   /// are copied. Errors: data, listing what is missing, what has another shape (both shapes), and
   /// what the model does not use.
   void load(const TensorFile& file, const TensorNames& names = {});
+  /// Fills those of the parameters `wanted` that the file has, whole and in the right shape.
+  /// returns: the names of the others
+  std::vector<std::string> load_some(const TensorFile& file, const TensorNames& names,
+                                     std::span<const std::string> wanted);
   /// Calls f(name, shape, f32 values) for each tensor of a checkpoint, as the checkpoint holds it;
   /// the values are valid during the call.
   void for_each_tensor(

@@ -57,29 +57,30 @@ std::vector<Tensor> RelativeAttention::operator()(std::span<const Tensor> x, con
   const Tensor r = r_(pass.distances.table, run);
   std::vector<Tensor> y;
   for (size_t i = 0; i < x.size(); ++i) {
+    const RelativeStream& stream = pass.streams[i];
     const Tensor q = i == 0 ? slice(own, 1, 0, inner) : qkv_.columns(x[i], 0, inner, run);
-    const RelativeInputs inputs{
-        add_bias(q, options_.content->in(DType::f32)),
-        add_bias(q, options_.distance->in(DType::f32)),
-        k,
-        v,
-        r,
-        pass.streams[i].rows.query_types.empty() ? Tensor() : type_scores(q, run)};
-    y.push_back(out_(attend(pass.streams[i], inputs, pass.distances.farthest, run), run));
+    const RelativeInputs inputs{add_bias(q, options_.content->in(DType::f32)),
+                                add_bias(q, options_.distance->in(DType::f32)),
+                                k,
+                                v,
+                                r,
+                                stream.rows.query_types.empty() ? Tensor() : type_scores(q, run)};
+    const std::string observed = fmt::format("{}attentions.{}", stream.prefix, options_.layer);
+    const Tensor heads = attend(observed, stream, inputs, pass.distances.farthest, run);
+    y.push_back(project_heads(out_, observed, {x[i], v, heads}, run));
   }
   return y;
 }
 
-Tensor RelativeAttention::attend(const RelativeStream& stream, const RelativeInputs& x,
-                                 int32_t farthest, const Run& run) const {
+Tensor RelativeAttention::attend(const std::string& observed, const RelativeStream& stream,
+                                 const RelativeInputs& x, int32_t farthest, const Run& run) const {
   const LayerName layer(name_);
   const RelativeOptions options{
       .heads = options_.heads,
       .farthest = farthest,
       .dropout = run.dropout(options_.dropout, stream.prefix + name_, stream.ids)};
-  if (run.observer != nullptr && run.observer->relative) {
-    run.observer->relative(fmt::format("{}attentions.{}", stream.prefix, options_.layer), x,
-                           stream.rows, options);
+  if (run.observer != nullptr && run.observer->attention) {
+    run.observer->attention(AttentionCall(observed, x, stream.rows, options));
   }
   return relative_attention(x, stream.rows, options);
 }

@@ -73,8 +73,8 @@ class RelativeAttention {
   Tensor cached_keys(const Tensor& own, const Tensor& before, const RelativePass& pass) const;
   /// (q + s)·e for both embeddings e and each head: [rows, 2 * heads] f32.
   Tensor type_scores(const Tensor& q, const Run& run) const;
-  Tensor attend(const RelativeStream& stream, const RelativeInputs& x, int32_t farthest,
-                const Run& run) const;
+  Tensor attend(const std::string& observed, const RelativeStream& stream, const RelativeInputs& x,
+                int32_t farthest, const Run& run) const;
 
   std::string name_;
   Linear qkv_, r_, out_;

@@ -6,32 +6,24 @@
 #include <string>
 #include <vector>
 
-#include "heddle/ops/attention.h"
+#include "heddle/nn/attention_call.h"
 #include "heddle/ops/dropout.h"
-#include "heddle/ops/relative_attention.h"
 #include "heddle/tensor/precision.h"
 
 namespace heddle::nn {
 
-/// Tensors of one attention call beside q and k: x, output [query rows, width], v [key rows,
-/// width], heads (side by side) [query rows, width].
+/// Tensors of one attention call beside those of its scores: x, output [query rows, width], v [key
+/// rows, key_heads * d], heads (side by side) [query rows, heads * d].
 struct AttentionSteps {
-  Tensor x, v, heads, output;
+  Tensor x, v, heads, output = {};
 };
 
 /// Receives what a forward pass computes inside: for inspection and `heddle forward --all`.
 struct Observer {
   /// A hidden state: "encoder_hidden_states.2", [rows, width].
   std::function<void(const std::string& name, const Tensor& x)> hidden;
-  /// The inputs of one attention call: "cross_attentions.0"; weights by attention_weights().
-  std::function<void(const std::string& name, const Tensor& q, const Tensor& k,
-                     const Segments& queries, const Segments& keys,
-                     const AttentionOptions& options)>
-      attention;
-  /// The same of one call of relative attention; weights by relative_attention_weights().
-  std::function<void(const std::string& name, const RelativeInputs& x, const RelativeRows& rows,
-                     const RelativeOptions& options)>
-      relative;
+  /// An attention call, before it is computed.
+  std::function<void(const AttentionCall& call)> attention;
   /// What the heads give, side by side: [rows, heads * d]; what is returned goes on in its place.
   std::function<Tensor(const std::string& name, const Tensor& heads)> heads;
   /// The logits of a mixture's router: "router_logits.0", [rows, experts].

@@ -86,7 +86,7 @@ struct WordRows {
   /// [rows] position of each word; empty: its place in its sequence. For batches that were padded
   /// on the left or have holes, where Hugging Face counts the padding too.
   std::span<const int32_t> places = {};
-  std::span<const int32_t> types = {};  ///< [rows] token types; empty: all 0
+  std::span<const int32_t> types = {};  ///< [rows] token types; empty: all 0. For models with such
   /// Decoding: these words continue the sequences of a cache, which was extended by `segments` and
   /// gives `places`. Null: whole sequences.
   WordCache* cache = nullptr;

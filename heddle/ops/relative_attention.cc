@@ -68,16 +68,6 @@ void check_sizes(const RelativeInputs& x, const RelativeRows& rows, const Relati
   check_rows("values of the mask", rows.hidden.size(), pairs);
 }
 
-// The row of r for a query and a key.
-int64_t row_of_r(const RelativeOptions& o, int64_t count, int32_t query, int32_t key) {
-  return std::clamp<int64_t>(int64_t{o.farthest} - query + key, 0, count - 1);
-}
-
-bool sees(const RelativeRows& rows, int64_t query, int64_t key) {
-  return !has_order(rows) ||
-         (rows.first[query] <= rows.order[key] && rows.order[key] < rows.limit[query]);
-}
-
 // What a thread keeps for a block of queries.
 struct Memory {
   std::vector<float> weights, far, used, back;
@@ -162,8 +152,8 @@ class Call {
                                        rows_.query_places.begin() + b.q_first + b.n);
     const auto first = rows_.key_places.begin() + b.k_first;
     const auto k = std::minmax_element(first, first + b.m);
-    b.r_first = row_of_r(options_, x_.r.size(0), *q.second, *k.first);
-    b.r_count = row_of_r(options_, x_.r.size(0), *q.first, *k.second) - b.r_first + 1;
+    b.r_first = options_.row_of_r(x_.r.size(0), *q.second, *k.first);
+    b.r_count = options_.row_of_r(x_.r.size(0), *q.first, *k.second) - b.r_first + 1;
     b.is_run = true;
     for (int64_t j = 1; j < b.m && b.is_run; ++j) b.is_run = first[j] == first[j - 1] + 1;
     return b;
@@ -363,11 +353,6 @@ Grads gradients(const RelativeInputs& x, const RelativeRows& rows, const Relativ
           d.types};
 }
 
-RelativeInputs detached(const RelativeInputs& x) {
-  return {x.content.detached(), x.distance.detached(), x.k.detached(),
-          x.v.detached(),       x.r.detached(),        x.types.detached()};
-}
-
 // The part of -inf, or of kHidden, that each score of a segment gets.
 Tensor mask_of(const RelativeRows& rows, int64_t segment, int64_t mask_begin) {
   const int64_t n = rows.queries.length(segment), m = rows.keys.length(segment);
@@ -376,7 +361,7 @@ Tensor mask_of(const RelativeRows& rows, int64_t segment, int64_t mask_begin) {
     for (int64_t j = 0; j < m; ++j) {
       float& value = mask.data<float>()[i * m + j];
       if (!rows.hidden.empty() && rows.hidden[mask_begin + i * m + j] != 0) value = kHidden;
-      if (!sees(rows, rows.queries.begin(segment) + i, rows.keys.begin(segment) + j)) {
+      if (!rows.sees(rows.queries.begin(segment) + i, rows.keys.begin(segment) + j)) {
         value = kUnseen;
       }
     }
@@ -403,7 +388,7 @@ Tensor plain_scores(const RelativeInputs& x, const RelativeRows& rows, const Rel
   for (int64_t i = q_first; i < q_first + n; ++i) {
     for (int64_t j = k_first; j < k_first + m; ++j) {
       distance.push_back(
-          static_cast<int32_t>(row_of_r(o, x.r.size(0), rows.query_places[i], rows.key_places[j])));
+          static_cast<int32_t>(o.row_of_r(x.r.size(0), rows.query_places[i], rows.key_places[j])));
       if (x.types.defined()) is_other.push_back(rows.query_types[i] != rows.key_types[j]);
     }
   }
@@ -422,7 +407,7 @@ Tensor relative_attention(const RelativeInputs& x, const RelativeRows& rows,
                           const RelativeOptions& options) {
   check_sizes(x, rows, options);
   const Tensor out = Tensor::zeros(x.content.shape(), x.content.dtype());
-  const RelativeInputs plain = detached(x);
+  const RelativeInputs plain = x.detached();
   const Call call(plain, rows, options);
   call.for_blocks([&](const Block& b) { call.forward(b, out); });
   if (!needs_grad({&x.content, &x.distance, &x.k, &x.v, &x.r, &x.types})) return out;
@@ -466,18 +451,19 @@ Tensor relative_attention_reference(const RelativeInputs& x, const RelativeRows&
 }
 
 Tensor relative_attention_weights(const RelativeInputs& x, const RelativeRows& rows,
-                                  const RelativeOptions& options, int64_t segment, int64_t head) {
+                                  const RelativeOptions& options, int64_t segment, int64_t head,
+                                  QueryRows of) {
   check_sizes(x, rows, options);
   const NoGrad off;
-  const RelativeInputs plain = detached(x);
+  const RelativeInputs plain = x.detached();
   const Call call(plain, rows, options);
-  const int64_t n = rows.queries.length(segment);
-  const Tensor all = Tensor::zeros({n, rows.keys.length(segment)}, DType::f32);
-  for (int64_t begin = 0; begin < n; begin += call.step(segment)) {
-    const Block b = call.block(segment, head, begin);
+  const Tensor all = Tensor::zeros({of.count, rows.keys.length(segment)}, DType::f32);
+  for (int64_t done = 0; done < of.count; done += call.step(segment)) {
+    const Block b = call.block(segment, head, of.first + done);
+    const int64_t count = std::min(b.n, of.count - done);
     if (b.m == 0) continue;
-    kernels().convert(call.weights(b, thread_memory()),
-                      all.rows().slice(begin, b.n).columns(0, b.m));
+    kernels().convert(call.weights(b, thread_memory()).slice(0, count),
+                      all.rows().slice(done, count).columns(0, b.m));
   }
   return all;
 }

@@ -1,7 +1,9 @@
 // Attention whose scores know how far apart words stand: Transformer-XL's and XLNet's.
 #pragma once
 
-#include "heddle/ops/dropout.h"
+#include <algorithm>
+
+#include "heddle/ops/attention.h"
 #include "heddle/tensor/segments.h"
 
 namespace heddle {
@@ -15,6 +17,11 @@ struct RelativeInputs {
   /// [query rows, 2 * heads] f32, or undefined: columns 2 h and 2 h + 1 are what head h adds for
   /// keys of the query's own type, and of another (XLNet's segments).
   Tensor types;
+
+  RelativeInputs detached() const {
+    return {content.detached(), distance.detached(), k.detached(),
+            v.detached(),       r.detached(),        types.detached()};
+  }
 };
 
 /// Whose rows they are, where they stand, and who sees whom: integers of each row.
@@ -31,6 +38,11 @@ struct RelativeRows {
   /// by row, not 0 where the key is hidden; empty: none is. A query that sees no key then takes all
   /// of its segment alike, as Hugging Face's XLNet does by adding -1e30 to each score.
   std::vector<uint8_t> hidden;
+
+  /// Whether the rule of orders lets a query (a row) see a key (a row).
+  bool sees(int64_t query, int64_t key) const {
+    return order.empty() || (first[query] <= order[key] && order[key] < limit[query]);
+  }
 };
 
 struct RelativeOptions {
@@ -39,6 +51,11 @@ struct RelativeOptions {
                              ///< those beyond the last row as being there
   float scale = 0;           ///< of the scores; 0: 1 / sqrt(d)
   DropoutSpec dropout = {};  ///< on the weights; row ids are those of the queries
+
+  /// The row of r, of `count`, for a query and a key that stand at these places.
+  int64_t row_of_r(int64_t count, int32_t query, int32_t key) const {
+    return std::clamp<int64_t>(int64_t{farthest} - query + key, 0, count - 1);
+  }
 };
 
 /// softmax(((q + u)·k + (q + v)·r + types) scale) v for each segment and head. Queries go through
@@ -51,8 +68,10 @@ Tensor relative_attention(const RelativeInputs& x, const RelativeRows& rows,
 /// The plain definition, segment by segment and head by head, without dropout on the weights.
 Tensor relative_attention_reference(const RelativeInputs& x, const RelativeRows& rows,
                                     const RelativeOptions& options);
-/// The weights of one segment and head, [queries, keys] f32, recomputed for inspection.
+/// The weights of some queries of one segment and head, [of.count, keys] f32, recomputed for
+/// inspection.
 Tensor relative_attention_weights(const RelativeInputs& x, const RelativeRows& rows,
-                                  const RelativeOptions& options, int64_t segment, int64_t head);
+                                  const RelativeOptions& options, int64_t segment, int64_t head,
+                                  QueryRows of);
 
 }  // namespace heddle

@@ -10,7 +10,6 @@ void write_model(const std::string& folder, const std::string& config) {
   nn::Parameters parameters(5);
   const auto model = make_model(nn::Scope(parameters), Json::parse(config));
   save_stack_model(folder, *model, parameters);
-  shared_tokenizer().save(folder + "/tokenizer.model");
 }
 
 void expect_refused(const std::vector<std::string>& words, const std::string& part) {
@@ -19,23 +18,33 @@ void expect_refused(const std::vector<std::string>& words, const std::string& pa
   EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
 }
 
-TEST(XlCommand, xlnet_is_refused_where_a_next_word_is_needed) {
+TEST(XlCommand, xlnet_generates_and_is_refused_where_the_order_of_the_text_is_needed) {
   const TempDir folder;
   const std::string xlnet = (folder / "xlnet").string(), text = (folder / "text").string();
   write_model(xlnet, R"({"model_type": "xlnet", "vocab_size": 312, "d_model": 16, "n_head": 2,
-                         "n_layer": 1, "d_inner": 24})");
+                         "n_layer": 1, "d_inner": 24, "architectures": ["XLNetLMHeadModel"]})");
   write_file(text, "the old man reads");
-  expect_refused({"generate", xlnet, "--prompt", "the"}, "xlnet does not say the next word");
-  expect_refused({"eval", xlnet, "--text", text}, "xlnet does not say the next word");
+  const CliResult words =
+      run_heddle({"generate", xlnet, "--ids", "5,9,7", "--max-new-tokens", "5", "--json"});
+  ASSERT_EQ(words.exit_code, 0) << words.err;
+  EXPECT_EQ(Json::parse(words.out).at("ids").as_array().size(), 5u) << words.out;
+  const CliResult next = run_heddle({"generate", xlnet, "--ids", "5,9,7", "--top", "3"});
+  EXPECT_EQ(next.exit_code, 0) << next.err;
+  expect_refused({"eval", xlnet, "--text", text}, "a xlnet predicts words in any order");
 }
 
-TEST(XlCommand, relative_attention_is_refused_by_pages_and_given_by_forward) {
+TEST(XlCommand, pages_show_attention_by_distance) {
   const TempDir folder;
-  const std::string xl = (folder / "xl").string();
+  const std::string xl = (folder / "xl").string(), page = (folder / "page.html").string();
   write_model(xl, R"({"model_type": "transfo-xl", "vocab_size": 312, "d_model": 16, "d_embed": 16,
                       "n_head": 2, "d_head": 8, "d_inner": 24, "n_layer": 1, "div_val": 1,
                       "cutoffs": [], "mem_len": 20})");
-  expect_refused({"attention", xl, "--text", "the old man"}, "heddle forward --all");
+  shared_tokenizer().save(xl + "/tokenizer.model");
+  const CliResult heads = run_heddle({"attention", xl, "--text", "the old man", "-o", page});
+  EXPECT_EQ(heads.exit_code, 0) << heads.err;
+  const CliResult steps = run_heddle({"explain", xl, "--text", "the old man"});
+  ASSERT_EQ(steps.exit_code, 0) << steps.err;
+  EXPECT_NE(steps.out.find("S = S_c + S_d"), std::string::npos) << steps.out;
 }
 
 TEST(XlCommand, flags_train_with_memory_and_report_without) {

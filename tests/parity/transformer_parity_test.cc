@@ -123,19 +123,16 @@ const Side& side_of(const Fixture& f, const std::string& name) {
 }
 
 // The maps of one attention call, [batch, heads, queries, keys], zeros in the padding.
-std::vector<float> padded_maps(const Fixture& f, const std::string& name, const Tensor& q,
-                               const Tensor& k, const Segments& queries, const Segments& keys,
-                               const AttentionOptions& options) {
-  const Side& rows = side_of(f, name);
-  const int64_t columns = (name.starts_with("decoder") ? f.target : f.source).time;
-  std::vector<float> maps(rows.batch * options.heads * rows.time * columns);
+std::vector<float> padded_maps(const Fixture& f, const nn::AttentionCall& call) {
+  const Side& rows = side_of(f, call.name());
+  const int64_t columns = (call.name().starts_with("decoder") ? f.target : f.source).time;
+  std::vector<float> maps(rows.batch * call.heads() * rows.time * columns);
   for (int64_t b = 0; b < rows.batch; ++b) {
-    for (int64_t h = 0; h < options.heads; ++h) {
-      const std::vector<float> map =
-          attention_weights(q, k, queries, keys, options, b, h).to_floats();
-      for (int64_t i = 0; i < queries.length(b); ++i) {
-        std::copy_n(map.begin() + i * keys.length(b), keys.length(b),
-                    maps.begin() + ((b * options.heads + h) * rows.time + i) * columns);
+    for (int64_t h = 0; h < call.heads(); ++h) {
+      const std::vector<float> map = call.weights(b, h).to_floats();
+      for (int64_t i = 0; i < call.queries().length(b); ++i) {
+        std::copy_n(map.begin() + i * call.keys().length(b), call.keys().length(b),
+                    maps.begin() + ((b * call.heads() + h) * rows.time + i) * columns);
       }
     }
   }
@@ -171,10 +168,8 @@ TEST_P(TransformerParity, hidden_states_and_attention_maps_match_pytorch) {
   observer.hidden = [&](const std::string& name, const Tensor& x) {
     comparison.add(name, side_of(f, name).pad(x));
   };
-  observer.attention = [&](const std::string& name, const Tensor& q, const Tensor& k,
-                           const Segments& queries, const Segments& keys,
-                           const AttentionOptions& options) {
-    comparison.add(name, padded_maps(f, name, q, k, queries, keys, options));
+  observer.attention = [&](const nn::AttentionCall& call) {
+    comparison.add(call.name(), padded_maps(f, call));
   };
   const NoGrad no_grad;
   nn::Run run;

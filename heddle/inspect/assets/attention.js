@@ -64,7 +64,7 @@
   const unitsOf = (side, unit) => sides[side][unit];
   const queries = (head, unit) => unitsOf(head.kindInfo.queries, unit);
   const keys = (head, unit) => unitsOf(head.kindInfo.keys, unit);
-  const isHidden = (head, a, b) => head.kindInfo.is_causal && b.begin > a.end - 1;
+  const isHidden = (head, a, b) => head.kindInfo.is_causal && b.begin > a.end - 1 + head.kindInfo.before;
 
   // From unit a to unit b; NaN where the mask hides b, null where the weight is too small to be kept.
   const weight = (head, a, b) => {
@@ -84,7 +84,7 @@
   const block = (head, unit, i0, i1, j0, j1) => {
     const q = queries(head, unit), k = keys(head, unit);
     const r0 = q[i0].begin, r1 = q[i1 - 1].end, c0 = k[j0].begin, c1 = k[j1 - 1].end;
-    if (head.kindInfo.is_causal && c0 > r1 - 1) return NaN;
+    if (head.kindInfo.is_causal && c0 > r1 - 1 + head.kindInfo.before) return NaN;
     const n = numbers(head);
     let best = 0;
     if (!head.isWhole && (r1 - r0) * head.grid_rows >= head.rows && (c1 - c0) * head.grid_cols >= head.cols) {

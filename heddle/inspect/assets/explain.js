@@ -49,7 +49,7 @@
       color: isMask ? (r, c, x) => heddle.ramp(Number.isNaN(x) ? "hidden" : "cold", Number.isNaN(x) ? "hidden" : "warm")(0.35) : undefined,
       rowLabel: (r) => label(step.rows, r), colLabel: (c) => label(step.cols, c),
       describe: (r, c, x) => `${label(step.rows, r)}, ${step.cols.length ? label(step.cols, c) : "column " + c}\n${Number.isNaN(x) ? "−∞: hidden" : number(x, 6)}`,
-      onPick: (r) => { if (step.rows.length === queries.length && step.key !== "k" && step.key !== "v") { chosen = r; select.value = r; follow(); } },
+      onPick: (r) => { if (step.rows.length === queries.length && !["k", "v", "r"].includes(step.key)) { chosen = r; select.value = r; follow(); } },
       label: step.name,
     });
     maps.push(map);

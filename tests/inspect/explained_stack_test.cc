@@ -1,0 +1,147 @@
+// Heads of models of the registry step by step: shared keys, windows, scores by distance.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "heddle/infer/stack_model.h"
+#include "heddle/inspect/attention_maps.h"
+#include "heddle/inspect/explanation.h"
+#include "tests/base/temporary.h"
+
+namespace heddle::inspect {
+namespace {
+
+constexpr int64_t kHeads = 4, kWidth = 8;  // of the heads
+const std::vector<int32_t> kIds = {3, 11, 7, 5, 19, 2};
+
+struct Case {
+  std::string name, config;
+  bool is_causal;
+  int64_t window;      // keys that a query sees; 0: all
+  int64_t memory = 0;  // keys before the first query
+};
+
+// Weights are scaled up, so that heads differ in what they look at.
+Subject open(const TemporaryFolder& folder, const std::string& config) {
+  nn::Parameters parameters(1);
+  const auto model = make_model(nn::Scope(parameters), Json::parse(config));
+  for (auto& p : parameters.all()) {
+    for (int64_t i = 0; i < p->elements(); ++i) {
+      float& value = p->value().data<float>()[i];
+      value = p->value().rank() < 2 ? value + 0.1f * std::sin(static_cast<float>(i)) : 8 * value;
+    }
+    p->changed(true);
+  }
+  save_stack_model(folder / "model", *model, parameters);
+  return Subject::open(folder / "model", {.source = "", .target = {}, .ids = kIds});
+}
+
+class ExplainedStack : public ::testing::TestWithParam<Case> {
+ protected:
+  const TemporaryFolder folder_;
+  const Subject subject_ = open(folder_, GetParam().config);
+};
+
+// In float64, against what the kernels gave.
+TEST_P(ExplainedStack, steps_are_the_models_own_numbers_for_every_head) {
+  ASSERT_EQ(subject_.kinds().size(), 1u);
+  EXPECT_EQ(subject_.kinds()[0].layers, 2);
+  const std::vector<HeadMap> maps = attention_maps(subject_, {});
+  ASSERT_EQ(maps.size(), static_cast<size_t>(2 * kHeads));
+  for (const HeadMap& map : maps) {
+    SCOPED_TRACE(head_name(subject_, map));
+    const Explanation e =
+        explain_head(subject_, {.kind = "self", .layer = map.layer, .head = map.head});
+    const Matrix& weights = e.step("weights").result;
+    ASSERT_EQ(weights.values.size(), map.weights.size());
+    for (size_t i = 0; i < map.weights.size(); ++i) {
+      EXPECT_NEAR(weights.values[i], map.weights[i], 1e-5);
+    }
+    const Matrix &sum = e.step("sum").result, &concat = e.step("concat").result;
+    ASSERT_EQ(sum.cols, kWidth);
+    for (int64_t i = 0; i < sum.rows; ++i) {
+      for (int64_t d = 0; d < kWidth; ++d) {
+        EXPECT_NEAR(sum.at(i, d), concat.at(i, map.head * kWidth + d), 1e-5);
+      }
+    }
+    EXPECT_NE(*map.importance, 0);
+  }
+  // Heads are not alike, or the comparison would pass with any of them.
+  EXPECT_GT(std::abs(maps[0].weights.back() - maps[1].weights.back()), 1e-3);
+}
+
+TEST_P(ExplainedStack, mask_hides_what_the_model_hides) {
+  EXPECT_EQ(subject_.kinds()[0].is_causal, GetParam().is_causal);
+  const Explanation e = explain_head(subject_, {.kind = "self"});
+  const Matrix& mask = e.step("mask").result;
+  EXPECT_EQ(mask.cols, mask.rows + GetParam().memory);
+  for (int64_t i = 0; i < mask.rows; ++i) {
+    for (int64_t j = 0; j < mask.cols; ++j) {
+      const int64_t back = i + GetParam().memory - j;
+      const bool is_hidden = (GetParam().is_causal && back < 0) ||
+                             (GetParam().window > 0 && back >= GetParam().window);
+      EXPECT_EQ(mask.at(i, j), is_hidden ? -INFINITY : 0) << i << ", " << j;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, ExplainedStack,
+    ::testing::Values(
+        Case{"gpt2",
+             R"({"model_type": "gpt2", "vocab_size": 30, "n_positions": 8, "n_embd": 32,
+                 "n_layer": 2, "n_head": 4})",
+             true, 0},
+        Case{"bert",
+             R"({"model_type": "bert", "vocab_size": 30, "hidden_size": 32, "num_hidden_layers": 2,
+                 "num_attention_heads": 4, "intermediate_size": 24})",
+             false, 0},
+        Case{"llama",
+             R"({"model_type": "llama", "vocab_size": 30, "hidden_size": 32, "num_hidden_layers": 2,
+                 "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 24})",
+             true, 0},
+        Case{"mistral",
+             R"({"model_type": "mistral", "vocab_size": 30, "hidden_size": 32,
+                 "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 1,
+                 "intermediate_size": 24, "sliding_window": 3})",
+             true, 3},
+        Case{"transformer_xl",
+             R"({"model_type": "transfo-xl", "vocab_size": 30, "cutoffs": [10], "d_model": 32,
+                 "d_embed": 32, "n_head": 4, "d_head": 8, "d_inner": 24, "n_layer": 2,
+                 "mem_len": 3, "same_length": false})",
+             true, 0, 3},
+        Case{"xlnet",
+             R"({"model_type": "xlnet", "vocab_size": 30, "d_model": 32, "n_head": 4,
+                 "d_inner": 24, "n_layer": 2})",
+             false, 0}),
+    [](const auto& each) { return each.param.name; });
+
+TEST(ExplainedDistances, scores_of_words_and_of_distances_add_up) {
+  const TemporaryFolder folder;
+  const Subject subject =
+      open(folder, R"({"model_type": "transfo-xl", "vocab_size": 30, "cutoffs": [10], "d_model": 32,
+                  "d_embed": 32, "n_head": 4, "d_head": 8, "d_inner": 24, "n_layer": 2,
+                  "mem_len": 2, "same_length": false})");
+  const Explanation e = explain_head(subject, {.kind = "self", .layer = 1, .head = 2});
+  const auto words = static_cast<int64_t>(kIds.size());
+  const ExplainedStep& r = e.step("r");
+  const Matrix &all = e.step("scores").result, &content = e.step("content_scores").result;
+  const Matrix &distance = e.step("distance_scores").result, &q = e.step("q_distance").result;
+  for (int64_t i = 0; i < words; ++i) {
+    for (int64_t j = 0; j <= i + 2; ++j) {
+      EXPECT_NEAR(all.at(i, j), content.at(i, j) + distance.at(i, j), 1e-12);
+      const auto row = std::find(r.rows.begin(), r.rows.end(), fmt::format("{} back", i + 2 - j));
+      ASSERT_NE(row, r.rows.end());
+      double want = 0;
+      for (int64_t d = 0; d < kWidth; ++d) {
+        want += q.at(i, d) * r.result.at(row - r.rows.begin(), d);
+      }
+      EXPECT_NEAR(distance.at(i, j), want, 1e-9);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace heddle::inspect
