@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/fixtures/generate: a small random GPT-2, and what transformers' generate() makes of it.
+"""Writes tests/fixtures/generate: a small random GPT-2 and XLNet, and what transformers' generate() makes of them.
 
 Usage: python tools/make_generation_fixtures.py    (needs torch, transformers, safetensors; made with
                                                     torch 2.15 and transformers 5.23)
@@ -10,6 +10,9 @@ where ids are the new words, ends included, and score is sequences_scores of a b
 otherwise). All was computed in f64. Each prompt was continued alone. "perplexity" holds a text, and
 for each context and stride nll (sum of -log p of all words but the first, each predicted by the first
 window that has it) and hits (words that were the likeliest).
+
+xlnet.safetensors and xlnet_cases.json are the same of an XLNet, in f32, since transformers makes masks of that; a
+case's "config" changes keys of the model's config. Beams of a causal one fail in transformers and are left out.
 """
 import json
 import math
@@ -17,7 +20,7 @@ import pathlib
 
 import torch
 from safetensors.torch import save_file
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import GPT2Config, GPT2LMHeadModel, XLNetConfig, XLNetLMHeadModel
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "generate"
 CONFIG = dict(vocab_size=31, n_positions=48, n_embd=16, n_layer=2, n_head=2, bos_token_id=1, eos_token_id=1)
@@ -31,6 +34,13 @@ CASES = [
     dict(num_beams=4, no_repeat_ngram_size=2, early_stopping=True),
     dict(num_beams=3, min_new_tokens=6, length_penalty=0.5),
     dict(num_beams=3, eos_token_id=[1, 4, 9]), dict(num_beams=3, max_new_tokens=2),
+]
+
+XLNET = dict(vocab_size=31, d_model=16, n_layer=2, n_head=2, d_inner=24, bos_token_id=1, eos_token_id=1, pad_token_id=0)
+XLNET_CASES = [
+    ({}, {}), ({}, dict(num_beams=3)), ({}, dict(repetition_penalty=1.4)), (dict(mem_len=4), {}),
+    (dict(mem_len=4), dict(num_beams=3)), (dict(use_mems_eval=False), {}),
+    (dict(use_mems_eval=False), dict(num_beams=3)), (dict(attn_type="uni"), {}),
 ]
 
 
@@ -68,27 +78,55 @@ def text_likelihood(model, ids, context, stride):
             return {"context": context, "stride": stride, "nll": nll, "hits": hits}
 
 
+def case_of(model, options, prompts):
+    arguments = dict(max_new_tokens=14, do_sample=False, pad_token_id=0) | options
+    ends = arguments.get("eos_token_id", 1)
+    ends = ends if isinstance(ends, list) else [ends]
+    results = []
+    for prompt in prompts:
+        out = model.generate(torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt)),
+                             return_dict_in_generate=True, output_scores=True, **arguments)
+        found = []
+        for i, ids in enumerate(out.sequences[:, len(prompt):].tolist()):
+            end = next((at + 1 for at, word in enumerate(ids) if word in ends), len(ids))
+            found.append({"ids": ids[:end]})
+            if options.get("num_beams", 1) > 1:
+                found[-1]["score"] = out.sequences_scores[i].item()
+        results.append(found)
+    return {"options": arguments, "results": results}
+
+
+def write_xlnet(prompts):
+    generator = torch.Generator().manual_seed(5)
+    weights = {}
+    for name, p in XLNetLMHeadModel(XLNetConfig(**XLNET, dropout=0.0)).named_parameters():
+        x = torch.randn(p.shape, generator=generator)
+        if "layer_norm" in name:
+            x = 0.2 * x + (1.0 if name.endswith("weight") else 0.0)
+        elif name.endswith(("word_embedding.weight", "mask_emb")):
+            x = 0.6 * x
+        elif x.dim() >= 2:
+            x = 1.5 * x / math.sqrt(p.shape[-1] if x.dim() == 2 else XLNET["d_model"])
+        else:
+            x = 0.3 * x
+        weights[name] = x.to(torch.bfloat16).float().contiguous()
+    cases = []
+    for changes, options in XLNET_CASES:
+        model = XLNetLMHeadModel(XLNetConfig(**XLNET | changes)).eval()
+        model.load_state_dict(weights, strict=False)
+        cases.append({"config": changes} | case_of(model, options, prompts))
+    config = json.dumps(XLNetConfig(**XLNET).to_diff_dict() | {"model_type": "xlnet",
+                                                             "architectures": ["XLNetLMHeadModel"]})
+    save_file(weights, FOLDER / "xlnet.safetensors", {"config": config})
+    lines = ",\n".join(json.dumps(case) for case in cases)
+    (FOLDER / "xlnet_cases.json").write_text(f'{{"prompts": {json.dumps(prompts)},\n"cases": [\n{lines}\n]}}\n')
+
+
 def main():
     model = make_model()
     generator = torch.Generator().manual_seed(7)
     prompts = [torch.randint(2, CONFIG["vocab_size"], (n,), generator=generator).tolist() for n in LENGTHS]
-    cases = []
-    for options in CASES:
-        arguments = dict(max_new_tokens=14, do_sample=False, pad_token_id=0) | options
-        results = []
-        for prompt in prompts:
-            out = model.generate(torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt)),
-                                 return_dict_in_generate=True, output_scores=True, **arguments)
-            ends = arguments.get("eos_token_id", CONFIG["eos_token_id"])
-            ends = ends if isinstance(ends, list) else [ends]
-            found = []
-            for i, ids in enumerate(out.sequences[:, len(prompt):].tolist()):
-                end = next((at + 1 for at, word in enumerate(ids) if word in ends), len(ids))
-                found.append({"ids": ids[:end]})
-                if options.get("num_beams", 1) > 1:
-                    found[-1]["score"] = out.sequences_scores[i].item()
-            results.append(found)
-        cases.append({"options": arguments, "results": results})
+    cases = [case_of(model, options, prompts) for options in CASES]
     text = torch.randint(0, CONFIG["vocab_size"], (150,), generator=generator).tolist()
     text[100:] = model.generate(torch.tensor([text[60:90]]), max_new_tokens=17, do_sample=False, eos_token_id=None,
                                 pad_token_id=0)[0, 30:].tolist() + text[:33]
@@ -101,6 +139,7 @@ def main():
     (FOLDER / "cases.json").write_text(
         f'{{"prompts": {json.dumps(prompts)},\n"perplexity": {{"ids": {json.dumps(text)},\n"windows": '
         f'{json.dumps(windows)}}},\n"cases": [\n{lines}\n]}}\n')
+    write_xlnet(prompts)
 
 
 if __name__ == "__main__":

@@ -156,9 +156,9 @@ class Prompts {
   Prompt prompt_of_ids() {
     std::vector<int32_t> ids;
     for (const int64_t id : flags_.ids) {
-      check(id >= 0 && id < model_.language->vocab_size(), ErrorKind::usage,
+      check(id >= 0 && id < model_.model().vocab_size(), ErrorKind::usage,
             "--ids: {} is not in the vocabulary; ids must be at least 0 and below {}", id,
-            model_.language->vocab_size());
+            model_.model().vocab_size());
       ids.push_back(static_cast<int32_t>(id));
     }
     bool was_cut = false;
@@ -204,7 +204,7 @@ class Output {
     if (is_live_) begin(prompts[0]);
     std::vector<std::vector<int32_t>> ids;
     for (const Prompt& prompt : prompts) ids.push_back(prompt.ids);
-    generate_ids(*model_.language, ids, o);
+    generate_ids(model_.model(), ids, o);
     first_ += static_cast<int64_t>(prompts.size());
   }
 
@@ -289,7 +289,7 @@ void show_next_words(const Flags& flags, const PromptModel& model, const Generat
                      const std::vector<Prompt>& prompts, int64_t first) {
   std::vector<std::vector<int32_t>> ids;
   for (const Prompt& prompt : prompts) ids.push_back(prompt.ids);
-  const auto found = likely_next_words(*model.language, ids, flags.top, options);
+  const auto found = likely_next_words(model.model(), ids, flags.top, options);
   for (size_t i = 0; i < found.size(); ++i) {
     Json::Array rows;
     if (!flags.json) fmt::print("{}{:20} {:>8} {:>12}\n", i > 0 ? "\n" : "", "token", "id", "p");

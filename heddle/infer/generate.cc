@@ -6,6 +6,7 @@
 #include "heddle/autograd/tape.h"
 #include "heddle/base/profile.h"
 #include "heddle/infer/next_words.h"
+#include "heddle/infer/sequence_reader.h"
 #include "heddle/ops/embedding.h"
 
 namespace heddle {
@@ -27,7 +28,7 @@ void check_options(const GenerateOptions& o) {
   if (o.sampling) check_sampling(*o.sampling);
 }
 
-void check_prompts(const LanguageModel& model, std::span<const Ids> prompts) {
+void check_prompts(const Model& model, std::span<const Ids> prompts) {
   for (size_t i = 0; i < prompts.size(); ++i) {
     check(!prompts[i].empty(), ErrorKind::data,
           "prompt {} is empty; the model needs at least one token to go on from", i + 1);
@@ -47,8 +48,8 @@ Continuation as_continuation(const Hypothesis& h) {
 
 class Generation {
  public:
-  Generation(const LanguageModel& model, std::span<const Ids> prompts, const GenerateOptions& o)
-      : model_(model), prompts_(prompts), options_(o), cache_(0, model.layers()) {
+  Generation(const Model& model, std::span<const Ids> prompts, const GenerateOptions& o)
+      : model_(model), prompts_(prompts), options_(o), reader_(make_sequence_reader(model)) {
     run_.use(o.precision);
     wanted_ = {.count = o.sampling ? 1 : continuations(o.beam, o.eos.size()),
                .suppressed = o.suppressed,
@@ -70,8 +71,8 @@ class Generation {
   }
 
  private:
-  // A prompt and what follows it. `is_read`: its words are in the cache, as one sequence for each
-  // hypothesis that goes on; else they wait, as one sequence without words.
+  // A prompt and what follows it. `is_read`: its words are with the reader, as one sequence for
+  // each hypothesis that goes on; else they wait, as one sequence without words.
   struct Sequence {
     int64_t number;
     BeamSearch search;
@@ -86,7 +87,7 @@ class Generation {
     return std::min(most, std::max<int64_t>(1, options_.max_length - length));
   }
 
-  // Words of prompt i that the cache will hold at most.
+  // Words of prompt i that the reader will hold at most.
   int64_t words_of(int64_t i) const {
     const int64_t width = options_.sampling ? options_.n_best : options_.beam;
     return static_cast<int64_t>(prompts_[i].size()) + new_words(i) * width;
@@ -97,7 +98,7 @@ class Generation {
       if (!sequences_.empty() && live_words_ + words_of(next_) > options_.batch_tokens) return;
       live_words_ += words_of(next_);
       sequences_.push_back({next_, BeamSearch(search_options(next_))});
-      cache_.add(1);
+      reader_->add(1);
     }
   }
 
@@ -118,7 +119,7 @@ class Generation {
   }
 
   void step() {
-    Ids ids, last;  // of each hypothesis: its row among the states
+    Ids ids, read;  // of each hypothesis: its sequence with the reader
     std::vector<int64_t> lengths;
     std::vector<WordsSoFar> so_far;
     for (const Sequence& s : sequences_) {
@@ -132,51 +133,43 @@ class Generation {
           ids.push_back(h.ids.back());
           lengths.push_back(1);
         }
-        last.push_back(static_cast<int32_t>(ids.size()) - 1);
+        read.push_back(static_cast<int32_t>(lengths.size()) - 1);
         so_far.push_back({.before = prompt, .words = h.ids, .draw = draw(s, h)});
       }
     }
     const Segments words = Segments::from_lengths(lengths);
     const ProfilePhase phase(words.rows() > words.count() ? "prompt" : "decode step");
-    const Tensor h = states(ids, words, last);
-    advance(h, next_words(model_.output(), h, run_, so_far, wanted_));
-  }
-
-  // The states of the rows `last`: of a prompt only the last word's logits are wanted.
-  Tensor states(const Ids& ids, const Segments& words, const Ids& last) {
-    cache_.extend(words);
-    const Tensor h = model_.hidden(
-        {.ids = ids, .segments = &words, .places = cache_.places(), .cache = &cache_}, run_);
-    const bool is_all = words.rows() == words.count() && last.size() == ids.size();
-    return is_all ? h : gather_rows(h, last);
+    Tensor h = reader_->read(ids, words, run_);
+    if (read.size() != lengths.size()) h = gather_rows(h, read);  // samples share their prompt
+    advance(h, next_words(*model_.heads().words, h, run_, so_far, wanted_));
   }
 
   // h: [hypotheses, width]
   void advance(const Tensor& h, std::span<const NextWord> next) {
-    std::vector<int64_t> kept;  // of each hypothesis that goes on: the sequence of the cache before
-    int64_t row = 0, cached = 0;
+    std::vector<int64_t> kept;  // of each hypothesis that goes on: the reader's sequence before
+    int64_t row = 0, read = 0;
     for (Sequence& s : sequences_) {
       const auto live = static_cast<int64_t>(s.search.live().size());
       advance(s, h.slice(0, row, live), next.subspan(row * wanted_.count, live * wanted_.count));
       for (const Hypothesis& going_on : s.search.live()) {
-        kept.push_back(cached + (s.is_read ? going_on.parent : 0));
+        kept.push_back(read + (s.is_read ? going_on.parent : 0));
       }
       row += live;
-      cached += s.is_read ? live : 1;
+      read += s.is_read ? live : 1;
       s.is_read = true;
     }
-    bool is_same = static_cast<int64_t>(kept.size()) == cached;
+    bool is_same = static_cast<int64_t>(kept.size()) == read;
     for (size_t i = 0; i < kept.size(); ++i)
       is_same = is_same && kept[i] == static_cast<int64_t>(i);
-    if (!is_same) cache_.select(kept);
+    if (!is_same) reader_->select(kept);
   }
 
   void advance(Sequence& s, const Tensor& h, std::span<const NextWord> next) {
     if (!options_.on_step) return s.search.advance(next);
     const std::vector<Hypothesis> before(s.search.live().begin(), s.search.live().end());
     s.search.advance(next);
-    options_.on_step({s.number, before, model_.output()(h.to_contiguous(), run_), s.search.live(),
-                      s.search.just_ended()});
+    options_.on_step({s.number, before, (*model_.heads().words)(h.to_contiguous(), run_),
+                      s.search.live(), s.search.just_ended()});
   }
 
   double draw(const Sequence& s, const Hypothesis& h) const {
@@ -196,12 +189,12 @@ class Generation {
     });
   }
 
-  const LanguageModel& model_;
+  const Model& model_;
   std::span<const Ids> prompts_;
   const GenerateOptions& options_;
   NextWordsOptions wanted_;
   nn::Run run_;
-  nn::WordCache cache_;
+  std::unique_ptr<SequenceReader> reader_;
   std::vector<Sequence> sequences_;
   int64_t next_ = 0;  // prompt that is read next
   int64_t live_words_ = 0;
@@ -209,7 +202,7 @@ class Generation {
 
 }  // namespace
 
-std::vector<std::vector<Continuation>> generate_ids(const LanguageModel& model,
+std::vector<std::vector<Continuation>> generate_ids(const Model& model,
                                                     std::span<const Ids> prompts,
                                                     const GenerateOptions& options) {
   check_options(options);
@@ -221,7 +214,7 @@ std::vector<std::vector<Continuation>> generate_ids(const LanguageModel& model,
   return Generation(model, prompts, options)();
 }
 
-std::vector<std::vector<NextWord>> likely_next_words(const LanguageModel& model,
+std::vector<std::vector<NextWord>> likely_next_words(const Model& model,
                                                      std::span<const Ids> prompts, int64_t count,
                                                      const GenerateOptions& options) {
   check_prompts(model, prompts);
@@ -230,22 +223,22 @@ std::vector<std::vector<NextWord>> likely_next_words(const LanguageModel& model,
   run.use(options.precision);
   std::vector<std::vector<NextWord>> found;
   for (size_t begin = 0, end = 0; begin < prompts.size(); begin = end) {
-    Ids ids, last;
+    Ids ids;
     std::vector<int64_t> lengths;
     while (end < prompts.size() &&
            (end == begin ||
             static_cast<int64_t>(ids.size() + prompts[end].size()) <= options.batch_tokens)) {
       ids.insert(ids.end(), prompts[end].begin(), prompts[end].end());
       lengths.push_back(static_cast<int64_t>(prompts[end++].size()));
-      last.push_back(static_cast<int32_t>(ids.size()) - 1);
     }
-    const Segments words = Segments::from_lengths(lengths);
-    const Tensor h = gather_rows(model.hidden({.ids = ids, .segments = &words}, run), last);
+    const auto reader = make_sequence_reader(model);
+    reader->add(static_cast<int64_t>(lengths.size()));
+    const Tensor h = reader->read(ids, Segments::from_lengths(lengths), run);
     const std::vector<NextWord> best = best_words(
-        model.output(), h, run,
+        *model.heads().words, h, run,
         {.count = std::min(count, model.vocab_size()), .suppressed = options.suppressed});
-    for (size_t i = 0; i < last.size(); ++i) {
-      const size_t each = best.size() / last.size();
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      const size_t each = best.size() / lengths.size();
       found.emplace_back(best.begin() + i * each, best.begin() + (i + 1) * each);
       std::erase_if(found.back(), [](const NextWord& word) { return word.id < 0; });
     }

@@ -54,22 +54,23 @@ struct GenerateOptions {
   Precision precision = {};
 };
 
-/// Continues each prompt: greedily, by beam search or by samples; n_best continuations of each,
-/// best first, fewer if a search found no more. A prompt is read in one pass, then a step takes one
-/// row for each sequence that goes on; prompts that wait are read as others are done. What a prompt
-/// gets depends neither on its neighbours nor on the threads, bit for bit. A sequence ends at an
-/// end, when on_word says so, at max_new_tokens or at the model's longest sequence. With the
-/// default of early_stopping this is what Hugging Face's generate() does. Errors:
-/// usage for options outside their range; data if a prompt is empty, longer than the model takes,
-/// or has an id that is not in the vocabulary, or if the weights are not finite.
-std::vector<std::vector<Continuation>> generate_ids(const LanguageModel& model,
+/// Continues each prompt with a model that says_next_word(): greedily, by beam search or by
+/// samples; n_best continuations of each, best first, fewer if a search found no more. A prompt is
+/// read in one pass, then a step takes one row for each sequence that goes on; prompts that wait
+/// are read as others are done. What a prompt gets depends neither on its neighbours nor on the
+/// threads, bit for bit. A sequence ends at an end, when on_word says so, at max_new_tokens or at
+/// the model's longest sequence. With the default of early_stopping this is what Hugging Face's
+/// generate() does. Errors: usage for options outside their range; data if a prompt is empty,
+/// longer than the model takes, or has an id that is not in the vocabulary, or if the weights are
+/// not finite.
+std::vector<std::vector<Continuation>> generate_ids(const Model& model,
                                                     std::span<const std::vector<int32_t>> prompts,
                                                     const GenerateOptions& options);
 
 /// The `count` likeliest words after each prompt, likeliest first, with log p; one pass.
 /// returns: [prompts][count], fewer if the vocabulary has no more. options: batch_tokens,
 /// suppressed and precision count.    Errors: as above
-std::vector<std::vector<NextWord>> likely_next_words(const LanguageModel& model,
+std::vector<std::vector<NextWord>> likely_next_words(const Model& model,
                                                      std::span<const std::vector<int32_t>> prompts,
                                                      int64_t count, const GenerateOptions& options);
 

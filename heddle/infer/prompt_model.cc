@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "heddle/infer/model_dir.h"
+#include "heddle/infer/sequence_reader.h"
 #include "heddle/text/tokenizer_folder.h"
 #include "heddle/text/utf8.h"
 
@@ -41,9 +42,8 @@ std::vector<int32_t> begin_text(const Tokenizer& tokenizer, const std::string& t
 
 PromptModel load_prompt_model(const std::string& path) {
   PromptModel model{.stack = load_stack_model(path, Head::next_word)};
-  model.language = language_model(*model.stack.model);
   check(
-      model.language != nullptr, ErrorKind::data,
+      says_next_word(model.model()), ErrorKind::data,
       "{}: this {} does not say the next word; a language model is needed, such as GPT2LMHeadModel",
       path, model.stack.type);
   model.tokenizer = find_tokenizer(model.stack.path);
@@ -61,7 +61,7 @@ std::vector<int32_t> prompt_ids(const PromptModel& model, const std::string& tex
   // Cut first, so that the special tokens stay; of them only those in front begin a text.
   std::vector<int32_t> ids = model.tokenizer->encode(text);
   const std::vector<int32_t> front = ids_before_text(*model.tokenizer);
-  const auto room = model.language->max_length() - static_cast<int64_t>(front.size());
+  const auto room = model.model().max_length() - static_cast<int64_t>(front.size());
   if (options.truncate && static_cast<int64_t>(ids.size()) > room) {
     if (was_cut != nullptr) *was_cut = true;
     ids.erase(ids.begin(), ids.end() - std::max<int64_t>(1, room - options.max_new_tokens));
@@ -76,7 +76,7 @@ std::vector<int32_t> prompt_ids(const PromptModel& model, std::vector<int32_t> i
                                 const std::string& where, const PromptOptions& options,
                                 bool* was_cut) {
   if (was_cut != nullptr) *was_cut = false;
-  const int64_t vocab = model.language->vocab_size(), longest = model.language->max_length();
+  const int64_t vocab = model.model().vocab_size(), longest = model.model().max_length();
   if (ids.empty()) ids = first_ids(model, where);
   for (const int32_t id : ids) {
     check(id >= 0 && id < vocab, ErrorKind::data,

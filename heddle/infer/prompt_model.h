@@ -13,14 +13,15 @@ namespace heddle {
 
 struct PromptModel {
   StackModel stack;
-  const LanguageModel* language = nullptr;  ///< the model of `stack`
   std::optional<Tokenizer> tokenizer = {};  ///< absent: the folder has none
   GenerationConfig generation = {};
+
+  const Model& model() const { return *stack.model; }
 };
 
-/// Reads a language model; `path` is a model directory or a training run, see find_model_dir().
-/// Errors: data, naming the file, for anything missing but the tokenizer, broken or cut short, or a
-/// model that does not say the next word.
+/// Reads a model that says_next_word(); `path` is a model directory or a training run, see
+/// find_model_dir(). Errors: data, naming the file, for anything missing but the tokenizer, broken
+/// or cut short, or a model that does not say the next word.
 PromptModel load_prompt_model(const std::string& path);
 
 /// Ids of a text with the special ones that the tokenizer puts at its front, not those behind it.

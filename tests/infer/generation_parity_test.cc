@@ -19,21 +19,32 @@ Ids ids_of(const Json& json) {
 
 const std::string kFolder = std::string(kFixtures) + "/generate";
 
+struct Loaded {
+  nn::Parameters parameters;
+  std::unique_ptr<Model> model;
+};
+
 struct Fixture {
-  SafetensorsFile file = SafetensorsFile::open(kFolder + "/gpt2.safetensors");
-  Json json = Json::load(kFolder + "/cases.json");
-  nn::Parameters parameters = nn::Parameters::to_be_loaded(file.elements(), "gpt2");
-  std::unique_ptr<Model> made = make_model(nn::Scope(parameters), [this] {
-    Json config = Json::parse(file.metadata().at("config"));
-    config["model_type"] = "gpt2";
-    return config;
-  }());
-  const LanguageModel* model = language_model(*made);
+  SafetensorsFile file;
+  Json json;
   std::vector<Ids> prompts;
 
-  Fixture() {
-    parameters.load(file, model->names());
+  Fixture(const std::string& weights, const std::string& cases)
+      : file(SafetensorsFile::open(kFolder + "/" + weights)),
+        json(Json::load(kFolder + "/" + cases)) {
     for (const Json& prompt : json.at("prompts").as_array()) prompts.push_back(ids_of(prompt));
+  }
+
+  // With keys of its config changed; null: none.
+  Loaded load(const Json* changes = nullptr) const {
+    Json config = Json::parse(file.metadata().at("config"));
+    if (changes != nullptr) {
+      for (const auto& [key, value] : changes->as_object()) config[key] = value;
+    }
+    Loaded loaded{nn::Parameters::to_be_loaded(file.elements(), file.path()), nullptr};
+    loaded.model = make_model(nn::Scope(loaded.parameters), config);
+    loaded.parameters.load(file, loaded.model->names());
+    return loaded;
   }
 };
 
@@ -65,39 +76,63 @@ Ids words_of(const Continuation& c, const Ids& expected) {
   return ids;
 }
 
-TEST(GenerationParity, every_case_gives_the_words_and_scores_of_transformers) {
-  const Fixture f;
+struct Counts {
   size_t words = 0, ends = 0;
-  for (const Json& one : f.json.at("cases").as_array()) {
-    const std::string name = one.at("options").dump();
-    const GenerateOptions options = options_of(one.at("options"));
-    const auto ours = generate_ids(*f.model, f.prompts, options);
-    for (size_t p = 0; p < f.prompts.size(); ++p) {
-      const Json::Array& expected = one.at("results").as_array()[p].as_array();
-      ASSERT_EQ(ours[p].size(), expected.size()) << name << " prompt " << p;
-      for (size_t i = 0; i < expected.size(); ++i) {
-        const Ids ids = ids_of(expected[i].at("ids"));
-        EXPECT_EQ(words_of(ours[p][i], ids), ids) << name << " prompt " << p;
-        const auto end = std::find(options.eos.begin(), options.eos.end(), ids.back());
-        EXPECT_EQ(ours[p][i].ended == EndedBy::eos, end != options.eos.end()) << name;
-        if (const Json* score = expected[i].find("score")) {  // f32: sums of 14 log p
-          EXPECT_NEAR(ours[p][i].score, score->as_double(), 1e-4) << name << " prompt " << p;
-        }
-        words += ids.size(), ends += end != options.eos.end();
+};
+
+// Scores are sums of 14 log p in f32.
+void expect_results(const Fixture& f, const Model& model, const Json& one, Counts& counts) {
+  const std::string name = one.at("options").dump();
+  const GenerateOptions options = options_of(one.at("options"));
+  const auto ours = generate_ids(model, f.prompts, options);
+  for (size_t p = 0; p < f.prompts.size(); ++p) {
+    const Json::Array& expected = one.at("results").as_array()[p].as_array();
+    ASSERT_EQ(ours[p].size(), expected.size()) << name << " prompt " << p;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const Ids ids = ids_of(expected[i].at("ids"));
+      EXPECT_EQ(words_of(ours[p][i], ids), ids) << name << " prompt " << p;
+      const auto end = std::find(options.eos.begin(), options.eos.end(), ids.back());
+      EXPECT_EQ(ours[p][i].ended == EndedBy::eos, end != options.eos.end()) << name;
+      if (const Json* score = expected[i].find("score")) {
+        EXPECT_NEAR(ours[p][i].score, score->as_double(), 1e-4) << name << " prompt " << p;
       }
+      counts.words += ids.size(), counts.ends += end != options.eos.end();
     }
   }
-  EXPECT_GT(words, 1000u);
-  EXPECT_GT(ends, 100u);
+}
+
+TEST(GenerationParity, every_case_gives_the_words_and_scores_of_transformers) {
+  const Fixture f("gpt2.safetensors", "cases.json");
+  const Loaded gpt2 = f.load();
+  Counts counts;
+  for (const Json& one : f.json.at("cases").as_array()) {
+    expect_results(f, *gpt2.model, one, counts);
+  }
+  EXPECT_GT(counts.words, 1000u);
+  EXPECT_GT(counts.ends, 100u);
+}
+
+// All prompts at once, with memory, with a short one, without, and causal.
+TEST(GenerationParity, xlnet_gives_the_words_and_scores_of_transformers) {
+  const Fixture f("xlnet.safetensors", "xlnet_cases.json");
+  Counts counts;
+  for (const Json& one : f.json.at("cases").as_array()) {
+    SCOPED_TRACE(one.at("config").dump());
+    const Loaded xlnet = f.load(&one.at("config"));
+    expect_results(f, *xlnet.model, one, counts);
+  }
+  EXPECT_GT(counts.words, 400u);
+  EXPECT_GT(counts.ends, 5u);
 }
 
 TEST(GenerationParity, perplexity_of_windows_is_that_of_float64) {
-  const Fixture f;
+  const Fixture f("gpt2.safetensors", "cases.json");
+  const Loaded gpt2 = f.load();
   const Json& text = f.json.at("perplexity");
   const Ids ids = ids_of(text.at("ids"));
   for (const Json& one : text.at("windows").as_array()) {
     for (const int64_t batch_tokens : {1, 100, 10000}) {
-      const TextLikelihood ours = likelihood_of_text(*f.model, ids,
+      const TextLikelihood ours = likelihood_of_text(*language_model(*gpt2.model), ids,
                                                      {.context = one.get_int("context"),
                                                       .stride = one.get_int("stride"),
                                                       .batch_tokens = batch_tokens});

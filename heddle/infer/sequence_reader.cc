@@ -1,0 +1,127 @@
+// Caches of keys, or memories of states.
+#include "heddle/infer/sequence_reader.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "heddle/ops/embedding.h"
+
+namespace heddle {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+class CachedReader final : public SequenceReader {
+ public:
+  explicit CachedReader(const LanguageModel& model) : model_(model), cache_(0, model.layers()) {}
+
+  void add(int64_t sequences) override { cache_.add(sequences); }
+  void select(std::span<const int64_t> sequences) override { cache_.select(sequences); }
+
+  Tensor read(std::span<const int32_t> ids, const Segments& words, const nn::Run& run) override {
+    cache_.extend(words);
+    const Tensor h = model_.hidden(
+        {.ids = ids, .segments = &words, .places = cache_.places(), .cache = &cache_}, run);
+    if (words.rows() == words.count()) return h;
+    Ids last;
+    for (int64_t i = 0; i < words.count(); ++i) {
+      last.push_back(static_cast<int32_t>(words.end(i)) - 1);
+    }
+    return gather_rows(h, last);
+  }
+
+ private:
+  const LanguageModel& model_;
+  nn::WordCache cache_;
+};
+
+class OrderedReader final : public SequenceReader {
+ public:
+  explicit OrderedReader(const Model& model)
+      : model_(model), remembers_(model.memory_length() > 0) {}
+
+  void add(int64_t sequences) override {
+    words_.resize(words_.size() + static_cast<size_t>(sequences));
+    std::vector<int64_t> lengths;
+    for (int64_t i = 0; i < memory_.segments.count(); ++i) {
+      lengths.push_back(memory_.segments.length(i));
+    }
+    lengths.resize(words_.size());
+    memory_.segments = Segments::from_lengths(lengths);
+  }
+
+  Tensor read(std::span<const int32_t> ids, const Segments& words, const nn::Run& run) override {
+    Ids rows;
+    std::vector<int64_t> lengths;
+    nn::WordOrder order{.targets = Segments::uniform(words.count(), 1)};
+    for (int64_t i = 0; i < words.count(); ++i) {
+      Ids& own = words_[static_cast<size_t>(i)];
+      own.insert(own.end(), ids.begin() + words.begin(i), ids.begin() + words.end(i));
+      rows.insert(rows.end(), own.begin(), own.end());
+      order.target_words.push_back(static_cast<int32_t>(rows.size()));
+      rows.push_back(0);  // any word: none sees it
+      const auto n = static_cast<int64_t>(own.size()) + 1;
+      lengths.push_back(n);
+      for (int64_t j = 0; j < n * n; ++j) order.hidden.push_back(j % n == n - 1);
+      if (remembers_) own.erase(own.begin(), own.end() - 1);
+    }
+    const Segments segments = Segments::from_lengths(lengths);
+    const Tensor h = model_.hidden({.ids = rows,
+                                    .segments = &segments,
+                                    .memory = remembers_ ? &memory_ : nullptr,
+                                    .order = &order},
+                                   run);
+    if (remembers_) {  // the last word is read again, the one behind it was none
+      std::vector<int64_t> all(words_.size());
+      std::iota(all.begin(), all.end(), int64_t{0});
+      keep(all, 2);
+    }
+    return h;
+  }
+
+  void select(std::span<const int64_t> sequences) override {
+    std::vector<Ids> words;
+    for (const int64_t s : sequences) words.push_back(words_[static_cast<size_t>(s)]);
+    words_ = std::move(words);
+    keep(sequences, 0);
+  }
+
+ private:
+  // The states of these sequences but the last `fewer` of each.
+  void keep(std::span<const int64_t> sequences, int64_t fewer) {
+    std::vector<int64_t> lengths;
+    Ids rows;
+    for (const int64_t s : sequences) {
+      lengths.push_back(std::max<int64_t>(0, memory_.segments.length(s) - fewer));
+      for (int64_t r = 0; r < lengths.back(); ++r) {
+        rows.push_back(static_cast<int32_t>(memory_.segments.begin(s) + r));
+      }
+    }
+    for (Tensor& layer : memory_.layers) layer = gather_rows(layer, rows);
+    memory_.segments = Segments::from_lengths(lengths);
+  }
+
+  const Model& model_;
+  const bool remembers_;
+  std::vector<Ids> words_;  // of each sequence; with memory: the last one only
+  nn::Memory memory_;
+};
+
+}  // namespace
+
+bool says_next_word(const Model& model) {
+  return language_model(model) != nullptr || model.head() == Head::ordered_word;
+}
+
+std::unique_ptr<SequenceReader> make_sequence_reader(const Model& model) {
+  if (const LanguageModel* language = language_model(model)) {
+    return std::make_unique<CachedReader>(*language);
+  }
+  check(says_next_word(model), ErrorKind::internal, "the model does not say the next word");
+  check(model.batch_multiple() == 1, ErrorKind::data,
+        "bi_data is true: half of a batch runs backwards, but each prompt goes on by itself; set "
+        "bi_data to false in config.json");
+  return std::make_unique<OrderedReader>(model);
+}
+
+}  // namespace heddle
