@@ -25,6 +25,7 @@ constexpr Size kBabyGpt = {"gpt2 d384 L6", 6, 6, 384, 256, 65, 16, 256};
 constexpr Size kGpt2 = {"gpt2 124M", 12, 12, 768, 1024, 50257, 1, 512};
 
 constexpr int64_t kPrompt = 32, kNewTokens = 64;
+constexpr int64_t kLongPrompt = 512;
 constexpr int64_t kBertBatch = 8, kBertLength = 128;
 
 std::unique_ptr<Model> make_gpt2(nn::Parameters& parameters, const Size& s) {
@@ -115,7 +116,8 @@ Case training_case(const std::string& name, const Size& s) {
           .make = [&s](const Options& o) { return make_training(s, o); }};
 }
 
-Workload make_generation(const Options& o) {
+// What follows prompts of so many words; one word: the prompt alone.
+Workload make_generation(const Options& o, int64_t prompt, int64_t new_tokens) {
   struct Generating {
     nn::Parameters parameters{1};
     std::unique_ptr<Model> model = make_gpt2(parameters, kGpt2);
@@ -124,26 +126,26 @@ Workload make_generation(const Options& o) {
   };
   const int64_t batch = o.batch > 0 ? o.batch : 1;
   const auto g = std::make_shared<Generating>();
-  const std::vector<int32_t> words = random_words(batch * kPrompt, kGpt2.vocab);
+  const std::vector<int32_t> words = random_words(batch * prompt, kGpt2.vocab);
   for (int64_t i = 0; i < batch; ++i) {
-    g->prompts.emplace_back(words.begin() + i * kPrompt, words.begin() + (i + 1) * kPrompt);
+    g->prompts.emplace_back(words.begin() + i * prompt, words.begin() + (i + 1) * prompt);
   }
-  g->options = {.max_new_tokens = kNewTokens, .precision = o.precision};
+  g->options = {.max_new_tokens = new_tokens, .precision = o.precision};
   Products products(o.precision, false);
-  const int64_t width = kGpt2.width, layers = kGpt2.layers, steps = kNewTokens - 1;
-  add_blocks(products, batch * kPrompt, width, 4 * width, layers);
+  const int64_t width = kGpt2.width, layers = kGpt2.layers, steps = new_tokens - 1;
+  add_blocks(products, batch * prompt, width, 4 * width, layers);
   add_blocks(products, batch, width, 4 * width, layers * steps);
-  products.logits(batch, width, kGpt2.vocab, kNewTokens);
+  products.logits(batch, width, kGpt2.vocab, new_tokens);
   const int64_t element = o.precision.weight_bytes();
   // The prompt and each step read every weight but the positions.
-  const int64_t read = kNewTokens * (layers * 12 * width * width + kGpt2.vocab * width);
+  const int64_t read = new_tokens * (layers * 12 * width * width + kGpt2.vocab * width);
   return {.step = [g] { generate_ids(*language_model(*g->model), g->prompts, g->options); },
-          .units = static_cast<double>(batch * kNewTokens),
+          .units = static_cast<double>(batch * (new_tokens > 1 ? new_tokens : prompt)),
           .batch = batch,
           .parameters = g->parameters.elements(),
           .model = kGpt2.name,
           .products = std::move(products),
-          .bytes_read = batch == 1 ? element * read : 0,
+          .bytes_read = batch == 1 && new_tokens > 1 ? element * read : 0,
           .model_bytes = element * g->parameters.elements()};
 }
 
@@ -188,7 +190,13 @@ std::vector<Case> language_cases() {
            .about = fmt::format("{} new tokens after a prompt of {}, greedily, {}", kNewTokens,
                                 kPrompt, kGpt2.name),
            .dtypes = {"f32", "bf16", "int8"},
-           .make = make_generation},
+           .make = [](const Options& o) { return make_generation(o, kPrompt, kNewTokens); }},
+          {.name = "prompt-gpt2",
+           .unit = "tokens/s",
+           .about = fmt::format("a prompt of {} tokens and the word after it, {}", kLongPrompt,
+                                kGpt2.name),
+           .dtypes = {"f32", "bf16", "int8"},
+           .make = [](const Options& o) { return make_generation(o, kLongPrompt, 1); }},
           {.name = "encode-bert",
            .unit = "sequences/s",
            .about = fmt::format("encoding {} x {} tokens, bert base", kBertBatch, kBertLength),

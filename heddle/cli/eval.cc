@@ -17,6 +17,7 @@ namespace {
 constexpr const char* kPairs = "With --src and --ref";
 constexpr const char* kText = "With --text";
 constexpr const char* kData = "With --data";
+constexpr const char* kEither = "With --text or --data";
 
 bool is_given(const CLI::App& command, const char* flag) {
   return command.get_option(flag)->count() > 0;
@@ -41,8 +42,9 @@ const char* given_group(const EvalFlags& flags) {
 void check_flags(const CLI::App& command, const std::string& group) {
   for (const CLI::Option* option : command.get_options()) {
     const std::string& its = option->get_group();
-    if (option->count() == 0 || (its != kPairs && its != kText && its != kData)) continue;
-    check(its == group, ErrorKind::usage, "{} goes {}, not {}; leave it out", option->get_name(),
+    if (option->count() == 0 || !its.starts_with("With ")) continue;
+    const bool fits = its == group || (its == kEither && group != kPairs);
+    check(fits, ErrorKind::usage, "{} goes {}, not {}; leave it out", option->get_name(),
           "w" + its.substr(1), "w" + group.substr(1));
   }
 }
@@ -118,7 +120,7 @@ void add_data_flags(CLI::App& command, EvalFlags& flags) {
       ->group(kData);
   command.add_option("--text-key", flags.text_key, "column or key of the text")
       ->capture_default_str()
-      ->group(kData);
+      ->group(kEither);
   command.add_option("--label-key", flags.label_key, "column or key of the label")
       ->capture_default_str()
       ->group(kData);

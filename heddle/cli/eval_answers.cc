@@ -51,9 +51,9 @@ void eval_masked_words(const EvalFlags& flags) {
         model.tokenizer.vocab_size(), model.model().vocab_size());
   const int64_t context = context_of(flags, model);
   const uint64_t seed = flags.seed.value_or(train::HidingOptions().seed);
-  const train::Chunks chunks =
-      train::chunks_of(train::encode_all(model.tokenizer, read_documents(flags.text, "text")),
-                       context - model.tokenizer.special_count());
+  const train::Chunks chunks = train::chunks_of(
+      train::encode_all(model.tokenizer, read_documents(flags.text, flags.text_key)),
+      context - model.tokenizer.special_count());
   check(!chunks.empty(), ErrorKind::data, "{}: the text has no tokens", flags.text);
   const auto hidden = [&](train::SequenceBatch& batch, int64_t s) {
     Encoding e = model.tokenizer.with_special(chunks[static_cast<size_t>(s)]);

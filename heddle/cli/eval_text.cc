@@ -3,12 +3,11 @@
 #include <cmath>
 #include <numeric>
 
-#include "heddle/base/files.h"
 #include "heddle/cli/eval_flags.h"
+#include "heddle/data/documents.h"
 #include "heddle/infer/perplexity.h"
 #include "heddle/infer/precision.h"
 #include "heddle/infer/prompt_model.h"
-#include "heddle/text/utf8.h"
 
 namespace heddle::cli {
 namespace {
@@ -27,6 +26,24 @@ struct Report {
 int64_t count_characters(const std::string& text) {
   return std::count_if(text.begin(), text.end(),
                        [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+}
+
+template <class F>
+int64_t sum_over(std::span<const std::string> documents, const F& count) {
+  int64_t sum = 0;
+  for (const std::string& document : documents) sum += count(document);
+  return sum;
+}
+
+// Documents end to end, with their ends between them, as in training.
+std::vector<int32_t> joined(const Tokenizer& tokenizer, std::span<const std::string> documents) {
+  std::vector<int32_t> ids = begin_text(tokenizer, documents[0]);
+  for (const std::string& document : documents.subspan(1)) {
+    if (tokenizer.eos_id() >= 0) ids.push_back(tokenizer.eos_id());
+    const std::vector<int32_t> words = tokenizer.encode(document);
+    ids.insert(ids.end(), words.begin(), words.end());
+  }
+  return ids;
 }
 
 // Each expert's share of what the words of a layer chose.
@@ -110,24 +127,27 @@ void eval_text(const EvalFlags& flags) {
         flags.model);
   const TranslateOptions common = translate_options(flags);
   const PromptModel model = load_prompt_model(flags.model);
+  const LanguageModel* language = language_model(model.model());
+  check(language != nullptr, ErrorKind::data,
+        "{}: a {} predicts words in any order; --text takes models that do so in the text's",
+        flags.model, model.stack.type);
   check(model.tokenizer.has_value(), ErrorKind::usage,
         "--text: {} has no tokenizer; copy the tokenizer that the model was trained with there",
         flags.model);
-  const std::string text = read_file(flags.text);
-  check_utf8(text, flags.text);
-  const std::vector<int32_t> ids = begin_text(*model.tokenizer, text);
+  const std::vector<std::string> documents = read_documents(flags.text, flags.text_key);
+  const std::vector<int32_t> ids = joined(*model.tokenizer, documents);
   check(ids.size() >= 2, ErrorKind::data,
         "{}: the text has {} tokens; at least 2 are needed, since the first is not predicted",
         flags.text, ids.size());
-  const Report report{.likelihood = likelihood_of_text(*model.language, ids,
+  const Report report{.likelihood = likelihood_of_text(*language, ids,
                                                        {.context = flags.context,
                                                         .stride = flags.stride,
                                                         .memory = !flags.no_memory,
                                                         .batch_tokens = common.batch_tokens,
                                                         .precision = common.precision}),
-                      .bytes = static_cast<int64_t>(text.size()),
-                      .characters = count_characters(text),
-                      .words = count_words(text)};
+                      .bytes = sum_over(documents, [](const auto& d) { return std::ssize(d); }),
+                      .characters = sum_over(documents, count_characters),
+                      .words = sum_over(documents, count_words)};
   fmt::print("{}\n", flags.json ? as_json(report, common.precision) : as_text(report));
 }
 

@@ -20,6 +20,12 @@ const std::string kWeight = ".weight";
 // Endings of the two factors' names.
 const std::string kDown = ".lora_A.weight", kUp = ".lora_B.weight";
 
+// Tables of words, positions and types. PEFT's adapters of these are other tensors.
+bool is_table(const std::string& module) {
+  const std::string last = module.substr(module.rfind('.') + 1);
+  return last == "wte" || last == "wpe" || last.find("embed") != std::string::npos;
+}
+
 bool is_target(const std::string& module, const std::string& target) {
   return module == target || module.ends_with("." + target);
 }
@@ -80,6 +86,7 @@ std::vector<LowRankTarget> low_rank_targets(nn::Parameters& parameters,
     for (const nn::Part& part : p->parts()) {
       if (!part.name.ends_with(kWeight)) continue;
       const std::string module = part.name.substr(0, part.name.size() - kWeight.size());
+      if (is_table(module)) continue;
       modules.insert(module.substr(module.rfind('.') + 1));
       const auto target = std::find_if(targets.begin(), targets.end(),
                                        [&](const std::string& t) { return is_target(module, t); });
@@ -172,15 +179,15 @@ LowRankTarget layer_named(nn::Parameters& parameters, const std::string& module,
 }
 
 void add_pair(nn::Parameters& parameters, const std::string& module, const SafetensorsFile& file,
-              float scale) {
+              int64_t rank, float scale) {
   const LowRankTarget t = layer_named(parameters, module, file.path());
   const Tensor a = read_tensor(file, kAdapterPrefix + module + kDown);
   const Tensor b = read_tensor(file, kAdapterPrefix + module + kUp);
   const int64_t in = t.parameter->shape()[1];
-  const bool fits = a.rank() == 2 && b.rank() == 2 && a.size(0) == b.size(1) && a.size(1) == in &&
-                    b.size(0) == t.part.rows;
-  check(fits, ErrorKind::data, "{}: the adapter of '{}' is {} by {}, the layer [{}, {}]",
-        file.path(), module, b.shape().str(), a.shape().str(), t.part.rows, in);
+  const bool fits = a.rank() == 2 && b.rank() == 2 && a.size(0) == rank && b.size(1) == rank &&
+                    a.size(1) == in && b.size(0) == t.part.rows;
+  check(fits, ErrorKind::data, "{}: the adapter of '{}' is {} by {}, the layer [{}, {}], r is {}",
+        file.path(), module, b.shape().str(), a.shape().str(), t.part.rows, in, rank);
   add_low_rank(t, t.parameter->value().data<float>() + t.part.begin * in, a, b, scale);
 }
 
@@ -191,9 +198,10 @@ void merge_adapter(const std::string& folder, nn::Parameters& parameters,
   const std::string source = join_path(folder, kAdapterConfigName);
   const Json json = Json::load(source);
   check_supported(json, source);
-  const double rank = static_cast<double>(json.get_int("r", source));
+  const int64_t rank = json.get_int("r", source);
   check(rank >= 1, ErrorKind::data, "{}: r is {}; it must be at least 1", source, rank);
-  const auto scale = static_cast<float>(json.get_double("lora_alpha", source) / rank);
+  const auto scale =
+      static_cast<float>(json.get_double("lora_alpha", source) / static_cast<double>(rank));
   const auto file = SafetensorsFile::open(join_path(folder, kAdapterWeightsName));
   file.verify();
   for (const std::string& name : missing) {
@@ -206,7 +214,7 @@ void merge_adapter(const std::string& folder, nn::Parameters& parameters,
           file.path(), name, kAdapterPrefix);
     const std::string inner = name.substr(std::string_view(kAdapterPrefix).size());
     if (inner.ends_with(kDown)) {
-      add_pair(parameters, inner.substr(0, inner.size() - kDown.size()), file, scale);
+      add_pair(parameters, inner.substr(0, inner.size() - kDown.size()), file, rank, scale);
     } else if (inner.ends_with(kUp)) {
       const std::string module = inner.substr(0, inner.size() - kUp.size());
       check(file.contains(kAdapterPrefix + module + kDown), ErrorKind::data,

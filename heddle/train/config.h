@@ -142,7 +142,7 @@ struct TrainConfig {
       "of the one that is made: char has a word for each character, wordpiece is BERT's",
       one_of({"char", "bpe", "unigram", "wordpiece"}));
     v("block_size", block_size, "words of a sequence; 0: as many as the model takes", at_least(0));
-    v("batch_size", batch_size, "sequences of a batch", at_least(1));
+    v("batch_size", batch_size, "sequences of a batch", between(1, 1 << 30));
     if (task == "causal_lm") {
       v("sampling", sampling,
         "random: sequences begin anywhere in the text; consecutive: an epoch goes once through it; "
@@ -156,7 +156,7 @@ struct TrainConfig {
       v("plm_probability", plm_probability, "share of the words that are predicted",
         {.low = 0, .high = 1, .is_low_open = true});
       v("max_span_length", max_span_length, "of words that are predicted side by side, at most",
-        at_least(1));
+        between(1, 1 << 20));
     } else {
       v("label_key", label_key, "where it has its label, or the list of its words' labels");
     }

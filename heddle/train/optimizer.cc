@@ -9,6 +9,16 @@
 #include "heddle/kernels/kernels.h"
 
 namespace heddle::train {
+namespace {
+
+// ema += share * (w - ema)
+void average(Tensor& ema, const Tensor& w, float share) {
+  float* const to = ema.data<float>();
+  const float* const from = w.data<float>();
+  for (int64_t i = 0; i < ema.elements(); ++i) to[i] += share * (from[i] - to[i]);
+}
+
+}  // namespace
 
 Optimizer::Optimizer(nn::Parameters& parameters, const OptimizerOptions& options)
     : parameters_(&parameters), options_(options) {
@@ -46,8 +56,11 @@ void Optimizer::step(double learning_rate, double grad_scale) {
   auto& all = parameters_->all();
   for (size_t i = 0; i < all.size(); ++i) {
     nn::Parameter& p = *all[i];
-    if (!p.grad().defined()) continue;
     Moments& m = moments_[i];
+    if (!p.grad().defined()) {  // the average goes on over what has not changed
+      if (m.ema.defined()) average(m.ema, p.value(), static_cast<float>(1 - ema_decay));
+      continue;
+    }
     const bool is_matrix = p.value().rank() >= 2;
     kernels().adam({.w = p.value().data<float>(),
                     .g = p.grad().data<float>(),

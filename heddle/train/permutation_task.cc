@@ -3,42 +3,23 @@
 
 #include <algorithm>
 
-#include "heddle/base/log.h"
-#include "heddle/data/text_blocks.h"
-#include "heddle/train/masked_sequences.h"
+#include "heddle/train/chunk_task.h"
 #include "heddle/train/permuted_batch.h"
-#include "heddle/train/stack_task.h"
-#include "heddle/train/text_tokenizer.h"
 
 namespace heddle::train {
 namespace {
 
 constexpr int64_t kValidationBatch = 64;
 
-class PermutationTask : public StackTask {
+class PermutationTask : public ChunkTask {
  public:
   PermutationTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
-      : StackTask(config, paths, run) {
+      : ChunkTask(config, paths, run) {
     const DocumentSplit text = split_documents(document_files(config, paths));
     open_tokenizer(text.train);
     make_model(Head::ordered_word);
-    check(config.block_size > 0, ErrorKind::usage,
-          "a {} takes sequences of any length; say by --block-size how long they are in training",
-          config.model_type);
-    const int64_t words = block_size() - tokenizer().special_count();
-    check(words >= 2, ErrorKind::usage, "block_size {} leaves {} words beside the special ones",
-          block_size(), words);
-    train_ = chunks_of(encode_all(tokenizer(), text.train), words);
-    val_ = chunks_of(encode_all(tokenizer(), text.val), words);
-    check(!train_.empty() && !val_.empty(), ErrorKind::data,
-          "the text gives {} sequences to train on and {} held out", train_.size(), val_.size());
-    note_keys(joined(train_), joined(val_));
-    log_info("{} sequences to train on, {} held out, {} words in the vocabulary", train_.size(),
-             val_.size(), tokenizer().vocab_size());
-    plan_.emplace(static_cast<int64_t>(train_.size()), config.batch_size, seed());
+    cut(text, tokenizer().special_count());
   }
-
-  int64_t batches(int64_t) override { return plan_->batches(); }
 
   LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
                             const nn::Run& run) override {
@@ -85,15 +66,11 @@ class PermutationTask : public StackTask {
   }
 
  private:
-  std::vector<int64_t> batch_samples(int64_t epoch, int64_t batch) override {
-    return plan_->batch(epoch, batch);
-  }
-
   void add(PermutedBatch& batch, const Chunks& chunks, int64_t s, int64_t epoch) const {
     static const uint64_t kOrder = hash_name("train/permutations");
     const Encoding encoding = tokenizer().with_special(chunks[static_cast<size_t>(s)]);
     batch.add(
-        encoding.ids, s,
+        encoding.ids, encoding.types, s,
         draw_permutation(
             encoding.ids,
             {.share = config_.plm_probability,
@@ -101,9 +78,6 @@ class PermutationTask : public StackTask {
              .is_special = [this](int32_t id) { return tokenizer().is_special(id); }},
             make_key(seed(), static_cast<uint64_t>(epoch), kOrder, static_cast<uint64_t>(s))));
   }
-
-  Chunks train_, val_;
-  std::optional<ShuffledPlan> plan_;
 };
 
 }  // namespace

@@ -20,10 +20,10 @@ CrossEntropy loss_of(const Model& model, const Tensor& h, const PermutedBatch& b
 
 }  // namespace
 
-void PermutedBatch::add(std::span<const int32_t> sequence, int64_t sample,
-                        const Permutation& permutation) {
+void PermutedBatch::add(std::span<const int32_t> sequence, std::span<const int32_t> its_types,
+                        int64_t sample, const Permutation& permutation) {
   const auto first = static_cast<int32_t>(ids.size());
-  SequenceBatch::add(sequence, sample);
+  SequenceBatch::add(sequence, sample, {}, its_types);
   order.steps.insert(order.steps.end(), permutation.steps.begin(), permutation.steps.end());
   for (const int32_t word : permutation.targets) {
     order.target_words.push_back(first + word);

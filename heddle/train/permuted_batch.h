@@ -12,8 +12,9 @@ namespace heddle::train {
 
 /// `targets` holds the predicted words, one a prediction of `order`.
 struct PermutedBatch : SequenceBatch {
-  /// Lays a sequence behind the others, with its order.
-  void add(std::span<const int32_t> sequence, int64_t sample, const Permutation& permutation);
+  /// Lays a sequence behind the others, with its types (none: all 0) and its order.
+  void add(std::span<const int32_t> sequence, std::span<const int32_t> its_types, int64_t sample,
+           const Permutation& permutation);
   /// As models take them; they point into this batch.
   nn::WordRows words();
 

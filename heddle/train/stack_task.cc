@@ -9,6 +9,7 @@
 #include "heddle/infer/adapter.h"
 #include "heddle/infer/model_dir.h"
 #include "heddle/infer/stack_model.h"
+#include "heddle/io/weights.h"
 #include "heddle/train/text_tokenizer.h"
 
 namespace heddle::train {
@@ -36,13 +37,39 @@ void check_texts(const TrainConfig& config, const RunPaths& paths) {
         paths.from);
 }
 
+namespace {
+
+// What ends and begins texts, as generate and transformers find it in config.json.
+void note_ends(const Tokenizer& tokenizer, Json& config) {
+  if (tokenizer.eos_id() < 0) return;
+  config["eos_token_id"] = tokenizer.eos_id();
+  config["bos_token_id"] = tokenizer.bos_id() >= 0 ? tokenizer.bos_id() : tokenizer.eos_id();
+}
+
+// The weights that the parts stand on, which the state of a run does not hold.
+std::string checksum_of(const nn::Parameters& parameters) {
+  std::string sums;
+  for (const auto& p : parameters.all()) {
+    const std::span values(p->value().data<float>(), static_cast<size_t>(p->elements()));
+    sums += checksum(std::as_bytes(values));
+  }
+  return " on " + checksum(std::as_bytes(std::span(sums)));
+}
+
+}  // namespace
+
 void StackTask::open_tokenizer(std::span<const std::string> texts) {
   tokenizer_ = open_text_tokenizer(config_, texts, paths_.from, run_);
 }
 
 void StackTask::make_model(Head head, const std::vector<std::string>& labels) {
   StackConfig& stack = config_.stack;
-  if (paths_.from.empty()) stack.set("vocab_size", tokenizer_->vocab_size());
+  if (paths_.from.empty()) {
+    stack.set("vocab_size", tokenizer_->vocab_size());
+    if (head == Head::next_word) note_ends(*tokenizer_, stack.hub().others);
+  } else {
+    stack.hub() = config_of_model(paths_.from).hub();  // a run's settings hold the fields alone
+  }
   const int64_t words = stack.integer({"vocab_size"});
   check(tokenizer_->vocab_size() <= words, ErrorKind::data,
         "the tokenizer has {} words, the model only {}", tokenizer_->vocab_size(), words);
@@ -50,17 +77,29 @@ void StackTask::make_model(Head head, const std::vector<std::string>& labels) {
   if (!labels.empty()) stack.hub().labels = labels;
   if (tokenizer_->pad_id() >= 0) stack.hub().pad_token_id = tokenizer_->pad_id();
   model_ = stack.make(nn::Scope(parameters_));
+  check(model_->batch_multiple() == 1, ErrorKind::usage,
+        "half of each batch of this {} runs backwards, which training has no batches for; give "
+        "--bi-data false",
+        stack.type());
   std::vector<std::string> fresh;
   if (!paths_.from.empty()) {
     const StackModel base = load_stack_model(paths_.from);
     check(base.type == stack.type(), ErrorKind::usage, "{} is a {}, but model_type is {}",
           paths_.from, base.type, stack.type());
     fresh = copy_weights(base.parameters, base.model->names(), parameters_, model_->names());
+    // What the head of the file has no place for may be wanted here: a pooler under
+    // BertForMaskedLM.
+    if (!fresh.empty() && !is_adapter_alone(base.path)) {
+      fresh = parameters_.load_some(*open_weights(base.path), model_->names(), fresh);
+    }
     if (!fresh.empty()) {
       log_info("not in {}, begun by the seed: {}", paths_.from, fmt::join(fresh, ", "));
     }
   }
-  if (TrainedParts::is_wanted(config_)) parts_.emplace(config_, parameters_, fresh);
+  if (TrainedParts::is_wanted(config_)) {
+    begun_from_ = checksum_of(parameters_);
+    parts_.emplace(config_, parameters_, fresh);
+  }
   log_info("{} of {} parameters are trained", format_count(parameters().elements()),
            format_count(parameters_.elements()));
 }
@@ -69,7 +108,7 @@ void StackTask::note_keys(std::span<const int32_t> train, std::span<const int32_
   const auto key = [&](std::span<const int32_t> ids) {
     return fmt::format("{} {}", checksum(std::as_bytes(ids)), tokenizer_->fingerprint());
   };
-  training_key_ = key(train);
+  training_key_ = key(train) + begun_from_;
   validation_key_ = key(val);
 }
 
@@ -79,6 +118,14 @@ int64_t StackTask::block_size() const {
         "block_size {} is more than the {} words that the model takes; lower --block-size",
         config_.block_size, most);
   return config_.block_size > 0 ? config_.block_size : most;
+}
+
+int64_t StackTask::whole_block_size() const {
+  const int64_t size = block_size();
+  check(size < kAnyLength, ErrorKind::usage,
+        "a {} takes sequences of any length; say by --block-size how long they are in training",
+        config_.model_type);
+  return size;
 }
 
 // Parts of equal numbers of samples, in order.

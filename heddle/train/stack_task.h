@@ -45,8 +45,11 @@ class StackTask : public Task {
   void make_model(Head head, const std::vector<std::string>& labels = {});
   /// Notes what is trained and validated on.
   void note_keys(std::span<const int32_t> train, std::span<const int32_t> val);
-  /// Words of a sequence: block_size, or what the model takes. Errors: usage if that is less.
+  /// Most words of a sequence: block_size, or what the model takes. Errors: usage if that is less.
   int64_t block_size() const;
+  /// The same where each sequence is that long. Errors: usage, too, if a model takes any length and
+  /// block_size says none.
+  int64_t whole_block_size() const;
   /// accumulate() into the gradients of the whole model.
   virtual LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
                                     const nn::Run& run) = 0;
@@ -67,6 +70,7 @@ class StackTask : public Task {
   std::unique_ptr<Model> model_;
   std::optional<TrainedParts> parts_;  // where less than the whole model is trained
   std::string training_key_, validation_key_;
+  std::string begun_from_;  // checksum of the weights that are not trained, if there are such
 };
 
 }  // namespace heddle::train

@@ -70,12 +70,15 @@ TrainedParts::TrainedParts(const TrainConfig& config, nn::Parameters& model,
     return std::find(fresh.begin(), fresh.end(), name) != fresh.end();
   };
   if (config.lora_rank > 0) {
+    // What is new is trained whole, whatever it is called.
     for (const LowRankTarget& t : low_rank_targets(model, target_names(config, model))) {
-      add_adapter(t);
+      if (!is_fresh(t.parameter->name())) add_adapter(t);
     }
+    check(!adapters_.empty(), ErrorKind::usage,
+          "--lora-targets names only layers that are new, and trained whole; name others");
     for (const auto& p : model.all()) {
       if (!is_fresh(p->name())) continue;
-      add_whole(*p, kAdapterPrefix);
+      for (const nn::Part& part : p->parts()) add_whole(*p, part, kAdapterPrefix);
       // The whole name: PEFT takes every module whose name ends so.
       const std::string module = p->name().substr(0, p->name().rfind('.'));
       if (std::find(saved_whole_.begin(), saved_whole_.end(), module) == saved_whole_.end()) {
@@ -85,24 +88,35 @@ TrainedParts::TrainedParts(const TrainConfig& config, nn::Parameters& model,
   } else {
     const std::regex only = pattern_of(config.train_only, "--train-only");
     const std::regex frozen = pattern_of(config.freeze, "--freeze");
+    bool has_frozen = config.freeze.empty();
     for (const auto& p : model.all()) {
-      const bool is_out = (!config.train_only.empty() && !std::regex_search(p->name(), only)) ||
-                          (!config.freeze.empty() && std::regex_search(p->name(), frozen));
-      if (!is_out || is_fresh(p->name())) add_whole(*p, "");
+      for (const nn::Part& part : p->parts()) {
+        const bool is_frozen =
+            !config.freeze.empty() && std::regex_search(part.name, frozen) && !is_fresh(p->name());
+        has_frozen = has_frozen || is_frozen;
+        const bool is_wanted =
+            config.train_only.empty() || is_fresh(p->name()) || std::regex_search(part.name, only);
+        if (is_wanted && !is_frozen) add_whole(*p, part, "");
+      }
     }
+    check(has_frozen, ErrorKind::usage, "--freeze '{}': no weight has such a name", config.freeze);
   }
   check(!parameters_.all().empty(), ErrorKind::usage,
         "--train-only and --freeze leave nothing to train");
   apply();
 }
 
-void TrainedParts::add_whole(nn::Parameter& parameter, const std::string& prefix) {
-  nn::Parameter& own = parameters_.get(
-      parameter.shape(), {{prefix + parameter.name(), 0, parameter.shape()[0]}}, nn::Init::zeros());
-  std::memcpy(own.value().data<float>(), parameter.value().data<float>(),
+void TrainedParts::add_whole(nn::Parameter& parameter, const nn::Part& part,
+                             const std::string& prefix) {
+  std::vector<int64_t> shape(parameter.shape().sizes().begin(), parameter.shape().sizes().end());
+  const int64_t row = parameter.elements() / shape[0];
+  shape[0] = part.rows;
+  nn::Parameter& own =
+      parameters_.get(Shape(shape), {{prefix + part.name, 0, part.rows}}, nn::Init::zeros());
+  wholes_.push_back({&parameter, &own, part.begin * row});
+  std::memcpy(own.value().data<float>(), parameter.value().data<float>() + wholes_.back().begin,
               static_cast<size_t>(own.elements()) * sizeof(float));
   own.changed(true);
-  wholes_.push_back({&parameter, &own});
 }
 
 void TrainedParts::add_adapter(const LowRankTarget& target) {
@@ -123,7 +137,14 @@ float TrainedParts::scale() const {
 
 void TrainedParts::take_gradients() {
   for (const Whole& w : wholes_) {
-    if (w.model->grad().defined()) hand_over(w.model->grad(), w.own->grad());
+    if (!w.model->grad().defined()) continue;
+    if (w.own->elements() == w.model->elements()) {
+      hand_over(w.model->grad(), w.own->grad());
+      continue;
+    }
+    const float* const from = w.model->grad().data<float>() + w.begin;
+    float* const to = gradient_of(*w.own).data<float>();
+    for (int64_t i = 0; i < w.own->elements(); ++i) to[i] += from[i];
   }
   for (const Adapter& ad : adapters_) {
     if (!ad.target.parameter->grad().defined()) continue;
@@ -152,13 +173,22 @@ void TrainedParts::take_gradients() {
 
 void TrainedParts::apply() {
   for (const Whole& w : wholes_) {
-    std::memcpy(w.model->value().data<float>(), w.own->value().data<float>(),
+    std::memcpy(w.model->value().data<float>() + w.begin, w.own->value().data<float>(),
                 static_cast<size_t>(w.own->elements()) * sizeof(float));
     w.model->changed(true);
   }
   for (const Adapter& ad : adapters_) {
     add_low_rank(ad.target, ad.base.data(), ad.a->value(), ad.b->value(), scale());
   }
+}
+
+// As named; where some layer of such a name has no adapter, each that has one by its whole name.
+std::vector<std::string> TrainedParts::adapted_modules() const {
+  const std::vector<std::string> names = target_names(config_, *model_);
+  if (low_rank_targets(*model_, names).size() == adapters_.size()) return names;
+  std::vector<std::string> modules;
+  for (const Adapter& ad : adapters_) modules.push_back(ad.target.module);
+  return modules;
 }
 
 void TrainedParts::save_adapter(const std::string& folder, const std::string& base) const {
@@ -175,7 +205,7 @@ void TrainedParts::save_adapter(const std::string& folder, const std::string& ba
   json["lora_dropout"] = 0.0;
   json["bias"] = "none";
   json["fan_in_fan_out"] = adapters_[0].target.part.layout == nn::Layout::transposed;
-  json["target_modules"] = target_names(config_, *model_);
+  json["target_modules"] = adapted_modules();
   json["modules_to_save"] = saved_whole_.empty() ? Json() : Json(saved_whole_);
   json["inference_mode"] = true;
   write_file_atomic(join_path(folder, kAdapterConfigName), json.dump(2) + "\n");

@@ -17,8 +17,9 @@ namespace heddle::train {
 class TrainedParts {
  public:
   /// By config.train_only, freeze and lora_*; `fresh`: names of parameters that the model begun
-  /// from lacks, which are trained whatever is said. Errors: usage if a pattern is no regular
-  /// expression, or nothing is left to train.
+  /// from lacks, which are trained whatever is said. Patterns are sought in the names of
+  /// checkpoints. Errors: usage if one is no regular expression or freezes nothing, or nothing is
+  /// left to train.
   TrainedParts(const TrainConfig& config, nn::Parameters& model,
                const std::vector<std::string>& fresh);
   /// True if the config asks for less than the whole model.
@@ -32,9 +33,10 @@ class TrainedParts {
   void save_adapter(const std::string& folder, const std::string& base) const;
 
  private:
-  struct Whole {
+  struct Whole {  // a parameter, or the part of it that is a tensor of checkpoints
     nn::Parameter* model;
     nn::Parameter* own;
+    int64_t begin;  // number of the model's where it lies
   };
   struct Adapter {
     LowRankTarget target;
@@ -43,7 +45,8 @@ class TrainedParts {
   };
   /// alpha / rank.
   float scale() const;
-  void add_whole(nn::Parameter& parameter, const std::string& prefix);
+  void add_whole(nn::Parameter& parameter, const nn::Part& part, const std::string& prefix);
+  std::vector<std::string> adapted_modules() const;
   void add_adapter(const LowRankTarget& target);
 
   TrainConfig config_;

@@ -124,9 +124,9 @@ class Trainer {
 
   void check_same_text(const std::string& saved, const std::string& key, const char* what) {
     check(saved.empty() || saved == key, ErrorKind::data,
-          "{}: the {} text is not the one that this run began with; restore it, or start anew with "
+          "{}: the {} text{} is not what this run began with; restore it, or start anew with "
           "--overwrite",
-          out_, what);
+          out_, what, key.find(" on ") == key.npos ? "" : ", or the model begun from,");
   }
 
   void tell(RunEvent event) const {
@@ -166,7 +166,8 @@ class Trainer {
     const Parts parts = task_->parts(p_.epoch, p_.batch, config_.accumulate);
     LossSums sums;
     for (const auto& samples : parts) sums += task_->accumulate(p_.epoch, samples, run_);
-    const double words = static_cast<double>(sums.words);
+    // A batch may have no word to predict: all of its words are special.
+    const auto words = static_cast<double>(std::max<int64_t>(1, sums.words));
     const double norm = optimizer_.gradient_norm() / words;
     if (!std::isfinite(sums.loss) || !std::isfinite(norm)) report_bad_tensor(parts);
     double factor = 1 / words;
@@ -243,7 +244,7 @@ class Trainer {
 
   void log_window() {
     const LogWindow& w = p_.window;
-    const auto words = static_cast<double>(w.words);
+    const auto words = static_cast<double>(std::max<int64_t>(1, w.words));
     Json line = Json::object();
     line["update"] = p_.update;
     line["epoch"] = p_.epoch + 1;

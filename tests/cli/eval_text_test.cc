@@ -76,6 +76,23 @@ TEST_F(EvalText, routing_of_a_mixture_is_shown) {
   EXPECT_FALSE(Json::parse(eval({"--json"}).out).contains("routing"));
 }
 
+// As in training: documents in the column that is named, their ends between them.
+TEST_F(EvalText, rows_of_json_lines_are_documents) {
+  const auto tokens = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> words = {"eval", model(), "--json"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    const CliResult result = run_heddle(words);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return Json::parse(result.out).get_int("tokens");
+  };
+  write_file(folder / "rows.jsonl",
+             "{\"body\": \"the old man\"}\n{\"body\": \"the young woman\"}\n");
+  const Tokenizer& t = shared_tokenizer();
+  EXPECT_EQ(tokens({"--text", (folder / "rows.jsonl").string(), "--text-key", "body"}),
+            std::ssize(t.encode("the old man")) + 1 + std::ssize(t.encode("the young woman")) - 1);
+  EXPECT_EQ(run_heddle({"eval", model(), "--text", (folder / "rows.jsonl").string()}).exit_code, 3);
+}
+
 TEST_F(EvalText, texts_and_windows_that_make_no_sense_are_refused) {
   const auto refused = [&](int exit_code, const std::string& part,
                            const std::vector<std::string>& flags) {
@@ -86,7 +103,7 @@ TEST_F(EvalText, texts_and_windows_that_make_no_sense_are_refused) {
   };
   refused(3, "text", {});  // no such file
   write_file(text, "");
-  refused(3, "0 tokens", {});
+  refused(3, "the file has no text", {});
   write_file(text, "the \xff");
   refused(3, "not UTF-8", {});
   write_file(text, "the old man reads");

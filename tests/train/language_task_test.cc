@@ -80,6 +80,19 @@ TEST_F(LanguageRun, run_in_two_ends_in_the_bits_of_a_whole_one) {
   }
 }
 
+// What stands behind each document in training ends a text in generate and in transformers.
+TEST_F(LanguageRun, ends_of_the_tokenizer_are_in_the_config) {
+  TrainConfig config = tiny_config();
+  config.tokenizer_type = "unigram";
+  config.stack.set("vocab_size", 265);
+  train(config, "run");
+  const Tokenizer tokenizer = Tokenizer::load(folder_ / "run/best");
+  ASSERT_GE(tokenizer.eos_id(), 0);
+  const Json json = Json::load(folder_ / "run/best/config.json");
+  EXPECT_EQ(json.get_int("eos_token_id"), tokenizer.eos_id());
+  EXPECT_TRUE(json.contains("bos_token_id"));
+}
+
 TEST_F(LanguageRun, threads_change_no_bit) {
   TrainConfig config = tiny_config();
   const int before = num_threads();

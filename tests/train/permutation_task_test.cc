@@ -51,7 +51,7 @@ const std::vector<Sequence> kSequences = {
 PermutedBatch batch_of(const std::vector<Sequence>& sequences) {
   PermutedBatch batch;
   for (size_t i = 0; i < sequences.size(); ++i) {
-    batch.add(sequences[i].ids, static_cast<int64_t>(i), sequences[i].permutation);
+    batch.add(sequences[i].ids, {}, static_cast<int64_t>(i), sequences[i].permutation);
   }
   return batch;
 }
@@ -179,6 +179,27 @@ TEST_F(PermutationRun, what_makes_no_sense_is_refused) {
   TrainConfig one_way = tiny_config(1);
   set_from_string(one_way, "attn_type", "uni");
   expect_error(ErrorKind::data, {"attn_type is uni", "bi"}, [&] { train(one_way, "a"); });
+  TrainConfig backwards = tiny_config(1);
+  set_from_string(backwards, "bi_data", "true");
+  expect_error(ErrorKind::usage, {"--bi-data"}, [&] { train(backwards, "b"); });
+}
+
+// A batch of these alone would have nothing to predict.
+TEST_F(PermutationRun, documents_of_unknown_characters_are_left_out) {
+  std::string rows;
+  for (int i = 0; i < 60; ++i) {
+    rows += i % 3 == 0 ? "{\"text\": \"\u4e00\u4e01\u4e02\"}\n" : "{\"text\": \"abcabc\"}\n";
+  }
+  folder_.write("rows.jsonl", rows);
+  const std::string words =
+      folder_.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##a\n##b\n##c\n");
+  TrainConfig config = tiny_config(1);
+  config.tokenizer = words;
+  config.batch_size = 1;
+  config.max_updates = config.validate_every = 80;
+  const RunResult result =
+      train_model(config, {.paths = {.data = folder_ / "rows.jsonl"}, .out = folder_ / "unknown"});
+  EXPECT_TRUE(std::isfinite(result.best.loss));
 }
 
 }  // namespace
