@@ -283,6 +283,12 @@ def folders():
     merges = "#version: 0.2\n" + "".join(" ".join(m) + "\n" for m in gpt2["merges"])
     vocab = dict(gpt2["vocab"], **{"<|endoftext|>": len(gpt2["vocab"])})
     folder("gpt2", {"vocab.json": vocab, "merges.txt": merges, "config.json": {"model_type": "gpt2"}}, transformers.GPT2Tokenizer)
+    # Tokens that one file adds and another names as special, or none does.
+    size = len(vocab)
+    folder("gpt2_added", {
+        "vocab.json": vocab, "merges.txt": merges, "added_tokens.json": {"<special>": size, "<lone>": size + 1, "Token": size + 2},
+        "tokenizer_config.json": {"tokenizer_class": "GPT2Tokenizer", "pad_token": "<special>",
+                                  "additional_special_tokens": ["<lone>"]}}, transformers.GPT2Tokenizer)
     vocab = dict(gpt2["vocab"])
     for piece in ("<unk>", "<mask>"):
         vocab[piece] = len(vocab)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files.h"
@@ -66,23 +67,49 @@ void add_decoder(const HubFiles& files, PipelineParts& parts) {
   }
 }
 
+/// Every token that the files name as a special one.
+std::vector<AddedToken> named_tokens(const HubFiles& files) {
+  const std::string source = files.path("tokenizer_config.json");
+  std::vector<AddedToken> found;
+  const auto add = [&](const Json& json) { found.push_back(read_added_token(json, source)); };
+  for (const Kind& kind : kinds()) {
+    if (const Json* value = files.special(kind.key)) add(*value);
+  }
+  for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
+    for (const Json* json : {&files.config, &files.special_map}) {
+      const Json* list = json->find(key);
+      if (list != nullptr && list->is_array()) {
+        for (const Json& token : list->as_array()) add(token);
+      } else if (list != nullptr && list->is_object()) {
+        for (const auto& [name, token] : list->as_object()) add(token);
+      }
+    }
+  }
+  return found;
+}
+
 /// {"<extra>": 50257, ..}.
-void add_list(const HubFiles& files, PipelineParts& parts) {
+void add_list(const HubFiles& files, const std::vector<AddedToken>& named, PipelineParts& parts) {
   if (!files.added.is_object()) return;
   const std::string source = files.path("added_tokens.json");
+  std::set<std::string> special;
+  for (const AddedToken& token : named) special.insert(token.content);
   for (const auto& [content, id] : files.added.as_object()) {
     check(!content.empty(), ErrorKind::data, "{}: an added token is empty", source);
-    add_token({.content = content}, id.as_int(source + ": " + content), source, parts);
+    const bool is_special = special.contains(content);
+    add_token({.content = content, .normalized = !is_special, .special = is_special},
+              id.as_int(source + ": " + content), source, parts);
   }
 }
 
-/// Makes a piece of the vocabulary a special token that is found in texts.
-void make_special(const Json& json, const std::string& source, PipelineParts& parts) {
-  AddedToken token = read_added_token(json, source);
+/// Makes a piece of the vocabulary, or a token that was added already, a special token that is
+/// found in texts.
+void make_special(AddedToken token, const std::string& source, PipelineParts& parts) {
   const auto id = find_id(parts, token.content);
-  if (!id || parts.added.find(token.content)) return;
-  token.special = true;
+  if (!id) return;
   token.normalized = false;
+  if (const AddedToken* known = parts.added.find(*id)) token = *known;
+  token.special = true;
   parts.added.add(*id, std::move(token), source);
 }
 
@@ -174,24 +201,17 @@ void add_usual(const std::vector<const char*>& names, PipelineParts& parts,
 void apply_special_tokens(const HubFiles& files, bool is_class_known,
                           PipelineDescription& description) {
   PipelineParts& parts = description.parts;
+  const std::vector<AddedToken> named = named_tokens(files);
   add_decoder(files, parts);
-  add_list(files, parts);
+  add_list(files, named, parts);
   const std::string source = files.path("tokenizer_config.json");
+  for (const AddedToken& token : named) make_special(token, source, parts);
   bool has_names = false;
   for (const Kind& kind : kinds()) {
-    const Json* value = files.special(kind.key);
-    if (value == nullptr) continue;
+    if (files.special(kind.key) == nullptr) continue;
     has_names = true;
-    make_special(*value, source, parts);
-    const AddedToken token = read_added_token(*value, source);
-    if (const auto id = find_id(parts, token.content)) description.special.*kind.id = *id;
-  }
-  for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
-    for (const Json* json : {&files.config, &files.special_map}) {
-      const Json* list = json->find(key);
-      if (list == nullptr || !list->is_array()) continue;
-      for (const Json& token : list->as_array()) make_special(token, source, parts);
-    }
+    const auto id = find_id(parts, files.special_name(kind.key, ""));
+    if (id) description.special.*kind.id = *id;
   }
   for (const Kind& kind : kinds()) {
     int32_t& id = description.special.*kind.id;

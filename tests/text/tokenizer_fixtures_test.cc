@@ -155,8 +155,8 @@ TEST_P(FolderTokenizer, saved_beside_any_config_it_is_read_as_it_was) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FolderTokenizer,
-                         ::testing::Values("gpt2", "roberta", "bert", "bert_cased", "sp_t5",
-                                           "sp_xlnet", "sp_llama"),
+                         ::testing::Values("gpt2", "gpt2_added", "roberta", "bert", "bert_cased",
+                                           "sp_t5", "sp_xlnet", "sp_llama"),
                          [](const auto& suite) { return std::string(suite.param); });
 
 class OneComponent : public ::testing::Test {
