@@ -9,6 +9,7 @@
 #include "heddle/base/json.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/text_flags.h"
+#include "heddle/inspect/text_pages.h"
 
 namespace heddle::cli {
 namespace {
@@ -55,16 +56,23 @@ void print_one(const std::vector<std::string>& labels, const std::vector<double>
 
 void run(const Flags& flags) {
   check(flags.top >= 1, ErrorKind::usage, "--top is {}; it must be at least 1", flags.top);
+  const bool has_page = !flags.text.output.empty();
+  if (has_page) inspect::check_output(flags.text.output, "the page");
   const Precision precision = apply_compute_flags(flags.text.compute);
   const TextModel model = load_text_model(flags.text.model);
+  inspect::ClassPage page(flags.text.model, model.model().labels(), class_scale(model.model()),
+                          flags.top);
   int64_t cut = 0, count = 0;
   for_texts(flags.text, [&](std::span<const std::string> texts) {
     count += static_cast<int64_t>(texts.size());
-    for (const auto& p : classify(model, parts_of(texts, flags.is_pair), precision, cut)) {
-      print_one(model.model().labels(), p, flags);
+    const auto all = classify(model, parts_of(texts, flags.is_pair), precision, cut);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      print_one(model.model().labels(), all[i], flags);
+      if (has_page) page.add(texts[i], all[i]);
     }
   });
   warn_of_cut("classify", cut, count, model.max_length);
+  if (has_page) write_text_page("classify", flags.text, page.page(), page.texts());
 }
 
 }  // namespace

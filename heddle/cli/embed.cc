@@ -7,6 +7,7 @@
 #include "heddle/base/json.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/text_flags.h"
+#include "heddle/inspect/text_pages.h"
 
 namespace heddle::cli {
 namespace {
@@ -31,25 +32,32 @@ void apply(const Flags& flags, SentenceEncoder& encoder) {
   encoder.text.max_length = flags.max_length;
 }
 
+void print_vector(const std::vector<float>& x, bool is_json) {
+  if (!is_json) return print_result(fmt::format("{}", fmt::join(x, " ")));
+  Json line = Json::object();
+  line["embedding"] = Json::array();
+  for (const float v : x) line["embedding"].push_back(v);
+  print_result(line.dump());
+}
+
 void run(const Flags& flags) {
+  const bool has_page = !flags.text.output.empty();
+  if (has_page) inspect::check_output(flags.text.output, "the page");
   const Precision precision = apply_compute_flags(flags.text.compute);
   SentenceEncoder encoder = load_sentence_encoder(flags.text.model);
   apply(flags, encoder);
+  inspect::SimilarityPage page(flags.text.model);
   int64_t cut = 0, count = 0;
   for_texts(flags.text, [&](std::span<const std::string> texts) {
     count += static_cast<int64_t>(texts.size());
-    for (const std::vector<float>& x : embed(encoder, texts, precision, cut)) {
-      if (!flags.text.json) {
-        print_result(fmt::format("{}", fmt::join(x, " ")));
-        continue;
-      }
-      Json line = Json::object();
-      line["embedding"] = Json::array();
-      for (const float v : x) line["embedding"].push_back(v);
-      print_result(line.dump());
+    const auto all = embed(encoder, texts, precision, cut);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      print_vector(all[i], flags.text.json);
+      if (has_page) page.add(texts[i], all[i]);
     }
   });
   warn_of_cut("embed", cut, count, encoder.text.max_length);
+  if (has_page) write_text_page("embed", flags.text, page.finish(), page.texts());
 }
 
 }  // namespace

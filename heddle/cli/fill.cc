@@ -7,6 +7,7 @@
 #include "heddle/base/json.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/text_flags.h"
+#include "heddle/inspect/text_pages.h"
 
 namespace heddle::cli {
 namespace {
@@ -47,8 +48,12 @@ void print_plain(const Masks& masks) {
 }
 
 void run(const Flags& flags) {
+  const bool has_page = !flags.text.output.empty();
+  if (has_page) inspect::check_output(flags.text.output, "the page");
   const Precision precision = apply_compute_flags(flags.text.compute);
   const TextModel model = load_text_model(flags.text.model);
+  const int32_t mask = model.tokenizer.mask_id();
+  inspect::FillPage page(flags.text.model, mask < 0 ? "" : model.tokenizer.piece(mask));
   for_texts(flags.text, [&](std::span<const std::string> texts) {
     const std::vector<Masks> all = fill_masks(model, texts, flags.top, precision);
     for (size_t i = 0; i < texts.size(); ++i) {
@@ -57,8 +62,10 @@ void run(const Flags& flags) {
       } else {
         print_plain(all[i]);
       }
+      if (has_page) page.add(texts[i], all[i]);
     }
   });
+  if (has_page) write_text_page("fill", flags.text, page.page(), page.texts());
 }
 
 }  // namespace

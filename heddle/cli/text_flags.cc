@@ -21,6 +21,8 @@ void add_text_flags(CLI::App& command, TextFlags& flags) {
   command.add_option("model", flags.model, "a model directory, or a training run")->required();
   add_compute_flags(command, flags.compute);
   command.add_flag("--json", flags.json, "one line of JSON a text");
+  command.add_option("-o,--output", flags.output, "also a page of the results, one file")
+      ->type_name("FILE.html");
 }
 
 void for_texts(const TextFlags& flags, const std::function<void(std::span<const std::string>)>& f) {
@@ -41,6 +43,13 @@ void for_texts(const TextFlags& flags, const std::function<void(std::span<const 
   if (!batch.empty()) f(batch);
   check(input.line_number() > 0, ErrorKind::usage,
         "the standard input is empty; give texts, one a line");
+}
+
+void write_text_page(const char* command, const TextFlags& flags, const inspect::Page& page,
+                     int64_t texts) {
+  inspect::write_page(flags.output, page);
+  fmt::print(stderr, "{}: {} text{} in {}; open it in a browser\n", command, texts,
+             texts == 1 ? "" : "s", flags.output);
 }
 
 void print_result(const std::string& line) {

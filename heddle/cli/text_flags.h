@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "heddle/cli/compute_flags.h"
+#include "heddle/inspect/page.h"
 
 namespace CLI {
 class App;
@@ -20,14 +21,19 @@ struct TextFlags {
   std::vector<std::string> texts;  ///< of the command line; none: lines of the standard input
   ComputeFlags compute{.precision = "f32"};
   bool json = false;
+  std::string output;  ///< the page to write, "" for none
 };
 
-/// Adds model, --precision, --threads and --json.
+/// Adds model, --precision, --threads, --json and --output.
 void add_text_flags(CLI::App& command, TextFlags& flags);
 
 /// Calls f with the texts, some at a time. Errors: data, with the line, if one is not UTF-8; usage
 /// if there is none.
 void for_texts(const TextFlags& flags, const std::function<void(std::span<const std::string>)>& f);
+
+/// Writes the page of so many texts to flags.output, and says so. Errors: see write_page().
+void write_text_page(const char* command, const TextFlags& flags, const inspect::Page& page,
+                     int64_t texts);
 
 /// Writes one line of results. Errors: system.
 void print_result(const std::string& line);

@@ -7,21 +7,11 @@
 namespace heddle {
 namespace {
 
-enum class Scale { softmax, sigmoid, none };
-
-Scale scale_of(const Model& model) {
-  const Json* type = model.config().hub.others.find("problem_type");
-  const std::string name = type != nullptr && type->is_string() ? type->as_string() : "";
-  if (name == "regression") return Scale::none;
-  const bool is_each = name == "multi_label_classification" || model.labels().size() == 1;
-  return is_each ? Scale::sigmoid : Scale::softmax;
-}
-
-std::vector<double> scaled(std::span<const float> logits, Scale scale) {
+std::vector<double> scaled(std::span<const float> logits, ClassScale scale) {
   std::vector<double> p(logits.begin(), logits.end());
-  if (scale == Scale::sigmoid) {
+  if (scale == ClassScale::sigmoid) {
     for (double& x : p) x = 1 / (1 + std::exp(-x));
-  } else if (scale == Scale::softmax) {
+  } else if (scale == ClassScale::softmax) {
     const double most = *std::ranges::max_element(p);
     double sum = 0;
     for (double& x : p) sum += x = std::exp(x - most);
@@ -31,6 +21,14 @@ std::vector<double> scaled(std::span<const float> logits, Scale scale) {
 }
 
 }  // namespace
+
+ClassScale class_scale(const Model& model) {
+  const Json* type = model.config().hub.others.find("problem_type");
+  const std::string name = type != nullptr && type->is_string() ? type->as_string() : "";
+  if (name == "regression") return ClassScale::none;
+  const bool is_each = name == "multi_label_classification" || model.labels().size() == 1;
+  return is_each ? ClassScale::sigmoid : ClassScale::softmax;
+}
 
 std::vector<std::vector<double>> classify(const TextModel& model,
                                           std::span<const TextToClassify> texts,
@@ -60,7 +58,7 @@ std::vector<std::vector<double>> classify(const TextModel& model,
   std::vector<std::vector<double>> result;
   for (size_t i = 0; i < texts.size(); ++i) {
     result.push_back(
-        scaled(std::span(logits).subspan(i * labels, labels), scale_of(model.model())));
+        scaled(std::span(logits).subspan(i * labels, labels), class_scale(model.model())));
   }
   return result;
 }

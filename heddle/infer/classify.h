@@ -15,9 +15,17 @@ struct TextToClassify {
   std::optional<std::string> second = {};
 };
 
-/// For each text the probabilities of model().labels(), in their order: softmax of the logits; of
-/// one label, or where problem_type is multi_label_classification, the sigmoid of each; where it is
-/// regression, the logits themselves. `cut` counts the texts that were cut to fit.
+/// What makes probabilities of a model's logits.
+enum class ClassScale : uint8_t {
+  softmax,  ///< one class a text
+  sigmoid,  ///< each class for itself: of one label, or multi_label_classification
+  none      ///< regression: the logits themselves
+};
+/// As problem_type of the config says.
+ClassScale class_scale(const Model& model);
+
+/// For each text the probabilities of model().labels(), in their order, by
+/// class_scale(). `cut` counts the texts that were cut to fit.
 /// Errors: data if the model has no head for classes of sequences, or gives what is not finite.
 std::vector<std::vector<double>> classify(const TextModel& model,
                                           std::span<const TextToClassify> texts,

@@ -1,6 +1,7 @@
 // A run's report as it trains, and heddle compare.
 #include <gtest/gtest.h>
 
+#include "tests/cli/page_data.h"
 #include "tests/cli/train_runs.h"
 
 namespace heddle::testing {
@@ -41,16 +42,9 @@ class Runs : public ::testing::Test {
   static inline std::unique_ptr<TempDir> folder_;
 };
 
-// The JSON inside a page.
-Json data_of(const fs::path& page) {
-  const std::string html = read_file(page), open = "id=\"data\">";
-  const size_t begin = html.find(open) + open.size();
-  return Json::parse(html.substr(begin, html.find("</script>", begin) - begin), "page");
-}
-
 TEST_F(Runs, report_holds_what_the_log_holds) {
   ASSERT_EQ(slow_.exit_code, 0) << slow_.err;
-  const Json run = data_of(folder() / "slow/report.html").at("runs").as_array()[0];
+  const Json run = page_data(folder() / "slow/report.html").at("runs").as_array()[0];
   EXPECT_EQ(run.at("updates").at("update").as_ints(), (std::vector<int64_t>{10, 20}));
   EXPECT_EQ(run.at("validations").as_array()[0].at("update").as_ints(),
             (std::vector<int64_t>{10, 20}));
@@ -103,7 +97,7 @@ TEST_F(Runs, comparison_page_holds_every_run) {
   const std::string page = (folder() / "compare.html").string();
   const CliResult result = run_heddle({"compare", run("slow"), run("fast"), "-o", page});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  const Json data = data_of(page);
+  const Json data = page_data(page);
   EXPECT_EQ(data.at("runs").size(), 2u);
   EXPECT_EQ(data.at("runs").as_array()[1].get_string("name"), "fast");
   EXPECT_EQ(data.at("differences").as_array()[0].get_string("key"), "learning_rate");

@@ -4,6 +4,7 @@
 //   heddle.main                         the element to fill
 //   heddle.el("p", {class: "faint"}, "text", otherElement)
 //   heddle.svg("line", {x1: 0, ...})    the same for SVG
+//   heddle.bar(share, isMarked)         a bar of that share of the room there is
 //   heddle.picker({label, items: [{name, title}], chosen, onChange(index)}) -> {element, choose(i)}
 //   heddle.tip(event or {x, y}, text), heddle.untip()
 //   heddle.exportButtons(name, {svg: () => SVGElement or text, json: () => value})
@@ -43,6 +44,10 @@
     return text.replaceAll("-", "−");
   };
   heddle.percent = (x) => (x > 0 && x < 0.001 ? "< 0.1" : (100 * x).toFixed(1)) + " %";
+
+  // A share from 0 to 1 as a bar; faint where it is not marked.
+  heddle.bar = (share, isMarked = true) => heddle.el("span", {class: isMarked ? "bar" : "bar faint-bar",
+    style: `width: ${Math.max(0.5, 100 * share)}%`});
 
   // --- colours ----------------------------------------------------------------------------------
 

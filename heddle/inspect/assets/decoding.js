@@ -76,8 +76,7 @@
 
   // --- what comes next, and where it looks -------------------------------------------------------------------
 
-  const bar = (share, isMarked) => el("td", {style: "width: 55%"},
-    el("span", {style: `display: block; height: 1em; border-radius: .2em; background: var(${isMarked ? "--accent" : "--faint"}); opacity: ${isMarked ? 1 : 0.45}; width: ${Math.max(0.5, 100 * share)}%`}));
+  const bar = (share, isMarked) => el("td", {style: "width: 55%"}, heddle.bar(share, isMarked));
   const nextBox = el("div", {}), lookBox = el("div", {}), heading = el("p", {id: "beginning"});
   const drawNext = () => {
     if (chosen.is_ended) {

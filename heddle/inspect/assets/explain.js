@@ -26,7 +26,7 @@
         el("td", {class: "number"}, number(masked[j])),
         el("td", {class: "number"}, masked[j] === null ? "0" : number(Math.exp(masked[j] - high))),
         el("td", {class: "number"}, number(weights[j])),
-        el("td", {style: "width: 30%; min-width: 6rem"}, el("span", {style: `display: block; height: .8em; border-radius: .2em; background: var(--accent); width: ${100 * weights[j]}%`})))))));
+        el("td", {style: "width: 30%; min-width: 6rem"}, heddle.bar(weights[j])))))));
     const result = stepOf("sum");
     sum.textContent = `exp is of the masked score less the largest of the row, ${number(high === -Infinity ? null : high)}; ` +
       `the sum of the column is ${number(total)}.` +

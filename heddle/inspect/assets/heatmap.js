@@ -120,7 +120,7 @@
           g.fillStyle = `rgb(${rgb})`;
           g.fillRect(p.left + j * p.w, p.top + i * p.h, p.w - gap, p.h - gap);
           if (!o.values || p.w < 30 || x === null) continue;
-          const text = Number.isNaN(x) ? "−∞" : p.w >= 44 ? heddle.number(x, 2) : x.toFixed(Math.abs(x) < 9.95 ? 1 : 0).replace("-", "−");
+          const text = Number.isNaN(x) ? "−∞" : p.w >= 44 ? heddle.number(x, 2) : x.toFixed(Math.abs(x) < 9.95 ? 1 : 0).replace(/^-0.0$/, "0.0").replace("-", "−");
           g.fillStyle = rgb[0] * 0.299 + rgb[1] * 0.587 + rgb[2] * 0.114 > 140 ? "#111" : "#fff";
           g.font = labelFont(11);
           g.textAlign = "center";

@@ -1,0 +1,66 @@
+// What pages of texts share: bars of shares, and a list of texts that is searched and picked from.
+//
+//   heddle.bars({label, rows: [{name, share, text, isChosen, onPick, title}]}) -> element
+//   heddle.textList({label, unit: "text", items, columns: [{title, cell: (item) => text, class}],
+//     words: (item) => what is searched, onPick: (item, or null if there is none)})
+//     -> {element, filter(test, name), pick(item)}
+//   heddle.short(text, most), heddle.plural(n, "text")
+//   heddle.heldBack(shown, count, "text") -> a line that says what the page leaves out, or null
+"use strict";
+(() => {
+  const el = heddle.el;
+  const kRows = 200;
+
+  heddle.short = (text, most = 160) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
+  heddle.plural = (n, unit) => `${n.toLocaleString("en")} ${unit}${n === 1 ? "" : "s"}`;
+  heddle.heldBack = (shown, count, unit) => (shown < count
+    ? el("p", {class: "faint small"}, `This page holds the first ${shown.toLocaleString("en")} of ${heddle.plural(count, unit)}; the command's output has all.`) : null);
+
+  const isEnter = (event) => event.key === "Enter" || event.key === " ";
+  heddle.bars = ({label, rows}) => el("table", {class: "bars", "aria-label": label}, el("tbody", {}, rows.map((row) =>
+    el("tr", row.onPick ? {tabindex: 0, title: row.title, "aria-selected": row.isChosen ? "true" : null, onclick: row.onPick,
+      onkeydown: (event) => { if (isEnter(event)) { event.preventDefault(); row.onPick(); } }} : {},
+    el("td", {}, row.name), el("td", {}, heddle.bar(row.share)), el("td", {class: "number"}, row.text)))));
+
+  heddle.textList = ({label, unit = "text", items, columns, words, onPick}) => {
+    let query = "", test = () => true, picked = null, shown = [];
+    const body = el("tbody"), about = el("span", {class: "faint small", "aria-live": "polite"});
+    const all = el("button", {type: "button", hidden: true, onclick: () => filter(() => true, "")});
+    const rowOf = (item) => body.children[shown.indexOf(item)];
+    const pick = (item, hasFocus = false) => {
+      for (const row of body.children) { row.removeAttribute("aria-selected"); row.tabIndex = -1; }
+      picked = item;
+      if (item && rowOf(item)) {
+        rowOf(item).setAttribute("aria-selected", "true");
+        rowOf(item).tabIndex = 0;
+        if (hasFocus) rowOf(item).focus();
+      }
+      onPick(item);
+    };
+    const draw = () => {
+      const found = items.filter((item) => test(item) && words(item).toLowerCase().includes(query));
+      shown = found.slice(0, kRows);
+      about.textContent = found.length === 0 ? `No ${unit} fits.`
+        : heddle.plural(found.length, unit) + (shown.length < found.length ? `; the first ${kRows} are listed` : "");
+      body.replaceChildren(...shown.map((item) => el("tr", {tabindex: -1, onclick: () => pick(item), onkeydown: (event) => {
+        const step = heddle.arrowStep(event.key), to = shown[shown.indexOf(item) + step];
+        if (isEnter(event) || (step && to)) { event.preventDefault(); pick(step ? to : item, true); }
+      }}, columns.map((column) => el("td", {class: column.class}, column.cell(item))))));
+      pick(shown.includes(picked) ? picked : shown[0] || null);
+    };
+    const filter = (by, name) => {
+      test = by;
+      all.hidden = !name;
+      all.textContent = name ? `× ${name}` : "";
+      all.title = `all ${unit}s again`;
+      draw();
+    };
+    const search = el("input", {type: "search", placeholder: "search", "aria-label": `search the ${unit}s`,
+      oninput: (event) => { query = event.target.value.toLowerCase(); draw(); }});
+    const element = el("div", {}, el("div", {class: "row"}, items.length > 1 ? search : null, all, about),
+      el("div", {class: "scroll list"}, el("table", {class: "texts", "aria-label": label},
+        el("thead", {}, el("tr", {}, columns.map((column) => el("th", {scope: "col", class: column.class}, column.title)))), body)));
+    draw();
+    return {element, filter, pick};
+  };
+})();

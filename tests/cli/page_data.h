@@ -1,0 +1,16 @@
+// What a page that the program wrote holds.
+#pragma once
+
+#include "heddle/base/json.h"
+#include "tests/support/cli_runner.h"
+
+namespace heddle::testing {
+
+/// The JSON inside the page.
+inline Json page_data(const std::filesystem::path& page) {
+  const std::string html = read_file(page), open = "id=\"data\">";
+  const size_t from = html.find(open) + open.size();
+  return Json::parse(html.substr(from, html.find("</script>", from) - from), "page");
+}
+
+}  // namespace heddle::testing

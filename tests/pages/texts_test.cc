@@ -1,0 +1,112 @@
+// The pages of heddle fill, classify and embed, driven: words put into texts, lists, the heat map.
+#include <gtest/gtest.h>
+
+#include "tests/pages/browser.h"
+#include "tests/support/cli_runner.h"
+
+namespace heddle::testing {
+namespace {
+
+class TextPage : public ::testing::Test {
+ protected:
+  void write(const std::string& command, const std::string& input) {
+    CliOptions options;
+    options.input = input;
+    const CliResult result = run_heddle(
+        {command, std::string(kFixtures) + "/texts/" + (command == "embed" ? "encoder" : command),
+         "-o", path_},
+        options);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  // On a desktop, and on a phone in the dark.
+  void drive_both(const std::string& steps, int checks) {
+    drive(path_, steps, checks);
+    drive(path_, steps, checks, {.width = 390, .height = 800, .is_dark = true});
+  }
+
+  TempDir folder_;
+  const std::string path_ = (folder_ / "page.html").string();
+};
+
+TEST_F(TextPage, word_that_is_picked_stands_in_the_text) {
+  write("fill", "the [MASK] fox & <b>\n[MASK] or [MASK]\n");
+  drive_both(R"js(
+    const sentence = () => reader.find("#sentence").textContent, bars = () => document.querySelectorAll("table.bars");
+    const words = (m) => [...bars()[m].rows].map((r) => r.cells[0].textContent);
+    reader.equal(sentence(), `the ${words(0)[0]} fox & <b>`, "the likeliest word first");
+    reader.equal(words(0).length, 5, "five words");
+    await reader.click(bars()[0].rows[2]);
+    reader.equal(sentence(), `the ${words(0)[2]} fox & <b>`, "the picked one");
+    await reader.key(bars()[0].rows[1], "Enter");
+    reader.equal(sentence(), `the ${words(0)[1]} fox & <b>`, "by keyboard");
+    reader.check(document.activeElement === bars()[0].rows[1], "focus stays");
+    await reader.key('[aria-label="texts"] tr[tabindex="0"]', "ArrowDown");
+    reader.equal(bars().length, 2, "two masks in the second text");
+    reader.equal(sentence(), `${words(0)[0]} or ${words(1)[0]}`, "both filled");
+    reader.check(reader.tooWide() <= 0, "no wider than the window: " + reader.tooWide());
+    reader.equal(JSON.parse((await reader.saved('[data-export="json"]')).text).texts.length, 2, "saved");
+  )js",
+             9);
+}
+
+TEST_F(TextPage, classes_filter_texts_and_texts_show_their_classes) {
+  write("classify", "the fox\nlow\nthe the\nlower lower\nfox\n");
+  drive_both(R"js(
+    const rows = () => [...reader.find('[aria-label="texts"] tbody').rows], text = () => reader.find("#text").textContent;
+    reader.equal(rows().length, 5, "all texts");
+    reader.equal(text(), "the fox", "the first is shown");
+    const classes = [...reader.find('[aria-label="texts of each class"]').rows];
+    reader.equal(classes.reduce((sum, r) => sum + Number(r.cells[2].textContent), 0), 5, "each text has one class");
+    const name = classes[0].cells[0].textContent, count = Number(classes[0].cells[2].textContent);
+    await reader.key(classes[0], "Enter");
+    reader.check(rows().length === count && rows().every((r) => r.cells[1].textContent === name), "the texts of the class");
+    await reader.click(reader.button("× " + name));
+    reader.equal(rows().length, 5, "all again");
+    const search = reader.find('input[type="search"]');
+    search.value = "LOWER";
+    search.dispatchEvent(new Event("input"));
+    await reader.wait();
+    reader.equal([rows().length, text()], [1, "lower lower"], "search");
+    const bars = [...reader.find('table[aria-label="classes"]').rows];
+    reader.equal([bars.length, bars[0].cells[0].textContent], [3, rows()[0].cells[1].textContent], "its classes");
+    search.value = "nowhere";
+    search.dispatchEvent(new Event("input"));
+    await reader.wait();
+    reader.check(document.body.textContent.includes("No text fits.") && !document.querySelector("#text"), "nothing found");
+    reader.check(reader.tooWide() <= 0, "no wider than the window: " + reader.tooWide());
+  )js",
+             9);
+}
+
+TEST_F(TextPage, likeness_is_read_from_map_and_list) {
+  write("embed", "the fox\nlow\nthe fox\n\n");
+  drive_both(R"js(
+    const text = () => reader.find("#text").textContent, near = () => [...reader.find('[aria-label="nearest texts"]').rows];
+    reader.check(reader.colors("canvas") > 2, "the map is drawn");
+    reader.equal([text(), near()[0].cells[0].textContent, near()[0].cells[2].textContent], ["the fox", "the fox", "1.000"], "its double is nearest");
+    reader.equal(near().length, 3, "all but itself");
+    await reader.key("canvas", "ArrowDown");
+    await reader.key("canvas", "ArrowDown");
+    reader.check(reader.tip().startsWith("low\nthe fox\ncosine "), reader.tip());
+    await reader.key("canvas", "Enter");
+    reader.equal(text(), "low", "picked in the map");
+    await reader.click(near()[0]);
+    reader.check(text() !== "low", "and on to its nearest");
+    await reader.click(reader.button("alike together"));
+    await reader.key("canvas", "ArrowRight");
+    await reader.key("canvas", "ArrowLeft");
+    reader.equal(reader.tip(), "the fox\nthe fox\ncosine 1.000", "its double comes second");
+    const saved = JSON.parse((await reader.saved('[data-export="json"]')).text);
+    reader.check(saved.cosines[0][2] === 1 && saved.cosines[0][1] === saved.cosines[1][0], "all cosines");
+    reader.check(reader.tooWide() <= 0, "no wider than the window: " + reader.tooWide());
+  )js",
+             9);
+  write("embed", "alone\n");
+  drive(
+      path_,
+      R"js(reader.check(document.body.textContent.includes("nothing to compare"), "one text");)js",
+      1);
+}
+
+}  // namespace
+}  // namespace heddle::testing
