@@ -121,6 +121,12 @@ void add_data_flags(CLI::App& command, EvalFlags& flags) {
   command.add_option("--text-key", flags.text_key, "column or key of the text")
       ->capture_default_str()
       ->group(kEither);
+  command
+      .add_option("-o,--output", flags.output,
+                  "also a page: the text with the loss of each token, the masked words, or the "
+                  "classes that were taken for others; one file")
+      ->type_name("FILE.html")
+      ->group(kEither);
   command.add_option("--label-key", flags.label_key, "column or key of the label")
       ->capture_default_str()
       ->group(kData);
@@ -135,6 +141,17 @@ int64_t count_words(const std::string& text) {
   int64_t words = 0;
   for (std::string word; stream >> word;) ++words;
   return words;
+}
+
+bool wants_page(const EvalFlags& flags) {
+  if (flags.output.empty()) return false;
+  inspect::check_output(flags.output, "the page");
+  return true;
+}
+
+void write_eval_page(const EvalFlags& flags, const inspect::Page& page) {
+  inspect::write_page(flags.output, page);
+  fmt::print(stderr, "eval: a page in {}; open it in a browser\n", flags.output);
 }
 
 void add_eval(CLI::App& app) {

@@ -7,6 +7,7 @@
 #include "heddle/data/documents.h"
 #include "heddle/infer/precision.h"
 #include "heddle/infer/text_model.h"
+#include "heddle/inspect/eval_pages.h"
 #include "heddle/train/class_examples.h"
 #include "heddle/train/class_loss.h"
 #include "heddle/train/masked_sequences.h"
@@ -28,6 +29,23 @@ train::AnswerScore ask(const TextModel& model, const EvalFlags& flags, train::Qu
       model.model(), has_classes ? train::answer_classes : train::answer_masked, questions, run);
 }
 
+// What answer number i was for.
+inspect::AnsweredQuestion question(const train::Answers& all, size_t i, inspect::PartOfText text) {
+  return {.text = std::move(text),
+          .truth = all.truths[i],
+          .answer = all.answers[i],
+          .truth_p = std::exp(static_cast<double>(all.truth_log_p[i])),
+          .answer_p = std::exp(static_cast<double>(all.answer_log_p[i]))};
+}
+
+std::vector<size_t> rows_with(std::span<const int32_t> targets) {
+  std::vector<size_t> rows;
+  for (size_t r = 0; r < targets.size(); ++r) {
+    if (targets[r] >= 0) rows.push_back(r);
+  }
+  return rows;
+}
+
 int64_t context_of(const EvalFlags& flags, const TextModel& model) {
   const int64_t least = model.tokenizer.special_count() + 2;
   const int64_t context = flags.context > 0 ? flags.context : model.max_length;
@@ -37,12 +55,47 @@ int64_t context_of(const EvalFlags& flags, const TextModel& model) {
   return context;
 }
 
+// Sequences of a text, and which of their words are hidden.
+struct HiddenWords {
+  const Tokenizer& tokenizer;
+  train::Chunks chunks;
+  uint64_t seed;
+
+  // A sequence before and after its words are hidden, and what they are (-1: not hidden).
+  struct Sequence {
+    std::vector<int32_t> whole, targets;
+    Encoding hidden;
+  };
+  Sequence operator[](int64_t s) const {
+    Sequence sequence;
+    sequence.hidden = tokenizer.with_special(chunks[static_cast<size_t>(s)]);
+    sequence.whole = sequence.hidden.ids;
+    sequence.targets = train::hide_words(tokenizer, sequence.hidden.ids, s, {.seed = seed});
+    return sequence;
+  }
+};
+
+inspect::Page page_of(const HiddenWords& words, const train::Answers& all,
+                      const inspect::Evaluation& evaluation) {
+  std::vector<inspect::AnsweredQuestion> questions;
+  for (int64_t s = 0; s < std::ssize(words.chunks); ++s) {
+    if (std::ssize(questions) >= inspect::kPageAnswers) break;
+    const HiddenWords::Sequence sequence = words[s];
+    for (const size_t r : rows_with(sequence.targets)) {
+      questions.push_back(question(
+          all, questions.size(), inspect::part_of_text(words.tokenizer, sequence.whole, r, r + 1)));
+    }
+  }
+  return inspect::masked_page(evaluation, words.tokenizer, questions, std::ssize(all.truths));
+}
+
 }  // namespace
 
 void eval_masked_words(const EvalFlags& flags) {
   check(flags.stride == 0 && !flags.no_memory, ErrorKind::usage,
         "--stride and --no-memory are for language models; a model of masked words sees each token "
         "once");
+  const bool has_page = wants_page(flags);
   const TextModel model = load_text_model(flags.model);
   check(model.tokenizer.mask_id() >= 0, ErrorKind::data, "{}: its tokenizer has no mask token",
         flags.model);
@@ -51,41 +104,45 @@ void eval_masked_words(const EvalFlags& flags) {
         model.tokenizer.vocab_size(), model.model().vocab_size());
   const int64_t context = context_of(flags, model);
   const uint64_t seed = flags.seed.value_or(train::HidingOptions().seed);
-  const train::Chunks chunks = train::chunks_of(
-      train::encode_all(model.tokenizer, read_documents(flags.text, flags.text_key)),
-      context - model.tokenizer.special_count());
-  check(!chunks.empty(), ErrorKind::data, "{}: the text has no tokens", flags.text);
+  const HiddenWords words = {
+      model.tokenizer,
+      train::chunks_of(
+          train::encode_all(model.tokenizer, read_documents(flags.text, flags.text_key)),
+          context - model.tokenizer.special_count()),
+      seed};
+  check(!words.chunks.empty(), ErrorKind::data, "{}: the text has no tokens", flags.text);
   const auto hidden = [&](train::SequenceBatch& batch, int64_t s) {
-    Encoding e = model.tokenizer.with_special(chunks[static_cast<size_t>(s)]);
-    const std::vector<int32_t> targets =
-        train::hide_words(model.tokenizer, e.ids, s, {.seed = seed});
-    batch.add(e.ids, s, targets, e.types);
+    const HiddenWords::Sequence one = words[s];
+    batch.add(one.hidden.ids, s, one.targets, one.hidden.types);
   };
-  const auto score =
-      ask(model, flags,
-          {.classes = model.model().vocab_size(), .samples = std::ssize(chunks), .add = hidden},
-          context);
-  const int64_t tokens = score.sums.tokens - std::ssize(chunks) * model.tokenizer.special_count();
-  if (!flags.json) {
-    fmt::print(
-        "masked token right {:.2f} % ({} of {} tokens were masked, seed {})\n"
-        "perplexity {:.3f} a masked token\n"
-        "{} sequences of at most {} tokens, {} of them special\n",
-        100 * score.confusion.accuracy(), score.sums.words, tokens, seed, std::exp(score.loss()),
-        chunks.size(), context, model.tokenizer.special_count());
-    return;
-  }
+  const auto score = ask(model, flags,
+                         {.classes = model.model().vocab_size(),
+                          .samples = std::ssize(words.chunks),
+                          .add = hidden,
+                          .keeps = has_page},
+                         context);
+  const int64_t tokens =
+      score.sums.tokens - std::ssize(words.chunks) * model.tokenizer.special_count();
+  const std::string text = fmt::format(
+      "masked token right {:.2f} % ({} of {} tokens were masked, seed {})\n"
+      "perplexity {:.3f} a masked token\n"
+      "{} sequences of at most {} tokens, {} of them special",
+      100 * score.confusion.accuracy(), score.sums.words, tokens, seed, std::exp(score.loss()),
+      words.chunks.size(), context, model.tokenizer.special_count());
   Json json = Json::object();
   json["accuracy"] = score.confusion.accuracy();
   json["ppl"] = finite_or_null(std::exp(score.loss()));
   json["nll"] = finite_or_null(score.sums.nll);
   json["masked"] = score.sums.words;
   json["tokens"] = tokens;
-  json["sequences"] = chunks.size();
+  json["sequences"] = words.chunks.size();
   json["context"] = context;
   json["seed"] = seed;
   json["precision"] = precision_name(resolve_precision(flags.compute.precision));
-  fmt::print("{}\n", json.dump());
+  fmt::print("{}\n", flags.json ? json.dump() : text);
+  if (has_page) {
+    write_eval_page(flags, page_of(words, score.all, {flags.model, flags.text, text}));
+  }
 }
 
 namespace {
@@ -116,9 +173,37 @@ std::string as_text(const ClassReport& r) {
                      r.is_words ? fmt::format("{} words, ", r.score.sums.words) : "", r.labels);
 }
 
+inspect::Page page_of(const TextModel& model, std::span<const train::ClassExample> examples,
+                      const ClassReport& report, const EvalFlags& flags) {
+  const train::Answers& all = report.score.all;
+  std::vector<inspect::AnsweredQuestion> wrong;
+  const auto is_listed = [&](size_t i) {
+    return all.truths[i] != all.answers[i] && std::ssize(wrong) < inspect::kPageAnswers;
+  };
+  size_t i = 0;
+  for (const train::ClassExample& e : examples) {
+    if (!report.is_words) {
+      if (is_listed(i)) wrong.push_back(question(all, i, {"", e.text, ""}));
+      ++i;
+      continue;
+    }
+    // A word reaches to the next that has a class.
+    std::vector<size_t> rows = rows_with(e.classes);
+    rows.push_back(e.encoding.ids.size());
+    for (size_t r = 0; r + 1 < rows.size(); ++r, ++i) {
+      if (!is_listed(i)) continue;
+      wrong.push_back(question(
+          all, i, inspect::part_of_text(model.tokenizer, e.encoding.ids, rows[r], rows[r + 1])));
+    }
+  }
+  return inspect::confusion_page({flags.model, flags.data, as_text(report)}, model.model().labels(),
+                                 report.is_words ? "word" : "text", all.truths, all.answers, wrong);
+}
+
 }  // namespace
 
 void eval_classes(const EvalFlags& flags) {
+  const bool has_page = wants_page(flags);
   const TextModel model = load_text_model(flags.model);
   const bool is_words = static_cast<bool>(model.model().heads().word_classes);
   const std::vector<std::string>& labels = model.model().labels();
@@ -145,11 +230,13 @@ void eval_classes(const EvalFlags& flags) {
       ask(model, flags,
           {.classes = std::ssize(labels),
            .samples = std::ssize(examples),
-           .add = [&](train::SequenceBatch& b, int64_t s) { train::add_example(b, examples, s); }},
+           .add = [&](train::SequenceBatch& b, int64_t s) { train::add_example(b, examples, s); },
+           .keeps = has_page},
           static_cast<int64_t>(longest));
   const ClassReport report{score, std::ssize(examples), is_words, std::ssize(labels)};
   fmt::print("{}\n", flags.json ? as_json(report, flags) : as_text(report));
   warn_of_cut("eval", cut, std::ssize(examples), model.max_length);
+  if (has_page) write_eval_page(flags, page_of(model, examples, report, flags));
 }
 
 }  // namespace heddle::cli

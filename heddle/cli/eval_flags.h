@@ -6,12 +6,13 @@
 
 #include "heddle/base/json.h"
 #include "heddle/cli/translate_flags.h"
+#include "heddle/inspect/page.h"
 
 namespace heddle::cli {
 
 struct EvalFlags : TranslateFlags {
   std::string source, reference, tokenize = "13a", hypothesis_out;
-  std::string text, data, text_key = "text", label_key = "label";
+  std::string text, data, text_key = "text", label_key = "label", output;
   int64_t context = 0, stride = 0;
   std::optional<uint64_t> seed;
   bool no_memory = false, lowercase = false, json = false;
@@ -21,6 +22,11 @@ struct EvalFlags : TranslateFlags {
 Json finite_or_null(double value);
 /// Words between white space.
 int64_t count_words(const std::string& text);
+
+/// What is asked for as a page, which ends it if it cannot be written; false: none.
+bool wants_page(const EvalFlags& flags);
+/// Writes the page, and says so.
+void write_eval_page(const EvalFlags& flags, const inspect::Page& page);
 
 /// BLEU, chrF and perplexity of a translator on sentences and their translations.
 void eval_translation(const EvalFlags& flags);

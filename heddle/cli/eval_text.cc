@@ -8,6 +8,7 @@
 #include "heddle/infer/perplexity.h"
 #include "heddle/infer/precision.h"
 #include "heddle/infer/prompt_model.h"
+#include "heddle/inspect/eval_pages.h"
 
 namespace heddle::cli {
 namespace {
@@ -125,6 +126,7 @@ std::string as_text(const Report& r) {
 void eval_text(const EvalFlags& flags) {
   check(!flags.seed, ErrorKind::usage, "--seed is for models of masked words; {} is none",
         flags.model);
+  const bool has_page = wants_page(flags);
   const TranslateOptions common = translate_options(flags);
   const PromptModel model = load_prompt_model(flags.model);
   const LanguageModel* language = language_model(model.model());
@@ -139,16 +141,22 @@ void eval_text(const EvalFlags& flags) {
   check(ids.size() >= 2, ErrorKind::data,
         "{}: the text has {} tokens; at least 2 are needed, since the first is not predicted",
         flags.text, ids.size());
-  const Report report{.likelihood = likelihood_of_text(*language, ids,
-                                                       {.context = flags.context,
-                                                        .stride = flags.stride,
-                                                        .memory = !flags.no_memory,
-                                                        .batch_tokens = common.batch_tokens,
-                                                        .precision = common.precision}),
-                      .bytes = sum_over(documents, [](const auto& d) { return std::ssize(d); }),
-                      .characters = sum_over(documents, count_characters),
-                      .words = sum_over(documents, count_words)};
+  const Report report{
+      .likelihood = likelihood_of_text(*language, ids,
+                                       {.context = flags.context,
+                                        .stride = flags.stride,
+                                        .memory = !flags.no_memory,
+                                        .batch_tokens = common.batch_tokens,
+                                        .precision = common.precision,
+                                        .details = has_page ? inspect::kPagePredictions : 0}),
+      .bytes = sum_over(documents, [](const auto& d) { return std::ssize(d); }),
+      .characters = sum_over(documents, count_characters),
+      .words = sum_over(documents, count_words)};
   fmt::print("{}\n", flags.json ? as_json(report, common.precision) : as_text(report));
+  if (!has_page) return;
+  write_eval_page(
+      flags, inspect::prediction_page({flags.model, flags.text, as_text(report)}, *model.tokenizer,
+                                      ids, report.likelihood.details, language->vocab_size()));
 }
 
 }  // namespace heddle::cli

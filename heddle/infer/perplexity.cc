@@ -67,6 +67,7 @@ void check_options(const LanguageModel& model, std::span<const int32_t> ids, Per
         longest);
   check(o.batch_tokens >= 1, ErrorKind::usage, "--batch-tokens is {}; it must be at least 1",
         o.batch_tokens);
+  check(o.details >= 0, ErrorKind::internal, "likelihood_of_text: {} details", o.details);
   check(ids.size() >= 2, ErrorKind::data,
         "the text has {} tokens; at least 2 are needed, since the first is not predicted",
         ids.size());
@@ -112,8 +113,9 @@ class RoutingCount {
 
 class Prediction {
  public:
-  Prediction(const LanguageModel& model, std::span<const int32_t> ids, const Precision& precision)
-      : model_(model), ids_(ids), routing_(model) {
+  Prediction(const LanguageModel& model, std::span<const int32_t> ids, const Precision& precision,
+             int64_t details)
+      : model_(model), ids_(ids), details_(static_cast<size_t>(details)), routing_(model) {
     run_.use(precision);
   }
 
@@ -148,18 +150,35 @@ class Prediction {
   static constexpr int64_t kLogitsAtOnce = 16 << 20;  // 64 MB
 
   // logits: [targets, vocab]
-  static void add(const Tensor& logits, std::span<const int32_t> targets, TextLikelihood& result) {
+  void add(const Tensor& logits, std::span<const int32_t> targets, TextLikelihood& result) const {
     const auto of_targets = best_words(logits, {.forced = targets});
     const auto likeliest = best_words(logits, {.scores = false});
     for (size_t i = 0; i < targets.size(); ++i) {
       result.nll -= static_cast<double>(of_targets[i].log_p);
       result.hits += likeliest[i].id == targets[i];
+      if (result.details.size() == details_) continue;
+      result.details.push_back(
+          detail_of(logits.rows(), static_cast<int64_t>(i), targets[i], likeliest[i].id));
+      result.details.back().log_p = of_targets[i].log_p;
     }
     result.words += static_cast<int64_t>(targets.size());
   }
 
+  // Without its log p.
+  static PredictedWord detail_of(const Rows& logits, int64_t row, int32_t target,
+                                 int32_t likeliest) {
+    const float* x = logits.row<float>(row);
+    PredictedWord word{.rank = 1, .likeliest = likeliest};
+    for (int64_t id = 0; id < logits.width; ++id) {
+      word.rank += x[id] > x[target] || (x[id] == x[target] && id < target);
+    }
+    word.likeliest_log_p = scale_of_row(logits, row).log_p(x[likeliest]);
+    return word;
+  }
+
   const LanguageModel& model_;
   std::span<const int32_t> ids_;
+  size_t details_;
   nn::Run run_;
   RoutingCount routing_;
 };
@@ -182,7 +201,7 @@ TextLikelihood likelihood_of_text(const LanguageModel& model, std::span<const in
   result.context = o.context, result.stride = o.stride;
   result.windows = static_cast<int64_t>(windows.size());
   if (model.has_memory()) result.memory = remembers ? model.memory_length() : 0;
-  Prediction prediction(model, ids, o.precision);
+  Prediction prediction(model, ids, o.precision, o.details);
   for (size_t i = 0; i < windows.size(); i += at_once) {
     prediction.add(std::span(windows).subspan(i, std::min(at_once, windows.size() - i)),
                    remembers ? &memory : nullptr, result);

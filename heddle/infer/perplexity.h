@@ -20,6 +20,15 @@ struct PerplexityOptions {
   bool memory = true;           ///< false: each segment begins as a text does
   int64_t batch_tokens = 8192;  ///< words that are worked on at once
   Precision precision = {};
+  int64_t details = 0;  ///< predicted words of which TextLikelihood::details tells, from the first
+};
+
+/// How a word was predicted.
+struct PredictedWord {
+  float log_p = 0;
+  int64_t rank = 0;       ///< words that the model holds for likelier, and 1; the lower id first
+  int32_t likeliest = 0;  ///< among equal ones
+  float likeliest_log_p = 0;
 };
 
 struct TextLikelihood {
@@ -33,6 +42,8 @@ struct TextLikelihood {
   /// Of a mixture: [layer][expert] how many of the words that predict another went through it;
   /// each went through as many experts as the config says. Empty for other models.
   std::vector<std::vector<int64_t>> routing = {};
+  /// Of the second word of the text and those behind it, as many as the options ask for.
+  std::vector<PredictedWord> details = {};
 };
 
 /// Predicts each word of a text but the first once, by windows of `context` words that begin every

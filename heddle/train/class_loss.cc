@@ -2,6 +2,7 @@
 #include "heddle/train/class_loss.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "heddle/base/profile.h"
@@ -49,12 +50,38 @@ std::vector<int32_t> likeliest(const Tensor& logits) {
   return best;
 }
 
+float log_p(std::span<const float> logits, int32_t c) {
+  const float most = *std::ranges::max_element(logits);
+  double sum = 0;
+  for (const float x : logits) sum += std::exp(static_cast<double>(x - most));
+  return logits[static_cast<size_t>(c)] - most - static_cast<float>(std::log(sum));
+}
+
+// Of the answers' rows.
+void add_log_p(const Tensor& logits, std::span<const int32_t> targets, Answers& answers) {
+  const std::vector<float> values = logits.to_floats();
+  const auto width = static_cast<size_t>(logits.size(1));
+  for (const int32_t r : counting_rows(targets)) {
+    const auto row = std::span(values).subspan(static_cast<size_t>(r) * width, width);
+    const size_t i = answers.truth_log_p.size();
+    answers.truth_log_p.push_back(log_p(row, answers.truths[i]));
+    answers.answer_log_p.push_back(log_p(row, answers.answers[i]));
+  }
+}
+
+template <class T>
+void append(std::vector<T>& all, const std::vector<T>& some) {
+  all.insert(all.end(), some.begin(), some.end());
+}
+
 // Keeps the answers that count.
-Answers answers_of(const Tensor& logits, std::span<const int32_t> targets, int64_t rows) {
+Answers answers_of(const Tensor& logits, std::span<const int32_t> targets, int64_t rows,
+                   bool wants_log_p) {
   const CrossEntropy ce = cross_entropy(logits, targets, {});
   Answers out{.sums = {ce.total, ce.nll, ce.words, rows}, .truths = counting(targets)};
   const std::vector<int32_t> best = likeliest(logits);
   for (const int32_t r : counting_rows(targets)) out.answers.push_back(best[r]);
+  if (wants_log_p) add_log_p(logits, targets, out);
   return out;
 }
 
@@ -124,16 +151,19 @@ double Confusion::macro_f1() const {
   return sum / static_cast<double>(std::max<int64_t>(1, seen));
 }
 
-Answers answer_masked(const Model& model, SequenceBatch& batch, const nn::Run& run) {
+Answers answer_masked(const Model& model, SequenceBatch& batch, const nn::Run& run,
+                      bool wants_log_p) {
   const NoGrad off;
   const Tensor h = model.hidden(batch.words(), run);
   const Tensor rows = gather_rows(h, counting_rows(batch.targets));
-  return answers_of(model.heads().word_logits(rows, run), counting(batch.targets), rows_of(batch));
+  return answers_of(model.heads().word_logits(rows, run), counting(batch.targets), rows_of(batch),
+                    wants_log_p);
 }
 
-Answers answer_classes(const Model& model, SequenceBatch& batch, const nn::Run& run) {
+Answers answer_classes(const Model& model, SequenceBatch& batch, const nn::Run& run,
+                       bool wants_log_p) {
   const NoGrad off;
-  return answers_of(class_logits(model, batch, run), batch.targets, rows_of(batch));
+  return answers_of(class_logits(model, batch, run), batch.targets, rows_of(batch), wants_log_p);
 }
 
 AnswerScore score_answers(const Model& model, decltype(answer_masked) answer, const Questions& q,
@@ -142,9 +172,14 @@ AnswerScore score_answers(const Model& model, decltype(answer_masked) answer, co
   for (int64_t begin = 0; begin < q.samples; begin += q.at_once) {
     SequenceBatch batch;
     for (int64_t s = begin; s < std::min(begin + q.at_once, q.samples); ++s) q.add(batch, s);
-    const Answers a = answer(model, batch, run);
+    const Answers a = answer(model, batch, run, q.keeps);
     score.sums += a.sums;
     for (size_t i = 0; i < a.truths.size(); ++i) score.confusion.add(a.truths[i], a.answers[i]);
+    if (!q.keeps) continue;
+    append(score.all.truths, a.truths);
+    append(score.all.answers, a.answers);
+    append(score.all.truth_log_p, a.truth_log_p);
+    append(score.all.answer_log_p, a.answer_log_p);
   }
   return score;
 }

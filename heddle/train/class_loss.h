@@ -40,9 +40,12 @@ class Confusion {
 struct Answers {
   LossSums sums = {};
   std::vector<int32_t> truths = {}, answers = {};
+  std::vector<float> truth_log_p = {}, answer_log_p = {};  ///< if they are wanted
 };
-Answers answer_masked(const Model& model, SequenceBatch& batch, const nn::Run& run);
-Answers answer_classes(const Model& model, SequenceBatch& batch, const nn::Run& run);
+Answers answer_masked(const Model& model, SequenceBatch& batch, const nn::Run& run,
+                      bool wants_log_p = false);
+Answers answer_classes(const Model& model, SequenceBatch& batch, const nn::Run& run,
+                       bool wants_log_p = false);
 
 /// Many samples to ask a model about.
 struct Questions {
@@ -51,11 +54,13 @@ struct Questions {
   /// Lays a sample behind the others of a batch.
   std::function<void(SequenceBatch& batch, int64_t sample)> add = {};
   int64_t at_once = 64;  ///< samples of a pass
+  bool keeps = false;    ///< AnswerScore::all, with log p
 };
 
 struct AnswerScore {
   LossSums sums;
   Confusion confusion;
+  Answers all = {};  ///< sample after sample, if they are kept
   /// Of an answer, nats.
   double loss() const { return sums.nll / static_cast<double>(sums.words); }
 };

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "heddle/base/json.h"
+#include "tests/cli/page_data.h"
 #include "tests/cli/train_runs.h"
 
 namespace heddle::testing {
@@ -173,6 +174,70 @@ TEST_F(EvalAnswers, masked_words_have_the_accuracy_that_training_logs) {
   expect_refused(eval("masked_lm", {"--text", text, "--context", "3"}), 2, "from 4 to the 24");
   expect_refused(eval("masked_lm", {"--text", text, "--stride", "3"}), 2, "--stride");
   expect_refused(eval("masked_lm", {"--data", path("val.tsv")}), 3, "no head for classes");
+}
+
+TEST_F(EvalAnswers, page_of_classes_has_all_answers_and_the_wrong_ones) {
+  for (const auto& [task, ending] : {std::pair{"sequence_classification", ".tsv"},
+                                     std::pair{"token_classification", ".conll"}}) {
+    train(task, ending);
+    const std::string file = path(std::string("val") + ending), page = path("page.html");
+    const Json said = eval_json(task, {"--data", file, "-o", page});
+    EXPECT_EQ(said.dump(), eval_json(task, {"--data", file}).dump());
+    const Json data = page_data(page);
+    const size_t classes = data.at("labels").size();
+    std::vector<int64_t> right(classes), truths(classes), answers(classes);
+    int64_t all = 0, wrong = 0;
+    for (const Json& cell : data.at("cells").as_array()) {
+      const auto c = cell.as_ints();
+      truths[c[0]] += c[2], answers[c[1]] += c[2], all += c[2];
+      (c[0] == c[1] ? right[c[0]] : wrong) += c[2];
+    }
+    EXPECT_EQ(all, said.get_int("answers"));
+    EXPECT_NEAR(1 - static_cast<double>(wrong) / all, said.get_double("accuracy"), 1e-12) << task;
+    double f1 = 0;
+    int64_t used = 0;
+    for (size_t c = 0; c < classes; ++c) {
+      if (truths[c] + answers[c] == 0) continue;
+      f1 += 2.0 * right[c] / (truths[c] + answers[c]);
+      ++used;
+    }
+    EXPECT_NEAR(f1 / used, said.get_double("macro_f1"), 1e-12) << task;
+    ASSERT_EQ(static_cast<int64_t>(data.at("wrong").size()), wrong);
+    ASSERT_GT(wrong, 0);
+    const std::string whole = read_file(file);
+    for (const Json& one : data.at("wrong").as_array()) {
+      EXPECT_NE(one.get_int("truth"), one.get_int("answer"));
+      EXPECT_GE(one.get_double("answer_p"), one.get_double("truth_p"));
+      EXPECT_LE(one.get_double("answer_p") + one.get_double("truth_p"), 1.0001);
+      const std::string part = one.at("text").as_strings()[1];
+      const bool is_word = ending == std::string(".conll");
+      // The tokenizer lowers words, of which the label of "Anna" alone does not follow from them.
+      EXPECT_TRUE(is_word ? part.ends_with("anna") : whole.find(part) != whole.npos) << part;
+    }
+  }
+}
+
+TEST_F(EvalAnswers, page_of_masked_words_has_each_with_its_answer) {
+  train("masked_lm", ".txt");
+  const std::string text = path("val.txt"), page = path("page.html");
+  const Json said = eval_json("masked_lm", {"--text", text, "-o", page});
+  const Json data = page_data(page);
+  EXPECT_EQ(data.get_int("count"), said.get_int("masked"));
+  const Json::Array& questions = data.at("questions").as_array();
+  ASSERT_EQ(static_cast<int64_t>(questions.size()), said.get_int("masked"));
+  double nll = 0, right = 0;
+  for (const Json& one : questions) {
+    const auto parts = one.at("text").as_strings();
+    const bool is_same =
+        parts[1].substr(parts[1].find_first_not_of(' ')) == one.get_string("answer");
+    EXPECT_EQ(one.get_bool("is_right"), is_same) << parts[1];
+    right += is_same;
+    nll -= std::log(one.get_double("truth_p"));
+    EXPECT_NE((running(0, 90)).find(parts[1].substr(parts[1].find_first_not_of(' '))),
+              std::string::npos);
+  }
+  EXPECT_NEAR(right / questions.size(), said.get_double("accuracy"), 1e-12);
+  EXPECT_NEAR(nll, said.get_double("nll"), 0.01 * said.get_double("nll"));  // 5 digits of each p
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/cli/language_model.h"
+#include "tests/cli/page_data.h"
 
 namespace heddle::testing {
 namespace {
@@ -42,6 +43,43 @@ TEST_F(EvalText, figures_fit_each_other_and_count_the_text) {
             result.out);
   const CliResult plain = eval();
   EXPECT_NE(plain.out.find("context 40, stride 20"), std::string::npos) << plain.out;
+}
+
+TEST_F(EvalText, page_holds_the_text_and_the_loss_of_each_token) {
+  const std::string page = (folder / "page.html").string(), content = "the old man\nsees a <b> é\n";
+  write_file(text, content);
+  const CliResult result = eval({"--json", "-o", page});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "eval: a page in " + page + "; open it in a browser\n");
+  EXPECT_EQ(result.out, eval({"--json"}).out);
+  const Json said = Json::parse(result.out), data = page_data(page);
+  std::string whole;
+  for (const std::string& token : data.at("texts").as_strings()) whole += token;
+  EXPECT_EQ(whole, shared_tokenizer().decode(shared_tokenizer().encode(content)));
+  double nll = 0, hits = 0;
+  for (const Json& loss : data.at("loss").as_array()) nll += loss.as_double();
+  for (const Json& rank : data.at("rank").as_array()) hits += rank.as_int() == 1;
+  const auto tokens = static_cast<double>(said.get_int("tokens"));
+  EXPECT_EQ(static_cast<double>(data.at("loss").size()), tokens);
+  EXPECT_NEAR(nll, said.get_double("nll"), 1e-5 * tokens);
+  EXPECT_NEAR(hits / tokens, said.get_double("accuracy"), 1e-12);
+  EXPECT_EQ(data.get_int("vocab"), 312);
+  EXPECT_NE(data.get_string("summary").find("perplexity "), std::string::npos);
+}
+
+TEST_F(EvalText, page_that_cannot_be_written_is_refused_before_the_text_is_read) {
+  const CliResult missing = eval({"-o", "/no/such/page.html"});
+  EXPECT_EQ(missing.exit_code, 3);
+  EXPECT_NE(missing.err.find("the folder /no/such does not exist"), std::string::npos)
+      << missing.err;
+  const std::string translator = (folder / "translator").string();
+  write_small_model(translator);
+  const CliResult pairs = run_heddle(
+      {"eval", translator, "--src", text, "--ref", text, "-o", (folder / "page.html").string()});
+  EXPECT_EQ(pairs.exit_code, 2);
+  EXPECT_NE(pairs.err.find("--output goes with --text or --data, not with --src and --ref"),
+            std::string::npos)
+      << pairs.err;
 }
 
 // Routers of zeros find all experts equal, so each word goes through the first two.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "heddle/autograd/tape.h"
@@ -71,6 +72,50 @@ TEST(RoutingOfText, each_word_counts_once_whatever_the_windows) {
   const TextLikelihood parts =
       likelihood_of_text(m.model, ids, {.context = 16, .stride = 4, .batch_tokens = 20});
   EXPECT_EQ(parts.routing, one.routing);
+}
+
+// One window holds the text, so that all its rows can be had by hand.
+TEST(DetailsOfText, log_p_rank_and_likeliest_are_those_of_the_logits) {
+  const Mixture m;
+  const Ids ids = random_text(40);
+  const Segments one = Segments::uniform(1, 40);
+  const auto words = likelihood_of_text(m.model, ids, {.details = 100}).details;
+  ASSERT_EQ(words.size(), 39u);
+  const NoGrad off;
+  nn::Run run;
+  const auto logits =
+      m.model.output()(m.model.hidden({.ids = ids, .segments = &one}, run), run).to_floats();
+  for (size_t i = 0; i < 39; ++i) {
+    const auto row = std::span(logits).subspan(i * 60, 60);
+    const float target = row[static_cast<size_t>(ids[i + 1])];
+    double sum = 0;
+    for (const float x : row) sum += std::exp(static_cast<double>(x));
+    const auto best = std::ranges::max_element(row);
+    EXPECT_NEAR(words[i].log_p, target - std::log(sum), 1e-5);
+    EXPECT_EQ(words[i].rank, 1 + std::ranges::count_if(row, [&](float x) { return x > target; }));
+    EXPECT_EQ(words[i].likeliest, best - row.begin());
+    EXPECT_NEAR(words[i].likeliest_log_p, *best - std::log(sum), 1e-5);
+  }
+}
+
+TEST(DetailsOfText, the_first_words_are_told_by_any_window_and_sum_to_the_loss) {
+  const Mixture m;
+  const Ids ids = random_text(200);
+  const auto whole = likelihood_of_text(m.model, ids, {.context = 16, .stride = 5, .details = 199});
+  double nll = 0;
+  int64_t hits = 0;
+  for (const PredictedWord& word : whole.details) {
+    nll -= word.log_p;
+    hits += word.rank == 1;
+  }
+  EXPECT_EQ(whole.details.size(), 199u);
+  EXPECT_NEAR(nll, whole.nll, 1e-9);
+  EXPECT_EQ(hits, whole.hits);
+  const auto some = likelihood_of_text(
+      m.model, ids, {.context = 16, .stride = 5, .batch_tokens = 1, .details = 30});
+  ASSERT_EQ(some.details.size(), 30u);
+  EXPECT_EQ(some.details[29].log_p, whole.details[29].log_p);
+  EXPECT_TRUE(likelihood_of_text(m.model, ids, {.context = 16}).details.empty());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 //     block: (i0, i1, j0, j1) => number   what a pixel shows that covers many cells; else the
 //                                         largest of a few of them
 //     color: (i, j, value) => [r, g, b]   instead of the ramp
+//     cellText: (i, j) => text            what `values` writes, in place of the number
 //     describe: (i, j, value) => text     of tooltip and screen reader
 //     onPick: (i, j) => ..., cell: largest side of a cell in pixels (34), values: write numbers into cells
 //   }) -> {element, redraw(changes), svg(), view}
@@ -120,7 +121,7 @@
           g.fillStyle = `rgb(${rgb})`;
           g.fillRect(p.left + j * p.w, p.top + i * p.h, p.w - gap, p.h - gap);
           if (!o.values || p.w < 30 || x === null) continue;
-          const text = Number.isNaN(x) ? "−∞" : p.w >= 44 ? heddle.number(x, 2) : x.toFixed(Math.abs(x) < 9.95 ? 1 : 0).replace(/^-0.0$/, "0.0").replace("-", "−");
+          const text = o.cellText ? o.cellText(view.row + i, view.col + j) : Number.isNaN(x) ? "−∞" : p.w >= 44 ? heddle.number(x, 2) : x.toFixed(Math.abs(x) < 9.95 ? 1 : 0).replace(/^-0.0$/, "0.0").replace("-", "−");
           g.fillStyle = rgb[0] * 0.299 + rgb[1] * 0.587 + rgb[2] * 0.114 > 140 ? "#111" : "#fff";
           g.font = labelFont(11);
           g.textAlign = "center";
