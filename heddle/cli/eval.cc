@@ -121,12 +121,6 @@ void add_data_flags(CLI::App& command, EvalFlags& flags) {
   command.add_option("--text-key", flags.text_key, "column or key of the text")
       ->capture_default_str()
       ->group(kEither);
-  command
-      .add_option("-o,--output", flags.output,
-                  "also a page: the text with the loss of each token, the masked words, or the "
-                  "classes that were taken for others; one file")
-      ->type_name("FILE.html")
-      ->group(kEither);
   command.add_option("--label-key", flags.label_key, "column or key of the label")
       ->capture_default_str()
       ->group(kData);
@@ -162,6 +156,11 @@ void add_eval(CLI::App& app) {
       "text; accuracy and macro F1 of classes");
   add_translate_flags(*command, *flags);
   command->add_flag("--json", flags->json, "one line of JSON");
+  command
+      ->add_option("-o,--output", flags->output,
+                   "also a page of what was right and wrong: translations, tokens with their "
+                   "losses, masked words, or classes; one file")
+      ->type_name("FILE.html");
   add_pair_flags(*command, *flags);
   add_text_flags(*command, *flags);
   add_data_flags(*command, *flags);

@@ -8,6 +8,7 @@
 #include "heddle/base/lines.h"
 #include "heddle/cli/eval_flags.h"
 #include "heddle/infer/precision.h"
+#include "heddle/inspect/eval_pages.h"
 #include "heddle/train/metrics.h"
 #include "heddle/train/translation.h"
 
@@ -150,6 +151,20 @@ std::vector<std::string> translate_all(const TranslationModel& model, const Pair
   return texts;
 }
 
+inspect::Page page_of(const Pairs& pairs, const std::vector<std::string>& hypotheses,
+                      const Report& report, const EvalFlags& flags) {
+  std::vector<inspect::JudgedTranslation> lines;
+  for (size_t i = 0; i < std::min<size_t>(hypotheses.size(), inspect::kPageAnswers); ++i) {
+    const train::ChrfScore chrf =
+        train::corpus_chrf({&hypotheses[i], 1}, train::Sentences(&pairs.reference[i], 1),
+                           {.lowercase = flags.lowercase});
+    lines.push_back({pairs.source[i], pairs.reference[i], hypotheses[i], chrf.score});
+  }
+  return inspect::translations_page(
+      {flags.model, fmt::format("{}, {}", flags.source, flags.reference), as_text(report)}, lines,
+      std::ssize(hypotheses));
+}
+
 void write_lines(const std::string& path, const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += line + "\n";
@@ -159,6 +174,7 @@ void write_lines(const std::string& path, const std::vector<std::string>& lines)
 }  // namespace
 
 void eval_translation(const EvalFlags& flags) {
+  const bool has_page = wants_page(flags);
   TranslateOptions options = translate_options(flags);
   const train::BleuOptions bleu = {.lowercase = flags.lowercase,
                                    .tokenizer = train::bleu_tokenizer(flags.tokenize)};
@@ -180,6 +196,7 @@ void eval_translation(const EvalFlags& flags) {
       .words = words};
   fmt::print("{}\n", flags.json ? as_json(report, options) : as_text(report));
   report_cut("eval", cut, model);
+  if (has_page) write_eval_page(flags, page_of(pairs, hypotheses, report, flags));
 }
 
 }  // namespace heddle::cli

@@ -131,4 +131,20 @@ Page confusion_page(const Evaluation& evaluation, const std::vector<std::string>
   return page;
 }
 
+Page translations_page(const Evaluation& evaluation, std::span<const JudgedTranslation> lines,
+                       int64_t count) {
+  Page page = page_of("Translations and references", "translations.js", evaluation);
+  page.data["count"] = count;
+  page.data["lines"] = Json::array();
+  for (const JudgedTranslation& line : lines.first(std::min<size_t>(lines.size(), kPageAnswers))) {
+    Json one = Json::object();
+    one["source"] = shortened(line.source);
+    one["reference"] = shortened(line.reference);
+    one["translation"] = shortened(line.translation);
+    one["chrf"] = rounded(line.chrf);
+    page.data["lines"].push_back(std::move(one));
+  }
+  return page;
+}
+
 }  // namespace heddle::inspect

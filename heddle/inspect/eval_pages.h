@@ -53,4 +53,12 @@ Page confusion_page(const Evaluation& evaluation, const std::vector<std::string>
                     const std::string& unit, std::span<const int32_t> truths,
                     std::span<const int32_t> answers, std::span<const AnsweredQuestion> wrong);
 
+struct JudgedTranslation {
+  std::string source, reference, translation;
+  double chrf = 0;  ///< of this line alone, 0 to 100
+};
+/// The first kPageAnswers lines of `lines`; `count`: all that there are.
+Page translations_page(const Evaluation& evaluation, std::span<const JudgedTranslation> lines,
+                       int64_t count);
+
 }  // namespace heddle::inspect

@@ -5,6 +5,7 @@
 
 #include "heddle/base/json.h"
 #include "tests/cli/model_fixture.h"
+#include "tests/cli/page_data.h"
 
 namespace heddle::testing {
 namespace {
@@ -43,6 +44,32 @@ TEST_F(Eval, figures_are_those_of_translate_and_score) {
   for (const char* key : {"bleu", "chrf", "signature", "chrf_signature"}) {
     EXPECT_EQ(json.at(key), score.at(key)) << key;
   }
+}
+
+TEST_F(Eval, page_has_each_line_with_its_own_chrf) {
+  const std::string out = (folder / "hyp").string(), page = (folder / "page.html").string();
+  const CliResult result = eval({"--hyp-out", out, "-o", page});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, eval().out);
+  EXPECT_EQ(result.err, "eval: a page in " + page + "; open it in a browser\n");
+  const Json data = page_data(page);
+  EXPECT_EQ(data.get_string("summary") + "\n", result.out);
+  const Json::Array& lines = data.at("lines").as_array();
+  ASSERT_EQ(lines.size(), 4u);
+  const auto translations = split_lines(read_file(out)),
+             references = split_lines(read_file(reference)),
+             sources = split_lines(read_file(source));
+  const std::string one = (folder / "one").string(), other = (folder / "other").string();
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(lines[i].get_string("source"), sources[i]);
+    EXPECT_EQ(lines[i].get_string("reference"), references[i]);
+    EXPECT_EQ(lines[i].get_string("translation"), translations[i]);
+    write_file(one, translations[i] + "\n");
+    write_file(other, references[i] + "\n");
+    const CliResult score = run_heddle({"score", "--hyp", one, "--ref", other, "--json"});
+    EXPECT_NEAR(lines[i].get_double("chrf"), Json::parse(score.out).get_double("chrf"), 1e-5);
+  }
+  EXPECT_EQ(eval({"-o", "/no/such/page.html"}).exit_code, 3);
 }
 
 TEST_F(Eval, perplexities_follow_from_the_likelihood_and_the_counts) {

@@ -72,14 +72,6 @@ TEST_F(EvalText, page_that_cannot_be_written_is_refused_before_the_text_is_read)
   EXPECT_EQ(missing.exit_code, 3);
   EXPECT_NE(missing.err.find("the folder /no/such does not exist"), std::string::npos)
       << missing.err;
-  const std::string translator = (folder / "translator").string();
-  write_small_model(translator);
-  const CliResult pairs = run_heddle(
-      {"eval", translator, "--src", text, "--ref", text, "-o", (folder / "page.html").string()});
-  EXPECT_EQ(pairs.exit_code, 2);
-  EXPECT_NE(pairs.err.find("--output goes with --text or --data, not with --src and --ref"),
-            std::string::npos)
-      << pairs.err;
 }
 
 // Routers of zeros find all experts equal, so each word goes through the first two.

@@ -55,6 +55,35 @@ TEST_F(EvalPage, tokens_are_shaded_and_read_by_pointer_and_keys) {
              10);
 }
 
+TEST_F(EvalPage, lines_are_sorted_by_agreement_and_compared_word_by_word) {
+  const std::string model = (folder_ / "model").string(), source = (folder_ / "source").string(),
+                    reference = (folder_ / "reference").string();
+  write_small_model(model);
+  write_file(source, "the old man\na small dog\nmy sister\n");
+  CliOptions options;
+  options.input = "the old man\n";
+  const std::string same = run_heddle({"translate", model, "--max-length", "10"}, options)
+                               .out;  // the first line is right
+  write_file(reference, same + "ein kleiner Hund\nmeine Schwester\n");
+  const CliResult result = run_heddle(
+      {"eval", model, "--src", source, "--ref", reference, "--max-length", "10", "-o", path_});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  drive_both(R"js(
+    const rows = () => [...reader.find('[aria-label="lines"] tbody').rows], scores = () => rows().map((r) => Number(r.cells[2].textContent));
+    reader.equal(scores()[0], 100, "the first line is its reference");
+    reader.equal(document.querySelectorAll("#line .missing").length, 0, "and nothing is marked");
+    await reader.click(reader.button("worst first"));
+    reader.check(scores()[0] <= scores()[1] && scores()[1] <= scores()[2], "sorted: " + scores());
+    reader.check(document.querySelectorAll("#line .missing").length > 0, "the worst has other words");
+    const ranges = [...reader.find('[aria-label="lines by chrF2"]').rows];
+    reader.equal(ranges.reduce((sum, r) => sum + Number(r.cells[2].textContent), 0), 3, "each line is in one range");
+    await reader.click(ranges[9]);
+    reader.equal(scores().filter((x) => x < 90), [], "the best range");
+    reader.check(reader.tooWide() <= 0, "no wider than the window: " + reader.tooWide());
+  )js",
+             7);
+}
+
 TEST_F(EvalPage, masked_words_are_filtered_by_right_and_wrong) {
   std::string text;
   for (int i = 0; i < 30; ++i) text += "the quick fox jumps over the lazy dog\n";

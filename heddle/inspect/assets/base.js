@@ -47,7 +47,7 @@
 
   // A share from 0 to 1 as a bar; faint where it is not marked.
   heddle.bar = (share, isMarked = true) => heddle.el("span", {class: isMarked ? "bar" : "bar faint-bar",
-    style: `width: ${Math.max(0.5, 100 * share)}%`});
+    style: `width: ${share > 0 ? Math.max(0.5, 100 * share) : 0}%`});
 
   // --- colours ----------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 //   heddle.bars({label, rows: [{name, share, text, isChosen, onPick, title}]}) -> element
 //   heddle.textList({label, unit: "text", items, columns: [{title, cell: (item) => text, class}],
 //     words: (item) => what is searched, onPick: (item, or null if there is none; byReader)})
-//     -> {element, filter(test, name), pick(item)}
+//     -> {element, filter(test, name), sort((a, b) => number), pick(item)}
 //   heddle.short(text, most), heddle.plural(n, "text")
 //   heddle.roving(tbody) -> it, its rows with arrow keys
 //   heddle.inContext([before, part, after], most) -> element, the part marked
@@ -48,7 +48,7 @@
     el("td", {}, row.name), el("td", {}, heddle.bar(row.share)), el("td", {class: "number"}, row.text))))));
 
   heddle.textList = ({label, unit = "text", items, columns, words, onPick}) => {
-    let query = "", test = () => true, picked = null, shown = [];
+    let query = "", test = () => true, picked = null, shown = [], sorted = items;
     const body = el("tbody"), about = el("span", {class: "faint small", "aria-live": "polite"});
     const all = el("button", {type: "button", hidden: true, onclick: () => filter(() => true, "")});
     const rowOf = (item) => body.children[shown.indexOf(item)];
@@ -63,7 +63,7 @@
       onPick(item, byReader);
     };
     const draw = () => {
-      const found = items.filter((item) => test(item) && words(item).toLowerCase().includes(query));
+      const found = sorted.filter((item) => test(item) && words(item).toLowerCase().includes(query));
       shown = found.slice(0, kRows);
       about.textContent = found.length === 0 ? `No ${unit} fits.`
         : heddle.plural(found.length, unit) + (shown.length < found.length ? `; the first ${kRows} are listed` : "");
@@ -86,6 +86,7 @@
       el("div", {class: "scroll list"}, el("table", {class: "texts", "aria-label": label},
         el("thead", {}, el("tr", {}, columns.map((column) => el("th", {scope: "col", class: column.class}, column.title)))), body)));
     draw();
-    return {element, filter, pick};
+    const sort = (by) => { sorted = [...items].sort(by); picked = null; draw(); };
+    return {element, filter, sort, pick};
   };
 })();
