@@ -6,7 +6,8 @@ Usage: python tools/check_export.py HEDDLE MODEL...      (needs torch and transf
 HEDDLE is the program; each MODEL a model directory or training run. Each is exported in f32 and
 loaded by transformers' AutoModel classes; its logits (or hidden states) over random ids must be
 those of `heddle forward` on MODEL itself within 2e-5 of the largest, no weight may be missing or
-left over, and of a translator each line of --lines must come out as `heddle translate` has it.
+left over, and of a translator each line of --lines must come out as `heddle translate` has it; of
+another model AutoTokenizer must have the ids and texts of `heddle tokenizer`.
 """
 import argparse
 import json
@@ -19,6 +20,8 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
+TEXTS = ["the old man", "  two  spaces ", " a", "", " ", "tab\there", "\u00fcber na\u00efve caf\u00e9 \u00df", "\u65e5\u672c\u8a9e \U0001f600", "<s> a </s>",
+         "[MASK] [CLS]", "it's don't , . !", "aaa aaaa 123 1234"]
 LINES = ["the old man reads a book", "two dogs run in the garden", "a woman drinks water"]
 
 
@@ -32,6 +35,11 @@ def load(folder):
         left = set(info[kind]) - ignored
         assert not left, f"{kind}: {sorted(left)[:5]}"
     return config, model.eval()
+
+
+def folder_of(path):
+    """A run's best model, or the folder itself."""
+    return pathlib.Path(path) / "best" if (pathlib.Path(path) / "best").exists() else path
 
 
 def inputs_of(config):
@@ -76,6 +84,23 @@ def compare_texts(heddle, model_dir, exported, model, lines):
     return len(lines)
 
 
+def compare_tokenizers(heddle, model_dir, exported):
+    """Ids and texts of AutoTokenizer on the exported folder are those of `heddle tokenizer`."""
+    def run(command, lines):
+        done = subprocess.run([heddle, "tokenizer", command, model_dir], input="\n".join(lines) + "\n",
+                              capture_output=True, text=True, check=True)
+        return done.stdout.split("\n")[:len(lines)]
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(exported)
+    ids = [[int(i) for i in line.split()] for line in run("encode", TEXTS)]
+    texts = run("decode", [" ".join(map(str, i)) for i in ids])
+    for text, i, back in zip(TEXTS, ids, texts):
+        theirs = tokenizer(text, add_special_tokens=False)["input_ids"]
+        assert theirs == i, (text, theirs, i)
+        assert tokenizer.decode(i, skip_special_tokens=True) == back, (text, back)
+    return len(TEXTS)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("heddle")
@@ -95,6 +120,8 @@ def main():
             if config["model_type"] == "marian" and (exported / "source.spm").exists():
                 count = compare_texts(flags.heddle, model_dir, exported, model, lines)
                 report += f", {count} equal translations"
+            elif (exported / "tokenizer_config.json").exists() and config["model_type"] != "marian":
+                report += f", {compare_tokenizers(flags.heddle, folder_of(model_dir), exported)} equal texts as ids"
             print(report)
 
 

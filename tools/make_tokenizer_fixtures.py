@@ -235,6 +235,9 @@ def components():
     pre += [P.Punctuation(b) for b in behaviors] + [P.Split("l", b) for b in behaviors] + [P.Split(" ", b) for b in behaviors]
     pre += [P.Split(Regex(r"\w+|\s"), b) for b in behaviors] + [P.Split(Regex(r"[0-9]+"), b, invert=True) for b in behaviors]
     pre += [P.Sequence([P.WhitespaceSplit(), P.Punctuation(), P.Metaspace(prepend_scheme="first")])]
+    # What may take the start of a text away, before the pre-tokenizer that asks for it.
+    takes_start = [N.Strip(), N.Strip(left=False), N.StripAccents(), N.Nmt(), N.Lowercase(), N.Replace("a", ""), N.Replace(Regex("^(the|He)"), ""),
+                   N.Replace("a", "b"), N.Sequence([N.NFD(), N.StripAccents(), N.Strip()]), N.BertNormalizer()]
     random.seed(5)
     tokens = ["Hello", "##llo", " w", "\u2581the", "\u2581", "<0xE2>", "<0x82>", "<0xAC>", "<0xFF>", "n't", ".", "a</w>", "</w>", "\u0120low",
               "\u010a", "\u00e2", "\u013b", "do not", "'", "s", "  x ", "\u2581\u2581y\u2581"]
@@ -253,7 +256,9 @@ def components():
         "model": json.loads(Tokenizer(model).to_str())["model"], "texts": texts, "decoder_tokens": tokens,
         "normalizers": [{"json": j["normalizer"], "ids": i} for n in normal for j, i in [result(normalizer=n)]],
         "pre_tokenizers": [{"json": j["pre_tokenizer"], "ids": i} for p in pre for j, i in [result(pre_tokenizer=p)]],
-        "decoders": decoded})
+        "decoders": decoded,
+        "first": [{"normalizer": j["normalizer"], "pre_tokenizer": j["pre_tokenizer"], "ids": i} for n in takes_start
+                  for j, i in [result(normalizer=n, pre_tokenizer=P.Metaspace(prepend_scheme="first"))]]})
 
 
 def folder(name, files, tokenizer_class, texts=TEXTS):
@@ -303,16 +308,17 @@ def folders():
 
 
     # Without the texts that SentencePiece and transformers 5 read differently: tabs and line ends, text beside
-    # special tokens, clusters that the character map replaces in part, leading spaces of Llama.
+    # special tokens, clusters that the character map replaces in part. Llama's are read as they are.
+    llama = dict(unk_id=0, bos_id=1, eos_id=2, model_type="bpe", byte_fallback=True, add_dummy_prefix=True, remove_extra_whitespaces=False)
+    for name, config in [("llama", {}), ("llama_legacy", {"legacy": True}), ("llama_bare", {"add_prefix_space": False})]:
+        folder("sp_" + name, {"tokenizer.model": llama_model(**llama),
+                              "tokenizer_config.json": {"tokenizer_class": "LlamaTokenizer", "add_bos_token": True, **config}},
+               transformers.LlamaTokenizer, [*TEXTS, "a</s>b", "  a </s>  b", "</s>b<s> c"])
     for name, cls, options in [
             ("t5", transformers.T5Tokenizer, dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)),
-            ("xlnet", transformers.XLNetTokenizer, dict(unk_id=0, bos_id=1, eos_id=2, control_symbols=["<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"])),
-            ("llama", transformers.LlamaTokenizer, dict(unk_id=0, bos_id=1, eos_id=2, model_type="bpe", byte_fallback=True,
-                                                        add_dummy_prefix=True, remove_extra_whitespaces=False))]:
-        model = small_sentencepiece(**options) if name != "llama" else llama_model(**options)
-        file = "tokenizer.model" if name == "llama" else "spiece.model"
-        folder("sp_" + name, {file: model, "tokenizer_config.json": {"tokenizer_class": cls.__name__, **({"add_bos_token": True} if name == "llama" else {})}}, cls,
-               [t for t in TEXTS if "<" not in t and t.isascii() and t.isprintable() and (name != "llama" or t[:1] != " ")])
+            ("xlnet", transformers.XLNetTokenizer, dict(unk_id=0, bos_id=1, eos_id=2, control_symbols=["<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"]))]:
+        folder("sp_" + name, {"spiece.model": small_sentencepiece(**options), "tokenizer_config.json": {"tokenizer_class": cls.__name__}}, cls,
+               [t for t in TEXTS if "<" not in t and t.isascii() and t.isprintable()])
 
 
 def llama_model(**options):

@@ -14,6 +14,8 @@
 #include "heddle/io/safetensors.h"
 #include "heddle/tensor/convert.h"
 #include "heddle/text/marian_tokenizer.h"
+#include "heddle/text/pattern.h"
+#include "heddle/text/tokenizer_folder.h"
 
 namespace heddle {
 namespace {
@@ -137,16 +139,39 @@ Exported export_translator(const std::string& folder, const std::string& out, DT
   return result;
 }
 
+// Puts beside a tokenizer of heddle's own what transformers needs to read it, which runs of before
+// lack. Returns what transformers cannot read, "" if nothing.
+std::string complete_tokenizer(const StackModel& stack, const std::string& out) {
+  const std::string path = join_path(stack.path, "tokenizer_config.json");
+  const Json config = path_exists(path) ? Json::load(path) : Json::object();
+  const std::string name = string_or(config, "tokenizer_class", "SentencePiece", path);
+  if (name != "SentencePiece" && name != "BertTokenizer") return "";
+  const std::optional<Tokenizer> tokenizer = find_tokenizer(stack.path);
+  if (!tokenizer) return "";
+  tokenizer->save_folder(out);
+  if (tokenizer->kind() == "SentencePiece" && !path_exists(join_path(out, "tokenizer.json"))) {
+    return "transformers cannot read the tokenizer, whose SentencePiece model has what "
+           "tokenizer.json cannot say; give it ids";
+  }
+  if (tokenizer->kind() == "WordPiece" && (stack.type == "mistral" || stack.type == "mixtral")) {
+    return fmt::format(
+        "transformers reads the vocab.txt of a {} with BertTokenizer alone, not "
+        "with AutoTokenizer",
+        stack.type);
+  }
+  return "";
+}
+
 Exported export_stack(const std::string& folder, const std::string& out, DType dtype) {
   const StackModel stack = load_stack_model(folder);
   save_stack_model(out, *stack.model, stack.parameters, dtype);
   copy_files(stack.path, out);
-  Exported result{stack.type, ""};
+  Exported result{stack.type, complete_tokenizer(stack, out)};
   for (const auto& [type, version] : kDropped) {
-    if (stack.type == type) {
-      result.note =
-          fmt::format("transformers has no {} since {}; older releases load it", type, version);
-    }
+    if (stack.type != type) continue;
+    if (!result.note.empty()) result.note += "; ";
+    result.note +=
+        fmt::format("transformers has no {} since {}; older releases load it", type, version);
   }
   return result;
 }

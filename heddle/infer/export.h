@@ -19,10 +19,11 @@ struct Exported {
 };
 
 /// Writes config.json, model.safetensors and the files of the tokenizer and of generation to `out`,
-/// which is made if need be. A translator of heddle's own becomes a marian, see marian_tensors();
-/// it searches greedily there. Any other keeps its type. path: see find_model_dir() Errors: usage
-/// for an unknown format, or marian for a model that is no translator; data, naming the switch, for
-/// a translator that marian cannot be, or values beyond f16; system.
+/// which is made if need be. Tokenizers of heddle's own get what transformers needs to read them. A
+/// translator of heddle's own becomes a marian, see marian_tensors(); it searches greedily there.
+/// Any other keeps its type. path: see find_model_dir() Errors: usage for an unknown format, or
+/// marian for a model that is no translator; data, naming the switch, for a translator that marian
+/// cannot be, or values beyond f16; system.
 Exported export_model(const std::string& path, const std::string& out,
                       const ExportOptions& options);
 

@@ -86,6 +86,7 @@ void AddedTokens::add(int32_t id, AddedToken token, const std::string& source) {
 
 void AddedTokens::prepare(const Normalizer* normalizer) {
   for (auto& [id, token] : tokens_) {
+    if (token.special && hides_special_) continue;
     if (!token.normalized) {
       plain_.add(token.content, id);
       has_plain_ = true;

@@ -32,6 +32,8 @@ class AddedTokens {
  public:
   /// Errors: data if the id has another token, or it is longer than kMaxPieceBytes.
   void add(int32_t id, AddedToken token, const std::string& source);
+  /// Special tokens are not found in texts then: their names are text as any other.
+  void hide_special() { hides_special_ = true; }
   /// To be called once, after the last add(). Tokens that are looked for in normalized text then
   /// have normalized contents, which decoding writes; find() knows what add() got too.
   void prepare(const Normalizer* normalizer);
@@ -56,7 +58,7 @@ class AddedTokens {
   std::unordered_map<int32_t, AddedToken> tokens_;
   StringMap<int32_t> ids_;
   PieceTrie plain_, normalized_;
-  bool has_plain_ = false, has_normalized_ = false;
+  bool has_plain_ = false, has_normalized_ = false, hides_special_ = false;
   int32_t largest_ = -1;
 };
 

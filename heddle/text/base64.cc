@@ -41,4 +41,21 @@ std::string base64_bytes(std::string_view text, const std::string& source) {
   return bytes;
 }
 
+std::string base64_text(std::string_view bytes) {
+  constexpr std::string_view kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (size_t at = 0; at < bytes.size(); at += 3) {
+    const std::string_view group = bytes.substr(at, 3);
+    uint32_t bits = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      bits = bits << 8 | (i < group.size() ? static_cast<unsigned char>(group[i]) : 0u);
+    }
+    for (size_t i = 0; i < 4; ++i) {
+      text += i <= group.size() ? kLetters[bits >> (18 - 6 * i) & 63] : '=';
+    }
+  }
+  return text;
+}
+
 }  // namespace heddle

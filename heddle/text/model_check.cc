@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "heddle/base/error.h"
+#include "heddle/text/tokenizer.h"
 #include "heddle/text/utf8.h"
 #include "heddle/text/vocabulary.h"
 
@@ -133,13 +134,21 @@ class ModelCheck {
       }
       switch (field.number) {
         case 2: trainer_spec(model.inside(field)); break;
-        case 3: facts_.is_lossless = normalizer_spec(model.inside(field)); break;
+        case 3: normalizer_spec(model.inside(field), facts_); break;
         case 4: self_test(model.inside(field)); break;
-        case 5: normalizer_spec(model.inside(field)); break;
+        case 5: {
+          ModelFacts of_decoding;
+          normalizer_spec(model.inside(field), of_decoding);
+          facts_.has_denormalizer = !of_decoding.character_map.empty();
+          break;
+        }
         default: break;  // extensions
       }
     }
     if (facts_.pieces == 0) model.refuse(bytes_.size(), "no pieces");
+    facts_.is_lossless = seen.contains(3) && facts_.character_map.empty() &&
+                         !facts_.removes_spaces && facts_.escapes_spaces;
+    facts_.has_user_symbols = !user_symbols_.empty();
     check_nested_symbols(model);
     std::ranges::sort(facts_.private_code_points);
     return std::move(facts_);
@@ -179,6 +188,7 @@ class ModelCheck {
     if (text.find('\0') != text.npos) message.refuse(at, "a piece with a zero byte");
     if (!texts_.insert(text).second) message.refuse(at, "the piece '{}' comes twice", text);
     if (type == 4) user_symbols_.insert(text);
+    if (text.find(kSpaceSign, 1) != text.npos) facts_.has_inner_spaces = true;
     for (size_t i = 0; i < text.size();) {
       const char32_t c = next_code_point(text, i);
       if (c >= 0x100000) facts_.private_code_points.push_back(c);
@@ -203,16 +213,17 @@ class ModelCheck {
       if (field.number == 3 && (field.value < 1 || field.value > 4)) {
         message.refuse(field.at, "model type {}", field.value);
       }
+      if (field.number == 3) facts_.type = static_cast<ModelFacts::Type>(field.value);
+      if (field.number == 24 && field.value != 0) facts_.has_inner_spaces = true;  // they are last
       if (field.number == 35) facts_.has_byte_fallback = field.value != 0;
+      if (field.number == 44) facts_.unk_surface = field.bytes;
       if (field.number >= 44 && field.number <= 48 && first_invalid_utf8(field.bytes)) {
         message.refuse(field.at, "the name of a special piece is not UTF-8");
       }
     }
   }
 
-  /// Returns whether text passes unchanged.
-  bool normalizer_spec(Message message) {
-    bool has_map = false, removes_spaces = true, escapes_spaces = true;
+  void normalizer_spec(Message message, ModelFacts& facts) {
     Field field;
     while (message.next(field)) {
       const bool is_flag = field.number >= 3 && field.number <= 5;
@@ -221,14 +232,14 @@ class ModelCheck {
         message.expect(field, kLength);
       }
       if (field.number == 2 && !field.bytes.empty()) {
-        has_map = true;
+        facts.character_map = field.bytes;
         const std::string fault = charsmap_fault(field.bytes);
         if (!fault.empty()) message.refuse(field.at, "the character map: {}", fault);
       }
-      if (field.number == 4) removes_spaces = field.value != 0;
-      if (field.number == 5) escapes_spaces = field.value != 0;
+      if (field.number == 3) facts.adds_space = field.value != 0;
+      if (field.number == 4) facts.removes_spaces = field.value != 0;
+      if (field.number == 5) facts.escapes_spaces = field.value != 0;
     }
-    return !has_map && !removes_spaces && escapes_spaces;
   }
 
   void self_test(Message message) {

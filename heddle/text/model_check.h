@@ -10,8 +10,17 @@ namespace heddle {
 
 /// What the check learned about a model.
 struct ModelFacts {
+  enum Type { unigram = 1, bpe, word, character };
+  Type type = unigram;
   int64_t pieces = 0;
   bool has_byte_fallback = false;
+  bool has_user_symbols = false;  ///< pieces that are found before all others
+  bool has_inner_spaces = false;  ///< a piece has U+2581 behind its first character
+  bool has_denormalizer = false;
+  // Of the normalizer: its map, and what becomes of spaces.
+  std::string character_map;
+  bool adds_space = true, removes_spaces = true, escapes_spaces = true;
+  std::string unk_surface = " \xE2\x81\x87 ";  ///< what decoding makes of an unknown piece
   /// Text survives normalisation unchanged: no character map, spaces kept, space written U+2581.
   bool is_lossless = false;
   /// Code points of U+100000 and above that occur in pieces, sorted (see Tokenizer::encode).

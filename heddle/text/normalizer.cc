@@ -23,20 +23,28 @@ namespace {
 class Function final : public Normalizer {
  public:
   using F = std::function<std::string(std::string_view, size_t)>;
-  explicit Function(F f) : f_(std::move(f)) {}
+  using Start = std::function<bool(std::string_view)>;
+  explicit Function(F f, Start keeps_start = {})
+      : f_(std::move(f)), keeps_start_(std::move(keeps_start)) {}
   std::string apply(std::string_view text, size_t most) const override { return f_(text, most); }
+  bool keeps_start(std::string_view text) const override {
+    return keeps_start_ ? keeps_start_(text) : Normalizer::keeps_start(text);
+  }
 
  private:
   F f_;
+  Start keeps_start_;
 };
 
-std::unique_ptr<Normalizer> growing(Function::F f) {
-  return std::make_unique<Function>(std::move(f));
+std::unique_ptr<Normalizer> growing(Function::F f, Function::Start keeps_start) {
+  return std::make_unique<Function>(std::move(f), std::move(keeps_start));
 }
 
 /// Of a function that makes a few bytes of each at most.
-std::unique_ptr<Normalizer> of(std::function<std::string(std::string_view)> f) {
-  return growing([f = std::move(f)](std::string_view text, size_t) { return f(text); });
+std::unique_ptr<Normalizer> of(std::function<std::string(std::string_view)> f,
+                               Function::Start keeps_start = {}) {
+  return growing([f = std::move(f)](std::string_view text, size_t) { return f(text); },
+                 std::move(keeps_start));
 }
 
 /// The text with f(character, text so far) in place of each character.
@@ -183,13 +191,21 @@ std::unique_ptr<Normalizer> read_sequence(const Json& json, const std::string& s
   for (const Json& part : sequence_of(json, "normalizers", source)) {
     parts.push_back(read_normalizer(part, source));
   }
-  return growing([parts](std::string_view text, size_t most) {
+  const auto apply = [parts](std::string_view text, size_t most) {
     std::string result(text);
     for (const auto& part : parts) {
       if (part) result = part->apply(result, most);
       check_growth(result.size(), most);
     }
     return result;
+  };
+  return growing(apply, [parts](std::string_view given) {
+    std::string text(given);
+    for (const auto& part : parts) {
+      if (part && !part->keeps_start(text)) return false;
+      if (part) text = (*part)(text);
+    }
+    return true;
   });
 }
 
@@ -204,10 +220,14 @@ std::unique_ptr<Normalizer> read_bert(const Json& json, const std::string& sourc
 
 std::unique_ptr<Normalizer> read_replace(const Json& json, const std::string& source) {
   const Pattern pattern = Pattern::read(json.at("pattern", source), source);
-  return growing(
-      [pattern, content = json.get_string("content", source)](std::string_view text, size_t most) {
-        return pattern.replace(text, content, most);
-      });
+  const std::string content = json.get_string("content", source);
+  return growing([pattern, content](std::string_view text,
+                                    size_t most) { return pattern.replace(text, content, most); },
+                 [pattern, content](std::string_view text) {
+                   if (!content.empty()) return true;
+                   const auto found = pattern.find_all(text);
+                   return found.empty() || found[0].first > 0 || found[0].second == 0;
+                 });
 }
 
 std::unique_ptr<Normalizer> read_precompiled(const Json& json, const std::string& source) {
@@ -254,6 +274,12 @@ std::string Normalizer::operator()(std::string_view text) const {
   return result;
 }
 
+bool Normalizer::keeps_start(std::string_view text) const {
+  size_t end = 0;
+  if (!text.empty()) next_code_point(text, end);
+  return end == 0 || !(*this)(text.substr(0, end)).empty();
+}
+
 std::unique_ptr<Normalizer> make_bert_normalizer(const BertNormalizerOptions& options) {
   return std::make_unique<BertNormalizer>(options);
 }
@@ -267,10 +293,13 @@ std::unique_ptr<Normalizer> read_normalizer(const Json& json, const std::string&
   if (type == "Replace") return read_replace(json, where);
   if (type == "Precompiled") return read_precompiled(json, where);
   if (type == "Strip") {
-    return of([left = bool_or(json, "strip_left", true, where),
-               right = bool_or(json, "strip_right", true, where)](std::string_view text) {
-      return strip(text, left, right);
-    });
+    const bool left = bool_or(json, "strip_left", true, where);
+    const bool right = bool_or(json, "strip_right", true, where);
+    return of([=](std::string_view text) { return strip(text, left, right); },
+              [left](std::string_view text) {
+                size_t at = 0;
+                return !left || text.empty() || !is_white_space(next_code_point(text, at));
+              });
   }
   if (type == "Prepend") {
     return of([prefix = json.get_string("prepend", where)](std::string_view text) {

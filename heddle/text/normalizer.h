@@ -17,6 +17,9 @@ class Normalizer {
   /// A step of it, which stops as soon as it sees more than `most` bytes, or else is known to make
   /// a few of each.
   virtual std::string apply(std::string_view text, size_t most) const = 0;
+  /// Whether what a text begins with comes from its own beginning, which has not been taken away.
+  /// The default is for those that see one character at a time.
+  virtual bool keeps_start(std::string_view text) const;
 };
 
 struct BertNormalizerOptions {

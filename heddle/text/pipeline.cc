@@ -32,7 +32,12 @@ std::vector<int32_t> Pipeline::encode(std::string_view text) const {
 void Pipeline::encode_between(std::string_view text, bool is_first,
                               std::vector<int32_t>& ids) const {
   std::string normalized;
-  if (parts_.normalizer) text = normalized = (*parts_.normalizer)(text);
+  if (parts_.normalizer) {
+    if (is_first && parts_.pre_tokenizer && parts_.pre_tokenizer->asks_for_first()) {
+      is_first = parts_.normalizer->keeps_start(text);
+    }
+    text = normalized = (*parts_.normalizer)(text);
+  }
   parts_.added.split(text, true, [&](std::string_view part, int32_t id) {
     if (id >= 0) {
       ids.push_back(id);

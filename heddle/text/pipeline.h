@@ -21,6 +21,7 @@ struct PipelineParts {
   std::unique_ptr<SubwordModel> model;
   std::unique_ptr<PieceDecoder> decoder;  ///< absent: pieces are joined with spaces
   bool clean_up = false;                  ///< whether decode() cleans up unless told
+  std::vector<TokenizerFile> beside;      ///< see Tokenizer::Impl::beside()
 };
 
 class Pipeline final : public Tokenizer::Impl {
@@ -34,6 +35,7 @@ class Pipeline final : public Tokenizer::Impl {
   std::string piece(int32_t id) const override;
   int32_t piece_id(std::string_view piece) const override;
   bool is_special(int32_t id) const override { return parts_.added.is_special(id); }
+  std::vector<TokenizerFile> beside() const override { return parts_.beside; }
 
  private:
   void encode_between(std::string_view text, bool is_first, std::vector<int32_t>& ids) const;

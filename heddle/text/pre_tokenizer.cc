@@ -1,6 +1,8 @@
 // The pre-tokenizers of tokenizer.json.
 #include "heddle/text/pre_tokenizer.h"
 
+#include <algorithm>
+
 #include "heddle/base/error.h"
 #include "heddle/text/byte_letters.h"
 #include "heddle/text/characters.h"
@@ -158,6 +160,7 @@ class ByteLevel final : public PreTokenizer {
 class Metaspace final : public PreTokenizer {
  public:
   explicit Metaspace(MetaspaceOptions options) : options_(std::move(options)) {}
+  bool asks_for_first() const override { return options_.scheme == PrependScheme::first; }
 
   void operator()(Pieces& pieces) const override {
     const std::string& sign = options_.sign;
@@ -202,6 +205,9 @@ class Metaspace final : public PreTokenizer {
 class InTurn final : public PreTokenizer {
  public:
   explicit InTurn(std::vector<std::unique_ptr<PreTokenizer>> parts) : parts_(std::move(parts)) {}
+  bool asks_for_first() const override {
+    return std::ranges::any_of(parts_, [](const auto& part) { return part->asks_for_first(); });
+  }
   void operator()(Pieces& pieces) const override {
     const size_t most = most_bytes(pieces.text.size());
     for (const auto& part : parts_) {

@@ -17,7 +17,7 @@ namespace heddle {
 struct Pieces {
   struct Range {
     size_t begin, end;
-    bool is_first;  ///< begins where the whole text began, before it was split at added tokens
+    bool is_first;  ///< begins where the whole text began, before it was normalized and split
   };
   std::string text;
   std::vector<Range> ranges;
@@ -32,6 +32,8 @@ class PreTokenizer {
   virtual ~PreTokenizer() = default;
   /// Splits each piece further, and may change its text. Empty pieces vanish.
   virtual void operator()(Pieces& pieces) const = 0;
+  /// Whether it asks for Pieces::Range::is_first.
+  virtual bool asks_for_first() const { return false; }
 };
 
 /// What becomes of the places where a text is split.

@@ -36,6 +36,7 @@ struct Family {
   std::vector<const char*> classes;  ///< see HubFiles::is_class()
   const char* kept_class;            ///< see HubFiles::keep_class()
   std::vector<const char*> special;
+  bool adds_space;  ///< the model puts a space in front of each text, else finish() sees to it
   void (*finish)(const HubFiles&, const std::string&, PipelineDescription&);
 };
 
@@ -78,17 +79,24 @@ void finish_xlnet(const HubFiles& files, const std::string& path, PipelineDescri
       read_normalizer(Json::parse(R"({"type": "Sequence", "normalizers": [)" + steps + "]}"), path);
 }
 
-/// <s> A, unless the files say otherwise.
+/// <s> A, unless the files say otherwise. The space before a text stands before what follows a
+/// special token too if the files say "legacy"; what has one already gets none.
 void finish_llama(const HubFiles& files, const std::string& path, PipelineDescription& d) {
+  const bool has_space = files.flag("add_prefix_space", true);
+  d.parts.pre_tokenizer = make_metaspace(std::string(kSpaceSign),
+                                         !has_space                    ? PrependScheme::never
+                                         : files.flag("legacy", false) ? PrependScheme::always
+                                                                       : PrependScheme::first,
+                                         false);
   const bool has_bos = files.flag("add_bos_token", true),
              has_eos = files.flag("add_eos_token", false);
   const Template::Item bos{.ids = {id_of(d, "<s>", path)}}, eos{.ids = {id_of(d, "</s>", path)}};
   d.around = {.single = {}, .pair = {}};
-  d.parts.decoder = read_piece_decoder(Json::parse(R"({"type": "Sequence", "decoders": [
-          {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "},
-          {"type": "ByteFallback"}, {"type": "Fuse"},
-          {"type": "Strip", "content": " ", "start": 1, "stop": 0}]})"),
-                                       path);
+  std::string steps = R"({"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "},
+                         {"type": "ByteFallback"}, {"type": "Fuse"})";
+  if (has_space) steps += R"(, {"type": "Strip", "content": " ", "start": 1, "stop": 0})";
+  d.parts.decoder =
+      read_piece_decoder(Json::parse(R"({"type": "Sequence", "decoders": [)" + steps + "]}"), path);
   for (const bool is_pair : {false, true}) {
     for (int text = 0; text <= (is_pair ? 1 : 0); ++text) {
       auto& items = is_pair ? d.around.pair : d.around.single;
@@ -103,18 +111,27 @@ void finish_llama(const HubFiles& files, const std::string& path, PipelineDescri
 
 const std::vector<Family>& families() {
   static const std::vector<Family> all = {
-      {{"t5"}, "T5Tokenizer", {"<pad>", "</s>", "<unk>"}, finish_t5},
+      {{"t5"}, "T5Tokenizer", {"<pad>", "</s>", "<unk>"}, true, finish_t5},
       {{"xlnet"},
        "XLNetTokenizer",
        {"<s>", "</s>", "<unk>", "<sep>", "<pad>", "<cls>", "<mask>", "<eop>", "<eod>"},
+       true,
        finish_xlnet},
-      {{"llama", "mistral", "mixtral"}, "LlamaTokenizer", {"<unk>", "<s>", "</s>"}, finish_llama}};
+      {{"llama", "mistral", "mixtral"},
+       "LlamaTokenizer",
+       {"<unk>", "<s>", "</s>"},
+       false,
+       finish_llama}};
   return all;
 }
 
-std::unique_ptr<SubwordModel> subwords(const std::string& bytes, const std::string& path) {
+/// With `adds_space` false, the model puts no space in front of texts, whatever it says.
+std::unique_ptr<SubwordModel> subwords(std::string bytes, bool adds_space,
+                                       const std::string& path) {
   check_sentencepiece_model(bytes, path);
   silence_sentencepiece();
+  // normalizer_spec once more, with add_dummy_prefix alone: what comes last counts.
+  if (!adds_space) bytes += std::string("\x1A\x02\x18\x00", 4);
   auto processor = std::make_unique<sentencepiece::SentencePieceProcessor>();
   const auto status = processor->LoadFromSerializedProto(bytes);
   check(status.ok(), ErrorKind::data, "{}: SentencePiece refuses the model: {}", path,
@@ -137,7 +154,7 @@ std::optional<PipelineDescription> describe_sentencepiece(HubFiles& files,
     files.keep_class(family.kept_class);
     PipelineDescription d;
     d.kind = "SentencePiece";
-    d.parts.model = subwords(files.add(name), path);
+    d.parts.model = subwords(files.add(name), family.adds_space, path);
     d.parts.decoder = read_piece_decoder(
         Json::parse(R"({"type": "Sequence", "decoders": [{"type": "ByteFallback"},
                         {"type": "Metaspace"}]})"),

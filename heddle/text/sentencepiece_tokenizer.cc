@@ -9,6 +9,7 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files.h"
 #include "heddle/text/model_check.h"
+#include "heddle/text/sentencepiece_json.h"
 #include "heddle/text/sentencepiece_log.h"
 #include "heddle/text/strings.h"
 #include "heddle/text/tokenizer_impl.h"
@@ -38,6 +39,9 @@ class SentencePieceTokenizer final : public Tokenizer::Impl {
   std::string piece(int32_t id) const override { return processor_.IdToPiece(id); }
   int32_t piece_id(std::string_view piece) const override { return processor_.PieceToId(piece); }
   bool is_special(int32_t id) const override { return processor_.IsControl(id); }
+  std::vector<TokenizerFile> beside() const override {
+    return files_for_transformers(processor_, facts_);
+  }
 
  private:
   std::vector<int32_t> ids_of(std::string_view text) const;
@@ -58,8 +62,6 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string bytes, const std::str
   kind = "SentencePiece";
   fingerprint = checksum(bytes);
   files = {{"tokenizer.model", std::move(bytes)}};
-  // Else the config.json of a model of Llama's kind would make it a tokenizer of Llama's.
-  beside = {{"tokenizer_config.json", "{\n  \"tokenizer_class\": \"SentencePiece\"\n}\n"}};
   special.pad = processor_.pad_id();
   special.unk = processor_.unk_id();
   special.bos = processor_.bos_id();

@@ -167,6 +167,16 @@ void HubFiles::keep_class(const std::string& name) {
   }
 }
 
+std::vector<TokenizerFile> HubFiles::take_config_aside() {
+  if (usual_config.empty()) return {};
+  const TokenizerFile usual{"tokenizer_config.json", usual_config};
+  std::erase_if(files, [&](const TokenizerFile& file) {
+    return file.name == usual.name && file.bytes == usual.bytes;
+  });
+  if (files.size() != 1) return {};
+  return {usual};
+}
+
 bool HubFiles::flag(const char* key, bool otherwise) const {
   return bool_or(config, key, otherwise, path("tokenizer_config.json"));
 }
@@ -213,6 +223,7 @@ void apply_special_tokens(const HubFiles& files, bool is_class_known,
     const auto id = find_id(parts, files.special_name(kind.key, ""));
     if (id) description.special.*kind.id = *id;
   }
+  if (files.flag("split_special_tokens", false)) parts.added.hide_special();
   for (const Kind& kind : kinds()) {
     int32_t& id = description.special.*kind.id;
     const Json* value = files.config.find(kind.key);

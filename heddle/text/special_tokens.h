@@ -17,6 +17,9 @@ struct HubFiles {
   Json added;                        ///< added_tokens.json
   std::string model_type;            ///< of config.json; "" if it says none
   std::vector<TokenizerFile> files;  ///< all that were read, config.json aside: see keep_class()
+  /// What tokenizer_config.json is to say where the other file has all else, see
+  /// take_config_aside().
+  std::string usual_config;
 
   static HubFiles read(const std::string& folder);
   /// Reads one more file of the folder, which is kept among `files`. Errors: data if it is missing.
@@ -35,6 +38,9 @@ struct HubFiles {
   /// not say the class, it gets this one, so that the files, saved, are read so again whatever
   /// config.json is then beside them, and have a fingerprint of their own.
   void keep_class(const std::string& name);
+  /// Takes a tokenizer_config.json that is usual_config out of `files`, so that the one other file
+  /// has the same fingerprint with it and without. Returns what is to be saved beside `files`.
+  std::vector<TokenizerFile> take_config_aside();
 
  private:
   std::string stated_class() const;

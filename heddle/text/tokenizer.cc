@@ -106,8 +106,8 @@ const std::string& Tokenizer::model_bytes() const {
 void Tokenizer::save(const std::string& path) const { write_file_atomic(path, model_bytes()); }
 
 void Tokenizer::save_folder(const std::string& folder) const {
-  for (const auto* files : {&impl_->files, &impl_->beside}) {
-    for (const TokenizerFile& file : *files) {
+  for (const auto& files : {impl_->files, impl_->beside()}) {
+    for (const TokenizerFile& file : files) {
       write_file_atomic(join_path(folder, file.name), file.bytes);
     }
   }

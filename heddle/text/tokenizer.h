@@ -51,13 +51,13 @@ class Tokenizer {
   class Impl;
   explicit Tokenizer(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 
-  /// Reads what the path names. A folder: its tokenizer.json; else vocab.json and merges.txt (also
-  /// encoder.json and vocab.bpe); else vocab.txt; else spiece.model, tokenizer.model or
-  /// sentencepiece.bpe.model; with tokenizer_config.json, special_tokens_map.json and
-  /// added_tokens.json, and config.json's model_type where the others leave questions. A .json or
-  /// .txt file: the same, from that file. Any other file: a SentencePiece model.
-  /// Errors: data, naming the file and what is wrong, if it is missing, cut short, altered so that
-  /// it makes no sense, or asks for something unknown.
+  /// Reads what the path names. A folder: its tokenizer.json, unless tokenizer_config.json says
+  /// that it is tokenizer.model in other words; else vocab.json and merges.txt (also encoder.json
+  /// and vocab.bpe); else vocab.txt; else spiece.model, tokenizer.model or sentencepiece.bpe.model;
+  /// with tokenizer_config.json, special_tokens_map.json and added_tokens.json, and config.json's
+  /// model_type where the others leave questions. A .json or .txt file: the same, from that file.
+  /// Any other file: a SentencePiece model. Errors: data, naming the file and what is wrong, if it
+  /// is missing, cut short, altered so that it makes no sense, or asks for something unknown.
   static Tokenizer load(const std::string& path);
   /// Of the bytes of a SentencePiece model; `name` stands for the path in messages.
   static Tokenizer from_bytes(std::string bytes, const std::string& name = "tokenizer");
@@ -113,7 +113,9 @@ class Tokenizer {
   /// Writes a tokenizer of one file, atomically. Errors: usage if it has several; system.
   void save(const std::string& path) const;
   /// Writes the files to a folder that exists, each atomically, so that load() of the folder gives
-  /// this tokenizer, whatever config.json is in it. Errors: system.
+  /// this tokenizer, whatever config.json is in it. Beside a SentencePiece model without a family
+  /// stands a tokenizer.json, see heddle/text/sentencepiece_json.h, and beside word pieces and
+  /// characters their class, so that transformers gives the same ids and texts. Errors: system.
   void save_folder(const std::string& folder) const;
 
  private:

@@ -8,6 +8,7 @@
 #include "heddle/text/marian_tokenizer.h"
 #include "heddle/text/pattern.h"
 #include "heddle/text/post_processor.h"
+#include "heddle/text/sentencepiece_json.h"
 #include "heddle/text/sentencepiece_tokenizer.h"
 #include "heddle/text/special_tokens.h"
 #include "heddle/text/strings.h"
@@ -20,8 +21,17 @@ namespace {
 /// Names of the same two files, of byte-level BPE.
 constexpr std::pair<const char*, const char*> kBpeNames[] = {{"vocab.json", "merges.txt"},
                                                              {"encoder.json", "vocab.bpe"}};
-constexpr const char* kSentencePieceNames[] = {"spiece.model", "tokenizer.model",
+constexpr const char* kSentencePieceNames[] = {"spiece.model", kSentencePieceName,
                                                "sentencepiece.bpe.model"};
+
+/// A tokenizer_config.json by which transformers reads the one file beside it as heddle does,
+/// whatever config.json says.
+std::string usual_config(const char* tokenizer_class, bool clean_up) {
+  Json json = Json::object();
+  json["tokenizer_class"] = tokenizer_class;
+  json["clean_up_tokenization_spaces"] = clean_up;
+  return json.dump(2) + "\n";
+}
 
 Tokenizer finish(HubFiles files, bool is_class_known, PipelineDescription description) {
   apply_special_tokens(files, is_class_known, description);
@@ -30,6 +40,7 @@ Tokenizer finish(HubFiles files, bool is_class_known, PipelineDescription descri
     description.parts.clean_up =
         files.flag("clean_up_tokenization_spaces", description.parts.clean_up);
   }
+  description.parts.beside = files.take_config_aside();
   auto pipeline = std::make_shared<Pipeline>(std::move(description.parts));
   pipeline->kind = description.kind;
   pipeline->special = description.special;
@@ -51,6 +62,10 @@ int32_t required_id(const PipelineParts& parts, const std::string& name, const s
 Tokenizer load_json(HubFiles files, const std::string& name) {
   const std::string path = files.path(name);
   PipelineDescription description = read_tokenizer_json(Json::parse(files.add(name), path), path);
+  // Special tokens would get other names, or none, than the class of the model type gives them.
+  if (description.parts.added.ids().empty()) {
+    files.usual_config = usual_config("PreTrainedTokenizerFast", description.parts.clean_up);
+  }
   return finish(std::move(files), false, std::move(description));
 }
 
@@ -117,6 +132,7 @@ Tokenizer load_word_piece(HubFiles files, const std::string& name) {
   parts.pre_tokenizer = make_bert_pre_tokenizer();
   parts.decoder = make_word_piece_decoder("##", true);
   parts.clean_up = true;
+  files.usual_config = usual_config("BertTokenizer", true);
   add_usual({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}, parts, path);
   result.special.unk = parts.model->unk().value_or(-1);
   result.special.cls = required_id(parts, files.special_name("cls_token", "[CLS]"), path);
@@ -136,6 +152,9 @@ std::string fingerprint_of(const std::vector<TokenizerFile>& files) {
 
 std::optional<Tokenizer> find_tokenizer(const std::string& folder) {
   const auto has = [&](const char* name) { return path_exists(join_path(folder, name)); };
+  if (has(kSentencePieceName) && is_for_transformers(HubFiles::read(folder))) {
+    return load_sentencepiece(join_path(folder, kSentencePieceName));
+  }
   if (has("tokenizer.json")) return load_json(HubFiles::read(folder), "tokenizer.json");
   for (const auto& [vocab, merges] : kBpeNames) {
     if (has(vocab) && has(merges)) {

@@ -36,13 +36,14 @@ class Tokenizer::Impl {
   virtual std::string piece(int32_t id) const = 0;
   virtual int32_t piece_id(std::string_view piece) const = 0;
   virtual bool is_special(int32_t id) const = 0;
+  /// What save_folder() puts beside `files`, so that they are read so again, and by transformers;
+  /// part of no fingerprint.
+  virtual std::vector<TokenizerFile> beside() const { return {}; }
 
   std::string kind;
   SpecialIds special;
   Template around;
   std::vector<TokenizerFile> files;
-  /// What save_folder() puts beside `files` so that they are read so again; part of no fingerprint.
-  std::vector<TokenizerFile> beside;
   std::string fingerprint;
 };
 

@@ -8,9 +8,11 @@
 
 #include "heddle/base/files.h"
 #include "heddle/base/json.h"
+#include "heddle/infer/stack_model.h"
 #include "heddle/infer/translate.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/tensor/convert.h"
+#include "heddle/text/word_list.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
 
@@ -180,6 +182,58 @@ TEST(Export, weights_are_rounded_to_the_dtype_asked_for) {
     }
     EXPECT_NO_THROW(load_translation_model(folder / name));
   }
+}
+
+// A GPT-2, or a Mistral, with a tokenizer's files as runs of before have them.
+Exported export_small(const TemporaryFolder& folder, const std::string& type,
+                      const std::vector<std::pair<const char*, std::string>>& files) {
+  nn::Parameters parameters(5);
+  Json config = Json::parse(
+      type == "gpt2" ? R"({"vocab_size": 312, "n_positions": 9, "n_embd": 8, "n_layer": 1,
+                           "n_head": 2})"
+                     : R"({"vocab_size": 312, "hidden_size": 8, "num_hidden_layers": 1,
+                           "num_attention_heads": 2, "num_key_value_heads": 2,
+                           "intermediate_size": 8})");
+  config["model_type"] = type;
+  const auto model = make_model(nn::Scope(parameters), config);
+  remove_path(folder / "ours");
+  remove_path(folder / "theirs");
+  save_stack_model(folder / "ours", *model, parameters);
+  for (const auto& [name, bytes] : files) folder.write(std::string("ours/") + name, bytes);
+  return export_model(folder / "ours", folder / "theirs", {});
+}
+
+TEST(Export, a_tokenizer_of_ours_gets_what_transformers_needs) {
+  const TemporaryFolder folder;
+  const Tokenizer& bpe = shared_tokenizer();
+  const std::string old = R"({"tokenizer_class": "SentencePiece"})";
+  const auto class_of = [&] {
+    return Json::load(folder / "theirs/tokenizer_config.json").get_string("tokenizer_class");
+  };
+  for (const bool has_config : {false, true}) {
+    std::vector<std::pair<const char*, std::string>> files = {
+        {"tokenizer.model", bpe.model_bytes()}};
+    if (has_config) files.emplace_back("tokenizer_config.json", old);
+    EXPECT_EQ(export_small(folder, "gpt2", files).note, "");
+    EXPECT_EQ(class_of(), "PreTrainedTokenizerFast");
+    const std::string text = "  the old  man";
+    EXPECT_EQ(Tokenizer::load(folder / "theirs/tokenizer.json").encode(text), bpe.encode(text));
+    EXPECT_EQ(Tokenizer::load(folder / "theirs").fingerprint(), bpe.fingerprint());
+  }
+  const std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##b\n";
+  EXPECT_EQ(export_small(folder, "gpt2", {{"vocab.txt", vocabulary}}).note, "");
+  EXPECT_EQ(class_of(), "BertTokenizer");
+}
+
+TEST(Export, a_tokenizer_that_transformers_cannot_read_is_named) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> words = {"un", "deux"};
+  const std::string list = word_list_tokenizer(words).model_bytes();
+  const std::string note = export_small(folder, "gpt2", {{"tokenizer.model", list}}).note;
+  EXPECT_NE(note.find("transformers cannot read the tokenizer"), note.npos) << note;
+  const std::string vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##b\n";
+  const std::string other = export_small(folder, "mistral", {{"vocab.txt", vocabulary}}).note;
+  EXPECT_NE(other.find("BertTokenizer alone"), other.npos) << other;
 }
 
 TEST(Export, what_cannot_be_is_a_usage_error) {

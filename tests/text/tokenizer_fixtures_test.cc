@@ -156,7 +156,8 @@ TEST_P(FolderTokenizer, saved_beside_any_config_it_is_read_as_it_was) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FolderTokenizer,
                          ::testing::Values("gpt2", "gpt2_added", "roberta", "bert", "bert_cased",
-                                           "sp_t5", "sp_xlnet", "sp_llama"),
+                                           "sp_t5", "sp_xlnet", "sp_llama", "sp_llama_legacy",
+                                           "sp_llama_bare"),
                          [](const auto& suite) { return std::string(suite.param); });
 
 class OneComponent : public ::testing::Test {
@@ -190,6 +191,21 @@ TEST_F(OneComponent, each_normalizer_gives_the_ids_of_tokenizers) {
 
 TEST_F(OneComponent, each_pre_tokenizer_gives_the_ids_of_tokenizers) {
   expect_all("pre_tokenizer", "pre_tokenizers");
+}
+
+TEST_F(OneComponent, a_space_in_front_waits_for_what_the_normalizer_leaves_of_the_start) {
+  for (const Json& one : fixture_.at("first").as_array()) {
+    SCOPED_TRACE(one.at("normalizer").dump());
+    Json json = Json::object();
+    json["model"] = fixture_.at("model");
+    for (const char* key : {"normalizer", "pre_tokenizer"}) json[key] = one.at(key);
+    const Tokenizer tokenizer = Tokenizer::load(folder_.write("tokenizer.json", json.dump()));
+    const Json::Array& texts = fixture_.at("texts").as_array();
+    for (size_t i = 0; i < texts.size(); ++i) {
+      EXPECT_EQ(tokenizer.encode(texts[i].as_string()), ids_of(one.at("ids").as_array()[i]))
+          << "text: " << texts[i].dump();
+    }
+  }
 }
 
 TEST_F(OneComponent, each_decoder_gives_the_text_of_tokenizers) {
