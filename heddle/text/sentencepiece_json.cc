@@ -210,7 +210,7 @@ Json tokenizer_json(const Processor& p, const ModelFacts& facts) {
 // The unknown piece has no name there: special tokens vanish from texts, it does not.
 Json config_json(const Processor& p) {
   Json json = Json::object();
-  json["tokenizer_class"] = "PreTrainedTokenizerFast";
+  json["tokenizer_class"] = kAnyClass;
   json[kModelKey] = kSentencePieceName;
   json["clean_up_tokenization_spaces"] = false;
   json["split_special_tokens"] = true;  // "<s>" in a text is text

@@ -167,14 +167,14 @@ void HubFiles::keep_class(const std::string& name) {
   }
 }
 
-std::vector<TokenizerFile> HubFiles::take_config_aside() {
-  if (usual_config.empty()) return {};
-  const TokenizerFile usual{"tokenizer_config.json", usual_config};
-  std::erase_if(files, [&](const TokenizerFile& file) {
-    return file.name == usual.name && file.bytes == usual.bytes;
-  });
-  if (files.size() != 1) return {};
-  return {usual};
+std::vector<TokenizerFile> HubFiles::take_config_aside(std::string usual) {
+  const std::string name = "tokenizer_config.json";
+  std::erase_if(
+      files, [&](const TokenizerFile& file) { return file.name == name && file.bytes == usual; });
+  const bool is_other =
+      std::ranges::any_of(files, [&](const TokenizerFile& file) { return file.name == name; });
+  if (is_other || usual.empty()) return {};
+  return {{name, std::move(usual)}};
 }
 
 bool HubFiles::flag(const char* key, bool otherwise) const {
@@ -193,6 +193,22 @@ std::string HubFiles::special_name(const char* key, const std::string& usual) co
   const Json* value = special(key);
   if (value == nullptr) return usual;
   return read_added_token(*value, path("tokenizer_config.json") + ": " + key).content;
+}
+
+std::string usual_config(const HubFiles& files, bool clean_up, const PipelineDescription& d) {
+  if (files.usual_class.empty()) return "";
+  Json json = Json::object();
+  json["tokenizer_class"] = files.usual_class;
+  json["clean_up_tokenization_spaces"] = clean_up;
+  for (const Kind& kind : kinds()) {
+    const int32_t id = d.special.*kind.id;
+    if (id < 0 || files.usual_class != kAnyClass) continue;
+    const AddedToken* token = d.parts.added.find(id);
+    if (token == nullptr) continue;  // a piece of the model, which no text is searched for
+    if (!token->special) return "";  // to name it would make it special
+    json[kind.key] = token->content;
+  }
+  return json.dump(2) + "\n";
 }
 
 void add_usual(const std::vector<const char*>& names, PipelineParts& parts,

@@ -9,6 +9,9 @@
 
 namespace heddle {
 
+/// transformers' class of whatever a tokenizer.json says.
+inline constexpr const char* kAnyClass = "PreTrainedTokenizerFast";
+
 /// What stands beside the vocabulary in a folder; null where a file is missing.
 struct HubFiles {
   std::string folder;
@@ -17,9 +20,8 @@ struct HubFiles {
   Json added;                        ///< added_tokens.json
   std::string model_type;            ///< of config.json; "" if it says none
   std::vector<TokenizerFile> files;  ///< all that were read, config.json aside: see keep_class()
-  /// What tokenizer_config.json is to say where the other file has all else, see
-  /// take_config_aside().
-  std::string usual_config;
+  /// The class by which transformers reads the files as heddle does, see usual_config().
+  std::string usual_class;
 
   static HubFiles read(const std::string& folder);
   /// Reads one more file of the folder, which is kept among `files`. Errors: data if it is missing.
@@ -38,13 +40,19 @@ struct HubFiles {
   /// not say the class, it gets this one, so that the files, saved, are read so again whatever
   /// config.json is then beside them, and have a fingerprint of their own.
   void keep_class(const std::string& name);
-  /// Takes a tokenizer_config.json that is usual_config out of `files`, so that the one other file
-  /// has the same fingerprint with it and without. Returns what is to be saved beside `files`.
-  std::vector<TokenizerFile> take_config_aside();
+  /// Takes a tokenizer_config.json of these bytes out of `files`, so that the others have the same
+  /// fingerprint with it and without. Returns what is to be saved beside `files`.
+  std::vector<TokenizerFile> take_config_aside(std::string usual);
 
  private:
   std::string stated_class() const;
 };
+
+/// A tokenizer_config.json by which transformers reads the files beside it as heddle does, whatever
+/// config.json says: the class, clean-up as heddle has it of files that say nothing, and, where the
+/// class does not know them, the special tokens. `d` has these already. "" if there is no such
+/// class.
+std::string usual_config(const HubFiles& files, bool clean_up, const PipelineDescription& d);
 
 /// Makes the pieces of these names, as far as the vocabulary has them, tokens that are found in
 /// texts.

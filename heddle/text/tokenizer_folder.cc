@@ -24,23 +24,15 @@ constexpr std::pair<const char*, const char*> kBpeNames[] = {{"vocab.json", "mer
 constexpr const char* kSentencePieceNames[] = {"spiece.model", kSentencePieceName,
                                                "sentencepiece.bpe.model"};
 
-/// A tokenizer_config.json by which transformers reads the one file beside it as heddle does,
-/// whatever config.json says.
-std::string usual_config(const char* tokenizer_class, bool clean_up) {
-  Json json = Json::object();
-  json["tokenizer_class"] = tokenizer_class;
-  json["clean_up_tokenization_spaces"] = clean_up;
-  return json.dump(2) + "\n";
-}
-
 Tokenizer finish(HubFiles files, bool is_class_known, PipelineDescription description) {
   apply_special_tokens(files, is_class_known, description);
+  description.parts.beside =
+      files.take_config_aside(usual_config(files, description.parts.clean_up, description));
   const bool is_bpe = description.kind.find("BPE") != std::string::npos;
   if (!is_bpe) {
     description.parts.clean_up =
         files.flag("clean_up_tokenization_spaces", description.parts.clean_up);
   }
-  description.parts.beside = files.take_config_aside();
   auto pipeline = std::make_shared<Pipeline>(std::move(description.parts));
   pipeline->kind = description.kind;
   pipeline->special = description.special;
@@ -62,10 +54,7 @@ int32_t required_id(const PipelineParts& parts, const std::string& name, const s
 Tokenizer load_json(HubFiles files, const std::string& name) {
   const std::string path = files.path(name);
   PipelineDescription description = read_tokenizer_json(Json::parse(files.add(name), path), path);
-  // Special tokens would get other names, or none, than the class of the model type gives them.
-  if (description.parts.added.ids().empty()) {
-    files.usual_config = usual_config("PreTrainedTokenizerFast", description.parts.clean_up);
-  }
+  files.usual_class = kAnyClass;
   return finish(std::move(files), false, std::move(description));
 }
 
@@ -94,6 +83,7 @@ Tokenizer load_byte_level_bpe(HubFiles files, const char* vocab_name, const char
     result.special.sep = required_id(parts, files.special_name("sep_token", "</s>"), vocab_path);
     result.around = roberta_template(result.special.cls, result.special.sep);
   } else {
+    if (!has_ends) files.usual_class = "GPT2Tokenizer";
     add_usual({"<|endoftext|>"}, parts, vocab_path);
     if (files.flag("add_bos_token", false)) {
       const Template::Item bos{
@@ -132,7 +122,7 @@ Tokenizer load_word_piece(HubFiles files, const std::string& name) {
   parts.pre_tokenizer = make_bert_pre_tokenizer();
   parts.decoder = make_word_piece_decoder("##", true);
   parts.clean_up = true;
-  files.usual_config = usual_config("BertTokenizer", true);
+  files.usual_class = "BertTokenizer";
   add_usual({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}, parts, path);
   result.special.unk = parts.model->unk().value_or(-1);
   result.special.cls = required_id(parts, files.special_name("cls_token", "[CLS]"), path);

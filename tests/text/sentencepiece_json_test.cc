@@ -12,6 +12,7 @@
 #include "heddle/text/vocabulary_trainer.h"
 #include "heddle/text/word_list.h"
 #include "tests/base/temporary.h"
+#include "tests/support/places.h"
 #include "tests/text/small_tokenizers.h"
 
 namespace heddle {
@@ -167,6 +168,39 @@ TEST(ForTransformers, a_vocabulary_alone_gets_its_class) {
   const std::vector<std::string> texts = {"hello hello", "hell yes"};
   expect_class_beside(train_word_pieces(texts, 20), "vocab.txt", "BertTokenizer");
   expect_class_beside(character_tokenizer(texts), "tokenizer.json", "PreTrainedTokenizerFast");
+}
+
+// A tokenizer.json or GPT-2's files that another model took over: its type is not theirs.
+TEST(ForTransformers, files_that_say_no_class_get_one) {
+  const Json whole = Json::load(join_path(testing::kFixtures, "tokenizers/whole/roberta.json"));
+  const Json gpt2 = Json::load(join_path(testing::kFixtures, "tokenizers/folders/gpt2.json"));
+  const TemporaryFolder roberta_folder, gpt2_folder, saved;
+  roberta_folder.write("tokenizer.json", whole.at("tokenizer").dump());
+  for (const auto& [name, content] : gpt2.at("files").as_object()) {
+    gpt2_folder.write(name, content.as_string());
+  }
+  for (const auto& [folder, name] :
+       {std::pair{&roberta_folder, "PreTrainedTokenizerFast"}, {&gpt2_folder, "GPT2Tokenizer"}}) {
+    const Tokenizer read = Tokenizer::load(folder->path());
+    read.save_folder(saved.path());
+    const Json config = Json::load(saved / "tokenizer_config.json");
+    EXPECT_EQ(config.get_string("tokenizer_class"), name);
+    if (folder == &roberta_folder) {
+      EXPECT_EQ(config.get_string("cls_token"), read.piece(read.cls_id()));
+      EXPECT_EQ(config.get_string("mask_token"), "<mask>");
+    }
+    const Tokenizer again = Tokenizer::load(saved.path());
+    EXPECT_EQ(again.fingerprint(), read.fingerprint());
+    for (const std::string text : {"a <mask> b", "<s>x</s> <unk>", " Hello"}) {
+      EXPECT_EQ(again.encode(text), read.encode(text));
+      EXPECT_EQ(again.decode(again.encode(text)), read.decode(read.encode(text)));
+    }
+    for (auto id : {&Tokenizer::pad_id, &Tokenizer::unk_id, &Tokenizer::bos_id, &Tokenizer::eos_id,
+                    &Tokenizer::cls_id, &Tokenizer::sep_id, &Tokenizer::mask_id}) {
+      EXPECT_EQ((again.*id)(), (read.*id)());
+    }
+    for (const char* file : {"tokenizer.json", "tokenizer_config.json"}) remove_path(saved / file);
+  }
 }
 
 }  // namespace
