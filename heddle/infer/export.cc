@@ -140,7 +140,7 @@ Exported export_translator(const std::string& folder, const std::string& out, DT
 }
 
 // Puts beside a tokenizer of heddle's own what transformers needs to read it, which runs of before
-// lack. Returns what transformers cannot read, "" if nothing.
+// lack. Returns what transformers cannot read, "" if nothing. Errors: those of find_tokenizer().
 std::string complete_tokenizer(const StackModel& stack, const std::string& out) {
   const std::string path = join_path(stack.path, "tokenizer_config.json");
   const Json config = path_exists(path) ? Json::load(path) : Json::object();
@@ -162,11 +162,22 @@ std::string complete_tokenizer(const StackModel& stack, const std::string& out) 
   return "";
 }
 
+// Files that heddle cannot read are copied all the same: transformers may know them.
+std::string tokenizer_note(const StackModel& stack, const std::string& out) {
+  try {
+    return complete_tokenizer(stack, out);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::data) throw;
+    return fmt::format("the tokenizer is copied as it is, since heddle cannot read it: {}",
+                       e.what());
+  }
+}
+
 Exported export_stack(const std::string& folder, const std::string& out, DType dtype) {
   const StackModel stack = load_stack_model(folder);
   save_stack_model(out, *stack.model, stack.parameters, dtype);
   copy_files(stack.path, out);
-  Exported result{stack.type, complete_tokenizer(stack, out)};
+  Exported result{stack.type, tokenizer_note(stack, out)};
   for (const auto& [type, version] : kDropped) {
     if (stack.type != type) continue;
     if (!result.note.empty()) result.note += "; ";

@@ -225,6 +225,14 @@ TEST(Export, a_tokenizer_of_ours_gets_what_transformers_needs) {
   EXPECT_EQ(class_of(), "BertTokenizer");
 }
 
+TEST(Export, a_tokenizer_that_heddle_cannot_read_is_copied_and_that_is_said) {
+  const TemporaryFolder folder;
+  const std::string note = export_small(folder, "gpt2", {{"vocab.txt", "a\nb\n"}}).note;
+  EXPECT_NE(note.find("copied as it is"), note.npos) << note;
+  EXPECT_NE(note.find("unk_token '[UNK]'"), note.npos) << note;
+  EXPECT_EQ(read_file(folder / "theirs/vocab.txt"), "a\nb\n");
+}
+
 TEST(Export, a_tokenizer_that_transformers_cannot_read_is_named) {
   const TemporaryFolder folder;
   const std::vector<std::string> words = {"un", "deux"};
