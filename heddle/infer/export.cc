@@ -145,7 +145,7 @@ std::string complete_tokenizer(const StackModel& stack, const std::string& out) 
   const std::string path = join_path(stack.path, "tokenizer_config.json");
   const Json config = path_exists(path) ? Json::load(path) : Json::object();
   const std::string name = string_or(config, "tokenizer_class", "SentencePiece", path);
-  if (name != "SentencePiece" && name != "BertTokenizer") return "";
+  if (name != "SentencePiece") return "";
   const std::optional<Tokenizer> tokenizer = find_tokenizer(stack.path);
   if (!tokenizer) return "";
   tokenizer->save_folder(out);
@@ -153,24 +153,31 @@ std::string complete_tokenizer(const StackModel& stack, const std::string& out) 
     return "transformers cannot read the tokenizer, whose SentencePiece model has what "
            "tokenizer.json cannot say; give it ids";
   }
-  if (tokenizer->kind() == "WordPiece" && (stack.type == "mistral" || stack.type == "mixtral")) {
-    return fmt::format(
-        "transformers reads the vocab.txt of a {} with BertTokenizer alone, not "
-        "with AutoTokenizer",
-        stack.type);
-  }
   return "";
 }
 
-// Files that heddle cannot read are copied all the same: transformers may know them.
+// What is to be said of the tokenizer's files; those that heddle cannot read are copied all the
+// same: transformers may know them.
 std::string tokenizer_note(const StackModel& stack, const std::string& out) {
+  const auto has = [&](const char* name) { return path_exists(join_path(out, name)); };
+  std::string note;
   try {
-    return complete_tokenizer(stack, out);
+    note = complete_tokenizer(stack, out);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::data) throw;
     return fmt::format("the tokenizer is copied as it is, since heddle cannot read it: {}",
                        e.what());
   }
+  // transformers 5.23 looks for files of Mistral's own, and passes the class over.
+  const bool is_mistral = stack.type == "mistral" || stack.type == "mixtral";
+  if (note.empty() && is_mistral && has("tokenizer_config.json") && !has("tokenizer.json")) {
+    const std::string path = join_path(out, "tokenizer_config.json");
+    note = fmt::format(
+        "transformers' AutoTokenizer misreads a {} without tokenizer.json; open its "
+        "tokenizer by the class, {}",
+        stack.type, string_or(Json::load(path), "tokenizer_class", "none", path));
+  }
+  return note;
 }
 
 Exported export_stack(const std::string& folder, const std::string& out, DType dtype) {
