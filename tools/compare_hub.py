@@ -70,7 +70,9 @@ def bert(r, name):
     if name == "Roberta":
         fields |= dict(pad_token_id=r.choice([0, 1, 3]))
     heads = ["Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification"]
-    return name + r.choice(heads + (["ForPreTraining"] if name == "Bert" else [])), fields
+    if name == "Bert":
+        heads += ["ForPreTraining", "ForNextSentencePrediction"]
+    return name + r.choice(heads), fields
 
 
 def distilbert(r):

@@ -34,6 +34,7 @@ CASES = [
     dict(num_beams=4, no_repeat_ngram_size=2, early_stopping=True),
     dict(num_beams=3, min_new_tokens=6, length_penalty=0.5),
     dict(num_beams=3, eos_token_id=[1, 4, 9]), dict(num_beams=3, max_new_tokens=2),
+    dict(forced_eos_token_id=1), dict(num_beams=3, forced_eos_token_id=1),
 ]
 
 XLNET = dict(vocab_size=31, d_model=16, n_layer=2, n_head=2, d_inner=24, bos_token_id=1, eos_token_id=1, pad_token_id=0)

@@ -1,5 +1,5 @@
-"""generate-gpt2 in llama.cpp: random weights in a GGUF file, a prompt in one pass, then a word at a
-time. It spins at every barrier: on a machine that is not idle its figures mean nothing."""
+"""generate-gpt2 and prompt-gpt2 in llama.cpp: random weights in a GGUF file, a prompt in one pass, then a
+word at a time. It spins at every barrier: on a machine that is not idle its figures mean nothing."""
 import ctypes
 import os
 import tempfile
@@ -69,7 +69,7 @@ def generate(args):
         model = llama_cpp.llama_model_load_from_file(
             path.encode(), llama_cpp.llama_model_default_params())
     options = llama_cpp.llama_context_default_params()
-    options.n_ctx = options.n_batch = 256
+    options.n_ctx = options.n_batch = sizes.GPT2["positions"]
     options.n_threads = options.n_threads_batch = args.threads
     context = llama_cpp.llama_init_from_model(model, options)
 
@@ -80,14 +80,17 @@ def generate(args):
             raise RuntimeError(f"llama_decode returned {status}")
         llama_cpp.llama_synchronize(context)  # `ids` must live until here
 
+    prompt, new_words = sizes.GENERATE[args.case]
+
     def continue_prompt():
         llama_cpp.llama_memory_clear(llama_cpp.llama_get_memory(context), True)
-        feed(range(1, sizes.PROMPT + 1))
-        for i in range(sizes.NEW_WORDS):
+        feed(range(1, prompt + 1))
+        for i in range(new_words if new_words > 1 else 0):
             feed([i])
 
-    return dict(step=continue_prompt, units=sizes.NEW_WORDS, unit="new tokens/s", batch=1,
+    units, unit = sizes.generated(args.case)
+    return dict(step=continue_prompt, units=units, unit=unit, batch=1,
                 version=f"llama-cpp-python {llama_cpp.__version__}")
 
 
-CASES = {"generate-gpt2": generate}
+CASES = dict.fromkeys(sizes.GENERATE, generate)

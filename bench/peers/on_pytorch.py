@@ -121,16 +121,18 @@ def generate(args):
     if args.dtype == "bf16":
         model = model.to(torch.bfloat16)
     batch = args.batch or 1
-    prompt = torch.randint(0, sizes.GPT2["vocab"], (batch, sizes.PROMPT))
+    words, new_words = sizes.GENERATE[args.case]
+    prompt = torch.randint(0, sizes.GPT2["vocab"], (batch, words))
     everywhere = torch.ones_like(prompt)
 
     def continue_prompt():
         with torch.inference_mode():
             model.generate(prompt, attention_mask=everywhere, do_sample=False, pad_token_id=0,
-                           min_new_tokens=sizes.NEW_WORDS, max_new_tokens=sizes.NEW_WORDS)
+                           min_new_tokens=new_words, max_new_tokens=new_words)
 
-    return dict(step=continue_prompt, units=batch * sizes.NEW_WORDS, unit="new tokens/s",
-                batch=batch, version=version(torch, True))
+    units, unit = sizes.generated(args.case)
+    return dict(step=continue_prompt, units=batch * units, unit=unit, batch=batch,
+                version=version(torch, True))
 
 
 def encode(args):
@@ -170,4 +172,4 @@ def start_process(args):
 
 
 CASES = {**dict.fromkeys(sizes.TRAIN_PAIRS, train_pairs), **dict.fromkeys(sizes.TRAIN_GPT, train_gpt),
-         "generate-gpt2": generate, "encode-bert": encode, "start": start_process}
+         **dict.fromkeys(sizes.GENERATE, generate), "encode-bert": encode, "start": start_process}

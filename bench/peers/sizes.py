@@ -26,9 +26,15 @@ TRAIN_GPT = {
     "train-gpt2": ({}, 1, 512),
 }
 
-# GPT-2 of 124 million parameters: words of the prompt, words decoded.
+# GPT-2 of 124 million parameters: words of the prompt, words decoded; one: the prompt's time.
 GPT2 = dict(layers=12, heads=12, width=768, vocab=50257, positions=1024)
-PROMPT, NEW_WORDS = 32, 64
+GENERATE = {"generate-gpt2": (32, 64), "prompt-gpt2": (512, 1)}
+
+
+def generated(case):
+    """What a repetition is counted in: new words, or words of the prompt."""
+    prompt, new = GENERATE[case]
+    return (new, "new tokens/s") if new > 1 else (prompt, "tokens/s")
 
 # BERT-base: sequences at a time, words of each.
 BERT_BATCH, BERT_WORDS, BERT_VOCAB = 8, 128, 30000

@@ -11,6 +11,7 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/compute_flags.h"
 #include "heddle/infer/generate.h"
+#include "heddle/infer/piece_words.h"
 #include "heddle/infer/prompt_model.h"
 #include "heddle/infer/text_stream.h"
 #include "heddle/inspect/decoding_steps.h"
@@ -77,6 +78,7 @@ GenerateOptions options_of(const Flags& f, const GenerationConfig& model,
       .max_new_tokens = new_tokens(f, model).value_or(model.max_length.value_or(kNewTokens)),
       .max_length = new_tokens(f, model) ? 0 : model.max_length.value_or(0),
       .eos = model.eos,
+      .forced_eos = model.forced_eos,
       .suppressed = model.suppressed,
       .beam = std::max(beam, f.samples_words() ? 1 : f.n_best),
       .length_penalty = f.length_penalty.value_or(model.length_penalty),
@@ -294,15 +296,17 @@ void show_next_words(const Flags& flags, const PromptModel& model, const Generat
     Json::Array rows;
     if (!flags.json) fmt::print("{}{:20} {:>8} {:>12}\n", i > 0 ? "\n" : "", "token", "id", "p");
     for (const NextWord& word : found[i]) {
-      const std::string piece = model.tokenizer ? model.tokenizer->piece(word.id) : "";
+      const auto& t = model.tokenizer;
+      const std::string text = t ? token_text(*t, word.id) : "";
       const double p = std::exp(static_cast<double>(word.log_p));
       if (!flags.json) {
         // Quoted and escaped, as tokens may begin with a space or be a line break.
-        fmt::print("{:20} {:>8} {:>12.6f}\n", Json(piece).dump(), word.id, p);
+        fmt::print("{:20} {:>8} {:>12.6f}\n", Json(text).dump(), word.id, p);
         continue;
       }
       Json row = Json::object();
-      row["token"] = piece;
+      row["token"] = t ? t->piece(word.id) : "";
+      row["text"] = text;
       row["id"] = word.id;
       row["probability"] = p;
       row["log_prob"] = word.log_p;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <sstream>
 
 #include "heddle/base/error.h"
 #include "heddle/base/log.h"
@@ -99,10 +100,64 @@ void report(const train::RunResult& r, const std::string& out) {
            r.updates, format_duration(r.seconds), r.best_kind, r.best.loss, metrics, out);
 }
 
+void add_new(std::vector<std::string>& names, const std::string& name) {
+  if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+}
+
+// Adds the choices "a|b" to a list of such that lacks them.
+void add_choices(std::string& all, const std::string& more) {
+  std::istringstream choices(more);
+  for (std::string choice; std::getline(choices, choice, '|');) {
+    const bool is_there = ("|" + all + "|").find("|" + choice + "|") != std::string::npos;
+    if (!is_there) all += "|" + choice;
+  }
+}
+
+// A default, and where it is that.
+struct Default {
+  std::string value;
+  std::vector<std::string> tasks, types;
+};
+
+// "100", or "translation: 4000; else 100" where it goes by one of the two.
+std::string default_text(const std::vector<Default>& all) {
+  if (all.size() == 1) return all[0].value;
+  for (const auto names : {&Default::tasks, &Default::types}) {
+    size_t count = 0;
+    std::vector<std::string> different;
+    for (const Default& d : all) {
+      count += (d.*names).size();
+      for (const std::string& name : d.*names) add_new(different, name);
+    }
+    if (count != different.size()) continue;  // a task or a type has two of them
+    const auto most = std::max_element(
+        all.begin(), all.end(),
+        [&](const Default& a, const Default& b) { return (a.*names).size() < (b.*names).size(); });
+    std::string text;
+    for (const Default& d : all) {
+      if (&d != &*most) text += fmt::format("{}: {}; ", fmt::join(d.*names, ", "), d.value);
+    }
+    return text + "else " + most->value;
+  }
+  return "by task and model";
+}
+
 // A field that a task or a model has, and which do.
 struct Setting {
   FieldInfo field;
   std::vector<std::string> tasks, types;
+  std::vector<Default> defaults = {};
+
+  void add(const FieldInfo& info, const std::string& task, const std::string& type) {
+    add_new(tasks, task);
+    add_new(types, type);
+    if (info.type != field.type) add_choices(field.type, info.type);
+    auto at = std::find_if(defaults.begin(), defaults.end(),
+                           [&](const Default& d) { return d.value == info.default_value; });
+    if (at == defaults.end()) at = defaults.insert(at, {info.default_value, {}, {}});
+    add_new(at->tasks, task);
+    add_new(at->types, type);
+  }
 
   // Fields of models of the registry go by their types, others by their tasks.
   std::string group() const {
@@ -116,10 +171,6 @@ struct Setting {
   }
 };
 
-void add_new(std::vector<std::string>& names, const std::string& name) {
-  if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-}
-
 // Every field of every task and model, once: which of them a run has is known when it is read.
 std::vector<Setting> all_settings() {
   std::vector<Setting> settings;
@@ -129,8 +180,7 @@ std::vector<Setting> all_settings() {
         auto at = std::find_if(settings.begin(), settings.end(),
                                [&](const Setting& s) { return s.field.key == field.key; });
         if (at == settings.end()) at = settings.insert(at, {field, {}, {}});
-        add_new(at->tasks, task);
-        add_new(at->types, type);
+        at->add(field, task, type);
       }
     }
   }
@@ -143,7 +193,7 @@ void add_settings(CLI::App& command, const std::shared_ptr<Flags>& flags) {
         .add_option_function<std::string>(
             flag_name(s.field.key),
             [flags, key = s.field.key](const std::string& text) { flags->fields[key] = text; },
-            fmt::format("{} [{}]", s.field.help, s.field.default_value))
+            fmt::format("{} [{}]", s.field.help, default_text(s.defaults)))
         ->type_name(s.field.type)
         ->group(s.group());
   }

@@ -30,34 +30,43 @@ std::vector<int64_t> read_grid(const SafetensorsFile& file, const std::string& n
   return info.dtype == DType::i64 ? read_integers<int64_t>(info) : read_integers<int32_t>(info);
 }
 
-// One side of the batch: the words that the mask leaves, and where they stood.
+// What becomes of words that a mask hides.
+enum class Hidden { dropped, unseen };
+
+// One side of the batch: its words, and where they stood.
 struct Side {
   int64_t batch = 0, time = 0;
   std::vector<int32_t> ids, places, types;
-  std::vector<int64_t> cells;  // [rows] place in [batch * time]
+  std::vector<uint8_t> unseen;  // [rows]; empty if nothing is
+  std::vector<int64_t> cells;   // [rows] place in [batch * time]
   Segments segments;
 
   Side(const SafetensorsFile& file, const std::string& name, const std::string& mask_name,
-       int64_t vocab) {
+       int64_t vocab, Hidden hidden) {
     const std::vector<int64_t> all = read_grid(file, name);
     batch = file.info(name).shape[0];
     time = file.info(name).shape[1];
     const std::vector<float> mask = read_mask(file, mask_name);
+    const bool hides = std::find(mask.begin(), mask.end(), 0.0f) != mask.end();
     std::vector<int64_t> lengths(batch);
     for (int64_t cell = 0; cell < batch * time; ++cell) {
-      if (mask[cell] == 0) continue;
-      check(all[cell] >= 0 && all[cell] < vocab, ErrorKind::data,
+      const bool is_hidden = mask[cell] == 0, is_known = all[cell] >= 0 && all[cell] < vocab;
+      if (is_hidden && hidden == Hidden::dropped) continue;
+      check(is_known || is_hidden, ErrorKind::data,
             "{}: {}[{}, {}] is {}; ids must be below the vocab_size {}", file.path(), name,
             cell / time, cell % time, all[cell], vocab);
-      ids.push_back(static_cast<int32_t>(all[cell]));
+      ids.push_back(is_known ? static_cast<int32_t>(all[cell]) : 0);
       places.push_back(static_cast<int32_t>(cell % time));
+      if (hides && hidden == Hidden::unseen) unseen.push_back(is_hidden);
       cells.push_back(cell);
       ++lengths[cell / time];
     }
     segments = Segments::from_lengths(lengths);
   }
 
-  nn::WordRows words() const { return {ids, &segments, nullptr, places, types}; }
+  nn::WordRows words() const {
+    return {.ids = ids, .segments = &segments, .places = places, .types = types, .unseen = unseen};
+  }
 
   // Positions as the model counts them, over hidden words too.
   void count_positions(const SafetensorsFile& file, const std::string& name, const Model& model) {
@@ -337,8 +346,9 @@ void read_targets(const SafetensorsFile& file, const Side& side, nn::WordOrder& 
 void forward_tensors(const Transformer& model, const SafetensorsFile& inputs,
                      const std::string& path, const ForwardOptions& options) {
   const TransformerConfig& c = model.config();
-  const Side source(inputs, "input_ids", "attention_mask", c.vocab_size);
-  const Side target(inputs, "decoder_input_ids", "decoder_attention_mask", c.target_vocab_size());
+  const Side source(inputs, "input_ids", "attention_mask", c.vocab_size, Hidden::dropped);
+  const Side target(inputs, "decoder_input_ids", "decoder_attention_mask", c.target_vocab_size(),
+                    Hidden::dropped);
   check(source.batch == target.batch, ErrorKind::data,
         "{}: input_ids has a batch of {}, decoder_input_ids of {}; they must be equal",
         inputs.path(), source.batch, target.batch);
@@ -357,9 +367,10 @@ void forward_tensors(const Transformer& model, const SafetensorsFile& inputs,
 
 void forward_tensors(const Model& model, const SafetensorsFile& inputs, const std::string& path,
                      const ForwardOptions& options) {
-  // Where a mask says who sees whom, hidden words stay: they see the others.
+  // Hidden words stay and see the others: what stands for a whole sequence may be one of them.
   const bool takes_order = model.takes_order();
-  Side side(inputs, "input_ids", takes_order ? "" : "attention_mask", model.vocab_size());
+  Side side(inputs, "input_ids", takes_order ? "" : "attention_mask", model.vocab_size(),
+            model.has_memory() ? Hidden::dropped : Hidden::unseen);
   side.count_positions(inputs, "input_ids", model);
   side.read_beside(inputs, "token_type_ids", side.types);
   check(side.types.empty() || model.takes_types(), ErrorKind::data,

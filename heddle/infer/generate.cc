@@ -28,6 +28,12 @@ void check_options(const GenerateOptions& o) {
   if (o.sampling) check_sampling(*o.sampling);
 }
 
+void check_end(const Model& model, const GenerateOptions& o) {
+  const int32_t end = o.forced_eos.value_or(0);
+  check(end >= 0 && end < model.vocab_size(), ErrorKind::data,
+        "forced_eos_token_id is {}; ids must be at least 0 and below {}", end, model.vocab_size());
+}
+
 void check_prompts(const Model& model, std::span<const Ids> prompts) {
   for (size_t i = 0; i < prompts.size(); ++i) {
     check(!prompts[i].empty(), ErrorKind::data,
@@ -134,14 +140,22 @@ class Generation {
           lengths.push_back(1);
         }
         read.push_back(static_cast<int32_t>(lengths.size()) - 1);
-        so_far.push_back({.before = prompt, .words = h.ids, .draw = draw(s, h)});
+        const bool is_last = static_cast<int64_t>(h.ids.size()) + 1 == new_words(s.number);
+        so_far.push_back({.before = prompt,
+                          .words = h.ids,
+                          .forced = is_last ? options_.forced_eos.value_or(-1) : -1,
+                          .draw = draw(s, h)});
       }
     }
     const Segments words = Segments::from_lengths(lengths);
     const ProfilePhase phase(words.rows() > words.count() ? "prompt" : "decode step");
     Tensor h = reader_->read(ids, words, run_);
     if (read.size() != lengths.size()) h = gather_rows(h, read);  // samples share their prompt
-    advance(h, next_words(*model_.heads().words, h, run_, so_far, wanted_));
+    std::vector<NextWord> next = next_words(*model_.heads().words, h, run_, so_far, wanted_);
+    for (size_t r = 0; r < so_far.size(); ++r) {
+      if (so_far[r].forced >= 0) next[r * static_cast<size_t>(wanted_.count)].log_p = 0;
+    }
+    advance(h, next);
   }
 
   // h: [hypotheses, width]
@@ -206,6 +220,7 @@ std::vector<std::vector<Continuation>> generate_ids(const Model& model,
                                                     std::span<const Ids> prompts,
                                                     const GenerateOptions& options) {
   check_options(options);
+  check_end(model, options);
   check_prompts(model, prompts);
   if (options.max_new_tokens <= 0) {
     return Results(prompts.size(), std::vector<Continuation>(1));

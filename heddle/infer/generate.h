@@ -34,9 +34,10 @@ struct GenerateOptions {
   int64_t max_new_tokens = 64;  ///< words added to each prompt at most
   /// Words of a prompt and what follows it at most, where one more fits; 0: no limit.
   int64_t max_length = 0;
-  std::vector<int32_t> eos = {};         ///< each of them ends a sequence; none: nothing does
-  std::vector<int32_t> suppressed = {};  ///< ids that never come
-  int64_t beam = 1;                      ///< hypotheses kept of each prompt; 1 is greedy
+  std::vector<int32_t> eos = {};           ///< each of them ends a sequence; none: nothing does
+  std::optional<int32_t> forced_eos = {};  ///< the last word that there is room for
+  std::vector<int32_t> suppressed = {};    ///< ids that never come
+  int64_t beam = 1;                        ///< hypotheses kept of each prompt; 1 is greedy
   double length_penalty = 1;
   EarlyStopping early_stopping = EarlyStopping::no;
   int64_t n_best = 1;  ///< continuations of each prompt: at most the beam, or samples

@@ -2,11 +2,13 @@
 #include "heddle/infer/generation_config.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <set>
 
 #include "heddle/base/files.h"
 #include "heddle/base/json.h"
+#include "heddle/base/log.h"
 #include "heddle/infer/model_dir.h"
 
 namespace heddle {
@@ -105,40 +107,43 @@ EarlyStopping early_stopping_of(const Found& found) {
   return EarlyStopping::never;
 }
 
-}  // namespace
-
-bool is_generation_key(const std::string& key) {
-  static const std::set<std::string> keys = {"bad_words_ids",
-                                             "decoder_start_token_id",
-                                             "diversity_penalty",
-                                             "do_sample",
-                                             "early_stopping",
-                                             "encoder_no_repeat_ngram_size",
-                                             "exponential_decay_length_penalty",
-                                             "forced_bos_token_id",
-                                             "forced_eos_token_id",
-                                             "length_penalty",
-                                             "max_length",
-                                             "max_new_tokens",
-                                             "min_length",
-                                             "min_new_tokens",
-                                             "min_p",
-                                             "no_repeat_ngram_size",
-                                             "num_beam_groups",
-                                             "num_beams",
-                                             "num_return_sequences",
-                                             "output_scores",
-                                             "remove_invalid_values",
-                                             "repetition_penalty",
-                                             "return_dict_in_generate",
-                                             "suppress_tokens",
-                                             "begin_suppress_tokens",
-                                             "temperature",
-                                             "top_k",
-                                             "top_p",
-                                             "typical_p"};
-  return keys.contains(key);
+// Keys that change what transformers writes and have no place here, with the value that does
+// nothing.
+void warn_of_others(const Reader& reader) {
+  struct Other {
+    const char* key;
+    double neutral;
+  };
+  static constexpr std::array kOthers = {Other{"begin_suppress_tokens", 0},
+                                         Other{"constraints", 0},
+                                         Other{"diversity_penalty", 0},
+                                         Other{"encoder_no_repeat_ngram_size", 0},
+                                         Other{"encoder_repetition_penalty", 1},
+                                         Other{"epsilon_cutoff", 0},
+                                         Other{"eta_cutoff", 0},
+                                         Other{"exponential_decay_length_penalty", 0},
+                                         Other{"force_words_ids", 0},
+                                         Other{"forced_bos_token_id", -1},
+                                         Other{"guidance_scale", 1},
+                                         Other{"penalty_alpha", 0},
+                                         Other{"sequence_bias", 0},
+                                         Other{"stop_strings", 0},
+                                         Other{"typical_p", 1},
+                                         Other{"watermarking_config", 0}};
+  for (const auto& [key, neutral] : kOthers) {
+    const Found found = reader.find(key);
+    if (found.json == nullptr) continue;
+    const bool is_empty =
+        (found.json->is_array() || found.json->is_object()) && found.json->size() == 0;
+    if (is_empty || (found.json->is_number() && found.json->as_double(found.what) == neutral)) {
+      continue;
+    }
+    log_warning("{} changes what transformers writes; heddle has no such rule and passes over it",
+                found.what);
+  }
 }
+
+}  // namespace
 
 GenerationConfig read_generation_config(const std::string& folder) {
   const Reader reader(folder);
@@ -170,6 +175,7 @@ GenerationConfig read_generation_config(const std::string& folder) {
   reader.number("top_k", c.sampling.top_k, 0);
   reader.number("top_p", c.sampling.top_p);
   reader.number("min_p", c.sampling.min_p);
+  warn_of_others(reader);
   return c;
 }
 

@@ -28,10 +28,6 @@ struct GenerationConfig {
   Sampling sampling = {};  ///< temperature, top_k, top_p, min_p, for who samples; 0 and 1: no limit
 };
 
-/// Whether config.json may have the key too, where older checkpoints keep what
-/// generation_config.json says.
-bool is_generation_key(const std::string& key);
-
 /// Reads generation_config.json of a folder, and the special ids that it lacks from config.json;
 /// where there is none, all from config.json, as older checkpoints have it; both may be missing.
 /// Errors: data, naming file and key, for a broken file or a value of a wrong type or range.

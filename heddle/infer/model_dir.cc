@@ -8,6 +8,7 @@
 #include "heddle/base/log.h"
 #include "heddle/base/profile.h"
 #include "heddle/io/weights.h"
+#include "heddle/models/config.h"
 #include "heddle/text/marian_tokenizer.h"
 
 namespace heddle {

@@ -17,6 +17,17 @@ bool is_punctuation(std::string_view piece) {
 
 }  // namespace
 
+std::string token_text(const Tokenizer& tokenizer, int32_t id) {
+  if (tokenizer.kind() == "byte-level BPE" && !tokenizer.is_special(id)) {
+    return tokenizer.decode({&id, 1});
+  }
+  std::string piece = tokenizer.piece(id);
+  for (size_t at; (at = piece.find(kSpaceSign)) != std::string::npos;) {
+    piece.replace(at, kSpaceSign.size(), " ");
+  }
+  return piece;
+}
+
 std::string piece_text(const std::string& piece) {
   if (piece.size() == 6 && piece.starts_with("<0x") && piece.back() == '>') {
     return {static_cast<char>(std::stoi(piece.substr(3, 2), nullptr, 16))};

@@ -26,6 +26,9 @@ std::vector<PieceWord> piece_words(const Tokenizer& tokenizer, std::span<const i
 std::string word_text(const Tokenizer& tokenizer, std::span<const int32_t> ids,
                       const PieceWord& word);
 
+/// A token as it stands in a text, with its spaces: " the", of a special one its name.
+std::string token_text(const Tokenizer& tokenizer, int32_t id);
+
 /// The text of a piece without its space; of a byte piece "<0x2C>" the byte.
 std::string piece_text(const std::string& piece);
 

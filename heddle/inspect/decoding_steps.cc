@@ -6,6 +6,7 @@
 #include <map>
 
 #include "heddle/base/error.h"
+#include "heddle/infer/piece_words.h"
 #include "heddle/infer/text_stream.h"
 #include "heddle/infer/word_attention.h"
 
@@ -115,15 +116,7 @@ void find_best(const Ids& ids, double score, DecodingRecord& record) {
 }
 
 std::string shown_piece(const Tokenizer& tokenizer, int32_t id, int64_t eos) {
-  if (id == eos) return "(end)";
-  std::string piece = tokenizer.piece(id);
-  if (tokenizer.kind() == "byte-level BPE" && !tokenizer.is_special(id)) {
-    return tokenizer.decode({&id, 1});
-  }
-  for (size_t at; (at = piece.find(kSpaceSign)) != std::string::npos;) {
-    piece.replace(at, kSpaceSign.size(), " ");
-  }
-  return piece;
+  return id == eos ? "(end)" : token_text(tokenizer, id);
 }
 
 }  // namespace

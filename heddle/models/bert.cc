@@ -10,6 +10,7 @@ class Bert final : public EncoderStack {
   static std::vector<HeadClass> heads() {
     return {{Head::none, "BertModel"},
             {Head::masked_word, "BertForMaskedLM"},
+            {Head::next_sentence, "BertForNextSentencePrediction"},
             {Head::pretraining, "BertForPreTraining"},
             {Head::sequence_classes, "BertForSequenceClassification"},
             {Head::word_classes, "BertForTokenClassification"}};
@@ -18,9 +19,9 @@ class Bert final : public EncoderStack {
 
   Bert(const Scope& s, const Config& c, const HubConfig& hub)
       : EncoderStack(base_scope(s, "bert", hub), c, hub.pad_token_id.value_or(0)) {
-    const bool has_pooler = hub.head == Head::none ? hub.has_pooler
-                                                   : hub.head == Head::pretraining ||
-                                                         hub.head == Head::sequence_classes;
+    const bool tells_next = hub.head == Head::next_sentence || hub.head == Head::pretraining;
+    const bool has_pooler =
+        hub.head == Head::none ? hub.has_pooler : tells_next || hub.head == Head::sequence_classes;
     if (has_pooler) {
       heads_.pooler = pooler(base_scope(s, "bert", hub) / "pooler" / "dense", Activation::tanh);
     }
@@ -29,7 +30,7 @@ class Bert final : public EncoderStack {
       predict_words(p / "transform" / "dense", p / "transform" / "LayerNorm",
                     nn::activation_of(c.activation), p / "decoder", p / "bias");
     }
-    if (hub.head == Head::pretraining) {
+    if (tells_next) {
       heads_.next_sentence = classes_of_pooled(
           s / "cls" / "seq_relationship",
           {.width = c.width, .labels = 2, .std = c.initializer_range}, heads_.pooler);

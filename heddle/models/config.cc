@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "heddle/base/log.h"
 #include "heddle/io/tensor_file.h"
@@ -146,12 +147,23 @@ std::vector<std::string> numbered_labels(int64_t count, const std::string& sourc
   return labels;
 }
 
-// The keys of rotary positions, each on its own: {"rope_theta", ..}, {"rope_type", ..}, ..
-void read_rope(const Json& json, const std::string& source, Json& flat) {
+// The keys of rotary positions, each on its own: {"rope_theta", ..}, {"rope_type", ..}, .. As in
+// transformers, rope_scaling of older files takes the place of rope_parameters, and what either
+// says goes before the same key beside it.
+void read_rope(const Json& config, const std::string& file, Json& flat) {
   static const std::vector<std::string> known = {"factor", "low_freq_factor", "high_freq_factor",
                                                  "original_max_position_embeddings"};
-  if (json.is_null()) return;
-  for (const auto& [key, value] : json.as_object(source)) {
+  const auto is_there = [&](const char* key) {
+    const Json* json = config.find(key);
+    return json != nullptr && !json->is_null() && !(json->is_object() && json->size() == 0);
+  };
+  if (is_there("rope_theta")) flat["rope_theta"] = config.at("rope_theta");
+  const char* const key_of_all = is_there("rope_scaling") ? "rope_scaling" : "rope_parameters";
+  if (!is_there(key_of_all)) return;
+  constexpr const char* kOriginal = "original_max_position_embeddings";
+  if (is_there(kOriginal)) flat["rope_original_max_position_embeddings"] = config.at(kOriginal);
+  const std::string source = fmt::format("{}: key '{}'", file, key_of_all);
+  for (const auto& [key, value] : config.at(key_of_all).as_object(source)) {
     if (key == "rope_theta") {
       flat["rope_theta"] = value;
     } else if (key == "type" || key == "rope_type") {
@@ -165,6 +177,11 @@ void read_rope(const Json& json, const std::string& source, Json& flat) {
               false));
     }
   }
+}
+
+bool is_rope_key(const std::string& key) {
+  return key == "rope_scaling" || key == "rope_parameters" || key == "rope_theta" ||
+         key == "original_max_position_embeddings";
 }
 
 bool has_field(const std::vector<Field>& fields, const std::string& key) {
@@ -189,6 +206,40 @@ Json rope_scaling_of(const Json& flat) {
 
 }  // namespace
 
+bool is_generation_key(const std::string& key) {
+  static const std::set<std::string> keys = {"bad_words_ids",
+                                             "decoder_start_token_id",
+                                             "diversity_penalty",
+                                             "do_sample",
+                                             "early_stopping",
+                                             "encoder_no_repeat_ngram_size",
+                                             "encoder_repetition_penalty",
+                                             "exponential_decay_length_penalty",
+                                             "forced_bos_token_id",
+                                             "forced_eos_token_id",
+                                             "length_penalty",
+                                             "max_length",
+                                             "max_new_tokens",
+                                             "min_length",
+                                             "min_new_tokens",
+                                             "min_p",
+                                             "no_repeat_ngram_size",
+                                             "num_beam_groups",
+                                             "num_beams",
+                                             "num_return_sequences",
+                                             "output_scores",
+                                             "remove_invalid_values",
+                                             "repetition_penalty",
+                                             "return_dict_in_generate",
+                                             "suppress_tokens",
+                                             "begin_suppress_tokens",
+                                             "temperature",
+                                             "top_k",
+                                             "top_p",
+                                             "typical_p"};
+  return keys.contains(key);
+}
+
 // Fields are read at last, when aliases have become their names and rope keys stand alone.
 void ModelConfig::read(const Json& json, const std::string& source) {
   const std::vector<Field> own = fields();
@@ -202,8 +253,8 @@ void ModelConfig::read(const Json& json, const std::string& source) {
                                     [&, &k = key](const auto& a) { return a.first == k; });
     if (alias != also.end()) {
       flat[alias->second] = value;
-    } else if (has_rope && (key == "rope_scaling" || key == "rope_parameters")) {
-      read_rope(value, fmt::format("{}: key '{}'", source, key), flat);
+    } else if (has_rope && is_rope_key(key)) {
+      continue;  // below
     } else if (key == "architectures") {
       read_head(value, source);
     } else if (key == "id2label") {
@@ -217,11 +268,13 @@ void ModelConfig::read(const Json& json, const std::string& source) {
       flat[key] = value;
     }
   }
+  if (has_rope) read_rope(json, source, flat);
   std::vector<std::string> strange;
   for (const std::string& key : read_fields(own, flat, source)) {
     const Json& value = flat.at(key);
     if (!is_one_value(key, value, type, source) &&
-        std::find(kHarmless.begin(), kHarmless.end(), key) == kHarmless.end()) {
+        std::find(kHarmless.begin(), kHarmless.end(), key) == kHarmless.end() &&
+        !is_generation_key(key)) {
       strange.push_back(key);
     }
     hub.others[key] = value;

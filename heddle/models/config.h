@@ -19,8 +19,9 @@ class Model;
 enum class Head : uint8_t {
   none,              ///< BertModel: hidden states, and a pooler where the checkpoint has one
   next_word,         ///< GPT2LMHeadModel, LlamaForCausalLM
-  masked_word,       ///< BertForMaskedLM
   ordered_word,      ///< XLNetLMHeadModel: words by those before them in any order
+  masked_word,       ///< BertForMaskedLM
+  next_sentence,     ///< BertForNextSentencePrediction: whether a sentence follows another
   pretraining,       ///< BertForPreTraining: masked words and the next sentence
   sequence_classes,  ///< BertForSequenceClassification: a class a sequence
   word_classes       ///< BertForTokenClassification: a class a word
@@ -93,6 +94,10 @@ class ModelConfig {
  private:
   void read_head(const Json& architectures, const std::string& source);
 };
+
+/// Whether a key says how to generate: older checkpoints keep in config.json what newer ones have
+/// in generation_config.json.
+bool is_generation_key(const std::string& key);
 
 /// A config of the class M with its defaults; the file of each model instantiates this for its M.
 /// M has: Config with fields(), static heads(), static aliases(), M(Scope, Config, HubConfig).

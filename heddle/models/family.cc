@@ -9,7 +9,8 @@ namespace {
 std::vector<int32_t> first_of(const Segments& segments) {
   std::vector<int32_t> rows;
   for (int64_t i = 0; i < segments.count(); ++i) {
-    check(segments.length(i) > 0, ErrorKind::shape, "pooling: sequence {} is empty", i);
+    check(segments.length(i) > 0, ErrorKind::data,
+          "pooling: sequence {} has no words, or all of them are hidden", i);
     rows.push_back(static_cast<int32_t>(segments.begin(i)));
   }
   return rows;

@@ -32,6 +32,8 @@ std::vector<ModelOutput> Model::forward(const nn::WordRows& words, const nn::Run
       return {{"prediction_logits", heads_.word_logits(h, run)},
               {"seq_relationship_logits", heads_.next_sentence(h, words, run),
                ModelOutput::Rows::sequences}};
+    case Head::next_sentence:
+      return {{"logits", heads_.next_sentence(h, words, run), ModelOutput::Rows::sequences}};
     case Head::sequence_classes:
       return {{"logits", heads_.sequence_classes(h, words, run), ModelOutput::Rows::sequences}};
     case Head::word_classes: return {{"logits", heads_.word_classes(h, words, run)}};

@@ -23,7 +23,8 @@ Tensor summary_rows(const Tensor& h, const Segments& segments, const std::string
   std::vector<Tensor> means;
   for (int64_t s = 0; s < segments.count(); ++s) {
     const int64_t n = segments.length(s);
-    check(n > 0, ErrorKind::shape, "the summary of sequence {}: it is empty", s);
+    check(n > 0, ErrorKind::data,
+          "the summary of sequence {}: it has no words, or all of them are hidden", s);
     rows.push_back(static_cast<int32_t>(type == "first" ? segments.begin(s) : segments.end(s) - 1));
     if (type != "mean") continue;
     const Tensor part = Tensor::full({1, n}, 1.0f / static_cast<float>(n), h.dtype());

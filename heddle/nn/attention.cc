@@ -107,11 +107,12 @@ Tensor SelfAttention::operator()(const Tensor& x, const WordRows& words, const R
     options.window = options_.window;
     options.query_places = options.key_places = places;
   }
+  options.unseen = words.unseen;
   observe(run, options_.observed, qkv.slice(1, 0, d), qkv.slice(1, d, e), *words.segments,
           *words.segments, options);
   const LayerName layer(name_);
   Tensor heads;
-  if (is_windowed && !is_recording()) {
+  if (is_windowed && words.unseen.empty() && !is_recording()) {
     const Window window(*words.segments, *words.segments, places, places, {}, options_.window);
     options.window = 0;
     options.key_rows = window.key_rows;

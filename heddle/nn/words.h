@@ -94,6 +94,10 @@ struct WordRows {
   /// then replaced by what the next pass is to see. Without layers: a sequence begins. Null: it
   /// begins, and nothing is remembered.
   Memory* memory = nullptr;
+  /// [rows] not 0: a word that no word sees, itself neither, though it sees the others; empty: all
+  /// are seen. Of whole sequences, in stacks of nn::SelfAttention: what Hugging Face makes of words
+  /// that attention_mask hides.
+  std::span<const uint8_t> unseen = {};
   const WordOrder* order = nullptr;  ///< of models that take one; null: that of the text
 
   /// positions: `places`, or counted.

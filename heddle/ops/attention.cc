@@ -13,7 +13,9 @@ namespace heddle {
 namespace {
 
 // Whether the fused kernel is not for it.
-bool is_plain(const AttentionOptions& o) { return o.scoring != Scoring::dot || o.window > 0; }
+bool is_plain(const AttentionOptions& o) {
+  return o.scoring != Scoring::dot || o.window > 0 || !o.unseen.empty();
+}
 
 // Columns of q, and of k or v, in a fused qkv.
 std::pair<int64_t, int64_t> widths_of(const Tensor& qkv, const AttentionOptions& o) {

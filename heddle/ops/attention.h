@@ -29,6 +29,7 @@ struct AttentionOptions {
   /// A key is hidden whose place is at least this far behind the query's; 0: none is. By plain ops.
   int64_t window = 0;
   std::span<const int32_t> query_places = {}, key_places = {};  ///< a number a row; of the window
+  std::span<const uint8_t> unseen = {};  ///< [key rows] not 0: no query sees the key. By plain ops
 };
 
 /// softmax(q kᵀ scale) v for each segment and head; column block h is head h. Memory is linear in

@@ -162,6 +162,9 @@ TEST_F(GenerateCommand, top_gives_the_likeliest_tokens_and_the_first_is_the_next
   }
   EXPECT_EQ(top[0].get_string("token"),
             shared_tokenizer().piece(static_cast<int32_t>(top[0].get_int("id"))));
+  std::string text = top[0].get_string("token");
+  if (text.starts_with("▁")) text.replace(0, 3, " ");
+  EXPECT_EQ(top[0].get_string("text"), text);
   const std::string table = generate({"--prompt", kPrompts[2], "--top", "5"}).out;
   EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 6);
   double sum = 0;
@@ -352,6 +355,19 @@ TEST_F(GenerateCommand, attention_and_explanation_of_a_text_name_its_words) {
   EXPECT_EQ(run_heddle({"attention", model(), "--text", text}).exit_code, 3);
   EXPECT_EQ(run_heddle({"attention", model(), "--text", text, "--truncate"}).exit_code, 0);
   EXPECT_EQ(run_heddle({"attention", model(), "--text", ""}).exit_code, 2);
+}
+
+TEST_F(GenerateCommand, rules_that_are_passed_over_are_named_and_those_that_do_nothing_are_not) {
+  const TempDir folder;
+  const std::string other = (folder / "model").string();
+  write_language_model(other, R"({"guidance_scale": 1.5, "typical_p": 1.0, "sequence_bias": {},
+                                  "stop_strings": null, "max_new_tokens": 3})");
+  const CliResult result = run_heddle({"generate", other, "--prompt", "the old"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_NE(result.err.find("'guidance_scale'"), std::string::npos) << result.err;
+  for (const char* key : {"typical_p", "sequence_bias", "stop_strings"}) {
+    EXPECT_EQ(result.err.find(key), std::string::npos) << result.err;
+  }
 }
 
 TEST_F(GenerateCommand, translator_or_encoder_is_refused_by_its_kind) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "heddle/base/json.h"
 #include "heddle/text/tokenizer.h"
@@ -81,6 +82,40 @@ TEST(EmbedCommand, a_line_in_is_a_vector_out_and_cutting_is_said_once) {
                                       "cls", "--pooling", "max", "--no-normalize"});
   ASSERT_EQ(plain.exit_code, 0) << plain.err;
   EXPECT_EQ(std::count(plain.out.begin(), plain.out.end(), ' '), 31);
+}
+
+// A tokenizer tells the parts of a pair apart; these models have no types to take that.
+TEST(TextCommands, models_without_token_types_take_texts_of_any_tokenizer) {
+  const std::string size = R"("vocab_size": 160, "pad_token_id": 0, )";
+  const std::string distil = R"({"model_type": "distilbert", "dim": 16, "n_layers": 1,
+      "n_heads": 2, "hidden_dim": 24, )" +
+                             size;
+  const std::string llama = R"({"model_type": "llama", "hidden_size": 16, "num_hidden_layers": 1,
+      "num_attention_heads": 2, "intermediate_size": 24, )" +
+                            size;
+  const std::string gpt2 =
+      R"({"model_type": "gpt2", "n_embd": 16, "n_layer": 1, "n_head": 2, )" + size;
+  const std::tuple<std::string, std::vector<std::string>> all[] = {
+      {distil + R"("architectures": ["DistilBertForMaskedLM"]})", {"fill", "the [MASK] fox"}},
+      {distil + R"("architectures": ["DistilBertForSequenceClassification"]})",
+       {"classify", "--pair"}},
+      {llama + R"("architectures": ["LlamaForSequenceClassification"]})", {"classify", "--pair"}},
+      {gpt2 + R"("architectures": ["GPT2ForSequenceClassification"]})", {"classify"}},
+      {gpt2 + R"("architectures": ["GPT2Model"]})", {"embed", "--pooling", "mean"}}};
+  for (const auto& [config, words] : all) {
+    const TempDir folder;
+    nn::Parameters parameters(5);
+    const auto made = make_model(nn::Scope(parameters), Json::parse(config));
+    save_stack_model((folder / "model").string(), *made, parameters);
+    for (const char* name : {"vocab.txt", "tokenizer_config.json"}) {
+      std::filesystem::copy_file(model("classify") + "/" + name, folder / "model" / name);
+    }
+    std::vector<std::string> flags = words;
+    flags.insert(flags.begin() + 1, (folder / "model").string());
+    const CliResult result = run_on("the fox\tlow\n", flags);
+    EXPECT_EQ(result.exit_code, 0) << config << result.err;
+    EXPECT_EQ(result.err, "") << config;
+  }
 }
 
 TEST(TextCommands, bad_input_ends_with_its_exit_code_and_reason) {

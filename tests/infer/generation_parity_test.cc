@@ -65,6 +65,7 @@ GenerateOptions options_of(const Json& json) {
     if (key == "no_repeat_ngram_size") o.rules.no_repeat_ngram = value.as_int();
     if (key == "min_new_tokens") o.rules.min_length = value.as_int();
     if (key == "eos_token_id") o.eos = ids_of(value);
+    if (key == "forced_eos_token_id") o.forced_eos = static_cast<int32_t>(value.as_int());
   }
   return o;
 }

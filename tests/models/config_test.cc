@@ -31,6 +31,26 @@ TEST(ModelConfig, both_generations_of_rotary_keys_and_aliases_read_alike) {
       fields_of_config(R"({"model_type": "gpt2", "n_embd": 24, "n_layer": 2})"));
 }
 
+// As transformers takes them: what an object says before what stands beside it, rope_scaling before
+// rope_parameters.
+TEST(ModelConfig, rotary_keys_of_both_generations_have_an_order) {
+  const Json inside = fields_of_config(R"({"model_type": "llama", "rope_theta": 10000.0,
+      "rope_parameters": {"rope_type": "default", "rope_theta": 77.0}})");
+  EXPECT_EQ(inside.get_double("rope_theta"), 77);
+  const Json both = fields_of_config(R"({"model_type": "llama", "rope_theta": 50.0,
+      "rope_parameters": {"rope_type": "linear", "factor": 3.0, "rope_theta": 77.0},
+      "rope_scaling": {"type": "linear", "factor": 2.0}})");
+  EXPECT_EQ(both.get_double("rope_theta"), 50);
+  EXPECT_EQ(both.get_double("rope_factor"), 2);
+  const Json beside = fields_of_config(R"({"model_type": "llama",
+      "original_max_position_embeddings": 24, "rope_scaling": {"rope_type": "llama3",
+      "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}})");
+  EXPECT_EQ(beside.get_int("rope_original_max_position_embeddings"), 24);
+  EXPECT_EQ(fields_of_config(R"({"model_type": "llama", "rope_theta": null, "rope_scaling": null})")
+                .get_double("rope_theta"),
+            10000);
+}
+
 TEST(ModelConfig, what_is_written_reads_back) {
   const char* texts[] = {
       R"({"model_type": "llama", "rope_parameters": {"rope_type": "linear", "rope_theta": 7.5,

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "heddle/infer/generation_config.h"
+#include "heddle/models/config.h"
 #include "heddle/models/marian.h"
 #include "heddle/ops/loss.h"
 #include "tests/parity/comparison.h"

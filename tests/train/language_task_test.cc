@@ -84,7 +84,7 @@ TEST_F(LanguageRun, run_in_two_ends_in_the_bits_of_a_whole_one) {
 TEST_F(LanguageRun, ends_of_the_tokenizer_are_in_the_config) {
   TrainConfig config = tiny_config();
   config.tokenizer_type = "unigram";
-  config.stack.set("vocab_size", 265);
+  config.stack.set("vocab_size", 269);
   train(config, "run");
   const Tokenizer tokenizer = Tokenizer::load(folder_ / "run/best");
   ASSERT_GE(tokenizer.eos_id(), 0);
