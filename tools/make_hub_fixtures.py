@@ -153,6 +153,7 @@ HUB_CASES = {
     "distilbert_words": ("DistilBertForMaskedLM", DISTILBERT | dict(activation="relu"), False),
     "distilbert": ("DistilBertModel", DISTILBERT, False),
     "distilbert_classes": ("DistilBertForSequenceClassification", DISTILBERT, False),
+    "bert_next": ("BertForNextSentencePrediction", BERT, False),
 }
 
 
@@ -216,6 +217,9 @@ def hub(name, class_name, fields, has_gradients, seed):
     mask = MASK if is_causal and has_gradients else MASK_WITH_HOLE
     if "classes" in name and is_causal:  # a hidden word at the end would be asked for
         mask = MASK
+    if name == "bert_next":  # the word that stands for the sequence is hidden
+        mask = mask.clone()
+        mask[1:, 0] = 0
     ids = torch.randint(2, model.config.vocab_size, mask.shape, generator=generator)
     ids = torch.where(mask == 1, ids, torch.tensor(model.config.pad_token_id or 0))
     inputs = {"input_ids": ids, "attention_mask": mask}

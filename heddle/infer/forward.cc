@@ -64,6 +64,7 @@ struct Side {
     segments = Segments::from_lengths(lengths);
   }
 
+  bool is_unseen(size_t row) const { return !unseen.empty() && unseen[row] != 0; }
   nn::WordRows words() const {
     return {.ids = ids, .segments = &segments, .places = places, .types = types, .unseen = unseen};
   }
@@ -116,12 +117,13 @@ struct Side {
 // Tensors to be written, with memory of their own.
 class Outputs {
  public:
-  // x: [rows, width] of a side    as: [batch, time, width]
+  // x: [rows, width] of a side    as: [batch, time, width], zeros where words are hidden
   void add_rows(const std::string& name, const Side& side, const Tensor& x) {
     const int64_t width = x.size(1);
     const std::vector<float> rows = x.to_floats();
     std::vector<float>& out = add(name, {side.batch, side.time, width});
     for (size_t r = 0; r < side.cells.size(); ++r) {
+      if (side.is_unseen(r)) continue;
       std::copy_n(rows.begin() + static_cast<int64_t>(r) * width, width,
                   out.begin() + side.cells[r] * width);
     }
@@ -160,7 +162,7 @@ class Outputs {
         for (int64_t i = 0; i < queries.length(b); ++i) {
           const int64_t q = queries.begin(b) + i;
           const int64_t row = rows.empty() ? from.cells[q] % from.time : rows[q];
-          if (row < 0) continue;
+          if (row < 0 || (rows.empty() && from.is_unseen(static_cast<size_t>(q)))) continue;
           float* line = out.data() + ((b * heads + h) * from.time + row) * columns;
           for (int64_t j = 0; j < keys; ++j) {
             const int64_t word = to.segments.begin(b) + j - before;

@@ -45,7 +45,7 @@ TEST(BashCompletion, flags_are_those_of_the_command_that_was_named) {
 
 TEST(BashCompletion, values_are_offered_where_there_are_few) {
   EXPECT_EQ(offered({"heddle", "train", "--activation-function", "gelu"}),
-            (Words{"gelu", "gelu_new"}));
+            (Words{"gelu", "gelu_new", "gelu_pytorch_tanh", "gelu_fast"}));
 }
 
 TEST(BashCompletion, a_model_is_left_to_the_names_of_files) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "heddle/base/json.h"
+#include "heddle/infer/stack_model.h"
 #include "heddle/text/tokenizer.h"
 #include "tests/infer/small_models.h"
 #include "tests/support/cli_runner.h"

@@ -127,21 +127,20 @@ TEST_P(StackParity, saved_model_has_the_tensors_of_the_checkpoint_bit_for_bit) {
   EXPECT_EQ(report_of(f, *load_stack_model(folder).model, DType::f32, kF32), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Fixtures, StackParity,
-                         ::testing::Values("gpt2/tied", "gpt2/untied", "gpt2/unscaled", "bert/gelu",
-                                           "bert/one_head", "hub/llama_grouped", "hub/llama_tied",
-                                           "hub/llama_classes", "hub/mistral_window", "hub/mixtral",
-                                           "hub/mixtral_window", "hub/gpt2_classes",
-                                           "hub/bert_words", "hub/bert_words_untied",
-                                           "hub/bert_pretraining", "hub/bert_classes",
-                                           "hub/bert_tags", "hub/roberta", "hub/roberta_words",
-                                           "hub/roberta_classes", "hub/distilbert",
-                                           "hub/distilbert_words", "hub/distilbert_classes"),
-                         [](const auto& fixture) {
-                           std::string name = fixture.param;
-                           std::replace(name.begin(), name.end(), '/', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Fixtures, StackParity,
+    ::testing::Values("gpt2/tied", "gpt2/untied", "gpt2/unscaled", "bert/gelu", "bert/one_head",
+                      "hub/llama_grouped", "hub/llama_tied", "hub/llama_classes",
+                      "hub/mistral_window", "hub/mixtral", "hub/mixtral_window", "hub/gpt2_classes",
+                      "hub/bert_words", "hub/bert_words_untied", "hub/bert_pretraining",
+                      "hub/bert_classes", "hub/bert_tags", "hub/roberta", "hub/roberta_words",
+                      "hub/roberta_classes", "hub/distilbert", "hub/distilbert_words",
+                      "hub/distilbert_classes", "hub/bert_next"),
+    [](const auto& fixture) {
+      std::string name = fixture.param;
+      std::replace(name.begin(), name.end(), '/', '_');
+      return name;
+    });
 
 // Sentence encoders and taggers are often saved so (add_pooling_layer=False).
 class WithoutPooler : public ::testing::TestWithParam<const char*> {};
