@@ -122,6 +122,11 @@ struct Default {
 // "100", or "translation: 4000; else 100" where it goes by one of the two.
 std::string default_text(const std::vector<Default>& all) {
   if (all.size() == 1) return all[0].value;
+  const auto is_its_own = [](const std::vector<std::string> Default::*names) {
+    return [names](const Default& d) { return d.*names == std::vector{d.value}; };
+  };
+  if (std::all_of(all.begin(), all.end(), is_its_own(&Default::tasks))) return all[0].value;
+  if (std::all_of(all.begin(), all.end(), is_its_own(&Default::types))) return "by task";
   for (const auto names : {&Default::tasks, &Default::types}) {
     size_t count = 0;
     std::vector<std::string> different;
