@@ -121,13 +121,11 @@ Side side_of_ids(const Ids& ids) {
   return side;
 }
 
-// The words, and before them the states that a model remembers: zeros where a text begins.
+// The words, and before them, as one word, the states that a model remembers: zeros where a text
+// begins.
 Side side_behind_memory(const Side& text, int64_t before) {
-  Side side{.name = "memory and " + text.name, .pieces = {}, .words = {}};
-  for (int64_t i = 0; i < before; ++i) {
-    side.words.push_back({i, i + 1, "(memory)"});
-    side.pieces.emplace_back("(memory)");
-  }
+  Side side{.name = "memory", .pieces = {}, .words = {{0, before, "(memory)"}}};
+  side.pieces.assign(static_cast<size_t>(before), "(memory)");
   side.pieces.insert(side.pieces.end(), text.pieces.begin(), text.pieces.end());
   for (const Side::Word& w : text.words) {
     side.words.push_back({w.begin + before, w.end + before, w.text});

@@ -129,5 +129,7 @@
   };
 
   const highest = (head) => numbers(head).highest;
-  heddle.attention = {kinds, sides, heads, unitsOf, queries, keys, isHidden, weight, cell, block, find, link, highest};
+  const names = {source: "source", target: "target so far", written: "being written", text: "text", memory: "memory and text"};
+  const sideName = (side) => names[sides[side].name];
+  heddle.attention = {sideName, kinds, sides, heads, unitsOf, queries, keys, isHidden, weight, cell, block, find, link, highest};
 })();

@@ -120,10 +120,9 @@
       picture.setAttribute("viewBox", `0 0 ${wide} ${height}`);
       picture.replaceChildren();
       drawLines(p);
-      const sideName = (side) => ({source: "source", target: "target so far", written: "being written", text: "text"})[attention.sides[side].name];
       const titleOf = (x, anchor, text) => picture.append(svg("text", {x, y: 20, "font-size": 13, "text-anchor": anchor, class: "faint-text"}, text));
-      titleOf(p.x1 - 8, "end", `${sideName(head.kindInfo.queries)} looks`);
-      titleOf(p.x2 + 8, "start", `at ${sideName(head.kindInfo.keys)}`);
+      titleOf(p.x1 - 8, "end", `${attention.sideName(head.kindInfo.queries)} looks`);
+      titleOf(p.x2 + 8, "start", `at ${attention.sideName(head.kindInfo.keys)}`);
       left.units.forEach((unit, i) => picture.append(word(unit, 0, i, p)));
       right.units.forEach((unit, j) => picture.append(word(unit, 1, j, p)));
       beside(p);

@@ -30,7 +30,6 @@
         const ramp = heddle.ramp("cold", "warm"), none = heddle.ramp("hidden", "hidden")(0);
         return (i, j, x) => (Number.isNaN(x) ? none : ramp(share(x || 0)));
       };
-      const names = {source: "source", target: "target so far", written: "being written", text: "text"};
       const blend = () => {
         const cold = heddle.ramp("cold", "cold")(0), none = heddle.ramp("hidden", "hidden")(0);
         const colors = shown.colors.map(rgbOf);
@@ -47,7 +46,7 @@
       return {
         rows: rows.length, cols: cols.length, low: 0, high, values: true,
         rowLabel: (i) => rows[i].text, colLabel: (j) => cols[j].text,
-        rowTitle: names[attention.sides[head.kindInfo.queries].name] + " looks", colTitle: "at " + names[attention.sides[head.kindInfo.keys].name],
+        rowTitle: attention.sideName(head.kindInfo.queries) + " looks", colTitle: "at " + attention.sideName(head.kindInfo.keys),
         value: (i, j) => strongest((h) => attention.cell(h, unit, i, j)),
         block: (i0, i1, j0, j1) => strongest((h) => attention.block(h, unit, i0, i1, j0, j1)),
         color: heads.length > 1 ? blend() : single(),
