@@ -1,7 +1,11 @@
 // Drives a page in headless Chromium as a reader would, by a script that ends up inside a copy.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <string>
+
+#include "tests/support/cli_runner.h"
 
 namespace heddle::testing {
 
@@ -16,5 +20,18 @@ struct Window {
 /// checks: how many of reader.check() and reader.equal() are to run.
 void drive(const std::string& path, const std::string& steps, int checks,
            const Window& window = {});
+
+/// A page that a command writes.
+class PageTest : public ::testing::Test {
+ protected:
+  // On a desktop, and on a phone in the dark.
+  void drive_both(const std::string& steps, int checks) {
+    drive(path_, steps, checks);
+    drive(path_, steps, checks, {.width = 390, .height = 800, .is_dark = true});
+  }
+
+  TempDir folder_;
+  const std::string path_ = (folder_ / "page.html").string();
+};
 
 }  // namespace heddle::testing

@@ -7,7 +7,7 @@
 namespace heddle::testing {
 namespace {
 
-class EvalPage : public ::testing::Test {
+class EvalPage : public PageTest {
  protected:
   void write(const std::string& model, const std::string& flag, const std::string& name,
              const std::string& text) {
@@ -16,14 +16,6 @@ class EvalPage : public ::testing::Test {
     const CliResult result = run_heddle({"eval", model, flag, file, "-o", path_});
     ASSERT_EQ(result.exit_code, 0) << result.err;
   }
-  // On a desktop, and on a phone in the dark.
-  void drive_both(const std::string& steps, int checks) {
-    drive(path_, steps, checks);
-    drive(path_, steps, checks, {.width = 390, .height = 800, .is_dark = true});
-  }
-
-  TempDir folder_;
-  const std::string path_ = (folder_ / "page.html").string();
 };
 
 TEST_F(EvalPage, tokens_are_shaded_and_read_by_pointer_and_keys) {

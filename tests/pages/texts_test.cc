@@ -7,7 +7,7 @@
 namespace heddle::testing {
 namespace {
 
-class TextPage : public ::testing::Test {
+class TextPage : public PageTest {
  protected:
   void write(const std::string& command, const std::string& input) {
     CliOptions options;
@@ -18,14 +18,6 @@ class TextPage : public ::testing::Test {
         options);
     ASSERT_EQ(result.exit_code, 0) << result.err;
   }
-  // On a desktop, and on a phone in the dark.
-  void drive_both(const std::string& steps, int checks) {
-    drive(path_, steps, checks);
-    drive(path_, steps, checks, {.width = 390, .height = 800, .is_dark = true});
-  }
-
-  TempDir folder_;
-  const std::string path_ = (folder_ / "page.html").string();
 };
 
 TEST_F(TextPage, word_that_is_picked_stands_in_the_text) {
