@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <memory>
 
 #include "heddle/infer/adapter.h"
 #include "heddle/infer/stack_model.h"
@@ -15,6 +16,17 @@
 
 namespace heddle::train {
 namespace {
+
+struct TinyClassifier {
+  nn::Parameters parameters{3};
+  std::unique_ptr<Model> model;
+
+  TinyClassifier() {
+    StackConfig stack = tiny_bert("sequence_classification").stack;
+    stack.hub().head = Head::sequence_classes;
+    model = stack.make(nn::Scope(parameters));
+  }
+};
 
 TEST_F(StackRun, adapter_goes_on_in_the_same_bits_and_equals_the_merged_model) {
   train(tiny_bert("masked_lm"), "mlm");
@@ -73,14 +85,11 @@ TEST_F(StackRun, frozen_weights_stay_and_chosen_ones_alone_are_trained) {
 
 // dL/dA and dL/dB through W0 + s B A against finite differences of the loss.
 TEST_F(StackRun, gradients_of_adapters_are_those_of_the_loss) {
-  StackConfig stack = tiny_bert("sequence_classification").stack;
-  stack.hub().head = Head::sequence_classes;
-  nn::Parameters parameters(3);
-  const auto model = stack.make(nn::Scope(parameters));
+  TinyClassifier tiny;
   TrainConfig config = tiny_bert("sequence_classification");
   config.lora_rank = 2;
   config.lora_alpha = 5;
-  TrainedParts parts(config, parameters, {});
+  TrainedParts parts(config, tiny.parameters, {});
   for (auto& p : parts.parameters().all()) {
     for (int64_t i = 0; i < p->elements(); ++i) {
       p->value().data<float>()[i] = 0.3F * std::sin(static_cast<float>(3 * i + 1));
@@ -93,9 +102,9 @@ TEST_F(StackRun, gradients_of_adapters_are_those_of_the_loss) {
   batch.targets = {1, 0};
   const auto loss = [&] {
     parts.apply();
-    return answer_classes(*model, batch, {}).sums.nll;
+    return answer_classes(*tiny.model, batch, {}).sums.nll;
   };
-  accumulate_classes(*model, batch, {});
+  accumulate_classes(*tiny.model, batch, {});
   parts.take_gradients();
   for (auto& p : parts.parameters().all()) {
     ASSERT_TRUE(p->grad().defined()) << p->name();
@@ -111,7 +120,7 @@ TEST_F(StackRun, gradients_of_adapters_are_those_of_the_loss) {
       EXPECT_NEAR(p->grad().data<float>()[i], (up - down) / (2 * step), 2e-3) << p->name();
     }
   }
-  for (const auto& p : parameters.all()) EXPECT_FALSE(p->grad().defined()) << p->name();
+  for (const auto& p : tiny.parameters.all()) EXPECT_FALSE(p->grad().defined()) << p->name();
 }
 
 TEST_F(StackRun, what_cannot_be_fine_tuned_is_refused) {
@@ -237,18 +246,15 @@ TEST_F(AdapterFolder, head_that_is_asked_for_stands_on_a_bare_stack) {
 
 // Gradients of a second part of a batch are added to those of the first.
 TEST_F(StackRun, gradients_of_chosen_weights_are_sums_over_the_parts_of_a_batch) {
-  StackConfig stack = tiny_bert("sequence_classification").stack;
-  stack.hub().head = Head::sequence_classes;
-  nn::Parameters parameters(3);
-  const auto model = stack.make(nn::Scope(parameters));
+  TinyClassifier tiny;
   TrainConfig config = tiny_bert("sequence_classification");
   config.train_only = "classifier";
-  TrainedParts parts(config, parameters, {});
+  TrainedParts parts(config, tiny.parameters, {});
   SequenceBatch batch;
   batch.add(std::vector<int32_t>{2, 7, 9, 3}, 0, std::vector<int32_t>{1});
   std::vector<std::vector<float>> once;
   for (const int times : {1, 2}) {
-    accumulate_classes(*model, batch, {});
+    accumulate_classes(*tiny.model, batch, {});
     parts.take_gradients();
     size_t i = 0;
     for (auto& p : parts.parameters().all()) {
