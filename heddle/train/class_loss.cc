@@ -2,10 +2,10 @@
 #include "heddle/train/class_loss.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "heddle/base/profile.h"
+#include "heddle/infer/best_words.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/ops/loss.h"
@@ -50,22 +50,15 @@ std::vector<int32_t> likeliest(const Tensor& logits) {
   return best;
 }
 
-float log_p(std::span<const float> logits, int32_t c) {
-  const float most = *std::ranges::max_element(logits);
-  double sum = 0;
-  for (const float x : logits) sum += std::exp(static_cast<double>(x - most));
-  return logits[static_cast<size_t>(c)] - most - static_cast<float>(std::log(sum));
-}
-
 // Of the answers' rows.
 void add_log_p(const Tensor& logits, std::span<const int32_t> targets, Answers& answers) {
-  const std::vector<float> values = logits.to_floats();
-  const auto width = static_cast<size_t>(logits.size(1));
+  const Tensor f32 = cast(logits.detached(), DType::f32);
   for (const int32_t r : counting_rows(targets)) {
-    const auto row = std::span(values).subspan(static_cast<size_t>(r) * width, width);
+    const LogitScale scale = scale_of_row(f32.rows(), r);
+    const float* const row = f32.rows().row<float>(r);
     const size_t i = answers.truth_log_p.size();
-    answers.truth_log_p.push_back(log_p(row, answers.truths[i]));
-    answers.answer_log_p.push_back(log_p(row, answers.answers[i]));
+    answers.truth_log_p.push_back(scale.log_p(row[answers.truths[i]]));
+    answers.answer_log_p.push_back(scale.log_p(row[answers.answers[i]]));
   }
 }
 
