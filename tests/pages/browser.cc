@@ -19,13 +19,55 @@ constexpr const char* kListener =
     "window.addEventListener('unhandledrejection', (e) => "
     "window.driveErrors.push(String(e.reason)));</script>\n";
 
-std::string with_driver(const std::string& page, const std::string& steps) {
-  const std::string driver = read_file(std::string(kSource) + "/tests/pages/driver.js");
+// Shows page.html beside this file in one window after another, and gathers what was driven there.
+constexpr const char* kFrames = R"html(<!doctype html>
+<meta charset="utf-8">
+<body>
+<script>
+(async () => {
+  const all = {failures: [], errors: [], checks: 0};
+  for (const [width, height] of [[1280, 900], [390, 800]]) {
+    for (const scheme of ["light", "dark"]) {
+      const frame = document.createElement("iframe");
+      frame.style = `width: ${width}px; height: ${height}px; border: 0`;
+      frame.src = `page.html#${scheme}`;
+      document.body.append(frame);
+      let seen = null;
+      while (!seen) {
+        await new Promise((done) => setTimeout(done, 50));
+        seen = frame.contentDocument && frame.contentDocument.getElementById("driven");
+      }
+      const driven = JSON.parse(seen.textContent), theme = frame.contentDocument.documentElement.dataset.theme;
+      if (theme !== scheme) driven.failures.push(`the page is ${theme}`);
+      for (const key of ["failures", "errors"]) all[key].push(...driven[key].map((f) => `${width}, ${scheme}: ${f}`));
+      all.checks += driven.checks;
+      frame.remove();
+    }
+  }
+  const out = document.createElement("script");
+  out.type = "application/json";
+  out.id = "driven";
+  out.textContent = JSON.stringify(all).replace(/</g, "\\u003c");
+  document.body.append(out);
+})();
+</script>
+</body>
+)html";
+constexpr int kWindows = 4;
+
+std::string asset(const std::string& name) {
+  return read_file(std::string(kSource) + "/tests/pages/" + name);
+}
+
+std::string script(const std::string& text) { return "<script>\n" + text + "</script>\n"; }
+
+std::string with_driver(const std::string& page, const std::string& steps,
+                        const std::string& before = "") {
   const std::string head = "<meta charset=\"utf-8\">\n", end = "</body>";
   std::string html = page;
-  html.insert(html.find(head) + head.size(), kListener);
+  html.insert(html.find(head) + head.size(), kListener + before);
   html.insert(html.rfind(end),
-              "<script>\n" + driver + "reader.run(async () => {\n" + steps + "\n});\n</script>\n");
+              script(asset("driver.js") + "reader.run(async () => {\n" + steps + "\n});\n"));
   return html;
 }
 
@@ -38,12 +80,9 @@ Json driven(const std::string& document) {
   return Json::parse(document.substr(from, document.find("</script>", from) - from), "driven");
 }
 
-}  // namespace
-
-void drive(const std::string& path, const std::string& steps, int checks, const Window& window) {
+// Opens the file in a window and fails the test for what went wrong there.
+void open_file(const std::filesystem::path& file, int checks, const Window& window) {
   const TempDir folder;
-  const auto copy = folder / "page.html";
-  write_file(copy, with_driver(read_file(path), steps));
   std::vector<std::string> words = {
       kBrowser,
       "--headless=new",
@@ -51,13 +90,15 @@ void drive(const std::string& path, const std::string& steps, int checks, const 
       "--disable-gpu",
       "--disable-dev-shm-usage",
       "--no-first-run",
+      "--allow-file-access-from-files",
+      "--force-prefers-reduced-motion",
       "--user-data-dir=" + (folder / "profile").string(),
       "--window-size=" + std::to_string(window.width) + "," + std::to_string(window.height),
       "--virtual-time-budget=20000",
       "--enable-logging=stderr",
       "--dump-dom"};
   if (window.is_dark) words.push_back("--blink-settings=preferredColorScheme=0");
-  words.push_back("file://" + copy.string());
+  words.push_back("file://" + file.string());
   const CliResult result = run_command(words, {});
   ASSERT_FALSE(result.timed_out) << result.err;
   const Json seen = driven(result.out);
@@ -69,6 +110,22 @@ void drive(const std::string& path, const std::string& steps, int checks, const 
   for (std::string line; std::getline(log, line);) {
     if (line.find(":CONSOLE") != std::string::npos) ADD_FAILURE() << line;
   }
+}
+
+}  // namespace
+
+void drive(const std::string& path, const std::string& steps, int checks, const Window& window) {
+  const TempDir folder;
+  write_file(folder / "page.html", with_driver(read_file(path), steps));
+  open_file(folder / "page.html", checks, window);
+}
+
+void check_layout(const std::string& path, const std::string& steps, int checks) {
+  const TempDir folder;
+  write_file(folder / "page.html", with_driver(read_file(path), "await reader.layout();\n" + steps,
+                                               script(asset("layout.js"))));
+  write_file(folder / "frames.html", kFrames);
+  open_file(folder / "frames.html", kWindows * (1 + checks), {});
 }
 
 }  // namespace heddle::testing

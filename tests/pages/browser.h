@@ -21,6 +21,12 @@ struct Window {
 void drive(const std::string& path, const std::string& steps, int checks,
            const Window& window = {});
 
+/// Opens a copy of the page at 1280 and at 390 pixels, light and dark, and fails the test where
+/// texts lie over each other, reach beyond the window, are cut off, too faint or too small
+/// (tests/pages/layout.js), as the page opens and wherever `steps` call reader.layout("state").
+/// checks: how many of reader.layout(), reader.check() and reader.equal() `steps` run.
+void check_layout(const std::string& path, const std::string& steps = "", int checks = 0);
+
 /// A page that a command writes.
 class PageTest : public ::testing::Test {
  protected:

@@ -25,7 +25,6 @@ reader.button = (text, inside = document) =>
 reader.picker = (label) => reader.find(`[role="radiogroup"][aria-label="${label}"]`);
 // Lets timers and frames run.
 reader.wait = (milliseconds = 60) => new Promise((done) => setTimeout(done, milliseconds));
-
 reader.click = async (selector) => {
   reader.find(selector).dispatchEvent(new MouseEvent("click", {bubbles: true, cancelable: true}));
   await reader.wait();
@@ -69,6 +68,13 @@ reader.saved = async (selector) => {
   await reader.click(selector);
   heddle.save = keep;
   return seen;
+};
+// Fails for all that layoutProblems() (tests/pages/layout.js) finds in what is shown; `state` names it.
+reader.layout = async (state = "as it opens") => {
+  while (ResizeObserver.deliver()) await reader.wait(20);
+  const problems = layoutProblems();
+  for (const problem of problems.slice(0, 25)) reader.failures.push(`${state}: ${problem}`);
+  reader.check(problems.length <= 25, `${state}: and ${problems.length - 25} more`);
 };
 // Whether the page is wider than the window: it then scrolls sideways, which no page may.
 reader.tooWide = () => document.documentElement.scrollWidth - document.documentElement.clientWidth;

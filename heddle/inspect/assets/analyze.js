@@ -32,7 +32,7 @@
   // One row a bar: label, length by share, value.
   const bars = (label, rows, text) => {
     const most = Math.max(...rows.map((r) => r.value), 1);
-    return el("div", {role: "list", "aria-label": label}, ...rows.map((r) => el("div", {role: "listitem", class: "bar", style: "margin: .4rem 0"},
+    return el("div", {role: "list", "aria-label": label}, ...rows.map((r) => el("div", {role: "listitem", style: "margin: .4rem 0"},
       el("div", {class: "row", style: "margin: 0; justify-content: space-between"}, el("span", {}, r.name), el("span", {class: "number"}, text(r.value, r))),
       el("div", {style: "background: var(--panel); border-radius: .25rem; height: .8rem; overflow: hidden", "aria-hidden": "true"},
         el("div", {style: `background: ${r.color || "var(--accent)"}; height: 100%; width: ${Math.max(r.value > 0 ? 0.3 : 0, 100 * r.value / most)}%`})),

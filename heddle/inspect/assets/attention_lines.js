@@ -7,6 +7,24 @@
   const kRow = 26, kWindow = 48;  // height of a word; words that are shown at once
   const kFaint = 0.03;            // lines below are left out until a word is chosen
 
+  const ruler = document.createElement("canvas").getContext("2d");
+  const widthOf = (text, size) => {
+    ruler.font = `700 ${size}px system-ui, "DejaVu Sans", sans-serif`;
+    return ruler.measureText(text).width;
+  };
+  // A column as wide as its words need, in smaller letters where there is little room; longer words are cut.
+  const columnOf = (units, wide) => {
+    const widest = (size) => units.reduce((most, unit) => Math.max(most, widthOf(unit.text, size)), 0) + 14;
+    const most = 0.42 * wide, size = [15, 13, 12].find((s) => widest(s) <= most) || 12;
+    return {size, column: Math.max(0.34 * wide, Math.min(most, widest(size)))};
+  };
+  const labelOf = (unit, p) => {
+    if (widthOf(unit.text, p.size) <= p.x1 - 14) return unit.text;
+    let end = unit.text.length - 1;
+    while (end > 1 && widthOf(unit.text.slice(0, end) + "…", p.size) > p.x1 - 14) --end;
+    return unit.text.slice(0, end) + "…";
+  };
+
   heddle.attentionLines = () => {
     const picture = svg("svg", {role: "group", "aria-label": "words joined by lines"});
     const slider = el("input", {type: "range", min: 0, max: 1000, value: 0, "aria-label": "which part of the text is shown", style: "width: min(28rem, 100%)"});
@@ -46,7 +64,7 @@
             fill: shown.colors[h], opacity: 0.35, rx: 2}));
         });
         sums.push({text: other.text, top, k});
-        if (top < 0.01) return;
+        if (top < 0.01 || widthOf(labelOf(other, p), p.size) > room - 52) return;  // its bar alone says it
         picture.append(svg("text", {x: isQuery ? wide - 2 : 2, y: y(k) + 5, "font-size": 13, "text-anchor": isQuery ? "end" : "start", class: "faint-text"},
           Math.round(100 * top) + " %"));
       });
@@ -86,8 +104,8 @@
       const g = svg("g", {tabindex: at === 0 && side === 0 && !c || isChosen ? 0 : -1, role: "button", "data-side": side, "data-at": at,
         "aria-label": `${unit.text}, ${side === 0 ? "looks" : "is looked at"}`, style: "cursor: pointer; outline-offset: -2px"},
         svg("rect", {x: side === 0 ? 0 : p.x2, y: y(at) - kRow / 2, width: side === 0 ? p.x1 : wide - p.x2, height: kRow, fill: "transparent"}),
-        svg("text", {x, y: y(at) + 5, "font-size": 15, "text-anchor": side === 0 ? "end" : "start",
-          "font-weight": isChosen ? 700 : 400}, unit.text.length > 18 ? unit.text.slice(0, 17) + "…" : unit.text));
+        svg("text", {x, y: y(at) + 5, "font-size": p.size, "text-anchor": side === 0 ? "end" : "start",
+          "font-weight": isChosen ? 700 : 400}, labelOf(unit, p)), labelOf(unit, p) === unit.text ? null : svg("title", {}, unit.text));
       g.addEventListener("pointerenter", () => choose({side, at}));
       g.addEventListener("focus", () => { if (g.matches(":focus-visible")) choose({side, at}); });
       g.addEventListener("click", () => {
@@ -114,7 +132,8 @@
       if (!shown) return;
       const head = shown.heads[0];
       const left = part(attention.queries(head, shown.unit)), right = part(attention.keys(head, shown.unit));
-      const p = {left, right, x1: wide * 0.34, x2: wide * 0.66};
+      const {size, column} = columnOf([...left.units, ...right.units], wide);
+      const p = {left, right, size, x1: column, x2: wide - column};
       const height = y(Math.max(left.units.length, right.units.length)) + 4;
       const focused = document.activeElement && picture.contains(document.activeElement) ? document.activeElement.dataset : null;
       picture.setAttribute("viewBox", `0 0 ${wide} ${height}`);

@@ -24,7 +24,14 @@
     for (const child of children.flat()) {
       if (child !== undefined && child !== null) element.append(child);
     }
+    if (element.classList.contains("scroll")) watch(element);
     return element;
+  };
+  // What scrolls says so (page.css) while there is more of it than is seen.
+  const watch = (element) => {
+    const look = () => element.classList.toggle("is-wide", element.scrollWidth > element.clientWidth + 1);
+    new ResizeObserver(() => setTimeout(look)).observe(element);
+    new MutationObserver(() => setTimeout(look)).observe(element, {childList: true, subtree: true});
   };
   heddle.el = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
   heddle.svg = (tag, attributes, ...children) =>

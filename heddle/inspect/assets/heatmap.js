@@ -25,6 +25,10 @@
     return text.slice(0, n) + "…";
   };
 
+  // As WCAG 2 defines it; black and white are equally readable on 0.18.
+  const luminance = (rgb) => rgb.map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+
   heddle.heatMap = (options) => {
     let o = Object.assign({low: 0, high: 1, diverging: false, cell: 34, label: "matrix"}, options);
     const canvas = heddle.el("canvas", {tabindex: 0, role: "img"});
@@ -44,27 +48,52 @@
         (x === null ? "too small to be kept" : Number.isNaN(x) ? "hidden" : heddle.number(x));
     };
 
-    // Where things lie on a canvas of the width that there is.
+    // Where things lie on a canvas of the width that there is. Labels of columns stand straight where they fit, else
+    // slanted, upright where there is little room; of long ones in narrow cells only some are written.
     const lay = () => {
       const room = Math.max(160, Math.floor(element.clientWidth || 640));
       measure.font = labelFont(13);
+      const widthOf = (text) => Math.ceil(measure.measureText(text).width);
       const widest = (count, from, label) => {
         let width = 0;
-        for (let i = 0; i < Math.min(count, 200); ++i) {
-          width = Math.max(width, measure.measureText(label(from + i)).width);
-        }
-        return Math.ceil(width);
+        for (let i = 0; i < Math.min(count, 200); ++i) width = Math.max(width, widthOf(label(from + i)));
+        return width;
       };
-      const left = Math.min(widest(view.rows, view.row, rowLabel), Math.min(130, room * 0.3)) + 8 +
-        (o.rowTitle ? 18 : 0);
-      const side = Math.min(o.cell, (room - left - 2) / view.cols);
-      const height = Math.min(side, Math.max(560, room * 0.75) / view.rows);
-      const w = side >= 4 ? Math.floor(side) : side, h = height >= 4 ? Math.min(Math.floor(height), Math.max(w, 4)) : height;
-      const slanted = w < 60;
-      const top = Math.min(widest(view.cols, view.col, colLabel), 110) * (slanted ? 0.75 : 0) + 22 +
-        (o.colTitle ? 18 : 0);
-      return {room, left, top, w, h, slanted, width: Math.ceil(left + w * view.cols + (slanted ? 40 : 2)),
-        height: Math.ceil(top + h * view.rows + 2)};
+      const rowMost = Math.min(150, room * 0.36), colWidth = widest(view.cols, view.col, colLabel), colMost = Math.min(colWidth, 120);
+      const left = Math.min(widest(view.rows, view.row, rowLabel), rowMost) + 8 + (o.rowTitle ? 18 : 0);
+      const cellOf = (margin) => {
+        const side = Math.min(o.cell, (room - left - margin) / view.cols);
+        return side >= 4 ? Math.floor(side) : side;
+      };
+      let w = cellOf(2), angle = 0, margin = 2;
+      if (colWidth + 6 > w && colWidth > 40) angle = room < 520 ? 90 : 45;
+      if (angle === 45) margin = Math.ceil(colMost * 0.71 + 8);
+      else if (angle === 0 && colWidth > w) margin = Math.ceil((colWidth - w) / 2 + 2);
+      w = cellOf(margin);
+      const gap = angle === 45 ? 20 : angle === 90 ? 15 : colWidth + 8;
+      const height = Math.min(w, Math.max(560, room * 0.75) / view.rows);
+      const h = height >= 4 ? Math.min(Math.floor(height), Math.max(w, 4)) : height;
+      const top = (angle === 90 ? colMost + 8 : angle === 45 ? colMost * 0.71 + 16 : 22) + (o.colTitle ? 18 : 0);
+      const needed = Math.max(left + w * view.cols + margin, left + (o.colTitle ? widthOf(o.colTitle) + 4 : 0));
+      const every = (side, least) => (side >= least ? 1 : Math.ceil(least / side));
+      return {room, left, top, w, h, angle, rowMost, colMost: angle ? colMost : Math.max(w - 4, colWidth), colEvery: every(w, gap), rowEvery: every(h, 14),
+        width: Math.ceil(Math.min(room, needed)), height: Math.ceil(Math.max(top + h * view.rows + 2, o.rowTitle ? widthOf(o.rowTitle) + 4 : 0))};
+    };
+
+    // The labels that are written: {text, x, y, size, align, angle}.
+    const labelsOf = (p) => {
+      const labels = [], size = (side) => Math.max(11, Math.min(13, Math.floor(side) + 1));
+      const rowSize = size(p.h), colSize = size(p.w);
+      measure.font = labelFont(rowSize);
+      for (let i = 0; i < view.rows; i += p.rowEvery) {
+        labels.push({text: cut(rowLabel(view.row + i), p.rowMost), x: p.left - 6, y: p.top + (i + 0.5) * p.h, size: rowSize, align: "right", angle: 0});
+      }
+      measure.font = labelFont(colSize);
+      for (let j = 0; j < view.cols; j += p.colEvery) {
+        labels.push({text: cut(colLabel(view.col + j), p.colMost), x: p.left + (j + 0.5) * p.w, y: p.top - (p.angle ? 6 : 10), size: colSize,
+          align: p.angle ? "left" : "center", angle: -p.angle});
+      }
+      return labels;
     };
 
     const painter = () => {
@@ -120,10 +149,11 @@
           const x = o.value(view.row + i, view.col + j), rgb = paint(view.row + i, view.col + j, x);
           g.fillStyle = `rgb(${rgb})`;
           g.fillRect(p.left + j * p.w, p.top + i * p.h, p.w - gap, p.h - gap);
-          if (!o.values || p.w < 30 || x === null) continue;
+          if (!o.values || p.w < 30 || p.h < 13 || x === null) continue;
           const text = o.cellText ? o.cellText(view.row + i, view.col + j) : Number.isNaN(x) ? "−∞" : p.w >= 44 ? heddle.number(x, 2) : x.toFixed(Math.abs(x) < 9.95 ? 1 : 0).replace(/^-0.0$/, "0.0").replace("-", "−");
-          g.fillStyle = rgb[0] * 0.299 + rgb[1] * 0.587 + rgb[2] * 0.114 > 140 ? "#111" : "#fff";
+          g.fillStyle = luminance(rgb) > 0.18 ? "#000" : "#fff";
           g.font = labelFont(11);
+          if (g.measureText(text).width > p.w - 2) continue;
           g.textAlign = "center";
           g.textBaseline = "middle";
           g.fillText(text, p.left + (j + 0.5) * p.w, p.top + (i + 0.5) * p.h);
@@ -132,24 +162,15 @@
     };
 
     const drawLabels = (g, p) => {
-      const size = (side) => Math.max(9, Math.min(13, Math.floor(side) + 1));
-      // Slanted labels need more room beside each other.
-      const every = (side, least = 11) => (side >= least ? 1 : Math.ceil(2 * least / side));
       g.fillStyle = heddle.color("ink");
       g.textBaseline = "middle";
-      g.textAlign = "right";
-      g.font = measure.font = labelFont(size(p.h));
-      const rowRoom = p.left - 8 - (o.rowTitle ? 18 : 0);
-      for (let i = 0; i < view.rows; i += every(p.h)) {
-        g.fillText(cut(rowLabel(view.row + i), rowRoom), p.left - 6, p.top + (i + 0.5) * p.h);
-      }
-      g.font = measure.font = labelFont(size(p.w));
-      for (let j = 0; j < view.cols; j += every(p.w, p.slanted ? 20 : 11)) {
+      for (const label of labelsOf(p)) {
         g.save();
-        g.translate(p.left + (j + 0.5) * p.w, p.top - 6);
-        if (p.slanted) g.rotate(-Math.PI / 4);
-        g.textAlign = p.slanted ? "left" : "center";
-        g.fillText(cut(colLabel(view.col + j), p.slanted ? 110 : p.w), 0, 0);
+        g.translate(label.x, label.y);
+        g.rotate(label.angle * Math.PI / 180);
+        g.textAlign = label.align;
+        g.font = labelFont(label.size);
+        g.fillText(label.text, 0, 0);
         g.restore();
       }
       g.fillStyle = heddle.color("faint");
@@ -157,8 +178,9 @@
       g.textAlign = "left";
       if (o.colTitle) g.fillText(o.colTitle, p.left, 9);
       if (o.rowTitle) {
+        const half = g.measureText(o.rowTitle).width / 2 + 1;
         g.save();
-        g.translate(9, p.top + p.h * view.rows / 2);
+        g.translate(9, Math.max(half, Math.min(p.top + p.h * view.rows / 2, p.height - half)));
         g.rotate(-Math.PI / 2);
         g.textAlign = "center";
         g.fillText(o.rowTitle, 0, 0);
@@ -168,7 +190,6 @@
 
     const draw = () => {
       const p = place = lay(), scale = window.devicePixelRatio || 1;
-      p.width = Math.min(p.width, p.room);
       canvas.width = Math.round(p.width * scale);
       canvas.height = Math.round(p.height * scale);
       canvas.style.width = p.width + "px";
@@ -281,19 +302,18 @@
       if (view.rows * view.cols > 10000) {
         root.append(heddle.svg("image", {href: canvas.toDataURL(), width: p.width, height: p.height}));
       } else {
-        const paint = painter(), text = (x, y, t, attributes) =>
-          root.append(heddle.svg("text", {x, y, "font-size": 12, fill: heddle.color("ink"), ...attributes}, t));
+        const paint = painter();
         for (let i = 0; i < view.rows; ++i) {
-          text(p.left - 6, p.top + (i + 0.65) * p.h, rowLabel(view.row + i), {"text-anchor": "end"});
           for (let j = 0; j < view.cols; ++j) {
             const x = o.value(view.row + i, view.col + j);
             root.append(heddle.svg("rect", {x: p.left + j * p.w, y: p.top + i * p.h, width: p.w - 1, height: p.h - 1,
               fill: `rgb(${paint(view.row + i, view.col + j, x)})`}, heddle.svg("title", {}, describe(view.row + i, view.col + j))));
           }
         }
-        for (let j = 0; j < view.cols; ++j) {
-          const x = p.left + (j + 0.5) * p.w, y = p.top - 6;
-          text(x, y, colLabel(view.col + j), p.slanted ? {transform: `rotate(-45 ${x} ${y})`} : {"text-anchor": "middle"});
+        for (const label of labelsOf(p)) {
+          root.append(heddle.svg("text", {x: label.x, y: label.y, "font-size": label.size, fill: heddle.color("ink"), "dominant-baseline": "middle",
+            "text-anchor": {right: "end", left: "start", center: "middle"}[label.align],
+            transform: label.angle ? `rotate(${label.angle} ${label.x} ${label.y})` : undefined}, label.text));
         }
       }
       root.setAttribute("width", p.width);

@@ -88,8 +88,12 @@
         "left and right arrow keys read values");
       svg.replaceChildren();
       const text = (attributes, t) => svg.append(heddle.svg("text", {"font-size": 13, ...attributes}, t));
+      let free = -Infinity;  // where the next label may begin
       for (const t of x.ticks) {
         svg.append(heddle.svg("line", {class: "axis", x1: px(t), x2: px(t), y1: kTop, y2: o.height - kBottom, opacity: 0.5}));
+        const half = 4 * xText(t).length + 3;
+        if (px(t) - half < free) continue;
+        free = px(t) + half;
         text({x: px(t), y: o.height - kBottom + 17, "text-anchor": "middle", class: "faint-text"}, xText(t));
       }
       for (const t of y.ticks) {

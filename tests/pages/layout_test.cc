@@ -1,0 +1,106 @@
+// Every page that a command writes, at 1280 and 390 pixels, light and dark: nothing over, beyond,
+// cut, faint or small.
+#include <gtest/gtest.h>
+
+#include "tests/cli/language_model.h"
+#include "tests/pages/browser.h"
+
+namespace heddle::testing {
+namespace {
+
+const std::string kSentence = "the old man beside the harbour reads extraordinarily long books!";
+
+class Layout : public PageTest {
+ protected:
+  void write(std::vector<std::string> arguments, const std::string& input = "") {
+    CliOptions options;
+    options.input = input;
+    const CliResult result = run_heddle(std::move(arguments), options);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  // A translator with random weights.
+  std::string translator() {
+    write_small_model(model_);
+    return model_;
+  }
+  std::string language_model() {
+    write_gpt2(model_);
+    return model_;
+  }
+
+  const std::string model_ = (folder_ / "model").string();
+};
+
+TEST_F(Layout, analysis_of_a_translator_holds) {
+  write({"analyze", "base", "--length", "128", "-o", path_});
+  check_layout(path_, R"js(
+    await reader.click(reader.button("bf16", reader.picker("Numbers in")));
+    await reader.layout("bf16");
+  )js",
+               1);
+}
+
+TEST_F(Layout, analysis_of_windows_of_an_image_holds) {
+  write({"analyze", "stack", "--image", "28", "--patch", "4", "--window", "7", "--set", "heads=2",
+         "--set", "d_model=16", "--measure", "--seconds", "0.05", "-o", path_});
+  check_layout(path_);
+}
+
+TEST_F(Layout, positions_of_waves_and_of_rotary_angles_hold) {
+  write({"positions", "-o", path_});
+  check_layout(path_);
+  write({"positions", "--kind", "rotary", "--positions", "40", "--width", "16", "-o", path_});
+  check_layout(path_);
+}
+
+constexpr const char* kViews = R"js(
+    for (const name of ["Matrix", "All heads"]) {
+      await reader.click(reader.button(name, reader.picker("View")));
+      await reader.layout(name);
+    }
+    await reader.click(reader.button("Lines", reader.picker("View")));
+    await reader.hover('#view g[data-side="0"][data-at="2"]');
+    await reader.layout("a token chosen");
+  )js";
+
+TEST_F(Layout, attention_of_a_translator_holds) {
+  write({"attention", translator(), "--source", kSentence, "--target",
+         "der alte Mann am Hafen liest zwei lange Bücher!", "--from", "harbour", "--to", "old",
+         "-o", path_});
+  check_layout(path_, kViews, 3);
+}
+
+TEST_F(Layout, attention_of_a_language_model_holds) {
+  write({"attention", language_model(), "--source", "the old man reads two books", "-o", path_});
+  check_layout(path_, kViews, 3);
+}
+
+TEST_F(Layout, explanation_of_scores_holds) {
+  write({"explain", "--scores", "112 96; 0 0", "--divide", "8", "--v", "1; 2", "-o", path_});
+  check_layout(path_);
+}
+
+TEST_F(Layout, explanation_of_a_model_holds) {
+  write({"explain", translator(), "--source", kSentence, "--kind", "encoder", "-o", path_});
+  check_layout(path_);
+}
+
+constexpr const char* kSteps = R"js(
+    for (let i = 0; i < 4; ++i) await reader.click(reader.button("next"));
+    await reader.layout("after four steps");
+  )js";
+
+TEST_F(Layout, steps_of_a_translation_hold) {
+  write({"translate", translator(), "--beam", "4", "--max-length", "12", "--steps", path_},
+        kSentence + "\n");
+  check_layout(path_, kSteps, 1);
+}
+
+TEST_F(Layout, steps_of_a_text_hold) {
+  write({"generate", language_model(), "--prompt", "the old man", "--beam", "3", "--max-new-tokens",
+         "8", "--steps", path_});
+  check_layout(path_, kSteps, 1);
+}
+
+}  // namespace
+}  // namespace heddle::testing
