@@ -7,7 +7,7 @@
 #include "heddle/base/error.h"
 #include "heddle/base/lines.h"
 #include "heddle/base/log.h"
-#include "heddle/text/utf8.h"
+#include "heddle/text/check_text.h"
 
 namespace heddle::cli {
 namespace {
@@ -26,13 +26,13 @@ void add_text_flags(CLI::App& command, TextFlags& flags) {
 }
 
 void for_texts(const TextFlags& flags, const std::function<void(std::span<const std::string>)>& f) {
-  for (const std::string& text : flags.texts) check_utf8(text, "the text");
+  for (const std::string& text : flags.texts) check_text(text, "the text");
   if (!flags.texts.empty()) return f(flags.texts);
   LineReader input("-");
   std::vector<std::string> batch;
   size_t bytes = 0;
   for (std::string line; input.next(line); line.clear()) {
-    check_utf8(line, fmt::format("line {}", input.line_number()));
+    check_text(line, fmt::format("line {}", input.line_number()));
     bytes += line.size();
     batch.push_back(std::move(line));
     if (batch.size() < kBatchTexts && bytes < kBatchBytes) continue;

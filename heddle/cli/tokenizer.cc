@@ -10,6 +10,7 @@
 #include "heddle/base/json.h"
 #include "heddle/base/lines.h"
 #include "heddle/cli/commands.h"
+#include "heddle/text/check_text.h"
 #include "heddle/text/tokenizer.h"
 #include "heddle/text/tokenizer_trainer.h"
 #include "heddle/text/utf8.h"
@@ -99,7 +100,7 @@ void run_encode(const StreamFlags& flags) {
   LineReader input("-");
   std::string out;
   for (std::string line; input.next(line);) {
-    check_utf8(line, fmt::format("line {}", input.line_number()));
+    check_text(line, fmt::format("line {}", input.line_number()));
     out.clear();
     std::vector<int32_t> ids = tokenizer.encode(line);
     if (flags.special) ids = tokenizer.with_special(ids).ids;

@@ -15,6 +15,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/data/cache_file.h"
+#include "heddle/text/check_text.h"
 
 namespace heddle {
 
@@ -30,8 +31,6 @@ constexpr size_t kBlockPairs = 16384;
 constexpr size_t kBlockBytes = size_t{32} << 20;
 // Pairs that one thread takes at a time.
 constexpr int64_t kThreadPairs = 64;
-// A longer line is over-long whatever its tokens: no tokenizer need chew on a gigabyte.
-constexpr size_t kLongestLine = size_t{1} << 20;
 
 struct Pair {
   std::string source_text, target_text;
@@ -72,7 +71,7 @@ void encode_pair(Pair& pair, const TextEncoder& encoder, const TextEncoder& targ
   pair.is_empty = is_blank(pair.source_text) || is_blank(pair.target_text);
   if (pair.is_empty) return;
   pair.is_too_long =
-      pair.source_text.size() > kLongestLine || pair.target_text.size() > kLongestLine;
+      pair.source_text.size() > kLongestText || pair.target_text.size() > kLongestText;
   if (pair.is_too_long) return;
   pair.source = encode_checked(encoder, pair.source_text);
   pair.target = encode_checked(target_encoder, pair.target_text);

@@ -5,8 +5,8 @@
 
 #include "heddle/infer/model_dir.h"
 #include "heddle/infer/sequence_reader.h"
+#include "heddle/text/check_text.h"
 #include "heddle/text/tokenizer_folder.h"
-#include "heddle/text/utf8.h"
 
 namespace heddle {
 namespace {
@@ -57,7 +57,7 @@ std::vector<int32_t> prompt_ids(const PromptModel& model, const std::string& tex
   check(model.tokenizer.has_value(), ErrorKind::usage,
         "{}: the folder has no tokenizer; give the prompt as ids, as in --ids 12,7,30",
         model.stack.path);
-  check_utf8(text, where);
+  check_text(text, where);
   // Cut first, so that the special tokens stay; of them only those in front begin a text.
   std::vector<int32_t> ids = model.tokenizer->encode(text);
   const std::vector<int32_t> front = ids_before_text(*model.tokenizer);

@@ -1,7 +1,7 @@
 // Lines of text around translation: ids in, ids out.
 #include "heddle/base/profile.h"
 #include "heddle/infer/translate.h"
-#include "heddle/text/utf8.h"
+#include "heddle/text/check_text.h"
 
 namespace heddle {
 namespace {
@@ -38,7 +38,7 @@ std::vector<int32_t> line_ids(const TranslationModel& model, const Tokenizer& to
                               const std::string& line, const std::string& where, bool truncate,
                               bool* was_cut) {
   if (was_cut != nullptr) *was_cut = false;
-  check_utf8(line, where);
+  check_text(line, where);
   if (is_blank(line)) return {};
   std::vector<int32_t> ids = tokenizer.encode(line);
   const int64_t limit = model.config.max_position_embeddings - 1;
@@ -84,7 +84,7 @@ std::vector<int32_t> target_ids(const TranslationModel& model, const std::string
 
 std::vector<int32_t> prefix_ids(const TranslationModel& model, const std::string& text,
                                 const std::string& where) {
-  check_utf8(text, where);
+  check_text(text, where);
   return model.target().encode(text);
 }
 

@@ -10,6 +10,7 @@
 #include "heddle/infer/stack_model.h"
 #include "heddle/infer/translate.h"
 #include "heddle/ops/loss.h"
+#include "heddle/text/check_text.h"
 #include "heddle/text/tokenizer_folder.h"
 #include "heddle/text/utf8.h"
 
@@ -135,6 +136,7 @@ Side side_behind_memory(const Side& text, int64_t before) {
 
 // Ids and types of a text of at most `longest` tokens, special ones included.
 Encoding text_ids(const Tokenizer& tokenizer, int64_t longest, const SubjectOptions& options) {
+  check_text(options.source, "--text");
   Ids ids = tokenizer.encode(options.source);
   check(!ids.empty(), ErrorKind::usage,
         "--text is empty; give a sentence, as in --text \"a man rides a horse\"");
