@@ -102,5 +102,64 @@ TEST_F(Layout, steps_of_a_text_hold) {
   check_layout(path_, kSteps, 1);
 }
 
+// --- texts
+// ------------------------------------------------------------------------------------------
+
+const std::string kTexts = std::string(kFixtures) + "/texts/";
+
+TEST_F(Layout, filled_masks_hold) {
+  write({"fill", kTexts + "fill", "-o", path_}, "the [MASK] fox & <b>\n[MASK] or [MASK]\n");
+  check_layout(path_);
+}
+
+TEST_F(Layout, classes_of_texts_hold) {
+  write({"classify", kTexts + "classify", "-o", path_}, "the fox\nlow\nlower lower\n");
+  check_layout(path_);
+}
+
+TEST_F(Layout, likeness_of_texts_holds) {
+  write({"embed", kTexts + "encoder", "-o", path_},
+        "the fox\nlow\nan extraordinarily long text\nfox\nlower\nlow fox\n\n");
+  check_layout(path_);
+}
+
+TEST_F(Layout, losses_of_tokens_hold) {
+  std::string text;
+  for (const std::string& line : small_corpus()) text += line + "\n";
+  write_file(folder_ / "text", text.substr(0, 400));
+  write({"eval", language_model(), "--text", (folder_ / "text").string(), "-o", path_});
+  check_layout(path_);
+}
+
+TEST_F(Layout, masked_tokens_hold) {
+  std::string text;
+  for (int i = 0; i < 30; ++i) text += "the quick fox jumps over the lazy dog\n";
+  write_file(folder_ / "text", text);
+  write({"eval", kTexts + "fill", "--text", (folder_ / "text").string(), "-o", path_});
+  check_layout(path_);
+}
+
+TEST_F(Layout, confusion_matrix_holds) {
+  std::string rows = "text\tlabel\n";
+  for (int i = 0; i < 30; ++i) {
+    rows += (i % 2 == 0 ? "the fox\t" : "low\t") +
+            std::string(i % 3 == 0   ? "good"
+                        : i % 3 == 1 ? "bad"
+                                     : "neutral") +
+            "\n";
+  }
+  write_file(folder_ / "texts.tsv", rows);
+  write({"eval", kTexts + "classify", "--data", (folder_ / "texts.tsv").string(), "-o", path_});
+  check_layout(path_);
+}
+
+TEST_F(Layout, translations_of_lines_hold) {
+  write_file(folder_ / "src", "the old man\nthe book\n" + kSentence + "\n");
+  write_file(folder_ / "ref", "der alte Mann\ndas Buch\nder alte Mann am Hafen liest!\n");
+  write({"eval", translator(), "--src", (folder_ / "src").string(), "--ref",
+         (folder_ / "ref").string(), "-o", path_});
+  check_layout(path_);
+}
+
 }  // namespace
 }  // namespace heddle::testing
