@@ -24,7 +24,7 @@ struct Writer {
     if (event == train::RunEvent::log && Clock::now() < next) return;
     next = Clock::now() + kBetween;
     try {
-      inspect::write_run_report(run);
+      inspect::write_run_report(run, event != train::RunEvent::end);
       has_failed = false;
     } catch (const std::exception& e) {
       if (!has_failed) log_warning("no report of this run: {}; training goes on", e.what());

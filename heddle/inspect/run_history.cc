@@ -42,11 +42,13 @@ LoggedValidation parse_validation(const Json& line, const std::string& where) {
   return v;
 }
 
-// "m30k" of "runs/m30k/".
-std::string last_name(const std::string& path) {
-  const std::filesystem::path absolute = std::filesystem::absolute(path).lexically_normal();
-  const std::string name = absolute.filename().string();
-  return name.empty() ? absolute.parent_path().filename().string() : name;
+// The last `count` names of a path, "runs/m30k" of two.
+std::string last_names(const std::filesystem::path& path, ptrdiff_t count) {
+  std::filesystem::path names;
+  auto at = path.end();
+  for (; count > 0 && at != path.begin(); --count) --at;
+  for (; at != path.end(); ++at) names /= *at;
+  return names.string();
 }
 
 }  // namespace
@@ -57,10 +59,29 @@ const LoggedValidation* RunHistory::best() const {
   return last == validations.rend() ? nullptr : &*last;
 }
 
+std::vector<std::string> short_names(const std::vector<std::string>& paths) {
+  std::vector<std::filesystem::path> whole;
+  for (const std::string& path : paths) {
+    whole.push_back(std::filesystem::absolute(path).lexically_normal());
+    if (!whole.back().has_filename()) whole.back() = whole.back().parent_path();
+  }
+  std::vector<std::string> names;
+  for (const auto& path : whole) {
+    ptrdiff_t count = 1;
+    const auto is_shared = [&](const std::filesystem::path& other) {
+      return other != path && last_names(other, count) == last_names(path, count);
+    };
+    while (std::ranges::any_of(whole, is_shared)) ++count;
+    names.push_back(last_names(path, count));
+  }
+  return names;
+}
+
 RunHistory read_history(const std::string& run) {
   check(train::is_run(run), ErrorKind::data,
         "{}: there is no training run (no train.json); name a folder that heddle train wrote", run);
-  RunHistory history{.path = run, .name = last_name(run), .config = train::stored_config(run)};
+  RunHistory history{
+      .path = run, .name = short_names({run})[0], .config = train::stored_config(run)};
   const std::string path = join_path(run, "log.jsonl");
   if (!path_exists(path)) return history;
   const std::string text = read_file(path);

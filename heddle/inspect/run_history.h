@@ -41,15 +41,21 @@ struct RunHistory {
   const LoggedValidation* best() const;
 };
 
+/// What paths are called on a page: "m30k" of "runs/m30k/", and of paths that share their last name
+/// as much more as tells them apart, "a/m30k" and "b/m30k".
+std::vector<std::string> short_names(const std::vector<std::string>& paths);
+
 /// Reads RUN/train.json and RUN/log.jsonl; a last line that is still being written is left out.
 /// Errors: data if there is no run, or a file is broken (names file and line).
 RunHistory read_history(const std::string& run);
 
 /// Writes RUN/report.html: losses, scores, learning rate, speed, gradient norms, and the samples of
-/// each validation. Errors: those of read_history() and write_page().
-void write_run_report(const std::string& run);
+/// each validation. The page of a run that goes on loads itself again until it is written without.
+/// Errors: those of read_history() and write_page().
+void write_run_report(const std::string& run, bool is_going_on);
 
-/// Several runs over each other on one page, with the fields in which they differ.
+/// Several runs over each other on one page, with the fields in which they differ; of one run its
+/// report.
 /// Errors: those of write_page().
 void write_comparison(const std::string& path, const std::vector<RunHistory>& runs);
 

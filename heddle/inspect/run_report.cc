@@ -1,5 +1,5 @@
 // The page of a training run, and of several runs over each other.
-#include <set>
+#include <chrono>
 
 #include "heddle/base/files.h"
 #include "heddle/inspect/page.h"
@@ -10,6 +10,7 @@ namespace {
 
 // More points than a curve has pixels help nobody; samples of so many validations are kept.
 constexpr size_t kMostPoints = 3000, kMostSamples = 60;
+constexpr size_t kMostNames = 4;  // in a title
 
 // Numbers with six digits: a page of a long run stays small.
 double rounded(double x) { return std::stod(fmt::format("{:.6g}", x)); }
@@ -127,10 +128,34 @@ Json settings_json(const train::TrainConfig& config) {
   return json;
 }
 
+// What is added to the loss that is minimised: "label smoothing 0.1 and R-Drop 5", or nothing.
+std::string objective(const train::TrainConfig& config) {
+  std::string terms;
+  if (config.label_smoothing > 0) terms = fmt::format("label smoothing {}", config.label_smoothing);
+  if (config.r_drop > 0) {
+    terms += fmt::format("{}R-Drop {}", terms.empty() ? "" : " and ", config.r_drop);
+  }
+  return terms;
+}
+
+// While a run goes on its page loads itself again.
+Json live_json(const RunHistory& run) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  Json json = Json::object();
+  json["written"] = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+  // Two lines of the log are as far apart as two pages may be.
+  const size_t n = run.updates.size();
+  json["every"] = n < 2 ? 0.0 : rounded(run.updates[n - 1].seconds - run.updates[n - 2].seconds);
+  return json;
+}
+
 Json run_json(const RunHistory& run) {
   Json json = Json::object();
   json["name"] = run.name;
   json["path"] = run.path;
+  json["max_updates"] = run.config.max_updates;
+  json["tokens"] = run.config.tokenizer_type;
+  json["objective"] = objective(run.config);
   json["updates"] = updates_json(run);
   json["validations"] = validations_json(run);
   json["best"] = best_json(run);
@@ -139,23 +164,37 @@ Json run_json(const RunHistory& run) {
   return json;
 }
 
+Page run_page(const RunHistory& run) {
+  Page page{.title = "Training run " + run.name, .scripts = {"live.js", "report.js"}};
+  page.data["runs"].push_back(run_json(run));
+  page.data["settings"] = settings_json(run.config);
+  return page;
+}
+
 }  // namespace
 
-void write_run_report(const std::string& run) {
+void write_run_report(const std::string& run, bool is_going_on) {
   const RunHistory history = read_history(run);
-  Page page{.title = "Training run " + history.name, .scripts = {"report.js"}};
-  page.data["runs"].push_back(run_json(history));
-  page.data["settings"] = settings_json(history.config);
+  Page page = run_page(history);
+  if (is_going_on) page.data["live"] = live_json(history);
   write_page(join_path(run, "report.html"), page);
 }
 
 void write_comparison(const std::string& path, const std::vector<RunHistory>& runs) {
-  Page page{.title = fmt::format("{} training runs", runs.size()), .scripts = {"report.js"}};
-  std::set<std::string> names;
-  for (const RunHistory& run : runs) {
-    Json json = run_json(run);
-    // Runs of one name in two folders go by their paths.
-    if (!names.insert(run.name).second) json["name"] = run.path;
+  if (runs.size() == 1) {
+    write_page(path, run_page(runs[0]));
+    return;
+  }
+  std::vector<std::string> paths;
+  for (const RunHistory& run : runs) paths.push_back(run.path);
+  const std::vector<std::string> names = short_names(paths);
+  Page page{.title = runs.size() <= kMostNames
+                         ? fmt::format("Training runs {}", fmt::join(names, ", "))
+                         : fmt::format("{} training runs", runs.size()),
+            .scripts = {"live.js", "report.js"}};
+  for (size_t r = 0; r < runs.size(); ++r) {
+    Json json = run_json(runs[r]);
+    json["name"] = names[r];
     page.data["runs"].push_back(std::move(json));
   }
   page.data["differences"] = Json::array();

@@ -11,9 +11,10 @@ namespace heddle::testing {
 namespace {
 
 // A run as heddle train would have logged it: losses fall, two validations with samples.
-void write_run(const std::string& run, double learning_rate) {
+void write_run(const std::string& run, double learning_rate, double label_smoothing = 0.1) {
   train::TrainConfig config;
   config.learning_rate = learning_rate;
+  config.label_smoothing = label_smoothing;
   write_file(std::filesystem::path(run) / "train.json", "{}");
   train::save_settings(run, {.config = config, .paths = {.data = "/data"}});
   std::string log;
@@ -22,7 +23,7 @@ void write_run(const std::string& run, double learning_rate) {
     log += fmt::format(
         "{{\"update\": {}, \"epoch\": 1, \"loss\": {}, \"nll\": {}, \"gradient_norm\": 1.5, "
         "\"learning_rate\": {}, \"tokens_per_second\": 9000.0, \"seconds\": {}.5}}\n",
-        update, loss + 0.5, loss, learning_rate, update / 10);
+        update, loss + 5 * label_smoothing, loss, learning_rate, update / 10);
     if (update % 200 != 0) continue;
     log += fmt::format(
         "{{\"update\": {}, \"validation\": \"snapshot\", \"loss\": {}, \"bleu\": {}, \"best\": "
@@ -37,21 +38,21 @@ TEST(ReportPage, curves_slider_and_axis_work) {
   const TempDir folder;
   const std::string run = (folder / "run").string();
   write_run(run, 1e-3);
-  inspect::write_run_report(run);
+  inspect::write_run_report(run, false);
   drive(run + "/report.html", R"js(
     const charts = document.querySelectorAll(".chart svg");
     reader.equal(charts.length, 6, "loss, BLEU, rate, norm, speed, smoothed loss");
     reader.equal(charts[0].querySelectorAll("path[data-series]").length, 2, "training and validation");
     await reader.key(charts[1], "ArrowRight");
-    reader.equal(reader.tip(), "update 200\nvalidation, snapshot: 20", "BLEU at 200");
+    reader.equal(reader.tip(), "update 200\nvalidation: 20", "BLEU at 200");
     await reader.key(charts[1], "Escape");
-    await reader.click(reader.button("time", reader.picker("Along")));
+    await reader.click(reader.button("time", reader.picker("Horizontal")));
     await reader.key(charts[1], "ArrowRight");
     reader.check(reader.tip().startsWith("minutes "), reader.tip());
     const samples = reader.find("[data-samples]");
     reader.check(samples.textContent.includes("a <b> dog"), "the source as text");
     reader.check(!samples.textContent.includes("ein ein"), "the last validation first");
-    const slider = reader.find("input[type=range]");
+    const slider = reader.find("[data-samples] input[type=range]");
     slider.value = 0;
     slider.dispatchEvent(new Event("input"));
     await reader.wait();
@@ -63,14 +64,146 @@ TEST(ReportPage, curves_slider_and_axis_work) {
         10, {.width = 390, .height = 800});
 }
 
+TEST(ReportPage, charts_say_what_they_show_and_none_shows_what_is_not_there) {
+  const TempDir folder;
+  const std::string with = (folder / "with").string(), without = (folder / "without").string();
+  write_run(with, 1e-3, 0.1);
+  write_run(without, 1e-3, 0);
+  const std::string captions = R"js(
+    reader.equal([...document.querySelectorAll("figcaption")].map((c) => c.textContent), [
+      "Training and validation loss per token, in nats",
+      "BLEU of the validation's translations, 0 to 100; higher is better",
+      "Learning rate", "Norm of the gradient", "Speed, in tokens per second")js";
+  inspect::write_run_report(with, false);
+  drive(with + "/report.html",
+        captions +
+            R"js(, "Training loss with label smoothing 0.1, in nats per token"], "captions");
+    reader.equal(reader.find(".chart svg text:last-of-type").textContent, "nats per token", "the unit");)js",
+        2);
+  inspect::write_run_report(without, false);
+  drive(without + "/report.html", captions + R"js(], "captions");)js", 1);
+}
+
+TEST(ReportPage, curves_are_smoothed_and_their_axis_is_logarithmic_on_demand) {
+  const TempDir folder;
+  const std::string run = (folder / "run").string();
+  write_run(run, 1e-3);
+  inspect::write_run_report(run, false);
+  drive(run + "/report.html", R"js(
+    const slider = reader.find("#smoothing"), chart = reader.find(".chart svg");
+    reader.equal([slider.value, document.querySelectorAll("[data-raw]").length], ["0", 0], "four points are not smoothed");
+    slider.value = 0.5;
+    slider.dispatchEvent(new Event("input"));
+    await reader.wait();
+    reader.equal([...chart.querySelectorAll("[data-raw]")].map((p) => p.dataset.raw), ["training"], "faint, as it is");
+    await reader.key(chart, "ArrowRight");
+    await reader.key(chart, "ArrowRight");
+    const [a, b] = heddle.data.runs[0].updates.nll;  // weights 1/4 and 1/2, divided by their sum
+    reader.check(reader.tip().includes(`training: ${heddle.number((a / 4 + b / 2) / 0.75)} (not smoothed ${heddle.number(b)})`), reader.tip());
+    const height = () => Number(chart.querySelector("[data-raw]").getAttribute("d").split("L")[1].split(" ")[1]), before = height();
+    await reader.click(reader.button("logarithmic"));
+    reader.check(height() < before - 2, "an exponential no longer hangs");
+  )js",
+        4);
+}
+
+TEST(ReportPage, page_of_a_run_that_goes_on_loads_itself_and_looks_as_before) {
+  const TempDir folder;
+  const std::string run = (folder / "run").string();
+  write_run(run, 1e-3);
+  inspect::write_run_report(run, true);
+  drive(run + "/report.html", R"js(
+    const slider = reader.find("#smoothing");
+    if (!sessionStorage.getItem("was-here")) {
+      sessionStorage.setItem("was-here", "yes");
+      slider.value = 0.9;
+      slider.dispatchEvent(new Event("input"));
+      await reader.click(reader.button("logarithmic"));
+      await reader.click(reader.button("time"));
+      await reader.click(reader.button("training", reader.find(".legend")));
+      await reader.click("summary");
+      window.scrollTo(0, 400);
+      slider.focus({preventScroll: true});
+      await new Promise(() => {});  // until it loads itself
+    }
+    reader.check(reader.find("#live").textContent.includes("goes on"), "said");
+    reader.equal([slider.value, reader.find("output").textContent], ["0.9", "0.90"], "smoothing");
+    reader.equal([...document.querySelectorAll('[aria-checked="true"]')].map((b) => b.textContent), ["time", "logarithmic"], "axes");
+    reader.equal([...reader.find(".chart").querySelectorAll("path[data-series]")].map((p) => p.dataset.series), ["validation"], "hidden curves");
+    reader.check(reader.find("details").open, "settings");
+    reader.equal([Math.round(window.scrollY), document.activeElement.id], [400, "smoothing"], "place and focus");
+    await reader.click(reader.button("Pause"));
+    reader.check(reader.find("#live").textContent.includes("paused"), "paused");
+    let loads = 0;
+    heddle.reload = () => { ++loads; };
+    await reader.wait(5000);
+    reader.equal(loads, 0, "and stays as it is");
+  )js",
+        8);
+}
+
+TEST(ReportPage, page_of_a_run_that_has_ended_or_was_killed_rests) {
+  const TempDir folder;
+  const std::string run = (folder / "run").string();
+  write_run(run, 1e-3);
+  const std::string rests = R"js(
+    let loads = 0;
+    heddle.reload = () => { ++loads; };
+    await reader.wait(16000);
+    reader.equal(loads, 0, "not loaded again");)js";
+  inspect::write_run_report(run, false);
+  drive(run + "/report.html", rests + R"js(reader.check(!document.querySelector("#live"), "");)js",
+        2);
+  inspect::write_run_report(run, true);
+  std::string page = read_file(run + "/report.html");
+  const std::string key = "\"written\": ";
+  page.replace(page.find(key) + key.size(), 10, "1000000000");
+  write_file(run + "/report.html", page);
+  drive(run + "/report.html",
+        rests + R"js(reader.check(reader.find("#live").textContent.includes("stopped"), "");)js",
+        2);
+}
+
 TEST(ReportPage, run_that_has_just_begun_is_a_page_too) {
   const TempDir folder;
   const std::string run = (folder / "run").string();
   write_run(run, 1e-3);
   write_file(folder / "run/log.jsonl", "");
-  inspect::write_run_report(run);
+  inspect::write_run_report(run, false);
   drive(run + "/report.html",
         "reader.check(heddle.main.textContent.includes('No validation yet'), 'said');", 1);
+}
+
+TEST(ReportPage, long_values_are_broken_and_runs_have_short_names) {
+  const TempDir folder;
+  std::vector<inspect::RunHistory> runs;
+  for (const char* name : {"a/run", "b/run"}) {
+    const std::string run = (folder / name).string();
+    write_run(run, 1e-3);
+    runs.push_back(inspect::read_history(run));
+    runs.back().config.tokenizer = run + "/" + std::string(300, *name) + ".json";
+  }
+  const std::string page = (folder / "compare.html").string();
+  inspect::write_comparison(page, runs);
+  drive(page, R"js(
+    reader.equal(document.title, "Training runs a/run, b/run", "no whole path");
+    const cell = [...document.querySelectorAll("td")].find((c) => c.textContent.includes("aaaa"));
+    reader.check(cell.getBoundingClientRect().width < 330 && cell.textContent.endsWith("a.json"), "broken, and all of it");
+    reader.check(reader.tooWide() <= 0, "no sideways scrolling");
+  )js",
+        3, {.width = 390, .height = 800});
+}
+
+TEST(ReportPage, comparison_of_one_run_is_its_report) {
+  const TempDir folder;
+  const std::string run = (folder / "run").string();
+  write_run(run, 1e-3);
+  const std::string page = (folder / "compare.html").string();
+  inspect::write_comparison(page, {inspect::read_history(run)});
+  drive(page, R"js(
+    reader.equal(document.title, "Training run run", "its name");
+    reader.check(heddle.main.textContent.includes("learning_rate"), "its settings");)js",
+        2);
 }
 
 TEST(ReportPage, runs_lie_over_each_other) {

@@ -1,15 +1,19 @@
-// Curves in SVG: legend that hides and shows, values at the pointer or the arrow keys.
+// Curves in SVG: a caption, a legend that hides and shows, values at the pointer or the arrow keys.
 //
 //   heddle.lineChart({
-//     title, xTitle, yTitle, series: [{name, x: [..], y: [..], color, dashed}],
+//     caption, title, xTitle, yTitle, series: [{name, x: [..], y: [..], color, dashed, noisy}],
 //     xLog: false, yLog: false, yZero: false   (the y axis begins at 0)
-//     height: 320, xText: (x) => text, yText: (y) => text
+//     smoothing: 0 to 1   (a noisy curve is drawn smoothed, and faint as it is)
+//     height: 320, xText: (x) => text, yText: (y) => text, hidden: [names], onHide: (names) => {}
 //   }) -> {element, redraw(changes), svg}
+//   heddle.smoothed(y, weight) -> the exponential moving average
 //
 // Points may be null (a gap). Long curves are thinned to the extremes of each pixel column.
 "use strict";
 (() => {
-  const kLeft = 64, kRight = 28, kTop = 14, kBottom = 44;
+  const kRight = 28, kTop = 14, kBottom = 44;
+  const ruler = document.createElement("canvas").getContext("2d");
+  ruler.font = '13px system-ui, "DejaVu Sans", sans-serif';
 
   // About `count` round numbers from low to high.
   const linearTicks = (low, high, count) => {
@@ -29,7 +33,20 @@
         if (x >= low * 0.999 && x <= high * 1.001) ticks.push(x);
       }
     }
-    return ticks;
+    // Less than a decade has few of those.
+    return ticks.length > 2 ? ticks : linearTicks(low, high, 5).filter((x) => x > 0);
+  };
+
+  // As TensorBoard has it: the mean of what came before is weighed by `weight`, and divided by the
+  // weights that there are, so that a curve does not begin at zero.
+  heddle.smoothed = (y, weight) => {
+    let mean = 0, sum = 0;
+    return Array.from(y, (v) => {
+      if (v === null || !Number.isFinite(v)) return v;
+      mean = weight * mean + (1 - weight) * v;
+      sum = weight * sum + (1 - weight);
+      return mean / sum;
+    });
   };
 
   const axis = (values, isLog, zero, count) => {
@@ -64,23 +81,27 @@
   };
 
   heddle.lineChart = (options) => {
-    let o = Object.assign({series: [], height: 320}, options);
-    const hidden = new Set();
-    const svg = heddle.svg("svg", {tabindex: 0, role: "img"});
+    let o = Object.assign({series: [], height: 320, smoothing: 0, hidden: []}, options);
+    const hidden = new Set(o.hidden);
+    const svg = heddle.svg("svg", {tabindex: 0, role: "img", style: `height: ${o.height}px`});
     const legend = heddle.el("div", {class: "legend"});
     const seen = heddle.el("div", {class: "hidden-text", "aria-live": "polite"});
-    const element = heddle.el("figure", {class: "chart", style: "margin: .5rem 0"}, svg, legend, seen);
-    let plot = null, index = -1, wide = 720;  // pixels that there are
+    const caption = o.caption ? heddle.el("figcaption", {}, o.caption) : null;
+    const element = heddle.el("figure", {class: "chart"}, caption, svg, legend, seen);
+    let plot = null, index = -1, wide = 720, left = 64;  // pixels that there are, those beside the axis
     const colorOf = (s, i) => s.color || heddle.seriesColor(i);
     const xText = (x) => (o.xText ? o.xText(x) : heddle.number(x));
     const yText = (y) => (o.yText ? o.yText(y) : heddle.number(y));
-    const shown = () => o.series.map((s, i) => ({...s, i})).filter((s) => !hidden.has(s.name));
+    const shown = () => o.series.map((s, i) => ({...s, i, raw: null}))
+      .map((s) => (s.noisy && o.smoothing > 0 ? {...s, raw: s.y, y: heddle.smoothed(s.y, o.smoothing)} : s))
+      .filter((s) => !hidden.has(s.name));
 
     const draw = () => {
       const series = shown();
-      const x = axis(series.flatMap((s) => Array.from(s.x)), o.xLog, false, wide / 110);
-      const y = axis(series.flatMap((s) => Array.from(s.y)), o.yLog, o.yZero, 6);
-      const px = (v) => kLeft + x.at(v) * (wide - kLeft - kRight);
+      const x = axis(series.flatMap((s) => Array.from(s.x)), o.xLog, false, Math.max(4, wide / 110));
+      const y = axis(series.flatMap((s) => Array.from(s.raw || s.y)), o.yLog, o.yZero, 6);
+      left = Math.ceil(Math.max(0, ...y.ticks.map((t) => ruler.measureText(yText(t)).width))) + (o.yTitle ? 34 : 12);
+      const px = (v) => left + x.at(v) * (wide - left - kRight);
       const py = (v) => o.height - kBottom - y.at(v) * (o.height - kTop - kBottom);
       plot = {px, py, xs: [...new Set(series.flatMap((s) => Array.from(s.x)))].sort((a, b) => a - b)};
       svg.setAttribute("viewBox", `0 0 ${wide} ${o.height}`);
@@ -97,34 +118,38 @@
         text({x: px(t), y: o.height - kBottom + 17, "text-anchor": "middle", class: "faint-text"}, xText(t));
       }
       for (const t of y.ticks) {
-        svg.append(heddle.svg("line", {class: "axis", x1: kLeft, x2: wide - kRight, y1: py(t), y2: py(t)}));
-        text({x: kLeft - 7, y: py(t) + 4, "text-anchor": "end", class: "faint-text"}, yText(t));
+        svg.append(heddle.svg("line", {class: "axis", x1: left, x2: wide - kRight, y1: py(t), y2: py(t)}));
+        text({x: left - 7, y: py(t) + 4, "text-anchor": "end", class: "faint-text"}, yText(t));
       }
-      text({x: (kLeft + wide - kRight) / 2, y: o.height - 8, "text-anchor": "middle"}, o.xTitle || "");
+      text({x: (left + wide - kRight) / 2, y: o.height - 8, "text-anchor": "middle"}, o.xTitle || "");
       text({x: 14, y: o.height / 2 - 10, "text-anchor": "middle", transform: `rotate(-90 14 ${o.height / 2 - 10})`}, o.yTitle || "");
       for (const s of series) {
-        let path = "", run = [];
-        const flush = () => {
-          const points = thin(run);
-          if (points.length === 1) {
-            svg.append(heddle.svg("circle", {cx: points[0][0], cy: points[0][1], r: 3, fill: colorOf(s, s.i)}));
-          } else {
-            path += points.map((q, k) => (k ? "L" : "M") + q[0].toFixed(1) + " " + q[1].toFixed(1)).join("");
-          }
-          run = [];
-        };
-        for (let k = 0; k < s.y.length; ++k) {
-          const v = s.y[k];
-          if (v === null || !Number.isFinite(v) || (o.yLog && v <= 0) || (o.xLog && s.x[k] <= 0)) flush();
-          else run.push([px(s.x[k]), py(v)]);
-        }
-        flush();
-        if (path) {
-          svg.append(heddle.svg("path", {d: path, fill: "none", stroke: colorOf(s, s.i), "stroke-width": 2,
-            "stroke-linejoin": "round", "stroke-dasharray": s.dashed ? "6 4" : undefined, "data-series": s.name}));
-        }
+        if (s.raw) drawCurve(s, s.raw, {opacity: 0.3, "stroke-width": 1.5, "data-raw": s.name});
+        drawCurve(s, s.y, {"stroke-width": 2, "stroke-dasharray": s.dashed ? "6 4" : undefined, "data-series": s.name});
       }
       drawLegend();
+    };
+
+    const drawCurve = (s, values, attributes) => {
+      let path = "", run = [];
+      const flush = () => {
+        const points = thin(run);
+        if (points.length === 1) {
+          svg.append(heddle.svg("circle", {cx: points[0][0], cy: points[0][1], r: 3, fill: colorOf(s, s.i)}));
+        } else {
+          path += points.map((q, k) => (k ? "L" : "M") + q[0].toFixed(1) + " " + q[1].toFixed(1)).join("");
+        }
+        run = [];
+      };
+      for (let k = 0; k < values.length; ++k) {
+        const v = values[k];
+        if (v === null || !Number.isFinite(v) || (o.yLog && v <= 0) || (o.xLog && s.x[k] <= 0)) flush();
+        else run.push([plot.px(s.x[k]), plot.py(v)]);
+      }
+      flush();
+      if (path) {
+        svg.append(heddle.svg("path", {d: path, fill: "none", stroke: colorOf(s, s.i), "stroke-linejoin": "round", ...attributes}));
+      }
     };
 
     const drawLegend = () => {
@@ -137,6 +162,7 @@
         onclick: (event) => {
           if (hidden.has(s.name)) hidden.delete(s.name); else hidden.add(s.name);
           event.currentTarget.setAttribute("aria-pressed", hidden.has(s.name) ? "false" : "true");
+          if (o.onHide) o.onHide([...hidden]);
           draw();
         },
       }, heddle.el("span", {class: "swatch", style: `background: ${colorOf(s, i)}`}), s.name)));
@@ -155,7 +181,8 @@
           if (best < 0 || Math.abs(s.x[k] - x) < Math.abs(s.x[best] - x)) best = k;
         }
         if (best < 0) continue;
-        lines.push(`${s.name}: ${yText(s.y[best])}${s.x[best] === x ? "" : ` (at ${xText(s.x[best])})`}`);
+        const raw = s.raw ? ` (not smoothed ${yText(s.raw[best])})` : "";
+        lines.push(`${s.name}: ${yText(s.y[best])}${raw}${s.x[best] === x ? "" : ` (at ${xText(s.x[best])})`}`);
         const y = plot.py(s.y[best]);
         if (Number.isFinite(y)) svg.append(heddle.svg("circle", {class: "cursor", cx: plot.px(s.x[best]), cy: y, r: 4, fill: colorOf(s, s.i)}));
       }

@@ -1,116 +1,146 @@
-// The page of training runs. heddle.data: runs [{name, path, updates: {update, seconds, loss, ...}, validations: [{kind,
-// update, seconds, loss, metrics: {name: []}}], best, samples: {labels, validations: [{update, samples: [[text]]}]}, task}], and
-// of one run its settings [[field, value, help]], of several the differences [{key, values}].
+// The page of training runs. heddle.data: runs [{name, path, task, tokens, objective, max_updates, updates: {update, seconds, loss, ...},
+// validations: [{kind, update, seconds, loss, metrics: {name: []}}], best, samples: {labels, validations: [{update, samples: [[text]]}]}}];
+// of one run its settings [[field, value, help]] and, while it goes on, live {written, every}; of several the differences [{key, values}].
 "use strict";
 (() => {
-  const d = heddle.data, el = heddle.el, runs = d.runs, isOne = runs.length === 1;
-  const dashes = {snapshot: false, ema: true, average: true};
+  const d = heddle.data, el = heddle.el, runs = d.runs, isOne = runs.length === 1, kept = heddle.kept;
   const kindName = {snapshot: "the weights as they are", ema: "their moving average", average: "their average over validations"};
+  const curveName = {snapshot: "validation", ema: "validation, moving average of weights", average: "validation, averaged weights"};
   const duration = (s) => (s < 90 ? `${Math.round(s)} s` : s < 5400 ? `${Math.round(s / 60)} min` : `${(s / 3600).toFixed(1)} h`);
   const last = (list) => list[list.length - 1];
   const faint = (text) => el("p", {class: "faint"}, text);
   const section = (title, ...children) => heddle.main.append(el("h2", {}, title), ...children.filter(Boolean));
   const scroll = (label, table) => el("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": label}, table);
-  const row = (cells, tag = "td") => el("tr", {}, ...cells.map((c, i) => el(i === 0 ? "th" : tag,
-    {class: i > 0 && typeof c === "number" ? "number" : null, scope: i === 0 && tag === "td" ? "row" : null}, typeof c === "number" ? heddle.number(c) : c)));
-  const tableOf = (head, rows) => el("table", {class: "small"}, el("thead", {}, row(head, "th")), el("tbody", {}, ...rows.map((r) => row(r))));
+  const cell = (c, tag, attributes) => el(tag, {class: typeof c === "number" ? "number" : null, ...attributes}, typeof c === "number" ? heddle.number(c) : c);
+  const tableOf = (head, rows, kind, style) => el("table", {class: `small ${kind}`, style},
+    el("thead", {}, el("tr", {}, head.map((c, i) => el("th", {scope: "col", class: typeof rows[0][i] === "number" ? "number" : null}, c)))),
+    el("tbody", {}, rows.map((r) => el("tr", {}, r.map((c, i) => (i === 0 ? cell(c, "th", {scope: "row"}) : cell(c, "td", {})))))));
 
   const metricName = (m) => (m === "bleu" ? "BLEU" : m.replaceAll("_", " "));
   const metricText = (m, value) => (m === "bleu" ? value.toFixed(2) : value.toFixed(4));
   const metricsText = (best) => Object.entries(best.metrics).map(([m, v]) => `, ${metricName(m)} ${metricText(m, v)}`).join("");
+  // What a loss is the mean of.
+  const units = [...new Set(runs.map((run) => ({sequence_classification: "text", token_classification: "labelled token"}[run.task] ||
+    (run.tokens === "char" ? "character" : "token"))))];
+  const per = `per ${units.length === 1 ? units[0] : "token"}`;
 
   // --- where they stand -------------------------------------------------------------------------
   const ended = (run) => Math.max(0, ...run.updates.update.slice(-1), ...run.validations.map((v) => last(v.update)));
   const took = (run) => Math.max(0, ...run.updates.seconds.slice(-1), ...run.validations.map((v) => last(v.seconds)));
   if (isOne) {
-    const run = runs[0], b = run.best;
-    heddle.main.append(el("p", {}, `${heddle.number(ended(run))} updates in ${duration(took(run))}. `,
+    const run = runs[0], b = run.best, isLeft = run.max_updates > ended(run);
+    if (d.live) heddle.main.append(heddle.live(d.live));
+    heddle.main.append(el("p", {}, `${heddle.number(ended(run))}${isLeft ? ` of ${heddle.number(run.max_updates)}` : ""} updates in ${duration(took(run))}. `,
       b ? `The best model so far is in best/: ${kindName[b.kind]}, at update ${heddle.number(b.update)}, with validation loss ${heddle.number(b.loss)} ` +
         `(perplexity ${heddle.number(Math.exp(b.loss))})${metricsText(b)}.`
-        : "No validation yet."),
-      faint("This page is written anew as the run goes on: load it again to see what came since."));
+        : "No validation yet."));
   } else {
     section("The runs", scroll("runs", tableOf(["run", "updates", "time", "best", "at update", "validation loss", "scores"],
-      runs.map((run) => [run.name, ended(run), duration(took(run)), ...(run.best
-        ? [run.best.kind, run.best.update, run.best.loss, metricsText(run.best).slice(2) || "–"] : ["–", "–", "–", "–"])]))));
+      runs.map((run) => [el("span", {title: run.path}, run.name), ended(run), duration(took(run)), ...(run.best
+        ? [run.best.kind, run.best.update, run.best.loss, metricsText(run.best).slice(2) || "–"] : ["–", "–", "–", "–"])]), "runs")));
     section("Where their settings differ", d.differences.length
-      ? scroll("settings", tableOf(["field", ...runs.map((r) => r.name)], d.differences.map((f) => [f.key, ...f.values])))
+      ? scroll("settings", tableOf(["field", ...runs.map((r) => r.name)], d.differences.map((f) => [f.key, ...f.values]), "differences", `min-width: ${11 + 9 * runs.length}rem`))
       : faint("Nowhere."));
   }
 
   // --- curves -----------------------------------------------------------------------------------
-  let byTime = false;
   const charts = [];
-  const xs = (part) => (byTime ? part.seconds.map((s) => s / 60) : part.update);
+  // A few points need no smoothing; TensorBoard begins at 0.6.
+  if (kept.smoothing === undefined) kept.smoothing = runs.some((run) => run.updates.update.length >= 50) ? 0.6 : 0;
+  const xs = (part) => (kept.byTime ? part.seconds.map((s) => s / 60) : part.update);
+  const along = () => ({xTitle: kept.byTime ? "minutes" : "update"});
   const chart = (title, series, options) => {
-    const make = () => series().filter((s) => s.y.some((y) => y !== null && Number.isFinite(y)));
-    const c = heddle.lineChart({title, xTitle: "update", series: make(), height: 300, ...options});
-    charts.push(() => c.redraw({series: make(), xTitle: byTime ? "minutes" : "update"}));
+    const {hasZero, ...rest} = options || {};
+    const make = () => ({series: series().filter((s) => s.y.some((y) => y !== null && Number.isFinite(y))), ...along(),
+      smoothing: kept.smoothing, yLog: !hasZero && Boolean(kept.isLog), yZero: Boolean(rest.yZero) && !kept.isLog});
+    const hidden = kept.hidden || (kept.hidden = {});
+    const c = heddle.lineChart({title, caption: title, height: 300, ...rest, ...make(), hidden: hidden[title] || [], onHide: (names) => { hidden[title] = names; }});
+    charts.push(() => c.redraw(make()));
     return c.element;
   };
-  const name = (run, what) => (isOne ? what : what ? `${run.name}, ${what}` : run.name);
+  const redraw = () => charts.forEach((draw) => draw());
+  const name = (run, what) => (isOne ? what : run.name);
   const color = (r, k) => heddle.seriesColor(isOne ? k : r);
-  const updates = (field, label, isDashed = false) => () => runs.map((run, r) => ({name: name(run, label), x: xs(run.updates), y: run.updates[field],
-    color: color(r, 0), dashed: isDashed}));
-  const validations = (field, label) => () => runs.flatMap((run, r) => run.validations
+  const updates = (field, label, isNoisy = true) => () => runs.map((run, r) => ({name: name(run, label), x: xs(run.updates), y: run.updates[field],
+    color: color(r, 0), noisy: isNoisy}));
+  const validations = (field) => () => runs.flatMap((run, r) => run.validations
     .filter((v) => isOne || v.kind === "snapshot").map((v) => [v, field === "loss" ? v.loss : v.metrics[field]]).filter(([, y]) => y)
-    .map(([v, y], k) => ({name: name(run, isOne ? `${label}, ${v.kind}` : ""), x: xs(v), y, color: color(r, k + 1), dashed: isOne && dashes[v.kind]})));
+    .map(([v, y], k) => ({name: name(run, curveName[v.kind]), x: xs(v), y, color: color(r, k + 1), dashed: isOne && v.kind !== "snapshot"})));
 
-  const axis = heddle.picker({label: "Along", items: [{name: "updates"}, {name: "time", title: "minutes of training, over all resumes"}],
-    onChange: (i) => { byTime = i === 1; charts.forEach((redraw) => redraw()); }});
+  const axis = heddle.picker({label: "Horizontal", items: [{name: "updates"}, {name: "time", title: "minutes of training, over all resumes"}],
+    chosen: kept.byTime ? 1 : 0, onChange: (i) => { kept.byTime = i === 1; redraw(); }});
+  const scale = heddle.picker({label: "Vertical", items: [{name: "linear"}, {name: "logarithmic", title: "equal factors are equally far apart"}],
+    chosen: kept.isLog ? 1 : 0, onChange: (i) => { kept.isLog = i === 1; redraw(); }});
+  const weight = el("output", {class: "number"}, kept.smoothing.toFixed(2));
+  const smoothing = el("label", {class: "picker", title: "weight of the past in an exponential moving average, as in TensorBoard; the curve as it is stays behind it, faint"},
+    el("span", {class: "label"}, "Smoothing"), el("input", {type: "range", min: 0, max: 0.99, step: 0.01, value: kept.smoothing, id: "smoothing", oninput: (event) => {
+      kept.smoothing = Number(event.target.value);
+      weight.textContent = kept.smoothing.toFixed(2);
+      redraw();
+    }}), weight);
+
   const metrics = [...new Set(runs.flatMap((run) => run.validations.flatMap((v) => Object.keys(v.metrics))))];
-  section("Loss", faint("Nats a token (a word or a piece of one) or a label: lower is better. " + (isOne
-    ? "While the validation loss falls along with the training loss the model learns; when it rises again the model learns its text by heart."
-    : "Of held-out text, the weights as they are.")),
-    axis.element,
-    isOne ? chart("loss", () => [...updates("nll", "training")(), ...validations("loss", "validation")()], {yTitle: "nats a token"})
-      : chart("validation loss", validations("loss"), {yTitle: "nats a token"}),
-    isOne ? null : el("h3", {}, "of training"),
-    isOne ? null : chart("training loss", updates("nll", ""), {yTitle: "nats a token"}));
-  for (const m of metrics) {
-    if (m === "bleu") section("BLEU of held-out translations", faint("0 to 100, higher is better."), chart("BLEU", validations("bleu", "validation"), {yTitle: "BLEU"}));
-    else section(`Validation ${metricName(m)}`, faint("0 to 1, higher is better."), chart(metricName(m), validations(m, "validation"), {yTitle: metricName(m)}));
-  }
+  const nats = {yTitle: `nats ${per}`};
+  section("Loss", faint(isOne
+    ? "While the validation loss falls along with the training loss the model learns; when it rises again the model learns its text by heart. Lower is better."
+    : "Validation is of held-out text, with the weights as they are. Lower is better."),
+    el("div", {class: "row controls"}, axis.element, scale.element, smoothing),
+    isOne ? chart(`Training and validation loss ${per}, in nats`, () => [...updates("nll", "training")(), ...validations("loss")()], nats)
+      : chart(`Validation loss ${per}, in nats`, validations("loss"), nats),
+    isOne ? null : chart(`Training loss ${per}, in nats`, updates("nll"), nats));
+  if (metrics.length) section("Scores of held-out text", ...metrics.map((m) => (m === "bleu"
+    ? chart("BLEU of the validation's translations, 0 to 100; higher is better", validations("bleu"), {yTitle: "BLEU", hasZero: true})
+    : chart(`Validation ${metricName(m)}, 0 to 1; higher is better`, validations(m), {yTitle: metricName(m), hasZero: true}))));
 
   // --- samples ----------------------------------------------------------------------------------
-  const samplesOf = (run) => {
-    const s = run.samples, body = el("tbody", {});
+  const samplesOf = (run, r) => {
+    const s = run.samples, body = el("tbody", {}), most = s ? s.validations.length - 1 : 0;
     if (!s) return null;
-    const slider = el("input", {type: "range", min: 0, max: s.validations.length - 1, value: s.validations.length - 1, "aria-label": "validation",
-      style: "flex: 1; min-width: 8rem; max-width: 30rem"});
+    const shown = kept.samples || (kept.samples = {}), was = s.validations.findIndex((v) => v.update === shown[r]);
+    const slider = el("input", {type: "range", min: 0, max: most, value: was < 0 ? most : was, "aria-label": "validation"});
     const at = el("span", {class: "number"});
     const show = () => {
       const v = s.validations[Number(slider.value)];
       at.textContent = `update ${heddle.number(v.update)}`;
       slider.setAttribute("aria-valuetext", at.textContent);
-      const line = "border-bottom: 2px solid var(--line)";
-      body.replaceChildren(...v.samples.flatMap((texts) => texts.map((text, i) => {
-        const border = i === texts.length - 1 ? line : "", isRight = i > 1 && text === texts[1];
-        return el("tr", {}, el("th", {scope: "row", style: border}, s.labels[i]),
-          el("td", {class: i === 1 && texts.length > 2 ? "faint" : null, style: `${border};white-space: pre-wrap;${isRight ? "color: var(--head2)" : ""}`}, text || "(nothing)"));
-      })));
+      body.replaceChildren(...v.samples.flatMap((texts) => texts.map((text, i) =>
+        el("tr", {class: i === texts.length - 1 ? "last" : null}, el("th", {scope: "row"}, s.labels[i]),
+          el("td", {class: i > 1 && text === texts[1] ? "right" : i === 1 && texts.length > 2 ? "faint" : null}, text || "(nothing)")))));
     };
-    slider.addEventListener("input", show);
+    slider.addEventListener("input", () => {
+      // At the last one the page follows the run.
+      shown[r] = Number(slider.value) === most ? undefined : s.validations[Number(slider.value)].update;
+      show();
+    });
     show();
     return el("div", {"data-samples": run.name}, isOne ? null : el("h3", {}, run.name),
-      el("div", {class: "row"}, el("span", {class: "faint"}, "after"), slider, at), el("table", {}, body));
+      most > 0 ? el("div", {class: "row"}, el("span", {class: "faint"}, "after"), slider, at) : null, el("table", {class: "samples"}, body));
   };
   const samples = runs.map(samplesOf).filter(Boolean);
   if (samples.length) {
     section(runs.every((run) => run.task === "translation") ? "Held-out sentences, translated at each validation" : "Held-out samples at each validation",
-      faint("Move the slider to see how the model got there. Green: as it should be."), ...samples);
+      faint("Move the slider to see how the model got there. Green: equal to the reference."), ...samples);
   }
 
   // --- the optimisation -------------------------------------------------------------------------
-  const panel = (title, about, c) => el("div", {}, el("h3", {}, title), faint(about), c);
-  section("The optimisation", el("div", {class: "columns two"},
-    panel("Learning rate", "How far an update goes.", chart("learning rate", updates("learning_rate", ""), {height: 230})),
-    panel("Norm of the gradient", "Sudden peaks: lower the rate, warm up longer, or clip.", chart("gradient norm", updates("gradient_norm", ""), {height: 230, yZero: true})),
-    panel("Speed", "Tokens a second (of translations, of the target).", chart("speed", updates("tokens_per_second", ""), {height: 230, yZero: true})),
-    panel("Loss with label smoothing", "What is minimised, in nats a token.", chart("smoothed loss", updates("loss", ""), {height: 230}))));
+  const small = {height: 230};
+  // What is minimised is the loss itself unless something is added to it.
+  const hasMore = runs.some((run) => run.updates.loss.some((x, i) => Math.abs(x - run.updates.nll[i]) > 1e-5 * Math.abs(x)));
+  const objectives = [...new Set(runs.map((run) => run.objective).filter(Boolean))];
+  const panel = (about, c) => el("div", {}, c, el("p", {class: "faint small"}, about));
+  section("Optimisation", el("div", {class: "columns two"},
+    panel("How far an update goes.", chart("Learning rate", updates("learning_rate", "learning rate", false), small)),
+    panel("Sudden peaks: lower the rate, warm up longer, or clip.", chart("Norm of the gradient", updates("gradient_norm", "gradient norm"), {...small, yZero: true})),
+    panel(runs.some((run) => run.task === "translation") ? "Of translations: tokens of the target." : "Tokens that were read, validation aside.",
+      chart("Speed, in tokens per second", updates("tokens_per_second", "tokens per second"), {...small, yZero: true})),
+    hasMore ? panel("What an update lowers.", chart(`Training loss with ${objectives.length === 1 ? objectives[0] : "all that is added to it"}, in nats ${per}`,
+      updates("loss", "objective"), small)) : null));
   if (isOne) {
-    section("Settings", el("details", {}, el("summary", {}, `${d.settings.length} fields`),
-      scroll("settings", tableOf(["field", "value", ""], d.settings.map(([k, v, help]) => [k, v, el("span", {class: "faint"}, help)])))));
+    const details = el("details", {open: kept.settings, ontoggle: () => { kept.settings = details.open; }}, el("summary", {}, `${d.settings.length} fields`),
+      el("table", {class: "small settings"}, el("tbody", {}, d.settings.map(([k, v, help]) => el("tr", {},
+        el("th", {scope: "row"}, k, el("span", {class: "help"}, help)), el("td", {}, v === "" ? "–" : v))))));
+    section("Settings", details);
   }
   heddle.main.append(heddle.exportButtons(isOne ? runs[0].name : "runs", {json: () => d}));
+  heddle.restoreView();
 })();
