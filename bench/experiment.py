@@ -124,7 +124,7 @@ def figures_of_translator(args, folder, spec, _):
 
 
 def figures_of_language_model(args, folder, spec, flags):
-    """FLOPs are those of a word of a sequence as long as in training; a mixture shows its routing, a model
+    """FLOPs are those of a token of a sequence as long as in training; a mixture shows its routing, a model
     with memory how it does without."""
     length = flags.get("block-size") or flags["max-position-embeddings"]
     plan = told(args, "analyze", folder / "last", "--length", length)

@@ -11,7 +11,7 @@ RELATIONS = {"<": operator.lt, ">": operator.gt}
 COLUMNS = {"parameters": ("parameters", "{:,.0f}"), "loss": ("validation loss", "{:.3f}"),
            "perplexity": ("perplexity", "{:.2f}"), "bleu": ("BLEU", "{:.1f}"),
            "perplexity_alone": ("perplexity without memory", "{:.2f}"),
-           "flops": ("FLOPs a token", "{:,.0f}"), "first_norm": ("first gradient norm", "{:.2f}")}
+           "flops": ("FLOPs per token", "{:,.0f}"), "first_norm": ("first gradient norm", "{:.2f}")}
 
 
 def average(seeds, key):
@@ -46,7 +46,7 @@ def as_code(flags):
 
 
 def routing(runs):
-    """How the words were shared among the experts of each layer of the mixtures, with the first seed."""
+    """How the tokens were shared among the experts of each layer of the mixtures, with the first seed."""
     for name, seeds in runs.items():
         layers = seeds[0].get("routing", [])
         if not layers:

@@ -18,7 +18,7 @@ struct Flags {
   bool is_plain = false;  // the plain definitions of fused ops instead
 };
 
-// 64 pairs of 32 words through width 512, 2,048 inside, a vocabulary of 10,000: train-base.
+// 64 pairs of 32 tokens through width 512, 2,048 inside, a vocabulary of 10,000: train-base.
 OpSizes train_base_sizes() {
   return {.elements = {2048, 512},
           .moved = {2048, 512},
@@ -30,7 +30,7 @@ OpSizes train_base_sizes() {
           .norm = {2048, 512},
           .vocab = 10000,
           .table = {10000, 512},
-          .words = 2048,
+          .tokens = 2048,
           .sentences = std::vector<int64_t>(64, 32),
           .queries = std::vector<int64_t>(64, 32),
           .keys = std::vector<int64_t>(64, 32),

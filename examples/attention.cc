@@ -1,4 +1,4 @@
-// Attention on numbers of your own: a soft look-up in a table, and a mask over four words.
+// Attention on numbers of your own: a soft look-up in a table, and a mask over four tokens.
 // usage: attention [HEIGHT]
 
 #include <cstdlib>
@@ -33,21 +33,22 @@ void look_up(float height) {
              y.to_floats()[0]);
 }
 
-// Four words that look at themselves and at what came before: no weight to the right of the
+// Four tokens that look at themselves and at what came before: no weight to the right of the
 // diagonal. Two heads of width 2 lie side by side in the columns.
 void look_back() {
-  const int64_t words = 4, heads = 2, width = 4;
+  const int64_t tokens = 4, heads = 2, width = 4;
   std::vector<float> x;
-  for (int i = 0; i < words * width; ++i) x.push_back(static_cast<float>((i * 7) % 5) / 2);
-  const Tensor states = Tensor::from(x, {words, width});
-  const Segments sentence = Segments::uniform(1, words);
+  for (int i = 0; i < tokens * width; ++i) x.push_back(static_cast<float>((i * 7) % 5) / 2);
+  const Tensor states = Tensor::from(x, {tokens, width});
+  const Segments sentence = Segments::uniform(1, tokens);
   const heddle::AttentionOptions options{.heads = heads, .causal = true};
   for (int64_t head = 0; head < heads; ++head) {
     const std::vector<float> w =
         heddle::attention_weights(states, states, sentence, sentence, options, 0, head).to_floats();
     fmt::print("head {}\n", head);
-    for (int64_t i = 0; i < words; ++i) {
-      fmt::print("  {:.2f}\n", fmt::join(w.begin() + i * words, w.begin() + (i + 1) * words, " "));
+    for (int64_t i = 0; i < tokens; ++i) {
+      fmt::print("  {:.2f}\n",
+                 fmt::join(w.begin() + i * tokens, w.begin() + (i + 1) * tokens, " "));
     }
   }
 }

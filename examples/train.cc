@@ -14,7 +14,7 @@ namespace {
 using heddle::Segments;
 
 constexpr int kDigits = 5;
-constexpr int32_t kTurn = 10;  // the word between the digits and the answer
+constexpr int32_t kTurn = 10;  // the token between the digits and the answer
 
 /// One text: 3 1 4 1 5 | 5 1 4 1 3.
 std::vector<int32_t> make_text(std::mt19937& random) {
@@ -67,9 +67,9 @@ void train(int64_t updates) {
     const heddle::nn::Run run{.training = true, .update = static_cast<uint64_t>(update)};
     const heddle::train::LossSums sums =
         heddle::train::accumulate_gradients(model, {.ids = ids, .segments = &segments}, run);
-    const auto words = static_cast<double>(sums.words);
-    adam.step(heddle::train::learning_rate(schedule, update), 1 / words);
-    if (update % 100 == 0) fmt::print("update {:4}  loss {:.3f}\n", update, sums.loss / words);
+    const auto tokens = static_cast<double>(sums.predicted);
+    adam.step(heddle::train::learning_rate(schedule, update), 1 / tokens);
+    if (update % 100 == 0) fmt::print("update {:4}  loss {:.3f}\n", update, sums.loss / tokens);
   }
   fmt::print("{:.1f} % right after training\n", 100 * accuracy(model));
 }

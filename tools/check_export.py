@@ -44,12 +44,12 @@ def folder_of(path):
 
 def inputs_of(config):
     generator = torch.Generator().manual_seed(1)
-    words = config["vocab_size"]
-    ids = {"input_ids": torch.randint(1, words, (3, 7), generator=generator)}
+    tokens = config["vocab_size"]
+    ids = {"input_ids": torch.randint(1, tokens, (3, 7), generator=generator)}
     ids["attention_mask"] = torch.ones_like(ids["input_ids"])
     if config.get("is_encoder_decoder"):
-        words = config.get("decoder_vocab_size") or words
-        ids["decoder_input_ids"] = torch.randint(1, words, (3, 5), generator=generator)
+        tokens = config.get("decoder_vocab_size") or tokens
+        ids["decoder_input_ids"] = torch.randint(1, tokens, (3, 5), generator=generator)
     return ids
 
 

@@ -4,7 +4,7 @@
 Usage: python tools/compare_hub.py HEDDLE [SEEDS [TYPE ..]]    (needs what make_hub_fixtures.py needs)
 
 Each seed makes a config (sizes, heads, tying, rotary types, windows, activations, head), weights, ids
-and a mask with hidden words; a line is printed for each tensor that differs by more than 2e-5 of its
+and a mask with hidden tokens; a line is printed for each tensor that differs by more than 2e-5 of its
 largest magnitude, and for each model that heddle refuses. Exits 1 if there was one.
 """
 import json
@@ -91,7 +91,7 @@ FAMILIES = {"llama": lambda r: llama(r, "Llama"), "mistral": lambda r: llama(r, 
 
 
 def make_mask(r, batch, time, is_classes, is_causal):
-    """Hidden words at either side and inside; what a head for classes asks for stays."""
+    """Hidden tokens at either side and inside; what a head for classes asks for stays."""
     mask = torch.ones(batch, time, dtype=torch.long)
     for b in range(1, batch):
         for t in range(time):

@@ -59,7 +59,7 @@ CASES = {
     "rms_norm_swiglu": dict(normalization="rms_norm", activation_function="swiglu", encoder_layers=1,
                             normalize_before=True, normalize_embedding=True),
 }
-SENTENCES = [(6, 4), (1, 3), (4, 7)]  # words of source and target, without the marks
+SENTENCES = [(6, 4), (1, 3), (4, 7)]  # tokens of source and target, without the marks
 
 ACTIVATIONS = {
     "relu": torch.relu,
@@ -253,14 +253,14 @@ class Reference:
 
 
 def random_batch(c, generator):
-    """Ragged sentences, padded: source ends in EOS, the decoder reads START + words."""
+    """Ragged sentences, padded: source ends in EOS, the decoder reads START + tokens."""
     columns = {name: [] for name in ("input_ids", "attention_mask", "decoder_input_ids", "labels")}
     longest_source = max(s for s, _ in SENTENCES) + 1
     longest_target = max(t for _, t in SENTENCES) + 1
     for source, target in SENTENCES:
-        words = torch.randint(EOS + 1, c["vocab_size"], (source + target,), generator=generator)
-        words = words.tolist()
-        x, y = words[:source] + [EOS], words[source:]
+        tokens = torch.randint(EOS + 1, c["vocab_size"], (source + target,), generator=generator)
+        tokens = tokens.tolist()
+        x, y = tokens[:source] + [EOS], tokens[source:]
         pad_x, pad_y = longest_source - len(x), longest_target - len(y) - 1
         columns["input_ids"].append(x + [PAD] * pad_x)
         columns["attention_mask"].append([1] * len(x) + [0] * pad_x)

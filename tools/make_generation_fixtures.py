@@ -6,10 +6,10 @@ Usage: python tools/make_generation_fixtures.py    (needs torch, transformers, s
 
 gpt2.safetensors holds the weights (exact in bf16), its config in the metadata. cases.json is a list of
   {"options": arguments of generate(), "prompts": [ids], "results": [[{"ids", "score"}]]}
-where ids are the new words, ends included, and score is sequences_scores of a beam search (absent
+where ids are the new tokens, ends included, and score is sequences_scores of a beam search (absent
 otherwise). All was computed in f64. Each prompt was continued alone. "perplexity" holds a text, and
-for each context and stride nll (sum of -log p of all words but the first, each predicted by the first
-window that has it) and hits (words that were the likeliest).
+for each context and stride nll (sum of -log p of all tokens but the first, each predicted by the first
+window that has it) and hits (tokens that were the likeliest).
 
 xlnet.safetensors and xlnet_cases.json are the same of an XLNet, in f32, since transformers makes masks of that; a
 case's "config" changes keys of the model's config. Beams of a causal one fail in transformers and are left out.
@@ -89,7 +89,7 @@ def case_of(model, options, prompts):
                              return_dict_in_generate=True, output_scores=True, **arguments)
         found = []
         for i, ids in enumerate(out.sequences[:, len(prompt):].tolist()):
-            end = next((at + 1 for at, word in enumerate(ids) if word in ends), len(ids))
+            end = next((at + 1 for at, token in enumerate(ids) if token in ends), len(ids))
             found.append({"ids": ids[:end]})
             if options.get("num_beams", 1) > 1:
                 found[-1]["score"] = out.sequences_scores[i].item()

@@ -7,11 +7,11 @@ Usage: python tools/make_hub_fixtures.py    (needs torch, transformers, safetens
 A fixture NAME.safetensors holds, under Hugging Face's names and shapes [batch, time, ..]:
   the weights; input_ids, attention_mask, of BERT token_type_ids;
   hidden_states.I (0: the embeddings), attentions.I [batch, heads, queries, keys];
-  of GPT-2 logits, loss [1] (of the next words), and grad.PARAMETER for every weight;
+  of GPT-2 logits, loss [1] (of the next tokens), and grad.PARAMETER for every weight;
   of BERT last_hidden_state and pooler_output;
   in hub/, whose config.json names a class in `architectures`, the outputs of that class (logits,
   prediction_logits, ..), router_logits.I, and for llama and bert label_ids, loss and gradients;
-  hub/balance_loss: router_logits.I of the visible words of two layers, the loss that balances their
+  hub/balance_loss: router_logits.I of the visible tokens of two layers, the loss that balances their
   2 of 5 experts, and grad.router_logits.I.
 Padding (on the right, on the left and in the middle) is zero. config.json is in the metadata.
 Weights are exact in bf16, ids are i64, the rest was computed in f64 and stored in f32.
@@ -28,7 +28,7 @@ from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
 from transformers.models.mixtral.modeling_mixtral import load_balancing_loss_func
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fixtures"
-# Which words of each sentence there are; positions count the others too.
+# Which tokens of each sentence there are; positions count the others too.
 MASK = torch.tensor([[1] * 9, [1] * 5 + [0] * 4, [0] * 2 + [1] * 7])
 MASK_WITH_HOLE = torch.tensor([[1] * 9, [1] * 3 + [0] * 6, [1, 1, 0, 0, 1, 1, 1, 0, 1]])
 
@@ -90,7 +90,7 @@ def gpt2(name, changes, seed):
     model = GPT2LMHeadModel(config).double().eval()
     randomise(model, generator)
     ids = torch.randint(2, config.vocab_size, MASK.shape, generator=generator) * MASK
-    # A word counts if the word before it is there: not the first after padding.
+    # A token counts if the token before it is there: not the first after padding.
     labels = ids.masked_fill((MASK == 0) | (MASK.roll(1, 1) == 0), -100)
     out = model(input_ids=ids, attention_mask=MASK, labels=labels, output_hidden_states=True,
                 output_attentions=True, use_cache=False)
@@ -158,7 +158,7 @@ HUB_CASES = {
 
 
 # The LLaMA family takes its softmax in f32 whatever the model computes in, where the lowest f64 of
-# the mask is -inf and a word that sees nothing is NaN.
+# the mask is -inf and a token that sees nothing is NaN.
 plain_softmax = torch.nn.functional.softmax
 torch.nn.functional.softmax = lambda x, dim=-1, dtype=None: plain_softmax(x, dim=dim)
 
@@ -197,14 +197,14 @@ def as_saved(model):
 
 def hub_labels(class_name, model, ids, mask, generator):
     """What a batch is to predict, as keyword arguments of the class."""
-    words = ids.masked_fill((mask == 0) | (torch.rand(ids.shape, generator=generator) < 0.5), -100)
-    if class_name.endswith("ForCausalLM"):  # the next visible word, if it stands next
+    tokens = ids.masked_fill((mask == 0) | (torch.rand(ids.shape, generator=generator) < 0.5), -100)
+    if class_name.endswith("ForCausalLM"):  # the next visible token, if it stands next
         return {"labels": ids.masked_fill((mask == 0) | (mask.roll(1, 1) == 0), -100)}
     if class_name.endswith("ForMaskedLM"):
-        return {"labels": words}
+        return {"labels": tokens}
     batch = ids.shape[0]
     if class_name.endswith("ForPreTraining"):
-        return {"labels": words, "next_sentence_label": torch.arange(batch) % 2}
+        return {"labels": tokens, "next_sentence_label": torch.arange(batch) % 2}
     if class_name.endswith("ForTokenClassification"):
         return {"labels": (ids % model.config.num_labels).masked_fill(mask == 0, -100)}
     return {"labels": torch.arange(batch) % model.config.num_labels}
@@ -215,9 +215,9 @@ def hub(name, class_name, fields, has_gradients, seed):
     generator = torch.Generator().manual_seed(1000 + seed)
     is_causal = name.startswith(("llama", "mistral", "mixtral", "gpt2"))
     mask = MASK if is_causal and has_gradients else MASK_WITH_HOLE
-    if "classes" in name and is_causal:  # a hidden word at the end would be asked for
+    if "classes" in name and is_causal:  # a hidden token at the end would be asked for
         mask = MASK
-    if name == "bert_next":  # the word that stands for the sequence is hidden
+    if name == "bert_next":  # the token that stands for the sequence is hidden
         mask = mask.clone()
         mask[1:, 0] = 0
     ids = torch.randint(2, model.config.vocab_size, mask.shape, generator=generator)

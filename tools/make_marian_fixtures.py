@@ -5,7 +5,7 @@ Usage: python tools/make_marian_fixtures.py    (needs torch, transformers, sente
                           safetensors; made with torch 2.15, transformers 5.23, sentencepiece 0.2)
 
 NAME.safetensors: as in make_fixtures.py, but of transformers' MarianMTModel in float64; config.json
-as it saves it is in the metadata. Marian's decoder begins with the padding word, whose row
+as it saves it is in the metadata. Marian's decoder begins with the padding token, whose row
 nn.Embedding leaves without a gradient; heddle trains it, so padding_idx is taken away here.
 opus/, separate/: whole folders as Hugging Face keeps them, with cases.json: settings for
 generation_config.json, and of each sentence its ids, and the ids, score and text of translations.
@@ -24,7 +24,7 @@ from transformers import GenerationConfig, MarianConfig, MarianMTModel, MarianTo
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "marian"
 SMOOTHING = 0.1
-SENTENCES = [(6, 4), (1, 3), (4, 7)]  # words of source and target, without the marks
+SENTENCES = [(6, 4), (1, 3), (4, 7)]  # tokens of source and target, without the marks
 
 CONFIG = dict(vocab_size=29, d_model=16, encoder_layers=2, decoder_layers=2,
               encoder_attention_heads=4, decoder_attention_heads=2, encoder_ffn_dim=24,
@@ -73,13 +73,13 @@ def position_table(model):
 
 
 def random_batch(c, generator):
-    """Ragged sentences, padded: source ends in EOS, the decoder reads START + words."""
+    """Ragged sentences, padded: source ends in EOS, the decoder reads START + tokens."""
     columns = {name: [] for name in ("input_ids", "attention_mask", "decoder_input_ids", "labels")}
-    words_known = min(c.vocab_size, c.decoder_vocab_size) - 1
+    tokens_known = min(c.vocab_size, c.decoder_vocab_size) - 1
     longest = [max(pair[side] for pair in SENTENCES) + 1 for side in (0, 1)]
     for source, target in SENTENCES:
-        words = torch.randint(4, words_known, (source + target,), generator=generator).tolist()
-        x, y = words[:source] + [c.eos_token_id], words[source:]
+        tokens = torch.randint(4, tokens_known, (source + target,), generator=generator).tolist()
+        x, y = tokens[:source] + [c.eos_token_id], tokens[source:]
         pad_x, pad_y = longest[0] - len(x), longest[1] - len(y) - 1
         columns["input_ids"].append(x + [c.pad_token_id] * pad_x)
         columns["attention_mask"].append([1] * len(x) + [0] * pad_x)
@@ -185,9 +185,9 @@ def folder_case(name, is_separate, seed):
              train_spm(TEXT["de"], folder / "target.spm", 55)]
 
     def vocabulary(pieces):  # Marian's order: end, unknown, pieces, languages, padding
-        words = [p for p in dict.fromkeys(pieces) if p not in ("<unk>", "<s>", "</s>")]
+        tokens = [p for p in dict.fromkeys(pieces) if p not in ("<unk>", "<s>", "</s>")]
         languages = [] if is_separate else [">>de<<", ">>fr<<"]
-        return {p: i for i, p in enumerate(["</s>", "<unk>"] + words + languages + ["<pad>"])}
+        return {p: i for i, p in enumerate(["</s>", "<unk>"] + tokens + languages + ["<pad>"])}
 
     options = {"source_lang": "en", "target_lang": "de", "separate_vocabs": is_separate}
     if is_separate:
@@ -230,8 +230,8 @@ def generate_case(model, tokenizer, settings, pad):
         scores = out.sequences_scores.tolist() if count > 1 else [None]
         translations = []
         for row, score in zip(out.sequences.tolist(), scores):
-            words = [i for i in row[1:] if i not in (0, pad)]
-            translations.append({"ids": words, "score": score,
+            tokens = [i for i in row[1:] if i not in (0, pad)]
+            translations.append({"ids": tokens, "score": score,
                                  "text": tokenizer.decode(row, skip_special_tokens=True)})
         results.append({"line": line, "ids": ids, "translations": translations})
     return {"settings": settings, "results": results}

@@ -8,9 +8,9 @@ Usage: python tools/make_xl_fixtures.py xlnet         (transformers 5.23, torch 
 
 A fixture NAME.safetensors holds, under Hugging Face's names and shapes: the weights; the inputs (input_ids,
 mems.I [time, batch, width], perm_mask, target_mapping, ..); the outputs as out.NAME (logits, last_hidden_state,
-hidden_states.I, attentions.I[.STREAM], where rows of words that are not predicted are 0, mems.I); and, where there
-is a loss (transfo-xl: the mean over next words;
-xlnet: over the predicted words), loss [1] and grad.PARAMETER. config.json is in the metadata.
+hidden_states.I, attentions.I[.STREAM], where rows of tokens that are not predicted are 0, mems.I); and, where there
+is a loss (transfo-xl: the mean over next tokens;
+xlnet: over the predicted tokens), loss [1] and grad.PARAMETER. config.json is in the metadata.
 Weights and mems are exact in bf16, ids are i64, the rest was computed in f64 and stored in f32.
 """
 import json
@@ -201,7 +201,7 @@ def in_f64(model):
 
 
 def orders(batch, time, predicted, generator):
-    """Words become known in a random order; the last ones are predicted; the mask of transformers."""
+    """Tokens become known in a random order; the last ones are predicted; the mask of transformers."""
     mask, mapping = torch.zeros(batch, time, time).double(), torch.zeros(batch, predicted, time).double()
     for b in range(batch):
         order = torch.randperm(time, generator=generator)
@@ -240,15 +240,15 @@ def xlnet(changes, generator, batch=2, time=7):
     if streams:
         inputs["perm_mask"], inputs["target_mapping"] = orders(batch, time, 3, generator)
     out = run(model, inputs, ["logits", "last_hidden_state", "hidden_states", "attentions", "mems"])
-    if streams:  # rows of words that are not predicted come from queries that nobody reads
+    if streams:  # rows of tokens that are not predicted come from queries that nobody reads
         predicted = inputs["target_mapping"].sum(1)[:, None, :, None]
         for name in [n for n in out if n.startswith("attentions.") and n.endswith(".1")]:
             out[name] = out[name] * predicted
     loss = None
     if head == "XLNetLMHeadModel" and streams and not padding:
-        words = torch.einsum("bml,bl->bm", inputs["target_mapping"], inputs["input_ids"].double()).long()
+        tokens = torch.einsum("bml,bl->bm", inputs["target_mapping"], inputs["input_ids"].double()).long()
         logits = model(**inputs).logits
-        loss = torch.nn.functional.cross_entropy(logits.reshape(-1, config.vocab_size), words.reshape(-1))
+        loss = torch.nn.functional.cross_entropy(logits.reshape(-1, config.vocab_size), tokens.reshape(-1))
     return model, inputs, out, loss
 
 
@@ -256,7 +256,7 @@ def random_xlnet(r):
     heads = r.randint(1, 4)
     head = r.choice(["XLNetLMHeadModel", "XLNetLMHeadModel", "XLNetModel", "XLNetForSequenceClassification",
                      "XLNetForTokenClassification"])
-    words = head in ("XLNetLMHeadModel", "XLNetModel")
+    tokens = head in ("XLNetLMHeadModel", "XLNetModel")
     return dict(vocab_size=r.randint(10, 40), d_model=2 * heads * r.randint(1, 5), n_head=heads, d_inner=r.randint(1, 30),
                 n_layer=r.randint(1, 3), ff_activation=r.choice(["gelu", "relu", "gelu_new", "silu"]),
                 attn_type=r.choice(["bi", "bi", "uni"]), bi_data=r.random() < 0.3, batch=r.choice([2, 4]),
@@ -265,7 +265,7 @@ def random_xlnet(r):
                 tie_word_embeddings=r.random() < 0.7, layer_norm_eps=r.choice([1e-12, 1e-5]), num_labels=r.randint(2, 4),
                 summary_type=r.choice(["last", "first", "mean"]), summary_use_proj=r.random() < 0.7,
                 summary_activation=r.choice(["tanh", "relu"]), memory=r.choice([0, 0, 3, 8]),
-                streams=words and r.random() < 0.6, types=r.random() < 0.5,
+                streams=tokens and r.random() < 0.6, types=r.random() < 0.5,
                 padding=r.choice([None, "left", "both"]), head=head)
 
 

@@ -32,11 +32,11 @@ def write_model(size, folder):
     spec = ctranslate2.specs.TransformerSpec.from_config(
         size["layers"], size["heads"], pre_norm=False,
         activation=ctranslate2.specs.Activation.RELU)
-    words = matrix(size["vocab"], width)
-    source_words = spec.encoder.embeddings
-    (source_words[0] if isinstance(source_words, list) else source_words).weight = words
-    spec.decoder.embeddings.weight = words
-    spec.decoder.projection.weight = words
+    table = matrix(size["vocab"], width)
+    source_embeddings = spec.encoder.embeddings
+    (source_embeddings[0] if isinstance(source_embeddings, list) else source_embeddings).weight = table
+    spec.decoder.embeddings.weight = table
+    spec.decoder.projection.weight = table
     spec.decoder.projection.bias = numpy.zeros(size["vocab"], numpy.float32)
     for side in (spec.encoder, spec.decoder):
         side.scale_embeddings = True
@@ -75,10 +75,10 @@ def translate(args):
 
     def translate_batch():
         translator.translate_batch(sources, beam_size=size["beam"],
-                                   min_decoding_length=sizes.TRANSLATE_WORDS,
-                                   max_decoding_length=sizes.TRANSLATE_WORDS)
+                                   min_decoding_length=sizes.TRANSLATE_TOKENS,
+                                   max_decoding_length=sizes.TRANSLATE_TOKENS)
 
-    return dict(step=translate_batch, units=batch * sizes.TRANSLATE_WORDS, unit="target tokens/s",
+    return dict(step=translate_batch, units=batch * sizes.TRANSLATE_TOKENS, unit="target tokens/s",
                 batch=batch, version=f"ctranslate2 {ctranslate2.__version__}")
 
 

@@ -1,5 +1,5 @@
 """generate-gpt2 and prompt-gpt2 in llama.cpp: random weights in a GGUF file, a prompt in one pass, then a
-word at a time. It spins at every barrier: on a machine that is not idle its figures mean nothing."""
+token at a time. It spins at every barrier: on a machine that is not idle its figures mean nothing."""
 import ctypes
 import os
 import tempfile
@@ -73,19 +73,19 @@ def generate(args):
     options.n_threads = options.n_threads_batch = args.threads
     context = llama_cpp.llama_init_from_model(model, options)
 
-    def feed(words):
-        ids = (ctypes.c_int32 * len(words))(*words)
-        status = llama_cpp.llama_decode(context, llama_cpp.llama_batch_get_one(ids, len(words)))
+    def feed(tokens):
+        ids = (ctypes.c_int32 * len(tokens))(*tokens)
+        status = llama_cpp.llama_decode(context, llama_cpp.llama_batch_get_one(ids, len(tokens)))
         if status != 0:
             raise RuntimeError(f"llama_decode returned {status}")
         llama_cpp.llama_synchronize(context)  # `ids` must live until here
 
-    prompt, new_words = sizes.GENERATE[args.case]
+    prompt, new_tokens = sizes.GENERATE[args.case]
 
     def continue_prompt():
         llama_cpp.llama_memory_clear(llama_cpp.llama_get_memory(context), True)
         feed(range(1, prompt + 1))
-        for i in range(new_words if new_words > 1 else 0):
+        for i in range(new_tokens if new_tokens > 1 else 0):
             feed([i])
 
     units, unit = sizes.generated(args.case)

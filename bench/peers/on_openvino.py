@@ -11,7 +11,7 @@ def encode(args):
     import torch
     from transformers import BertConfig, BertModel
     batch = args.batch or sizes.BERT_BATCH
-    shape = [batch, sizes.BERT_WORDS]
+    shape = [batch, sizes.BERT_TOKENS]
     ids = numpy.random.default_rng(1).integers(0, sizes.BERT_VOCAB, shape)
     inputs = dict(input_ids=ids, attention_mask=numpy.ones(shape, numpy.int64))
     model = openvino.convert_model(

@@ -31,9 +31,9 @@ def encoder_decoder(torch, size):
         def __init__(self):
             super().__init__()
             width = size["width"]
-            self.words = torch.nn.Embedding(size["vocab"], width)
-            torch.nn.init.normal_(self.words.weight, std=width ** -0.5)
-            self.places = torch.nn.Embedding(512, width)
+            self.embedding = torch.nn.Embedding(size["vocab"], width)
+            torch.nn.init.normal_(self.embedding.weight, std=width ** -0.5)
+            self.positions = torch.nn.Embedding(512, width)
             self.stack = torch.nn.Transformer(
                 d_model=width, nhead=size["heads"], num_encoder_layers=size["layers"],
                 num_decoder_layers=size["layers"], dim_feedforward=size["hidden"], dropout=0.1,
@@ -41,21 +41,21 @@ def encoder_decoder(torch, size):
             self.scale = width ** 0.5
 
         def embed(self, ids):
-            places = torch.arange(ids.shape[1])
-            return self.words(ids) * self.scale + self.places(places)
+            positions = torch.arange(ids.shape[1])
+            return self.embedding(ids) * self.scale + self.positions(positions)
 
         def forward(self, source, target, no_source, no_target, later):
             hidden = self.stack(
                 self.embed(source), self.embed(target), tgt_mask=later, tgt_is_causal=True,
                 src_key_padding_mask=no_source, tgt_key_padding_mask=no_target,
                 memory_key_padding_mask=no_source)
-            return torch.nn.functional.linear(hidden, self.words.weight)
+            return torch.nn.functional.linear(hidden, self.embedding.weight)
 
     return EncoderDecoder()
 
 
 def padded(torch, size):
-    """Lengths, and where a row of the padded batch is no word: [pairs, longest] booleans."""
+    """Lengths, and where a row of the padded batch is no token: [pairs, longest] booleans."""
     longest = size["longest"]
     lengths = torch.randint(max(4, longest - 8), longest + 1, (size["pairs"],))
     return lengths, torch.arange(longest).unsqueeze(0) >= lengths.unsqueeze(1)
@@ -94,11 +94,11 @@ def train_pairs(args):
 def train_gpt(args):
     torch = start(args)
     from transformers import GPT2Config, GPT2LMHeadModel
-    fields, batch, words = sizes.TRAIN_GPT[args.case]
+    fields, batch, tokens = sizes.TRAIN_GPT[args.case]
     batch = args.batch or batch
     model = GPT2LMHeadModel(GPT2Config(**fields)).train()
     adam = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-    ids = torch.randint(0, model.config.vocab_size, (batch, words))
+    ids = torch.randint(0, model.config.vocab_size, (batch, tokens))
     forward = torch.compile(model) if args.compile else model
 
     def update():
@@ -108,7 +108,7 @@ def train_gpt(args):
         adam.step()
         adam.zero_grad()
 
-    return dict(step=update, units=batch * words, unit="tokens/s", batch=batch,
+    return dict(step=update, units=batch * tokens, unit="tokens/s", batch=batch,
                 version=version(torch, True))
 
 
@@ -121,14 +121,14 @@ def generate(args):
     if args.dtype == "bf16":
         model = model.to(torch.bfloat16)
     batch = args.batch or 1
-    words, new_words = sizes.GENERATE[args.case]
-    prompt = torch.randint(0, sizes.GPT2["vocab"], (batch, words))
+    tokens, new_tokens = sizes.GENERATE[args.case]
+    prompt = torch.randint(0, sizes.GPT2["vocab"], (batch, tokens))
     everywhere = torch.ones_like(prompt)
 
     def continue_prompt():
         with torch.inference_mode():
             model.generate(prompt, attention_mask=everywhere, do_sample=False, pad_token_id=0,
-                           min_new_tokens=new_words, max_new_tokens=new_words)
+                           min_new_tokens=new_tokens, max_new_tokens=new_tokens)
 
     units, unit = sizes.generated(args.case)
     return dict(step=continue_prompt, units=batch * units, unit=unit, batch=batch,
@@ -142,7 +142,7 @@ def encode(args):
     if args.compile:
         model = torch.compile(model)
     batch = args.batch or sizes.BERT_BATCH
-    ids = torch.randint(0, sizes.BERT_VOCAB, (batch, sizes.BERT_WORDS))
+    ids = torch.randint(0, sizes.BERT_VOCAB, (batch, sizes.BERT_TOKENS))
 
     def encode_batch():
         with torch.inference_mode(), mixed(torch, args):

@@ -4,20 +4,20 @@
 TINY = dict(width=128, layers=4, heads=4, hidden=256)
 BASE = dict(width=512, layers=6, heads=8, hidden=2048)
 
-# A batch of training: pairs, and words of the longest sentence (the shortest has 8 fewer).
+# A batch of training: pairs, and tokens of the longest sentence (the shortest has 8 fewer).
 TRAIN_PAIRS = {
     "train-tiny": dict(TINY, vocab=10000, pairs=128, longest=24),
     "train-base": dict(BASE, vocab=10000, pairs=64, longest=32),
 }
 
-# Sentences of 8 to 24 words, each translated into exactly 20.
+# Sentences of 8 to 24 tokens, each translated into exactly 20.
 TRANSLATE = {
     "translate-tiny": dict(TINY, vocab=10000, beam=1),
     "translate-base": dict(BASE, vocab=32000, beam=1),
     "translate-base-beam4": dict(BASE, vocab=32000, beam=4),
 }
 TRANSLATE_BATCH = 64
-TRANSLATE_WORDS = 20
+TRANSLATE_TOKENS = 20
 
 # GPT-2's field names; what is not named keeps GPT-2's own value (12 layers, 12 heads, width 768).
 TRAIN_GPT = {
@@ -26,15 +26,15 @@ TRAIN_GPT = {
     "train-gpt2": ({}, 1, 512),
 }
 
-# GPT-2 of 124 million parameters: words of the prompt, words decoded; one: the prompt's time.
+# GPT-2 of 124 million parameters: tokens of the prompt, tokens decoded; one: the prompt's time.
 GPT2 = dict(layers=12, heads=12, width=768, vocab=50257, positions=1024)
 GENERATE = {"generate-gpt2": (32, 64), "prompt-gpt2": (512, 1)}
 
 
 def generated(case):
-    """What a repetition is counted in: new words, or words of the prompt."""
+    """What a repetition is counted in: new tokens, or tokens of the prompt."""
     prompt, new = GENERATE[case]
     return (new, "new tokens/s") if new > 1 else (prompt, "tokens/s")
 
-# BERT-base: sequences at a time, words of each.
-BERT_BATCH, BERT_WORDS, BERT_VOCAB = 8, 128, 30000
+# BERT-base: sequences at a time, tokens of each.
+BERT_BATCH, BERT_TOKENS, BERT_VOCAB = 8, 128, 30000

@@ -14,7 +14,7 @@ struct Edge {
   Leaf* leaf = nullptr;
 };
 
-struct Step {
+struct TapeStep {
   const char* name;
   uint32_t profiled_layer;
   std::vector<Edge> inputs;
@@ -23,7 +23,7 @@ struct Step {
 };
 
 struct Tape {
-  std::vector<Step> steps;
+  std::vector<TapeStep> steps;
   int64_t first = 0;  // number of steps[0]: places of tapes that were emptied lie below it
   bool recording = true;
   bool check_finite = false;
@@ -44,11 +44,11 @@ void check_output(const char* name, const Tensor& output) {
 
 void push(const char* name, std::span<const Tensor> inputs, std::span<Tensor* const> outputs,
           BackwardMany backward) {
-  Step step{name,
-            is_profiling() ? profiled_layer() : 0,
-            {},
-            static_cast<int32_t>(outputs.size()),
-            std::move(backward)};
+  TapeStep step{name,
+                is_profiling() ? profiled_layer() : 0,
+                {},
+                static_cast<int32_t>(outputs.size()),
+                std::move(backward)};
   for (const Tensor& input : inputs) step.inputs.push_back({input.place(), input.leaf()});
   const auto number = the_tape.first + static_cast<int64_t>(the_tape.steps.size());
   the_tape.steps.push_back(std::move(step));
@@ -95,14 +95,14 @@ bool any_leads_to_leaf(std::span<const Tensor> inputs) {
 }
 
 // Empties the tape; the numbers of its steps are not used again.
-std::vector<Step> take_steps() {
-  std::vector<Step> steps = std::move(the_tape.steps);
+std::vector<TapeStep> take_steps() {
+  std::vector<TapeStep> steps = std::move(the_tape.steps);
   the_tape.steps.clear();
   the_tape.first += static_cast<int64_t>(steps.size());
   return steps;
 }
 
-Grads gradients(const Step& step, std::span<const Tensor> dys) {
+Grads gradients(const TapeStep& step, std::span<const Tensor> dys) {
   const ProfiledStep profiled(step.name, step.profiled_layer);
   Grads grads = step.backward(dys);
   check(grads.size() == step.inputs.size(), ErrorKind::internal,
@@ -111,7 +111,7 @@ Grads gradients(const Step& step, std::span<const Tensor> dys) {
 }
 
 // Hands the gradients of a step's inputs on to leaves and to the slots of earlier steps.
-void pass_on(const Step& step, Grads grads, int64_t first,
+void pass_on(const TapeStep& step, Grads grads, int64_t first,
              std::vector<std::vector<Tensor>>& slots) {
   const ProfiledStep profiled("sum of gradients", step.profiled_layer);
   for (size_t j = 0; j < grads.size(); ++j) {
@@ -127,7 +127,7 @@ void pass_on(const Step& step, Grads grads, int64_t first,
 }
 
 // Walks steps backwards from outputs, whose gradients are dys (undefined: 0).
-void walk_back(std::vector<Step> steps, int64_t first, std::span<const Tensor> outputs,
+void walk_back(std::vector<TapeStep> steps, int64_t first, std::span<const Tensor> outputs,
                std::span<const Tensor> dys) {
   const NoGrad off;
   std::vector<std::vector<Tensor>> grads(steps.size());
@@ -138,7 +138,7 @@ void walk_back(std::vector<Step> steps, int64_t first, std::span<const Tensor> o
     add_to(grads[place.step - first][place.slot], dys[i]);
   }
   for (auto i = static_cast<int64_t>(steps.size()) - 1; i >= 0; --i) {
-    Step& step = steps[i];
+    TapeStep& step = steps[i];
     bool reached = false;
     for (const Tensor& g : grads[i]) reached = reached || g.defined();
     if (reached) {
@@ -240,7 +240,7 @@ void clear_tape() { take_steps(); }
 
 std::vector<std::string> tape_names() {
   std::vector<std::string> names;
-  for (const Step& step : the_tape.steps) names.emplace_back(step.name);
+  for (const TapeStep& step : the_tape.steps) names.emplace_back(step.name);
   return names;
 }
 

@@ -14,21 +14,21 @@ namespace {
 
 constexpr size_t kLayers = 20;
 
-struct Line {
+struct TableLine {
   std::vector<std::string> cells;
 };
 
 // Columns as wide as their widest cell; the first `texts` to the left, numbers to the right.
-std::string aligned(const std::vector<Line>& lines, size_t texts) {
+std::string aligned(const std::vector<TableLine>& lines, size_t texts) {
   std::vector<size_t> widths;
-  for (const Line& line : lines) {
+  for (const TableLine& line : lines) {
     widths.resize(std::max(widths.size(), line.cells.size()));
     for (size_t i = 0; i < line.cells.size(); ++i) {
       widths[i] = std::max(widths[i], line.cells[i].size());
     }
   }
   std::string out;
-  for (const Line& line : lines) {
+  for (const TableLine& line : lines) {
     std::string row;
     for (size_t i = 0; i < line.cells.size(); ++i) {
       row += i == 0 ? "" : "  ";
@@ -61,7 +61,7 @@ void add(Profile::Totals& sum, const Profile::Totals& t) {
   sum.work.flops += t.work.flops;
 }
 
-void add_numbers(Line& line, const Profile::Totals& t, int64_t whole) {
+void add_numbers(TableLine& line, const Profile::Totals& t, int64_t whole) {
   const auto bytes = static_cast<double>(t.work.bytes);
   for (std::string cell : {ms(t.time), fmt::format("{:.1f} %", share(t.time, whole)),
                            t.work.bytes > 0 ? fmt::format("{:.3f}", bytes * 1e-9) : "",
@@ -87,10 +87,11 @@ std::vector<std::pair<Key, Profile::Totals>> sums(const Profile& p, const KeyOf&
 
 std::string op_table(const Profile& p) {
   using Key = std::pair<std::string, std::string>;
-  std::vector<Line> lines = {{{"op", "kernel", "calls", "ms", "share", "GB", "GB/s", "GFLOP/s"}}};
+  std::vector<TableLine> lines = {
+      {{"op", "kernel", "calls", "ms", "share", "GB", "GB/s", "GFLOP/s"}}};
   const auto key = [](const Profile::Row& r) { return Key{label(r.op, r.pass), r.kernel}; };
   for (const auto& [names, t] : sums<Key>(p, key)) {
-    Line line{{names.first, names.second, format_count(t.calls)}};
+    TableLine line{{names.first, names.second, format_count(t.calls)}};
     add_numbers(line, t, p.time);
     lines.push_back(std::move(line));
   }
@@ -102,10 +103,10 @@ std::string layer_table(const Profile& p) {
   for (const Profile::Row& r : p.rows) {
     if (r.pass == ProfilePass::backward) backward[r.layer] += r.totals.time;
   }
-  std::vector<Line> lines = {
+  std::vector<TableLine> lines = {
       {{"layer", "calls", "backward ms", "ms", "share", "GB", "GB/s", "GFLOP/s"}}};
   const auto add_line = [&](const std::string& name, int64_t back, const Profile::Totals& t) {
-    Line line{{name, format_count(t.calls), back > 0 ? ms(back) : ""}};
+    TableLine line{{name, format_count(t.calls), back > 0 ? ms(back) : ""}};
     add_numbers(line, t, p.time);
     lines.push_back(std::move(line));
   };
@@ -128,10 +129,10 @@ std::string layer_table(const Profile& p) {
 }
 
 std::string phase_table(const Profile& p) {
-  std::vector<Line> lines = {
+  std::vector<TableLine> lines = {
       {{"phase", "calls", "ms", "share", "GB", "GB/s", "GFLOP/s", "own ms"}}};
   for (const Profile::Phase& phase : p.phases) {
-    Line line{{phase.name, format_count(phase.totals.calls)}};
+    TableLine line{{phase.name, format_count(phase.totals.calls)}};
     add_numbers(line, phase.totals, p.time);
     line.cells.push_back(ms(phase.own_time));
     lines.push_back(std::move(line));

@@ -31,7 +31,7 @@ Products attention_products(int64_t tokens, int64_t sequences, DType dtype) {
   return p;
 }
 
-Workload make_attention(int64_t tokens, const Options& o) {
+BenchWorkload make_attention(int64_t tokens, const BenchOptions& o) {
   struct State {
     Tensor qkv;
     Leaf leaf;
@@ -54,19 +54,19 @@ Workload make_attention(int64_t tokens, const Options& o) {
           .least = 1};
 }
 
-Case attention_case(const std::string& name, int64_t tokens) {
+BenchCase attention_case(const std::string& name, int64_t tokens) {
   return {.name = name,
           .unit = "tokens/s",
           .about = fmt::format(
               "attention forward and backward over {} tokens, {} heads of {}; not warmed up",
               tokens, kHeads, kHeadWidth),
           .dtypes = {"f32", "bf16"},
-          .make = [tokens](const Options& o) { return make_attention(tokens, o); }};
+          .make = [tokens](const BenchOptions& o) { return make_attention(tokens, o); }};
 }
 
 }  // namespace
 
-std::vector<Case> attention_cases() {
+std::vector<BenchCase> attention_cases() {
   return {attention_case("attention-16k", 16384), attention_case("attention-32k", 32768)};
 }
 

@@ -12,7 +12,7 @@
 namespace heddle::bench {
 
 /// What the user asked for.
-struct Options {
+struct BenchOptions {
   Precision precision = {};
   int64_t batch = 0;   ///< sentences or sequences at a time; 0: as many as the case says
   double seconds = 8;  ///< how long repetitions go on after the warm-up; three at least
@@ -20,7 +20,7 @@ struct Options {
 
 /// A case that is ready to run: its weights (random: time does not depend on them) and inputs are
 /// made. `step` keeps alive what it needs.
-struct Workload {
+struct BenchWorkload {
   std::function<void()> step;  ///< one repetition, which is what is timed
   double units = 0;            ///< of one repetition: tokens or sequences, as the case's unit says
   int64_t batch = 0;           ///< sentences or sequences of one repetition
@@ -37,25 +37,25 @@ struct Workload {
   std::function<int64_t()> peak_bytes = nullptr;
 };
 
-struct Case {
+struct BenchCase {
   std::string name;
   std::string unit;
   std::string about;                ///< what one repetition does, in a line
   std::vector<std::string> dtypes;  ///< those that it runs in: f32, bf16, int8
-  std::function<Workload(const Options&)> make;
+  std::function<BenchWorkload(const BenchOptions&)> make;
 };
 
 /// All cases, in the order of `heddle bench list`. A new one is a line in one of the functions that
 /// cases.cc calls.
-const std::vector<Case>& cases();
+const std::vector<BenchCase>& cases();
 
 /// Errors: usage, with the nearest name and all names, if there is no such case.
-const Case& find_case(const std::string& name);
+const BenchCase& find_case(const std::string& name);
 
 /// The number format of a run. Errors: usage, listing those of the case, for any other.
-Precision precision_of_run(const Case& c, const std::string& name);
+Precision precision_of_run(const BenchCase& c, const std::string& name);
 
-struct Result {
+struct BenchResult {
   double value = 0;         ///< units per second, of the median repetition
   double step_ms = 0;       ///< the median repetition
   int64_t repetitions = 0;  ///< timed, without the warm-up
@@ -69,12 +69,12 @@ struct Result {
 
 /// Makes the workload, times it (the median of the repetitions after a warm-up), then measures its
 /// roof on the same threads.
-Result run_case(const Case& c, const Options& options);
+BenchResult run_case(const BenchCase& c, const BenchOptions& options);
 
 // The parts of the table, a file each.
-std::vector<Case> transformer_cases();  ///< the encoder-decoder of 2017
-std::vector<Case> language_cases();     ///< language models and encoders
-std::vector<Case> attention_cases();    ///< attention alone over long sequences
-std::vector<Case> start_cases();        ///< from starting the program to the first token
+std::vector<BenchCase> transformer_cases();  ///< the encoder-decoder of 2017
+std::vector<BenchCase> language_cases();     ///< language models and encoders
+std::vector<BenchCase> attention_cases();    ///< attention alone over long sequences
+std::vector<BenchCase> start_cases();        ///< from starting the program to the first token
 
 }  // namespace heddle::bench

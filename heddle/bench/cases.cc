@@ -10,12 +10,6 @@
 namespace heddle::bench {
 namespace {
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 // Resident memory of this process at its highest; 0 where the system does not say.
 int64_t peak_resident_bytes() {
   std::ifstream status("/proc/self/status");
@@ -30,9 +24,9 @@ int64_t peak_resident_bytes() {
 
 }  // namespace
 
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all = [] {
-    std::vector<Case> table;
+const std::vector<BenchCase>& cases() {
+  static const std::vector<BenchCase> all = [] {
+    std::vector<BenchCase> table;
     for (const auto& part :
          {transformer_cases(), language_cases(), attention_cases(), start_cases()}) {
       table.insert(table.end(), part.begin(), part.end());
@@ -42,27 +36,27 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-const Case& find_case(const std::string& name) {
+const BenchCase& find_case(const std::string& name) {
   std::vector<std::string> names;
-  for (const Case& c : cases()) {
+  for (const BenchCase& c : cases()) {
     if (c.name == name) return c;
     names.push_back(c.name);
   }
   const std::string nearest = nearest_name(name, names);
   fail(ErrorKind::usage, "bench: unknown case '{}'.{} The cases are {}", name,
-       nearest.empty() ? "" : " Did you mean '" + nearest + "'?", joined(names));
+       nearest.empty() ? "" : " Did you mean '" + nearest + "'?", fmt::join(names, ", "));
 }
 
-Precision precision_of_run(const Case& c, const std::string& name) {
+Precision precision_of_run(const BenchCase& c, const std::string& name) {
   check(std::find(c.dtypes.begin(), c.dtypes.end(), name) != c.dtypes.end(), ErrorKind::usage,
         "bench: {} does not run in '{}'; --dtype must be one of {}", c.name, name,
-        joined(c.dtypes));
+        fmt::join(c.dtypes, ", "));
   return resolve_precision(name);
 }
 
-Result run_case(const Case& c, const Options& options) {
-  Result result;
-  Workload w = c.make(options);
+BenchResult run_case(const BenchCase& c, const BenchOptions& options) {
+  BenchResult result;
+  BenchWorkload w = c.make(options);
   const Timing timing = time_repeatedly(w.step, options.seconds, w.warm_up, w.least);
   w.step = nullptr;  // frees the model, so that the roof's buffers need no more memory than it did
   result.step_ms = timing.median * 1e3;

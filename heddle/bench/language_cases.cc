@@ -14,21 +14,21 @@ namespace heddle::bench {
 namespace {
 
 /// A size of GPT-2 and the batch that it is trained with; dropouts are Hugging Face's, 0.1.
-struct Size {
+struct LanguageSize {
   const char* name;
   int64_t layers, heads, width, positions, vocab;
   int64_t sequences, length;  // of a batch
 };
 
-constexpr Size kCharGpt = {"gpt2 d128 L4", 4, 4, 128, 64, 65, 12, 64};
-constexpr Size kBabyGpt = {"gpt2 d384 L6", 6, 6, 384, 256, 65, 16, 256};
-constexpr Size kGpt2 = {"gpt2 124M", 12, 12, 768, 1024, 50257, 1, 512};
+constexpr LanguageSize kCharGpt = {"gpt2 d128 L4", 4, 4, 128, 64, 65, 12, 64};
+constexpr LanguageSize kBabyGpt = {"gpt2 d384 L6", 6, 6, 384, 256, 65, 16, 256};
+constexpr LanguageSize kGpt2 = {"gpt2 124M", 12, 12, 768, 1024, 50257, 1, 512};
 
 constexpr int64_t kPrompt = 32, kNewTokens = 64;
 constexpr int64_t kLongPrompt = 512;
 constexpr int64_t kBertBatch = 8, kBertLength = 128;
 
-std::unique_ptr<Model> make_gpt2(nn::Parameters& parameters, const Size& s) {
+std::unique_ptr<Model> make_gpt2(nn::Parameters& parameters, const LanguageSize& s) {
   Json config = Json::object();
   config["model_type"] = "gpt2";
   config["n_layer"] = s.layers;
@@ -39,11 +39,11 @@ std::unique_ptr<Model> make_gpt2(nn::Parameters& parameters, const Size& s) {
   return make_model(nn::Scope(parameters), config);
 }
 
-std::vector<int32_t> random_words(int64_t n, int64_t vocab) {
+std::vector<int32_t> random_tokens(int64_t n, int64_t vocab) {
   RngStream random(make_key(1, 0, hash_name("bench")));
-  std::vector<int32_t> words(n);
-  for (int32_t& w : words) w = static_cast<int32_t>(random.below(vocab));
-  return words;
+  std::vector<int32_t> tokens(n);
+  for (int32_t& w : tokens) w = static_cast<int32_t>(random.below(vocab));
+  return tokens;
 }
 
 // `times` passes through blocks of this width, `rows` rows each.
@@ -55,7 +55,7 @@ void add_blocks(Products& p, int64_t rows, int64_t width, int64_t hidden, int64_
 }
 
 /// Weights, optimizer and one batch that every update learns from.
-struct Training {
+struct LanguageTraining {
   nn::Parameters parameters{1};
   std::unique_ptr<Model> model;
   train::Optimizer optimizer;
@@ -64,13 +64,13 @@ struct Training {
   std::shared_ptr<const RowIds> rows;
   nn::Run run;
 
-  Training(const Size& s, int64_t sequences, DType dtype)
+  LanguageTraining(const LanguageSize& s, int64_t sequences, DType dtype)
       : model(make_gpt2(parameters, s)),
         optimizer(parameters, {.decoupled_decay = true,
                                .beta2 = 0.999,
                                .eps = 1e-8,
                                .weight_decay = 0.01}),  // AdamW as PyTorch has it
-        ids(random_words(sequences * s.length, s.vocab)),
+        ids(random_tokens(sequences * s.length, s.vocab)),
         segments(Segments::uniform(sequences, s.length)) {
     RowIds named;
     for (int64_t r = 0; r < segments.rows(); ++r) {
@@ -88,13 +88,13 @@ struct Training {
     ++run.update;
     const train::LossSums sums = train::accumulate_gradients(
         *language_model(*model), {.ids = ids, .segments = &segments, .rows = rows}, run);
-    optimizer.step(1e-4, 1.0 / static_cast<double>(sums.words));
+    optimizer.step(1e-4, 1.0 / static_cast<double>(sums.predicted));
   }
 };
 
-Workload make_training(const Size& s, const Options& o) {
+BenchWorkload make_training(const LanguageSize& s, const BenchOptions& o) {
   const int64_t sequences = o.batch > 0 ? o.batch : s.sequences;
-  const auto t = std::make_shared<Training>(s, sequences, o.precision.compute);
+  const auto t = std::make_shared<LanguageTraining>(s, sequences, o.precision.compute);
   const int64_t rows = t->segments.rows();
   Products products(o.precision, true);
   add_blocks(products, rows, s.width, 4 * s.width, s.layers);
@@ -107,17 +107,17 @@ Workload make_training(const Size& s, const Options& o) {
           .products = std::move(products)};
 }
 
-Case training_case(const std::string& name, const Size& s) {
+BenchCase training_case(const std::string& name, const LanguageSize& s) {
   return {.name = name,
           .unit = "tokens/s",
           .about = fmt::format("an update of a language model, {}: {} x {} tokens", s.name,
                                s.sequences, s.length),
           .dtypes = {"f32", "bf16"},
-          .make = [&s](const Options& o) { return make_training(s, o); }};
+          .make = [&s](const BenchOptions& o) { return make_training(s, o); }};
 }
 
-// What follows prompts of so many words; one word: the prompt alone.
-Workload make_generation(const Options& o, int64_t prompt, int64_t new_tokens) {
+// What follows prompts of so many tokens; one token: the prompt alone.
+BenchWorkload make_generation(const BenchOptions& o, int64_t prompt, int64_t new_tokens) {
   struct Generating {
     nn::Parameters parameters{1};
     std::unique_ptr<Model> model = make_gpt2(parameters, kGpt2);
@@ -126,9 +126,9 @@ Workload make_generation(const Options& o, int64_t prompt, int64_t new_tokens) {
   };
   const int64_t batch = o.batch > 0 ? o.batch : 1;
   const auto g = std::make_shared<Generating>();
-  const std::vector<int32_t> words = random_words(batch * prompt, kGpt2.vocab);
+  const std::vector<int32_t> tokens = random_tokens(batch * prompt, kGpt2.vocab);
   for (int64_t i = 0; i < batch; ++i) {
-    g->prompts.emplace_back(words.begin() + i * prompt, words.begin() + (i + 1) * prompt);
+    g->prompts.emplace_back(tokens.begin() + i * prompt, tokens.begin() + (i + 1) * prompt);
   }
   g->options = {.max_new_tokens = new_tokens, .precision = o.precision};
   Products products(o.precision, false);
@@ -149,7 +149,7 @@ Workload make_generation(const Options& o, int64_t prompt, int64_t new_tokens) {
           .model_bytes = element * g->parameters.elements()};
 }
 
-Workload make_encoding(const Options& o) {
+BenchWorkload make_encoding(const BenchOptions& o) {
   struct Encoding {
     nn::Parameters parameters{1};
     std::unique_ptr<Model> model = preset_config("bert-base")->make(nn::Scope(parameters));
@@ -160,7 +160,7 @@ Workload make_encoding(const Options& o) {
   const int64_t batch = o.batch > 0 ? o.batch : kBertBatch, rows = batch * kBertLength;
   const auto e = std::make_shared<Encoding>();
   const StackPlan c = e->model->plan().stacks[0];
-  e->ids = random_words(rows, c.word_rows);
+  e->ids = random_tokens(rows, c.token_rows);
   e->segments = Segments::uniform(batch, kBertLength);
   e->run.use(o.precision);
   Products products(o.precision, false);
@@ -181,7 +181,7 @@ Workload make_encoding(const Options& o) {
 
 }  // namespace
 
-std::vector<Case> language_cases() {
+std::vector<BenchCase> language_cases() {
   return {training_case("train-chargpt", kCharGpt),
           training_case("train-babygpt", kBabyGpt),
           training_case("train-gpt2", kGpt2),
@@ -190,13 +190,13 @@ std::vector<Case> language_cases() {
            .about = fmt::format("{} new tokens after a prompt of {}, greedily, {}", kNewTokens,
                                 kPrompt, kGpt2.name),
            .dtypes = {"f32", "bf16", "int8"},
-           .make = [](const Options& o) { return make_generation(o, kPrompt, kNewTokens); }},
+           .make = [](const BenchOptions& o) { return make_generation(o, kPrompt, kNewTokens); }},
           {.name = "prompt-gpt2",
            .unit = "tokens/s",
-           .about = fmt::format("a prompt of {} tokens and the word after it, {}", kLongPrompt,
+           .about = fmt::format("a prompt of {} tokens and the token after it, {}", kLongPrompt,
                                 kGpt2.name),
            .dtypes = {"f32", "bf16", "int8"},
-           .make = [](const Options& o) { return make_generation(o, kLongPrompt, 1); }},
+           .make = [](const BenchOptions& o) { return make_generation(o, kLongPrompt, 1); }},
           {.name = "encode-bert",
            .unit = "sequences/s",
            .about = fmt::format("encoding {} x {} tokens, bert base", kBertBatch, kBertLength),

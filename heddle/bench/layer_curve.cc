@@ -34,7 +34,7 @@ struct Layers {
     }
   }
 
-  // Each place and the k - 1 after it; the last ones see less.
+  // Each position and the k - 1 after it; the last ones see less.
   void convolution(const Tensor& x) const {
     const int64_t n = x.size(0), kernel = std::min(sizes.kernel, n);
     for (int64_t j = 0; j < kernel; ++j) linear(x.slice(0, j, n - j), w, Tensor());

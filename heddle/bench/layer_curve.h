@@ -1,4 +1,4 @@
-// How the time of a layer of each kind grows with the number of places, on this machine.
+// How the time of a layer of each kind grows with the number of positions, on this machine.
 #pragma once
 
 #include <vector>
@@ -14,10 +14,11 @@ struct LayerTimes {
   std::vector<double> milliseconds = {};
 };
 
-/// Times the four kinds of layers in f32 on all threads at 64, 128, .. places up to sizes.n, which
-/// comes last: what the table counts and no more (no projections of attention, no feed-forward).
-/// Restricted attention is in blocks of `reach` places, the convolution is `kernel` products, the
-/// recurrence h = tanh(W h + x) takes a product a place. `seconds` is for all of it, roughly.
+/// Times the four kinds of layers in f32 on all threads at 64, 128, .. positions up to sizes.n,
+/// which comes last: what the table counts and no more (no projections of attention, no
+/// feed-forward). Restricted attention is in blocks of `reach` positions, the convolution is
+/// `kernel` products, the recurrence h = tanh(W h + x) takes a product a position. `seconds` is for
+/// all of it, roughly.
 std::vector<LayerTimes> layer_times(const inspect::LayerSizes& sizes, double seconds);
 
 }  // namespace heddle::bench

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kLogitBytes = 20 << 20, kLeastLogitRows = 256;
 constexpr double kProductSeconds = 0.05, kReadSeconds = 0.2;  // of the repetitions of one roof
 
-auto shape_of(const Product& p) {
+auto shape_of(const MatrixProduct& p) {
   return std::tie(p.m, p.n, p.k, p.transpose_a, p.transpose_b, p.in, p.out, p.int8, p.is_constant);
 }
 
@@ -35,7 +35,7 @@ Tensor some_numbers(const Shape& shape, DType dtype) {
   return y;
 }
 
-double seconds_of_product(const Product& p) {
+double seconds_of_product(const MatrixProduct& p) {
   // An identity of our own: the driver keeps the packed form until it is told to forget it.
   constexpr uint64_t kIdentity = ~uint64_t{0};
   const Tensor a = some_numbers(p.transpose_a ? Shape{p.k, p.m} : Shape{p.m, p.k}, p.in);
@@ -88,9 +88,9 @@ uint64_t sum_words_any(const uint64_t* x, int64_t n) {
 
 }  // namespace
 
-void Products::add(const Product& p) {
+void Products::add(const MatrixProduct& p) {
   if (p.m == 0 || p.n == 0 || p.k == 0 || p.count == 0) return;
-  for (Product& known : all_) {
+  for (MatrixProduct& known : all_) {
     if (shape_of(known) != shape_of(p)) continue;
     known.count += p.count;
     return;
@@ -134,7 +134,7 @@ void Products::backward(int64_t rows, int64_t in, int64_t out, int64_t count) {
 
 double Products::flops() const {
   double sum = 0;
-  for (const Product& p : all_) {
+  for (const MatrixProduct& p : all_) {
     sum += 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
            static_cast<double>(p.count);
   }
@@ -143,7 +143,7 @@ double Products::flops() const {
 
 double seconds_of_products(const Products& products) {
   double seconds = 0;
-  for (const Product& p : products.all()) {
+  for (const MatrixProduct& p : products.all()) {
     seconds += seconds_of_product(p) * static_cast<double>(p.count);
   }
   return seconds;

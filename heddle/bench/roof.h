@@ -10,7 +10,7 @@
 namespace heddle::bench {
 
 /// c [m, n] = op(a) op(b), inner size k; `count` such products in one repetition of a case.
-struct Product {
+struct MatrixProduct {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   DType in = DType::f32, out = DType::f32;
@@ -34,18 +34,18 @@ class Products {
   void logits(int64_t rows, int64_t width, int64_t vocab, int64_t count = 1);
 
   /// Each distinct product once, with its count.
-  const std::vector<Product>& all() const { return all_; }
+  const std::vector<MatrixProduct>& all() const { return all_; }
   /// Multiplications and additions: 2 m n k of each.
   double flops() const;
 
  private:
-  void add(const Product& p);
+  void add(const MatrixProduct& p);
   void backward(int64_t rows, int64_t in, int64_t out, int64_t count);
 
   DType dtype_ = DType::f32;
   bool int8_ = false;
   bool trains_ = false;
-  std::vector<Product> all_;
+  std::vector<MatrixProduct> all_;
 };
 
 /// Seconds of all products, one driver call each on the threads that are set: each distinct one is

@@ -103,7 +103,7 @@ int64_t peak_bytes_of_children() {
   return int64_t{1024} * usage.ru_maxrss;
 }
 
-Workload make_start(const Options& o) {
+BenchWorkload make_start(const BenchOptions& o) {
   const auto m = std::make_shared<const ModelFolder>();
   const std::vector<std::string> words = {"forward",     m->folder.path,
                                           "--inputs",    m->inputs,
@@ -122,7 +122,7 @@ Workload make_start(const Options& o) {
 
 }  // namespace
 
-std::vector<Case> start_cases() {
+std::vector<BenchCase> start_cases() {
   return {{.name = "start",
            .unit = "starts/s",
            .about = "a process that loads 500 MB of f32 weights and computes the first token",

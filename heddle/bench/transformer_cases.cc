@@ -13,22 +13,22 @@ namespace heddle::bench {
 namespace {
 
 /// A size of the model, and the batches that it is timed with.
-struct Size {
+struct TransformerSize {
   const char* name;
   int64_t width, layers, heads, hidden, vocab;
   int64_t sentences;  // of a batch
-  int64_t length;     // of the longest sentence in training, in words
+  int64_t length;     // of the longest sentence in training, in tokens
 };
 
-constexpr Size kTrainTiny = {"tiny d128 L4", 128, 4, 4, 256, 10000, 128, 24};
-constexpr Size kTrainBase = {"base d512 L6", 512, 6, 8, 2048, 10000, 64, 32};
-constexpr Size kTranslateTiny = {"tiny d128 L4", 128, 4, 4, 256, 10000, 64, 0};
-constexpr Size kTranslateBase = {"base d512 L6", 512, 6, 8, 2048, 32000, 64, 0};
+constexpr TransformerSize kTrainTiny = {"tiny d128 L4", 128, 4, 4, 256, 10000, 128, 24};
+constexpr TransformerSize kTrainBase = {"base d512 L6", 512, 6, 8, 2048, 10000, 64, 32};
+constexpr TransformerSize kTranslateTiny = {"tiny d128 L4", 128, 4, 4, 256, 10000, 64, 0};
+constexpr TransformerSize kTranslateBase = {"base d512 L6", 512, 6, 8, 2048, 32000, 64, 0};
 
 // Post-norm and ReLU as in the paper, learned positions, one matrix for both embeddings and the
 // output. Dropout as PyTorch's nn.Transformer has it: sublayers, attention weights, inside the
 // feed-forward layers; none on the embeddings.
-TransformerConfig config_of(const Size& s) {
+TransformerConfig config_of(const TransformerSize& s) {
   TransformerConfig c;
   c.vocab_size = s.vocab;
   c.set_sizes(s.layers, s.width, s.hidden, s.heads);
@@ -38,11 +38,11 @@ TransformerConfig config_of(const Size& s) {
   return c;
 }
 
-// Words above the special ids, equally likely.
-std::vector<int32_t> random_words(RngStream& random, int64_t n, int64_t vocab) {
-  std::vector<int32_t> words(n);
-  for (int32_t& w : words) w = static_cast<int32_t>(4 + random.below(vocab - 4));
-  return words;
+// Tokens above the special ids, equally likely.
+std::vector<int32_t> random_tokens(RngStream& random, int64_t n, int64_t vocab) {
+  std::vector<int32_t> tokens(n);
+  for (int32_t& w : tokens) w = static_cast<int32_t>(4 + random.below(vocab - 4));
+  return tokens;
 }
 
 std::vector<int64_t> random_lengths(RngStream& random, int64_t n, int64_t least, int64_t most) {
@@ -62,15 +62,15 @@ void name_rows(const Segments& segments, std::vector<uint32_t>& sample,
 }
 
 // Source and target rows of each sentence: between 8 below the longest and the longest.
-TranslationBatch random_batch(const Size& s, int64_t sentences) {
+TranslationBatch random_batch(const TransformerSize& s, int64_t sentences) {
   RngStream random(make_key(1, 0, hash_name("bench")));
   const int64_t least = std::max<int64_t>(4, s.length - 8);
   TranslationBatch b;
   b.source_segments = Segments::from_lengths(random_lengths(random, sentences, least, s.length));
   b.target_segments = Segments::from_lengths(random_lengths(random, sentences, least, s.length));
-  b.source = random_words(random, b.source_segments.rows(), s.vocab);
-  b.target_in = random_words(random, b.target_segments.rows(), s.vocab);
-  b.target_out = random_words(random, b.target_segments.rows(), s.vocab);
+  b.source = random_tokens(random, b.source_segments.rows(), s.vocab);
+  b.target_in = random_tokens(random, b.target_segments.rows(), s.vocab);
+  b.target_out = random_tokens(random, b.target_segments.rows(), s.vocab);
   name_rows(b.source_segments, b.source_sample, b.source_position);
   name_rows(b.target_segments, b.target_sample, b.target_position);
   b.samples.resize(sentences);
@@ -80,14 +80,14 @@ TranslationBatch random_batch(const Size& s, int64_t sentences) {
 }
 
 /// Weights, optimizer and one batch that every update learns from.
-struct Training {
+struct TransformerTraining {
   nn::Parameters parameters{1};
   Transformer model;
   train::Optimizer optimizer;
   TranslationBatch batch;
   nn::Run run;
 
-  Training(const TransformerConfig& c, TranslationBatch b, DType dtype)
+  TransformerTraining(const TransformerConfig& c, TranslationBatch b, DType dtype)
       : model(nn::Scope(parameters), c), optimizer(parameters, {}), batch(std::move(b)) {
     run.compute = dtype;
     run.training = true;
@@ -98,36 +98,36 @@ struct Training {
   void update() {
     ++run.update;
     const train::LossSums sums = train::accumulate_gradients(model, batch, run, 0.1);
-    const auto words = static_cast<double>(sums.words);
-    const double norm = optimizer.gradient_norm() / words;
-    optimizer.step(1e-4, (norm > 1 ? 1 / norm : 1) / words);
+    const auto tokens = static_cast<double>(sums.predicted);
+    const double norm = optimizer.gradient_norm() / tokens;
+    optimizer.step(1e-4, (norm > 1 ? 1 / norm : 1) / tokens);
   }
 };
 
-Workload make_training(const Size& s, const Options& o) {
+BenchWorkload make_training(const TransformerSize& s, const BenchOptions& o) {
   const TransformerConfig config = config_of(s);
   const int64_t sentences = o.batch > 0 ? o.batch : s.sentences;
-  const auto t =
-      std::make_shared<Training>(config, random_batch(s, sentences), o.precision.compute);
-  const int64_t source_rows = t->batch.source_segments.rows(), words = t->batch.target_tokens;
+  const auto t = std::make_shared<TransformerTraining>(config, random_batch(s, sentences),
+                                                       o.precision.compute);
+  const int64_t source_rows = t->batch.source_segments.rows(), tokens = t->batch.target_tokens;
   return {.step = [t] { t->update(); },
-          .units = static_cast<double>(words),
+          .units = static_cast<double>(tokens),
           .batch = sentences,
           .parameters = t->parameters.elements(),
           .model = s.name,
-          .products = training_products(config, source_rows, words, o.precision)};
+          .products = training_products(config, source_rows, tokens, o.precision)};
 }
 
-Case training_case(const std::string& name, const Size& s) {
+BenchCase training_case(const std::string& name, const TransformerSize& s) {
   return {.name = name,
           .unit = "target tokens/s",
-          .about = fmt::format("an update of the encoder-decoder, {}: {} pairs of {} to {} words",
+          .about = fmt::format("an update of the encoder-decoder, {}: {} pairs of {} to {} tokens",
                                s.name, s.sentences, s.length - 8, s.length),
           .dtypes = {"f32", "bf16"},
-          .make = [&s](const Options& o) { return make_training(s, o); }};
+          .make = [&s](const BenchOptions& o) { return make_training(s, o); }};
 }
 
-constexpr int64_t kForced = 20;  // words of each translation, its end included
+constexpr int64_t kForced = 20;  // tokens of each translation, its end included
 
 /// Weights and the sentences to translate.
 struct Translating {
@@ -137,7 +137,7 @@ struct Translating {
   TranslateOptions options;
 
   explicit Translating(const TransformerConfig& c) : model(nn::Scope(parameters), c) {
-    // No translation ends before it must: the end never is likelier than a word.
+    // No translation ends before it must: the end never is likelier than a token.
     for (auto& p : parameters.all()) {
       if (p->value().shape() != Shape{1, c.vocab_size}) continue;
       p->value().data<float>()[c.eos_token_id] = -1e9f;
@@ -155,12 +155,12 @@ std::vector<std::vector<int32_t>> random_sentences(int64_t n, int64_t vocab) {
   RngStream random(make_key(1, 0, hash_name("bench")));
   std::vector<std::vector<int32_t>> sentences;
   for (const int64_t length : random_lengths(random, n, 8, 24)) {
-    sentences.push_back(random_words(random, length, vocab));
+    sentences.push_back(random_tokens(random, length, vocab));
   }
   return sentences;
 }
 
-Workload make_translation(const Size& s, int64_t beam, const Options& o) {
+BenchWorkload make_translation(const TransformerSize& s, int64_t beam, const BenchOptions& o) {
   TransformerConfig config = config_of(s);
   config.output_bias = true;
   const int64_t sentences = o.batch > 0 ? o.batch : s.sentences;
@@ -185,19 +185,19 @@ Workload make_translation(const Size& s, int64_t beam, const Options& o) {
           .model_bytes = element * t->parameters.elements()};
 }
 
-Case translation_case(const std::string& name, const Size& s, int64_t beam) {
+BenchCase translation_case(const std::string& name, const TransformerSize& s, int64_t beam) {
   return {.name = name,
           .unit = "target tokens/s",
           .about = fmt::format(
-              "translating {} sentences of 8 to 24 words into {} words each, {}, {}", s.sentences,
+              "translating {} sentences of 8 to 24 tokens into {} tokens each, {}, {}", s.sentences,
               kForced, s.name, beam == 1 ? "greedily" : fmt::format("beam {}", beam)),
           .dtypes = {"f32", "bf16", "int8"},
-          .make = [&s, beam](const Options& o) { return make_translation(s, beam, o); }};
+          .make = [&s, beam](const BenchOptions& o) { return make_translation(s, beam, o); }};
 }
 
 }  // namespace
 
-std::vector<Case> transformer_cases() {
+std::vector<BenchCase> transformer_cases() {
   return {training_case("train-tiny", kTrainTiny), training_case("train-base", kTrainBase),
           translation_case("translate-tiny", kTranslateTiny, 1),
           translation_case("translate-base", kTranslateBase, 1),

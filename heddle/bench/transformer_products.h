@@ -12,10 +12,10 @@ Products training_products(const TransformerConfig& c, int64_t source_rows, int6
 
 /// Sentences that are translated together.
 struct TranslationSize {
-  int64_t source_rows = 0;  ///< words of all sources, their ends included
+  int64_t source_rows = 0;  ///< tokens of all sources, their ends included
   int64_t sentences = 0;
   int64_t beam = 1;
-  int64_t steps = 0;  ///< words of each translation
+  int64_t steps = 0;  ///< tokens of each translation
 };
 
 /// Of the encoder over all sources, then of the steps: the first with one hypothesis a sentence,

@@ -25,7 +25,7 @@ struct Flags {
   std::string page;
 };
 
-// An image as a sequence: a place a patch, windows of so many patches in either direction.
+// An image as a sequence: a position a patch, windows of so many patches in either direction.
 void use_image(Flags& f) {
   if (f.image == 0) return;
   check(f.image >= 1 && f.patch >= 1 && f.image % f.patch == 0 && f.image <= 1 << 14,
@@ -59,7 +59,7 @@ void run(Flags f) {
     check(f.seconds > 0 && f.seconds <= 3600, ErrorKind::usage,
           "--seconds is {}; it must be above 0 and at most 3600", f.seconds);
     check(sizes.n <= (int64_t{1} << 28) / sizes.d, ErrorKind::usage,
-          "--measure: {} places of width {} are too large to be timed; ask for less with --n",
+          "--measure: {} positions of width {} are too large to be timed; ask for less with --n",
           sizes.n, sizes.d);
     curve = bench::layer_times(sizes, f.seconds);
   }
@@ -90,20 +90,21 @@ void add_analyze(CLI::App& app) {
       ->type_name("FIELD=VALUE");
   inspect::Workload& w = flags->workload;
   command->add_option("--batch", w.batch, "sequences at once")->capture_default_str();
-  command->add_option("--length", w.source, "words of a sequence or source; 0: its longest, or 512")
+  command
+      ->add_option("--length", w.source, "tokens of a sequence or source; 0: its longest, or 512")
       ->capture_default_str();
-  command->add_option("--target-length", w.target, "words of a translation; 0: as --length")
+  command->add_option("--target-length", w.target, "tokens of a translation; 0: as --length")
       ->capture_default_str();
   command->add_option("--image", flags->image, "a sequence is an image of so many pixels squared");
   command->add_option("--patch", flags->patch, "cut into patches of so many pixels squared")
       ->capture_default_str();
   command->add_option("--window", w.window,
-                      "self-attention within blocks of so many places (of an image: squared)");
-  command->add_option("--n", flags->sizes.n, "places in the table of layers [the length]");
+                      "self-attention within blocks of so many positions (of an image: squared)");
+  command->add_option("--n", flags->sizes.n, "positions in the table of layers [the length]");
   command->add_option("--d", flags->sizes.d, "width in the table of layers [the model's]");
-  command->add_option("--kernel", flags->sizes.kernel, "places that its convolution sees")
+  command->add_option("--kernel", flags->sizes.kernel, "positions that its convolution sees")
       ->capture_default_str();
-  command->add_option("--reach", flags->sizes.reach, "places that its restricted attention sees")
+  command->add_option("--reach", flags->sizes.reach, "positions that its restricted attention sees")
       ->capture_default_str();
   command->add_flag("--measure", flags->measure, "time such layers on this machine");
   command->add_option("--seconds", flags->seconds, "for --measure, roughly")->capture_default_str();

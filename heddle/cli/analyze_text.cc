@@ -49,7 +49,7 @@ std::string steps_text(const Analysis& a) {
                         format_count(step.parameters),
                         step.flops > 0 ? decimal(static_cast<double>(step.flops)) : "");
   }
-  return text + "FLOPs and parameters are those of one layer; rows are the words of the batch.\n";
+  return text + "FLOPs and parameters are those of one layer; rows are the tokens of the batch.\n";
 }
 
 std::string parameters_text(const Analysis& a) {
@@ -91,10 +91,10 @@ std::string flops_text(const Analysis& a) {
                  "which computes the scores again");
   }
   if (a.decoding_flops > 0) {
-    text += line("word by word over caches", static_cast<double>(a.decoding_flops));
+    text += line("token by token over caches", static_cast<double>(a.decoding_flops));
   }
   if (a.uncached_decoding_flops > 0) {
-    text += line("word by word without", a.uncached_decoding_flops,
+    text += line("token by token without", a.uncached_decoding_flops,
                  fmt::format("{:.0f} times as many", a.uncached_decoding_flops / forward));
   }
   return text;
@@ -114,8 +114,8 @@ std::string memory_text(const Analysis& a) {
   text += bytes_line("activations at once (inference)", a.at_once);
   if (a.decoding_flops > 0) {
     text += bytes_line("cache of keys and values", a.cache);
-    text += bytes_line("  of a written word", a.cache_word);
-    if (a.cache_source.f32 > 0) text += bytes_line("  of a source word", a.cache_source);
+    text += bytes_line("  of a written token", a.cache_token);
+    if (a.cache_source.f32 > 0) text += bytes_line("  of a source token", a.cache_source);
   }
   const inspect::AttentionMemory& m = a.attention;
   text += fmt::format("attention: {} matrices of up to {} entries\n", format_count(m.matrices),
@@ -139,7 +139,7 @@ std::string analysis_text(const Analysis& a) {
       a.plan.stacks.size() > 1 ? fmt::format(" in, {} out", format_count(w.target)) : "";
   const std::string window =
       w.window > 0 ? fmt::format(", self-attention in blocks of {}", w.window) : "";
-  return fmt::format("{}  ({}): {} parameters; {} sequence{} of {} places{}{}\n\n", a.plan.name,
+  return fmt::format("{}  ({}): {} parameters; {} sequence{} of {} positions{}{}\n\n", a.plan.name,
                      a.plan.type, format_count(a.parameters), w.batch, w.batch == 1 ? "" : "s",
                      format_count(w.source), target, window) +
          steps_text(a) + parameters_text(a) + flops_text(a) + memory_text(a);
@@ -148,7 +148,7 @@ std::string analysis_text(const Analysis& a) {
 std::string layers_text(const inspect::LayerSizes& s, const std::vector<inspect::LayerCost>& costs,
                         const std::vector<bench::LayerTimes>& curve) {
   std::string text = fmt::format(
-      "\none layer over n = {} places of width d = {} (convolution of k = {}, reach r = {})\n",
+      "\none layer over n = {} positions of width d = {} (convolution of k = {}, reach r = {})\n",
       format_count(s.n), s.d, s.kernel, s.reach);
   text += fmt::format("  {:28}{:>20}{:>22}{:>20}\n", "kind", "operations", "one after the other",
                       "longest path");

@@ -53,7 +53,7 @@ void add_attention(CLI::App& app) {
   add_inspect_flags(*command, *flags);
   command->add_option("-o,--output", flags->out, "the page to write, one file")
       ->type_name("FILE.html");
-  command->add_option("--json", flags->json, "a JSON file with pieces, weights and statistics")
+  command->add_option("--json", flags->json, "a JSON file with tokens, weights and statistics")
       ->type_name("FILE.json");
   command->add_option("--from", flags->from, "rank the heads by the weight from this word ...");
   command->add_option("--to", flags->to, "... to this one, as in --from it --to animal");

@@ -20,17 +20,12 @@ struct Flags {
   bool json = false;
 };
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
-  return text;
-}
-
 void list_cases(bool as_json) {
   Json all = Json::array();
-  for (const bench::Case& c : bench::cases()) {
+  for (const bench::BenchCase& c : bench::cases()) {
     if (!as_json) {
-      fmt::print("{:22} {:18} {:14} {}\n", c.name, c.unit, joined(c.dtypes), c.about);
+      const std::string dtypes = fmt::format("{}", fmt::join(c.dtypes, ","));
+      fmt::print("{:22} {:18} {:14} {}\n", c.name, c.unit, dtypes, c.about);
       continue;
     }
     Json line = Json::object();
@@ -49,7 +44,7 @@ double rounded(double x, int digits) {
   return std::round(x * scale) / scale;
 }
 
-std::string as_json(const bench::Case& c, const Flags& flags, const bench::Result& r) {
+std::string as_json(const bench::BenchCase& c, const Flags& flags, const bench::BenchResult& r) {
   Json line = Json::object();
   line["case"] = c.name;
   line["dtype"] = flags.dtype;
@@ -68,7 +63,7 @@ std::string as_json(const bench::Case& c, const Flags& flags, const bench::Resul
   return line.dump();
 }
 
-void print_text(const bench::Case& c, const Flags& flags, const bench::Result& r) {
+void print_text(const bench::BenchCase& c, const Flags& flags, const bench::BenchResult& r) {
   fmt::print("{}  {}, {} thread{}, batch {}; {}, {:.1f} million parameters\n", c.name, flags.dtype,
              num_threads(), num_threads() == 1 ? "" : "s", r.batch, r.model,
              static_cast<double>(r.parameters) / 1e6);
@@ -82,7 +77,7 @@ void print_text(const bench::Case& c, const Flags& flags, const bench::Result& r
 
 void run(const Flags& flags) {
   if (flags.name == "list") return list_cases(flags.json);
-  const bench::Case& c = bench::find_case(flags.name);
+  const bench::BenchCase& c = bench::find_case(flags.name);
   const Precision precision = bench::precision_of_run(c, flags.dtype);
   check(flags.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
         flags.threads);
@@ -91,7 +86,7 @@ void run(const Flags& flags) {
   check(flags.seconds >= 0 && flags.seconds <= 86400, ErrorKind::usage,
         "--seconds is {}; it must be 0 to 86400", flags.seconds);
   if (flags.threads > 0) set_num_threads(flags.threads);
-  const bench::Result r =
+  const bench::BenchResult r =
       bench::run_case(c, {.precision = precision, .batch = flags.batch, .seconds = flags.seconds});
   if (flags.json) {
     fmt::print("{}\n", as_json(c, flags, r));

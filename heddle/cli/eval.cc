@@ -56,8 +56,8 @@ void run(const EvalFlags& flags) {
   const bool is_translator = is_translator_type(model_type_of(flags.model));
   if (group == kText) {
     const Head head = is_translator ? Head::none : train::config_of_model(flags.model).hub().head;
-    const bool is_masked = head == Head::masked_word || head == Head::pretraining;
-    return is_masked ? eval_masked_words(flags) : eval_text(flags);
+    const bool is_masked = head == Head::masked_token || head == Head::pretraining;
+    return is_masked ? eval_masked_tokens(flags) : eval_text(flags);
   }
   check(is_translator, ErrorKind::usage,
         "{} is no translator, which --src and --ref are for; give the text to be predicted as "
@@ -88,7 +88,7 @@ void add_pair_flags(CLI::App& command, EvalFlags& flags) {
 void add_text_flags(CLI::App& command, EvalFlags& flags) {
   command
       .add_option("--text", flags.text,
-                  "a text whose tokens a language model is to predict, or a model of masked words "
+                  "a text whose tokens a language model is to predict, or a model of masked tokens "
                   "15 % of them, hidden as in training; of a mixture of experts also its routing")
       ->type_name("FILE")
       ->group(kText);
@@ -106,8 +106,9 @@ void add_text_flags(CLI::App& command, EvalFlags& flags) {
                 "each segment begins without the memory of those before (Transformer-XL)")
       ->group(kText);
   command
-      .add_option("--seed", flags.seed,
-                  "of the choice of masked words: the same seed masks the same words of a text [1]")
+      .add_option(
+          "--seed", flags.seed,
+          "of the choice of masked tokens: the same seed masks the same tokens of a text [1]")
       ->group(kText);
 }
 
@@ -159,7 +160,7 @@ void add_eval(CLI::App& app) {
   command
       ->add_option("-o,--output", flags->output,
                    "also a page of what was right and wrong: translations, tokens with their "
-                   "losses, masked words, or classes; one file")
+                   "losses, masked tokens, or classes; one file")
       ->type_name("FILE.html");
   add_pair_flags(*command, *flags);
   add_text_flags(*command, *flags);

@@ -1,4 +1,4 @@
-// heddle eval of models that choose: hidden words of a text, classes of texts or of words.
+// heddle eval of models that choose: masked tokens of a text, classes of texts or of words.
 #include <algorithm>
 #include <cmath>
 
@@ -24,7 +24,7 @@ train::AnswerScore ask(const TextModel& model, const EvalFlags& flags, train::Qu
   nn::Run run;
   run.use(common.precision);
   const bool has_classes =
-      model.model().heads().sequence_classes || model.model().heads().word_classes;
+      model.model().heads().sequence_classes || model.model().heads().token_classes;
   return train::score_answers(
       model.model(), has_classes ? train::answer_classes : train::answer_masked, questions, run);
 }
@@ -55,13 +55,13 @@ int64_t context_of(const EvalFlags& flags, const TextModel& model) {
   return context;
 }
 
-// Sequences of a text, and which of their words are hidden.
-struct HiddenWords {
+// Sequences of a text, and which of their tokens are hidden.
+struct MaskedTokens {
   const Tokenizer& tokenizer;
   train::Chunks chunks;
   uint64_t seed;
 
-  // A sequence before and after its words are hidden, and what they are (-1: not hidden).
+  // A sequence before and after its tokens are hidden, and what they are (-1: not hidden).
   struct Sequence {
     std::vector<int32_t> whole, targets;
     Encoding hidden;
@@ -70,78 +70,80 @@ struct HiddenWords {
     Sequence sequence;
     sequence.hidden = tokenizer.with_special(chunks[static_cast<size_t>(s)]);
     sequence.whole = sequence.hidden.ids;
-    sequence.targets = train::hide_words(tokenizer, sequence.hidden.ids, s, {.seed = seed});
+    sequence.targets = train::mask_sequence(tokenizer, sequence.hidden.ids, s, {.seed = seed});
     return sequence;
   }
 };
 
-inspect::Page page_of(const HiddenWords& words, const train::Answers& all,
+inspect::Page page_of(const MaskedTokens& masked, const train::Answers& all,
                       const inspect::Evaluation& evaluation) {
   std::vector<inspect::AnsweredQuestion> questions;
-  for (int64_t s = 0; s < std::ssize(words.chunks); ++s) {
+  for (int64_t s = 0; s < std::ssize(masked.chunks); ++s) {
     if (std::ssize(questions) >= inspect::kPageAnswers) break;
-    const HiddenWords::Sequence sequence = words[s];
+    const MaskedTokens::Sequence sequence = masked[s];
     for (const size_t r : rows_with(sequence.targets)) {
-      questions.push_back(question(
-          all, questions.size(), inspect::part_of_text(words.tokenizer, sequence.whole, r, r + 1)));
+      questions.push_back(
+          question(all, questions.size(),
+                   inspect::part_of_text(masked.tokenizer, sequence.whole, r, r + 1)));
     }
   }
-  return inspect::masked_page(evaluation, words.tokenizer, questions, std::ssize(all.truths));
+  return inspect::masked_page(evaluation, masked.tokenizer, questions, std::ssize(all.truths));
 }
 
 }  // namespace
 
-void eval_masked_words(const EvalFlags& flags) {
-  check(flags.stride == 0 && !flags.no_memory, ErrorKind::usage,
-        "--stride and --no-memory are for language models; a model of masked words sees each token "
-        "once");
+void eval_masked_tokens(const EvalFlags& flags) {
+  check(
+      flags.stride == 0 && !flags.no_memory, ErrorKind::usage,
+      "--stride and --no-memory are for language models; a model of masked tokens sees each token "
+      "once");
   const bool has_page = wants_page(flags);
   const TextModel model = load_text_model(flags.model);
   check(model.tokenizer.mask_id() >= 0, ErrorKind::data, "{}: its tokenizer has no mask token",
         flags.model);
   check(model.tokenizer.vocab_size() <= model.model().vocab_size(), ErrorKind::data,
-        "{}: the tokenizer has {} words, the model only {}", flags.model,
+        "{}: the tokenizer has {} tokens, the model only {}", flags.model,
         model.tokenizer.vocab_size(), model.model().vocab_size());
   const int64_t context = context_of(flags, model);
   const uint64_t seed = flags.seed.value_or(train::HidingOptions().seed);
-  const HiddenWords words = {
+  const MaskedTokens masked = {
       model.tokenizer,
       train::chunks_of(
           train::encode_all(model.tokenizer, read_documents(flags.text, flags.text_key)),
           context - model.tokenizer.special_count()),
       seed};
-  check(!words.chunks.empty(), ErrorKind::data, "{}: the text has no tokens", flags.text);
+  check(!masked.chunks.empty(), ErrorKind::data, "{}: the text has no tokens", flags.text);
   const auto hidden = [&](train::SequenceBatch& batch, int64_t s) {
-    const HiddenWords::Sequence one = words[s];
+    const MaskedTokens::Sequence one = masked[s];
     batch.add(one.hidden.ids, s, one.targets, one.hidden.types);
   };
   const auto score = ask(model, flags,
                          {.classes = model.model().vocab_size(),
-                          .samples = std::ssize(words.chunks),
+                          .samples = std::ssize(masked.chunks),
                           .add = hidden,
                           .keeps = has_page},
                          context);
   const int64_t tokens =
-      score.sums.tokens - std::ssize(words.chunks) * model.tokenizer.special_count();
+      score.sums.tokens - std::ssize(masked.chunks) * model.tokenizer.special_count();
   const std::string text = fmt::format(
-      "masked token right {:.2f} % ({} of {} tokens were masked, seed {})\n"
+      "masked-token accuracy {:.2f} % ({} of {} tokens were masked, seed {})\n"
       "perplexity {:.3f} a masked token\n"
       "{} sequences of at most {} tokens, {} of them special",
-      100 * score.confusion.accuracy(), score.sums.words, tokens, seed, std::exp(score.loss()),
-      words.chunks.size(), context, model.tokenizer.special_count());
+      100 * score.confusion.accuracy(), score.sums.predicted, tokens, seed, std::exp(score.loss()),
+      masked.chunks.size(), context, model.tokenizer.special_count());
   Json json = Json::object();
   json["accuracy"] = score.confusion.accuracy();
   json["ppl"] = finite_or_null(std::exp(score.loss()));
   json["nll"] = finite_or_null(score.sums.nll);
-  json["masked"] = score.sums.words;
+  json["masked"] = score.sums.predicted;
   json["tokens"] = tokens;
-  json["sequences"] = words.chunks.size();
+  json["sequences"] = masked.chunks.size();
   json["context"] = context;
   json["seed"] = seed;
   json["precision"] = precision_name(resolve_precision(flags.compute.precision));
   fmt::print("{}\n", flags.json ? json.dump() : text);
   if (has_page) {
-    write_eval_page(flags, page_of(words, score.all, {flags.model, flags.text, text}));
+    write_eval_page(flags, page_of(masked, score.all, {flags.model, flags.text, text}));
   }
 }
 
@@ -160,7 +162,7 @@ std::string as_json(const ClassReport& r, const EvalFlags& flags) {
   json["macro_f1"] = r.score.confusion.macro_f1();
   json["loss"] = finite_or_null(r.score.loss());
   json["texts"] = r.texts;
-  json["answers"] = r.score.sums.words;
+  json["answers"] = r.score.sums.predicted;
   json["labels"] = r.labels;
   json["precision"] = precision_name(resolve_precision(flags.compute.precision));
   return json.dump();
@@ -170,7 +172,7 @@ std::string as_text(const ClassReport& r) {
   return fmt::format("accuracy {:.2f} %, macro F1 {:.4f}, loss {:.4f} ({} texts, {}{} labels)",
                      100 * r.score.confusion.accuracy(), r.score.confusion.macro_f1(),
                      r.score.loss(), r.texts,
-                     r.is_words ? fmt::format("{} words, ", r.score.sums.words) : "", r.labels);
+                     r.is_words ? fmt::format("{} words, ", r.score.sums.predicted) : "", r.labels);
 }
 
 inspect::Page page_of(const TextModel& model, std::span<const train::ClassExample> examples,
@@ -205,7 +207,7 @@ inspect::Page page_of(const TextModel& model, std::span<const train::ClassExampl
 void eval_classes(const EvalFlags& flags) {
   const bool has_page = wants_page(flags);
   const TextModel model = load_text_model(flags.model);
-  const bool is_words = static_cast<bool>(model.model().heads().word_classes);
+  const bool is_words = static_cast<bool>(model.model().heads().token_classes);
   const std::vector<std::string>& labels = model.model().labels();
   check(is_words || model.model().heads().sequence_classes, ErrorKind::data,
         "{}: the model has no head for classes; one is needed, like BertForSequenceClassification",

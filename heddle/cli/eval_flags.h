@@ -34,8 +34,8 @@ void eval_translation(const EvalFlags& flags);
 /// Perplexity of a language model on a text.
 void eval_text(const EvalFlags& flags);
 
-/// How often a model of masked words finds the hidden words of a text.
-void eval_masked_words(const EvalFlags& flags);
+/// How often a model of masked tokens finds the masked tokens of a text.
+void eval_masked_tokens(const EvalFlags& flags);
 
 /// Accuracy and macro F1 of a model with classes on labelled texts, or words.
 void eval_classes(const EvalFlags& flags);

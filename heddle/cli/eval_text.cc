@@ -13,14 +13,14 @@
 namespace heddle::cli {
 namespace {
 
-struct Report {
+struct TextReport {
   TextLikelihood likelihood;
   int64_t bytes = 0, characters = 0, words = 0;  // of the text; words between spaces
 
   double per(int64_t units) const { return likelihood.nll / static_cast<double>(units); }
   double bits_per(int64_t units) const { return per(units) / std::log(2.0); }
   double accuracy() const {
-    return static_cast<double>(likelihood.hits) / static_cast<double>(likelihood.words);
+    return static_cast<double>(likelihood.hits) / static_cast<double>(likelihood.tokens);
   }
 };
 
@@ -41,13 +41,13 @@ std::vector<int32_t> joined(const Tokenizer& tokenizer, std::span<const std::str
   std::vector<int32_t> ids = begin_text(tokenizer, documents[0]);
   for (const std::string& document : documents.subspan(1)) {
     if (tokenizer.eos_id() >= 0) ids.push_back(tokenizer.eos_id());
-    const std::vector<int32_t> words = tokenizer.encode(document);
-    ids.insert(ids.end(), words.begin(), words.end());
+    const std::vector<int32_t> tokens = tokenizer.encode(document);
+    ids.insert(ids.end(), tokens.begin(), tokens.end());
   }
   return ids;
 }
 
-// Each expert's share of what the words of a layer chose.
+// Each expert's share of what the tokens of a layer chose.
 std::vector<double> shares_of(const std::vector<int64_t>& layer) {
   const auto all = static_cast<double>(std::accumulate(layer.begin(), layer.end(), int64_t{0}));
   std::vector<double> shares;
@@ -69,15 +69,15 @@ std::string routing_text(const std::vector<std::vector<int64_t>>& routing) {
   return text;
 }
 
-std::string as_json(const Report& r, const Precision& precision) {
+std::string as_json(const TextReport& r, const Precision& precision) {
   Json json = Json::object();
-  json["ppl"] = finite_or_null(std::exp(r.per(r.likelihood.words)));
+  json["ppl"] = finite_or_null(std::exp(r.per(r.likelihood.tokens)));
   json["ppl_word"] = finite_or_null(std::exp(r.per(r.words)));
   json["nll"] = finite_or_null(r.likelihood.nll);
   json["bits_per_byte"] = finite_or_null(r.bits_per(r.bytes));
   json["bits_per_character"] = finite_or_null(r.bits_per(r.characters));
   json["accuracy"] = r.accuracy();
-  json["tokens"] = r.likelihood.words;
+  json["tokens"] = r.likelihood.tokens;
   json["words"] = r.words;
   json["characters"] = r.characters;
   json["bytes"] = r.bytes;
@@ -97,7 +97,7 @@ std::string as_json(const Report& r, const Precision& precision) {
   return json.dump();
 }
 
-// What a word saw of those before it.
+// What a token saw of those before it.
 std::string context_text(const TextLikelihood& l) {
   if (l.memory > 0) {
     return fmt::format("segments of {}, and a memory of {} tokens before them", l.context,
@@ -109,14 +109,14 @@ std::string context_text(const TextLikelihood& l) {
       l.stride, l.context - l.stride);
 }
 
-std::string as_text(const Report& r) {
+std::string as_text(const TextReport& r) {
   const TextLikelihood& l = r.likelihood;
   return fmt::format(
-      "perplexity {:.3f} a token ({} tokens), {:.3f} a word ({} words)\n"
-      "bits {:.4f} a byte ({} bytes), {:.4f} a character ({} characters)\n"
-      "next token right {:.2f} %\n"
+      "perplexity {:.3f} per token ({} tokens), {:.3f} per word ({} words)\n"
+      "bits {:.4f} per byte ({} bytes), {:.4f} per character ({} characters)\n"
+      "next-token accuracy {:.2f} %\n"
       "{}{}",
-      std::exp(r.per(l.words)), l.words, std::exp(r.per(r.words)), r.words, r.bits_per(r.bytes),
+      std::exp(r.per(l.tokens)), l.tokens, std::exp(r.per(r.words)), r.words, r.bits_per(r.bytes),
       r.bytes, r.bits_per(r.characters), r.characters, 100 * r.accuracy(), context_text(l),
       routing_text(l.routing));
 }
@@ -124,14 +124,14 @@ std::string as_text(const Report& r) {
 }  // namespace
 
 void eval_text(const EvalFlags& flags) {
-  check(!flags.seed, ErrorKind::usage, "--seed is for models of masked words; {} is none",
+  check(!flags.seed, ErrorKind::usage, "--seed is for models of masked tokens; {} is none",
         flags.model);
   const bool has_page = wants_page(flags);
   const TranslateOptions common = translate_options(flags);
   const PromptModel model = load_prompt_model(flags.model);
   const LanguageModel* language = language_model(model.model());
   check(language != nullptr, ErrorKind::data,
-        "{}: a {} predicts words in any order; --text takes models that do so in the text's",
+        "{}: a {} predicts tokens in any order; --text takes models that do so in the text's",
         flags.model, model.stack.type);
   check(model.tokenizer.has_value(), ErrorKind::usage,
         "--text: {} has no tokenizer; copy the tokenizer that the model was trained with there",
@@ -141,7 +141,7 @@ void eval_text(const EvalFlags& flags) {
   check(ids.size() >= 2, ErrorKind::data,
         "{}: the text has {} tokens; at least 2 are needed, since the first is not predicted",
         flags.text, ids.size());
-  const Report report{
+  const TextReport report{
       .likelihood = likelihood_of_text(*language, ids,
                                        {.context = flags.context,
                                         .stride = flags.stride,

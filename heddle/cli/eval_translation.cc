@@ -101,17 +101,17 @@ train::LossSums likelihood(const TranslationModel& model, const Ids& source, con
   return sums;
 }
 
-struct Report {
+struct TranslationReport {
   train::BleuScore bleu;
   train::ChrfScore chrf;
   train::LossSums loss;
   int64_t lines = 0, words = 0;
 
-  double per_token() const { return std::exp(loss.nll / static_cast<double>(loss.words)); }
+  double per_token() const { return std::exp(loss.nll / static_cast<double>(loss.predicted)); }
   double per_word() const { return std::exp(loss.nll / static_cast<double>(words)); }
 };
 
-std::string as_json(const Report& r, const TranslateOptions& o) {
+std::string as_json(const TranslationReport& r, const TranslateOptions& o) {
   Json json = Json::object();
   json["bleu"] = r.bleu.score;
   json["chrf"] = r.chrf.score;
@@ -122,7 +122,7 @@ std::string as_json(const Report& r, const TranslateOptions& o) {
   json["ppl"] = finite_or_null(r.per_token());
   json["ppl_word"] = finite_or_null(r.per_word());
   json["nll"] = finite_or_null(r.loss.nll);
-  json["tokens"] = r.loss.words;
+  json["tokens"] = r.loss.predicted;
   json["words"] = r.words;
   json["lines"] = r.lines;
   json["beam"] = o.beam;
@@ -131,15 +131,15 @@ std::string as_json(const Report& r, const TranslateOptions& o) {
   return json.dump();
 }
 
-std::string as_text(const Report& r) {
+std::string as_text(const TranslationReport& r) {
   const double* p = r.bleu.precisions;
   return fmt::format(
       "BLEU  {:.2f}  {:.1f}/{:.1f}/{:.1f}/{:.1f} (BP = {:.3f} hyp_len = {} ref_len = {})  {}\n"
       "chrF2 {:.2f}  {}\n"
-      "perplexity {:.3f} a token ({} tokens), {:.3f} a word ({} words)",
+      "perplexity {:.3f} per token ({} tokens), {:.3f} per word ({} words)",
       r.bleu.score, p[0], p[1], p[2], p[3], r.bleu.brevity_penalty, r.bleu.hypothesis_length,
       r.bleu.reference_length, r.bleu.signature, r.chrf.score, r.chrf.signature, r.per_token(),
-      r.loss.words, r.per_word(), r.words);
+      r.loss.predicted, r.per_word(), r.words);
 }
 
 std::vector<std::string> translate_all(const TranslationModel& model, const Pairs& pairs,
@@ -152,7 +152,7 @@ std::vector<std::string> translate_all(const TranslationModel& model, const Pair
 }
 
 inspect::Page page_of(const Pairs& pairs, const std::vector<std::string>& hypotheses,
-                      const Report& report, const EvalFlags& flags) {
+                      const TranslationReport& report, const EvalFlags& flags) {
   std::vector<inspect::JudgedTranslation> lines;
   for (size_t i = 0; i < std::min<size_t>(hypotheses.size(), inspect::kPageAnswers); ++i) {
     const train::ChrfScore chrf =
@@ -188,7 +188,7 @@ void eval_translation(const EvalFlags& flags) {
   if (!flags.hypothesis_out.empty()) write_lines(flags.hypothesis_out, hypotheses);
   int64_t words = 0;
   for (const std::string& line : pairs.reference) words += count_words(line);
-  const Report report{
+  const TranslationReport report{
       .bleu = train::corpus_bleu(hypotheses, pairs.reference, bleu),
       .chrf = train::corpus_chrf(hypotheses, pairs.reference, {.lowercase = flags.lowercase}),
       .loss = likelihood(model, source, target, options),

@@ -13,7 +13,7 @@ namespace {
 struct Flags : InspectFlags {
   std::string out;
   inspect::ExplainedHead head;
-  std::string q, k, v, scores, score = "dot", words;
+  std::string q, k, v, scores, score = "dot", tokens;
   double divisor = 0;
   const CLI::Option* has_divisor = nullptr;
   bool is_causal = false;
@@ -21,11 +21,11 @@ struct Flags : InspectFlags {
   bool has_matrices() const { return !q.empty() || !k.empty() || !scores.empty(); }
 };
 
-std::vector<std::string> words_of(const std::string& text) {
+std::vector<std::string> tokens_of(const std::string& text) {
   std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
+  std::vector<std::string> tokens;
+  for (std::string token; stream >> token;) tokens.push_back(token);
+  return tokens;
 }
 
 inspect::Explanation explain_given(const Flags& flags) {
@@ -41,7 +41,7 @@ inspect::Explanation explain_given(const Flags& flags) {
   if (!flags.scores.empty()) given.scores = inspect::parse_matrix(flags.scores, "--scores");
   if (flags.has_divisor->count() > 0) given.divisor = flags.divisor;
   given.is_causal = flags.is_causal;
-  given.words = words_of(flags.words);
+  given.tokens = tokens_of(flags.tokens);
   return inspect::explain_matrices(given);
 }
 
@@ -83,7 +83,7 @@ void add_explain(CLI::App& app) {
   flags->has_divisor = command->add_option(
       "--divide", flags->divisor, "what scores are divided by; default sqrt of the width of q");
   command->add_flag("--causal", flags->is_causal, "no query sees a key that comes after it");
-  command->add_option("--words", flags->words, "names of queries and keys: \"I am a student\"");
+  command->add_option("--tokens", flags->tokens, "names of queries and keys: \"I am a student\"");
   command->callback([flags] { run(*flags); });
 }
 

@@ -1,4 +1,4 @@
-// heddle fill: words for the masks of a text.
+// heddle fill: tokens for the masks of a text.
 #include "heddle/infer/fill.h"
 
 #include <CLI/CLI.hpp>
@@ -28,7 +28,7 @@ std::string as_json(const std::string& text, const Masks& masks) {
     for (const Fill& fill : fills) {
       Json one = Json::object();
       one["id"] = fill.id;
-      one["token"] = fill.word;
+      one["token"] = fill.token;
       one["probability"] = fill.probability;
       one["text"] = fill.text;
       list.push_back(std::move(one));
@@ -42,7 +42,7 @@ void print_plain(const Masks& masks) {
   for (size_t i = 0; i < masks.size(); ++i) {
     if (masks.size() > 1) print_result(fmt::format("mask {}:", i + 1));
     for (const Fill& fill : masks[i]) {
-      print_result(fmt::format("{:.4f}  {:<16} {}", fill.probability, fill.word, fill.text));
+      print_result(fmt::format("{:.4f}  {:<16} {}", fill.probability, fill.token, fill.text));
     }
   }
 }
@@ -53,7 +53,7 @@ void run(const Flags& flags) {
   const Precision precision = apply_compute_flags(flags.text.compute);
   const TextModel model = load_text_model(flags.text.model);
   const int32_t mask = model.tokenizer.mask_id();
-  inspect::FillPage page(flags.text.model, mask < 0 ? "" : model.tokenizer.piece(mask));
+  inspect::FillPage page(flags.text.model, mask < 0 ? "" : model.tokenizer.token(mask));
   for_texts(flags.text, [&](std::span<const std::string> texts) {
     const std::vector<Masks> all = fill_masks(model, texts, flags.top, precision);
     for (size_t i = 0; i < texts.size(); ++i) {
@@ -73,12 +73,12 @@ void run(const Flags& flags) {
 void add_fill(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command =
-      app.add_subcommand("fill", "Words for the masks of texts, with their probabilities");
+      app.add_subcommand("fill", "Tokens for the masks of texts, with their probabilities");
   add_text_flags(*command, flags->text);
   command->add_option("text", flags->text.texts,
                       "texts with [MASK], or as the tokenizer spells it; none: lines of the "
                       "standard input");
-  command->add_option("--top", flags->top, "words for each mask")->capture_default_str();
+  command->add_option("--top", flags->top, "tokens for each mask")->capture_default_str();
   command->callback([flags] { run(*flags); });
 }
 

@@ -11,9 +11,9 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/compute_flags.h"
 #include "heddle/infer/generate.h"
-#include "heddle/infer/piece_words.h"
 #include "heddle/infer/prompt_model.h"
 #include "heddle/infer/text_stream.h"
+#include "heddle/infer/word_spans.h"
 #include "heddle/inspect/decoding_steps.h"
 #include "heddle/text/utf8.h"
 
@@ -32,7 +32,7 @@ struct Flags {
   int64_t samples = 1, n_best = 1, top = 0, batch_tokens = GenerateOptions().batch_tokens;
   bool sample = false, json = false, echo = false, truncate = false;
 
-  bool samples_words() const {
+  bool samples_tokens() const {
     return sample || samples > 1 || temperature || top_k || top_p || min_p || seed;
   }
 };
@@ -69,7 +69,7 @@ GenerateOptions options_of(const Flags& f, const GenerationConfig& model,
   check(
       f.n_best == 1 || f.samples == 1, ErrorKind::usage,
       "--n-best and --samples exclude each other: a search finds the best, draws are as they come");
-  const int64_t beam = f.beam.value_or(f.samples_words() ? 1 : model.beam);
+  const int64_t beam = f.beam.value_or(f.samples_tokens() ? 1 : model.beam);
   check(beam >= 1, ErrorKind::usage, "--beam is {}; it must be at least 1 (1 is greedy)", beam);
   const int64_t most = std::max(f.n_best, f.samples);
   check(most >= 1 && most <= 4096 && beam <= 1024, ErrorKind::usage,
@@ -80,7 +80,7 @@ GenerateOptions options_of(const Flags& f, const GenerationConfig& model,
       .eos = model.eos,
       .forced_eos = model.forced_eos,
       .suppressed = model.suppressed,
-      .beam = std::max(beam, f.samples_words() ? 1 : f.n_best),
+      .beam = std::max(beam, f.samples_tokens() ? 1 : f.n_best),
       .length_penalty = f.length_penalty.value_or(model.length_penalty),
       .early_stopping = model.early_stopping,
       .n_best = most,
@@ -99,8 +99,8 @@ GenerateOptions options_of(const Flags& f, const GenerationConfig& model,
   check(o.rules.min_length <= o.max_new_tokens, ErrorKind::usage,
         "--min-new-tokens is {} but --max-new-tokens {}; the first must not be above the second",
         o.rules.min_length, o.max_new_tokens);
-  check_word_rules(o.rules);
-  if (f.samples_words()) {
+  check_token_rules(o.rules);
+  if (f.samples_tokens()) {
     Sampling s = model.sampling;
     s.temperature = f.temperature.value_or(s.temperature);
     s.top_k = f.top_k.value_or(s.top_k);
@@ -197,7 +197,7 @@ class Output {
     GenerateOptions o = options_;
     if (o.sampling) o.sampling->first_line = first_ + 1;
     if (is_live_ || !flags_.stops.empty()) {
-      o.on_word = [this](const NewWord& word) { return read(word); };
+      o.on_token = [this](const NewToken& token) { return read(token); };
     }
     o.on_done = [this](int64_t i, const std::vector<Continuation>& found) {
       waiting_[i] = found;
@@ -216,13 +216,13 @@ class Output {
   }
 
   // Whether the sequence goes on.
-  bool read(const NewWord& word) {
-    if (options_.beam > 1) return stream(word.prompt).read(word.words);
-    const std::pair key(word.prompt, word.sample);
+  bool read(const NewToken& token) {
+    if (options_.beam > 1) return stream(token.prompt).read(token.tokens);
+    const std::pair key(token.prompt, token.sample);
     auto found = streams_.find(key);  // making a stream decodes the prompt's end
-    if (found == streams_.end()) found = streams_.emplace(key, stream(word.prompt)).first;
+    if (found == streams_.end()) found = streams_.emplace(key, stream(token.prompt)).first;
     TextStream& text = found->second;
-    const bool goes_on = text.read(word.words);
+    const bool goes_on = text.read(token.tokens);
     if (is_live_) {
       write(text.take());
       std::fflush(stdout);
@@ -287,29 +287,29 @@ class Output {
 };
 
 // The likeliest next tokens of each prompt.
-void show_next_words(const Flags& flags, const PromptModel& model, const GenerateOptions& options,
-                     const std::vector<Prompt>& prompts, int64_t first) {
+void show_next_tokens(const Flags& flags, const PromptModel& model, const GenerateOptions& options,
+                      const std::vector<Prompt>& prompts, int64_t first) {
   std::vector<std::vector<int32_t>> ids;
   for (const Prompt& prompt : prompts) ids.push_back(prompt.ids);
-  const auto found = likely_next_words(model.model(), ids, flags.top, options);
+  const auto found = likely_next_tokens(model.model(), ids, flags.top, options);
   for (size_t i = 0; i < found.size(); ++i) {
     Json::Array rows;
     if (!flags.json) fmt::print("{}{:20} {:>8} {:>12}\n", i > 0 ? "\n" : "", "token", "id", "p");
-    for (const NextWord& word : found[i]) {
+    for (const NextToken& token : found[i]) {
       const auto& t = model.tokenizer;
-      const std::string text = t ? token_text(*t, word.id) : "";
-      const double p = std::exp(static_cast<double>(word.log_p));
+      const std::string text = t ? token_text(*t, token.id) : "";
+      const double p = std::exp(static_cast<double>(token.log_p));
       if (!flags.json) {
         // Quoted and escaped, as tokens may begin with a space or be a line break.
-        fmt::print("{:20} {:>8} {:>12.6f}\n", Json(text).dump(), word.id, p);
+        fmt::print("{:20} {:>8} {:>12.6f}\n", Json(text).dump(), token.id, p);
         continue;
       }
       Json row = Json::object();
-      row["token"] = t ? t->piece(word.id) : "";
+      row["token"] = t ? t->token(token.id) : "";
       row["text"] = text;
-      row["id"] = word.id;
+      row["id"] = token.id;
       row["probability"] = p;
-      row["log_prob"] = word.log_p;
+      row["log_prob"] = token.log_p;
       rows.push_back(std::move(row));
     }
     if (!flags.json) continue;
@@ -361,7 +361,7 @@ void run(const Flags& flags) {
   int64_t done = 0;
   for (std::vector<Prompt> some; !(some = prompts.next()).empty();) {
     if (flags.top > 0) {
-      show_next_words(flags, model, options, some, done);
+      show_next_tokens(flags, model, options, some, done);
     } else {
       output.run(some);
     }

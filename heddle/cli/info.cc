@@ -25,7 +25,7 @@ struct Described {
   std::vector<Field> fields;
   const nn::Parameters* parameters = nullptr;
   std::function<std::string(const std::string& tensor)> part_of;
-  int64_t cache_word = 0;  // scalars that decoding keeps of a word
+  int64_t cache_token = 0;  // scalars that decoding keeps of a token
   const Tokenizer* tokenizer = nullptr;
 };
 
@@ -44,7 +44,7 @@ Described describe(const TranslationModel& model) {
           .fields = fields_of(model.config),
           .parameters = &model.parameters,
           .part_of = translator_part,
-          .cache_word = model.config.decoder_layers * 2 * model.config.d_model,
+          .cache_token = model.config.decoder_layers * 2 * model.config.d_model,
           .tokenizer = model.tokenizer ? &*model.tokenizer : nullptr};
 }
 
@@ -61,14 +61,14 @@ Described describe(const StackModel& stack, const std::optional<Tokenizer>& toke
           .fields = stack.model->config().fields(),
           .parameters = &stack.parameters,
           .part_of = part_of,
-          .cache_word = language == nullptr ? 0 : language->layers() * language->cache_width(),
+          .cache_token = language == nullptr ? 0 : language->layers() * language->cache_width(),
           .tokenizer = tokenizer ? &*tokenizer : nullptr};
 }
 
 struct Sizes {
   std::vector<std::pair<std::string, int64_t>> parts;  // in the order of their first tensors
   int64_t total = 0, matrices = 0;                     // scalars
-  // Bytes: weights as they are computed with, keys and values of one word.
+  // Bytes: weights as they are computed with, keys and values of one token.
   int64_t weights_f32 = 0, weights_bf16 = 0, cache_f32 = 0, cache_bf16 = 0;
 };
 
@@ -89,8 +89,8 @@ Sizes measure(const Described& d) {
   });
   s.weights_f32 = 4 * s.total;
   s.weights_bf16 = 2 * s.matrices + 4 * (s.total - s.matrices);
-  s.cache_f32 = 4 * d.cache_word;
-  s.cache_bf16 = 2 * d.cache_word;
+  s.cache_f32 = 4 * d.cache_token;
+  s.cache_bf16 = 2 * d.cache_token;
   return s;
 }
 
@@ -108,7 +108,7 @@ void print_text(const Described& d, const Sizes& s) {
   fmt::print("  {:34} {}\n\nmemory\n", "total", s.total);
   fmt::print("  {:34} {} in f32, {} in bf16\n", "weights", mebibytes(s.weights_f32),
              mebibytes(s.weights_bf16));
-  if (d.cache_word > 0) {
+  if (d.cache_token > 0) {
     fmt::print(
         "  {:34} {} bytes in f32, {} in bf16\n",
         is_translator_type(d.type) ? "cache of a source or target token" : "cache of a token",
@@ -117,7 +117,7 @@ void print_text(const Described& d, const Sizes& s) {
   if (d.tokenizer == nullptr) {
     fmt::print("\ntokenizer\n  none\n");
   } else {
-    fmt::print("\ntokenizer\n  {:34} {}\n  {:34} {}\n", "pieces", d.tokenizer->vocab_size(),
+    fmt::print("\ntokenizer\n  {:34} {}\n  {:34} {}\n", "tokens", d.tokenizer->vocab_size(),
                "fingerprint", d.tokenizer->fingerprint());
   }
 }
@@ -135,7 +135,7 @@ void print_json(const Described& d, const Sizes& s) {
   json["bytes"]["cache_per_token_bf16"] = s.cache_bf16;
   json["tokenizer"] = Json();
   if (d.tokenizer != nullptr) {
-    json["tokenizer"]["pieces"] = d.tokenizer->vocab_size();
+    json["tokenizer"]["tokens"] = d.tokenizer->vocab_size();
     json["tokenizer"]["fingerprint"] = d.tokenizer->fingerprint();
   }
   fmt::print("{}\n", json.dump());

@@ -10,6 +10,7 @@
 #include "heddle/base/json.h"
 #include "heddle/base/lines.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/text_flags.h"
 #include "heddle/text/check_text.h"
 #include "heddle/text/tokenizer.h"
 #include "heddle/text/tokenizer_trainer.h"
@@ -34,7 +35,7 @@ struct TrainFlags {
 
 struct StreamFlags {
   std::string model;
-  bool pieces = false, special = false, clean_up = false, no_clean_up = false, json = false;
+  bool tokens = false, special = false, clean_up = false, no_clean_up = false, json = false;
 };
 
 /// The lines of several files, one after the other; refuses what is not UTF-8 by file and line.
@@ -60,13 +61,6 @@ class Corpus {
   std::optional<LineReader> reader_;
 };
 
-void print_line(const std::string& line) {
-  if (std::fwrite(line.data(), 1, line.size(), stdout) != line.size() ||
-      std::putc('\n', stdout) == EOF) {
-    fail(ErrorKind::system, "standard output: cannot write");
-  }
-}
-
 void run_train(TrainFlags& flags) {
   flags.training.type = tokenizer_type(flags.type);
   flags.training.byte_fallback = !flags.no_byte_fallback;
@@ -77,7 +71,7 @@ void run_train(TrainFlags& flags) {
       train_tokenizer([&](std::string& line) { return corpus.next(line); }, flags.training,
                       [](const std::string& m) { fmt::print(stderr, "tokenizer train: {}\n", m); });
   tokenizer.save(flags.out);
-  fmt::print(stderr, "tokenizer train: {} pieces, fingerprint {}, in {}\n", tokenizer.vocab_size(),
+  fmt::print(stderr, "tokenizer train: {} tokens, fingerprint {}, in {}\n", tokenizer.vocab_size(),
              tokenizer.fingerprint(), flags.out);
 }
 
@@ -91,7 +85,7 @@ void run_words(const TrainFlags& flags) {
   }
   const Tokenizer tokenizer = word_list_tokenizer(words);
   tokenizer.save(flags.out);
-  fmt::print(stderr, "tokenizer words: {} pieces, fingerprint {}, in {}\n", tokenizer.vocab_size(),
+  fmt::print(stderr, "tokenizer words: {} tokens, fingerprint {}, in {}\n", tokenizer.vocab_size(),
              tokenizer.fingerprint(), flags.out);
 }
 
@@ -106,9 +100,9 @@ void run_encode(const StreamFlags& flags) {
     if (flags.special) ids = tokenizer.with_special(ids).ids;
     for (const int32_t id : ids) {
       if (!out.empty()) out += ' ';
-      out += flags.pieces ? tokenizer.piece(id) : std::to_string(id);
+      out += flags.tokens ? tokenizer.token(id) : std::to_string(id);
     }
-    print_line(out);
+    print_result(out);
   }
 }
 
@@ -139,7 +133,7 @@ void run_decode(const StreamFlags& flags) {
   if (flags.clean_up || flags.no_clean_up) options.clean_up = flags.clean_up;
   LineReader input("-");
   for (std::string line; input.next(line);) {
-    print_line(
+    print_result(
         tokenizer.decode(parse_ids(line, input.line_number(), tokenizer.vocab_size()), options));
   }
 }
@@ -153,7 +147,7 @@ std::string around(const Tokenizer& tokenizer, bool is_pair) {
   std::string text;
   for (const int32_t id : encoding.ids) {
     if (!text.empty()) text += ' ';
-    text += id == kFirst ? "TEXT" : id == kSecond ? "SECOND" : tokenizer.piece(id);
+    text += id == kFirst ? "TEXT" : id == kSecond ? "SECOND" : tokenizer.token(id);
   }
   return text;
 }
@@ -170,20 +164,21 @@ void run_info(const StreamFlags& flags) {
   for (const auto& [name, id] : special) {
     if (id < 0) continue;
     json["special"][name]["id"] = id;
-    json["special"][name]["piece"] = t.piece(id);
+    json["special"][name]["token"] = t.token(id);
   }
   json["text"] = around(t, false);
   json["pair"] = around(t, true);
   json["files"] = Json::array();
   for (const TokenizerFile& file : t.files()) json["files"].push_back(file.name);
   json["fingerprint"] = t.fingerprint();
-  if (flags.json) return print_line(json.dump());
-  print_line(fmt::format("{}, {} ids, fingerprint {}", t.kind(), t.vocab_size(), t.fingerprint()));
+  if (flags.json) return print_result(json.dump());
+  print_result(
+      fmt::format("{}, {} ids, fingerprint {}", t.kind(), t.vocab_size(), t.fingerprint()));
   for (const auto& [name, id] : special) {
-    if (id >= 0) print_line(fmt::format("{:<5} {:>7}  {}", name, id, t.piece(id)));
+    if (id >= 0) print_result(fmt::format("{:<5} {:>7}  {}", name, id, t.token(id)));
   }
-  print_line("a text is " + around(t, false));
-  print_line("a pair is " + around(t, true));
+  print_result("a text is " + around(t, false));
+  print_result("a pair is " + around(t, true));
 }
 
 void add_train_command(CLI::App& parent) {
@@ -195,12 +190,13 @@ void add_train_command(CLI::App& parent) {
                   "a text file, plain or .gz; several make a joint vocabulary")
       ->required();
   app->add_option("--out", flags->out, "the SentencePiece .model file to write")->required();
-  app->add_option("--vocab-size", t.vocab_size, "pieces, 4 special and 256 bytes included")
+  app->add_option("--vocab-size", t.vocab_size, "tokens, 4 special and 256 bytes included")
       ->capture_default_str();
   app->add_option("--type", flags->type, "bpe or unigram")->capture_default_str();
   app->add_option("--seed", t.seed, "chooses the sample of a large corpus")->capture_default_str();
   app->add_option("--threads", flags->threads, "accepted; training takes one, for equal bytes");
-  app->add_option("--coverage", t.character_coverage, "share of characters with their own piece")
+  app->add_option("--coverage", t.character_coverage,
+                  "share of characters with a token of their own")
       ->capture_default_str();
   app->add_option("--max-sentences", t.max_sentences, "lines beyond this are sampled")
       ->capture_default_str();
@@ -229,11 +225,11 @@ void add_stream_commands(CLI::App& parent) {
   CLI::App* encode =
       parent.add_subcommand("encode", "standard input to ids, a line in, a line out");
   encode->add_option("model", flags->model, kModelHelp)->required();
-  CLI::Option* pieces = encode->add_flag("--pieces", flags->pieces, "print pieces");
+  CLI::Option* tokens = encode->add_flag("--tokens", flags->tokens, "print tokens");
   encode
       ->add_flag_function(
           "--ids", [](int64_t) {}, "print ids (the default)")
-      ->excludes(pieces);
+      ->excludes(tokens);
   encode->add_flag("--special", flags->special,
                    "with the special ids that the files put around a text");
   encode->callback([flags] { run_encode(*flags); });

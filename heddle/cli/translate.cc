@@ -10,6 +10,7 @@
 #include "heddle/base/profile.h"
 #include "heddle/cli/alignment_flags.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/text_flags.h"
 #include "heddle/cli/translate_flags.h"
 #include "heddle/infer/precision.h"
 #include "heddle/inspect/decoding_steps.h"
@@ -27,13 +28,6 @@ struct Flags : TranslateFlags {
 // Enough lines at a time that batches of like lengths fill up; one where somebody types.
 constexpr size_t kBlockBytes = 1 << 18;
 
-void print_line(const std::string& line) {
-  if (std::fwrite(line.data(), 1, line.size(), stdout) != line.size() ||
-      std::putc('\n', stdout) == EOF) {
-    fail(ErrorKind::system, "standard output: cannot write");
-  }
-}
-
 // A translation of a line, and its alignment if that was asked for.
 struct Result {
   Translation translation;
@@ -46,7 +40,7 @@ Json as_json(const Result& r, const Tokenizer& tokenizer) {
   json["text"] = t.text;
   json["score"] = t.score;
   json["tokens"] = Json::array();
-  for (const int32_t id : t.ids) json["tokens"].push_back(tokenizer.piece(id));
+  for (const int32_t id : t.ids) json["tokens"].push_back(tokenizer.token(id));
   if (r.alignment) json["alignment"] = to_pharaoh(*r.alignment);
   return json;
 }
@@ -58,7 +52,7 @@ void print_json(std::span<const Result> results, const Flags& flags, const Token
     json["n_best"] = Json::array();
     for (const Result& r : results) json["n_best"].push_back(as_json(r, tokenizer));
   }
-  print_line(json.dump());
+  print_result(json.dump());
 }
 
 // TEXT, or TEXT ||| ALIGNMENT. Several translations of a line are lines NUMBER ||| TEXT ||| SCORE,
@@ -70,7 +64,7 @@ void print_text(std::span<const Result> results, const Flags& flags, int64_t num
       line = fmt::format("{} ||| {} ||| {:.6f}", number, line, r.translation.score);
     }
     if (r.alignment) line += " ||| " + to_pharaoh(*r.alignment);
-    print_line(line);
+    print_result(line);
   }
 }
 
@@ -155,7 +149,7 @@ void run_steps(const Flags& flags, const TranslateOptions& options, const Transl
   const inspect::DecodingRecord record =
       inspect::record_decoding(model, line, {.translate = options});
   inspect::write_page(flags.steps, inspect::decoding_page(record, model.target()));
-  print_line(record.text);
+  print_result(record.text);
   fmt::print(stderr, "translate: the steps are in {}; open it in a browser\n", flags.steps);
 }
 
@@ -259,7 +253,7 @@ void add_translate(CLI::App& app) {
                       "a file whose line i is the prefix of line i");
   command
       ->add_option("--steps", flags->steps,
-                   "write a page of how one line is translated: likely next words, the beam as "
+                   "write a page of how one line is translated: likely next tokens, the beam as "
                    "a tree, attention")
       ->type_name("FILE.html");
   command->callback([flags] { run(*flags); });

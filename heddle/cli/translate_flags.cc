@@ -48,7 +48,7 @@ TranslateOptions translate_options(const TranslateFlags& flags) {
   check(o.max_length >= 0 && o.max_length <= 1'000'000, ErrorKind::usage,
         "--max-length is {}; it must be from 1 to 1000000, or 0 for one that follows the source's",
         o.max_length);
-  check_word_rules(o.rules);
+  check_token_rules(o.rules);
   o.precision = apply_compute_flags(flags.compute);
   o.scores = false;
   return o;
@@ -68,7 +68,7 @@ void take_model_defaults(const TranslateFlags& flags, const TranslationModel& mo
   take("--repetition-penalty", options.rules.repetition_penalty, wanted.rules.repetition_penalty);
   if (!options.sampling) take("--beam", options.beam, wanted.beam);
   if (!options.sampling) options.beam = std::max(options.beam, options.n_best);
-  options.rules.bad_words = wanted.rules.bad_words;
+  options.rules.banned_ngrams = wanted.rules.banned_ngrams;
   options.suppressed = wanted.suppressed;
   options.early_stopping = wanted.early_stopping;
   options.needs_end = wanted.needs_end;

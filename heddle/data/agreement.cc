@@ -15,7 +15,7 @@ using phrasebook::Dice;
 
 // A French noun has a gender; its article is elided before a vowel and before the h of this list,
 // which is silent (an aspirated one, as in le hangar, would need a mark of its own).
-struct Noun {
+struct AgreementNoun {
   std::string_view en, fr;
   bool is_feminine;
   bool is_elided() const {
@@ -31,13 +31,15 @@ struct Noun {
   }
 };
 
-struct Adjective {
+struct AgreementAdjective {
   std::string_view en, masculine, feminine;
-  std::string_view of(const Noun& noun) const { return noun.is_feminine ? feminine : masculine; }
+  std::string_view of(const AgreementNoun& noun) const {
+    return noun.is_feminine ? feminine : masculine;
+  }
 };
 
-using Nouns = std::vector<Noun>;
-using Adjectives = std::vector<Adjective>;
+using Nouns = std::vector<AgreementNoun>;
+using Adjectives = std::vector<AgreementAdjective>;
 using Words = std::vector<std::array<std::string_view, 2>>;  // English, French
 
 constexpr bool m = false, f = true;
@@ -89,7 +91,7 @@ const Nouns kEntrances = {{"garage", "garage", m},   {"tunnel", "tunnel", m},
                           {"shed", "remise", f},     {"barn", "grange", f},
                           {"courtyard", "cour", f},  {"street", "rue", f}};
 
-const Adjective kTired{"tired", "fatigué", "fatiguée"}, kOld{"old", "vieux", "vieille"},
+const AgreementAdjective kTired{"tired", "fatigué", "fatiguée"}, kOld{"old", "vieux", "vieille"},
     kWeak{"weak", "faible", "faible"}, kSlow{"slow", "lent", "lente"},
     kSmall{"small", "petit", "petite"}, kYoung{"young", "jeune", "jeune"},
     kIll{"ill", "malade", "malade"}, kFrightened{"frightened", "effrayé", "effrayée"},
@@ -227,7 +229,7 @@ Phrase finished(const Draft& d) {
   return p;
 }
 
-std::string with_ending(std::string_view verb, const Noun& subject) {
+std::string with_ending(std::string_view verb, const AgreementNoun& subject) {
   std::string text(verb);
   const size_t at = text.find('*');
   if (at != std::string::npos) text.replace(at, 1, subject.is_feminine ? "e" : "");
@@ -236,11 +238,11 @@ std::string with_ending(std::string_view verb, const Noun& subject) {
 
 Draft some_refusal(Dice& dice) {
   const Scene& scene = dice.pick(scenes());
-  const Noun& subject = dice.pick(scene.subjects);
-  const Noun& object = dice.pick(scene.objects);
+  const AgreementNoun& subject = dice.pick(scene.subjects);
+  const AgreementNoun& object = dice.pick(scene.objects);
   const bool is_of_subject = dice.chance(50);
-  const Noun& meant = is_of_subject ? subject : object;
-  const Adjective& a = dice.pick(is_of_subject ? scene.of_subject : scene.of_object);
+  const AgreementNoun& meant = is_of_subject ? subject : object;
+  const AgreementAdjective& a = dice.pick(is_of_subject ? scene.of_subject : scene.of_object);
   const std::string act_en =
       fmt::format("the {} didn't {} the {}", subject.en, scene.en_verb, object.en);
   const std::string act_fr =
@@ -263,9 +265,10 @@ Draft some_refusal(Dice& dice) {
 }
 
 Draft some_record(Dice& dice) {
-  const Noun& institution = dice.pick(kInstitutions);
-  const Adjective* region = dice.chance(85) ? &dice.pick(kRegions) : nullptr;
-  const Adjective* field = region == nullptr || dice.chance(85) ? &dice.pick(kFields) : nullptr;
+  const AgreementNoun& institution = dice.pick(kInstitutions);
+  const AgreementAdjective* region = dice.chance(85) ? &dice.pick(kRegions) : nullptr;
+  const AgreementAdjective* field =
+      region == nullptr || dice.chance(85) ? &dice.pick(kFields) : nullptr;
   std::string name_en = "the", name_fr = institution.with_article();
   if (region != nullptr) name_en += fmt::format(" {}", region->en);
   if (field != nullptr) name_en += fmt::format(" {}", field->en);
@@ -274,12 +277,12 @@ Draft some_record(Dice& dice) {
   if (region != nullptr) name_fr += fmt::format(" {}", region->of(institution));
   Draft d{.en = {}, .fr = {}, .combination = name_en};
   if (dice.chance(75)) {
-    const Noun& document = dice.pick(kDocuments);
-    const Adjective& done = dice.pick(kDone);
+    const AgreementNoun& document = dice.pick(kDocuments);
+    const AgreementAdjective& done = dice.pick(kDone);
     d.en = fmt::format("the {} on {} was {}", document.en, name_en, done.en);
     d.fr = fmt::format("{} sur {} a été {}", document.with_article(), name_fr, done.of(document));
   } else {
-    const Adjective& became = dice.pick(kBecame);
+    const AgreementAdjective& became = dice.pick(kBecame);
     d.en = fmt::format("{} was {}", name_en, became.en);
     d.fr = fmt::format("{} a été {}", name_fr, became.of(institution));
   }

@@ -1,10 +1,10 @@
-// Choosing and changing words.
+// Choosing and changing tokens.
 #include "heddle/data/masking.h"
 
 namespace heddle {
 
-std::vector<int32_t> mask_words(std::vector<int32_t>& ids, const MaskingOptions& options,
-                                RngKey key) {
+std::vector<int32_t> mask_tokens(std::vector<int32_t>& ids, const MaskingOptions& options,
+                                 RngKey key) {
   RngStream random(key);
   std::vector<size_t> open, chosen;
   for (size_t i = 0; i < ids.size(); ++i) {

@@ -1,4 +1,4 @@
-// Words that are predicted in some order for permutation language modelling: Yang et al. 2019,
+// Tokens that are predicted in some order for permutation language modelling: Yang et al. 2019,
 // "XLNet", sections 2.2 and 2.3.
 #pragma once
 
@@ -12,23 +12,23 @@
 namespace heddle {
 
 struct PermutationOptions {
-  double share = 1.0 / 6;                        ///< of the words that are predicted
-  int64_t max_span = 5;                          ///< of words that are predicted side by side
-  std::function<bool(int32_t)> is_special = {};  ///< words that are never predicted
+  double share = 1.0 / 6;                        ///< of the tokens that are predicted
+  int64_t max_span = 5;                          ///< of tokens that are predicted side by side
+  std::function<bool(int32_t)> is_special = {};  ///< tokens that are never predicted
 };
 
-/// How the words of a sequence become known.
+/// How the tokens of a sequence become known.
 struct Permutation {
-  std::vector<int32_t> targets;  ///< places of the predicted words, ascending
-  /// [words] 0: known from the beginning; k: the k-th that is predicted, from those known before.
+  std::vector<int32_t> targets;  ///< positions of the predicted tokens, ascending
+  /// [tokens] 0: known from the beginning; k: the k-th that is predicted, from those known before.
   std::vector<int32_t> steps;
 };
 
-/// Draws spans of 1 to max_span words, each somewhere in span / share words of its own, and an
-/// order of all their words, each order with the same probability: the last words of a random order
-/// of the sequence, since those before them are given. At least one word is predicted, if any may
-/// be. A pure function of `key`. Source of the spans: transformers'
-/// DataCollatorForPermutationLanguageModeling; it hides predicted words from those later in the
+/// Draws spans of 1 to max_span tokens, each somewhere in span / share tokens of its own, and an
+/// order of all their tokens, each order with the same probability: the last tokens of a random
+/// order of the sequence, since those before them are given. At least one token is predicted, if
+/// any may be. A pure function of `key`. Source of the spans: transformers'
+/// DataCollatorForPermutationLanguageModeling; it hides predicted tokens from those later in the
 /// order too, the paper and this do not.
 Permutation draw_permutation(std::span<const int32_t> ids, const PermutationOptions& options,
                              RngKey key);

@@ -369,8 +369,8 @@ Phrase portion(Talk& talk) {
 
 }  // namespace
 
-const std::vector<Pattern>& fact_patterns() {
-  static const std::vector<Pattern> list = {
+const std::vector<SentencePattern>& fact_patterns() {
+  static const std::vector<SentencePattern> list = {
       {"price", 5, price},           {"age", 1, age},
       {"counted", 2, counted},       {"room", 1, room},
       {"time", 1, the_time},         {"timetable", 3, timetable},

@@ -410,28 +410,29 @@ Phrase it_given(Talk& talk) {
 
 }  // namespace
 
-const std::vector<Pattern>& joined_patterns() {
-  static const std::vector<Pattern> list = {{"conjunction", 11, conjunction},
-                                            {"coordination", 3, coordination},
-                                            {"condition", 4, condition},
-                                            {"thought", 10, thought},
-                                            {"indirect question", 2, indirect_question},
-                                            {"relative object", 4, relative_object},
-                                            {"relative subject", 3, relative_subject},
-                                            {"purpose", 4, purpose},
-                                            {"intention", 4, intention},
-                                            {"it is", 6, it_is},
-                                            {"it again", 3, it_again},
-                                            {"it there", 2, it_there},
-                                            {"it given", 2, it_given}};
+const std::vector<SentencePattern>& joined_patterns() {
+  static const std::vector<SentencePattern> list = {{"conjunction", 11, conjunction},
+                                                    {"coordination", 3, coordination},
+                                                    {"condition", 4, condition},
+                                                    {"thought", 10, thought},
+                                                    {"indirect question", 2, indirect_question},
+                                                    {"relative object", 4, relative_object},
+                                                    {"relative subject", 3, relative_subject},
+                                                    {"purpose", 4, purpose},
+                                                    {"intention", 4, intention},
+                                                    {"it is", 6, it_is},
+                                                    {"it again", 3, it_again},
+                                                    {"it there", 2, it_there},
+                                                    {"it given", 2, it_given}};
   return list;
 }
 
 Phrase some_phrase(Dice& dice) {
-  static const std::vector<const Pattern*> wheel = [] {
-    std::vector<const Pattern*> slots;  // a pattern as often as its weight
+  static const std::vector<const SentencePattern*> wheel = [] {
+    std::vector<const SentencePattern*> slots;  // a pattern as often as its weight
     for (const auto* list : {&simple_patterns(), &fact_patterns(), &joined_patterns()}) {
-      for (const Pattern& p : *list) slots.insert(slots.end(), static_cast<size_t>(p.weight), &p);
+      for (const SentencePattern& p : *list)
+        slots.insert(slots.end(), static_cast<size_t>(p.weight), &p);
     }
     return slots;
   }();

@@ -200,20 +200,20 @@ Phrase finished(const std::string& en, const std::string& de, char mark) {
   return {capitalised(en) + mark, capitalised(de) + mark};
 }
 
-const std::vector<Pattern>& simple_patterns() {
-  static const std::vector<Pattern> list = {{"statement", 22, statement},
-                                            {"fronted", 8, fronted},
-                                            {"question", 8, question},
-                                            {"open question", 5, open_question},
-                                            {"destination", 1, destination_question},
-                                            {"place question", 1, place_question},
-                                            {"request", 6, request},
-                                            {"suggestion", 2, suggestion},
-                                            {"polite question", 5, polite_question},
-                                            {"polite statement", 2, polite_statement},
-                                            {"description", 4, description},
-                                            {"position", 3, position},
-                                            {"existence", 2, existence}};
+const std::vector<SentencePattern>& simple_patterns() {
+  static const std::vector<SentencePattern> list = {{"statement", 22, statement},
+                                                    {"fronted", 8, fronted},
+                                                    {"question", 8, question},
+                                                    {"open question", 5, open_question},
+                                                    {"destination", 1, destination_question},
+                                                    {"place question", 1, place_question},
+                                                    {"request", 6, request},
+                                                    {"suggestion", 2, suggestion},
+                                                    {"polite question", 5, polite_question},
+                                                    {"polite statement", 2, polite_statement},
+                                                    {"description", 4, description},
+                                                    {"position", 3, position},
+                                                    {"existence", 2, existence}};
   return list;
 }
 

@@ -9,18 +9,18 @@
 
 namespace heddle::phrasebook {
 
-struct Pattern {
+struct SentencePattern {
   const char* name;
   int weight;  // how often, relative to the others
   Phrase (*make)(Talk& talk);
 };
 
 /// One clause: statements, questions, requests.
-const std::vector<Pattern>& simple_patterns();
+const std::vector<SentencePattern>& simple_patterns();
 /// Numbers, prices, times and dates; comparison and possession.
-const std::vector<Pattern>& fact_patterns();
+const std::vector<SentencePattern>& fact_patterns();
 /// Two clauses: because, that, whether, although, if, who, in order to, it.
-const std::vector<Pattern>& joined_patterns();
+const std::vector<SentencePattern>& joined_patterns();
 
 /// Capitals and the final mark: '.' or '?'.
 Phrase finished(const std::string& en, const std::string& de, char mark);

@@ -11,7 +11,7 @@ constexpr uint32_t kPeople = kFamily | kPerson;
 constexpr uint32_t kEat = kFood | kFoodMass;
 constexpr uint32_t kGoods = kThing | kClothes | kFurniture;
 
-struct Entry {
+struct VerbEntry {
   const char* line;
   Frame frame = Frame::none;
   uint32_t objects = 0;
@@ -19,9 +19,9 @@ struct Entry {
   Case preposition_case = Case::accusative;
 };
 
-const std::vector<Entry>& accusative_entries() {
+const std::vector<VerbEntry>& accusative_entries() {
   constexpr Frame acc = Frame::accusative;
-  static const std::vector<Entry> entries = {
+  static const std::vector<VerbEntry> entries = {
       {"buy/buys/bought/bought/buying/kaufen/kaufst/kauft/hat gekauft/kauf", acc,
        kGoods | kEat | kDrink | kVehicle},
       {"sell/sells/sold/sold/selling/verkaufen/verkaufst/verkauft/hat verkauft/verkauf", acc,
@@ -112,10 +112,10 @@ const std::vector<Entry>& accusative_entries() {
   return entries;
 }
 
-const std::vector<Entry>& other_object_entries() {
+const std::vector<VerbEntry>& other_object_entries() {
   constexpr Frame prep = Frame::preposition;
   constexpr Case acc = Case::accusative, dat = Case::dative;
-  static const std::vector<Entry> entries = {
+  static const std::vector<VerbEntry> entries = {
       {"help/helps/helped/helped/helping/helfen/hilfst/hilft/hat geholfen/hilf", Frame::dative,
        kPeople},
       {"thank/thanks/thanked/thanked/thanking/danken/dankst/dankt/hat gedankt/dank", Frame::dative,
@@ -163,9 +163,9 @@ const std::vector<Entry>& other_object_entries() {
   return entries;
 }
 
-const std::vector<Entry>& giving_entries() {
+const std::vector<VerbEntry>& giving_entries() {
   constexpr Frame acc = Frame::accusative;
-  static const std::vector<Entry> entries = {
+  static const std::vector<VerbEntry> entries = {
       {"give/gives/gave/given/giving/geben/gibst/gibt/hat gegeben/gib", acc,
        kThing | kClothes | kEat},
       {"show/shows/showed/shown/showing/zeigen/zeigst/zeigt/hat gezeigt/zeig", acc,
@@ -183,8 +183,8 @@ const std::vector<Entry>& giving_entries() {
   return entries;
 }
 
-const std::vector<Entry>& plain_entries() {
-  static const std::vector<Entry> entries = {
+const std::vector<VerbEntry>& plain_entries() {
+  static const std::vector<VerbEntry> entries = {
       {"sleep/sleeps/slept/slept/sleeping/schlafen/schläfst/schläft/hat geschlafen/schlaf"},
       {"work/works/worked/worked/working/arbeiten/arbeitest/arbeitet/hat gearbeitet/arbeite"},
       {"cook/cooks/cooked/cooked/cooking/kochen/kochst/kocht/hat gekocht/koch"},
@@ -225,8 +225,8 @@ const std::vector<Entry>& plain_entries() {
   return entries;
 }
 
-const std::vector<Entry>& going_entries() {
-  static const std::vector<Entry> entries = {
+const std::vector<VerbEntry>& going_entries() {
+  static const std::vector<VerbEntry> entries = {
       {"go/goes/went/gone/going/gehen/gehst/geht/ist gegangen/geh"},
       {"drive/drives/drove/driven/driving/fahren/fährst/fährt/ist gefahren/fahr"},
       {"travel/travels/travelled/travelled/travelling/reisen/reist/reist/ist gereist/reis"},
@@ -242,7 +242,7 @@ std::string first_person(const std::string& infinitive) {
   return infinitive.substr(0, infinitive.size() - (ends_in_en ? 2 : 1)) + "e";
 }
 
-Verb read_verb(const Entry& entry) {
+Verb read_verb(const VerbEntry& entry) {
   const bool is_state = entry.line[0] == '*';
   const auto f = fields_of(entry.line + (is_state ? 1 : 0));
   check(f.size() == 10, ErrorKind::internal, "phrasebook: verb line '{}' needs 10 fields",
@@ -267,10 +267,10 @@ Verb read_verb(const Entry& entry) {
   return v;
 }
 
-std::vector<Verb> read_verbs(const std::vector<const std::vector<Entry>*>& tables) {
+std::vector<Verb> read_verbs(const std::vector<const std::vector<VerbEntry>*>& tables) {
   std::vector<Verb> verbs;
   for (const auto* table : tables) {
-    for (const Entry& entry : *table) verbs.push_back(read_verb(entry));
+    for (const VerbEntry& entry : *table) verbs.push_back(read_verb(entry));
   }
   return verbs;
 }

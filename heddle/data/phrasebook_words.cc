@@ -7,13 +7,13 @@ namespace {
 constexpr uint32_t kPeople = kFamily | kPerson;
 constexpr uint32_t kGoods = kThing | kClothes | kFurniture | kVehicle | kOpens;
 
-struct Entry {
+struct WordEntry {
   const char* line;  // English, comparative, superlative; German, comparative, superlative, stem
   uint32_t kinds;
 };
 
-const std::vector<Entry>& adjective_entries() {
-  static const std::vector<Entry> entries = {
+const std::vector<WordEntry>& adjective_entries() {
+  static const std::vector<WordEntry> entries = {
       {"new/newer/newest/neu/neuer/neuest/neu", kGoods | kBuilding | kText},
       {"old/older/oldest/alt/älter/ältest/alt", kGoods | kBuilding | kPeople | kAnimal},
       {"young/younger/youngest/jung/jünger/jüngst/jung", kPeople | kAnimal},
@@ -91,8 +91,8 @@ const std::vector<Entry>& adjective_entries() {
   return entries;
 }
 
-const std::vector<Entry>& mood_entries() {
-  static const std::vector<Entry> entries = {
+const std::vector<WordEntry>& mood_entries() {
+  static const std::vector<WordEntry> entries = {
       {"tired/more tired/most tired/müde/müder/müdest/müde", 0},
       {"ill/iller/illest/krank/kränker/kränkst/krank", 0},
       {"hungry/hungrier/hungriest/hungrig/hungriger/hungrigst/hungrig", 0},
@@ -111,9 +111,9 @@ const std::vector<Entry>& mood_entries() {
   return entries;
 }
 
-std::vector<Adjective> read_adjectives(const std::vector<Entry>& entries) {
+std::vector<Adjective> read_adjectives(const std::vector<WordEntry>& entries) {
   std::vector<Adjective> list;
-  for (const Entry& entry : entries) {
+  for (const WordEntry& entry : entries) {
     const auto f = fields_of(entry.line);
     list.push_back({f[0], f[3], f[6], f[1], f[4], f[2], f[5], entry.kinds});
   }

@@ -28,20 +28,20 @@ BlockOrder block_order(const std::string& name) {
   return BlockOrder::streams;
 }
 
-BlockPlan::BlockPlan(int64_t words, const BlockOptions& options)
-    : words_(words), options_(options) {
-  check(words > options.block, ErrorKind::data,
-        "the training text has {} words, but a sequence takes {} (block_size {} and the one that "
+BlockPlan::BlockPlan(int64_t tokens, const BlockOptions& options)
+    : tokens_(tokens), options_(options) {
+  check(tokens > options.block, ErrorKind::data,
+        "the training text has {} tokens, but a sequence takes {} (block_size {} and the one that "
         "is predicted last); give more text or lower --block-size",
-        words, options.block + 1, options.block);
-  samples_ = std::max<int64_t>(1, (words - 1) / options.block);
+        tokens, options.block + 1, options.block);
+  samples_ = std::max<int64_t>(1, (tokens - 1) / options.block);
   batches_ = (samples_ + options.batch - 1) / options.batch;
   if (options.order != BlockOrder::streams) return;
   batches_ = samples_ / options.batch;
   check(batches_ > 0, ErrorKind::data,
-        "the training text has {} words, but {} streams of it (batch_size) take {} (block_size {} "
+        "the training text has {} tokens, but {} streams of it (batch_size) take {} (block_size {} "
         "each and one more); give more text, or lower --batch-size or --block-size",
-        words, options.batch, options.batch * options.block + 1, options.block);
+        tokens, options.batch, options.batch * options.block + 1, options.block);
   samples_ = batches_ * options.batch;
 }
 
@@ -58,7 +58,7 @@ int64_t BlockPlan::begin(int64_t epoch, int64_t sample) {
   if (options_.order == BlockOrder::random) {
     RngStream random(make_key(options_.seed, static_cast<uint64_t>(epoch), kSite,
                               static_cast<uint64_t>(sample)));
-    return static_cast<int64_t>(random.below(static_cast<uint64_t>(words_ - options_.block)));
+    return static_cast<int64_t>(random.below(static_cast<uint64_t>(tokens_ - options_.block)));
   }
   if (placed_epoch_ != epoch) place(epoch);
   return begins_[static_cast<size_t>(sample)];
@@ -66,7 +66,7 @@ int64_t BlockPlan::begin(int64_t epoch, int64_t sample) {
 
 void BlockPlan::place(int64_t epoch) {
   RngStream random(make_key(options_.seed, static_cast<uint64_t>(epoch), kSite));
-  const int64_t spare = words_ - 1 - samples_ * options_.block;
+  const int64_t spare = tokens_ - 1 - samples_ * options_.block;
   const auto shift = static_cast<int64_t>(random.below(static_cast<uint64_t>(spare) + 1));
   begins_.resize(static_cast<size_t>(samples_));
   const bool is_stream = options_.order == BlockOrder::streams;

@@ -18,16 +18,16 @@ enum class BlockOrder : uint8_t {
 /// By its name: "random", ... Errors: usage for any other.
 BlockOrder block_order(const std::string& name);
 
-/// Which sequences make up an epoch over a text of so many words.
+/// Which sequences make up an epoch over a text of so many tokens.
 struct BlockOptions {
-  int64_t block = 64;  ///< words that a sequence predicts
+  int64_t block = 64;  ///< tokens that a sequence predicts
   int64_t batch = 16;  ///< sequences of a batch
   BlockOrder order = BlockOrder::random;
   uint64_t seed = 0;
 };
 
-/// The sequences of each epoch, a pure function of seed, epoch and the number of words: sample
-/// `i` of epoch `e` begins at word begin(e, i) and has options.block + 1 words, of which each
+/// The sequences of each epoch, a pure function of seed, epoch and the number of tokens: sample
+/// `i` of epoch `e` begins at token begin(e, i) and has options.block + 1 tokens, of which each
 /// predicts the next. Random ones are drawn on their own; others lie end to end from a place that
 /// differs by epoch. Of streams, sample i is sequence i % batch of batch i / batch.
 /// Sources: random: Karpathy's nanoGPT, get_batch(); streams: Dai et al. 2019, "Transformer-XL".
@@ -35,9 +35,9 @@ class BlockPlan {
  public:
   /// Errors: data if the text is shorter than a sequence, or than one for each stream, naming both
   /// lengths.
-  BlockPlan(int64_t words, const BlockOptions& options);
+  BlockPlan(int64_t tokens, const BlockOptions& options);
 
-  /// Batches of an epoch: as many as cover the words of the text once, at least 1.
+  /// Batches of an epoch: as many as cover the tokens of the text once, at least 1.
   int64_t batches() const { return batches_; }
   /// Numbers of the samples of a batch.
   std::vector<int64_t> batch(int64_t i) const;
@@ -46,7 +46,7 @@ class BlockPlan {
  private:
   void place(int64_t epoch);
 
-  int64_t words_;
+  int64_t tokens_;
   BlockOptions options_;
   int64_t samples_, batches_;
   int64_t placed_epoch_ = -1;

@@ -32,7 +32,7 @@ constexpr size_t kBlockBytes = size_t{32} << 20;
 // Pairs that one thread takes at a time.
 constexpr int64_t kThreadPairs = 64;
 
-struct Pair {
+struct CachedPair {
   std::string source_text, target_text;
   std::vector<int32_t> source, target;
   bool is_empty = false, is_too_long = false;
@@ -66,7 +66,7 @@ std::vector<int32_t> encode_checked(const TextEncoder& encoder, std::string_view
   return ids;
 }
 
-void encode_pair(Pair& pair, const TextEncoder& encoder, const TextEncoder& target_encoder,
+void encode_pair(CachedPair& pair, const TextEncoder& encoder, const TextEncoder& target_encoder,
                  const Limits& limits) {
   pair.is_empty = is_blank(pair.source_text) || is_blank(pair.target_text);
   if (pair.is_empty) return;
@@ -81,18 +81,19 @@ void encode_pair(Pair& pair, const TextEncoder& encoder, const TextEncoder& targ
 }
 
 /// Reads up to a block of pairs into `block`, reusing its memory; the number read.
-size_t read_block(ParallelReader& reader, std::vector<Pair>& block) {
+size_t read_block(ParallelReader& reader, std::vector<CachedPair>& block) {
   size_t count = 0;
   for (size_t bytes = 0; count < kBlockPairs && bytes < kBlockBytes; ++count) {
     if (count == block.size()) block.emplace_back();
-    Pair& pair = block[count];
+    CachedPair& pair = block[count];
     if (!reader.next(pair.source_text, pair.target_text)) break;
     bytes += pair.source_text.size() + pair.target_text.size();
   }
   return count;
 }
 
-void count_pair(CorpusReport& report, const Pair& pair, int32_t source_unk, int32_t target_unk) {
+void count_pair(CorpusReport& report, const CachedPair& pair, int32_t source_unk,
+                int32_t target_unk) {
   ++report.lines;
   if (pair.is_empty) {
     if (report.empty++ == 0) report.first_empty = report.lines;
@@ -115,7 +116,7 @@ void build(const CorpusOptions& options, const TextEncoder& encoder, uint64_t ke
     CacheWriter writer(sink, std::max(encoder.vocab_size, target.vocab_size) <= 65536 ? 2 : 4);
     ParallelReader reader(options.files);
     CorpusReport report;
-    std::vector<Pair> block;
+    std::vector<CachedPair> block;
     while (const size_t count = read_block(reader, block)) {
       parallel_blocks(static_cast<int64_t>(count), kThreadPairs, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
@@ -123,7 +124,7 @@ void build(const CorpusOptions& options, const TextEncoder& encoder, uint64_t ke
         }
       });
       for (size_t i = 0; i < count; ++i) {
-        const Pair& pair = block[i];
+        const CachedPair& pair = block[i];
         count_pair(report, pair, encoder.unk_id, target.unk_id);
         if (!pair.is_empty && !pair.is_too_long) writer.add_pair(pair.source, pair.target);
       }

@@ -19,8 +19,8 @@ void append_row_names(uint32_t name, int64_t rows, std::vector<uint32_t>& sample
 }  // namespace
 
 TranslationBatch make_translation_batch(const TokenizedCorpus& corpus,
-                                        std::span<const int64_t> pairs, const SpecialIds& special,
-                                        int64_t passes) {
+                                        std::span<const int64_t> pairs,
+                                        const TranslationIds& special, int64_t passes) {
   const ProfilePhase phase("batch");
   TranslationBatch batch;
   std::vector<int64_t> source_rows, target_rows;

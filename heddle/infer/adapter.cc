@@ -20,7 +20,7 @@ const std::string kWeight = ".weight";
 // Endings of the two factors' names.
 const std::string kDown = ".lora_A.weight", kUp = ".lora_B.weight";
 
-// Tables of words, positions and types. PEFT's adapters of these are other tensors.
+// Tables of tokens, positions and types. PEFT's adapters of these are other tensors.
 bool is_table(const std::string& module) {
   const std::string last = module.substr(module.rfind('.') + 1);
   return last == "wte" || last == "wpe" || last.find("embed") != std::string::npos;

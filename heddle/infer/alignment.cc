@@ -75,12 +75,12 @@ std::vector<int64_t> first_numbers(int64_t n) {
   return numbers;
 }
 
-// Whether a piece holds punctuation and nothing else: of ASCII, without the signs that stand inside
+// Whether a token holds punctuation and nothing else: of ASCII, without the signs that stand inside
 // words, and the dashes and quotes of U+2010 to U+203F.
-bool is_punctuation(std::string_view piece) {
+bool is_punctuation(std::string_view token) {
   size_t marks = 0;
-  for (size_t at = 0; at < piece.size();) {
-    const std::string_view rest = piece.substr(at);
+  for (size_t at = 0; at < token.size();) {
+    const std::string_view rest = token.substr(at);
     if (rest.starts_with(kSpaceSign)) {
       at += kSpaceSign.size();
       continue;
@@ -169,10 +169,10 @@ std::vector<TokenRange> split_words(const Tokenizer& tokenizer, std::span<const 
   std::vector<bool> is_mark(ids.size());
   bool is_inside = false;
   for (size_t i = 0; i < ids.size(); ++i) {
-    const std::string piece = tokenizer.piece(ids[i]);
-    is_mark[i] = is_punctuation(piece);
-    for (size_t at = 0; at < piece.size();) {
-      if (piece.compare(at, kSpaceSign.size(), kSpaceSign) == 0) {
+    const std::string token = tokenizer.token(ids[i]);
+    is_mark[i] = is_punctuation(token);
+    for (size_t at = 0; at < token.size();) {
+      if (token.compare(at, kSpaceSign.size(), kSpaceSign) == 0) {
         is_inside = false;
         at += kSpaceSign.size();
         continue;

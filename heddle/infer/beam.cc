@@ -8,13 +8,13 @@
 namespace heddle {
 namespace {
 
-struct Candidate {
+struct BeamCandidate {
   double log_p;
   int32_t parent;
   int32_t rank;  // among the parent's continuations: keeps their order where sums round alike
-  NextWord word;
+  NextToken token;
 
-  bool operator<(const Candidate& o) const {
+  bool operator<(const BeamCandidate& o) const {
     if (log_p != o.log_p) return log_p > o.log_p;
     return parent != o.parent ? parent < o.parent : rank < o.rank;
   }
@@ -43,7 +43,7 @@ bool BeamSearch::is_end(int32_t id) const {
   return std::find(options_.eos.begin(), options_.eos.end(), id) != options_.eos.end();
 }
 
-void BeamSearch::advance(std::span<const NextWord> next) {
+void BeamSearch::advance(std::span<const NextToken> next) {
   just_ended_.clear();
   if (options_.samples) {
     advance_samples(next);
@@ -54,9 +54,9 @@ void BeamSearch::advance(std::span<const NextWord> next) {
   if (!options_.samples && is_done()) live_.clear();
 }
 
-void BeamSearch::advance_beam(std::span<const NextWord> next) {
+void BeamSearch::advance_beam(std::span<const NextToken> next) {
   const int64_t per_row = continuations(options_.beam, options_.eos.size());
-  std::vector<Candidate> candidates;
+  std::vector<BeamCandidate> candidates;
   for (size_t i = 0; i < next.size(); ++i) {
     if (next[i].id < 0) continue;
     const auto parent = static_cast<int32_t>(static_cast<int64_t>(i) / per_row);
@@ -69,8 +69,8 @@ void BeamSearch::advance_beam(std::span<const NextWord> next) {
   // What ends counts among the first `beam` only, so that beam 1 is greedy.
   std::vector<Hypothesis> going_on;
   for (int64_t i = 0; i < wanted && static_cast<int64_t>(going_on.size()) < options_.beam; ++i) {
-    const Candidate& c = candidates[i];
-    Hypothesis h = extended(live_[c.parent], c.word, c.log_p);
+    const BeamCandidate& c = candidates[i];
+    Hypothesis h = extended(live_[c.parent], c.token, c.log_p);
     h.parent = c.parent;
     if (h.ended == EndedBy::nothing) {
       going_on.push_back(std::move(h));
@@ -81,7 +81,7 @@ void BeamSearch::advance_beam(std::span<const NextWord> next) {
   live_ = std::move(going_on);
 }
 
-void BeamSearch::advance_samples(std::span<const NextWord> next) {
+void BeamSearch::advance_samples(std::span<const NextToken> next) {
   std::vector<Hypothesis> going_on;
   for (size_t i = 0; i < next.size(); ++i) {
     Hypothesis h = extended(live_[i], next[i], live_[i].log_p + next[i].log_p);
@@ -95,15 +95,15 @@ void BeamSearch::advance_samples(std::span<const NextWord> next) {
   live_ = std::move(going_on);
 }
 
-Hypothesis BeamSearch::extended(const Hypothesis& h, const NextWord& word, double log_p) const {
+Hypothesis BeamSearch::extended(const Hypothesis& h, const NextToken& token, double log_p) const {
   Hypothesis longer = h;
   longer.log_p = log_p;
-  if (is_end(word.id)) {
+  if (is_end(token.id)) {
     longer.ended = EndedBy::eos;
     return longer;
   }
-  longer.ids.push_back(word.id);
-  longer.log_ps.push_back(word.log_p);
+  longer.ids.push_back(token.id);
+  longer.log_ps.push_back(token.log_p);
   if (options_.goes_on && !options_.goes_on(longer)) {
     longer.ended = EndedBy::stop;
   } else if (is_last()) {

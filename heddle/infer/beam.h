@@ -7,23 +7,23 @@
 #include <span>
 #include <vector>
 
-#include "heddle/infer/best_words.h"
+#include "heddle/infer/best_tokens.h"
 
 namespace heddle {
 
 enum class EndedBy {
   nothing,  ///< it goes on
-  eos,      ///< a word that is an end, which its words do not hold
+  eos,      ///< a token that is an end, which its tokens do not hold
   stop,     ///< BeamOptions::goes_on
   length,   ///< the greatest length
 };
 
 /// A beginning of a translation or continuation, or a whole one.
 struct Hypothesis {
-  std::vector<int32_t> ids;   ///< words so far
+  std::vector<int32_t> ids;   ///< tokens so far
   std::vector<float> log_ps;  ///< of each of them
-  std::vector<int32_t> rows;  ///< rows of a translator's cache: keys of start and words
-  double log_p = 0;           ///< sum over the words, and the end if it came
+  std::vector<int32_t> rows;  ///< rows of a translator's cache: keys of start and tokens
+  double log_p = 0;           ///< sum over the tokens, and the end if it came
   int64_t sample = 0;         ///< which of the samples it is
   int64_t parent = 0;         ///< number among live() of the last step that it goes on from
   double score = 0;           ///< of one that ended: log p over the length penalty
@@ -34,7 +34,7 @@ struct Hypothesis {
 struct DecodeStep {
   int64_t sentence = 0;                     ///< its number among the sources or prompts
   std::span<const Hypothesis> before;       ///< that went on until here, best first
-  Tensor logits;                            ///< [before, vocab] of the next word, before any rule
+  Tensor logits;                            ///< [before, vocab] of the next token, before any rule
   std::span<const Hypothesis> live, ended;  ///< what has become of them
 };
 
@@ -59,11 +59,11 @@ struct BeamOptions {
   LengthPenalty penalty = LengthPenalty::wu;
   double length_penalty = 1;  ///< alpha
   EarlyStopping early_stopping = EarlyStopping::yes;
-  int64_t max_length = 1;  ///< words and end
-  bool needs_end = true;   ///< at max_length only the end may come; else any word is the last
+  int64_t max_length = 1;  ///< tokens and end
+  bool needs_end = true;   ///< at max_length only the end may come; else any token is the last
   std::vector<int32_t> eos = {};  ///< each of them is an end
-  /// Asked of each hypothesis with a new word that is no end: false ends it with this word. Greedy
-  /// search and samples ask once a word, in order.
+  /// Asked of each hypothesis with a new token that is no end: false ends it with this token.
+  /// Greedy search and samples ask once a token, in order.
   std::function<bool(const Hypothesis&)> goes_on = {};
 };
 
@@ -81,11 +81,11 @@ class BeamSearch {
   /// Hypotheses that go on, best first; empty once the search is done.
   std::span<const Hypothesis> live() const { return live_; }
   std::span<Hypothesis> live() { return live_; }
-  /// The next word is the last that fits, and must be the end.
+  /// The next token is the last that fits, and must be the end.
   bool must_end() const { return options_.needs_end && is_last(); }
 
-  /// One step. next: continuations() words of each live hypothesis, best first; of samples one.
-  void advance(std::span<const NextWord> next);
+  /// One step. next: continuations() tokens of each live hypothesis, best first; of samples one.
+  void advance(std::span<const NextToken> next);
 
   /// The n_best hypotheses that ended, best first, fewer if there were no more; samples in order.
   /// To be asked for when live() is empty. A larger n_best changes none of the first.
@@ -101,16 +101,16 @@ class BeamSearch {
   double score(double log_p, int64_t length) const {
     return log_p / length_penalty(length, options_.length_penalty, options_.penalty);
   }
-  // The hypothesis with one more word, its sum of log p being log_p.
-  Hypothesis extended(const Hypothesis& h, const NextWord& word, double log_p) const;
-  void advance_beam(std::span<const NextWord> next);
-  void advance_samples(std::span<const NextWord> next);
+  // The hypothesis with one more token, its sum of log p being log_p.
+  Hypothesis extended(const Hypothesis& h, const NextToken& token, double log_p) const;
+  void advance_beam(std::span<const NextToken> next);
+  void advance_samples(std::span<const NextToken> next);
   void finish(Hypothesis h);
   bool can_improve() const;
   bool is_done() const;
 
   BeamOptions options_;
-  int64_t length_ = 0;  // words of the live hypotheses
+  int64_t length_ = 0;  // tokens of the live hypotheses
   std::vector<Hypothesis> live_;
   int64_t finished_ = 0;
   size_t kept_ = 0;  // hypotheses that ended and are kept

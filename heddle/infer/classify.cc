@@ -49,9 +49,9 @@ std::vector<std::vector<double>> classify(const TextModel& model,
   const NoGrad off;
   nn::Run run;
   run.use(precision);
-  const nn::WordRows words = packed.words();
+  const nn::TokenRows tokens = packed.tokens();
   const std::vector<float> logits =
-      heads.sequence_classes(model.model().hidden(words, run), words, run).to_floats();
+      heads.sequence_classes(model.model().hidden(tokens, run), tokens, run).to_floats();
   check(std::ranges::all_of(logits, [](float x) { return std::isfinite(x); }), ErrorKind::data,
         "{}: the model gives logits that are not finite", model.stack.path);
   const size_t labels = model.model().labels().size();

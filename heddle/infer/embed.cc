@@ -1,4 +1,4 @@
-// Sentence vectors: the states of a text's words, pooled.
+// Sentence vectors: the states of a text's tokens, pooled.
 #include "heddle/infer/embed.h"
 
 #include <algorithm>
@@ -76,7 +76,7 @@ std::vector<std::vector<float>> embed(const SentenceEncoder& encoder,
   const NoGrad off;
   nn::Run run;
   run.use(precision);
-  const std::vector<float> h = model.hidden(packed.words(), run).to_floats();
+  const std::vector<float> h = model.hidden(packed.tokens(), run).to_floats();
   const int64_t width = model.width();
   std::vector<std::vector<float>> result;
   for (int64_t i = 0; i < packed.segments.count(); ++i) {

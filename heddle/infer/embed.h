@@ -1,4 +1,4 @@
-// Sentence vectors: the states of a text's words, pooled.
+// Sentence vectors: the states of a text's tokens, pooled.
 // Reimers & Gurevych 2019, "Sentence-BERT", section 3.
 #pragma once
 

@@ -68,13 +68,13 @@ void write_tensors(const std::string& path, const std::vector<NamedFloats>& tens
 Json vocabulary_json(const Tokenizer& tokenizer) {
   Json json = Json::object();
   for (int64_t id = 0; id < tokenizer.vocab_size(); ++id) {
-    json[tokenizer.piece(static_cast<int32_t>(id))] = id;
+    json[tokenizer.token(static_cast<int32_t>(id))] = id;
   }
   return json;
 }
 
-std::string piece_or(const Tokenizer& tokenizer, int32_t id, const char* otherwise) {
-  return id < 0 ? otherwise : tokenizer.piece(id);
+std::string token_or(const Tokenizer& tokenizer, int32_t id, const char* otherwise) {
+  return id < 0 ? otherwise : tokenizer.token(id);
 }
 
 void write_marian_tokenizer(const std::string& out, const TranslationModel& model) {
@@ -87,15 +87,15 @@ void write_marian_tokenizer(const std::string& out, const TranslationModel& mode
   if (is_separate) write_json(out, kMarianTargetVocabName, vocabulary_json(target));
   Json json = Json::object();
   json["tokenizer_class"] = "MarianTokenizer";
-  json["eos_token"] = piece_or(source, source.eos_id(), "</s>");
-  json["unk_token"] = piece_or(source, source.unk_id(), "<unk>");
-  json["pad_token"] = piece_or(source, source.pad_id(), "<pad>");
+  json["eos_token"] = token_or(source, source.eos_id(), "</s>");
+  json["unk_token"] = token_or(source, source.unk_id(), "<unk>");
+  json["pad_token"] = token_or(source, source.pad_id(), "<pad>");
   json["model_max_length"] = model.config.max_position_embeddings;
   json["separate_vocabs"] = is_separate;
   write_json(out, "tokenizer_config.json", json);
 }
 
-// Greedy search, as `heddle translate` does without flags, and the words that it never takes.
+// Greedy search, as `heddle translate` does without flags, and the tokens that it never takes.
 Json marian_generation_json(const TranslationModel& model) {
   const TransformerConfig& c = model.config;
   Json json = Json::object();

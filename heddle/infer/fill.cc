@@ -1,10 +1,10 @@
-// Words for the masks of a text, by a model of masked words.
+// Tokens for the masks of a text, by a model of masked tokens.
 #include "heddle/infer/fill.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/infer/best_words.h"
+#include "heddle/infer/best_tokens.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/text/strings.h"
 
@@ -17,13 +17,13 @@ Encoding encode_masked(const TextModel& model, const std::string& text) {
   const int32_t mask = model.tokenizer.mask_id();
   bool was_cut = false;
   Encoding encoding =
-      encode_to_fit(model, replace_all(text, kMask, model.tokenizer.piece(mask)), was_cut);
+      encode_to_fit(model, replace_all(text, kMask, model.tokenizer.token(mask)), was_cut);
   check(!was_cut, ErrorKind::data,
         "fill: the text '{}...' is longer than the {} tokens that the model takes",
         text.substr(0, 60), model.max_length);
   check(std::ranges::count(encoding.ids, mask) > 0, ErrorKind::data,
-        "fill: the text '{}' has no {}; write it where a word is wanted", text,
-        model.tokenizer.piece(mask));
+        "fill: the text '{}' has no {}; write it where a token is wanted", text,
+        model.tokenizer.token(mask));
   return encoding;
 }
 
@@ -39,8 +39,8 @@ std::vector<std::vector<std::vector<Fill>>> fill_masks(const TextModel& model,
                                                        int64_t top, const Precision& precision) {
   const Heads& heads = model.model().heads();
   const int32_t mask = model.tokenizer.mask_id();
-  check(heads.words.has_value(), ErrorKind::data,
-        "{}: the model has no head for masked words; one for them is needed, like BertForMaskedLM",
+  check(heads.output.has_value(), ErrorKind::data,
+        "{}: the model has no head for masked tokens; one for them is needed, like BertForMaskedLM",
         model.stack.path);
   check(mask >= 0, ErrorKind::data, "{}: its tokenizer has no mask token", model.stack.path);
   const int64_t vocab = model.model().vocab_size();
@@ -55,9 +55,9 @@ std::vector<std::vector<std::vector<Fill>>> fill_masks(const TextModel& model,
   const NoGrad off;
   nn::Run run;
   run.use(precision);
-  const Tensor h = model.model().hidden(packed.words(), run);
-  const Tensor logits = heads.word_logits(gather_rows(h, masks), run);
-  const std::vector<NextWord> best = best_words(logits, {.count = top});
+  const Tensor h = model.model().hidden(packed.tokens(), run);
+  const Tensor logits = heads.token_logits(gather_rows(h, masks), run);
+  const std::vector<NextToken> best = best_tokens(logits, {.count = top});
   auto next = best.begin();
   std::vector<std::vector<std::vector<Fill>>> result;
   for (Encoding& encoding : encodings) {

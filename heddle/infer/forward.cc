@@ -30,19 +30,19 @@ std::vector<int64_t> read_grid(const SafetensorsFile& file, const std::string& n
   return info.dtype == DType::i64 ? read_integers<int64_t>(info) : read_integers<int32_t>(info);
 }
 
-// What becomes of words that a mask hides.
+// What becomes of tokens that a mask hides.
 enum class Hidden { dropped, unseen };
 
-// One side of the batch: its words, and where they stood.
-struct Side {
+// One side of the batch: its tokens, and where they stood.
+struct BatchSide {
   int64_t batch = 0, time = 0;
-  std::vector<int32_t> ids, places, types;
+  std::vector<int32_t> ids, position_ids, types;
   std::vector<uint8_t> unseen;  // [rows]; empty if nothing is
-  std::vector<int64_t> cells;   // [rows] place in [batch * time]
+  std::vector<int64_t> cells;   // [rows] position in [batch * time]
   Segments segments;
 
-  Side(const SafetensorsFile& file, const std::string& name, const std::string& mask_name,
-       int64_t vocab, Hidden hidden) {
+  BatchSide(const SafetensorsFile& file, const std::string& name, const std::string& mask_name,
+            int64_t vocab, Hidden hidden) {
     const std::vector<int64_t> all = read_grid(file, name);
     batch = file.info(name).shape[0];
     time = file.info(name).shape[1];
@@ -56,7 +56,7 @@ struct Side {
             "{}: {}[{}, {}] is {}; ids must be below the vocab_size {}", file.path(), name,
             cell / time, cell % time, all[cell], vocab);
       ids.push_back(is_known ? static_cast<int32_t>(all[cell]) : 0);
-      places.push_back(static_cast<int32_t>(cell % time));
+      position_ids.push_back(static_cast<int32_t>(cell % time));
       if (hides && hidden == Hidden::unseen) unseen.push_back(is_hidden);
       cells.push_back(cell);
       ++lengths[cell / time];
@@ -65,11 +65,15 @@ struct Side {
   }
 
   bool is_unseen(size_t row) const { return !unseen.empty() && unseen[row] != 0; }
-  nn::WordRows words() const {
-    return {.ids = ids, .segments = &segments, .places = places, .types = types, .unseen = unseen};
+  nn::TokenRows tokens() const {
+    return {.ids = ids,
+            .segments = &segments,
+            .position_ids = position_ids,
+            .types = types,
+            .unseen = unseen};
   }
 
-  // Positions as the model counts them, over hidden words too.
+  // Positions as the model counts them, over hidden tokens too.
   void count_positions(const SafetensorsFile& file, const std::string& name, const Model& model) {
     const std::vector<int64_t> all = read_grid(file, name);
     std::vector<std::vector<int32_t>> counted;
@@ -77,10 +81,11 @@ struct Side {
       const std::vector<int32_t> line(all.begin() + b * time, all.begin() + (b + 1) * time);
       counted.push_back(model.positions(line));
     }
-    for (size_t r = 0; r < cells.size(); ++r) places[r] = counted[cells[r] / time][cells[r] % time];
+    for (size_t r = 0; r < cells.size(); ++r)
+      position_ids[r] = counted[cells[r] / time][cells[r] % time];
   }
 
-  // Takes the words' entries of another tensor of the same shape, or of one line for all, if the
+  // Takes the tokens' entries of another tensor of the same shape, or of one line for all, if the
   // file has it.
   void read_beside(const SafetensorsFile& file, const std::string& name,
                    std::vector<int32_t>& into) const {
@@ -117,8 +122,8 @@ struct Side {
 // Tensors to be written, with memory of their own.
 class Outputs {
  public:
-  // x: [rows, width] of a side    as: [batch, time, width], zeros where words are hidden
-  void add_rows(const std::string& name, const Side& side, const Tensor& x) {
+  // x: [rows, width] of a side    as: [batch, time, width], zeros where tokens are hidden
+  void add_rows(const std::string& name, const BatchSide& side, const Tensor& x) {
     const int64_t width = x.size(1);
     const std::vector<float> rows = x.to_floats();
     std::vector<float>& out = add(name, {side.batch, side.time, width});
@@ -135,7 +140,7 @@ class Outputs {
   }
 
   // x: [rows, experts] as: [batch * time, experts], as transformers gives it
-  void add_flat_rows(const std::string& name, const Side& side, const Tensor& x) {
+  void add_flat_rows(const std::string& name, const BatchSide& side, const Tensor& x) {
     add_rows(name, side, x);
     all_.back().shape = {side.batch * side.time, x.size(1)};
   }
@@ -145,11 +150,11 @@ class Outputs {
     add(name, {batch, x.size(0) / std::max<int64_t>(1, batch), x.size(1)}) = x.to_floats();
   }
 
-  // The weights of one attention call as [batch, heads, queries, keys]. Columns are the words of
+  // The weights of one attention call as [batch, heads, queries, keys]. Columns are the tokens of
   // `to`, behind what each sequence remembers; `rows` are those of `from` in its time, where the
-  // queries are not all its words.
-  void add_maps(const std::string& name, const nn::AttentionCall& call, const Side& from,
-                const Side& to, std::span<const int64_t> rows = {}) {
+  // queries are not all its tokens.
+  void add_maps(const std::string& name, const nn::AttentionCall& call, const BatchSide& from,
+                const BatchSide& to, std::span<const int64_t> rows = {}) {
     const Segments& queries = call.queries();
     const int64_t before = from.batch > 0 ? call.keys().length(0) - to.segments.length(0) : 0;
     const int64_t columns = before + to.time, heads = call.heads();
@@ -165,8 +170,8 @@ class Outputs {
           if (row < 0 || (rows.empty() && from.is_unseen(static_cast<size_t>(q)))) continue;
           float* line = out.data() + ((b * heads + h) * from.time + row) * columns;
           for (int64_t j = 0; j < keys; ++j) {
-            const int64_t word = to.segments.begin(b) + j - before;
-            line[j < before ? j : before + to.cells[word] % to.time] = map[i * keys + j];
+            const int64_t token = to.segments.begin(b) + j - before;
+            line[j < before ? j : before + to.cells[token] % to.time] = map[i * keys + j];
           }
         }
       }
@@ -214,7 +219,7 @@ class Outputs {
   std::list<Output> all_;  // references stay valid
 };
 
-nn::Observer observer_into(Outputs& out, const Side& source, const Side& target) {
+nn::Observer observer_into(Outputs& out, const BatchSide& source, const BatchSide& target) {
   nn::Observer observer;
   observer.hidden = [&](const std::string& name, const Tensor& x) {
     out.add_rows(name, name.starts_with("encoder") ? source : target, x);
@@ -230,10 +235,10 @@ nn::Observer observer_into(Outputs& out, const Side& source, const Side& target)
   return observer;
 }
 
-// Adds what models with a memory or an order of words show. Where there are predictions, both
+// Adds what models with a memory or an order of tokens show. Where there are predictions, both
 // streams have a name, as Hugging Face counts them.
-void observe_more(nn::Observer& observer, Outputs& out, const Side& side,
-                  const nn::WordOrder& order) {
+void observe_more(nn::Observer& observer, Outputs& out, const BatchSide& side,
+                  const nn::TokenOrder& order) {
   constexpr std::string_view kTarget = "target_";
   observer.hidden = [&](const std::string& name, const Tensor& x) {
     if (!name.starts_with(kTarget)) return out.add_rows(name, side, x);
@@ -244,9 +249,9 @@ void observe_more(nn::Observer& observer, Outputs& out, const Side& side,
     std::string shown = is_target ? call.name().substr(kTarget.size()) : call.name();
     if (order.targets.count() > 0) shown += is_target ? ".1" : ".0";
     std::vector<int64_t> rows;
-    for (size_t t = 0; is_target && t < order.target_words.size(); ++t) {
-      const int32_t word = order.target_words[t];
-      rows.push_back(word < 0 ? -1 : side.cells[word] % side.time);
+    for (size_t t = 0; is_target && t < order.target_tokens.size(); ++t) {
+      const int32_t token = order.target_tokens[t];
+      rows.push_back(token < 0 ? -1 : side.cells[token] % side.time);
     }
     out.add_maps(shown, call, side, side, rows);
   };
@@ -288,9 +293,9 @@ nn::Memory read_memory(const SafetensorsFile& file, const Model& model, int64_t 
   return memory;
 }
 
-// Which words are hidden from which: by perm_mask [batch, time, time], and from all by one of
+// Which tokens are hidden from which: by perm_mask [batch, time, time], and from all by one of
 // attention_mask and input_mask [batch, time].
-std::vector<uint8_t> read_hidden(const SafetensorsFile& file, const Side& side) {
+std::vector<uint8_t> read_hidden(const SafetensorsFile& file, const BatchSide& side) {
   const bool has_perm = file.find("perm_mask") != nullptr;
   const bool has_attention = file.find("attention_mask") != nullptr;
   const bool has_input = file.find("input_mask") != nullptr;
@@ -314,8 +319,8 @@ std::vector<uint8_t> read_hidden(const SafetensorsFile& file, const Side& side) 
   return result;
 }
 
-// target_mapping: [batch, predictions, time]; each row has a 1 where its word is, or no 1.
-void read_targets(const SafetensorsFile& file, const Side& side, nn::WordOrder& order) {
+// target_mapping: [batch, predictions, time]; each row has a 1 where its token is, or no 1.
+void read_targets(const SafetensorsFile& file, const BatchSide& side, nn::TokenOrder& order) {
   const StoredTensor* info = file.find("target_mapping");
   if (info == nullptr) return;
   check(info->shape.size() == 3, ErrorKind::data,
@@ -327,19 +332,19 @@ void read_targets(const SafetensorsFile& file, const Side& side, nn::WordOrder& 
   order.targets = Segments::uniform(side.batch, count);
   std::vector<bool> is_taken(static_cast<size_t>(side.batch * n));
   for (int64_t row = 0; row < side.batch * count; ++row) {
-    int64_t word = -1;
+    int64_t token = -1;
     for (int64_t j = 0; j < n; ++j) {
       const float value = map[row * n + j];
       if (value == 0) continue;
       const int64_t cell = row / count * n + j;
-      check(value == 1 && word < 0 && !is_taken[cell], ErrorKind::data,
-            "{}: target_mapping[{}, {}, {}] is {}; each row must be 0 but for one 1, at a word of "
+      check(value == 1 && token < 0 && !is_taken[cell], ErrorKind::data,
+            "{}: target_mapping[{}, {}, {}] is {}; each row must be 0 but for one 1, at a token of "
             "its own",
             file.path(), row / count, row % count, j, value);
       is_taken[cell] = true;
-      word = cell;
+      token = cell;
     }
-    order.target_words.push_back(static_cast<int32_t>(word));
+    order.target_tokens.push_back(static_cast<int32_t>(token));
   }
 }
 
@@ -348,9 +353,9 @@ void read_targets(const SafetensorsFile& file, const Side& side, nn::WordOrder& 
 void forward_tensors(const Transformer& model, const SafetensorsFile& inputs,
                      const std::string& path, const ForwardOptions& options) {
   const TransformerConfig& c = model.config();
-  const Side source(inputs, "input_ids", "attention_mask", c.vocab_size, Hidden::dropped);
-  const Side target(inputs, "decoder_input_ids", "decoder_attention_mask", c.target_vocab_size(),
-                    Hidden::dropped);
+  const BatchSide source(inputs, "input_ids", "attention_mask", c.vocab_size, Hidden::dropped);
+  const BatchSide target(inputs, "decoder_input_ids", "decoder_attention_mask",
+                         c.target_vocab_size(), Hidden::dropped);
   check(source.batch == target.batch, ErrorKind::data,
         "{}: input_ids has a batch of {}, decoder_input_ids of {}; they must be equal",
         inputs.path(), source.batch, target.batch);
@@ -360,47 +365,47 @@ void forward_tensors(const Transformer& model, const SafetensorsFile& inputs,
   nn::Run run;
   run.use(options.precision);
   if (options.all) run.observer = &observer;
-  const Tensor memory = model.encode(source.words(), run);
+  const Tensor memory = model.encode(source.tokens(), run);
   out.add_rows("encoder_last_hidden_state", source, memory);
-  const Tensor h = model.decode(target.words(), memory, source.segments, run);
+  const Tensor h = model.decode(target.tokens(), memory, source.segments, run);
   out.add_rows("logits", target, model.output()(h, run));
   out.write(path);
 }
 
 void forward_tensors(const Model& model, const SafetensorsFile& inputs, const std::string& path,
                      const ForwardOptions& options) {
-  // Hidden words stay and see the others: what stands for a whole sequence may be one of them.
+  // Hidden tokens stay and see the others: what stands for a whole sequence may be one of them.
   const bool takes_order = model.takes_order();
-  Side side(inputs, "input_ids", takes_order ? "" : "attention_mask", model.vocab_size(),
-            model.has_memory() ? Hidden::dropped : Hidden::unseen);
+  BatchSide side(inputs, "input_ids", takes_order ? "" : "attention_mask", model.vocab_size(),
+                 model.has_memory() ? Hidden::dropped : Hidden::unseen);
   side.count_positions(inputs, "input_ids", model);
   side.read_beside(inputs, "token_type_ids", side.types);
   check(side.types.empty() || model.takes_types(), ErrorKind::data,
         "{}: there are token_type_ids, but a {} has no token types; leave them out", inputs.path(),
         model.config().type);
-  side.read_beside(inputs, "position_ids", side.places);
+  side.read_beside(inputs, "position_ids", side.position_ids);
   const NoGrad off;
   Outputs out;
   nn::Run run;
   run.use(options.precision);
-  nn::WordRows words = side.words();
-  nn::WordOrder order;
+  nn::TokenRows tokens = side.tokens();
+  nn::TokenOrder order;
   nn::Memory memory;
   if (takes_order) {
     order.hidden = read_hidden(inputs, side);
     read_targets(inputs, side, order);
-    words.order = &order;
+    tokens.order = &order;
   }
   if (model.has_memory()) {
     memory = read_memory(inputs, model, side.batch, run.compute);
-    words.memory = &memory;
+    tokens.memory = &memory;
   }
   nn::Observer observer = observer_into(out, side, side);
   observe_more(observer, out, side, order);
   if (options.all) run.observer = &observer;
-  for (const ModelOutput& o : model.forward(words, run)) {
+  for (const ModelOutput& o : model.forward(tokens, run)) {
     switch (o.rows) {
-      case ModelOutput::Rows::words: out.add_rows(o.name, side, o.x); break;
+      case ModelOutput::Rows::tokens: out.add_rows(o.name, side, o.x); break;
       case ModelOutput::Rows::sequences: out.add_sequences(o.name, o.x); break;
       case ModelOutput::Rows::targets: out.add_even_rows(o.name, side.batch, o.x); break;
     }

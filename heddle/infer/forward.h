@@ -30,12 +30,12 @@ void forward_tensors(const Transformer& model, const SafetensorsFile& inputs,
 /// Runs a model of the registry. inputs: input_ids [batch, time]; optional attention_mask,
 /// token_type_ids, position_ids of the same shape, the last two also [1, time]; of a model with
 /// memory mems.i [before, batch, width] of each layer; of one that takes an order perm_mask [batch,
-/// time, time] (1: word i does not see word j), input_mask (1: hidden from all), target_mapping
+/// time, time] (1: token i does not see token j), input_mask (1: hidden from all), target_mapping
 /// [batch, predictions, time]. Writes what Model::forward() gives, as [batch, time, width] or
 /// [batch, width], of predictions [batch, predictions, width], and mems.i; with `all` also
 /// hidden_states.i, of a mixture router_logits.i [batch * time, experts], and attentions.i [batch,
-/// heads, time, before + time], which with predictions are two, attentions.i.0 and, of the words
-/// that are predicted, attentions.i.1. Outputs at hidden positions are zero, but the word that
+/// heads, time, before + time], which with predictions are two, attentions.i.0 and, of the tokens
+/// that are predicted, attentions.i.1. Outputs at hidden positions are zero, but the token that
 /// stands for a sequence (a pooler's first) may be hidden: as in Hugging Face's it sees the others.
 /// Errors: as above.
 void forward_tensors(const Model& model, const SafetensorsFile& inputs, const std::string& path,

@@ -1,11 +1,11 @@
-// One pass over new prompts and the last words of those that go on, again and again.
+// One pass over new prompts and the last tokens of those that go on, again and again.
 #include "heddle/infer/generate.h"
 
 #include <algorithm>
 
 #include "heddle/autograd/tape.h"
 #include "heddle/base/profile.h"
-#include "heddle/infer/next_words.h"
+#include "heddle/infer/next_tokens.h"
 #include "heddle/infer/sequence_reader.h"
 #include "heddle/ops/embedding.h"
 
@@ -19,12 +19,12 @@ void check_options(const GenerateOptions& o) {
   check(o.beam >= 1, ErrorKind::usage, "--beam is {}; it must be at least 1 (1 is greedy)", o.beam);
   check(o.n_best >= 1, ErrorKind::usage, "--samples is {}; it must be at least 1", o.n_best);
   check(!o.sampling || o.beam == 1, ErrorKind::usage,
-        "--sample draws words and --beam {} searches for the likeliest; give one of them", o.beam);
+        "--sample draws tokens and --beam {} searches for the likeliest; give one of them", o.beam);
   check(o.sampling || o.n_best <= o.beam, ErrorKind::usage,
         "--n-best is {} but --beam {}; the beam must be at least as wide", o.n_best, o.beam);
   check(o.batch_tokens >= 1, ErrorKind::usage, "--batch-tokens is {}; it must be at least 1",
         o.batch_tokens);
-  check_word_rules(o.rules);
+  check_token_rules(o.rules);
   if (o.sampling) check_sampling(*o.sampling);
 }
 
@@ -77,32 +77,32 @@ class Generation {
   }
 
  private:
-  // A prompt and what follows it. `is_read`: its words are with the reader, as one sequence for
-  // each hypothesis that goes on; else they wait, as one sequence without words.
+  // A prompt and what follows it. `is_read`: its tokens are with the reader, as one sequence for
+  // each hypothesis that goes on; else they wait, as one sequence without tokens.
   struct Sequence {
     int64_t number;
     BeamSearch search;
     bool is_read = false;
   };
 
-  // Words that may follow prompt i; the one behind the last position is still known.
-  int64_t new_words(int64_t i) const {
+  // Tokens that may follow prompt i; the one behind the last position is still known.
+  int64_t new_tokens(int64_t i) const {
     const auto length = static_cast<int64_t>(prompts_[i].size());
     const int64_t most = std::min(options_.max_new_tokens, model_.max_length() - length + 1);
     if (options_.max_length == 0) return most;
     return std::min(most, std::max<int64_t>(1, options_.max_length - length));
   }
 
-  // Words of prompt i that the reader will hold at most.
-  int64_t words_of(int64_t i) const {
+  // Tokens of prompt i that the reader will hold at most.
+  int64_t tokens_of(int64_t i) const {
     const int64_t width = options_.sampling ? options_.n_best : options_.beam;
-    return static_cast<int64_t>(prompts_[i].size()) + new_words(i) * width;
+    return static_cast<int64_t>(prompts_[i].size()) + new_tokens(i) * width;
   }
 
   void admit() {
     for (; next_ < static_cast<int64_t>(prompts_.size()); ++next_) {
-      if (!sequences_.empty() && live_words_ + words_of(next_) > options_.batch_tokens) return;
-      live_words_ += words_of(next_);
+      if (!sequences_.empty() && live_tokens_ + tokens_of(next_) > options_.batch_tokens) return;
+      live_tokens_ += tokens_of(next_);
       sequences_.push_back({next_, BeamSearch(search_options(next_))});
       reader_->add(1);
     }
@@ -115,11 +115,13 @@ class Generation {
                      .penalty = LengthPenalty::power,
                      .length_penalty = options_.length_penalty,
                      .early_stopping = options_.early_stopping,
-                     .max_length = new_words(i),
+                     .max_length = new_tokens(i),
                      .needs_end = false,
                      .eos = options_.eos};
-    if (options_.on_word) {
-      o.goes_on = [this, i](const Hypothesis& h) { return options_.on_word({i, h.sample, h.ids}); };
+    if (options_.on_token) {
+      o.goes_on = [this, i](const Hypothesis& h) {
+        return options_.on_token({i, h.sample, h.ids});
+      };
     }
     return o;
   }
@@ -127,7 +129,7 @@ class Generation {
   void step() {
     Ids ids, read;  // of each hypothesis: its sequence with the reader
     std::vector<int64_t> lengths;
-    std::vector<WordsSoFar> so_far;
+    std::vector<TokensSoFar> so_far;
     for (const Sequence& s : sequences_) {
       const Ids& prompt = prompts_[s.number];
       if (!s.is_read) {
@@ -140,18 +142,18 @@ class Generation {
           lengths.push_back(1);
         }
         read.push_back(static_cast<int32_t>(lengths.size()) - 1);
-        const bool is_last = static_cast<int64_t>(h.ids.size()) + 1 == new_words(s.number);
+        const bool is_last = static_cast<int64_t>(h.ids.size()) + 1 == new_tokens(s.number);
         so_far.push_back({.before = prompt,
-                          .words = h.ids,
+                          .tokens = h.ids,
                           .forced = is_last ? options_.forced_eos.value_or(-1) : -1,
                           .draw = draw(s, h)});
       }
     }
-    const Segments words = Segments::from_lengths(lengths);
-    const ProfilePhase phase(words.rows() > words.count() ? "prompt" : "decode step");
-    Tensor h = reader_->read(ids, words, run_);
+    const Segments tokens = Segments::from_lengths(lengths);
+    const ProfilePhase phase(tokens.rows() > tokens.count() ? "prompt" : "decode step");
+    Tensor h = reader_->read(ids, tokens, run_);
     if (read.size() != lengths.size()) h = gather_rows(h, read);  // samples share their prompt
-    std::vector<NextWord> next = next_words(*model_.heads().words, h, run_, so_far, wanted_);
+    std::vector<NextToken> next = next_tokens(*model_.heads().output, h, run_, so_far, wanted_);
     for (size_t r = 0; r < so_far.size(); ++r) {
       if (so_far[r].forced >= 0) next[r * static_cast<size_t>(wanted_.count)].log_p = 0;
     }
@@ -159,7 +161,7 @@ class Generation {
   }
 
   // h: [hypotheses, width]
-  void advance(const Tensor& h, std::span<const NextWord> next) {
+  void advance(const Tensor& h, std::span<const NextToken> next) {
     std::vector<int64_t> kept;  // of each hypothesis that goes on: the reader's sequence before
     int64_t row = 0, read = 0;
     for (Sequence& s : sequences_) {
@@ -178,11 +180,11 @@ class Generation {
     if (!is_same) reader_->select(kept);
   }
 
-  void advance(Sequence& s, const Tensor& h, std::span<const NextWord> next) {
+  void advance(Sequence& s, const Tensor& h, std::span<const NextToken> next) {
     if (!options_.on_step) return s.search.advance(next);
     const std::vector<Hypothesis> before(s.search.live().begin(), s.search.live().end());
     s.search.advance(next);
-    options_.on_step({s.number, before, (*model_.heads().words)(h.to_contiguous(), run_),
+    options_.on_step({s.number, before, (*model_.heads().output)(h.to_contiguous(), run_),
                       s.search.live(), s.search.just_ended()});
   }
 
@@ -197,7 +199,7 @@ class Generation {
       if (!s.search.live().empty()) return false;
       std::vector<Continuation>& result = results[s.number];
       for (const Hypothesis& h : s.search.results()) result.push_back(as_continuation(h));
-      live_words_ -= words_of(s.number);
+      live_tokens_ -= tokens_of(s.number);
       if (options_.on_done) options_.on_done(s.number, result);
       return true;
     });
@@ -206,12 +208,12 @@ class Generation {
   const Model& model_;
   std::span<const Ids> prompts_;
   const GenerateOptions& options_;
-  NextWordsOptions wanted_;
+  NextTokensOptions wanted_;
   nn::Run run_;
   std::unique_ptr<SequenceReader> reader_;
   std::vector<Sequence> sequences_;
   int64_t next_ = 0;  // prompt that is read next
-  int64_t live_words_ = 0;
+  int64_t live_tokens_ = 0;
 };
 
 }  // namespace
@@ -229,14 +231,14 @@ std::vector<std::vector<Continuation>> generate_ids(const Model& model,
   return Generation(model, prompts, options)();
 }
 
-std::vector<std::vector<NextWord>> likely_next_words(const Model& model,
-                                                     std::span<const Ids> prompts, int64_t count,
-                                                     const GenerateOptions& options) {
+std::vector<std::vector<NextToken>> likely_next_tokens(const Model& model,
+                                                       std::span<const Ids> prompts, int64_t count,
+                                                       const GenerateOptions& options) {
   check_prompts(model, prompts);
   const NoGrad off;
   nn::Run run;
   run.use(options.precision);
-  std::vector<std::vector<NextWord>> found;
+  std::vector<std::vector<NextToken>> found;
   for (size_t begin = 0, end = 0; begin < prompts.size(); begin = end) {
     Ids ids;
     std::vector<int64_t> lengths;
@@ -249,13 +251,13 @@ std::vector<std::vector<NextWord>> likely_next_words(const Model& model,
     const auto reader = make_sequence_reader(model);
     reader->add(static_cast<int64_t>(lengths.size()));
     const Tensor h = reader->read(ids, Segments::from_lengths(lengths), run);
-    const std::vector<NextWord> best = best_words(
-        *model.heads().words, h, run,
+    const std::vector<NextToken> best = best_tokens(
+        *model.heads().output, h, run,
         {.count = std::min(count, model.vocab_size()), .suppressed = options.suppressed});
     for (size_t i = 0; i < lengths.size(); ++i) {
       const size_t each = best.size() / lengths.size();
       found.emplace_back(best.begin() + i * each, best.begin() + (i + 1) * each);
-      std::erase_if(found.back(), [](const NextWord& word) { return word.id < 0; });
+      std::erase_if(found.back(), [](const NextToken& token) { return token.id < 0; });
     }
   }
   return found;

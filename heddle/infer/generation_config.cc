@@ -85,14 +85,14 @@ class Reader {
   std::vector<Source> sources_;
 };
 
-// Words that never come, one by one or in a row. An end is no bad word, as in Hugging Face.
-void read_bad_words(const Reader& reader, GenerationConfig& c) {
+// Tokens that never come, one by one or in a row. An end is never banned, as in Hugging Face.
+void read_banned_ngrams(const Reader& reader, GenerationConfig& c) {
   const Found found = reader.find("bad_words_ids");
   if (found.json == nullptr) return;
-  for (const Json& words : found.json->as_array(found.what)) {
+  for (const Json& tokens : found.json->as_array(found.what)) {
     std::vector<int32_t> ids;
-    for (const Json& word : words.as_array(found.what)) ids.push_back(id_of(word, found.what));
-    if (ids.size() > 1) c.rules.bad_words.push_back(ids);
+    for (const Json& token : tokens.as_array(found.what)) ids.push_back(id_of(token, found.what));
+    if (ids.size() > 1) c.rules.banned_ngrams.push_back(ids);
     const bool is_end =
         ids.size() == 1 && std::find(c.eos.begin(), c.eos.end(), ids[0]) != c.eos.end();
     if (ids.size() == 1 && !is_end) c.suppressed.push_back(ids[0]);
@@ -154,7 +154,7 @@ GenerationConfig read_generation_config(const std::string& folder) {
   reader.id("decoder_start_token_id", c.decoder_start);
   reader.id("forced_eos_token_id", c.forced_eos);
   c.suppressed = reader.ids("suppress_tokens");
-  read_bad_words(reader, c);
+  read_banned_ngrams(reader, c);
   std::erase(c.suppressed, -1);
   if (reader.find("max_new_tokens").json != nullptr) {
     reader.number("max_new_tokens", c.max_new_tokens.emplace(), 1);

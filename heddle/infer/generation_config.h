@@ -9,7 +9,7 @@
 
 #include "heddle/infer/beam.h"
 #include "heddle/infer/sample.h"
-#include "heddle/infer/word_rules.h"
+#include "heddle/infer/token_rules.h"
 
 namespace heddle {
 
@@ -17,14 +17,14 @@ namespace heddle {
 struct GenerationConfig {
   std::vector<int32_t> eos = {};  ///< eos_token_id, one or a list: each ends a sequence
   std::optional<int32_t> bos = {}, decoder_start = {}, forced_eos = {};
-  std::vector<int32_t> suppressed = {};  ///< suppress_tokens, and bad_words_ids of one word
+  std::vector<int32_t> suppressed = {};  ///< suppress_tokens, and bad_words_ids of one token
   std::optional<int64_t> max_new_tokens = {};
-  std::optional<int64_t> max_length = {};  ///< of words that were given and new ones, the end too
+  std::optional<int64_t> max_length = {};  ///< of tokens that were given and new ones, the end too
   int64_t min_length = 0;                  ///< of the same
   int64_t beam = 1;                        ///< num_beams
   double length_penalty = 1;
   EarlyStopping early_stopping = EarlyStopping::no;
-  WordRules rules = {};    ///< repetition_penalty, no_repeat_ngram_size, min_new_tokens
+  TokenRules rules = {};   ///< repetition_penalty, no_repeat_ngram_size, min_new_tokens
   Sampling sampling = {};  ///< temperature, top_k, top_p, min_p, for who samples; 0 and 1: no limit
 };
 

@@ -96,7 +96,7 @@ TransformerConfig parse_own_config(const Json& json, const std::string& path) {
          did_you_mean(key, known));
   }
   config.check(path);
-  config.check_words(path);
+  config.check_token_ids(path);
   return config;
 }
 
@@ -123,7 +123,7 @@ void check_size(const TransformerConfig& c, const TensorFile& file) {
 }
 
 // A tokenizer of a model directory. key: where the config has its fingerprint; size, size_key: the
-// words that the model knows.
+// tokens that the model knows.
 struct TokenizerPlace {
   const char *name, *key, *size_key;
   int64_t size;
@@ -137,7 +137,7 @@ Tokenizer load_tokenizer(const std::string& folder, const TokenizerPlace& place,
         path);
   Tokenizer tokenizer = Tokenizer::load(path);
   check(tokenizer.vocab_size() == place.size, ErrorKind::data,
-        "{}: it has {} pieces, but the model has {} {}; it is the tokenizer of another model", path,
+        "{}: it has {} tokens, but the model has {} {}; it is the tokenizer of another model", path,
         tokenizer.vocab_size(), place.size_key, place.size);
   const Json* wanted = json.find(place.key);
   if (wanted != nullptr && !wanted->is_null()) {
@@ -145,18 +145,19 @@ Tokenizer load_tokenizer(const std::string& folder, const TokenizerPlace& place,
         wanted->as_string(fmt::format("config.json: key '{}'", place.key));
     check(fingerprint == tokenizer.fingerprint(), ErrorKind::data,
           "{}: its fingerprint is {}, but the model was trained with {}; it is the tokenizer of "
-          "another vocabulary, and ids would mean other words",
+          "another vocabulary, and ids would mean other tokens",
           path, tokenizer.fingerprint(), fingerprint);
   }
   return tokenizer;
 }
 
-// Its words may be fewer than the model's, whose table is often padded.
-Tokenizer load_marian_side(const std::string& folder, MarianSide side, int64_t words) {
+// Its tokens may be fewer than the model's, whose table is often padded.
+Tokenizer load_marian_side(const std::string& folder, MarianSide side, int64_t tokens) {
   Tokenizer tokenizer = load_marian_tokenizer(folder, side);
-  check(tokenizer.vocab_size() <= words, ErrorKind::data,
-        "{}: {} has ids up to {}, but the model has {} words; it is the tokenizer of another model",
-        folder, kMarianVocabName, tokenizer.vocab_size() - 1, words);
+  check(
+      tokenizer.vocab_size() <= tokens, ErrorKind::data,
+      "{}: {} has ids up to {}, but the model has {} tokens; it is the tokenizer of another model",
+      folder, kMarianVocabName, tokenizer.vocab_size() - 1, tokens);
   return tokenizer;
 }
 
@@ -168,7 +169,7 @@ Tokenizers load_tokenizers(const std::string& folder, const TransformerConfig& c
                            const Json& json) {
   Tokenizers result;
   if (is_marian(json)) {
-    config.check_words(join_path(folder, kConfigName));
+    config.check_token_ids(join_path(folder, kConfigName));
     result.source = load_marian_side(folder, MarianSide::source, config.vocab_size);
     result.target = load_marian_side(folder, MarianSide::target, config.target_vocab_size());
     return result;
@@ -187,7 +188,7 @@ Tokenizers load_tokenizers(const std::string& folder, const TransformerConfig& c
 void check_vocabulary(const std::string& path, const Tokenizer* tokenizer, const char* key,
                       int64_t size) {
   check(tokenizer == nullptr || tokenizer->vocab_size() == size, ErrorKind::data,
-        "{}: the tokenizer has {} pieces, the model {} {}", path,
+        "{}: the tokenizer has {} tokens, the model {} {}", path,
         tokenizer == nullptr ? 0 : tokenizer->vocab_size(), key, size);
 }
 

@@ -14,7 +14,7 @@ namespace heddle {
 // The files of a model directory.
 inline constexpr const char* kConfigName = "config.json";
 inline constexpr const char* kTokenizerName = "tokenizer.model";  ///< joint SentencePiece model
-/// That of the target, where it has words of its own (decoder_vocab_size); tokenizer.model is then
+/// That of the target, where it has tokens of its own (decoder_vocab_size); tokenizer.model is then
 /// the source's.
 inline constexpr const char* kTargetTokenizerName = "target_tokenizer.model";
 inline constexpr const char* kGenerationName = "generation_config.json";

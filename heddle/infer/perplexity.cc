@@ -1,4 +1,4 @@
-// Windows over a text, many in a batch, of which each predicts the words that no window before it
+// Windows over a text, many in a batch, of which each predicts the tokens that no window before it
 // did; or segments that a memory connects, one after the other.
 #include "heddle/infer/perplexity.h"
 
@@ -6,33 +6,33 @@
 
 #include "heddle/autograd/tape.h"
 #include "heddle/base/profile.h"
-#include "heddle/infer/best_words.h"
+#include "heddle/infer/best_tokens.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/ops/moe.h"
 
 namespace heddle {
 namespace {
 
-// Words [begin, end) of the text, by which words [first, last] are predicted.
-struct Window {
+// Tokens [begin, end) of the text, by which tokens [first, last] are predicted.
+struct TextWindow {
   int64_t begin, end, first, last;
 };
 
-std::vector<Window> windows_of(int64_t words, int64_t context, int64_t stride) {
-  std::vector<Window> windows;
-  for (int64_t begin = 0, done = 1; done < words; begin += stride) {
-    const int64_t end = std::min(begin + context, words);
+std::vector<TextWindow> windows_of(int64_t tokens, int64_t context, int64_t stride) {
+  std::vector<TextWindow> windows;
+  for (int64_t begin = 0, done = 1; done < tokens; begin += stride) {
+    const int64_t end = std::min(begin + context, tokens);
     windows.push_back({begin, end, done, end - 1});
     done = end;
   }
   return windows;
 }
 
-// Segments that lie end to end: the last word of each predicts the first of the next.
-std::vector<Window> segments_of(int64_t words, int64_t context) {
-  std::vector<Window> segments;
-  for (int64_t begin = 0; begin + 1 < words; begin += context) {
-    const int64_t end = std::min(begin + context, words - 1);
+// Segments that lie end to end: the last token of each predicts the first of the next.
+std::vector<TextWindow> segments_of(int64_t tokens, int64_t context) {
+  std::vector<TextWindow> segments;
+  for (int64_t begin = 0; begin + 1 < tokens; begin += context) {
+    const int64_t end = std::min(begin + context, tokens - 1);
     segments.push_back({begin, end, begin + 1, end});
   }
   return segments;
@@ -78,7 +78,7 @@ void check_options(const LanguageModel& model, std::span<const int32_t> ids, Per
   }
 }
 
-// Counts the experts that words of a pass go through, layer by layer.
+// Counts the experts that tokens of a pass go through, layer by layer.
 class RoutingCount {
  public:
   explicit RoutingCount(const LanguageModel& model) {
@@ -88,7 +88,7 @@ class RoutingCount {
   RoutingCount(const RoutingCount&) = delete;
   RoutingCount& operator=(const RoutingCount&) = delete;
 
-  // What the next pass is to be observed by, null if no router is there; `rows`: the words of it
+  // What the next pass is to be observed by, null if no router is there; `rows`: the tokens of it
   // that count.
   const nn::Observer* next(std::span<const int32_t> rows) {
     rows_ = rows, layer_ = 0;
@@ -120,23 +120,24 @@ class Prediction {
   }
 
   // `memory`, of the windows' number of sequences, may be null.
-  void add(std::span<const Window> windows, nn::Memory* memory, TextLikelihood& result) {
-    std::vector<int32_t> words, rows, targets;
+  void add(std::span<const TextWindow> windows, nn::Memory* memory, TextLikelihood& result) {
+    std::vector<int32_t> tokens, rows, targets;
     std::vector<int64_t> lengths;
-    for (const Window& w : windows) {
-      const auto at = static_cast<int64_t>(words.size());
-      words.insert(words.end(), ids_.begin() + w.begin, ids_.begin() + w.end);
+    for (const TextWindow& w : windows) {
+      const auto at = static_cast<int64_t>(tokens.size());
+      tokens.insert(tokens.end(), ids_.begin() + w.begin, ids_.begin() + w.end);
       lengths.push_back(w.end - w.begin);
-      for (int64_t i = w.first; i <= w.last; ++i) {  // row i - 1 predicts word i
+      for (int64_t i = w.first; i <= w.last; ++i) {  // row i - 1 predicts token i
         rows.push_back(static_cast<int32_t>(at + i - 1 - w.begin));
         targets.push_back(ids_[static_cast<size_t>(i)]);
       }
     }
     const Segments segments = Segments::from_lengths(lengths);
     run_.observer = routing_.next(rows);
-    const Tensor all = model_.hidden({.ids = words, .segments = &segments, .memory = memory}, run_);
+    const Tensor all =
+        model_.hidden({.ids = tokens, .segments = &segments, .memory = memory}, run_);
     const Tensor h = gather_rows(all, rows);
-    // The logits of some rows at a time, for both the words that came and the likeliest.
+    // The logits of some rows at a time, for both the tokens that came and the likeliest.
     const int64_t at_once = std::max<int64_t>(1, kLogitsAtOnce / model_.vocab_size());
     for (int64_t begin = 0; begin < h.size(0); begin += at_once) {
       const int64_t n = std::min(at_once, h.size(0) - begin);
@@ -151,8 +152,8 @@ class Prediction {
 
   // logits: [targets, vocab]
   void add(const Tensor& logits, std::span<const int32_t> targets, TextLikelihood& result) const {
-    const auto of_targets = best_words(logits, {.forced = targets});
-    const auto likeliest = best_words(logits, {.scores = false});
+    const auto of_targets = best_tokens(logits, {.forced = targets});
+    const auto likeliest = best_tokens(logits, {.scores = false});
     for (size_t i = 0; i < targets.size(); ++i) {
       result.nll -= static_cast<double>(of_targets[i].log_p);
       result.hits += likeliest[i].id == targets[i];
@@ -161,19 +162,19 @@ class Prediction {
           detail_of(logits.rows(), static_cast<int64_t>(i), targets[i], likeliest[i].id));
       result.details.back().log_p = of_targets[i].log_p;
     }
-    result.words += static_cast<int64_t>(targets.size());
+    result.tokens += static_cast<int64_t>(targets.size());
   }
 
   // Without its log p.
-  static PredictedWord detail_of(const Rows& logits, int64_t row, int32_t target,
-                                 int32_t likeliest) {
+  static PredictedToken detail_of(const Rows& logits, int64_t row, int32_t target,
+                                  int32_t likeliest) {
     const float* x = logits.row<float>(row);
-    PredictedWord word{.rank = 1, .likeliest = likeliest};
+    PredictedToken token{.rank = 1, .likeliest = likeliest};
     for (int64_t id = 0; id < logits.width; ++id) {
-      word.rank += x[id] > x[target] || (x[id] == x[target] && id < target);
+      token.rank += x[id] > x[target] || (x[id] == x[target] && id < target);
     }
-    word.likeliest_log_p = scale_of_row(logits, row).log_p(x[likeliest]);
-    return word;
+    token.likeliest_log_p = scale_of_row(logits, row).log_p(x[likeliest]);
+    return token;
   }
 
   const LanguageModel& model_;
@@ -190,9 +191,9 @@ TextLikelihood likelihood_of_text(const LanguageModel& model, std::span<const in
   check_options(model, ids, o);
   const NoGrad off;
   const ProfilePhase phase("perplexity");
-  const auto words = static_cast<int64_t>(ids.size());
-  const std::vector<Window> windows =
-      model.has_memory() ? segments_of(words, o.context) : windows_of(words, o.context, o.stride);
+  const auto tokens = static_cast<int64_t>(ids.size());
+  const std::vector<TextWindow> windows =
+      model.has_memory() ? segments_of(tokens, o.context) : windows_of(tokens, o.context, o.stride);
   const bool remembers = o.memory && model.memory_length() > 0;
   nn::Memory memory;
   const auto at_once =

@@ -26,7 +26,7 @@ std::vector<int32_t> first_ids(const PromptModel& model, const std::string& wher
   if (g.bos) return {*g.bos};
   check(!g.eos.empty(), ErrorKind::data,
         "{} is empty, and the model has neither a bos_token_id nor an eos_token_id to begin with; "
-        "give at least one word",
+        "give at least one token",
         where);
   return {g.eos[0]};
 }
@@ -35,17 +35,17 @@ std::vector<int32_t> first_ids(const PromptModel& model, const std::string& wher
 
 std::vector<int32_t> begin_text(const Tokenizer& tokenizer, const std::string& text) {
   std::vector<int32_t> ids = ids_before_text(tokenizer);
-  const std::vector<int32_t> words = tokenizer.encode(text);
-  ids.insert(ids.end(), words.begin(), words.end());
+  const std::vector<int32_t> tokens = tokenizer.encode(text);
+  ids.insert(ids.end(), tokens.begin(), tokens.end());
   return ids;
 }
 
 PromptModel load_prompt_model(const std::string& path) {
-  PromptModel model{.stack = load_stack_model(path, Head::next_word)};
-  check(
-      says_next_word(model.model()), ErrorKind::data,
-      "{}: this {} does not say the next word; a language model is needed, such as GPT2LMHeadModel",
-      path, model.stack.type);
+  PromptModel model{.stack = load_stack_model(path, Head::next_token)};
+  check(predicts_next_token(model.model()), ErrorKind::data,
+        "{}: this {} does not predict the next token; a language model is needed, such as "
+        "GPT2LMHeadModel",
+        path, model.stack.type);
   model.tokenizer = find_tokenizer(model.stack.path);
   model.generation = read_generation_config(model.stack.path);
   return model;

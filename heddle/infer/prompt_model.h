@@ -19,9 +19,9 @@ struct PromptModel {
   const Model& model() const { return *stack.model; }
 };
 
-/// Reads a model that says_next_word(); `path` is a model directory or a training run, see
+/// Reads a model that predicts_next_token(); `path` is a model directory or a training run, see
 /// find_model_dir(). Errors: data, naming the file, for anything missing but the tokenizer, broken
-/// or cut short, or a model that does not say the next word.
+/// or cut short, or a model that does not predict the next token.
 PromptModel load_prompt_model(const std::string& path);
 
 /// Ids of a text with the special ones that the tokenizer puts at its front, not those behind it.
@@ -29,7 +29,7 @@ std::vector<int32_t> begin_text(const Tokenizer& tokenizer, const std::string& t
 
 struct PromptOptions {
   int64_t max_new_tokens = 0;  ///< room that truncation leaves
-  bool truncate = false;       ///< keep the last words of a prompt that is too long, else an error
+  bool truncate = false;       ///< keep the last tokens of a prompt that is too long, else an error
 };
 
 /// Ids of a prompt, with the special ones that the tokenizer puts at its front. Of an empty prompt:

@@ -11,92 +11,88 @@
 namespace heddle {
 namespace {
 
-struct Candidate {
+struct DrawCandidate {
   int32_t id;
   float logit;
   double weight;  // e^((logit - largest) / temperature)
 };
 
-bool is_likelier(const Candidate& a, const Candidate& b) {
+bool is_likelier(const DrawCandidate& a, const DrawCandidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
 }
 
-bool contains(std::span<const int32_t> ids, int32_t id) {
-  return std::find(ids.begin(), ids.end(), id) != ids.end();
-}
-
 // What may come in row r, by id.
-void collect(std::span<const float> x, const SampleWordsOptions& o, int64_t r,
-             std::vector<Candidate>& words) {
-  words.clear();
+void collect(std::span<const float> x, const SampleTokensOptions& o, int64_t r,
+             std::vector<DrawCandidate>& tokens) {
+  tokens.clear();
   const std::span<const int32_t> banned =
       o.banned.empty() ? std::span<const int32_t>() : std::span<const int32_t>(o.banned[r]);
   float largest = -INFINITY;
   for (size_t i = 0; i < x.size(); ++i) {
     const auto id = static_cast<int32_t>(i);
     if (x[i] == -INFINITY || contains(o.suppressed, id) || contains(banned, id)) continue;
-    words.push_back({id, x[i], 0});
+    tokens.push_back({id, x[i], 0});
     largest = std::max(largest, x[i]);
   }
-  for (Candidate& c : words) {
+  for (DrawCandidate& c : tokens) {
     c.weight = std::exp((static_cast<double>(c.logit) - largest) / o.sampling.temperature);
   }
 }
 
-// The likeliest word is always kept. The order is by id again afterwards.
-void keep_likely(const Sampling& s, std::vector<Candidate>& words) {
-  const bool is_top_k = s.top_k > 0 && s.top_k < static_cast<int64_t>(words.size());
+// The likeliest token is always kept. The order is by id again afterwards.
+void keep_likely(const Sampling& s, std::vector<DrawCandidate>& tokens) {
+  const bool is_top_k = s.top_k > 0 && s.top_k < static_cast<int64_t>(tokens.size());
   if (is_top_k) {
-    std::nth_element(words.begin(), words.begin() + (s.top_k - 1), words.end(), is_likelier);
-    words.resize(static_cast<size_t>(s.top_k));
+    std::nth_element(tokens.begin(), tokens.begin() + (s.top_k - 1), tokens.end(), is_likelier);
+    tokens.resize(static_cast<size_t>(s.top_k));
   }
   if (s.top_p < 1) {
-    std::sort(words.begin(), words.end(), is_likelier);
+    std::sort(tokens.begin(), tokens.end(), is_likelier);
     double total = 0, sum = 0;
-    for (const Candidate& c : words) total += c.weight;
+    for (const DrawCandidate& c : tokens) total += c.weight;
     size_t kept = 0;
-    while (kept < words.size() && sum < s.top_p * total) sum += words[kept++].weight;
-    words.resize(std::max<size_t>(kept, 1));
+    while (kept < tokens.size() && sum < s.top_p * total) sum += tokens[kept++].weight;
+    tokens.resize(std::max<size_t>(kept, 1));
   }
   if (s.min_p > 0) {  // the likeliest has the weight 1
-    std::erase_if(words, [&](const Candidate& c) { return c.weight < s.min_p; });
+    std::erase_if(tokens, [&](const DrawCandidate& c) { return c.weight < s.min_p; });
   }
   if (is_top_k || s.top_p < 1) {
-    std::sort(words.begin(), words.end(),
-              [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
+    std::sort(tokens.begin(), tokens.end(),
+              [](const DrawCandidate& a, const DrawCandidate& b) { return a.id < b.id; });
   }
 }
 
-const Candidate& drawn(const std::vector<Candidate>& words, double draw) {
+const DrawCandidate& drawn(const std::vector<DrawCandidate>& tokens, double draw) {
   double total = 0, sum = 0;
-  for (const Candidate& c : words) total += c.weight;
-  for (const Candidate& c : words) {
+  for (const DrawCandidate& c : tokens) total += c.weight;
+  for (const DrawCandidate& c : tokens) {
     sum += c.weight;
     if (sum > draw * total) return c;
   }
-  return words.back();  // draw * total was rounded up to the sum
+  return tokens.back();  // draw * total was rounded up to the sum
 }
 
-NextWord sample_of_row(const Rows& logits, int64_t r, double draw, const SampleWordsOptions& o) {
-  thread_local std::vector<Candidate> words;
+NextToken sample_of_row(const Rows& logits, int64_t r, double draw, const SampleTokensOptions& o) {
+  thread_local std::vector<DrawCandidate> tokens;
   const std::span<const float> x(logits.row<float>(r), static_cast<size_t>(logits.width));
   const LogitScale scale = scale_of_row(logits, r);
   if (!o.forced.empty() && o.forced[r] >= 0) return {o.forced[r], scale.log_p(x[o.forced[r]])};
-  collect(x, o, r, words);
-  if (words.empty()) return {};
-  keep_likely(o.sampling, words);
-  const Candidate& word = drawn(words, draw);
-  return {word.id, scale.log_p(word.logit)};
+  collect(x, o, r, tokens);
+  if (tokens.empty()) return {};
+  keep_likely(o.sampling, tokens);
+  const DrawCandidate& token = drawn(tokens, draw);
+  return {token.id, scale.log_p(token.logit)};
 }
 
 }  // namespace
 
 void check_sampling(const Sampling& s) {
   check(std::isfinite(s.temperature) && s.temperature > 0, ErrorKind::usage,
-        "--temperature is {}; it must be above 0 (for the likeliest word each time, leave out "
+        "--temperature is {}; it must be above 0 (for the likeliest token each time, leave out "
         "--sample)",
         s.temperature);
-  check(s.top_k >= 0, ErrorKind::usage, "--top-k is {}; it must be at least 1, or 0 for all words",
+  check(s.top_k >= 0, ErrorKind::usage, "--top-k is {}; it must be at least 1, or 0 for all tokens",
         s.top_k);
   check(s.top_p > 0 && s.top_p <= 1, ErrorKind::usage,
         "--top-p is {}; it must be above 0 and at most 1", s.top_p);
@@ -104,24 +100,25 @@ void check_sampling(const Sampling& s) {
         s.min_p);
 }
 
-double sample_draw(uint64_t seed, int64_t line, int64_t sample, int64_t place) {
+double sample_draw(uint64_t seed, int64_t line, int64_t sample, int64_t position) {
   static constexpr uint64_t kSite = hash_name("translate.sample");
   const RngKey key =
       make_key(seed, static_cast<uint64_t>(sample), kSite, static_cast<uint64_t>(line));
-  const auto at = static_cast<uint64_t>(place);
-  const PhiloxCounter words =
+  const auto at = static_cast<uint64_t>(position);
+  const PhiloxCounter random =
       philox({static_cast<uint32_t>(at), static_cast<uint32_t>(at >> 32), 0, 0}, key);
-  const uint64_t bits = (uint64_t{words[0]} << 32 | words[1]) >> 11;
+  const uint64_t bits = (uint64_t{random[0]} << 32 | random[1]) >> 11;
   return static_cast<double>(bits) * 0x1p-53;
 }
 
-std::vector<NextWord> sample_words(const Tensor& logits, std::span<const double> draws,
-                                   const SampleWordsOptions& options) {
+std::vector<NextToken> sample_tokens(const Tensor& logits, std::span<const double> draws,
+                                     const SampleTokensOptions& options) {
   const Rows rows = logits.rows();
-  const ProfiledCall timed("sample_words", {.bytes = rows.rows * rows.width * 4});
-  std::vector<NextWord> words(rows.rows);
-  parallel_for(rows.rows, [&](int64_t r) { words[r] = sample_of_row(rows, r, draws[r], options); });
-  return words;
+  const ProfiledCall timed("sample_tokens", {.bytes = rows.rows * rows.width * 4});
+  std::vector<NextToken> tokens(rows.rows);
+  parallel_for(rows.rows,
+               [&](int64_t r) { tokens[r] = sample_of_row(rows, r, draws[r], options); });
+  return tokens;
 }
 
 }  // namespace heddle

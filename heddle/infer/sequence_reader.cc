@@ -18,21 +18,22 @@ class CachedReader final : public SequenceReader {
   void add(int64_t sequences) override { cache_.add(sequences); }
   void select(std::span<const int64_t> sequences) override { cache_.select(sequences); }
 
-  Tensor read(std::span<const int32_t> ids, const Segments& words, const nn::Run& run) override {
-    cache_.extend(words);
+  Tensor read(std::span<const int32_t> ids, const Segments& tokens, const nn::Run& run) override {
+    cache_.extend(tokens);
     const Tensor h = model_.hidden(
-        {.ids = ids, .segments = &words, .places = cache_.places(), .cache = &cache_}, run);
-    if (words.rows() == words.count()) return h;
+        {.ids = ids, .segments = &tokens, .position_ids = cache_.position_ids(), .cache = &cache_},
+        run);
+    if (tokens.rows() == tokens.count()) return h;
     Ids last;
-    for (int64_t i = 0; i < words.count(); ++i) {
-      last.push_back(static_cast<int32_t>(words.end(i)) - 1);
+    for (int64_t i = 0; i < tokens.count(); ++i) {
+      last.push_back(static_cast<int32_t>(tokens.end(i)) - 1);
     }
     return gather_rows(h, last);
   }
 
  private:
   const LanguageModel& model_;
-  nn::WordCache cache_;
+  nn::KvCache cache_;
 };
 
 class OrderedReader final : public SequenceReader {
@@ -41,25 +42,25 @@ class OrderedReader final : public SequenceReader {
       : model_(model), remembers_(model.memory_length() > 0) {}
 
   void add(int64_t sequences) override {
-    words_.resize(words_.size() + static_cast<size_t>(sequences));
+    tokens_.resize(tokens_.size() + static_cast<size_t>(sequences));
     std::vector<int64_t> lengths;
     for (int64_t i = 0; i < memory_.segments.count(); ++i) {
       lengths.push_back(memory_.segments.length(i));
     }
-    lengths.resize(words_.size());
+    lengths.resize(tokens_.size());
     memory_.segments = Segments::from_lengths(lengths);
   }
 
-  Tensor read(std::span<const int32_t> ids, const Segments& words, const nn::Run& run) override {
+  Tensor read(std::span<const int32_t> ids, const Segments& tokens, const nn::Run& run) override {
     Ids rows;
     std::vector<int64_t> lengths;
-    nn::WordOrder order{.targets = Segments::uniform(words.count(), 1)};
-    for (int64_t i = 0; i < words.count(); ++i) {
-      Ids& own = words_[static_cast<size_t>(i)];
-      own.insert(own.end(), ids.begin() + words.begin(i), ids.begin() + words.end(i));
+    nn::TokenOrder order{.targets = Segments::uniform(tokens.count(), 1)};
+    for (int64_t i = 0; i < tokens.count(); ++i) {
+      Ids& own = tokens_[static_cast<size_t>(i)];
+      own.insert(own.end(), ids.begin() + tokens.begin(i), ids.begin() + tokens.end(i));
       rows.insert(rows.end(), own.begin(), own.end());
-      order.target_words.push_back(static_cast<int32_t>(rows.size()));
-      rows.push_back(0);  // any word: none sees it
+      order.target_tokens.push_back(static_cast<int32_t>(rows.size()));
+      rows.push_back(0);  // any token: none sees it
       const auto n = static_cast<int64_t>(own.size()) + 1;
       lengths.push_back(n);
       for (int64_t j = 0; j < n * n; ++j) order.hidden.push_back(j % n == n - 1);
@@ -71,8 +72,8 @@ class OrderedReader final : public SequenceReader {
                                     .memory = remembers_ ? &memory_ : nullptr,
                                     .order = &order},
                                    run);
-    if (remembers_) {  // the last word is read again, the one behind it was none
-      std::vector<int64_t> all(words_.size());
+    if (remembers_) {  // the last token is read again, the one behind it was none
+      std::vector<int64_t> all(tokens_.size());
       std::iota(all.begin(), all.end(), int64_t{0});
       keep(all, 2);
     }
@@ -80,9 +81,9 @@ class OrderedReader final : public SequenceReader {
   }
 
   void select(std::span<const int64_t> sequences) override {
-    std::vector<Ids> words;
-    for (const int64_t s : sequences) words.push_back(words_[static_cast<size_t>(s)]);
-    words_ = std::move(words);
+    std::vector<Ids> tokens;
+    for (const int64_t s : sequences) tokens.push_back(tokens_[static_cast<size_t>(s)]);
+    tokens_ = std::move(tokens);
     keep(sequences, 0);
   }
 
@@ -103,21 +104,22 @@ class OrderedReader final : public SequenceReader {
 
   const Model& model_;
   const bool remembers_;
-  std::vector<Ids> words_;  // of each sequence; with memory: the last one only
+  std::vector<Ids> tokens_;  // of each sequence; with memory: the last one only
   nn::Memory memory_;
 };
 
 }  // namespace
 
-bool says_next_word(const Model& model) {
-  return language_model(model) != nullptr || model.head() == Head::ordered_word;
+bool predicts_next_token(const Model& model) {
+  return language_model(model) != nullptr || model.head() == Head::ordered_token;
 }
 
 std::unique_ptr<SequenceReader> make_sequence_reader(const Model& model) {
   if (const LanguageModel* language = language_model(model)) {
     return std::make_unique<CachedReader>(*language);
   }
-  check(says_next_word(model), ErrorKind::internal, "the model does not say the next word");
+  check(predicts_next_token(model), ErrorKind::internal,
+        "the model does not predict the next token");
   check(model.batch_multiple() == 1, ErrorKind::data,
         "bi_data is true: half of a batch runs backwards, but each prompt goes on by itself; set "
         "bi_data to false in config.json");

@@ -8,27 +8,27 @@
 
 namespace heddle {
 
-/// A batch of sequences, read from their beginnings and then as words are added. What a sequence
+/// A batch of sequences, read from their beginnings and then as tokens are added. What a sequence
 /// gets depends on no other.
 class SequenceReader {
  public:
   virtual ~SequenceReader() = default;
-  /// Sequences without words, behind the others.
+  /// Sequences without tokens, behind the others.
   virtual void add(int64_t sequences) = 0;
-  /// Reads words: segment i continues sequence i and is not empty. returns: [sequences, width] for
-  /// the logits of the words that come next.
-  virtual Tensor read(std::span<const int32_t> ids, const Segments& words, const nn::Run& run) = 0;
+  /// Reads tokens: segment i continues sequence i and is not empty. returns: [sequences, width] for
+  /// the logits of the tokens that come next.
+  virtual Tensor read(std::span<const int32_t> ids, const Segments& tokens, const nn::Run& run) = 0;
   /// Sequence i becomes what sequence sequences[i] was.
   virtual void select(std::span<const int64_t> sequences) = 0;
 };
 
-/// Whether the model says which word comes next, in the order of the text (LanguageModel) or, as
+/// Whether the model predicts the next token, in the order of the text (LanguageModel) or, as
 /// XLNet, in any.
-bool says_next_word(const Model& model);
+bool predicts_next_token(const Model& model);
 
 /// The reader of such a model: over cached keys and values, or, of an XLNet, as Hugging Face's
-/// generate() has it: behind the words stands one that none of them sees, and that is predicted.
-/// With memory (memory_length() above 0) a pass reads the last word again beside the new one, and
+/// generate() has it: behind the tokens stands one that none of them sees, and that is predicted.
+/// With memory (memory_length() above 0) a pass reads the last token again beside the new one, and
 /// remembers the states of those before as they were computed then.
 std::unique_ptr<SequenceReader> make_sequence_reader(const Model& model);
 

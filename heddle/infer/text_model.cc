@@ -1,4 +1,4 @@
-// A model of the registry with its tokenizer: texts in, rows of words to the model.
+// A model of the registry with its tokenizer: texts in, rows of tokens to the model.
 #include "heddle/infer/text_model.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ void check_ids(const TextModel& model, std::span<const int32_t> ids) {
     check(id < known, ErrorKind::data,
           "{}: the tokenizer gives '{}' the id {}, but the model has a vocab_size of {}; it is the "
           "tokenizer of another model",
-          model.stack.path, model.tokenizer.piece(id), id, known);
+          model.stack.path, model.tokenizer.token(id), id, known);
   }
 }
 
@@ -53,7 +53,7 @@ std::pair<size_t, size_t> lengths_that_fit(size_t first, size_t second, size_t m
 
 Encoding checked(const TextModel& model, Encoding encoding, std::string_view text) {
   check(!encoding.ids.empty(), ErrorKind::data,
-        "{}: the text '{}' gives no ids; a text with words is needed", model.stack.path, text);
+        "{}: the text '{}' gives no ids; a text with tokens is needed", model.stack.path, text);
   check_ids(model, encoding.ids);
   return encoding;
 }
@@ -100,7 +100,7 @@ PackedTexts::PackedTexts(const Model& model, std::span<const Encoding> texts) {
     const std::vector<int32_t> own = model.positions(text.ids);
     ids.insert(ids.end(), text.ids.begin(), text.ids.end());
     types.insert(types.end(), text.types.begin(), text.types.end());
-    places.insert(places.end(), own.begin(), own.end());
+    position_ids.insert(position_ids.end(), own.begin(), own.end());
     lengths.push_back(static_cast<int64_t>(text.ids.size()));
   }
   segments = Segments::from_lengths(lengths);

@@ -1,4 +1,4 @@
-// A model of the registry with its tokenizer: texts in, rows of words to the model.
+// A model of the registry with its tokenizer: texts in, rows of tokens to the model.
 #pragma once
 
 #include <cstdint>
@@ -34,11 +34,11 @@ Encoding encode_to_fit(const TextModel& model, std::string_view first, std::stri
 
 /// Texts end to end, with the positions that the model counts.
 struct PackedTexts {
-  std::vector<int32_t> ids, places, types;  ///< [rows]
-  Segments segments;                        ///< one a text
+  std::vector<int32_t> ids, position_ids, types;  ///< [rows]
+  Segments segments;                              ///< one a text
 
   PackedTexts(const Model& model, std::span<const Encoding> texts);
-  nn::WordRows words() const { return {ids, &segments, nullptr, places, types}; }
+  nn::TokenRows tokens() const { return {ids, &segments, nullptr, position_ids, types}; }
 };
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// Texts of all words so far, compared with what was taken already.
+// Texts of all tokens so far, compared with what was taken already.
 #include "heddle/infer/text_stream.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 
-// Words of the prompt that are decoded with the new ones: enough for any character and any word.
+// Tokens of the prompt that are decoded with the new ones: enough for any character and any word.
 constexpr size_t kContext = 16;
 
 bool is_inside_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
@@ -24,9 +24,9 @@ TextStream::TextStream(const Tokenizer& tokenizer, std::span<const int32_t> prom
   std::erase(stops_, "");
 }
 
-bool TextStream::read(std::span<const int32_t> words) {
+bool TextStream::read(std::span<const int32_t> tokens) {
   std::vector<int32_t> all = before_;
-  all.insert(all.end(), words.begin(), words.end());
+  all.insert(all.end(), tokens.begin(), tokens.end());
   const std::string whole = tokenizer_.decode(all);
   // A character that the prompt had left unfinished is the continuation's.
   auto [end, ignored] =

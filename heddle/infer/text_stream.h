@@ -1,4 +1,4 @@
-// The text of words that come one by one: whole characters, up to a stop string.
+// The text of tokens that come one by one: whole characters, up to a stop string.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace heddle {
 
-/// What a continuation says, while it grows. Its text is what the words add to the prompt's: a
+/// What a continuation says, while it grows. Its text is what the tokens add to the prompt's: a
 /// space between the two is kept.
 class TextStream {
  public:
-  /// prompt: the words before; only the last few matter, which the first new one may join.
+  /// prompt: the tokens before; only the last few matter, which the first new one may join.
   TextStream(const Tokenizer& tokenizer, std::span<const int32_t> prompt,
              std::vector<std::string> stops = {});
 
-  /// Takes all words so far. returns: false once the text has a stop string, wherever the borders
-  /// of words lie; the text ends before it.
-  bool read(std::span<const int32_t> words);
+  /// Takes all tokens so far. returns: false once the text has a stop string, wherever the borders
+  /// of tokens lie; the text ends before it.
+  bool read(std::span<const int32_t> tokens);
   bool is_stopped() const { return is_stopped_; }
 
   /// The text so far; an unfinished character shows as U+FFFD.
@@ -26,7 +26,7 @@ class TextStream {
   /// What has become certain since the last call: neither an unfinished character nor what may be
   /// the beginning of a stop string.
   std::string take();
-  /// What is left, once no more words come.
+  /// What is left, once no more tokens come.
   std::string take_rest();
 
  private:

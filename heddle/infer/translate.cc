@@ -1,4 +1,4 @@
-// Batches of sentences through encoder and decoder, word by word, and text around it.
+// Batches of sentences through encoder and decoder, token by token, and text around it.
 #include "heddle/infer/translate.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include "heddle/autograd/tape.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
-#include "heddle/infer/next_words.h"
+#include "heddle/infer/next_tokens.h"
 
 namespace heddle {
 namespace {
@@ -19,10 +19,10 @@ std::span<const int32_t> prefix_of(const TranslateOptions& o, int64_t sentence) 
   return o.prefixes[o.prefixes.size() == 1 ? 0 : static_cast<size_t>(sentence)];
 }
 
-// The longest translation of so many source words, its end included.
-int64_t max_length(const TransformerConfig& config, const TranslateOptions& o, size_t words,
+// The longest translation of so many source tokens, its end included.
+int64_t max_length(const TransformerConfig& config, const TranslateOptions& o, size_t tokens,
                    size_t prefix) {
-  const double length = o.max_length_factor * static_cast<double>(words);
+  const double length = o.max_length_factor * static_cast<double>(tokens);
   int64_t limit = o.max_length > 0 ? o.max_length + 1
                                    : static_cast<int64_t>(std::min(length, 1e9)) +
                                          o.max_length_extra + static_cast<int64_t>(prefix);
@@ -50,7 +50,7 @@ class Queue {
     return taken;
   }
   std::span<const int32_t> source(int64_t i) const { return sources_[i]; }
-  /// Words and end.
+  /// Tokens and end.
   int64_t rows_of(int64_t i) const { return static_cast<int64_t>(sources_[i].size()) + 1; }
 
  private:
@@ -60,8 +60,8 @@ class Queue {
   size_t next_ = 0;
 };
 
-// Feeds the last words of all live hypotheses, step by step. When sentences are done, others of the
-// queue take their place.
+// Feeds the last tokens of all live hypotheses, step by step. When sentences are done, others of
+// the queue take their place.
 class Decoding {
  public:
   Decoding(const Transformer& model, const TranslateOptions& options,
@@ -83,7 +83,7 @@ class Decoding {
   // Translates sentence i of the queue into results[i], at most `budget` encoder rows at a time.
   void translate(Queue& queue, int64_t budget, std::vector<Translation>& results) {
     for (;;) {
-      // Many at a time: an encoder pass over few sentences costs more than places that stay empty.
+      // Many at a time: an encoder pass over few sentences costs more than slots that stay empty.
       if (live_rows_ <= budget / 2) admit(queue, budget - live_rows_);
       if (sentences_.empty()) return;
       step();
@@ -97,8 +97,8 @@ class Decoding {
     std::span<const int32_t> prefix;
     BeamSearch search;
     std::vector<int32_t> source_rows = {};  // of the cache
-    std::vector<int32_t> word_rows = {};    // all that were taken for it
-    int32_t place = 0;                      // of the next word
+    std::vector<int32_t> token_rows = {};   // all that were taken for it
+    int32_t position = 0;                   // of the next token
   };
 
   void admit(Queue& queue, int64_t budget) {
@@ -137,36 +137,36 @@ class Decoding {
   void step() {
     const ProfilePhase phase("decode step");
     const auto start = static_cast<int32_t>(model_.config().decoder_start_token_id);
-    std::vector<int32_t> ids, places, new_rows, word_rows, source_rows;
-    std::vector<WordsSoFar> so_far;
-    std::vector<int64_t> beams, word_lengths, source_lengths;
+    std::vector<int32_t> ids, position_ids, new_rows, token_rows, source_rows;
+    std::vector<TokensSoFar> so_far;
+    std::vector<int64_t> beams, token_lengths, source_lengths;
     for (Sentence& s : sentences_) {
       beams.push_back(static_cast<int64_t>(s.search.live().size()));
-      cache_.words.take(beams.back(), new_rows);
+      cache_.tokens.take(beams.back(), new_rows);
       for (Hypothesis& h : s.search.live()) {
         h.rows.push_back(new_rows[ids.size()]);
-        s.word_rows.push_back(h.rows.back());
-        word_rows.insert(word_rows.end(), h.rows.begin(), h.rows.end());
-        word_lengths.push_back(static_cast<int64_t>(h.rows.size()));
+        s.token_rows.push_back(h.rows.back());
+        token_rows.insert(token_rows.end(), h.rows.begin(), h.rows.end());
+        token_lengths.push_back(static_cast<int64_t>(h.rows.size()));
         ids.push_back(h.ids.empty() ? start : h.ids.back());
-        places.push_back(s.place);
-        so_far.push_back({.words = h.ids, .forced = forced_word(s), .draw = draw(s, h)});
+        position_ids.push_back(s.position);
+        so_far.push_back({.tokens = h.ids, .forced = forced_token(s), .draw = draw(s, h)});
       }
-      ++s.place;
+      ++s.position;
       source_rows.insert(source_rows.end(), s.source_rows.begin(), s.source_rows.end());
       source_lengths.push_back(static_cast<int64_t>(s.source_rows.size()));
     }
     const Segments one_each = Segments::uniform(static_cast<int64_t>(ids.size()), 1);
-    const Segments words = Segments::from_lengths(word_lengths);
+    const Segments tokens = Segments::from_lengths(token_lengths);
     const Segments hypotheses = Segments::from_lengths(beams);
     const Segments sources = Segments::from_lengths(source_lengths);
     const Tensor h = model_.step(cache_,
                                  {.ids = ids,
-                                  .places = places,
-                                  .words = {&one_each, &words, word_rows, new_rows},
+                                  .position_ids = position_ids,
+                                  .tokens = {&one_each, &tokens, token_rows, new_rows},
                                   .sources = {&hypotheses, &sources, source_rows}},
                                  run_);
-    std::vector<NextWord> next = next_words(model_.output(), h, run_, so_far, wanted_);
+    std::vector<NextToken> next = next_tokens(model_.output(), h, run_, so_far, wanted_);
     const auto each = static_cast<size_t>(wanted_.count);
     for (size_t r = 0; options_.is_hub && r < so_far.size(); ++r) {
       if (so_far[r].forced == eos_[0]) next[r * each].log_p = 0;
@@ -181,7 +181,7 @@ class Decoding {
   }
 
   // h: [live, d_model], the states of the sentence's hypotheses.
-  void advance(Sentence& s, const Tensor& h, std::span<const NextWord> next) {
+  void advance(Sentence& s, const Tensor& h, std::span<const NextToken> next) {
     if (!options_.on_step) return s.search.advance(next);
     const std::vector<Hypothesis> before(s.search.live().begin(), s.search.live().end());
     s.search.advance(next);
@@ -189,10 +189,10 @@ class Decoding {
                       s.search.just_ended()});
   }
 
-  // The only word that may come next, or -1.
-  int32_t forced_word(const Sentence& s) const {
-    const auto place = static_cast<size_t>(s.place);
-    if (place < s.prefix.size()) return s.prefix[place];
+  // The only token that may come next, or -1.
+  int32_t forced_token(const Sentence& s) const {
+    const auto position = static_cast<size_t>(s.position);
+    if (position < s.prefix.size()) return s.prefix[position];
     return s.search.must_end() ? eos_[0] : -1;
   }
 
@@ -212,7 +212,7 @@ class Decoding {
       for (const Hypothesis& h : ended.subspan(1)) {
         result.others.push_back({.ids = h.ids, .score = h.score, .text = {}});
       }
-      cache_.words.give_back(s.word_rows);
+      cache_.tokens.give_back(s.token_rows);
       cache_.sources.give_back(s.source_rows);
       live_rows_ -= static_cast<int64_t>(s.source_rows.size());
       return true;
@@ -222,7 +222,7 @@ class Decoding {
   const Transformer& model_;
   const TranslateOptions& options_;
   std::vector<int32_t> eos_;
-  NextWordsOptions wanted_;
+  NextTokensOptions wanted_;
   nn::Run run_;
   DecoderCache cache_;
   std::vector<Sentence> sentences_;
@@ -240,7 +240,7 @@ int64_t matrix_weights(const TransformerConfig& c) {
          c.decoder_layers * d * (8 * d + 2 * c.decoder_ffn_dim);
 }
 
-// Ids that no translation holds: those of the config that are no words, and the caller's.
+// Ids that no translation holds: those of the config that are no tokens, and the caller's.
 std::vector<int32_t> suppressed_ids(const TransformerConfig& c, const TranslateOptions& o) {
   std::vector<int32_t> ids = o.suppressed;
   for (const int64_t id : {c.pad_token_id, c.bos_token_id, c.decoder_start_token_id}) {
@@ -263,7 +263,7 @@ void check_options(const TranslateOptions& o) {
         o.batch_tokens);
   check(o.n_best >= 1, ErrorKind::usage, "--n-best is {}; it must be at least 1", o.n_best);
   check(!o.sampling || o.beam == 1, ErrorKind::usage,
-        "--sample draws words and --beam {} searches for the likeliest; give one of them", o.beam);
+        "--sample draws tokens and --beam {} searches for the likeliest; give one of them", o.beam);
   check(o.sampling || o.n_best <= o.beam, ErrorKind::usage,
         "--n-best is {} but --beam {}; the beam must be at least as wide (or give --sample)",
         o.n_best, o.beam);
@@ -273,7 +273,7 @@ void check_options(const TranslateOptions& o) {
   check(o.max_length == 0 || o.rules.min_length <= o.max_length, ErrorKind::usage,
         "--min-length is {} but --max-length {}; the first must not be above the second",
         o.rules.min_length, o.max_length);
-  check_word_rules(o.rules);
+  check_token_rules(o.rules);
   if (o.sampling) check_sampling(*o.sampling);
 }
 
@@ -290,7 +290,7 @@ void check_prefixes(const TransformerConfig& c, const TranslateOptions& o, size_
           length, c.max_position_embeddings);
     for (const int32_t id : o.prefixes[i]) {
       check(id >= 0 && id < c.target_vocab_size() && id != c.eos_token_id, ErrorKind::data,
-            "prefix {}: the id {} is no word of the vocabulary of {}", i + 1, id,
+            "prefix {}: the id {} is no token of the vocabulary of {}", i + 1, id,
             c.target_vocab_size());
     }
   }

@@ -11,7 +11,7 @@
 #include "heddle/infer/beam.h"
 #include "heddle/infer/model_dir.h"
 #include "heddle/infer/sample.h"
-#include "heddle/infer/word_rules.h"
+#include "heddle/infer/token_rules.h"
 
 namespace heddle {
 
@@ -20,7 +20,7 @@ struct TranslateOptions {
   double length_penalty = 1.0;  ///< alpha of ((5 + length) / 6)^alpha; 0 is none
   /// As Hugging Face's generate(): the score is log p / length^alpha, of which an end that is
   /// forced at the greatest length takes nothing; beam search penalises repeats in log p; and only
-  /// `suppressed` words never come.
+  /// `suppressed` tokens never come.
   bool is_hub = false;
   EarlyStopping early_stopping = EarlyStopping::yes;
   bool needs_end = true;                  ///< the greatest length forces the end
@@ -30,7 +30,7 @@ struct TranslateOptions {
   int64_t max_length = 0;                 ///< if not 0, in place of it: tokens without the end
   int64_t n_best = 1;                     ///< translations of each sentence, at most the beam
   std::optional<Sampling> sampling = {};  ///< draw n_best translations at random; the beam is 1
-  WordRules rules = {};
+  TokenRules rules = {};
   /// Ids that the translations begin with: none, one for all sentences, or one for each.
   std::vector<std::vector<int32_t>> prefixes = {};
   std::vector<int32_t> suppressed = {};  ///< ids that never come, beside pad, bos and start
@@ -44,7 +44,7 @@ struct TranslateOptions {
 /// Of an empty source: no ids, an empty text, score 0.
 struct Translation {
   std::vector<int32_t> ids;  ///< without the end
-  double score = 0;  ///< log p of the words and the end, in nats, over the length penalty; 0
+  double score = 0;  ///< log p of the tokens and the end, in nats, over the length penalty; 0
                      ///< if greedy search was asked for none
   std::string text;  ///< by the text form only
   std::vector<Translation> others = {};  ///< the n_best - 1 next best, or the other samples
@@ -58,7 +58,7 @@ struct Translation {
 /// first `beam` of them sets a hypothesis aside, and the others carry on, `beam` at most. A
 /// sentence is done with `beam` hypotheses aside, or when none that goes on can beat the n_best of
 /// them. Equal scores: the better hypothesis before, then the lower id. At the greatest length the
-/// end is forced; so are the words of a prefix, and the end where the rules leave no word.
+/// end is forced; so are the tokens of a prefix, and the end where the rules leave no token.
 /// Source: Wu et al. 2016, "Google's Neural Machine Translation System", section 7 (length
 /// penalty). Errors: usage for options outside their range; data if a sentence or a prefix is
 /// longer than learned positions reach, an id is not in the vocabulary, or the weights are not

@@ -12,7 +12,7 @@ bool is_blank(const std::string& line) {
   return line.find_first_not_of(" \t\r\v\f") == std::string::npos;
 }
 
-// A piece may be the byte of a line break; a line in must stay a line out.
+// A token may be the byte of a line break; a line in must stay a line out.
 std::string without_breaks(std::string text) {
   for (char& c : text) {
     if (c == '\n' || c == '\r') c = ' ';

@@ -2,7 +2,7 @@
 #include "heddle/infer/word_attention.h"
 
 #include "heddle/infer/alignment.h"
-#include "heddle/infer/piece_words.h"
+#include "heddle/infer/word_spans.h"
 
 namespace heddle {
 Tensor cross_attention_map(const Transformer& model, std::span<const int32_t> source,
@@ -18,13 +18,13 @@ std::vector<WordLink> word_attention(const TranslationModel& model, std::span<co
                                      std::span<const int32_t> target, Precision precision) {
   const Tokenizer& tokenizer = model.tokenizer.value();
   const Tensor map = cross_attention_map(model.model, source, target, -1, precision);
-  const std::vector<PieceWord> source_words = piece_words(tokenizer, source);
+  const std::vector<WordSpan> source_words = word_spans(tokenizer, source);
   std::vector<WordLink> links;
-  for (const PieceWord& word : piece_words(model.target(), target)) {
+  for (const WordSpan& word : word_spans(model.target(), target)) {
     if (word.is_punctuation) continue;
     WordLink link{.target = word_text(model.target(), target, word), .source = ""};
     int64_t index = -1;
-    for (const PieceWord& candidate : source_words) {
+    for (const WordSpan& candidate : source_words) {
       if (candidate.is_punctuation) continue;
       ++index;
       const double w = word_weight(map, word, candidate);

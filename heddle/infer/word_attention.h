@@ -21,11 +21,11 @@ struct WordLink {
   std::string target;
   std::string source;         ///< "" if the source has no word
   int64_t source_index = -1;  ///< its place among the words of the source
-  double weight = 0;  ///< attention to that word, averaged over the target word's pieces, 0 to 1
+  double weight = 0;  ///< attention to that word, averaged over the target word's tokens, 0 to 1
 };
 
 /// For each word of the translation, punctuation left out, the source word with the most attention.
-/// Pieces make a word up to the next space or punctuation; the weights of a source word's pieces
+/// Tokens make a word up to the next space or punctuation; the weights of a source word's tokens
 /// are summed. Needs the tokenizer.
 std::vector<WordLink> word_attention(const TranslationModel& model, std::span<const int32_t> source,
                                      std::span<const int32_t> target, Precision precision = {});

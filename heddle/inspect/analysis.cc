@@ -55,8 +55,8 @@ class StackSteps {
 
   void input() {
     const std::string part = s_.name + " input";
-    add({.part = part, .name = "word vectors", .in = {rows_}, .kept = rows_ * s_.width}, 1,
-        s_.word_rows * s_.width + s_.of_input.all());
+    add({.part = part, .name = "token embeddings", .in = {rows_}, .kept = rows_ * s_.width}, 1,
+        s_.token_rows * s_.width + s_.of_input.all());
     if (s_.adds_positions) {
       add({.part = part, .name = "add positions"}, 1, s_.position_rows * s_.width);
     }
@@ -66,13 +66,13 @@ class StackSteps {
     }
   }
 
-  // Pairs of a query and a place that it sees, in blocks of `block`: the diagonal and below.
+  // Pairs of a query and a position that it sees, in blocks of `block`: the diagonal and below.
   int64_t causal_pairs(int64_t block) const {
     const int64_t rest = length_ % block;
     return length_ / block * (block * (block + 1) / 2) + rest * (rest + 1) / 2;
   }
 
-  // Scores, softmax and weighted sum of queries over `keys` places each.
+  // Scores, softmax and weighted sum of queries over `keys` positions each.
   void attention(int64_t keys, bool is_self) {
     const bool is_windowed = is_self && w_.window > 0 && w_.window < keys;
     const int64_t seen = is_windowed ? w_.window : keys;
@@ -219,7 +219,7 @@ std::vector<Step> steps_of(const ModelPlan& plan, const Workload& w) {
   const int64_t d = plan.stacks.back().width;
   if (plan.has_pooler) {
     steps.push_back({.part = "output",
-                     .name = "pooler of the first word",
+                     .name = "pooler of the first token",
                      .in = {w.batch, d},
                      .out = {w.batch, d},
                      .parameters = linear_parameters(d, d, true),
@@ -231,7 +231,7 @@ std::vector<Step> steps_of(const ModelPlan& plan, const Workload& w) {
     const int64_t own = output_parameters(plan) - (plan.has_pooler ? steps.back().parameters : 0);
     steps.push_back(
         {.part = "output",
-         .name = "logits of the next word",
+         .name = "logits of the next token",
          .in = {rows, d},
          .out = {rows, plan.vocab},
          .parameters = own,
@@ -262,14 +262,14 @@ int64_t matrix_parameters(const ModelPlan& plan) {
                               (s.has_distances ? s.width * s.query_width() : 0) +
                               s.of_attention.matrices;
     const int64_t mlp = (s.is_gated ? 3 : 2) * s.width * s.hidden;
-    count += s.width * (s.word_rows + s.position_rows + s.type_rows) + s.of_input.matrices +
+    count += s.width * (s.token_rows + s.position_rows + s.type_rows) + s.of_input.matrices +
              s.layers * ((s.has_cross ? 2 : 1) * (attention + s.score_weights()) +
                          std::max<int64_t>(1, s.experts) * mlp + s.experts * s.width);
   }
   return count;
 }
 
-// Passes over 1, 2, .. words in all: a pass over t words takes c0 + c1 t + c2 t^2.
+// Passes over 1, 2, .. tokens in all: a pass over t tokens takes c0 + c1 t + c2 t^2.
 double all_passes_flops(const Analysis& a) {
   Workload w = a.workload;
   int64_t& length = a.plan.stacks.size() > 1 ? w.target : w.source;
@@ -298,7 +298,7 @@ void add_flops(Analysis& a) {
   a.training_flash_flops =
       has_flash ? 3 * linear + a.attention_flops + 5 * a.attention_flops / 2 : a.training_flops;
   if (a.plan.vocab == 0 || !a.plan.stacks.back().is_causal) return;
-  // Over caches each word is computed once, and sees what a causal pass lets it see.
+  // Over caches each token is computed once, and sees what a causal pass lets it see.
   a.decoding_flops = a.forward_flops;
   for (const Step& step : a.steps) a.decoding_flops -= step.times * step.hidden_flops;
   if (a.workload.window == 0) a.uncached_decoding_flops = all_passes_flops(a);
@@ -347,13 +347,13 @@ void add_caches(Analysis& a) {
   const StackPlan& writer = a.plan.stacks.back();
   if (a.decoding_flops == 0) return;
   const int64_t each = writer.layers * 2 * writer.key_width();
-  a.cache_word = bytes_of(each);
-  int64_t words = a.workload.batch * target_length(a.plan, a.workload);
+  a.cache_token = bytes_of(each);
+  int64_t tokens = a.workload.batch * target_length(a.plan, a.workload);
   if (writer.has_cross) {
     a.cache_source = bytes_of(each);
-    words += a.workload.batch * a.workload.source;
+    tokens += a.workload.batch * a.workload.source;
   }
-  a.cache = bytes_of(each * words);
+  a.cache = bytes_of(each * tokens);
 }
 
 // All sums are whole numbers of 64 bits: FLOPs of training, the largest of them, must fit.
@@ -365,7 +365,7 @@ void check_countable(const ModelPlan& plan, const Workload& w) {
     const auto q = static_cast<double>(std::max(s.query_width(), s.width));
     const double copies = s.experts > 0 ? static_cast<double>(s.experts) : 1;
     flops += static_cast<double>(s.layers) * (16 * d * q + 6 * d * f * copies + 8 * longest * q);
-    flops += d * static_cast<double>(plan.vocab + s.word_rows + s.position_rows + s.type_rows);
+    flops += d * static_cast<double>(plan.vocab + s.token_rows + s.position_rows + s.type_rows);
   }
   flops *= 16 * longest * static_cast<double>(w.batch);
   check(flops < 9e18, ErrorKind::data,
@@ -385,10 +385,11 @@ Workload filled(const ModelPlan& plan, Workload w) {
   check_countable(plan, w);
   for (size_t i = 0; i < plan.stacks.size(); ++i) {
     const int64_t length = i == 0 ? w.source : w.target, rows = plan.stacks[i].position_rows;
-    check(rows == 0 || length <= rows, ErrorKind::data,
-          "{}: {} words are more than its {} learned positions; ask for a shorter --length, or for "
-          "more positions with --set",
-          plan.name, length, rows);
+    check(
+        rows == 0 || length <= rows, ErrorKind::data,
+        "{}: {} tokens are more than its {} learned positions; ask for a shorter --length, or for "
+        "more positions with --set",
+        plan.name, length, rows);
   }
   return w;
 }

@@ -14,9 +14,9 @@ namespace heddle::inspect {
 struct Workload {
   int64_t batch = 1;  ///< sequences
   int64_t source =
-      0;  ///< words of each (of the only stack, or of the encoder); 0: as the model has
-  int64_t target = 0;  ///< words of each translation; 0: as many as source
-  int64_t window = 0;  ///< self-attention restricted to blocks of so many places; 0: all see all
+      0;  ///< tokens of each (of the only stack, or of the encoder); 0: as the model has
+  int64_t target = 0;  ///< tokens of each translation; 0: as many as source
+  int64_t window = 0;  ///< self-attention restricted to blocks of so many positions; 0: all see all
 };
 
 /// One step of the forward pass, as one layer does it.
@@ -62,9 +62,9 @@ struct Analysis {
   int64_t forward_flops = 0;
   int64_t attention_flops = 0;  ///< the part of forward_flops that grows with the square of length
   int64_t training_flops = 0;   ///< forward and backward, plain attention
-  int64_t training_flash_flops = 0;    ///< the same where scores are computed again
-  int64_t decoding_flops = 0;          ///< word by word over caches; 0 if the model writes nothing
-  double uncached_decoding_flops = 0;  ///< the same when all is computed again for each word
+  int64_t training_flash_flops = 0;  ///< the same where scores are computed again
+  int64_t decoding_flops = 0;        ///< token by token over caches; 0 if the model writes nothing
+  double uncached_decoding_flops = 0;  ///< the same when all is computed again for each token
   // Memory.
   Bytes weights = {};     ///< to compute with
   Bytes optimizer = {};   ///< beside them in training: gradients, both moments of Adam, f32 masters
@@ -72,9 +72,9 @@ struct Analysis {
   Bytes recomputed = {};  ///< the same with --recompute: what enters each layer
   Bytes at_once = {};     ///< widest step of a forward pass without gradients, matrices aside
   AttentionMemory attention = {};
-  Bytes cache = {};         ///< keys and values of all words of the batch
-  Bytes cache_word = {};    ///< of a word that is written
-  Bytes cache_source = {};  ///< of a word of the source
+  Bytes cache = {};         ///< keys and values of all tokens of the batch
+  Bytes cache_token = {};   ///< of a token that is written
+  Bytes cache_source = {};  ///< of a token of the source
 };
 
 /// Errors: usage for a workload below 1; data for sequences that a table of positions does not

@@ -63,7 +63,7 @@ Json to_json(const Analysis& a) {
   bytes["recomputed"] = to_json(a.recomputed);
   bytes["at_once"] = to_json(a.at_once);
   bytes["cache"] = to_json(a.cache);
-  bytes["cache_word"] = to_json(a.cache_word);
+  bytes["cache_token"] = to_json(a.cache_token);
   bytes["cache_source"] = to_json(a.cache_source);
   json["attention"] = to_json(a.attention);
   json["steps"] = Json::array();

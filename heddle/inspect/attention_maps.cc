@@ -14,8 +14,8 @@ namespace {
 constexpr int64_t kBlockRows = 64;  // weights of so many rows exist at a time
 constexpr int64_t kMostKept = 32, kLeastKept = 4, kMostGrid = 192;
 
-// Pieces of the link's words on the sides of a kind; empty if it lacks one of them.
-struct LinkPieces {
+// Tokens of the link's words on the sides of a kind; empty if it lacks one of them.
+struct LinkTokens {
   std::vector<int64_t> from, to;
   bool is_there() const { return !from.empty() && !to.empty(); }
 };
@@ -65,7 +65,7 @@ void check_link(const Subject& subject, const Link& link) {
 // Takes in the rows of one head as they come.
 class Gatherer {
  public:
-  Gatherer(HeadMap& map, const LinkPieces& link, const Side& keys, int64_t before, bool is_whole,
+  Gatherer(HeadMap& map, const LinkTokens& link, const Side& keys, int64_t before, bool is_whole,
            int64_t kept)
       : map_(map), link_(link), keys_(keys), before_(before) {
     if (is_whole) {
@@ -100,12 +100,12 @@ class Gatherer {
   void finish() {
     if (!link_.is_there()) return;
     double sum = 0;
-    for (const int64_t j : link_.to) sum += piece_sums_[j];
+    for (const int64_t j : link_.to) sum += token_sums_[j];
     map_.link = sum / static_cast<double>(link_.from.size());
     // The strongest occurrence of `to` against every other word.
     double best = 0;
     const auto weight_of = [&](const Side::Word& word) {
-      return std::accumulate(piece_sums_.begin() + word.begin, piece_sums_.begin() + word.end, 0.0);
+      return std::accumulate(token_sums_.begin() + word.begin, token_sums_.begin() + word.end, 0.0);
     };
     const auto is_wanted = [&](const Side::Word& word) {
       return std::binary_search(link_.to.begin(), link_.to.end(), word.begin);
@@ -120,8 +120,8 @@ class Gatherer {
 
  private:
   void add_link(const float* w) {
-    piece_sums_.resize(static_cast<size_t>(map_.cols), 0.0);
-    for (int64_t j = 0; j < map_.cols; ++j) piece_sums_[j] += w[j];
+    token_sums_.resize(static_cast<size_t>(map_.cols), 0.0);
+    for (int64_t j = 0; j < map_.cols; ++j) token_sums_[j] += w[j];
   }
 
   void add_sparse(int64_t i, const float* w) {
@@ -142,10 +142,10 @@ class Gatherer {
   }
 
   HeadMap& map_;
-  const LinkPieces& link_;
+  const LinkTokens& link_;
   const Side& keys_;
   const int64_t before_;            // keys before the first query
-  std::vector<double> piece_sums_;  // over the rows of `from`
+  std::vector<double> token_sums_;  // over the rows of `from`
   std::vector<int64_t> order_;
 };
 
@@ -211,7 +211,7 @@ std::vector<HeadMap> attention_maps(const Subject& subject, const HeadsOptions& 
     for (HeadMap& map : maps) {
       const AttentionKind& kind = subject.kinds()[map.kind];
       if (call.name() != call_name(kind, map.layer)) continue;
-      LinkPieces link;
+      LinkTokens link;
       const Side& key_side = subject.sides()[kind.keys];
       if (options.link) {
         link = {subject.sides()[kind.queries].find(options.link->from),

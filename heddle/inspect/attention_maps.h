@@ -43,10 +43,10 @@ struct HeadMap {
   std::vector<float> weights;        ///< [rows * cols] if kept whole
   std::optional<SparseMap> sparse;   ///< else
   double entropy = 0;                ///< mean over the rows of -sum w ln w, nats
-  double distance = 0;               ///< mean over the rows of sum w |row - column|, pieces
+  double distance = 0;               ///< mean over the rows of sum w |row - column|, tokens
   std::optional<double> importance;  ///< Subject::change() when its output is zero
-  /// Of the link, where this head's sides have both words: mean over the pieces of `from` of the
-  /// weight on all pieces of `to`, and how many words get more.
+  /// Of the link, where this head's sides have both words: mean over the tokens of `from` of the
+  /// weight on all tokens of `to`, and how many words get more.
   std::optional<double> link;
   int64_t words_above = 0;
 };

@@ -17,7 +17,7 @@ Json sides_json(const Subject& subject) {
       words.push_back(Json::Array{word.begin, word.end, word.text});
     }
     json["name"] = side.name;
-    json["pieces"] = side.pieces;
+    json["tokens"] = side.tokens;
     json["words"] = words;
     sides.push_back(json);
   }
@@ -168,7 +168,7 @@ std::string heads_table(const Subject& subject, const std::vector<HeadMap>& maps
   if (most < order.size()) table += fmt::format("... and {} more\n", order.size() - most);
   return table +
          fmt::format(
-             "\nentropy: nats, 0 where each row has one key; distance: pieces between query "
+             "\nentropy: nats, 0 where each row has one key; distance: tokens between query "
              "and key;\nimportance: {}, when the head's output is zero\n",
              subject.measure());
 }

@@ -13,7 +13,7 @@ namespace heddle::inspect {
 Page attention_page(const Subject& subject, const std::vector<HeadMap>& maps,
                     const std::optional<Link>& link, size_t shown);
 
-/// The same as plain JSON: "sides" (pieces and words), "heads" with statistics and "weights", a row
+/// The same as plain JSON: "sides" (tokens and words), "heads" with statistics and "weights", a row
 /// a query, 6 digits; where only the largest are kept, "columns" beside them.
 Json attention_json(const Subject& subject, const std::vector<HeadMap>& maps,
                     const std::optional<Link>& link);

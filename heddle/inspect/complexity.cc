@@ -10,10 +10,10 @@ namespace heddle::inspect {
 
 std::vector<LayerCost> layer_costs(const LayerSizes& s) {
   check(s.n >= 1 && s.d >= 1, ErrorKind::usage,
-        "a layer over {} places of width {}: both must be "
+        "a layer over {} positions of width {}: both must be "
         "at least 1",
         s.n, s.d);
-  check(s.kernel >= 2, ErrorKind::usage, "--kernel is {}; a convolution sees at least 2 places",
+  check(s.kernel >= 2, ErrorKind::usage, "--kernel is {}; a convolution sees at least 2 positions",
         s.kernel);
   check(s.reach >= 1, ErrorKind::usage, "--reach is {}; it must be at least 1", s.reach);
   const auto n = static_cast<double>(s.n), d = static_cast<double>(s.d);

@@ -1,4 +1,4 @@
-// What a layer of each kind costs over n places of width d: Vaswani et al. 2017, table 1.
+// What a layer of each kind costs over n positions of width d: Vaswani et al. 2017, table 1.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@ namespace heddle::inspect {
 
 /// The sizes that the table is for.
 struct LayerSizes {
-  int64_t n = 512;     ///< places
+  int64_t n = 512;     ///< positions
   int64_t d = 512;     ///< width
-  int64_t kernel = 3;  ///< places that a convolution sees
-  int64_t reach = 64;  ///< places that restricted attention sees
+  int64_t kernel = 3;  ///< positions that a convolution sees
+  int64_t reach = 64;  ///< positions that restricted attention sees
 };
 
 /// A kind of layer: the formula and its value for the sizes.
@@ -22,7 +22,7 @@ struct LayerCost {
   double operation_count = 0;
   std::string sequential;  ///< "n": steps that must wait for each other
   double sequential_count = 0;
-  std::string path;  ///< "log_k n": layers or steps between the two places farthest apart
+  std::string path;  ///< "log_k n": layers or steps between the two positions farthest apart
   double path_count = 0;
 };
 

@@ -6,26 +6,26 @@
 #include <map>
 
 #include "heddle/base/error.h"
-#include "heddle/infer/piece_words.h"
 #include "heddle/infer/text_stream.h"
 #include "heddle/infer/word_attention.h"
+#include "heddle/infer/word_spans.h"
 
 namespace heddle::inspect {
 namespace {
 
 using Ids = std::vector<int32_t>;
-// Which beginnings there were, found again by their words.
-class Recorder {
+// Which beginnings there were, found again by their tokens.
+class StepRecorder {
  public:
-  Recorder(int64_t words, DecodingRecord& record) : most_(words), record_(record) {}
+  StepRecorder(int64_t tokens, DecodingRecord& record) : most_(tokens), record_(record) {}
 
   void add(const DecodeStep& step) {
-    const int64_t words = std::min<int64_t>(most_, step.logits.size(1));
-    const std::vector<NextWord> likely = best_words(step.logits, {.count = words});
+    const int64_t tokens = std::min<int64_t>(most_, step.logits.size(1));
+    const std::vector<NextToken> likely = best_tokens(step.logits, {.count = tokens});
     for (size_t i = 0; i < step.before.size(); ++i) {
       BeamNode& node = record_.nodes[find(step.before[i])];
-      node.next.assign(likely.begin() + static_cast<int64_t>(i) * words,
-                       likely.begin() + static_cast<int64_t>(i + 1) * words);
+      node.next.assign(likely.begin() + static_cast<int64_t>(i) * tokens,
+                       likely.begin() + static_cast<int64_t>(i + 1) * tokens);
     }
     for (const Hypothesis& h : step.live) find(h);
     for (const Hypothesis& h : step.ended) {
@@ -40,10 +40,10 @@ class Recorder {
     }
   }
 
-  // The words of a node that did not end.
-  const Ids& words(int64_t node) const { return words_[static_cast<size_t>(node)]; }
-  bool has_words(int64_t node) const {
-    return static_cast<size_t>(node) < words_.size() && !record_.nodes[node].is_ended;
+  // The tokens of a node that did not end.
+  const Ids& tokens(int64_t node) const { return tokens_[static_cast<size_t>(node)]; }
+  bool has_tokens(int64_t node) const {
+    return static_cast<size_t>(node) < tokens_.size() && !record_.nodes[node].is_ended;
   }
 
  private:
@@ -64,26 +64,26 @@ class Recorder {
       node.parent = numbers_.at({before.empty() ? 0 : h.sample, before});
     }
     record_.nodes.push_back(std::move(node));
-    words_.resize(record_.nodes.size());
-    words_.back() = h.ids;
+    tokens_.resize(record_.nodes.size());
+    tokens_.back() = h.ids;
     numbers_.emplace(key, number);
     return number;
   }
 
-  int64_t most_;  // likely words kept of each beginning
+  int64_t most_;  // likely tokens kept of each beginning
   DecodingRecord& record_;
   std::map<Key, int64_t> numbers_;
-  std::vector<Ids> words_;  // of each node
+  std::vector<Ids> tokens_;  // of each node
 };
 
-// The attention of each beginning: the last row of the map of those words. Rows of a longer one
+// The attention of each beginning: the last row of the map of those tokens. Rows of a longer one
 // serve all its beginnings, since no row depends on what follows it.
-void add_attention(const TranslationModel& model, const Ids& source, const Recorder& recorder,
+void add_attention(const TranslationModel& model, const Ids& source, const StepRecorder& recorder,
                    Precision precision, DecodingRecord& record) {
   for (auto n = static_cast<int64_t>(record.nodes.size()) - 1; n >= 0; --n) {
     BeamNode& node = record.nodes[n];
-    if (!recorder.has_words(n) || node.next.empty() || !node.attention.empty()) continue;
-    const Tensor map = cross_attention_map(model.model, source, recorder.words(n), -1, precision);
+    if (!recorder.has_tokens(n) || node.next.empty() || !node.attention.empty()) continue;
+    const Tensor map = cross_attention_map(model.model, source, recorder.tokens(n), -1, precision);
     const float* values = map.data<float>();
     int64_t at = n;
     for (int64_t row = map.size(0) - 1; row >= 0; --row, at = record.nodes[at].parent) {
@@ -115,7 +115,7 @@ void find_best(const Ids& ids, double score, DecodingRecord& record) {
   }
 }
 
-std::string shown_piece(const Tokenizer& tokenizer, int32_t id, int64_t eos) {
+std::string shown_token(const Tokenizer& tokenizer, int32_t id, int64_t eos) {
   return id == eos ? "(end)" : token_text(tokenizer, id);
 }
 
@@ -127,7 +127,7 @@ DecodingRecord record_decoding(const TranslationModel& model, const std::string&
   check(!source.empty(), ErrorKind::usage,
         "--steps: the sentence is empty; give one on standard input");
   DecodingRecord record;
-  Recorder recorder(options.words, record);
+  StepRecorder recorder(options.tokens, record);
   TranslateOptions translate = options.translate;
   translate.scores = true;
   translate.on_step = [&](const DecodeStep& step) { recorder.add(step); };
@@ -136,7 +136,7 @@ DecodingRecord record_decoding(const TranslationModel& model, const std::string&
   record.text = result.text;
   record.score = result.score;
   for (const int32_t id : source) {
-    record.source.push_back(shown_piece(*model.tokenizer, id, model.config.eos_token_id));
+    record.source.push_back(shown_token(*model.tokenizer, id, model.config.eos_token_id));
   }
   record.source.push_back("(end)");
   find_best(result.ids, result.score, record);
@@ -146,11 +146,11 @@ DecodingRecord record_decoding(const TranslationModel& model, const std::string&
 
 DecodingRecord record_generation(const PromptModel& model, const std::string& prompt,
                                  std::span<const int32_t> ids, GenerateOptions options,
-                                 int64_t words) {
+                                 int64_t tokens) {
   check(model.tokenizer.has_value(), ErrorKind::usage, "--steps: {} has no tokenizer",
         model.stack.path);
   DecodingRecord record;
-  Recorder recorder(words, record);
+  StepRecorder recorder(tokens, record);
   options.scores = true;
   options.on_step = [&](const DecodeStep& step) { recorder.add(step); };
   const std::vector<Ids> prompts = {Ids(ids.begin(), ids.end())};
@@ -177,16 +177,16 @@ Page decoding_page(const DecodingRecord& record, const Tokenizer& tokenizer) {
     Json json = Json::object();
     json["parent"] = node.parent;
     json["step"] = node.step;
-    json["piece"] = node.is_ended ? (node.is_cut ? "(cut)" : "(end)")
+    json["token"] = node.is_ended ? (node.is_cut ? "(cut)" : "(end)")
                     : node.id < 0 ? "(start)"
-                                  : shown_piece(tokenizer, node.id, eos);
+                                  : shown_token(tokenizer, node.id, eos);
     json["log_p"] = node.log_p;
     json["is_ended"] = node.is_ended;
     json["score"] = node.score;
     Json::Array next;
-    for (const NextWord& word : node.next) {
-      next.push_back(Json(Json::Array{shown_piece(tokenizer, word.id, eos),
-                                      std::exp(static_cast<double>(word.log_p))}));
+    for (const NextToken& token : node.next) {
+      next.push_back(Json(Json::Array{shown_token(tokenizer, token.id, eos),
+                                      std::exp(static_cast<double>(token.log_p))}));
     }
     json["next"] = Json(std::move(next));
     json["attention"] = pack_weights(node.attention);

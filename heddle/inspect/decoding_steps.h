@@ -1,5 +1,5 @@
-// How a translation or a continuation came about: at each step the likely next words, the beam as a
-// tree, of translations attention.
+// How a translation or a continuation came about: at each step the likely next tokens, the beam as
+// a tree, of translations attention.
 #pragma once
 
 #include <string>
@@ -15,19 +15,19 @@ namespace heddle::inspect {
 
 /// A beginning of a text that was live at some step, or a whole one.
 struct BeamNode {
-  int64_t parent = -1;           ///< its number; -1: the empty beginning
-  int64_t step = 0;              ///< words before it is asked for more; also its column in the tree
-  int32_t id = -1;               ///< its last word; -1 of the empty beginning
-  double log_p = 0;              ///< of all its words
-  bool is_ended = false;         ///< its parent's words are a whole text
-  bool is_cut = false;           ///< and ended by length or a stop string, not by the end
-  double score = 0;              ///< of one that ended: log p over the length penalty
-  std::vector<NextWord> next;    ///< the likeliest words after it; none of one that ended
-  std::vector<float> attention;  ///< [source pieces and end] while its next word is chosen
+  int64_t parent = -1;          ///< its number; -1: the empty beginning
+  int64_t step = 0;             ///< tokens before it is asked for more; also its column in the tree
+  int32_t id = -1;              ///< its last token; -1 of the empty beginning
+  double log_p = 0;             ///< of all its tokens
+  bool is_ended = false;        ///< its parent's tokens are a whole text
+  bool is_cut = false;          ///< and ended by length or a stop string, not by the end
+  double score = 0;             ///< of one that ended: log p over the length penalty
+  std::vector<NextToken> next;  ///< the likeliest tokens after it; none of one that ended
+  std::vector<float> attention;  ///< [source tokens and end] while its next token is chosen
 };
 
 struct DecodingRecord {
-  std::vector<std::string> source;  ///< pieces and end; of a continuation none
+  std::vector<std::string> source;  ///< tokens and end; of a continuation none
   std::vector<BeamNode> nodes;      ///< parents before children
   std::vector<int64_t> best;        ///< the way to the result, first to last
   std::string source_text;          ///< or the prompt
@@ -37,7 +37,7 @@ struct DecodingRecord {
 
 struct RecordOptions {
   TranslateOptions translate = {};
-  int64_t words = 10;  ///< likely words kept of each beginning
+  int64_t tokens = 10;  ///< likely tokens kept of each beginning
 };
 
 /// Translates a line and keeps what happened. Attention is that of cross_attention_map(): one
@@ -46,11 +46,11 @@ struct RecordOptions {
 DecodingRecord record_decoding(const TranslationModel& model, const std::string& line,
                                const RecordOptions& options);
 
-/// Continues a prompt and keeps what happened; `words` as in RecordOptions.
+/// Continues a prompt and keeps what happened; `tokens` as in RecordOptions.
 /// Errors: usage if the model has no tokenizer; those of generate_ids().
 DecodingRecord record_generation(const PromptModel& model, const std::string& prompt,
                                  std::span<const int32_t> ids, GenerateOptions options,
-                                 int64_t words = 10);
+                                 int64_t tokens = 10);
 
 Page decoding_page(const DecodingRecord& record, const Tokenizer& tokenizer);
 

@@ -55,42 +55,42 @@ PartOfText part_of_text(const Tokenizer& tokenizer, std::span<const int32_t> ids
 }
 
 Page prediction_page(const Evaluation& evaluation, const Tokenizer& tokenizer,
-                     std::span<const int32_t> ids, std::span<const PredictedWord> words,
+                     std::span<const int32_t> ids, std::span<const PredictedToken> tokens,
                      int64_t vocab) {
   Page page = page_of("A text, token by token", "prediction.js", evaluation);
-  const size_t count = std::min<size_t>(words.size(), kPagePredictions);
+  const size_t count = std::min<size_t>(tokens.size(), kPagePredictions);
   page.data["count"] = ids.size() - 1;
   page.data["vocab"] = vocab;
   page.data["texts"] = Json::array();
   for (size_t i = 0; i <= count; ++i) {
     page.data["texts"].push_back(tokenizer.is_special(ids[i])
-                                     ? tokenizer.piece(ids[i])
+                                     ? tokenizer.token(ids[i])
                                      : added_text(tokenizer, ids.first(i), ids.subspan(i, 1)));
   }
-  // Columns of one number a token: [loss, rank, likeliest, its probability].
+  // Columns of one number per token: [loss, rank, likeliest, its probability].
   Json loss = Json::array(), rank = Json::array(), best = Json::array(), best_p = Json::array();
-  std::map<int32_t, int64_t> numbers;  // of the likeliest words
-  Json pieces = Json::array();
-  for (const PredictedWord& word : words.first(count)) {
-    loss.push_back(std::isfinite(word.log_p) ? Json(rounded(-static_cast<double>(word.log_p)))
-                                             : Json());
-    rank.push_back(word.rank);
-    const auto [at, is_new] = numbers.emplace(word.likeliest, std::ssize(numbers));
-    if (is_new) pieces.push_back(alone(tokenizer, word.likeliest));
+  std::map<int32_t, int64_t> numbers;  // of the likeliest tokens
+  Json distinct = Json::array();
+  for (const PredictedToken& token : tokens.first(count)) {
+    loss.push_back(std::isfinite(token.log_p) ? Json(rounded(-static_cast<double>(token.log_p)))
+                                              : Json());
+    rank.push_back(token.rank);
+    const auto [at, is_new] = numbers.emplace(token.likeliest, std::ssize(numbers));
+    if (is_new) distinct.push_back(alone(tokenizer, token.likeliest));
     best.push_back(at->second);
-    best_p.push_back(rounded(std::exp(static_cast<double>(word.likeliest_log_p))));
+    best_p.push_back(rounded(std::exp(static_cast<double>(token.likeliest_log_p))));
   }
   page.data["loss"] = std::move(loss);
   page.data["rank"] = std::move(rank);
   page.data["likeliest"] = std::move(best);
   page.data["likeliest_p"] = std::move(best_p);
-  page.data["pieces"] = std::move(pieces);
+  page.data["tokens"] = std::move(distinct);
   return page;
 }
 
 Page masked_page(const Evaluation& evaluation, const Tokenizer& tokenizer,
                  std::span<const AnsweredQuestion> questions, int64_t count) {
-  Page page = page_of("Masked words", "masked.js", evaluation);
+  Page page = page_of("Masked tokens", "masked.js", evaluation);
   page.data["count"] = count;
   page.data["questions"] = Json::array();
   for (const AnsweredQuestion& q :

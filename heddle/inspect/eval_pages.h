@@ -20,11 +20,11 @@ struct Evaluation {
   std::string summary;      ///< lines, as the command prints them
 };
 
-/// Each of the first words of a text with its loss.
-/// ids: the whole text    words: of ids[1] and those behind, kPagePredictions at most
-/// vocab: words that the model chooses among
+/// Each of the first tokens of a text with its loss.
+/// ids: the whole text    tokens: of ids[1] and those behind, kPagePredictions at most
+/// vocab: tokens that the model chooses among
 Page prediction_page(const Evaluation& evaluation, const Tokenizer& tokenizer,
-                     std::span<const int32_t> ids, std::span<const PredictedWord> words,
+                     std::span<const int32_t> ids, std::span<const PredictedToken> tokens,
                      int64_t vocab);
 
 /// A part of a text between what stands around it; laid end to end they are the text.
@@ -42,13 +42,13 @@ struct AnsweredQuestion {
   double truth_p = 0, answer_p = 0;  ///< probabilities that the model gave
 };
 
-/// Masked words, the first kPageAnswers of `questions`, and what the model put there. `count`: all
+/// Masked tokens, the first kPageAnswers of `questions`, and what the model put there. `count`: all
 /// that were asked.
 Page masked_page(const Evaluation& evaluation, const Tokenizer& tokenizer,
                  std::span<const AnsweredQuestion> questions, int64_t count);
 
 /// What the model took classes for: all answers as a matrix, and the first kPageAnswers of the
-/// wrong ones. `unit`: "text" or "word"
+/// wrong ones. `unit`: "text" or "token"
 Page confusion_page(const Evaluation& evaluation, const std::vector<std::string>& labels,
                     const std::string& unit, std::span<const int32_t> truths,
                     std::span<const int32_t> answers, std::span<const AnsweredQuestion> wrong);

@@ -10,11 +10,11 @@
 namespace heddle::inspect {
 namespace {
 
-constexpr int64_t kMostPieces = 256;
+constexpr int64_t kMostTokens = 256;
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
 // The parts of one head.
-struct Head {
+struct HeadNumbers {
   Matrix q, k, v;
   Matrix scores;
   Matrix mask;
@@ -29,7 +29,7 @@ struct Head {
 struct ByDistance {
   Matrix q, r, scores;
   std::vector<std::string> names;  // of the rows of r
-  Matrix types;                    // of each pair; no rows: words have no types
+  Matrix types;                    // of each pair; no rows: tokens have no types
 };
 
 Matrix scores_of(const Matrix& q, const Matrix& k, Score score) {
@@ -81,7 +81,7 @@ Matrix product(const Matrix& a, const Matrix& b) {
 }
 
 // Scores, divided, masked, softmax, weighted sum.
-void add_steps(Explanation& e, const Head& head) {
+void add_steps(Explanation& e, const HeadNumbers& head) {
   const auto& q = e.queries;
   const auto& k = e.keys;
   if (!head.formula.empty()) {
@@ -137,28 +137,28 @@ void add_steps(Explanation& e, const Head& head) {
 }
 
 // Scores by content, by distance and by type; their sum becomes the head's.
-void add_distance_steps(Explanation& e, const ByDistance& d, Head& head) {
+void add_distance_steps(Explanation& e, const ByDistance& d, HeadNumbers& head) {
   const bool has_types = d.types.rows > 0;
   e.steps.push_back({"q_distance",
                      "Queries of distances",
                      "Q + v",
-                     "The same queries with another bias: compared with how far away a word is.",
+                     "The same queries with another bias: compared with how far away a token is.",
                      d.q,
                      e.queries,
                      {}});
   e.steps.push_back({"r",
                      "Distances",
                      "R = sinusoids of the distances W_R",
-                     "A key for each distance: no word has a position, each pair has a distance.",
+                     "A key for each distance: no token has a position, each pair has a distance.",
                      d.r,
                      d.names,
                      {}});
-  e.steps.push_back({"content_scores", "Scores of words", "S_c = (Q + u) Kᵀ",
+  e.steps.push_back({"content_scores", "Scores of tokens", "S_c = (Q + u) Kᵀ",
                      "How well each query (row) fits each key (column), wherever they stand.",
                      head.scores, e.queries, e.keys});
   e.steps.push_back({"distance_scores", "Scores of distances",
                      "S_d[i, j] = (q_i + v) · r, r of the distance from i to j",
-                     "How well each query fits a key that far away, whatever its word.", d.scores,
+                     "How well each query fits a key that far away, whatever its token.", d.scores,
                      e.queries, e.keys});
   if (has_types) {
     e.steps.push_back({"type_scores", "Scores of types",
@@ -182,13 +182,13 @@ void check_sizes(const ExplainedMatrices& g, int64_t queries, int64_t keys) {
   check(!g.v || g.v->rows == keys, ErrorKind::usage,
         "--v has {} rows, but there are {} keys; each key has one row of values",
         g.v ? g.v->rows : 0, keys);
-  check(queries <= kMostPieces && keys <= kMostPieces, ErrorKind::usage,
+  check(queries <= kMostTokens && keys <= kMostTokens, ErrorKind::usage,
         "{} queries and {} keys are too many to follow; at most {} can be shown", queries, keys,
-        kMostPieces);
-  const auto words = static_cast<int64_t>(g.words.size());
-  check(words == 0 || (words == keys && words == queries), ErrorKind::usage,
-        "--words has {} words, but there are {} queries and {} keys; give one word for each", words,
-        queries, keys);
+        kMostTokens);
+  const auto tokens = static_cast<int64_t>(g.tokens.size());
+  check(tokens == 0 || (tokens == keys && tokens == queries), ErrorKind::usage,
+        "--tokens has {} tokens, but there are {} queries and {} keys; give one token for each",
+        tokens, queries, keys);
 }
 
 std::vector<std::string> numbered(const char* name, int64_t count) {
@@ -200,7 +200,7 @@ std::vector<std::string> numbered(const char* name, int64_t count) {
 // What one pass shows of the call.
 struct Seen {
   nn::AttentionSteps steps;
-  Head head;
+  HeadNumbers head;
   float scale = 0;
   int64_t key_head = 0;  // that serves the head
   std::optional<ByDistance> distance = {};
@@ -223,7 +223,7 @@ bool hides_before(const Matrix& mask) {
   return false;
 }
 
-// Scores of distances and types, which relative attention adds to those of the words.
+// Scores of distances and types, which relative attention adds to those of the tokens.
 ByDistance by_distance(const nn::DistanceInputs& in, int64_t head, int64_t width) {
   const RelativeRows& rows = *in.rows;
   const int64_t n = rows.queries.rows(), m = rows.keys.rows(), count = in.x.r.size(0);
@@ -240,7 +240,7 @@ ByDistance by_distance(const nn::DistanceInputs& in, int64_t head, int64_t width
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < m; ++j) {
       d.scores.at(i, j) =
-          all.at(i, in.options->row_of_r(count, rows.query_places[i], rows.key_places[j]));
+          all.at(i, in.options->row_of_r(count, rows.query_positions[i], rows.key_positions[j]));
     }
   }
   if (!in.x.types.defined()) return d;
@@ -259,7 +259,7 @@ Seen see(const Subject& subject, const std::string& wanted, int64_t head) {
   nn::Observer observer;
   observer.attention = [&](const nn::AttentionCall& call) {
     if (call.name() != wanted) return;
-    Head& h = seen.head;
+    HeadNumbers& h = seen.head;
     h.mask = mask_of(call);
     h.is_windowed = call.is_causal() && hides_before(h.mask);
     if (const nn::DistanceInputs* in = call.distance()) {
@@ -325,7 +325,7 @@ Explanation explain_matrices(const ExplainedMatrices& g) {
         "there is nothing to explain: give a model and --source, or --q and --k, or --scores");
   check(!g.scores || (!g.q && !g.k), ErrorKind::usage,
         "--scores stands in place of --q and --k; give either");
-  Head head;
+  HeadNumbers head;
   head.score = g.score;
   head.scores = g.scores ? *g.scores : Matrix(g.q->rows, g.k->rows);
   head.mask = mask_of(head.scores.rows, head.scores.cols, g.is_causal);
@@ -339,8 +339,8 @@ Explanation explain_matrices(const ExplainedMatrices& g) {
   e.is_causal = g.is_causal;
   check(std::isfinite(e.divisor) && e.divisor > 0, ErrorKind::usage,
         "--divide is {}; scores are divided by a number above 0", e.divisor);
-  e.queries = g.words.empty() ? numbered("query", head.scores.rows) : g.words;
-  e.keys = g.words.empty() ? numbered("key", head.scores.cols) : g.words;
+  e.queries = g.tokens.empty() ? numbered("query", head.scores.rows) : g.tokens;
+  e.keys = g.tokens.empty() ? numbered("key", head.scores.cols) : g.tokens;
   if (g.q) {
     e.steps.push_back(
         {"q", "Queries", "Q", "What is asked, a row for each query.", *g.q, e.queries, {}});
@@ -359,16 +359,16 @@ Explanation explain_head(const Subject& subject, const ExplainedHead& which) {
   const AttentionKind& kind = find_kind(subject, which.kind);
   check_head(kind, which);
   Explanation e;
-  e.queries = subject.sides()[kind.queries].pieces;
-  e.keys = subject.sides()[kind.keys].pieces;
+  e.queries = subject.sides()[kind.queries].tokens;
+  e.keys = subject.sides()[kind.keys].tokens;
   const auto longest = std::max(e.queries.size(), e.keys.size());
-  check(static_cast<int64_t>(longest) <= kMostPieces, ErrorKind::usage,
-        "there are {} pieces{}; explain shows every number and takes at most {}: give a shorter "
+  check(static_cast<int64_t>(longest) <= kMostTokens, ErrorKind::usage,
+        "there are {} tokens{}; explain shows every number and takes at most {}: give a shorter "
         "text",
         longest, kind.before > 0 ? fmt::format(", {} of them the model's memory", kind.before) : "",
-        kMostPieces);
+        kMostTokens);
   Seen seen = see(subject, kind.prefix + std::to_string(which.layer), which.head);
-  Head& head = seen.head;
+  HeadNumbers& head = seen.head;
   const int64_t width = head.q.cols, begin = which.head * width;
   head.v = matrix_of(seen.steps.v, seen.key_head * width, width);
   head.scores = scores_of(head.q, head.k, Score::dot);
@@ -386,37 +386,38 @@ Explanation explain_head(const Subject& subject, const ExplainedHead& which) {
   };
   const char* from = is_cross ? "M" : kind.before > 0 ? "[memory; X]" : "X";
   e.steps.push_back({"x",
-                     "Words as numbers",
+                     "Hidden states",
                      "X",
-                     "A row for each piece: what the layers before have made of it.",
+                     "A row for each token: what the layers before have made of it.",
                      matrix_of(seen.steps.x),
                      e.queries,
                      {}});
   if (seen.distance) {
-    e.steps.push_back({"q",
-                       "Queries of words",
-                       fmt::format("Q + u, {}", projected("Q", "X")),
-                       "What each piece asks for, and u, what all of them do: compared with words.",
-                       head.q,
-                       e.queries,
-                       {}});
+    e.steps.push_back(
+        {"q",
+         "Queries of tokens",
+         fmt::format("Q + u, {}", projected("Q", "X")),
+         "What each token asks for, and u, what all of them do: compared with tokens.",
+         head.q,
+         e.queries,
+         {}});
   } else {
     e.steps.push_back(
-        {"q", "Queries", projected("Q", "X"), "What each piece asks for.", head.q, e.queries, {}});
+        {"q", "Queries", projected("Q", "X"), "What each token asks for.", head.q, e.queries, {}});
   }
   e.steps.push_back({"k",
                      "Keys",
                      projected("K", from),
-                     is_cross ? "What each piece of the source offers to be found by; M is the "
+                     is_cross ? "What each token of the source offers to be found by; M is the "
                                 "encoder's last layer."
-                              : "What each piece offers to be found by.",
+                              : "What each token offers to be found by.",
                      head.k,
                      e.keys,
                      {}});
   e.steps.push_back({"v",
                      "Values",
                      projected("V", from),
-                     "What each piece gives to who finds it.",
+                     "What each token gives to who finds it.",
                      head.v,
                      e.keys,
                      {}});

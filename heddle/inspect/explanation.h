@@ -42,7 +42,7 @@ struct ExplainedMatrices {
   Score score = Score::dot;
   std::optional<double> divisor = {};  ///< absent: sqrt(width of q), 1 where there is none
   bool is_causal = false;
-  std::vector<std::string> words = {};  ///< labels of queries and keys
+  std::vector<std::string> tokens = {};  ///< labels of queries and keys
 };
 
 /// Scores (dot: q·k; gaussian: -|q - k|²/2), divided, masked, softmax, weighted sum.
@@ -56,7 +56,7 @@ struct ExplainedHead {
 
 /// The same of one head of a model, from the inputs X to the output of the whole call. The
 /// projections are the model's; scores and what follows are computed again from them in float64.
-/// Errors: usage for a kind, layer or head that is not there, or more than 256 pieces.
+/// Errors: usage for a kind, layer or head that is not there, or more than 256 tokens.
 Explanation explain_head(const Subject& subject, const ExplainedHead& which);
 
 /// For a terminal: each step with its formula, shape and at most 8 columns and 12 rows of numbers.

@@ -104,7 +104,7 @@ ModelPlan plan_of(const TransformerConfig& c) {
                     .keeps_before_activation = keeps_before(c.activation_function),
                     .scoring = nn::scoring_of(c.attention_scoring),
                     .has_last_norm = c.normalize_before,
-                    .word_rows = c.vocab_size,
+                    .token_rows = c.vocab_size,
                     .adds_positions = is_learned || c.position_embedding_type == "sinusoidal",
                     .position_rows = is_learned ? c.max_position_embeddings : 0,
                     .has_embedding_norm = c.normalize_embedding};
@@ -114,7 +114,7 @@ ModelPlan plan_of(const TransformerConfig& c) {
   decoder.heads = c.decoder_attention_heads;
   decoder.hidden = c.decoder_ffn_dim;
   decoder.is_causal = decoder.has_cross = true;
-  decoder.word_rows = c.share_encoder_decoder_embeddings ? 0 : c.target_vocab_size();
+  decoder.token_rows = c.share_encoder_decoder_embeddings ? 0 : c.target_vocab_size();
   return {.name = kTransformerType,
           .type = kTransformerType,
           .stacks = {encoder, decoder},
@@ -131,7 +131,7 @@ ModelPlan plan_of(const ModelConfig& config) {
   return plan;
 }
 
-ModelPlan plan_of(const StackConfig& c) {
+ModelPlan plan_of(const PlainStackConfig& c) {
   check(c.d_model % c.heads == 0, ErrorKind::data,
         "stack: d_model {} is not divisible by {} heads; choose a number of heads that divides it",
         c.d_model, c.heads);
@@ -141,7 +141,7 @@ ModelPlan plan_of(const StackConfig& c) {
                         .width = c.d_model,
                         .hidden = c.ffn_dim,
                         .is_causal = c.causal,
-                        .word_rows = c.vocab_size,
+                        .token_rows = c.vocab_size,
                         .position_rows = c.position_embeddings};
   return {.name = "stack", .type = "stack", .stacks = {stack}, .vocab = c.vocab_size};
 }
@@ -156,7 +156,7 @@ std::vector<std::string> plan_names() {
 
 ModelPlan find_plan(const std::string& name, const std::vector<std::string>& settings) {
   if (holds(model_presets(), name)) return finish(*preset_config(name), name, settings);
-  if (name == "stack") return finish(StackConfig(), name, settings);
+  if (name == "stack") return finish(PlainStackConfig(), name, settings);
   if (name == "tiny" || name == "base" || name == "big") {
     return finish(preset(name), name, settings);
   }
@@ -198,7 +198,7 @@ int64_t layer_parameters(const StackPlan& s) {
 
 int64_t embedding_parameters(const StackPlan& s) {
   const int64_t norms = (s.has_embedding_norm ? 1 : 0) + (s.has_last_norm ? 1 : 0);
-  return (s.word_rows + s.position_rows + s.type_rows) * s.width + norms * s.norm() +
+  return (s.token_rows + s.position_rows + s.type_rows) * s.width + norms * s.norm() +
          s.of_input.all();
 }
 

@@ -12,7 +12,7 @@
 namespace heddle::inspect {
 
 /// A stack alone, for sums over attention in general: pixels, patches, any sequence.
-struct StackConfig {
+struct PlainStackConfig {
   int64_t layers = 12, heads = 12, d_model = 768, ffn_dim = 3072, vocab_size = 0,
           position_embeddings = 0;
   bool causal = false;
@@ -23,16 +23,16 @@ struct StackConfig {
     v("heads", heads, "attention heads; must divide d_model", at_least(1));
     v("d_model", d_model, "width of the residual stream", at_least(1));
     v("ffn_dim", ffn_dim, "width inside the feed-forward layers", at_least(1));
-    v("vocab_size", vocab_size, "words; 0: vectors come in and go out", at_least(0));
+    v("vocab_size", vocab_size, "tokens; 0: vectors come in and go out", at_least(0));
     v("position_embeddings", position_embeddings, "learned positions; 0: none", at_least(0));
-    v("causal", causal, "a place sees itself and what came before");
+    v("causal", causal, "a position sees itself and what came before");
   }
 };
 
 ModelPlan plan_of(const TransformerConfig& config);
 /// Of a model of the registry, whose weights are not made.
 ModelPlan plan_of(const ModelConfig& config);
-ModelPlan plan_of(const StackConfig& config);
+ModelPlan plan_of(const PlainStackConfig& config);
 
 /// Names that find_plan() knows beside paths, in order.
 std::vector<std::string> plan_names();
@@ -54,7 +54,7 @@ int64_t linear_parameters(int64_t in, int64_t out, bool has_bias);
 int64_t distance_parameters(const StackPlan& stack);
 /// The tables of a stack and its norms outside layers.
 int64_t embedding_parameters(const StackPlan& stack);
-/// The output projection where it is not a word table, its bias, and the pooler.
+/// The output projection where it is not an embedding table, its bias, and the pooler.
 int64_t output_parameters(const ModelPlan& plan);
 
 }  // namespace heddle::inspect

@@ -11,7 +11,7 @@ namespace heddle::inspect {
 namespace {
 
 constexpr const char* kNoneAbout =
-    "nothing is added to the words: in another order they give the same vectors in that order";
+    "nothing is added to the tokens: in another order they give the same vectors in that order";
 
 std::string sinusoidal_about(const nn::SinusoidalOptions& o) {
   const std::string exponent = o.frequencies == "paper" ? "2i/d" : "i/(d/2 - 1)";

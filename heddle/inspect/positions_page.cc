@@ -1,4 +1,4 @@
-// The page of a table of positions: heat map, waves, likeness, numbers.
+// The page of a table of positions: heat map, waves, cosine similarity, numbers.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,5 @@
-// Models made ready for looking: their rows as words, one pass as a function, its attention calls.
+// Models made ready for looking: their rows as tokens and words, one pass as a function, its
+// attention calls.
 #include "heddle/inspect/subject.h"
 
 #include <algorithm>
@@ -6,9 +7,9 @@
 #include <cmath>
 
 #include "heddle/infer/model_dir.h"
-#include "heddle/infer/piece_words.h"
 #include "heddle/infer/stack_model.h"
 #include "heddle/infer/translate.h"
+#include "heddle/infer/word_spans.h"
 #include "heddle/ops/loss.h"
 #include "heddle/text/check_text.h"
 #include "heddle/text/tokenizer_folder.h"
@@ -25,10 +26,10 @@ std::string lower_case(std::string text) {
   return text;
 }
 
-// A piece as a reader is shown it.
-std::string shown_piece(const std::string& piece) {
-  if (piece == kSpaceSign) return "(space)";
-  return piece.starts_with(kSpaceSign) ? piece.substr(kSpaceSign.size()) : "+" + piece;
+// A token as a reader is shown it.
+std::string shown_token(const std::string& token) {
+  if (token == kSpaceSign) return "(space)";
+  return token.starts_with(kSpaceSign) ? token.substr(kSpaceSign.size()) : "+" + token;
 }
 
 // Special tokens before and after the words are words of their own.
@@ -37,22 +38,22 @@ struct Ends {
 };
 
 Side side_of(std::string name, const Tokenizer& tokenizer, const Ids& ids, const Ends& ends) {
-  Side side{.name = std::move(name), .pieces = {}, .words = {}};
+  Side side{.name = std::move(name), .tokens = {}, .words = {}};
   const auto add_special = [&](const std::string& text) {
     if (text.empty()) return;
     side.words.push_back({side.size(), side.size() + 1, text});
-    side.pieces.push_back(text);
+    side.tokens.push_back(text);
   };
   add_special(ends.before);
   const int64_t first = side.size();
-  for (const int32_t id : ids) side.pieces.push_back(shown_piece(tokenizer.piece(id)));
+  for (const int32_t id : ids) side.tokens.push_back(shown_token(tokenizer.token(id)));
   int64_t begin = first;
-  for (const PieceWord& word : piece_words(tokenizer, ids)) {
+  for (const WordSpan& word : word_spans(tokenizer, ids)) {
     const int64_t end = first + static_cast<int64_t>(word.end);
     side.words.push_back({begin, end, word_text(tokenizer, ids, word)});
-    // Punctuation and first pieces without a space continue nothing.
-    std::string& piece = side.pieces[static_cast<size_t>(first) + word.begin];
-    if (piece.starts_with("+") && piece.size() > 1) piece.erase(0, 1);
+    // Punctuation and first tokens without a space continue nothing.
+    std::string& token = side.tokens[static_cast<size_t>(first) + word.begin];
+    if (token.starts_with("+") && token.size() > 1) token.erase(0, 1);
     begin = end;
   }
   if (begin < side.size() && !side.words.empty()) side.words.back().end = side.size();
@@ -73,17 +74,17 @@ std::string without_spaces(const std::string& text) {
   return text.substr(begin, text.find_last_not_of(" \n\t") + 1 - begin);
 }
 
-// The same of any tokenizer: what each piece adds to the text so far. A space, or a change to or
+// The same of any tokenizer: what each token adds to the text so far. A space, or a change to or
 // from punctuation, begins a word; special tokens are words of their own.
 Side side_of_text(const Tokenizer& tokenizer, const Ids& ids) {
-  Side side{.name = "text", .pieces = {}, .words = {}};
+  Side side{.name = "text", .tokens = {}, .words = {}};
   Ids so_far;
   std::string before;
   bool is_new = true, was_mark = false, was_space = false;
   for (const int32_t id : ids) {
     if (tokenizer.is_special(id)) {
-      side.words.push_back({side.size(), side.size() + 1, tokenizer.piece(id)});
-      side.pieces.push_back(tokenizer.piece(id));
+      side.words.push_back({side.size(), side.size() + 1, tokenizer.token(id)});
+      side.tokens.push_back(tokenizer.token(id));
       is_new = true;
       continue;
     }
@@ -92,17 +93,17 @@ Side side_of_text(const Tokenizer& tokenizer, const Ids& ids) {
     const auto same = std::mismatch(before.begin(), before.end(), whole.begin(), whole.end());
     std::string added(same.second, whole.end());
     before = whole;
-    // A part of a character, or a piece that shows nothing yet.
+    // A part of a character, or a token that shows nothing yet.
     const bool is_part = added.empty() || added.find(kUnknownCharacter) != added.npos;
-    const std::string text = is_part ? tokenizer.piece(id) : without_spaces(added);
+    const std::string text = is_part ? tokenizer.token(id) : without_spaces(added);
     const bool is_mark = is_punctuation(text);
     is_new = is_new || (!is_part && (text.empty() || added[0] == ' ' || added[0] == '\n')) ||
              is_mark != was_mark;
     if (is_new) side.words.push_back({side.size(), side.size(), ""});
     if (text.empty()) {
-      side.pieces.push_back(added.find('\n') == added.npos ? "(space)" : "(newline)");
+      side.tokens.push_back(added.find('\n') == added.npos ? "(space)" : "(newline)");
     } else {
-      side.pieces.push_back((is_new || was_space ? "" : "+") + text);
+      side.tokens.push_back((is_new || was_space ? "" : "+") + text);
     }
     side.words.back().end = side.size();
     side.words.back().text += text;
@@ -114,10 +115,10 @@ Side side_of_text(const Tokenizer& tokenizer, const Ids& ids) {
 }
 
 Side side_of_ids(const Ids& ids) {
-  Side side{.name = "text", .pieces = {}, .words = {}};
+  Side side{.name = "text", .tokens = {}, .words = {}};
   for (const int32_t id : ids) {
     side.words.push_back({side.size(), side.size() + 1, fmt::format("#{}", id)});
-    side.pieces.push_back(side.words.back().text);
+    side.tokens.push_back(side.words.back().text);
   }
   return side;
 }
@@ -125,9 +126,9 @@ Side side_of_ids(const Ids& ids) {
 // The words, and before them, as one word, the states that a model remembers: zeros where a text
 // begins.
 Side side_behind_memory(const Side& text, int64_t before) {
-  Side side{.name = "memory", .pieces = {}, .words = {{0, before, "(memory)"}}};
-  side.pieces.assign(static_cast<size_t>(before), "(memory)");
-  side.pieces.insert(side.pieces.end(), text.pieces.begin(), text.pieces.end());
+  Side side{.name = "memory", .tokens = {}, .words = {{0, before, "(memory)"}}};
+  side.tokens.assign(static_cast<size_t>(before), "(memory)");
+  side.tokens.insert(side.tokens.end(), text.tokens.begin(), text.tokens.end());
   for (const Side::Word& w : text.words) {
     side.words.push_back({w.begin + before, w.end + before, w.text});
   }
@@ -155,10 +156,10 @@ Encoding text_ids(const Tokenizer& tokenizer, int64_t longest, const SubjectOpti
   return text;
 }
 
-double loss_of(const Tensor& h, const nn::WordOutput& output, const Ids& targets,
+double loss_of(const Tensor& h, const nn::OutputProjection& output, const Ids& targets,
                const nn::Run& run) {
   const CrossEntropy ce = output.loss(h, targets, {}, run);
-  return ce.words == 0 ? 0 : ce.nll / static_cast<double>(ce.words);
+  return ce.predicted == 0 ? 0 : ce.nll / static_cast<double>(ce.predicted);
 }
 
 }  // namespace
@@ -223,7 +224,7 @@ void SubjectMaker::open_translator(const std::string& path, const SubjectOptions
   subject.sides_ = {side_of("source", model->tokenizer.value(), source, {"", "(end)"}),
                     side_of("target", model->target(), target, {"(start)", ""}),
                     side_of("written", model->target(), target, {"", "(end)"})};
-  subject.measure_ = "rise of the loss, nats a piece";
+  subject.measure_ = "rise of the loss, nats per token";
   Ids from = source, in = target, out = target;
   from.push_back(static_cast<int32_t>(model->config.eos_token_id));
   in.insert(in.begin(), static_cast<int32_t>(model->config.decoder_start_token_id));
@@ -268,8 +269,8 @@ void SubjectMaker::open_stack(const std::string& path, const SubjectOptions& opt
   const auto* language = language_model(model);
   const bool has_loss = language != nullptr && text.ids.size() > 1;
   subject.measure_ =
-      has_loss ? "rise of the loss, nats a piece" : "relative change of the last hidden states";
-  const std::vector<int32_t> places = model.positions(text.ids);
+      has_loss ? "rise of the loss, nats per token" : "relative change of the last hidden states";
+  const std::vector<int32_t> position_ids = model.positions(text.ids);
   Ids next(text.ids.begin() + 1, text.ids.end());
   next.push_back(-1);  // what follows the last is not known
   subject.run_ = [=, precision = options.precision](const nn::Observer* o) {
@@ -278,14 +279,14 @@ void SubjectMaker::open_stack(const std::string& path, const SubjectOptions& opt
     run.use(precision);
     run.observer = o;
     const Segments one = Segments::uniform(1, static_cast<int64_t>(text.ids.size()));
-    const nn::WordRows words = {
-        .ids = text.ids, .segments = &one, .places = places, .types = text.types};
+    const nn::TokenRows tokens = {
+        .ids = text.ids, .segments = &one, .position_ids = position_ids, .types = text.types};
     Subject::Result result;
     if (has_loss) {
-      const Tensor h = language->hidden(words, run);
+      const Tensor h = language->hidden(tokens, run);
       result.loss = loss_of(h, language->output(), next, run);
     } else {
-      result.states = stack->model->forward(words, run)[0].x.to_floats();
+      result.states = stack->model->forward(tokens, run)[0].x.to_floats();
     }
     return result;
   };
@@ -315,7 +316,7 @@ double Subject::change(const nn::Observer& observer) const {
 }
 
 std::vector<int64_t> Side::find(const std::string& word) const {
-  const auto pieces_of = [&](const auto& is_same) {
+  const auto tokens_of = [&](const auto& is_same) {
     std::vector<int64_t> found;
     for (const Word& w : words) {
       if (!is_same(w.text)) continue;
@@ -323,10 +324,10 @@ std::vector<int64_t> Side::find(const std::string& word) const {
     }
     return found;
   };
-  std::vector<int64_t> found = pieces_of([&](const std::string& text) { return text == word; });
+  std::vector<int64_t> found = tokens_of([&](const std::string& text) { return text == word; });
   if (!found.empty()) return found;
   const std::string low = lower_case(word);
-  return pieces_of([&](const std::string& text) { return lower_case(text) == low; });
+  return tokens_of([&](const std::string& text) { return lower_case(text) == low; });
 }
 
 std::string Side::list_words(size_t most) const {

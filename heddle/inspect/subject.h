@@ -13,18 +13,18 @@
 
 namespace heddle::inspect {
 
-/// The rows of a sequence: pieces, and the words that they make.
+/// The rows of a sequence: tokens, and the words that they make.
 struct Side {
   struct Word {
-    int64_t begin = 0, end = 0;  ///< pieces [begin, end); every piece belongs to one word
+    int64_t begin = 0, end = 0;  ///< tokens [begin, end); every token belongs to one word
     std::string text;
   };
   std::string name;                 ///< "source", "target", "written", "text"
-  std::vector<std::string> pieces;  ///< for the reader; one that continues a word begins with "+"
+  std::vector<std::string> tokens;  ///< for the reader; one that continues a word begins with "+"
   std::vector<Word> words;
 
-  int64_t size() const { return static_cast<int64_t>(pieces.size()); }
-  /// The pieces of each occurrence of the word, letters' case counting only if that finds one;
+  int64_t size() const { return static_cast<int64_t>(tokens.size()); }
+  /// The tokens of each occurrence of the word, letters' case counting only if that finds one;
   /// empty if it is not there.
   std::vector<int64_t> find(const std::string& word) const;
   /// "the, animal, did": at most `most` of them, for messages.
@@ -54,7 +54,7 @@ struct SubjectOptions {
 class Subject {
  public:
   /// Loads the model: a translator (sides source, target: what the decoder reads, written: what it
-  /// says at each place) or a model of the registry (side text).
+  /// says at each position) or a model of the registry (side text).
   /// Errors: usage, naming the flag, for an empty sentence, text for a model without tokenizer, or
   /// ids for one that has one; data for a text that is not UTF-8 or too long, or a broken model.
   static Subject open(const std::string& path, const SubjectOptions& options);
@@ -69,10 +69,10 @@ class Subject {
   /// One pass under the observer. Every attention call of every kind is seen once.
   void pass(const nn::Observer& observer) const { run_(&observer); }
 
-  /// What change() measures: "rise of the loss (nats a word)"; empty if there is nothing to
+  /// What change() measures: "rise of the loss (nats per token)"; empty if there is nothing to
   /// measure.
   const std::string& measure() const { return measure_; }
-  /// The loss of a pass without observer, nats a piece of the target (or of the text); 0 if there
+  /// The loss of a pass without observer, nats per token of the target (or of the text); 0 if there
   /// is none.
   double loss() const { return plain_.loss; }
   /// How the result of a pass differs from that of a pass without observer.
@@ -80,7 +80,7 @@ class Subject {
 
  private:
   struct Result {
-    double loss = 0;            // nats a word
+    double loss = 0;            // nats per token
     std::vector<float> states;  // where there is no loss: the last hidden states
   };
   friend struct SubjectMaker;

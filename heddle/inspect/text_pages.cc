@@ -53,7 +53,7 @@ bool TextPage::take() {
 }
 
 FillPage::FillPage(const std::string& model, std::string mask)
-    : TextPage("Words for masks", "fill.js", model, kPageTexts), mask_(std::move(mask)) {}
+    : TextPage("Tokens for masks", "fill.js", model, kPageTexts), mask_(std::move(mask)) {}
 
 void FillPage::add(const std::string& text, const std::vector<std::vector<Fill>>& masks) {
   if (!take()) return;
@@ -61,13 +61,13 @@ void FillPage::add(const std::string& text, const std::vector<std::vector<Fill>>
   one["parts"] = around_masks(text, mask_);
   one["masks"] = Json::array();
   for (const auto& fills : masks) {
-    Json words = Json::array();
+    Json tokens = Json::array();
     for (size_t i = 0; i < std::min<size_t>(fills.size(), kPageCandidates); ++i) {
-      const std::string word =
-          fills[i].word.empty() ? fmt::format("id {}", fills[i].id) : fills[i].word;
-      words.push_back(Json::Array{word, fills[i].probability});
+      const std::string token =
+          fills[i].token.empty() ? fmt::format("id {}", fills[i].id) : fills[i].token;
+      tokens.push_back(Json::Array{token, fills[i].probability});
     }
-    one["masks"].push_back(std::move(words));
+    one["masks"].push_back(std::move(tokens));
   }
   page_.data["texts"].push_back(std::move(one));
 }
@@ -96,7 +96,7 @@ void ClassPage::add(const std::string& text, const std::vector<double>& p) {
 }
 
 SimilarityPage::SimilarityPage(const std::string& model)
-    : TextPage("Likeness of texts", "embed.js", model, kPageVectors) {}
+    : TextPage("Cosine similarity of texts", "embed.js", model, kPageVectors) {}
 
 void SimilarityPage::add(const std::string& text, const std::vector<float>& vector) {
   if (!take()) return;

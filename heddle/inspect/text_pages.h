@@ -1,4 +1,4 @@
-// Pages of the commands that take texts: words for masks, classes, likeness of vectors.
+// Pages of the commands that take texts: tokens for masks, classes, cosine similarity of vectors.
 #pragma once
 
 #include <span>
@@ -36,7 +36,7 @@ class TextPage {
   int64_t most_, count_ = 0;
 };
 
-/// The words around each mask and the likely ones for it.
+/// The tokens around each mask and the likely ones for it.
 class FillPage : public TextPage {
  public:
   /// mask: as the tokenizer spells it; "[MASK]" is one too.

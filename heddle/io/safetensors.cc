@@ -50,21 +50,21 @@ std::string_view dtype_text(DType dtype) {
 }
 
 /// A tensor's entry in the header: its place is [begin, end) of the data that follows the header.
-struct Entry {
+struct HeaderEntry {
   std::string name;
   DType dtype;
   std::vector<int64_t> shape;
   int64_t begin, end;
 };
 
-Entry parse_entry(const std::string& path, const std::string& name, const Json& json) {
+HeaderEntry parse_entry(const std::string& path, const std::string& name, const Json& json) {
   const std::string what = fmt::format("{}: tensor '{}'", path, name);
   for (const auto& [key, value] : json.as_object(what)) {
     check(key == "dtype" || key == "shape" || key == "data_offsets", ErrorKind::data,
           "{} has the unknown key '{}' in its header", what, key);
   }
-  Entry entry = {name, parse_dtype(json.get_string("dtype", what), what),
-                 json.at("shape", what).as_ints(what + ": shape"), 0, 0};
+  HeaderEntry entry = {name, parse_dtype(json.get_string("dtype", what), what),
+                       json.at("shape", what).as_ints(what + ": shape"), 0, 0};
   const std::vector<int64_t> place = json.at("data_offsets", what).as_ints(what + ": data_offsets");
   check(place.size() == 2 && place[0] >= 0 && place[0] <= place[1], ErrorKind::data,
         "{} has data_offsets [{}]; they must be its first byte and the one after its last", what,
@@ -81,10 +81,10 @@ Entry parse_entry(const std::string& path, const std::string& name, const Json& 
 }
 
 /// The tensors must lie end to end and fill the file, so that no byte goes unseen.
-void check_places(const std::string& path, const std::vector<Entry>& entries, int64_t data_start,
-                  int64_t file_bytes) {
+void check_places(const std::string& path, const std::vector<HeaderEntry>& entries,
+                  int64_t data_start, int64_t file_bytes) {
   int64_t end = 0;
-  for (const Entry& entry : entries) {
+  for (const HeaderEntry& entry : entries) {
     check(entry.begin >= end, ErrorKind::data,
           "{}: tensor '{}' begins at byte {}, inside the tensor before it, which ends at byte {}",
           path, entry.name, data_start + entry.begin, data_start + end);
@@ -174,7 +174,7 @@ void SafetensorsFile::read_header() {
   check(text.starts_with('{'), ErrorKind::data,
         "{}: the header does not begin with '{{'; this is no safetensors file", path());
   const Json header = Json::parse(text, path() + ": safetensors header");
-  std::vector<Entry> entries;
+  std::vector<HeaderEntry> entries;
   for (const auto& [name, value] : header.as_object(path())) {
     if (name != kMetadataKey) {
       entries.push_back(parse_entry(path(), name, value));
@@ -185,13 +185,13 @@ void SafetensorsFile::read_header() {
       metadata_[key] = note.as_string(fmt::format("{}: '{}'", what, key));
     }
   }
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+  std::sort(entries.begin(), entries.end(), [](const HeaderEntry& a, const HeaderEntry& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
   const std::span<const std::byte> data = bytes.subspan(kPrefix + length);
   check_places(path(), entries, static_cast<int64_t>(kPrefix + length),
                static_cast<int64_t>(bytes.size()));
-  for (Entry& entry : entries) {
+  for (HeaderEntry& entry : entries) {
     const auto place = data.subspan(static_cast<size_t>(entry.begin),
                                     static_cast<size_t>(entry.end - entry.begin));
     add(std::move(entry.name), {entry.dtype, std::move(entry.shape), place});

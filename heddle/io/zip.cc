@@ -85,13 +85,13 @@ Directory read_end(Bytes bytes, const std::string& path) {
 }
 
 // A line of the directory: [begin, end) is what the file takes with its header.
-struct Line {
+struct DirectoryLine {
   ZipEntry entry;
   uint64_t size = 0, begin = 0, end = 0;
 };
 
 // Sizes and place that do not fit 32 bits stand in an extra field, in this order.
-void read_large(Bytes extra, uint64_t& packed, Line& line, const std::string& what) {
+void read_large(Bytes extra, uint64_t& packed, DirectoryLine& line, const std::string& what) {
   ByteReader fields(extra, what);
   while (fields.remaining() >= 4) {
     const auto id = fields.read<uint16_t>();
@@ -103,14 +103,14 @@ void read_large(Bytes extra, uint64_t& packed, Line& line, const std::string& wh
   }
 }
 
-Line read_line(ByteReader& directory, const std::string& path) {
+DirectoryLine read_line(ByteReader& directory, const std::string& path) {
   check(directory.read<uint32_t>() == kCentral, ErrorKind::data,
         "{}: the zip archive's directory is damaged", path);
   directory.skip(4);
   const auto flags = directory.read<uint16_t>();
   const auto method = directory.read<uint16_t>();
   directory.skip(4);  // time
-  Line line;
+  DirectoryLine line;
   line.entry.crc = directory.read<uint32_t>();
   uint64_t packed = directory.read<uint32_t>();
   line.size = directory.read<uint32_t>();
@@ -131,7 +131,7 @@ Line read_line(ByteReader& directory, const std::string& path) {
 }
 
 // Finds the bytes of a file behind the header that repeats its name; all lie before `limit`.
-void place_entry(Bytes bytes, uint64_t limit, Line& line, const std::string& path) {
+void place_entry(Bytes bytes, uint64_t limit, DirectoryLine& line, const std::string& path) {
   const std::string what = fmt::format("{}: '{}' in the zip archive", path, line.entry.name);
   check(line.begin <= limit, ErrorKind::data, "{} begins at byte {}, but the files end at {}", what,
         line.begin, limit);
@@ -156,18 +156,18 @@ bool ZipArchive::is_archive(Bytes bytes) {
 ZipArchive::ZipArchive(Bytes bytes, std::string path) : path_(std::move(path)) {
   const Directory d = read_end(bytes, path_);
   ByteReader directory(bytes.subspan(d.begin, d.bytes), path_ + ": zip directory");
-  std::vector<Line> lines;
+  std::vector<DirectoryLine> lines;
   for (uint64_t i = 0; i < d.entries; ++i) {
     lines.push_back(read_line(directory, path_));
     place_entry(bytes, d.begin, lines.back(), path_);
   }
-  for (const Line& line : lines) {
+  for (const DirectoryLine& line : lines) {
     check(places_.emplace(line.entry.name, entries_.size()).second, ErrorKind::data,
           "{}: the zip archive holds '{}' twice", path_, line.entry.name);
     entries_.push_back(line.entry);
   }
   std::sort(lines.begin(), lines.end(),
-            [](const Line& a, const Line& b) { return a.begin < b.begin; });
+            [](const DirectoryLine& a, const DirectoryLine& b) { return a.begin < b.begin; });
   for (size_t i = 1; i < lines.size(); ++i) {
     check(lines[i - 1].end <= lines[i].begin, ErrorKind::data,
           "{}: '{}' and '{}' overlap in the zip archive", path_, lines[i - 1].entry.name,

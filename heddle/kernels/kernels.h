@@ -23,7 +23,7 @@ struct Dropout {
   float p = 0;  ///< probability of being dropped; 0 switches dropout off
   RngKey key;
   const uint32_t* sample = nullptr;    ///< [rows] number of the sample in the epoch
-  const uint32_t* position = nullptr;  ///< [rows] place of the row in its sequence
+  const uint32_t* position = nullptr;  ///< [rows] position of the row in its sequence
   uint32_t threshold() const { return static_cast<uint32_t>(p * 65536.0f + 0.5f); }
   float keep_scale() const { return 65536.0f / (65536.0f - static_cast<float>(threshold())); }
 };
@@ -111,7 +111,7 @@ struct AttentionBackwardArgs {
 /// Cross entropy with label smoothing over rows of logits, in place: logits become the gradient
 /// d loss / d logits * grad_scale (written to dlogits, which may be bf16 or alias logits).
 /// Per row: loss = -(1 - s) log p[target] - s / V * sum_j log p[j]; nll = -log p[target].
-/// With `divergence` a > 0 rows r and r + rows / 2 are two passes over one word, p and q, and the
+/// With `divergence` a > 0 rows r and r + rows / 2 are two passes over one token, p and q, and the
 /// loss of each grows by a / 4 (KL(p || q) + KL(q || p)) (R-Drop).
 struct CrossEntropyArgs {
   Rows logits = {};                  ///< [rows, vocab] f32 or bf16
@@ -124,7 +124,7 @@ struct CrossEntropyArgs {
   float* nll = nullptr;   ///< [rows]; may be null
 };
 
-/// What choosing words from rows of logits needs to know: the largest of each kBlock columns, so
+/// What choosing tokens from rows of logits needs to know: the largest of each kBlock columns, so
 /// that few of them have to be looked at, and sums of e^logit. Columns may come in parts that begin
 /// at multiples of kSumBlock: nothing depends on how they are cut.
 struct LogitScanArgs {
@@ -139,7 +139,7 @@ struct LogitScanArgs {
 };
 
 /// One step of Adam or AdamW over n elements. g is multiplied by grad_scale first (clipping,
-/// division by words). m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2;
+/// division by tokens). m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2;
 /// w -= lr * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps) + lr * weight_decay * w (AdamW), or
 /// g += weight_decay * w first (Adam).
 struct AdamArgs {
@@ -186,10 +186,10 @@ struct Kernels {
   void (*norm)(const NormArgs&);
   void (*norm_backward)(const NormBackwardArgs&);
   // Embedding (embedding.cc)
-  /// y[r] = table[ids[r]] * scale + positions[place[r]] (if given), then dropout; a table of f32
-  /// counts as rounded to the dtype of y
+  /// y[r] = table[ids[r]] * scale + positions[position_ids[r]] (if given), then dropout; a table of
+  /// f32 counts as rounded to the dtype of y
   void (*embedding)(Rows table, const int32_t* ids, float scale, Rows positions,
-                    const int32_t* place, const Dropout&, Rows y);
+                    const int32_t* position_ids, const Dropout&, Rows y);
   /// dtable[ids[r]] += scale * mask(dy[r]), f32, rows in order for each id
   void (*embedding_backward)(Rows dy, const int32_t* ids, float scale, const Dropout&, Rows dtable);
   /// y[i] = x[index[i]]

@@ -30,12 +30,12 @@ void wrap(Kernels& table, const char* name) {
   table.*Member = Timed<Member>::call;
 }
 
-struct Entry {
+struct KernelEntry {
   const char* name;
   void (*wrap)(Kernels& table, const char* name);
 };
 
-constexpr Entry kEntries[] = {
+constexpr KernelEntry kEntries[] = {
     {"gemm", wrap<&Kernels::gemm>},
     {"convert", wrap<&Kernels::convert>},
     {"add", wrap<&Kernels::add>},
@@ -71,7 +71,7 @@ static_assert(std::size(kEntries) * sizeof(&Kernels::gemm) == sizeof(Kernels),
 
 Kernels profiled_kernels(const Kernels& plain) {
   Kernels table = plain;
-  for (const Entry& entry : kEntries) entry.wrap(table, entry.name);
+  for (const KernelEntry& entry : kEntries) entry.wrap(table, entry.name);
   return table;
 }
 

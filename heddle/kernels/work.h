@@ -39,7 +39,7 @@ inline Work work_of(float, const Rows& x, float beta, const Rows& y) {
 inline Work work_of(const float*, int64_t n) { return {n * 4, 0}; }
 /// embedding: of the tables only the rows that are asked for
 Work work_of(const Rows& table, const int32_t* ids, float scale, const Rows& positions,
-             const int32_t* place, const Dropout& dropout, const Rows& y);
+             const int32_t* position_ids, const Dropout& dropout, const Rows& y);
 /// embedding_backward: reads dy, adds to as many rows
 Work work_of(const Rows& dy, const int32_t* ids, float scale, const Dropout& dropout,
              const Rows& dtable);

@@ -9,11 +9,11 @@ class Bert final : public EncoderStack {
   using Config = BertConfig;
   static std::vector<HeadClass> heads() {
     return {{Head::none, "BertModel"},
-            {Head::masked_word, "BertForMaskedLM"},
+            {Head::masked_token, "BertForMaskedLM"},
             {Head::next_sentence, "BertForNextSentencePrediction"},
             {Head::pretraining, "BertForPreTraining"},
             {Head::sequence_classes, "BertForSequenceClassification"},
-            {Head::word_classes, "BertForTokenClassification"}};
+            {Head::token_classes, "BertForTokenClassification"}};
   }
   static std::vector<std::pair<std::string, std::string>> aliases() { return {}; }
 
@@ -25,10 +25,10 @@ class Bert final : public EncoderStack {
     if (has_pooler) {
       heads_.pooler = pooler(base_scope(s, "bert", hub) / "pooler" / "dense", Activation::tanh);
     }
-    if (hub.head == Head::masked_word || hub.head == Head::pretraining) {
+    if (hub.head == Head::masked_token || hub.head == Head::pretraining) {
       const Scope p = s / "cls" / "predictions";
-      predict_words(p / "transform" / "dense", p / "transform" / "LayerNorm",
-                    nn::activation_of(c.activation), p / "decoder", p / "bias");
+      predict_tokens(p / "transform" / "dense", p / "transform" / "LayerNorm",
+                     nn::activation_of(c.activation), p / "decoder", p / "bias");
     }
     if (tells_next) {
       heads_.next_sentence = classes_of_pooled(
@@ -36,8 +36,8 @@ class Bert final : public EncoderStack {
           {.width = c.width, .labels = 2, .std = c.initializer_range}, heads_.pooler);
     } else if (hub.head == Head::sequence_classes) {
       heads_.sequence_classes = classes_of_pooled(s / "classifier", c.classes(hub), heads_.pooler);
-    } else if (hub.head == Head::word_classes) {
-      heads_.word_classes = classes_of_words(s / "classifier", c.classes(hub));
+    } else if (hub.head == Head::token_classes) {
+      heads_.token_classes = classes_of_tokens(s / "classifier", c.classes(hub));
     }
   }
 
@@ -49,13 +49,13 @@ class Bert final : public EncoderStack {
     const auto pass_over = [&](const char* name) { names.unneeded.emplace_back(name); };
     if (!heads_.pooler) pass_over("bert.pooler."), pass_over("pooler.");
     if (!heads_.next_sentence) pass_over("cls.seq_relationship.");
-    if (!heads_.words) pass_over("cls.predictions.");
+    if (!heads_.output) pass_over("cls.predictions.");
     if (head() == Head::none) pass_over("classifier.");
     const std::string predictions = "cls.predictions.";
-    if (heads_.words && fields_.tie_word_embeddings) {
+    if (heads_.output && fields_.tie_word_embeddings) {
       names.tied = {{predictions + "decoder.weight", "bert.embeddings.word_embeddings.weight"},
                     {predictions + "decoder.bias", predictions + "bias"}};
-    } else if (heads_.words) {
+    } else if (heads_.output) {
       names.tied = {{predictions + "bias", predictions + "decoder.bias"}};
     }
     return names;

@@ -279,7 +279,7 @@ void ModelConfig::read(const Json& json, const std::string& source) {
     }
     hub.others[key] = value;
   }
-  const bool has_classes = hub.head == Head::sequence_classes || hub.head == Head::word_classes;
+  const bool has_classes = hub.head == Head::sequence_classes || hub.head == Head::token_classes;
   heddle::check(!has_classes || !hub.labels.empty(), ErrorKind::data,
                 "{}: key 'id2label' names no class; a model of classes needs one", source);
   check(source);
@@ -321,7 +321,7 @@ Json ModelConfig::json() const {
     if (!has_rope || !key.starts_with("rope_") || key == "rope_theta") out[key] = value;
   }
   if (has_rope) out["rope_scaling"] = rope_scaling_of(flat);
-  if (hub.head == Head::sequence_classes || hub.head == Head::word_classes) {
+  if (hub.head == Head::sequence_classes || hub.head == Head::token_classes) {
     for (size_t i = 0; i < hub.labels.size(); ++i) {
       out["id2label"][std::to_string(i)] = hub.labels[i];
       out["label2id"][hub.labels[i]] = i;

@@ -18,13 +18,13 @@ class Model;
 /// What stands on a stack, named by `architectures` of config.json.
 enum class Head : uint8_t {
   none,              ///< BertModel: hidden states, and a pooler where the checkpoint has one
-  next_word,         ///< GPT2LMHeadModel, LlamaForCausalLM
-  ordered_word,      ///< XLNetLMHeadModel: words by those before them in any order
-  masked_word,       ///< BertForMaskedLM
+  next_token,        ///< GPT2LMHeadModel, LlamaForCausalLM
+  ordered_token,     ///< XLNetLMHeadModel: tokens by those before them in any order
+  masked_token,      ///< BertForMaskedLM
   next_sentence,     ///< BertForNextSentencePrediction: whether a sentence follows another
-  pretraining,       ///< BertForPreTraining: masked words and the next sentence
+  pretraining,       ///< BertForPreTraining: masked tokens and the next sentence
   sequence_classes,  ///< BertForSequenceClassification: a class a sequence
-  word_classes       ///< BertForTokenClassification: a class a word
+  token_classes      ///< BertForTokenClassification: a class a token
 };
 
 /// Fields of rotary positions, which Hugging Face writes as rope_theta and rope_scaling, or, since

@@ -43,10 +43,10 @@ class DistilBert final : public EncoderStack {
  public:
   using Config = DistilBertConfig;
   static std::vector<HeadClass> heads() {
-    return {{Head::masked_word, "DistilBertForMaskedLM"},
+    return {{Head::masked_token, "DistilBertForMaskedLM"},
             {Head::none, "DistilBertModel"},
             {Head::sequence_classes, "DistilBertForSequenceClassification"},
-            {Head::word_classes, "DistilBertForTokenClassification"}};
+            {Head::token_classes, "DistilBertForTokenClassification"}};
   }
   static std::vector<std::pair<std::string, std::string>> aliases() {
     return {{"hidden_size", "dim"},
@@ -60,25 +60,25 @@ class DistilBert final : public EncoderStack {
                          .labels = static_cast<int64_t>(hub.labels.size()),
                          .std = c.initializer_range,
                          .dropout = c.dropout};
-    if (hub.head == Head::masked_word) {
-      predict_words(s / "vocab_transform", s / "vocab_layer_norm", nn::activation_of(c.activation),
-                    s / "vocab_projector", s / "vocab_projector" / "bias");
+    if (hub.head == Head::masked_token) {
+      predict_tokens(s / "vocab_transform", s / "vocab_layer_norm", nn::activation_of(c.activation),
+                     s / "vocab_projector", s / "vocab_projector" / "bias");
     } else if (hub.head == Head::sequence_classes) {
       classes.dropout = c.seq_classif_dropout;
       heads_.sequence_classes = classes_of_pooled(s / "classifier", classes,
                                                   pooler(s / "pre_classifier", Activation::relu));
-    } else if (hub.head == Head::word_classes) {
-      heads_.word_classes = classes_of_words(s / "classifier", classes);
+    } else if (hub.head == Head::token_classes) {
+      heads_.token_classes = classes_of_tokens(s / "classifier", classes);
     }
   }
 
   nn::TensorNames names() const override {
     nn::TensorNames names{.base = "distilbert", .unneeded = {"embeddings.position_ids"}};
-    if (!heads_.words) names.unneeded.insert(names.unneeded.end(), {"vocab_"});
+    if (!heads_.output) names.unneeded.insert(names.unneeded.end(), {"vocab_"});
     if (head() == Head::none) {
       names.unneeded.insert(names.unneeded.end(), {"classifier.", "pre_classifier."});
     }
-    if (heads_.words && fields_.tie_word_embeddings) {
+    if (heads_.output && fields_.tie_word_embeddings) {
       names.tied = {{"vocab_projector.weight", "distilbert.embeddings.word_embeddings.weight"}};
     }
     return names;

@@ -9,18 +9,18 @@ Linear::Options dense(const EncoderFields& c, int64_t in, int64_t out) {
   return {.in = in, .out = out, .init = Init::normal(c.initializer_range)};
 }
 
-// Words, positions and token types, summed and normed.
+// Tokens, positions and token types, summed and normed.
 nn::Embedding embeddings(const Scope& s, const EncoderFields& c, int64_t pad) {
   const auto table = [&](const char* name, int64_t count, int64_t zero_row = -1) -> Parameter& {
     return (s / name / "weight")
         .parameter({count, c.width}, Init::normal(c.initializer_range, zero_row));
   };
-  Parameter& words = table("word_embeddings", c.vocab_size, pad);
+  Parameter& tokens = table("word_embeddings", c.vocab_size, pad);
   Parameter& positions = table("position_embeddings", c.max_position_embeddings);
   Parameter* types =
       c.type_vocab_size > 0 ? &table("token_type_embeddings", c.type_vocab_size) : nullptr;
   return {s.prefix(),
-          words,
+          tokens,
           nn::Positions::learned(positions),
           {.dropout = c.dropout,
            .types = types,
@@ -49,10 +49,10 @@ EncoderStack::Layer::Layer(const Scope& s, const EncoderFields& c, const Encoder
       site((s / names.out).prefix()),
       dropout(c.dropout) {}
 
-void EncoderStack::Layer::operator()(Residual& x, const WordRows& words, const Run& run) const {
-  x.leave(attention(x.enter(attention_norm), words, run),
-          run.dropout(dropout, attention_site, words.rows), attention_norm);
-  x.leave(mlp(x.enter(norm), words.rows, run), run.dropout(dropout, site, words.rows), norm);
+void EncoderStack::Layer::operator()(Residual& x, const TokenRows& tokens, const Run& run) const {
+  x.leave(attention(x.enter(attention_norm), tokens, run),
+          run.dropout(dropout, attention_site, tokens.rows), attention_norm);
+  x.leave(mlp(x.enter(norm), tokens.rows, run), run.dropout(dropout, site, tokens.rows), norm);
 }
 
 EncoderStack::EncoderStack(const Scope& base, const EncoderFields& fields, int64_t pad,
@@ -63,46 +63,46 @@ EncoderStack::EncoderStack(const Scope& base, const EncoderFields& fields, int64
   }
 }
 
-// Words without places get those of their sequences as the family counts them.
-Tensor EncoderStack::hidden(const WordRows& words, const Run& run) const {
-  std::vector<int32_t> places;
-  for (int64_t i = 0; i < words.segments->count() && words.places.empty(); ++i) {
-    const auto ids = words.ids.subspan(words.segments->begin(i), words.segments->length(i));
+// Tokens without positions get those of their sequences as the family counts them.
+Tensor EncoderStack::hidden(const TokenRows& tokens, const Run& run) const {
+  std::vector<int32_t> position_ids;
+  for (int64_t i = 0; i < tokens.segments->count() && tokens.position_ids.empty(); ++i) {
+    const auto ids = tokens.ids.subspan(tokens.segments->begin(i), tokens.segments->length(i));
     const std::vector<int32_t> own = positions(ids);
-    places.insert(places.end(), own.begin(), own.end());
+    position_ids.insert(position_ids.end(), own.begin(), own.end());
   }
-  WordRows placed = words;
-  if (words.places.empty()) placed.places = places;
+  TokenRows placed = tokens;
+  if (tokens.position_ids.empty()) placed.position_ids = position_ids;
   return nn::run_stack(
       "", Residual(embedding_(placed, run), false), layers_.size(), nullptr, run,
-      [this, words, run](size_t i, Residual& x, auto) { layers_[i](x, words, run); });
+      [this, tokens, run](size_t i, Residual& x, auto) { layers_[i](x, tokens, run); });
 }
 
 Linear::Options EncoderStack::square() const {
   return dense(fields_, fields_.width, fields_.width);
 }
 
-Heads::OfWords EncoderStack::pooler(const Scope& s, Activation kind) const {
-  return
-      [linear = Linear(s, square()), kind](const Tensor& h, const WordRows& words, const Run& run) {
-        return linear(first_rows(h, *words.segments), run, kind);
-      };
+Heads::OfTokens EncoderStack::pooler(const Scope& s, Activation kind) const {
+  return [linear = Linear(s, square()), kind](const Tensor& h, const TokenRows& tokens,
+                                              const Run& run) {
+    return linear(first_rows(h, *tokens.segments), run, kind);
+  };
 }
 
-void EncoderStack::predict_words(const Scope& dense_scope, const Scope& norm_scope, Activation kind,
-                                 const Scope& decoder, const Scope& bias) {
+void EncoderStack::predict_tokens(const Scope& dense_scope, const Scope& norm_scope,
+                                  Activation kind, const Scope& decoder, const Scope& bias) {
   heads_.transform = [linear = Linear(dense_scope, square()),
                       norm = LayerNorm(norm_scope, fields_.width, fields_.layer_norm_eps),
                       kind](const Tensor& rows, const Run& run) {
     return norm(linear(rows, run, kind));
   };
   const bool is_tied = fields_.tie_word_embeddings;
-  Parameter& table = is_tied ? embedding_.words()
+  Parameter& table = is_tied ? embedding_.table()
                              : (decoder / "weight")
                                    .parameter({fields_.vocab_size, fields_.width},
                                               Init::normal(fields_.initializer_range));
   const Scope at = is_tied ? bias : decoder / "bias";
-  heads_.words.emplace(table, &at.parameter({fields_.vocab_size}, Init::zeros()));
+  heads_.output.emplace(table, &at.parameter({fields_.vocab_size}, Init::zeros()));
 }
 
 ModelPlan EncoderStack::plan() const {
@@ -111,7 +111,7 @@ ModelPlan EncoderStack::plan() const {
                       .width = fields_.width,
                       .hidden = fields_.hidden,
                       .keeps_before_activation = fields_.activation != "relu",
-                      .word_rows = fields_.vocab_size,
+                      .token_rows = fields_.vocab_size,
                       .position_rows = fields_.max_position_embeddings,
                       .type_rows = fields_.type_vocab_size,
                       .has_embedding_norm = true}},

@@ -33,7 +33,7 @@ struct EncoderFields {
 
   template <class V>
   void fields(V& v, const EncoderKeys& keys) {
-    v("vocab_size", vocab_size, "words known to the tokenizer", at_least(1));
+    v("vocab_size", vocab_size, "tokens known to the tokenizer", at_least(1));
     v("max_position_embeddings", max_position_embeddings, "longest sequence in tokens",
       at_least(1));
     v(keys.width, width, "width of the residual stream", at_least(1));
@@ -45,7 +45,7 @@ struct EncoderFields {
     v(keys.attention_dropout, attention_dropout, "dropout of the attention weights",
       from_below(0, 1));
     v("initializer_range", initializer_range, "deviation of the weights at the start", at_least(0));
-    v("tie_word_embeddings", tie_word_embeddings, "word embeddings predict the masked words");
+    v("tie_word_embeddings", tie_word_embeddings, "token embeddings predict the masked tokens");
   }
   void check(const std::string& source, const EncoderKeys& keys) const {
     check_heads(width, keys.width, heads, source);
@@ -66,7 +66,7 @@ struct EncoderNames {
 
 class EncoderStack : public Model {
  public:
-  /// `base`: where embeddings and layers are; `pad`: a word that begins as zero.
+  /// `base`: where embeddings and layers are; `pad`: a token that begins as zero.
   EncoderStack(const Scope& base, const EncoderFields& fields, int64_t pad,
                const EncoderNames& names = {});
 
@@ -75,7 +75,7 @@ class EncoderStack : public Model {
   int64_t layers() const override { return fields_.layers; }
   int64_t width() const override { return fields_.width; }
   bool takes_types() const override { return fields_.type_vocab_size > 0; }
-  Tensor hidden(const WordRows& words, const Run& run) const override;
+  Tensor hidden(const TokenRows& tokens, const Run& run) const override;
   ModelPlan plan() const override;
 
  protected:
@@ -88,16 +88,16 @@ class EncoderStack : public Model {
     double dropout;
 
     Layer(const Scope& s, const EncoderFields& c, const EncoderNames& names, int64_t i);
-    void operator()(Residual& x, const WordRows& words, const Run& run) const;
+    void operator()(Residual& x, const TokenRows& tokens, const Run& run) const;
   };
 
   Linear::Options square() const;
-  /// Activation of a linear layer over the first word.
-  Heads::OfWords pooler(const Scope& s, Activation kind) const;
-  /// heads_.words over norm(activation(dense)): weight of the table of words and bias at `bias` if
-  /// words are tied, else both at `decoder`.
-  void predict_words(const Scope& dense, const Scope& norm, Activation kind, const Scope& decoder,
-                     const Scope& bias);
+  /// Activation of a linear layer over the first token.
+  Heads::OfTokens pooler(const Scope& s, Activation kind) const;
+  /// heads_.output over norm(activation(dense)): weight of the embedding table and bias at `bias`
+  /// if they are tied, else both at `decoder`.
+  void predict_tokens(const Scope& dense, const Scope& norm, Activation kind, const Scope& decoder,
+                      const Scope& bias);
 
   EncoderFields fields_;
   nn::Embedding embedding_;

@@ -10,7 +10,7 @@ std::vector<int32_t> first_of(const Segments& segments) {
   std::vector<int32_t> rows;
   for (int64_t i = 0; i < segments.count(); ++i) {
     check(segments.length(i) > 0, ErrorKind::data,
-          "pooling: sequence {} has no words, or all of them are hidden", i);
+          "pooling: sequence {} has no tokens, or all of them are hidden", i);
     rows.push_back(static_cast<int32_t>(segments.begin(i)));
   }
   return rows;
@@ -37,41 +37,41 @@ Tensor first_rows(const Tensor& x, const Segments& segments) {
   return gather_rows(x, first_of(segments));
 }
 
-std::shared_ptr<const RowIds> first_rows(const WordRows& words) {
-  if (words.rows == nullptr) return nullptr;
+std::shared_ptr<const RowIds> first_rows(const TokenRows& tokens) {
+  if (tokens.rows == nullptr) return nullptr;
   RowIds ids;
-  for (const int32_t r : first_of(*words.segments)) {
-    ids.sample.push_back(words.rows->sample[r]);
-    ids.position.push_back(words.rows->position[r]);
+  for (const int32_t r : first_of(*tokens.segments)) {
+    ids.sample.push_back(tokens.rows->sample[r]);
+    ids.position.push_back(tokens.rows->position[r]);
   }
   return std::make_shared<const RowIds>(std::move(ids));
 }
 
-Heads::OfWords classes_of_words(const Scope& s, const ClassOptions& o) {
+Heads::OfTokens classes_of_tokens(const Scope& s, const ClassOptions& o) {
   return [linear = layer(s, o), p = o.dropout, site = s.prefix()](
-             const Tensor& h, const WordRows& words, const Run& run) {
-    return linear(dropout(h, run.dropout(p, site, words.rows)), run);
+             const Tensor& h, const TokenRows& tokens, const Run& run) {
+    return linear(dropout(h, run.dropout(p, site, tokens.rows)), run);
   };
 }
 
-Heads::OfWords classes_of_last_word(const Scope& s, const ClassOptions& o,
-                                    std::optional<int64_t> pad) {
-  return [linear = layer(s, o), pad](const Tensor& h, const WordRows& words, const Run& run) {
-    std::vector<int32_t> last = first_of(*words.segments);
-    for (int64_t i = 0; i < words.segments->count(); ++i) {
-      for (int64_t r = words.segments->begin(i); r < words.segments->end(i); ++r) {
-        if (!pad || words.ids[r] != *pad) last[i] = static_cast<int32_t>(r);
+Heads::OfTokens classes_of_last_token(const Scope& s, const ClassOptions& o,
+                                      std::optional<int64_t> pad) {
+  return [linear = layer(s, o), pad](const Tensor& h, const TokenRows& tokens, const Run& run) {
+    std::vector<int32_t> last = first_of(*tokens.segments);
+    for (int64_t i = 0; i < tokens.segments->count(); ++i) {
+      for (int64_t r = tokens.segments->begin(i); r < tokens.segments->end(i); ++r) {
+        if (!pad || tokens.ids[r] != *pad) last[i] = static_cast<int32_t>(r);
       }
     }
     return linear(gather_rows(h, last), run);
   };
 }
 
-Heads::OfWords classes_of_pooled(const Scope& s, const ClassOptions& o, Heads::OfWords pooler) {
+Heads::OfTokens classes_of_pooled(const Scope& s, const ClassOptions& o, Heads::OfTokens pooler) {
   return [linear = layer(s, o), p = o.dropout, site = s.prefix(), pooler = std::move(pooler)](
-             const Tensor& h, const WordRows& words, const Run& run) {
-    const DropoutSpec spec = run.dropout(p, site, first_rows(words));
-    return linear(dropout(pooler(h, words, run), spec), run);
+             const Tensor& h, const TokenRows& tokens, const Run& run) {
+    const DropoutSpec spec = run.dropout(p, site, first_rows(tokens));
+    return linear(dropout(pooler(h, tokens, run), spec), run);
   };
 }
 

@@ -14,7 +14,7 @@ using nn::Parameter;
 using nn::Residual;
 using nn::Run;
 using nn::Scope;
-using nn::WordRows;
+using nn::TokenRows;
 
 template <class M>
 class ConfigOf final : public ModelConfig {
@@ -53,17 +53,17 @@ struct ClassOptions {
   double dropout = 0;
   bool bias = true;
 };
-/// Classes of each word.
-Heads::OfWords classes_of_words(const Scope& s, const ClassOptions& o);
-/// Classes of each sequence by its last word that is not `pad`. No dropout.
-Heads::OfWords classes_of_last_word(const Scope& s, const ClassOptions& o,
-                                    std::optional<int64_t> pad);
+/// Classes of each token.
+Heads::OfTokens classes_of_tokens(const Scope& s, const ClassOptions& o);
+/// Classes of each sequence by its last token that is not `pad`. No dropout.
+Heads::OfTokens classes_of_last_token(const Scope& s, const ClassOptions& o,
+                                      std::optional<int64_t> pad);
 /// Classes of each sequence over what `pooler` gives of it.
-Heads::OfWords classes_of_pooled(const Scope& s, const ClassOptions& o, Heads::OfWords pooler);
+Heads::OfTokens classes_of_pooled(const Scope& s, const ClassOptions& o, Heads::OfTokens pooler);
 
 /// Rows of x where each sequence begins: [sequences, width]. Errors: shape if a sequence is empty.
 Tensor first_rows(const Tensor& x, const Segments& segments);
-/// The words, one a sequence, that those rows are, for dropout over them.
-std::shared_ptr<const RowIds> first_rows(const WordRows& words);
+/// The tokens, one a sequence, that those rows are, for dropout over them.
+std::shared_ptr<const RowIds> first_rows(const TokenRows& tokens);
 
 }  // namespace heddle

@@ -24,7 +24,7 @@ struct Gpt2Config {
 
   template <class V>
   void fields(V& v) {
-    v("vocab_size", vocab_size, "words known to the tokenizer", at_least(1));
+    v("vocab_size", vocab_size, "tokens known to the tokenizer", at_least(1));
     v("n_positions", n_positions, "longest sequence in tokens", at_least(1));
     v("n_embd", n_embd, "width of the residual stream", at_least(1));
     v("n_layer", n_layer, "number of blocks", at_least(1));
@@ -40,8 +40,8 @@ struct Gpt2Config {
     v("scale_attn_weights", scale_attn_weights, "divide scores by the root of the head's width");
     v("scale_attn_by_inverse_layer_idx", scale_attn_by_inverse_layer_idx,
       "divide the scores of block i by i + 1");
-    v("tie_word_embeddings", tie_word_embeddings, "word embeddings are the output projection");
-    v("classifier_dropout", classifier_dropout, "dropout before the classes of words",
+    v("tie_word_embeddings", tie_word_embeddings, "token embeddings are the output projection");
+    v("classifier_dropout", classifier_dropout, "dropout before the classes of tokens",
       from_below(0, 1));
   }
   void check(const std::string& source) const { check_heads(n_embd, "n_embd", n_head, source); }
@@ -65,14 +65,14 @@ float score_scale(const Gpt2Config& c, int64_t layer) {
   return static_cast<float>(scale);
 }
 
-struct Block {
+struct Gpt2Block {
   LayerNorm ln_1, ln_2;
   SelfAttention attn;
   FeedForward mlp;
   std::string attn_site, mlp_site;
   double dropout;
 
-  Block(const Scope& s, const Gpt2Config& c, int64_t i)
+  Gpt2Block(const Scope& s, const Gpt2Config& c, int64_t i)
       : ln_1(s / "ln_1", c.n_embd, c.layer_norm_epsilon),
         ln_2(s / "ln_2", c.n_embd, c.layer_norm_epsilon),
         attn{(s / "attn").prefix(),
@@ -94,22 +94,23 @@ struct Block {
 
   static int64_t inner(const Gpt2Config& c) { return c.n_inner.value_or(4 * c.n_embd); }
 
-  void operator()(Residual& x, const WordRows& words, const Run& run) const {
-    x.leave(attn(x.enter(ln_1), words, run), run.dropout(dropout, attn_site, words.rows), ln_1);
-    x.leave(mlp(x.enter(ln_2), words.rows, run), run.dropout(dropout, mlp_site, words.rows), ln_2);
+  void operator()(Residual& x, const TokenRows& tokens, const Run& run) const {
+    x.leave(attn(x.enter(ln_1), tokens, run), run.dropout(dropout, attn_site, tokens.rows), ln_1);
+    x.leave(mlp(x.enter(ln_2), tokens.rows, run), run.dropout(dropout, mlp_site, tokens.rows),
+            ln_2);
   }
 };
 
 nn::Embedding embeddings(const Scope& s, const Gpt2Config& c) {
   const Init init = Init::normal(c.initializer_range);
-  Parameter& words = (s / "wte" / "weight").parameter({c.vocab_size, c.n_embd}, init);
+  Parameter& table = (s / "wte" / "weight").parameter({c.vocab_size, c.n_embd}, init);
   Parameter& positions = (s / "wpe" / "weight").parameter({c.n_positions, c.n_embd}, init);
   return {
-      (s / "wte").prefix(), words, nn::Positions::learned(positions), {.dropout = c.embd_pdrop}};
+      (s / "wte").prefix(), table, nn::Positions::learned(positions), {.dropout = c.embd_pdrop}};
 }
 
-Parameter& output_table(const Scope& s, const Gpt2Config& c, Parameter& words) {
-  if (c.tie_word_embeddings) return words;
+Parameter& output_table(const Scope& s, const Gpt2Config& c, Parameter& table) {
+  if (c.tie_word_embeddings) return table;
   return (s / "lm_head" / "weight")
       .parameter({c.vocab_size, c.n_embd}, Init::normal(c.initializer_range));
 }
@@ -120,10 +121,10 @@ class Gpt2 final : public LanguageModel {
  public:
   using Config = Gpt2Config;
   static std::vector<HeadClass> heads() {
-    return {{Head::next_word, "GPT2LMHeadModel"},
+    return {{Head::next_token, "GPT2LMHeadModel"},
             {Head::none, "GPT2Model"},
             {Head::sequence_classes, "GPT2ForSequenceClassification"},
-            {Head::word_classes, "GPT2ForTokenClassification"}};
+            {Head::token_classes, "GPT2ForTokenClassification"}};
   }
   static std::vector<std::pair<std::string, std::string>> aliases() {
     return {{"hidden_size", "n_embd"},
@@ -135,19 +136,19 @@ class Gpt2 final : public LanguageModel {
   Gpt2(const Scope& s, const Config& c, const HubConfig& hub)
       : c_(c),
         embedding_(embeddings(s / "transformer", c)),
-        h_(nn::make_layers<Block>(s / "transformer" / "h", c.n_layer, c)),
+        h_(nn::make_layers<Gpt2Block>(s / "transformer" / "h", c.n_layer, c)),
         ln_f_(s / "transformer" / "ln_f", c.n_embd, c.layer_norm_epsilon) {
     ClassOptions classes{.width = c.n_embd,
                          .labels = static_cast<int64_t>(hub.labels.size()),
                          .std = c.initializer_range,
                          .dropout = c.classifier_dropout};
-    if (hub.head == Head::next_word) {
-      heads_.words.emplace(output_table(s, c, embedding_.words()));
+    if (hub.head == Head::next_token) {
+      heads_.output.emplace(output_table(s, c, embedding_.table()));
     } else if (hub.head == Head::sequence_classes) {
       classes.bias = false;
-      heads_.sequence_classes = classes_of_last_word(s / "score", classes, hub.pad_token_id);
-    } else if (hub.head == Head::word_classes) {
-      heads_.word_classes = classes_of_words(s / "classifier", classes);
+      heads_.sequence_classes = classes_of_last_token(s / "score", classes, hub.pad_token_id);
+    } else if (hub.head == Head::token_classes) {
+      heads_.token_classes = classes_of_tokens(s / "classifier", classes);
     }
   }
 
@@ -156,16 +157,17 @@ class Gpt2 final : public LanguageModel {
   int64_t layers() const override { return c_.n_layer; }
   int64_t width() const override { return c_.n_embd; }
 
-  Tensor hidden(const WordRows& words, const Run& run) const override {
-    return nn::run_stack("", Residual(embedding_(words, run), true), h_.size(), &ln_f_, run,
-                         [this, words, run](size_t i, Residual& x, auto) { h_[i](x, words, run); });
+  Tensor hidden(const TokenRows& tokens, const Run& run) const override {
+    return nn::run_stack(
+        "", Residual(embedding_(tokens, run), true), h_.size(), &ln_f_, run,
+        [this, tokens, run](size_t i, Residual& x, auto) { h_[i](x, tokens, run); });
   }
 
   // Old checkpoints hold the causal mask of each block.
   nn::TensorNames names() const override {
     nn::TensorNames names{.base = "transformer", .unneeded = {".attn.bias", ".attn.masked_bias"}};
     if (c_.tie_word_embeddings) names.tied = {{"lm_head.weight", "transformer.wte.weight"}};
-    if (head() != Head::next_word) names.unneeded.emplace_back("lm_head.");
+    if (head() != Head::next_token) names.unneeded.emplace_back("lm_head.");
     return names;
   }
 
@@ -173,20 +175,20 @@ class Gpt2 final : public LanguageModel {
     return {.stacks = {{.layers = c_.n_layer,
                         .heads = c_.n_head,
                         .width = c_.n_embd,
-                        .hidden = Block::inner(c_),
+                        .hidden = Gpt2Block::inner(c_),
                         .is_causal = true,
                         .keeps_before_activation = c_.activation_function != "relu",
                         .has_last_norm = true,
-                        .word_rows = c_.vocab_size,
+                        .token_rows = c_.vocab_size,
                         .position_rows = c_.n_positions}},
-            .vocab = heads_.words ? c_.vocab_size : 0,
+            .vocab = heads_.output ? c_.vocab_size : 0,
             .is_output_tied = c_.tie_word_embeddings};
   }
 
  private:
   Config c_;
   nn::Embedding embedding_;
-  std::vector<Block> h_;
+  std::vector<Gpt2Block> h_;
   LayerNorm ln_f_;
 };
 

@@ -34,7 +34,7 @@ std::shared_ptr<const RopeTable> table_of(const LlamaFields& c) {
                            .factor = r.rope_factor,
                            .low_freq_factor = r.rope_low_freq_factor,
                            .high_freq_factor = r.rope_high_freq_factor,
-                           .original_places = r.rope_original_max_position_embeddings.value_or(
+                           .original_positions = r.rope_original_max_position_embeddings.value_or(
                                c.max_position_embeddings)});
 }
 
@@ -93,18 +93,18 @@ struct LlamaStack::Block {
     }
   }
 
-  void operator()(Residual& x, const WordRows& words, const Run& run) const {
-    x.leave(attn(x.enter(input_norm), words, run), {}, input_norm);
+  void operator()(Residual& x, const TokenRows& tokens, const Run& run) const {
+    x.leave(attn(x.enter(input_norm), tokens, run), {}, input_norm);
     const Tensor y = x.enter(post_attention_norm);
-    x.leave(mlp ? (*mlp)(y, words.rows, run) : (*experts)(y, run), {}, post_attention_norm);
+    x.leave(mlp ? (*mlp)(y, tokens.rows, run) : (*experts)(y, run), {}, post_attention_norm);
   }
 };
 
 std::vector<HeadClass> LlamaStack::heads_of(const std::string& family) {
-  return {{Head::next_word, family + "ForCausalLM"},
+  return {{Head::next_token, family + "ForCausalLM"},
           {Head::none, family + "Model"},
           {Head::sequence_classes, family + "ForSequenceClassification"},
-          {Head::word_classes, family + "ForTokenClassification"}};
+          {Head::token_classes, family + "ForTokenClassification"}};
 }
 
 LlamaStack::LlamaStack(const Scope& s, const LlamaFields& c, const LlamaKind& kind,
@@ -124,24 +124,24 @@ LlamaStack::LlamaStack(const Scope& s, const LlamaFields& c, const LlamaKind& ki
                        .labels = static_cast<int64_t>(hub.labels.size()),
                        .std = c.initializer_range,
                        .dropout = 0.1};
-  if (hub.head == Head::next_word) {
-    Parameter& table = c.tie_word_embeddings ? embedding_.words()
+  if (hub.head == Head::next_token) {
+    Parameter& table = c.tie_word_embeddings ? embedding_.table()
                                              : (s / "lm_head" / "weight")
                                                    .parameter({c.vocab_size, c.hidden_size},
                                                               Init::normal(c.initializer_range));
-    heads_.words.emplace(table);
-  } else if (hub.head == Head::word_classes) {
-    heads_.word_classes = classes_of_words(s / "score", classes);
+    heads_.output.emplace(table);
+  } else if (hub.head == Head::token_classes) {
+    heads_.token_classes = classes_of_tokens(s / "score", classes);
   } else if (hub.head == Head::sequence_classes) {
     classes.bias = false;
-    heads_.sequence_classes = classes_of_last_word(s / "score", classes, hub.pad_token_id);
+    heads_.sequence_classes = classes_of_last_token(s / "score", classes, hub.pad_token_id);
   }
 }
 
-Tensor LlamaStack::hidden(const WordRows& words, const Run& run) const {
+Tensor LlamaStack::hidden(const TokenRows& tokens, const Run& run) const {
   return nn::run_stack(
-      "", Residual(embedding_(words, run), true), blocks_.size(), &norm_, run,
-      [this, words, run](size_t i, Residual& x, auto) { (*blocks_[i])(x, words, run); });
+      "", Residual(embedding_(tokens, run), true), blocks_.size(), &norm_, run,
+      [this, tokens, run](size_t i, Residual& x, auto) { (*blocks_[i])(x, tokens, run); });
 }
 
 Tensor LlamaStack::auxiliary_loss(const std::vector<Tensor>& router_logits) const {
@@ -153,7 +153,7 @@ Tensor LlamaStack::auxiliary_loss(const std::vector<Tensor>& router_logits) cons
 nn::TensorNames LlamaStack::names() const {
   nn::TensorNames names{.base = "model", .unneeded = {".rotary_emb.inv_freq"}};
   if (c_.tie_word_embeddings) names.tied = {{"lm_head.weight", "model.embed_tokens.weight"}};
-  if (head() != Head::next_word) names.unneeded.emplace_back("lm_head.");
+  if (head() != Head::next_token) names.unneeded.emplace_back("lm_head.");
   return names;
 }
 
@@ -173,9 +173,9 @@ ModelPlan LlamaStack::plan() const {
                       .is_gated = true,
                       .keeps_before_activation = true,
                       .has_last_norm = true,
-                      .word_rows = c_.vocab_size,
+                      .token_rows = c_.vocab_size,
                       .adds_positions = false}},
-          .vocab = heads_.words ? c_.vocab_size : 0,
+          .vocab = heads_.output ? c_.vocab_size : 0,
           .is_output_tied = c_.tie_word_embeddings};
 }
 

@@ -22,7 +22,7 @@ struct LlamaFields {
 
   template <class V>
   void fields(V& v) {
-    v("vocab_size", vocab_size, "words known to the tokenizer", at_least(1));
+    v("vocab_size", vocab_size, "tokens known to the tokenizer", at_least(1));
     v("hidden_size", hidden_size, "width of the residual stream", at_least(1));
     v("intermediate_size", intermediate_size, "width inside the feed-forward layers", at_least(1));
     v("num_hidden_layers", num_hidden_layers, "number of blocks", at_least(1));
@@ -38,7 +38,7 @@ struct LlamaFields {
     v("rms_norm_eps", rms_norm_eps, "inside the root of each norm", above(0));
     v("initializer_range", initializer_range, "deviation of the weights at the start", at_least(0));
     v("attention_dropout", attention_dropout, "dropout of the attention weights", from_below(0, 1));
-    v("tie_word_embeddings", tie_word_embeddings, "word embeddings are the output projection");
+    v("tie_word_embeddings", tie_word_embeddings, "token embeddings are the output projection");
     rope.fields(v);
   }
   int64_t head_width() const { return head_dim.value_or(hidden_size / num_attention_heads); }
@@ -68,7 +68,7 @@ class LlamaStack : public LanguageModel {
   int64_t layers() const override { return c_.num_hidden_layers; }
   int64_t width() const override { return c_.hidden_size; }
   int64_t cache_width() const override { return 2 * c_.key_heads() * c_.head_width(); }
-  Tensor hidden(const WordRows& words, const Run& run) const override;
+  Tensor hidden(const TokenRows& tokens, const Run& run) const override;
   Tensor auxiliary_loss(const std::vector<Tensor>& router_logits) const override;
   nn::TensorNames names() const override;
   ModelPlan plan() const override;

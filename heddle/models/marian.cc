@@ -116,9 +116,9 @@ TransformerConfig read_marian_config(const Json& json, const std::string& source
   }
   (void)from_json(c, flat, source);  // it has these keys alone
   c.embedding_dropout = c.dropout;
-  const Json* words = json.find("decoder_vocab_size");
-  if (words != nullptr && !words->is_null()) {
-    const int64_t size = words->as_int(source + ": key 'decoder_vocab_size'");
+  const Json* target = json.find("decoder_vocab_size");
+  if (target != nullptr && !target->is_null()) {
+    const int64_t size = target->as_int(source + ": key 'decoder_vocab_size'");
     check(size == c.vocab_size || !c.share_encoder_decoder_embeddings, ErrorKind::data,
           "{}: decoder_vocab_size is {} but vocab_size {}, and share_encoder_decoder_embeddings "
           "makes them one table",
@@ -195,7 +195,7 @@ std::vector<int64_t> columns_of_halves(const TransformerConfig& c) {
 // Which axis of a tensor is the residual stream: what reads from it has it last, what adds to it
 // (and its bias) first. -1: none.
 int stream_axis(const std::string& name, size_t rank) {
-  const auto is_in = [&](const char* word) { return name.find(word) != name.npos; };
+  const auto is_in = [&](const char* part) { return name.find(part) != name.npos; };
   if (name == "final_logits_bias") return -1;
   if (is_in("out_proj.") || is_in("fc2.")) return 0;
   if (rank == 2) return 1;
@@ -251,8 +251,8 @@ std::vector<NamedFloats> marian_tensors(const TransformerConfig& c,
     }
   });
   if (!c.output_bias) {
-    const int64_t words = c.target_vocab_size();
-    add({"final_logits_bias", {1, words}, std::vector<float>(words)});
+    const int64_t tokens = c.target_vocab_size();
+    add({"final_logits_bias", {1, tokens}, std::vector<float>(tokens)});
   }
   return tensors;
 }

@@ -15,7 +15,7 @@ namespace heddle {
 inline constexpr const char* kMarianType = "marian";
 
 /// Reads the config of a MarianMTModel. `unknown` receives the keys that are none of its own.
-/// Special ids may be beyond the vocabulary, see TransformerConfig::check_words().
+/// Special ids may be beyond the vocabulary, see TransformerConfig::check_token_ids().
 /// Errors: data, naming `source` and key, for a wrong type or value, and for a switch that changes
 /// numbers and that transformers' Marian lacks.
 TransformerConfig read_marian_config(const Json& json, const std::string& source,
@@ -41,8 +41,8 @@ struct NamedFloats {
 
 /// The tensors of that MarianMTModel. Marian has sines in the first half of the width and cosines
 /// in the second; where they take turns in `config`, all columns of the residual stream change
-/// places in all tensors, which changes no logit but by rounding: each product, sum and norm over
-/// the width has the same terms in another order.
+/// positions in all tensors, which changes no logit but by rounding: each product, sum and norm
+/// over the width has the same terms in another order.
 std::vector<NamedFloats> marian_tensors(const TransformerConfig& config,
                                         const nn::Parameters& parameters);
 

@@ -1,4 +1,4 @@
-// Mistral: Jiang et al. 2023, "Mistral 7B": LLaMA whose words see a window of what is behind them.
+// Mistral: Jiang et al. 2023, "Mistral 7B": LLaMA whose tokens see a window of what is behind them.
 #include "heddle/models/llama_stack.h"
 
 namespace heddle {
@@ -15,7 +15,7 @@ struct MistralConfig : LlamaFields {
   template <class V>
   void fields(V& v) {
     LlamaFields::fields(v);
-    v("sliding_window", sliding_window, "places back that a word sees, its own too; none: all",
+    v("sliding_window", sliding_window, "positions back that a token sees, its own too; none: all",
       at_least(1));
   }
 };

@@ -19,10 +19,10 @@ struct MixtralConfig : LlamaFields {
   template <class V>
   void fields(V& v) {
     LlamaFields::fields(v);
-    v("sliding_window", sliding_window, "places back that a word sees, its own too; none: all",
+    v("sliding_window", sliding_window, "positions back that a token sees, its own too; none: all",
       at_least(1));
     v("num_local_experts", num_local_experts, "feed-forward layers in each block", at_least(1));
-    v("num_experts_per_tok", num_experts_per_tok, "of which each word goes through", at_least(1));
+    v("num_experts_per_tok", num_experts_per_tok, "of which each token goes through", at_least(1));
     v("router_aux_loss_coef", router_aux_loss_coef, "factor of the loss that balances the experts",
       at_least(0));
   }

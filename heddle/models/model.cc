@@ -5,15 +5,15 @@
 
 namespace heddle {
 
-Tensor Heads::word_logits(const Tensor& rows, const nn::Run& run) const {
-  check(words.has_value(), ErrorKind::internal, "this model predicts no words");
-  return (*words)(transform ? transform(rows, run) : rows, run);
+Tensor Heads::token_logits(const Tensor& rows, const nn::Run& run) const {
+  check(output.has_value(), ErrorKind::internal, "this model predicts no tokens");
+  return (*output)(transform ? transform(rows, run) : rows, run);
 }
 
 std::vector<int32_t> Model::positions(std::span<const int32_t> ids) const {
-  std::vector<int32_t> places(ids.size());
-  std::iota(places.begin(), places.end(), 0);
-  return places;
+  std::vector<int32_t> positions(ids.size());
+  std::iota(positions.begin(), positions.end(), 0);
+  return positions;
 }
 
 Tensor Model::auxiliary_loss(const std::vector<Tensor>& router_logits) const {
@@ -21,32 +21,32 @@ Tensor Model::auxiliary_loss(const std::vector<Tensor>& router_logits) const {
   return {};
 }
 
-std::vector<ModelOutput> Model::forward(const nn::WordRows& words, const nn::Run& run) const {
-  const Tensor h = hidden(words, run);
+std::vector<ModelOutput> Model::forward(const nn::TokenRows& tokens, const nn::Run& run) const {
+  const Tensor h = hidden(tokens, run);
   switch (head()) {
     case Head::none: break;
-    case Head::next_word:
-    case Head::masked_word:
-    case Head::ordered_word: return {{"logits", heads_.word_logits(h, run)}};
+    case Head::next_token:
+    case Head::masked_token:
+    case Head::ordered_token: return {{"logits", heads_.token_logits(h, run)}};
     case Head::pretraining:
-      return {{"prediction_logits", heads_.word_logits(h, run)},
-              {"seq_relationship_logits", heads_.next_sentence(h, words, run),
+      return {{"prediction_logits", heads_.token_logits(h, run)},
+              {"seq_relationship_logits", heads_.next_sentence(h, tokens, run),
                ModelOutput::Rows::sequences}};
     case Head::next_sentence:
-      return {{"logits", heads_.next_sentence(h, words, run), ModelOutput::Rows::sequences}};
+      return {{"logits", heads_.next_sentence(h, tokens, run), ModelOutput::Rows::sequences}};
     case Head::sequence_classes:
-      return {{"logits", heads_.sequence_classes(h, words, run), ModelOutput::Rows::sequences}};
-    case Head::word_classes: return {{"logits", heads_.word_classes(h, words, run)}};
+      return {{"logits", heads_.sequence_classes(h, tokens, run), ModelOutput::Rows::sequences}};
+    case Head::token_classes: return {{"logits", heads_.token_classes(h, tokens, run)}};
   }
   std::vector<ModelOutput> outputs = {{"last_hidden_state", h}};
   if (heads_.pooler)
     outputs.push_back(
-        {"pooler_output", heads_.pooler(h, words, run), ModelOutput::Rows::sequences});
+        {"pooler_output", heads_.pooler(h, tokens, run), ModelOutput::Rows::sequences});
   return outputs;
 }
 
 const LanguageModel* language_model(const Model& model) {
-  if (model.head() != Head::next_word) return nullptr;
+  if (model.head() != Head::next_token) return nullptr;
   return dynamic_cast<const LanguageModel*>(&model);
 }
 

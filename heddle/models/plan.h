@@ -23,8 +23,8 @@ struct StackPlan {
   int64_t head_width = 0;                ///< 0: width / heads
   int64_t key_heads = 0;                 ///< heads of keys and values; 0: heads
   int64_t experts = 0;                   ///< feed-forward layers that a router chooses from; 0: one
-  int64_t chosen_experts = 0;            ///< of these, those that a word goes through
-  bool is_causal = false;                ///< a word sees what came before it
+  int64_t chosen_experts = 0;            ///< of these, those that a token goes through
+  bool is_causal = false;                ///< a token sees what came before it
   bool has_cross = false;                ///< asks the stack before it
   bool has_bias = true;                  ///< in the attention projections
   bool has_mlp_bias = true;              ///< in the feed-forward layers
@@ -38,12 +38,12 @@ struct StackPlan {
   /// Weights that score queries against keys in one attention beside its projections.
   int64_t score_weights() const { return heads * scoring.weights(width / heads); }
   // What turns ids into vectors.
-  int64_t word_rows = 0;       ///< rows of its own word table; 0: shared with the stack before
+  int64_t token_rows = 0;      ///< rows of its own embedding table; 0: shared with the stack before
   bool adds_positions = true;  ///< as vectors, learned or not; else attention knows them, or nobody
   int64_t position_rows = 0;   ///< rows of a learned table; 0: none
   int64_t type_rows = 0;       ///< token types (BERT)
   bool has_embedding_norm = false;
-  OtherParameters of_input = {};  ///< word tables of other widths, what layers share
+  OtherParameters of_input = {};  ///< embedding tables of other widths, what layers share
 
   /// Columns of queries, and of each of keys and values.
   int64_t query_width() const { return head_width > 0 ? heads * head_width : width; }
@@ -59,13 +59,13 @@ struct ModelPlan {
   std::string name = {};               ///< "base", or a path
   std::string type = {};               ///< model_type of its config, or "stack"
   std::vector<StackPlan> stacks = {};  ///< the second one is a decoder over the first
-  int64_t vocab = 0;                   ///< words of the output; 0: nothing is predicted
-  bool is_output_tied = true;          ///< the output projection is a word table
+  int64_t vocab = 0;                   ///< tokens of the output; 0: nothing is predicted
+  bool is_output_tied = true;          ///< the output projection is an embedding table
   bool has_output_bias = false;
   bool is_output_bias_a_row = false;  ///< [1, vocab] (Marian)
   OtherParameters of_output = {};     ///< of an adaptive softmax
-  int64_t output_products = 0;        ///< multiplications of a word's logits; 0: width * vocab
-  bool has_pooler = false;            ///< a square layer over the first word (BERT)
+  int64_t output_products = 0;        ///< multiplications of a token's logits; 0: width * vocab
+  bool has_pooler = false;            ///< a square layer over the first token (BERT)
 };
 
 }  // namespace heddle

@@ -1,5 +1,5 @@
 // RoBERTa: Liu et al. 2019, "RoBERTa: A Robustly Optimized BERT Pretraining Approach": BERT with
-// other heads, whose positions count the words that are not padding, from pad_token_id + 1 on.
+// other heads, whose positions count the tokens that are not padding, from pad_token_id + 1 on.
 #include "heddle/models/bert_config.h"
 
 namespace heddle {
@@ -8,10 +8,10 @@ class Roberta final : public EncoderStack {
  public:
   using Config = BertConfig;
   static std::vector<HeadClass> heads() {
-    return {{Head::masked_word, "RobertaForMaskedLM"},
+    return {{Head::masked_token, "RobertaForMaskedLM"},
             {Head::none, "RobertaModel"},
             {Head::sequence_classes, "RobertaForSequenceClassification"},
-            {Head::word_classes, "RobertaForTokenClassification"}};
+            {Head::token_classes, "RobertaForTokenClassification"}};
   }
   static std::vector<std::pair<std::string, std::string>> aliases() { return {}; }
 
@@ -21,15 +21,15 @@ class Roberta final : public EncoderStack {
     const ClassOptions classes = c.classes(hub);
     if (hub.head == Head::none && hub.has_pooler) {
       heads_.pooler = pooler(s / "pooler" / "dense", Activation::tanh);
-    } else if (hub.head == Head::masked_word) {
+    } else if (hub.head == Head::masked_token) {
       const Scope p = s / "lm_head";
-      predict_words(p / "dense", p / "layer_norm", Activation::gelu, p / "decoder", p / "bias");
+      predict_tokens(p / "dense", p / "layer_norm", Activation::gelu, p / "decoder", p / "bias");
     } else if (hub.head == Head::sequence_classes) {
       heads_.sequence_classes =
           classes_of_pooled(s / "classifier" / "out_proj", classes,
                             dropped_pooler(s / "classifier" / "dense", classes));
-    } else if (hub.head == Head::word_classes) {
-      heads_.word_classes = classes_of_words(s / "classifier", classes);
+    } else if (hub.head == Head::token_classes) {
+      heads_.token_classes = classes_of_tokens(s / "classifier", classes);
     }
   }
 
@@ -38,10 +38,11 @@ class Roberta final : public EncoderStack {
   }
 
   std::vector<int32_t> positions(std::span<const int32_t> ids) const override {
-    std::vector<int32_t> places;
+    std::vector<int32_t> positions;
     auto last = static_cast<int32_t>(pad_);
-    for (const int32_t id : ids) places.push_back(id == pad_ ? static_cast<int32_t>(pad_) : ++last);
-    return places;
+    for (const int32_t id : ids)
+      positions.push_back(id == pad_ ? static_cast<int32_t>(pad_) : ++last);
+    return positions;
   }
 
   nn::TensorNames names() const override {
@@ -50,24 +51,24 @@ class Roberta final : public EncoderStack {
                           .unneeded = {"embeddings.position_ids"}};
     const auto pass_over = [&](const char* name) { names.unneeded.emplace_back(name); };
     if (!heads_.pooler) pass_over("roberta.pooler."), pass_over("pooler.");
-    if (!heads_.words) pass_over("lm_head.");
+    if (!heads_.output) pass_over("lm_head.");
     if (head() == Head::none) pass_over("classifier.");
-    if (heads_.words && fields_.tie_word_embeddings) {
+    if (heads_.output && fields_.tie_word_embeddings) {
       names.tied = {{"lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight"},
                     {"lm_head.decoder.bias", "lm_head.bias"}};
-    } else if (heads_.words) {
+    } else if (heads_.output) {
       names.tied = {{"lm_head.bias", "lm_head.decoder.bias"}};
     }
     return names;
   }
 
  private:
-  // tanh of a linear layer over the first word, with dropout before it.
-  Heads::OfWords dropped_pooler(const Scope& s, const ClassOptions& o) const {
+  // tanh of a linear layer over the first token, with dropout before it.
+  Heads::OfTokens dropped_pooler(const Scope& s, const ClassOptions& o) const {
     return [linear = Linear(s, square()), p = o.dropout, site = s.prefix()](
-               const Tensor& h, const WordRows& words, const Run& run) {
-      const DropoutSpec spec = run.dropout(p, site, first_rows(words));
-      return linear(dropout(first_rows(h, *words.segments), spec), run, Activation::tanh);
+               const Tensor& h, const TokenRows& tokens, const Run& run) {
+      const DropoutSpec spec = run.dropout(p, site, first_rows(tokens));
+      return linear(dropout(first_rows(h, *tokens.segments), spec), run, Activation::tanh);
     };
   }
 

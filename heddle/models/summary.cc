@@ -1,4 +1,4 @@
-// The word that stands for its sequence, and what follows.
+// The token that stands for its sequence, and what follows.
 #include "heddle/models/summary.h"
 
 #include "heddle/nn/mlp.h"
@@ -24,7 +24,7 @@ Tensor summary_rows(const Tensor& h, const Segments& segments, const std::string
   for (int64_t s = 0; s < segments.count(); ++s) {
     const int64_t n = segments.length(s);
     check(n > 0, ErrorKind::data,
-          "the summary of sequence {}: it has no words, or all of them are hidden", s);
+          "the summary of sequence {}: it has no tokens, or all of them are hidden", s);
     rows.push_back(static_cast<int32_t>(type == "first" ? segments.begin(s) : segments.end(s) - 1));
     if (type != "mean") continue;
     const Tensor part = Tensor::full({1, n}, 1.0f / static_cast<float>(n), h.dtype());
@@ -35,18 +35,18 @@ Tensor summary_rows(const Tensor& h, const Segments& segments, const std::string
 
 }  // namespace
 
-Heads::OfWords classes_of_summary(const Scope& s, const Scope& out, const ClassOptions& o,
-                                  const SummaryConfig& c, const HubConfig& hub) {
+Heads::OfTokens classes_of_summary(const Scope& s, const Scope& out, const ClassOptions& o,
+                                   const SummaryConfig& c, const HubConfig& hub) {
   const auto dense = [&](const Scope& at, int64_t outputs) {
     return Linear(at, {.in = o.width, .out = outputs, .init = Init::normal(o.std)});
   };
   std::optional<Linear> summary;
   if (c.summary_use_proj) summary.emplace(dense(s / "summary", o.width));
   return [c, summary, kind = activation_of(hub), classes = dense(out, o.labels), site = s.prefix()](
-             const Tensor& h, const WordRows& words, const Run& run) {
-    Tensor x = summary_rows(h, *words.segments, c.summary_type);
+             const Tensor& h, const TokenRows& tokens, const Run& run) {
+    Tensor x = summary_rows(h, *tokens.segments, c.summary_type);
     x = summary ? (*summary)(x, run, kind) : kind == Activation::none ? x : activation(kind, x);
-    return classes(dropout(x, run.dropout(c.summary_last_dropout, site, first_rows(words))), run);
+    return classes(dropout(x, run.dropout(c.summary_last_dropout, site, first_rows(tokens))), run);
   };
 }
 

@@ -13,18 +13,18 @@ struct SummaryConfig {
 
   template <class V>
   void fields(V& v) {
-    v("summary_type", summary_type, "the word whose state is classified",
+    v("summary_type", summary_type, "the token whose state is classified",
       one_of({"last", "first", "mean", "cls_index"}));
     v("summary_use_proj", summary_use_proj, "a linear layer before the classes");
     v("summary_last_dropout", summary_last_dropout, "before the classes", from_below(0, 1));
   }
 };
 
-/// Classes of each sequence: the state of its last word ("cls_index" too) or first, or the mean of
+/// Classes of each sequence: the state of its last token ("cls_index" too) or first, or the mean of
 /// all; a linear layer `s.summary` if there is one; the activation that `hub` names
 /// (summary_activation; tanh if the key is absent, none if it is null); dropout; classes at `out`.
 /// Of `o`, dropout and bias do not count.
-Heads::OfWords classes_of_summary(const Scope& s, const Scope& out, const ClassOptions& o,
-                                  const SummaryConfig& c, const HubConfig& hub);
+Heads::OfTokens classes_of_summary(const Scope& s, const Scope& out, const ClassOptions& o,
+                                   const SummaryConfig& c, const HubConfig& hub);
 
 }  // namespace heddle

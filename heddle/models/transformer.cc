@@ -20,7 +20,7 @@ using nn::Residual;
 using nn::Run;
 using nn::Scope;
 using nn::SelfAttention;
-using nn::WordRows;
+using nn::TokenRows;
 
 Linear::Options projection(const TransformerConfig& c, double gain = 1) {
   return {.in = c.d_model,
@@ -104,11 +104,11 @@ struct EncoderLayer {
         final_layer_norm(make_norm(s / "final_layer_norm", c)),
         dropout(c.dropout) {}
 
-  void operator()(Residual& x, const WordRows& words, const Run& run) const {
-    x.leave(self_attn(x.enter(self_attn_layer_norm), words, run),
-            run.dropout(dropout, name + ".self_attn", words.rows), self_attn_layer_norm);
-    x.leave(mlp(x.enter(final_layer_norm), words.rows, run),
-            run.dropout(dropout, name + ".fc2", words.rows), final_layer_norm);
+  void operator()(Residual& x, const TokenRows& tokens, const Run& run) const {
+    x.leave(self_attn(x.enter(self_attn_layer_norm), tokens, run),
+            run.dropout(dropout, name + ".self_attn", tokens.rows), self_attn_layer_norm);
+    x.leave(mlp(x.enter(final_layer_norm), tokens.rows, run),
+            run.dropout(dropout, name + ".fc2", tokens.rows), final_layer_norm);
   }
 };
 
@@ -136,8 +136,8 @@ struct DecoderLayer {
         final_layer_norm(make_norm(s / "final_layer_norm", c)),
         dropout(c.dropout) {}
 
-  // `attend` and `ask` are self- and cross-attention over whole sentences or, word by word, over a
-  // cache; `rows` are for dropout.
+  // `attend` and `ask` are self- and cross-attention over whole sentences or, token by token, over
+  // a cache; `rows` are for dropout.
   template <class Attend, class Ask>
   void operator()(Residual& x, const Attend& attend, const Ask& ask,
                   const std::shared_ptr<const RowIds>& rows, const Run& run) const {
@@ -161,20 +161,20 @@ Positions positions(const Scope& s, const TransformerConfig& c) {
                                {c.sinusoidal_layout, c.sinusoidal_frequencies});
 }
 
-// Word embedding times sqrt(d_model), plus position, then an optional norm, then dropout.
-nn::Embedding word_embedding(const Scope& s, const TransformerConfig& c, nn::Parameter& words) {
+// Token embedding times sqrt(d_model), plus position, then an optional norm, then dropout.
+nn::Embedding token_embedding(const Scope& s, const TransformerConfig& c, nn::Parameter& table) {
   Positions added = positions(s / "embed_positions", c);
   nn::Embedding::Options options{.dropout = c.embedding_dropout};
   if (c.scale_embedding) options.scale = std::sqrt(static_cast<float>(c.d_model));
   if (c.normalize_embedding) options.norm = make_norm(s / "layernorm_embedding", c);
-  return {s.prefix() + ".embed_tokens", words, std::move(added), std::move(options)};
+  return {s.prefix() + ".embed_tokens", table, std::move(added), std::move(options)};
 }
 
-nn::Parameter& word_table(const Scope& s, const TransformerConfig& c, int64_t words) {
+nn::Parameter& token_table(const Scope& s, const TransformerConfig& c, int64_t tokens) {
   const double std = c.init_std > 0      ? c.init_std
                      : c.scale_embedding ? 1.0 / std::sqrt(static_cast<double>(c.d_model))
                                          : 0.02;
-  return (s / "weight").parameter({words, c.d_model}, Init::normal(std, c.pad_token_id));
+  return (s / "weight").parameter({tokens, c.d_model}, Init::normal(std, c.pad_token_id));
 }
 
 std::optional<LayerNorm> last_norm(const Scope& s, const TransformerConfig& c) {
@@ -202,16 +202,16 @@ void TransformerConfig::check(const std::string& source) const {
                   source, d_model / heads);
   }
   heddle::check(decoder_vocab_size == 0 || !share_encoder_decoder_embeddings, ErrorKind::data,
-                "{}: decoder_vocab_size gives the target its own words, so its embeddings cannot "
+                "{}: decoder_vocab_size gives the target its own tokens, so its embeddings cannot "
                 "be the source's; set share_encoder_decoder_embeddings to false",
                 source);
 }
 
-void TransformerConfig::check_words(const std::string& source) const {
+void TransformerConfig::check_token_ids(const std::string& source) const {
   for (const int64_t id : {pad_token_id, bos_token_id, eos_token_id, decoder_start_token_id}) {
-    const int64_t words = std::min(vocab_size, target_vocab_size());
-    heddle::check(id < words, ErrorKind::data, "{}: the special id {} is not below vocab_size {}",
-                  source, id, words);
+    const int64_t tokens = std::min(vocab_size, target_vocab_size());
+    heddle::check(id < tokens, ErrorKind::data, "{}: the special id {} is not below vocab_size {}",
+                  source, id, tokens);
   }
 }
 
@@ -221,37 +221,37 @@ struct Transformer::Parts {
   std::vector<EncoderLayer> encoder;
   std::vector<DecoderLayer> decoder;
   std::optional<LayerNorm> encoder_norm, decoder_norm;
-  nn::WordOutput output;
+  nn::OutputProjection output;
 
   Parts(const Scope& s, const TransformerConfig& c)
       : config(c),
-        source(word_embedding(s / "model" / "encoder", c, side_table(s, c, "encoder"))),
-        target(word_embedding(s / "model" / "decoder", c, side_table(s, c, "decoder"))),
+        source(token_embedding(s / "model" / "encoder", c, side_table(s, c, "encoder"))),
+        target(token_embedding(s / "model" / "decoder", c, side_table(s, c, "decoder"))),
         encoder(
             nn::make_layers<EncoderLayer>(s / "model" / "encoder" / "layers", c.encoder_layers, c)),
         decoder(
             nn::make_layers<DecoderLayer>(s / "model" / "decoder" / "layers", c.decoder_layers, c)),
         encoder_norm(last_norm(s / "model" / "encoder", c)),
         decoder_norm(last_norm(s / "model" / "decoder", c)),
-        output(word_output(s, c, target.words())) {}
+        output(output_projection(s, c, target.table())) {}
 
   static nn::Parameter& side_table(const Scope& s, const TransformerConfig& c, const char* side) {
-    return word_table(c.share_encoder_decoder_embeddings ? s / "model" / "shared"
-                                                         : s / "model" / side / "embed_tokens",
-                      c,
-                      std::string_view(side) == "decoder" ? c.target_vocab_size() : c.vocab_size);
+    return token_table(c.share_encoder_decoder_embeddings ? s / "model" / "shared"
+                                                          : s / "model" / side / "embed_tokens",
+                       c,
+                       std::string_view(side) == "decoder" ? c.target_vocab_size() : c.vocab_size);
   }
 
-  static nn::WordOutput word_output(const Scope& s, const TransformerConfig& c,
-                                    nn::Parameter& tied) {
+  static nn::OutputProjection output_projection(const Scope& s, const TransformerConfig& c,
+                                                nn::Parameter& tied) {
     nn::Parameter& weight =
         c.tie_word_embeddings
             ? tied
             : (s / "lm_head" / "weight")
                   .parameter({c.target_vocab_size(), c.d_model}, Init::xavier_uniform());
-    if (!c.output_bias) return nn::WordOutput(weight);
-    return nn::WordOutput(weight,
-                          &(s / "final_logits_bias").parameter({1, c.target_vocab_size()}, {}));
+    if (!c.output_bias) return nn::OutputProjection(weight);
+    return nn::OutputProjection(
+        weight, &(s / "final_logits_bias").parameter({1, c.target_vocab_size()}, {}));
   }
 };
 
@@ -264,31 +264,32 @@ Transformer::Transformer(Transformer&&) noexcept = default;
 
 const TransformerConfig& Transformer::config() const { return parts_->config; }
 
-Tensor Transformer::encode(const WordRows& words, const Run& run) const {
+Tensor Transformer::encode(const TokenRows& tokens, const Run& run) const {
   const Parts& p = *parts_;
-  return run_stack("encoder_", Residual(p.source(words, run), p.config.normalize_before),
-                   p.encoder.size(), pointer(p.encoder_norm), run,
-                   [&p, words, run](size_t i, Residual& x, auto) { p.encoder[i](x, words, run); });
+  return run_stack(
+      "encoder_", Residual(p.source(tokens, run), p.config.normalize_before), p.encoder.size(),
+      pointer(p.encoder_norm), run,
+      [&p, tokens, run](size_t i, Residual& x, auto) { p.encoder[i](x, tokens, run); });
 }
 
-Tensor Transformer::decode(const WordRows& words, const Tensor& memory, const Segments& source,
+Tensor Transformer::decode(const TokenRows& tokens, const Tensor& memory, const Segments& source,
                            const Run& run) const {
   const Parts& p = *parts_;
-  const CrossAttention::Sides sides{words.segments, &source, words.rows};
+  const CrossAttention::Sides sides{tokens.segments, &source, tokens.rows};
   return run_stack(
-      "decoder_", Residual(p.target(words, run), p.config.normalize_before), p.decoder.size(),
+      "decoder_", Residual(p.target(tokens, run), p.config.normalize_before), p.decoder.size(),
       pointer(p.decoder_norm), run,
-      [&p, words, run, sides](size_t i, Residual& x, std::span<const Tensor> outside) {
+      [&p, tokens, run, sides](size_t i, Residual& x, std::span<const Tensor> outside) {
         const DecoderLayer& layer = p.decoder[i];
-        const auto attend = [&](const Tensor& y) { return layer.self_attn(y, words, run); };
+        const auto attend = [&](const Tensor& y) { return layer.self_attn(y, tokens, run); };
         const Tensor kv = layer.encoder_attn.keys_and_values(outside[0], run);
         const auto ask = [&](const Tensor& y) { return layer.encoder_attn(y, kv, sides, run); };
-        layer(x, attend, ask, words.rows, run);
+        layer(x, attend, ask, tokens.rows, run);
       },
       std::span(&memory, 1));
 }
 
-const nn::WordOutput& Transformer::output() const { return parts_->output; }
+const nn::OutputProjection& Transformer::output() const { return parts_->output; }
 
 DecoderCache Transformer::start() const {
   DecoderCache cache;
@@ -306,10 +307,11 @@ void Transformer::add_sources(DecoderCache& cache, const Tensor& memory,
 
 Tensor Transformer::step(DecoderCache& cache, const DecoderStep& step, const Run& run) const {
   const Parts& p = *parts_;
-  const WordRows words{.ids = step.ids, .segments = step.words.queries, .places = step.places};
-  nn::CachedKeys keys = step.words;
-  keys.places = step.places;
-  return run_stack("decoder_", Residual(p.target(words, run), p.config.normalize_before),
+  const TokenRows tokens{
+      .ids = step.ids, .segments = step.tokens.queries, .position_ids = step.position_ids};
+  nn::CachedKeys keys = step.tokens;
+  keys.position_ids = step.position_ids;
+  return run_stack("decoder_", Residual(p.target(tokens, run), p.config.normalize_before),
                    p.decoder.size(), pointer(p.decoder_norm), run,
                    [&](size_t i, Residual& x, auto) {
                      const DecoderLayer& layer = p.decoder[i];

@@ -12,23 +12,23 @@ namespace heddle {
 
 /// Keys and values that one decoder layer has computed, rows of 2 * d_model.
 struct LayerCache {
-  nn::RowCache self;   ///< a row a word of a hypothesis
-  nn::RowCache cross;  ///< a row a source word, computed once
+  nn::RowCache self;   ///< a row a token of a hypothesis
+  nn::RowCache cross;  ///< a row a source token, computed once
 };
 
-/// Everything that decoding word by word keeps. Sentences come and go: their rows are taken from
+/// Everything that decoding token by token keeps. Sentences come and go: their rows are taken from
 /// the pools and given back.
 struct DecoderCache {
   std::vector<LayerCache> layers;
-  nn::RowPool words, sources;  ///< of `self` and of `cross`
+  nn::RowPool tokens, sources;  ///< of `self` and of `cross`
 };
 
-/// One word for each of n hypotheses, grouped by sentence.
+/// One token for each of n hypotheses, grouped by sentence.
 struct DecoderStep {
-  std::span<const int32_t> ids;     ///< [n] the last word of each hypothesis
-  std::span<const int32_t> places;  ///< [n] its place in its translation
-  nn::CachedKeys words;             ///< segment i: the words of hypothesis i, one of them new
-  nn::CachedKeys sources;           ///< segment i: hypotheses and source words of sentence i
+  std::span<const int32_t> ids;           ///< [n] the last token of each hypothesis
+  std::span<const int32_t> position_ids;  ///< [n] its position in its translation
+  nn::CachedKeys tokens;   ///< segment i: the tokens of hypothesis i, one of them new
+  nn::CachedKeys sources;  ///< segment i: hypotheses and source tokens of sentence i
 };
 
 class Transformer {
@@ -42,14 +42,14 @@ class Transformer {
 
   /// source: s rows    returns: [s, d_model]
   /// Errors: data if a sentence is longer than max_position_embeddings and positions are learned.
-  Tensor encode(const nn::WordRows& source, const nn::Run& run) const;
+  Tensor encode(const nn::TokenRows& source, const nn::Run& run) const;
   /// Teacher forcing. memory: [s, d_model] of `source`    returns: [t, d_model]
-  Tensor decode(const nn::WordRows& target, const Tensor& memory, const Segments& source,
+  Tensor decode(const nn::TokenRows& target, const Tensor& memory, const Segments& source,
                 const nn::Run& run) const;
-  /// From h [rows, d_model] to the logits of the next word.
-  const nn::WordOutput& output() const;
+  /// From h [rows, d_model] to the logits of the next token.
+  const nn::OutputProjection& output() const;
 
-  /// Begins decoding word by word.
+  /// Begins decoding token by token.
   DecoderCache start() const;
   /// Computes the cross keys and values of sentences, which go to these rows of the cache.
   /// memory: [s, d_model], rows: [s]

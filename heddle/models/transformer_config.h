@@ -32,9 +32,9 @@ struct TransformerConfig {
 
   template <class V>
   void fields(V& v) {
-    v("vocab_size", vocab_size, "words of the joint vocabulary, or of the source's", at_least(1));
+    v("vocab_size", vocab_size, "tokens of the joint vocabulary, or of the source's", at_least(1));
     v("decoder_vocab_size", decoder_vocab_size,
-      "words of the target's own vocabulary; 0: one vocabulary for both", at_least(0));
+      "tokens of the target's own vocabulary; 0: one vocabulary for both", at_least(0));
     v("d_model", d_model, "width of the residual stream", at_least(1));
     v("encoder_layers", encoder_layers, "blocks of the encoder", at_least(1));
     v("decoder_layers", decoder_layers, "blocks of the decoder", at_least(1));
@@ -81,10 +81,10 @@ struct TransformerConfig {
     v("tie_word_embeddings", tie_word_embeddings, "target embeddings are the output projection");
     v("init_std", init_std, "of the embeddings at the start; 0: d_model^-0.5 if scaled, else 0.02",
       at_least(0));
-    v("pad_token_id", pad_token_id, "the padding word", at_least(0));
-    v("bos_token_id", bos_token_id, "the word of a beginning", at_least(0));
-    v("eos_token_id", eos_token_id, "the word that ends a sentence", at_least(0));
-    v("decoder_start_token_id", decoder_start_token_id, "the first word given to the decoder",
+    v("pad_token_id", pad_token_id, "the padding token", at_least(0));
+    v("bos_token_id", bos_token_id, "the token of a beginning", at_least(0));
+    v("eos_token_id", eos_token_id, "the token that ends a sentence", at_least(0));
+    v("decoder_start_token_id", decoder_start_token_id, "the first token given to the decoder",
       at_least(0));
   }
 
@@ -97,7 +97,7 @@ struct TransformerConfig {
     encoder_attention_heads = decoder_attention_heads = heads;
   }
 
-  /// Words that a translation is made of.
+  /// Tokens that a translation is made of.
   int64_t target_vocab_size() const {
     return decoder_vocab_size > 0 ? decoder_vocab_size : vocab_size;
   }
@@ -105,8 +105,8 @@ struct TransformerConfig {
   /// Checks what no single field can, such as that heads divide the width.
   /// Errors: data, naming `source`.
   void check(const std::string& source) const;
-  /// Checks that the special ids are words, as translating needs. Errors: data, naming `source`.
-  void check_words(const std::string& source) const;
+  /// Checks that the special ids are tokens, as translating needs. Errors: data, naming `source`.
+  void check_token_ids(const std::string& source) const;
 };
 
 }  // namespace heddle

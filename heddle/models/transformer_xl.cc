@@ -1,6 +1,6 @@
 // Transformer-XL: Dai et al. 2019, "Transformer-XL: Attentive Language Models Beyond a Fixed-Length
-// Context"; words by frequency as in Baevski & Auli 2019. Names and keys are those of transformers'
-// `transfo-xl`, whose logits are log probabilities.
+// Context"; tokens by frequency as in Baevski & Auli 2019. Names and keys are those of
+// transformers' `transfo-xl`, whose logits are log probabilities.
 #include "heddle/models/family.h"
 #include "heddle/nn/adaptive_tables.h"
 #include "heddle/nn/relative_stack.h"
@@ -24,30 +24,30 @@ struct TransformerXlConfig {
 
   template <class V>
   void fields(V& v) {
-    v("vocab_size", vocab_size, "words known to the tokenizer", at_least(1));
-    v("cutoffs", cutoffs, "ids where rarer words begin: each group is a softmax of its own");
+    v("vocab_size", vocab_size, "tokens known to the tokenizer", at_least(1));
+    v("cutoffs", cutoffs, "ids where rarer tokens begin: each group is a softmax of its own");
     v("d_model", d_model, "width of the residual stream; even", at_least(2));
-    v("d_embed", d_embed, "width of the vectors of the commonest words", at_least(1));
+    v("d_embed", d_embed, "width of the vectors of the commonest tokens", at_least(1));
     v("div_val", div_val, "each group's vectors are narrower by this factor", at_least(1));
     v("n_head", n_head, "attention heads", between(1, 65536));
     v("d_head", d_head, "width of a head", between(1, 65536));
     v("d_inner", d_inner, "width inside the feed-forward layers", at_least(1));
     v("n_layer", n_layer, "number of layers", at_least(1));
     v("pre_lnorm", pre_lnorm, "norm before each sublayer, not after it");
-    v("mem_len", mem_len, "states of words before a segment that its words see",
+    v("mem_len", mem_len, "states of tokens before a segment that its tokens see",
       between(0, 1'000'000));  // a text begins behind as many zeros
-    v("same_length", same_length, "each word sees mem_len words, itself counted");
+    v("same_length", same_length, "each token sees mem_len tokens, itself counted");
     v("clamp_len", clamp_len, "greater distances count as this; 0 or less: none does");
     v("attn_type", attn_type, "not supported: must be 0, relative distances");
     v("proj_share_all_but_first", proj_share_all_but_first,
       "groups but the first project in and out by one matrix");
-    v("tie_word_embeddings", tie_word_embeddings, "words' vectors predict them too");
+    v("tie_word_embeddings", tie_word_embeddings, "tokens' vectors predict them too");
     v("untie_r", untie_r, "each layer has biases of content and distance of its own");
     v("dropout", dropout, "of embeddings and sublayers", from_below(0, 1));
     v("dropatt", dropatt, "of the attention weights", from_below(0, 1));
     v("layer_norm_epsilon", layer_norm_epsilon, "inside the root of each norm", above(0));
     v("init_std", init_std, "deviation of the weights at the start", at_least(0));
-    v("proj_init_std", proj_init_std, "the same of projections of words", at_least(0));
+    v("proj_init_std", proj_init_std, "the same of projections of tokens", at_least(0));
   }
   void check(const std::string& source) const {
     heddle::check(attn_type == 0, ErrorKind::data,
@@ -55,9 +55,9 @@ struct TransformerXlConfig {
     heddle::check(d_model % 2 == 0, ErrorKind::data,
                   "{}: d_model {} is odd; each distance is sines and as many cosines", source,
                   d_model);
-    words().check(source);
+    adaptive().check(source);
   }
-  nn::AdaptiveOptions words() const {
+  nn::AdaptiveOptions adaptive() const {
     nn::AdaptiveOptions o{.vocab = vocab_size,
                           .cutoffs = cutoffs,
                           .width = d_model,
@@ -73,8 +73,8 @@ struct TransformerXlConfig {
 };
 
 // transformers writes which projections are tied beside what it follows from, and goes by it.
-nn::AdaptiveOptions words_of(const TransformerXlConfig& c, const HubConfig& hub) {
-  nn::AdaptiveOptions o = c.words();
+nn::AdaptiveOptions adaptive_of(const TransformerXlConfig& c, const HubConfig& hub) {
+  nn::AdaptiveOptions o = c.adaptive();
   const Json* ties = hub.others.find("tie_projs");
   if (ties == nullptr || ties->is_null()) return o;
   std::vector<bool> given;
@@ -137,7 +137,7 @@ class TransformerXl final : public LanguageModel {
  public:
   using Config = TransformerXlConfig;
   static std::vector<HeadClass> heads() {
-    return {{Head::next_word, "TransfoXLLMHeadModel"},
+    return {{Head::next_token, "TransfoXLLMHeadModel"},
             {Head::none, "TransfoXLModel"},
             {Head::sequence_classes, "TransfoXLForSequenceClassification"}};
   }
@@ -149,20 +149,20 @@ class TransformerXl final : public LanguageModel {
   }
 
   TransformerXl(const Scope& s, const Config& c, const HubConfig& hub)
-      : c_(c), words_(words_of(c, hub)), embedding_(tables(s, hub).embedding()) {
+      : c_(c), adaptive_(adaptive_of(c, hub)), embedding_(tables(s, hub).embedding()) {
     for (int64_t i = 0; i < c.n_layer; ++i) {
       layers_.push_back(layer(base_scope(s, "transformer", hub), c, i));
     }
-    if (hub.head == Head::next_word) {
-      const nn::AdaptiveTables words = tables(s, hub);
-      heads_.words.emplace(words.output());
-      tied_ = words.tied();
+    if (hub.head == Head::next_token) {
+      const nn::AdaptiveTables adaptive = tables(s, hub);
+      heads_.output.emplace(adaptive.output());
+      tied_ = adaptive.tied();
     } else if (hub.head == Head::sequence_classes) {
       const ClassOptions classes{.width = c.d_model,
                                  .labels = static_cast<int64_t>(hub.labels.size()),
                                  .std = c.init_std,
                                  .bias = false};
-      heads_.sequence_classes = classes_of_last_word(s / "score", classes, hub.pad_token_id);
+      heads_.sequence_classes = classes_of_last_token(s / "score", classes, hub.pad_token_id);
     }
   }
 
@@ -173,28 +173,28 @@ class TransformerXl final : public LanguageModel {
   bool has_memory() const override { return true; }
   int64_t memory_length() const override { return c_.mem_len; }
 
-  Tensor hidden(const WordRows& words, const Run& run) const override {
-    const auto pass = pass_of(words, run);
+  Tensor hidden(const TokenRows& tokens, const Run& run) const override {
+    const auto pass = pass_of(tokens, run);
     const Tensor x =
-        dropout(embedding_(words.ids, run), run.dropout(c_.dropout, "word_emb", words.rows));
+        dropout(embedding_(tokens.ids, run), run.dropout(c_.dropout, "word_emb", tokens.rows));
     std::vector<Tensor> entered;
     const Tensor h = nn::run_relative_stack(layers_, {x}, pass, run,
-                                            words.memory != nullptr ? &entered : nullptr)[0];
-    if (words.memory != nullptr) {
-      *words.memory = pass->memory.next(entered, *words.segments, {c_.mem_len});
+                                            tokens.memory != nullptr ? &entered : nullptr)[0];
+    if (tokens.memory != nullptr) {
+      *tokens.memory = pass->memory.next(entered, *tokens.segments, {c_.mem_len});
     }
-    return dropout(h, run.dropout(c_.dropout, "last", words.rows));
+    return dropout(h, run.dropout(c_.dropout, "last", tokens.rows));
   }
 
   nn::TensorNames names() const override {
     nn::TensorNames names{.base = "transformer", .tied = tied_, .unneeded = {"pos_emb.inv_freq"}};
-    if (head() != Head::next_word) names.unneeded.emplace_back("crit.");
+    if (head() != Head::next_token) names.unneeded.emplace_back("crit.");
     return names;
   }
 
   ModelPlan plan() const override {
     const int64_t biases = 2 * c_.n_head * c_.d_head;
-    const int64_t classes = words_.groups() - 1;
+    const int64_t classes = adaptive_.groups() - 1;
     return {.stacks = {{.layers = c_.n_layer,
                         .heads = c_.n_head,
                         .width = c_.d_model,
@@ -205,32 +205,32 @@ class TransformerXl final : public LanguageModel {
                         .has_distances = true,
                         .of_attention = {0, c_.untie_r ? biases : 0},
                         .adds_positions = false,
-                        .of_input = {words_.input_elements(), c_.untie_r ? 0 : biases}}},
-            .vocab = heads_.words ? c_.vocab_size : 0,
+                        .of_input = {adaptive_.input_elements(), c_.untie_r ? 0 : biases}}},
+            .vocab = heads_.output ? c_.vocab_size : 0,
             .has_output_bias = true,
-            .of_output = heads_.words ? OtherParameters{words_.output_elements(), classes}
-                                      : OtherParameters{},
-            .output_products = words_.output_products()};
+            .of_output = heads_.output ? OtherParameters{adaptive_.output_elements(), classes}
+                                       : OtherParameters{},
+            .output_products = adaptive_.output_products()};
   }
 
  private:
   nn::AdaptiveTables tables(const Scope& s, const HubConfig& hub) const {
-    return {base_scope(s, "transformer", hub) / "word_emb", s / "crit", words_};
+    return {base_scope(s, "transformer", hub) / "word_emb", s / "crit", adaptive_};
   }
 
-  std::shared_ptr<const RelativePass> pass_of(const WordRows& words, const Run& run) const {
-    RelativePass pass{.words = words};
+  std::shared_ptr<const RelativePass> pass_of(const TokenRows& tokens, const Run& run) const {
+    RelativePass pass{.tokens = tokens};
     const auto memory_of = [&](const Segments& segments, int64_t n) {
-      return Memory::before(words.memory, segments, n, c_.n_layer, c_.d_model, run.compute);
+      return Memory::before(tokens.memory, segments, n, c_.n_layer, c_.d_model, run.compute);
     };
     RelativeRows rows;
     // A text begins behind a memory of zeros, as in transformers.
-    if (words.cache != nullptr) {
+    if (tokens.cache != nullptr) {
       pass.memory = memory_of(Segments::uniform(1, 1), 1);
-      rows = nn::rows_of_cache(*words.cache, c_.mem_len, pass.cache_rows);
+      rows = nn::rows_of_cache(*tokens.cache, c_.mem_len, pass.cache_rows);
     } else {
-      pass.memory = memory_of(*words.segments, c_.mem_len);
-      rows = nn::rows_behind(pass.memory.segments, words);
+      pass.memory = memory_of(*tokens.segments, c_.mem_len);
+      rows = nn::rows_behind(pass.memory.segments, tokens);
     }
     if (c_.same_length && c_.mem_len == 0) {
       hide_all(rows);
@@ -239,12 +239,12 @@ class TransformerXl final : public LanguageModel {
     }
     pass.distances = nn::distances(nn::farthest(rows), 0, c_.clamp_len, c_.d_model, run.compute);
     nn::drop(pass.distances, c_.dropout, run);
-    pass.streams = {{.rows = std::move(rows), .ids = words.rows}};
+    pass.streams = {{.rows = std::move(rows), .ids = tokens.rows}};
     return std::make_shared<const RelativePass>(std::move(pass));
   }
 
   Config c_;
-  nn::AdaptiveOptions words_;
+  nn::AdaptiveOptions adaptive_;
   nn::AdaptiveEmbedding embedding_;
   std::vector<nn::RelativeLayer> layers_;
   std::vector<std::pair<std::string, std::string>> tied_;  // see nn::TensorNames

@@ -1,5 +1,5 @@
 // XLNet: Yang et al. 2019, "XLNet: Generalized Autoregressive Pretraining for Language
-// Understanding". A word is known to those after it in some order; its prediction is made in a
+// Understanding". A token is known to those after it in some order; its prediction is made in a
 // second stream that does not see it.
 #include "heddle/models/summary.h"
 #include "heddle/nn/embedding.h"
@@ -25,27 +25,27 @@ struct XlnetConfig {
 
   template <class V>
   void fields(V& v) {
-    v("vocab_size", vocab_size, "words known to the tokenizer", at_least(1));
+    v("vocab_size", vocab_size, "tokens known to the tokenizer", at_least(1));
     v("d_model", d_model, "width of the residual stream; even", at_least(2));
     v("n_layer", n_layer, "number of layers", at_least(1));
     v("n_head", n_head, "attention heads; must divide d_model", at_least(1));
     v("d_head", d_head, "width of a head: d_model / n_head, or none", at_least(1));
     v("d_inner", d_inner, "width inside the feed-forward layers", at_least(1));
     v("ff_activation", ff_activation, "of the feed-forward layers", one_of(nn::activation_names()));
-    v("attn_type", attn_type, "uni: a word sees those before it; bi: all", one_of({"bi", "uni"}));
+    v("attn_type", attn_type, "uni: a token sees those before it; bi: all", one_of({"bi", "uni"}));
     v("initializer_range", initializer_range, "deviation of the weights at the start", at_least(0));
     v("layer_norm_eps", layer_norm_eps, "inside the root of each norm", above(0));
     v("dropout", dropout, "of embeddings, sublayers and attention weights", from_below(0, 1));
     v("mem_len", mem_len, "states kept for the next segment; 0 or none: all", at_least(0));
     v("reuse_len", reuse_len,
-      "of a segment's words only the first so many are kept; 0 or none: all", at_least(0));
+      "of a segment's tokens only the first so many are kept; 0 or none: all", at_least(0));
     v("use_mems_eval", use_mems_eval, "states are kept where nothing is trained");
     v("bi_data", bi_data, "the second half of a batch runs backwards");
     v("clamp_len", clamp_len, "greater distances count as this; 0 or less: none does");
-    v("same_length", same_length, "with uni: each word sees as many words as there is memory");
+    v("same_length", same_length, "with uni: each token sees as many tokens as there is memory");
     v("untie_r", untie_r, "each layer has biases of its own; they always have");
     summary.fields(v);
-    v("tie_word_embeddings", tie_word_embeddings, "words' vectors predict them too");
+    v("tie_word_embeddings", tie_word_embeddings, "tokens' vectors predict them too");
   }
   void check(const std::string& source) const {
     check_heads(d_model, "d_model", n_head, source);
@@ -58,7 +58,7 @@ struct XlnetConfig {
   }
 };
 
-// Of words and predictions alike. The checkpoint holds matrices as [width, heads, d].
+// Of tokens and predictions alike. The checkpoint holds matrices as [width, heads, d].
 nn::RelativeAttention attention(const Scope& s, const XlnetConfig& c, int64_t layer) {
   const int64_t width = c.d_model, d = width / c.n_head;
   const Init init = Init::normal(c.initializer_range);
@@ -105,17 +105,17 @@ nn::RelativeLayer layer(const Scope& s, const XlnetConfig& c, int64_t i) {
           .dropout = c.dropout};
 }
 
-bool has_targets(const WordRows& words) {
-  return words.order != nullptr && words.order->targets.count() > 0;
+bool has_targets(const TokenRows& tokens) {
+  return tokens.order != nullptr && tokens.order->targets.count() > 0;
 }
 
-// The samples and positions of the words that are predicted.
-std::shared_ptr<const RowIds> target_ids(const WordRows& words) {
-  if (words.rows == nullptr) return nullptr;
+// The samples and positions of the tokens that are predicted.
+std::shared_ptr<const RowIds> target_ids(const TokenRows& tokens) {
+  if (tokens.rows == nullptr) return nullptr;
   RowIds ids;
-  for (const int32_t word : words.order->target_words) {
-    ids.sample.push_back(word < 0 ? 0 : words.rows->sample[word]);
-    ids.position.push_back(word < 0 ? 0 : words.rows->position[word]);
+  for (const int32_t token : tokens.order->target_tokens) {
+    ids.sample.push_back(token < 0 ? 0 : tokens.rows->sample[token]);
+    ids.position.push_back(token < 0 ? 0 : tokens.rows->position[token]);
   }
   return std::make_shared<const RowIds>(std::move(ids));
 }
@@ -126,10 +126,10 @@ class Xlnet final : public Model {
  public:
   using Config = XlnetConfig;
   static std::vector<HeadClass> heads() {
-    return {{Head::ordered_word, "XLNetLMHeadModel"},
+    return {{Head::ordered_token, "XLNetLMHeadModel"},
             {Head::none, "XLNetModel"},
             {Head::sequence_classes, "XLNetForSequenceClassification"},
-            {Head::word_classes, "XLNetForTokenClassification"}};
+            {Head::token_classes, "XLNetForTokenClassification"}};
   }
   static std::vector<std::pair<std::string, std::string>> aliases() {
     return {{"n_token", "vocab_size"},
@@ -140,25 +140,25 @@ class Xlnet final : public Model {
 
   Xlnet(const Scope& s, const Config& c, const HubConfig& hub)
       : c_(c),
-        words_(table(base_scope(s, "transformer", hub) / "word_embedding" / "weight", c)),
+        table_(table(base_scope(s, "transformer", hub) / "word_embedding" / "weight", c)),
         mask_((base_scope(s, "transformer", hub) / "mask_emb")
                   .parameter({1, c.d_model}, Init::normal(c.initializer_range), nn::Layout::as_is,
                              {1, 1, c.d_model})),
-        embedding_("word_embedding", words_, nn::Positions::none(), {.dropout = c.dropout}) {
+        embedding_("word_embedding", table_, nn::Positions::none(), {.dropout = c.dropout}) {
     for (int64_t i = 0; i < c.n_layer; ++i) {
       layers_.push_back(layer(base_scope(s, "transformer", hub) / "layer" / i, c, i));
     }
     const ClassOptions classes{.width = c.d_model,
                                .labels = static_cast<int64_t>(hub.labels.size()),
                                .std = c.initializer_range};
-    if (hub.head == Head::ordered_word) {
-      heads_.words.emplace(c.tie_word_embeddings ? words_ : table(s / "lm_loss" / "weight", c),
-                           &(s / "lm_loss" / "bias").parameter({c.vocab_size}, Init::zeros()));
+    if (hub.head == Head::ordered_token) {
+      heads_.output.emplace(c.tie_word_embeddings ? table_ : table(s / "lm_loss" / "weight", c),
+                            &(s / "lm_loss" / "bias").parameter({c.vocab_size}, Init::zeros()));
     } else if (hub.head == Head::sequence_classes) {
       heads_.sequence_classes =
           classes_of_summary(s / "sequence_summary", s / "logits_proj", classes, c.summary, hub);
-    } else if (hub.head == Head::word_classes) {
-      heads_.word_classes = classes_of_words(s / "classifier", classes);
+    } else if (hub.head == Head::token_classes) {
+      heads_.token_classes = classes_of_tokens(s / "classifier", classes);
     }
   }
 
@@ -173,42 +173,43 @@ class Xlnet final : public Model {
   bool takes_types() const override { return true; }
 
   // Of predictions, if the order has some.
-  Tensor hidden(const WordRows& words, const Run& run) const override {
-    const auto pass = pass_of(words, run);
-    std::vector<Tensor> x = {embed(words, run)};
-    if (has_targets(words)) {
-      const std::vector<int32_t> masks(words.order->target_words.size());
+  Tensor hidden(const TokenRows& tokens, const Run& run) const override {
+    const auto pass = pass_of(tokens, run);
+    std::vector<Tensor> x = {embed(tokens, run)};
+    if (has_targets(tokens)) {
+      const std::vector<int32_t> masks(tokens.order->target_tokens.size());
       x.push_back(embedding(mask_.in(run.compute), masks, 1, {}, {},
                             run.dropout(c_.dropout, "mask_emb", pass->streams[1].ids)));
     }
     std::vector<Tensor> entered;
-    x = nn::run_relative_stack(layers_, x, pass, run, words.memory != nullptr ? &entered : nullptr);
-    if (words.memory != nullptr) {
-      *words.memory =
-          pass->memory.next(entered, *words.segments, {kept(), c_.reuse_len.value_or(0)});
+    x = nn::run_relative_stack(layers_, x, pass, run,
+                               tokens.memory != nullptr ? &entered : nullptr);
+    if (tokens.memory != nullptr) {
+      *tokens.memory =
+          pass->memory.next(entered, *tokens.segments, {kept(), c_.reuse_len.value_or(0)});
     }
     const nn::RelativeStream& last = pass->streams.back();
     return dropout(x.back(), run.dropout(c_.dropout, last.prefix + "last", last.ids));
   }
 
-  std::vector<ModelOutput> forward(const WordRows& words, const Run& run) const override {
-    std::vector<ModelOutput> outputs = Model::forward(words, run);
+  std::vector<ModelOutput> forward(const TokenRows& tokens, const Run& run) const override {
+    std::vector<ModelOutput> outputs = Model::forward(tokens, run);
     for (ModelOutput& o : outputs) {
-      const bool is_of_rows = o.rows == ModelOutput::Rows::words;
-      if (is_of_rows && has_targets(words)) o.rows = ModelOutput::Rows::targets;
+      const bool is_of_rows = o.rows == ModelOutput::Rows::tokens;
+      if (is_of_rows && has_targets(tokens)) o.rows = ModelOutput::Rows::targets;
     }
     return outputs;
   }
 
   nn::TensorNames names() const override {
     nn::TensorNames names{.base = "transformer"};
-    for (const auto& [head_of, name] : {std::pair{Head::ordered_word, "lm_loss."},
+    for (const auto& [head_of, name] : {std::pair{Head::ordered_token, "lm_loss."},
                                         {Head::sequence_classes, "sequence_summary."},
                                         {Head::sequence_classes, "logits_proj."},
-                                        {Head::word_classes, "classifier."}}) {
+                                        {Head::token_classes, "classifier."}}) {
       if (head() != head_of) names.unneeded.emplace_back(name);
     }
-    if (head() == Head::ordered_word && c_.tie_word_embeddings) {
+    if (head() == Head::ordered_token && c_.tie_word_embeddings) {
       names.tied = {{"lm_loss.weight", "transformer.word_embedding.weight"}};
     }
     return names;
@@ -224,10 +225,10 @@ class Xlnet final : public Model {
                         .keeps_before_activation = c_.ff_activation != "relu",
                         .has_distances = true,
                         .of_attention = {2 * c_.d_model, 3 * c_.d_model},  // types; biases
-                        .word_rows = c_.vocab_size,
+                        .token_rows = c_.vocab_size,
                         .adds_positions = false,
                         .of_input = {c_.d_model, 0}}},  // mask_emb
-            .vocab = heads_.words ? c_.vocab_size : 0,
+            .vocab = heads_.output ? c_.vocab_size : 0,
             .is_output_tied = c_.tie_word_embeddings,
             .has_output_bias = true};
   }
@@ -241,33 +242,34 @@ class Xlnet final : public Model {
   }
 
   // Types are no vectors here: they are in the scores.
-  Tensor embed(WordRows words, const Run& run) const {
-    words.types = {};
-    return embedding_(words, run);
+  Tensor embed(TokenRows tokens, const Run& run) const {
+    tokens.types = {};
+    return embedding_(tokens, run);
   }
 
-  std::shared_ptr<const RelativePass> pass_of(const WordRows& words, const Run& run) const {
-    RelativePass pass{.words = words};
-    const Segments& segments = *words.segments;
-    pass.memory = Memory::before(words.memory, segments, 0, c_.n_layer, c_.d_model, run.compute);
-    RelativeRows rows = nn::rows_behind(pass.memory.segments, words);
+  std::shared_ptr<const RelativePass> pass_of(const TokenRows& tokens, const Run& run) const {
+    RelativePass pass{.tokens = tokens};
+    const Segments& segments = *tokens.segments;
+    pass.memory = Memory::before(tokens.memory, segments, 0, c_.n_layer, c_.d_model, run.compute);
+    RelativeRows rows = nn::rows_behind(pass.memory.segments, tokens);
     if (c_.bi_data) {
       check(segments.count() % 2 == 0, ErrorKind::data,
             "bi_data is true: half of a batch runs backwards, so it cannot be of {} sequences",
             segments.count());
       nn::run_backwards(rows, segments.count() / 2);
     }
-    if (words.order != nullptr) words.order->check(segments);
+    if (tokens.order != nullptr) tokens.order->check(segments);
     const bool is_causal = c_.attn_type == "uni";
-    check(!is_causal || words.order == nullptr || words.order->steps.empty(), ErrorKind::data,
-          "attn_type is uni: words are in the order of the text; steps need bi");
+    check(!is_causal || tokens.order == nullptr || tokens.order->steps.empty(), ErrorKind::data,
+          "attn_type is uni: tokens are in the order of the text; steps need bi");
     const int32_t most = nn::farthest(rows);
     const int32_t least = is_causal && !c_.bi_data ? std::min(0, most) : nn::nearest(rows);
     pass.distances = nn::distances(most, least, c_.clamp_len, c_.d_model, run.compute);
     nn::drop(pass.distances, c_.dropout, run);
-    nn::OrderRule rule{.order = words.order, .is_causal = is_causal, .is_windowed = c_.same_length};
-    if (has_targets(words)) {
-      nn::RelativeStream targets{nn::rows_of_targets(rows, *words.order), target_ids(words),
+    nn::OrderRule rule{
+        .order = tokens.order, .is_causal = is_causal, .is_windowed = c_.same_length};
+    if (has_targets(tokens)) {
+      nn::RelativeStream targets{nn::rows_of_targets(rows, *tokens.order), target_ids(tokens),
                                  "target_"};
       rule.is_of_targets = true;
       nn::see_in_order(targets.rows, segments, rule);
@@ -275,12 +277,12 @@ class Xlnet final : public Model {
       rule.is_of_targets = false;
     }
     nn::see_in_order(rows, segments, rule);
-    pass.streams.insert(pass.streams.begin(), {.rows = std::move(rows), .ids = words.rows});
+    pass.streams.insert(pass.streams.begin(), {.rows = std::move(rows), .ids = tokens.rows});
     return std::make_shared<const RelativePass>(std::move(pass));
   }
 
   Config c_;
-  Parameter &words_, &mask_;
+  Parameter &table_, &mask_;
   nn::Embedding embedding_;
   std::vector<nn::RelativeLayer> layers_;
 };

@@ -16,7 +16,7 @@ Tensor rows_at(const Tensor& x, std::span<const int32_t> index) {
 }
 
 // The cluster of an id.
-size_t cluster_of(const std::vector<WordCluster>& clusters, int32_t id) {
+size_t cluster_of(const std::vector<TokenCluster>& clusters, int32_t id) {
   size_t c = 0;
   while (c + 1 < clusters.size() && id >= clusters[c + 1].begin) ++c;
   return c;
@@ -37,7 +37,7 @@ Tensor AdaptiveEmbedding::operator()(std::span<const int32_t> ids, const Run& ru
   std::vector<std::pair<size_t, int32_t>> places;            // cluster, place there
   for (const int32_t id : ids) {
     const size_t c = cluster_of(clusters_, id);
-    const int64_t end = clusters_.back().begin + clusters_.back().words;
+    const int64_t end = clusters_.back().begin + clusters_.back().tokens;
     check(id >= 0 && id < end, ErrorKind::data, "{}: the id {} is not in the vocabulary of {}",
           name_, id, end);
     places.emplace_back(c, static_cast<int32_t>(rows[c].size()));
@@ -55,7 +55,7 @@ Tensor AdaptiveEmbedding::operator()(std::span<const int32_t> ids, const Run& ru
     parts.push_back(projected(x, clusters_[c].projection, false, run));
   }
   if (parts.empty()) {
-    const WordCluster& first = clusters_[0];
+    const TokenCluster& first = clusters_[0];
     const int64_t width =
         (first.projection != nullptr ? first.projection->shape()[0] : first.table->shape()[1]);
     return Tensor::empty({0, width}, run.compute);
@@ -69,14 +69,14 @@ Tensor AdaptiveEmbedding::operator()(std::span<const int32_t> ids, const Run& ru
   return scale(x, scale_);
 }
 
-// The first layer's words are followed by the classes of the other clusters.
+// The first layer's tokens are followed by the classes of the other clusters.
 AdaptiveSoftmax::Layer AdaptiveSoftmax::layer(size_t cluster, const Tensor& h,
                                               const Run& run) const {
-  const WordCluster& c = clusters_[cluster];
+  const TokenCluster& c = clusters_[cluster];
   const Tensor all = c.table->in(run.compute), bias = c.bias->in(DType::f32);
-  const bool is_whole = c.words == all.size(0);
-  Layer l{projected(h, c.projection, true, run), is_whole ? all : slice(all, 0, c.row, c.words),
-          is_whole ? bias : slice(bias, 0, c.row, c.words)};
+  const bool is_whole = c.tokens == all.size(0);
+  Layer l{projected(h, c.projection, true, run), is_whole ? all : slice(all, 0, c.row, c.tokens),
+          is_whole ? bias : slice(bias, 0, c.row, c.tokens)};
   if (cluster == 0 && head_weight_ != nullptr) {
     l.weight = concat({l.weight, head_weight_->in(run.compute)}, 0);
     l.bias = concat({l.bias, head_bias_->in(DType::f32)}, 0);
@@ -89,21 +89,21 @@ Tensor AdaptiveSoftmax::log_probabilities(const Tensor& h, const Run& run) const
   const LayerName name(name_);
   const int64_t rows = h.size(0);
   const Tensor result = Tensor::empty({rows, vocab()}, DType::f32);
-  Tensor head;  // log p of the first cluster's words, then of the other clusters
+  Tensor head;  // log p of the first cluster's tokens, then of the other clusters
   for (size_t c = 0; c < clusters_.size(); ++c) {
     const Layer l = layer(c, h, run);
     const Tensor logits = linear(l.x, l.weight, l.bias, {.result = DType::f32});
     const Tensor log_p = Tensor::empty(logits.shape(), DType::f32);
     kernels().log_softmax(logits.rows(), log_p.rows());
     if (c == 0) head = log_p;
-    const int64_t words = clusters_[c].words;
+    const int64_t tokens = clusters_[c].tokens;
     for (int64_t r = 0; r < rows; ++r) {
       const float* const of_row = head.rows().row<float>(r);
       const float of_cluster =
-          c == 0 ? 0 : of_row[clusters_[0].words + static_cast<int64_t>(c) - 1];
+          c == 0 ? 0 : of_row[clusters_[0].tokens + static_cast<int64_t>(c) - 1];
       float* const to = result.rows().row<float>(r) + clusters_[c].begin;
       const float* const from = log_p.rows().row<float>(r);
-      for (int64_t j = 0; j < words; ++j) to[j] = of_cluster + from[j];
+      for (int64_t j = 0; j < tokens; ++j) to[j] = of_cluster + from[j];
     }
   }
   return result;
@@ -114,15 +114,15 @@ CrossEntropy AdaptiveSoftmax::loss(const Tensor& h, std::span<const int32_t> tar
   check(options.smoothing == 0 && options.divergence == 0, ErrorKind::data,
         "an adaptive softmax has neither label smoothing nor R-Drop; set both to 0");
   const LayerName name(name_);
-  const auto head_words = static_cast<int32_t>(clusters_[0].words);
+  const auto head_tokens = static_cast<int32_t>(clusters_[0].tokens);
   std::vector<int32_t> of_head(targets.begin(), targets.end());
   std::vector<std::vector<int32_t>> rows(clusters_.size()), within(clusters_.size());
   for (size_t r = 0; r < targets.size(); ++r) {
     const int32_t id = targets[r];
     check(id < vocab(), ErrorKind::data, "the target {} of row {} is not below {}", id, r, vocab());
-    if (id < head_words) continue;
+    if (id < head_tokens) continue;
     const size_t c = cluster_of(clusters_, id);
-    of_head[r] = head_words + static_cast<int32_t>(c) - 1;
+    of_head[r] = head_tokens + static_cast<int32_t>(c) - 1;
     rows[c].push_back(static_cast<int32_t>(r));
     within[c].push_back(static_cast<int32_t>(id - clusters_[c].begin));
   }

@@ -1,4 +1,4 @@
-// Which rows of which table are a word's, and which tables serve twice.
+// Which rows of which table are a token's, and which tables serve twice.
 #include "heddle/nn/adaptive_tables.h"
 
 #include <cmath>
@@ -51,15 +51,15 @@ Parameter* AdaptiveTables::projection(const Scope& s, int64_t group, int64_t num
   return &(s / number).parameter({o_.width, o_.narrow_of(group)}, Init::normal(o_.projection_std));
 }
 
-// Of words coming in, or, `is_out`, going out.
-std::vector<WordCluster> AdaptiveTables::clusters(bool is_out) const {
-  std::vector<WordCluster> all;
+// Of tokens coming in, or, `is_out`, going out.
+std::vector<TokenCluster> AdaptiveTables::clusters(bool is_out) const {
+  std::vector<TokenCluster> all;
   const bool is_alone = o_.divisor > 1;  // each group in a table of its own
   const Scope tables = is_out && !o_.is_tied ? out_ / "out_layers" : in_ / "emb_layers";
   for (int64_t i = 0; i < o_.groups(); ++i) {
-    const int64_t begin = o_.begin_of(i), words = o_.begin_of(i + 1) - begin;
-    const int64_t table = is_alone ? i : 0, rows = is_alone ? words : o_.vocab;
-    WordCluster w{.begin = begin, .words = words, .row = is_alone ? 0 : begin};
+    const int64_t begin = o_.begin_of(i), tokens = o_.begin_of(i + 1) - begin;
+    const int64_t table = is_alone ? i : 0, rows = is_alone ? tokens : o_.vocab;
+    TokenCluster w{.begin = begin, .tokens = tokens, .row = is_alone ? 0 : begin};
     w.table = &(tables / table / "weight").parameter({rows, o_.narrow_of(i)}, Init::normal(o_.std));
     if (o_.has_projections()) {
       w.projection = is_out && !o_.tied_projections[i] ? projection(out_ / "out_projs", i, i)
@@ -78,14 +78,14 @@ AdaptiveEmbedding AdaptiveTables::embedding() const {
           static_cast<float>(std::sqrt(static_cast<double>(o_.width)))};
 }
 
-WordOutput AdaptiveTables::output() const {
+OutputProjection AdaptiveTables::output() const {
   Parameter *weight = nullptr, *bias = nullptr;
   if (o_.groups() > 1) {
     const int64_t classes = o_.groups() - 1;
     weight = &(out_ / "cluster_weight").parameter({classes, o_.narrow}, Init::normal(o_.std));
     bias = &(out_ / "cluster_bias").parameter({classes}, Init::zeros());
   }
-  return WordOutput(
+  return OutputProjection(
       std::make_shared<const AdaptiveSoftmax>(out_.prefix(), clusters(true), weight, bias));
 }
 

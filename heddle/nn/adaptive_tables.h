@@ -1,4 +1,4 @@
-// The tables that words by frequency are looked up and predicted in, under their names in
+// The tables that tokens by frequency are looked up and predicted in, under their names in
 // checkpoints.
 #pragma once
 
@@ -7,15 +7,15 @@
 
 namespace heddle::nn {
 
-/// How the words of a vocabulary are grouped, commonest first, and what the groups share.
+/// How the tokens of a vocabulary are grouped, commonest first, and what the groups share.
 /// Source: Baevski & Auli 2019, section 3; Dai et al. 2019, section 4.1.
 struct AdaptiveOptions {
   int64_t vocab = 0;
   std::vector<int64_t> cutoffs = {};  ///< ids where the second group begins, the third, ..
   int64_t width = 0;                  ///< of the states
-  int64_t narrow = 0;                 ///< of the vectors of the first group's words
+  int64_t narrow = 0;                 ///< of the vectors of the first group's tokens
   int64_t divisor = 1;                ///< each next group's are narrower by it; 1: all in one table
-  bool is_tied = true;  ///< words are predicted by the tables that they are looked up in
+  bool is_tied = true;  ///< tokens are predicted by the tables that they are looked up in
   std::vector<bool> tied_projections = {};   ///< of each group: the same of its projection
   double std = 0.02, projection_std = 0.01;  ///< of the weights at the start
 
@@ -26,7 +26,7 @@ struct AdaptiveOptions {
   int64_t begin_of(int64_t i) const { return i == 0 ? 0 : i == groups() ? vocab : cutoffs[i - 1]; }
   bool has_projections() const { return divisor > 1 || narrow != width; }
 
-  /// Elements of the matrices that words come in by, and of those that the output alone has.
+  /// Elements of the matrices that tokens come in by, and of those that the output alone has.
   int64_t input_elements() const;
   int64_t output_elements() const;
   /// Multiplications that give all logits of a row.
@@ -52,12 +52,12 @@ class AdaptiveTables {
       : in_(std::move(in)), out_(std::move(out)), o_(std::move(options)) {}
 
   AdaptiveEmbedding embedding() const;
-  WordOutput output() const;
+  OutputProjection output() const;
   /// For TensorNames::tied, of a model that has both.
   std::vector<std::pair<std::string, std::string>> tied() const;
 
  private:
-  std::vector<WordCluster> clusters(bool is_out) const;
+  std::vector<TokenCluster> clusters(bool is_out) const;
   Parameter* projection(const Scope& s, int64_t group, int64_t number) const;
 
   Scope in_, out_;

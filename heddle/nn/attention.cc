@@ -1,4 +1,4 @@
-// Attention over fused projections, whole sequences at a time or word by word.
+// Attention over fused projections, whole sequences at a time or token by token.
 #include "heddle/nn/attention.h"
 
 #include "heddle/ops/rope.h"
@@ -28,31 +28,31 @@ SelfAttention::SelfAttention(std::string name, Linear qkv, Linear out, Options o
       out_(std::move(out)),
       options_(std::move(options)) {}
 
-// Queries, keys and values, turned by their places if positions are rotary.
-SelfAttention::Projected SelfAttention::project(const Tensor& x, std::span<const int32_t> places,
+// Queries, keys and values, turned by their positions if positions are rotary.
+SelfAttention::Projected SelfAttention::project(const Tensor& x, std::span<const int32_t> positions,
                                                 const Run& run) const {
   const Tensor qkv = qkv_(x, run);  // [rows, (heads + 2 * key_heads) * d]
   const int64_t heads = options_.heads;
   const int64_t key_heads = options_.key_heads > 0 ? options_.key_heads : heads;
   const int64_t d = qkv.size(1) / (heads + 2 * key_heads);
   if (options_.rope == nullptr) return {qkv, heads * d, key_heads * d};
-  return {rope(qkv, places,
+  return {rope(qkv, positions,
                {.head_width = d, .columns = (heads + key_heads) * d, .table = options_.rope}),
           heads * d, key_heads * d};
 }
 
 namespace {
 
-// The first words of each sequence see all that is before them; each of the rest is a segment of
-// its own over the keys that are in its window, so that a word has the same keys in a whole pass
+// The first tokens of each sequence see all that is before them; each of the rest is a segment of
+// its own over the keys that are in its window, so that a token has the same keys in a whole pass
 // and over a cache.
-struct Window {
+struct KeyWindow {
   Segments queries, keys;
   std::vector<int32_t> key_rows;
 
-  // `at` and `of`: places of queries and of keys; `rows`: where keys lie, empty: in order.
-  Window(const Segments& q, const Segments& k, std::span<const int32_t> at,
-         std::span<const int32_t> of, std::span<const int32_t> rows, int64_t window) {
+  // `at` and `of`: positions of queries and of keys; `rows`: where keys lie, empty: in order.
+  KeyWindow(const Segments& q, const Segments& k, std::span<const int32_t> at,
+            std::span<const int32_t> of, std::span<const int32_t> rows, int64_t window) {
     std::vector<int64_t> query_lengths, key_lengths;
     for (int64_t s = 0; s < q.count(); ++s) {
       const int64_t before = k.length(s) - q.length(s);  // keys that are no queries
@@ -81,52 +81,54 @@ struct Window {
 };
 
 // Whether a sequence is longer than the window.
-bool exceeds(std::span<const int32_t> places, const Segments& segments, int64_t window) {
+bool exceeds(std::span<const int32_t> positions, const Segments& segments, int64_t window) {
   for (int64_t s = 0; s < segments.count() && window > 0; ++s) {
     if (segments.length(s) == 0) continue;
-    if (places[segments.end(s) - 1] - places[segments.begin(s)] >= window) return true;
+    if (positions[segments.end(s) - 1] - positions[segments.begin(s)] >= window) return true;
   }
   return false;
 }
 
 }  // namespace
 
-Tensor SelfAttention::operator()(const Tensor& x, const WordRows& words, const Run& run) const {
-  if (words.cache != nullptr) {
-    return (*this)(x, words.cache->layer(options_.layer), words.cache->keys(), run);
+Tensor SelfAttention::operator()(const Tensor& x, const TokenRows& tokens, const Run& run) const {
+  if (tokens.cache != nullptr) {
+    return (*this)(x, tokens.cache->layer(options_.layer), tokens.cache->keys(), run);
   }
-  const bool needs_places = options_.rope != nullptr || options_.window > 0;
-  const std::vector<int32_t> places = needs_places ? words.positions() : std::vector<int32_t>();
-  const auto [qkv, d, e] = project(x, places, run);
+  const bool needs_positions = options_.rope != nullptr || options_.window > 0;
+  const std::vector<int32_t> positions =
+      needs_positions ? tokens.positions() : std::vector<int32_t>();
+  const auto [qkv, d, e] = project(x, positions, run);
   AttentionOptions options = options_of(options_, run);
   options.key_heads = options_.key_heads;
   options.causal = options_.is_causal;
-  options.dropout = run.dropout(options_.dropout, name_, words.rows);
-  const bool is_windowed = exceeds(places, *words.segments, options_.window);
+  options.dropout = run.dropout(options_.dropout, name_, tokens.rows);
+  const bool is_windowed = exceeds(positions, *tokens.segments, options_.window);
   if (is_windowed) {
     options.window = options_.window;
-    options.query_places = options.key_places = places;
+    options.query_positions = options.key_positions = positions;
   }
-  options.unseen = words.unseen;
-  observe(run, options_.observed, qkv.slice(1, 0, d), qkv.slice(1, d, e), *words.segments,
-          *words.segments, options);
+  options.unseen = tokens.unseen;
+  observe(run, options_.observed, qkv.slice(1, 0, d), qkv.slice(1, d, e), *tokens.segments,
+          *tokens.segments, options);
   const LayerName layer(name_);
   Tensor heads;
-  if (is_windowed && words.unseen.empty() && !is_recording()) {
-    const Window window(*words.segments, *words.segments, places, places, {}, options_.window);
+  if (is_windowed && tokens.unseen.empty() && !is_recording()) {
+    const KeyWindow window(*tokens.segments, *tokens.segments, positions, positions, {},
+                           options_.window);
     options.window = 0;
     options.key_rows = window.key_rows;
     heads = attention(qkv.slice(1, 0, d), qkv.slice(1, d, e), qkv.slice(1, d + e, e),
                       window.queries, window.keys, options);
   } else {
-    heads = self_attention(qkv, *words.segments, options);
+    heads = self_attention(qkv, *tokens.segments, options);
   }
   return project_heads(out_, options_.observed, {x, qkv.slice(1, d + e, e), heads}, run);
 }
 
 Tensor SelfAttention::operator()(const Tensor& x, RowCache& kept, const CachedKeys& keys,
                                  const Run& run) const {
-  const auto [qkv, d, e] = project(x, keys.places, run);
+  const auto [qkv, d, e] = project(x, keys.position_ids, run);
   kept.put(qkv.slice(1, d, 2 * e), keys.new_rows);
   AttentionOptions options = options_of(options_, run);
   options.key_heads = options_.key_heads;
@@ -143,8 +145,8 @@ Tensor SelfAttention::operator()(const Tensor& x, RowCache& kept, const CachedKe
     return attend(*keys.queries, *keys.keys, keys.key_rows);
   }
   const std::vector<int32_t> of_keys = keys.keys->positions();
-  const Window window(*keys.queries, *keys.keys, keys.places, of_keys, keys.key_rows,
-                      options_.window);
+  const KeyWindow window(*keys.queries, *keys.keys, keys.position_ids, of_keys, keys.key_rows,
+                         options_.window);
   return attend(window.queries, window.keys, window.key_rows);
 }
 

@@ -3,13 +3,13 @@
 
 #include "heddle/nn/general_attention.h"
 #include "heddle/nn/layers.h"
-#include "heddle/nn/words.h"
+#include "heddle/nn/token_rows.h"
 #include "heddle/ops/attention.h"
 #include "heddle/ops/rope.h"
 
 namespace heddle::nn {
 
-/// Section 3.2.2 of Vaswani et al. 2017, over the words of the sequence itself: project, attend
+/// Section 3.2.2 of Vaswani et al. 2017, over the tokens of the sequence itself: project, attend
 /// head by head, project again.
 class SelfAttention {
  public:
@@ -17,22 +17,22 @@ class SelfAttention {
     int64_t heads = 1;
     int64_t key_heads = 0;  ///< see AttentionOptions::key_heads
     bool is_causal = false;
-    int64_t window = 0;  ///< a word sees what is less than so many places behind it; 0: all
+    int64_t window = 0;  ///< a token sees what is less than so many positions behind it; 0: all
     double dropout = 0;  ///< of the weights
     float scale = 0;     ///< of the scores; 0: 1 / sqrt(width of a head)
     Scoring scoring = Scoring::dot;
     Parameter* score = nullptr;                       ///< see AttentionOptions::score_weight
     std::shared_ptr<const RopeTable> rope = nullptr;  ///< rotary positions; null: none
-    int64_t layer = 0;                                ///< place in a WordCache
+    int64_t layer = 0;                                ///< its layer in a KvCache
     std::string observed = {};  ///< the name that an observer is given: "attentions.0"
   };
   /// `qkv` gives queries, keys and values side by side; `name` is the site of the dropout.
   SelfAttention(std::string name, Linear qkv, Linear out, Options options);
 
-  /// x: [rows, width], a row for each of `words`    returns: [rows, width]
-  Tensor operator()(const Tensor& x, const WordRows& words, const Run& run) const;
-  /// The same for words that continue sequences: their keys and values are added to `kept`, which
-  /// holds those of the words before. Equals the rows of a pass over the whole sequences, bit for
+  /// x: [rows, width], a row for each of `tokens`    returns: [rows, width]
+  Tensor operator()(const Tensor& x, const TokenRows& tokens, const Run& run) const;
+  /// The same for tokens that continue sequences: their keys and values are added to `kept`, which
+  /// holds those of the tokens before. Equals the rows of a pass over the whole sequences, bit for
   /// bit. No gradient.
   Tensor operator()(const Tensor& x, RowCache& kept, const CachedKeys& keys, const Run& run) const;
 
@@ -41,14 +41,14 @@ class SelfAttention {
     Tensor qkv;
     int64_t queries, keys;  ///< columns of q, and of each of k and v
   };
-  Projected project(const Tensor& x, std::span<const int32_t> places, const Run& run) const;
+  Projected project(const Tensor& x, std::span<const int32_t> positions, const Run& run) const;
 
   std::string name_;
   Linear qkv_, out_;
   Options options_;
 };
 
-/// The same over the words of another sequence.
+/// The same over the tokens of another sequence.
 class CrossAttention {
  public:
   struct Options {

@@ -1,4 +1,4 @@
-// What a model with segment memory keeps of the words before: hidden states.
+// What a model with segment memory keeps of the tokens before: hidden states.
 #pragma once
 
 #include <vector>
@@ -8,15 +8,15 @@
 
 namespace heddle::nn {
 
-/// States of the words before those of a pass, which attention sees beside them and no gradient
+/// States of the tokens before those of a pass, which attention sees beside them and no gradient
 /// enters. Source: Dai et al. 2019, "Transformer-XL", section 3.2.
 struct Memory {
-  Segments segments;           ///< words kept of each sequence
+  Segments segments;           ///< tokens kept of each sequence
   std::vector<Tensor> layers;  ///< [rows, width] what entered layer i
 
-  /// What a pass over `words` sees before them: `given`, or n zero rows each if it is null or
+  /// What a pass over `tokens` sees before them: `given`, or n zero rows each if it is null or
   /// empty. Errors: shape if `given` is of other sequences or layers.
-  static Memory before(const Memory* given, const Segments& words, int64_t n, int64_t layers,
+  static Memory before(const Memory* given, const Segments& tokens, int64_t n, int64_t layers,
                        int64_t width, DType dtype);
   /// What is kept of a pass for the next.
   struct Keep {
@@ -24,8 +24,8 @@ struct Memory {
     int64_t reuse = 0;  ///< of the new ones only the first so many; 0: all
   };
   /// What the next pass is to see: of each sequence what was kept, then x (what entered layer i for
-  /// `words`). Errors: shape if sizes do not fit.
-  Memory next(const std::vector<Tensor>& x, const Segments& words, const Keep& keep) const;
+  /// `tokens`). Errors: shape if sizes do not fit.
+  Memory next(const std::vector<Tensor>& x, const Segments& tokens, const Keep& keep) const;
 };
 
 }  // namespace heddle::nn

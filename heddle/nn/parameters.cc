@@ -51,8 +51,8 @@ void transpose_into(const float* from, int64_t rows, int64_t columns, float* to)
 }
 
 bool is_unneeded(const TensorNames& names, const std::string& name) {
-  return std::any_of(names.unneeded.begin(), names.unneeded.end(), [&](const std::string& word) {
-    return name.starts_with(word) || name.ends_with(word);
+  return std::any_of(names.unneeded.begin(), names.unneeded.end(), [&](const std::string& part) {
+    return name.starts_with(part) || name.ends_with(part);
   });
 }
 

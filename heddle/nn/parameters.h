@@ -24,7 +24,7 @@ struct Init {
   enum class Kind { zeros, ones, normal, xavier_uniform } kind = Kind::zeros;
   double std = 0;         ///< of normal
   double gain = 1;        ///< of xavier_uniform
-  int64_t zero_row = -1;  ///< this row begins (and counts) as zero: the padding word
+  int64_t zero_row = -1;  ///< this row begins (and counts) as zero: the padding token
 
   static Init zeros() { return {}; }
   static Init ones() { return {Kind::ones}; }

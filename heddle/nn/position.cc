@@ -30,7 +30,7 @@ Tensor sinusoidal_table(int64_t positions, int64_t width, const SinusoidalOption
   return table;
 }
 
-std::shared_ptr<const RopeTable> rotary_table(int64_t head_width, int64_t places,
+std::shared_ptr<const RopeTable> rotary_table(int64_t head_width, int64_t positions,
                                               const RotaryOptions& o) {
   check(head_width % 2 == 0, ErrorKind::shape,
         "rotary positions need heads of an even width, not {}; they turn pairs", head_width);
@@ -38,14 +38,15 @@ std::shared_ptr<const RopeTable> rotary_table(int64_t head_width, int64_t places
   for (double& f : frequencies) {
     double share = o.type == "linear" ? 1 : 0;  // of the slow form in the blend
     if (o.type == "llama3") {
-      const double waves = static_cast<double>(o.original_places) * f / (2 * std::numbers::pi);
+      const double waves = static_cast<double>(o.original_positions) * f / (2 * std::numbers::pi);
       share = 1 - std::clamp((waves - o.low_freq_factor) / (o.high_freq_factor - o.low_freq_factor),
                              0.0, 1.0);
     }
     f = (1 - share) * f + share * f / o.factor;
   }
-  constexpr int64_t kMostPlaces = 4096;  // further ones are computed when they come
-  return std::make_shared<const RopeTable>(std::move(frequencies), std::min(places, kMostPlaces));
+  constexpr int64_t kMostPositions = 4096;  // further ones are computed when they come
+  return std::make_shared<const RopeTable>(std::move(frequencies),
+                                           std::min(positions, kMostPositions));
 }
 
 Positions Positions::learned(Parameter& table) {

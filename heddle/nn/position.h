@@ -1,4 +1,4 @@
-// What tells the places of words apart.
+// What tells the positions of tokens apart.
 #pragma once
 
 #include <string>
@@ -25,19 +25,19 @@ Tensor sinusoidal_table(int64_t positions, int64_t width, const SinusoidalOption
 /// How rotary positions turn the heads.
 struct RotaryOptions {
   double theta = 10000;  ///< base of the frequencies
-  /// "default"; "linear": places divided by factor (Chen et al. 2023); "llama3": only slow waves
-  /// are, those of original_places / high_freq_factor places and less stay, between this and
-  /// original_places / low_freq_factor the two are blended (Llama 3.1).
+  /// "default"; "linear": positions divided by factor (Chen et al. 2023); "llama3": only slow waves
+  /// are, those of original_positions / high_freq_factor positions and less stay, between this and
+  /// original_positions / low_freq_factor the two are blended (Llama 3.1).
   std::string type = "default";
   double factor = 1, low_freq_factor = 1, high_freq_factor = 4;
-  int64_t original_places = 0;
+  int64_t original_positions = 0;
 };
 
-/// A table of the first `places`, for all layers of a model. Errors: shape if head_width is odd.
-std::shared_ptr<const RopeTable> rotary_table(int64_t head_width, int64_t places,
+/// A table of the first `positions`, for all layers of a model. Errors: shape if head_width is odd.
+std::shared_ptr<const RopeTable> rotary_table(int64_t head_width, int64_t positions,
                                               const RotaryOptions& options);
 
-/// A vector for each place, to be added to the words: learned, sinusoidal, or none.
+/// A vector for each position, to be added to the tokens: learned, sinusoidal, or none.
 class Positions {
  public:
   static Positions none() { return {}; }

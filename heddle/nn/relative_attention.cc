@@ -50,7 +50,7 @@ RelativeAttention::RelativeAttention(std::string name, Linear qkv, Linear r, Lin
 
 std::vector<Tensor> RelativeAttention::operator()(std::span<const Tensor> x, const Tensor& before,
                                                   const RelativePass& pass, const Run& run) const {
-  const Tensor own = qkv_(x[0], run);  // [words, 3 * heads * d]
+  const Tensor own = qkv_(x[0], run);  // [tokens, 3 * heads * d]
   const int64_t inner = own.size(1) / 3;
   const Tensor kv = keys(slice(own, 1, inner, 2 * inner), before, pass, run);
   const Tensor k = slice(kv, 1, 0, inner), v = slice(kv, 1, inner, inner);
@@ -87,19 +87,19 @@ Tensor RelativeAttention::attend(const std::string& observed, const RelativeStre
 
 Tensor RelativeAttention::keys(const Tensor& own, const Tensor& before, const RelativePass& pass,
                                const Run& run) const {
-  const bool is_cached = pass.words.cache != nullptr;
+  const bool is_cached = pass.tokens.cache != nullptr;
   if (!is_cached && pass.memory.segments.rows() == 0) return own;
   const int64_t inner = own.size(1) / 2;
   const Tensor remembered = qkv_.columns(before, inner, 2 * inner, run);
   if (is_cached) return cached_keys(own, remembered, pass);
-  return join_segments(remembered, pass.memory.segments, own, *pass.words.segments);
+  return join_segments(remembered, pass.memory.segments, own, *pass.tokens.segments);
 }
 
 // Nothing is trained here, so rows may be written over.
 Tensor RelativeAttention::cached_keys(const Tensor& own, const Tensor& before,
                                       const RelativePass& pass) const {
-  RowCache& cache = pass.words.cache->layer(options_.layer);
-  cache.put(own, pass.words.cache->keys().new_rows);
+  RowCache& cache = pass.tokens.cache->layer(options_.layer);
+  cache.put(own, pass.tokens.cache->keys().new_rows);
   std::vector<int32_t> index = pass.cache_rows;
   for (int32_t& row : index) row = std::max(row, 0);
   const Tensor all = gather_rows(cache.rows(), index);

@@ -4,7 +4,7 @@
 #include "heddle/nn/layers.h"
 #include "heddle/nn/memory.h"
 #include "heddle/nn/relative_rows.h"
-#include "heddle/nn/words.h"
+#include "heddle/nn/token_rows.h"
 
 namespace heddle::nn {
 
@@ -14,13 +14,13 @@ struct Distances {
   Tensor table;          ///< [distances, width] sinusoids: sines, then cosines
 };
 /// Sinusoids of the distances farthest .. nearest, both at most `clamp` from 0 if that is above 0.
-/// Source: Vaswani et al. 2017, section 3.5, of places that may be negative.
+/// Source: Vaswani et al. 2017, section 3.5, of positions that may be negative.
 Distances distances(int32_t farthest, int32_t nearest, int64_t clamp, int64_t width, DType dtype);
 
 /// Drops numbers of each distance on its own.
 void drop(Distances& distances, double p, const Run& run);
 
-/// States that go through the layers side by side and ask the same keys: those of the words, and
+/// States that go through the layers side by side and ask the same keys: those of the tokens, and
 /// XLNet's predictions.
 struct RelativeStream {
   RelativeRows rows;
@@ -31,13 +31,13 @@ struct RelativeStream {
 
 /// What all layers of one pass see.
 struct RelativePass {
-  WordRows words;
-  /// States before the words, layer by layer. Of words that continue a cache: one row a layer, that
-  /// of a place before the first word.
+  TokenRows tokens;
+  /// States before the tokens, layer by layer. Of tokens that continue a cache: one row a layer,
+  /// that of a position before the first token.
   Memory memory = {};
-  std::vector<int32_t> cache_rows = {};  ///< of those words: see rows_of_cache()
+  std::vector<int32_t> cache_rows = {};  ///< of those tokens: see rows_of_cache()
   Distances distances = {};
-  std::vector<RelativeStream> streams = {};  ///< the words' own comes first
+  std::vector<RelativeStream> streams = {};  ///< the tokens' own comes first
 };
 
 /// softmax(((q + u)·k + (q + v)·r) / sqrt(d)) v for each head: u and v are the biases of content
@@ -59,7 +59,7 @@ class RelativeAttention {
   /// to heads * d; out: from there to width. `name` is the site of the dropout.
   RelativeAttention(std::string name, Linear qkv, Linear r, Linear out, Options options);
 
-  /// x: the states of each stream, [its rows, width]; before: what stands before the words, [rows
+  /// x: the states of each stream, [its rows, width]; before: what stands before the tokens, [rows
   /// of pass.memory, width]    returns: [its rows, width] for each stream. Keys are those of the
   /// memory and of the first stream's states.
   std::vector<Tensor> operator()(std::span<const Tensor> x, const Tensor& before,
@@ -69,7 +69,7 @@ class RelativeAttention {
   /// [key rows, 2 * heads * d]: keys, then values.
   Tensor keys(const Tensor& own, const Tensor& before, const RelativePass& pass,
               const Run& run) const;
-  /// The same of words that continue a cache. before: [1, 2 * heads * d]
+  /// The same of tokens that continue a cache. before: [1, 2 * heads * d]
   Tensor cached_keys(const Tensor& own, const Tensor& before, const RelativePass& pass) const;
   /// (q + s)·e for both embeddings e and each head: [rows, 2 * heads] f32.
   Tensor type_scores(const Tensor& q, const Run& run) const;

@@ -1,25 +1,26 @@
-// Where words and what is remembered before them stand, and who sees whom, in relative attention.
+// Where tokens and what is remembered before them stand, and who sees whom, in relative attention.
 #pragma once
 
-#include "heddle/nn/words.h"
+#include "heddle/nn/token_rows.h"
 #include "heddle/ops/relative_attention.h"
 
 namespace heddle::nn {
 
 // --- where they stand ----------------------------------------------------------------------------
 
-/// Words (the queries) behind the memory of their sequences: the keys of a sequence are the rows of
-/// its memory, at places -n .. -1 and of type 0, then its words. Until a rule is given all see all.
-RelativeRows rows_behind(const Segments& memory, const WordRows& words);
+/// Tokens (the queries) behind the memory of their sequences: the keys of a sequence are the rows
+/// of its memory, at positions -n .. -1 and of type 0, then its tokens. Until a rule is given all
+/// see all.
+RelativeRows rows_behind(const Segments& memory, const TokenRows& tokens);
 
-/// The same of new words that continue the sequences of a cache: the keys of a sequence are those
-/// at the `most` places before the new words (0: all), then these. `cache_rows` receives for each
-/// key its row in the cache, or -1 for a place before the first word.
-RelativeRows rows_of_cache(const WordCache& cache, int64_t most, std::vector<int32_t>& cache_rows);
+/// The same of new tokens that continue the sequences of a cache: the keys of a sequence are those
+/// at the `most` positions before the new tokens (0: all), then these. `cache_rows` receives for
+/// each key its row in the cache, or -1 for a position before the first token.
+RelativeRows rows_of_cache(const KvCache& cache, int64_t most, std::vector<int32_t>& cache_rows);
 
-/// The predictions of an order over the same keys: each stands where the word is that it predicts,
-/// one of no word at 0.
-RelativeRows rows_of_targets(const RelativeRows& words, const WordOrder& order);
+/// The predictions of an order over the same keys: each stands where the token is that it predicts,
+/// one of no token at 0.
+RelativeRows rows_of_targets(const RelativeRows& tokens, const TokenOrder& order);
 
 /// Lets the sequences from `first` on run backwards: their distances change signs.
 void run_backwards(RelativeRows& rows, int64_t first);
@@ -30,20 +31,20 @@ int32_t nearest(const RelativeRows& rows);
 
 // --- who sees whom -------------------------------------------------------------------------------
 
-/// The rule of a causal stack with memory: a query sees what is at most window - 1 places back (0:
-/// all), and nothing after itself. Source: Dai et al. 2019, section 3.2.
+/// The rule of a causal stack with memory: a query sees what is at most window - 1 positions back
+/// (0: all), and nothing after itself. Source: Dai et al. 2019, section 3.2.
 void see_back(RelativeRows& rows, int64_t window);
 
-/// How XLNet's words see each other; what is remembered is seen by all unless a window hides it.
+/// How XLNet's tokens see each other; what is remembered is seen by all unless a window hides it.
 struct OrderRule {
-  const WordOrder* order = nullptr;  ///< null: no order but the text's
-  bool is_of_targets = false;        ///< the queries are order->targets, not the words
-  bool is_causal = false;            ///< a word sees nothing after it in the text
-  bool is_windowed = false;  ///< causal: nor more words before it than its sequence's memory has
+  const TokenOrder* order = nullptr;  ///< null: no order but the text's
+  bool is_of_targets = false;         ///< the queries are order->targets, not the tokens
+  bool is_causal = false;             ///< a token sees nothing after it in the text
+  bool is_windowed = false;  ///< causal: nor more tokens before it than its sequence's memory has
 };
-/// Makes it the rule of rows whose keys are those of rows_behind(memory, words).
+/// Makes it the rule of rows whose keys are those of rows_behind(memory, tokens).
 /// Errors: data if the rule is causal and the order has steps.
 /// Source: Yang et al. 2019, "XLNet", sections 2.2 and 2.3.
-void see_in_order(RelativeRows& rows, const Segments& words, const OrderRule& rule);
+void see_in_order(RelativeRows& rows, const Segments& tokens, const OrderRule& rule);
 
 }  // namespace heddle::nn

@@ -41,7 +41,7 @@ struct Run {
   uint64_t update = 0;
   const Observer* observer = nullptr;
   /// Training keeps what enters each layer only and computes the rest again in the backward pass:
-  /// less memory, about a third more time, the same bits. What the words of the pass point to must
+  /// less memory, about a third more time, the same bits. What the tokens of the pass point to must
   /// then live until the backward pass.
   bool recompute = false;
 

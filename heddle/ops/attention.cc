@@ -60,17 +60,17 @@ AttentionArgs arguments(const Tensor& q, const Tensor& k, const Tensor& v, const
           .dropout = o.dropout.over(q.size(0))};
 }
 
-struct Saved {
+struct SavedAttention {
   Tensor q, k, v, out, lse;
   Segments queries, keys;
   AttentionOptions options;
 };
 
-Saved forward(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
-              const Segments& keys, const AttentionOptions& o, bool keep) {
+SavedAttention forward(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
+                       const Segments& keys, const AttentionOptions& o, bool keep) {
   check_attention(q, k, v, queries, keys, o);
-  Saved s{q.detached(), k.detached(), v.detached(), Tensor::empty(q.shape(), q.dtype()),
-          {},           queries,      keys,         o};
+  SavedAttention s{q.detached(), k.detached(), v.detached(), Tensor::empty(q.shape(), q.dtype()),
+                   {},           queries,      keys,         o};
   AttentionArgs args = arguments(q, k, v, s.out, queries, keys, o);
   if (keep) {
     check(o.key_rows.empty(), ErrorKind::internal, "attention over key_rows has no gradient");
@@ -82,7 +82,7 @@ Saved forward(const Tensor& q, const Tensor& k, const Tensor& v, const Segments&
 }
 
 // The gradients of keys and values that several heads share are computed head by head, then summed.
-void gradients(const Saved& s, const Tensor& dy, const Tensor& dq, const Tensor& dk,
+void gradients(const SavedAttention& s, const Tensor& dy, const Tensor& dq, const Tensor& dk,
                const Tensor& dv) {
   if (dk.size(1) != dq.size(1)) {
     const Shape each{dk.size(0), dq.size(1)};
@@ -108,7 +108,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Segmen
                  const Segments& keys, const AttentionOptions& options) {
   if (is_plain(options)) return scored_attention(q, k, v, queries, keys, options);
   const bool keep = needs_grad({&q, &k, &v});
-  const Saved s = forward(q, k, v, queries, keys, options, keep);
+  const SavedAttention s = forward(q, k, v, queries, keys, options, keep);
   if (!keep) return s.out;
   return record("attention", {q, k, v}, s.out, [s](const Tensor& dy) -> Grads {
     Tensor dq = Tensor::empty(s.q.shape(), s.q.dtype());
@@ -128,8 +128,8 @@ Tensor self_attention(const Tensor& qkv, const Segments& segments,
   }
   const bool keep = needs_grad({&qkv});
   const Tensor x = qkv.detached();
-  const Saved s = forward(x.slice(1, 0, d), x.slice(1, d, e), x.slice(1, d + e, e), segments,
-                          segments, options, keep);
+  const SavedAttention s = forward(x.slice(1, 0, d), x.slice(1, d, e), x.slice(1, d + e, e),
+                                   segments, segments, options, keep);
   if (!keep) return s.out;
   return record("self_attention", {qkv}, s.out, [s, d = d, e = e](const Tensor& dy) -> Grads {
     Tensor dqkv = Tensor::empty({s.q.size(0), d + 2 * e}, s.q.dtype());
@@ -146,7 +146,8 @@ Tensor cross_attention(const Tensor& q, const Tensor& kv, const Segments& querie
   }
   const bool keep = needs_grad({&q, &kv});
   const Tensor x = kv.detached();
-  const Saved s = forward(q, x.slice(1, 0, d), x.slice(1, d, d), queries, keys, options, keep);
+  const SavedAttention s =
+      forward(q, x.slice(1, 0, d), x.slice(1, d, d), queries, keys, options, keep);
   if (!keep) return s.out;
   return record("cross_attention", {q, kv}, s.out, [s, d](const Tensor& dy) -> Grads {
     Tensor dq = Tensor::empty(s.q.shape(), s.q.dtype());

@@ -26,9 +26,11 @@ struct AttentionOptions {
       {};  ///< if not empty: the rows of k and v that are the keys, in order
   Scoring scoring = Scoring::dot;
   Tensor score_weight = {};  ///< [heads, d] of additive, [heads, 2 d] of linear scores
-  /// A key is hidden whose place is at least this far behind the query's; 0: none is. By plain ops.
+  /// A key is hidden whose position is at least this far behind the query's; 0: none is. By plain
+  /// ops.
   int64_t window = 0;
-  std::span<const int32_t> query_places = {}, key_places = {};  ///< a number a row; of the window
+  std::span<const int32_t> query_positions = {},
+                           key_positions = {};  ///< a number a row; of the window
   std::span<const uint8_t> unseen = {};  ///< [key rows] not 0: no query sees the key. By plain ops
 };
 

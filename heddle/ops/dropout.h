@@ -12,7 +12,7 @@ namespace heddle {
 /// Where each row of a batch comes from: what makes masks independent of batching.
 struct RowIds {
   std::vector<uint32_t> sample;    ///< [rows] number of the sample in the corpus
-  std::vector<uint32_t> position;  ///< [rows] place in its sequence
+  std::vector<uint32_t> position;  ///< [rows] position in its sequence
 };
 
 /// What to drop: probability p, the key of this use, and the rows that it runs over. p = 0:

@@ -29,42 +29,44 @@ Tensor scattered(const Tensor& dy, const Ids& ids, float scale, const Dropout& d
 }  // namespace
 
 Tensor embedding(const Tensor& table, std::span<const int32_t> ids, float scale,
-                 const Tensor& positions, std::span<const int32_t> place, const DropoutSpec& spec) {
-  return embedding_as(table.dtype(), table, ids, scale, positions, place, spec);
+                 const Tensor& positions, std::span<const int32_t> position_ids,
+                 const DropoutSpec& spec) {
+  return embedding_as(table.dtype(), table, ids, scale, positions, position_ids, spec);
 }
 
 Tensor embedding_as(DType result, const Tensor& table, std::span<const int32_t> ids, float scale,
-                    const Tensor& positions, std::span<const int32_t> place,
+                    const Tensor& positions, std::span<const int32_t> position_ids,
                     const DropoutSpec& spec) {
   check_range("id", ids, table.size(0), ErrorKind::data);
   const auto rows = static_cast<int64_t>(ids.size());
   if (positions.defined()) {
-    check(place.size() == ids.size() && positions.size(1) == table.size(1), ErrorKind::shape,
-          "embedding: {} ids, {} places, table {}, positions {}", ids.size(), place.size(),
-          table.shape(), positions.shape());
-    check_range("position", place, positions.size(0), ErrorKind::data);
+    check(position_ids.size() == ids.size() && positions.size(1) == table.size(1), ErrorKind::shape,
+          "embedding: {} ids, {} position ids, table {}, positions {}", ids.size(),
+          position_ids.size(), table.shape(), positions.shape());
+    check_range("position", position_ids, positions.size(0), ErrorKind::data);
   }
   Tensor y = Tensor::empty({rows, table.size(1)}, result);
   kernels().embedding(table.rows(), ids.data(), scale,
-                      positions.defined() ? positions.rows() : Rows{}, place.data(),
+                      positions.defined() ? positions.rows() : Rows{}, position_ids.data(),
                       spec.over(rows), y.rows());
   const bool learned = needs_grad({&positions});
   return record("embedding", {table, positions}, y,
-                [ids = share(ids), place = learned ? share(place) : nullptr, spec, scale,
-                 table_shape = table.shape(), learned,
+                [ids = share(ids), position_ids = learned ? share(position_ids) : nullptr, spec,
+                 scale, table_shape = table.shape(), learned,
                  positions_shape = positions.shape()](const Tensor& dy) -> Grads {
                   const Dropout dropout = spec.over(dy.size(0));
                   Tensor dpositions;
-                  if (learned) dpositions = scattered(dy, place, 1, dropout, positions_shape);
+                  if (learned)
+                    dpositions = scattered(dy, position_ids, 1, dropout, positions_shape);
                   return {scattered(dy, ids, scale, dropout, table_shape), dpositions};
                 });
 }
 
 Tensor embedding_reference(const Tensor& table, std::span<const int32_t> ids, float scale_by,
-                           const Tensor& positions, std::span<const int32_t> place,
+                           const Tensor& positions, std::span<const int32_t> position_ids,
                            const DropoutSpec& spec) {
   Tensor y = scale(gather_rows(table, ids), scale_by);
-  if (positions.defined()) y = add(y, gather_rows(positions, place));
+  if (positions.defined()) y = add(y, gather_rows(positions, position_ids));
   return dropout(y, spec);
 }
 

@@ -26,7 +26,7 @@ struct RowLosses {
       if (targets[r] < 0) continue;
       out.total += loss[r];
       out.nll += nll[r];
-      ++out.words;
+      ++out.predicted;
     }
     out.loss = Tensor::full({1}, static_cast<float>(out.total * grad_scale));
     return out;
@@ -100,10 +100,10 @@ class FusedLoss {
 
  private:
   int64_t copies() const { return options_.divergence > 0 ? 2 : 1; }
-  /// Words, each of one row or of one in each half.
+  /// Tokens, each of one row or of one in each half.
   int64_t entries() const { return x_.size(0) / copies(); }
 
-  // Words [first, first + count) of the chunk that begins at word `begin`. In logits and dlogits
+  // Tokens [first, first + count) of the chunk that begins at token `begin`. In logits and dlogits
   // the rows of the second pass follow those of the first, block by block.
   void run_block(int64_t begin, int64_t first, int64_t count) {
     const int64_t at = is_small_ ? thread_index() * block_ * copies() : 0;
@@ -172,7 +172,7 @@ class FusedLoss {
   RowLosses losses_;
   uint64_t packed_w_ = new_constant();
   bool wanted_ = false, is_small_ = false;
-  int64_t chunk_ = 0, block_ = 0;  // words
+  int64_t chunk_ = 0, block_ = 0;  // tokens
   Tensor logits_, dlogits_;
 };
 

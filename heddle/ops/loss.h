@@ -9,20 +9,20 @@ namespace heddle {
 
 struct CrossEntropyOptions {
   float smoothing = 0;  ///< s: loss = -(1 - s) log p[target] - s / V sum_j log p[j]
-  /// a > 0: the second half of the rows is another pass over the words of the first, and the loss
+  /// a > 0: the second half of the rows is another pass over the tokens of the first, and the loss
   /// of each row grows by a / 4 (KL(p || q) + KL(q || p)).    Source: R-Drop (Liang et al. 2021).
   float divergence = 0;
-  /// The gradient of the loss is multiplied by this when it is computed (1 / words of the batch),
+  /// The gradient of the loss is multiplied by this when it is computed (1 / tokens of the batch),
   /// so that backward() takes seed 1.
   float grad_scale = 1;
 };
 
 /// The loss of a batch.
 struct CrossEntropy {
-  Tensor loss;        ///< [1] f32: grad_scale * the sum over rows; backward() starts here
-  double total = 0;   ///< sum of the smoothed losses, nats
-  double nll = 0;     ///< sum of -log p[target], nats
-  int64_t words = 0;  ///< rows that count
+  Tensor loss;            ///< [1] f32: grad_scale * the sum over rows; backward() starts here
+  double total = 0;       ///< sum of the smoothed losses, nats
+  double nll = 0;         ///< sum of -log p[target], nats
+  int64_t predicted = 0;  ///< rows that count
 };
 
 /// Cross entropy of logits x wᵀ + bias against targets. The [rows, vocab] logits exist only for

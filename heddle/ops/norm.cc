@@ -15,13 +15,13 @@ void check_sizes(const Tensor& x, const Tensor& gamma, const Tensor& beta) {
 }
 
 // What the backward pass needs; `sub` is true if there was a second summand.
-struct Saved {
+struct SavedNorm {
   Tensor h, gamma, mean, rstd;  // mean: undefined in an RMS norm
   DropoutSpec spec;
   bool sub = false;
 
-  Saved(const Tensor& kept, const Tensor& g, bool has_mean, const DropoutSpec& dropout,
-        bool has_sub)
+  SavedNorm(const Tensor& kept, const Tensor& g, bool has_mean, const DropoutSpec& dropout,
+            bool has_sub)
       : h(kept.detached()), gamma(g.detached()), spec(dropout), sub(has_sub) {
     const int64_t rows = h.rows().rows;
     if (has_mean) mean = Tensor::empty({rows}, DType::f32);
@@ -32,7 +32,7 @@ struct Saved {
 float* values_of(const Tensor& x) { return x.defined() ? x.data<float>() : nullptr; }
 
 // Of x, sub (if there is one), gamma and beta (if there is one).
-Grads norm_gradient(const Saved& s, const Tensor& dh_in, const Tensor& dy) {
+Grads norm_gradient(const SavedNorm& s, const Tensor& dh_in, const Tensor& dy) {
   Tensor dgamma = Tensor::empty(s.gamma.shape(), DType::f32), dbeta;
   if (s.mean.defined()) dbeta = Tensor::empty(s.gamma.shape(), DType::f32);
   Tensor dh = empty_like(s.h);
@@ -60,7 +60,7 @@ Grads norm_gradient(const Saved& s, const Tensor& dh_in, const Tensor& dy) {
 Tensor norm(const char* name, const Tensor& x, const Tensor& gamma, const Tensor& beta, float eps) {
   check_sizes(x, gamma, beta);
   Tensor y = empty_like(x);
-  const Saved s(x, gamma, beta.defined(), {}, false);
+  const SavedNorm s(x, gamma, beta.defined(), {}, false);
   kernels().norm({.x = x.rows(),
                   .y = y.rows(),
                   .gamma = gamma.data<float>(),
@@ -85,7 +85,7 @@ AddNorm add_any_norm(const char* name, const std::vector<Tensor>& inputs, const 
         dtype_name(sub.dtype()));
   const Rows in = x.rows();
   AddNorm out{empty_like(x), empty_like(x)};
-  const Saved s(out.sum, gamma, beta.defined(), spec, true);
+  const SavedNorm s(out.sum, gamma, beta.defined(), spec, true);
   kernels().norm({.x = in,
                   .sub = sub.rows(),
                   .dropout = spec.over(in.rows),

@@ -46,8 +46,8 @@ void check_sizes(const RelativeInputs& x, const RelativeRows& rows, const Relati
         "{}, k {}",
         rows.queries.count(), rows.queries.rows(), rows.keys.count(), rows.keys.rows(),
         x.content.shape(), x.k.shape());
-  check_rows("query places", rows.query_places.size(), n);
-  check_rows("key places", rows.key_places.size(), m);
+  check_rows("query positions", rows.query_positions.size(), n);
+  check_rows("key positions", rows.key_positions.size(), m);
   if (has_order(rows)) {
     check_rows("orders", rows.order.size(), m);
     check_rows("firsts", rows.first.size(), n);
@@ -69,13 +69,13 @@ void check_sizes(const RelativeInputs& x, const RelativeRows& rows, const Relati
 }
 
 // What a thread keeps for a block of queries.
-struct Memory {
+struct ThreadMemory {
   std::vector<float> weights, far, used, back;
   std::vector<bf16> rounded;
 };
 
-Memory& thread_memory() {
-  thread_local Memory memory;
+ThreadMemory& thread_memory() {
+  thread_local ThreadMemory memory;
   return memory;
 }
 
@@ -86,7 +86,7 @@ Rows rows_in(std::vector<T>& memory, int64_t rows, int64_t width) {
 }
 
 // x in the dtype of products.
-Rows as(const Rows& x, DType dtype, Memory& memory) {
+Rows as(const Rows& x, DType dtype, ThreadMemory& memory) {
   if (dtype == DType::f32) return x;
   const Rows y = rows_in(memory.rounded, x.rows, x.width);
   kernels().convert(x, y);
@@ -94,12 +94,12 @@ Rows as(const Rows& x, DType dtype, Memory& memory) {
 }
 
 // Queries of one head and segment, the keys that any of them could see, and the rows of r between.
-struct Block {
+struct QueryBlock {
   int64_t segment = 0, head = 0;
   int64_t q_first = 0, n = 0;
   int64_t k_first = 0, m = 0;
   int64_t r_first = 0, r_count = 0;
-  bool is_run = false;              // the keys' places count up one by one
+  bool is_run = false;              // the keys' positions count up one by one
   const uint8_t* hidden = nullptr;  // [n, m] if there is a mask
 };
 
@@ -118,17 +118,17 @@ class Call {
   /// Calls f(segment, head, begin) for all blocks.
   template <class F>
   void for_blocks(const F& f) const {
-    struct Place {
+    struct Start {
       int64_t segment, head, begin;
     };
-    std::vector<Place> places;
+    std::vector<Start> starts;
     for (int64_t s = 0; s < rows_.queries.count(); ++s) {
       for (int64_t h = 0; h < options_.heads; ++h) {
-        for (int64_t b = 0; b < rows_.queries.length(s); b += step(s)) places.push_back({s, h, b});
+        for (int64_t b = 0; b < rows_.queries.length(s); b += step(s)) starts.push_back({s, h, b});
       }
     }
-    parallel_for(static_cast<int64_t>(places.size()),
-                 [&](int64_t i) { f(block(places[i].segment, places[i].head, places[i].begin)); });
+    parallel_for(static_cast<int64_t>(starts.size()),
+                 [&](int64_t i) { f(block(starts[i].segment, starts[i].head, starts[i].begin)); });
   }
 
   // Queries of a block: the order of sums depends on it, so it is a function of the segment alone.
@@ -137,20 +137,20 @@ class Call {
     return std::clamp<int64_t>(kBlockScores / m / 8 * 8, 8, kMostQueries);
   }
 
-  Block block(int64_t segment, int64_t head, int64_t begin) const {
+  QueryBlock block(int64_t segment, int64_t head, int64_t begin) const {
     const int64_t n = rows_.queries.length(segment), m = rows_.keys.length(segment);
-    Block b{.segment = segment,
-            .head = head,
-            .q_first = rows_.queries.begin(segment) + begin,
-            .n = std::min(step(segment), n - begin),
-            .k_first = rows_.keys.begin(segment),
-            .m = m};
+    QueryBlock b{.segment = segment,
+                 .head = head,
+                 .q_first = rows_.queries.begin(segment) + begin,
+                 .n = std::min(step(segment), n - begin),
+                 .k_first = rows_.keys.begin(segment),
+                 .m = m};
     if (!rows_.hidden.empty()) b.hidden = rows_.hidden.data() + mask_offsets_[segment] + begin * m;
     if (has_order(rows_)) b.m = seen_keys(b);
     if (b.m == 0) return b;
-    const auto q = std::minmax_element(rows_.query_places.begin() + b.q_first,
-                                       rows_.query_places.begin() + b.q_first + b.n);
-    const auto first = rows_.key_places.begin() + b.k_first;
+    const auto q = std::minmax_element(rows_.query_positions.begin() + b.q_first,
+                                       rows_.query_positions.begin() + b.q_first + b.n);
+    const auto first = rows_.key_positions.begin() + b.k_first;
     const auto k = std::minmax_element(first, first + b.m);
     b.r_first = options_.row_of_r(x_.r.size(0), *q.second, *k.first);
     b.r_count = options_.row_of_r(x_.r.size(0), *q.first, *k.second) - b.r_first + 1;
@@ -160,7 +160,7 @@ class Call {
   }
 
   // softmax(scores) of a block, before dropout: [n, m], in `memory`.
-  Rows weights(const Block& b, Memory& memory) const {
+  Rows weights(const QueryBlock& b, ThreadMemory& memory) const {
     const Rows s = rows_in(memory.weights, b.n, b.m), far = rows_in(memory.far, b.n, b.r_count);
     kernels().gemm({.a = queries(x_.content, b), .b = keys(x_.k, b), .c = s, .transpose_b = true});
     kernels().gemm(
@@ -176,9 +176,9 @@ class Call {
     return s;
   }
 
-  void forward(const Block& b, const Tensor& out) const {
+  void forward(const QueryBlock& b, const Tensor& out) const {
     if (b.m == 0) return;  // zeros
-    Memory& memory = thread_memory();
+    ThreadMemory& memory = thread_memory();
     const Rows w = used(b, weights(b, memory), memory);
     kernels().gemm({.a = as(w, x_.v.dtype(), memory), .b = keys(x_.v, b), .c = queries(out, b)});
   }
@@ -186,21 +186,21 @@ class Call {
   struct Gradients {
     Tensor content, distance, k, v, r, types;  // k, v f32; r f32, one after the other by segment
   };
-  void backward(const Block& b, const Tensor& dy, const Gradients& d) const;
+  void backward(const QueryBlock& b, const Tensor& dy, const Gradients& d) const;
 
-  Rows queries(const Tensor& x, const Block& b) const {
+  Rows queries(const Tensor& x, const QueryBlock& b) const {
     return x.rows().slice(b.q_first, b.n).columns(b.head * d_, d_);
   }
-  Rows keys(const Tensor& x, const Block& b) const {
+  Rows keys(const Tensor& x, const QueryBlock& b) const {
     return x.rows().slice(b.k_first, b.m).columns(b.head * d_, d_);
   }
-  Rows distances(const Block& b) const {
+  Rows distances(const QueryBlock& b) const {
     return x_.r.rows().slice(b.r_first, b.r_count).columns(b.head * d_, d_);
   }
 
  private:
   // Keys up to the last that a query of the block sees.
-  int64_t seen_keys(const Block& b) const {
+  int64_t seen_keys(const QueryBlock& b) const {
     const auto begin = rows_.limit.begin() + b.q_first;
     const int32_t limit = *std::max_element(begin, begin + b.n);
     int64_t m = b.m;
@@ -210,18 +210,18 @@ class Call {
 
   // Calls f(key, column of the block's rows of r) for the keys of query i of a block.
   template <class F>
-  void for_keys(const Block& b, int64_t i, const F& f) const {
-    const int32_t* const places = rows_.key_places.data() + b.k_first;
-    const int64_t shift = int64_t{options_.farthest} - rows_.query_places[b.q_first + i];
+  void for_keys(const QueryBlock& b, int64_t i, const F& f) const {
+    const int32_t* const positions = rows_.key_positions.data() + b.k_first;
+    const int64_t shift = int64_t{options_.farthest} - rows_.query_positions[b.q_first + i];
     const int64_t last = x_.r.size(0) - 1;
     if (!b.is_run) {
       for (int64_t j = 0; j < b.m; ++j) {
-        f(j, std::clamp<int64_t>(shift + places[j], 0, last) - b.r_first);
+        f(j, std::clamp<int64_t>(shift + positions[j], 0, last) - b.r_first);
       }
       return;
     }
     const int64_t first =
-        shift + places[0];  // of key 0; row 0 of r up to `low`, the last from `high`
+        shift + positions[0];  // of key 0; row 0 of r up to `low`, the last from `high`
     const int64_t low = std::clamp<int64_t>(-first, 0, b.m);
     const int64_t high = std::clamp<int64_t>(last + 1 - first, low, b.m);
     for (int64_t j = 0; j < low; ++j) f(j, -b.r_first);
@@ -229,7 +229,7 @@ class Call {
     for (int64_t j = high; j < b.m; ++j) f(j, last - b.r_first);
   }
 
-  void add_types(const Block& b, int64_t i, float* score) const {
+  void add_types(const QueryBlock& b, int64_t i, float* score) const {
     if (!x_.types.defined()) return;
     const float* const of_query = x_.types.rows().row<float>(b.q_first + i) + 2 * b.head;
     const float same = of_query[0] * scale_, other = of_query[1] * scale_;
@@ -238,7 +238,7 @@ class Call {
     for (int64_t j = 0; j < b.m; ++j) score[j] += types[j] == type ? same : other;
   }
 
-  void hide(const Block& b, int64_t i, float* score) const {
+  void hide(const QueryBlock& b, int64_t i, float* score) const {
     if (b.hidden != nullptr) {
       const uint8_t* const hidden = b.hidden + i * rows_.keys.length(b.segment);
       for (int64_t j = 0; j < b.m; ++j) score[j] += hidden[j] != 0 ? kHidden : 0.0f;
@@ -252,14 +252,14 @@ class Call {
   }
 
   // The weights after dropout.
-  Rows used(const Block& b, const Rows& weights, Memory& memory) const {
+  Rows used(const QueryBlock& b, const Rows& weights, ThreadMemory& memory) const {
     if (options_.dropout.p <= 0) return weights;
     const Rows y = rows_in(memory.used, b.n, b.m);
     kernels().dropout(weights, dropout(b), y);
     return y;
   }
 
-  Dropout dropout(const Block& b) const {
+  Dropout dropout(const QueryBlock& b) const {
     DropoutSpec spec = options_.dropout;
     spec.key = make_key(uint64_t{spec.key.high} << 32 | spec.key.low, 0, hash_name("head"),
                         static_cast<uint64_t>(b.head));
@@ -279,9 +279,9 @@ class Call {
 // With weights w, dw = dy vᵀ, and ds = w (dw - sum(w dw)) scale:
 //   dcontent = ds k, dk += dsᵀ content, dv += wᵀ dy,
 // and with ds moved to the rows of r that each key's distance names, ddistance and dr alike.
-void Call::backward(const Block& b, const Tensor& dy, const Gradients& d) const {
+void Call::backward(const QueryBlock& b, const Tensor& dy, const Gradients& d) const {
   if (b.m == 0) return;
-  Memory& memory = thread_memory();
+  ThreadMemory& memory = thread_memory();
   const DType dtype = x_.v.dtype();
   const Rows w = weights(b, memory), back = rows_in(memory.back, b.n, b.m), g = queries(dy, b);
   kernels().gemm({.a = as(used(b, w, memory), dtype, memory),
@@ -387,8 +387,8 @@ Tensor plain_scores(const RelativeInputs& x, const RelativeRows& rows, const Rel
   std::vector<int32_t> distance, is_other;
   for (int64_t i = q_first; i < q_first + n; ++i) {
     for (int64_t j = k_first; j < k_first + m; ++j) {
-      distance.push_back(
-          static_cast<int32_t>(o.row_of_r(x.r.size(0), rows.query_places[i], rows.key_places[j])));
+      distance.push_back(static_cast<int32_t>(
+          o.row_of_r(x.r.size(0), rows.query_positions[i], rows.key_positions[j])));
       if (x.types.defined()) is_other.push_back(rows.query_types[i] != rows.key_types[j]);
     }
   }
@@ -409,7 +409,7 @@ Tensor relative_attention(const RelativeInputs& x, const RelativeRows& rows,
   const Tensor out = Tensor::zeros(x.content.shape(), x.content.dtype());
   const RelativeInputs plain = x.detached();
   const Call call(plain, rows, options);
-  call.for_blocks([&](const Block& b) { call.forward(b, out); });
+  call.for_blocks([&](const QueryBlock& b) { call.forward(b, out); });
   if (!needs_grad({&x.content, &x.distance, &x.k, &x.v, &x.r, &x.types})) return out;
   return record("relative_attention", {x.content, x.distance, x.k, x.v, x.r, x.types}, out,
                 [plain, rows, options](const Tensor& dy) -> Grads {
@@ -459,7 +459,7 @@ Tensor relative_attention_weights(const RelativeInputs& x, const RelativeRows& r
   const Call call(plain, rows, options);
   const Tensor all = Tensor::zeros({of.count, rows.keys.length(segment)}, DType::f32);
   for (int64_t done = 0; done < of.count; done += call.step(segment)) {
-    const Block b = call.block(segment, head, of.first + done);
+    const QueryBlock b = call.block(segment, head, of.first + done);
     const int64_t count = std::min(b.n, of.count - done);
     if (b.m == 0) continue;
     kernels().convert(call.weights(b, thread_memory()).slice(0, count),

@@ -1,4 +1,4 @@
-// Attention whose scores know how far apart words stand: Transformer-XL's and XLNet's.
+// Attention whose scores know how far apart tokens stand: Transformer-XL's and XLNet's.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ struct RelativeInputs {
   Tensor content;   ///< q + u: [query rows, heads * d]
   Tensor distance;  ///< q + v: the same shape
   Tensor k, v;      ///< [key rows, heads * d]
-  Tensor r;         ///< [distances, heads * d]; row t is for keys `farthest - t` places back
+  Tensor r;         ///< [distances, heads * d]; row t is for keys `farthest - t` positions back
   /// [query rows, 2 * heads] f32, or undefined: columns 2 h and 2 h + 1 are what head h adds for
   /// keys of the query's own type, and of another (XLNet's segments).
   Tensor types;
@@ -26,12 +26,12 @@ struct RelativeInputs {
 
 /// Whose rows they are, where they stand, and who sees whom: integers of each row.
 struct RelativeRows {
-  Segments queries, keys;             ///< segment i of both is sequence i
-  std::vector<int32_t> query_places;  ///< [query rows]
-  std::vector<int32_t> key_places;    ///< [key rows]; a key is query place - key place back
+  Segments queries, keys;                ///< segment i of both is sequence i
+  std::vector<int32_t> query_positions;  ///< [query rows]
+  std::vector<int32_t> key_positions;  ///< [key rows]; a key is query position - key position back
   /// Query i sees key j if first[i] <= order[j] < limit[i]; all three empty: every key. A query
-  /// that sees no key gives zeros. Causal: order is the place, limit the place + 1, and first ends
-  /// a window; XLNet: order is the step at which a word becomes known.
+  /// that sees no key gives zeros. Causal: order is the position, limit the position + 1, and first
+  /// ends a window; XLNet: order is the step at which a token becomes known.
   std::vector<int32_t> first, limit, order;
   std::vector<int32_t> query_types, key_types;  ///< where `types` are defined
   /// For any other rule, beside that one: a value for each query and key, segment by segment, row
@@ -52,7 +52,7 @@ struct RelativeOptions {
   float scale = 0;           ///< of the scores; 0: 1 / sqrt(d)
   DropoutSpec dropout = {};  ///< on the weights; row ids are those of the queries
 
-  /// The row of r, of `count`, for a query and a key that stand at these places.
+  /// The row of r, of `count`, for a query and a key that stand at these positions.
   int64_t row_of_r(int64_t count, int32_t query, int32_t key) const {
     return std::clamp<int64_t>(int64_t{farthest} - query + key, 0, count - 1);
   }

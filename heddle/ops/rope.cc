@@ -27,7 +27,7 @@ void turn(const T* x, T* y, const RopeOptions& o, int64_t width, const float* tu
   for (int64_t j = o.columns; j < width; ++j) y[j] = x[j];
 }
 
-Tensor turned(const Tensor& x, std::span<const int32_t> places, const RopeOptions& o,
+Tensor turned(const Tensor& x, std::span<const int32_t> positions, const RopeOptions& o,
               bool is_back) {
   Tensor y = empty_like(x);
   const Rows from = x.rows(), to = y.rows();
@@ -35,7 +35,7 @@ Tensor turned(const Tensor& x, std::span<const int32_t> places, const RopeOption
     parallel_blocks(from.rows, 64, [&](int64_t begin, int64_t end) {
       std::vector<float> own(o.head_width);
       for (int64_t r = begin; r < end; ++r) {
-        const float* turns = o.table->row(places[r], own.data());
+        const float* turns = o.table->row(positions[r], own.data());
         turn(from.row<T>(r), to.row<T>(r), o, from.width, turns, is_back);
       }
     });
@@ -45,20 +45,20 @@ Tensor turned(const Tensor& x, std::span<const int32_t> places, const RopeOption
 
 }  // namespace
 
-RopeTable::RopeTable(std::vector<double> frequencies, int64_t places)
-    : frequencies_(std::move(frequencies)), places_(places), rows_(places * 2 * pairs()) {
-  for (int64_t p = 0; p < places; ++p) compute(p, rows_.data() + p * 2 * pairs());
+RopeTable::RopeTable(std::vector<double> frequencies, int64_t positions)
+    : frequencies_(std::move(frequencies)), positions_(positions), rows_(positions * 2 * pairs()) {
+  for (int64_t p = 0; p < positions; ++p) compute(p, rows_.data() + p * 2 * pairs());
 }
 
-const float* RopeTable::row(int64_t place, float* own) const {
-  if (place >= 0 && place < places_) return rows_.data() + place * 2 * pairs();
-  compute(place, own);
+const float* RopeTable::row(int64_t position, float* own) const {
+  if (position >= 0 && position < positions_) return rows_.data() + position * 2 * pairs();
+  compute(position, own);
   return own;
 }
 
-void RopeTable::compute(int64_t place, float* to) const {
+void RopeTable::compute(int64_t position, float* to) const {
   for (int64_t j = 0; j < pairs(); ++j) {
-    const double angle = static_cast<double>(place) * frequencies_[j];
+    const double angle = static_cast<double>(position) * frequencies_[j];
     to[j] = static_cast<float>(std::cos(angle));
     to[pairs() + j] = static_cast<float>(std::sin(angle));
   }
@@ -73,10 +73,10 @@ std::vector<double> rope_frequencies(int64_t head_width, double theta) {
   return frequencies;
 }
 
-Tensor rope(const Tensor& x, std::span<const int32_t> places, const RopeOptions& options) {
+Tensor rope(const Tensor& x, std::span<const int32_t> positions, const RopeOptions& options) {
   RopeOptions o = options;
-  check(x.rank() == 2 && x.size(0) == static_cast<int64_t>(places.size()), ErrorKind::shape,
-        "rope: x is {}, with {} places; each row needs one", x.shape(), places.size());
+  check(x.rank() == 2 && x.size(0) == static_cast<int64_t>(positions.size()), ErrorKind::shape,
+        "rope: x is {}, with {} positions; each row needs one", x.shape(), positions.size());
   check(o.head_width >= 2 && o.head_width % 2 == 0 && o.columns % o.head_width == 0 &&
             o.columns <= x.size(1),
         ErrorKind::shape, "rope: {} columns of {} in heads of {}; heads must be even and whole",
@@ -87,9 +87,10 @@ Tensor rope(const Tensor& x, std::span<const int32_t> places, const RopeOptions&
   check(2 * o.table->pairs() == o.head_width, ErrorKind::shape,
         "rope: the table has {} pairs; heads of {} need half as many", o.table->pairs(),
         o.head_width);
-  const Tensor y = turned(x, places, o, false);
+  const Tensor y = turned(x, positions, o, false);
   if (!needs_grad({&x})) return y;
-  const auto kept = std::make_shared<const std::vector<int32_t>>(places.begin(), places.end());
+  const auto kept =
+      std::make_shared<const std::vector<int32_t>>(positions.begin(), positions.end());
   return record("rope", {x}, y,
                 [kept, o](const Tensor& dy) -> Grads { return {turned(dy, *kept, o, true)}; });
 }

@@ -100,11 +100,12 @@ void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Se
 std::vector<uint8_t> seen_keys(const Segments& queries, const Segments& keys, int64_t segment,
                                QueryRows rows, const AttentionOptions& o) {
   if (!o.causal && o.window <= 0 && o.unseen.empty()) return {};
-  const auto n_places = static_cast<int64_t>(o.query_places.size()),
-             m_places = static_cast<int64_t>(o.key_places.size());
-  check(o.window <= 0 || (n_places >= queries.rows() && m_places >= keys.rows()), ErrorKind::shape,
-        "attention: a window over {} queries and {} keys has the places of {} and {}",
-        queries.rows(), keys.rows(), n_places, m_places);
+  const auto n_positions = static_cast<int64_t>(o.query_positions.size()),
+             m_positions = static_cast<int64_t>(o.key_positions.size());
+  check(o.window <= 0 || (n_positions >= queries.rows() && m_positions >= keys.rows()),
+        ErrorKind::shape,
+        "attention: a window over {} queries and {} keys has the positions of {} and {}",
+        queries.rows(), keys.rows(), n_positions, m_positions);
   check(o.unseen.empty() || static_cast<int64_t>(o.unseen.size()) == keys.rows(), ErrorKind::shape,
         "attention: {} marks of unseen keys for {} keys", o.unseen.size(), keys.rows());
   const int64_t n = queries.length(segment), m = keys.length(segment);
@@ -116,7 +117,7 @@ std::vector<uint8_t> seen_keys(const Segments& queries, const Segments& keys, in
       bool is_seen = !o.causal || j <= i + m - n;
       if (!o.unseen.empty()) is_seen &= o.unseen[first_key + j] == 0;
       if (o.window > 0) {
-        is_seen &= o.query_places[first_query + i] - o.key_places[first_key + j] < o.window;
+        is_seen &= o.query_positions[first_query + i] - o.key_positions[first_key + j] < o.window;
       }
       sees[r * m + j] = is_seen;
     }

@@ -37,7 +37,7 @@ void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Se
                      const Segments& keys, const AttentionOptions& options);
 /// A mask, as attend() takes it, of rows of one segment's queries: causal, query i of n over m keys
 /// sees keys 0 .. i + m - n; with a window, those that are near enough; none that is unseen.
-/// Errors: shape if places or marks are too few.
+/// Errors: shape if positions or marks are too few.
 std::vector<uint8_t> seen_keys(const Segments& queries, const Segments& keys, int64_t segment,
                                QueryRows rows, const AttentionOptions& options);
 /// Scores with -inf where the mask hides a key.

@@ -28,11 +28,11 @@ int64_t Segments::max_length() const {
 }
 
 std::vector<int32_t> Segments::positions() const {
-  std::vector<int32_t> places(rows());
+  std::vector<int32_t> positions(rows());
   for (int64_t i = 0; i < count(); ++i) {
-    for (int64_t r = begin(i); r < end(i); ++r) places[r] = static_cast<int32_t>(r - begin(i));
+    for (int64_t r = begin(i); r < end(i); ++r) positions[r] = static_cast<int32_t>(r - begin(i));
   }
-  return places;
+  return positions;
 }
 
 }  // namespace heddle

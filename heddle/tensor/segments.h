@@ -24,7 +24,7 @@ class Segments {
   int64_t max_length() const;
   /// int64[count + 1]
   std::span<const int64_t> offsets() const { return offsets_; }
-  /// Place of each row in its own sequence: 0, 1, .., 0, 1, ..
+  /// Position of each row in its own sequence: 0, 1, .., 0, 1, ..
   std::vector<int32_t> positions() const;
   friend bool operator==(const Segments&, const Segments&) = default;
 

@@ -69,9 +69,9 @@ AddedToken read_added_token(const Json& json, const std::string& source) {
 }
 
 void AddedTokens::add(int32_t id, AddedToken token, const std::string& source) {
-  check(token.content.size() <= kMaxPieceBytes, ErrorKind::data,
+  check(token.content.size() <= kMaxTokenBytes, ErrorKind::data,
         "{}: the added token with the id {} has {} bytes; at most {} are taken", source, id,
-        token.content.size(), kMaxPieceBytes);
+        token.content.size(), kMaxTokenBytes);
   const auto [at, is_new] = ids_.emplace(token.content, id);
   check(is_new || at->second == id, ErrorKind::data,
         "{}: added token '{}' comes twice, with the ids {} and {}", source, token.content,
@@ -93,10 +93,10 @@ void AddedTokens::prepare(const Normalizer* normalizer) {
       continue;
     }
     if (normalizer != nullptr) token.content = (*normalizer)(token.content);
-    check(token.content.size() <= kMaxPieceBytes, ErrorKind::data,
+    check(token.content.size() <= kMaxTokenBytes, ErrorKind::data,
           "tokenizer: the added token with the id {} has {} bytes once it is normalized; at most "
           "{} are taken",
-          id, token.content.size(), kMaxPieceBytes);
+          id, token.content.size(), kMaxTokenBytes);
     if (!token.content.empty()) normalized_.add(token.content, id);
     has_normalized_ = true;
   }
@@ -104,7 +104,7 @@ void AddedTokens::prepare(const Normalizer* normalizer) {
 
 void AddedTokens::split(std::string_view text, bool is_normalized,
                         const std::function<void(std::string_view, int32_t)>& f) const {
-  const PieceTrie& trie = is_normalized ? normalized_ : plain_;
+  const TokenTrie& trie = is_normalized ? normalized_ : plain_;
   size_t done = 0;       // up to there f() was called
   size_t space_end = 0;  // of the white space last looked at
   const bool has_any = is_normalized ? has_normalized_ : has_plain_;

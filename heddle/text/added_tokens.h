@@ -10,7 +10,7 @@
 
 #include "heddle/base/json.h"
 #include "heddle/text/normalizer.h"
-#include "heddle/text/piece_trie.h"
+#include "heddle/text/token_trie.h"
 #include "heddle/text/vocabulary.h"
 
 namespace heddle {
@@ -30,7 +30,7 @@ AddedToken read_added_token(const Json& json, const std::string& source);
 
 class AddedTokens {
  public:
-  /// Errors: data if the id has another token, or it is longer than kMaxPieceBytes.
+  /// Errors: data if the id has another token, or it is longer than kMaxTokenBytes.
   void add(int32_t id, AddedToken token, const std::string& source);
   /// Special tokens are not found in texts then: their names are text as any other.
   void hide_special() { hides_special_ = true; }
@@ -57,7 +57,7 @@ class AddedTokens {
  private:
   std::unordered_map<int32_t, AddedToken> tokens_;
   StringMap<int32_t> ids_;
-  PieceTrie plain_, normalized_;
+  TokenTrie plain_, normalized_;
   bool has_plain_ = false, has_normalized_ = false, hides_special_ = false;
   int32_t largest_ = -1;
 };

@@ -27,9 +27,9 @@ struct Symbol {
   bool is_gone = false;
 };
 
-struct Candidate {
+struct MergeCandidate {
   int32_t rank, at, id;
-  bool operator<(const Candidate& o) const {  // the queue gives the largest first
+  bool operator<(const MergeCandidate& o) const {  // the queue gives the largest first
     return rank != o.rank ? rank > o.rank : at > o.at;
   }
 };
@@ -74,12 +74,12 @@ void Bpe::add_merge(const Merge& merge, size_t number, const std::string& source
   const std::string& prefix = options_.continuing_subword_prefix;
   check(!left.empty() && right.size() > prefix.size(), ErrorKind::data,
         "{}: merge {} joins '{}' and '{}'; neither may be empty", source, number + 1, left, right);
-  const auto id_of = [&](const std::string& piece, const char* which) {
-    const auto id = vocabulary().find(piece);
+  const auto id_of = [&](const std::string& token, const char* which) {
+    const auto id = vocabulary().find(token);
     check(id.has_value(), ErrorKind::data,
           "{}: merge {} ('{}' and '{}') {} '{}', which is not in "
           "the vocabulary",
-          source, number + 1, left, right, which, piece);
+          source, number + 1, left, right, which, token);
     return *id;
   };
   const int32_t left_id = id_of(left, "joins"), right_id = id_of(right, "joins");
@@ -135,15 +135,15 @@ std::vector<Symbol> Bpe::symbols_of(std::string_view text) const {
 }
 
 void Bpe::join(std::vector<Symbol>& symbols) const {
-  std::vector<Candidate> first;
+  std::vector<MergeCandidate> first;
   for (size_t i = 0; i + 1 < symbols.size(); ++i) {
     if (const Joined* j = joined(symbols[i].id, symbols[i + 1].id)) {
       first.push_back({j->rank, static_cast<int32_t>(i), j->id});
     }
   }
-  std::priority_queue<Candidate> queue(std::less<Candidate>(), std::move(first));
+  std::priority_queue<MergeCandidate> queue(std::less<MergeCandidate>(), std::move(first));
   while (!queue.empty()) {
-    const Candidate best = queue.top();
+    const MergeCandidate best = queue.top();
     queue.pop();
     Symbol& left = symbols[best.at];
     if (left.is_gone || left.next < 0) continue;

@@ -17,9 +17,9 @@ Class class_of(char32_t c) {
   return is_white_space(c) ? Class::space : Class::other;
 }
 
-class Words {
+class WordFinder {
  public:
-  explicit Words(std::string_view text) : text_(text) {}
+  explicit WordFinder(std::string_view text) : text_(text) {}
 
   /// The end of the word that begins at `at`.
   size_t end_of_word(size_t at) const {
@@ -72,7 +72,7 @@ class Words {
 }  // namespace
 
 void gpt2_words(std::string_view text, std::vector<size_t>& ends) {
-  const Words words(text);
+  const WordFinder words(text);
   for (size_t at = 0; at < text.size();) ends.push_back(at = words.end_of_word(at));
 }
 

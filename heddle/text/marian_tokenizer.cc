@@ -1,4 +1,4 @@
-// Marian's tokenizers: SentencePiece finds the pieces of a text, vocab.json has their ids.
+// Marian's tokenizers: SentencePiece finds the tokens of a text, vocab.json has their ids.
 #include "heddle/text/marian_tokenizer.h"
 
 #include <sentencepiece_processor.h>
@@ -56,21 +56,21 @@ class MarianTokenizer final : public Tokenizer::Impl {
 
   std::string decode(std::span<const int32_t> ids, const DecodeOptions& options) const override {
     std::string text;
-    std::vector<std::string> pieces;
+    std::vector<std::string> tokens;
     const auto flush = [&] {
       std::string part;
-      const auto status = processor_.Decode(pieces, &part);
-      check(status.ok(), ErrorKind::data, "tokenizer: cannot decode {} pieces: {}", pieces.size(),
+      const auto status = processor_.Decode(tokens, &part);
+      check(status.ok(), ErrorKind::data, "tokenizer: cannot decode {} tokens: {}", tokens.size(),
             status.ToString());
       text += part;
-      pieces.clear();
+      tokens.clear();
     };
     for (const int32_t id : ids) {
       if (!is_special(id)) {
-        pieces.push_back(piece(id));
+        tokens.push_back(token(id));
       } else if (!options.skip_special) {
         flush();
-        text += piece(id) + " ";
+        text += token(id) + " ";
       }
     }
     flush();
@@ -80,12 +80,12 @@ class MarianTokenizer final : public Tokenizer::Impl {
   }
 
   int64_t vocab_size() const override { return vocabulary_.size(); }
-  std::string piece(int32_t id) const override {
-    const std::string* found = vocabulary_.piece(id);
+  std::string token(int32_t id) const override {
+    const std::string* found = vocabulary_.token(id);
     return found == nullptr ? "" : *found;
   }
-  int32_t piece_id(std::string_view piece) const override {
-    return vocabulary_.find(piece).value_or(special.unk);
+  int32_t token_id(std::string_view token) const override {
+    return vocabulary_.find(token).value_or(special.unk);
   }
   bool is_special(int32_t id) const override {
     return id == special.unk || id == special.eos || id == special.pad;
@@ -105,14 +105,14 @@ class MarianTokenizer final : public Tokenizer::Impl {
   void encode_part(std::string_view part, std::vector<int32_t>& ids) const {
     const size_t end = part.starts_with(">>") ? part.find("<<") : part.npos;
     if (end != part.npos) {
-      ids.push_back(piece_id(part.substr(0, end + 2)));
+      ids.push_back(token_id(part.substr(0, end + 2)));
       part.remove_prefix(end + 2);
     }
-    std::vector<std::string> pieces;
-    const auto status = processor_.Encode(part, &pieces);
+    std::vector<std::string> tokens;
+    const auto status = processor_.Encode(part, &tokens);
     check(status.ok(), ErrorKind::data, "tokenizer: cannot encode a text of {} bytes: {}",
           part.size(), status.ToString());
-    for (const std::string& text : pieces) ids.push_back(piece_id(text));
+    for (const std::string& text : tokens) ids.push_back(token_id(text));
   }
 
   std::string path_;

@@ -1,4 +1,4 @@
-// Marian's tokenizers: SentencePiece finds the pieces of a text, vocab.json has their ids.
+// Marian's tokenizers: SentencePiece finds the tokens of a text, vocab.json has their ids.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace heddle {
 
-// The files of a folder: a SentencePiece model for each language, and the ids of their pieces, of
+// The files of a folder: a SentencePiece model for each language, and the ids of their tokens, of
 // both languages or with those of the target in a file of its own ("separate_vocabs" of
 // tokenizer_config.json).
 inline constexpr const char* kMarianSourceName = "source.spm";
@@ -18,7 +18,7 @@ inline constexpr const char* kMarianTargetVocabName = "target_vocab.json";
 enum class MarianSide : uint8_t { source, target };
 
 /// The tokenizer of one language. A text, and what follows a special token in it, may begin with
-/// the name of a target language, ">>fr<<", which is a piece. Pieces that the vocabulary lacks are
+/// the name of a target language, ">>fr<<", which is a token. Tokens that the vocabulary lacks are
 /// unk_id(); decoding leaves out unk_id(), as transformers does.
 /// Errors: data, naming the file, for anything missing or without sense.
 /// Source: transformers 5.23, models/marian/tokenization_marian.py.

@@ -25,7 +25,7 @@ constexpr size_t kMaxNestedSymbols = 64;  // PrefixMatcher's result array
 
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
 
-struct Field {
+struct ProtoField {
   uint32_t number = 0;
   uint32_t type = 0;
   uint64_t value = 0;      // varint or fixed
@@ -34,9 +34,9 @@ struct Field {
 };
 
 /// One message of the file: reads its fields one after the other.
-class Message {
+class ProtoReader {
  public:
-  Message(std::string_view file, std::string_view message, const std::string& path)
+  ProtoReader(std::string_view file, std::string_view message, const std::string& path)
       : file_(file), rest_(message), path_(path) {}
 
   size_t offset() const { return static_cast<size_t>(rest_.data() - file_.data()); }
@@ -48,7 +48,7 @@ class Message {
          at, fmt::vformat(format, fmt::make_format_args(args...)));
   }
 
-  bool next(Field& field) {
+  bool next(ProtoField& field) {
     if (rest_.empty()) return false;
     field = {};
     field.at = offset();
@@ -74,13 +74,13 @@ class Message {
     return true;
   }
 
-  void expect(const Field& field, uint32_t type) const {
+  void expect(const ProtoField& field, uint32_t type) const {
     if (field.type != type) {
       refuse(field.at, "field {} has wire type {}, not {}", field.number, field.type, type);
     }
   }
 
-  Message inside(const Field& field) const {
+  ProtoReader inside(const ProtoField& field) const {
     expect(field, kLength);
     return {file_, field.bytes, path_};
   }
@@ -121,9 +121,9 @@ class ModelCheck {
   ModelCheck(std::string_view bytes, const std::string& path) : bytes_(bytes), path_(path) {}
 
   ModelFacts run() {
-    Message model(bytes_, bytes_, path_);
+    ProtoReader model(bytes_, bytes_, path_);
     std::set<uint32_t> seen;
-    Field field;
+    ProtoField field;
     while (model.next(field)) {
       if (field.number == 1) {
         piece(model.inside(field), field.at);
@@ -155,11 +155,11 @@ class ModelCheck {
   }
 
  private:
-  void piece(Message message, size_t at) {
+  void piece(ProtoReader message, size_t at) {
     std::optional<std::string_view> text;
     std::set<uint32_t> seen;
     uint64_t type = 1;
-    Field field;
+    ProtoField field;
     while (message.next(field)) {
       if (field.number <= 3 && !seen.insert(field.number).second) {
         message.refuse(field.at, "field {} of a piece comes twice", field.number);
@@ -180,10 +180,10 @@ class ModelCheck {
     piece_text(message, at, text.value_or(""), type);
   }
 
-  void piece_text(const Message& message, size_t at, std::string_view text, uint64_t type) {
+  void piece_text(const ProtoReader& message, size_t at, std::string_view text, uint64_t type) {
     if (++facts_.pieces > kMaxPieces) message.refuse(at, "more than {} pieces", kMaxPieces);
     if (text.empty()) message.refuse(at, "an empty piece");
-    if (text.size() > kMaxPieceBytes) message.refuse(at, "a piece of {} bytes", text.size());
+    if (text.size() > kMaxTokenBytes) message.refuse(at, "a piece of {} bytes", text.size());
     if (first_invalid_utf8(text)) message.refuse(at, "a piece that is not UTF-8");
     if (text.find('\0') != text.npos) message.refuse(at, "a piece with a zero byte");
     if (!texts_.insert(text).second) message.refuse(at, "the piece '{}' comes twice", text);
@@ -195,7 +195,7 @@ class ModelCheck {
     }
   }
 
-  void trainer_spec(Message message) {
+  void trainer_spec(ProtoReader message) {
     static const std::map<uint32_t, uint32_t> kTypes = [] {
       std::map<uint32_t, uint32_t> types;
       for (uint32_t n : {1, 2, 5, 7, 30, 31, 36, 44, 45, 46, 47, 48}) types[n] = kLength;
@@ -206,7 +206,7 @@ class ModelCheck {
       for (uint32_t n : {10, 15, 51}) types[n] = kFixed32;
       return types;
     }();
-    Field field;
+    ProtoField field;
     while (message.next(field)) {
       const auto type = kTypes.find(field.number);
       if (type != kTypes.end()) message.expect(field, type->second);
@@ -223,8 +223,8 @@ class ModelCheck {
     }
   }
 
-  void normalizer_spec(Message message, ModelFacts& facts) {
-    Field field;
+  void normalizer_spec(ProtoReader message, ModelFacts& facts) {
+    ProtoField field;
     while (message.next(field)) {
       const bool is_flag = field.number >= 3 && field.number <= 5;
       if (is_flag) message.expect(field, kVarint);
@@ -242,12 +242,12 @@ class ModelCheck {
     }
   }
 
-  void self_test(Message message) {
-    Field field;
+  void self_test(ProtoReader message) {
+    ProtoField field;
     while (message.next(field)) {
       if (field.number != 1) continue;
-      Message sample = message.inside(field);
-      Field text;
+      ProtoReader sample = message.inside(field);
+      ProtoField text;
       while (sample.next(text)) {
         if (text.number <= 2) sample.expect(text, kLength);
       }
@@ -255,7 +255,7 @@ class ModelCheck {
   }
 
   /// No more user-defined symbols may be prefixes of one another than SentencePiece has room for.
-  void check_nested_symbols(const Message& message) const {
+  void check_nested_symbols(const ProtoReader& message) const {
     std::vector<std::string_view> open;
     for (const std::string_view symbol : user_symbols_) {  // sorted: prefixes come first
       while (!open.empty() && !symbol.starts_with(open.back())) open.pop_back();

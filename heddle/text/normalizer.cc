@@ -20,11 +20,11 @@ namespace heddle {
 namespace {
 
 /// A normalizer that is a function of the text and of the bytes that it may become.
-class Function final : public Normalizer {
+class NormalizerFunction final : public Normalizer {
  public:
   using F = std::function<std::string(std::string_view, size_t)>;
   using Start = std::function<bool(std::string_view)>;
-  explicit Function(F f, Start keeps_start = {})
+  explicit NormalizerFunction(F f, Start keeps_start = {})
       : f_(std::move(f)), keeps_start_(std::move(keeps_start)) {}
   std::string apply(std::string_view text, size_t most) const override { return f_(text, most); }
   bool keeps_start(std::string_view text) const override {
@@ -36,13 +36,14 @@ class Function final : public Normalizer {
   Start keeps_start_;
 };
 
-std::unique_ptr<Normalizer> growing(Function::F f, Function::Start keeps_start) {
-  return std::make_unique<Function>(std::move(f), std::move(keeps_start));
+std::unique_ptr<Normalizer> growing(NormalizerFunction::F f,
+                                    NormalizerFunction::Start keeps_start) {
+  return std::make_unique<NormalizerFunction>(std::move(f), std::move(keeps_start));
 }
 
 /// Of a function that makes a few bytes of each at most.
 std::unique_ptr<Normalizer> of(std::function<std::string(std::string_view)> f,
-                               Function::Start keeps_start = {}) {
+                               NormalizerFunction::Start keeps_start = {}) {
   return growing([f = std::move(f)](std::string_view text, size_t) { return f(text); },
                  std::move(keeps_start));
 }

@@ -53,9 +53,9 @@ void Pipeline::encode_normalized(std::string_view text, bool is_first,
     encode_word(text, ids);
     return;
   }
-  Pieces pieces{std::string(text), {{0, text.size(), is_first}}};
-  (*parts_.pre_tokenizer)(pieces);
-  for (size_t i = 0; i < pieces.ranges.size(); ++i) encode_word(pieces[i], ids);
+  PreTokens pre_tokens{std::string(text), {{0, text.size(), is_first}}};
+  (*parts_.pre_tokenizer)(pre_tokens);
+  for (size_t i = 0; i < pre_tokens.ranges.size(); ++i) encode_word(pre_tokens[i], ids);
 }
 
 void Pipeline::encode_word(std::string_view word, std::vector<int32_t>& ids) const {
@@ -71,18 +71,18 @@ void Pipeline::encode_word(std::string_view word, std::vector<int32_t>& ids) con
 }
 
 std::string Pipeline::decode(std::span<const int32_t> ids, const DecodeOptions& options) const {
-  std::vector<std::string> pieces;
-  pieces.reserve(ids.size());
+  std::vector<std::string> tokens;
+  tokens.reserve(ids.size());
   for (const int32_t id : ids) {
     if (options.skip_special && is_special(id)) continue;
-    if (std::string p = piece(id); !p.empty()) pieces.push_back(std::move(p));
+    if (std::string p = token(id); !p.empty()) tokens.push_back(std::move(p));
   }
   std::string text;
-  if (parts_.decoder && !pieces.empty()) {
-    (*parts_.decoder)(pieces);
-    for (const std::string& part : pieces) text += part;
+  if (parts_.decoder && !tokens.empty()) {
+    (*parts_.decoder)(tokens);
+    for (const std::string& part : tokens) text += part;
   } else {
-    for (size_t i = 0; i < pieces.size(); ++i) (text += i == 0 ? "" : " ") += pieces[i];
+    for (size_t i = 0; i < tokens.size(); ++i) (text += i == 0 ? "" : " ") += tokens[i];
   }
   return options.clean_up.value_or(parts_.clean_up) ? clean_up_spaces(std::move(text)) : text;
 }
@@ -91,15 +91,15 @@ int64_t Pipeline::vocab_size() const {
   return std::max<int64_t>(parts_.model->vocabulary().size(), parts_.added.largest_id() + 1);
 }
 
-std::string Pipeline::piece(int32_t id) const {
+std::string Pipeline::token(int32_t id) const {
   if (const AddedToken* token = parts_.added.find(id)) return token->content;
-  const std::string* piece = parts_.model->vocabulary().piece(id);
-  return piece == nullptr ? "" : *piece;
+  const std::string* token = parts_.model->vocabulary().token(id);
+  return token == nullptr ? "" : *token;
 }
 
-int32_t Pipeline::piece_id(std::string_view piece) const {
-  if (const auto id = parts_.added.find(piece)) return *id;
-  return parts_.model->vocabulary().find(piece).value_or(special.unk);
+int32_t Pipeline::token_id(std::string_view token) const {
+  if (const auto id = parts_.added.find(token)) return *id;
+  return parts_.model->vocabulary().find(token).value_or(special.unk);
 }
 
 }  // namespace heddle

@@ -5,9 +5,9 @@
 
 #include "heddle/text/added_tokens.h"
 #include "heddle/text/normalizer.h"
-#include "heddle/text/piece_decoder.h"
 #include "heddle/text/pre_tokenizer.h"
 #include "heddle/text/subword_model.h"
+#include "heddle/text/token_decoder.h"
 #include "heddle/text/tokenizer_impl.h"
 #include "heddle/text/word_cache.h"
 
@@ -19,7 +19,7 @@ struct PipelineParts {
   std::unique_ptr<Normalizer> normalizer;
   std::unique_ptr<PreTokenizer> pre_tokenizer;
   std::unique_ptr<SubwordModel> model;
-  std::unique_ptr<PieceDecoder> decoder;  ///< absent: pieces are joined with spaces
+  std::unique_ptr<TokenDecoder> decoder;  ///< absent: tokens are joined with spaces
   bool clean_up = false;                  ///< whether decode() cleans up unless told
   std::vector<TokenizerFile> beside;      ///< see Tokenizer::Impl::beside()
 };
@@ -32,8 +32,8 @@ class Pipeline final : public Tokenizer::Impl {
   std::vector<int32_t> encode(std::string_view text) const override;
   std::string decode(std::span<const int32_t> ids, const DecodeOptions& options) const override;
   int64_t vocab_size() const override;
-  std::string piece(int32_t id) const override;
-  int32_t piece_id(std::string_view piece) const override;
+  std::string token(int32_t id) const override;
+  int32_t token_id(std::string_view token) const override;
   bool is_special(int32_t id) const override { return parts_.added.is_special(id); }
   std::vector<TokenizerFile> beside() const override { return parts_.beside; }
 

@@ -14,15 +14,16 @@ namespace heddle {
 
 namespace {
 
-/// A part of a piece: what was looked for, or what is between.
-struct Part {
+/// A part of a pre-token: what was looked for, or what is between.
+struct SplitPart {
   size_t begin, end;
   bool is_match;
 };
 
 /// The parts of text by the matches in it.
-std::vector<Part> parts_of(const std::vector<std::pair<size_t, size_t>>& matches, size_t size) {
-  std::vector<Part> parts;
+std::vector<SplitPart> parts_of(const std::vector<std::pair<size_t, size_t>>& matches,
+                                size_t size) {
+  std::vector<SplitPart> parts;
   size_t at = 0;
   for (const auto& [begin, end] : matches) {
     if (at < begin) parts.push_back({at, begin, false});
@@ -34,8 +35,8 @@ std::vector<Part> parts_of(const std::vector<std::pair<size_t, size_t>>& matches
 }
 
 /// Joins parts, or drops them, as the behavior says.
-std::vector<Part> behave(std::vector<Part> parts, SplitBehavior behavior) {
-  std::vector<Part> kept;
+std::vector<SplitPart> behave(std::vector<SplitPart> parts, SplitBehavior behavior) {
+  std::vector<SplitPart> kept;
   if (behavior == SplitBehavior::merged_with_next) {
     bool was_match = false;  // from the last to the first
     for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
@@ -49,7 +50,7 @@ std::vector<Part> behave(std::vector<Part> parts, SplitBehavior behavior) {
     return {kept.rbegin(), kept.rend()};
   }
   bool was_match = false;
-  for (const Part& part : parts) {
+  for (const SplitPart& part : parts) {
     const bool is_joined = behavior == SplitBehavior::contiguous ? part.is_match == was_match
                            : behavior == SplitBehavior::merged_with_previous
                                ? part.is_match && !was_match
@@ -67,20 +68,20 @@ std::vector<Part> behave(std::vector<Part> parts, SplitBehavior behavior) {
 /// Splits at what a function finds.
 class Splitter final : public PreTokenizer {
  public:
-  using Finder = std::function<std::vector<Part>(std::string_view)>;
+  using Finder = std::function<std::vector<SplitPart>(std::string_view)>;
   Splitter(Finder find, SplitBehavior behavior) : find_(std::move(find)), behavior_(behavior) {}
 
-  void operator()(Pieces& pieces) const override {
-    std::vector<Pieces::Range> ranges;
-    for (size_t i = 0; i < pieces.ranges.size(); ++i) {
-      const Pieces::Range& old = pieces.ranges[i];
-      for (const Part& part : behave(find_(pieces[i]), behavior_)) {
+  void operator()(PreTokens& pre_tokens) const override {
+    std::vector<PreTokens::Range> ranges;
+    for (size_t i = 0; i < pre_tokens.ranges.size(); ++i) {
+      const PreTokens::Range& old = pre_tokens.ranges[i];
+      for (const SplitPart& part : behave(find_(pre_tokens[i]), behavior_)) {
         if (part.begin == part.end) continue;
         ranges.push_back(
             {old.begin + part.begin, old.begin + part.end, old.is_first && part.begin == 0});
       }
     }
-    pieces.ranges = std::move(ranges);
+    pre_tokens.ranges = std::move(ranges);
   }
 
  private:
@@ -103,8 +104,8 @@ std::unique_ptr<PreTokenizer> split_at(bool (*holds)(char32_t), SplitBehavior be
 }
 
 /// \w+|[^\w\s]+ : what is between is removed.
-std::vector<Part> words_and_signs(std::string_view text) {
-  std::vector<Part> parts;
+std::vector<SplitPart> words_and_signs(std::string_view text) {
+  std::vector<SplitPart> parts;
   int last = 0;
   for (size_t at = 0; at < text.size();) {
     const size_t begin = at;
@@ -125,32 +126,33 @@ class ByteLevel final : public PreTokenizer {
   ByteLevel(bool add_prefix_space, bool use_regex)
       : add_prefix_space_(add_prefix_space), use_regex_(use_regex) {}
 
-  void operator()(Pieces& pieces) const override {
-    Pieces result;
-    result.text.reserve(pieces.text.size() + pieces.text.size() / 4);
+  void operator()(PreTokens& pre_tokens) const override {
+    PreTokens result;
+    result.text.reserve(pre_tokens.text.size() + pre_tokens.text.size() / 4);
     std::string with_space;
     std::vector<size_t> ends;
-    for (size_t i = 0; i < pieces.ranges.size(); ++i) {
-      std::string_view piece = pieces[i];
-      if (add_prefix_space_ && !piece.starts_with(' ')) {
+    for (size_t i = 0; i < pre_tokens.ranges.size(); ++i) {
+      std::string_view pre_token = pre_tokens[i];
+      if (add_prefix_space_ && !pre_token.starts_with(' ')) {
         with_space = " ";
-        piece = with_space += piece;
+        pre_token = with_space += pre_token;
       }
       ends.clear();
       if (use_regex_) {
-        gpt2_words(piece, ends);
+        gpt2_words(pre_token, ends);
       } else {
-        ends.push_back(piece.size());
+        ends.push_back(pre_token.size());
       }
       size_t begin = 0;
       for (const size_t end : ends) {
         const size_t at = result.text.size();
-        append_byte_letters(piece.substr(begin, end - begin), result.text);
-        result.ranges.push_back({at, result.text.size(), pieces.ranges[i].is_first && begin == 0});
+        append_byte_letters(pre_token.substr(begin, end - begin), result.text);
+        result.ranges.push_back(
+            {at, result.text.size(), pre_tokens.ranges[i].is_first && begin == 0});
         begin = end;
       }
     }
-    pieces = std::move(result);
+    pre_tokens = std::move(result);
   }
 
  private:
@@ -162,18 +164,18 @@ class Metaspace final : public PreTokenizer {
   explicit Metaspace(MetaspaceOptions options) : options_(std::move(options)) {}
   bool asks_for_first() const override { return options_.scheme == PrependScheme::first; }
 
-  void operator()(Pieces& pieces) const override {
+  void operator()(PreTokens& pre_tokens) const override {
     const std::string& sign = options_.sign;
-    Pieces result;
-    for (size_t i = 0; i < pieces.ranges.size(); ++i) {
-      const std::string_view piece = pieces[i];
-      const bool is_first = pieces.ranges[i].is_first;
+    PreTokens result;
+    for (size_t i = 0; i < pre_tokens.ranges.size(); ++i) {
+      const std::string_view pre_token = pre_tokens[i];
+      const bool is_first = pre_tokens.ranges[i].is_first;
       const size_t begin = result.text.size();
-      const bool has_sign = piece.starts_with(' ') || piece.starts_with(sign);
+      const bool has_sign = pre_token.starts_with(' ') || pre_token.starts_with(sign);
       const bool wants_sign = options_.scheme == PrependScheme::always ||
                               (options_.scheme == PrependScheme::first && is_first);
       if (wants_sign && !has_sign) result.text += sign;
-      for (const char c : piece) {
+      for (const char c : pre_token) {
         if (c == ' ') {
           result.text += sign;
         } else {
@@ -182,11 +184,11 @@ class Metaspace final : public PreTokenizer {
       }
       add_ranges(begin, is_first, result);
     }
-    pieces = std::move(result);
+    pre_tokens = std::move(result);
   }
 
  private:
-  void add_ranges(size_t begin, bool is_first, Pieces& result) const {
+  void add_ranges(size_t begin, bool is_first, PreTokens& result) const {
     const std::string& text = result.text;
     while (options_.split && begin < text.size()) {
       const size_t next = text.find(options_.sign, begin + 1);
@@ -208,11 +210,11 @@ class InTurn final : public PreTokenizer {
   bool asks_for_first() const override {
     return std::ranges::any_of(parts_, [](const auto& part) { return part->asks_for_first(); });
   }
-  void operator()(Pieces& pieces) const override {
-    const size_t most = most_bytes(pieces.text.size());
+  void operator()(PreTokens& pre_tokens) const override {
+    const size_t most = most_bytes(pre_tokens.text.size());
     for (const auto& part : parts_) {
-      (*part)(pieces);
-      check_growth(pieces.text.size(), most);
+      (*part)(pre_tokens);
+      check_growth(pre_tokens.text.size(), most);
     }
   }
 
@@ -240,8 +242,8 @@ std::unique_ptr<PreTokenizer> read_split(const Json& json, const std::string& so
   const bool is_inverted = bool_or(json, "invert", false, source);
   return std::make_unique<Splitter>(
       [pattern, is_inverted](std::string_view text) {
-        std::vector<Part> parts = parts_of(pattern.find_all(text), text.size());
-        for (Part& part : parts) part.is_match = part.is_match != is_inverted;
+        std::vector<SplitPart> parts = parts_of(pattern.find_all(text), text.size());
+        for (SplitPart& part : parts) part.is_match = part.is_match != is_inverted;
         return parts;
       },
       read_behavior(json, source));

@@ -1,4 +1,4 @@
-// How a text is split into the pieces that a subword model sees: the pre-tokenizers of
+// How a text is split into the pre-tokens that a subword model sees: the pre-tokenizers of
 // tokenizer.json.
 #pragma once
 
@@ -14,7 +14,7 @@
 namespace heddle {
 
 /// A text and the parts of it that are left; nothing is between them but what was removed.
-struct Pieces {
+struct PreTokens {
   struct Range {
     size_t begin, end;
     bool is_first;  ///< begins where the whole text began, before it was normalized and split
@@ -30,9 +30,9 @@ struct Pieces {
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
-  /// Splits each piece further, and may change its text. Empty pieces vanish.
-  virtual void operator()(Pieces& pieces) const = 0;
-  /// Whether it asks for Pieces::Range::is_first.
+  /// Splits each pre-token further, and may change its text. Empty pre-tokens vanish.
+  virtual void operator()(PreTokens& pre_tokens) const = 0;
+  /// Whether it asks for PreTokens::Range::is_first.
   virtual bool asks_for_first() const { return false; }
 };
 
@@ -45,8 +45,8 @@ std::unique_ptr<PreTokenizer> make_byte_level(bool add_prefix_space, bool use_re
 std::unique_ptr<PreTokenizer> make_bert_pre_tokenizer();
 
 enum class PrependScheme { always, first, never };
-/// Spaces become `sign`; one is put in front of each piece, or of the one at the text's beginning,
-/// that has none; pieces are split before each sign.
+/// Spaces become `sign`; one is put in front of each pre-token, or of the one at the text's
+/// beginning, that has none; pre-tokens are split before each sign.
 std::unique_ptr<PreTokenizer> make_metaspace(std::string sign, PrependScheme scheme, bool split);
 
 /// The replacement, scheme and split of a Metaspace in its new form ("prepend_scheme") or the old

@@ -42,7 +42,7 @@ struct Family {
 
 int32_t id_of(const PipelineDescription& d, const char* name, const std::string& path) {
   const auto id = d.parts.model->vocabulary().find(name);
-  check(id.has_value(), ErrorKind::data, "{}: it has no piece '{}', which is needed around texts",
+  check(id.has_value(), ErrorKind::data, "{}: it has no token '{}', which is needed around texts",
         path, name);
   return *id;
 }
@@ -96,7 +96,7 @@ void finish_llama(const HubFiles& files, const std::string& path, PipelineDescri
                          {"type": "ByteFallback"}, {"type": "Fuse"})";
   if (has_space) steps += R"(, {"type": "Strip", "content": " ", "start": 1, "stop": 0})";
   d.parts.decoder =
-      read_piece_decoder(Json::parse(R"({"type": "Sequence", "decoders": [)" + steps + "]}"), path);
+      read_token_decoder(Json::parse(R"({"type": "Sequence", "decoders": [)" + steps + "]}"), path);
   for (const bool is_pair : {false, true}) {
     for (int text = 0; text <= (is_pair ? 1 : 0); ++text) {
       auto& items = is_pair ? d.around.pair : d.around.single;
@@ -136,9 +136,9 @@ std::unique_ptr<SubwordModel> subwords(std::string bytes, bool adds_space,
   const auto status = processor->LoadFromSerializedProto(bytes);
   check(status.ok(), ErrorKind::data, "{}: SentencePiece refuses the model: {}", path,
         status.ToString());
-  std::vector<std::string> pieces;
-  for (int id = 0; id < processor->GetPieceSize(); ++id) pieces.push_back(processor->IdToPiece(id));
-  return std::make_unique<SentencePieceSubwords>(Vocabulary::of_list(std::move(pieces), path),
+  std::vector<std::string> tokens;
+  for (int id = 0; id < processor->GetPieceSize(); ++id) tokens.push_back(processor->IdToPiece(id));
+  return std::make_unique<SentencePieceSubwords>(Vocabulary::of_list(std::move(tokens), path),
                                                  std::move(processor));
 }
 
@@ -155,7 +155,7 @@ std::optional<PipelineDescription> describe_sentencepiece(HubFiles& files,
     PipelineDescription d;
     d.kind = "SentencePiece";
     d.parts.model = subwords(files.add(name), family.adds_space, path);
-    d.parts.decoder = read_piece_decoder(
+    d.parts.decoder = read_token_decoder(
         Json::parse(R"({"type": "Sequence", "decoders": [{"type": "ByteFallback"},
                         {"type": "Metaspace"}]})"),
         path);

@@ -71,7 +71,7 @@ Json split(const char* kind, std::string_view pattern, const char* behavior) {
   return json;
 }
 
-// The "<" of what would be a special piece or a byte: "<(?=s>|\/s>|0x[0-9A-F]{2}>)".
+// The "<" of what would be a special token or a byte: "<(?=s>|\/s>|0x[0-9A-F]{2}>)".
 std::string names_in_texts(const Processor& p) {
   std::string names = "0x[0-9A-F]{2}>";
   for (int id = 0; id < p.GetPieceSize(); ++id) {
@@ -86,15 +86,15 @@ std::string names_in_texts(const Processor& p) {
   return "<(?=" + names + ")";
 }
 
-// Words, each with the space before it: no piece reaches over their ends. `tokenizers` finds the
-// names of special pieces and of bytes in the texts of unigram models, so they are cut behind their
-// first sign; where pieces have it inside, it is a known one, and unigram()'s scores are enough.
+// Words, each with the space before it: no token reaches over their ends. `tokenizers` finds the
+// names of special tokens and of bytes in the texts of unigram models, so they are cut behind their
+// first sign; where tokens have it inside, it is a known one, and unigram()'s scores are enough.
 Json pre_tokenizer(const Processor& p, const ModelFacts& facts) {
   Json words = split("String", kSpaceSign, "MergedWithNext");
   bool is_inside = facts.type == ModelFacts::bpe;
   for (int id = 0; id < p.GetPieceSize() && !is_inside; ++id) {
-    const std::string& piece = p.IdToPiece(id);
-    is_inside = is_text(p, id) && piece.find('<') < piece.size() - 1;
+    const std::string& token = p.IdToPiece(id);
+    is_inside = is_text(p, id) && token.find('<') < token.size() - 1;
   }
   if (is_inside) return words;
   Json parts = Json::array();
@@ -116,24 +116,24 @@ Json decoder(const Processor& p, const ModelFacts& facts) {
   return sequence("decoders", std::move(steps));
 }
 
-// Whatever two pieces make a third, in the order of the thirds' scores.
+// Whatever two tokens make a third, in the order of the thirds' scores.
 Json merges(const Processor& p) {
   struct Merge {
     float score;
     std::string left, right;
   };
   std::vector<Merge> found;
-  const auto is_piece = [&](const std::string& text) {
+  const auto is_token = [&](const std::string& text) {
     const int id = p.PieceToId(text);
     return is_text(p, id) && p.IdToPiece(id) == text;
   };
   for (int id = 0; id < p.GetPieceSize(); ++id) {
     if (!is_text(p, id)) continue;
-    const std::string& piece = p.IdToPiece(id);
-    for (size_t at = 0; at < piece.size();) {
-      next_code_point(piece, at);
-      const std::string left = piece.substr(0, at), right = piece.substr(at);
-      if (!right.empty() && is_piece(left) && is_piece(right)) {
+    const std::string& token = p.IdToPiece(id);
+    for (size_t at = 0; at < token.size();) {
+      next_code_point(token, at);
+      const std::string left = token.substr(0, at), right = token.substr(at);
+      if (!right.empty() && is_token(left) && is_token(right)) {
         found.push_back({p.GetScore(id), left, right});
       }
     }
@@ -165,16 +165,16 @@ Json unigram(const Processor& p, const ModelFacts& facts) {
   for (int id = 0; id < p.GetPieceSize(); ++id) {
     if (is_text(p, id)) least = std::min<double>(least, p.GetScore(id));
   }
-  // Of special pieces and bytes, which no text has: their letters are to win.
+  // Of special tokens and bytes, which no text has: their letters are to win.
   const double never = 10 * least - 100;
   Json json = component("Unigram");
   json["unk_id"] = p.unk_id();
   json["vocab"] = Json::array();
   for (int id = 0; id < p.GetPieceSize(); ++id) {
-    Json piece = Json::array();
-    piece.push_back(p.IdToPiece(id));
-    piece.push_back(is_text(p, id) ? static_cast<double>(p.GetScore(id)) : never);
-    json["vocab"].push_back(std::move(piece));
+    Json token = Json::array();
+    token.push_back(p.IdToPiece(id));
+    token.push_back(is_text(p, id) ? static_cast<double>(p.GetScore(id)) : never);
+    json["vocab"].push_back(std::move(token));
   }
   json["byte_fallback"] = facts.has_byte_fallback;
   return json;
@@ -207,7 +207,7 @@ Json tokenizer_json(const Processor& p, const ModelFacts& facts) {
   return json;
 }
 
-// The unknown piece has no name there: special tokens vanish from texts, it does not.
+// The unknown token has no name there: special tokens vanish from texts, it does not.
 Json config_json(const Processor& p) {
   Json json = Json::object();
   json["tokenizer_class"] = kAnyClass;
@@ -223,13 +223,13 @@ Json config_json(const Processor& p) {
 }
 
 bool is_sayable(const Processor& p, const ModelFacts& facts) {
-  constexpr size_t kLongest = 256;  // bytes; each place in a piece is looked at
+  constexpr size_t kLongest = 256;  // bytes; each place in a token is looked at
   for (int id = 0; id < p.GetPieceSize(); ++id) {
     if (p.IdToPiece(id).size() > kLongest) return false;
   }
-  const bool has_pieces = facts.type == ModelFacts::bpe || facts.type == ModelFacts::unigram;
+  const bool has_tokens = facts.type == ModelFacts::bpe || facts.type == ModelFacts::unigram;
   const bool has_space = is_text(p, p.PieceToId(kSpaceSign));
-  return has_pieces && has_space && p.unk_id() >= 0 && facts.escapes_spaces &&
+  return has_tokens && has_space && p.unk_id() >= 0 && facts.escapes_spaces &&
          !facts.has_user_symbols && !facts.has_inner_spaces && !facts.has_denormalizer;
 }
 

@@ -22,7 +22,7 @@ inline constexpr const char* kSentencePieceName = "tokenizer.model";
 /// come from texts, but for texts with U+2581, which is a space to transformers, for clusters that
 /// a character map replaces in part, where a BPE could join a, aa, a in two ways, and for "</s>" in
 /// texts of a unigram model that knows neither sign and no bytes. Of a model
-/// that tokenizer.json cannot say (words, symbols of the user, pieces of several words) there is
+/// that tokenizer.json cannot say (words, symbols of the user, tokens of several words) there is
 /// the tokenizer_config.json alone, with a class that only heddle knows.
 std::vector<TokenizerFile> files_for_transformers(
     const sentencepiece::SentencePieceProcessor& processor, const ModelFacts& facts);

@@ -36,8 +36,8 @@ class SentencePieceTokenizer final : public Tokenizer::Impl {
   }
   std::string decode(std::span<const int32_t> ids, const DecodeOptions& options) const override;
   int64_t vocab_size() const override { return facts_.pieces; }
-  std::string piece(int32_t id) const override { return processor_.IdToPiece(id); }
-  int32_t piece_id(std::string_view piece) const override { return processor_.PieceToId(piece); }
+  std::string token(int32_t id) const override { return processor_.IdToPiece(id); }
+  int32_t token_id(std::string_view token) const override { return processor_.PieceToId(token); }
   bool is_special(int32_t id) const override { return processor_.IsControl(id); }
   std::vector<TokenizerFile> beside() const override {
     return files_for_transformers(processor_, facts_);
@@ -117,7 +117,7 @@ std::string SentencePieceTokenizer::decode(std::span<const int32_t> ids,
   for (size_t i = 0; i < ids.size() && !options.skip_special; ++i) {
     if (!is_special(ids[i])) continue;
     append_text(ids.subspan(begin, i - begin), text);
-    text += piece(ids[i]);
+    text += token(ids[i]);
     begin = i + 1;
   }
   append_text(ids.subspan(begin), text);

@@ -14,14 +14,14 @@ namespace heddle {
 namespace {
 
 /// A special token, where files name it, and what it is usually called.
-struct Kind {
+struct SpecialKind {
   const char* key;
   int32_t SpecialIds::*id;
   std::vector<const char*> usual;
 };
 
-const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> all = {
+const std::vector<SpecialKind>& kinds() {
+  static const std::vector<SpecialKind> all = {
       {"pad_token", &SpecialIds::pad, {"<pad>", "[PAD]"}},
       {"unk_token", &SpecialIds::unk, {"<unk>", "[UNK]", "<|endoftext|>"}},
       {"bos_token", &SpecialIds::bos, {"<s>", "<bos>", "<|begin_of_text|>", "<|endoftext|>"}},
@@ -45,7 +45,7 @@ void add_token(AddedToken token, int64_t id, const std::string& source, Pipeline
   check(!known || *known == id, ErrorKind::data,
         "{}: token '{}' has the id {}, but the tokenizer gives it {}", source, token.content, id,
         known.value_or(-1));
-  const std::string* other = vocabulary.piece(static_cast<int32_t>(id));
+  const std::string* other = vocabulary.token(static_cast<int32_t>(id));
   check(other == nullptr || *other == token.content, ErrorKind::data,
         "{}: token '{}' has the id {}, which is that of '{}'", source, token.content, id,
         other == nullptr ? "" : *other);
@@ -72,7 +72,7 @@ std::vector<AddedToken> named_tokens(const HubFiles& files) {
   const std::string source = files.path("tokenizer_config.json");
   std::vector<AddedToken> found;
   const auto add = [&](const Json& json) { found.push_back(read_added_token(json, source)); };
-  for (const Kind& kind : kinds()) {
+  for (const SpecialKind& kind : kinds()) {
     if (const Json* value = files.special(kind.key)) add(*value);
   }
   for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
@@ -102,7 +102,7 @@ void add_list(const HubFiles& files, const std::vector<AddedToken>& named, Pipel
   }
 }
 
-/// Makes a piece of the vocabulary, or a token that was added already, a special token that is
+/// Makes a token of the vocabulary, or a token that was added already, a special token that is
 /// found in texts.
 void make_special(AddedToken token, const std::string& source, PipelineParts& parts) {
   const auto id = find_id(parts, token.content);
@@ -200,11 +200,11 @@ std::string usual_config(const HubFiles& files, bool clean_up, const PipelineDes
   Json json = Json::object();
   json["tokenizer_class"] = files.usual_class;
   json["clean_up_tokenization_spaces"] = clean_up;
-  for (const Kind& kind : kinds()) {
+  for (const SpecialKind& kind : kinds()) {
     const int32_t id = d.special.*kind.id;
     if (id < 0 || files.usual_class != kAnyClass) continue;
     const AddedToken* token = d.parts.added.find(id);
-    if (token == nullptr) continue;  // a piece of the model, which no text is searched for
+    if (token == nullptr) continue;  // a token of the model, which no text is searched for
     if (!token->special) return "";  // to name it would make it special
     json[kind.key] = token->content;
   }
@@ -233,14 +233,14 @@ void apply_special_tokens(const HubFiles& files, bool is_class_known,
   const std::string source = files.path("tokenizer_config.json");
   for (const AddedToken& token : named) make_special(token, source, parts);
   bool has_names = false;
-  for (const Kind& kind : kinds()) {
+  for (const SpecialKind& kind : kinds()) {
     if (files.special(kind.key) == nullptr) continue;
     has_names = true;
     const auto id = find_id(parts, files.special_name(kind.key, ""));
     if (id) description.special.*kind.id = *id;
   }
   if (files.flag("split_special_tokens", false)) parts.added.hide_special();
-  for (const Kind& kind : kinds()) {
+  for (const SpecialKind& kind : kinds()) {
     int32_t& id = description.special.*kind.id;
     const Json* value = files.config.find(kind.key);
     if ((has_names && !is_class_known) || (value != nullptr && value->is_null())) continue;

@@ -54,7 +54,7 @@ struct HubFiles {
 /// class.
 std::string usual_config(const HubFiles& files, bool clean_up, const PipelineDescription& d);
 
-/// Makes the pieces of these names, as far as the vocabulary has them, tokens that are found in
+/// Makes the tokens of these names, as far as the vocabulary has them, tokens that are found in
 /// texts.
 void add_usual(const std::vector<const char*>& names, PipelineParts& parts,
                const std::string& source);

@@ -1,4 +1,4 @@
-// The models that turn a piece of text, mostly a word, into ids of a vocabulary.
+// The models that turn a pre-token, mostly a word, into ids of a vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -37,14 +37,14 @@ struct BpeOptions {
   std::string end_of_word_suffix;         ///< behind a word's last character
   bool fuse_unk = false;                  ///< unknown characters side by side are one token
   bool byte_fallback = false;             ///< unknown characters are their bytes, "<0x0A>"
-  bool ignore_merges = false;  ///< a word that is a piece is that piece, whatever merges say
+  bool ignore_merges = false;  ///< a word that is a token is that token, whatever merges say
 };
 
 using Merge = std::pair<std::string, std::string>;
 
 /// Byte pair encoding: the pair of neighbours that stands first in `merges` is joined, the leftmost
 /// first, until none is left; n log n in the length of the text.
-/// Errors: data if a merge has an empty part, or joins or gives pieces that are not in the
+/// Errors: data if a merge has an empty part, or joins or gives tokens that are not in the
 /// vocabulary, or if `unk` is not. Source: Sennrich et al. 2016, section 3.2.
 std::unique_ptr<SubwordModel> make_bpe(Vocabulary vocabulary, const std::vector<Merge>& merges,
                                        BpeOptions options, const std::string& source);
@@ -55,18 +55,18 @@ struct WordPieceOptions {
   int64_t max_characters = 100;  ///< longer words are unknown
 };
 
-/// The longest piece at the front, then the longest at the front of the rest; a word that cannot be
+/// The longest token at the front, then the longest at the front of the rest; a word that cannot be
 /// covered so is unknown as a whole. Source: Schuster & Nakajima 2012; Devlin et al. 2018.
 std::unique_ptr<SubwordModel> make_word_piece(Vocabulary vocabulary, WordPieceOptions options,
                                               const std::string& source);
 
 struct UnigramOptions {
-  std::optional<int64_t> unk;  ///< token for characters without a piece
+  std::optional<int64_t> unk;  ///< for characters that no token has
   bool byte_fallback = false;
 };
 
-/// The most probable segmentation; scores are log probabilities of the pieces, by id. An unknown
-/// character costs 10 more than the least probable piece; those side by side are one token.
+/// The most probable segmentation; scores are log probabilities of the tokens, by id. An unknown
+/// character costs 10 more than the least probable token; those side by side are one token.
 /// Errors: data if a score is not finite or unk is no id. Source: Kudo 2018, section 3.2.
 std::unique_ptr<SubwordModel> make_unigram(Vocabulary vocabulary, std::vector<double> scores,
                                            UnigramOptions options, const std::string& source);

@@ -82,14 +82,14 @@ int32_t Tokenizer::sep_id() const { return impl_->special.sep; }
 int32_t Tokenizer::mask_id() const { return impl_->special.mask; }
 bool Tokenizer::is_special(int32_t id) const { return impl_->is_special(id); }
 
-std::string Tokenizer::piece(int32_t id) const {
+std::string Tokenizer::token(int32_t id) const {
   check(id >= 0 && id < vocab_size(), ErrorKind::data,
         "tokenizer: id {} is not in the vocabulary, whose ids are 0 to {}", id, vocab_size() - 1);
-  return impl_->piece(id);
+  return impl_->token(id);
 }
 
-int32_t Tokenizer::piece_id(std::string_view piece) const {
-  return piece.empty() ? unk_id() : impl_->piece_id(piece);
+int32_t Tokenizer::token_id(std::string_view token) const {
+  return token.empty() ? unk_id() : impl_->token_id(token);
 }
 
 const std::string& Tokenizer::kind() const { return impl_->kind; }

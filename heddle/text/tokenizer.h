@@ -11,7 +11,7 @@
 
 namespace heddle {
 
-/// SentencePiece's sign for a space at the front of a word's first piece: U+2581.
+/// SentencePiece's sign for a space at the front of a word's first token: U+2581.
 inline constexpr std::string_view kSpaceSign = "\xE2\x96\x81";
 
 /// A file that a tokenizer was read from, and its bytes.
@@ -27,7 +27,7 @@ struct Encoding {
 };
 
 struct DecodeOptions {
-  bool skip_special = true;  ///< special ids give nothing; false: their pieces
+  bool skip_special = true;  ///< special ids give nothing; false: their tokens
   /// Takes spaces before punctuation and contractions away (clean_up_tokenization_spaces); absent:
   /// as the files say, and where they say nothing for WordPiece and unigram tokenizers only. Of BPE
   /// it would damage the text, so files cannot ask for it there.
@@ -91,11 +91,11 @@ class Tokenizer {
   /// Whether decode() leaves it out.
   bool is_special(int32_t id) const;
 
-  /// The piece of an id as the vocabulary spells it (U+2581 for a space, or Ġ in byte-level BPE).
+  /// The token of an id as the vocabulary spells it (U+2581 for a space, or Ġ in byte-level BPE).
   /// Errors: data if the id is not in the vocabulary.
-  std::string piece(int32_t id) const;
-  /// The id of a piece, unk_id() if there is none.
-  int32_t piece_id(std::string_view piece) const;
+  std::string token(int32_t id) const;
+  /// The id of a token, unk_id() if there is none.
+  int32_t token_id(std::string_view token) const;
 
   /// In words: "SentencePiece", "byte-level BPE", "WordPiece", ...
   const std::string& kind() const;
@@ -114,8 +114,9 @@ class Tokenizer {
   void save(const std::string& path) const;
   /// Writes the files to a folder that exists, each atomically, so that load() of the folder gives
   /// this tokenizer, whatever config.json is in it. Beside a SentencePiece model without a family
-  /// stands a tokenizer.json, see heddle/text/sentencepiece_json.h, and beside word pieces and
-  /// characters their class, so that transformers gives the same ids and texts. Errors: system.
+  /// stands a tokenizer.json, see heddle/text/sentencepiece_json.h, and beside WordPiece
+  /// vocabularies and characters their class, so that transformers gives the same ids and texts.
+  /// Errors: system.
   void save_folder(const std::string& folder) const;
 
  private:

@@ -120,7 +120,7 @@ Tokenizer load_word_piece(HubFiles files, const std::string& name) {
   options.strip_accents = files.flag("strip_accents", options.lowercase);
   parts.normalizer = make_bert_normalizer(options);
   parts.pre_tokenizer = make_bert_pre_tokenizer();
-  parts.decoder = make_word_piece_decoder("##", true);
+  parts.decoder = make_wordpiece_decoder("##", true);
   parts.clean_up = true;
   files.usual_class = "BertTokenizer";
   add_usual({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}, parts, path);

@@ -33,8 +33,8 @@ class Tokenizer::Impl {
   virtual std::string decode(std::span<const int32_t> ids, const DecodeOptions& options) const = 0;
   virtual int64_t vocab_size() const = 0;
   /// Empty for an id that is in a gap of the vocabulary.
-  virtual std::string piece(int32_t id) const = 0;
-  virtual int32_t piece_id(std::string_view piece) const = 0;
+  virtual std::string token(int32_t id) const = 0;
+  virtual int32_t token_id(std::string_view token) const = 0;
   virtual bool is_special(int32_t id) const = 0;
   /// What save_folder() puts beside `files`, so that they are read so again, and by transformers;
   /// part of no fingerprint.

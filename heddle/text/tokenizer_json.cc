@@ -20,7 +20,7 @@ const Json& or_null(const Json& json, const char* key) {
 Merge split_merge(std::string_view text, const std::string& where) {
   const size_t space = text.find(' ');
   check(space != text.npos && text.find(' ', space + 1) == text.npos, ErrorKind::data,
-        "{}: '{}' is no merge; two pieces with a space between are needed", where, text);
+        "{}: '{}' is no merge; two tokens with a space between are needed", where, text);
   return {std::string(text.substr(0, space)), std::string(text.substr(space + 1))};
 }
 
@@ -35,7 +35,7 @@ std::vector<Merge> read_merges(const Json& json, const std::string& source) {
       continue;
     }
     const std::vector<std::string> parts = merge.as_strings(where);
-    check(parts.size() == 2, ErrorKind::data, "{} is {}; two pieces are needed", where,
+    check(parts.size() == 2, ErrorKind::data, "{} is {}; two tokens are needed", where,
           merge.describe());
     merges.emplace_back(parts[0], parts[1]);
   }
@@ -68,21 +68,21 @@ std::unique_ptr<SubwordModel> read_word_piece(const Json& json, const std::strin
 }
 
 std::unique_ptr<SubwordModel> read_unigram(const Json& json, const std::string& source) {
-  std::vector<std::string> pieces;
+  std::vector<std::string> tokens;
   std::vector<double> scores;
   for (const Json& entry : json.at("vocab", source).as_array(source + ": vocab")) {
-    const std::string where = fmt::format("{}: piece {}", source, pieces.size());
+    const std::string where = fmt::format("{}: token {}", source, tokens.size());
     const Json::Array& pair = entry.as_array(where);
-    check(pair.size() == 2, ErrorKind::data, "{} is {}; a piece and its score are needed", where,
+    check(pair.size() == 2, ErrorKind::data, "{} is {}; a token and its score are needed", where,
           entry.describe());
-    pieces.push_back(pair[0].as_string(where));
+    tokens.push_back(pair[0].as_string(where));
     scores.push_back(pair[1].as_double(where));
   }
   UnigramOptions options;
   const Json& unk = or_null(json, "unk_id");
   if (!unk.is_null()) options.unk = unk.as_int(source + ": unk_id");
   options.byte_fallback = bool_or(json, "byte_fallback", false, source);
-  return make_unigram(Vocabulary::of_list(std::move(pieces), source), std::move(scores), options,
+  return make_unigram(Vocabulary::of_list(std::move(tokens), source), std::move(scores), options,
                       source);
 }
 
@@ -152,7 +152,7 @@ void read_added(const Json& json, const std::string& source, PipelineParts& part
     check(!known || *known == id, ErrorKind::data,
           "{}: added token '{}' has the id {}, but {} in the model's vocabulary", source,
           token.content, id, known.value_or(-1));
-    const std::string* other = vocabulary.piece(static_cast<int32_t>(id));
+    const std::string* other = vocabulary.token(static_cast<int32_t>(id));
     check(other == nullptr || *other == token.content, ErrorKind::data,
           "{}: added token '{}' has the id {}, which is that of '{}'", source, token.content, id,
           other == nullptr ? "" : *other);
@@ -185,7 +185,7 @@ PipelineDescription read_tokenizer_json(const Json& json, const std::string& sou
   read_added(json, source, result.parts);
   result.parts.normalizer = read_normalizer(or_null(json, "normalizer"), source);
   result.parts.pre_tokenizer = read_pre_tokenizer(or_null(json, "pre_tokenizer"), source);
-  result.parts.decoder = read_piece_decoder(or_null(json, "decoder"), source);
+  result.parts.decoder = read_token_decoder(or_null(json, "decoder"), source);
   result.around = read_post_processor(or_null(json, "post_processor"), result.special, source);
   result.special.unk = result.parts.model->unk().value_or(-1);
   check_template(result, source);

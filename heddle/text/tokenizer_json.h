@@ -21,7 +21,7 @@ struct PipelineDescription {
 /// Errors: data, naming `source` and the component, for anything broken, missing or unknown.
 PipelineDescription read_tokenizer_json(const Json& json, const std::string& source);
 
-/// Lines of merges.txt: two pieces with a space between; the first line may be a comment
+/// Lines of merges.txt: two tokens with a space between; the first line may be a comment
 /// ("#version"). Errors: data, with the line.
 std::vector<Merge> merges_of_lines(std::string_view text, const std::string& source);
 

@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kMaxSentenceBytes = 4096;
 constexpr int64_t kSpecials = 4, kBytes = 256;
 
-struct Line {
+struct CorpusLine {
   int64_t index;
   std::string text;
 };
@@ -46,8 +46,8 @@ class Sample {
 
   int64_t seen() const { return seen_; }
 
-  std::vector<Line> take() {
-    std::ranges::sort(lines_, {}, &Line::index);
+  std::vector<CorpusLine> take() {
+    std::ranges::sort(lines_, {}, &CorpusLine::index);
     return std::move(lines_);
   }
 
@@ -55,7 +55,7 @@ class Sample {
   int64_t limit_;
   int64_t seen_ = 0;
   RngStream rng_;
-  std::vector<Line> lines_;
+  std::vector<CorpusLine> lines_;
 };
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
@@ -73,7 +73,7 @@ void append_parts(std::string_view line, std::vector<std::string>& parts) {
 }
 
 /// U+2581 and U+2585 mean a space and an unknown character to SentencePiece, which would learn from
-/// the one and skip lines with the other: both become tabs, where no piece passes.
+/// the one and skip lines with the other: both become tabs, where no token passes.
 void mask_reserved(std::string& line) {
   for (const std::string_view reserved : {"\xE2\x96\x81", "\xE2\x96\x85"}) {
     for (size_t at = 0; (at = line.find(reserved, at)) != line.npos;) line.replace(at, 3, "\t");
@@ -103,7 +103,7 @@ std::vector<std::string> read_corpus(const SentenceSource& source, const Tokeniz
     sample.add(std::move(line));
     line.clear();
   }
-  std::vector<Line> lines = sample.take();
+  std::vector<CorpusLine> lines = sample.take();
   if (log && sample.seen() > options.max_sentences) {
     log(fmt::format("sampled {} of {} lines (seed {})", lines.size(), sample.seen(), options.seed));
   }
@@ -111,7 +111,7 @@ std::vector<std::string> read_corpus(const SentenceSource& source, const Tokeniz
   parts.reserve(lines.size());
   int64_t cut = 0;
   bool has_any_text = false;
-  for (Line& line : lines) {
+  for (CorpusLine& line : lines) {
     mask_reserved(line.text);
     has_any_text = has_any_text || has_text(line.text);
     cut += line.text.size() > kMaxSentenceBytes ? 1 : 0;
@@ -142,7 +142,7 @@ class Sentences : public sentencepiece::SentenceIterator {
 void check_options(const TokenizerTraining& o) {
   const int64_t least = kSpecials + (o.byte_fallback ? kBytes : 0) + 1;
   check(o.vocab_size >= least && o.vocab_size <= 1'000'000, ErrorKind::usage,
-        "tokenizer train: a vocabulary of {} pieces; it must have {} to 1000000 ({} are reserved)",
+        "tokenizer train: a vocabulary of {} tokens; it must have {} to 1000000 ({} are reserved)",
         o.vocab_size, least, least - 1);
   check(o.character_coverage >= 0.98 && o.character_coverage <= 1.0, ErrorKind::usage,
         "tokenizer train: a character coverage of {}; it must be 0.98 to 1", o.character_coverage);
@@ -189,13 +189,13 @@ std::string number_after(const std::string& message, std::string_view mark) {
 [[noreturn]] void fail_training(const std::string& status, const TokenizerTraining& o) {
   const std::string most = number_after(status, "Please set it to a value <= ");
   check(most.empty(), ErrorKind::data,
-        "tokenizer train: the corpus is too small for a vocabulary of {} pieces: it gives {}; "
+        "tokenizer train: the corpus is too small for a vocabulary of {} tokens: it gives {}; "
         "use --vocab-size {} or less, or more text",
         o.vocab_size, most, most);
   const std::string least = number_after(
       status, fmt::format("Vocabulary size is smaller than required_chars. {} vs ", o.vocab_size));
   check(least.empty(), ErrorKind::data,
-        "tokenizer train: a vocabulary of {} pieces is too small: special pieces, bytes and the "
+        "tokenizer train: a vocabulary of {} tokens is too small: special tokens, bytes and the "
         "characters of the corpus take {}; use --vocab-size {} or more, or a lower --coverage",
         o.vocab_size, least, least);
   fail(ErrorKind::data, "tokenizer train: SentencePiece cannot train on this corpus: {}", status);

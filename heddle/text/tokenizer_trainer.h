@@ -12,7 +12,7 @@ namespace heddle {
 
 enum class TokenizerType {
   bpe,     ///< merges of frequent pairs (Sennrich et al. 2016)
-  unigram  ///< a unigram language model over pieces (Kudo 2018)
+  unigram  ///< a unigram language model over tokens (Kudo 2018)
 };
 
 /// "bpe", "unigram". Errors of the reader: usage, listing the names.
@@ -20,11 +20,11 @@ TokenizerType tokenizer_type(const std::string& name);
 
 struct TokenizerTraining {
   TokenizerType type = TokenizerType::bpe;
-  /// Pieces in all, the 4 special ones and the 256 bytes included; reached exactly or an error.
+  /// Tokens in all, the 4 special ones and the 256 bytes included; reached exactly or an error.
   int64_t vocab_size = 10000;
-  /// Share of the corpus's characters (0.98 to 1) that get pieces of their own, by frequency.
+  /// Share of the corpus's characters (0.98 to 1) that get tokens of their own, by frequency.
   double character_coverage = 1.0;
-  /// Characters without a piece become bytes instead of <unk>.
+  /// Characters without a token become bytes instead of <unk>.
   bool byte_fallback = true;
   /// Folds case when encoding (identity becomes nfkc_cf, nfkc nfkc_cf, nmt_nfkc nmt_nfkc_cf), so
   /// that decoding gives lower case. NFKC case folding also writes "ß" as "ss".
@@ -46,7 +46,7 @@ using TrainingLog = std::function<void(const std::string& message)>;
 /// Trains a tokenizer whose special ids are <pad> 0, <unk> 1, <s> 2, </s> 3.
 /// The same lines, options and seed give the same bytes, on any number of threads: one is used,
 /// because SentencePiece's float sums vary with their number. No path and no date is in the file.
-/// Empty lines are skipped; long lines are cut at spaces, and pieces do not reach over a cut.
+/// Empty lines are skipped; long lines are cut at spaces, and tokens do not reach over a cut.
 /// Errors: usage for options out of range; data for an empty corpus, a line that is not UTF-8 (its
 /// number is given), or a corpus too small or with too many characters for the vocabulary.
 Tokenizer train_tokenizer(const SentenceSource& source, const TokenizerTraining& options,

@@ -1,11 +1,11 @@
-// A unigram language model over pieces — Kudo 2018, "Subword Regularization".
+// A unigram language model over tokens — Kudo 2018, "Subword Regularization".
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "heddle/base/error.h"
-#include "heddle/text/piece_trie.h"
 #include "heddle/text/subword_model.h"
+#include "heddle/text/token_trie.h"
 #include "heddle/text/utf8.h"
 
 namespace heddle {
@@ -17,8 +17,8 @@ constexpr double kUnkPenalty = 10.0;
 /// The best segmentation of a text up to some place.
 struct Best {
   double score = 0;
-  int64_t begin = -1;  // of its last piece; -1: the place cannot be reached
-  int32_t id = -1;     // of that piece; kUnknown
+  int64_t begin = -1;  // of its last token; -1: the place cannot be reached
+  int32_t id = -1;     // of that token; kUnknown
 };
 
 constexpr int32_t kUnknown = -2;
@@ -40,7 +40,7 @@ class Unigram final : public SubwordModel {
   std::optional<int32_t> unk_;
   bool byte_fallback_;
   std::string source_;
-  PieceTrie trie_;
+  TokenTrie trie_;
 };
 
 Unigram::Unigram(Vocabulary vocabulary, std::vector<double> scores, UnigramOptions options,
@@ -60,8 +60,8 @@ Unigram::Unigram(Vocabulary vocabulary, std::vector<double> scores, UnigramOptio
     check(std::isfinite(scores_[id]) && std::abs(scores_[id]) < 1e100, ErrorKind::data,
           "{}: the score of token {} is {}; a log probability is needed", source, id, scores_[id]);
     least = std::min(least, scores_[id]);
-    const std::string& piece = *this->vocabulary().piece(static_cast<int32_t>(id));
-    if (!piece.empty()) trie_.add(piece, static_cast<int32_t>(id));
+    const std::string& token = *this->vocabulary().token(static_cast<int32_t>(id));
+    if (!token.empty()) trie_.add(token, static_cast<int32_t>(id));
   }
   unk_score_ = least - kUnkPenalty;
 }
@@ -76,7 +76,7 @@ std::vector<Best> Unigram::paths(std::string_view text) const {
   for (size_t begin = 0; begin < text.size();) {
     size_t next = begin;
     next_code_point(text, next);
-    bool has_single = false;  // a piece of one character
+    bool has_single = false;  // a token of one character
     trie_.each_prefix(text.substr(begin), [&](size_t length, int32_t id) {
       offer(begin + length, scores_[id] + best[begin].score, begin, id);
       has_single = has_single || length == next - begin;
@@ -88,7 +88,7 @@ std::vector<Best> Unigram::paths(std::string_view text) const {
 }
 
 void Unigram::append_unknown(std::string_view text, std::vector<int32_t>& ids) const {
-  if (const auto id = vocabulary().find(text)) {  // pieces of several unknown characters
+  if (const auto id = vocabulary().find(text)) {  // tokens of several unknown characters
     ids.push_back(*id);
     return;
   }
@@ -103,7 +103,7 @@ void Unigram::append_unknown(std::string_view text, std::vector<int32_t>& ids) c
     ids.resize(before);
   }
   check(unk_.has_value(), ErrorKind::data,
-        "{}: '{}' has no piece, and the model has no token for unknown characters", source_, text);
+        "{}: '{}' has no token, and the model has no token for unknown characters", source_, text);
   ids.push_back(*unk_);
 }
 

@@ -1,4 +1,4 @@
-// Pieces of text and their ids.
+// Tokens of text and their ids.
 #pragma once
 
 #include <cstdint>
@@ -21,48 +21,48 @@ struct StringHash {
 template <class T>
 using StringMap = std::unordered_map<std::string, T, StringHash, std::equal_to<>>;
 
-/// The longest piece or token: a text is compared with all that begin at each of its places.
-inline constexpr size_t kMaxPieceBytes = 4096;
+/// The longest token: a text is compared with all that begin at each of its places.
+inline constexpr size_t kMaxTokenBytes = 4096;
 
-/// Pieces and ids, one to one; ids may leave gaps.
+/// Tokens and ids, one to one; ids may leave gaps.
 class Vocabulary {
  public:
   Vocabulary() = default;
   Vocabulary(Vocabulary&&) = default;
   Vocabulary& operator=(Vocabulary&&) = default;
 
-  /// An object of pieces and their ids, as in vocab.json. `source` opens the messages.
-  /// Errors: data if it is empty, a piece has more than kMaxPieceBytes, or an id is negative, comes
+  /// An object of tokens and their ids, as in vocab.json. `source` opens the messages.
+  /// Errors: data if it is empty, a token has more than kMaxTokenBytes, or an id is negative, comes
   /// twice, or is far beyond their number.
-  static Vocabulary of_json(const Json& pieces, const std::string& source);
-  /// Pieces with the ids 0, 1, ... Errors: data if one comes twice or is too long.
-  static Vocabulary of_list(std::vector<std::string> pieces, const std::string& source);
-  /// The lines of a vocab.txt: of a piece that comes twice the later counts, and the id of the
+  static Vocabulary of_json(const Json& tokens, const std::string& source);
+  /// Tokens with the ids 0, 1, ... Errors: data if one comes twice or is too long.
+  static Vocabulary of_list(std::vector<std::string> tokens, const std::string& source);
+  /// The lines of a vocab.txt: of a token that comes twice the later counts, and the id of the
   /// earlier is a gap, as transformers has it; there is a warning. Errors: data if one is too long.
-  static Vocabulary of_lines(std::vector<std::string> pieces, const std::string& source);
+  static Vocabulary of_lines(std::vector<std::string> tokens, const std::string& source);
 
-  std::optional<int32_t> find(std::string_view piece) const {
-    const auto at = ids_.find(piece);
+  std::optional<int32_t> find(std::string_view token) const {
+    const auto at = ids_.find(token);
     return at == ids_.end() ? std::nullopt : std::optional<int32_t>(at->second);
   }
   /// nullptr for a gap, or an id beyond.
-  const std::string* piece(int32_t id) const {
-    return id >= 0 && static_cast<size_t>(id) < pieces_.size() ? pieces_[id] : nullptr;
+  const std::string* token(int32_t id) const {
+    return id >= 0 && static_cast<size_t>(id) < tokens_.size() ? tokens_[id] : nullptr;
   }
   /// One more than the largest id.
-  int64_t size() const { return static_cast<int64_t>(pieces_.size()); }
-  /// The id of a byte's piece, as "<0x0A>".
+  int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
+  /// The id of a byte's token, as "<0x0A>".
   std::optional<int32_t> find_byte(unsigned char byte) const;
 
  private:
-  void add(std::string piece, int64_t id, const std::string& source);
+  void add(std::string token, int64_t id, const std::string& source);
 
   StringMap<int32_t> ids_;
-  std::vector<const std::string*> pieces_;  // keys of ids_, which stay where they are
+  std::vector<const std::string*> tokens_;  // keys of ids_, which stay where they are
 };
 
 /// Errors: data unless the id could be one of a vocabulary of so many entries: 0 or more, and not
 /// so large that a table by id would be mostly gaps.
-void check_token_id(int64_t id, size_t entries, std::string_view piece, const std::string& source);
+void check_token_id(int64_t id, size_t entries, std::string_view token, const std::string& source);
 
 }  // namespace heddle

@@ -57,26 +57,26 @@ std::map<char32_t, std::string> characters_of(std::span<const std::string> texts
 
 const std::vector<std::string> kSpecials = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 
-std::string vocab_txt(const std::vector<std::string>& pieces) {
+std::string vocab_txt(const std::vector<std::string>& tokens) {
   std::string text;
-  for (const std::string& piece : pieces) text += piece + "\n";
+  for (const std::string& token : tokens) text += token + "\n";
   return text;
 }
 
-using Word = std::vector<int32_t>;  // pieces
+using Word = std::vector<int32_t>;  // tokens
 using Pair = std::pair<int32_t, int32_t>;
 
 // Words as WordPiece splits them, by characters, each with its count.
-struct Words {
-  std::vector<std::string> pieces;  // by number
+struct WordCounts {
+  std::vector<std::string> tokens;  // by number
   std::vector<Word> words;
   std::vector<int64_t> counts;
 };
 
-bool is_inner(const std::string& piece) { return piece.size() > 2 && piece.starts_with("##"); }
+bool is_inner(const std::string& token) { return token.size() > 2 && token.starts_with("##"); }
 
 // A tokenizer of single characters splits and normalises as the one to come will.
-Words count_words(std::span<const std::string> texts) {
+WordCounts count_words(std::span<const std::string> texts) {
   std::set<std::string> characters;
   for (const auto& [c, text] : characters_of(texts)) {
     // A vocab.txt has a word a line; what separates words is in none.
@@ -85,12 +85,12 @@ Words count_words(std::span<const std::string> texts) {
     if (!is_space) characters.insert(text);
   }
   for (char c = 'a'; c <= 'z'; ++c) characters.insert(std::string(1, c));
-  std::vector<std::string> pieces = kSpecials;
+  std::vector<std::string> tokens = kSpecials;
   for (const std::string& c : characters) {
-    pieces.push_back(c);
-    pieces.push_back("##" + c);
+    tokens.push_back(c);
+    tokens.push_back("##" + c);
   }
-  const Tokenizer letters = tokenizer_of("vocab.txt", vocab_txt(pieces));
+  const Tokenizer letters = tokenizer_of("vocab.txt", vocab_txt(tokens));
   std::map<Word, int64_t> counts;
   Word word;
   const auto end_word = [&] {
@@ -99,20 +99,20 @@ Words count_words(std::span<const std::string> texts) {
   };
   for (const std::string& text : texts) {
     for (const int32_t id : letters.encode(text)) {
-      if (!is_inner(pieces[static_cast<size_t>(id)])) end_word();
+      if (!is_inner(tokens[static_cast<size_t>(id)])) end_word();
       if (id >= static_cast<int32_t>(kSpecials.size())) word.push_back(id);
     }
     end_word();
   }
-  Words out;
-  std::map<int32_t, int32_t> number;  // of the characters that are used, in order of their pieces
+  WordCounts out;
+  std::map<int32_t, int32_t> number;  // of the characters that are used, in order of their tokens
   for (const auto& [w, count] : counts) {
     for (const int32_t id : w) number[id] = 0;
   }
-  out.pieces = kSpecials;
+  out.tokens = kSpecials;
   for (auto& [id, n] : number) {
-    n = static_cast<int32_t>(out.pieces.size());
-    out.pieces.push_back(pieces[static_cast<size_t>(id)]);
+    n = static_cast<int32_t>(out.tokens.size());
+    out.tokens.push_back(tokens[static_cast<size_t>(id)]);
   }
   for (const auto& [w, count] : counts) {
     Word& renamed = out.words.emplace_back();
@@ -125,10 +125,10 @@ Words count_words(std::span<const std::string> texts) {
 // How often pairs of neighbours stand in the words, and in which.
 class PairCounts {
  public:
-  explicit PairCounts(const Words& words) {
+  explicit PairCounts(const WordCounts& words) {
     for (size_t i = 0; i < words.words.size(); ++i) add(words, i, 1);
   }
-  void add(const Words& words, size_t i, int64_t sign) {
+  void add(const WordCounts& words, size_t i, int64_t sign) {
     const Word& w = words.words[i];
     for (size_t k = 0; k + 1 < w.size(); ++k) {
       const Pair pair{w[k], w[k + 1]};
@@ -192,18 +192,18 @@ Tokenizer character_tokenizer(std::span<const std::string> texts) {
 }
 
 Tokenizer train_word_pieces(std::span<const std::string> texts, int64_t vocab_size) {
-  Words words = count_words(texts);
-  check(static_cast<int64_t>(words.pieces.size()) <= vocab_size, ErrorKind::data,
-        "a vocabulary of {} words is asked for, but the characters alone are {}; raise "
+  WordCounts words = count_words(texts);
+  check(static_cast<int64_t>(words.tokens.size()) <= vocab_size, ErrorKind::data,
+        "a vocabulary of {} tokens is asked for, but the characters alone are {}; raise "
         "--vocab-size",
-        vocab_size, words.pieces.size());
+        vocab_size, words.tokens.size());
   PairCounts pairs(words);
-  while (static_cast<int64_t>(words.pieces.size()) < vocab_size) {
+  while (static_cast<int64_t>(words.tokens.size()) < vocab_size) {
     const auto [pair, count] = pairs.best();
     if (count < 2) break;
-    const auto joined = static_cast<int32_t>(words.pieces.size());
-    const std::string& second = words.pieces[static_cast<size_t>(pair.second)];
-    words.pieces.push_back(words.pieces[static_cast<size_t>(pair.first)] +
+    const auto joined = static_cast<int32_t>(words.tokens.size());
+    const std::string& second = words.tokens[static_cast<size_t>(pair.second)];
+    words.tokens.push_back(words.tokens[static_cast<size_t>(pair.first)] +
                            (is_inner(second) ? second.substr(2) : second));
     for (const size_t i : pairs.take(pair)) {
       pairs.add(words, i, -1);
@@ -212,7 +212,7 @@ Tokenizer train_word_pieces(std::span<const std::string> texts, int64_t vocab_si
     }
     pairs.take(pair);
   }
-  return tokenizer_of("vocab.txt", vocab_txt(words.pieces));
+  return tokenizer_of("vocab.txt", vocab_txt(words.tokens));
 }
 
 }  // namespace heddle

@@ -14,11 +14,11 @@ namespace {
 
 constexpr std::string_view kSpecial[] = {"<pad>", "<unk>", "<s>", "</s>"};
 
-// Types of pieces.
+// Types of tokens.
 constexpr uint64_t kNormal = 1, kUnknown = 2, kControl = 3;
 
 // A protocol buffer, in the order in which its fields are added.
-class Message {
+class ProtoWriter {
  public:
   void add(uint32_t field, uint64_t value) {
     varint(field << 3);
@@ -45,12 +45,12 @@ class Message {
   std::string bytes_;
 };
 
-void add_piece(Message& model, std::string_view text, uint64_t type) {
-  Message piece;
-  piece.add(1, text);
-  piece.add_float(2, 0);
-  piece.add(3, type);
-  model.add(1, piece.bytes());
+void add_token(ProtoWriter& model, std::string_view text, uint64_t type) {
+  ProtoWriter token;
+  token.add(1, text);
+  token.add_float(2, 0);
+  token.add(3, type);
+  model.add(1, token.bytes());
 }
 
 void check_word(const std::string& word, size_t number,
@@ -61,7 +61,7 @@ void check_word(const std::string& word, size_t number,
         number, word);
   check(!first_invalid_utf8(word), ErrorKind::data, "word list: word {} is not UTF-8", number);
   check(known.insert(word).second, ErrorKind::data,
-        "word list: word {}: '{}' comes twice, or is a special piece", number, word);
+        "word list: word {}: '{}' comes twice, or is a special token", number, word);
 }
 
 }  // namespace
@@ -69,15 +69,15 @@ void check_word(const std::string& word, size_t number,
 Tokenizer word_list_tokenizer(std::span<const std::string> words) {
   check(!words.empty(), ErrorKind::data, "word list: it is empty; at least one word is needed");
   std::unordered_set<std::string_view> known(std::begin(kSpecial), std::end(kSpecial));
-  Message model;
+  ProtoWriter model;
   for (const std::string_view name : kSpecial) {
-    add_piece(model, name, name == "<unk>" ? kUnknown : kControl);
+    add_token(model, name, name == "<unk>" ? kUnknown : kControl);
   }
   for (size_t i = 0; i < words.size(); ++i) {
     check_word(words[i], i + 1, known);
-    add_piece(model, std::string(kSpaceSign) + words[i], kNormal);
+    add_token(model, std::string(kSpaceSign) + words[i], kNormal);
   }
-  Message trainer;
+  ProtoWriter trainer;
   trainer.add(3, uint64_t{3});  // model_type: WORD
   trainer.add(4, uint64_t{std::size(kSpecial) + words.size()});
   trainer.add(40, uint64_t{1});  // unk_id, bos_id, eos_id, pad_id
@@ -89,7 +89,7 @@ Tokenizer word_list_tokenizer(std::span<const std::string> words) {
   trainer.add(46, kSpecial[2]);
   trainer.add(47, kSpecial[3]);
   model.add(2, trainer.bytes());
-  Message normalizer;
+  ProtoWriter normalizer;
   normalizer.add(1, std::string_view("identity"));
   for (const uint32_t flag : {3, 4, 5}) normalizer.add(flag, uint64_t{1});  // spaces
   model.add(3, normalizer.bytes());

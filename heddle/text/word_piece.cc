@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "heddle/base/error.h"
-#include "heddle/text/piece_trie.h"
 #include "heddle/text/subword_model.h"
+#include "heddle/text/token_trie.h"
 #include "heddle/text/utf8.h"
 
 namespace heddle {
@@ -25,11 +25,11 @@ class WordPiece final : public SubwordModel {
         unk_(unk_id(this->vocabulary(), options_.unk, source)) {
     const std::string& prefix = options_.continuing_subword_prefix;
     for (int32_t id = 0; id < this->vocabulary().size(); ++id) {
-      const std::string* piece = this->vocabulary().piece(id);
-      if (piece == nullptr || piece->empty()) continue;
-      first_.add(*piece, id);
-      if (piece->size() > prefix.size() && piece->starts_with(prefix)) {
-        inside_.add(std::string_view(*piece).substr(prefix.size()), id);
+      const std::string* token = this->vocabulary().token(id);
+      if (token == nullptr || token->empty()) continue;
+      first_.add(*token, id);
+      if (token->size() > prefix.size() && token->starts_with(prefix)) {
+        inside_.add(std::string_view(*token).substr(prefix.size()), id);
       }
     }
   }
@@ -40,7 +40,7 @@ class WordPiece final : public SubwordModel {
     if (std::ranges::count_if(text, is_front) <= options_.max_characters) {
       size_t at = 0;
       while (at < text.size()) {
-        size_t taken = 0;  // by the longest piece
+        size_t taken = 0;  // by the longest token
         int32_t longest = -1;
         (at == 0 ? first_ : inside_).each_prefix(text.substr(at), [&](size_t length, int32_t id) {
           taken = length;
@@ -61,7 +61,7 @@ class WordPiece final : public SubwordModel {
  private:
   WordPieceOptions options_;
   int32_t unk_;
-  PieceTrie first_, inside_;  // pieces, and what follows the prefix of those that have it
+  TokenTrie first_, inside_;  // tokens, and what follows the prefix of those that have it
 };
 
 class WordLevel final : public SubwordModel {

@@ -18,7 +18,7 @@ namespace {
 
 // A place in one of the sentences, and how many symbols from it on agree with the place before it
 // in sorted order.
-struct Place {
+struct NgramStart {
   uint32_t sentence;
   uint32_t begin;
   uint32_t shared;
@@ -33,17 +33,17 @@ uint32_t shared_prefix(std::span<const uint32_t> a, std::span<const uint32_t> b)
 
 // Every place of every sentence, sorted by the max_order symbols from there on: equal n-grams of
 // every order lie side by side, so that one sort serves all orders.
-std::vector<Place> sorted_places(const std::vector<std::span<const uint32_t>>& sentences,
-                                 size_t max_order) {
-  std::vector<Place> places;
+std::vector<NgramStart> sorted_places(const std::vector<std::span<const uint32_t>>& sentences,
+                                      size_t max_order) {
+  std::vector<NgramStart> places;
   for (uint32_t s = 0; s < sentences.size(); ++s) {
     for (uint32_t i = 0; i < sentences[s].size(); ++i) places.push_back({s, i, 0});
   }
-  const auto symbols = [&](const Place& p) {
+  const auto symbols = [&](const NgramStart& p) {
     const auto rest = sentences[p.sentence].subspan(p.begin);
     return rest.first(std::min(rest.size(), max_order));
   };
-  std::sort(places.begin(), places.end(), [&](const Place& a, const Place& b) {
+  std::sort(places.begin(), places.end(), [&](const NgramStart& a, const NgramStart& b) {
     const auto x = symbols(a), y = symbols(b);
     return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end());
   });
@@ -68,7 +68,7 @@ std::array<int64_t, kMaxOrder> clipped_matches(const Symbols& hypothesis,
       size_t end = i;
       do {  // the places that begin with the same n-gram; one too near the end of its sentence for
             // an n-gram agrees with no other
-        const Place& p = places[end++];
+        const NgramStart& p = places[end++];
         counts[p.sentence] += p.begin + n <= sentences[p.sentence].size();
       } while (end < places.size() && places[end].shared >= n);
       const int64_t most = *std::max_element(counts.begin() + 1, counts.end());

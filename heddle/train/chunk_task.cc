@@ -9,12 +9,12 @@
 namespace heddle::train {
 
 void ChunkTask::cut(const DocumentSplit& text, int64_t special) {
-  const int64_t block = whole_block_size(), words = block - special;
-  check(words >= 2, ErrorKind::usage, "block_size {} leaves {} words beside the special ones",
-        block, words);
+  const int64_t block = whole_block_size(), tokens = block - special;
+  check(tokens >= 2, ErrorKind::usage, "block_size {} leaves {} tokens beside the special ones",
+        block, tokens);
   // One of unknown characters alone has nothing to predict.
   const auto usable = [&](const std::vector<std::string>& documents) {
-    Chunks chunks = chunks_of(encode_all(tokenizer(), documents), words);
+    Chunks chunks = chunks_of(encode_all(tokenizer(), documents), tokens);
     std::erase_if(chunks, [&](const std::vector<int32_t>& chunk) {
       return std::all_of(chunk.begin(), chunk.end(),
                          [&](int32_t id) { return tokenizer().is_special(id); });
@@ -26,7 +26,7 @@ void ChunkTask::cut(const DocumentSplit& text, int64_t special) {
   check(!train_.empty() && !val_.empty(), ErrorKind::data,
         "the text gives {} sequences to train on and {} held out", train_.size(), val_.size());
   note_keys(joined(train_), joined(val_));
-  log_info("{} sequences to train on, {} held out, {} words in the vocabulary", train_.size(),
+  log_info("{} sequences to train on, {} held out, {} tokens in the vocabulary", train_.size(),
            val_.size(), tokenizer().vocab_size());
   plan_.emplace(static_cast<int64_t>(train_.size()), config_.batch_size, seed());
 }

@@ -23,11 +23,11 @@ ClassExample example_of(const Tokenizer& tokenizer, const LabelledText& text,
                         const ClassExampleOptions& o, int64_t& cut) {
   std::vector<int32_t> ids, classes;
   for (size_t w = 0; w < text.words.size(); ++w) {
-    const std::vector<int32_t> pieces = tokenizer.encode(text.words[w]);
-    ids.insert(ids.end(), pieces.begin(), pieces.end());
+    const std::vector<int32_t> tokens = tokenizer.encode(text.words[w]);
+    ids.insert(ids.end(), tokens.begin(), tokens.end());
     classes.resize(ids.size(), -1);
-    if (pieces.empty()) continue;
-    classes[ids.size() - pieces.size()] = class_of(text.labels[w], o.labels, text.place);
+    if (tokens.empty()) continue;
+    classes[ids.size() - tokens.size()] = class_of(text.labels[w], o.labels, text.place);
   }
   if (static_cast<int64_t>(ids.size()) > o.longest) {
     ids.resize(static_cast<size_t>(o.longest));
@@ -43,7 +43,7 @@ ClassExample example_of(const Tokenizer& tokenizer, const LabelledText& text,
     return e;
   }
   e.classes.assign(e.encoding.ids.size(), -1);
-  // The special words stand before and behind: where the text begins is where its ids do.
+  // The special tokens stand before and behind: where the text begins is where its ids do.
   const auto at = std::search(e.encoding.ids.begin(), e.encoding.ids.end(), ids.begin(), ids.end());
   std::copy(classes.begin(), classes.end(), e.classes.begin() + (at - e.encoding.ids.begin()));
   return e;

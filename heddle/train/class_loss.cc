@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "heddle/base/profile.h"
-#include "heddle/infer/best_words.h"
+#include "heddle/infer/best_tokens.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/ops/loss.h"
@@ -32,11 +32,11 @@ std::vector<int32_t> counting(std::span<const int32_t> targets) {
 int64_t rows_of(const SequenceBatch& batch) { return static_cast<int64_t>(batch.ids.size()); }
 
 Tensor class_logits(const Model& model, SequenceBatch& batch, const nn::Run& run) {
-  const nn::WordRows words = batch.words();
-  const Tensor h = model.hidden(words, run);
+  const nn::TokenRows tokens = batch.tokens();
+  const Tensor h = model.hidden(tokens, run);
   const Heads& heads = model.heads();
-  return heads.sequence_classes ? heads.sequence_classes(h, words, run)
-                                : heads.word_classes(h, words, run);
+  return heads.sequence_classes ? heads.sequence_classes(h, tokens, run)
+                                : heads.token_classes(h, tokens, run);
 }
 
 std::vector<int32_t> likeliest(const Tensor& logits) {
@@ -71,7 +71,7 @@ void append(std::vector<T>& all, const std::vector<T>& some) {
 Answers answers_of(const Tensor& logits, std::span<const int32_t> targets, int64_t rows,
                    bool wants_log_p) {
   const CrossEntropy ce = cross_entropy(logits, targets, {});
-  Answers out{.sums = {ce.total, ce.nll, ce.words, rows}, .truths = counting(targets)};
+  Answers out{.sums = {ce.total, ce.nll, ce.predicted, rows}, .truths = counting(targets)};
   const std::vector<int32_t> best = likeliest(logits);
   for (const int32_t r : counting_rows(targets)) out.answers.push_back(best[r]);
   if (wants_log_p) add_log_p(logits, targets, out);
@@ -83,22 +83,22 @@ Answers answers_of(const Tensor& logits, std::span<const int32_t> targets, int64
 LossSums accumulate_masked(const Model& model, SequenceBatch& batch,
                            std::span<const int32_t> next_sentence, const nn::Run& run) {
   const Heads& heads = model.heads();
-  const nn::WordRows words = batch.words();
+  const nn::TokenRows tokens = batch.tokens();
   LossSums sums;
   Tensor loss;
   {
     const ProfilePhase phase("forward");
-    const Tensor h = model.hidden(words, run);
+    const Tensor h = model.hidden(tokens, run);
     const Tensor rows = gather_rows(h, counting_rows(batch.targets));
     const CrossEntropy ce = linear_cross_entropy(
-        heads.transform ? heads.transform(rows, run) : rows, heads.words->weight(run),
-        heads.words->bias(), counting(batch.targets), {});
-    sums = {ce.total, ce.nll, ce.words, rows_of(batch)};
+        heads.transform ? heads.transform(rows, run) : rows, heads.output->weight(run),
+        heads.output->bias(), counting(batch.targets), {});
+    sums = {ce.total, ce.nll, ce.predicted, rows_of(batch)};
     loss = ce.loss;
     if (!next_sentence.empty()) {
       const double weight =
-          static_cast<double>(ce.words) / static_cast<double>(next_sentence.size());
-      const CrossEntropy next = cross_entropy(heads.next_sentence(h, words, run), next_sentence,
+          static_cast<double>(ce.predicted) / static_cast<double>(next_sentence.size());
+      const CrossEntropy next = cross_entropy(heads.next_sentence(h, tokens, run), next_sentence,
                                               {.grad_scale = static_cast<float>(weight)});
       sums.loss += weight * next.total;
       loss = add(loss, next.loss);
@@ -117,7 +117,7 @@ LossSums accumulate_classes(const Model& model, SequenceBatch& batch, const nn::
   }
   const ProfilePhase phase("backward");
   backward(ce.loss);
-  return {ce.total, ce.nll, ce.words, rows_of(batch)};
+  return {ce.total, ce.nll, ce.predicted, rows_of(batch)};
 }
 
 void Confusion::add(int32_t truth, int32_t answer) {
@@ -147,9 +147,9 @@ double Confusion::macro_f1() const {
 Answers answer_masked(const Model& model, SequenceBatch& batch, const nn::Run& run,
                       bool wants_log_p) {
   const NoGrad off;
-  const Tensor h = model.hidden(batch.words(), run);
+  const Tensor h = model.hidden(batch.tokens(), run);
   const Tensor rows = gather_rows(h, counting_rows(batch.targets));
-  return answers_of(model.heads().word_logits(rows, run), counting(batch.targets), rows_of(batch),
+  return answers_of(model.heads().token_logits(rows, run), counting(batch.targets), rows_of(batch),
                     wants_log_p);
 }
 

@@ -1,4 +1,4 @@
-// Losses of heads for masked words and for classes, and how often they are right.
+// Losses of heads for masked tokens and for classes, and how often they are right.
 #pragma once
 
 #include <functional>
@@ -12,9 +12,9 @@
 
 namespace heddle::train {
 
-/// Cross entropy of the words that are hidden, batch.targets of each row, and of the next-sentence
+/// Cross entropy of the tokens that are hidden, batch.targets of each row, and of the next-sentence
 /// class, where there are any: [sequences], 0 the second part follows, 1 it does not. The second
-/// is weighted so that, over the words of the batch, both are means as in Devlin et al. 2019,
+/// is weighted so that, over the tokens of the batch, both are means as in Devlin et al. 2019,
 /// appendix A.2. Adds gradients to the parameters.
 LossSums accumulate_masked(const Model& model, SequenceBatch& batch,
                            std::span<const int32_t> next_sentence, const nn::Run& run);
@@ -62,7 +62,7 @@ struct AnswerScore {
   Confusion confusion;
   Answers all = {};  ///< sample after sample, if they are kept
   /// Of an answer, nats.
-  double loss() const { return sums.nll / static_cast<double>(sums.words); }
+  double loss() const { return sums.nll / static_cast<double>(sums.predicted); }
 };
 
 /// Asks all of them; `answer`: answer_masked or answer_classes.

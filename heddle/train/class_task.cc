@@ -26,15 +26,15 @@ class ClassTask : public StackTask {
     for (const LabelledText& t : split.train)
       texts.push_back(fmt::format("{}", fmt::join(t.words, " ")));
     open_tokenizer(texts);
-    make_model(is_words_ ? Head::word_classes : Head::sequence_classes, split.labels);
+    make_model(is_words_ ? Head::token_classes : Head::sequence_classes, split.labels);
     labels_ = split.labels;
     most_ = block_size() - tokenizer().special_count();
-    check(most_ >= 1, ErrorKind::usage, "block_size {} leaves {} words beside the special ones",
+    check(most_ >= 1, ErrorKind::usage, "block_size {} leaves {} tokens beside the special ones",
           block_size(), most_);
     train_ = examples_of(split.train);
     val_ = examples_of(split.val);
     note_keys(joined(train_), joined(val_));
-    log_info("{} texts to train on, {} held out, {} labels; {} texts were cut to {} words",
+    log_info("{} texts to train on, {} held out, {} labels; {} texts were cut to {} tokens",
              train_.size(), val_.size(), labels_.size(), cut_, most_);
     plan_.emplace(static_cast<int64_t>(train_.size()), config.batch_size, seed());
   }

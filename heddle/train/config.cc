@@ -20,11 +20,11 @@ struct TaskEntry {
 
 constexpr std::array kTasks = {
     TaskEntry{"translation", Head::none, "heddle_transformer", "loss,bleu"},
-    TaskEntry{"causal_lm", Head::next_word, "gpt2", "loss"},
-    TaskEntry{"masked_lm", Head::masked_word, "bert", "loss,accuracy"},
-    TaskEntry{"permutation_lm", Head::ordered_word, "xlnet", "loss,accuracy"},
+    TaskEntry{"causal_lm", Head::next_token, "gpt2", "loss"},
+    TaskEntry{"masked_lm", Head::masked_token, "bert", "loss,accuracy"},
+    TaskEntry{"permutation_lm", Head::ordered_token, "xlnet", "loss,accuracy"},
     TaskEntry{"sequence_classification", Head::sequence_classes, "bert", "loss,accuracy,macro_f1"},
-    TaskEntry{"token_classification", Head::word_classes, "bert", "loss,accuracy,macro_f1"}};
+    TaskEntry{"token_classification", Head::token_classes, "bert", "loss,accuracy,macro_f1"}};
 
 const TaskEntry& find_task(const std::string& name) {
   for (const TaskEntry& entry : kTasks) {
@@ -71,14 +71,15 @@ void TrainConfig::check(const std::string& source) const {
   try {
     check_fields(*this, source);
     if (is_translation()) model.check(source);
-    if (is_translation()) model.check_words(source);
+    if (is_translation()) model.check_token_ids(source);
   } catch (const Error& e) {
     fail(ErrorKind::usage, "{}", e.what());  // what a run is told, not a file that was read
   }
-  heddle::check(target_tokenizer.empty() || model.decoder_vocab_size > 0, ErrorKind::usage,
-                "{}: target_tokenizer gives the target words of its own; set decoder_vocab_size to "
-                "their number",
-                source);
+  heddle::check(
+      target_tokenizer.empty() || model.decoder_vocab_size > 0, ErrorKind::usage,
+      "{}: target_tokenizer gives the target tokens of its own; set decoder_vocab_size to "
+      "their number",
+      source);
   heddle::check(max_updates > 0 || max_minutes > 0, ErrorKind::usage,
                 "{}: the run has no end; give --max-updates or --max-minutes", source);
   heddle::check(max_updates > 0 || (schedule != "cosine" && schedule != "linear"), ErrorKind::usage,

@@ -128,7 +128,7 @@ struct TrainConfig {
       at_least(2));
     v("batch_tokens", batch_tokens, "source and target tokens of a batch, at most", at_least(2));
     v("sort_pool", sort_pool, "pairs sorted by length together; 0: all", at_least(0));
-    v("label_smoothing", label_smoothing, "share of probability given to all words",
+    v("label_smoothing", label_smoothing, "share of probability given to all tokens",
       from_below(0, 1));
     v("r_drop", r_drop,
       "R-Drop: two passes over each batch, this times their divergence added to the loss; 0: off",
@@ -139,9 +139,9 @@ struct TrainConfig {
   void text_fields(V& v) {
     v("tokenizer", tokenizer, "a tokenizer to use; empty: one is made of the text");
     v("tokenizer_type", tokenizer_type,
-      "of the one that is made: char has a word for each character, wordpiece is BERT's",
+      "of the one that is made: char has a token for each character, wordpiece is BERT's",
       one_of({"char", "bpe", "unigram", "wordpiece"}));
-    v("block_size", block_size, "words of a sequence; 0: as many as the model takes", at_least(0));
+    v("block_size", block_size, "tokens of a sequence; 0: as many as the model takes", at_least(0));
     v("batch_size", batch_size, "sequences of a batch", between(1, 1 << 30));
     if (task == "causal_lm") {
       v("sampling", sampling,
@@ -149,13 +149,13 @@ struct TrainConfig {
         "streams: so too, in batch_size parts side by side, along which a model remembers",
         one_of({"random", "consecutive", "streams"}));
     } else if (task == "masked_lm") {
-      v("mask_share", mask_share, "share of the words that are predicted", between(0, 1));
+      v("mask_share", mask_share, "share of the tokens that are predicted", between(0, 1));
       v("next_sentence", next_sentence,
         "also tell whether the second half of a sequence follows the first");
     } else if (task == "permutation_lm") {
-      v("plm_probability", plm_probability, "share of the words that are predicted",
+      v("plm_probability", plm_probability, "share of the tokens that are predicted",
         {.low = 0, .high = 1, .is_low_open = true});
-      v("max_span_length", max_span_length, "of words that are predicted side by side, at most",
+      v("max_span_length", max_span_length, "of tokens that are predicted side by side, at most",
         between(1, 1 << 20));
     } else {
       v("label_key", label_key, "where it has its label, or the list of its words' labels");

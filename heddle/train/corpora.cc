@@ -42,15 +42,15 @@ void check_lines(const ParallelFiles& files) {
 }
 
 // One vocabulary of a run: where it lies, what it is trained on, and the size it must have.
-struct Vocabulary {
+struct RunVocabulary {
   std::string path, given;  // given: a model to copy, or empty
   std::vector<std::string> texts;
   const char* size_flag;
   int64_t size;
 };
 
-void train_vocabulary(const TrainConfig& config, const Vocabulary& v) {
-  log_info("training a {} tokenizer of {} words", config.tokenizer_type, v.size);
+void train_vocabulary(const TrainConfig& config, const RunVocabulary& v) {
+  log_info("training a {} tokenizer of {} tokens", config.tokenizer_type, v.size);
   std::vector<LineReader> readers;
   for (const std::string& text : v.texts) readers.emplace_back(text);
   const auto next = [&](std::string& line) {
@@ -68,7 +68,7 @@ void train_vocabulary(const TrainConfig& config, const Vocabulary& v) {
 }
 
 Tokenizer open_tokenizer(const TrainConfig& config, const ParallelFiles& files,
-                         const Vocabulary& v) {
+                         const RunVocabulary& v) {
   if (!path_exists(v.path)) {
     if (!v.given.empty()) {
       Tokenizer::load(v.given).save(v.path);
@@ -79,7 +79,7 @@ Tokenizer open_tokenizer(const TrainConfig& config, const ParallelFiles& files,
   }
   Tokenizer tokenizer = Tokenizer::load(v.path);
   check(tokenizer.vocab_size() == v.size, ErrorKind::data,
-        "{}: the tokenizer has {} words, the model {}; set {} {}", v.path, tokenizer.vocab_size(),
+        "{}: the tokenizer has {} tokens, the model {}; set {} {}", v.path, tokenizer.vocab_size(),
         v.size, v.size_flag, tokenizer.vocab_size());
   check(tokenizer.eos_id() == config.model.eos_token_id, ErrorKind::data,
         "{}: the tokenizer ends sentences with id {}, the model with {}; set --eos-token-id",
@@ -113,11 +113,11 @@ Corpora open_corpora(const TrainConfig& config, const std::string& data, const s
   };
   const ParallelFiles pairs = files("train");
   const bool is_joint = config.model.decoder_vocab_size == 0;
-  Vocabulary first{join_path(run, "tokenizer.model"),
-                   config.tokenizer,
-                   {pairs.source},
-                   "--vocab-size",
-                   config.model.vocab_size};
+  RunVocabulary first{join_path(run, "tokenizer.model"),
+                      config.tokenizer,
+                      {pairs.source},
+                      "--vocab-size",
+                      config.model.vocab_size};
   if (is_joint) first.texts.push_back(pairs.target);
   Tokenizer tokenizer = open_tokenizer(config, pairs, first);
   std::optional<Tokenizer> target;

@@ -12,7 +12,7 @@ namespace heddle::train {
 
 struct Corpora {
   Tokenizer tokenizer;                        ///< of both sides, or of the source
-  std::optional<Tokenizer> target_tokenizer;  ///< of the target, where it has words of its own
+  std::optional<Tokenizer> target_tokenizer;  ///< of the target, where it has tokens of its own
   TokenizedCorpus train, val;
 
   const Tokenizer& target() const { return target_tokenizer ? *target_tokenizer : tokenizer; }

@@ -1,4 +1,4 @@
-// The language model's loss: cross entropy of each next word, summed.
+// The language model's loss: cross entropy of each next token, summed.
 #include "heddle/train/language.h"
 
 #include "heddle/base/profile.h"
@@ -8,10 +8,10 @@
 namespace heddle::train {
 namespace {
 
-CrossEntropy forward(const LanguageModel& model, const nn::WordRows& words,
+CrossEntropy forward(const LanguageModel& model, const nn::TokenRows& tokens,
                      std::span<const int32_t> targets, const nn::Run& run) {
   const ProfilePhase phase("forward");
-  const Tensor h = model.hidden(words, run);
+  const Tensor h = model.hidden(tokens, run);
   static const std::string kName = "output projection";
   const LayerName layer(kName);
   return model.output().loss(h, targets, {}, run);
@@ -19,7 +19,7 @@ CrossEntropy forward(const LanguageModel& model, const nn::WordRows& words,
 
 }  // namespace
 
-std::vector<int32_t> next_words(std::span<const int32_t> ids, const Segments& segments) {
+std::vector<int32_t> next_targets(std::span<const int32_t> ids, const Segments& segments) {
   std::vector<int32_t> next(ids.size(), -1);
   for (int64_t i = 0; i < segments.count(); ++i) {
     for (int64_t r = segments.begin(i); r + 1 < segments.end(i); ++r) next[r] = ids[r + 1];
@@ -27,33 +27,33 @@ std::vector<int32_t> next_words(std::span<const int32_t> ids, const Segments& se
   return next;
 }
 
-LossSums accumulate_gradients(const LanguageModel& model, const nn::WordRows& words,
+LossSums accumulate_gradients(const LanguageModel& model, const nn::TokenRows& tokens,
                               std::span<const int32_t> targets, const nn::Run& run) {
   std::vector<Tensor> router_logits;  // of a mixture of experts
   nn::Run collecting = run;
   collecting.router_logits = &router_logits;
-  const CrossEntropy ce = forward(model, words, targets, collecting);
+  const CrossEntropy ce = forward(model, tokens, targets, collecting);
   const Tensor balance = model.auxiliary_loss(router_logits);  // of the mean, ce.loss is a sum
   const ProfilePhase phase("backward");
-  backward(balance.defined() ? add(ce.loss, scale(balance, static_cast<float>(ce.words)))
+  backward(balance.defined() ? add(ce.loss, scale(balance, static_cast<float>(ce.predicted)))
                              : ce.loss);
-  return {ce.total, ce.nll, ce.words, static_cast<int64_t>(words.ids.size())};
+  return {ce.total, ce.nll, ce.predicted, static_cast<int64_t>(tokens.ids.size())};
 }
 
-LossSums accumulate_gradients(const LanguageModel& model, const nn::WordRows& words,
+LossSums accumulate_gradients(const LanguageModel& model, const nn::TokenRows& tokens,
                               const nn::Run& run) {
-  return accumulate_gradients(model, words, next_words(words.ids, *words.segments), run);
+  return accumulate_gradients(model, tokens, next_targets(tokens.ids, *tokens.segments), run);
 }
 
-LossSums batch_loss(const LanguageModel& model, const nn::WordRows& words,
+LossSums batch_loss(const LanguageModel& model, const nn::TokenRows& tokens,
                     std::span<const int32_t> targets, const nn::Run& run) {
   const NoGrad off;
-  const CrossEntropy ce = forward(model, words, targets, run);
-  return {ce.total, ce.nll, ce.words, static_cast<int64_t>(words.ids.size())};
+  const CrossEntropy ce = forward(model, tokens, targets, run);
+  return {ce.total, ce.nll, ce.predicted, static_cast<int64_t>(tokens.ids.size())};
 }
 
-LossSums batch_loss(const LanguageModel& model, const nn::WordRows& words, const nn::Run& run) {
-  return batch_loss(model, words, next_words(words.ids, *words.segments), run);
+LossSums batch_loss(const LanguageModel& model, const nn::TokenRows& tokens, const nn::Run& run) {
+  return batch_loss(model, tokens, next_targets(tokens.ids, *tokens.segments), run);
 }
 
 }  // namespace heddle::train

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "heddle/base/log.h"
+#include "heddle/base/progress.h"
 #include "heddle/data/text_blocks.h"
 #include "heddle/infer/generate.h"
 #include "heddle/infer/precision.h"
@@ -30,6 +31,11 @@ std::vector<int32_t> joined(const Tokenizer& tokenizer, std::span<const std::str
   return ids;
 }
 
+// What a token is to the reader of a message.
+const char* unit_of(const TrainConfig& config) {
+  return config.tokenizer.empty() && config.tokenizer_type == "char" ? "characters" : "tokens";
+}
+
 class LanguageTask : public StackTask {
  public:
   LanguageTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
@@ -41,15 +47,18 @@ class LanguageTask : public StackTask {
     train_ = joined(tokenizer(), text.train);
     val_ = joined(tokenizer(), text.val);
     note_keys(train_, val_);
-    check(val_.size() > 1, ErrorKind::data, "the held-out text has {} words; at least 2 are needed",
-          val_.size());
-    log_info("{} words to train on, {} held out, {} in the vocabulary", train_.size(), val_.size(),
-             tokenizer().vocab_size());
-    make_model(Head::next_word);
+    check(val_.size() > 1, ErrorKind::data,
+          "the held-out text has {} tokens; at least 2 are needed", val_.size());
+    log_info("{} {} to train on, {} held out, {} in the vocabulary",
+             format_count(static_cast<int64_t>(train_.size())), unit_of(config),
+             format_count(static_cast<int64_t>(val_.size())),
+             format_count(tokenizer().vocab_size()));
+    make_model(Head::next_token);
     language_ = language_model(model());
-    check(language_ != nullptr, ErrorKind::internal, "{} predicts no next word", config.model_type);
+    check(language_ != nullptr, ErrorKind::internal, "{} predicts no next token",
+          config.model_type);
     check(language_->plan().stacks.back().is_causal, ErrorKind::usage,
-          "this {} lets words see those after them (mem_len 0 with same_length, as in "
+          "this {} lets tokens see those after them (mem_len 0 with same_length, as in "
           "transformers); give --same-length false",
           config.model_type);
     block_ = whole_block_size();
@@ -70,22 +79,22 @@ class LanguageTask : public StackTask {
                             const nn::Run& run) override {
     SequenceBatch batch;
     for (const int64_t s : samples) add(batch, train_, plan_->begin(epoch, s), block_, s);
-    nn::WordRows words = batch.words();
-    if (!remembers_) return accumulate_gradients(*language_, words, batch.targets, run);
+    nn::TokenRows tokens = batch.tokens();
+    if (!remembers_) return accumulate_gradients(*language_, tokens, batch.targets, run);
     const StreamMemory::Place place{epoch, samples[0] / config_.batch_size};
     const int64_t stream = samples[0] % config_.batch_size;
     nn::Memory memory = memory_.before(place, stream, run.compute);
-    words.memory = &memory;
-    const LossSums sums = accumulate_gradients(*language_, words, batch.targets, run);
+    tokens.memory = &memory;
+    const LossSums sums = accumulate_gradients(*language_, tokens, batch.targets, run);
     memory_.put(place, stream, std::move(memory));
     return sums;
   }
 
-  // Each held-out word but the first is predicted once, from what stands before it in its sequence
+  // Each held-out token but the first is predicted once, from what stands before it in its sequence
   // and what is remembered of those before.
   ValidationScore validate(const nn::Run& run) override {
     const LossSums sums = remembers_ ? streams_loss(run) : blocks_loss(run);
-    return {.loss = sums.nll / static_cast<double>(sums.words)};
+    return {.loss = sums.nll / static_cast<double>(sums.predicted)};
   }
 
   // How the held-out text goes on, as the model has it.
@@ -93,13 +102,13 @@ class LanguageTask : public StackTask {
     const int64_t most = std::max<int64_t>(1, std::min<int64_t>(16, block_ / 2));
     const int64_t given = std::min<int64_t>(most, static_cast<int64_t>(val_.size()));
     const std::vector<std::vector<int32_t>> prompts = {{val_.begin(), val_.begin() + given}};
-    const auto words = generate_ids(*language_, prompts,
-                                    {.max_new_tokens = 200,
-                                     .sampling = Sampling{.temperature = 0.8, .seed = seed()},
-                                     .precision = resolve_precision(config_.precision)});
+    const auto tokens = generate_ids(*language_, prompts,
+                                     {.max_new_tokens = 200,
+                                      .sampling = Sampling{.temperature = 0.8, .seed = seed()},
+                                      .precision = resolve_precision(config_.precision)});
     Json sample = Json::object();
     sample["prompt"] = tokenizer().decode(prompts[0]);
-    sample["continuation"] = tokenizer().decode(words[0][0].ids);
+    sample["continuation"] = tokenizer().decode(tokens[0][0].ids);
     return {sample};
   }
 
@@ -117,7 +126,7 @@ class LanguageTask : public StackTask {
       for (int64_t at = begin; at < std::min(begin + most, last); at += block_) {
         add(batch, val_, at, std::min(block_, last - at), at / block_);
       }
-      sums += batch_loss(*language_, batch.words(), batch.targets, run);
+      sums += batch_loss(*language_, batch.tokens(), batch.targets, run);
     }
     return sums;
   }
@@ -136,14 +145,14 @@ class LanguageTask : public StackTask {
         const int64_t at = std::min((stream * each + step) * block_, last);
         add(batch, val_, at, std::min(block_, last - at), at / block_);  // empty behind the end
       }
-      nn::WordRows words = batch.words();
-      words.memory = &memory;
-      sums += batch_loss(*language_, words, batch.targets, run);
+      nn::TokenRows tokens = batch.tokens();
+      tokens.memory = &memory;
+      sums += batch_loss(*language_, tokens, batch.targets, run);
     }
     return sums;
   }
 
-  // text[begin, begin + length) predicts the words behind each.
+  // text[begin, begin + length) predicts the tokens behind each.
   static void add(SequenceBatch& batch, std::span<const int32_t> text, int64_t begin,
                   int64_t length, int64_t sample) {
     batch.add(text.subspan(begin, length), sample, text.subspan(begin + 1, length));

@@ -1,4 +1,4 @@
-// Language modelling as a task: each word of a running text predicts the next.
+// Language modelling as a task: each token of a running text predicts the next.
 #pragma once
 
 #include "heddle/train/task.h"

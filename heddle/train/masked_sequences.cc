@@ -27,10 +27,10 @@ std::vector<int32_t> joined(const Chunks& chunks) {
   return all;
 }
 
-std::vector<int32_t> hide_words(const Tokenizer& tokenizer, std::vector<int32_t>& ids,
-                                int64_t sequence, const HidingOptions& o) {
+std::vector<int32_t> mask_sequence(const Tokenizer& tokenizer, std::vector<int32_t>& ids,
+                                   int64_t sequence, const HidingOptions& o) {
   static const uint64_t kMask = hash_name("train/masks");
-  return mask_words(
+  return mask_tokens(
       ids,
       {.share = o.share,
        .mask_id = tokenizer.mask_id(),

@@ -1,4 +1,4 @@
-// Sequences of documents, some words of which are hidden, in pairs where the next is asked for.
+// Sequences of documents, some tokens of which are hidden, in pairs where the next is asked for.
 #include "heddle/train/masked_task.h"
 
 #include <algorithm>
@@ -17,9 +17,9 @@ class MaskedTask : public ChunkTask {
     const DocumentSplit text = split_documents(document_files(config, paths));
     open_tokenizer(text.train);
     check(tokenizer().mask_id() >= 0, ErrorKind::usage,
-          "the tokenizer has no [MASK] word to hide others with; give --tokenizer, or "
+          "the tokenizer has no [MASK] token to hide others with; give --tokenizer, or "
           "--tokenizer-type wordpiece");
-    make_model(config.next_sentence ? Head::pretraining : Head::masked_word);
+    make_model(config.next_sentence ? Head::pretraining : Head::masked_token);
     cut(text, tokenizer().special_count(config.next_sentence));
   }
 
@@ -41,12 +41,12 @@ class MaskedTask : public ChunkTask {
                                                    add(batch, next, val_, s, kHeldOutEpoch);
                                                  }},
                                             run);
-    check(score.sums.words > 0, ErrorKind::data,
-          "no word of the held-out text is hidden; hold out more of it, or raise --mask-share");
+    check(score.sums.predicted > 0, ErrorKind::data,
+          "no token of the held-out text is hidden; hold out more of it, or raise --mask-share");
     return {.loss = score.loss(), .metrics = {{"accuracy", score.confusion.accuracy()}}};
   }
 
-  // Held-out sequences with hidden words, and what the model puts there.
+  // Held-out sequences with masked tokens, and what the model puts there.
   std::vector<Json> samples() override {
     std::vector<Json> samples;
     const auto n = static_cast<int64_t>(val_.size());
@@ -92,8 +92,8 @@ class MaskedTask : public ChunkTask {
         make_key(seed(), static_cast<uint64_t>(epoch), kPair, static_cast<uint64_t>(s)));
     Encoding encoding = encoding_of(chunks, s, random, next);
     const std::vector<int32_t> targets =
-        hide_words(tokenizer(), encoding.ids, s,
-                   {.share = config_.mask_share, .seed = seed(), .epoch = epoch});
+        mask_sequence(tokenizer(), encoding.ids, s,
+                      {.share = config_.mask_share, .seed = seed(), .epoch = epoch});
     batch.add(encoding.ids, s, targets, encoding.types);
   }
 };

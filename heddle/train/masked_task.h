@@ -5,8 +5,8 @@
 
 namespace heddle::train {
 
-/// Errors: those of split_documents() and open_text_tokenizer(); usage if the tokenizer has no word
-/// that hides others.
+/// Errors: those of split_documents() and open_text_tokenizer(); usage if the tokenizer has no
+/// token that hides others.
 std::unique_ptr<Task> make_masked_task(const TrainConfig& config, const RunPaths& paths,
                                        const std::string& run);
 

@@ -1,4 +1,4 @@
-// Sequences of documents, some words of which are predicted in a random order.
+// Sequences of documents, some tokens of which are predicted in a random order.
 #include "heddle/train/permutation_task.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class PermutationTask : public ChunkTask {
       : ChunkTask(config, paths, run) {
     const DocumentSplit text = split_documents(document_files(config, paths));
     open_tokenizer(text.train);
-    make_model(Head::ordered_word);
+    make_model(Head::ordered_token);
     cut(text, tokenizer().special_count());
   }
 
@@ -39,14 +39,14 @@ class PermutationTask : public ChunkTask {
       }
       const PermutedAnswers a = answer_permuted(model(), batch, run);
       sums += a.sums;
-      for (size_t i = 0; i < a.words.size(); ++i) right += a.words[i] == batch.targets[i] ? 1 : 0;
+      for (size_t i = 0; i < a.tokens.size(); ++i) right += a.tokens[i] == batch.targets[i] ? 1 : 0;
     }
-    const auto words = static_cast<double>(sums.words);
-    return {.loss = sums.nll / words,
-            .metrics = {{"accuracy", static_cast<double>(right) / words}}};
+    const auto tokens = static_cast<double>(sums.predicted);
+    return {.loss = sums.nll / tokens,
+            .metrics = {{"accuracy", static_cast<double>(right) / tokens}}};
   }
 
-  // Held-out sequences, and what the model puts in the places of the words that it predicts.
+  // Held-out sequences, and what the model puts in the places of the tokens that it predicts.
   std::vector<Json> samples() override {
     std::vector<Json> samples;
     const auto n = static_cast<int64_t>(val_.size()), count = std::min<int64_t>(4, n);
@@ -55,8 +55,8 @@ class PermutationTask : public ChunkTask {
       add(batch, val_, i * n / count, kHeldOutEpoch);
       const PermutedAnswers a = answer_permuted(model(), batch, {});
       std::vector<int32_t> filled = batch.ids;
-      for (size_t k = 0; k < a.words.size(); ++k) {
-        filled[static_cast<size_t>(batch.order.target_words[k])] = a.words[k];
+      for (size_t k = 0; k < a.tokens.size(); ++k) {
+        filled[static_cast<size_t>(batch.order.target_tokens[k])] = a.tokens[k];
       }
       Json& sample = samples.emplace_back(Json::object());
       sample["text"] = tokenizer().decode(batch.ids);

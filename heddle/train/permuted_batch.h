@@ -1,4 +1,4 @@
-// Sequences whose words become known in an order of their own, and the loss of those predicted.
+// Sequences whose tokens become known in an order of their own, and the loss of those predicted.
 #pragma once
 
 #include <vector>
@@ -10,15 +10,15 @@
 
 namespace heddle::train {
 
-/// `targets` holds the predicted words, one a prediction of `order`.
+/// `targets` holds the predicted tokens, one a prediction of `order`.
 struct PermutedBatch : SequenceBatch {
   /// Lays a sequence behind the others, with its types (none: all 0) and its order.
   void add(std::span<const int32_t> sequence, std::span<const int32_t> its_types, int64_t sample,
            const Permutation& permutation);
   /// As models take them; they point into this batch.
-  nn::WordRows words();
+  nn::TokenRows tokens();
 
-  nn::WordOrder order;
+  nn::TokenOrder order;
 
  private:
   std::vector<int64_t> predictions_;  // of each sequence
@@ -27,10 +27,10 @@ struct PermutedBatch : SequenceBatch {
 /// Adds the gradients of the summed loss over the predictions to the parameters.
 LossSums accumulate_permuted(const Model& model, PermutedBatch& batch, const nn::Run& run);
 
-/// The loss alone, and what the model predicts: the likeliest word of each prediction.
+/// The loss alone, and what the model predicts: the likeliest token of each prediction.
 struct PermutedAnswers {
   LossSums sums = {};
-  std::vector<int32_t> words = {};
+  std::vector<int32_t> tokens = {};
 };
 PermutedAnswers answer_permuted(const Model& model, PermutedBatch& batch, const nn::Run& run);
 

@@ -1,4 +1,4 @@
-// Sequences of words laid end to end, with what is to be predicted of them.
+// Sequences of tokens laid end to end, with what is to be predicted of them.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "heddle/nn/words.h"
+#include "heddle/nn/token_rows.h"
 
 namespace heddle::train {
 
@@ -30,7 +30,7 @@ struct SequenceBatch {
   }
 
   /// As models take them; they point into this batch.
-  nn::WordRows words() {
+  nn::TokenRows tokens() {
     segments = Segments::from_lengths(lengths);
     return {.ids = ids,
             .segments = &segments,

@@ -66,13 +66,13 @@ void StackTask::make_model(Head head, const std::vector<std::string>& labels) {
   StackConfig& stack = config_.stack;
   if (paths_.from.empty()) {
     stack.set("vocab_size", tokenizer_->vocab_size());
-    if (head == Head::next_word) note_ends(*tokenizer_, stack.hub().others);
+    if (head == Head::next_token) note_ends(*tokenizer_, stack.hub().others);
   } else {
     stack.hub() = config_of_model(paths_.from).hub();  // a run's settings hold the fields alone
   }
-  const int64_t words = stack.integer({"vocab_size"});
-  check(tokenizer_->vocab_size() <= words, ErrorKind::data,
-        "the tokenizer has {} words, the model only {}", tokenizer_->vocab_size(), words);
+  const int64_t tokens = stack.integer({"vocab_size"});
+  check(tokenizer_->vocab_size() <= tokens, ErrorKind::data,
+        "the tokenizer has {} tokens, the model only {}", tokenizer_->vocab_size(), tokens);
   stack.hub().head = head;
   if (!labels.empty()) stack.hub().labels = labels;
   if (tokenizer_->pad_id() >= 0) stack.hub().pad_token_id = tokenizer_->pad_id();
@@ -115,7 +115,7 @@ void StackTask::note_keys(std::span<const int32_t> train, std::span<const int32_
 int64_t StackTask::block_size() const {
   const int64_t most = model_->max_length();
   check(config_.block_size <= most, ErrorKind::usage,
-        "block_size {} is more than the {} words that the model takes; lower --block-size",
+        "block_size {} is more than the {} tokens that the model takes; lower --block-size",
         config_.block_size, most);
   return config_.block_size > 0 ? config_.block_size : most;
 }

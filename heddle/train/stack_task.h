@@ -45,7 +45,7 @@ class StackTask : public Task {
   void make_model(Head head, const std::vector<std::string>& labels = {});
   /// Notes what is trained and validated on.
   void note_keys(std::span<const int32_t> train, std::span<const int32_t> val);
-  /// Most words of a sequence: block_size, or what the model takes. Errors: usage if that is less.
+  /// Most tokens of a sequence: block_size, or what the model takes. Errors: usage if that is less.
   int64_t block_size() const;
   /// The same where each sequence is that long. Errors: usage, too, if a model takes any length and
   /// block_size says none.

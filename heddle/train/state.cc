@@ -34,7 +34,7 @@ Json to_json(const LogWindow& w) {
   Json j = Json::object();
   j["loss"] = w.loss;
   j["nll"] = w.nll;
-  j["words"] = w.words;
+  j["predicted"] = w.predicted;
   j["tokens"] = w.tokens;
   j["gradient_norm"] = w.gradient_norm;
   j["updates"] = w.updates;
@@ -65,10 +65,15 @@ ValidationScore score_from_json(const Json& j, const std::string& prefix,
 }
 
 LogWindow window_from_json(const Json& j, const std::string& source) {
+  check(
+      j.contains("predicted"), ErrorKind::data,
+      "{}: an older heddle began this run, and its state has other names; go on with that one, or "
+      "begin again with --overwrite",
+      source);
   return {.loss = j.get_double("loss", source),
           .nll = j.get_double("nll", source),
-          .words = j.get_int("words", source),
-          .tokens = j.get_int(j.contains("tokens") ? "tokens" : "words", source),
+          .predicted = j.get_int("predicted", source),
+          .tokens = j.get_int("tokens", source),
           .gradient_norm = j.get_double("gradient_norm", source),
           .updates = j.get_int("updates", source),
           .seconds = j.get_double("seconds", source)};

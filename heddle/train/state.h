@@ -23,9 +23,9 @@ struct KeptWeights {
 
 /// What one line of the log sums up: updates since the last such line.
 struct LogWindow {
-  double loss = 0, nll = 0;  ///< sums over words
-  int64_t words = 0;         ///< that were predicted
-  int64_t tokens = 0;        ///< that were read for it
+  double loss = 0, nll = 0;  ///< sums over tokens
+  int64_t predicted = 0;     ///< tokens (or labels)
+  int64_t tokens = 0;        ///< that were read for them
   double gradient_norm = 0;  ///< sum over updates
   int64_t updates = 0;
   double seconds = 0;  ///< spent on these updates

@@ -25,7 +25,7 @@ class StreamMemory {
   /// Notes what they have behind it.
   void put(const Place& place, int64_t stream, nn::Memory behind);
 
-  /// For the state of a run: "memory.STREAM.LAYER", [streams * words, width], what comes next.
+  /// For the state of a run: "memory.STREAM.LAYER", [streams * tokens, width], what comes next.
   NamedTensors tensors() const;
   /// The same read back, before the batch of a place. Errors: data for other names, or rows that
   /// are not equally many of each stream.

@@ -14,7 +14,7 @@ namespace {
 Tokenizer make_tokenizer(const TrainConfig& config, std::span<const std::string> texts) {
   if (config.tokenizer_type == "char") return character_tokenizer(texts);
   const int64_t size = config.stack.integer({"vocab_size"});
-  log_info("training a {} tokenizer of {} words", config.tokenizer_type, size);
+  log_info("training a {} tokenizer of {} tokens", config.tokenizer_type, size);
   if (config.tokenizer_type == "wordpiece") return train_word_pieces(texts, size);
   std::vector<std::string> lines;
   for (const std::string& text : texts) {

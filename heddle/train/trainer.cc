@@ -166,11 +166,11 @@ class Trainer {
     const Parts parts = task_->parts(p_.epoch, p_.batch, config_.accumulate);
     LossSums sums;
     for (const auto& samples : parts) sums += task_->accumulate(p_.epoch, samples, run_);
-    // A batch may have no word to predict: all of its words are special.
-    const auto words = static_cast<double>(std::max<int64_t>(1, sums.words));
-    const double norm = optimizer_.gradient_norm() / words;
+    // A batch may have no token to predict: all of its tokens are special.
+    const auto tokens = static_cast<double>(std::max<int64_t>(1, sums.predicted));
+    const double norm = optimizer_.gradient_norm() / tokens;
     if (!std::isfinite(sums.loss) || !std::isfinite(norm)) report_bad_tensor(parts);
-    double factor = 1 / words;
+    double factor = 1 / tokens;
     if (config_.clip_norm > 0 && norm > config_.clip_norm) factor *= config_.clip_norm / norm;
     optimizer_.step(learning_rate(config_.schedule_options(), p_.update + 1), factor);
     task_->parameters_changed();
@@ -182,7 +182,7 @@ class Trainer {
     LogWindow& w = p_.window;
     w.loss += sums.loss;
     w.nll += sums.nll;
-    w.words += sums.words;
+    w.predicted += sums.predicted;
     w.tokens += sums.tokens;
     w.gradient_norm += norm;
     ++w.updates;
@@ -233,8 +233,8 @@ class Trainer {
   // Short enough to leave room for a bar in 80 columns.
   std::string status() const {
     const LogWindow& w = p_.window;
-    const double words = static_cast<double>(std::max<int64_t>(1, w.words));
-    return fmt::format("epoch {}  loss {:.3f}  {} tok/s", p_.epoch + 1, w.loss / words,
+    const double tokens = static_cast<double>(std::max<int64_t>(1, w.predicted));
+    return fmt::format("epoch {}  loss {:.3f}  {} tok/s", p_.epoch + 1, w.loss / tokens,
                        format_count(static_cast<int64_t>(tokens_per_second())));
   }
 
@@ -244,12 +244,12 @@ class Trainer {
 
   void log_window() {
     const LogWindow& w = p_.window;
-    const auto words = static_cast<double>(std::max<int64_t>(1, w.words));
+    const auto tokens = static_cast<double>(std::max<int64_t>(1, w.predicted));
     Json line = Json::object();
     line["update"] = p_.update;
     line["epoch"] = p_.epoch + 1;
-    line["loss"] = w.loss / words;
-    line["nll"] = w.nll / words;
+    line["loss"] = w.loss / tokens;
+    line["nll"] = w.nll / tokens;
     line["gradient_norm"] = w.gradient_norm / static_cast<double>(w.updates);
     line["learning_rate"] = learning_rate(config_.schedule_options(), p_.update);
     line["tokens_per_second"] = std::round(tokens_per_second());

@@ -15,10 +15,10 @@ std::shared_ptr<const RowIds> row_ids(const std::vector<uint32_t>& sample,
 CrossEntropy forward(const Transformer& model, const TranslationBatch& b, const nn::Run& run,
                      const CrossEntropyOptions& options) {
   const ProfilePhase phase("forward");
-  const nn::WordRows source{b.source, &b.source_segments,
-                            row_ids(b.source_sample, b.source_position)};
-  const nn::WordRows target{b.target_in, &b.target_segments,
-                            row_ids(b.target_sample, b.target_position)};
+  const nn::TokenRows source{b.source, &b.source_segments,
+                             row_ids(b.source_sample, b.source_position)};
+  const nn::TokenRows target{b.target_in, &b.target_segments,
+                             row_ids(b.target_sample, b.target_position)};
   const Tensor memory = model.encode(source, run);
   const Tensor h = model.decode(target, memory, b.source_segments, run);
   static const std::string kName = "output projection";
@@ -38,13 +38,13 @@ LossSums accumulate_gradients(const Transformer& model, const TranslationBatch& 
   const ProfilePhase phase("backward");
   backward(ce.loss);
   const auto mean = [&](double sum) { return sum / static_cast<double>(passes); };
-  return {mean(ce.total), mean(ce.nll), ce.words / passes, ce.words / passes};
+  return {mean(ce.total), mean(ce.nll), ce.predicted / passes, ce.predicted / passes};
 }
 
 LossSums batch_loss(const Transformer& model, const TranslationBatch& batch, const nn::Run& run) {
   const NoGrad off;
   const CrossEntropy ce = forward(model, batch, run, {});
-  return {ce.total, ce.nll, ce.words, ce.words};
+  return {ce.total, ce.nll, ce.predicted, ce.predicted};
 }
 
 }  // namespace heddle::train

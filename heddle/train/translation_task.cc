@@ -84,8 +84,8 @@ class TranslationTask : public Task {
   nn::Parameters parameters_;
   Transformer model_;
   Validator validator_;
-  SpecialIds special_{static_cast<int32_t>(config_.model.decoder_start_token_id),
-                      static_cast<int32_t>(config_.model.eos_token_id)};
+  TranslationIds special_{static_cast<int32_t>(config_.model.decoder_start_token_id),
+                          static_cast<int32_t>(config_.model.eos_token_id)};
   BatchPlan plan_;
   int64_t plan_epoch_ = -1;
 };

@@ -26,8 +26,8 @@ ValidationScore Validator::operator()(const Transformer& model, const nn::Run& r
   nn::Run plain = run;
   plain.training = false;
   const TransformerConfig& c = model.config();
-  const SpecialIds special{static_cast<int32_t>(c.decoder_start_token_id),
-                           static_cast<int32_t>(c.eos_token_id)};
+  const TranslationIds special{static_cast<int32_t>(c.decoder_start_token_id),
+                               static_cast<int32_t>(c.eos_token_id)};
   const BatchPlan plan = plan_epoch({corpus_->source_lengths(), corpus_->target_lengths()},
                                     {.batch_tokens = options_.batch_tokens, .shuffle = false}, 0);
   LossSums sums;
@@ -35,7 +35,7 @@ ValidationScore Validator::operator()(const Transformer& model, const nn::Run& r
     sums += batch_loss(model, make_translation_batch(*corpus_, plan.batch(i), special), plain);
   }
   ValidationScore score;
-  score.loss = sums.nll / static_cast<double>(sums.words);
+  score.loss = sums.nll / static_cast<double>(sums.predicted);
   if (!options_.wants_bleu) return score;
   std::vector<std::string> hypotheses;
   for (const Translation& t : translate_ids(model, sources_, options_.translate)) {

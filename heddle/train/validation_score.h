@@ -15,7 +15,7 @@ struct Metric {
 };
 
 struct ValidationScore {
-  double loss = 0;  ///< nats a predicted word or label, without smoothing
+  double loss = 0;  ///< nats per predicted token or label, without smoothing
   std::vector<Metric> metrics = {};
 
   /// The metric of that name; -1 if there is none.

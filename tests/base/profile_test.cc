@@ -81,11 +81,11 @@ TEST(Profile, backward_step_names_op_and_layer_of_its_calls_at_once) {
 TEST(Profile, call_inside_a_call_is_part_of_it) {
   start_profile();
   {
-    const ProfiledCall outer("best_words", {.bytes = 7});
+    const ProfiledCall outer("best_tokens", {.bytes = 7});
     call("cross_entropy", {.bytes = 100});
   }
   const auto p = stop_profile();
-  EXPECT_EQ(rows_of(*p), Rows{"best_words/best_words/(outside phases)/0 1"});
+  EXPECT_EQ(rows_of(*p), Rows{"best_tokens/best_tokens/(outside phases)/0 1"});
   EXPECT_EQ(p->rows[0].totals.work.bytes, 7);
 }
 

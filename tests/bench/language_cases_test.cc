@@ -10,7 +10,7 @@ namespace {
 constexpr double kBlocks = 4.0 * 12 * 128 * 128, kOutput = 128.0 * 65;
 
 TEST(LanguageCases, train_chargpt_counts_every_product_of_its_batch) {
-  const Workload w = find_case("train-chargpt").make({});
+  const BenchWorkload w = find_case("train-chargpt").make({});
   EXPECT_EQ(w.units, 12 * 64);
   EXPECT_EQ(w.batch, 12);
   // nanoGPT's count without positions is 0.80 million.
@@ -19,7 +19,7 @@ TEST(LanguageCases, train_chargpt_counts_every_product_of_its_batch) {
 }
 
 TEST(LanguageCases, batch_is_that_of_the_options) {
-  const Workload w = find_case("train-chargpt").make({.batch = 3});
+  const BenchWorkload w = find_case("train-chargpt").make({.batch = 3});
   EXPECT_EQ(w.units, 3 * 64);
   w.step();
 }

@@ -37,7 +37,7 @@ TEST(Products, translation_counts_the_first_step_without_the_beam) {
 }
 
 TEST(Products, train_tiny_counts_the_rows_of_its_batch) {
-  const Workload w = find_case("train-tiny").make({});
+  const BenchWorkload w = find_case("train-tiny").make({});
   EXPECT_EQ(w.batch, 128);
   EXPECT_GE(w.units, 128 * 16);
   EXPECT_LE(w.units, 128 * 24);
@@ -58,7 +58,7 @@ TEST(Products, equal_shapes_are_one_product) {
   p.linear(10, 4, 6, 2);
   p.linear(10, 4, 6);
   ASSERT_EQ(p.all().size(), 3u);  // forward, to the input, to the weight
-  for (const Product& each : p.all()) EXPECT_EQ(each.count, 3);
+  for (const MatrixProduct& each : p.all()) EXPECT_EQ(each.count, 3);
   EXPECT_EQ(p.flops(), 3 * 3 * 2 * 10 * 4 * 6);
 }
 
@@ -66,7 +66,7 @@ TEST(Products, chunks_of_logits_cover_all_rows) {
   Products p(DType::bf16, true);
   p.logits(1300, 64, 10000);
   EXPECT_EQ(p.flops(), 6.0 * 1300 * 64 * 10000);
-  for (const Product& each : p.all()) EXPECT_LE(each.transpose_a ? each.k : each.m, 512);
+  for (const MatrixProduct& each : p.all()) EXPECT_LE(each.transpose_a ? each.k : each.m, 512);
 }
 
 TEST(Products, each_takes_time) {
@@ -76,7 +76,7 @@ TEST(Products, each_takes_time) {
   EXPECT_GT(seconds_of_products(p), 0);
 }
 
-TEST(Reads, decoding_reads_the_decoder_once_a_word) {
+TEST(Reads, decoding_reads_the_decoder_once_a_token) {
   // By hand as above: the weights of a row's products.
   EXPECT_EQ(translation_weights_read(tiny(), 20), kSourceRow + 20 * kTargetRow);
 }

@@ -84,7 +84,7 @@ TEST_F(Analyze, measured_curve_has_a_point_for_each_kind_of_layer) {
   ASSERT_EQ(layers.at("kinds").size(), 4u);
   for (const Json& kind : layers.at("kinds").as_array()) {
     const auto& points = kind.at("measured").as_array();
-    ASSERT_EQ(points.size(), 2u);  // 64 and 70 places
+    ASSERT_EQ(points.size(), 2u);  // 64 and 70 positions
     EXPECT_EQ(points[1].get_int("n"), 70);
     EXPECT_GT(points[1].get_double("milliseconds"), 0);
   }

@@ -7,10 +7,6 @@
 namespace heddle::testing {
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 Json run_case(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "bench");
   for (const char* word : {"--seconds", "0", "--json"}) arguments.push_back(word);
@@ -38,10 +34,10 @@ TEST(Bench, json_line_of_training_has_every_key) {
   EXPECT_GT(value, 0);
   EXPECT_GT(roof, 0);
   EXPECT_NEAR(line.get_double("share_of_roof"), value / roof, 1e-3);
-  // Words of a repetition: 2 sentences of 16 to 24.
-  const double words = value * line.get_double("step_ms") / 1e3;
-  EXPECT_GT(words, 31.5);
-  EXPECT_LT(words, 48.5);
+  // Tokens of a repetition: 2 sentences of 16 to 24.
+  const double tokens = value * line.get_double("step_ms") / 1e3;
+  EXPECT_GT(tokens, 31.5);
+  EXPECT_LT(tokens, 48.5);
   // f32 weights, their bf16 copies and two moments at least.
   EXPECT_GT(line.get_int("peak_bytes"), 14 * line.get_int("parameters"));
 }

@@ -9,10 +9,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // Two runs that differ in their learning rate, trained once.
 class Runs : public ::testing::Test {
  protected:

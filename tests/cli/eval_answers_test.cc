@@ -1,4 +1,4 @@
-// heddle eval of classifiers, taggers and models of masked words: its figures are those that
+// heddle eval of classifiers, taggers and models of masked tokens: its figures are those that
 // training logs of the same held-out text.
 #include <gtest/gtest.h>
 
@@ -129,7 +129,7 @@ TEST_F(EvalAnswers, classes_have_the_scores_that_training_logs) {
     EXPECT_GT(json.get_double("accuracy"), 0.5);
     EXPECT_LT(json.get_double("accuracy"), 1);
   }
-  // 30 texts; 20 sentences of four words, of which none is cut into pieces that have no label.
+  // 30 texts; 20 sentences of four words, of which none is cut into tokens that have no label.
   const Json tags = eval_json("token_classification", {"--data", path("val.conll")});
   EXPECT_EQ(tags.get_int("texts"), 20);
   EXPECT_EQ(tags.get_int("answers"), 80);
@@ -151,10 +151,10 @@ TEST_F(EvalAnswers, labels_and_files_that_do_not_fit_are_refused) {
   expect_refused(eval(task, {"--data", path("val.tsv"), "--text", path("val.txt")}), 2,
                  "give one of them");
   expect_refused(eval(task, {}), 2, "--data FILE");
-  expect_refused(eval(task, {"--text", path("val.txt")}), 3, "does not say the next word");
+  expect_refused(eval(task, {"--text", path("val.txt")}), 3, "does not predict the next token");
 }
 
-TEST_F(EvalAnswers, masked_words_have_the_accuracy_that_training_logs) {
+TEST_F(EvalAnswers, masked_tokens_have_the_accuracy_that_training_logs) {
   const Json logged = train("masked_lm", ".txt");
   const std::string text = path("val.txt");
   const Json json = eval_json("masked_lm", {"--text", text});
@@ -169,7 +169,7 @@ TEST_F(EvalAnswers, masked_words_have_the_accuracy_that_training_logs) {
             json.get_double("nll"));
   EXPECT_EQ(eval_json("masked_lm", {"--text", text, "--context", "12"}).get_int("context"), 12);
   const CliResult plain = eval("masked_lm", {"--text", text});
-  EXPECT_TRUE(plain.out.starts_with("masked token right ")) << plain.out;
+  EXPECT_TRUE(plain.out.starts_with("masked-token accuracy ")) << plain.out;
   expect_refused(eval("masked_lm", {"--text", text, "--context", "25"}), 2, "--context is 25");
   expect_refused(eval("masked_lm", {"--text", text, "--context", "3"}), 2, "from 4 to the 24");
   expect_refused(eval("masked_lm", {"--text", text, "--stride", "3"}), 2, "--stride");
@@ -217,7 +217,7 @@ TEST_F(EvalAnswers, page_of_classes_has_all_answers_and_the_wrong_ones) {
   }
 }
 
-TEST_F(EvalAnswers, page_of_masked_words_has_each_with_its_answer) {
+TEST_F(EvalAnswers, page_of_masked_tokens_has_each_with_its_answer) {
   train("masked_lm", ".txt");
   const std::string text = path("val.txt"), page = path("page.html");
   const Json said = eval_json("masked_lm", {"--text", text, "-o", page});

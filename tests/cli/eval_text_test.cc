@@ -74,7 +74,7 @@ TEST_F(EvalText, page_that_cannot_be_written_is_refused_before_the_text_is_read)
       << missing.err;
 }
 
-// Routers of zeros find all experts equal, so each word goes through the first two.
+// Routers of zeros find all experts equal, so each token goes through the first two.
 TEST_F(EvalText, routing_of_a_mixture_is_shown) {
   nn::Parameters parameters(5);
   const auto mixture = make_model(
@@ -147,7 +147,7 @@ TEST_F(EvalText, texts_and_windows_that_make_no_sense_are_refused) {
     refused(2, flag[0] + " goes with --src and --ref, not with --text", flag);
   }
   refused(2, "--label-key goes with --data", {"--label-key", "x"});
-  refused(2, "--seed is for models of masked words", {"--seed", "3"});
+  refused(2, "--seed is for models of masked tokens", {"--seed", "3"});
   EXPECT_EQ(run_heddle({"eval", model()}).exit_code, 2);
   const TempDir other;
   const std::string translator = (other / "translator").string();

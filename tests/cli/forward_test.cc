@@ -8,17 +8,11 @@
 #include "heddle/infer/model_dir.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/tensor/convert.h"
+#include "tests/parity/comparison.h"
 #include "tests/support/cli_runner.h"
 
 namespace heddle::testing {
 namespace {
-
-std::vector<float> floats(const SafetensorsFile& file, const std::string& name) {
-  const StoredTensor& info = file.info(name);
-  std::vector<float> values(info.elements());
-  convert_to_floats(info.bytes.data(), info.dtype, values);
-  return values;
-}
 
 struct IntTensor {
   std::string name;
@@ -80,12 +74,6 @@ class Forward : public ::testing::Test {
   }
 };
 
-std::vector<int64_t> integers(const SafetensorsFile& file, const std::string& name) {
-  std::vector<int64_t> values(file.info(name).elements());
-  std::memcpy(values.data(), file.info(name).bytes.data(), file.info(name).bytes.size());
-  return values;
-}
-
 // The inputs of a fixture, with the mask that its labels imply for the decoder.
 std::vector<IntTensor> fixture_inputs(const SafetensorsFile& file) {
   std::vector<IntTensor> tensors;
@@ -138,7 +126,7 @@ TEST_F(Forward, logits_only_unless_all_is_asked_for) {
   EXPECT_EQ(SafetensorsFile::open(outputs).names().size(), 2u);
 }
 
-TEST_F(Forward, masked_words_change_nothing_and_give_zeros) {
+TEST_F(Forward, masked_tokens_change_nothing_and_give_zeros) {
   write_model("post_tied");
   const auto alone = logits({{"input_ids", {1, 3}, {5, 6, 3}}, kTarget});
   const auto padded = logits({{"input_ids", {1, 5}, {5, 6, 3, 28, 0}},
@@ -149,7 +137,7 @@ TEST_F(Forward, masked_words_change_nothing_and_give_zeros) {
   for (size_t i = 3 * 16; i < encoder.size(); ++i) EXPECT_EQ(encoder[i], 0);
 }
 
-// Positions are columns, so words after padding are not where they are without.
+// Positions are columns, so tokens after padding are not where they are without.
 TEST_F(Forward, position_is_the_column) {
   write_model("post_tied");
   const auto left = logits(

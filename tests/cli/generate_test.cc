@@ -142,7 +142,7 @@ TEST_F(GenerateCommand, seed_decides_the_samples) {
   };
   EXPECT_EQ(with("1"), with("1"));
   EXPECT_NE(with("1"), with("2"));
-  // A temperature next to nothing leaves the likeliest word alone.
+  // A temperature next to nothing leaves the likeliest token alone.
   EXPECT_EQ(generate({"--prompt", "the old", "--temperature", "0.001"}).out,
             generate({"--prompt", "the old"}).out);
   EXPECT_EQ(generate({"--prompt", "the old", "--top-k", "1"}).out,
@@ -161,7 +161,7 @@ TEST_F(GenerateCommand, top_gives_the_likeliest_tokens_and_the_first_is_the_next
     EXPECT_LE(top[i].get_double("probability"), top[i - 1].get_double("probability"));
   }
   EXPECT_EQ(top[0].get_string("token"),
-            shared_tokenizer().piece(static_cast<int32_t>(top[0].get_int("id"))));
+            shared_tokenizer().token(static_cast<int32_t>(top[0].get_int("id"))));
   std::string text = top[0].get_string("token");
   if (text.starts_with("▁")) text.replace(0, 3, " ");
   EXPECT_EQ(top[0].get_string("text"), text);
@@ -209,7 +209,7 @@ TEST_F(GenerateCommand, lengths_and_beam_of_generation_config_are_the_defaults_o
   const std::vector<int64_t> ids =
       with(R"({"max_length": 12})", {"--max-new-tokens", "11"}).at("ids").as_ints();
   EXPECT_EQ(ids.size(), 11u);
-  // The first word ends the text, unless it must be longer.
+  // The first token ends the text, unless it must be longer.
   const std::string end = fmt::format(R"("max_new_tokens": 20, "eos_token_id": {})", ids[0]);
   EXPECT_EQ(with("{" + end + "}", {}).at("ids").size(), 0u);
   EXPECT_GE(with("{" + end + R"(, "min_length": 8})", {}).at("ids").size(), 5u);
@@ -329,8 +329,8 @@ TEST_F(GenerateCommand, attention_of_characters_names_spaces_and_line_ends) {
   write_language_model(model, "{}", false);
   character_tokenizer(std::vector<std::string>{"ab \n"}).save(model + "/tokenizer.json");
   ASSERT_EQ(run_heddle({"attention", model, "--text", "ab a\nb", "--json", path}).exit_code, 0);
-  const char* const pieces = R"x(["a", "+b", "(space)", "a", "(newline)", "b"])x";
-  EXPECT_NE(read_file(path).find(pieces), std::string::npos) << read_file(path);
+  const char* const tokens = R"x(["a", "+b", "(space)", "a", "(newline)", "b"])x";
+  EXPECT_NE(read_file(path).find(tokens), std::string::npos) << read_file(path);
 }
 
 // The tokenizer finds words; special tokens of others are words of their own.

@@ -8,10 +8,6 @@
 namespace heddle::testing {
 namespace {
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST(Program, version_prints_name_and_number_on_stdout) {
   const CliResult result = run_heddle({"--version"});
   EXPECT_EQ(result.exit_code, 0);

@@ -6,6 +6,11 @@
 
 namespace heddle::testing {
 
+/// The folder of a small model that takes texts.
+inline std::string text_model(const std::string& name) {
+  return std::string(kFixtures) + "/texts/" + name;
+}
+
 /// The JSON inside the page.
 inline Json page_data(const std::filesystem::path& page) {
   const std::string html = read_file(page), open = "id=\"data\">";

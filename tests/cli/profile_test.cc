@@ -21,7 +21,7 @@ TEST_F(ProfileTranslate, output_is_the_same_and_the_trace_names_ops_and_layers) 
       run_heddle({"translate", "--profile", path, model(), "--beam", "2"}, with_input(kText));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, plain.out);
-  for (const char* part : {"\nprofile: ", "\nlinear  ", "\nattention  ", "\nbest_words  ",
+  for (const char* part : {"\nprofile: ", "\nlinear  ", "\nattention  ", "\nbest_tokens  ",
                            "\ndecode step  ", "\ntokenise  ", "\noutside phases  ", "\ntrace: "}) {
     EXPECT_TRUE(contains("\n" + result.err, part)) << part << " in\n" << result.err;
   }

@@ -67,7 +67,7 @@ TEST_F(StackCommand, forward_counts_positions_by_column_unless_they_are_given) {
                               {"position_ids", {0, 0, 1, 2}}},
                              "logits");
   ASSERT_EQ(given.size(), 4u * 30);
-  for (size_t i = 0; i < given.size(); ++i) {  // other sums: with the hidden word, which adds 0
+  for (size_t i = 0; i < given.size(); ++i) {  // other sums: with the hidden token, which adds 0
     EXPECT_NEAR(given[i], i < 30 ? 0 : plain[i - 30], 1e-6);
   }
 }

@@ -10,8 +10,6 @@
 namespace heddle::testing {
 namespace {
 
-std::string model(const std::string& name) { return std::string(kFixtures) + "/texts/" + name; }
-
 class TextPages : public ::testing::Test {
  protected:
   // The lines that a command prints, the same with and without a page.
@@ -36,9 +34,9 @@ class TextPages : public ::testing::Test {
   const std::string page_ = (folder_ / "page.html").string();
 };
 
-TEST_F(TextPages, fill_has_the_words_around_masks_and_those_for_them) {
+TEST_F(TextPages, fill_has_the_tokens_around_masks_and_those_for_them) {
   const auto lines =
-      lines_of({"fill", model("fill"), "--top", "3"}, "the [MASK] fox\n[MASK] [MASK]\n");
+      lines_of({"fill", text_model("fill"), "--top", "3"}, "the [MASK] fox\n[MASK] [MASK]\n");
   const Json data = page_data(page_);
   EXPECT_EQ(data.get_int("count"), 2);
   const Json::Array& texts = data.at("texts").as_array();
@@ -52,16 +50,16 @@ TEST_F(TextPages, fill_has_the_words_around_masks_and_those_for_them) {
     for (size_t m = 0; m < masks.size(); ++m) {
       ASSERT_EQ(masks[m].size(), 3u);
       for (size_t i = 0; i < 3; ++i) {
-        const Json::Array& word = masks[m].as_array()[i].as_array();
-        EXPECT_EQ(word[0].as_string(), said[m].as_array()[i].get_string("token"));
-        EXPECT_EQ(word[1].as_double(), said[m].as_array()[i].get_double("probability"));
+        const Json::Array& token = masks[m].as_array()[i].as_array();
+        EXPECT_EQ(token[0].as_string(), said[m].as_array()[i].get_string("token"));
+        EXPECT_EQ(token[1].as_double(), said[m].as_array()[i].get_double("probability"));
       }
     }
   }
 }
 
 TEST_F(TextPages, classes_are_those_printed_likeliest_first) {
-  const auto lines = lines_of({"classify", model("classify"), "--top", "2"}, "the fox\nlow\n");
+  const auto lines = lines_of({"classify", text_model("classify"), "--top", "2"}, "the fox\nlow\n");
   const Json data = page_data(page_);
   EXPECT_EQ(data.get_string("scale"), "softmax");
   const auto labels = data.at("labels").as_strings();
@@ -81,8 +79,8 @@ TEST_F(TextPages, classes_are_those_printed_likeliest_first) {
   }
 }
 
-TEST_F(TextPages, likeness_is_the_cosine_of_the_vectors_printed) {
-  const auto lines = lines_of({"embed", model("encoder"), "--no-normalize"}, "the fox\nlow\n");
+TEST_F(TextPages, similarity_is_the_cosine_of_the_vectors_printed) {
+  const auto lines = lines_of({"embed", text_model("encoder"), "--no-normalize"}, "the fox\nlow\n");
   const auto a = lines[0].at("embedding").as_array(), b = lines[1].at("embedding").as_array();
   double ab = 0, aa = 0, bb = 0;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -101,7 +99,7 @@ TEST_F(TextPages, likeness_is_the_cosine_of_the_vectors_printed) {
 TEST_F(TextPages, many_texts_are_counted_and_the_first_are_held) {
   std::string input;
   for (int i = 0; i < 205; ++i) input += "the fox\n";
-  EXPECT_EQ(lines_of({"embed", model("encoder")}, input).size(), 205u);
+  EXPECT_EQ(lines_of({"embed", text_model("encoder")}, input).size(), 205u);
   const Json data = page_data(page_);
   EXPECT_EQ(data.get_int("count"), 205);
   EXPECT_EQ(data.at("texts").size(), 200u);

@@ -7,14 +7,13 @@
 #include "heddle/base/json.h"
 #include "heddle/infer/stack_model.h"
 #include "heddle/text/tokenizer.h"
+#include "tests/cli/page_data.h"
 #include "tests/infer/small_models.h"
 #include "tests/support/cli_runner.h"
 #include "tests/support/places.h"
 
 namespace heddle::testing {
 namespace {
-
-std::string model(const std::string& name) { return std::string(kFixtures) + "/texts/" + name; }
 
 CliResult run_on(const std::string& input, std::vector<std::string> words) {
   CliOptions options;
@@ -32,12 +31,12 @@ std::vector<Json> lines_of(const std::string& text) {
   return lines;
 }
 
-TEST(FillCommand, prints_words_with_probabilities_and_the_text) {
-  const CliResult plain = run_heddle({"fill", model("fill"), "the [MASK] fox", "--top", "3"});
+TEST(FillCommand, prints_tokens_with_probabilities_and_the_text) {
+  const CliResult plain = run_heddle({"fill", text_model("fill"), "the [MASK] fox", "--top", "3"});
   ASSERT_EQ(plain.exit_code, 0) << plain.err;
   EXPECT_EQ(std::count(plain.out.begin(), plain.out.end(), '\n'), 3);
   const CliResult json =
-      run_on("the [MASK] fox\n[MASK] [MASK]\n", {"fill", model("fill"), "--json"});
+      run_on("the [MASK] fox\n[MASK] [MASK]\n", {"fill", text_model("fill"), "--json"});
   ASSERT_EQ(json.exit_code, 0) << json.err;
   const auto lines = lines_of(json.out);
   ASSERT_EQ(lines.size(), 2u);
@@ -48,20 +47,21 @@ TEST(FillCommand, prints_words_with_probabilities_and_the_text) {
 }
 
 TEST(ClassifyCommand, prints_labels_likeliest_first) {
-  const CliResult plain = run_on("the fox\nlow\n", {"classify", model("classify")});
+  const CliResult plain = run_on("the fox\nlow\n", {"classify", text_model("classify")});
   ASSERT_EQ(plain.exit_code, 0) << plain.err;
-  const CliResult json =
-      run_heddle({"classify", model("classify"), "--text", "the fox", "--text", "low", "--json"});
+  const CliResult json = run_heddle(
+      {"classify", text_model("classify"), "--text", "the fox", "--text", "low", "--json"});
   const auto lines = lines_of(json.out);
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_TRUE(plain.out.starts_with(lines[0].get_string("label") + "\t0.")) << plain.out;
   double sum = 0;
   for (const auto& [label, p] : lines[0].at("probabilities").as_object()) sum += p.as_double();
   EXPECT_NEAR(sum, 1, 1e-9);
-  const CliResult first = run_on("the fox\nlow\n", {"classify", model("classify"), "--top", "1"});
+  const CliResult first =
+      run_on("the fox\nlow\n", {"classify", text_model("classify"), "--top", "1"});
   EXPECT_EQ(std::count(first.out.begin(), first.out.end(), '\t'), 2) << first.out;
   EXPECT_TRUE(plain.out.starts_with(first.out.substr(0, first.out.find('\n')))) << first.out;
-  const CliResult pair = run_on("the fox\tlow\n", {"classify", model("classify"), "--pair"});
+  const CliResult pair = run_on("the fox\tlow\n", {"classify", text_model("classify"), "--pair"});
   EXPECT_EQ(pair.exit_code, 0) << pair.err;
   EXPECT_NE(pair.out, plain.out.substr(0, plain.out.find('\n') + 1));
 }
@@ -70,8 +70,8 @@ TEST(EmbedCommand, a_line_in_is_a_vector_out_and_cutting_is_said_once) {
   const std::string text(100, 'a');
   std::string words;
   for (int i = 0; i < 40; ++i) words += "the ";
-  const CliResult json =
-      run_on("the fox\n" + words + "\n" + words + "\n\n", {"embed", model("encoder"), "--json"});
+  const CliResult json = run_on("the fox\n" + words + "\n" + words + "\n\n",
+                                {"embed", text_model("encoder"), "--json"});
   ASSERT_EQ(json.exit_code, 0) << json.err;
   const auto lines = lines_of(json.out);
   ASSERT_EQ(lines.size(), 4u);
@@ -79,8 +79,8 @@ TEST(EmbedCommand, a_line_in_is_a_vector_out_and_cutting_is_said_once) {
   for (const Json& x : lines[0].at("embedding").as_array()) sum += x.as_double() * x.as_double();
   EXPECT_NEAR(sum, 1, 1e-5);
   EXPECT_EQ(json.err, "warning: embed: 2 of 4 texts were longer than 12 tokens and were cut\n");
-  const CliResult plain = run_heddle({"embed", model("encoder"), "--text", "the fox", "--pooling",
-                                      "cls", "--pooling", "max", "--no-normalize"});
+  const CliResult plain = run_heddle({"embed", text_model("encoder"), "--text", "the fox",
+                                      "--pooling", "cls", "--pooling", "max", "--no-normalize"});
   ASSERT_EQ(plain.exit_code, 0) << plain.err;
   EXPECT_EQ(std::count(plain.out.begin(), plain.out.end(), ' '), 31);
 }
@@ -109,7 +109,7 @@ TEST(TextCommands, models_without_token_types_take_texts_of_any_tokenizer) {
     const auto made = make_model(nn::Scope(parameters), Json::parse(config));
     save_stack_model((folder / "model").string(), *made, parameters);
     for (const char* name : {"vocab.txt", "tokenizer_config.json"}) {
-      std::filesystem::copy_file(model("classify") + "/" + name, folder / "model" / name);
+      std::filesystem::copy_file(text_model("classify") + "/" + name, folder / "model" / name);
     }
     std::vector<std::string> flags = words;
     flags.insert(flags.begin() + 1, (folder / "model").string());
@@ -121,19 +121,22 @@ TEST(TextCommands, models_without_token_types_take_texts_of_any_tokenizer) {
 
 TEST(TextCommands, bad_input_ends_with_its_exit_code_and_reason) {
   const std::tuple<std::string, std::vector<std::string>, int, std::string> all[] = {
-      {"", {"fill", model("fill"), "no mask"}, 3, "has no [MASK]"},
-      {"", {"fill", model("fill"), "[MASK]", "--top", "0"}, 2, "--top is 0"},
-      {"", {"fill", model("encoder"), "[MASK]"}, 3, "no head for masked words"},
+      {"", {"fill", text_model("fill"), "no mask"}, 3, "has no [MASK]"},
+      {"", {"fill", text_model("fill"), "[MASK]", "--top", "0"}, 2, "--top is 0"},
+      {"", {"fill", text_model("encoder"), "[MASK]"}, 3, "no head for masked tokens"},
       {"", {"fill", "/no/such", "[MASK]"}, 3, "/no/such"},
-      {"", {"classify", model("classify")}, 2, "empty"},
-      {"a\n", {"classify", model("classify"), "--top", "0"}, 2, "--top is 0"},
-      {"a\nb\xFF\n", {"classify", model("classify")}, 3, "line 2: not UTF-8"},
-      {"no tab\n", {"classify", model("classify"), "--pair"}, 3, "no tab"},
-      {"", {"classify", model("fill"), "--text", "a"}, 3, "no head for classes"},
-      {"a\n", {"embed", model("encoder"), "--pooling", "median"}, 2, "unknown pooling 'median'"},
-      {"a\n", {"embed", model("encoder"), "--max-length", "25"}, 2, "--max-length is 25"},
-      {"a\n", {"embed", model("encoder"), "--max-length", "2"}, 3, "no room"},
-      {"a\n", {"embed", model("encoder"), "--normalize", "--no-normalize"}, 2, "excludes"}};
+      {"", {"classify", text_model("classify")}, 2, "empty"},
+      {"a\n", {"classify", text_model("classify"), "--top", "0"}, 2, "--top is 0"},
+      {"a\nb\xFF\n", {"classify", text_model("classify")}, 3, "line 2: not UTF-8"},
+      {"no tab\n", {"classify", text_model("classify"), "--pair"}, 3, "no tab"},
+      {"", {"classify", text_model("fill"), "--text", "a"}, 3, "no head for classes"},
+      {"a\n",
+       {"embed", text_model("encoder"), "--pooling", "median"},
+       2,
+       "unknown pooling 'median'"},
+      {"a\n", {"embed", text_model("encoder"), "--max-length", "25"}, 2, "--max-length is 25"},
+      {"a\n", {"embed", text_model("encoder"), "--max-length", "2"}, 3, "no room"},
+      {"a\n", {"embed", text_model("encoder"), "--normalize", "--no-normalize"}, 2, "excludes"}};
   for (const auto& [input, words, exit_code, reason] : all) {
     const CliResult result = run_on(input, words);
     EXPECT_EQ(result.exit_code, exit_code) << reason << ": " << result.err;
@@ -160,23 +163,23 @@ TEST(TextCommands, translators_are_refused_by_what_they_are) {
 }
 
 TEST(InfoCommand, tells_the_tokenizer_of_an_encoder) {
-  const CliResult result = run_heddle({"info", model("classify"), "--json"});
+  const CliResult result = run_heddle({"info", text_model("classify"), "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  const Tokenizer tokenizer = Tokenizer::load(model("classify"));
+  const Tokenizer tokenizer = Tokenizer::load(text_model("classify"));
   const Json told = Json::parse(result.out).at("tokenizer");
-  EXPECT_EQ(told.get_int("pieces"), tokenizer.vocab_size());
+  EXPECT_EQ(told.get_int("tokens"), tokenizer.vocab_size());
   EXPECT_EQ(told.get_string("fingerprint"), tokenizer.fingerprint());
 }
 
 TEST(TokenizerInfo, says_kind_size_and_what_stands_around_texts) {
-  const CliResult plain = run_heddle({"tokenizer", "info", model("fill")});
+  const CliResult plain = run_heddle({"tokenizer", "info", text_model("fill")});
   ASSERT_EQ(plain.exit_code, 0) << plain.err;
   EXPECT_NE(plain.out.find("WordPiece, 160 ids"), std::string::npos) << plain.out;
   EXPECT_NE(plain.out.find("a pair is [CLS] TEXT [SEP] SECOND [SEP]"), std::string::npos);
   const CliResult ids =
-      run_on("the [MASK]\n", {"tokenizer", "encode", model("fill"), "--special", "--pieces"});
+      run_on("the [MASK]\n", {"tokenizer", "encode", text_model("fill"), "--special", "--tokens"});
   EXPECT_EQ(ids.out, "[CLS] the [MASK] [SEP]\n") << ids.err;
-  const CliResult json = run_heddle({"tokenizer", "info", model("encoder"), "--json"});
+  const CliResult json = run_heddle({"tokenizer", "info", text_model("encoder"), "--json"});
   EXPECT_EQ(Json::parse(json.out).at("special").at("mask").get_int("id"), 4) << json.out;
 }
 

@@ -54,9 +54,9 @@ TEST_F(TokenizerCommand, train_encode_decode_gives_the_text_back) {
   EXPECT_EQ(apply("encode", "the man\n", {"--ids"}).out, apply("encode", "the man\n").out);
 }
 
-TEST_F(TokenizerCommand, pieces_are_printed_with_space_signs) {
+TEST_F(TokenizerCommand, tokens_are_printed_with_space_signs) {
   ASSERT_EQ(train({"--vocab-size", "340"}).exit_code, 0);
-  EXPECT_EQ(apply("encode", "the  the\n", {"--pieces"}).out, "▁the ▁ ▁the\n");
+  EXPECT_EQ(apply("encode", "the  the\n", {"--tokens"}).out, "▁the ▁ ▁the\n");
 }
 
 TEST_F(TokenizerCommand, threads_do_not_change_the_file) {

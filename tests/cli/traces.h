@@ -9,12 +9,9 @@
 #include <string>
 
 #include "heddle/base/json.h"
+#include "tests/support/cli_runner.h"
 
 namespace heddle::testing {
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// Checks every event of a trace; the names that were seen, as "name cat layer".
 inline std::set<std::string> read_trace(const std::filesystem::path& path) {

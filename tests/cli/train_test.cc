@@ -13,10 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 // The exit code and words of the message; nothing on stdout, one line that begins with the program.
 void expect_refused(const CliResult& result, int exit_code, const std::vector<std::string>& words) {
   EXPECT_EQ(result.exit_code, exit_code) << result.err;

@@ -114,8 +114,8 @@ TEST_F(SixWords, separate_lists_train_in_seconds_and_translate) {
                                      "--target", "i am a student", "--json", path("maps.json")});
   ASSERT_EQ(maps.exit_code, 0) << maps.err;
   const Json sides = Json::load(path("maps.json")).at("sides");
-  EXPECT_EQ(sides.as_array()[0].at("pieces").as_array()[2].as_string(), "étudiant");
-  EXPECT_EQ(sides.as_array()[1].at("pieces").as_array()[4].as_string(), "student");
+  EXPECT_EQ(sides.as_array()[0].at("tokens").as_array()[2].as_string(), "étudiant");
+  EXPECT_EQ(sides.as_array()[1].at("tokens").as_array()[4].as_string(), "student");
   std::filesystem::remove(folder_ / "run" / "best" / "target_tokenizer.model");
   const CliResult missing = run_heddle({"translate", path("run")}, input);
   EXPECT_EQ(missing.exit_code, 3);

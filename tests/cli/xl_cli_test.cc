@@ -30,7 +30,7 @@ TEST(XlCommand, xlnet_generates_and_is_refused_where_the_order_of_the_text_is_ne
   EXPECT_EQ(Json::parse(words.out).at("ids").as_array().size(), 5u) << words.out;
   const CliResult next = run_heddle({"generate", xlnet, "--ids", "5,9,7", "--top", "3"});
   EXPECT_EQ(next.exit_code, 0) << next.err;
-  expect_refused({"eval", xlnet, "--text", text}, "a xlnet predicts words in any order");
+  expect_refused({"eval", xlnet, "--text", text}, "a xlnet predicts tokens in any order");
 }
 
 TEST(XlCommand, pages_show_attention_by_distance) {

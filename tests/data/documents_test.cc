@@ -96,7 +96,7 @@ TEST(TextBlocks, random_ones_lie_in_the_text_and_differ_by_epoch_seed_and_sample
     for (int64_t i = 0; i < 12; ++i) {
       const int64_t begin = plan.begin(epoch, i);
       ASSERT_GE(begin, 0);
-      ASSERT_LT(begin, 90);  // the word behind the last of a block is in the text
+      ASSERT_LT(begin, 90);  // the token behind the last of a block is in the text
       ++seen[static_cast<size_t>(begin)];
     }
   }
@@ -124,7 +124,7 @@ TEST(TextBlocks, consecutive_ones_cover_the_text_once_an_epoch) {
 
 TEST(TextBlocks, streams_go_on_from_batch_to_batch) {
   BlockPlan plan(100, {.block = 4, .batch = 3, .order = BlockOrder::streams});
-  EXPECT_EQ(plan.batches(), 8);  // 24 sequences of 4 words, of which each predicts the next
+  EXPECT_EQ(plan.batches(), 8);  // 24 sequences of 4 tokens, of which each predicts the next
   std::vector<int64_t> firsts;
   for (const int64_t epoch : {0, 1, 2, 3}) {
     std::vector<int64_t> begins;
@@ -137,15 +137,15 @@ TEST(TextBlocks, streams_go_on_from_batch_to_batch) {
     std::sort(begins.begin(), begins.end());
     EXPECT_EQ(std::unique(begins.begin(), begins.end()), begins.end());
     EXPECT_GE(begins[0], 0);
-    EXPECT_LE(begins.back() + 4, 99);  // the word behind the last is in the text
+    EXPECT_LE(begins.back() + 4, 99);  // the token behind the last is in the text
   }
   EXPECT_NE(firsts, std::vector<int64_t>(4, firsts[0]));  // other cuts each epoch
 }
 
 TEST(TextBlocks, text_shorter_than_a_sequence_is_a_data_error) {
-  expect_error(ErrorKind::data, {"10 words", "11", "--block-size"},
+  expect_error(ErrorKind::data, {"10 tokens", "11", "--block-size"},
                [] { BlockPlan(10, {.block = 10}); });
-  expect_error(ErrorKind::data, {"12 words", "3 streams", "13", "--batch-size"},
+  expect_error(ErrorKind::data, {"12 tokens", "3 streams", "13", "--batch-size"},
                [] { BlockPlan(12, {.block = 4, .batch = 3, .order = BlockOrder::streams}); });
   expect_error(ErrorKind::usage, {"'stream'", "streams"}, [] { block_order("stream"); });
 }

@@ -106,8 +106,8 @@ TEST(Labelled, labels_that_do_not_fit_are_data_errors_with_their_place) {
   words_refused("b.conll", "a X\nb\n", {"line 2", "one field"});
 }
 
-TEST(Masking, words_are_hidden_replaced_and_kept_80_10_10) {
-  // 40,000 words, 15 % chosen. Chi-square of three outcomes: 13.8 at p = 0.001 (2 degrees).
+TEST(Masking, tokens_are_masked_replaced_and_kept_80_10_10) {
+  // 40,000 tokens, 15 % chosen. Chi-square of three outcomes: 13.8 at p = 0.001 (2 degrees).
   const MaskingOptions options{
       .mask_id = 4, .vocab_size = 1000, .is_special = [](int32_t id) { return id < 5; }};
   double counts[3] = {}, chosen = 0;
@@ -116,7 +116,7 @@ TEST(Masking, words_are_hidden_replaced_and_kept_80_10_10) {
     std::iota(ids.begin(), ids.end(), 500);
     ids[0] = 2;  // special
     const std::vector<int32_t> before = ids;
-    const auto targets = mask_words(ids, options, make_key(7, 0, 0, sample));
+    const auto targets = mask_tokens(ids, options, make_key(7, 0, 0, sample));
     EXPECT_EQ(targets[0], -1);
     for (size_t i = 0; i < ids.size(); ++i) {
       if (targets[i] < 0) {
@@ -137,12 +137,12 @@ TEST(Masking, words_are_hidden_replaced_and_kept_80_10_10) {
   EXPECT_LT(chi, 13.8) << counts[0] << " " << counts[1] << " " << counts[2];
 }
 
-TEST(Masking, at_least_one_word_is_chosen_and_the_key_decides) {
+TEST(Masking, at_least_one_token_is_chosen_and_the_key_decides) {
   const MaskingOptions options{.share = 0, .mask_id = 4, .vocab_size = 10};
   std::vector<int32_t> ids = {7, 8, 9}, again = ids;
-  const auto targets = mask_words(ids, options, make_key(1, 2, 3, 4));
+  const auto targets = mask_tokens(ids, options, make_key(1, 2, 3, 4));
   EXPECT_EQ(std::count(targets.begin(), targets.end(), -1), 2);
-  EXPECT_EQ(mask_words(again, options, make_key(1, 2, 3, 4)), targets);
+  EXPECT_EQ(mask_tokens(again, options, make_key(1, 2, 3, 4)), targets);
   EXPECT_EQ(again, ids);
 }
 

@@ -1,4 +1,4 @@
-// Spans and orders of predicted words: their statistics, and what is never predicted.
+// Spans and orders of predicted tokens: their statistics, and what is never predicted.
 #include "heddle/data/permutation.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ TEST(Permutation, steps_number_the_targets_and_are_0_elsewhere) {
   ASSERT_EQ(p.steps.size(), ids.size());
   EXPECT_TRUE(std::is_sorted(p.targets.begin(), p.targets.end()));
   std::vector<int32_t> steps;
-  for (const int32_t word : p.targets) steps.push_back(p.steps[static_cast<size_t>(word)]);
+  for (const int32_t token : p.targets) steps.push_back(p.steps[static_cast<size_t>(token)]);
   EXPECT_FALSE(std::is_sorted(steps.begin(), steps.end()));
   std::sort(steps.begin(), steps.end());
   for (size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i], static_cast<int32_t>(i) + 1);
@@ -25,8 +25,8 @@ TEST(Permutation, steps_number_the_targets_and_are_0_elsewhere) {
   EXPECT_NE(draw_permutation(ids, {}, make_key(1, 2, 3, 5)).steps, p.steps);
 }
 
-// A window of span / share words holds one span: whole windows have just that share.
-TEST(Permutation, a_share_of_the_words_is_predicted_in_spans) {
+// A window of span / share tokens holds one span: whole windows have just that share.
+TEST(Permutation, a_share_of_the_tokens_is_predicted_in_spans) {
   const std::vector<int32_t> ids(600, 7);
   int64_t predicted = 0;
   std::map<int64_t, int64_t> runs;
@@ -41,9 +41,9 @@ TEST(Permutation, a_share_of_the_words_is_predicted_in_spans) {
       ++runs[static_cast<int64_t>(end - begin)];
     }
   }
-  // The last window is cut: up to 15 of 600 words.
+  // The last window is cut: up to 15 of 600 tokens.
   EXPECT_NEAR(static_cast<double>(predicted) / (600 * kDraws), 0.2, 0.004);
-  // Spans of 1, 2 and 3 words are as likely; few touch.
+  // Spans of 1, 2 and 3 tokens are as likely; few touch.
   for (const int64_t span : {1, 2, 3})
     EXPECT_GT(runs[span], kDraws * 600 / 10 / 3 * 8 / 10) << span;
 }
@@ -58,7 +58,7 @@ TEST(Permutation, each_order_of_the_targets_is_as_likely) {
   for (const auto& [steps, count] : seen) EXPECT_NEAR(count, 1000, 5 * 29);  // 5 sigma
 }
 
-TEST(Permutation, special_words_are_never_predicted_and_one_word_always_is) {
+TEST(Permutation, special_tokens_are_never_predicted_and_one_token_always_is) {
   const std::vector<int32_t> ids = {0, 0, 5, 0}, none = {0, 0};
   const auto is_special = [](int32_t id) { return id == 0; };
   for (uint64_t i = 0; i < 200; ++i) {

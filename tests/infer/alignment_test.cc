@@ -1,4 +1,4 @@
-// Attention maps in batches, words made of pieces, and the links between them.
+// Attention maps in batches, words made of tokens, and the links between them.
 #include "heddle/infer/alignment.h"
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ TEST(SplitWords, gives_the_tokens_of_what_spaces_part_without_punctuation_at_the
     marks.push_back(w.is_punctuation);
   }
   ASSERT_EQ(words.size(), 9u);
-  // A piece "old" or "ol" + "d" alike: the words are whole, whatever the pieces are.
+  // A token "old" or "ol" + "d" alike: the words are whole, whatever the tokens are.
   EXPECT_EQ(words[0], "the");
   EXPECT_EQ(words[1], "old");
   EXPECT_EQ(words[4], "reads");

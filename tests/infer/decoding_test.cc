@@ -18,13 +18,13 @@ struct Scored {
   double log_p = 0, score = 0;
 };
 
-// Every sentence of at most `longest` words with its probability, best score first.
+// Every sentence of at most `longest` tokens with its probability, best score first.
 std::vector<Scored> all_sentences(const SmallModel& m, const Ids& source, size_t longest) {
   std::vector<Scored> all;
   const auto vocab = m.config.vocab_size;
   const std::function<void(const Ids&, double)> visit = [&](const Ids& prefix, double log_p) {
-    for (const NextWord& w :
-         best_words(uncached_logits(m.model, source, prefix, {}), {.count = vocab})) {
+    for (const NextToken& w :
+         best_tokens(uncached_logits(m.model, source, prefix, {}), {.count = vocab})) {
       if (w.id == 0 || w.id == 2) continue;
       const double sum = log_p + w.log_p;
       if (w.id == 3) {
@@ -43,7 +43,7 @@ std::vector<Scored> all_sentences(const SmallModel& m, const Ids& source, size_t
   return all;
 }
 
-// Words 1, 4, 5, 6 beside the special ones: 1 + 4 + 16 sentences of up to two words.
+// Tokens 1, 4, 5, 6 beside the special ones: 1 + 4 + 16 sentences of up to two tokens.
 class TinyVocabulary : public ::testing::Test {
  protected:
   SmallModel tiny{small_config(7)};
@@ -78,11 +78,11 @@ TEST_F(TinyVocabulary, sampled_sentences_come_as_often_as_their_probability_says
   std::map<Ids, double> count;
   ++count[ours.ids];
   for (const Translation& t : ours.others) ++count[t.ids];
-  // Words 0 and 2 never come: the others share their probability, at each place.
+  // Tokens 0 and 2 never come: the others share their probability, at each place.
   const auto left = [&](const Ids& prefix) {
     double p = 1;
-    for (const NextWord& w :
-         best_words(uncached_logits(tiny.model, source[0], prefix, {}), {.count = 7})) {
+    for (const NextToken& w :
+         best_tokens(uncached_logits(tiny.model, source[0], prefix, {}), {.count = 7})) {
       if (w.id == 0 || w.id == 2) p -= std::exp(static_cast<double>(w.log_p));
     }
     return p;
@@ -95,8 +95,8 @@ TEST_F(TinyVocabulary, sampled_sentences_come_as_often_as_their_probability_says
       if (prefix.size() < 2) {  // else the end is forced
         const Ids forced = {id};
         p *= std::exp(
-                 static_cast<double>(best_words(uncached_logits(tiny.model, source[0], prefix, {}),
-                                                {.forced = forced})[0]
+                 static_cast<double>(best_tokens(uncached_logits(tiny.model, source[0], prefix, {}),
+                                                 {.forced = forced})[0]
                                          .log_p)) /
              left(prefix);
       }
@@ -160,8 +160,9 @@ TEST_F(Options, forced_prefixes_hold_and_their_score_counts) {
       Ids before;
       for (const int32_t id : with_end(ids)) {
         const Ids forced = {id};
-        log_p += best_words(uncached_logits(m.model, sources[i], before, {}), {.forced = forced})[0]
-                     .log_p;
+        log_p +=
+            best_tokens(uncached_logits(m.model, sources[i], before, {}), {.forced = forced})[0]
+                .log_p;
         before.push_back(id);
       }
       EXPECT_NEAR(ours[i].score, log_p, 1e-5 * std::abs(log_p)) << i;
@@ -177,10 +178,11 @@ TEST_F(Options, forced_prefixes_hold_and_their_score_counts) {
               translate_ids(m.model, sources, {.max_length = 12}));
 }
 
-// Greedy decoding with rules, word by word, in f64 and with sets of n-grams.
-Ids plain_greedy(const SmallModel& m, const Ids& source, size_t max_words, const WordRules& rules) {
+// Greedy decoding with rules, token by token, in f64 and with sets of n-grams.
+Ids plain_greedy(const SmallModel& m, const Ids& source, size_t max_tokens,
+                 const TokenRules& rules) {
   Ids ids;
-  while (ids.size() < max_words) {
+  while (ids.size() < max_tokens) {
     std::set<Ids> ngrams;
     const auto n = static_cast<size_t>(rules.no_repeat_ngram);
     for (size_t i = 0; n > 0 && i + n <= ids.size(); ++i) {
@@ -208,7 +210,7 @@ Ids plain_greedy(const SmallModel& m, const Ids& source, size_t max_words, const
 }
 
 TEST_F(Options, rules_equal_a_naive_reference) {
-  const std::vector<WordRules> all = {
+  const std::vector<TokenRules> all = {
       {.no_repeat_ngram = 1},
       {.no_repeat_ngram = 2},
       {.no_repeat_ngram = 3, .min_length = 14},
@@ -244,7 +246,7 @@ TEST_F(Options, no_hypothesis_of_a_beam_repeats_an_ngram_or_ends_too_early) {
   }
 }
 
-TEST_F(Options, end_comes_where_the_rules_leave_no_word) {
+TEST_F(Options, end_comes_where_the_rules_leave_no_token) {
   const SmallModel tiny(small_config(7));
   const TranslateOptions o{.beam = 2, .rules = {.no_repeat_ngram = 1, .min_length = 30}};
   const auto ours = translate_ids(tiny.model, std::vector<Ids>{{4, 6, 5}}, o);
@@ -293,7 +295,7 @@ TEST_F(Options, samples_are_functions_of_seed_and_line_number) {
   EXPECT_GT(by_line, 8u);
 }
 
-TEST_F(Options, sampling_one_word_only_is_greedy) {
+TEST_F(Options, sampling_one_token_only_is_greedy) {
   expect_same(translate_ids(m.model, sources, {.sampling = Sampling{.top_k = 1}}),
               translate_ids(m.model, sources, {}));
   expect_same(translate_ids(m.model, sources, {.sampling = Sampling{.min_p = 1}}),
@@ -318,12 +320,12 @@ TEST_F(Options, values_out_of_range_are_usage_errors) {
   fails("2 prefixes for 16 sentences", {.prefixes = {{4}, {5}}});
 }
 
-TEST_F(Options, prefix_that_is_no_sequence_of_words_is_a_data_error) {
+TEST_F(Options, prefix_that_is_no_sequence_of_tokens_is_a_data_error) {
   const auto fails = [&](const char* text, const TranslateOptions& o) {
     expect_error(ErrorKind::data, {text}, [&] { translate_ids(m.model, sources, o); });
   };
-  fails("the id 40 is no word", {.prefixes = {{4, 40}}});
-  fails("the id 3 is no word", {.prefixes = {{4, 3}}});
+  fails("the id 40 is no token", {.prefixes = {{4, 40}}});
+  fails("the id 3 is no token", {.prefixes = {{4, 3}}});
   fails("more than --max-length 2", {.max_length = 2, .prefixes = {{4, 5, 6}}});
 }
 

@@ -1,4 +1,4 @@
-// Exported models: heddle's translators as Marian give the same logits and words; others keep
+// Exported models: heddle's translators as Marian give the same logits and tokens; others keep
 // theirs.
 #include "heddle/infer/export.h"
 
@@ -25,9 +25,10 @@ using testing::small_config;
 using testing::SmallModel;
 using testing::write_small_model;
 
-// The logits of all words of some pairs.
-std::vector<float> logits_of(const Transformer& model, int64_t words) {
-  const auto sources = random_sentences(5, 7, words, 1), targets = random_sentences(5, 6, words, 2);
+// The logits of all tokens of some pairs.
+std::vector<float> logits_of(const Transformer& model, int64_t tokens) {
+  const auto sources = random_sentences(5, 7, tokens, 1),
+             targets = random_sentences(5, 6, tokens, 2);
   std::vector<int32_t> source, target;
   std::vector<int64_t> source_lengths, target_lengths;
   for (size_t i = 0; i < sources.size(); ++i) {
@@ -80,8 +81,8 @@ TEST_P(MarianExport, has_the_logits_of_the_model_that_it_was) {
       load_translation_model(folder / "marian", {.need_tokenizer = false});
   EXPECT_EQ(marian.type, "marian");
   EXPECT_EQ(marian.config.sinusoidal_layout, "halves");
-  const int64_t words = std::min(config.vocab_size, config.target_vocab_size());
-  EXPECT_LT(worst_error(logits_of(m.model, words), logits_of(marian.model, words)), 2e-6);
+  const int64_t tokens = std::min(config.vocab_size, config.target_vocab_size());
+  EXPECT_LT(worst_error(logits_of(m.model, tokens), logits_of(marian.model, tokens)), 2e-6);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -97,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(
                              c.scale_embedding = false;
                              c.activation_function = "gelu";
                            }},
-                      Case{"own_words",
+                      Case{"own_tokens",
                            [](TransformerConfig& c) {
                              c.share_encoder_decoder_embeddings = false;
                              c.decoder_vocab_size = 43;

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "heddle/base/parallel.h"
-#include "heddle/infer/best_words.h"
+#include "heddle/infer/best_tokens.h"
 #include "heddle/models/registry.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
@@ -15,7 +15,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-// Weights are large, so that words differ.
+// Weights are large, so that tokens differ.
 constexpr const char* kSmallGpt2 = R"({"model_type": "gpt2", "vocab_size": 60, "n_positions": 48,
   "n_embd": 40, "n_layer": 2, "n_head": 4, "initializer_range": 0.3})";
 
@@ -33,25 +33,25 @@ Tensor whole_pass(const LanguageModel& model, const Ids& ids, Precision precisio
   return model.hidden({.ids = ids, .segments = &one}, run);
 }
 
-// The plain definition: a whole pass for each word.
-Ids plain_greedy(const LanguageModel& model, Ids ids, int64_t words, Precision precision) {
+// The plain definition: a whole pass for each token.
+Ids plain_greedy(const LanguageModel& model, Ids ids, int64_t tokens, Precision precision) {
   const size_t begin = ids.size();
   nn::Run run;
   run.use(precision);
-  for (int64_t i = 0; i < words; ++i) {
+  for (int64_t i = 0; i < tokens; ++i) {
     const Tensor h = whole_pass(model, ids, precision);
     const NoGrad off;
-    ids.push_back(best_words(model.output()(h, run), {}).back().id);
+    ids.push_back(best_tokens(model.output()(h, run), {}).back().id);
   }
   return {ids.begin() + static_cast<int64_t>(begin), ids.end()};
 }
 
-// The words of the first continuation of each prompt.
-std::vector<Ids> generate_words(const LanguageModel& model, std::span<const Ids> prompts,
-                                const GenerateOptions& options) {
-  std::vector<Ids> words;
-  for (const auto& found : generate_ids(model, prompts, options)) words.push_back(found[0].ids);
-  return words;
+// The tokens of the first continuation of each prompt.
+std::vector<Ids> generated_ids(const LanguageModel& model, std::span<const Ids> prompts,
+                               const GenerateOptions& options) {
+  std::vector<Ids> tokens;
+  for (const auto& found : generate_ids(model, prompts, options)) tokens.push_back(found[0].ids);
+  return tokens;
 }
 
 const std::vector<Ids> kPrompts = {{3},
@@ -76,7 +76,7 @@ void expect_same(const std::vector<std::vector<Continuation>>& a,
 
 class GenerateIn : public ::testing::TestWithParam<Precision> {};
 
-// Grouped heads and rotary positions; a window of five words; a mixture of experts.
+// Grouped heads and rotary positions; a window of five tokens; a mixture of experts.
 constexpr const char* kSmallLlama = R"({"model_type": "llama", "vocab_size": 60,
   "max_position_embeddings": 48, "hidden_size": 40, "intermediate_size": 52,
   "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -91,7 +91,7 @@ constexpr const char* kSmallMixtral = R"({"model_type": "mixtral", "vocab_size":
   "initializer_range": 0.3, "num_local_experts": 4})";
 
 // A memory shorter than the text; another norm, biases of all layers together, a longer memory.
-// Both look back equally far from each word: else a whole pass sees more of the empty memory.
+// Both look back equally far from each token: else a whole pass sees more of the empty memory.
 constexpr const char* kSmallTransformerXl = R"({"model_type": "transfo-xl", "vocab_size": 60,
   "cutoffs": [20, 40], "d_model": 40, "d_embed": 32, "div_val": 2, "n_layer": 2, "n_head": 4,
   "d_head": 10, "d_inner": 52, "mem_len": 5, "clamp_len": 4, "init_std": 0.3})";
@@ -108,16 +108,16 @@ void expect_cached_states_of_a_whole_pass(const LanguageModel& model, Precision 
   run.use(precision);
   for (const std::vector<int64_t>& cuts : std::vector<std::vector<int64_t>>{
            {12}, {1, 11}, {5, 1, 1, 1, 4}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}) {
-    nn::WordCache cache(1, model.layers());
+    nn::KvCache cache(1, model.layers());
     std::vector<float> parts;
     int64_t at = 0;
     for (const int64_t n : cuts) {
-      const Segments words = Segments::uniform(1, n);
-      cache.extend(words);
+      const Segments tokens = Segments::uniform(1, n);
+      cache.extend(tokens);
       const std::vector<float> part = model
                                           .hidden({.ids = std::span(ids).subspan(at, n),
-                                                   .segments = &words,
-                                                   .places = cache.places(),
+                                                   .segments = &tokens,
+                                                   .position_ids = cache.position_ids(),
                                                    .cache = &cache},
                                                   run)
                                           .to_floats();
@@ -138,12 +138,12 @@ TEST_P(GenerateIn, cached_states_equal_those_of_a_whole_pass_bit_for_bit) {
   }
 }
 
-TEST_P(GenerateIn, equals_a_whole_pass_for_each_word) {
+TEST_P(GenerateIn, equals_a_whole_pass_for_each_token) {
   const SmallGpt2 m;
   for (const Ids& prompt : kPrompts) {
     const Ids expected = plain_greedy(m.model, prompt, 12, GetParam());
     const std::vector<Ids> one = {prompt};
-    EXPECT_EQ(generate_words(m.model, one, {.max_new_tokens = 12, .precision = GetParam()})[0],
+    EXPECT_EQ(generated_ids(m.model, one, {.max_new_tokens = 12, .precision = GetParam()})[0],
               expected);
     EXPECT_GT(std::set<int32_t>(expected.begin(), expected.end()).size(), 2u);  // no trivial text
   }
@@ -182,43 +182,43 @@ INSTANTIATE_TEST_SUITE_P(Precisions, GenerateIn,
                                            Precision(DType::bf16, true)),
                          [](const auto& p) { return precision_name(p.param); });
 
-TEST(Generate, ends_at_eos_which_is_not_among_the_words) {
+TEST(Generate, ends_at_eos_which_is_not_among_the_tokens) {
   const SmallGpt2 m;
   const std::vector<Ids> prompts = {kPrompts[1]};
-  const Ids all = generate_words(m.model, prompts, {.max_new_tokens = 12})[0];
+  const Ids all = generated_ids(m.model, prompts, {.max_new_tokens = 12})[0];
   const int32_t eos = all[5];
   const auto first = std::find(all.begin(), all.end(), eos);
-  EXPECT_EQ(generate_words(m.model, prompts, {.max_new_tokens = 12, .eos = {eos}})[0],
+  EXPECT_EQ(generated_ids(m.model, prompts, {.max_new_tokens = 12, .eos = {eos}})[0],
             Ids(all.begin(), first));
 }
 
 TEST(Generate, ends_where_the_positions_do) {
   const SmallGpt2 m;
   const std::vector<Ids> prompts = {Ids(47, 3), Ids(48, 3), {3}};
-  const auto results = generate_words(m.model, prompts, {.max_new_tokens = 100});
-  // 48 positions are read; the word after the last is still known.
+  const auto results = generated_ids(m.model, prompts, {.max_new_tokens = 100});
+  // 48 positions are read; the token after the last is still known.
   EXPECT_EQ(results[0].size(), 2u);
   EXPECT_EQ(results[1].size(), 1u);
   EXPECT_EQ(results[2].size(), 48u);
 }
 
-TEST(Generate, suppressed_words_never_come) {
+TEST(Generate, suppressed_tokens_never_come) {
   const SmallGpt2 m;
   const std::vector<Ids> prompts = {kPrompts[1]};
-  const Ids all = generate_words(m.model, prompts, {.max_new_tokens = 12})[0];
+  const Ids all = generated_ids(m.model, prompts, {.max_new_tokens = 12})[0];
   const Ids other =
-      generate_words(m.model, prompts, {.max_new_tokens = 12, .suppressed = {all[0]}})[0];
+      generated_ids(m.model, prompts, {.max_new_tokens = 12, .suppressed = {all[0]}})[0];
   EXPECT_EQ(std::count(other.begin(), other.end(), all[0]), 0);
 }
 
-TEST(Generate, no_words_wanted_gives_none) {
+TEST(Generate, no_tokens_wanted_gives_none) {
   const SmallGpt2 m;
-  EXPECT_EQ(generate_words(m.model, kPrompts, {.max_new_tokens = 0}),
+  EXPECT_EQ(generated_ids(m.model, kPrompts, {.max_new_tokens = 0}),
             std::vector<Ids>(kPrompts.size()));
-  EXPECT_TRUE(generate_words(m.model, {}, {}).empty());
+  EXPECT_TRUE(generated_ids(m.model, {}, {}).empty());
 }
 
-// Each word's log p is that of a whole pass; so is the sum.
+// Each token's log p is that of a whole pass; so is the sum.
 TEST(Generate, log_p_is_that_of_a_whole_pass) {
   const SmallGpt2 m;
   const std::vector<Ids> prompts = {kPrompts[1]};
@@ -249,8 +249,8 @@ TEST(Generate, samples_come_as_often_as_the_distribution_says) {
   const Sampling sampling{.temperature = 1.5, .top_k = 12, .seed = 4};
   std::vector<double> p(60);
   double sum = 0;
-  for (const NextWord& w :
-       best_words(logits.slice(0, last, 1), {.count = 12})) {  // p of the 12 likeliest
+  for (const NextToken& w :
+       best_tokens(logits.slice(0, last, 1), {.count = 12})) {  // p of the 12 likeliest
     sum += p[w.id] = std::exp(w.log_p / sampling.temperature);
   }
   std::vector<int64_t> counts(60);
@@ -275,25 +275,25 @@ TEST(Generate, sample_i_is_the_same_however_many_there_are) {
   }
 }
 
-TEST(Generate, on_word_sees_each_word_in_order_and_ends_a_sequence) {
+TEST(Generate, on_token_sees_each_token_in_order_and_ends_a_sequence) {
   const SmallGpt2 m;
-  const std::vector<Ids> whole = generate_words(m.model, kPrompts, {.max_new_tokens = 10});
+  const std::vector<Ids> whole = generated_ids(m.model, kPrompts, {.max_new_tokens = 10});
   std::vector<Ids> seen(kPrompts.size());
   std::vector<int64_t> done;
   const auto found =
       generate_ids(m.model, kPrompts,
                    {.max_new_tokens = 10,
-                    .on_word =
-                        [&](const NewWord& w) {
-                          seen[w.prompt].push_back(w.words.back());
-                          EXPECT_EQ(seen[w.prompt], Ids(w.words.begin(), w.words.end()));
-                          return w.prompt != 2 || w.words.size() < 4;
+                    .on_token =
+                        [&](const NewToken& w) {
+                          seen[w.prompt].push_back(w.tokens.back());
+                          EXPECT_EQ(seen[w.prompt], Ids(w.tokens.begin(), w.tokens.end()));
+                          return w.prompt != 2 || w.tokens.size() < 4;
                         },
                     .on_done = [&](int64_t prompt, const auto&) { done.push_back(prompt); }});
   EXPECT_EQ(done, (std::vector<int64_t>{2, 0, 1, 3, 4}));
   for (size_t i = 0; i < kPrompts.size(); ++i) {
-    const size_t words = i == 2 ? 4 : 10;
-    EXPECT_EQ(found[i][0].ids, Ids(whole[i].begin(), whole[i].begin() + words));
+    const size_t tokens = i == 2 ? 4 : 10;
+    EXPECT_EQ(found[i][0].ids, Ids(whole[i].begin(), whole[i].begin() + tokens));
     EXPECT_EQ(found[i][0].ended, i == 2 ? EndedBy::stop : EndedBy::length);
     EXPECT_EQ(seen[i], found[i][0].ids);
   }
@@ -316,7 +316,7 @@ TEST(Generate, prompts_that_do_not_fit_are_data_errors) {
   const SmallGpt2 m;
   const auto generate = [&](Ids prompt) {
     const std::vector<Ids> prompts = {{1}, std::move(prompt)};
-    generate_words(m.model, prompts, {});
+    generated_ids(m.model, prompts, {});
   };
   expect_error(ErrorKind::data, {"prompt 2 is empty"}, [&] { generate({}); });
   expect_error(ErrorKind::data, {"prompt 2 has 49 tokens", "48"}, [&] { generate(Ids(49, 1)); });

@@ -31,7 +31,7 @@ TEST(GenerationConfig, reads_what_both_files_say_the_first_one_first) {
   EXPECT_EQ(c.bos, 2);
   EXPECT_EQ(c.decoder_start, 8);
   EXPECT_FALSE(c.forced_eos);  // config.json has it, but counts for special ids only
-  EXPECT_EQ(c.rules.bad_words, (std::vector<Ids>{{4, 5}}));
+  EXPECT_EQ(c.rules.banned_ngrams, (std::vector<Ids>{{4, 5}}));
   EXPECT_EQ(c.suppressed, (Ids{8, 3}));
   EXPECT_EQ(c.max_new_tokens, 20);
   EXPECT_EQ(c.beam, 6);

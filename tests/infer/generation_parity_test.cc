@@ -70,15 +70,15 @@ GenerateOptions options_of(const Json& json) {
   return o;
 }
 
-// The words with the end, which fixtures hold but continuations do not.
-Ids words_of(const Continuation& c, const Ids& expected) {
+// The tokens with the end, which fixtures hold but continuations do not.
+Ids tokens_of(const Continuation& c, const Ids& expected) {
   Ids ids = c.ids;
   if (c.ended == EndedBy::eos && !expected.empty()) ids.push_back(expected.back());
   return ids;
 }
 
 struct Counts {
-  size_t words = 0, ends = 0;
+  size_t tokens = 0, ends = 0;
 };
 
 // Scores are sums of 14 log p in f32.
@@ -93,30 +93,30 @@ void expect_results(const Fixture& f, const Model& model, const Json& one, Count
     ASSERT_EQ(ours[p].size(), expected.size()) << name << " prompt " << p;
     for (size_t i = 0; i < expected.size(); ++i) {
       const Ids ids = ids_of(expected[i].at("ids"));
-      EXPECT_EQ(words_of(ours[p][i], ids), ids) << name << " prompt " << p;
+      EXPECT_EQ(tokens_of(ours[p][i], ids), ids) << name << " prompt " << p;
       const auto end = std::find(options.eos.begin(), options.eos.end(), ids.back());
       EXPECT_EQ(ours[p][i].ended == EndedBy::eos, end != options.eos.end()) << name;
       if (const Json* score = expected[i].find("score")) {
         EXPECT_NEAR(ours[p][i].score, score->as_double(), 1e-4) << name << " prompt " << p;
       }
-      counts.words += ids.size(), counts.ends += end != options.eos.end();
+      counts.tokens += ids.size(), counts.ends += end != options.eos.end();
     }
   }
 }
 
-TEST(GenerationParity, every_case_gives_the_words_and_scores_of_transformers) {
+TEST(GenerationParity, every_case_gives_the_tokens_and_scores_of_transformers) {
   const Fixture f("gpt2.safetensors", "cases.json");
   const Loaded gpt2 = f.load();
   Counts counts;
   for (const Json& one : f.json.at("cases").as_array()) {
     expect_results(f, *gpt2.model, one, counts);
   }
-  EXPECT_GT(counts.words, 1000u);
+  EXPECT_GT(counts.tokens, 1000u);
   EXPECT_GT(counts.ends, 100u);
 }
 
 // All prompts at once, with memory, with a short one, without, and causal.
-TEST(GenerationParity, xlnet_gives_the_words_and_scores_of_transformers) {
+TEST(GenerationParity, xlnet_gives_the_tokens_and_scores_of_transformers) {
   const Fixture f("xlnet.safetensors", "xlnet_cases.json");
   Counts counts;
   for (const Json& one : f.json.at("cases").as_array()) {
@@ -125,7 +125,7 @@ TEST(GenerationParity, xlnet_gives_the_words_and_scores_of_transformers) {
     expect_results(f, *xlnet.model, one, counts);
     expect_results(f, *xlnet.model, one, counts, 1);  // one prompt after another
   }
-  EXPECT_GT(counts.words, 400u);
+  EXPECT_GT(counts.tokens, 400u);
   EXPECT_GT(counts.ends, 5u);
 }
 
@@ -142,12 +142,12 @@ TEST(GenerationParity, perplexity_of_windows_is_that_of_float64) {
                                                       .batch_tokens = batch_tokens});
       EXPECT_NEAR(ours.nll, one.get_double("nll"), 1e-5 * one.get_double("nll")) << one.dump();
       EXPECT_EQ(ours.hits, one.get_int("hits")) << one.dump();
-      EXPECT_EQ(ours.words, static_cast<int64_t>(ids.size()) - 1);
+      EXPECT_EQ(ours.tokens, static_cast<int64_t>(ids.size()) - 1);
     }
   }
 }
 
-// 64 MB hold the logits of 41 rows of so many words: a batch of windows takes several parts.
+// 64 MB hold the logits of 41 rows of so many tokens: a batch of windows takes several parts.
 TEST(Perplexity, logits_in_parts_give_the_bits_of_windows_one_by_one) {
   nn::Parameters parameters(5);
   const auto model = make_model(
@@ -162,7 +162,7 @@ TEST(Perplexity, logits_in_parts_give_the_bits_of_windows_one_by_one) {
   const TextLikelihood one = with(32), all = with(8192);
   EXPECT_EQ(one.nll, all.nll);
   EXPECT_EQ(one.hits, all.hits);
-  EXPECT_EQ(all.words, 149);
+  EXPECT_EQ(all.tokens, 149);
 }
 
 }  // namespace

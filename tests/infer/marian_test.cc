@@ -102,12 +102,12 @@ TEST(Marian, settings_of_config_json_count_where_there_is_no_generation_config) 
   EXPECT_EQ(options.max_length, 15);  // 17 with the start and the end
   EXPECT_TRUE(options.needs_end);     // forced_eos_token_id
   EXPECT_EQ(options.suppressed, std::vector<int32_t>{84});
-  EXPECT_EQ(options.rules.bad_words, (std::vector<std::vector<int32_t>>{{3, 4, 5}}));
+  EXPECT_EQ(options.rules.banned_ngrams, (std::vector<std::vector<int32_t>>{{3, 4, 5}}));
 }
 
 TEST(Marian, sides_of_separate_vocabularies_have_ids_of_their_own) {
   const TranslationModel model = load_translation_model(fixture("separate"));
-  EXPECT_NE(model.tokenizer->piece(7), model.target().piece(7));
+  EXPECT_NE(model.tokenizer->token(7), model.target().token(7));
   EXPECT_FALSE(model.config.share_encoder_decoder_embeddings);
   EXPECT_EQ(model.tokenizer->kind(), "Marian");
   EXPECT_EQ(Tokenizer::load(fixture("opus")).kind(), "Marian");
@@ -145,7 +145,7 @@ TEST(Marian, files_that_are_missing_or_of_another_model_are_named) {
   Json vocab = Json::load(folder / "vocab.json");
   vocab["more"] = 85;
   folder.write("vocab.json", vocab.dump());
-  expect_error(ErrorKind::data, {"vocab.json", "ids up to 85", "85 words"},
+  expect_error(ErrorKind::data, {"vocab.json", "ids up to 85", "85 tokens"},
                [&] { load_translation_model(folder.path()); });
   folder.write("vocab.json", R"({"</s>": 0, "a": 1})");
   expect_error(ErrorKind::data, {"vocab.json", "'<unk>'"},

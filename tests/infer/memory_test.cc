@@ -1,7 +1,7 @@
 // A language model with segment memory: what it remembers gives what the whole text gives.
 #include <gtest/gtest.h>
 
-#include "heddle/infer/best_words.h"
+#include "heddle/infer/best_tokens.h"
 #include "heddle/infer/generate.h"
 #include "heddle/infer/perplexity.h"
 #include "heddle/models/registry.h"
@@ -12,7 +12,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-// Weights are large, so that words differ; words 20 on are two groups of the adaptive softmax.
+// Weights are large, so that tokens differ; tokens 20 on are two groups of the adaptive softmax.
 struct SmallXl {
   nn::Parameters parameters{5};
   std::unique_ptr<Model> made;
@@ -40,12 +40,12 @@ Ids long_text() {
   return ids;
 }
 
-// log p of each word but the first by one pass over the whole text.
+// log p of each token but the first by one pass over the whole text.
 double whole_nll(const LanguageModel& model, const Ids& ids) {
   return likelihood_of_text(model, ids, {.context = static_cast<int64_t>(ids.size())}).nll;
 }
 
-// Where each word sees the same number of words, memory makes segments as good as the whole text.
+// Where each token sees the same number of tokens, memory makes segments as good as the whole text.
 TEST(Memory, segments_of_any_length_give_the_likelihood_of_the_whole_text) {
   for (const bool pre_lnorm : {false, true}) {
     const SmallXl xl(7, true, pre_lnorm);
@@ -53,7 +53,7 @@ TEST(Memory, segments_of_any_length_give_the_likelihood_of_the_whole_text) {
     for (const int64_t context : {2, 5, 7, 20}) {
       const TextLikelihood parts = likelihood_of_text(*xl.model, long_text(), {.context = context});
       EXPECT_NEAR(parts.nll, whole, 1e-5 * whole) << context;
-      EXPECT_EQ(parts.words, 42);
+      EXPECT_EQ(parts.tokens, 42);
       EXPECT_EQ(parts.memory, 7);
       EXPECT_EQ(parts.windows, (42 + context - 1) / context);
     }
@@ -91,16 +91,16 @@ TEST(Memory, options_that_make_no_sense_are_usage_errors) {
                [&] { likelihood_of_text(*xl.model, long_text(), {.context = 1}); });
 }
 
-// The plain definition: the prompt in one pass, then a pass for each word over the memory.
-Ids plain_greedy(const LanguageModel& model, Ids ids, int64_t words) {
+// The plain definition: the prompt in one pass, then a pass for each token over the memory.
+Ids plain_greedy(const LanguageModel& model, Ids ids, int64_t tokens) {
   const NoGrad off;
   const nn::Run run;
   nn::Memory memory;
   Ids found;
-  for (int64_t i = 0; i < words; ++i) {
+  for (int64_t i = 0; i < tokens; ++i) {
     const Segments one = Segments::uniform(1, static_cast<int64_t>(ids.size()));
     const Tensor h = model.hidden({.ids = ids, .segments = &one, .memory = &memory}, run);
-    ids = {best_words(model.output()(h, run), {}).back().id};
+    ids = {best_tokens(model.output()(h, run), {}).back().id};
     found.push_back(ids[0]);
   }
   return found;
@@ -108,7 +108,7 @@ Ids plain_greedy(const LanguageModel& model, Ids ids, int64_t words) {
 
 const std::vector<Ids> kPrompts = {{3}, {7, 8, 9, 10, 11, 12, 13, 50, 51, 52}, {20, 4}};
 
-TEST(Memory, generation_equals_a_pass_for_each_word_over_the_memory) {
+TEST(Memory, generation_equals_a_pass_for_each_token_over_the_memory) {
   for (const bool same_length : {false, true}) {
     for (const bool pre_lnorm : {false, true}) {
       const SmallXl xl(6, same_length, pre_lnorm);
@@ -121,7 +121,7 @@ TEST(Memory, generation_equals_a_pass_for_each_word_over_the_memory) {
   }
 }
 
-// The whole text again for each word.
+// The whole text again for each token.
 TEST(Memory, generation_equals_feeding_the_whole_text_again) {
   for (const auto& [mem_len, same_length] : {std::pair<int64_t, bool>{6, true}, {0, false}}) {
     const SmallXl xl(mem_len, same_length);
@@ -133,7 +133,7 @@ TEST(Memory, generation_equals_feeding_the_whole_text_again) {
         const NoGrad off;
         const Segments one = Segments::uniform(1, static_cast<int64_t>(all.size()));
         const Tensor h = xl.model->hidden({.ids = all, .segments = &one}, {});
-        const NextWord next = best_words(xl.model->output()(h, {}), {}).back();
+        const NextToken next = best_tokens(xl.model->output()(h, {}), {}).back();
         EXPECT_EQ(next.id, c.ids[n]) << mem_len << " " << i << " " << n;
         EXPECT_NEAR(next.log_p, c.log_ps[n], 1e-4);
         all.push_back(c.ids[n]);

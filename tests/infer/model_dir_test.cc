@@ -159,17 +159,17 @@ TEST_F(ModelDir, missing_truncated_empty_or_altered_weights_are_data_errors) {
 }
 
 TEST_F(ModelDir, tokenizer_of_another_vocabulary_is_a_data_error) {
-  small_tokenizer(TokenizerType::bpe).save(path + "/tokenizer.model");  // as many pieces, others
+  small_tokenizer(TokenizerType::bpe).save(path + "/tokenizer.model");  // as many tokens, others
   expect_data_error({"tokenizer.model", "fingerprint", "another vocabulary"});
   small_tokenizer(TokenizerType::unigram, "identity", false).save(path + "/tokenizer.model");
-  expect_data_error({"tokenizer.model", "56 pieces", "vocab_size 312"});
+  expect_data_error({"tokenizer.model", "56 tokens", "vocab_size 312"});
   write_file_atomic(path + "/tokenizer.model", "no model");
   expect_data_error({"tokenizer.model"});
 }
 
 TEST_F(ModelDir, saving_with_a_tokenizer_of_another_size_is_a_data_error) {
   const SmallModel m(small_config(40));
-  expect_error(ErrorKind::data, {"312 pieces", "vocab_size 40"}, [&] {
+  expect_error(ErrorKind::data, {"312 tokens", "vocab_size 40"}, [&] {
     save_model_dir(folder / "other", m.config, m.parameters, &shared_tokenizer());
   });
 }

@@ -26,9 +26,9 @@ struct Mixture {
   const LanguageModel& model = *language_model(*made);
 };
 
-Ids random_text(int32_t words) {
+Ids random_text(int32_t tokens) {
   Ids ids;
-  for (int32_t i = 0; i < words; ++i) ids.push_back((i * i * 7 + i * 13) % 60);
+  for (int32_t i = 0; i < tokens; ++i) ids.push_back((i * i * 7 + i * 13) % 60);
   return ids;
 }
 
@@ -41,7 +41,7 @@ TEST(RoutingOfText, counts_are_those_of_the_largest_logits) {
   observer.router = [&](const std::string&, const Tensor& logits) {
     const std::vector<float> x = logits.to_floats();
     std::vector<int64_t>& counts = expected.emplace_back(5);
-    for (size_t row = 0; row + 1 < ids.size(); ++row) {  // the last word predicts none
+    for (size_t row = 0; row + 1 < ids.size(); ++row) {  // the last token predicts none
       for (size_t e = 0; e < 5; ++e) {
         const auto begin = x.begin() + static_cast<int64_t>(row) * 5;
         counts[e] += std::count_if(begin, begin + 5, [&](float y) { return y > begin[e]; }) < 2;
@@ -60,8 +60,8 @@ TEST(RoutingOfText, counts_are_those_of_the_largest_logits) {
   EXPECT_NE(found.routing[0], found.routing[1]);
 }
 
-// Windows overlap, but a word that stands in two of them counts once.
-TEST(RoutingOfText, each_word_counts_once_whatever_the_windows) {
+// Windows overlap, but a token that stands in two of them counts once.
+TEST(RoutingOfText, each_token_counts_once_whatever_the_windows) {
   const Mixture m;
   const Ids ids = random_text(100);
   const TextLikelihood one = likelihood_of_text(m.model, ids, {.context = 16, .stride = 4});
@@ -79,8 +79,8 @@ TEST(DetailsOfText, log_p_rank_and_likeliest_are_those_of_the_logits) {
   const Mixture m;
   const Ids ids = random_text(40);
   const Segments one = Segments::uniform(1, 40);
-  const auto words = likelihood_of_text(m.model, ids, {.details = 100}).details;
-  ASSERT_EQ(words.size(), 39u);
+  const auto tokens = likelihood_of_text(m.model, ids, {.details = 100}).details;
+  ASSERT_EQ(tokens.size(), 39u);
   const NoGrad off;
   nn::Run run;
   const auto logits =
@@ -91,22 +91,22 @@ TEST(DetailsOfText, log_p_rank_and_likeliest_are_those_of_the_logits) {
     double sum = 0;
     for (const float x : row) sum += std::exp(static_cast<double>(x));
     const auto best = std::ranges::max_element(row);
-    EXPECT_NEAR(words[i].log_p, target - std::log(sum), 1e-5);
-    EXPECT_EQ(words[i].rank, 1 + std::ranges::count_if(row, [&](float x) { return x > target; }));
-    EXPECT_EQ(words[i].likeliest, best - row.begin());
-    EXPECT_NEAR(words[i].likeliest_log_p, *best - std::log(sum), 1e-5);
+    EXPECT_NEAR(tokens[i].log_p, target - std::log(sum), 1e-5);
+    EXPECT_EQ(tokens[i].rank, 1 + std::ranges::count_if(row, [&](float x) { return x > target; }));
+    EXPECT_EQ(tokens[i].likeliest, best - row.begin());
+    EXPECT_NEAR(tokens[i].likeliest_log_p, *best - std::log(sum), 1e-5);
   }
 }
 
-TEST(DetailsOfText, the_first_words_are_told_by_any_window_and_sum_to_the_loss) {
+TEST(DetailsOfText, the_first_tokens_are_told_by_any_window_and_sum_to_the_loss) {
   const Mixture m;
   const Ids ids = random_text(200);
   const auto whole = likelihood_of_text(m.model, ids, {.context = 16, .stride = 5, .details = 199});
   double nll = 0;
   int64_t hits = 0;
-  for (const PredictedWord& word : whole.details) {
-    nll -= word.log_p;
-    hits += word.rank == 1;
+  for (const PredictedToken& token : whole.details) {
+    nll -= token.log_p;
+    hits += token.rank == 1;
   }
   EXPECT_EQ(whole.details.size(), 199u);
   EXPECT_NEAR(nll, whole.nll, 1e-9);

@@ -25,7 +25,7 @@ inline Ids with_end(Ids ids) {
   return ids;
 }
 
-// Logits of the word behind start and `prefix`, by one uncached pass over a sentence alone.
+// Logits of the token behind start and `prefix`, by one uncached pass over a sentence alone.
 inline Tensor uncached_logits(const Transformer& model, const Ids& source, const Ids& prefix,
                               const nn::Run& run) {
   const NoGrad off;

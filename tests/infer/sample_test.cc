@@ -1,4 +1,4 @@
-// Drawn words against the distribution that temperature and limits define.
+// Drawn tokens against the distribution that temperature and limits define.
 #include "heddle/infer/sample.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ std::vector<double> distribution(const std::vector<float>& x, const Sampling& s,
 
 class Drawn : public ::testing::TestWithParam<Sampling> {};
 
-TEST_P(Drawn, words_come_as_often_as_their_probability_says) {
+TEST_P(Drawn, tokens_come_as_often_as_their_probability_says) {
   constexpr int64_t kVocab = 20, kRows = 20000;
   const auto x = random_row(kVocab);
   Tensor logits = Tensor::empty({kRows, kVocab}, DType::f32);
@@ -59,10 +59,10 @@ TEST_P(Drawn, words_come_as_often_as_their_probability_says) {
   }
   const std::vector<int32_t> suppressed = {3};
   const std::vector<std::vector<int32_t>> banned(kRows, {7, 8});
-  const auto words = sample_words(logits, draws, {GetParam(), suppressed, banned});
+  const auto tokens = sample_tokens(logits, draws, {GetParam(), suppressed, banned});
   const auto p = distribution(x, GetParam(), {3, 7, 8});
   std::vector<double> seen(kVocab);
-  for (const NextWord& w : words) ++seen.at(w.id);
+  for (const NextToken& w : tokens) ++seen.at(w.id);
   double chi_square = 0;
   int cells = 0;
   for (int64_t i = 0; i < kVocab; ++i) {
@@ -85,24 +85,24 @@ INSTANTIATE_TEST_SUITE_P(
                       Sampling{.top_p = 0.7}, Sampling{.min_p = 0.2},
                       Sampling{.temperature = 2, .top_k = 10, .top_p = 0.8, .min_p = 0.3}));
 
-TEST(SampleWords, log_p_is_that_of_the_model_whatever_the_temperature) {
+TEST(SampleTokens, log_p_is_that_of_the_model_whatever_the_temperature) {
   const auto x = random_row(300);
   const Tensor logits = Tensor::from(x, {1, 300});
   double sum = 0;
   for (const float v : x) sum += std::exp(static_cast<double>(v));
   for (const double draw : {0.0, 0.3, 0.99999999}) {
     const std::vector<double> draws = {draw};
-    const NextWord w = sample_words(logits, draws, {{.temperature = 0.3, .top_k = 5}})[0];
+    const NextToken w = sample_tokens(logits, draws, {{.temperature = 0.3, .top_k = 5}})[0];
     EXPECT_NEAR(w.log_p, x[w.id] - std::log(sum), 1e-5);
   }
 }
 
-TEST(SampleWords, forced_row_gives_its_word_and_an_empty_one_none) {
+TEST(SampleTokens, forced_row_gives_its_token_and_an_empty_one_none) {
   const Tensor logits = Tensor::from(random_row(5), {1, 5});
   const std::vector<double> draws = {0.5};
   const std::vector<int32_t> all = {0, 1, 2, 3, 4}, forced = {2};
-  EXPECT_EQ(sample_words(logits, draws, {{}, all, {}, forced})[0].id, 2);
-  EXPECT_EQ(sample_words(logits, draws, {{}, all})[0].id, -1);
+  EXPECT_EQ(sample_tokens(logits, draws, {{}, all, {}, forced})[0].id, 2);
+  EXPECT_EQ(sample_tokens(logits, draws, {{}, all})[0].id, -1);
 }
 
 TEST(SampleDraw, is_uniform_and_differs_in_every_argument) {

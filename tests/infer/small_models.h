@@ -22,7 +22,7 @@ inline TransformerConfig small_config(int64_t vocab_size = 40) {
 }
 
 /// A model whose weights are a function of config and seed. Random embeddings are scaled up, so
-/// that words differ in probability and sentences end.
+/// that tokens differ in probability and sentences end.
 struct SmallModel {
   TransformerConfig config;
   nn::Parameters parameters;
@@ -38,7 +38,7 @@ struct SmallModel {
   }
 };
 
-/// Sentences of 1 to `longest` random words, neither special nor ended.
+/// Sentences of 1 to `longest` random tokens, neither special nor ended.
 inline std::vector<std::vector<int32_t>> random_sentences(size_t count, int longest,
                                                           int64_t vocab_size, uint32_t seed = 3) {
   std::mt19937 random(seed);

@@ -1,4 +1,4 @@
-// Text that grows: whole characters, the prompt's border, stop strings across borders of words.
+// Text that grows: whole characters, the prompt's border, stop strings across borders of tokens.
 #include "heddle/infer/text_stream.h"
 
 #include <gtest/gtest.h>
@@ -11,11 +11,11 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-// Hands the words of the text over one by one; returns what take() gave each time.
-std::vector<std::string> stream(TextStream& text, const Ids& words) {
+// Hands the tokens of the text over one by one; returns what take() gave each time.
+std::vector<std::string> stream(TextStream& text, const Ids& tokens) {
   std::vector<std::string> parts;
-  for (size_t n = 1; n <= words.size(); ++n) {
-    const bool goes_on = text.read(std::span(words).first(n));
+  for (size_t n = 1; n <= tokens.size(); ++n) {
+    const bool goes_on = text.read(std::span(tokens).first(n));
     parts.push_back(text.take());
     if (!goes_on) break;
   }
@@ -31,13 +31,13 @@ std::string joined(const std::vector<std::string>& parts) {
 
 const Tokenizer& tokenizer() { return shared_tokenizer(); }
 
-// The tokenizer knows no such letters: each is several words of a byte.
+// The tokenizer knows no such letters: each is several tokens of a byte.
 constexpr const char* kText = "the old man € reads 𝄞 two\n books ñ";
 
 TEST(TextStream, parts_are_whole_characters_and_make_the_whole_text) {
-  const Ids words = tokenizer().encode(kText);
+  const Ids tokens = tokenizer().encode(kText);
   TextStream text(tokenizer(), {});
-  const auto parts = stream(text, words);
+  const auto parts = stream(text, tokens);
   size_t empty = 0;
   for (const std::string& part : parts) {
     EXPECT_FALSE(first_invalid_utf8(part)) << part;
@@ -50,34 +50,34 @@ TEST(TextStream, parts_are_whole_characters_and_make_the_whole_text) {
 }
 
 TEST(TextStream, prompt_and_continuation_make_the_whole_text_wherever_they_are_cut) {
-  const Ids words = tokenizer().encode(kText);
-  for (size_t cut = 0; cut <= words.size(); ++cut) {
-    TextStream text(tokenizer(), std::span(words).first(cut));
-    const std::string rest = joined(stream(text, Ids(words.begin() + cut, words.end())));
+  const Ids tokens = tokenizer().encode(kText);
+  for (size_t cut = 0; cut <= tokens.size(); ++cut) {
+    TextStream text(tokenizer(), std::span(tokens).first(cut));
+    const std::string rest = joined(stream(text, Ids(tokens.begin() + cut, tokens.end())));
     const std::string whole = kText;
     EXPECT_TRUE(whole.ends_with(rest)) << cut;
     EXPECT_FALSE(first_invalid_utf8(rest)) << cut;
-    const std::string before = tokenizer().decode(std::span(words).first(cut));
+    const std::string before = tokenizer().decode(std::span(tokens).first(cut));
     EXPECT_EQ(before.substr(0, before.find("\xEF\xBF\xBD")) + rest, kText) << cut;
   }
 }
 
 TEST(TextStream, unfinished_character_at_the_end_is_given_at_last) {
-  Ids words = tokenizer().encode("a €");
-  words.pop_back();
+  Ids tokens = tokenizer().encode("a €");
+  tokens.pop_back();
   TextStream text(tokenizer(), {});
-  const auto parts = stream(text, words);
+  const auto parts = stream(text, tokens);
   EXPECT_TRUE(parts.back().starts_with("\xEF\xBF\xBD"));
   EXPECT_TRUE(joined(parts).starts_with("a "));
 }
 
-TEST(TextStream, stop_string_ends_the_text_before_it_across_words) {
+TEST(TextStream, stop_string_ends_the_text_before_it_across_tokens) {
   const std::string whole = "the old man reads two books";
-  const Ids words = tokenizer().encode(whole);
+  const Ids tokens = tokenizer().encode(whole);
   for (size_t at = 1; at + 5 < whole.size(); ++at) {
     const std::string stop = whole.substr(at, 5);
     TextStream text(tokenizer(), {}, {"nothing like it", stop});
-    const auto parts = stream(text, words);
+    const auto parts = stream(text, tokens);
     EXPECT_TRUE(text.is_stopped()) << stop;
     EXPECT_EQ(text.text(), whole.substr(0, whole.find(stop)));
     EXPECT_EQ(joined(parts), text.text()) << stop;  // nothing of it was given away before
@@ -85,9 +85,9 @@ TEST(TextStream, stop_string_ends_the_text_before_it_across_words) {
 }
 
 TEST(TextStream, beginning_of_a_stop_string_that_does_not_come_is_given_late) {
-  const Ids words = tokenizer().encode("the old man");
+  const Ids tokens = tokenizer().encode("the old man");
   TextStream text(tokenizer(), {}, {"old woman"});
-  EXPECT_EQ(joined(stream(text, words)), "the old man");
+  EXPECT_EQ(joined(stream(text, tokens)), "the old man");
   EXPECT_FALSE(text.is_stopped());
 }
 

@@ -1,4 +1,4 @@
-// Masked words, classes and sentence vectors of texts, against transformers and
+// Masked tokens, classes and sentence vectors of texts, against transformers and
 // sentence-transformers (tools/make_text_fixtures.py), and what is refused.
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ void copy_fixture(const std::string& name, const TemporaryFolder& folder) {
       std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
 }
 
-TEST(FillMasks, words_and_probabilities_are_those_of_transformers) {
+TEST(FillMasks, tokens_and_probabilities_are_those_of_transformers) {
   const TextModel model = load_text_model(fixture("fill"));
   const Json json = expected("fill");
   const Json::Array& cases = json.at("cases").as_array();
@@ -46,7 +46,7 @@ TEST(FillMasks, words_and_probabilities_are_those_of_transformers) {
       const Json::Array& fills = masks[m].as_array();
       for (size_t k = 0; k < fills.size(); ++k) {
         EXPECT_EQ(all[i][m][k].id, fills[k].get_int("id"));
-        EXPECT_EQ(all[i][m][k].word, fills[k].get_string("token"));
+        EXPECT_EQ(all[i][m][k].token, fills[k].get_string("token"));
         EXPECT_NEAR(all[i][m][k].probability, fills[k].get_double("probability"), kTolerance);
       }
     }
@@ -54,7 +54,7 @@ TEST(FillMasks, words_and_probabilities_are_those_of_transformers) {
               all[i][0][0].probability)
         << "alone it is the same, bit for bit";
   }
-  EXPECT_EQ(all[0][0][0].text, "the quick " + all[0][0][0].word + " fox");
+  EXPECT_EQ(all[0][0][0].text, "the quick " + all[0][0][0].token + " fox");
 }
 
 TEST(FillMasks, texts_that_cannot_be_filled_are_refused) {
@@ -73,7 +73,7 @@ TEST(FillMasks, texts_that_cannot_be_filled_are_refused) {
   expect_error(ErrorKind::data, {"not UTF-8"}, [&] { fill("[MASK]\xFF"); });
   const TextModel other = load_text_model(fixture("classify"));
   const std::string text = "[MASK]";
-  expect_error(ErrorKind::data, {fixture("classify"), "no head for masked words"}, [&] {
+  expect_error(ErrorKind::data, {fixture("classify"), "no head for masked tokens"}, [&] {
     fill_masks(other, {&text, 1}, 1, {});
   });
 }
@@ -251,13 +251,13 @@ TEST(TextModel, the_tokenizer_of_another_model_is_refused) {
   TemporaryFolder folder;
   copy_fixture("fill", folder);
   std::string vocab = read_file(folder / "vocab.txt");
-  for (int i = 0; i < 9; ++i) vocab += "word" + std::to_string(i) + "\n";
+  for (int i = 0; i < 9; ++i) vocab += "token" + std::to_string(i) + "\n";
   folder.write("vocab.txt", vocab);
   const TextModel model = load_text_model(folder.path());
   bool was_cut = false;
   encode_to_fit(model, "the fox", was_cut);  // a vocabulary may have more than is used
-  expect_error(ErrorKind::data, {"'word8'", "another model"},
-               [&] { encode_to_fit(model, "word8", was_cut); });
+  expect_error(ErrorKind::data, {"'token8'", "another model"},
+               [&] { encode_to_fit(model, "token8", was_cut); });
   remove_path(folder / "vocab.txt");
   expect_error(ErrorKind::data, {folder.path(), "no tokenizer"},
                [&] { load_text_model(folder.path()); });

@@ -12,7 +12,7 @@
 namespace heddle::testing {
 namespace {
 
-// Greedy decoding as one writes it down: the whole prefix again for each word.
+// Greedy decoding as one writes it down: the whole prefix again for each token.
 Translation plain_greedy(const Transformer& model, const Ids& source, int64_t max_length,
                          double alpha, const nn::Run& run) {
   const Ids suppressed = {0, 2};
@@ -20,8 +20,8 @@ Translation plain_greedy(const Transformer& model, const Ids& source, int64_t ma
   double log_p = 0;
   for (;;) {
     const Ids forced = {static_cast<int64_t>(t.ids.size()) + 1 >= max_length ? 3 : -1};
-    const NextWord next = best_words(uncached_logits(model, source, t.ids, run),
-                                     {.suppressed = suppressed, .forced = forced})[0];
+    const NextToken next = best_tokens(uncached_logits(model, source, t.ids, run),
+                                       {.suppressed = suppressed, .forced = forced})[0];
     log_p += next.log_p;
     if (next.id == 3) break;
     t.ids.push_back(next.id);
@@ -57,16 +57,16 @@ TEST_P(Decoding, cached_greedy_equals_uncached_decoding_bit_for_bit) {
   run.use(GetParam().precision);
   const auto ours = translate({.beam = 1, .length_penalty = 0.7});
   const auto without_scores = translate({.beam = 1, .scores = false});
-  size_t words = 0;
+  size_t tokens = 0;
   for (size_t i = 0; i < sources.size(); ++i) {
     const int64_t most = 2 * static_cast<int64_t>(sources[i].size()) + 10;
     const Translation plain = plain_greedy(m.model, sources[i], most, 0.7, run);
     EXPECT_EQ(ours[i].ids, plain.ids) << i;
     EXPECT_EQ(ours[i].score, plain.score) << i;
     EXPECT_EQ(without_scores[i].ids, plain.ids) << i;
-    words += plain.ids.size();
+    tokens += plain.ids.size();
   }
-  EXPECT_GT(words, sources.size());  // else it shows little
+  EXPECT_GT(tokens, sources.size());  // else it shows little
 }
 
 TEST_P(Decoding, sentence_alone_equals_the_same_in_any_batch) {
@@ -91,7 +91,7 @@ TEST_P(Decoding, one_thread_equals_two_and_three) {
 }
 
 // Each hypothesis is scored again by one uncached pass over all of it.
-TEST_P(Decoding, beam_score_is_the_log_probability_of_its_words) {
+TEST_P(Decoding, beam_score_is_the_log_probability_of_its_tokens) {
   nn::Run run;
   run.use(GetParam().precision);
   const auto ours = translate({.beam = 4, .length_penalty = 0.6});
@@ -100,7 +100,7 @@ TEST_P(Decoding, beam_score_is_the_log_probability_of_its_words) {
     Ids prefix;
     for (const int32_t id : with_end(ours[i].ids)) {
       const Ids forced = {id};
-      log_p += best_words(uncached_logits(m.model, sources[i], prefix, run), {.forced = forced})[0]
+      log_p += best_tokens(uncached_logits(m.model, sources[i], prefix, run), {.forced = forced})[0]
                    .log_p;
       prefix.push_back(id);
     }
@@ -210,19 +210,19 @@ TEST_F(TranslateIds, beam_or_batch_below_one_is_a_usage_error) {
                [&] { translate_ids(m.model, sources, {.batch_tokens = 0}); });
 }
 
-// Two words, 4 and 5, and the end, 3, with probabilities laid out by hand.
+// Two tokens, 4 and 5, and the end, 3, with probabilities laid out by hand.
 TEST(BeamSearch, two_hypotheses_beat_the_greedy_choice) {
   BeamSearch search({.beam = 2, .length_penalty = 0, .max_length = 3, .eos = {3}});
   const auto p = [](int32_t id, double probability) {
-    return NextWord{id, static_cast<float>(std::log(probability))};
+    return NextToken{id, static_cast<float>(std::log(probability))};
   };
-  const NextWord none;
-  search.advance(std::vector<NextWord>{p(4, 0.5), p(5, 0.4), p(3, 0.1), none});
+  const NextToken none;
+  search.advance(std::vector<NextToken>{p(4, 0.5), p(5, 0.4), p(3, 0.1), none});
   ASSERT_EQ(search.live().size(), 2u);
   EXPECT_EQ(search.live()[0].ids, Ids{4});
   // After 4 the end has 0.5 (0.25 in all), after 5 it has 0.9 (0.36 in all).
-  search.advance(std::vector<NextWord>{p(3, 0.5), p(4, 0.3), p(5, 0.2), none,  //
-                                       p(3, 0.9), p(4, 0.06), p(5, 0.04), none});
+  search.advance(std::vector<NextToken>{p(3, 0.5), p(4, 0.3), p(5, 0.2), none,  //
+                                        p(3, 0.9), p(4, 0.06), p(5, 0.04), none});
   EXPECT_TRUE(search.live().empty());
   ASSERT_EQ(search.results().size(), 1u);
   EXPECT_EQ(search.results()[0].ids, Ids{5});
@@ -231,16 +231,16 @@ TEST(BeamSearch, two_hypotheses_beat_the_greedy_choice) {
 
 TEST(BeamSearch, end_outside_the_best_beam_candidates_is_passed_over) {
   BeamSearch search({.beam = 1, .length_penalty = 0, .max_length = 9, .eos = {3}});
-  search.advance(std::vector<NextWord>{{4, -0.5f}});
+  search.advance(std::vector<NextToken>{{4, -0.5f}});
   EXPECT_EQ(search.live().size(), 1u);
   BeamSearch two({.beam = 2, .length_penalty = 0, .max_length = 9, .eos = {3}});
-  two.advance(std::vector<NextWord>{{4, -0.5f}, {5, -0.6f}, {3, -0.7f}, {6, -0.8f}});
+  two.advance(std::vector<NextToken>{{4, -0.5f}, {5, -0.6f}, {3, -0.7f}, {6, -0.8f}});
   EXPECT_EQ(two.live().size(), 2u);
 }
 
 TEST(BeamSearch, equal_scores_keep_the_better_hypothesis_and_the_lower_rank_first) {
   BeamSearch search({.beam = 2, .length_penalty = 0, .max_length = 9, .eos = {3}});
-  search.advance(std::vector<NextWord>{{4, -1.0f}, {5, -1.0f}, {6, -1.0f}, {7, -1.0f}});
+  search.advance(std::vector<NextToken>{{4, -1.0f}, {5, -1.0f}, {6, -1.0f}, {7, -1.0f}});
   ASSERT_EQ(search.live().size(), 2u);
   EXPECT_EQ(search.live()[0].ids, Ids{4});
   EXPECT_EQ(search.live()[1].ids, Ids{5});

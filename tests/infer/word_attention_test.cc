@@ -1,4 +1,4 @@
-// Attention maps of a pair, and words made of pieces.
+// Attention maps of a pair, and words made of tokens.
 #include "heddle/infer/word_attention.h"
 
 #include <gtest/gtest.h>

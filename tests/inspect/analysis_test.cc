@@ -153,11 +153,11 @@ TEST(ModelParameters, gated_layers_of_8d_over_3_have_those_of_plain_ones) {
   EXPECT_EQ(count(R"({"model_type": "mixtral"})"), 46'702'792'704);
 }
 
-AttentionMemory attention_of(int64_t places, int64_t layers, int64_t heads, int64_t window = 0) {
+AttentionMemory attention_of(int64_t positions, int64_t layers, int64_t heads, int64_t window = 0) {
   const ModelPlan plan =
       find_plan("stack", {fmt::format("layers={}", layers), fmt::format("heads={}", heads),
                           fmt::format("d_model={}", 64 * heads)});
-  return analyze(plan, {.source = places, .window = window}).attention;
+  return analyze(plan, {.source = positions, .window = window}).attention;
 }
 
 TEST(AttentionMatrices, pixels_of_a_128_image_need_768_gib) {
@@ -180,7 +180,7 @@ TEST(AttentionMatrices, windows_of_7_hold_153664_of_the_9834496_entries) {
   EXPECT_EQ(attention_of(56 * 56, 2, 3, 7 * 7).entries, 153'664);
 }
 
-TEST(AttentionMatrices, a_hundred_thousand_places_and_64_heads_need_1192_gib_in_16_bits) {
+TEST(AttentionMatrices, a_hundred_thousand_positions_and_64_heads_need_1192_gib_in_16_bits) {
   const AttentionMemory a = attention_of(100'000, 1, 64);
   EXPECT_EQ(a.one_layer.bf16 / kGiB, 1192);
   EXPECT_EQ(a.flash.f32, 4 * 64 * 100'000);  // linear in the length
@@ -196,7 +196,7 @@ TEST(ModelParameters, swiglu_of_8_thirds_has_those_of_a_plain_layer_of_4) {
   EXPECT_EQ(layer_parameters(gated), layer_parameters(plain) - biases);
 }
 
-// One layer each, 3 words in and 2 out, width 4 in 2 heads of 2, by hand.
+// One layer each, 3 tokens in and 2 out, width 4 in 2 heads of 2, by hand.
 const std::vector<std::string> kSmall = {"d_model=4",         "encoder_layers=1",
                                          "decoder_layers=1",  "encoder_attention_heads=2",
                                          "encoder_ffn_dim=6", "decoder_attention_heads=2",
@@ -208,14 +208,14 @@ Analysis small(const std::string& setting) {
   return analyze(find_plan("base", settings), {.source = 3, .target = 2});
 }
 
-TEST(Flops, swiglu_has_three_products_of_a_word) {
+TEST(Flops, swiglu_has_three_products_of_a_token) {
   const Analysis plain = small("activation_function=silu");
   const Analysis gated = small("activation_function=swiglu");
-  // Of 3 + 2 words: 2 * 4 * 6 for the third matrix.
+  // Of 3 + 2 tokens: 2 * 4 * 6 for the third matrix.
   EXPECT_EQ(gated.forward_flops - plain.forward_flops, 5 * 48);
   // Biases 6 + 4 go, 4 * 6 weights come, in each of two layers.
   EXPECT_EQ(gated.parameters - plain.parameters, 2 * (24 - 10));
-  // Gate, up, silu(gate) and their product, in place of what silu was given and gave: 12 a word.
+  // Gate, up, silu(gate) and their product, in place of what silu was given and gave: 12 a token.
   EXPECT_EQ(gated.kept.f32 - plain.kept.f32, 4 * 5 * 12);
 }
 
@@ -235,11 +235,11 @@ TEST(Flops, additive_scores_compute_and_keep_every_pair) {
   EXPECT_EQ(sum.training_flash_flops, sum.training_flops);
 }
 
-TEST(Flops, linear_scores_have_a_product_a_word_and_none_a_pair) {
+TEST(Flops, linear_scores_have_a_product_a_token_and_none_a_pair) {
   const Analysis dot = small("attention_scoring=dot"), sum = small("attention_scoring=linear");
   // What is left of the square is the weighted sum.
   EXPECT_EQ(sum.attention_flops, 2 * 4 * (9 + 4 + 6));
-  // Shares of 3 + 3, 2 + 2 and 2 + 3 words: a product 4 wide each.
+  // Shares of 3 + 3, 2 + 2 and 2 + 3 tokens: a product 4 wide each.
   const int64_t shares = 2 * 4 * (6 + 4 + 5);
   EXPECT_EQ(sum.forward_flops - sum.attention_flops,
             dot.forward_flops - dot.attention_flops + shares);
@@ -257,14 +257,14 @@ TEST(Flops, a_layer_is_24_n_d2_and_4_n2_d_where_the_inner_width_is_4d) {
   EXPECT_EQ(a.training_flash_flops - a.training_flops, a.attention_flops / 2);
 }
 
-TEST(Flops, a_causal_pass_is_the_sum_of_its_words_over_caches) {
+TEST(Flops, a_causal_pass_is_the_sum_of_its_tokens_over_caches) {
   const ModelPlan plan = find_plan(
       "stack", {"layers=2", "heads=2", "d_model=8", "ffn_dim=16", "causal=true", "vocab_size=11"});
   const int64_t n = 7, d = 8, linear = 2 * 2 * (4 * d * d + 2 * d * 16) + 2 * d * 11;
   int64_t by_hand = 0, passes = 0;
   for (int64_t t = 1; t <= n; ++t) {
-    by_hand += linear + 2 * 4 * t * d;  // word t sees t places
-    passes += by_hand;                  // all words so far again
+    by_hand += linear + 2 * 4 * t * d;  // token t sees t positions
+    passes += by_hand;                  // all tokens so far again
   }
   const Analysis a = analyze(plan, {.source = n});
   EXPECT_EQ(a.forward_flops, by_hand);
@@ -272,11 +272,11 @@ TEST(Flops, a_causal_pass_is_the_sum_of_its_words_over_caches) {
   EXPECT_DOUBLE_EQ(a.uncached_decoding_flops, static_cast<double>(passes));
 }
 
-TEST(Caches, a_word_keeps_a_key_and_a_value_in_every_layer) {
+TEST(Caches, a_token_keeps_a_key_and_a_value_in_every_layer) {
   const Analysis a = analyze(find_plan("base"), {.batch = 2, .source = 30, .target = 20});
-  EXPECT_EQ(a.cache_word.f32, 4 * 6 * 2 * 512);
+  EXPECT_EQ(a.cache_token.f32, 4 * 6 * 2 * 512);
   EXPECT_EQ(a.cache_source.bf16, 2 * 6 * 2 * 512);
-  EXPECT_EQ(a.cache.f32, 2 * 50 * a.cache_word.f32);
+  EXPECT_EQ(a.cache.f32, 2 * 50 * a.cache_token.f32);
 }
 
 TEST(Analysis, bert_writes_nothing_and_has_no_cache) {
@@ -332,7 +332,7 @@ TEST(LayerCosts, a_power_of_the_kernel_needs_no_further_layer) {
   EXPECT_EQ(layer_costs({.n = 1, .d = 1, .kernel = 3})[1].path_count, 1);
 }
 
-TEST(LayerCosts, kernel_of_1_and_no_places_are_refused) {
+TEST(LayerCosts, kernel_of_1_and_no_positions_are_refused) {
   expect_error(ErrorKind::usage, "--kernel is 1", [] { layer_costs({.kernel = 1}); });
   expect_error(ErrorKind::usage, "at least 1", [] { layer_costs({.n = 0}); });
 }

@@ -48,7 +48,7 @@ TEST_F(AttentionMaps, sides_are_what_encoder_and_decoder_read_and_write) {
   EXPECT_EQ(sides[1].list_words(), "(start), der, alte, Mann, liest, zwei, Bücher, !");
   EXPECT_EQ(sides[2].list_words(), "der, alte, Mann, liest, zwei, Bücher, !, (end)");
   EXPECT_EQ(sides[1].size(), sides[2].size());
-  for (const Side& side : sides) {  // the words cover all pieces, in order
+  for (const Side& side : sides) {  // the words cover all tokens, in order
     int64_t at = 0;
     for (const Side::Word& word : side.words) {
       EXPECT_EQ(word.begin, at);
@@ -198,7 +198,7 @@ TEST_F(AttentionMaps, head_layer_or_word_that_is_not_there_is_a_usage_error_that
                [] { Subject::open(path(), {.source = "caf\xE9", .target = {}, .ids = {}}); });
 }
 
-TEST(AttentionMapsOfGpt2, ids_take_the_place_of_a_tokenizer) {
+TEST(AttentionMapsOfGpt2, ids_take_the_position_of_a_tokenizer) {
   const TemporaryFolder folder;
   nn::Parameters parameters(1);
   const auto gpt2 = make_model(

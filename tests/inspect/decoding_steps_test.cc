@@ -23,7 +23,7 @@ class DecodingSteps : public ::testing::Test {
   static void TearDownTestSuite() { model_.reset(), folder_.reset(); }
   static const TranslationModel& model() { return *model_; }
   static DecodingRecord record(const TranslateOptions& options) {
-    return record_decoding(model(), kLine, {.translate = options, .words = 6});
+    return record_decoding(model(), kLine, {.translate = options, .tokens = 6});
   }
   static constexpr const char* kLine = "the old man reads";
 
@@ -48,7 +48,7 @@ TEST_F(DecodingSteps, watching_changes_nothing_and_the_best_way_spells_the_resul
   }
 }
 
-TEST_F(DecodingSteps, node_adds_its_words_log_p_to_its_parents) {
+TEST_F(DecodingSteps, node_adds_its_tokens_log_p_to_its_parents) {
   const DecodingRecord r = record({.beam = 3});
   int compared = 0;
   for (const BeamNode& node : r.nodes) {
@@ -56,10 +56,10 @@ TEST_F(DecodingSteps, node_adds_its_words_log_p_to_its_parents) {
     const BeamNode& parent = r.nodes[node.parent];
     EXPECT_EQ(node.step, parent.step + 1);
     const int32_t id = node.is_ended ? static_cast<int32_t>(model().config.eos_token_id) : node.id;
-    for (const NextWord& word : parent.next) {
-      if (word.id != id) continue;
+    for (const NextToken& token : parent.next) {
+      if (token.id != id) continue;
       ++compared;
-      EXPECT_NEAR(node.log_p, parent.log_p + word.log_p, 1e-5);
+      EXPECT_NEAR(node.log_p, parent.log_p + token.log_p, 1e-5);
     }
   }
   EXPECT_GT(compared, 10);

@@ -31,15 +31,15 @@ TEST(PartOfText, parts_laid_end_to_end_are_the_text) {
 TEST(PredictionPage, first_tokens_are_held_and_an_impossible_one_has_no_number) {
   const Tokenizer& tokenizer = testing::shared_tokenizer();
   const std::vector<int32_t> ids(20100, tokenizer.encode("the").at(0));
-  std::vector<PredictedWord> words(20050, {.log_p = -0.5f, .rank = 2, .likeliest = ids[0]});
-  words[1].log_p = -std::numeric_limits<float>::infinity();
-  const Json data = prediction_page(kEvaluation, tokenizer, ids, words, 312).data;
+  std::vector<PredictedToken> tokens(20050, {.log_p = -0.5f, .rank = 2, .likeliest = ids[0]});
+  tokens[1].log_p = -std::numeric_limits<float>::infinity();
+  const Json data = prediction_page(kEvaluation, tokenizer, ids, tokens, 312).data;
   EXPECT_EQ(data.get_int("count"), 20099);
   EXPECT_EQ(data.at("texts").size(), 20001u);
   EXPECT_EQ(data.at("loss").size(), 20000u);
   EXPECT_EQ(data.at("loss").as_array()[0].as_double(), 0.5);
   EXPECT_TRUE(data.at("loss").as_array()[1].is_null());
-  EXPECT_EQ(data.at("pieces").size(), 1u);
+  EXPECT_EQ(data.at("tokens").size(), 1u);
   EXPECT_EQ(data.get_string("summary"), "perplexity 2");
 }
 

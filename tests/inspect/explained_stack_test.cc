@@ -118,18 +118,18 @@ INSTANTIATE_TEST_SUITE_P(
              false, 0}),
     [](const auto& each) { return each.param.name; });
 
-TEST(ExplainedDistances, scores_of_words_and_of_distances_add_up) {
+TEST(ExplainedDistances, scores_of_tokens_and_of_distances_add_up) {
   const TemporaryFolder folder;
   const Subject subject =
       open(folder, R"({"model_type": "transfo-xl", "vocab_size": 30, "cutoffs": [10], "d_model": 32,
                   "d_embed": 32, "n_head": 4, "d_head": 8, "d_inner": 24, "n_layer": 2,
                   "mem_len": 2, "same_length": false})");
   const Explanation e = explain_head(subject, {.kind = "self", .layer = 1, .head = 2});
-  const auto words = static_cast<int64_t>(kIds.size());
+  const auto tokens = static_cast<int64_t>(kIds.size());
   const ExplainedStep& r = e.step("r");
   const Matrix &all = e.step("scores").result, &content = e.step("content_scores").result;
   const Matrix &distance = e.step("distance_scores").result, &q = e.step("q_distance").result;
-  for (int64_t i = 0; i < words; ++i) {
+  for (int64_t i = 0; i < tokens; ++i) {
     for (int64_t j = 0; j <= i + 2; ++j) {
       EXPECT_NEAR(all.at(i, j), content.at(i, j) + distance.at(i, j), 1e-12);
       const auto row = std::find(r.rows.begin(), r.rows.end(), fmt::format("{} back", i + 2 - j));

@@ -50,7 +50,7 @@ TEST(Explanation, gaussian_kernel_looks_up_the_nearest_numbers_and_the_product_t
 TEST(Explanation, causal_mask_is_a_lower_triangle) {
   ExplainedMatrices given = scores("0 0 0 0; 0 0 0 0; 0 0 0 0; 0 0 0 0", 1);
   given.is_causal = true;
-  given.words = {"I", "am", "a", "student"};
+  given.tokens = {"I", "am", "a", "student"};
   const Explanation e = explain_matrices(given);
   const Matrix &mask = e.step("mask").result, &weights = e.step("weights").result;
   for (int64_t i = 0; i < 4; ++i) {
@@ -85,9 +85,9 @@ TEST(Explanation, matrices_that_do_not_fit_are_usage_errors_that_name_the_flag) 
   given.v = parse("1");
   expect_error(ErrorKind::usage, {"--v has 1 rows", "2 keys"}, [&] { explain_matrices(given); });
   given.v.reset();
-  given.words = {"a"};
-  expect_error(ErrorKind::usage, {"--words"}, [&] { explain_matrices(given); });
-  given.words.clear();
+  given.tokens = {"a"};
+  expect_error(ErrorKind::usage, {"--tokens"}, [&] { explain_matrices(given); });
+  given.tokens.clear();
   given.divisor = 0.0;
   expect_error(ErrorKind::usage, {"--divide is 0"}, [&] { explain_matrices(given); });
 }

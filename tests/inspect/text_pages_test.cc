@@ -1,4 +1,4 @@
-// What pages of texts hold: parts around masks, likeness, bounds.
+// What pages of texts hold: parts around masks, cosine similarity, bounds.
 #include "heddle/inspect/text_pages.h"
 
 #include <gtest/gtest.h>

@@ -18,16 +18,16 @@ TEST(Embedding, rows_are_scaled_placed_and_dropped) {
   constexpr int64_t kRows = 9;
   const DropoutCase d(kRows, 0.25f);
   const std::vector<int32_t> ids = frequent_ids(kRows, 11);
-  const std::vector<int32_t> place = {0, 1, 2, 0, 1, 2, 3, 0, 1};
+  const std::vector<int32_t> position_ids = {0, 1, 2, 0, 1, 2, 3, 0, 1};
   for_each_case([&](int64_t width, DType dtype) {
     Matrix table(11, width, dtype, 3), positions(4, width), y(kRows, width, dtype, 1);
     table.fill_normal(1);
     positions.fill_normal(2);
-    kernels().embedding(table, ids.data(), 3, positions, place.data(), d.dropout, y);
+    kernels().embedding(table, ids.data(), 3, positions, position_ids.data(), d.dropout, y);
     expect_near(
         y,
         [&](int64_t r, int64_t c) {
-          return (3 * table.get(ids[r], c) + positions.get(place[r], c)) *
+          return (3 * table.get(ids[r], c) + positions.get(position_ids[r], c)) *
                  dropout_factor(d.dropout, r, c);
         },
         3 * epsilon(dtype));
@@ -47,15 +47,15 @@ TEST(Embedding, without_positions_scale_or_dropout_rows_are_copied) {
 
 TEST(Embedding, rows_of_an_f32_table_count_as_rounded_to_the_dtype_of_the_result) {
   const DropoutCase d(5, 0.25f);
-  const std::vector<int32_t> ids = {3, 0, 3, 2, 1}, place = {0, 1, 1, 0, 1};
+  const std::vector<int32_t> ids = {3, 0, 3, 2, 1}, position_ids = {0, 1, 1, 0, 1};
   for_each_target([&] {
     Matrix table(4, 37), rounded(4, 37, DType::bf16), positions(2, 37, DType::bf16);
     Matrix y(5, 37, DType::bf16), wanted(5, 37, DType::bf16);
     table.fill_normal(1);
     positions.fill_normal(2);
     kernels().convert(table, rounded);
-    kernels().embedding(table, ids.data(), 3, positions, place.data(), d.dropout, y);
-    kernels().embedding(rounded, ids.data(), 3, positions, place.data(), d.dropout, wanted);
+    kernels().embedding(table, ids.data(), 3, positions, position_ids.data(), d.dropout, y);
+    kernels().embedding(rounded, ids.data(), 3, positions, position_ids.data(), d.dropout, wanted);
     EXPECT_TRUE(y == wanted);
   });
 }

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "heddle/nn/words.h"
+#include "heddle/nn/token_rows.h"
 
 namespace heddle::nn {
 namespace {
@@ -43,9 +43,9 @@ TEST(RowCache, rows_stay_in_place_while_it_grows) {
   const std::vector<int32_t> first = {5, 6, 7, 0}, second = {299, 1, 2};
   cache.put(rows.slice(0, 0, 4), first);
   cache.put(rows.slice(0, 100, 3), second);
-  const auto expect_row = [&](int32_t place, int64_t row) {
-    EXPECT_EQ(cache.rows().slice(0, place, 1).to_floats(), rows.slice(0, row, 1).to_floats())
-        << place;
+  const auto expect_row = [&](int32_t position, int64_t row) {
+    EXPECT_EQ(cache.rows().slice(0, position, 1).to_floats(), rows.slice(0, row, 1).to_floats())
+        << position;
   };
   for (int64_t i = 0; i < 4; ++i) expect_row(first[i], i);
   for (int64_t i = 0; i < 3; ++i) expect_row(second[i], 100 + i);
@@ -64,14 +64,14 @@ TEST(RowPool, numbers_given_back_are_taken_again) {
   EXPECT_EQ(c, (std::vector<int32_t>{0, 1, 2, 5}));
 }
 
-TEST(WordCache, words_continue_their_sequences_in_rows_of_their_own) {
-  WordCache cache(3, 1);
+TEST(KvCache, tokens_continue_their_sequences_in_rows_of_their_own) {
+  KvCache cache(3, 1);
   cache.extend(Segments::from_lengths(std::vector<int64_t>{2, 1, 3}));
-  EXPECT_EQ(std::vector<int32_t>(cache.places().begin(), cache.places().end()),
+  EXPECT_EQ(std::vector<int32_t>(cache.position_ids().begin(), cache.position_ids().end()),
             (std::vector<int32_t>{0, 1, 0, 0, 1, 2}));
   cache.select(std::vector<int64_t>{0, 2});
   cache.extend(Segments::uniform(2, 1));
-  EXPECT_EQ(std::vector<int32_t>(cache.places().begin(), cache.places().end()),
+  EXPECT_EQ(std::vector<int32_t>(cache.position_ids().begin(), cache.position_ids().end()),
             (std::vector<int32_t>{2, 3}));
   const CachedKeys keys = cache.keys();
   EXPECT_EQ(std::vector<int32_t>(keys.key_rows.begin(), keys.key_rows.end()),
@@ -81,8 +81,8 @@ TEST(WordCache, words_continue_their_sequences_in_rows_of_their_own) {
   EXPECT_THROW(cache.extend(Segments::uniform(3, 1)), Error);
 }
 
-TEST(WordCache, sequence_that_forks_shares_its_words_until_nobody_has_them) {
-  WordCache cache(1, 1);
+TEST(KvCache, sequence_that_forks_shares_its_tokens_until_nobody_has_them) {
+  KvCache cache(1, 1);
   const auto key_rows = [&] {
     const std::span<const int32_t> rows = cache.keys().key_rows;
     return std::vector<int32_t>(rows.begin(), rows.end());

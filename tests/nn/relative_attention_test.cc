@@ -32,20 +32,20 @@ std::vector<std::vector<double>> project(const Tensor& x, const Tensor& w, int64
   return y;
 }
 
-// Three sequences; the second has no memory. Targets: one word of the first, two of the second.
+// Three sequences; the second has no memory. Targets: one token of the first, two of the second.
 class RelativeAttentionTest : public ::testing::Test {
  protected:
   RelativeAttentionTest() {
     order.steps = {2, 0, 1, 0, 3, 1, 2, 0};
     order.targets = lengths({1, 2, 0});
-    order.target_words = {2, 4, 3};
-    pass.words = {.segments = &words, .types = types, .order = &order};
+    order.target_tokens = {2, 4, 3};
+    pass.tokens = {.segments = &tokens, .types = types, .order = &order};
     pass.memory.segments = memory;
-    RelativeRows rows = rows_behind(memory, pass.words);
+    RelativeRows rows = rows_behind(memory, pass.tokens);
     pass.distances = distances(farthest(rows), nearest(rows), 3, kWidth, DType::f32);
     RelativeRows predicted = rows_of_targets(rows, order);
-    see_in_order(predicted, words, {.order = &order, .is_of_targets = true});
-    see_in_order(rows, words, {.order = &order});
+    see_in_order(predicted, tokens, {.order = &order, .is_of_targets = true});
+    see_in_order(rows, tokens, {.order = &order});
     pass.streams = {{.rows = rows}, {.rows = predicted, .prefix = "target_"}};
   }
 
@@ -55,7 +55,7 @@ class RelativeAttentionTest : public ::testing::Test {
 
   // out[query][inner] of one stream by the formula, pair by pair.
   Tensor definition(const RelativeStream& stream, const Tensor& x) {
-    const Tensor all = join_segments(before, memory, states, words);
+    const Tensor all = join_segments(before, memory, states, tokens);
     const auto q = project(x, qkv.value(), 0, kInner),
                k = project(all, qkv.value(), kInner, kInner),
                value = project(all, qkv.value(), 2 * kInner, kInner),
@@ -71,9 +71,9 @@ class RelativeAttentionTest : public ::testing::Test {
           std::vector<double> sums(kHeadWidth);
           for (int64_t j = rows.keys.begin(n); j < rows.keys.end(n); ++j) {
             if (rows.order[j] < rows.first[i] || rows.order[j] >= rows.limit[i]) continue;
-            const int32_t place =
-                pass.distances.farthest - (rows.query_places[i] - rows.key_places[j]);
-            const int64_t t = std::clamp<int64_t>(place, 0, pass.distances.table.size(0) - 1);
+            const int32_t position =
+                pass.distances.farthest - (rows.query_positions[i] - rows.key_positions[j]);
+            const int64_t t = std::clamp<int64_t>(position, 0, pass.distances.table.size(0) - 1);
             const int64_t other = rows.query_types[i] == rows.key_types[j] ? 0 : 1;
             double score = 0;
             for (int64_t c = h * kHeadWidth; c < (h + 1) * kHeadWidth; ++c) {
@@ -106,10 +106,10 @@ class RelativeAttentionTest : public ::testing::Test {
     return attention(x, before, pass, {});
   }
 
-  const Segments words = lengths({3, 4, 1});
+  const Segments tokens = lengths({3, 4, 1});
   const Segments memory = lengths({2, 0, 3});
   const std::vector<int32_t> types = {0, 1, 1, 0, 0, 1, 0, 1};
-  WordOrder order;
+  TokenOrder order;
   RelativePass pass;
   const Tensor states = random_rows(8, kWidth, 1), targets = random_rows(3, kWidth, 2),
                before = random_rows(5, kWidth, 3);
@@ -156,7 +156,8 @@ TEST_F(RelativeAttentionTest, gradients_of_both_streams_reach_every_parameter_an
   }
 }
 
-// --- places and rules, by hand -------------------------------------------------------------------
+// --- positions and rules, by hand
+// -------------------------------------------------------------------
 
 // Which keys each query sees, as 1 and 0.
 std::vector<std::string> seen(const RelativeRows& rows) {
@@ -179,21 +180,21 @@ std::vector<std::string> seen(const RelativeRows& rows) {
 using Ints = std::vector<int32_t>;
 using Seen = std::vector<std::string>;
 
-TEST(RelativeRows, keys_are_the_memory_then_the_words_and_may_run_backwards) {
-  const Segments words = lengths({2, 1}), memory = lengths({1, 2});
-  RelativeRows rows = rows_behind(memory, {.segments = &words});
-  EXPECT_EQ(rows.key_places, (Ints{-1, 0, 1, -2, -1, 0}));
-  EXPECT_EQ(rows.query_places, (Ints{0, 1, 0}));
+TEST(RelativeRows, keys_are_the_memory_then_the_tokens_and_may_run_backwards) {
+  const Segments tokens = lengths({2, 1}), memory = lengths({1, 2});
+  RelativeRows rows = rows_behind(memory, {.segments = &tokens});
+  EXPECT_EQ(rows.key_positions, (Ints{-1, 0, 1, -2, -1, 0}));
+  EXPECT_EQ(rows.query_positions, (Ints{0, 1, 0}));
   EXPECT_EQ(farthest(rows), 2);
   EXPECT_EQ(nearest(rows), -1);
   run_backwards(rows, 1);
-  EXPECT_EQ(rows.key_places, (Ints{-1, 0, 1, 2, 1, 0}));
+  EXPECT_EQ(rows.key_positions, (Ints{-1, 0, 1, 2, 1, 0}));
   EXPECT_EQ(nearest(rows), -2);
 }
 
-TEST(RelativeRows, a_window_ends_as_many_places_back) {
-  const Segments words = lengths({3}), memory = lengths({2});
-  RelativeRows rows = rows_behind(memory, {.segments = &words});
+TEST(RelativeRows, a_window_ends_as_many_positions_back) {
+  const Segments tokens = lengths({3}), memory = lengths({2});
+  RelativeRows rows = rows_behind(memory, {.segments = &tokens});
   RelativeRows window = rows;
   see_back(rows, 0);
   EXPECT_EQ(seen(rows), (Seen{"11100", "11110", "11111"}));
@@ -201,38 +202,38 @@ TEST(RelativeRows, a_window_ends_as_many_places_back) {
   EXPECT_EQ(seen(window), (Seen{"01100", "00110", "00011"}));
 }
 
-TEST(RelativeRows, an_order_shows_earlier_steps_to_words_and_their_predictions) {
-  const Segments words = lengths({3}), memory = lengths({1});
-  WordOrder order{.steps = {2, 0, 1}};
+TEST(RelativeRows, an_order_shows_earlier_steps_to_tokens_and_their_predictions) {
+  const Segments tokens = lengths({3}), memory = lengths({1});
+  TokenOrder order{.steps = {2, 0, 1}};
   order.targets = lengths({3});
-  order.target_words = {0, -1, 2};
-  RelativeRows rows = rows_behind(memory, {.segments = &words});
+  order.target_tokens = {0, -1, 2};
+  RelativeRows rows = rows_behind(memory, {.segments = &tokens});
   RelativeRows targets = rows_of_targets(rows, order);
-  see_in_order(rows, words, {.order = &order});
-  see_in_order(targets, words, {.order = &order, .is_of_targets = true});
+  see_in_order(rows, tokens, {.order = &order});
+  see_in_order(targets, tokens, {.order = &order, .is_of_targets = true});
   EXPECT_EQ(seen(rows), (Seen{"1111", "1010", "1011"}));
   EXPECT_EQ(seen(targets), (Seen{"1011", "0000", "1010"}));
-  EXPECT_EQ(targets.query_places, (Ints{0, 0, 2}));
+  EXPECT_EQ(targets.query_positions, (Ints{0, 0, 2}));
 }
 
 TEST(RelativeRows, a_causal_rule_is_the_texts_order_and_a_mask_adds_to_it) {
-  const Segments words = lengths({3}), memory = lengths({1});
-  const RelativeRows plain = rows_behind(memory, {.segments = &words});
+  const Segments tokens = lengths({3}), memory = lengths({1});
+  const RelativeRows plain = rows_behind(memory, {.segments = &tokens});
   RelativeRows causal = plain, window = plain, masked = plain;
-  see_in_order(causal, words, {.is_causal = true});
+  see_in_order(causal, tokens, {.is_causal = true});
   EXPECT_EQ(seen(causal), (Seen{"1100", "1110", "1111"}));
-  see_in_order(window, words, {.is_causal = true, .is_windowed = true});
+  see_in_order(window, tokens, {.is_causal = true, .is_windowed = true});
   EXPECT_EQ(seen(window), (Seen{"1100", "0110", "0011"}));
-  const WordOrder order{.hidden = {1, 0, 0, 1, 0, 0, 0, 0, 1}};  // a word always sees itself
-  see_in_order(masked, words, {.order = &order, .is_causal = true, .is_windowed = true});
+  const TokenOrder order{.hidden = {1, 0, 0, 1, 0, 0, 0, 0, 1}};  // a token always sees itself
+  see_in_order(masked, tokens, {.order = &order, .is_causal = true, .is_windowed = true});
   EXPECT_EQ(seen(masked), (Seen{"1100", "0010", "0011"}));
 }
 
 TEST(RelativeRows, steps_of_a_causal_model_are_a_data_error) {
-  const Segments words = lengths({2}), none = lengths({0});
-  RelativeRows rows = rows_behind(none, {.segments = &words});
-  const WordOrder order{.steps = {1, 0}};
-  EXPECT_THROW(see_in_order(rows, words, {.order = &order, .is_causal = true}), Error);
+  const Segments tokens = lengths({2}), none = lengths({0});
+  RelativeRows rows = rows_behind(none, {.segments = &tokens});
+  const TokenOrder order{.steps = {1, 0}};
+  EXPECT_THROW(see_in_order(rows, tokens, {.order = &order, .is_causal = true}), Error);
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ void add_grouped_attention(std::vector<OpCase>& all, const OpSizes& z) {
                             slice(x[0], 1, w + w / 2, w / 2), same, same);
              }});
   }
-  const auto places = std::make_shared<const std::vector<int32_t>>(same.positions());
+  const auto positions = std::make_shared<const std::vector<int32_t>>(same.positions());
   all.push_back({.op = "attention",
                  .variant = "grouped_window",
                  .shapes = {{n, 2 * w}},
@@ -114,8 +114,8 @@ void add_grouped_attention(std::vector<OpCase>& all, const OpSizes& z) {
                                                   .key_heads = z.heads,
                                                   .causal = true,
                                                   .window = 3,
-                                                  .query_places = *places,
-                                                  .key_places = *places})};
+                                                  .query_positions = *positions,
+                                                  .key_positions = *positions})};
                  }});
 }
 
@@ -147,13 +147,13 @@ void add_experts(std::vector<OpCase>& all, const OpSizes& z) {
 
 void add_rope(std::vector<OpCase>& all, const OpSizes& z) {
   const int64_t rows = z.norm[0], width = z.width;
-  const std::vector<int32_t> places = some_places(rows, 4);
+  const std::vector<int32_t> positions = some_positions(rows, 4);
   all.push_back({.op = "rope",
                  .variant = "two_thirds",
                  .shapes = {{rows, 3 * width}},
                  .function = [=](const Tensors& x) {
                    return Tensors{
-                       rope(x[0], places, {.head_width = width / 2, .columns = 2 * width})};
+                       rope(x[0], positions, {.head_width = width / 2, .columns = 2 * width})};
                  }});
 }
 
@@ -185,23 +185,23 @@ void add_scored_attention(std::vector<OpCase>& all, const OpSizes& z) {
                  }});
 }
 
-// Keys before the queries of their segment, as a memory holds them; places count from the first.
+// Keys before the queries of their segment, as a memory holds them; positions count from the first.
 RelativeRows rows_with_memory(const Segments& queries, const Segments& keys) {
   RelativeRows rows;
   rows.queries = queries, rows.keys = keys;
   for (int64_t s = 0; s < keys.count(); ++s) {
     const int64_t n = queries.length(s), m = keys.length(s);
-    for (int64_t i = 0; i < n; ++i) rows.query_places.push_back(static_cast<int32_t>(m - n + i));
-    for (int64_t j = 0; j < m; ++j) rows.key_places.push_back(static_cast<int32_t>(j));
+    for (int64_t i = 0; i < n; ++i) rows.query_positions.push_back(static_cast<int32_t>(m - n + i));
+    for (int64_t j = 0; j < m; ++j) rows.key_positions.push_back(static_cast<int32_t>(j));
   }
   return rows;
 }
 
 void see_back(RelativeRows& rows, int32_t window) {
-  rows.order = rows.key_places;
-  for (const int32_t place : rows.query_places) {
-    rows.limit.push_back(place + 1);
-    rows.first.push_back(place + 1 - window);
+  rows.order = rows.key_positions;
+  for (const int32_t position : rows.query_positions) {
+    rows.limit.push_back(position + 1);
+    rows.first.push_back(position + 1 - window);
   }
 }
 
@@ -243,8 +243,8 @@ void add_relative_attention(std::vector<OpCase>& all, const OpSizes& z) {
   for (int64_t i = 0; i < q; ++i) both_ways.query_types.push_back(static_cast<int32_t>(i % 2));
   for (int64_t j = 0; j < k; ++j) both_ways.key_types.push_back(static_cast<int32_t>(j % 3));
   add_case("both_ways_with_types", both_ways, 1, 3, {});
-  for (int32_t& place : both_ways.query_places) place = -place;
-  for (int32_t& place : both_ways.key_places) place = -place;
+  for (int32_t& position : both_ways.query_positions) position = -position;
+  for (int32_t& position : both_ways.key_positions) position = -position;
   int64_t pairs = 0;
   for (int64_t s = 0; s < plain.queries.count(); ++s) {
     pairs += plain.queries.length(s) * plain.keys.length(s);

@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-/// Dropout over rows of three-word samples.
+/// Dropout over rows of three-token samples.
 inline DropoutSpec some_dropout(int64_t rows) {
   auto ids = std::make_shared<RowIds>();
   for (int64_t r = 0; r < rows; ++r) {
@@ -16,11 +16,11 @@ inline DropoutSpec some_dropout(int64_t rows) {
   return {0.3f, make_key(1, 2, 3), ids};
 }
 
-/// Places 0, 1, .. of each sentence of so many words.
-inline std::vector<int32_t> some_places(int64_t n, int64_t sentence) {
-  std::vector<int32_t> places(n);
-  for (int64_t i = 0; i < n; ++i) places[i] = static_cast<int32_t>(i % sentence);
-  return places;
+/// Positions 0, 1, .. of each sentence of so many tokens.
+inline std::vector<int32_t> some_positions(int64_t n, int64_t sentence) {
+  std::vector<int32_t> positions(n);
+  for (int64_t i = 0; i < n; ++i) positions[i] = static_cast<int32_t>(i % sentence);
+  return positions;
 }
 
 /// The cases of attention by any scores; tests/ops/attention_cases.cc.

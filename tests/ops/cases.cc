@@ -257,7 +257,7 @@ void add_norms(std::vector<OpCase>& all, const OpSizes& z) {
   }
 }
 
-// Words of a table, some of them more than once.
+// Tokens of a table, some of them more than once.
 std::vector<int32_t> some_ids(int64_t n, int64_t table) {
   std::vector<int32_t> ids(n);
   for (int64_t i = 0; i < n; ++i) ids[i] = static_cast<int32_t>((3 + 5 * i * i) % table);
@@ -266,21 +266,22 @@ std::vector<int32_t> some_ids(int64_t n, int64_t table) {
 
 void add_embeddings(std::vector<OpCase>& all, const OpSizes& z) {
   const Shape table = z.table, positions_table = {3, z.table[1]};
-  const std::vector<int32_t> ids = some_ids(z.words, table[0]), places = some_places(z.words, 3);
+  const std::vector<int32_t> ids = some_ids(z.tokens, table[0]),
+                             position_ids = some_positions(z.tokens, 3);
   all.push_back({.op = "gather_rows",
                  .variant = "repeated",
                  .shapes = {table},
                  .function = [ids](const Tensors& x) { return Tensors{gather_rows(x[0], ids)}; }});
   for (bool positions : {false, true}) {
     for (bool drops : {false, true}) {
-      const DropoutSpec spec = drops ? some_dropout(z.words) : DropoutSpec{};
+      const DropoutSpec spec = drops ? some_dropout(z.tokens) : DropoutSpec{};
       const auto f = [=](auto op) {
         return [=](const Tensors& x) {
-          return Tensors{op(x[0], ids, 4, positions ? x[1] : Tensor(), places, spec)};
+          return Tensors{op(x[0], ids, 4, positions ? x[1] : Tensor(), position_ids, spec)};
         };
       };
       all.push_back({.op = "embedding",
-                     .variant = std::string(positions ? "learned_positions" : "words") +
+                     .variant = std::string(positions ? "learned_positions" : "tokens") +
                                 (drops ? "_with_dropout" : ""),
                      .shapes = positions ? std::vector<Shape>{table, positions_table}
                                          : std::vector<Shape>{table},
@@ -290,7 +291,7 @@ void add_embeddings(std::vector<OpCase>& all, const OpSizes& z) {
   }
 }
 
-// Words to predict; the second row of six is ignored.
+// Tokens to predict; the second row of six is ignored.
 std::vector<int32_t> some_targets(int64_t rows, int64_t vocab) {
   std::vector<int32_t> targets(rows);
   for (int64_t i = 0; i < rows; ++i) {

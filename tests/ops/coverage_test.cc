@@ -11,7 +11,7 @@
 namespace heddle {
 namespace {
 
-const std::vector<int32_t> kWords = {5, 6, 7, 3, 8, 3};
+const std::vector<int32_t> kTokens = {5, 6, 7, 3, 8, 3};
 const std::shared_ptr<const RowIds> kRows =
     std::make_shared<const RowIds>(RowIds{{0, 0, 0, 0, 1, 1}, {0, 1, 2, 3, 0, 1}});
 
@@ -30,9 +30,9 @@ std::vector<std::string> tape_of_training_step(bool is_pre, const std::string& p
   const Transformer model(nn::Scope(parameters), c);
   const Segments two = Segments::from_lengths(std::vector<int64_t>{4, 2});
   const nn::Run run{.training = true};
-  const Tensor memory = model.encode({kWords, &two, kRows}, run);
-  const Tensor h = model.decode({kWords, &two, kRows}, memory, two, run);
-  linear_cross_entropy(h, model.output().weight(run), model.output().bias(), kWords, {});
+  const Tensor memory = model.encode({kTokens, &two, kRows}, run);
+  const Tensor h = model.decode({kTokens, &two, kRows}, memory, two, run);
+  linear_cross_entropy(h, model.output().weight(run), model.output().bias(), kTokens, {});
   const std::vector<std::string> names = tape_names();
   clear_tape();
   return names;
@@ -48,10 +48,10 @@ std::vector<std::string> tape_of(const std::string& config) {
     const auto model = make_model(nn::Scope(parameters), json);
     const Segments two = Segments::from_lengths(std::vector<int64_t>{4, 2});
     const nn::Run run{.training = true};
-    const nn::WordRows words{.ids = kWords, .segments = &two, .rows = kRows};
-    model->forward(words, run);
-    if (model->heads().words) {
-      model->heads().words->loss(model->hidden(words, run), kWords, {}, run);
+    const nn::TokenRows tokens{.ids = kTokens, .segments = &two, .rows = kRows};
+    model->forward(tokens, run);
+    if (model->heads().output) {
+      model->heads().output->loss(model->hidden(tokens, run), kTokens, {}, run);
     }
     for (std::string& name : tape_names()) names.push_back(std::move(name));
     clear_tape();

@@ -22,7 +22,7 @@ Tensor random_rows(int64_t rows, int64_t width, std::mt19937& random) {
   return t;
 }
 
-// Segments of these numbers of queries and keys; words become known in a random order.
+// Segments of these numbers of queries and keys; tokens become known in a random order.
 Problem random_problem(const std::vector<int64_t>& queries, const std::vector<int64_t>& keys,
                        uint32_t seed) {
   std::mt19937 random(seed);
@@ -31,13 +31,13 @@ Problem random_problem(const std::vector<int64_t>& queries, const std::vector<in
   p.rows.keys = Segments::from_lengths(keys);
   for (size_t s = 0; s < queries.size(); ++s) {
     for (int64_t i = 0; i < queries[s]; ++i) {
-      p.rows.query_places.push_back(static_cast<int32_t>(keys[s] - queries[s] + i));
+      p.rows.query_positions.push_back(static_cast<int32_t>(keys[s] - queries[s] + i));
       p.rows.first.push_back(static_cast<int32_t>(random() % 20));
       p.rows.limit.push_back(static_cast<int32_t>(random() % (keys[s] + 5)));
       p.rows.query_types.push_back(static_cast<int32_t>(random() % 2));
     }
     for (int64_t j = 0; j < keys[s]; ++j) {
-      p.rows.key_places.push_back(static_cast<int32_t>(j));
+      p.rows.key_positions.push_back(static_cast<int32_t>(j));
       p.rows.order.push_back(static_cast<int32_t>(random() % (keys[s] + 3)));
       p.rows.key_types.push_back(static_cast<int32_t>(random() % 2));
     }
@@ -67,7 +67,7 @@ std::vector<double> weights(const Problem& p, int64_t i, int64_t begin, int64_t 
   double total = 0;
   for (int64_t j = begin; j < end; ++j) {
     const bool sees = p.rows.first[i] <= p.rows.order[j] && p.rows.order[j] < p.rows.limit[i];
-    const int64_t back = std::clamp(p.rows.query_places[i] - p.rows.key_places[j], -20, 40);
+    const int64_t back = std::clamp(p.rows.query_positions[i] - p.rows.key_positions[j], -20, 40);
     double score = product(p.x.content, i, p.x.k, j, head * d, d);
     score += product(p.x.distance, i, p.x.r, 40 - back, head * d, d);
     const bool is_other = p.rows.query_types[i] != p.rows.key_types[j];

@@ -139,20 +139,20 @@ TEST(ScoredAttention, window_hides_far_keys_in_every_form_of_attention) {
                v = random_tensor({9, 8}, 3);
   const Segments queries = Segments::from_lengths(std::vector<int64_t>{2, 3}),
                  keys = Segments::from_lengths(std::vector<int64_t>{4, 5});
-  const std::vector<int32_t> query_places = {2, 3, 2, 3, 4},
-                             key_places = {0, 1, 2, 3, 0, 1, 2, 3, 4};
+  const std::vector<int32_t> query_positions = {2, 3, 2, 3, 4},
+                             key_positions = {0, 1, 2, 3, 0, 1, 2, 3, 4};
   const AttentionOptions options{.heads = 2,
                                  .causal = true,
                                  .window = 2,
-                                 .query_places = query_places,
-                                 .key_places = key_places};
+                                 .query_positions = query_positions,
+                                 .key_positions = key_positions};
   const Tensor kv = concat({k, v}, 1);
   const Tensor all[] = {attention(q, k, v, queries, keys, options),
                         cross_attention(q, kv, queries, keys, options),
                         attention_reference(q, k, v, queries, keys, options)};
   for (int64_t i = 0; i < 5; ++i) {
     const int64_t segment = i < 2 ? 0 : 1, row = i - queries.begin(segment);
-    const int64_t own = keys.begin(segment) + query_places[i];  // the key at its place
+    const int64_t own = keys.begin(segment) + query_positions[i];  // the key at its position
     for (int64_t head = 0; head < 2; ++head) {
       // It is seen, and the one before.
       double before = 0, here = 0;
@@ -166,7 +166,7 @@ TEST(ScoredAttention, window_hides_far_keys_in_every_form_of_attention) {
         for (const Tensor& y : all) EXPECT_NEAR(at(y, i, c), expected, 1e-5) << i << ' ' << c;
       }
       const Tensor w = attention_weights(q, k, queries, keys, options, segment, head);
-      EXPECT_NEAR(at(w, row, query_places[i]), weight, 1e-6);
+      EXPECT_NEAR(at(w, row, query_positions[i]), weight, 1e-6);
     }
   }
 }
@@ -175,24 +175,24 @@ TEST(ScoredAttention, what_does_not_fit_is_a_shape_error_in_every_form) {
   const Tensor q = random_tensor({3, 8}, 1), k = random_tensor({5, 8}, 2);
   const Segments three = Segments::from_lengths(std::vector<int64_t>{3}),
                  five = Segments::from_lengths(std::vector<int64_t>{5});
-  const std::vector<int32_t> places(3), more(5);
+  const std::vector<int32_t> positions(3), more(5);
   const auto refused = [&](const std::vector<std::string>& words, const AttentionOptions& options) {
     expect_error(ErrorKind::shape, words, [&] { scored_attention(q, k, k, three, five, options); });
   };
   refused({"not divisible by 3 heads"}, {.heads = 3});
   refused({"q is [3, 8], k [5, 8]"}, {.heads = 4, .key_heads = 2});
-  refused({"places of 3 and 0"}, {.heads = 2, .window = 1, .query_places = places});
-  refused({"places of 0 and 5"}, {.heads = 2, .window = 1, .key_places = more});
-  expect_error(ErrorKind::shape, {"places of 0 and 0"},
+  refused({"positions of 3 and 0"}, {.heads = 2, .window = 1, .query_positions = positions});
+  refused({"positions of 0 and 5"}, {.heads = 2, .window = 1, .key_positions = more});
+  expect_error(ErrorKind::shape, {"positions of 0 and 0"},
                [&] { attention_weights(q, k, three, five, {.heads = 2, .window = 1}, 0, 0); });
 }
 
 // <R(p) q, R(p') k> depends on p - p' only; R(0) changes nothing, and lengths stay.
 TEST(Rope, products_depend_on_distance_only) {
   const Tensor q = random_tensor({1, 8}, 1), k = random_tensor({1, 8}, 2);
-  const auto turn = [](const Tensor& x, int32_t place) {
-    const std::vector<int32_t> places = {place};
-    return rope(x, places, {.head_width = 8, .columns = 8});
+  const auto turn = [](const Tensor& x, int32_t position) {
+    const std::vector<int32_t> positions = {position};
+    return rope(x, positions, {.head_width = 8, .columns = 8});
   };
   const auto product = [&](int32_t p, int32_t p2) {
     const Tensor a = turn(q, p), b = turn(k, p2);
@@ -206,15 +206,15 @@ TEST(Rope, products_depend_on_distance_only) {
   EXPECT_GT(std::abs(product(4, 0) - product(5, 0)), 1e-3);
 }
 
-// Width 4, place 2: pairs (0, 2) and (1, 3) turn by 2 and by 2 / 100; the rest is copied.
+// Width 4, position 2: pairs (0, 2) and (1, 3) turn by 2 and by 2 / 100; the rest is copied.
 TEST(Rope, equals_rotations_by_hand) {
   const Tensor x = Tensor::from(std::vector<float>{1, 0, 0, 1, 5, 6}, {1, 6});
-  const std::vector<int32_t> places = {2};
-  const auto y = rope(x, places, {.head_width = 4, .columns = 4}).to_floats();
+  const std::vector<int32_t> positions = {2};
+  const auto y = rope(x, positions, {.head_width = 4, .columns = 4}).to_floats();
   const double wanted[] = {std::cos(2.0), -std::sin(0.02), std::sin(2.0), std::cos(0.02), 5, 6};
   for (int i = 0; i < 6; ++i) EXPECT_NEAR(y[i], wanted[i], 1e-7) << i;
   expect_error(ErrorKind::shape, {"heads must be even"},
-               [&] { rope(x, places, {.head_width = 3, .columns = 3}); });
+               [&] { rope(x, positions, {.head_width = 3, .columns = 3}); });
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ TEST_F(AttentionPage, word_that_is_pointed_at_shows_its_lines_and_shares) {
     const total = [...document.querySelectorAll("#view path")].reduce((sum, p) => sum + Number(p.dataset.weight), 0);
     reader.check(total > 0.9 && total < 1.001, "its shares sum to 1: " + total);
     await reader.key('#view g[data-side="0"][data-at="2"]', "ArrowDown");
-    reader.check(document.querySelector("#view p").textContent.startsWith("“reads” looks at"), "the next word by key");
+    reader.check(document.querySelector("#view p").textContent.startsWith("“reads” looks at"), "the word below by key");
     await reader.key('#view g[data-side="0"][data-at="3"]', "ArrowRight");
     reader.check(document.querySelector("#view p").textContent.includes("is looked at most by"), "the other side");
     reader.check(reader.tooWide() <= 0, "no wider than the window: " + reader.tooWide());
@@ -88,8 +88,8 @@ TEST_F(AttentionPage, views_and_colours_change_and_the_matrix_shows_values) {
     await reader.click('#view button[aria-label="layer 0, head 3"]');
     reader.check(reader.picker("View").querySelector('[aria-checked="true"]').textContent === "Lines", "picking one shows it large");
     await reader.click("#theme");
-    await reader.click(reader.button("pieces", reader.picker("Units")));
-    reader.check(document.querySelectorAll('#view g[data-side="0"]').length > 8, "pieces");
+    await reader.click(reader.button("tokens", reader.picker("Units")));
+    reader.check(document.querySelectorAll('#view g[data-side="0"]').length > 8, "tokens");
   )js",
         8);
 }
@@ -118,13 +118,13 @@ TEST_F(AttentionPage, heads_are_ranked_for_two_words_and_what_is_shown_is_saved)
         7);
 }
 
-TEST_F(AttentionPage, text_of_4096_pieces_opens_small_and_zooms) {
+TEST_F(AttentionPage, text_of_4096_tokens_opens_small_and_zooms) {
   TransformerConfig c = small_config(shared_tokenizer().vocab_size());
   c.max_position_embeddings = 5000;
   const SmallModel m(c);
   save_model_dir((folder / "long").string(), m.config, m.parameters, &shared_tokenizer());
   std::string text;
-  for (int i = 0; i < 682; ++i) text += "old man ";  // 6 pieces
+  for (int i = 0; i < 682; ++i) text += "old man ";  // 6 tokens
   const CliResult result =
       run_heddle({"attention", (folder / "long").string(), "--source", text, "--target", "Mann",
                   "--layer", "1", "--head", "2", "--no-importance", "-o", path});
@@ -140,7 +140,7 @@ TEST_F(AttentionPage, text_of_4096_pieces_opens_small_and_zooms) {
     reader.check(reader.colors("#view canvas") > 8, "it is drawn");
     await reader.hover("#view canvas", 0.5, 0.5);
     reader.check(/(old|man) → (old|man)/.test(reader.tip()), reader.tip());
-    reader.check(heddle.data.sides[0].pieces.length > 4000, "pieces: " + heddle.data.sides[0].pieces.length);
+    reader.check(heddle.data.sides[0].tokens.length > 4000, "tokens: " + heddle.data.sides[0].tokens.length);
     await reader.click(reader.button("All heads", reader.picker("View")));
     reader.equal(document.querySelectorAll("#view button canvas").length, 1, "only the head that was asked for");
   )js",

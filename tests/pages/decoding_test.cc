@@ -1,4 +1,4 @@
-// The page of heddle translate --steps, driven: steps, beginnings, likely words.
+// The page of heddle translate --steps, driven: steps, beginnings, likely tokens.
 #include <gtest/gtest.h>
 
 #include "tests/cli/model_fixture.h"
@@ -9,7 +9,7 @@ namespace {
 
 class DecodingPage : public ModelFixture {};
 
-TEST_F(DecodingPage, steps_are_walked_by_buttons_tree_and_words) {
+TEST_F(DecodingPage, steps_are_walked_by_buttons_tree_and_tokens) {
   const TempDir folder;
   const std::string path = (folder / "page.html").string();
   const CliResult result =
@@ -18,20 +18,20 @@ TEST_F(DecodingPage, steps_are_walked_by_buttons_tree_and_words) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   for (const Window& window : {Window{}, Window{.width = 390, .height = 800, .is_dark = true}}) {
     drive(path, R"js(
-    const beginning = () => reader.find("#beginning").textContent, bars = () => document.querySelectorAll('[aria-label="likely next pieces"] tr');
-    reader.equal(beginning(), "After 0 pieces: (nothing yet)", "the start");
-    reader.equal(bars().length, 10, "ten likely pieces");
+    const beginning = () => reader.find("#beginning").textContent, bars = () => document.querySelectorAll('[aria-label="likely next tokens"] tr');
+    reader.equal(beginning(), "After 0 tokens: (nothing yet)", "the start");
+    reader.equal(bars().length, 10, "ten likely tokens");
     reader.check(reader.button("◂ back").disabled, "nothing before it");
     await reader.click(reader.button("next"));
-    reader.check(beginning().startsWith("After 1 piece: "), beginning());
+    reader.check(beginning().startsWith("After 1 token: "), beginning());
     const shares = [...document.querySelectorAll('[aria-label="attention to the source"] td.number')].map((td) => parseFloat(td.textContent.replace("< ", "")));
     reader.check(Math.abs(shares.reduce((a, b) => a + b, 0) - 100) < 2, "attention sums to 100 %: " + shares);
     await reader.key('[data-node][tabindex="0"]', "ArrowLeft");
-    reader.equal(beginning(), "After 0 pieces: (nothing yet)", "the arrow goes back to the parent");
+    reader.equal(beginning(), "After 0 tokens: (nothing yet)", "the arrow goes back to the parent");
     await reader.key('[data-node="0"]', "ArrowRight");
     await reader.key('[data-node][tabindex="0"]', "ArrowDown");
     const other = beginning();
-    reader.check(other.startsWith("After 1 piece: "), "another beginning: " + other);
+    reader.check(other.startsWith("After 1 token: "), "another beginning: " + other);
     await reader.hover('[data-node="1"]');
     reader.check(reader.tip().includes("log p"), reader.tip());
     await reader.click('[data-node="0"]');

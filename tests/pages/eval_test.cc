@@ -1,4 +1,4 @@
-// The pages of heddle eval, driven: the text by its losses, masked words, the matrix of classes.
+// The pages of heddle eval, driven: the text by its losses, masked tokens, the matrix of classes.
 #include <gtest/gtest.h>
 
 #include "tests/cli/language_model.h"
@@ -26,7 +26,7 @@ TEST_F(EvalPage, tokens_are_shaded_and_read_by_pointer_and_keys) {
   write(model, "--text", "text", text.substr(0, 400));
   drive_both(R"js(
     const spans = [...document.querySelectorAll("[data-i]")], box = reader.find('[aria-label^="the text, token by token"]');
-    reader.equal(spans.length, heddle.data.loss.length + 1, "a span a token");
+    reader.equal(spans.length, heddle.data.loss.length + 1, "a span per token");
     const color = (s) => getComputedStyle(s).backgroundColor, loss = (s) => heddle.data.loss[s.dataset.i - 1];
     const sorted = spans.slice(1).sort((a, b) => loss(a) - loss(b));
     reader.check(color(sorted[0]) !== color(sorted[sorted.length - 1]), "cheap and dear look different");
@@ -76,12 +76,12 @@ TEST_F(EvalPage, lines_are_sorted_by_agreement_and_compared_word_by_word) {
              7);
 }
 
-TEST_F(EvalPage, masked_words_are_filtered_by_right_and_wrong) {
+TEST_F(EvalPage, masked_tokens_are_filtered_by_right_and_wrong) {
   std::string text;
   for (int i = 0; i < 30; ++i) text += "the quick fox jumps over the lazy dog\n";
   write(std::string(kFixtures) + "/texts/fill", "--text", "text", text);
   drive_both(R"js(
-    const rows = () => [...reader.find('[aria-label="masked words"] tbody').rows], all = heddle.data.questions;
+    const rows = () => [...reader.find('[aria-label="masked tokens"] tbody').rows], all = heddle.data.questions;
     reader.equal(rows().length, Math.min(200, all.length), "all");
     const show = (name) => reader.click(reader.button(name, reader.picker("Show")));
     await show("wrong");
@@ -90,7 +90,7 @@ TEST_F(EvalPage, masked_words_are_filtered_by_right_and_wrong) {
     await show("right");
     reader.equal(rows().length, all.filter((q) => q.is_right).length, "right ones");
     await show("all");
-    reader.check(reader.find("tbody strong.word").textContent.length > 0, "the word is marked");
+    reader.check(reader.find("tbody strong.marked").textContent.length > 0, "the token is marked");
     reader.check(reader.tooWide() <= 0, "no wider than the window: " + reader.tooWide());
   )js",
              6);

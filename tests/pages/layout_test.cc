@@ -117,7 +117,7 @@ TEST_F(Layout, classes_of_texts_hold) {
   check_layout(path_);
 }
 
-TEST_F(Layout, likeness_of_texts_holds) {
+TEST_F(Layout, similarity_of_texts_holds) {
   write({"embed", kTexts + "encoder", "-o", path_},
         "the fox\nlow\nan extraordinarily long text\nfox\nlower\nlow fox\n\n");
   check_layout(path_);

@@ -25,7 +25,7 @@ TEST_F(PositionsPage, sinusoidal_table_is_read_by_keys_and_shown_as_numbers) {
   write({"--positions", "3", "--width", "4"});
   drive(path, R"js(
     const canvases = document.querySelectorAll("canvas");
-    reader.equal(canvases.length, 2, "the table and the likeness");
+    reader.equal(canvases.length, 2, "the table and the similarity");
     reader.check(reader.colors(canvases[0]) > 5, "it is drawn");
     await reader.key(canvases[0], "ArrowDown");
     await reader.key(canvases[0], "ArrowDown");
@@ -33,7 +33,7 @@ TEST_F(PositionsPage, sinusoidal_table_is_read_by_keys_and_shown_as_numbers) {
     const cells = [...document.querySelectorAll("tbody tr")].map((r) => [...r.querySelectorAll("td")].map((c) => c.textContent));
     reader.equal(cells[2], ["0.9093", "−0.4161", "0.0200", "0.9998"], "the last row");
     await reader.key(canvases[1], "ArrowDown");
-    reader.check(reader.tip().startsWith("positions 0 and 0, 0 apart\nlikeness 1"), reader.tip());
+    reader.check(reader.tip().startsWith("positions 0 and 0, 0 apart\ncosine similarity 1"), reader.tip());
     reader.equal(document.querySelectorAll("path[data-series]").length, 2, "two sines");
     reader.equal(JSON.parse((await reader.saved('[data-export="json"]')).text).values.length, 3, "rows saved");
     reader.check(!heddle.main.textContent.includes("null"), "no stray null");

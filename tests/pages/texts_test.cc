@@ -1,4 +1,4 @@
-// The pages of heddle fill, classify and embed, driven: words put into texts, lists, the heat map.
+// The pages of heddle fill, classify and embed, driven: tokens put into texts, lists, the heat map.
 #include <gtest/gtest.h>
 
 #include "tests/pages/browser.h"
@@ -20,21 +20,21 @@ class TextPage : public PageTest {
   }
 };
 
-TEST_F(TextPage, word_that_is_picked_stands_in_the_text) {
+TEST_F(TextPage, token_that_is_picked_stands_in_the_text) {
   write("fill", "the [MASK] fox & <b>\n[MASK] or [MASK]\n");
   drive_both(R"js(
     const sentence = () => reader.find("#sentence").textContent, bars = () => document.querySelectorAll("table.bars");
-    const words = (m) => [...bars()[m].rows].map((r) => r.cells[0].textContent);
-    reader.equal(sentence(), `the ${words(0)[0]} fox & <b>`, "the likeliest word first");
-    reader.equal(words(0).length, 5, "five words");
+    const tokens = (m) => [...bars()[m].rows].map((r) => r.cells[0].textContent);
+    reader.equal(sentence(), `the ${tokens(0)[0]} fox & <b>`, "the likeliest token first");
+    reader.equal(tokens(0).length, 5, "five tokens");
     await reader.click(bars()[0].rows[2]);
-    reader.equal(sentence(), `the ${words(0)[2]} fox & <b>`, "the picked one");
+    reader.equal(sentence(), `the ${tokens(0)[2]} fox & <b>`, "the picked one");
     await reader.key(bars()[0].rows[1], "Enter");
-    reader.equal(sentence(), `the ${words(0)[1]} fox & <b>`, "by keyboard");
+    reader.equal(sentence(), `the ${tokens(0)[1]} fox & <b>`, "by keyboard");
     reader.check(document.activeElement === bars()[0].rows[1], "focus stays");
     await reader.key('[aria-label="texts"] tr[tabindex="0"]', "ArrowDown");
     reader.equal(bars().length, 2, "two masks in the second text");
-    reader.equal(sentence(), `${words(0)[0]} or ${words(1)[0]}`, "both filled");
+    reader.equal(sentence(), `${tokens(0)[0]} or ${tokens(1)[0]}`, "both filled");
     reader.check(reader.tooWide() <= 0, "no wider than the window: " + reader.tooWide());
     reader.equal(JSON.parse((await reader.saved('[data-export="json"]')).text).texts.length, 2, "saved");
   )js",
@@ -70,7 +70,7 @@ TEST_F(TextPage, classes_filter_texts_and_texts_show_their_classes) {
              9);
 }
 
-TEST_F(TextPage, likeness_is_read_from_map_and_list) {
+TEST_F(TextPage, similarity_is_read_from_map_and_list) {
   write("embed", "the fox\nlow\nthe fox\n\n");
   drive_both(R"js(
     const text = () => reader.find("#text").textContent, near = () => [...reader.find('[aria-label="nearest texts"]').rows];

@@ -94,7 +94,7 @@ TEST_P(StackParity, every_output_matches_transformers) {
 
 TEST_P(StackParity, every_output_in_bf16_matches_transformers) {
   StackFixture f(GetParam());
-  // Rounded to 8 bits, some words of a mixture go to other experts.
+  // Rounded to 8 bits, some tokens of a mixture go to other experts.
   if (std::string(GetParam()).starts_with("hub/mixtral")) return;
   EXPECT_EQ(report_of(f, *f.load().model, DType::bf16, kBf16), "");
 }
@@ -184,7 +184,7 @@ class Gpt2Gradients : public ::testing::TestWithParam<const char*> {
     StackFixture f(GetParam());
     StackModel stack = f.load();
     const LanguageModel& model = *language_model(*stack.model);
-    std::vector<int32_t> ids, places;
+    std::vector<int32_t> ids, position_ids;
     std::vector<int64_t> lengths(f.file.info("input_ids").shape[0]);
     const int64_t time = f.file.info("input_ids").shape[1];
     const std::vector<int64_t> all = integers(f.file, "input_ids");
@@ -192,22 +192,22 @@ class Gpt2Gradients : public ::testing::TestWithParam<const char*> {
     for (size_t cell = 0; cell < all.size(); ++cell) {
       if (mask[cell] == 0) continue;
       ids.push_back(static_cast<int32_t>(all[cell]));
-      places.push_back(static_cast<int32_t>(cell % time));
+      position_ids.push_back(static_cast<int32_t>(cell % time));
       ++lengths[cell / time];
     }
     const Segments segments = Segments::from_lengths(lengths);
     nn::Run run;
     run.compute = compute;
     const train::LossSums sums = train::accumulate_gradients(
-        model, {.ids = ids, .segments = &segments, .places = places}, run);
-    const auto words = static_cast<float>(sums.words);
+        model, {.ids = ids, .segments = &segments, .position_ids = position_ids}, run);
+    const auto tokens = static_cast<float>(sums.predicted);
     Comparison comparison(f.file, tolerance);
-    comparison.add("loss", {static_cast<float>(sums.loss) / words});
+    comparison.add("loss", {static_cast<float>(sums.loss) / tokens});
     for (auto& p : stack.parameters.all()) {
       ASSERT_TRUE(p->grad().defined()) << p->name() << " has no gradient";
       for (const nn::Part& part : p->parts()) {
         std::vector<float> grad = part_of(p->grad(), part);
-        for (float& g : grad) g /= words;  // theirs is of the mean
+        for (float& g : grad) g /= tokens;  // theirs is of the mean
         comparison.add("grad." + part.name, grad);
       }
     }
@@ -231,9 +231,9 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, Gpt2Gradients,
                            return name.substr(name.find('/') + 1);
                          });
 
-// Rows of the words that the mask leaves, and their labels; -1: none is asked for.
+// Rows of the tokens that the mask leaves, and their labels; -1: none is asked for.
 struct LabelledRows {
-  std::vector<int32_t> ids, places, types, labels;
+  std::vector<int32_t> ids, position_ids, types, labels;
   Segments segments;
 
   explicit LabelledRows(const SafetensorsFile& file) {
@@ -248,7 +248,7 @@ struct LabelledRows {
     for (size_t cell = 0; cell < all.size(); ++cell) {
       if (mask[cell] == 0) continue;
       ids.push_back(static_cast<int32_t>(all[cell]));
-      places.push_back(static_cast<int32_t>(cell % time));
+      position_ids.push_back(static_cast<int32_t>(cell % time));
       types.push_back(static_cast<int32_t>(type[cell]));
       if (is_by_word) labels.push_back(static_cast<int32_t>(std::max<int64_t>(-1, label[cell])));
       ++lengths[cell / time];
@@ -264,15 +264,17 @@ Tensor mean_loss(const Tensor& logits, const std::vector<int32_t>& labels) {
   return cross_entropy(logits, labels, {.grad_scale = 1 / static_cast<float>(count)}).loss;
 }
 
-// As training computes it: words are predicted for the masked rows alone.
+// As training computes it: tokens are predicted for the masked rows alone.
 Tensor loss_of(const Model& model, const LabelledRows& rows, const SafetensorsFile& file) {
   const nn::Run run;
-  const nn::WordRows words{
-      .ids = rows.ids, .segments = &rows.segments, .places = rows.places, .types = rows.types};
-  const Tensor h = model.hidden(words, run);
+  const nn::TokenRows tokens{.ids = rows.ids,
+                             .segments = &rows.segments,
+                             .position_ids = rows.position_ids,
+                             .types = rows.types};
+  const Tensor h = model.hidden(tokens, run);
   const Heads& heads = model.heads();
-  if (heads.word_classes) return mean_loss(heads.word_classes(h, words, run), rows.labels);
-  if (heads.sequence_classes) return mean_loss(heads.sequence_classes(h, words, run), rows.labels);
+  if (heads.token_classes) return mean_loss(heads.token_classes(h, tokens, run), rows.labels);
+  if (heads.sequence_classes) return mean_loss(heads.sequence_classes(h, tokens, run), rows.labels);
   std::vector<int32_t> masked, labels;
   for (size_t r = 0; r < rows.labels.size(); ++r) {
     if (rows.labels[r] < 0) continue;
@@ -281,12 +283,13 @@ Tensor loss_of(const Model& model, const LabelledRows& rows, const SafetensorsFi
   }
   const Tensor asked = heads.transform(gather_rows(h, masked), run);
   const Tensor loss =
-      linear_cross_entropy(asked, heads.words->weight(run), heads.words->bias(), labels,
+      linear_cross_entropy(asked, heads.output->weight(run), heads.output->bias(), labels,
                            {.grad_scale = 1 / static_cast<float>(labels.size())})
           .loss;
   if (!heads.next_sentence) return loss;
   const std::vector<int64_t> follows = integers(file, "next_sentence_label_ids");
-  return add(loss, mean_loss(heads.next_sentence(h, words, run), {follows.begin(), follows.end()}));
+  return add(loss,
+             mean_loss(heads.next_sentence(h, tokens, run), {follows.begin(), follows.end()}));
 }
 
 class BertGradients : public ::testing::TestWithParam<const char*> {};
@@ -318,7 +321,7 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, BertGradients,
                            return std::string(fixture.param).substr(sizeof "hub");
                          });
 
-// load_balancing_loss_func() of transformers, over two layers and the words that its mask leaves.
+// load_balancing_loss_func() of transformers, over two layers and the tokens that its mask leaves.
 TEST(MixtureOfExperts, loss_that_balances_and_its_gradient_match_transformers) {
   const SafetensorsFile file =
       SafetensorsFile::open(std::string(testing::kFixtures) + "/hub/balance_loss.safetensors");

@@ -15,8 +15,8 @@ namespace heddle {
 namespace {
 
 // Relative to the tensor's largest magnitude. f32: a sum of n <= 40 products errs by about
-// eps sqrt(n) = 4e-7, and some 15 such sums stand between the words and the loss and as many on the
-// way back; where scores hardly differ, queries' gradients cancel tenfold. Worst seen: 5.6e-6.
+// eps sqrt(n) = 4e-7, and some 15 such sums stand between the tokens and the loss and as many on
+// the way back; where scores hardly differ, queries' gradients cancel tenfold. Worst seen: 5.6e-6.
 constexpr double kF32 = 2e-5;
 // bf16 rounds by 2^-9, through the same steps. Worst seen: logits 1.4e-2, gradients 0.17 (of
 // queries, where they cancel): wide, but a lost factor or a wrong sign is an error of 0.5 and more.
@@ -29,7 +29,7 @@ struct Side {
   Segments segments;
   int64_t batch = 0, time = 0;
 
-  // `counts`: which entries of the padded ids are words.
+  // `counts`: which entries of the padded ids are tokens.
   Side(const SafetensorsFile& file, const std::string& name, const std::vector<bool>& counts)
       : batch(file.info(name).shape[0]), time(file.info(name).shape[1]) {
     const std::vector<int64_t> padded = integers(file, name);
@@ -42,7 +42,7 @@ struct Side {
     segments = Segments::from_lengths(lengths);
   }
 
-  nn::WordRows words() const { return {ids, &segments, nullptr}; }
+  nn::TokenRows tokens() const { return {ids, &segments, nullptr}; }
 
   // [rows, width] to [batch, time, width], zeros in the padding.
   std::vector<float> pad(const Tensor& x) const {
@@ -114,7 +114,7 @@ struct Fixture {
   }
 
   Tensor decode(const nn::Run& run) const {
-    return model.decode(target.words(), model.encode(source.words(), run), source.segments, run);
+    return model.decode(target.tokens(), model.encode(source.tokens(), run), source.segments, run);
   }
 };
 
@@ -174,9 +174,9 @@ TEST_P(TransformerParity, hidden_states_and_attention_maps_match_pytorch) {
   const NoGrad no_grad;
   nn::Run run;
   run.observer = &observer;
-  const Tensor memory = f.model.encode(f.source.words(), run);
+  const Tensor memory = f.model.encode(f.source.tokens(), run);
   comparison.add("encoder_last_hidden_state", f.source.pad(memory));
-  f.model.decode(f.target.words(), memory, f.source.segments, run);
+  f.model.decode(f.target.tokens(), memory, f.source.segments, run);
   expect_equal(comparison);
   EXPECT_EQ(comparison.names(), named(f.file, {"hidden_state", "attentions."}));
 }
@@ -210,10 +210,10 @@ void TransformerParity::compare_gradients(DType compute, double tolerance) {
   run.compute = compute;
   Comparison comparison(f.file, tolerance);
   const Tensor h = f.decode(run);
-  const float per_word = 1.0f / static_cast<float>(f.labels.size());
+  const float per_token = 1.0f / static_cast<float>(f.labels.size());
   const CrossEntropy loss =
       linear_cross_entropy(h, f.model.output().weight(run), f.model.output().bias(), f.labels,
-                           {.smoothing = kSmoothing, .grad_scale = per_word});
+                           {.smoothing = kSmoothing, .grad_scale = per_token});
   backward(loss.loss);
   comparison.add("loss", loss.loss.to_floats());
   for (auto& p : f.parameters.all()) {

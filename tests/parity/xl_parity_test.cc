@@ -130,11 +130,11 @@ class XlGradients : public Xl {
 
   void compare(const StackModel& stack, const CrossEntropy& loss) {
     backward(loss.loss);
-    const auto words = static_cast<float>(loss.words);
+    const auto tokens = static_cast<float>(loss.predicted);
     Comparison comparison(file, kF32);
-    comparison.add("loss", {static_cast<float>(loss.total) / words});
+    comparison.add("loss", {static_cast<float>(loss.total) / tokens});
     for (auto& p : stack.parameters.all()) {
-      // Types' biases have none where no types are given, nor have words that a softmax passes
+      // Types' biases have none where no types are given, nor have tokens that a softmax passes
       // over.
       if (!p->grad().defined()) {
         for (const nn::Part& part : p->parts()) {
@@ -147,7 +147,7 @@ class XlGradients : public Xl {
       }
       for (const nn::Part& part : p->parts()) {
         std::vector<float> grad = part_of(p->grad(), part);
-        for (float& g : grad) g /= words;  // theirs is of the mean
+        for (float& g : grad) g /= tokens;  // theirs is of the mean
         comparison.add("grad." + part.name, grad);
       }
     }
@@ -170,7 +170,7 @@ TEST_P(TransformerXlGradients, loss_and_every_gradient_match_transformers) {
   std::vector<int32_t> next(ids.begin() + 1, ids.end());
   next.push_back(-1);
   for (int64_t b = 0; b < batch; ++b) next[b * time + time - 1] = -1;
-  compare(stack, stack.model->heads().words->loss(h, next, {}, run));
+  compare(stack, stack.model->heads().output->loss(h, next, {}, run));
 }
 INSTANTIATE_TEST_SUITE_P(Fixtures, TransformerXlGradients,
                          ::testing::Values("transfo-xl/adaptive", "transfo-xl/pre_norm",
@@ -183,21 +183,21 @@ TEST_P(XlnetGradients, loss_and_every_gradient_match_transformers) {
   const std::vector<int32_t> ids = ids_of("input_ids");
   const int64_t batch = file.info("input_ids").shape[0], time = file.info("input_ids").shape[1];
   const Segments segments = Segments::uniform(batch, time);
-  nn::WordOrder order;
+  nn::TokenOrder order;
   for (const float hidden : floats(file, "perm_mask")) order.hidden.push_back(hidden > 0);
   const std::vector<float> map = floats(file, "target_mapping");
   const int64_t count = file.info("target_mapping").shape[1];
   order.targets = Segments::uniform(batch, count);
-  std::vector<int32_t> words;
+  std::vector<int32_t> tokens;
   for (int64_t row = 0; row < batch * count; ++row) {
     const auto first = map.begin() + row * time;
-    const auto word = row / count * time + (std::find(first, first + time, 1.0f) - first);
-    order.target_words.push_back(static_cast<int32_t>(word));
-    words.push_back(ids[word]);
+    const auto token = row / count * time + (std::find(first, first + time, 1.0f) - first);
+    order.target_tokens.push_back(static_cast<int32_t>(token));
+    tokens.push_back(ids[token]);
   }
   const nn::Run run;
   const Tensor h = stack.model->hidden({.ids = ids, .segments = &segments, .order = &order}, run);
-  compare(stack, stack.model->heads().words->loss(h, words, {}, run));
+  compare(stack, stack.model->heads().output->loss(h, tokens, {}, run));
 }
 INSTANTIATE_TEST_SUITE_P(Fixtures, XlnetGradients, ::testing::Values("xlnet/one_way_ordered"),
                          [](const auto& fixture) { return std::string(fixture.param).substr(6); });

@@ -27,6 +27,10 @@ struct CliResult {
   std::string out, err;
 };
 
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 /// Runs any program (the first word; found through PATH) and waits for its end.
 /// Throws std::runtime_error if it cannot be started.
 CliResult run_command(const std::vector<std::string>& words, const CliOptions& options = {});

@@ -43,7 +43,7 @@ struct OpSizes {
   Shape norm = {6, 16};                        ///< rows and width, of losses too
   int64_t vocab = 13;                          ///< of losses
   Shape table = {9, 12};                       ///< of embeddings
-  int64_t words = 6;                           ///< looked up
+  int64_t tokens = 6;                          ///< looked up
   std::vector<int64_t> sentences = {3, 1, 7};  ///< of self-attention
   std::vector<int64_t> queries = {2, 0, 4, 1}, keys = {3, 2, 5, 1};  ///< of attention
   int64_t width = 16, heads = 2;                                     ///< of attention

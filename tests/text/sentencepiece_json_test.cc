@@ -71,7 +71,7 @@ TEST_P(ForTransformers, tokenizer_json_has_the_ids_and_texts_of_the_model) {
   model.save_folder(folder.path());
   const Tokenizer json = Tokenizer::load(folder / "tokenizer.json");
   ASSERT_EQ(json.vocab_size(), model.vocab_size());
-  for (int32_t id = 0; id < model.vocab_size(); ++id) EXPECT_EQ(json.piece(id), model.piece(id));
+  for (int32_t id = 0; id < model.vocab_size(); ++id) EXPECT_EQ(json.token(id), model.token(id));
   EXPECT_EQ(json.pad_id(), model.pad_id());
   EXPECT_EQ(json.bos_id(), model.bos_id());
   EXPECT_EQ(json.eos_id(), model.eos_id());
@@ -186,7 +186,7 @@ TEST(ForTransformers, files_that_say_no_class_get_one) {
     const Json config = Json::load(saved / "tokenizer_config.json");
     EXPECT_EQ(config.get_string("tokenizer_class"), name);
     if (folder == &roberta_folder) {
-      EXPECT_EQ(config.get_string("cls_token"), read.piece(read.cls_id()));
+      EXPECT_EQ(config.get_string("cls_token"), read.token(read.cls_id()));
       EXPECT_EQ(config.get_string("mask_token"), "<mask>");
     }
     const Tokenizer again = Tokenizer::load(saved.path());

@@ -12,19 +12,13 @@
 #include "heddle/text/tokenizer.h"
 #include "tests/base/temporary.h"
 #include "tests/support/places.h"
+#include "tests/text/json_ids.h"
 
 namespace heddle {
 namespace {
 
-using Ids = std::vector<int32_t>;
-
 std::string fixture_path(const std::string& name) {
   return join_path(join_path(testing::kFixtures, "tokenizers"), name);
-}
-
-Ids ids_of(const Json& json) {
-  const std::vector<int64_t> wide = json.as_ints();
-  return {wide.begin(), wide.end()};
 }
 
 void expect_cases(const Tokenizer& tokenizer, const Json& fixture) {
@@ -130,7 +124,7 @@ TEST_P(FolderTokenizer, saved_beside_any_config_it_is_read_as_it_was) {
     try {
       tokenizer = Tokenizer::load(folder.path());
     } catch (const Error&) {
-      continue;  // a family whose special pieces the model lacks
+      continue;  // a family whose special tokens the model lacks
     }
     fingerprints.insert(tokenizer->fingerprint());
     tokenizer->save_folder(copy.path());

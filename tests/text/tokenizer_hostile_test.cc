@@ -47,7 +47,7 @@ TEST_F(HostileTokenizer, merges_that_lead_nowhere_are_refused) {
   expect_refused(bpe(kAb, R"(["a b c"])"), {"merge 1"});
   expect_refused(bpe(kAb, R"([["a", "b", "c"]])"), {"merge 1"});
   expect_refused(bpe(kAb, R"([7])"), {"merge 1"});
-  // A piece that gives itself: with an empty part, the one cycle that merges could have.
+  // A token that gives itself: with an empty part, the one cycle that merges could have.
   expect_refused(bpe(R"({"": 0, "a": 1})", R"([["", "a"]])"), {"merge 1", "empty"});
   expect_refused(bpe(R"({"": 0, "a": 1})", R"([["a", ""]])"), {"merge 1", "empty"});
 }
@@ -109,9 +109,9 @@ TEST_F(HostileTokenizer, unigram_scores_and_ids_are_checked) {
     return json(R"({"type": "Unigram", )" + rest + "}");
   };
   expect_refused(unigram(R"("vocab": [], "unk_id": 0)"), {"empty"});
-  expect_refused(unigram(R"("vocab": [["a"]], "unk_id": 0)"), {"piece 0"});
+  expect_refused(unigram(R"("vocab": [["a"]], "unk_id": 0)"), {"token 0"});
   expect_refused(unigram(R"("vocab": [["a", 1e200]], "unk_id": 0)"), {"score"});
-  expect_refused(unigram(R"("vocab": [["a", "b"]], "unk_id": 0)"), {"piece 0"});
+  expect_refused(unigram(R"("vocab": [["a", "b"]], "unk_id": 0)"), {"token 0"});
   expect_refused(unigram(R"("vocab": [["a", 0], ["a", 0]], "unk_id": 0)"), {"twice"});
   expect_refused(unigram(R"("vocab": [["a", 0]], "unk_id": 1)"), {"unk_id is 1"});
   folder_.write("tokenizer.json", unigram(R"("vocab": [["a", 0]], "unk_id": null)"));
@@ -172,7 +172,7 @@ TEST_F(HostileTokenizer, of_lines_that_come_twice_the_later_counts) {
   const Tokenizer tokenizer = Tokenizer::load(folder_.path());
   EXPECT_NE(::testing::internal::GetCapturedStderr().find("'a' in line 6"), std::string::npos);
   EXPECT_EQ(tokenizer.encode("a b"), (std::vector<int32_t>{5, 3}));
-  EXPECT_EQ(tokenizer.piece(1), "");
+  EXPECT_EQ(tokenizer.token(1), "");
   EXPECT_EQ(tokenizer.vocab_size(), 6);
 }
 
@@ -209,16 +209,16 @@ TEST_F(HostileTokenizer, steps_that_double_a_text_end_before_memory_does) {
   }
 }
 
-TEST_F(HostileTokenizer, pieces_and_tokens_are_of_bounded_length) {
-  const std::string fits(4096, 'a'), piece(4097, 'a');
+TEST_F(HostileTokenizer, tokens_are_of_bounded_length) {
+  const std::string fits(4096, 'a'), token(4097, 'a');
   folder_.write("tokenizer.json", bpe(R"({")" + fits + R"(": 0})", "[]"));
-  EXPECT_EQ(Tokenizer::load(folder_.path()).piece(0), fits);
+  EXPECT_EQ(Tokenizer::load(folder_.path()).token(0), fits);
   const std::vector<std::string> words = {"4097 bytes", "4096"};
-  expect_refused(bpe(R"({")" + piece + R"(": 0})", "[]"), words);
-  expect_refused(json(R"({"type": "Unigram", "unk_id": null, "vocab": [[")" + piece + R"(", 0]]})"),
+  expect_refused(bpe(R"({")" + token + R"(": 0})", "[]"), words);
+  expect_refused(json(R"({"type": "Unigram", "unk_id": null, "vocab": [[")" + token + R"(", 0]]})"),
                  words);
   expect_refused(json(R"({"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"})",
-                      R"("added_tokens": [{"id": 1, "content": ")" + piece + R"("}])"),
+                      R"("added_tokens": [{"id": 1, "content": ")" + token + R"("}])"),
                  words);
 }
 

@@ -94,9 +94,9 @@ TEST_P(ExactTokenizer, special_ids_are_0_to_3_and_invisible) {
   EXPECT_EQ(tokenizer_.bos_id(), 2);
   EXPECT_EQ(tokenizer_.eos_id(), 3);
   EXPECT_EQ(tokenizer_.vocab_size(), 312);
-  EXPECT_EQ(tokenizer_.piece(0), "<pad>");
-  EXPECT_EQ(tokenizer_.piece(3), "</s>");
-  EXPECT_EQ(tokenizer_.piece_id("<0x00>"), 4);
+  EXPECT_EQ(tokenizer_.token(0), "<pad>");
+  EXPECT_EQ(tokenizer_.token(3), "</s>");
+  EXPECT_EQ(tokenizer_.token_id("<0x00>"), 4);
   std::vector<int32_t> ids = tokenizer_.encode("the old man");
   for (const int32_t id : ids) EXPECT_GT(id, 3);
   ids.insert(ids.begin(), 2);
@@ -105,9 +105,9 @@ TEST_P(ExactTokenizer, special_ids_are_0_to_3_and_invisible) {
   EXPECT_EQ(tokenizer_.decode(ids), "the old man");
 }
 
-TEST_P(ExactTokenizer, pieces_joined_are_the_text_with_space_signs) {
+TEST_P(ExactTokenizer, tokens_joined_are_the_text_with_space_signs) {
   std::string joined;
-  for (const int32_t id : tokenizer_.encode("der alte Mann")) joined += tokenizer_.piece(id);
+  for (const int32_t id : tokenizer_.encode("der alte Mann")) joined += tokenizer_.token(id);
   EXPECT_EQ(joined, "▁der▁alte▁Mann");
 }
 
@@ -142,12 +142,12 @@ TEST_P(ExactTokenizer, text_that_is_not_utf8_is_a_data_error) {
 TEST_P(ExactTokenizer, id_outside_the_vocabulary_is_a_data_error) {
   for (const int32_t id : {-1, 312, INT32_MAX, INT32_MIN}) {
     EXPECT_EQ(kind_of([&] { tokenizer_.decode(std::vector<int32_t>{5, id}); }), ErrorKind::data);
-    EXPECT_EQ(kind_of([&] { tokenizer_.piece(id); }), ErrorKind::data);
+    EXPECT_EQ(kind_of([&] { tokenizer_.token(id); }), ErrorKind::data);
   }
 }
 
 TEST_P(ExactTokenizer, bytes_that_form_no_character_decode_to_the_replacement_character) {
-  const std::vector<int32_t> ids = {tokenizer_.piece_id("<0xE2>"), tokenizer_.piece_id("<0x96>")};
+  const std::vector<int32_t> ids = {tokenizer_.token_id("<0xE2>"), tokenizer_.token_id("<0x96>")};
   EXPECT_EQ(tokenizer_.decode(ids), "\uFFFD\uFFFD");
 }
 

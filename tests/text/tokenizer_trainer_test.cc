@@ -68,7 +68,7 @@ TEST_P(Training, corpus_too_small_for_the_vocabulary_is_a_data_error_with_a_size
   EXPECT_EQ(train_tokenizer(small_corpus(), options_).vocab_size(), options_.vocab_size);
 }
 
-TEST_P(Training, more_characters_than_pieces_is_a_data_error_with_a_size_that_works) {
+TEST_P(Training, more_characters_than_tokens_is_a_data_error_with_a_size_that_works) {
   options_.vocab_size = 270;
   const Failure failure = failure_of(small_corpus(), options_);
   EXPECT_EQ(failure.kind, ErrorKind::data);

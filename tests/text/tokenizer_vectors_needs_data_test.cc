@@ -7,11 +7,10 @@
 #include "heddle/text/tokenizer.h"
 #include "tests/base/temporary.h"
 #include "tests/support/places.h"
+#include "tests/text/json_ids.h"
 
 namespace heddle {
 namespace {
-
-using Ids = std::vector<int32_t>;
 
 std::string data_path(const std::string& name) {
   return join_path(join_path(testing::kData, "tokenizers"), name);
@@ -26,11 +25,6 @@ std::string unzipped(const std::string& name) {
   }
   gzclose(file);
   return all;
-}
-
-Ids ids_of(const Json& json) {
-  const std::vector<int64_t> wide = json.as_ints();
-  return {wide.begin(), wide.end()};
 }
 
 Tokenizer gpt2() {
@@ -112,7 +106,7 @@ TEST(TokenizerVectors, distilgpt2_gives_18_ids_and_texts) {
 
 TEST(TokenizerVectors, t5_base_gives_18_ids_and_texts) { expect_hugging_face(t5(), "t5-base", {}); }
 
-TEST(TokenizerVectors, french_paragraphs_have_their_ids_and_pieces) {
+TEST(TokenizerVectors, french_paragraphs_have_their_ids_and_tokens) {
   const std::tuple<const char*, Tokenizer, bool> all[] = {
       {"tests/bert_uncased_encoded.json.gz", bert(), true},
       {"tests/t5_base_encoded.json.gz", t5(), true},
@@ -123,9 +117,9 @@ TEST(TokenizerVectors, french_paragraphs_have_their_ids_and_pieces) {
     const Ids ids = tokenizer.encode(paragraph.get_string("text"));
     const Ids expected = ids_of(paragraph.at("token_ids"));
     EXPECT_EQ(has_special ? tokenizer.with_special(ids).ids : ids, expected);
-    std::vector<std::string> pieces;
-    for (const int32_t id : ids) pieces.push_back(tokenizer.piece(id));
-    EXPECT_EQ(pieces, paragraph.at("bpe_tokens").as_strings());
+    std::vector<std::string> tokens;
+    for (const int32_t id : ids) tokens.push_back(tokenizer.token(id));
+    EXPECT_EQ(tokens, paragraph.at("bpe_tokens").as_strings());
     EXPECT_EQ(tokenizer.decode(expected, {.skip_special = false}),
               paragraph.get_string("decoded_text"));
   }
@@ -139,7 +133,7 @@ TEST(TokenizerVectors, spiece_model_gives_the_ids_of_tokenizer_json) {
   }
 }
 
-TEST(TokenizerVectors, a_merge_of_an_unknown_piece_is_refused_by_name) {
+TEST(TokenizerVectors, a_merge_of_an_unknown_token_is_refused_by_name) {
   expect_error(ErrorKind::data, {"mini/tokenizer.json", "merge 1", "'off'"},
                [] { Tokenizer::load(data_path("mini/tokenizer.json")); });
 }

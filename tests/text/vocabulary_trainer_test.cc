@@ -38,20 +38,20 @@ TEST(WordPieces, most_frequent_neighbours_are_joined_first) {
   // 5 special ones, the characters l n w ##d ##e ##i ##o ##r ##s ##t ##w, then 9 times each "es",
   // "est", and 7 times "lo", "low".
   ASSERT_EQ(t.vocab_size(), 20);
-  EXPECT_EQ(t.piece(16), "##es");
-  EXPECT_EQ(t.piece(17), "##est");
-  EXPECT_EQ(t.piece(18), "lo");
-  EXPECT_EQ(t.piece(19), "low");
+  EXPECT_EQ(t.token(16), "##es");
+  EXPECT_EQ(t.token(17), "##est");
+  EXPECT_EQ(t.token(18), "lo");
+  EXPECT_EQ(t.token(19), "low");
   EXPECT_EQ(t.mask_id(), 4);
   EXPECT_EQ(t.cls_id(), 2);
   const std::vector<int32_t> ids = t.encode("LOWEST");
-  EXPECT_EQ(t.piece(ids.at(0)), "low");
-  EXPECT_EQ(t.piece(ids.at(1)), "##est");
+  EXPECT_EQ(t.token(ids.at(0)), "low");
+  EXPECT_EQ(t.token(ids.at(1)), "##est");
 }
 
-TEST(WordPieces, fewer_words_than_characters_are_refused) {
+TEST(WordPieces, fewer_tokens_than_characters_are_refused) {
   const std::vector<std::string> texts = {"abc def"};
-  expect_error(ErrorKind::data, {"8 words", "11", "--vocab-size"},
+  expect_error(ErrorKind::data, {"8 tokens", "11", "--vocab-size"},
                [&] { train_word_pieces(texts, 8); });
   EXPECT_EQ(train_word_pieces(texts, 1000).vocab_size(), 11);  // no two neighbours come twice
 }

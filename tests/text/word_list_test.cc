@@ -21,7 +21,7 @@ TEST(WordList, words_have_the_ids_of_their_places_behind_the_special_ones) {
   EXPECT_EQ(t.decode(t.encode("i am a student")), "i am a student");
   EXPECT_EQ(t.encode("  étudiant   i "), (std::vector<int32_t>{9, 6}));
   EXPECT_EQ(t.encode("students am"), (std::vector<int32_t>{1, 5}));
-  EXPECT_EQ(t.piece(8), "\xE2\x96\x81student");
+  EXPECT_EQ(t.token(8), "\xE2\x96\x81student");
 }
 
 TEST(WordList, is_a_model_file_like_any_other_and_the_same_bytes_each_time) {

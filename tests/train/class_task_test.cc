@@ -1,4 +1,4 @@
-// Masked words, classification, tagging: losses against plain definitions, runs that learn and go
+// Masked tokens, classification, tagging: losses against plain definitions, runs that learn and go
 // on in the same bits.
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ double plain_loss(const std::vector<float>& x, size_t begin, size_t width, int32
 }
 
 TEST(ClassLoss, sums_equal_the_plain_definitions_over_the_heads_logits) {
-  for (const Head head : {Head::sequence_classes, Head::word_classes, Head::pretraining}) {
+  for (const Head head : {Head::sequence_classes, Head::token_classes, Head::pretraining}) {
     StackConfig config = tiny_bert("masked_lm").stack;
     config.hub().head = head;
     config.hub().labels = {"a", "b", "c"};
@@ -32,7 +32,7 @@ TEST(ClassLoss, sums_equal_the_plain_definitions_over_the_heads_logits) {
     batch.targets = {-1, 2, 0, -1, -1, 1, -1};
     if (head == Head::sequence_classes) batch.targets = {2, 0};
     if (head == Head::pretraining) next = {1, 0};
-    const auto outputs = model->forward(batch.words(), {});
+    const auto outputs = model->forward(batch.tokens(), {});
     const auto sum_of = [](const Tensor& x, std::span<const int32_t> targets) {
       const std::vector<float> values = x.to_floats();
       const auto width = static_cast<size_t>(x.size(1));
@@ -46,10 +46,10 @@ TEST(ClassLoss, sums_equal_the_plain_definitions_over_the_heads_logits) {
     const LossSums sums = head == Head::pretraining ? accumulate_masked(*model, batch, next, {})
                                                     : accumulate_classes(*model, batch, {});
     EXPECT_NEAR(sums.nll, plain, 1e-5 * plain);
-    EXPECT_EQ(sums.words, head == Head::sequence_classes ? 2 : 3);
+    EXPECT_EQ(sums.predicted, head == Head::sequence_classes ? 2 : 3);
     EXPECT_EQ(sums.tokens, 7);
     if (head != Head::pretraining) continue;
-    const double both = plain + 3.0 / 2 * sum_of(outputs[1].x, next);  // words / sequences
+    const double both = plain + 3.0 / 2 * sum_of(outputs[1].x, next);  // tokens / sequences
     EXPECT_NEAR(sums.loss, both, 1e-5 * both);
   }
 }
@@ -81,11 +81,11 @@ TEST_F(StackRun, tagging_learns) {
   EXPECT_EQ(train(config, "run", "words.conll").best.metric("accuracy"), 1);
 }
 
-TEST_F(StackRun, masked_words_are_learnt_and_fine_tuned_with_a_new_head) {
+TEST_F(StackRun, masked_tokens_are_learnt_and_fine_tuned_with_a_new_head) {
   TrainConfig config = tiny_bert("masked_lm");
   config.max_updates = config.validate_every = 300;
   const RunResult result = train(config, "mlm");
-  EXPECT_LT(result.best.loss, 1.5);  // from log 60 = 4.1; most words are free
+  EXPECT_LT(result.best.loss, 1.5);  // from log 60 = 4.1; most tokens are free
   const TrainConfig tuning = fine_tuning("sequence_classification", "mlm");
   train(tuning, "tuned", "texts.tsv", "mlm");
   EXPECT_EQ(load_stack_model(folder_ / "tuned").model->labels().size(), 2u);
@@ -97,7 +97,7 @@ TEST_F(StackRun, each_task_goes_on_in_the_bits_of_a_whole_run) {
 TEST_F(StackRun, tagging_goes_on_in_the_bits_of_a_whole_run) {
   expect_same_bits_in_two(tiny_bert("token_classification"), "model.safetensors", "words.conll");
 }
-TEST_F(StackRun, masked_words_go_on_in_the_bits_of_a_whole_run) {
+TEST_F(StackRun, masked_tokens_go_on_in_the_bits_of_a_whole_run) {
   TrainConfig config = tiny_bert("masked_lm");
   config.next_sentence = true;
   config.accumulate = 2;

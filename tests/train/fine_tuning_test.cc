@@ -147,14 +147,14 @@ TEST_F(StackRun, what_cannot_be_fine_tuned_is_refused) {
   refused(ErrorKind::usage, config, {"lora_rank", "freeze"});
   config = fine_tuning("sequence_classification", "mlm");
   config.block_size = 1;
-  refused(ErrorKind::usage, config, {"block_size 1 leaves -1 words"});
+  refused(ErrorKind::usage, config, {"block_size 1 leaves -1 tokens"});
   config = tiny_bert("sequence_classification");
   config.lora_rank = 2;
   expect_error(ErrorKind::usage, {"lora_rank 2", "--from"}, [&] { train(config, "refused"); });
   EXPECT_FALSE(std::filesystem::exists(folder_ / "refused"));
 }
 
-// A classifier that is an adapter on a model of masked words, which has no such head.
+// A classifier that is an adapter on a model of masked tokens, which has no such head.
 class AdapterFolder : public StackRun {
  protected:
   AdapterFolder() {
@@ -229,7 +229,7 @@ TEST_F(AdapterFolder, head_that_is_asked_for_stands_on_a_bare_stack) {
   for (const char* key : {"n_embd", "n_positions", "vocab_size"}) stack.set(key, 8);
   nn::Parameters parameters(3);
   const auto bare = stack.make(nn::Scope(parameters));
-  ASSERT_EQ(bare->head(), Head::next_word);
+  ASSERT_EQ(bare->head(), Head::next_token);
   save_stack_model(folder_ / "gpt2", *bare, parameters);
   TrainConfig config = default_config("causal_lm");
   config.stack = stack;
@@ -241,7 +241,7 @@ TEST_F(AdapterFolder, head_that_is_asked_for_stands_on_a_bare_stack) {
     json["architectures"] = std::vector<std::string>{"GPT2Model"};
     folder_.write(std::string(name) + "/config.json", json.dump());
   }
-  EXPECT_EQ(load_stack_model(folder_ / "lora", Head::next_word).model->head(), Head::next_word);
+  EXPECT_EQ(load_stack_model(folder_ / "lora", Head::next_token).model->head(), Head::next_token);
 }
 
 // Gradients of a second part of a batch are added to those of the first.
@@ -303,7 +303,8 @@ TEST_F(StackRun, adapters_stand_on_no_new_layer) {
                [&] { train(config, "other", "texts.tsv", "mlm"); });
 }
 
-// transformers keeps the pooler of such a file for a classifier; heddle's masked words have none.
+// transformers keeps the pooler of such a file for a classifier; heddle's masked language models
+// have none.
 TEST_F(StackRun, what_the_file_has_beside_its_head_is_taken) {
   train(tiny_bert("masked_lm"), "mlm");
   const std::string path = folder_ / "mlm/best/model.safetensors";

@@ -63,6 +63,16 @@ TEST_F(LanguageRun, model_learns_and_loads_with_its_characters) {
   EXPECT_EQ(Tokenizer::load(folder_ / "run/best").vocab_size(), 9);
 }
 
+TEST_F(LanguageRun, what_is_trained_on_is_said_in_characters_with_separators) {
+  set_log_level(LogLevel::info);
+  ::testing::internal::CaptureStderr();
+  train(tiny_config(), "run");
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("2,160 characters to train on, 240 held out, 9 in the vocabulary"),
+            std::string::npos)
+      << said;
+}
+
 TEST_F(LanguageRun, run_in_two_ends_in_the_bits_of_a_whole_one) {
   for (const char* sampling : {"random", "consecutive"}) {
     TrainConfig config = tiny_config();
@@ -121,11 +131,11 @@ TEST_F(LanguageRun, what_cannot_be_trained_is_refused_and_leaves_no_folder) {
   };
   const TrainConfig config = tiny_config();
   refused(ErrorKind::data, config, "", {"other.txt", "no text"});
-  refused(ErrorKind::data, config, "a short text", {"10 words", "13", "--block-size"});
+  refused(ErrorKind::data, config, "a short text", {"10 tokens", "13", "--block-size"});
   refused(ErrorKind::data, config, std::string(300, 'a') + "\xff", {"UTF-8"});
   TrainConfig longer = config;
   longer.block_size = 13;
-  refused(ErrorKind::usage, longer, simple_text(), {"block_size 13", "12 words"});
+  refused(ErrorKind::usage, longer, simple_text(), {"block_size 13", "12 tokens"});
   expect_error(ErrorKind::usage, {"--data", "causal_lm"},
                [&] { train_model(config, {.out = folder_ / "refused"}); });
   TrainConfig heads = config;

@@ -32,32 +32,32 @@ std::shared_ptr<const RowIds> row_ids(const Segments& segments, uint32_t first_s
 
 const std::vector<int32_t> kIds = {1, 2, 3, 4, 5, 6, 7, 9, 8, 7, 6};
 
-TEST(NextWords, last_word_of_a_sequence_has_none) {
+TEST(NextTargets, last_token_of_a_sequence_has_none) {
   const Segments segments = Segments::from_lengths(std::vector<int64_t>{3, 1, 0, 2});
-  EXPECT_EQ(next_words(std::vector<int32_t>{5, 6, 7, 8, 9, 4}, segments),
+  EXPECT_EQ(next_targets(std::vector<int32_t>{5, 6, 7, 8, 9, 4}, segments),
             (std::vector<int32_t>{6, 7, -1, -1, 4, -1}));
 }
 
 TEST(LanguageTraining, two_texts_are_learnt_by_heart) {
   TinyModel m;
   const Segments segments = Segments::from_lengths(std::vector<int64_t>{7, 4});
-  const nn::WordRows words{.ids = kIds, .segments = &segments, .rows = row_ids(segments, 0)};
+  const nn::TokenRows tokens{.ids = kIds, .segments = &segments, .rows = row_ids(segments, 0)};
   Optimizer adam(m.parameters, {});
   nn::Run run{.training = true};  // dropouts of 0.1
-  const LossSums before = batch_loss(m.gpt2, words, {});
-  EXPECT_EQ(before.words, 9);
-  EXPECT_NEAR(before.loss / 9, std::log(30), 0.1);  // no word stands out
+  const LossSums before = batch_loss(m.gpt2, tokens, {});
+  EXPECT_EQ(before.predicted, 9);
+  EXPECT_NEAR(before.loss / 9, std::log(30), 0.1);  // no token stands out
   for (int i = 0; i < 80; ++i) {
     ++run.update;
-    const LossSums sums = accumulate_gradients(m.gpt2, words, run);
-    adam.step(3e-3, 1.0 / static_cast<double>(sums.words));
+    const LossSums sums = accumulate_gradients(m.gpt2, tokens, run);
+    adam.step(3e-3, 1.0 / static_cast<double>(sums.predicted));
   }
-  EXPECT_LT(batch_loss(m.gpt2, words, {}).loss / 9, 0.1);
+  EXPECT_LT(batch_loss(m.gpt2, tokens, {}).loss / 9, 0.1);
 }
 
-std::vector<float> gradients(const nn::WordRows& words, nn::Parameters& parameters,
+std::vector<float> gradients(const nn::TokenRows& tokens, nn::Parameters& parameters,
                              const LanguageModel& gpt2) {
-  accumulate_gradients(gpt2, words, {.training = true, .seed = 5});
+  accumulate_gradients(gpt2, tokens, {.training = true, .seed = 5});
   std::vector<float> all;
   for (auto& p : parameters.all()) {
     const std::vector<float> g = p->grad().to_floats();
@@ -70,12 +70,12 @@ std::vector<float> gradients(const nn::WordRows& words, nn::Parameters& paramete
 TEST(LanguageTraining, threads_change_no_bit_of_a_gradient) {
   TinyModel m;
   const Segments segments = Segments::from_lengths(std::vector<int64_t>{7, 4});
-  const nn::WordRows words{.ids = kIds, .segments = &segments, .rows = row_ids(segments, 0)};
+  const nn::TokenRows tokens{.ids = kIds, .segments = &segments, .rows = row_ids(segments, 0)};
   const int before = num_threads();
   set_num_threads(1);
-  const std::vector<float> one = gradients(words, m.parameters, m.gpt2);
+  const std::vector<float> one = gradients(tokens, m.parameters, m.gpt2);
   set_num_threads(3);
-  EXPECT_EQ(gradients(words, m.parameters, m.gpt2), one);
+  EXPECT_EQ(gradients(tokens, m.parameters, m.gpt2), one);
   set_num_threads(before);
 }
 
@@ -85,12 +85,13 @@ TEST(LanguageTraining, layers_that_are_computed_again_change_no_bit_and_save_mem
     const Segments segments = Segments::uniform(20, 16);
     std::vector<int32_t> ids;
     for (int32_t i = 0; i < 320; ++i) ids.push_back(i * 7 % 30);
-    const nn::WordRows words{.ids = ids, .segments = &segments, .rows = row_ids(segments, 0)};
+    const nn::TokenRows tokens{.ids = ids, .segments = &segments, .rows = row_ids(segments, 0)};
     const auto peak_of = [&](bool recompute, std::vector<std::vector<float>>& grads) {
       const int64_t before = allocator_stats().in_use;
       reset_allocator_peak();
       accumulate_gradients(
-          m.gpt2, words, {.compute = compute, .training = true, .seed = 5, .recompute = recompute});
+          m.gpt2, tokens,
+          {.compute = compute, .training = true, .seed = 5, .recompute = recompute});
       for (auto& p : m.parameters.all()) {
         grads.push_back(p->grad().to_floats());
         p->grad() = Tensor();
@@ -127,7 +128,7 @@ TEST(LanguageTraining, loss_of_a_text_does_not_depend_on_the_others) {
 // What balances the experts leaves a layer beside the residual stream.
 TEST(LanguageTraining, layers_of_a_balanced_mixture_that_are_computed_again_change_no_bit) {
   const Segments segments = Segments::from_lengths(std::vector<int64_t>{7, 4});
-  const nn::WordRows words{.ids = kIds, .segments = &segments, .rows = row_ids(segments, 0)};
+  const nn::TokenRows tokens{.ids = kIds, .segments = &segments, .rows = row_ids(segments, 0)};
   const auto gradients_of = [&](double balance, bool recompute) {
     Json config = Json::parse(
         R"({"model_type": "mixtral", "vocab_size": 30, "hidden_size": 16, "intermediate_size": 20,
@@ -136,7 +137,7 @@ TEST(LanguageTraining, layers_of_a_balanced_mixture_that_are_computed_again_chan
     config["router_aux_loss_coef"] = balance;
     nn::Parameters parameters(3);
     const auto model = make_model(nn::Scope(parameters), config);
-    accumulate_gradients(*language_model(*model), words,
+    accumulate_gradients(*language_model(*model), tokens,
                          {.training = true, .seed = 5, .recompute = recompute});
     std::vector<std::vector<float>> grads;
     for (auto& p : parameters.all()) {
@@ -153,9 +154,9 @@ TEST(LanguageTraining, layers_of_a_balanced_mixture_that_are_computed_again_chan
 }
 
 // Shazeer et al. 2017: what balances the experts reaches the routers through the loss of a batch.
-TEST(LanguageTraining, balance_of_experts_adds_its_gradient_to_that_of_the_words) {
+TEST(LanguageTraining, balance_of_experts_adds_its_gradient_to_that_of_the_tokens) {
   const Segments segments = Segments::from_lengths(std::vector<int64_t>{7, 4});
-  const nn::WordRows words{.ids = kIds, .segments = &segments, .rows = row_ids(segments, 0)};
+  const nn::TokenRows tokens{.ids = kIds, .segments = &segments, .rows = row_ids(segments, 0)};
   const auto router_gradient = [&](double coefficient) {
     Json config = Json::parse(
         R"({"model_type": "mixtral", "vocab_size": 30, "hidden_size": 16, "intermediate_size": 20,
@@ -164,7 +165,7 @@ TEST(LanguageTraining, balance_of_experts_adds_its_gradient_to_that_of_the_words
     config["router_aux_loss_coef"] = coefficient;
     nn::Parameters parameters(3);
     const auto model = make_model(nn::Scope(parameters), config);
-    accumulate_gradients(*language_model(*model), words, {});
+    accumulate_gradients(*language_model(*model), tokens, {});
     for (auto& p : parameters.all()) {
       if (p->name().ends_with("gate.weight")) return p->grad().to_floats();
     }

@@ -59,30 +59,31 @@ PermutedBatch batch_of(const std::vector<Sequence>& sequences) {
 std::vector<std::vector<float>> states_of(const Model& model, const std::vector<Sequence>& s) {
   const NoGrad off;
   PermutedBatch batch = batch_of(s);
-  const Tensor h = model.hidden(batch.words(), {});
+  const Tensor h = model.hidden(batch.tokens(), {});
   std::vector<std::vector<float>> rows;
   for (int64_t r = 0; r < h.size(0); ++r) rows.push_back(h.slice(0, r, 1).to_floats());
   return rows;
 }
 
-// By brute force: another word in a place changes the predictions that may see it, and no others.
-TEST(PermutedBatch, a_prediction_sees_the_words_of_earlier_steps_and_none_else) {
+// By brute force: another token at a position changes the predictions that may see it, and no
+// others.
+TEST(PermutedBatch, a_prediction_sees_the_tokens_of_earlier_steps_and_none_else) {
   for (const int64_t layers : {1, 2}) {
     const TinyXlnet tiny(layers);
     const auto before = states_of(*tiny.model, kSequences);
     ASSERT_EQ(before.size(), 5u);
     for (size_t changed = 0; changed < kSequences.size(); ++changed) {
-      for (size_t place = 0; place < kSequences[changed].ids.size(); ++place) {
+      for (size_t position = 0; position < kSequences[changed].ids.size(); ++position) {
         std::vector<Sequence> other = kSequences;
-        other[changed].ids[place] = 20;
+        other[changed].ids[position] = 20;
         const auto after = states_of(*tiny.model, other);
         for (size_t s = 0, row = 0; s < other.size(); ++s) {
           const Permutation& p = other[s].permutation;
           for (const int32_t target : p.targets) {
-            const bool is_seen = s == changed && p.steps[place] < p.steps[target];
+            const bool is_seen = s == changed && p.steps[position] < p.steps[target];
             EXPECT_EQ(after[row] != before[row], is_seen)
-                << layers << " layers, sequence " << s << ": target " << target << ", word "
-                << place;
+                << layers << " layers, sequence " << s << ": target " << target << ", token "
+                << position;
             ++row;
           }
         }
@@ -91,12 +92,12 @@ TEST(PermutedBatch, a_prediction_sees_the_words_of_earlier_steps_and_none_else) 
   }
 }
 
-// The mask of transformers' collator, where words later in the order are hidden from all, gives the
-// same: perm_mask[i, j] is 1 where j is predicted and not before i.
+// The mask of transformers' collator, where tokens later in the order are hidden from all, gives
+// the same: perm_mask[i, j] is 1 where j is predicted and not before i.
 TEST(PermutedBatch, steps_are_the_mask_of_transformers) {
   const TinyXlnet tiny(2);
   PermutedBatch steps = batch_of(kSequences), mask = batch_of(kSequences);
-  (void)steps.words();
+  (void)steps.tokens();
   mask.order.steps.clear();
   for (const Sequence& s : kSequences) {
     for (const int32_t i : s.permutation.steps) {
@@ -104,8 +105,8 @@ TEST(PermutedBatch, steps_are_the_mask_of_transformers) {
     }
   }
   const NoGrad off;
-  const std::vector<float> a = tiny.model->hidden(steps.words(), {}).to_floats();
-  const std::vector<float> b = tiny.model->hidden(mask.words(), {}).to_floats();
+  const std::vector<float> a = tiny.model->hidden(steps.tokens(), {}).to_floats();
+  const std::vector<float> b = tiny.model->hidden(mask.tokens(), {}).to_floats();
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5) << i;
 }
@@ -115,17 +116,17 @@ TEST(PermutedBatch, loss_is_that_of_the_logits_of_the_predictions) {
   PermutedBatch batch = batch_of(kSequences);
   EXPECT_EQ(batch.targets, (std::vector<int32_t>{9, 2, 1, 8, 6}));
   const PermutedAnswers answers = answer_permuted(*tiny.model, batch, {});
-  const std::vector<float> logits = tiny.model->forward(batch.words(), {})[0].x.to_floats();
+  const std::vector<float> logits = tiny.model->forward(batch.tokens(), {})[0].x.to_floats();
   double sum = 0;
   for (size_t r = 0; r < 5; ++r) {
     const auto row = logits.begin() + static_cast<int64_t>(r) * 30;
     double all = 0;
     for (int i = 0; i < 30; ++i) all += std::exp(double{row[i]});
     sum += std::log(all) - row[batch.targets[r]];
-    EXPECT_EQ(answers.words[r], std::max_element(row, row + 30) - row);
+    EXPECT_EQ(answers.tokens[r], std::max_element(row, row + 30) - row);
   }
   EXPECT_NEAR(answers.sums.nll, sum, 1e-5 * sum);
-  EXPECT_EQ(answers.sums.words, 5);
+  EXPECT_EQ(answers.sums.predicted, 5);
   EXPECT_EQ(answers.sums.tokens, 10);
 }
 
@@ -151,7 +152,7 @@ TEST_F(PermutationRun, model_learns_and_loads) {
   const RunResult result = train(config, "run");
   EXPECT_LT(result.best.loss, 0.7);
   EXPECT_GT(result.best.metrics.at(0).value, 0.7);
-  EXPECT_EQ(load_stack_model(folder_ / "run").model->head(), Head::ordered_word);
+  EXPECT_EQ(load_stack_model(folder_ / "run").model->head(), Head::ordered_token);
 }
 
 TEST_F(PermutationRun, run_in_two_ends_in_the_bits_of_a_whole_one) {
@@ -191,10 +192,10 @@ TEST_F(PermutationRun, documents_of_unknown_characters_are_left_out) {
     rows += i % 3 == 0 ? "{\"text\": \"\u4e00\u4e01\u4e02\"}\n" : "{\"text\": \"abcabc\"}\n";
   }
   folder_.write("rows.jsonl", rows);
-  const std::string words =
+  const std::string vocabulary =
       folder_.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##a\n##b\n##c\n");
   TrainConfig config = tiny_config(1);
-  config.tokenizer = words;
+  config.tokenizer = vocabulary;
   config.batch_size = 1;
   config.max_updates = config.validate_every = 80;
   const RunResult result =

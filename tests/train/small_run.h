@@ -44,7 +44,7 @@ inline void write_pairs(const std::filesystem::path& folder) {
   for (const auto& [name, text] : files) write_file(folder / name, text);
 }
 
-/// One layer each of width 32, 340 words, 60 updates of 300 tokens, f32.
+/// One layer each of width 32, 340 tokens, 60 updates of 300 tokens, f32.
 inline train::TrainConfig small_config() {
   train::TrainConfig c;
   c.model.vocab_size = 340;

@@ -21,7 +21,7 @@
 
   // --- in short ---------------------------------------------------------------------------------
   const tile = (value, what) => el("div", {class: "panel"}, el("div", {style: "font-size: 1.35rem; font-weight: 600"}, value), el("div", {class: "faint small"}, what));
-  const what = `${d.batch === 1 ? "one sequence" : d.batch + " sequences"} of ${d.length.toLocaleString("en")} ${isPair ? `words in, ${d.target_length.toLocaleString("en")} out` : "places"}` +
+  const what = `${d.batch === 1 ? "one sequence" : d.batch + " sequences"} of ${d.length.toLocaleString("en")} ${isPair ? `tokens in, ${d.target_length.toLocaleString("en")} out` : "positions"}` +
     (d.window ? `, self-attention in blocks of ${d.window}` : "");
   heddle.main.append(faint(`${d.model_type}, for ${what}. All by arithmetic from the sizes; nothing was run${L.kinds.some((k) => k.measured) ? " but the curve at the end" : ""}.`),
     el("div", {style: "display: grid; gap: .75rem; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); margin: .75rem 0"},
@@ -55,12 +55,12 @@
 
   // --- steps ------------------------------------------------------------------------------------
   const about = {
-    "word vectors": "each word's row of the table", "add positions": "a vector for each place", "queries, keys, values": "three linear layers in one product",
+    "token embeddings": "each token's row of the table", "add positions": "a vector for each position", "queries, keys, values": "three linear layers in one product",
     "scores q k^T / sqrt(d_k)": "each query with each key, a matrix a head", "softmax": "each row sums to 1", "weighted sum of values": "the heads side by side again",
     "output projection": "mixes the heads", "scores q k^T": "each query with each key, a matrix a head",
-    "scores v tanh(q + k)": "a small network for each query and key", "shares of queries and keys": "a number for each word and head", "scores: sums of shares": "a matrix a head",
+    "scores v tanh(q + k)": "a small network for each query and key", "shares of queries and keys": "a number for each token and head", "scores: sums of shares": "a matrix a head",
     "feed-forward, gate and up": "twice to the inner width", "silu(gate) * up": "the gate decides what passes", "feed-forward, down": "and back", "feed-forward, in": "to the inner width", "feed-forward, out": "and back", "add and norm": "the residual stream goes on",
-    "keys, values of the source": "from the encoder, once a sentence", "queries to the source": "from the decoder", "logits of the next word": "a score for each word",
+    "keys, values of the source": "from the encoder, once a sentence", "queries to the source": "from the decoder", "logits of the next token": "a score for each token",
   };
   const dear = Math.max(...d.steps.map((s) => s.flops * s.layers), 1);
   const body = el("tbody", {}), nowrap = "white-space: nowrap";  // a phone scrolls the table sideways
@@ -74,16 +74,16 @@
       el("td", {class: "number", style: `${nowrap}; background: linear-gradient(to left, color-mix(in srgb, var(--accent) 35%, transparent) ${100 * s.flops * s.layers / dear}%, transparent 0)`},
         s.flops ? flops(s.flops) : "")));
   }
-  section("Step by step", faint("The shape of what comes in and goes out of each step, for the whole batch: rows are words; attention's matrices are heads × queries × keys. FLOPs are those of products, two for each multiplication and addition."),
+  section("Step by step", faint("The shape of what comes in and goes out of each step, for the whole batch: rows are tokens; attention's matrices are heads × queries × keys. FLOPs are those of products, two for each multiplication and addition."),
     scroll("steps", el("table", {class: "small"}, el("thead", {}, el("tr", {}, ...["step", "in", "", "out", "parameters", "FLOPs"].map((t, i) => el("th", {scope: "col", class: i ? "number" : null}, t)))), body)));
 
   // --- FLOPs ------------------------------------------------------------------------------------
   const work = [{name: "forward", value: d.flops.forward}, {name: "training, plain attention", value: d.flops.training, note: "the backward pass has two products for each of the forward pass"}];
   if (d.attention.has_flash) work.push({name: "training, flash attention", value: d.flops.training_flash, note: "computes the scores again instead of storing them: a little more work, far less memory"});
-  if (d.flops.decoding) work.push({name: "writing word by word, with a cache of keys and values", value: d.flops.decoding});
+  if (d.flops.decoding) work.push({name: "writing token by token, with a cache of keys and values", value: d.flops.decoding});
   if (d.flops.decoding_uncached) {
     work.push({name: "the same without the cache", value: d.flops.decoding_uncached, color: "var(--head1)",
-      note: `all words so far are computed again for each new one: ${heddle.number(d.flops.decoding_uncached / d.flops.decoding, 3)} times the work`});
+      note: `all tokens so far are computed again for each new one: ${heddle.number(d.flops.decoding_uncached / d.flops.decoding, 3)} times the work`});
   }
   section("Work", bars("work", work, flops));
 
@@ -97,8 +97,8 @@
     if (m.has_flash) train.push({name: "attention matrices, flash", value: b(m.flash), color: "var(--head2)", note: "one number a row in place of the matrix; this is what heddle does"});
     const use = [{name: "weights", value: b(d.bytes.weights)}, {name: "activations at once", value: b(d.bytes.at_once)}];
     if (b(d.bytes.cache)) {
-      use.push({name: "cache of keys and values", value: b(d.bytes.cache), note: `${bytes(b(d.bytes.cache_word))} a word that is written` +
-        (b(d.bytes.cache_source) ? `, ${bytes(b(d.bytes.cache_source))} a word of the source` : "")});
+      use.push({name: "cache of keys and values", value: b(d.bytes.cache), note: `${bytes(b(d.bytes.cache_token))} per token that is written` +
+        (b(d.bytes.cache_source) ? `, ${bytes(b(d.bytes.cache_source))} per token of the source` : "")});
     }
     use.push({name: "attention matrices, plain", value: b(m.one_layer), color: "var(--head1)", note: "those of one layer, then of the next"});
     if (m.has_flash) use.push({name: "attention matrices, flash", value: 0, color: "var(--head2)", note: "tiles that stay in the processor's cache"});
@@ -123,19 +123,19 @@
   // --- kinds of layers --------------------------------------------------------------------------
   const formula = (text) => text.replace("n^2 d", "n² d").replace("d^2", "d²").replace("log_k n", "log_k(n)");
   const cell = (text, value) => (text === "1" ? "1" : `${formula(text)} = ${value >= 1e4 ? count(value) : heddle.number(value, 3)}`);
-  const table = el("table", {class: "small"}, el("thead", {}, el("tr", {}, ...["layer", "operations", "steps one after the other", "longest path between two places"].map((t) => el("th", {scope: "col"}, t)))),
+  const table = el("table", {class: "small"}, el("thead", {}, el("tr", {}, ...["layer", "operations", "steps one after the other", "longest path between two positions"].map((t) => el("th", {scope: "col"}, t)))),
     el("tbody", {}, ...L.kinds.map((k) => el("tr", {}, el("th", {scope: "row"}, k.layer), el("td", {}, cell(k.operations, k.operation_count)), el("td", {}, cell(k.sequential, k.sequential_count)), el("td", {}, cell(k.path, k.path_count))))));
   const value = {"recurrent": (n) => n * L.d * L.d, "convolutional": (n) => L.kernel * n * L.d * L.d, "self-attention": (n) => n * n * L.d, "restricted self-attention": (n) => Math.min(L.reach, n) * n * L.d};
   const ns = [];
   for (let n = 16; n <= Math.max(16384, 2 * L.n); n *= 2) ns.push(n);
   const measured = L.kinds.filter((k) => k.measured);
-  section("Other kinds of layers", faint(`One layer over n = ${L.n.toLocaleString("en")} places of width d = ${L.d.toLocaleString("en")}; the convolution sees k = ${L.kernel} places, restricted attention r = ${L.reach}. `,
-    `Self-attention is the only one that joins any two places in one step; it takes fewer operations than recurrence while n is below d${L.n < L.d ? ", as here" : ", which it is not here"}.`),
+  section("Other kinds of layers", faint(`One layer over n = ${L.n.toLocaleString("en")} positions of width d = ${L.d.toLocaleString("en")}; the convolution sees k = ${L.kernel} positions, restricted attention r = ${L.reach}. `,
+    `Self-attention is the only one that joins any two positions in one step; it takes fewer operations than recurrence while n is below d${L.n < L.d ? ", as here" : ", which it is not here"}.`),
     scroll("layers", table),
     el("div", {class: measured.length ? "columns two" : "columns"},
-      el("div", {}, el("h3", {}, "Operations, by the formulas"), heddle.lineChart({title: "operations", xTitle: "places n", xLog: true, yLog: true, height: 320, yText: short(""),
+      el("div", {}, el("h3", {}, "Operations, by the formulas"), heddle.lineChart({title: "operations", xTitle: "positions n", xLog: true, yLog: true, height: 320, yText: short(""),
         series: L.kinds.map((k) => ({name: k.layer, x: ns, y: ns.map(value[k.layer])}))}).element),
-      measured.length ? el("div", {}, el("h3", {}, "Milliseconds, measured on this machine"), heddle.lineChart({title: "milliseconds", xTitle: "places n", xLog: true, yLog: true, height: 320, yText: (x) => heddle.number(x, 3),
+      measured.length ? el("div", {}, el("h3", {}, "Milliseconds, measured on this machine"), heddle.lineChart({title: "milliseconds", xTitle: "positions n", xLog: true, yLog: true, height: 320, yText: (x) => heddle.number(x, 3),
         series: measured.map((k) => ({name: k.layer, x: k.measured.map((p) => p.n), y: k.measured.map((p) => p.milliseconds)}))}).element) : null),
     measured.length ? faint("What the table counts and no more: no projections, no feed-forward layer. Recurrence needs n small products one after the other, which is why it lies above what its operations say.")
       : faint("heddle analyze --measure times such layers on this machine and adds the curve."));

@@ -1,9 +1,9 @@
-// The data of the attention page: sides, heads and their weights by pieces and by words.
+// The data of the attention page: sides, heads and their weights by tokens and by words.
 //
 //   heddle.attention = {heads, kinds, sides, units(side, unit), cell(head, unit, i, j), ...}
 //
-// A unit is a piece or a word: {text, begin, end}, pieces begin to end - 1. The weight from word a to
-// word b is the mean over the pieces of a of the sum over the pieces of b, so that rows still sum to 1.
+// A unit is a token or a word: {text, begin, end}, tokens begin to end - 1. The weight from word a to
+// word b is the mean over the tokens of a of the sum over the tokens of b, so that rows still sum to 1.
 "use strict";
 (() => {
   const data = heddle.data;
@@ -20,13 +20,13 @@
 
   const sides = data.sides.map((side) => ({
     name: side.name,
-    pieces: side.pieces.map((text, i) => ({text, begin: i, end: i + 1})),
+    tokens: side.tokens.map((text, i) => ({text, begin: i, end: i + 1})),
     words: side.words.map(([begin, end, text]) => ({text, begin, end})),
   }));
 
   const heads = data.heads.map((head, index) => ({
     ...head, index, kindInfo: kinds[head.kind], name: `${kinds[head.kind].title} ${head.layer}.${head.head}`,
-    rows: sides[kinds[head.kind].queries].pieces.length, cols: sides[kinds[head.kind].keys].pieces.length,
+    rows: sides[kinds[head.kind].queries].tokens.length, cols: sides[kinds[head.kind].keys].tokens.length,
     isWhole: head.kept === undefined,
   }));
 
@@ -108,13 +108,13 @@
     return best / 65535;
   };
 
-  // Pieces of every occurrence of a word, as the program finds them.
+  // Tokens of every occurrence of a word, as the program finds them.
   const find = (side, word) => {
     const all = sides[side].words;
     const exact = all.filter((w) => w.text === word);
     return exact.length ? exact : all.filter((w) => w.text.toLowerCase() === word.toLowerCase());
   };
-  // Mean weight from the pieces of a word to all pieces of another; null if the head's sides lack one.
+  // Mean weight from the tokens of a word to all tokens of another; null if the head's sides lack one.
   const link = (head, from, to) => {
     const a = find(head.kindInfo.queries, from), b = find(head.kindInfo.keys, to);
     if (!a.length || !b.length) return null;

@@ -87,8 +87,8 @@
   });
   const views = [{key: "lines", name: "Lines"}, {key: "matrix", name: "Matrix"}, {key: "all", name: "All heads"}];
   const view = heddle.picker({label: "View", items: views, onChange: (i) => { state.view = views[i].key; draw(); }});
-  const unit = heddle.picker({label: "Units", items: [{name: "words"}, {name: "pieces", title: "the pieces that the model reads; one that continues a word begins with +"}],
-    onChange: (i) => { state.unit = ["words", "pieces"][i]; draw(); }});
+  const unit = heddle.picker({label: "Units", items: [{name: "words"}, {name: "tokens", title: "the tokens that the model reads; one that continues a word begins with +"}],
+    onChange: (i) => { state.unit = ["words", "tokens"][i]; draw(); }});
   const statistics = el("p", {class: "small"});
   const body = el("div", {id: "view"});
   const title = el("h2", {});
@@ -96,10 +96,10 @@
 
   const describe = (head) => {
     const spread = Math.exp(head.entropy);
-    return `${head.name}: a word looks at about ${heddle.number(spread, 2)} piece${spread < 1.05 ? "" : "s"} (entropy ${heddle.number(head.entropy, 3)} nats), ` +
-      `${heddle.number(head.distance, 3)} pieces away on average` +
+    return `${head.name}: a word looks at about ${heddle.number(spread, 2)} token${spread < 1.05 ? "" : "s"} (entropy ${heddle.number(head.entropy, 3)} nats), ` +
+      `${heddle.number(head.distance, 3)} tokens away on average` +
       (head.importance === null ? "." : data.measure.startsWith("rise")
-        ? `; without it the loss ${head.importance >= 0 ? "rises" : "falls"} by ${Math.abs(head.importance).toFixed(4)} nats a piece.`
+        ? `; without it the loss ${head.importance >= 0 ? "rises" : "falls"} by ${Math.abs(head.importance).toFixed(4)} nats per token.`
         : `; without it the last hidden states change by ${heddle.percent(head.importance)}.`);
   };
 
@@ -113,7 +113,7 @@
       el("span", {class: "swatch", style: `background: ${colors()[i]}`}), head.name)) : []));
     legend.hidden = !state.isOverlay;
     exports.hidden = state.view === "all";
-    unit.element.hidden = state.view === "all" || attention.sides.every((s) => s.pieces.length === s.words.length);
+    unit.element.hidden = state.view === "all" || attention.sides.every((s) => s.tokens.length === s.words.length);
     const current = {lines, matrix, all: overview}[state.view];
     if (body.firstChild !== current.element) body.replaceChildren(current.element);
     if (state.view === "all") overview.show({kind: state.kind, chosen: state.chosen});
@@ -164,7 +164,7 @@
       el("div", {}, pickers, el("div", {class: "row"}, view.element, unit.element), title, statistics, body, exports),
       el("section", {}, el("h2", {}, "Heads compared"), finder(), table.element,
         el("p", {class: "faint small"}, "Importance: " + data.measure + " when the head's output is replaced by zeros. " +
-          "Entropy: how far attention is spread. Distance: how far away, in pieces, the words are that it looks at. Layers and heads are counted from 0."))));
+          "Entropy: how far attention is spread. Distance: how far away, in tokens, the words are that it looks at. Layers and heads are counted from 0."))));
   table.show({from: data.from || "", to: data.to || ""});
   drawPickers();
   draw();

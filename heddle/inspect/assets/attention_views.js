@@ -70,13 +70,13 @@
   const kThumb = 72;
   const drawThumb = (canvas, head) => {
     const g = canvas.getContext("2d"), ramp = heddle.ramp("cold", "warm"), none = heddle.ramp("hidden", "hidden")(0);
-    const rows = attention.queries(head, "pieces").length, cols = attention.keys(head, "pieces").length;
+    const rows = attention.queries(head, "tokens").length, cols = attention.keys(head, "tokens").length;
     const image = g.createImageData(kThumb, kThumb), high = attention.highest(head);
     for (let y = 0; y < kThumb; ++y) {
       const i0 = Math.floor(y * rows / kThumb), i1 = Math.max(i0 + 1, Math.floor((y + 1) * rows / kThumb));
       for (let x = 0; x < kThumb; ++x) {
         const j0 = Math.floor(x * cols / kThumb), j1 = Math.max(j0 + 1, Math.floor((x + 1) * cols / kThumb));
-        const w = attention.block(head, "pieces", i0, i1, j0, j1), rgb = Number.isNaN(w) ? none : ramp(head.isWhole ? w : Math.sqrt(w / high));
+        const w = attention.block(head, "tokens", i0, i1, j0, j1), rgb = Number.isNaN(w) ? none : ramp(head.isWhole ? w : Math.sqrt(w / high));
         image.data.set([...rgb, 255], 4 * (y * kThumb + x));
       }
     }
@@ -128,7 +128,7 @@
       {key: "link", name: () => `${shown.from} → ${shown.to}`, text: (x) => (x === null ? "–" : heddle.percent(x)), hint: "share of attention that goes from the one word to the other"},
       {key: "importance", name: () => "importance", text: (x) => (x === null ? "–" : x.toFixed(4).replace("-", "−")), hint: heddle.data.measure + ", when this head gives nothing"},
       {key: "entropy", name: () => "entropy", text: (x) => x.toFixed(2), hint: "nats; 0: each word looks at one word only; larger: attention is spread"},
-      {key: "distance", name: () => "distance", text: (x) => x.toFixed(2), hint: "mean distance in pieces between who looks and what is looked at"},
+      {key: "distance", name: () => "distance", text: (x) => x.toFixed(2), hint: "mean distance in tokens between who looks and what is looked at"},
     ];
     const table = el("table", {});
     const more = el("button", {type: "button", onclick: () => { isAll = !isAll; draw(); }});

@@ -25,7 +25,7 @@
 
   // --- all texts ----------------------------------------------------------------------------------
 
-  const list = heddle.textList({label: "texts", items, words: (item) => `${item.text}\n${label(item)}`, onPick: draw, columns: [
+  const list = heddle.textList({label: "texts", items, searched: (item) => `${item.text}\n${label(item)}`, onPick: draw, columns: [
     {title: "text", cell: (item) => heddle.short(item.text)},
     {title: "class", class: "class", cell: label},
     {title: isShare ? "probability" : "value", class: "number", cell: (item) => shown(item.classes[0][1])}]});

@@ -28,7 +28,7 @@
       {name: el("span", {}, "truth: ", el("strong", {}, data.labels[item.truth])), share: item.truth_p, text: heddle.percent(item.truth_p)}]}));
   };
   const list = heddle.textList({label: `wrong ${data.unit}s`, unit: data.unit, items: data.wrong, onPick: draw,
-    words: (q) => `${q.text.join("")}\n${data.labels[q.truth]}\n${data.labels[q.answer]}`, columns: [
+    searched: (q) => `${q.text.join("")}\n${data.labels[q.truth]}\n${data.labels[q.answer]}`, columns: [
       {title: data.unit, cell: (q) => heddle.inContext(q.text, 160)},
       {title: "truth", class: "class", cell: (q) => data.labels[q.truth]}, {title: "answer", class: "class", cell: (q) => data.labels[q.answer]},
       {title: "p(answer)", class: "number", cell: (q) => heddle.percent(q.answer_p)}]});

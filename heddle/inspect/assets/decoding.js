@@ -1,4 +1,4 @@
-// The page of one translation, or continuation of a prompt, word by word: the beam as a tree, likely next words, attention beside them.
+// The page of one translation, or continuation of a prompt, token by token: the beam as a tree, likely next tokens, attention beside them.
 "use strict";
 (() => {
   const {el, svg, data, main} = heddle;
@@ -8,13 +8,13 @@
   const steps = nodes.reduce((most, node) => Math.max(most, node.next.length ? node.step + 1 : 0), 0);
   const textOf = (node) => {
     let text = "";
-    for (let at = node; at.parent >= 0; at = nodes[at.parent]) text = (at.is_ended ? "" : at.piece) + text;
+    for (let at = node; at.parent >= 0; at = nodes[at.parent]) text = (at.is_ended ? "" : at.token) + text;
     return text.trim();
   };
   const isTranslation = data.source.length > 0, kind = isTranslation ? "translation" : "text";
-  // A piece that goes on with a word is marked: what begins one has a space before it, its own or of the piece before.
-  const shown = (piece, before = "") => (/^\p{L}/u.test(piece) && !/\s$/.test(before) ? "…" : "") + (piece.trim() || (piece.includes("\n") ? "(newline)" : "(space)"));
-  const shownNode = (node) => (node.parent < 0 ? node.piece : shown(node.piece, nodes[node.parent].piece));
+  // A token that goes on with a word is marked: what begins one has a space before it, its own or of the token before.
+  const shown = (token, before = "") => (/^\p{L}/u.test(token) && !/\s$/.test(before) ? "…" : "") + (token.trim() || (token.includes("\n") ? "(newline)" : "(space)"));
+  const shownNode = (node) => (node.parent < 0 ? node.token : shown(node.token, nodes[node.parent].token));
   let chosen = nodes[data.best[0] ?? 0];
 
   // --- the tree -----------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@
     picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
     picture.setAttribute("style", `width: ${width}px; height: ${height}px; display: block`);
     picture.append(svg("rect", {x: x(chosen) - 6, y: 0, width: kColumn - 4, height, fill: "var(--hidden)", opacity: 0.45, rx: 4}));
-    for (let s = 0; s <= steps; ++s) picture.append(svg("text", {x: 8 + s * kColumn, y: 14, "font-size": 12, class: "faint-text"}, s === 0 ? "start" : `piece ${s}`));
+    for (let s = 0; s <= steps; ++s) picture.append(svg("text", {x: 8 + s * kColumn, y: 14, "font-size": 12, class: "faint-text"}, s === 0 ? "start" : `token ${s}`));
     for (const node of nodes) {
       if (node.parent < 0) continue;
       const parent = nodes[node.parent], x1 = x(parent) + Math.min(kColumn - 12, 9 * shownNode(parent).length + 6), x2 = x(node) - 4;
@@ -51,12 +51,12 @@
     }
     for (const node of nodes) {
       const isDead = !node.isBest && !node.children.length && !node.is_ended;
-      const piece = shownNode(node);
+      const token = shownNode(node);
       const g = svg("g", {tabindex: node === chosen ? 0 : -1, role: "button", "data-node": node.n, style: "cursor: pointer",
-        "aria-label": `${piece}, ${node.is_ended ? "a whole " + kind : "after " + node.step + " pieces"}, log p ${heddle.number(node.log_p, 3)}`},
+        "aria-label": `${token}, ${node.is_ended ? "a whole " + kind : "after " + node.step + " tokens"}, log p ${heddle.number(node.log_p, 3)}`},
       svg("rect", {x: x(node) - 5, y: y(node) - 11, width: kColumn - 8, height: 22, rx: 4, fill: node === chosen ? "var(--accent)" : "transparent", opacity: node === chosen ? 0.22 : 1}),
       svg("text", {x: x(node), y: y(node) + 5, "font-size": 14, "font-weight": node.isBest ? 700 : 400, class: isDead ? "faint-text" : undefined},
-        piece.length > 11 ? piece.slice(0, 10) + "…" : piece));
+        token.length > 11 ? token.slice(0, 10) + "…" : token));
       g.addEventListener("click", () => choose(node));
       g.addEventListener("pointermove", (event) => heddle.tip(event, `${textOf(node) || "(nothing yet)"}${node.is_ended ? " (end)" : ""}\n` +
         `log p ${heddle.number(node.log_p, 4)}` + (node.is_ended ? `, score ${heddle.number(node.score, 4)}` : isDead ? "\ngiven up here: others were likelier" : "")));
@@ -84,16 +84,16 @@
       lookBox.replaceChildren(el("p", {class: "faint"}, "Nothing more is asked for."));
       return;
     }
-    const childOf = (piece) => chosen.children.find((c) => c.piece === piece);
-    nextBox.replaceChildren(el("table", {style: "width: 100%", "aria-label": "likely next pieces"}, el("tbody", {}, ...chosen.next.map(([piece, p]) => {
-      const child = childOf(piece);
-      return el("tr", child ? {tabindex: 0, title: "go on with this piece", onclick: () => choose(child), onkeydown: (event) => { if (event.key === "Enter") choose(child); }} : {},
-        el("td", {style: child && child.isBest ? "font-weight: 700" : ""}, shown(piece, chosen.piece) + (child ? " ▸" : "")), bar(p, Boolean(child)), el("td", {class: "number"}, heddle.percent(p)));
-    }))), el("p", {class: "faint small"}, "▸ and colour: kept in the beam. The rest of the probability is spread over the other pieces."));
+    const childOf = (token) => chosen.children.find((c) => c.token === token);
+    nextBox.replaceChildren(el("table", {style: "width: 100%", "aria-label": "likely next tokens"}, el("tbody", {}, ...chosen.next.map(([token, p]) => {
+      const child = childOf(token);
+      return el("tr", child ? {tabindex: 0, title: "go on with this token", onclick: () => choose(child), onkeydown: (event) => { if (event.key === "Enter") choose(child); }} : {},
+        el("td", {style: child && child.isBest ? "font-weight: 700" : ""}, shown(token, chosen.token) + (child ? " ▸" : "")), bar(p, Boolean(child)), el("td", {class: "number"}, heddle.percent(p)));
+    }))), el("p", {class: "faint small"}, "▸ and colour: kept in the beam. The rest of the probability is spread over the other tokens."));
     const weights = heddle.unpack16(chosen.attention);
-    lookBox.replaceChildren(weights.length ? el("table", {style: "width: 100%", "aria-label": "attention to the source"}, el("tbody", {}, ...data.source.map((piece, j) =>
-      el("tr", {}, el("td", {}, shown(piece)), bar(weights[j] / 65535, true), el("td", {class: "number"}, heddle.percent(weights[j] / 65535))))))
-      : el("p", {class: "faint"}, "Given up before another piece was asked for."));
+    lookBox.replaceChildren(weights.length ? el("table", {style: "width: 100%", "aria-label": "attention to the source"}, el("tbody", {}, ...data.source.map((token, j) =>
+      el("tr", {}, el("td", {}, shown(token)), bar(weights[j] / 65535, true), el("td", {class: "number"}, heddle.percent(weights[j] / 65535))))))
+      : el("p", {class: "faint"}, "Given up before another token was asked for."));
   };
 
   // --- steps -----------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@
     slider.value = node.step;
     before.disabled = node.parent < 0;
     after.disabled = node.children.length === 0;
-    heading.replaceChildren(el("span", {class: "faint"}, node.is_ended ? "Done: " : `After ${node.step} piece${node.step === 1 ? "" : "s"}: `),
+    heading.replaceChildren(el("span", {class: "faint"}, node.is_ended ? "Done: " : `After ${node.step} token${node.step === 1 ? "" : "s"}: `),
       el("strong", {}, textOf(node) || "(nothing yet)"));
     drawTree();
     drawNext();
@@ -118,10 +118,10 @@
   const ended = nodes.filter((n) => n.is_ended).sort((a, b) => b.score - a.score);
   main.append(
     el("p", {}, el("span", {class: "faint"}, isTranslation ? "Source: " : "Prompt: "), data.source_text), el("p", {}, el("span", {class: "faint"}, isTranslation ? "Translation: " : "What follows: "), data.text),
-    el("p", {class: "faint small"}, "A text is written from left to right, a piece at a time. At each step the model gives every piece of its vocabulary a probability; the beam keeps the likeliest beginnings and goes on with them. “…” marks a piece that goes on with the word before it."),
+    el("p", {class: "faint small"}, "A text is written from left to right, a token at a time. At each step the model gives every token of its vocabulary a probability; the beam keeps the likeliest beginnings and goes on with them. “…” marks a token that goes on with the word before it."),
     el("section", {class: "panel"}, el("div", {class: "row"}, before, slider, after), heading),
     el("div", {class: isTranslation ? "columns two" : ""},
-      el("section", {}, el("h2", {}, "Likely next pieces"), nextBox), isTranslation ? el("section", {}, el("h2", {}, "Where it looks meanwhile"), el("p", {class: "faint small"}, "Attention of one layer of the decoder to the source, the mean of its heads."), lookBox) : ""),
+      el("section", {}, el("h2", {}, "Likely next tokens"), nextBox), isTranslation ? el("section", {}, el("h2", {}, "Where it looks meanwhile"), el("p", {class: "faint small"}, "Attention of one layer of the decoder to the source, the mean of its heads."), lookBox) : ""),
     el("h2", {}, "The beam"), el("p", {class: "faint small"}, "Bold: the way to the result. Grey: given up. Pick a beginning to see what came next."), frame,
     el("h2", {}, isTranslation ? "Whole translations" : "Whole texts"), el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, kind), el("th", {class: "number"}, "score"), el("th", {class: "number"}, "log p"))),
       el("tbody", {}, ...ended.slice(0, 20).map((n) => el("tr", {tabindex: 0, onclick: () => choose(n), onkeydown: (event) => { if (event.key === "Enter") choose(n); }},

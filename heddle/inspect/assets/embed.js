@@ -31,7 +31,7 @@
         ({name: heddle.short(data.texts[j] || "(empty)"), share: Math.max(0, cosine(item.i, j)), text: shown(cosine(item.i, j)), title: "its nearest", onPick: () => list.pick(items[j])}))}),
       n > 21 ? el("p", {class: "faint small"}, `The 20 nearest of ${n - 1}.`) : "");
   };
-  const list = heddle.textList({label: "texts", items, words: (item) => item.text, onPick: draw, columns: [
+  const list = heddle.textList({label: "texts", items, searched: (item) => item.text, onPick: draw, columns: [
     {title: "text", cell: (item) => heddle.short(item.text || "(empty)")},
     {title: "nearest", class: "number", cell: (item) => (n > 1 ? shown(cosine(item.i, nearest(item.i)[0])) : "–")}]});
 
@@ -52,7 +52,7 @@
     onChange: (k) => { order = k ? chain() : data.texts.map((_, i) => i); map.redraw({}); }});
   main.append(el("h2", {}, "All pairs"), n > 2 ? sorted.element : "",
     el("p", {class: "faint small"}, "Blue is above 0, red below. Pick a row to see what is nearest to its text."), map.element,
-    heddle.exportButtons("likeness", {svg: () => map.svg(), json: () => ({texts: data.texts,
+    heddle.exportButtons("similarity", {svg: () => map.svg(), json: () => ({texts: data.texts,
       cosines: data.texts.map((_, i) => data.texts.map((_, j) => cosine(i, j)))})}),
     el("h2", {}, "Texts"), el("div", {class: "columns two"}, list.element, box));
 })();

@@ -11,23 +11,23 @@
   let most = 0;
   if (packed) most = d.most;
   else if (!isRotary) for (const x of d.values) most = Math.max(most, Math.abs(x));
-  // Position i as numbers between -1 and 1 (learned: of any size), whose products measure likeness.
+  // Position i as numbers between -1 and 1 (learned: of any size), whose products measure how alike they are.
   const parts = isRotary ? [(i, j) => Math.cos(value(i, j)), (i, j) => Math.sin(value(i, j))] : [value];
 
-  const words = {
-    sinusoidal: ["A word's vector says what it is, not where it stands. So a row of this table is added to it: row 0 to the " +
-      "first word, row 1 to the second, and so on.",
-      "Every column is a wave along the positions, as fast as its frequency: the first ones change from word to word, " +
+  const says = {
+    sinusoidal: ["A token's vector says what it is, not where it stands. So a row of this table is added to it: row 0 to the " +
+      "first token, row 1 to the second, and so on.",
+      "Every column is a wave along the positions, as fast as its frequency: the first ones change from token to token, " +
       "the last ones hardly at all, like the hands of a clock. Sine and cosine of one frequency make a pair."],
-    learned: ["Row 0 is added to the vector of the first word, row 1 to the second, and so on. The model learned these numbers in " +
+    learned: ["Row 0 is added to the vector of the first token, row 1 to the second, and so on. The model learned these numbers in " +
       "training; nothing says what a column means, and there is no row beyond the last one: longer texts are refused."],
-    rotary: ["Nothing is added to the words. Instead each pair of columns of every query and key is turned like the hand of a clock, by the angle " +
+    rotary: ["Nothing is added to the tokens. Instead each pair of columns of every query and key is turned like the hand of a clock, by the angle " +
       "that stands here for its position. The product of a query and a key then depends on how far apart they are, not on where they stand.",
       "The first pairs turn fast and tell neighbours apart, the last ones turn slowly and tell far from near."],
-    none: ["Nothing is added to the words: the same words in another order give the same vectors in that order. Attention alone sees a bag of words.",
-      "A decoder still knows something of order, because a word sees only what came before it."],
+    none: ["Nothing is added to the tokens: the same tokens in another order give the same vectors in that order. Attention alone sees a bag of words.",
+      "A decoder still knows something of order, because a token sees only what came before it."],
   }[d.kind];
-  heddle.main.append(...words.map((text) => el("p", {}, text)),
+  heddle.main.append(...says.map((text) => el("p", {}, text)),
     el("p", {class: "faint small mono"}, `${d.kind}, ${rows} positions, ${isRotary ? 2 * cols : cols} wide: ${d.about}`));
 
   const section = (title, about, ...children) => 
@@ -73,7 +73,7 @@
           x: Array.from({length: to}, (_, i) => i), y: Array.from({length: to}, (_, i) => parts[0](i, j))}))}).element);
   }
 
-  // --- likeness ---------------------------------------------------------------------------------
+  // --- cosine similarity ----------------------------------------------------------------
   // Cosine of the angle between two rows; of at most 160 positions, evenly spread.
   const kMost = 160, step = Math.ceil(rows / kMost), count = Math.ceil(rows / step);
   const vectors = Array.from({length: count}, (_, a) => {
@@ -84,12 +84,12 @@
   });
   const dots = vectors.map((a) => vectors.map((b) => a.reduce((sum, x, k) => sum + x * b[k], 0)));
   if (count > 1) {
-    const like = heddle.heatMap({rows: count, cols: count, label: "likeness of positions", diverging: true, high: 1, cell: 22,
+    const like = heddle.heatMap({rows: count, cols: count, label: "cosine similarity of positions", diverging: true, high: 1, cell: 22,
       value: (i, j) => dots[i][j], rowLabel: (i) => i * step, colLabel: (j) => j * step, rowTitle: "position", colTitle: "position",
-      describe: (i, j) => `positions ${i * step} and ${j * step}, ${Math.abs(i - j) * step} apart\nlikeness ${heddle.number(dots[i][j])}`});
-    section("How alike two positions are",
+      describe: (i, j) => `positions ${i * step} and ${j * step}, ${Math.abs(i - j) * step} apart\ncosine similarity ${heddle.number(dots[i][j])}`});
+    section("Cosine similarity of positions",
       isRotary ? "The product of a query and a key of all ones, turned to their positions, at most 1: it depends on their distance alone."
-        : d.kind === "sinusoidal" ? "The cosine of two rows, at most 1: it depends on their distance alone, so that “three words back” looks the same everywhere."
+        : d.kind === "sinusoidal" ? "The cosine of two rows, at most 1: it depends on their distance alone, so that “three tokens back” looks the same everywhere."
         : "The cosine of two rows, at most 1. A band along the diagonal: the model found out which positions are neighbours.",
       step > 1 ? scale(`Every ${step}th position.`) : null, like.element);
   }

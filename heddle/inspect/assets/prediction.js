@@ -1,12 +1,12 @@
 // The page of heddle eval --text of a language model: each token of the text shaded by its loss.
 // heddle.data: model, file, summary, count, vocab, texts: [of all tokens]; of all but the first: loss (nats), rank,
-// likeliest (a number of pieces), likeliest_p; pieces
+// likeliest (an index of tokens), likeliest_p; tokens: those that were likeliest somewhere
 "use strict";
 (() => {
   const {el, data, main} = heddle;
   const n = data.loss.length, worst = Math.log(data.vocab);
   const tokens = data.texts.map((text, i) => ({i, text, loss: i === 0 ? null : data.loss[i - 1] ?? Infinity,
-    rank: data.rank[i - 1], likeliest: data.pieces[data.likeliest[i - 1]], likeliestP: data.likeliest_p[i - 1]}));
+    rank: data.rank[i - 1], likeliest: data.tokens[data.likeliest[i - 1]], likeliestP: data.likeliest_p[i - 1]}));
   // Spaces and ends of lines that can be seen.
   const seen = (text) => (text.trim() === "" ? (text === "" ? "(nothing)" : text.replace(/ /g, "␣").replace(/\n/g, "↵").replace(/\t/g, "⇥")) : text.replace(/\n/g, "↵"));
   const nats = (x) => (Number.isFinite(x) ? x.toFixed(2) : "∞");
@@ -51,13 +51,13 @@
   // --- where the loss is ----------------------------------------------------------------------------
 
   const before = (t) => tokens.slice(Math.max(0, t.i - 12), t.i).map((x) => x.text).join("").slice(-50).replace(/\n/g, "↵");
-  const place = (t) => el("span", {}, el("span", {class: "faint"}, before(t)), el("strong", {class: "word"}, seen(t.text)));
+  const inText = (t) => el("span", {}, el("span", {class: "faint"}, before(t)), el("strong", {class: "word"}, seen(t.text)));
   const predicted = tokens.slice(1);
   const total = predicted.reduce((sum, t) => sum + t.loss, 0);
   const highest = [...predicted].sort((a, b) => b.loss - a.loss).slice(0, 100);
-  const list = heddle.textList({label: "tokens with the highest loss", unit: "token", items: highest, words: (t) => t.text,
+  const list = heddle.textList({label: "tokens with the highest loss", unit: "token", items: highest, searched: (t) => t.text,
     onPick: (t, byReader) => { if (t && byReader) { scrollTo(t.i); go(t.i); } }, columns: [
-      {title: "token, and what is before it", cell: place}, {title: "model's first choice", class: "class", cell: (t) => `${seen(t.likeliest)} (${heddle.percent(t.likeliestP)})`},
+      {title: "token, and what is before it", cell: inText}, {title: "model's first choice", class: "class", cell: (t) => `${seen(t.likeliest)} (${heddle.percent(t.likeliestP)})`},
       {title: "rank", class: "number", cell: (t) => t.rank.toLocaleString("en")}, {title: "loss", class: "number", cell: (t) => nats(t.loss)}]});
 
   const kinds = new Map();

@@ -2,7 +2,7 @@
 //
 //   heddle.bars({label, rows: [{name, share, text, isChosen, onPick, title}]}) -> element
 //   heddle.textList({label, unit: "text", items, columns: [{title, cell: (item) => text, class}],
-//     words: (item) => what is searched, onPick: (item, or null if there is none; byReader)})
+//     searched: (item) => what is searched, onPick: (item, or null if there is none; byReader)})
 //     -> {element, filter(test, name), sort((a, b) => number), pick(item)}
 //   heddle.short(text, most), heddle.plural(n, "text")
 //   heddle.roving(tbody) -> it, its rows with arrow keys
@@ -23,7 +23,7 @@
   heddle.inContext = ([before, part, after], most = 1000) => {
     if (!before && !after) return el("span", {}, heddle.short(part, most));
     const word = part.trimStart(), space = part.slice(0, part.length - word.length);
-    return el("span", {}, el("span", {class: "faint"}, before + space), el("strong", {class: "word"}, word), el("span", {class: "faint"}, after));
+    return el("span", {}, el("span", {class: "faint"}, before + space), el("strong", {class: "marked"}, word), el("span", {class: "faint"}, after));
   };
   heddle.evaluation = (data) => [el("p", {class: "faint small mono"}, `${data.model}, ${data.file}`),
     el("p", {class: "panel text", id: "summary"}, data.summary)];
@@ -47,7 +47,7 @@
       onkeydown: (event) => { if (isEnter(event)) { event.preventDefault(); row.onPick(); } }} : {},
     el("td", {}, row.name), el("td", {}, heddle.bar(row.share)), el("td", {class: "number"}, row.text))))));
 
-  heddle.textList = ({label, unit = "text", items, columns, words, onPick}) => {
+  heddle.textList = ({label, unit = "text", items, columns, searched, onPick}) => {
     let query = "", test = () => true, picked = null, shown = [], sorted = items;
     const body = el("tbody"), about = el("span", {class: "faint small", "aria-live": "polite"});
     const all = el("button", {type: "button", hidden: true, onclick: () => filter(() => true, "")});
@@ -63,7 +63,7 @@
       onPick(item, byReader);
     };
     const draw = () => {
-      const found = sorted.filter((item) => test(item) && words(item).toLowerCase().includes(query));
+      const found = sorted.filter((item) => test(item) && searched(item).toLowerCase().includes(query));
       shown = found.slice(0, kRows);
       about.textContent = found.length === 0 ? `No ${unit} fits.`
         : heddle.plural(found.length, unit) + (shown.length < found.length ? `; the first ${kRows} are listed` : "");

@@ -1,8 +1,8 @@
-// Softmax attention of single queries in bf16, as decoding asks for it word by word.
+// Softmax attention of single queries in bf16, as decoding asks for it token by token.
 //
 // A tile of AMX would be empty but for one row, and keys and values would be packed for that row
 // alone. Vectors do without: 0.17 us instead of 0.25 us for a query of 64 elements over 10 keys,
-// 0.11 instead of 0.19 us for one of 32 (one thread of a Xeon of 2023, 2026-11). Since a word that
+// 0.11 instead of 0.19 us for one of 32 (one thread of a Xeon of 2023, 2026-11). Since a token that
 // is decoded must get the bits that it has in its whole sequence, this adds up as AMX does: along
 // 32 inner elements the products of even and of odd ones apart, then both, then that to the sum
 // (Intel's manual, TDPBF16PS; denormal numbers count as 0). Blocks of keys and the order of all

@@ -35,8 +35,8 @@ void scan_logits(const LogitScanArgs& args);
 void norm(const NormArgs& args);
 void norm_backward(const NormBackwardArgs& args);
 // embedding.cc
-void embedding(Rows table, const int32_t* ids, float scale, Rows positions, const int32_t* place,
-               const Dropout& dropout, Rows y);
+void embedding(Rows table, const int32_t* ids, float scale, Rows positions,
+               const int32_t* position_ids, const Dropout& dropout, Rows y);
 void embedding_backward(Rows dy, const int32_t* ids, float scale, const Dropout& dropout,
                         Rows dtable);
 void gather_rows(Rows x, const int32_t* index, Rows y);

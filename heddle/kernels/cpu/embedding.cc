@@ -20,15 +20,15 @@ namespace {
 
 template <class T>
 HWY_INLINE void embed_row(const Rows& table, int64_t id, float scale, const Rows& positions,
-                          int64_t place, const Dropout& dropout, const Rows& y, int64_t r) {
+                          int64_t position, const Dropout& dropout, const Rows& y, int64_t r) {
   const auto from = at<T>(table, id);
-  const auto position = at<T>(positions, place);
+  const auto added = at<T>(positions, position);
   const auto to = at<T>(y, r);
   const Vec scale_v = splat(scale);
   DropoutRow mask(dropout, r);
   for_columns(y.width, [&](int64_t c, auto part) HWY_ATTR {
     Vec v = hn::Mul(round_to(load(offset(from, c), part), to), scale_v);
-    if (positions.data) v = hn::Add(v, load(offset(position, c), part));
+    if (positions.data) v = hn::Add(v, load(offset(added, c), part));
     store(mask.apply(v, c), offset(to, c), part);
   });
 }
@@ -49,12 +49,12 @@ HWY_INLINE void add_gradient(const Rows& dy, int64_t r, float scale, const Dropo
 }  // namespace
 
 void embedding_impl(Rows table, const int32_t* ids, float scale, Rows positions,
-                    const int32_t* place, const Dropout& dropout, Rows y) {
+                    const int32_t* position_ids, const Dropout& dropout, Rows y) {
   visit_rows(
       [&]<class T>() {
         parallel_blocks(y.rows, rows_per_block(y.width * 4), [&](int64_t begin, int64_t end) {
           for (int64_t r = begin; r < end; ++r) {
-            const int64_t p = positions.data ? place[r] : 0;
+            const int64_t p = positions.data ? position_ids[r] : 0;
             embed_row<T>(table, ids[r], scale, positions, p, dropout, y, r);
           }
         });
@@ -129,9 +129,9 @@ HWY_EXPORT(embedding_impl);
 HWY_EXPORT(embedding_backward_impl);
 HWY_EXPORT(gather_rows_impl);
 
-void embedding(Rows table, const int32_t* ids, float scale, Rows positions, const int32_t* place,
-               const Dropout& dropout, Rows y) {
-  HWY_DYNAMIC_DISPATCH(embedding_impl)(table, ids, scale, positions, place, dropout, y);
+void embedding(Rows table, const int32_t* ids, float scale, Rows positions,
+               const int32_t* position_ids, const Dropout& dropout, Rows y) {
+  HWY_DYNAMIC_DISPATCH(embedding_impl)(table, ids, scale, positions, position_ids, dropout, y);
 }
 void embedding_backward(Rows dy, const int32_t* ids, float scale, const Dropout& dropout,
                         Rows dtable) {

@@ -1,5 +1,5 @@
 // The k best of a row against a full sort.
-#include "heddle/infer/best_words.h"
+#include "heddle/infer/best_tokens.h"
 
 #include <gtest/gtest.h>
 
@@ -38,17 +38,17 @@ double log_p(const float* x, int64_t vocab, int32_t id) {
   return x[id] - std::log(sum);
 }
 
-TEST(BestWords, equal_a_stable_sort_for_sizes_around_a_block) {
+TEST(BestTokens, equal_a_stable_sort_for_sizes_around_a_block) {
   for (const int64_t vocab : {1, 5, 127, 128, 129, 300, 1000}) {
     for (const int64_t count : {1, 2, 10}) {
       const Tensor logits = random_logits(7, vocab, static_cast<uint32_t>(vocab));
-      const auto words = best_words(logits, {.count = count});
-      ASSERT_EQ(words.size(), static_cast<size_t>(7 * count));
+      const auto tokens = best_tokens(logits, {.count = count});
+      ASSERT_EQ(tokens.size(), static_cast<size_t>(7 * count));
       for (int64_t r = 0; r < 7; ++r) {
         const float* x = logits.data<float>() + r * vocab;
         const auto ids = sorted_ids(x, vocab);
         for (int64_t i = 0; i < count; ++i) {
-          const NextWord& w = words[r * count + i];
+          const NextToken& w = tokens[r * count + i];
           ASSERT_EQ(w.id, i < vocab ? ids[i] : -1) << vocab << " " << count << " " << r;
           if (i < vocab) {
             EXPECT_NEAR(w.log_p, log_p(x, vocab, w.id), 1e-5);
@@ -59,16 +59,16 @@ TEST(BestWords, equal_a_stable_sort_for_sizes_around_a_block) {
   }
 }
 
-TEST(BestWords, suppressed_ids_never_come_and_keep_their_share) {
+TEST(BestTokens, suppressed_ids_never_come_and_keep_their_share) {
   const Tensor logits = random_logits(3, 200, 5), before = logits.clone();
   std::vector<int32_t> suppressed;
   for (int64_t r = 0; r < 3; ++r) {
     suppressed.push_back(sorted_ids(logits.data<float>() + r * 200, 200)[0]);
   }
-  const auto words = best_words(logits, {.count = 4, .suppressed = suppressed});
+  const auto tokens = best_tokens(logits, {.count = 4, .suppressed = suppressed});
   for (int64_t r = 0; r < 3; ++r) {
     for (int64_t i = 0; i < 4; ++i) {
-      const NextWord& w = words[r * 4 + i];
+      const NextToken& w = tokens[r * 4 + i];
       EXPECT_EQ(std::count(suppressed.begin(), suppressed.end(), w.id), 0);
       EXPECT_NEAR(w.log_p, log_p(before.data<float>() + r * 200, 200, w.id), 1e-5);
     }
@@ -76,42 +76,42 @@ TEST(BestWords, suppressed_ids_never_come_and_keep_their_share) {
   EXPECT_EQ(logits.to_floats(), before.to_floats());
 }
 
-TEST(BestWords, forced_row_has_the_forced_id_only) {
+TEST(BestTokens, forced_row_has_the_forced_id_only) {
   const Tensor logits = random_logits(2, 50, 5);
   const std::vector<int32_t> forced = {-1, 3};
-  const auto words = best_words(logits, {.count = 2, .forced = forced});
-  EXPECT_GE(words[1].id, 0);
-  EXPECT_EQ(words[2].id, 3);
-  EXPECT_NEAR(words[2].log_p, log_p(logits.data<float>() + 50, 50, 3), 1e-5);
-  EXPECT_EQ(words[3].id, -1);
+  const auto tokens = best_tokens(logits, {.count = 2, .forced = forced});
+  EXPECT_GE(tokens[1].id, 0);
+  EXPECT_EQ(tokens[2].id, 3);
+  EXPECT_NEAR(tokens[2].log_p, log_p(logits.data<float>() + 50, 50, 3), 1e-5);
+  EXPECT_EQ(tokens[3].id, -1);
 }
 
-TEST(BestWords, logits_that_are_not_finite_are_a_data_error) {
+TEST(BestTokens, logits_that_are_not_finite_are_a_data_error) {
   for (const float bad :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
         -std::numeric_limits<float>::infinity()}) {
     expect_error(ErrorKind::data, {"no finite probability"}, [&] {
-      best_words(Tensor::full({2, 300}, bad), {.count = 2});
+      best_tokens(Tensor::full({2, 300}, bad), {.count = 2});
     });
   }
 }
 
-TEST(BestWords, without_scores_the_ids_are_the_same_and_nan_is_still_an_error) {
+TEST(BestTokens, without_scores_the_ids_are_the_same_and_nan_is_still_an_error) {
   Tensor logits = random_logits(9, 300, 3);
-  const std::vector<NextWord> with = best_words(logits, {.count = 4});
-  const std::vector<NextWord> without = best_words(logits, {.count = 4, .scores = false});
+  const std::vector<NextToken> with = best_tokens(logits, {.count = 4});
+  const std::vector<NextToken> without = best_tokens(logits, {.count = 4, .scores = false});
   for (size_t i = 0; i < with.size(); ++i) {
     EXPECT_EQ(without[i].id, with[i].id);
     EXPECT_EQ(without[i].log_p, 0);
   }
   logits.data<float>()[300 + 299] = std::numeric_limits<float>::quiet_NaN();
   expect_error(ErrorKind::data, {"no finite probability"},
-               [&] { best_words(logits, {.scores = false}); });
+               [&] { best_tokens(logits, {.scores = false}); });
 }
 
 // 300 rows: several parts of the vocabulary, the last one short. Three uses: weights packed as they
 // are used, then kept packed.
-TEST(BestWords, of_an_output_in_parts_equal_those_of_all_logits) {
+TEST(BestTokens, of_an_output_in_parts_equal_those_of_all_logits) {
   const NoGrad off;
   const int64_t vocab = 5001, width = 33;
   for (const char* precision : {"f32", "bf16", "int8"}) {
@@ -120,14 +120,15 @@ TEST(BestWords, of_an_output_in_parts_equal_those_of_all_logits) {
     nn::Parameters parameters(7);
     const nn::Scope s(parameters);
     nn::Parameter& weight = (s / "weight").parameter({vocab, width}, nn::Init::normal(1));
-    const nn::WordOutput output(weight, &(s / "bias").parameter({vocab}, nn::Init::normal(1)));
+    const nn::OutputProjection output(weight,
+                                      &(s / "bias").parameter({vocab}, nn::Init::normal(1)));
     const Tensor h = cast(random_logits(300, width, 5), run.compute);
     std::vector<int32_t> forced(300, -1);
     forced[3] = 5000, forced[4] = 2048, forced[5] = 0;
     for (int use = 0; use < 3; ++use) {
-      const BestWordsOptions options = {.count = 3, .forced = forced};
-      const std::vector<NextWord> parts = best_words(output, h, run, options);
-      const std::vector<NextWord> whole = best_words(output(h, run), options);
+      const BestTokensOptions options = {.count = 3, .forced = forced};
+      const std::vector<NextToken> parts = best_tokens(output, h, run, options);
+      const std::vector<NextToken> whole = best_tokens(output(h, run), options);
       for (size_t i = 0; i < whole.size(); ++i) {
         ASSERT_EQ(parts[i].id, whole[i].id) << precision << ", row " << i / 3;
         ASSERT_EQ(parts[i].log_p, whole[i].log_p) << precision << ", row " << i / 3;
@@ -137,11 +138,11 @@ TEST(BestWords, of_an_output_in_parts_equal_those_of_all_logits) {
   }
 }
 
-TEST(BestWords, one_nan_among_finite_logits_is_a_data_error) {
+TEST(BestTokens, one_nan_among_finite_logits_is_a_data_error) {
   Tensor logits = random_logits(1, 300, 1);
   logits.data<float>()[137] = std::numeric_limits<float>::quiet_NaN();
   expect_error(ErrorKind::data, {"no finite probability"},
-               [&] { best_words(logits, {.count = 2}); });
+               [&] { best_tokens(logits, {.count = 2}); });
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 // Rows of keys and values that stay in place, and lists of whose they are.
-#include "heddle/nn/words.h"
+#include "heddle/nn/kv_cache.h"
 
 #include <algorithm>
+
+#include "heddle/base/error.h"
+#include "heddle/kernels/kernels.h"
 
 namespace heddle::nn {
 
@@ -29,14 +32,14 @@ void RowCache::put(const Tensor& rows, std::span<const int32_t> places) {
   }
 }
 
-void WordCache::extend(const Segments& words) {
-  check(words.count() == sequences(), ErrorKind::internal,
-        "{} segments cannot continue {} sequences", words.count(), sequences());
-  words_ = words;
-  places_.clear();
+void KvCache::extend(const Segments& tokens) {
+  check(tokens.count() == sequences(), ErrorKind::internal,
+        "{} segments cannot continue {} sequences", tokens.count(), sequences());
+  tokens_ = tokens;
+  position_ids_.clear();
   key_rows_.clear();
   new_rows_.clear();
-  pool_.take(words.rows(), new_rows_);
+  pool_.take(tokens.rows(), new_rows_);
   for (const int32_t row : new_rows_) {
     holders_.resize(std::max(holders_.size(), static_cast<size_t>(row) + 1));
     holders_[row] = 1;
@@ -44,8 +47,8 @@ void WordCache::extend(const Segments& words) {
   std::vector<int64_t> lengths;
   for (int64_t i = 0; i < sequences(); ++i) {
     std::vector<int32_t>& rows = rows_of_[i];
-    for (int64_t r = words.begin(i); r < words.end(i); ++r) {
-      places_.push_back(static_cast<int32_t>(rows.size()));
+    for (int64_t r = tokens.begin(i); r < tokens.end(i); ++r) {
+      position_ids_.push_back(static_cast<int32_t>(rows.size()));
       rows.push_back(new_rows_[r]);
     }
     key_rows_.insert(key_rows_.end(), rows.begin(), rows.end());
@@ -54,7 +57,7 @@ void WordCache::extend(const Segments& words) {
   keys_ = Segments::from_lengths(lengths);
 }
 
-void WordCache::select(std::span<const int64_t> numbers) {
+void KvCache::select(std::span<const int64_t> numbers) {
   std::vector<std::vector<int32_t>> selected;
   for (const int64_t i : numbers) {
     for (const int32_t row : selected.emplace_back(rows_of_[i])) ++holders_[row];
@@ -67,11 +70,6 @@ void WordCache::select(std::span<const int64_t> numbers) {
   }
   pool_.give_back(free);
   rows_of_ = std::move(selected);
-}
-
-std::vector<int32_t> WordRows::positions() const {
-  if (places.empty()) return segments->positions();
-  return {places.begin(), places.end()};
 }
 
 }  // namespace heddle::nn

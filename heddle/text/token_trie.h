@@ -8,9 +8,9 @@
 namespace heddle {
 
 /// A trie over bytes; its edges lie in one hash table.
-class PieceTrie {
+class TokenTrie {
  public:
-  PieceTrie();
+  TokenTrie();
 
   /// Adds a string, which is not empty; a later value replaces an earlier one.
   void add(std::string_view text, int32_t value);

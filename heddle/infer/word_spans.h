@@ -1,4 +1,4 @@
-// Words made of pieces: which runs of tokens a reader takes for one word.
+// Words made of tokens: which runs of tokens a reader takes for one word.
 #pragma once
 
 #include <cstddef>
@@ -12,24 +12,24 @@
 namespace heddle {
 
 /// A run of tokens [begin, end) that is a word, or punctuation.
-struct PieceWord {
+struct WordSpan {
   size_t begin = 0, end = 0;
   bool is_punctuation = false;
   bool has_text = false;  ///< false as long as there is only the space before it
 };
 
-/// The words of a sentence, in order. A word goes on up to the next space or punctuation; pieces
+/// The words of a sentence, in order. A word goes on up to the next space or punctuation; tokens
 /// that are only a space belong to none. ids: without special tokens
-std::vector<PieceWord> piece_words(const Tokenizer& tokenizer, std::span<const int32_t> ids);
+std::vector<WordSpan> word_spans(const Tokenizer& tokenizer, std::span<const int32_t> ids);
 
 /// The text of a word, without spaces at its ends.
 std::string word_text(const Tokenizer& tokenizer, std::span<const int32_t> ids,
-                      const PieceWord& word);
+                      const WordSpan& word);
 
 /// A token as it stands in a text, with its spaces: " the", of a special one its name.
 std::string token_text(const Tokenizer& tokenizer, int32_t id);
 
-/// The text of a piece without its space; of a byte piece "<0x2C>" the byte.
-std::string piece_text(const std::string& piece);
+/// The text of a token without its space; of a byte token "<0x2C>" the byte.
+std::string bare_token(const std::string& token);
 
 }  // namespace heddle

@@ -1,5 +1,5 @@
 // The k best of a row by a threshold that rises while the row is read; nothing is sorted.
-#include "heddle/infer/best_words.h"
+#include "heddle/infer/best_tokens.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,14 +19,10 @@ struct Logit {
   float value;
 };
 
-bool contains(std::span<const int32_t> ids, int32_t id) {
-  return std::find(ids.begin(), ids.end(), id) != ids.end();
-}
-
 // The rows' largest logits, and what turns them into log p, from parts of the vocabulary in order.
 class Search {
  public:
-  Search(int64_t rows, int64_t vocab, const BestWordsOptions& options)
+  Search(int64_t rows, int64_t vocab, const BestTokensOptions& options)
       : options_(options),
         blocks_(blocks_of(vocab, LogitScanArgs::kBlock)),
         sum_blocks_(blocks_of(vocab, LogitScanArgs::kSumBlock)),
@@ -66,23 +62,23 @@ class Search {
     if (options_.scores || std::isnan(total)) scale.log_sum = std::log(total);
     check(
         std::isfinite(scale.most) && std::isfinite(scale.log_sum), ErrorKind::data,
-        "the model gives no finite probability to any word; its weights are damaged, or too large "
+        "the model gives no finite probability to any token; its weights are damaged, or too large "
         "for this precision (try --precision f32)");
     return scale;
   }
 
-  std::vector<NextWord> finish() {
-    std::vector<NextWord> words(best_.size() * static_cast<size_t>(options_.count));
+  std::vector<NextToken> finish() {
+    std::vector<NextToken> tokens(best_.size() * static_cast<size_t>(options_.count));
     parallel_blocks(static_cast<int64_t>(best_.size()), kRows, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < std::min(end, static_cast<int64_t>(best_.size())); ++r) {
         const LogitScale s = scale(r);
-        NextWord* to = words.data() + r * options_.count;
+        NextToken* to = tokens.data() + r * options_.count;
         for (const Logit& l : best_[static_cast<size_t>(r)]) {
           *to++ = {l.id, options_.scores ? s.log_p(l.value) : 0};
         }
       }
     });
-    return words;
+    return tokens;
   }
 
  private:
@@ -99,7 +95,7 @@ class Search {
   void look(std::span<const float> x, int64_t r, int64_t first) {
     constexpr size_t kBlock = LogitScanArgs::kBlock;
     std::vector<Logit>& best = best_[static_cast<size_t>(r)];
-    const BestWordsOptions& o = options_;
+    const BestTokensOptions& o = options_;
     if (!o.forced.empty() && o.forced[r] >= 0) {
       const auto at = static_cast<size_t>(o.forced[r] - first);
       if (o.forced[r] >= first && at < x.size()) best.assign(1, {o.forced[r], x[at]});
@@ -124,7 +120,7 @@ class Search {
     }
   }
 
-  const BestWordsOptions options_;
+  const BestTokensOptions options_;
   int64_t blocks_, sum_blocks_;
   std::vector<float> maxima_, sums_;      // [rows, blocks]
   std::vector<std::vector<Logit>> best_;  // of each row
@@ -146,22 +142,22 @@ LogitScale scale_of_row(const Rows& logits, int64_t row) {
   return search.scale(0);
 }
 
-std::vector<NextWord> best_words(const Tensor& logits, const BestWordsOptions& options) {
+std::vector<NextToken> best_tokens(const Tensor& logits, const BestTokensOptions& options) {
   const Rows rows = logits.rows();
-  const ProfiledCall timed("best_words", {.bytes = rows.rows * rows.width * 4});
+  const ProfiledCall timed("best_tokens", {.bytes = rows.rows * rows.width * 4});
   Search search(rows.rows, rows.width, options);
   search.add(rows, 0);
   return search.finish();
 }
 
-std::vector<NextWord> best_words(const nn::WordOutput& output, const Tensor& h, const nn::Run& run,
-                                 const BestWordsOptions& options) {
+std::vector<NextToken> best_tokens(const nn::OutputProjection& output, const Tensor& h,
+                                   const nn::Run& run, const BestTokensOptions& options) {
   const int64_t rows = h.size(0), vocab = output.vocab();
   const int64_t part = output.is_product() ? part_of(rows) : vocab;
   Search search(rows, vocab, options);
   for (int64_t first = 0; first < vocab; first += part) {
     const Tensor logits = output(h, run, first, std::min(part, vocab - first));
-    const ProfiledCall timed("best_words", {.bytes = rows * logits.size(1) * 4});
+    const ProfiledCall timed("best_tokens", {.bytes = rows * logits.size(1) * 4});
     search.add(logits.rows(), first);
   }
   return search.finish();

@@ -1,5 +1,5 @@
-// Bans and penalties, by looking through the words so far.
-#include "heddle/infer/word_rules.h"
+// Bans and penalties, by looking through the tokens so far.
+#include "heddle/infer/token_rules.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-void check_word_rules(const WordRules& rules) {
+void check_token_rules(const TokenRules& rules) {
   check(rules.no_repeat_ngram >= 0, ErrorKind::usage,
         "--no-repeat-ngram is {}; it must be at least 1, or 0 for no ban", rules.no_repeat_ngram);
   check(std::isfinite(rules.repetition_penalty) && rules.repetition_penalty > 0, ErrorKind::usage,
@@ -19,7 +19,7 @@ void check_word_rules(const WordRules& rules) {
 }
 
 void ban_repeats(std::span<const int32_t> ids, int64_t n, std::vector<int32_t>& banned) {
-  const auto before = static_cast<size_t>(n - 1);  // words that the next one follows
+  const auto before = static_cast<size_t>(n - 1);  // tokens that the next one follows
   if (ids.size() < before) return;
   const std::span<const int32_t> last = ids.last(before);
   for (size_t i = before; i < ids.size(); ++i) {

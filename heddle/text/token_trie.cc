@@ -1,13 +1,13 @@
 // Which of many strings stand at a place of a text.
-#include "heddle/text/piece_trie.h"
+#include "heddle/text/token_trie.h"
 
 #include <utility>
 
 namespace heddle {
 
-PieceTrie::PieceTrie() : edges_(64), values_{-1} {}
+TokenTrie::TokenTrie() : edges_(64), values_{-1} {}
 
-size_t PieceTrie::place(uint32_t node, unsigned char byte) const {
+size_t TokenTrie::place(uint32_t node, unsigned char byte) const {
   const uint64_t key = (uint64_t{node} << 8 | byte) + 1;
   const size_t mask = edges_.size() - 1;
   size_t at = (key * 0x9E3779B97F4A7C15u >> 20) & mask;  // 2^64 / golden ratio
@@ -15,7 +15,7 @@ size_t PieceTrie::place(uint32_t node, unsigned char byte) const {
   return at;
 }
 
-void PieceTrie::add(std::string_view text, int32_t value) {
+void TokenTrie::add(std::string_view text, int32_t value) {
   uint32_t node = 0;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -33,7 +33,7 @@ void PieceTrie::add(std::string_view text, int32_t value) {
   values_[node] = value;
 }
 
-void PieceTrie::grow() {
+void TokenTrie::grow() {
   const std::vector<Edge> old = std::exchange(edges_, std::vector<Edge>(edges_.size() * 2));
   for (const Edge& edge : old) {
     if (edge.key == 0) continue;

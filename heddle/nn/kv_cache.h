@@ -1,0 +1,78 @@
+// The KV cache: keys and values that decoding keeps of the tokens before.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "heddle/tensor/segments.h"
+#include "heddle/tensor/tensor.h"
+
+namespace heddle::nn {
+
+/// Numbers of rows; those that are given back are taken again, so that a cache need not grow.
+class RowPool {
+ public:
+  /// Adds n numbers that nobody holds to `rows`.
+  void take(int64_t n, std::vector<int32_t>& rows);
+  void give_back(std::span<const int32_t> rows) {
+    free_.insert(free_.end(), rows.rbegin(), rows.rend());
+  }
+
+ private:
+  std::vector<int32_t> free_;
+  int32_t size_ = 0;
+};
+
+/// Rows that keep their place: keys and values, a row per token.
+class RowCache {
+ public:
+  /// Copies row i to row places[i]. rows: [n, width], any strides; places: [n]
+  void put(const Tensor& rows, std::span<const int32_t> places);
+  /// [capacity, width]
+  const Tensor& rows() const { return rows_; }
+
+ private:
+  Tensor rows_;
+};
+
+/// What each sequence sees of a RowCache in one pass: segment i of both is sequence i.
+struct CachedKeys {
+  const Segments* queries = nullptr;           ///< the tokens that are new
+  const Segments* keys = nullptr;              ///< all tokens, the new ones at the end
+  std::span<const int32_t> key_rows = {};      ///< [keys->rows()] where the tokens lie in the cache
+  std::span<const int32_t> new_rows = {};      ///< [queries->rows()] where the new ones go
+  std::span<const int32_t> position_ids = {};  ///< [queries->rows()] positions of the new ones
+};
+
+/// All that decoding keeps of a batch of sequences: keys and values of each layer, and whose they
+/// are.
+class KvCache {
+ public:
+  KvCache(int64_t sequences, int64_t layers) : rows_of_(sequences), layers_(layers) {}
+
+  int64_t sequences() const { return static_cast<int64_t>(rows_of_.size()); }
+  /// Tokens of a sequence so far.
+  int64_t length(int64_t sequence) const { return static_cast<int64_t>(rows_of_[sequence].size()); }
+  /// Gives the tokens of the next pass their rows: segment i of `tokens` continues sequence i. To
+  /// be called once before each pass.
+  void extend(const Segments& tokens);
+  /// [rows of the pass] positions of its tokens in their sequences.
+  std::span<const int32_t> position_ids() const { return position_ids_; }
+  CachedKeys keys() const { return {&tokens_, &keys_, key_rows_, new_rows_, position_ids_}; }
+  RowCache& layer(int64_t i) { return layers_[i]; }
+  /// Sequence i becomes what sequence numbers[i] was; a number may come several times (a beam that
+  /// forks: its tokens are shared, not copied) or not at all (that sequence is forgotten).
+  void select(std::span<const int64_t> numbers);
+  /// Adds n sequences without tokens, the last ones.
+  void add(int64_t n) { rows_of_.resize(rows_of_.size() + static_cast<size_t>(n)); }
+
+ private:
+  std::vector<std::vector<int32_t>> rows_of_;  // of each sequence: rows of its tokens, oldest first
+  std::vector<int32_t> holders_;               // of each row: sequences that have it
+  std::vector<RowCache> layers_;
+  RowPool pool_;
+  Segments tokens_, keys_;
+  std::vector<int32_t> position_ids_, key_rows_, new_rows_;
+};
+
+}  // namespace heddle::nn
