@@ -8,16 +8,11 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/rng.h"
+#include "heddle/data/shuffle.h"
 
 namespace heddle {
 
 namespace {
-
-/// Fisher-Yates; std::shuffle differs between libraries.
-template <class T>
-void shuffle_values(std::span<T> values, RngStream& rng) {
-  for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[rng.below(i)]);
-}
 
 int64_t source_rows(const PairLengths& lengths, int64_t pair) {
   return int64_t{lengths.source[static_cast<size_t>(pair)]} + 1;
@@ -131,7 +126,7 @@ void add_block(std::span<int64_t> pairs, const PairLengths& lengths, const Batch
       start = begin + end;
     }
   }
-  if (options.shuffle) shuffle_values(std::span(batches), rng);
+  if (options.shuffle) shuffle_values(batches, rng);
   for (const auto& [begin, end] : batches) plan.add(pairs.subspan(begin, end - begin));
 }
 
@@ -154,7 +149,7 @@ BatchPlan plan_epoch(const PairLengths& lengths, const BatchOptions& options, in
                             : 0;
   std::vector<int64_t> starts;
   for (int64_t start = 0; start < count; start += block_size) starts.push_back(start);
-  if (options.shuffle) shuffle_values(std::span(starts), rng);
+  if (options.shuffle) shuffle_values(starts, rng);
   BatchPlan plan;
   std::vector<int64_t> pairs;
   for (const int64_t start : starts) {
@@ -162,7 +157,7 @@ BatchPlan plan_epoch(const PairLengths& lengths, const BatchOptions& options, in
     for (size_t i = 0; i < pairs.size(); ++i) {
       pairs[i] = (start + shift + static_cast<int64_t>(i)) % count;
     }
-    if (options.shuffle) shuffle_values(std::span(pairs), rng);
+    if (options.shuffle) shuffle_values(pairs, rng);
     add_block(pairs, lengths, options, rng, plan);
   }
   return plan;

@@ -10,6 +10,7 @@
 #include "heddle/base/json.h"
 #include "heddle/base/lines.h"
 #include "heddle/base/rng.h"
+#include "heddle/data/shuffle.h"
 #include "heddle/data/table.h"
 #include "heddle/text/utf8.h"
 
@@ -85,7 +86,7 @@ void hold_out(LabelledSplit& split, double share, uint64_t seed) {
   std::vector<size_t> order(n);
   for (size_t i = 0; i < n; ++i) order[i] = i;
   RngStream random(make_key(seed, 0, hash_name("data/held-out labels")));
-  for (size_t i = n; i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+  shuffle_values(order, random);
   const std::set<size_t> held(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count));
   std::vector<LabelledText> train;
   for (size_t i = 0; i < n; ++i) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "heddle/data/shuffle.h"
+
 namespace heddle {
 
 Permutation draw_permutation(std::span<const int32_t> ids, const PermutationOptions& options,
@@ -35,7 +37,7 @@ Permutation draw_permutation(std::span<const int32_t> ids, const PermutationOpti
     if (!open.empty()) p.targets = {open[random.below(open.size())]};
   }
   std::vector<int32_t> order = p.targets;
-  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+  shuffle_values(order, random);
   for (size_t i = 0; i < order.size(); ++i) {
     p.steps[static_cast<size_t>(order[i])] = static_cast<int32_t>(i) + 1;
   }

@@ -7,16 +7,12 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/rng.h"
+#include "heddle/data/shuffle.h"
 
 namespace heddle {
 namespace {
 
 const uint64_t kSite = hash_name("data/text_blocks");
-
-/// Fisher-Yates; std::shuffle differs between libraries.
-void shuffle_values(std::vector<int64_t>& values, RngStream& random) {
-  for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random.below(i)]);
-}
 
 }  // namespace
 

@@ -6,16 +6,12 @@
 #include <string_view>
 
 namespace heddle {
-namespace {
 
-// Of ASCII, without the signs that stand inside words.
 bool is_punctuation(std::string_view token) {
-  return std::all_of(token.begin(), token.end(), [](char c) {
+  return !token.empty() && std::all_of(token.begin(), token.end(), [](char c) {
     return std::ispunct(static_cast<unsigned char>(c)) != 0 && c != '\'' && c != '-';
   });
 }
-
-}  // namespace
 
 std::string token_text(const Tokenizer& tokenizer, int32_t id) {
   if (tokenizer.kind() == "byte-level BPE" && !tokenizer.is_special(id)) {

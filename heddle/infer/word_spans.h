@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "heddle/text/tokenizer.h"
@@ -21,6 +22,10 @@ struct WordSpan {
 /// The words of a sentence, in order. A word goes on up to the next space or punctuation; tokens
 /// that are only a space belong to none. ids: without special tokens
 std::vector<WordSpan> word_spans(const Tokenizer& tokenizer, std::span<const int32_t> ids);
+
+/// Whether there is punctuation and nothing else: of ASCII, without the signs that stand inside
+/// words.
+bool is_punctuation(std::string_view token);
 
 /// The text of a word, without spaces at its ends.
 std::string word_text(const Tokenizer& tokenizer, std::span<const int32_t> ids,

@@ -3,7 +3,6 @@
 #include "heddle/inspect/subject.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include "heddle/infer/model_dir.h"
@@ -12,6 +11,7 @@
 #include "heddle/infer/word_spans.h"
 #include "heddle/ops/loss.h"
 #include "heddle/text/check_text.h"
+#include "heddle/text/strings.h"
 #include "heddle/text/tokenizer_folder.h"
 #include "heddle/text/utf8.h"
 
@@ -19,12 +19,6 @@ namespace heddle::inspect {
 namespace {
 
 using Ids = std::vector<int32_t>;
-
-std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 // A token as a reader is shown it.
 std::string shown_token(const std::string& token) {
@@ -60,12 +54,6 @@ Side side_of(std::string name, const Tokenizer& tokenizer, const Ids& ids, const
   if (begin < side.size() && side.words.empty()) side.words.push_back({begin, side.size(), ""});
   add_special(ends.after);
   return side;
-}
-
-bool is_punctuation(const std::string& text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return std::ispunct(c) != 0 && c != '\'' && c != '-';
-  });
 }
 
 std::string without_spaces(const std::string& text) {

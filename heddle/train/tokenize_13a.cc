@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "heddle/base/error.h"
+#include "heddle/text/strings.h"
 
 namespace heddle::train {
 namespace {
@@ -46,18 +47,6 @@ void for_each_character(std::string_view text, const Visit& visit) {
       visit(static_cast<uint32_t>(c), begin, i);
     }
   }
-}
-
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  size_t at = text.find(from);
-  if (at == std::string::npos) return;
-  std::string out;
-  size_t copied = 0;
-  for (; at != std::string::npos; at = text.find(from, copied)) {
-    out.append(text, copied, at - copied).append(to);
-    copied = at + from.size();
-  }
-  text = out.append(text, copied);
 }
 
 std::string_view without_trailing_whitespace(std::string_view text) {
@@ -106,13 +95,13 @@ std::string replace_pairs(std::string_view text, const Matches& matches, std::st
 
 std::vector<std::string> tokenize_13a(std::string_view line) {
   std::string text(without_trailing_whitespace(line));
-  replace_all(text, "<skipped>", "");
-  replace_all(text, "-\n", "");
+  text = replace_all(text, "<skipped>", "");
+  text = replace_all(text, "-\n", "");
   std::replace(text.begin(), text.end(), '\n', ' ');
-  replace_all(text, "&quot;", "\"");
-  replace_all(text, "&amp;", "&");
-  replace_all(text, "&lt;", "<");
-  replace_all(text, "&gt;", ">");
+  text = replace_all(text, "&quot;", "\"");
+  text = replace_all(text, "&amp;", "&");
+  text = replace_all(text, "&lt;", "<");
+  text = replace_all(text, "&gt;", ">");
   text = split_off_punctuation(" " + text + " ");
   const auto stop_not_after_digit = [](char a, char b) { return !is_digit(a) && is_stop(b); };
   const auto stop_not_before_digit = [](char a, char b) { return is_stop(a) && !is_digit(b); };
