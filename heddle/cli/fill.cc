@@ -72,8 +72,8 @@ void run(const Flags& flags) {
 
 void add_fill(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command =
-      app.add_subcommand("fill", "Tokens for the masks of texts, with their probabilities");
+  CLI::App* command = app.add_subcommand(
+      "fill", "Fill masks: likely tokens for the masks of texts, with their probabilities");
   add_text_flags(*command, flags->text);
   command->add_option("text", flags->text.texts,
                       "texts with [MASK], or as the tokenizer spells it; none: lines of the "

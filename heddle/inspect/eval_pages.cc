@@ -109,7 +109,7 @@ Page masked_page(const Evaluation& evaluation, const Tokenizer& tokenizer,
 Page confusion_page(const Evaluation& evaluation, const std::vector<std::string>& labels,
                     const std::string& unit, std::span<const int32_t> truths,
                     std::span<const int32_t> answers, std::span<const AnsweredQuestion> wrong) {
-  Page page = page_of("Classes, right and wrong", "confusion.js", evaluation);
+  Page page = page_of("Confusion matrix", "confusion.js", evaluation);
   page.data["labels"] = labels;
   page.data["unit"] = unit;
   std::map<std::pair<int32_t, int32_t>, int64_t> counts;

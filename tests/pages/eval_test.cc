@@ -1,4 +1,4 @@
-// The pages of heddle eval, driven: the text by its losses, masked tokens, the matrix of classes.
+// The pages of heddle eval, driven: the text by its losses, masked tokens, the confusion matrix.
 #include <gtest/gtest.h>
 
 #include "tests/cli/language_model.h"
