@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files.h"
@@ -18,6 +19,11 @@ namespace {
 
 constexpr size_t kChunk = 1 << 16;
 constexpr size_t kLongestLine = size_t{1} << 30;
+// Tokenizers count in 31 bits, so a longer text could not be used as one.
+constexpr size_t kMostText = size_t{1} << 31;
+// Text shrinks to a third or a tenth, logs that repeat themselves to a hundredth. A file made to
+// fill the memory shrinks a thousandfold: it is refused once it has given so much.
+constexpr size_t kMostTimes = 250, kHarmless = size_t{64} << 20;
 
 }  // namespace
 
@@ -34,6 +40,8 @@ class LineReader::Source {
   }
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
+
+  bool is_gzip() const { return is_gzip_; }
 
   /// Appends some bytes to `out`; false at the end.
   bool read_some(std::string& out) {
@@ -104,9 +112,14 @@ class LineReader::Source {
     stream_.next_out = reinterpret_cast<Bytef*>(out.data() + old);
     stream_.avail_out = 4 * kChunk;
     const int status = inflate(&stream_, Z_NO_FLUSH);
+    total_in_ += input_.size() - consumed_ - stream_.avail_in;
     consumed_ = input_.size() - stream_.avail_in;
     out.resize(out.size() - stream_.avail_out);
     total_out_ += out.size() - old;
+    check(total_out_ <= kHarmless || total_out_ / kMostTimes <= total_in_, ErrorKind::data,
+          "{}: {} compressed bytes give {} and more, over {} times as many; this is no text. If it "
+          "is meant so, decompress the file first",
+          path_, total_in_, total_out_, kMostTimes);
     if (status == Z_STREAM_END) {
       is_between_members_ = true;  // gzip files may be joined end to end
       inflateReset(&stream_);
@@ -120,7 +133,7 @@ class LineReader::Source {
   int fd_ = -1;
   std::string input_;
   size_t consumed_ = 0;
-  size_t total_out_ = 0;
+  size_t total_in_ = 0, total_out_ = 0;
   bool is_probed_ = false;
   bool is_gzip_ = false;
   bool is_between_members_ = false;
@@ -138,12 +151,14 @@ LineReader::LineReader(LineReader&&) noexcept = default;
 LineReader& LineReader::operator=(LineReader&&) noexcept = default;
 
 std::string LineReader::rest() {
-  while (source_->read_some(buffer_)) {
-  }
-  std::string text = buffer_.substr(begin_);
-  buffer_.clear();
+  buffer_.erase(0, begin_);
   begin_ = 0;
-  return text;
+  while (source_->read_some(buffer_)) {
+    check(buffer_.size() < kMostText, ErrorKind::data,
+          "{}: more than 2 GiB of text{}; split it into several files", path_,
+          source_->is_gzip() ? " once it is decompressed" : "");
+  }
+  return std::exchange(buffer_, {});
 }
 
 bool LineReader::refill() {

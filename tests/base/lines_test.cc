@@ -83,6 +83,36 @@ TEST(LineReader, damaged_gzip_is_a_data_error) {
   expect_error(ErrorKind::data, {path, "damaged"}, [&] { lines_of(path); });
 }
 
+std::string times(const std::string& text, int count) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+// Eight mebibytes in eight kilobytes, again and again: nobody's text.
+TEST(LineReader, gzip_that_grows_beyond_measure_is_a_data_error_before_it_fills_the_memory) {
+  TemporaryFolder folder;
+  const std::string member = gzip(std::string(size_t{8} << 20, 'a'));
+  const std::string path = folder.write("bomb.gz", times(member, 12));
+  for (const bool is_whole : {false, true}) {
+    expect_error(ErrorKind::data, {path, "250 times", "no text"}, [&] {
+      LineReader reader(path);
+      std::string line;
+      is_whole ? line = reader.rest() : std::to_string(reader.next(line));
+    });
+  }
+}
+
+TEST(LineReader, gzip_that_repeats_itself_is_read) {
+  TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; text.size() < size_t{1} << 20; ++i) {
+    text += "2026-11-22 18:09:14 UTC request " + std::to_string(i) + " answered in 12 ms\n";
+  }
+  const std::string path = folder.write("log.gz", times(gzip(text), 70));
+  EXPECT_EQ(LineReader(path).rest(), times(text, 70));
+}
+
 TEST(LineReader, missing_file_and_folder_are_data_errors_with_the_path) {
   TemporaryFolder folder;
   expect_error(ErrorKind::data, {"none.txt", "No such file"},
