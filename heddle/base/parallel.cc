@@ -7,14 +7,15 @@
 // where a worker may get no core for a while, costs speed and nothing more.
 #include "heddle/base/parallel.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <deque>
 #include <system_error>
 #include <thread>
+
+#include "heddle/base/cores.h"
+#include "heddle/base/log.h"
 
 namespace heddle {
 namespace {
@@ -32,13 +33,6 @@ inline void pause_core() {
 // the loops of a forward pass, shorter than what a neighbour would notice.
 constexpr std::chrono::microseconds kSpin{100};
 constexpr int kLooksPerClock = 64;
-
-int cores() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-  const unsigned n = std::thread::hardware_concurrency();
-  return n == 0 ? 1 : static_cast<int>(n);
-}
 
 class Pool {
  public:
@@ -58,9 +52,9 @@ class Pool {
       for (int64_t i = 0; i < n; ++i) body(context, i);
       return;
     }
-    const int64_t most = std::min<int64_t>(threads() - 1, n - 1);
-    hire(static_cast<int>(most));
-    body_ = body, context_ = context, most_ = static_cast<int>(std::min<int64_t>(most, workers_));
+    hire(static_cast<int>(std::min<int64_t>(threads() - 1, n - 1)));
+    body_ = body, context_ = context;
+    most_ = static_cast<int>(std::min<int64_t>({threads() - 1, n - 1, workers_}));
     for (int64_t p = 0; p <= most_; ++p) {
       ranges_[static_cast<size_t>(p)].next.store(n * p / (most_ + 1), std::memory_order_relaxed);
       ranges_[static_cast<size_t>(p)].end = n * (p + 1) / (most_ + 1);
@@ -88,16 +82,25 @@ class Pool {
     int64_t end = 0;
   };
 
-  Pool() : threads_(cores()) {}
+  Pool() : threads_(available_cores()) {}
 
-  // A system that gives no more threads makes loops slower, not wrong.
+  // A system that gives no more threads makes loops slower, not wrong. It is not asked again: each
+  // try costs a system call and a stack that is mapped in vain.
   void hire(int workers) {
-    try {
-      for (; workers_ < workers; ++workers_) {
-        ranges_.emplace_back();
+    while (workers_ < workers) {
+      while (std::ssize(ranges_) < workers_ + 2) ranges_.emplace_back();
+      try {
         std::thread([this, index = workers_ + 1] { work(index); }).detach();
+      } catch (const std::system_error& error) {
+        log_warning(
+            "the system gives {} of the {} threads that were asked for ({}); going on with {}. See "
+            "the limits of processes (ulimit -u, pids.max of a container), or ask for fewer with "
+            "--threads",
+            workers_ + 1, threads(), error.code().message(), workers_ + 1);
+        set_threads(workers_ + 1);
+        return;
       }
-    } catch (const std::system_error&) {
+      ++workers_;
     }
   }
 

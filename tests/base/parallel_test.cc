@@ -2,6 +2,8 @@
 #include "heddle/base/parallel.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -97,6 +99,22 @@ TEST_F(Parallel, sleeping_workers_wake_up) {
     parallel_for(64, [&](int64_t i) { sum += i; });
     EXPECT_EQ(sum, 63 * 32);
   }
+}
+
+// For another process, which has no right to more threads than its user may have: none.
+[[noreturn]] void loop_without_new_threads() {
+  if (getuid() == 0 && setuid(65534) != 0) _exit(2);
+  const rlimit none = {0, 0};
+  setrlimit(RLIMIT_NPROC, &none);
+  set_num_threads(64);
+  std::atomic<int> calls = 0;
+  for (int again = 0; again < 100; ++again) parallel_for(100, [&](int64_t) { ++calls; });
+  _exit(calls == 100 * 100 && num_threads() < 64 ? 0 : 1);
+}
+
+TEST(ParallelDeathTest, threads_that_the_system_refuses_are_done_without_and_said_once) {
+  EXPECT_EXIT(loop_without_new_threads(), testing::ExitedWithCode(0),
+              "^warning: the system gives . of the 64 threads[^\n]*\n$");
 }
 
 }  // namespace
