@@ -2,6 +2,7 @@
 // cut, faint or small.
 #include <gtest/gtest.h>
 
+#include "heddle/inspect/eval_pages.h"
 #include "tests/cli/language_model.h"
 #include "tests/pages/browser.h"
 
@@ -151,6 +152,31 @@ TEST_F(Layout, confusion_matrix_holds) {
   write_file(folder_ / "texts.tsv", rows);
   write({"eval", kTexts + "classify", "--data", (folder_ / "texts.tsv").string(), "-o", path_});
   check_layout(path_);
+}
+
+// 77 classes with names as BANKING77 has them, each taken for the next now and then.
+TEST_F(Layout, confusion_matrix_of_77_long_names_holds) {
+  std::vector<std::string> labels;
+  std::vector<int32_t> truths, answers;
+  for (int i = 0; i < 77; ++i) {
+    labels.push_back(fmt::format("balance_not_updated_after_bank_transfer_{}", i));
+    for (const int answer : {i, i, (i + 1) % 77}) {
+      truths.push_back(i);
+      answers.push_back(answer);
+    }
+  }
+  inspect::write_page(
+      path_, inspect::confusion_page({.model = "RUN", .file = "test.csv", .summary = ""}, labels,
+                                     "text", truths, answers, {}));
+  check_layout(path_, R"js(
+    const written = [], fillText = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) { written.push(text); fillText.call(this, text, ...rest); };
+    await reader.key("canvas", "ArrowDown");
+    reader.equal(written.filter((t) => t.includes("…")), [], "no label is cut");
+    reader.check(written.includes("1"), "columns go by numbers: " + written.slice(0, 3));
+    reader.equal(written.some((t) => t.startsWith("77  balance")), innerWidth > 600, "rows by names where there is room");
+  )js",
+               3);
 }
 
 TEST_F(Layout, translations_of_lines_hold) {

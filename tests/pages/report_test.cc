@@ -107,6 +107,25 @@ TEST(ReportPage, curves_are_smoothed_and_their_axis_is_logarithmic_on_demand) {
         4);
 }
 
+TEST(ReportPage, layout_of_a_report_and_of_a_comparison_holds) {
+  const TempDir folder;
+  const std::string run = (folder / "run").string(), other = (folder / "other").string();
+  write_run(run, 1e-3);
+  write_run(other, 2e-3, 0);
+  inspect::write_run_report(run, true);
+  check_layout(run + "/report.html", R"js(
+    await reader.click("summary");
+    await reader.click(reader.button("logarithmic"));
+    await reader.layout("settings open, logarithmic");
+  )js",
+               1);
+  const std::vector<inspect::RunHistory> runs = {inspect::read_history(run),
+                                                 inspect::read_history(other)};
+  const std::string page = (folder / "compare.html").string();
+  inspect::write_comparison(page, runs);
+  check_layout(page);
+}
+
 TEST(ReportPage, page_of_a_run_that_goes_on_loads_itself_and_looks_as_before) {
   const TempDir folder;
   const std::string run = (folder / "run").string();

@@ -16,7 +16,7 @@
     const rest = data.labels.length - item.classes.length;
     box.replaceChildren(
       el("h2", {}, "Classes of this text"), el("p", {class: "panel text", id: "text"}, item.text),
-      heddle.bars({label: "classes", rows: item.classes.map(([c, p], i) =>
+      heddle.bars({label: "classes", isLong: true, rows: item.classes.map(([c, p], i) =>
         ({name: i === 0 ? el("strong", {}, data.labels[c]) : data.labels[c], share: isShare ? p : Math.abs(p) / most, text: shown(p)}))}),
       el("p", {class: "faint small"}, rest > 0
         ? `${rest === 1 ? "The other class has" : `The other ${rest} classes have`} ` +
@@ -42,7 +42,7 @@
       : "The model gives numbers, not probabilities."));
   if (items.length > 1) {
     main.append(el("h2", {}, "Likeliest class"), el("p", {class: "faint small"}, "How many texts each class is the likeliest of. Pick one to list its texts."),
-      el("div", {class: "scroll list", style: "max-height: 18rem"}, heddle.bars({label: "texts of each class", rows})),
+      el("div", {class: "scroll list", style: "max-height: 18rem"}, heddle.bars({label: "texts of each class", isLong: true, rows})),
       el("h2", {}, "Texts"), list.element);
   }
   const more = heddle.heldBack(items.length, data.count, "text");

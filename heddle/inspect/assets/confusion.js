@@ -23,7 +23,7 @@
   const box = el("section");
   const draw = (item) => {
     if (!item) { box.replaceChildren(); return; }
-    box.replaceChildren(el("p", {class: "panel text", id: "text"}, heddle.inContext(item.text)), heddle.bars({label: "answer and truth", rows: [
+    box.replaceChildren(el("p", {class: "panel text", id: "text"}, heddle.inContext(item.text)), heddle.bars({label: "answer and truth", isLong: true, rows: [
       {name: el("span", {}, "answer: ", el("strong", {}, data.labels[item.answer])), share: item.answer_p, text: heddle.percent(item.answer_p)},
       {name: el("span", {}, "truth: ", el("strong", {}, data.labels[item.truth])), share: item.truth_p, text: heddle.percent(item.truth_p)}]}));
   };
@@ -37,8 +37,8 @@
   // --- the matrix ------------------------------------------------------------------------------------
 
   // Right is positive, wrong negative; the root, so that a few percent can be seen.
-  const map = heddle.heatMap({rows: used.length, cols: used.length, diverging: true, high: 1, cell: 46, values: true, label: "classes and answers",
-    rowTitle: "truth", colTitle: "answer", rowLabel: (i) => used[i].name, colLabel: (j) => used[j].name,
+  const map = heddle.heatMap({rows: used.length, cols: used.length, diverging: true, high: 1, cell: 46, values: true, label: "confusion matrix",
+    rowTitle: "true class", colTitle: "predicted class", rowLabel: (i) => used[i].name, colLabel: (j) => used[j].name, number: (i) => i + 1,
     value: (i, j) => { const s = Math.sqrt(share(count(i, j), used[i].truths) || 0); return i === j ? s : s && -s; },
     cellText: (i, j) => (count(i, j) ? String(count(i, j)) : ""),
     describe: (i, j) => `${used[i].name}${i === j ? "" : ` taken for ${used[j].name}`}\n${count(i, j).toLocaleString("en")} of ${heddle.plural(used[i].truths, data.unit)}` +
@@ -58,21 +58,21 @@
   const fill = (by) => body.replaceChildren(...[...used].sort(by).map((k, i) => {
     const pick = () => list.filter((q) => q.truth === k.c || q.answer === k.c, `truth or answer ${k.name}`);
     return el("tr", {tabindex: i === 0 ? 0 : -1, title: `the wrong ${data.unit}s of this class`, onclick: pick, onkeydown: (event) => { if (event.key === "Enter") pick(); }},
-      el("td", {class: "name"}, k.name), el("td", {class: "number"}, k.truths.toLocaleString("en")),
-      ...[k.precision, k.recall, k.f1].map((x) => el("td", {class: "number"}, x === null ? "–" : x.toFixed(3))), el("td", {class: "wide", style: "width: 25%"}, heddle.bar(k.f1 || 0)));
+      el("td", {class: "name"}, k.name), el("td", {class: "number", "data-title": "#"}, String(used.indexOf(k) + 1)), el("td", {class: "number", "data-title": data.unit + "s"}, k.truths.toLocaleString("en")),
+      ...["precision", "recall", "f1"].map((m) => el("td", {class: "number", "data-title": m.replace("f1", "F1")}, k[m] === null ? "–" : k[m].toFixed(3))), el("td", {class: "wide", style: "width: 25%"}, heddle.bar(k.f1 || 0)));
   }));
   const order = heddle.picker({label: "Order", items: orders, onChange: (i) => fill(orders[i].by)});
   fill(orders[0].by);
 
   main.append(...heddle.evaluation(data),
-    el("h2", {}, "What is taken for what"),
-    el("p", {class: "faint small"}, `A row is a true class, a column an answer; blue is right, red wrong, the stronger the larger the share of the row. Pick a cell to list its wrong ${data.unit}s.`),
+    el("h2", {}, "Confusion matrix"),
+    el("p", {class: "faint small"}, `A row is a true class, a column a predicted one; blue is right, red wrong, the stronger the larger the share of the row. Numbers are those of the list of classes below. Pick a cell to list its wrong ${data.unit}s.`),
     map.element, heddle.exportButtons("confusion", {svg: () => map.svg(), json: () => data}));
   if (used.length < all.length) main.append(el("p", {class: "faint small"}, `${heddle.plural(all.length - used.length, "class").replace(/classs$/, "classes")} of the model's ${all.length} neither occur nor are given.`));
   main.append(el("h2", {}, "Classes"),
     el("p", {class: "faint small"}, "Precision: of the answers that name the class, how many are right. Recall: of what is of the class, how much is found. F1: their harmonic mean; macro F1 is the mean of this column."),
     order.element, el("div", {class: "scroll list"}, el("table", {class: "texts", "aria-label": "classes"},
-      el("thead", {}, el("tr", {}, ["class", data.unit + "s", "precision", "recall", "F1", ""].map((t, i) => el("th", {scope: "col", class: t ? (i ? "number" : null) : "wide"}, t)))), body)));
+      el("thead", {}, el("tr", {}, ["class", "#", data.unit + "s", "precision", "recall", "F1", ""].map((t, i) => el("th", {scope: "col", class: t ? (i ? "number" : null) : "wide"}, t)))), body)));
   if (data.wrong.length) {
     main.append(wrongs, box);
     const more = heddle.heldBack(data.wrong.length, wrongCount, `wrong ${data.unit}`);

@@ -27,12 +27,13 @@
   const draw = (item) => {
     if (!item) { box.replaceChildren(); return; }
     box.replaceChildren(el("h2", {}, "Nearest to this text"), el("p", {class: "panel text", id: "text"}, item.text || "(empty)"),
-      heddle.bars({label: "nearest texts", rows: nearest(item.i).slice(0, 20).map((j) =>
+      heddle.bars({label: "nearest texts", isLong: true, rows: nearest(item.i).slice(0, 20).map((j) =>
         ({name: heddle.short(data.texts[j] || "(empty)"), share: Math.max(0, cosine(item.i, j)), text: shown(cosine(item.i, j)), title: "its nearest", onPick: () => list.pick(items[j])}))}),
       n > 21 ? el("p", {class: "faint small"}, `The 20 nearest of ${n - 1}.`) : "");
   };
   const list = heddle.textList({label: "texts", items, searched: (item) => item.text, onPick: draw, columns: [
     {title: "text", cell: (item) => heddle.short(item.text || "(empty)")},
+    {title: "#", class: "number", cell: (item) => String(item.i + 1)},
     {title: "nearest", class: "number", cell: (item) => (n > 1 ? shown(cosine(item.i, nearest(item.i)[0])) : "–")}]});
 
   main.append(
@@ -45,7 +46,7 @@
     return;
   }
   const map = heddle.heatMap({rows: n, cols: n, diverging: true, high: 1, cell: n <= 12 ? 52 : 34, values: true, label: "cosine of texts",
-    value: (i, j) => cosine(order[i], order[j]), rowLabel: (i) => data.texts[order[i]] || "(empty)", colLabel: (j) => data.texts[order[j]] || "(empty)",
+    value: (i, j) => cosine(order[i], order[j]), number: (i) => order[i] + 1, rowLabel: (i) => data.texts[order[i]] || "(empty)", colLabel: (j) => data.texts[order[j]] || "(empty)",
     describe: (i, j, x) => `${heddle.short(data.texts[order[i]])}\n${heddle.short(data.texts[order[j]])}\ncosine ${shown(x)}`,
     onPick: (i) => { list.filter(() => true, ""); list.pick(items[order[i]]); }});
   const sorted = heddle.picker({label: "Order", items: [{name: "as given"}, {name: "alike together", title: "from the first text on, always the nearest that is left"}],

@@ -59,8 +59,11 @@
         for (let i = 0; i < Math.min(count, 200); ++i) width = Math.max(width, widthOf(label(from + i)));
         return width;
       };
-      const rowMost = Math.min(150, room * 0.36), colWidth = widest(view.cols, view.col, colLabel), colMost = Math.min(colWidth, 120);
-      const left = Math.min(widest(view.rows, view.row, rowLabel), rowMost) + 8 + (o.rowTitle ? 18 : 0);
+      const every = (side, least) => (side >= least ? 1 : Math.ceil(least / side));
+      const title = o.rowTitle ? 18 : 0, colWidth = widest(view.cols, view.col, colLabel), colMost = Math.min(colWidth, o.number ? 170 : 120);
+      const numberWidth = o.number ? widthOf(String(Math.max(o.rows, o.cols))) : 0;
+      let rowMost = Math.min(o.number ? 360 : 150, room * 0.36), colText = colLabel, rowText = rowLabel;
+      let left = Math.min(widest(view.rows, view.row, rowLabel), rowMost) + 8 + title;
       const cellOf = (margin) => {
         const side = Math.min(o.cell, (room - left - margin) / view.cols);
         return side >= 4 ? Math.floor(side) : side;
@@ -70,13 +73,28 @@
       if (angle === 45) margin = Math.ceil(colMost * 0.71 + 8);
       else if (angle === 0 && colWidth > w) margin = Math.ceil((colWidth - w) / 2 + 2);
       w = cellOf(margin);
-      const gap = angle === 45 ? 20 : angle === 90 ? 15 : colWidth + 8;
+      let gap = angle === 45 ? 20 : angle === 90 ? 15 : colWidth + 8;
+      if (o.number && angle && (colWidth > colMost || w < gap)) {
+        // Numbers above the columns, and the same before the names of rows; alone where not every row has room for its name.
+        angle = 0;
+        colText = (j) => String(o.number(j));
+        gap = numberWidth + 6;
+        rowText = (i) => `${o.number(i)}  ${rowLabel(i)}`;
+        left = Math.min(widest(view.rows, view.row, rowText), rowMost) + 8 + title;
+        w = cellOf(2);
+        if (w < 8) {
+          rowText = colText;
+          left = (rowMost = numberWidth) + 8 + title;
+          w = cellOf(2);
+        }
+      }
       const height = Math.min(w, Math.max(560, room * 0.75) / view.rows);
-      const h = height >= 4 ? Math.min(Math.floor(height), Math.max(w, 4)) : height;
+      let h = height >= 4 ? Math.min(Math.floor(height), Math.max(w, 4)) : height;
+      if (o.number && w >= 8) h = Math.max(h, 14);
       const top = (angle === 90 ? colMost + 8 : angle === 45 ? colMost * 0.71 + 16 : 22) + (o.colTitle ? 18 : 0);
       const needed = Math.max(left + w * view.cols + margin, left + (o.colTitle ? widthOf(o.colTitle) + 4 : 0));
-      const every = (side, least) => (side >= least ? 1 : Math.ceil(least / side));
-      return {room, left, top, w, h, angle, rowMost, colMost: angle ? colMost : Math.max(w - 4, colWidth), colEvery: every(w, gap), rowEvery: every(h, 14),
+      return {room, left, top, w, h, angle, rowMost, rowText, colText, colMost: angle ? colMost : Math.max(w - 4, colText === colLabel ? colWidth : numberWidth + 2),
+        colEvery: every(w, gap), rowEvery: every(h, 14),
         width: Math.ceil(Math.min(room, needed)), height: Math.ceil(Math.max(top + h * view.rows + 2, o.rowTitle ? widthOf(o.rowTitle) + 4 : 0))};
     };
 
@@ -86,11 +104,11 @@
       const rowSize = size(p.h), colSize = size(p.w);
       measure.font = labelFont(rowSize);
       for (let i = 0; i < view.rows; i += p.rowEvery) {
-        labels.push({text: cut(rowLabel(view.row + i), p.rowMost), x: p.left - 6, y: p.top + (i + 0.5) * p.h, size: rowSize, align: "right", angle: 0});
+        labels.push({text: cut(p.rowText(view.row + i), p.rowMost), x: p.left - 6, y: p.top + (i + 0.5) * p.h, size: rowSize, align: "right", angle: 0});
       }
       measure.font = labelFont(colSize);
       for (let j = 0; j < view.cols; j += p.colEvery) {
-        labels.push({text: cut(colLabel(view.col + j), p.colMost), x: p.left + (j + 0.5) * p.w, y: p.top - (p.angle ? 6 : 10), size: colSize,
+        labels.push({text: cut(p.colText(view.col + j), p.colMost), x: p.left + (j + 0.5) * p.w, y: p.top - (p.angle ? 6 : 10), size: colSize,
           align: p.angle ? "left" : "center", angle: -p.angle});
       }
       return labels;

@@ -51,7 +51,7 @@
   // --- where the loss is ----------------------------------------------------------------------------
 
   const before = (t) => tokens.slice(Math.max(0, t.i - 12), t.i).map((x) => x.text).join("").slice(-50).replace(/\n/g, "↵");
-  const inText = (t) => el("span", {}, el("span", {class: "faint"}, before(t)), el("strong", {class: "word"}, seen(t.text)));
+  const inText = (t) => el("span", {}, el("span", {class: "faint"}, before(t)), el("strong", {class: "marked"}, seen(t.text)));
   const predicted = tokens.slice(1);
   const total = predicted.reduce((sum, t) => sum + t.loss, 0);
   const highest = [...predicted].sort((a, b) => b.loss - a.loss).slice(0, 100);

@@ -39,7 +39,7 @@
       runs.map((run) => [el("span", {title: run.path}, run.name), ended(run), duration(took(run)), ...(run.best
         ? [run.best.kind, run.best.update, run.best.loss, metricsText(run.best).slice(2) || "–"] : ["–", "–", "–", "–"])]), "runs")));
     section("Where their settings differ", d.differences.length
-      ? scroll("settings", tableOf(["field", ...runs.map((r) => r.name)], d.differences.map((f) => [f.key, ...f.values]), "differences", `min-width: ${11 + 9 * runs.length}rem`))
+      ? scroll("settings", tableOf(["field", ...runs.map((r) => r.name)], d.differences.map((f) => [f.key, ...f.values]), "differences", `min-width: ${15 + 9 * runs.length}rem`))
       : faint("Nowhere."));
   }
 

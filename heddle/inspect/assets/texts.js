@@ -1,6 +1,6 @@
 // What pages of texts share: bars of shares, and a list of texts that is searched and picked from.
 //
-//   heddle.bars({label, rows: [{name, share, text, isChosen, onPick, title}]}) -> element
+//   heddle.bars({label, rows: [{name, share, text, isChosen, onPick, title}], isLong: names are texts}) -> element
 //   heddle.textList({label, unit: "text", items, columns: [{title, cell: (item) => text, class}],
 //     searched: (item) => what is searched, onPick: (item, or null if there is none; byReader)})
 //     -> {element, filter(test, name), sort((a, b) => number), pick(item)}
@@ -42,7 +42,7 @@
     return body;
   };
 
-  heddle.bars = ({label, rows}) => el("table", {class: "bars", "aria-label": label}, heddle.roving(el("tbody", {}, rows.map((row, i) =>
+  heddle.bars = ({label, rows, isLong}) => el("table", {class: isLong ? "bars long" : "bars", "aria-label": label}, heddle.roving(el("tbody", {}, rows.map((row, i) =>
     el("tr", row.onPick ? {tabindex: (rows.some((r) => r.isChosen) ? row.isChosen : i === 0) ? 0 : -1, title: row.title, "aria-selected": row.isChosen ? "true" : null, onclick: row.onPick,
       onkeydown: (event) => { if (isEnter(event)) { event.preventDefault(); row.onPick(); } }} : {},
     el("td", {}, row.name), el("td", {}, heddle.bar(row.share)), el("td", {class: "number"}, row.text))))));
@@ -70,7 +70,7 @@
       body.replaceChildren(...shown.map((item) => el("tr", {tabindex: -1, onclick: () => pick(item), onkeydown: (event) => {
         const step = heddle.arrowStep(event.key), to = shown[shown.indexOf(item) + step];
         if (isEnter(event) || (step && to)) { event.preventDefault(); pick(step ? to : item, true, true); }
-      }}, columns.map((column) => el("td", {class: column.class}, column.cell(item))))));
+      }}, columns.map((column) => el("td", {class: column.class, "data-title": column.title}, column.cell(item))))));
       pick(shown.includes(picked) ? picked : shown[0] || null, false);
     };
     const filter = (by, name) => {
