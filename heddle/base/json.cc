@@ -1,6 +1,8 @@
 // JSON values: access and comparison. Parsing is in json_parse.cc, writing in json_write.cc.
 #include "heddle/base/json.h"
 
+#include <sys/stat.h>
+
 #include <cmath>
 
 #include "heddle/base/error.h"
@@ -53,7 +55,15 @@ Json Json::object() {
   return json;
 }
 
-Json Json::load(const std::string& path) { return parse(read_file(path), path); }
+Json Json::load(const std::string& path) {
+  constexpr int64_t kMostBytes = int64_t{256} << 20;
+  struct stat info;  // of a pipe nothing is known beforehand
+  const bool is_seen = stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+  check(!is_seen || info.st_size <= kMostBytes, ErrorKind::data,
+        "{}: {} bytes are too many for a file of settings; at most {} are read", path,
+        is_seen ? info.st_size : 0, kMostBytes);
+  return parse(read_file(path), path);
+}
 
 std::string Json::describe() const {
   if (is_null()) return "null";

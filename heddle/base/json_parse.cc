@@ -1,4 +1,5 @@
 // Parsing JSON: nlohmann's event parser (which does not recurse) feeding our own values.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "heddle/base/error.h"
@@ -9,6 +10,9 @@ namespace heddle {
 namespace {
 
 constexpr size_t kDeepest = 200;
+// What values may take of memory: whole tokenizers take 5 to 15 bytes a byte of text, "[0,0,...]"
+// takes 44. Nothing that is read as JSON needs more than a gibibyte.
+constexpr size_t kMostTimes = 24, kHarmless = size_t{64} << 20, kMostBytes = size_t{1} << 30;
 
 /// "line 3, column 7" of a byte, both from 1; columns count bytes.
 std::string place_of(std::string_view text, size_t byte) {
@@ -22,10 +26,13 @@ std::string place_of(std::string_view text, size_t byte) {
 
 }  // namespace
 
-/// The receiver of nlohmann's events. Depth and repeated keys are checked here.
+/// The receiver of nlohmann's events. Depth, repeated keys and memory are checked here.
 class Json::Builder {
  public:
-  Builder(std::string_view text, const std::string& source) : text_(text), source_(source) {}
+  Builder(std::string_view text, const std::string& source)
+      : text_(text),
+        source_(source),
+        most_bytes_(std::clamp(kMostTimes * text.size(), kHarmless, kMostBytes)) {}
 
   bool null() { return add(Json()); }
   bool boolean(bool value) { return add(Json(value)); }
@@ -35,7 +42,10 @@ class Json::Builder {
     return add(fits ? Json(static_cast<int64_t>(value)) : Json(static_cast<double>(value)));
   }
   bool number_float(double value, const std::string&) { return add(Json(value)); }
-  bool string(std::string& value) { return add(Json(std::move(value))); }
+  bool string(std::string& value) {
+    charge(value.size());
+    return add(Json(std::move(value)));
+  }
   bool binary(nlohmann::json::binary_t&) { return false; }
   bool start_object(size_t) { return open(Json::object()); }
   bool start_array(size_t) { return open(Json::array()); }
@@ -44,6 +54,7 @@ class Json::Builder {
 
   bool key(std::string& name) {
     const Object& object = std::get<Object>(open_.back().value_);
+    charge(name.size() + sizeof(Member) - sizeof(Json));
     check(object.find(name) == static_cast<size_t>(-1), ErrorKind::data,
           "{}: key '{}' appears twice in one object{}", source_, name, path());
     keys_.back() = std::move(name);
@@ -62,6 +73,15 @@ class Json::Builder {
   Json take() { return std::move(root_); }
 
  private:
+  /// Counts what is taken, but not what vectors hold ready and the allocator adds.
+  void charge(size_t bytes) {
+    used_ += bytes;
+    check(used_ <= most_bytes_, ErrorKind::data,
+          "{}: the values of this JSON ({} bytes of text) take more than {} bytes of memory; the "
+          "file is damaged or hostile",
+          source_, text_.size(), most_bytes_);
+  }
+
   bool open(Json value) {
     check(open_.size() < kDeepest, ErrorKind::data,
           "{}: JSON is nested more than {} levels deep; the file is damaged or hostile", source_,
@@ -79,6 +99,7 @@ class Json::Builder {
   }
 
   bool add(Json value) {
+    charge(sizeof(Json));
     if (open_.empty()) {
       root_ = std::move(value);
     } else if (open_.back().is_array()) {
@@ -102,6 +123,7 @@ class Json::Builder {
 
   std::string_view text_;
   const std::string& source_;
+  size_t most_bytes_, used_ = 0;
   std::vector<Json> open_;         // values not closed yet, outermost first
   std::vector<std::string> keys_;  // for each, the key whose value is being read
   Json root_;

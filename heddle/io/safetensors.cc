@@ -6,12 +6,14 @@
 #include <bit>
 #include <cstring>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files.h"
 #include "heddle/base/json.h"
 #include "heddle/base/parallel.h"
+#include "heddle/io/json_members.h"
 
 namespace heddle {
 
@@ -20,6 +22,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
 constexpr size_t kPrefix = 8;
+// Of a tensor's description; a name stands outside it, and six axes of 19 digits within.
+constexpr size_t kLongestEntry = 4096;
 constexpr std::string_view kMetadataKey = "__metadata__";
 constexpr std::array<std::pair<std::string_view, DType>, 10> kDTypes = {{{"F64", DType::f64},
                                                                          {"F32", DType::f32},
@@ -78,6 +82,42 @@ HeaderEntry parse_entry(const std::string& path, const std::string& name, const 
         "{} of dtype {} and shape [{}] needs {} bytes, but its offsets span {}", what,
         dtype_text(entry.dtype), fmt::join(entry.shape, ", "), needed, entry.end - entry.begin);
   return entry;
+}
+
+/// The value of a member, which must be short unless it is a string.
+Json parse_member(std::string_view text, const std::string& what) {
+  check(text.size() <= kLongestEntry || text[0] == '"', ErrorKind::data,
+        "{} is described by {} bytes of JSON, more than {}; the file is damaged or hostile", what,
+        text.size(), kLongestEntry);
+  return Json::parse(text, what);
+}
+
+/// Reads the header tensor by tensor: parsed as a whole, it could take a hundred times its size.
+std::vector<HeaderEntry> parse_header(const std::string& path, std::string_view text,
+                                      SafetensorsMetadata& metadata) {
+  std::vector<HeaderEntry> entries;
+  std::unordered_set<std::string> names;
+  JsonMembers header(text, path + ": safetensors header");
+  std::string name, key;
+  std::string_view value;
+  while (header.next(name, value)) {
+    check(names.insert(name).second, ErrorKind::data, "{}: '{}' appears twice in the header", path,
+          name);
+    if (name != kMetadataKey) {
+      const Json entry = parse_member(value, fmt::format("{}: tensor '{}'", path, name));
+      entries.push_back(parse_entry(path, name, entry));
+      continue;
+    }
+    const std::string what = path + ": __metadata__";
+    JsonMembers notes(value, what);
+    while (notes.next(key, value)) {
+      const std::string of_key = fmt::format("{}: '{}'", what, key);
+      const bool is_new =
+          metadata.emplace(key, parse_member(value, of_key).as_string(of_key)).second;
+      check(is_new, ErrorKind::data, "{} appears twice", of_key);
+    }
+  }
+  return entries;
 }
 
 /// The tensors must lie end to end and fill the file, so that no byte goes unseen.
@@ -173,18 +213,7 @@ void SafetensorsFile::read_header() {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + kPrefix, length);
   check(text.starts_with('{'), ErrorKind::data,
         "{}: the header does not begin with '{{'; this is no safetensors file", path());
-  const Json header = Json::parse(text, path() + ": safetensors header");
-  std::vector<HeaderEntry> entries;
-  for (const auto& [name, value] : header.as_object(path())) {
-    if (name != kMetadataKey) {
-      entries.push_back(parse_entry(path(), name, value));
-      continue;
-    }
-    const std::string what = path() + ": __metadata__";
-    for (const auto& [key, note] : value.as_object(what)) {
-      metadata_[key] = note.as_string(fmt::format("{}: '{}'", what, key));
-    }
-  }
+  std::vector<HeaderEntry> entries = parse_header(path(), text, metadata_);
   std::sort(entries.begin(), entries.end(), [](const HeaderEntry& a, const HeaderEntry& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });

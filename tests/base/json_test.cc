@@ -54,6 +54,23 @@ TEST(Json, two_hundred_levels_are_read_and_more_refused) {
   expect_error(ErrorKind::data, {"200 levels"}, [&] { Json::parse(std::string(1'000'000, '[')); });
 }
 
+TEST(Json, values_that_take_many_times_the_text_are_a_data_error) {
+  std::string zeros = "[0";
+  for (int i = 0; i < 800'000; ++i) zeros += ",0";
+  expect_error(ErrorKind::data, {"c.json", "bytes of memory", "hostile"},
+               [&] { Json::parse(zeros + "]", "c.json"); });
+  std::string merges = "[[\"a\",\"b\"]";
+  for (int i = 0; i < 260'000; ++i) merges += ",[\"\u0120the\",\"re\"]";
+  EXPECT_EQ(Json::parse(merges + "]").size(), 260'001u);
+}
+
+TEST(Json, a_file_of_more_than_256_mebibytes_is_refused_before_it_is_read) {
+  TemporaryFolder folder;
+  const std::string path = folder.write("c.json", "{}");
+  std::filesystem::resize_file(path, (uint64_t{256} << 20) + 1);  // a hole, which takes no room
+  expect_error(ErrorKind::data, {path, "too many"}, [&] { Json::load(path); });
+}
+
 TEST(Json, wrong_type_names_file_key_and_what_was_seen) {
   const Json json = Json::parse(R"({"n": "12", "x": 1.5, "big": 9223372036854775808})");
   expect_error(ErrorKind::data, {"c.json: key 'n' is the string \"12\"; an integer"},

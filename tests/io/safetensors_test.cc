@@ -229,9 +229,17 @@ TEST(Safetensors, header_length_beyond_file_is_a_data_error) {
 }
 
 TEST(Safetensors, broken_headers_are_data_errors) {
-  expect_refused(with_header("{\"a\":}"), {"not valid JSON at line 1, column 6"});
+  expect_refused(with_header("{\"a\":}"), {"not valid JSON at column 6"});
   expect_refused(with_header("[]"), {"'{'"});
-  expect_refused(with_header("{\"a\":" + std::string(100'000, '[')), {"200 levels"});
+  expect_refused(with_header("{\"a\":" + std::string(100'000, '[')),
+                 {"tensor 'a'", "100000 bytes"});
+  expect_refused(with_header("{\"a\":" + std::string(1000, '[')), {"tensor 'a'", "200 levels"});
+  expect_refused(with_header("{\"a"), {"column 4, where the text ends"});
+  expect_refused(with_header("{\"a\":{}"), {"dtype"});
+  expect_refused(with_header("{} {}"), {"column 4: the end is needed"});
+  expect_refused(with_header("{,}"), {"a name in quotes is needed"});
+  expect_refused(with_header("{\"a\" 1}"), {"':' is needed"});
+  expect_refused(with_header("{\"a\":1]}"), {"tensor 'a' is the number 1"});
   expect_refused(with_header("{\"a\":1}"), {"tensor 'a' is the number 1; an object"});
   expect_refused(with_header(R"({"a":{"dtype":"F32","shape":[]}})"), {"'data_offsets' is missing"});
   expect_refused(with_header(R"({"__metadata__":{"a":1}})"), {"__metadata__: 'a'"});
