@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "heddle/base/error.h"
+#include "heddle/base/mapped_files.h"
 #include "heddle/base/nearest.h"
 #include "heddle/base/signals.h"
 #include "heddle/cli/commands.h"
@@ -165,6 +166,7 @@ void claim_standard_files() {
 int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_DFL);  // a closed pipe ends the program quietly, whatever the parent set
   claim_standard_files();
+  heddle::explain_cut_files();
   try {
     return run({argv + 1, argv + argc});
   } catch (const heddle::Error& error) {

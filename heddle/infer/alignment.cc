@@ -5,6 +5,8 @@
 #include <cctype>
 #include <numeric>
 
+#include "heddle/base/mapped_files.h"
+
 namespace heddle {
 namespace {
 
@@ -129,6 +131,7 @@ void check_alignment(const TransformerConfig& c, const AlignmentOptions& o) {
 
 std::vector<Tensor> cross_attention_maps(const Transformer& model, Ids sources, Ids targets,
                                          const AlignmentOptions& options) {
+  check_mapped_files();
   const TransformerConfig& c = model.config();
   check(sources.size() == targets.size(), ErrorKind::internal,
         "attention maps of {} sources and {} targets", sources.size(), targets.size());

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/mapped_files.h"
+
 namespace heddle {
 namespace {
 
@@ -33,6 +35,7 @@ ClassScale class_scale(const Model& model) {
 std::vector<std::vector<double>> classify(const TextModel& model,
                                           std::span<const TextToClassify> texts,
                                           const Precision& precision, int64_t& cut) {
+  check_mapped_files();
   const Heads& heads = model.model().heads();
   check(static_cast<bool>(heads.sequence_classes), ErrorKind::data,
         "{}: the model has no head for classes of texts; one is needed, like "

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "heddle/base/mapped_files.h"
 #include "heddle/text/strings.h"
 
 namespace heddle {
@@ -62,6 +63,7 @@ void normalize(std::vector<float>& x) {
 std::vector<std::vector<float>> embed(const SentenceEncoder& encoder,
                                       std::span<const std::string> texts,
                                       const Precision& precision, int64_t& cut) {
+  check_mapped_files();
   const EmbedOptions& options = encoder.options;
   const Model& model = encoder.text.model();
   std::vector<Encoding> encodings;

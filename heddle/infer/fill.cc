@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/mapped_files.h"
 #include "heddle/infer/best_tokens.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/text/strings.h"
@@ -37,6 +38,7 @@ std::string without_outer_spaces(const std::string& text) {
 std::vector<std::vector<std::vector<Fill>>> fill_masks(const TextModel& model,
                                                        std::span<const std::string> texts,
                                                        int64_t top, const Precision& precision) {
+  check_mapped_files();
   const Heads& heads = model.model().heads();
   const int32_t mask = model.tokenizer.mask_id();
   check(heads.output.has_value(), ErrorKind::data,

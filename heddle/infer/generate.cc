@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "heddle/autograd/tape.h"
+#include "heddle/base/mapped_files.h"
 #include "heddle/base/profile.h"
 #include "heddle/infer/next_tokens.h"
 #include "heddle/infer/sequence_reader.h"
@@ -221,6 +222,7 @@ class Generation {
 std::vector<std::vector<Continuation>> generate_ids(const Model& model,
                                                     std::span<const Ids> prompts,
                                                     const GenerateOptions& options) {
+  check_mapped_files();
   check_options(options);
   check_end(model, options);
   check_prompts(model, prompts);
@@ -234,6 +236,7 @@ std::vector<std::vector<Continuation>> generate_ids(const Model& model,
 std::vector<std::vector<NextToken>> likely_next_tokens(const Model& model,
                                                        std::span<const Ids> prompts, int64_t count,
                                                        const GenerateOptions& options) {
+  check_mapped_files();
   check_prompts(model, prompts);
   const NoGrad off;
   nn::Run run;

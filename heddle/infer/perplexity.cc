@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "heddle/autograd/tape.h"
+#include "heddle/base/mapped_files.h"
 #include "heddle/base/profile.h"
 #include "heddle/infer/best_tokens.h"
 #include "heddle/ops/embedding.h"
@@ -121,6 +122,7 @@ class Prediction {
 
   // `memory`, of the windows' number of sequences, may be null.
   void add(std::span<const TextWindow> windows, nn::Memory* memory, TextLikelihood& result) {
+    check_mapped_files();
     std::vector<int32_t> tokens, rows, targets;
     std::vector<int64_t> lengths;
     for (const TextWindow& w : windows) {

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "heddle/autograd/tape.h"
+#include "heddle/base/mapped_files.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/infer/next_tokens.h"
@@ -300,6 +301,7 @@ void check_prefixes(const TransformerConfig& c, const TranslateOptions& o, size_
 
 std::vector<Translation> translate_ids(const Transformer& model, Sources sources,
                                        const TranslateOptions& options) {
+  check_mapped_files();
   check_options(options);
   check_prefixes(model.config(), options, sources.size());
   std::vector<Translation> results(sources.size());
