@@ -11,6 +11,7 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/compute_flags.h"
 #include "heddle/infer/generate.h"
+#include "heddle/infer/limits.h"
 #include "heddle/infer/prompt_model.h"
 #include "heddle/infer/text_stream.h"
 #include "heddle/infer/word_spans.h"
@@ -72,8 +73,8 @@ GenerateOptions options_of(const Flags& f, const GenerationConfig& model,
   const int64_t beam = f.beam.value_or(f.samples_tokens() ? 1 : model.beam);
   check(beam >= 1, ErrorKind::usage, "--beam is {}; it must be at least 1 (1 is greedy)", beam);
   const int64_t most = std::max(f.n_best, f.samples);
-  check(most >= 1 && most <= 4096 && beam <= 1024, ErrorKind::usage,
-        "--samples and --n-best must be from 1 to 4096, --beam to 1024");
+  check(most >= 1 && most <= 4096 && beam <= kMostBeams, ErrorKind::usage,
+        "--samples and --n-best must be from 1 to 4096, --beam to {}", kMostBeams);
   GenerateOptions o{
       .max_new_tokens = new_tokens(f, model).value_or(model.max_length.value_or(kNewTokens)),
       .max_length = new_tokens(f, model) ? 0 : model.max_length.value_or(0),

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/infer/limits.h"
+
 namespace heddle::cli {
 
 void add_translate_flags(CLI::App& app, TranslateFlags& flags) {
@@ -40,7 +42,8 @@ void add_translate_flags(CLI::App& app, TranslateFlags& flags) {
 TranslateOptions translate_options(const TranslateFlags& flags) {
   TranslateOptions o = flags.options;
   check(o.beam >= 1, ErrorKind::usage, "--beam is {}; it must be at least 1 (1 is greedy)", o.beam);
-  check(o.beam <= 1024, ErrorKind::usage, "--beam is {}; at most 1024 are possible", o.beam);
+  check(o.beam <= kMostBeams, ErrorKind::usage, "--beam is {}; at most {} are possible", o.beam,
+        kMostBeams);
   check(std::isfinite(o.length_penalty) && std::abs(o.length_penalty) <= 100, ErrorKind::usage,
         "--length-penalty is {}; a number between -100 and 100 is needed", o.length_penalty);
   check(o.batch_tokens >= 1, ErrorKind::usage, "--batch-tokens is {}; it must be at least 1",

@@ -9,10 +9,13 @@
 #include "heddle/base/files.h"
 #include "heddle/base/json.h"
 #include "heddle/base/log.h"
+#include "heddle/infer/limits.h"
 #include "heddle/infer/model_dir.h"
 
 namespace heddle {
 namespace {
+
+constexpr int64_t kMostTokens = std::numeric_limits<int32_t>::max();
 
 struct Source {
   std::string path;
@@ -73,12 +76,17 @@ class Reader {
   void number(const char* key, double& value) const {
     if (const Found f = find(key); f.json != nullptr) value = f.json->as_double(f.what);
   }
-  void number(const char* key, int64_t& value, int64_t least) const {
+  void number(const char* key, double& value, double least, double most) const {
+    number(key, value);
+    check(value >= least && value <= most, ErrorKind::data, "{} is {}; it must be from {} to {}",
+          find(key).what, value, least, most);
+  }
+  void number(const char* key, int64_t& value, int64_t least, int64_t most = kMostTokens) const {
     const Found f = find(key);
     if (f.json == nullptr) return;
     value = f.json->as_int(f.what);
-    check(value >= least, ErrorKind::data, "{} is {}; it must be at least {}", f.what, value,
-          least);
+    check(value >= least && value <= most, ErrorKind::data, "{} is {}; it must be from {} to {}",
+          f.what, value, least, most);
   }
 
  private:
@@ -163,12 +171,12 @@ GenerationConfig read_generation_config(const std::string& folder) {
     reader.number("max_length", c.max_length.emplace(), 1);
   }
   reader.number("min_length", c.min_length, 0);
-  reader.number("num_beams", c.beam, 1);
-  reader.number("length_penalty", c.length_penalty);
+  reader.number("num_beams", c.beam, 1, kMostBeams);
+  reader.number("length_penalty", c.length_penalty, -100, 100);
   if (const Found f = reader.find("early_stopping"); f.json != nullptr) {
     c.early_stopping = early_stopping_of(f);
   }
-  reader.number("repetition_penalty", c.rules.repetition_penalty);
+  reader.number("repetition_penalty", c.rules.repetition_penalty, 1e-6, 1e6);
   reader.number("no_repeat_ngram_size", c.rules.no_repeat_ngram, 0);
   reader.number("min_new_tokens", c.rules.min_length, 0);
   reader.number("temperature", c.sampling.temperature);

@@ -58,6 +58,12 @@ TEST(GenerationConfig, values_that_make_no_sense_are_data_errors) {
            {R"({"eos_token_id": 99999999999})", "no token id"},
            {R"({"early_stopping": "soon"})", "early_stopping"},
            {R"({"num_beams": 0})", "num_beams"},
+           {R"({"num_beams": 1025})", "'num_beams' is 1025; it must be from 1 to 1024"},
+           {R"({"length_penalty": -1000})", "length_penalty"},
+           {R"({"repetition_penalty": 0})", "repetition_penalty"},
+           {R"({"no_repeat_ngram_size": -1})", "no_repeat_ngram_size"},
+           {R"({"max_new_tokens": 99999999999})", "max_new_tokens"},
+           {R"({"max_length": 0})", "max_length"},
            {R"({"top_k": 1.5})", "top_k"},
            {R"({"bad_words_ids": [3]})", "bad_words_ids"},
            {R"({"eos_token_id")", "generation_config.json"}}) {
