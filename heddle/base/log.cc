@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "heddle/base/terminal.h"
+
 namespace heddle {
 
 namespace {
@@ -45,7 +47,7 @@ void log_line(LogLevel level, std::string_view text) {
                                                   : "";
   Screen& s = screen();
   const std::lock_guard lock(s.mutex);
-  const std::string line = fmt::format("{}{}\n", head, text);
+  const std::string line = fmt::format("{}{}\n", head, printable(text));
   put(s.status.empty() ? line : kClearLine + line + s.status);
 }
 
@@ -64,7 +66,7 @@ void set_status_line(std::string text) {
   Screen& s = screen();
   const std::lock_guard lock(s.mutex);
   if (text.empty() && s.status.empty()) return;
-  s.status = std::move(text);
+  s.status = printable(text);
   put(kClearLine + s.status);
 }
 

@@ -53,7 +53,9 @@ std::string progress_line(std::string_view label, double fraction, std::string_v
     line += fmt::format(" [{}]", bar);
   }
   line += tail;
-  if (static_cast<int>(line.size()) > columns) line.resize(static_cast<size_t>(columns));
+  auto end = std::min(line.size(), static_cast<size_t>(columns));
+  while (end < line.size() && (line[end] & 0xC0) == 0x80) --end;  // no half of a character
+  line.resize(end);
   return line;
 }
 

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "heddle/base/error.h"
+#include "heddle/base/terminal.h"
 #include "heddle/cli/commands.h"
 #include "heddle/infer/export.h"
 
@@ -26,7 +27,7 @@ void run(const Flags& flags) {
   options.dtype = dtype_of_flag(flags.dtype);
   const Exported exported = export_model(flags.model, flags.out, options);
   fmt::print("{}: a {} in {}\n", flags.out, exported.type, flags.dtype);
-  if (!exported.note.empty()) fmt::print(stderr, "export: {}\n", exported.note);
+  if (!exported.note.empty()) fmt::print(stderr, "export: {}\n", printable(exported.note));
 }
 
 }  // namespace

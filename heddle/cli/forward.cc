@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "heddle/base/terminal.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/compute_flags.h"
 #include "heddle/infer/forward.h"
@@ -21,7 +22,7 @@ struct Flags {
 void report_unused(const SafetensorsFile& file, const std::vector<std::string>& used) {
   for (const std::string& name : file.names()) {
     if (std::find(used.begin(), used.end(), name) == used.end()) {
-      fmt::print(stderr, "forward: {}: '{}' is not used\n", file.path(), name);
+      fmt::print(stderr, "forward: {}: '{}' is not used\n", file.path(), printable(name));
     }
   }
 }

@@ -17,6 +17,7 @@
 #include "heddle/base/mapped_files.h"
 #include "heddle/base/nearest.h"
 #include "heddle/base/signals.h"
+#include "heddle/base/terminal.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/profile.h"
 
@@ -149,7 +150,10 @@ int run(const std::vector<std::string>& words) {
 
 int report(ErrorKind kind, const char* message) {
   std::fflush(stdout);  // the results that were reached come before the message
-  fmt::print(stderr, "heddle: {}\n", message);
+  std::string text = heddle::printable(message);
+  constexpr size_t kLongest = 8192;  // a name in a damaged file can be megabytes long
+  if (text.size() > kLongest) text = text.substr(0, kLongest) + " ...";
+  fmt::print(stderr, "heddle: {}\n", text);
   return static_cast<int>(kind);
 }
 
@@ -167,6 +171,7 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_DFL);  // a closed pipe ends the program quietly, whatever the parent set
   claim_standard_files();
   heddle::explain_cut_files();
+  heddle::guard_terminal();
   try {
     return run({argv + 1, argv + argc});
   } catch (const heddle::Error& error) {
