@@ -62,8 +62,9 @@ std::string temporary_name(const std::string& path) {
 void fail_errno(std::string_view what, const std::string& path, int error) {
   const bool is_wrong_path = error == ENOENT || error == ENOTDIR || error == EISDIR ||
                              error == ELOOP || error == ENAMETOOLONG || error == EEXIST;
-  fail(is_wrong_path ? ErrorKind::data : ErrorKind::system, "{}: {}: {}", path, what,
-       std::strerror(error));
+  fail(is_wrong_path ? ErrorKind::data : ErrorKind::system, "{}: {}: {}{}", path, what,
+       std::strerror(error),
+       error == EFBIG ? " (the limit of a file's size, see ulimit -f, or the file system's)" : "");
 }
 
 bool path_exists(const std::string& path) {

@@ -11,6 +11,7 @@
 #include <iostream>
 #include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "heddle/base/error.h"
@@ -169,6 +170,7 @@ void claim_standard_files() {
 
 int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_DFL);  // a closed pipe ends the program quietly, whatever the parent set
+  signal(SIGXFSZ, SIG_IGN);  // a file at its greatest size (ulimit -f) is an error of write()
   claim_standard_files();
   heddle::explain_cut_files();
   heddle::guard_terminal();
@@ -178,6 +180,8 @@ int main(int argc, char** argv) {
     return report(error.kind(), error.what());
   } catch (const std::bad_alloc&) {
     return report(ErrorKind::system, "out of memory");
+  } catch (const std::system_error& error) {  // as fmt throws it where a write fails
+    return report(ErrorKind::system, error.what());
   } catch (const std::exception& error) {
     return report(ErrorKind::internal,
                   fmt::format("this is a bug in heddle: {}", error.what()).c_str());
