@@ -46,13 +46,13 @@
   // --- curves -----------------------------------------------------------------------------------
   const charts = [];
   // A few points need no smoothing; TensorBoard begins at 0.6.
-  if (kept.smoothing === undefined) kept.smoothing = runs.some((run) => run.updates.update.length >= 50) ? 0.6 : 0;
+  const smoothed = () => (kept.smoothing !== undefined ? kept.smoothing : runs.some((run) => run.updates.update.length >= 50) ? 0.6 : 0);
   const xs = (part) => (kept.byTime ? part.seconds.map((s) => s / 60) : part.update);
   const along = () => ({xTitle: kept.byTime ? "minutes" : "update"});
   const chart = (title, series, options) => {
     const {hasZero, ...rest} = options || {};
     const make = () => ({series: series().filter((s) => s.y.some((y) => y !== null && Number.isFinite(y))), ...along(),
-      smoothing: kept.smoothing, yLog: !hasZero && Boolean(kept.isLog), yZero: Boolean(rest.yZero) && !kept.isLog});
+      smoothing: smoothed(), yLog: !hasZero && Boolean(kept.isLog), yZero: Boolean(rest.yZero) && !kept.isLog});
     const hidden = kept.hidden || (kept.hidden = {});
     const c = heddle.lineChart({title, caption: title, height: 300, ...rest, ...make(), hidden: hidden[title] || [], onHide: (names) => { hidden[title] = names; }});
     charts.push(() => c.redraw(make()));
@@ -71,9 +71,9 @@
     chosen: kept.byTime ? 1 : 0, onChange: (i) => { kept.byTime = i === 1; redraw(); }});
   const scale = heddle.picker({label: "Vertical", items: [{name: "linear"}, {name: "logarithmic", title: "equal factors are equally far apart"}],
     chosen: kept.isLog ? 1 : 0, onChange: (i) => { kept.isLog = i === 1; redraw(); }});
-  const weight = el("output", {class: "number"}, kept.smoothing.toFixed(2));
+  const weight = el("output", {class: "number"}, smoothed().toFixed(2));
   const smoothing = el("label", {class: "picker", title: "weight of the past in an exponential moving average, as in TensorBoard; the curve as it is stays behind it, faint"},
-    el("span", {class: "label"}, "Smoothing"), el("input", {type: "range", min: 0, max: 0.99, step: 0.01, value: kept.smoothing, id: "smoothing", oninput: (event) => {
+    el("span", {class: "label"}, "Smoothing"), el("input", {type: "range", min: 0, max: 0.99, step: 0.01, value: smoothed(), id: "smoothing", oninput: (event) => {
       kept.smoothing = Number(event.target.value);
       weight.textContent = kept.smoothing.toFixed(2);
       redraw();
