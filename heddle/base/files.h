@@ -30,15 +30,15 @@ std::string read_file(const std::string& path);
 /// Somewhere to put bytes one piece after the other.
 using ByteSink = std::function<void(std::span<const std::byte>)>;
 
-/// Writes a file so that at every moment `path` is the old file or the new one, complete: a
-/// temporary file beside it, fsync, rename, fsync of the folder. The temporary is removed if
-/// anything goes wrong, an exception of the writer included.
+/// Writes a file so that at every moment `path` is the old file or the new one, complete, with the
+/// old one's permissions: a temporary beside it, fsync, rename, fsync of the folder; it is removed
+/// if anything goes wrong. Links are followed; a device, a pipe, /dev/stdout are written through.
 /// Errors: system, naming the path (full disk, no permission); the old file is then untouched.
 void write_file_atomic(const std::string& path, std::string_view text);
 void write_file_atomic(const std::string& path, const std::function<void(const ByteSink&)>& writer);
 
-/// Name of the temporary that write_file_atomic() uses: PATH.tmp-PROCESS-NUMBER; a killed process
-/// leaves it behind.
+/// Name of the temporary that write_file_atomic() uses: PATH.tmp-RANDOM, 16 hex digits; a killed
+/// process leaves it behind.
 bool is_temporary_name(std::string_view name);
 
 /// Creates the folder and those above it. Errors: data if a file is in the way, else system.

@@ -9,6 +9,7 @@
 #include <csignal>
 
 #include "heddle/base/error.h"
+#include "heddle/base/folders.h"
 #include "heddle/base/mmap.h"
 #include "tests/base/temporary.h"
 
@@ -115,8 +116,9 @@ TEST(Files, folders_are_made_listed_and_removed) {
 }
 
 TEST(Files, temporary_names_are_told_from_others) {
-  EXPECT_TRUE(is_temporary_name("model.safetensors.tmp-123-0"));
-  for (const char* name : {"a.tmp-", "a.tmp-x-1", ".tmp-1-2", "a", "tmp-1-2"}) {
+  EXPECT_TRUE(is_temporary_name(temporary_name("model.safetensors")));
+  for (const char* name : {"a.tmp-", "a.tmp-0123456789abcdex", ".tmp-0123456789abcdef", "a",
+                           "a.tmp-123-0", "tmp-0123456789abcdef"}) {
     EXPECT_FALSE(is_temporary_name(name)) << name;
   }
 }

@@ -258,9 +258,12 @@ TEST(TokenizedCorpus, ids_of_a_trained_tokenizer_decode_to_the_text) {
 TEST(TokenizedCorpus, leftovers_of_a_killed_build_are_removed_once_old) {
   Fixture fixture("a\n", "b\n");
   make_directories(fixture.options.cache_dir);
-  const std::string old = fixture.folder.write("run/cache/train.en-de-00.tokens.tmp-7-0", "x");
-  const std::string young = fixture.folder.write("run/cache/train.en-de-00.tokens.tmp-8-0", "x");
-  const std::string other = fixture.folder.write("run/cache/val.en-de-00.tokens.tmp-7-0", "x");
+  const std::string old =
+      fixture.folder.write("run/cache/train.en-de-00.tokens.tmp-0000000000000007", "x");
+  const std::string young =
+      fixture.folder.write("run/cache/train.en-de-00.tokens.tmp-0000000000000008", "x");
+  const std::string other =
+      fixture.folder.write("run/cache/val.en-de-00.tokens.tmp-0000000000000007", "x");
   const auto an_hour_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
   std::filesystem::last_write_time(old, an_hour_ago);
   std::filesystem::last_write_time(other, an_hour_ago);

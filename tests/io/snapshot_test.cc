@@ -99,11 +99,11 @@ TEST(Snapshot, leftovers_are_removed_and_named_files_kept) {
   make_directories(folder / "sub");
   folder.write("sub/kept", "1");
   folder.write("sub/left", "1");
-  folder.write("s.safetensors.tmp-1-2", "1");
+  folder.write("s.safetensors.tmp-0123456789abcdef", "1");
   const Manifest manifest = commit_manifest(folder.path(), Json::object(), {"sub/kept"});
   const FolderLock lock(folder.path());
   EXPECT_EQ(remove_unnamed(folder.path(), manifest),
-            (std::vector<std::string>{"s.safetensors.tmp-1-2", "sub/left"}));
+            (std::vector<std::string>{"s.safetensors.tmp-0123456789abcdef", "sub/left"}));
   EXPECT_TRUE(load_manifest(folder.path()).has_value());
   EXPECT_TRUE(remove_unnamed(folder.path(), manifest).empty());
 }
