@@ -37,6 +37,17 @@ std::string padded(const std::string& text, size_t columns) {
   return text + std::string(have < columns ? columns - have : 0, ' ');
 }
 
+// Another run's work is not the demo's to remove.
+void check_own_run(const std::string& run, const train::TrainConfig& config) {
+  if (!train::is_run(run)) return;
+  for (const FieldDifference& d : diff_fields(train::stored_config(run), config)) {
+    check(train::is_limit(d.key), ErrorKind::usage,
+          "demo: {} holds another training run ({} is {}, the demo's {}); choose another --out, or "
+          "remove that run first",
+          run, d.key, d.first, d.second);
+  }
+}
+
 void show_held_out(const TranslationModel& model, const std::string& run, Precision precision) {
   const auto sources = read_lines(join_path(run, "data/test.en"));
   const auto references = read_lines(join_path(run, "data/test.de"));
@@ -87,12 +98,9 @@ void add_demo(CLI::App& app) {
   command->callback([flags] {
     if (flags->threads > 0) set_num_threads(flags->threads);
     const train::TrainConfig config = train::load_recipe("phrasebook");
-    const bool is_other =
-        train::is_run(flags->out) && !diff_fields(train::stored_config(flags->out), config).empty();
-    const train::RunResult r = train::train_model(config, {.paths = {},
-                                                           .out = flags->out,
-                                                           .overwrite = is_other,
-                                                           .on_event = report_writer(flags->out)});
+    check_own_run(flags->out, config);
+    const train::RunResult r = train::train_model(
+        config, {.paths = {}, .out = flags->out, .on_event = report_writer(flags->out)});
     if (r.was_interrupted) return;
     const TranslationModel model = load_translation_model(flags->out);
     const Precision precision = resolve_precision(config.precision);

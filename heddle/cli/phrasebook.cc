@@ -1,10 +1,9 @@
 // heddle phrasebook: writes the pairs that heddle generates as parallel text.
 #include <CLI/CLI.hpp>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include "heddle/base/error.h"
+#include "heddle/base/files.h"
 #include "heddle/cli/commands.h"
 #include "heddle/data/agreement.h"
 #include "heddle/data/phrasebook.h"
@@ -12,29 +11,36 @@
 namespace heddle::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct Options {
   std::string out, corpus = "phrasebook";
   int64_t pairs = 0, held_out = -1;
   uint64_t seed = PhrasebookOptions{}.seed;
+  bool overwrite = false;
 };
 
-void write_lines(const fs::path& path, const std::vector<Phrase>& phrases,
-                 std::string Phrase::*side) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  for (const Phrase& p : phrases) file << p.*side << '\n';
-  file.flush();
-  check(file.good(), ErrorKind::system,
-        "phrasebook: cannot write {}; see that the folder may be written and the disk has room",
-        path.string());
+std::vector<std::string> file_names(const Options& o) {
+  std::vector<std::string> names;
+  for (const char* part : {"train", "val", "test"}) {
+    for (const char* language : {"en", o.corpus == "agreement" ? "fr" : "de"}) {
+      names.push_back(fmt::format("{}.{}", part, language));
+    }
+  }
+  return names;
 }
 
-void write_part(const Options& o, const std::string& part, const std::vector<Phrase>& phrases) {
-  const fs::path folder = o.out;
-  write_lines(folder / (part + ".en"), phrases, &Phrase::source);
-  write_lines(folder / (part + (o.corpus == "agreement" ? ".fr" : ".de")), phrases,
-              &Phrase::target);
+void check_free(const Options& o) {
+  for (const std::string& name : file_names(o)) {
+    const std::string path = join_path(o.out, name);
+    check(!path_exists(path), ErrorKind::usage,
+          "phrasebook: {} is there already; choose another --out, or replace it with --overwrite",
+          path);
+  }
+}
+
+std::string lines_of(const std::vector<Phrase>& phrases, std::string Phrase::*side) {
+  std::string lines;
+  for (const Phrase& p : phrases) lines += p.*side + '\n';
+  return lines;
 }
 
 Phrasebook made(const Options& o) {
@@ -47,14 +53,15 @@ Phrasebook made(const Options& o) {
 }
 
 void run(const Options& o) {
+  if (!o.overwrite) check_free(o);
   const Phrasebook book = made(o);
-  std::error_code error;
-  fs::create_directories(o.out, error);
-  check(!error, ErrorKind::system, "phrasebook: cannot make the folder {}: {}", o.out,
-        error.message());
-  write_part(o, "train", book.train);
-  write_part(o, "val", book.val);
-  write_part(o, "test", book.test);
+  make_directories(o.out);
+  size_t i = 0;
+  const std::vector<std::string> names = file_names(o);
+  for (const std::vector<Phrase>* part : {&book.train, &book.val, &book.test}) {
+    write_file_atomic(join_path(o.out, names[i++]), lines_of(*part, &Phrase::source));
+    write_file_atomic(join_path(o.out, names[i++]), lines_of(*part, &Phrase::target));
+  }
   fmt::print(stderr,
              "phrasebook: {} pairs for training, {} for validation, {} for the test in {}\n",
              book.train.size(), book.val.size(), book.test.size(), o.out);
@@ -85,6 +92,7 @@ void add_phrasebook(CLI::App& app) {
       ->check(CLI::NonNegativeNumber);
   command->add_option("--seed", options->seed, "another seed gives other pairs")
       ->capture_default_str();
+  command->add_flag("--overwrite", options->overwrite, "replace such files that are there");
   command->callback([options] { run(*options); });
 }
 

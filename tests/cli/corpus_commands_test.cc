@@ -1,0 +1,46 @@
+// heddle demo and phrasebook leave alone what they did not make.
+#include <gtest/gtest.h>
+
+#include "tests/cli/train_runs.h"
+
+namespace heddle::testing {
+namespace {
+
+TEST(DemoCommand, run_of_somebody_else_is_refused_and_untouched) {
+  const TempDir folder;
+  write_file(folder / "run" / "train.json", to_json(small_config()).dump());
+  write_file(folder / "run" / "best" / "model.safetensors", "weeks of work");
+  const auto before = files_below(folder / "run");
+  const CliResult result = run_heddle({"demo", "--out", (folder / "run").string()});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("holds another training run"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("--out"), std::string::npos) << result.err;
+  EXPECT_TRUE(before == files_below(folder / "run"));
+}
+
+TEST(PhrasebookCommand, text_of_somebody_else_is_replaced_only_when_asked) {
+  const TempDir folder;
+  const std::vector<std::string> words = {
+      "phrasebook", "--pairs", "200", "--held-out", "5", "--out", (folder / "data").string()};
+  for (const char* name : {"train.en", "test.de"}) {
+    write_file(folder / "data" / name, "my own\n");
+    const CliResult refused = run_heddle(words);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_NE(refused.err.find(name), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("--overwrite"), std::string::npos) << refused.err;
+    EXPECT_EQ(read_file(folder / "data" / name), "my own\n");
+    EXPECT_EQ(files_below(folder / "data").size(), 1u);
+    std::filesystem::remove_all(folder / "data");
+  }
+  write_file(folder / "data" / "train.en", "my own\n");
+  write_file(folder / "data" / "notes", "my own\n");
+  std::vector<std::string> asked = words;
+  asked.emplace_back("--overwrite");
+  EXPECT_EQ(run_heddle(asked).exit_code, 0);
+  EXPECT_NE(read_file(folder / "data" / "train.en"), "my own\n");
+  EXPECT_EQ(read_file(folder / "data" / "notes"), "my own\n");
+  EXPECT_EQ(files_below(folder / "data").size(), 7u);
+}
+
+}  // namespace
+}  // namespace heddle::testing
