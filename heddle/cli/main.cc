@@ -19,6 +19,7 @@
 #include "heddle/base/nearest.h"
 #include "heddle/base/signals.h"
 #include "heddle/base/terminal.h"
+#include "heddle/base/version.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/profile.h"
 
@@ -121,7 +122,8 @@ void finish_output() {
 int run(const std::vector<std::string>& words) {
   const std::vector<std::string> arguments = heddle::cli::join_profile_flag(words);
   CLI::App app("Train, evaluate and use the Transformer family, natively.", "heddle");
-  app.set_version_flag("--version", "heddle " HEDDLE_VERSION, "print the version and exit");
+  app.set_version_flag("--version", std::string("heddle ") + heddle::version(),
+                       "print the version and exit");
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
   for (AddCommand add : kCommands) add(app);

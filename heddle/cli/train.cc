@@ -11,6 +11,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/run_report.h"
+#include "heddle/train/replaced_run.h"
 #include "heddle/train/stack_task.h"
 #include "heddle/train/trainer.h"
 
@@ -228,7 +229,8 @@ void add_train(CLI::App& app) {
   command->add_option("--out", flags->run.out, "folder of the run")->required();
   command->add_option("--from", flags->run.paths.from,
                       "model to begin with: a folder, or a run; a head that it lacks is new");
-  command->add_flag("--overwrite", flags->run.overwrite, "forget what the folder holds");
+  command->add_flag("--overwrite", flags->run.overwrite,
+                    "replace the run that stands there, once the new one has saved");
   command->add_option("--threads", flags->threads, "threads; the result does not depend on them")
       ->check(CLI::PositiveNumber);
   // Not before they are needed: making them takes more than half of a start of the program.
@@ -236,6 +238,7 @@ void add_train(CLI::App& app) {
   command->callback([flags] {
     if (flags->threads > 0) set_num_threads(flags->threads);
     flags->run.on_event = report_writer(flags->run.out);
+    train::settle_replaced(flags->run.out);
     report(train::train_model(make_config(*flags), flags->run), flags->run.out);
   });
 }

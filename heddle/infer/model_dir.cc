@@ -225,7 +225,11 @@ std::string find_model_dir(const std::string& path) {
   check(is_directory(path), ErrorKind::data,
         "{}: it is a file; the folder of a model or of a training run is needed", path);
   if (path_exists(join_path(path, kConfigName))) return path;
-  const std::string best = join_path(path, "best");
+  const std::string best = join_path(path, "best"), replaced = join_path(path, "replaced");
+  check(path_exists(best) || !is_directory(join_path(replaced, "best")), ErrorKind::data,
+        "{}: a start with --overwrite was stopped here; heddle train --out {} puts back the run "
+        "that it was to replace, which lies in {}",
+        path, path, replaced);
   check(path_exists(join_path(best, kConfigName)), ErrorKind::data,
         "{}: it holds neither {} nor best/{}; a model directory or a training run is needed", path,
         kConfigName, kConfigName);

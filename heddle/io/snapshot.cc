@@ -17,7 +17,6 @@ namespace heddle {
 
 namespace {
 
-constexpr const char* kLockName = "lock";
 constexpr int64_t kFormat = 1;
 constexpr const char* kAltered = "it was altered or damaged after the run saved it";
 

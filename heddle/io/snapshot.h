@@ -28,6 +28,8 @@ struct Manifest {
 
 /// The name of the manifest in its folder.
 inline constexpr const char* kManifestName = "manifest.json";
+/// The name of the file that FolderLock holds; it is never removed or moved.
+inline constexpr const char* kLockName = "lock";
 
 /// Makes `content` and the named files the state that load_manifest() finds: their data is made
 /// durable, then the manifest replaces the old one in one step. Files are written before, complete

@@ -10,7 +10,7 @@
 namespace heddle::train {
 namespace {
 
-constexpr const char* kSettingsName = "train.json";
+constexpr const char* kSettingsName = kRunNames.back();
 constexpr const char* kStateName = "state";
 
 struct NamedPath {
@@ -93,11 +93,7 @@ void check_empty(const std::string& run) {
 
 void clear_run(const std::string& run, StateFolder& state) {
   state.clear();
-  for (const char* name :
-       {"last", "best", "cache", "data", "log.jsonl", "report.html", "tokenizer.model",
-        "target_tokenizer.model", "tokenizer", kSettingsName}) {
-    remove_path(join_path(run, name));
-  }
+  for (const char* name : kRunNames) remove_path(join_path(run, name));
 }
 
 void remove_temporaries(const std::string& run) {

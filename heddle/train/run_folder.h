@@ -1,6 +1,7 @@
 // RUN, the folder of a training run: what it was begun with, whose it is, making and clearing it.
 #pragma once
 
+#include <array>
 #include <string>
 
 #include "heddle/train/config.h"
@@ -8,6 +9,12 @@
 #include "heddle/train/state.h"
 
 namespace heddle::train {
+
+/// All that a run writes beside RUN/state; train.json, which makes a folder a run, is the last.
+inline constexpr std::array kRunNames = {
+    "last",      "best",        "cache",           "data",
+    "log.jsonl", "report.html", "tokenizer.model", "target_tokenizer.model",
+    "tokenizer", "train.json"};
 
 /// What RUN/train.json holds.
 struct RunSettings {

@@ -1,7 +1,6 @@
 // RUN/log.jsonl: what a training run reports, one JSON object a line.
 #pragma once
 
-#include <cstdio>
 #include <string>
 
 #include "heddle/base/json.h"
@@ -10,9 +9,9 @@ namespace heddle::train {
 
 class RunLog {
  public:
-  /// Opens the log and cuts it to `bytes`, what the resumed state had written; a log that somebody
-  /// made shorter goes on as it is.
-  /// Errors: system if it cannot be written.
+  /// Opens the log and cuts it to `bytes`, what the resumed state had written, and there to its
+  /// last whole line; a log that somebody made shorter goes on as it is. Errors: system if it
+  /// cannot be written.
   RunLog(const std::string& path, int64_t bytes);
   ~RunLog();
   RunLog(const RunLog&) = delete;
@@ -20,12 +19,14 @@ class RunLog {
 
   /// Writes a line through to the file. Errors: system for a full disk.
   void write(const Json& line);
+  /// Makes the lines durable: what a state names must not be lost after it. Errors: system.
+  void sync() const;
   /// Length of the file in bytes.
   int64_t bytes() const { return bytes_; }
 
  private:
   std::string path_;
-  std::FILE* file_;
+  int fd_;
   int64_t bytes_;
 };
 

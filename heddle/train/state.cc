@@ -104,6 +104,7 @@ Json to_json(const Progression& p) {
   j["corpus"] = p.corpus;
   j["validation"] = p.validation;
   j["machine"] = p.machine;
+  j["heddle"] = p.version;
   j["window"] = to_json(p.window);
   return j;
 }
@@ -128,6 +129,7 @@ Progression from_json(const Json& j, const std::string& source) {
   p.machine = j.get_string("machine", source);
   // Later additions; a state without them is read with what they were before.
   p.stop_best = j.contains("stop_best") ? j.get_double("stop_best", source) : p.best.loss;
+  if (j.contains("heddle")) p.version = j.get_string("heddle", source);
   if (j.contains("validation")) p.validation = j.get_string("validation", source);
   if (const Json* window = j.find("window")) p.window = window_from_json(*window, source);
   return p;

@@ -49,6 +49,7 @@ struct Progression {
   std::string corpus;      ///< Task::training_key()
   std::string validation;  ///< Task::validation_key()
   std::string machine;     ///< machine_signature() of the process that saved
+  std::string version;     ///< of the heddle that saved; "": before states named it
   LogWindow window;
 };
 

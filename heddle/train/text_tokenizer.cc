@@ -2,6 +2,7 @@
 #include "heddle/train/text_tokenizer.h"
 
 #include "heddle/base/files.h"
+#include "heddle/base/folders.h"
 #include "heddle/base/log.h"
 #include "heddle/base/parallel.h"
 #include "heddle/infer/model_dir.h"
@@ -40,8 +41,8 @@ Tokenizer open_text_tokenizer(const TrainConfig& config, std::span<const std::st
     const Tokenizer made = !config.tokenizer.empty() ? Tokenizer::load(config.tokenizer)
                            : !from.empty()           ? Tokenizer::load(find_model_dir(from))
                                                      : make_tokenizer(config, texts);
-    make_directories(folder);
-    made.save_folder(folder);
+    // Whole or not at all: half a tokenizer of several files would be taken for one of its own.
+    write_folder_atomic(folder, [&](const std::string& whole) { made.save_folder(whole); });
   }
   return Tokenizer::load(folder);
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -12,7 +14,9 @@
 #include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
 #include "heddle/base/signals.h"
+#include "heddle/base/version.h"
 #include "heddle/infer/precision.h"
+#include "heddle/train/replaced_run.h"
 #include "heddle/train/run_log.h"
 #include "heddle/train/state.h"
 #include "heddle/train/task.h"
@@ -49,6 +53,7 @@ class Trainer {
   Trainer(const TrainConfig& config, const RunOptions& options, StateFolder& state)
       : config_(config),
         out_(options.out),
+        replaces_(options.overwrite),
         on_event_(options.on_event),
         state_(state),
         task_(make_task(config, options.paths, options.out)),
@@ -101,12 +106,7 @@ class Trainer {
       p_ = *saved;
       check_same_text(p_.corpus, task_->training_key(), "training");
       check_same_text(p_.validation, task_->validation_key(), "validation");
-      if (p_.machine != machine_signature(run_.compute)) {
-        log_warning(
-            "this run was saved on '{}', this is '{}': the result will differ in its last "
-            "bits",
-            p_.machine, machine_signature(run_.compute));
-      }
+      warn_of_differences();
       task_->parameters_changed();
       task_->carry_on(carried, p_.epoch, p_.batch);
       log_info("resuming {} at update {}", out_, p_.update);
@@ -115,11 +115,27 @@ class Trainer {
     p_.corpus = task_->training_key();
     p_.validation = task_->validation_key();
     p_.machine = machine_signature(run_.compute);
+    p_.version = version();
     p_.seconds = std::max(p_.seconds, noted);
     seconds_before_ = p_.seconds;
     begin_ = Clock::now();
     note_seconds();
     log_.emplace(join_path(out_, "log.jsonl"), p_.log_bytes);
+  }
+
+  // Equal bits are promised for one program on one kind of machine.
+  void warn_of_differences() const {
+    if (p_.machine != machine_signature(run_.compute)) {
+      log_warning(
+          "this run was saved on '{}', this is '{}': the result will differ in its last bits",
+          p_.machine, machine_signature(run_.compute));
+    }
+    if (p_.version != version()) {
+      log_warning(
+          "this run was saved by {}, this is heddle {}: the result may differ from that of one "
+          "version alone",
+          p_.version.empty() ? "an older heddle" : "heddle " + p_.version, version());
+    }
   }
 
   void check_same_text(const std::string& saved, const std::string& key, const char* what) {
@@ -360,12 +376,15 @@ class Trainer {
     const ProfilePhase phase("checkpoint");
     check_weights();  // what is saved is what is gone back to
     p_.seconds = seconds();
+    log_->sync();
     p_.log_bytes = log_->bytes();
     state_.save(p_, parameters_, optimizer_, task_->carried());
+    if (std::exchange(replaces_, false)) drop_replaced(out_);
   }
 
   TrainConfig config_;
   std::string out_;
+  bool replaces_;  // the run in RUN/replaced, as long as nothing is saved
   std::function<void(RunEvent)> on_event_;
   StateFolder& state_;
   std::unique_ptr<Task> task_;
@@ -388,14 +407,39 @@ std::optional<RunResult> finished_result(const TrainConfig& config, const std::s
   return result;
 }
 
-// A run that cannot begin (no such text, too large a vocabulary) leaves nothing behind.
-void forget_run(const std::string& run, bool was_there, StateFolder& state) {
+// A run that cannot begin (no such text, too large a vocabulary) leaves nothing behind, and the run
+// that it was to replace as it was.
+void undo_start(const std::string& run, bool replaces, bool was_there, StateFolder& state) {
   try {
+    if (replaces) {
+      put_back(run, state);
+      log_warning("{}: the new run could not begin; the earlier one stands there again", run);
+      return;
+    }
     clear_run(run, state);
     remove_path(join_path(run, "state"));
-    if (!was_there) remove_path(run);
-  } catch (const Error&) {  // the error that is under way says more
+    std::error_code ignored;  // what is not empty holds something that is not ours
+    if (!was_there) std::filesystem::remove(run, ignored);
+  } catch (const Error& e) {  // the error that is under way says more
+    log_warning("{}", e.what());
   }
+}
+
+// Sets up a run that goes on, is new, or is to replace another.
+std::unique_ptr<Trainer> set_up(const RunSettings& settings, const RunOptions& options,
+                                bool goes_on, StateFolder& state) {
+  const ProfilePhase phase("set up");
+  const std::string& run = options.out;
+  if (options.overwrite) {
+    set_aside(run);
+  } else if (!goes_on) {
+    clear_run(run, state);
+  }
+  remove_temporaries(run);
+  if (!goes_on) save_settings(run, settings);
+  auto trainer = std::make_unique<Trainer>(settings.config, options, state);
+  save_settings(run, settings);
+  return trainer;
 }
 
 }  // namespace
@@ -403,33 +447,38 @@ void forget_run(const std::string& run, bool was_there, StateFolder& state) {
 RunResult train_model(const TrainConfig& config, const RunOptions& options) {
   const std::string& run = options.out;
   config.check("train");
-  const bool goes_on = is_run(run) && !options.overwrite;
+  settle_replaced(run);
+  const bool replaces = is_run(run) && options.overwrite, goes_on = is_run(run) && !replaces;
   RunSettings settings{config, options.paths};
   if (goes_on) {
     const RunSettings stored = load_settings(run);
     check_same_config(stored.config, config, run);
     if (const auto result = finished_result(config, run)) return *result;
     settings.paths = or_else(settings.paths, stored.paths);
-  } else if (!is_run(run)) {
+  } else if (replaces) {
+    check_can_replace(run, config, settings.paths);
+  } else {
     check_empty(run);
   }
   check_data(config, settings.paths);
   settings.paths = made_absolute(settings.paths);
   const bool was_there = path_exists(run);
   StateFolder state(join_path(run, "state"));
-  if (!goes_on) clear_run(run, state);
-  remove_temporaries(run);
-  if (!goes_on) save_settings(run, settings);
-  std::optional<Trainer> trainer;
+  check(is_run(run) == (goes_on || replaces), ErrorKind::usage,
+        "{}: another heddle has just worked here; look at what it made, then try again", run);
+  std::unique_ptr<Trainer> trainer;
   try {
-    const ProfilePhase phase("set up");
-    trainer.emplace(config, RunOptions{settings.paths, run, false, options.on_event}, state);
+    trainer = set_up(settings, {settings.paths, run, replaces, options.on_event}, goes_on, state);
   } catch (...) {
-    if (!goes_on) forget_run(run, was_there, state);
+    if (!goes_on) undo_start(run, replaces, was_there, state);
     throw;
   }
-  save_settings(run, settings);
-  return trainer->run();
+  try {
+    return trainer->run();
+  } catch (...) {
+    if (replaces && !state.holds_state()) undo_start(run, replaces, was_there, state);
+    throw;
+  }
 }
 
 }  // namespace heddle::train

@@ -20,6 +20,7 @@ enum class RunEvent {
 struct RunOptions {
   RunPaths paths = {};  ///< what is read
   std::string out;      ///< RUN
+  /// The run that stands in RUN is replaced: it is kept until the new one has saved a state.
   bool overwrite = false;
   /// Called after each event, on the thread that trains: what it takes is training time, what it
   /// throws ends the run.
@@ -44,7 +45,8 @@ struct RunResult {
 /// run is left as it is. Where RUN goes on, options.paths may be empty: the run knows its text.
 /// Errors: usage if RUN was begun with another config (names the field) or holds something else;
 /// data for bad text, or if a loss is not finite (names the first bad tensor; the last good state
-/// stays); system for a full disk (the last state stays).
+/// stays); system for a full disk (the last state stays). A run that was to be replaced stands
+/// there again if the new one ends before its first save.
 RunResult train_model(const TrainConfig& config, const RunOptions& options);
 
 }  // namespace heddle::train

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -72,6 +73,14 @@ inline std::vector<std::string> log_without_times(const std::filesystem::path& r
     begin = end + 1;
   }
   return lines;
+}
+
+/// The bytes of all files below a folder, by their names.
+using Bytes = std::map<std::string, std::string>;
+inline Bytes bytes_below(const std::filesystem::path& folder) {
+  Bytes bytes;
+  for (const auto& [name, file] : files_below(folder)) bytes[name] = file.bytes;
+  return bytes;
 }
 
 /// Settings of the kill tests: many saves, each kind of model, 120 updates.

@@ -57,6 +57,7 @@ TEST(StateFolder, weights_moments_and_place_come_back) {
   p.best = {.loss = 0.1 + 0.2, .metrics = {{"accuracy", 1.0 / 7}}};
   p.stop_best = -1.5;
   p.machine = "here";
+  p.version = "0.0.1";
   p.window.loss = 1.0 / 3;
   p.window.updates = 7;
   {
@@ -75,6 +76,7 @@ TEST(StateFolder, weights_moments_and_place_come_back) {
   EXPECT_EQ(read->best, p.best);
   EXPECT_EQ(read->stop_best, -1.5);
   EXPECT_EQ(read->machine, "here");
+  EXPECT_EQ(read->version, "0.0.1");
   EXPECT_EQ(read->window.loss, 1.0 / 3);
   EXPECT_EQ(read->window.updates, 7);
   EXPECT_EQ(other.optimizer->updates(), 1);
@@ -109,7 +111,7 @@ TEST(StateFolder, what_a_killed_save_left_is_removed) {
     state.save(Progression(), m.parameters, *m.optimizer);
   }
   write_file_atomic(folder / "state/snapshot-000000009.safetensors", "half");
-  write_file_atomic(folder / "state/manifest.json.tmp-12-3", "half");
+  write_file_atomic(folder / "state/manifest.json.tmp-0123456789abcdef", "half");
   StateFolder state(folder / "state");
   ASSERT_TRUE(state.load(m.parameters, *m.optimizer).has_value());
   EXPECT_EQ(names(folder / "state").size(), 3u);
