@@ -47,6 +47,8 @@ void add_export(CLI::App& app) {
   command->add_option("--dtype", flags->dtype, "of the weights: f32, bf16 or f16")
       ->check(CLI::IsMember({"f32", "bf16", "f16"}))
       ->capture_default_str();
+  command->add_flag("--overwrite", flags->options.overwrite,
+                    "replace the model that stands in the folder");
   command->callback([flags] { run(*flags); });
 }
 

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -61,7 +62,18 @@ class Corpus {
   std::optional<LineReader> reader_;
 };
 
+// The text must not be gone when its vocabulary is there.
+void check_no_input(const TrainFlags& flags) {
+  for (const std::string& input : flags.inputs) {
+    std::error_code none_there;
+    check(!std::filesystem::equivalent(input, flags.out, none_there), ErrorKind::usage,
+          "tokenizer: {} is read, and would be overwritten by the vocabulary; name another file",
+          input);
+  }
+}
+
 void run_train(TrainFlags& flags) {
+  check_no_input(flags);
   flags.training.type = tokenizer_type(flags.type);
   flags.training.byte_fallback = !flags.no_byte_fallback;
   check(is_directory(parent_path(flags.out)), ErrorKind::data,
@@ -76,6 +88,7 @@ void run_train(TrainFlags& flags) {
 }
 
 void run_words(const TrainFlags& flags) {
+  check_no_input(flags);
   check(is_directory(parent_path(flags.out)), ErrorKind::data,
         "{}: its folder does not exist; create it first", flags.out);
   std::vector<std::string> words;

@@ -9,6 +9,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files.h"
+#include "heddle/infer/export_folder.h"
 #include "heddle/infer/model_dir.h"
 #include "heddle/infer/stack_model.h"
 #include "heddle/io/safetensors.h"
@@ -208,8 +209,14 @@ Exported export_model(const std::string& path, const std::string& out,
   std::error_code none_there;  // where `out` does not exist yet
   check(!std::filesystem::equivalent(out, folder, none_there), ErrorKind::usage,
         "{}: the model itself is there; choose another folder", out);
-  return is_translator_type(type) ? export_translator(folder, out, options.dtype)
-                                  : export_stack(folder, out, options.dtype);
+  ExportFolder to{out, options.overwrite, {kBesideWeights.begin(), kBesideWeights.end()}};
+  check_export_folder(to);
+  Exported exported;
+  write_export_folder(to, [&](const std::string& made) {
+    exported = is_translator_type(type) ? export_translator(folder, made, options.dtype)
+                                        : export_stack(folder, made, options.dtype);
+  });
+  return exported;
 }
 
 }  // namespace heddle

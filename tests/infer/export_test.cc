@@ -257,5 +257,42 @@ TEST(Export, what_cannot_be_is_a_usage_error) {
   }
 }
 
+TEST(Export, folder_that_holds_something_is_left_alone) {
+  const TemporaryFolder folder;
+  write_small_model(folder / "ours");
+  make_directories(folder / "there");
+  folder.write("there/config.json", "mine");
+  expect_error(ErrorKind::usage, {folder / "there", "not empty", "--overwrite"},
+               [&] { export_model(folder / "ours", folder / "there", {}); });
+  folder.write("there/thesis.tex", "mine");
+  expect_error(ErrorKind::usage, {folder / "there", "thesis.tex"},
+               [&] { export_model(folder / "ours", folder / "there", {.overwrite = true}); });
+  EXPECT_EQ(read_file(folder / "there/config.json"), "mine");
+  EXPECT_EQ(list_directory(folder / "there").size(), 2u);
+}
+
+TEST(Export, replaced_model_leaves_no_file_of_its_own) {
+  const TemporaryFolder folder;
+  write_small_model(folder / "ours");
+  make_directories(folder / "there");
+  for (const char* name : {"config.json", "vocab.txt", "model-00001-of-00002.safetensors"}) {
+    folder.write(std::string("there/") + name, "old");
+  }
+  folder.write("there/config.json.tmp-0123456789abcdef", "left by a kill");
+  export_model(folder / "ours", folder / "there", {.overwrite = true});
+  export_model(folder / "ours", folder / "fresh", {});
+  EXPECT_EQ(list_directory(folder / "there"), list_directory(folder / "fresh"));
+}
+
+TEST(Export, failed_export_leaves_no_folder) {
+  const TemporaryFolder folder;
+  TransformerConfig config = small_config();
+  config.normalize_before = true;  // which a marian is not
+  SmallModel m(config);
+  save_model_dir(folder / "ours", m.config, m.parameters, nullptr);
+  EXPECT_ANY_THROW(export_model(folder / "ours", folder / "marian", {}));
+  EXPECT_FALSE(path_exists(folder / "marian"));
+}
+
 }  // namespace
 }  // namespace heddle
