@@ -1,4 +1,4 @@
-// heddle demo and phrasebook leave alone what they did not make.
+// heddle demo, phrasebook and tokenizer leave alone what they did not make.
 #include <gtest/gtest.h>
 
 #include "tests/cli/train_runs.h"
@@ -40,6 +40,20 @@ TEST(PhrasebookCommand, text_of_somebody_else_is_replaced_only_when_asked) {
   EXPECT_NE(read_file(folder / "data" / "train.en"), "my own\n");
   EXPECT_EQ(read_file(folder / "data" / "notes"), "my own\n");
   EXPECT_EQ(files_below(folder / "data").size(), 7u);
+}
+
+TEST(TokenizerTrainCommand, vocabulary_never_replaces_its_own_text) {
+  const TempDir folder;
+  const std::string text = (folder / "words.txt").string();
+  write_file(text, "one\ntwo\nthree\n");
+  std::filesystem::create_symlink(text, folder / "link");
+  for (const char* command : {"train", "words"}) {
+    const CliResult result =
+        run_heddle({"tokenizer", command, "--input", text, "--out", (folder / "link").string()});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(result.err.find("would be overwritten"), std::string::npos) << result.err;
+    EXPECT_EQ(read_file(text), "one\ntwo\nthree\n");
+  }
 }
 
 }  // namespace
