@@ -93,9 +93,23 @@ const layoutProblems = (() => {
     return Math.min(spans[0][1], spans[1][1]) - Math.max(spans[0][0], spans[1][0]) > 1;
   }));
 
-  const style = (element) => getComputedStyle(element);
+  // Of each element once a check: pages have thousands of them.
+  const memories = [];
+  const remembered = (find) => {
+    const memory = new Map();
+    memories.push(memory);
+    return (element) => {
+      if (!memory.has(element)) memory.set(element, find(element));
+      return memory.get(element);
+    };
+  };
+  const style = remembered((element) => getComputedStyle(element));
   const isShown = (element) => element.checkVisibility({checkOpacity: true, checkVisibilityCSS: true}) && !element.closest("#tooltip, .hidden-text, script, style, noscript, select, option, details:not([open]) > :not(summary)");
   const scrolls = (element) => /auto|scroll/.test(style(element).overflowX);
+  const isInScroll = remembered((element) => {
+    const parent = element.parentElement;
+    return Boolean(parent) && parent !== document.documentElement && (scrolls(parent) || isInScroll(parent));
+  });
   const nameOf = (element) => {
     const name = element.tagName.toLowerCase() + (element.id ? "#" + element.id : "") + (element.classList.length ? "." + [...element.classList].join(".") : "");
     const text = element.textContent.trim().replace(/\s+/g, " ");
@@ -103,26 +117,21 @@ const layoutProblems = (() => {
   };
 
   // What of the page can be seen through the element's frames.
-  const frames = new Map();
-  const frame = (element) => {
-    if (!element || element === document.documentElement) return {left: -1e6, top: -1e6, right: 1e6, bottom: 1e6};
-    if (!frames.has(element)) {
-      const outer = frame(element.parentElement);
-      const isFrame = style(element).overflowX !== "visible" && element !== document.body || element instanceof SVGSVGElement;
-      frames.set(element, isFrame ? meet(outer, boxOf(element.getBoundingClientRect())) : outer);
-    }
-    return frames.get(element);
-  };
+  const frame = remembered((element) => {
+    if (element === document.documentElement) return {left: -1e6, top: -1e6, right: 1e6, bottom: 1e6};
+    const outer = frame(element.parentElement);
+    const isFrame = style(element).overflowX !== "visible" && element !== document.body || element instanceof SVGSVGElement;
+    return isFrame ? meet(outer, boxOf(element.getBoundingClientRect())) : outer;
+  });
 
+  const opacityOf = remembered((element) => Number(style(element).opacity) * (element.parentElement ? opacityOf(element.parentElement) : 1));
   // The colours that may stand behind the element's text: one, or those of a gradient.
-  const behind = (element) => {
-    if (!element) return [[255, 255, 255]];
-    const s = style(element), under = behind(element.parentElement), opacity = opacityOf(element);
-    const plain = under.map((u) => over(rgba(s.backgroundColor), u, opacity));
+  const behind = remembered((element) => {
+    const s = style(element), opacity = opacityOf(element);
+    const plain = (element.parentElement ? behind(element.parentElement) : [[255, 255, 255]]).map((under) => over(rgba(s.backgroundColor), under, opacity));
     const gradient = s.backgroundImage.match(/(rgba?|color)\([^()]*\)/g);
-    return gradient ? plain.flatMap((u) => gradient.map((c) => over(rgba(c), u, opacity))) : plain;
-  };
-  const opacityOf = (element) => (element ? Number(style(element).opacity) * opacityOf(element.parentElement) : 1);
+    return gradient ? plain.flatMap((under) => gradient.map((c) => over(rgba(c), under, opacity))) : plain;
+  });
   // Shapes of a picture that lie under its text.
   const painted = (element, middle, colors) => {
     const root = element.ownerSVGElement;
@@ -203,8 +212,8 @@ const layoutProblems = (() => {
     if (more > 0) problems.push(`the page is ${more} pixels wider than the window`);
     for (const element of document.body.querySelectorAll("*")) {
       if (element.ownerSVGElement || !isShown(element)) continue;
-      const b = element.getBoundingClientRect(), isInside = element.parentElement.closest("*") && [...ancestors(element)].some(scrolls);
-      if (b.width > 0 && !isInside && (b.right > wide + 1 || b.left < -1)) problems.push(`${nameOf(element)} reaches from ${Math.round(b.left)} to ${Math.round(b.right)}, beyond the window of ${wide}`);
+      const b = element.getBoundingClientRect();
+      if (b.width > 0 && !isInScroll(element) && (b.right > wide + 1 || b.left < -1)) problems.push(`${nameOf(element)} reaches from ${Math.round(b.left)} to ${Math.round(b.right)}, beyond the window of ${wide}`);
       if (isCut(element)) problems.push(`${nameOf(element)} is cut off: ${element.scrollWidth} pixels in ${element.clientWidth}`);
       if (scrolls(element) && element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element, "::before").content === "none") {
         problems.push(`${nameOf(element)} scrolls sideways (${element.scrollWidth} pixels in ${element.clientWidth}) without a hint`);
@@ -216,12 +225,9 @@ const layoutProblems = (() => {
     }
     return problems;
   };
-  function* ancestors(element) {
-    for (let e = element.parentElement; e && e !== document.documentElement; e = e.parentElement) yield e;
-  }
 
   return () => {
-    frames.clear();
+    for (const memory of memories) memory.clear();
     const texts = [...textsOfPage(), ...textsOfCanvases()];
     const problems = [...elementProblems(), ...overlapping(texts)];
     for (const t of texts) {
