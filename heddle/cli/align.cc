@@ -128,7 +128,7 @@ void print_json(const train::AlignmentScore& s, size_t pairs, const std::vector<
 
 void print_text(const train::AlignmentScore& s, size_t pairs, const std::vector<HeadScore>& heads) {
   for (const HeadScore& each : heads) {
-    fmt::print("layer {} head {}  {}\n", each.layer, each.head, rates_text(each.score));
+    fmt::print("layer {}, head {}  {}\n", each.layer, each.head, rates_text(each.score));
   }
   fmt::print("{}  ({} pairs, {} links, {} sure)\n", rates_text(s), pairs, s.found, s.sure);
 }

@@ -251,7 +251,7 @@ std::vector<size_t> ranking(const std::vector<HeadMap>& maps, bool by_link) {
 }
 
 std::string head_name(const Subject& subject, const HeadMap& map) {
-  return fmt::format("{} {}.{}", subject.kinds()[map.kind].name, map.layer, map.head);
+  return fmt::format("{}, layer {}, head {}", subject.kinds()[map.kind].name, map.layer, map.head);
 }
 
 }  // namespace heddle::inspect

@@ -154,12 +154,12 @@ std::string heads_table(const Subject& subject, const std::vector<HeadMap>& maps
   for (size_t i = 0; i < subject.texts().size(); ++i) {
     table += fmt::format("{}: {}\n", subject.sides()[i].name, subject.texts()[i]);
   }
-  table += fmt::format("\n{:<12}", "head");
+  table += fmt::format("\n{:<25}", "head");
   if (link) table += fmt::format("  {:>20}  {:>12}", what, "words above");
   table += fmt::format("  {:>8}  {:>9}  {:>10}\n", "entropy", "distance", "importance");
   for (size_t k = 0; k < std::min(most, order.size()); ++k) {
     const HeadMap& map = maps[order[k]];
-    table += fmt::format("{:<12}", head_name(subject, map));
+    table += fmt::format("{:<25}", head_name(subject, map));
     if (link) table += fmt::format("  {:>20.3f}  {:>12}", *map.link, map.words_above);
     table += fmt::format("  {:>8.3f}  {:>9.2f}  ", map.entropy, map.distance);
     table += map.importance ? fmt::format("{:>+10.4f}\n", *map.importance)

@@ -34,12 +34,13 @@ TEST(AgreementRecipe, pronouns_and_order_come_out_and_attention_shows_both) {
   const std::string heads =
       run_in(dir, {"attention", "run", "--source", agreement_examples()[0].source, "--from", "it",
                    "--to", "animal"});
-  const size_t first = heads.find("encoder ");
+  const size_t first = heads.find("encoder, ");
   ASSERT_NE(first, std::string::npos) << heads;
   const std::string row = heads.substr(first, heads.find('\n', first) - first);
   int layer = -1, head = -1, words_above = -1;
   double weight = 0;
-  ASSERT_EQ(std::sscanf(row.c_str(), "encoder %d.%d %lf %d", &layer, &head, &weight, &words_above),
+  ASSERT_EQ(std::sscanf(row.c_str(), "encoder, layer %d, head %d %lf %d", &layer, &head, &weight,
+                        &words_above),
             4)
       << row;
   EXPECT_GT(weight, 0.1);

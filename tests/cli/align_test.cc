@@ -57,7 +57,7 @@ TEST_F(Align, gold_gives_the_error_rate_as_text_or_json) {
       Json::parse(align_files({"--gold", path("gold"), "--each-head", "--json"}).out).at("heads");
   ASSERT_EQ(heads.size(), 2u * 4);
   const Json& last = heads.as_array()[7];
-  EXPECT_EQ(fmt::format("layer {} head {}  AER {:.4f}  precision {:.4f}  recall {:.4f}",
+  EXPECT_EQ(fmt::format("layer {}, head {}  AER {:.4f}  precision {:.4f}  recall {:.4f}",
                         last.get_int("layer"), last.get_int("head"), last.get_double("aer"),
                         last.get_double("precision"), last.get_double("recall")),
             split_lines(each.out)[7]);

@@ -28,7 +28,7 @@ TEST_F(Attention, table_ranks_the_heads_of_the_models_own_translation) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("source: the old man\ntarget: "), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("man -> old"), std::string::npos);
-  EXPECT_NE(result.out.find("encoder 1."), std::string::npos);
+  EXPECT_NE(result.out.find("encoder, layer 1, head "), std::string::npos);
 }
 
 TEST_F(Attention, json_and_page_hold_the_chosen_heads) {

@@ -65,6 +65,37 @@ TEST_F(AttentionPage, word_that_is_pointed_at_shows_its_lines_and_shares) {
   }
 }
 
+TEST_F(AttentionPage, axes_say_which_text_asks_and_which_is_asked) {
+  write();
+  drive(path, R"js(
+    const titles = () => [...document.querySelectorAll("#view svg > text")].slice(0, 2).map((t) => t.textContent);
+    reader.equal(titles(), ["target (query)", "source (key)"], "of two texts");
+    await reader.click(reader.button("Matrix", reader.picker("View")));
+    const said = reader.find("#view canvas").getAttribute("aria-label");
+    reader.check(said.includes("rows: target (query)") && said.includes("columns: source (key)"), said);
+    const saved = (await reader.saved('[data-export="svg"]')).text;
+    reader.check(saved.includes("target (query)") && saved.includes("source (key)"), "in the picture that is saved");
+    await reader.click(reader.button("Encoder", reader.picker("Attention")));
+    await reader.click(reader.button("Lines", reader.picker("View")));
+    reader.equal(titles(), ["query", "key"], "of one text");
+  )js",
+        4);
+}
+
+TEST_F(AttentionPage, heads_keep_their_grid_on_a_phone) {
+  write();
+  drive(path, R"js(
+    await reader.click(reader.button("All heads", reader.picker("View")));
+    const at = (layer, head) => reader.find(`#view button[aria-label="layer ${layer}, head ${head}"]`).getBoundingClientRect();
+    for (const head of [1, 2, 3]) {
+      reader.check(at(0, head).top === at(0, 0).top && at(0, head).left > at(0, head - 1).left, `head ${head} beside the one before it`);
+      reader.equal(at(1, head).left, at(0, head).left, `head ${head} of two layers`);
+    }
+    reader.check(at(1, 0).top > at(0, 0).top, "a row a layer");
+  )js",
+        7, {.width = 390, .height = 800});
+}
+
 TEST_F(AttentionPage, views_and_colours_change_and_the_matrix_shows_values) {
   write();
   drive(path, R"js(
@@ -108,7 +139,7 @@ TEST_F(AttentionPage, heads_are_ranked_for_two_words_and_what_is_shown_is_saved)
     await reader.key("tbody tr:nth-child(2)", "Enter");
     const chosen = document.querySelector('tbody tr[aria-selected="true"] td').textContent;
     const saved = await reader.saved('[data-export="json"]'), json = JSON.parse(saved.text), head = json.heads[0];
-    reader.equal(`Cross ${head.layer}.${head.head}`, chosen, "the head that was picked");
+    reader.equal(`Cross, layer ${head.layer}, head ${head.head}`, chosen, "the head that was picked");
     reader.equal(head.queries, ["der", "alte", "Mann", "liest", "zwei", "Bücher", "!", "(end)"], "its words");
     reader.check(head.weights.every((row) => Math.abs(row.reduce((a, b) => a + b, 0) - 1) < 2e-3), "rows sum to 1");
     const picture = await reader.saved('[data-export="svg"]');

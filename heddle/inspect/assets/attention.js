@@ -24,8 +24,10 @@
     words: side.words.map(([begin, end, text]) => ({text, begin, end})),
   }));
 
+  // "Cross, layer 2, head 0", counted from 0 as by --layer and --head; without the kind where there is one alone.
+  const nameOf = (kind, head) => `${kinds.length > 1 ? `${kind.title}, layer` : "Layer"} ${head.layer}, head ${head.head}`;
   const heads = data.heads.map((head, index) => ({
-    ...head, index, kindInfo: kinds[head.kind], name: `${kinds[head.kind].title} ${head.layer}.${head.head}`,
+    ...head, index, kindInfo: kinds[head.kind], name: nameOf(kinds[head.kind], head),
     rows: sides[kinds[head.kind].queries].tokens.length, cols: sides[kinds[head.kind].keys].tokens.length,
     isWhole: head.kept === undefined,
   }));
@@ -129,7 +131,11 @@
   };
 
   const highest = (head) => numbers(head).highest;
-  const names = {source: "source", target: "target so far", written: "being written", text: "text", memory: "memory and text"};
-  const sideName = (side) => names[sides[side].name];
-  heddle.attention = {sideName, kinds, sides, heads, unitsOf, queries, keys, isHidden, weight, cell, block, find, link, highest};
+  // What stands on the two axes: where they are of different texts, which ones.
+  const names = {source: "source", target: "target", written: "target", text: "text", memory: "memory and text"};
+  const axes = (head) => {
+    const {queries: q, keys: k} = head.kindInfo;
+    return q === k ? ["query", "key"] : [`${names[sides[q].name]} (query)`, `${names[sides[k].name]} (key)`];
+  };
+  heddle.attention = {axes, kinds, sides, heads, unitsOf, queries, keys, isHidden, weight, cell, block, find, link, highest};
 })();

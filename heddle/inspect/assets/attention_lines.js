@@ -140,8 +140,9 @@
       picture.replaceChildren();
       drawLines(p);
       const titleOf = (x, anchor, text) => picture.append(svg("text", {x, y: 20, "font-size": 13, "text-anchor": anchor, class: "faint-text"}, text));
-      titleOf(p.x1 - 8, "end", `${attention.sideName(head.kindInfo.queries)} looks`);
-      titleOf(p.x2 + 8, "start", `at ${attention.sideName(head.kindInfo.keys)}`);
+      const [query, key] = attention.axes(head);
+      titleOf(p.x1 - 8, "end", query);
+      titleOf(p.x2 + 8, "start", key);
       left.units.forEach((unit, i) => picture.append(word(unit, 0, i, p)));
       right.units.forEach((unit, j) => picture.append(word(unit, 1, j, p)));
       beside(p);

@@ -96,7 +96,7 @@
 
   const describe = (head) => {
     const spread = Math.exp(head.entropy);
-    return `${head.name}: a word looks at about ${heddle.number(spread, 2)} token${spread < 1.05 ? "" : "s"} (entropy ${heddle.number(head.entropy, 3)} nats), ` +
+    return `${state.chosen.length > 1 ? head.name + ": a" : "A"} word looks at about ${heddle.number(spread, 2)} token${spread < 1.05 ? "" : "s"} (entropy ${heddle.number(head.entropy, 3)} nats), ` +
       `${heddle.number(head.distance, 3)} tokens away on average` +
       (head.importance === null ? "." : data.measure.startsWith("rise")
         ? `; without it the loss ${head.importance >= 0 ? "rises" : "falls"} by ${Math.abs(head.importance).toFixed(4)} nats per token.`
@@ -106,7 +106,7 @@
   const draw = () => {
     const what = {heads: state.chosen, colors: colors(), unit: state.unit};
     title.textContent = state.view === "all" ? `${attention.kinds[state.kind].title}: all heads`
-      : state.chosen.length === 1 ? `${attention.kinds[state.kind].title}, layer ${state.chosen[0].layer}, head ${state.chosen[0].head}` : `${state.chosen.length} heads`;
+      : state.chosen.length === 1 ? state.chosen[0].name : `${state.chosen.length} heads`;
     statistics.replaceChildren(...state.chosen.map((head) => el("span", {style: "display: block"}, describe(head))));
     statistics.hidden = state.view === "all";
     legend.replaceChildren(...(state.isOverlay ? state.chosen.map((head, i) => el("span", {},

@@ -46,7 +46,7 @@
       return {
         rows: rows.length, cols: cols.length, low: 0, high, values: true,
         rowLabel: (i) => rows[i].text, colLabel: (j) => cols[j].text,
-        rowTitle: attention.sideName(head.kindInfo.queries) + " looks", colTitle: "at " + attention.sideName(head.kindInfo.keys),
+        rowTitle: attention.axes(head)[0], colTitle: attention.axes(head)[1],
         value: (i, j) => strongest((h) => attention.cell(h, unit, i, j)),
         block: (i0, i1, j0, j1) => strongest((h) => attention.block(h, unit, i0, i1, j0, j1)),
         color: heads.length > 1 ? blend() : single(),
@@ -87,25 +87,21 @@
     const element = el("div", {});
     let drawn = -1, canvases = [];
     const draw = (kind) => {
-      const layers = new Map();
-      for (const head of attention.heads) {
-        if (head.kind !== kind) continue;
-        if (!layers.has(head.layer)) layers.set(head.layer, []);
-        layers.get(head.layer).push(head);
-      }
+      const heads = attention.heads.filter((head) => head.kind === kind), numbers = [...new Set(heads.map((head) => head.head))].sort((x, y) => x - y);
+      const thumb = (head) => {
+        const canvas = el("canvas", {width: kThumb, height: kThumb});
+        canvases.push([canvas, head]);
+        drawThumb(canvas, head);
+        return el("button", {type: "button", "data-head": head.index, style: `grid-column: ${2 + numbers.indexOf(head.head)}`,
+          "aria-label": `layer ${head.layer}, head ${head.head}`, title: tipOf(head), onclick: () => onPick(head)}, canvas);
+      };
       canvases = [];
       element.replaceChildren(
-        el("p", {class: "faint small"}, "Rows look, columns are looked at; the stronger the colour, the more. Pick one to see it large."),
-        ...[...layers].map(([layer, heads]) => el("div", {class: "row", role: "group", "aria-label": `layer ${layer}`},
-          el("span", {class: "faint small", style: "width: 4.2rem"}, `layer ${layer}`),
-          ...heads.map((head) => {
-            const canvas = el("canvas", {width: kThumb, height: kThumb, style: "display: block; width: 64px; height: 64px"});
-            canvases.push([canvas, head]);
-            drawThumb(canvas, head);
-            return el("button", {type: "button", style: "padding: 3px 3px 0; min-height: 0; line-height: 1.3", "data-head": head.index,
-              "aria-label": `layer ${head.layer}, head ${head.head}`, title: tipOf(head), onclick: () => onPick(head)},
-            canvas, el("span", {class: "small"}, String(head.head)));
-          }))));
+        el("p", {class: "faint small"}, "A row of each picture is a query, a column a key; the stronger the colour, the more attention. Pick a picture to see it large."),
+        el("div", {class: "scroll"}, el("div", {class: "thumbs small", style: `grid-template-columns: max-content repeat(${numbers.length}, minmax(2.1rem, 4.6rem))`},
+          el("span", {class: "faint corner"}, "head"), ...numbers.map((n) => el("span", {class: "faint"}, String(n))),
+          ...[...new Set(heads.map((head) => head.layer))].flatMap((layer) =>
+            [el("span", {class: "faint corner"}, `layer ${layer}`), ...heads.filter((head) => head.layer === layer).map(thumb)]))));
       drawn = kind;
     };
     const show = ({kind, chosen}) => {
@@ -130,7 +126,7 @@
       {key: "entropy", name: () => "entropy", text: (x) => x.toFixed(2), hint: "nats; 0: each word looks at one word only; larger: attention is spread"},
       {key: "distance", name: () => "distance", text: (x) => x.toFixed(2), hint: "mean distance in tokens between who looks and what is looked at"},
     ];
-    const table = el("table", {});
+    const table = el("table", {class: "small heads"});
     const more = el("button", {type: "button", onclick: () => { isAll = !isAll; draw(); }});
     const element = el("div", {}, el("div", {class: "scroll"}, table), more);
     const draw = () => {
@@ -144,7 +140,7 @@
       const isChosen = (head) => shown.chosen.some((h) => h.index === head.index);
       table.replaceChildren(
         el("thead", {}, el("tr", {}, el("th", {}, "head"), ...used.map((c) => el("th", {class: "number", "aria-sort": c.key === by ? "descending" : "none"},
-          el("button", {type: "button", title: c.hint, "aria-pressed": c.key === by ? "true" : "false", style: "min-height: 0; padding: .1rem .4rem",
+          el("button", {type: "button", title: c.hint, "aria-pressed": c.key === by ? "true" : "false", 
             onclick: () => { by = c.key; draw(); }}, c.name()))))),
         el("tbody", {}, ...kept.map(({head}) => el("tr", {tabindex: 0, "aria-selected": isChosen(head) ? "true" : "false", "data-head": head.index,
           onclick: () => onPick(head),

@@ -18,6 +18,10 @@
 (() => {
   const measure = document.createElement("canvas").getContext("2d");
   const labelFont = (size) => `${size}px system-ui, "DejaVu Sans", sans-serif`;
+  const widthOf = (text, size = 13) => {
+    measure.font = labelFont(size);
+    return Math.ceil(measure.measureText(text).width);
+  };
   const cut = (text, width) => {
     if (measure.measureText(text).width <= width) return text;
     let n = text.length;
@@ -52,14 +56,12 @@
     // slanted, upright where there is little room; of long ones in narrow cells only some are written.
     const lay = () => {
       const room = Math.max(160, Math.floor(element.clientWidth || 640));
-      measure.font = labelFont(13);
-      const widthOf = (text) => Math.ceil(measure.measureText(text).width);
       const widest = (count, from, label) => {
         let width = 0;
         for (let i = 0; i < Math.min(count, 200); ++i) width = Math.max(width, widthOf(label(from + i)));
         return width;
       };
-      const every = (side, least) => (side >= least ? 1 : Math.ceil(least / side));
+      const every = (side, least) => [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].find((n) => n * side >= least) || Math.ceil(least / side);
       const title = o.rowTitle ? 18 : 0, colWidth = widest(view.cols, view.col, colLabel), colMost = Math.min(colWidth, o.number ? 170 : 120);
       const numberWidth = o.number ? widthOf(String(Math.max(o.rows, o.cols))) : 0;
       let rowMost = Math.min(o.number ? 360 : 150, room * 0.36), colText = colLabel, rowText = rowLabel;
@@ -73,7 +75,7 @@
       if (angle === 45) margin = Math.ceil(colMost * 0.71 + 8);
       else if (angle === 0 && colWidth > w) margin = Math.ceil((colWidth - w) / 2 + 2);
       w = cellOf(margin);
-      let gap = angle === 45 ? 20 : angle === 90 ? 15 : colWidth + 8;
+      let gap = angle === 45 ? 20 : angle === 90 ? 13 : colWidth + 8;
       if (o.number && angle && (colWidth > colMost || w < gap)) {
         // Numbers above the columns, and the same before the names of rows; alone where not every row has room for its name.
         angle = 0;
@@ -88,19 +90,20 @@
           w = cellOf(2);
         }
       }
-      const height = Math.min(w, Math.max(560, room * 0.75) / view.rows);
-      let h = height >= 4 ? Math.min(Math.floor(height), Math.max(w, 4)) : height;
+      // Cells are squares, but of few rows higher: each has its label.
+      const height = Math.min(view.rows <= 16 ? Math.max(w, 14) : w, Math.max(560, room * 0.75) / view.rows);
+      let h = height >= 4 ? Math.floor(height) : height;
       if (o.number && w >= 8) h = Math.max(h, 14);
       const top = (angle === 90 ? colMost + 8 : angle === 45 ? colMost * 0.71 + 16 : 22) + (o.colTitle ? 18 : 0);
       const needed = Math.max(left + w * view.cols + margin, left + (o.colTitle ? widthOf(o.colTitle) + 4 : 0));
       return {room, left, top, w, h, angle, rowMost, rowText, colText, colMost: angle ? colMost : Math.max(w - 4, colText === colLabel ? colWidth : numberWidth + 2),
-        colEvery: every(w, gap), rowEvery: every(h, 14),
+        colEvery: every(w, gap), rowEvery: every(h, 13),
         width: Math.ceil(Math.min(room, needed)), height: Math.ceil(Math.max(top + h * view.rows + 2, o.rowTitle ? widthOf(o.rowTitle) + 4 : 0))};
     };
 
-    // The labels that are written: {text, x, y, size, align, angle}.
+    // What is written around the cells: {text, x, y, size, align, angle, isFaint}.
     const labelsOf = (p) => {
-      const labels = [], size = (side) => Math.max(11, Math.min(13, Math.floor(side) + 1));
+      const labels = [], size = (side) => Math.max(11, Math.min(13, Math.floor(side) - 1));
       const rowSize = size(p.h), colSize = size(p.w);
       measure.font = labelFont(rowSize);
       for (let i = 0; i < view.rows; i += p.rowEvery) {
@@ -110,6 +113,11 @@
       for (let j = 0; j < view.cols; j += p.colEvery) {
         labels.push({text: cut(p.colText(view.col + j), p.colMost), x: p.left + (j + 0.5) * p.w, y: p.top - (p.angle ? 6 : 10), size: colSize,
           align: p.angle ? "left" : "center", angle: -p.angle});
+      }
+      const faint = {size: 12, isFaint: true}, half = o.rowTitle ? widthOf(o.rowTitle, 12) / 2 + 1 : 0;
+      if (o.colTitle) labels.push({text: o.colTitle, x: p.left, y: 9, align: "left", angle: 0, ...faint});
+      if (o.rowTitle) {
+        labels.push({text: o.rowTitle, x: 9, y: Math.max(half, Math.min(p.top + p.h * view.rows / 2, p.height - half)), align: "center", angle: -90, ...faint});
       }
       return labels;
     };
@@ -167,7 +175,7 @@
           const x = o.value(view.row + i, view.col + j), rgb = paint(view.row + i, view.col + j, x);
           g.fillStyle = `rgb(${rgb})`;
           g.fillRect(p.left + j * p.w, p.top + i * p.h, p.w - gap, p.h - gap);
-          if (!o.values || p.w < 30 || p.h < 13 || x === null) continue;
+          if (!o.values || p.w < 26 || p.h < 13 || x === null) continue;
           const text = o.cellText ? o.cellText(view.row + i, view.col + j) : Number.isNaN(x) ? "−∞" : p.w >= 44 ? heddle.number(x, 2) : x.toFixed(Math.abs(x) < 9.95 ? 1 : 0).replace(/^-0.0$/, "0.0").replace("-", "−");
           g.fillStyle = luminance(rgb) > 0.18 ? "#000" : "#fff";
           g.font = labelFont(11);
@@ -180,28 +188,15 @@
     };
 
     const drawLabels = (g, p) => {
-      g.fillStyle = heddle.color("ink");
       g.textBaseline = "middle";
       for (const label of labelsOf(p)) {
         g.save();
+        g.fillStyle = heddle.color(label.isFaint ? "faint" : "ink");
         g.translate(label.x, label.y);
         g.rotate(label.angle * Math.PI / 180);
         g.textAlign = label.align;
         g.font = labelFont(label.size);
         g.fillText(label.text, 0, 0);
-        g.restore();
-      }
-      g.fillStyle = heddle.color("faint");
-      g.font = labelFont(12);
-      g.textAlign = "left";
-      if (o.colTitle) g.fillText(o.colTitle, p.left, 9);
-      if (o.rowTitle) {
-        const half = g.measureText(o.rowTitle).width / 2 + 1;
-        g.save();
-        g.translate(9, Math.max(half, Math.min(p.top + p.h * view.rows / 2, p.height - half)));
-        g.rotate(-Math.PI / 2);
-        g.textAlign = "center";
-        g.fillText(o.rowTitle, 0, 0);
         g.restore();
       }
     };
@@ -224,7 +219,7 @@
           Math.max(p.w, 4) + 1, Math.max(p.h, 4) + 1);
       }
       canvas.setAttribute("aria-label",
-        `${o.label}, ${o.rows} rows, ${o.cols} columns; arrow keys move from cell to cell`);
+        `${o.label}, ${o.rows} rows${o.rowTitle ? `: ${o.rowTitle}` : ""}, ${o.cols} columns${o.colTitle ? `: ${o.colTitle}` : ""}; arrow keys move from cell to cell`);
       range.textContent = view.rows < o.rows || view.cols < o.cols
         ? `rows ${view.row + 1}–${view.row + view.rows} of ${o.rows}, columns ${view.col + 1}–${view.col + view.cols} of ${o.cols}`
         : "";
@@ -329,7 +324,7 @@
           }
         }
         for (const label of labelsOf(p)) {
-          root.append(heddle.svg("text", {x: label.x, y: label.y, "font-size": label.size, fill: heddle.color("ink"), "dominant-baseline": "middle",
+          root.append(heddle.svg("text", {x: label.x, y: label.y, "font-size": label.size, fill: heddle.color(label.isFaint ? "faint" : "ink"), "dominant-baseline": "middle",
             "text-anchor": {right: "end", left: "start", center: "middle"}[label.align],
             transform: label.angle ? `rotate(${label.angle} ${label.x} ${label.y})` : undefined}, label.text));
         }
