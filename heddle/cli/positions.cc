@@ -6,6 +6,7 @@
 #include "heddle/cli/commands.h"
 #include "heddle/inspect/page.h"
 #include "heddle/inspect/positions.h"
+#include "heddle/inspect/run_history.h"
 
 namespace heddle::cli {
 namespace {
@@ -47,8 +48,8 @@ void run(const Flags& f) {
   if (!f.page.empty()) inspect::check_output(f.page, "the page");
   const inspect::PositionTable table = make_table(f);
   if (!f.page.empty()) {
-    inspect::write_positions_page(f.page, table,
-                                  f.model.empty() ? "" : fmt::format(" of {}", f.model));
+    inspect::write_positions_page(
+        f.page, table, f.model.empty() ? "" : " of " + inspect::short_names({f.model})[0]);
   }
   if (f.json) {
     fmt::print("{}\n", inspect::to_json(table).dump());

@@ -1,11 +1,15 @@
 // The page of an analysis.
+#include "heddle/base/files.h"
 #include "heddle/inspect/analysis.h"
 #include "heddle/inspect/page.h"
+#include "heddle/inspect/run_history.h"
 
 namespace heddle::inspect {
 
 void write_analysis_page(const std::string& path, const Analysis& analysis, const Json& layers) {
-  Page page{.title = "What " + analysis.plan.name + " costs", .scripts = {"analyze.js"}};
+  const std::string& name = analysis.plan.name;
+  const std::string model = name.ends_with("/config.json") ? parent_path(name) : name;
+  Page page{.title = "What " + short_names({model})[0] + " costs", .scripts = {"analyze.js"}};
   page.data = to_json(analysis);
   page.data["layers"] = layers;
   write_page(path, page);

@@ -111,20 +111,12 @@ Json describe(const Subject& subject, const std::vector<HeadMap>& maps,
   return json;
 }
 
-// At most `most` characters of a text, cut between code points.
-std::string cut(const std::string& text, size_t most) {
-  if (text.size() <= most) return text;
-  size_t end = most;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0u) == 0x80u) --end;
-  return text.substr(0, end) + "...";
-}
-
 }  // namespace
 
 Page attention_page(const Subject& subject, const std::vector<HeadMap>& maps,
                     const std::optional<Link>& link, size_t shown) {
   Page page{
-      .title = fmt::format("Attention: {}", cut(subject.texts().front(), 120)),
+      .title = "Attention: " + subject.texts().front(),
       .data = describe(subject, maps, link, add_packed),
       .scripts = {"attention.js", "attention_lines.js", "attention_views.js", "attention_page.js"}};
   page.data["shown"] = shown;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "heddle/base/error.h"
+#include "heddle/infer/alignment.h"
 #include "heddle/infer/text_stream.h"
 #include "heddle/infer/word_attention.h"
 #include "heddle/infer/word_spans.h"
@@ -139,6 +140,7 @@ DecodingRecord record_decoding(const TranslationModel& model, const std::string&
     record.source.push_back(shown_token(*model.tokenizer, id, model.config.eos_token_id));
   }
   record.source.push_back("(end)");
+  record.layer = aligning_layer(model.config);
   find_best(result.ids, result.score, record);
   add_attention(model, source, recorder, options.translate.precision, record);
   return record;
@@ -168,6 +170,7 @@ Page decoding_page(const DecodingRecord& record, const Tokenizer& tokenizer) {
   Page page{.title = "Decoding: " + record.source_text, .data = {}, .scripts = {"decoding.js"}};
   const int64_t eos = tokenizer.eos_id();
   page.data["source"] = record.source;
+  page.data["layer"] = record.layer;
   page.data["source_text"] = record.source_text;
   page.data["text"] = record.text;
   page.data["score"] = record.score;

@@ -30,7 +30,8 @@ struct DecodingRecord {
   std::vector<std::string> source;  ///< tokens and end; of a continuation none
   std::vector<BeamNode> nodes;      ///< parents before children
   std::vector<int64_t> best;        ///< the way to the result, first to last
-  std::string source_text;          ///< or the prompt
+  int64_t layer = -1;  ///< of the decoder, from 0, whose attention is kept; of a continuation -1
+  std::string source_text;  ///< or the prompt
   std::string text;
   double score = 0;
 };

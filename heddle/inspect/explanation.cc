@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "heddle/base/error.h"
+#include "heddle/inspect/run_history.h"
 
 namespace heddle::inspect {
 namespace {
@@ -374,8 +375,9 @@ Explanation explain_head(const Subject& subject, const ExplainedHead& which) {
   head.scores = scores_of(head.q, head.k, Score::dot);
   head.has_values = true;
   e.title = fmt::format("Attention, step by step: {}", subject.texts().front());
-  e.note = fmt::format("{} attention, layer {} of {}, head {} of {} (counted from 0) of {}",
-                       kind.name, which.layer, kind.layers, which.head, kind.heads, subject.path());
+  e.note = fmt::format("{}: {} attention, layer {}, head {} (of layers 0 to {} and heads 0 to {})",
+                       short_names({subject.path()})[0], kind.name, which.layer, which.head,
+                       kind.layers - 1, kind.heads - 1);
   e.is_causal = kind.is_causal;
   e.divisor = seen.scale != 0 ? 1.0 / static_cast<double>(seen.scale)
                               : std::sqrt(static_cast<double>(width));

@@ -54,6 +54,17 @@ std::string pack16(const Values& values, const ToInteger& to_integer) {
   return base64(bytes);
 }
 
+// The first characters of a text, and "…" if there are more.
+std::string short_title(const std::string& text) {
+  constexpr int kMostCharacters = 80;
+  size_t end = 0;
+  for (int i = 0; i < kMostCharacters && end < text.size(); ++i) {
+    do ++end;  // over the bytes that go on with a character
+    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0u) == 0x80u);
+  }
+  return end == text.size() ? text : text.substr(0, end) + "…";
+}
+
 }  // namespace
 
 std::string html_text(std::string_view text) {
@@ -95,7 +106,7 @@ std::string script_json(const Json& data) {
 }
 
 std::string page_html(const Page& page) {
-  const std::string title = html_text(page.title);
+  const std::string title = html_text(short_title(page.title));
   std::string html = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
   html += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", kPolicy);
   html += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";

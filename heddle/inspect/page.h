@@ -11,7 +11,7 @@ namespace heddle::inspect {
 /// What a page is made of. Its scripts run after theme.js, base.js, heatmap.js and linechart.js,
 /// whose functions they find in `heddle`; they read `heddle.data` and fill `heddle.main`.
 struct Page {
-  std::string title;                 ///< also its first heading
+  std::string title;                 ///< also its first heading; cut after 80 characters
   Json data = {};                    ///< `heddle.data`
   std::vector<std::string> scripts;  ///< names in heddle/inspect/assets: {"attention.js"}
 };

@@ -40,7 +40,9 @@ TEST_F(Explain, model_is_followed_as_text_and_as_page) {
       explain({model(), "--source", "the old man", "--layer", "1", "--head", "2", "-o", page});
   ASSERT_EQ(written.exit_code, 0) << written.err;
   EXPECT_EQ(written.out, "");
-  EXPECT_NE(read_file(page).find("cross attention, layer 1 of 2, head 2 of 4"), std::string::npos);
+  EXPECT_NE(
+      read_file(page).find("cross attention, layer 1, head 2 (of layers 0 to 1 and heads 0 to 3)"),
+      std::string::npos);
 }
 
 TEST_F(Explain, bad_input_is_an_error_that_says_what_to_do) {

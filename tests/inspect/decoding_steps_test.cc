@@ -80,7 +80,7 @@ TEST_F(DecodingSteps, attention_of_each_beginning_is_a_row_of_the_map_of_the_tra
   const std::vector<int32_t> source = model().tokenizer->encode(kLine);
   std::vector<int32_t> target;
   for (size_t i = 1; i + 1 < r.best.size(); ++i) target.push_back(r.nodes[r.best[i]].id);
-  const Tensor map = cross_attention_map(model().model, source, target);
+  const Tensor map = cross_attention_map(model().model, source, target, r.layer);
   for (size_t i = 0; i + 1 < r.best.size(); ++i) {
     const std::vector<float>& line = r.nodes[r.best[i]].attention;
     ASSERT_EQ(line.size(), source.size() + 1);

@@ -42,6 +42,16 @@ TEST(Page, title_is_shown_as_it_is) {
   EXPECT_EQ(html.find("<tails>"), std::string::npos);
 }
 
+TEST(Page, long_title_is_cut_between_characters) {
+  Page page = small_page();
+  page.title.clear();
+  for (int i = 0; i < 81; ++i) page.title += "ü";
+  EXPECT_NE(page_html(page).find("<title>" + page.title.substr(2) + "…</title>"),
+            std::string::npos);
+  page.title.resize(160);
+  EXPECT_NE(page_html(page).find("<title>" + page.title + "</title>"), std::string::npos);
+}
+
 TEST(Page, asks_the_network_for_nothing) {
   std::string html = page_html(small_page());
   const std::string name_space = "http://www.w3.org/2000/svg";  // a name, never fetched

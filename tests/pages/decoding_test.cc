@@ -1,6 +1,7 @@
 // The page of heddle translate --steps, driven: steps, beginnings, likely tokens.
 #include <gtest/gtest.h>
 
+#include "heddle/inspect/page.h"
 #include "tests/cli/model_fixture.h"
 #include "tests/pages/browser.h"
 
@@ -42,6 +43,43 @@ TEST_F(DecodingPage, steps_are_walked_by_buttons_tree_and_tokens) {
   )js",
           10, window);
   }
+}
+
+// What a node of the tree is told by.
+Json node(int64_t parent, int64_t step, const std::string& token, double score = 0) {
+  Json json = Json::object();
+  json["parent"] = parent;
+  json["step"] = step;
+  json["token"] = token;
+  json["log_p"] = score;
+  json["score"] = score;
+  json["is_ended"] = score < 0;
+  json["next"] = Json::array();
+  json["attention"] = "";
+  return json;
+}
+
+TEST_F(DecodingPage, translations_that_read_alike_show_their_tokens) {
+  const TempDir folder;
+  const std::string path = (folder / "page.html").string();
+  inspect::Page page{.title = "Steps", .data = {}, .scripts = {"decoding.js"}};
+  page.data["source"] = Json::Array{"Where", "(end)"};
+  page.data["source_text"] = "Where";
+  page.data["text"] = "Bahnhof";
+  page.data["layer"] = 3;
+  page.data["best"] = Json::Array{0, 1, 4};
+  page.data["nodes"] =
+      Json::Array{node(-1, 0, "(start)"), node(0, 1, " Bahnhof"),  node(0, 1, " Bahn"),
+                  node(2, 2, "hof"),      node(1, 2, "(end)", -1), node(3, 3, "(end)", -2),
+                  node(0, 1, " Bahn!"),   node(6, 2, "(end)", -3)};
+  inspect::write_page(path, page);
+  drive(path, R"js(
+    const tokens = [...document.querySelectorAll(".tokens")].map((e) => e.textContent);
+    reader.equal(tokens, ["Bahnhof", "Bahn · …hof"], "of the two that read alike");
+    reader.check(document.body.textContent.includes("segmentation"), "and why");
+    reader.check(document.body.textContent.includes("decoder's layer 3, counted from 0"), "the layer of the attention");
+  )js",
+        3);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The page of heddle explain, driven: the followed query, the cells, the mask.
 #include <gtest/gtest.h>
 
+#include "heddle/inspect/page.h"
 #include "tests/cli/model_fixture.h"
 #include "tests/pages/browser.h"
 
@@ -19,18 +20,19 @@ TEST_F(ExplainPage, query_is_followed_from_score_to_weight) {
           .exit_code,
       0);
   drive(path, R"js(
+    reader.equal(reader.find('[aria-label="query"]').value, "0", "the first query first");
     const cells = () => [...document.querySelectorAll("tbody tr")].map((tr) => [...tr.cells].slice(0, 6).map((c) => c.textContent));
-    reader.equal(cells(), [["key 1", "0", "0", "0", "1", "0.5"], ["key 2", "0", "0", "0", "1", "0.5"]], "the last query first");
-    const select = reader.find("select");
-    select.value = "0";
-    select.dispatchEvent(new Event("change"));
-    await reader.wait();
     reader.equal(cells(), [["key 1", "112", "14", "14", "1", "0.8808"], ["key 2", "96", "12", "12", "0.1353", "0.1192"]], "the first");
     reader.check(document.body.textContent.includes("Result: (1.119)"), "its sum");
+    const select = reader.find('[aria-label="query"]');
+    select.value = "1";
+    select.dispatchEvent(new Event("change"));
+    await reader.wait();
+    reader.equal(cells(), [["key 1", "0", "0", "0", "1", "0.5"], ["key 2", "0", "0", "0", "1", "0.5"]], "the second");
     await reader.key('[data-step="weights"] canvas', "ArrowDown");
     reader.check(reader.tip().includes("query 1, key 1") && reader.tip().includes("0.880797"), reader.tip());
   )js",
-        4);
+        5);
 }
 
 TEST_F(ExplainPage, model_shows_twelve_steps_and_the_masks_triangle) {
@@ -45,14 +47,66 @@ TEST_F(ExplainPage, model_shows_twelve_steps_and_the_masks_triangle) {
     reader.check(reader.tip().endsWith("0"), "the first sees itself: " + reader.tip());
     await reader.key('[data-step="mask"] canvas', "ArrowRight");
     reader.check(reader.tip().includes("hidden"), "and not what follows: " + reader.tip());
-    const saved = await reader.saved('[data-step="weights"] [data-export="json"]');
-    reader.check(JSON.parse(saved.text).values[0][0] === 1, "the first gives all to itself");
-    const svg = await reader.saved('[data-step="q"] [data-export="svg"]');
+    const index = [...document.querySelectorAll("nav a")];
+    reader.check(index.length === 12 && index.every((a) => document.querySelector(a.getAttribute("href")).dataset.step), "an index of the steps");
+    reader.equal(document.querySelectorAll("[data-export]").length, 2, "saving in one place");
+    const saved = async (step, type) => {
+      const which = reader.find('[aria-label="what to save"]');
+      which.value = step;
+      which.dispatchEvent(new Event("change"));
+      return reader.saved(`[data-export="${type}"]`);
+    };
+    reader.equal(JSON.parse((await saved("", "json")).text).length, 12, "all steps");
+    const weights = await saved("weights", "json");
+    reader.check(weights.name === "weights.json" && JSON.parse(weights.text).values[0][0] === 1, "the first gives all to itself");
+    const svg = await saved("q", "svg");
     reader.check(new DOMParser().parseFromString(svg.text, "image/svg+xml").querySelectorAll("rect").length > 7, "cells");
     reader.check(reader.tooWide() <= 0, "no wider than the window: " + reader.tooWide());
   )js",
-          7, window);
+          10, window);
   }
+}
+
+// Queries a and b, keys of two remembered positions, a and b.
+inspect::Page page_with_memory() {
+  inspect::Page page{.title = "Memory", .data = {}, .scripts = {"explain.js"}};
+  const Json keys = Json::Array{"(memory)", "(memory)", "a", "b"}, queries = Json::Array{"a", "b"};
+  page.data["note"] = "";
+  page.data["queries"] = queries;
+  page.data["keys"] = keys;
+  page.data["divisor"] = 1;
+  const auto add = [&](const std::string& key, const Json& rows, const Json& cols,
+                       const std::string& values) {
+    Json step = Json::object();
+    for (const char* field : {"key", "name", "formula", "text"}) step[field] = key;
+    step["rows"] = rows;
+    step["cols"] = cols;
+    step["values"] = Json::parse(values);
+    page.data["steps"].push_back(step);
+  };
+  add("k", keys, Json::array(), "[[1], [3], [5], [7]]");
+  for (const char* key : {"scores", "scaled"}) {
+    add(key, queries, keys, "[[1, 2, 0, 9], [0, 1, 2, 3]]");
+  }
+  add("masked", queries, keys, "[[1, 2, 0, null], [0, 1, 2, 3]]");
+  add("weights", queries, keys, "[[0.2, 0.5, 0.3, 0], [0.1, 0.1, 0.3, 0.5]]");
+  return page;
+}
+
+TEST_F(ExplainPage, memory_is_one_key_until_it_is_unfolded) {
+  inspect::write_page(path, page_with_memory());
+  drive(path, R"js(
+    const cells = () => [...document.querySelectorAll("tbody tr")].map((tr) => [0, 1, 5].map((c) => tr.cells[c].textContent));
+    reader.equal(cells(), [["(memory)", "2", "0.7"], ["a", "0", "0.3"], ["b", "9", "0"]], "largest score, sum of weights");
+    await reader.key('[data-step="weights"] canvas', "ArrowDown");
+    reader.equal(reader.tip(), "a, (memory), sum of 2\n0.7", "in the matrix");
+    await reader.key('[data-step="k"] canvas', "ArrowDown");
+    reader.equal(reader.tip(), "(memory), column 0, mean of 2\n2", "mean of the keys");
+    await reader.click("#fold");
+    reader.equal(cells().map((c) => c[0]), ["(memory)", "(memory)", "a", "b"], "each position");
+  )js",
+        4);
+  check_layout(path);
 }
 
 }  // namespace

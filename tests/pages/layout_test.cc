@@ -62,18 +62,21 @@ constexpr const char* kViews = R"js(
     await reader.click(reader.button("Lines", reader.picker("View")));
     await reader.hover('#view g[data-side="0"][data-at="2"]');
     await reader.layout("a token chosen");
+    await reader.click("#overlay");
+    for (const head of [0, 1, 2, 3]) await reader.click(`[data-pick="head${head}"]`);
+    await reader.layout("several heads");
   )js";
 
 TEST_F(Layout, attention_of_a_translator_holds) {
   write({"attention", translator(), "--source", kSentence, "--target",
          "der alte Mann am Hafen liest zwei lange Bücher!", "--from", "harbour", "--to", "old",
          "-o", path_});
-  check_layout(path_, kViews, 3);
+  check_layout(path_, kViews, 4);
 }
 
 TEST_F(Layout, attention_of_a_language_model_holds) {
   write({"attention", language_model(), "--source", "the old man reads two books", "-o", path_});
-  check_layout(path_, kViews, 3);
+  check_layout(path_, kViews, 4);
 }
 
 TEST_F(Layout, explanation_of_scores_holds) {

@@ -20,7 +20,7 @@
   const shape = (s) => s.map((n) => n.toLocaleString("en")).join(" × ");
 
   // --- in short ---------------------------------------------------------------------------------
-  const tile = (value, what) => el("div", {class: "panel"}, el("div", {style: "font-size: 1.35rem; font-weight: 600"}, value), el("div", {class: "faint small"}, what));
+  const tile = (value, what) => el("div", {class: "panel"}, el("div", {style: "font-size: 1.2rem; font-weight: 600; white-space: nowrap"}, value), el("div", {class: "faint small"}, what));
   const what = `${d.batch === 1 ? "one sequence" : d.batch + " sequences"} of ${d.length.toLocaleString("en")} ${isPair ? `tokens in, ${d.target_length.toLocaleString("en")} out` : "positions"}` +
     (d.window ? `, self-attention in blocks of ${d.window}` : "");
   heddle.main.append(faint(`${d.model_type}, for ${what}. All by arithmetic from the sizes; nothing was run${L.kinds.some((k) => k.measured) ? " but the curve at the end" : ""}.`),

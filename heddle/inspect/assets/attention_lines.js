@@ -61,7 +61,7 @@
           top = Math.max(top, w);
           const width = Math.max(1, w * room), height = (kRow - 6) / shown.heads.length;
           picture.prepend(svg("rect", {x: isQuery ? x0 : x0 - width, y: y(k) - kRow / 2 + 3 + h * height, width, height,
-            fill: shown.colors[h], opacity: 0.35, rx: 2}));
+            fill: shown.colors[h], opacity: 0.25, rx: 2}));
         });
         sums.push({text: other.text, top, k});
         if (top < 0.01 || widthOf(labelOf(other, p), p.size) > room - 52) return;  // its bar alone says it

@@ -115,17 +115,25 @@
     if (x(node) < frame.scrollLeft || x(node) + kColumn > frame.scrollLeft + frame.clientWidth) frame.scrollLeft = left;
   };
 
-  const ended = nodes.filter((n) => n.is_ended).sort((a, b) => b.score - a.score);
+  // Whole texts that read alike differ in their tokens, which are shown under them.
+  const ended = nodes.filter((n) => n.is_ended).sort((a, b) => b.score - a.score).slice(0, 20);
+  const readsAlike = (n) => ended.some((m) => m !== n && textOf(m) === textOf(n));
+  const tokensOf = (n) => {
+    const tokens = [];
+    for (let at = nodes[n.parent]; at.parent >= 0; at = nodes[at.parent]) tokens.unshift(shownNode(at));
+    return tokens.join(" · ");
+  };
   main.append(
     el("p", {}, el("span", {class: "faint"}, isTranslation ? "Source: " : "Prompt: "), data.source_text), el("p", {}, el("span", {class: "faint"}, isTranslation ? "Translation: " : "What follows: "), data.text),
     el("p", {class: "faint small"}, "A text is written from left to right, a token at a time. At each step the model gives every token of its vocabulary a probability; the beam keeps the likeliest beginnings and goes on with them. “…” marks a token that goes on with the word before it."),
     el("section", {class: "panel"}, el("div", {class: "row"}, before, slider, after), heading),
     el("div", {class: isTranslation ? "columns two" : ""},
-      el("section", {}, el("h2", {}, "Likely next tokens"), nextBox), isTranslation ? el("section", {}, el("h2", {}, "Where it looks meanwhile"), el("p", {class: "faint small"}, "Attention of one layer of the decoder to the source, the mean of its heads."), lookBox) : ""),
+      el("section", {}, el("h2", {}, "Likely next tokens"), nextBox), isTranslation ? el("section", {}, el("h2", {}, "Where it looks meanwhile"), el("p", {class: "faint small"}, `Cross-attention of the decoder's layer ${data.layer}, counted from 0: the mean of its heads.`), lookBox) : ""),
     el("h2", {}, "The beam"), el("p", {class: "faint small"}, "Bold: the way to the result. Grey: given up. Pick a beginning to see what came next."), frame,
     el("h2", {}, isTranslation ? "Whole translations" : "Whole texts"), el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, kind), el("th", {class: "number"}, "score"), el("th", {class: "number"}, "log p"))),
-      el("tbody", {}, ...ended.slice(0, 20).map((n) => el("tr", {tabindex: 0, onclick: () => choose(n), onkeydown: (event) => { if (event.key === "Enter") choose(n); }},
-        el("td", {style: n.isBest ? "font-weight: 700" : ""}, textOf(n)), el("td", {class: "number"}, heddle.number(n.score, 4)), el("td", {class: "number"}, heddle.number(n.log_p, 4)))))),
+      el("tbody", {}, ...ended.map((n) => el("tr", {tabindex: 0, onclick: () => choose(n), onkeydown: (event) => { if (event.key === "Enter") choose(n); }},
+        el("td", {style: n.isBest ? "font-weight: 700" : ""}, textOf(n), readsAlike(n) ? el("div", {class: "faint small tokens"}, tokensOf(n)) : null), el("td", {class: "number"}, heddle.number(n.score, 4)), el("td", {class: "number"}, heddle.number(n.log_p, 4)))))),
+    ended.some(readsAlike) ? el("p", {class: "faint small"}, "Where two read alike, their text is cut into tokens in two ways (its segmentation, shown below each): the model gives probabilities to tokens, so the beam keeps both.") : "",
     heddle.exportButtons("decoding", {svg: () => picture, json: () => data}));
   choose(chosen);
 })();
