@@ -91,7 +91,7 @@ def tokenizer(args, data, size):
         suffix = ".gz" if (data / "train.en.gz").exists() else ""
         texts = [str(data / f"train.{side}{suffix}") for side in ("en", "de")]
         args.runs.mkdir(parents=True, exist_ok=True)
-        subprocess.run([args.program, "tokenizer", "train", "--input", *texts, "--out", str(path),
+        subprocess.run([args.program, "tokenizer", "train", "--input", *texts, "--output", str(path),
                         "--vocab-size", str(size)], check=True, stdout=subprocess.DEVNULL)
     return path
 
@@ -130,11 +130,11 @@ def figures_of_language_model(args, folder, spec, flags):
     plan = told(args, "analyze", folder / "last", "--length", length)
     result = {"flops": round(plan["flops"]["forward"] / plan["length"])}
     if plan["model_type"] == "transfo-xl":
-        scores = told(args, "eval", folder / "last", "--text", held_out(args, args.data / spec["data"]), "--no-memory",
+        scores = told(args, "eval", folder / "last", "--data", held_out(args, args.data / spec["data"]), "--no-memory",
                       "--context", length, "--threads", args.threads)
         result["perplexity_alone"] = round(scores["ppl"], 3)
     if plan["model_type"] == "mixtral":
-        scores = told(args, "eval", folder / "last", "--text", held_out(args, args.data / spec["data"]),
+        scores = told(args, "eval", folder / "last", "--data", held_out(args, args.data / spec["data"]),
                       "--threads", args.threads)
         result["routing"] = [[round(share, 4) for share in layer] for layer in scores["routing"]]
     return result

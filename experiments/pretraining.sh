@@ -22,4 +22,4 @@ for seed in 1 2 3; do
   run lora --from "$out/mlm/best" --lora-rank 16 --lora-alpha 32 --learning-rate 0.002 \
     --lora-targets query,key,value,attention.output.dense,intermediate.dense,output.dense
 done
-"$heddle" compare "$out"/{nothing,pretrained,lora}-{1,2,3} -o "$out/compare.html"
+"$heddle" compare "$out"/{nothing,pretrained,lora}-{1,2,3} --page "$out/compare.html"

@@ -57,8 +57,8 @@ def compare(heddle, model_dir, exported, folder):
     config, model = load(exported)
     inputs = inputs_of(config)
     save_file(inputs, folder / "in.safetensors")
-    subprocess.run([heddle, "forward", model_dir, "--inputs", folder / "in.safetensors",
-                    "--outputs", folder / "out.safetensors", "--threads", "1"], check=True)
+    subprocess.run([heddle, "forward", model_dir, "--input", folder / "in.safetensors",
+                    "--output", folder / "out.safetensors", "--threads", "1"], check=True)
     ours = load_file(folder / "out.safetensors")
     with torch.no_grad():
         theirs = model(**inputs)
@@ -113,7 +113,7 @@ def main():
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             exported = folder / "exported"
-            subprocess.run([flags.heddle, "export", model_dir, "-o", exported], check=True,
+            subprocess.run([flags.heddle, "export", model_dir, "--out", exported], check=True,
                            stdout=subprocess.DEVNULL)
             config, model, worst, names = compare(flags.heddle, model_dir, exported, folder)
             report = f"{model_dir}: {config['model_type']}, {', '.join(names)}: {worst:.1e}"

@@ -126,7 +126,7 @@ def compare(heddle, family, seed, folder):
     expected = all_outputs(model, out, mask)
     model.float().save_pretrained(folder)
     save_file(inputs, folder / "in.safetensors")
-    command = [heddle, "forward", folder, "--inputs", folder / "in.safetensors", "--outputs",
+    command = [heddle, "forward", folder, "--input", folder / "in.safetensors", "--output",
                folder / "out.safetensors", "--all", "--threads", "1"]
     result = subprocess.run(command, capture_output=True, text=True)
     what = f"{family} {seed} {class_name} {json.dumps(fields)} {sorted(inputs)}"

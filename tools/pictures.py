@@ -102,14 +102,14 @@ def write_pages():
         heddle("train", *TRAIN, *flags.split(), "--data", "text", "--out", name)
         with_even_times(name)
         say(f"trained {name} in {time.time() - begin:.0f} s")
-    heddle("compare", "sentences", "-o", "report.html")
-    heddle("compare", *RUNS, "-o", "compare.html")
-    heddle("attention", "sentences", "--source", SENTENCE, "-o", "attention.html")
-    heddle("explain", "sentences", "--source", "A woman is reading her book.", "--kind", "encoder", "--layer", "1",
-           "--head", "2", "-o", "explain.html")
-    heddle("translate", "sentences", "--beam", "4", "--steps", "decoding.html", text=SENTENCE + "\n")
-    heddle("positions", "-o", "positions.html")
-    heddle("analyze", "base", "--length", "128", "-o", "analyze.html")
+    heddle("compare", "sentences", "--page", "report.html")
+    heddle("compare", *RUNS, "--page", "compare.html")
+    heddle("attention", "sentences", "--text", SENTENCE, "--page", "attention.html")
+    heddle("explain", "sentences", "--text", "A woman is reading her book.", "--kind", "encoder", "--layer", "1",
+           "--head", "2", "--page", "explain.html")
+    heddle("translate", "sentences", "--beam", "4", "--page", "decoding.html", text=SENTENCE + "\n")
+    heddle("positions", "--page", "positions.html")
+    heddle("analyze", "base", "--length", "128", "--page", "analyze.html")
 
 
 # --- images ---------------------------------------------------------------------------------------

@@ -76,6 +76,12 @@ std::string format_count(int64_t count) {
   return text;
 }
 
+std::string counted(int64_t count, std::string_view one, std::string_view several) {
+  if (count == 1) return fmt::format("1 {}", one);
+  return several.empty() ? fmt::format("{} {}s", format_count(count), one)
+                         : fmt::format("{} {}", format_count(count), several);
+}
+
 std::string format_bytes(int64_t bytes) {
   if (bytes < 1000) return fmt::format("{} bytes", bytes);
   double value = static_cast<double>(bytes);

@@ -106,8 +106,8 @@ int64_t peak_bytes_of_children() {
 BenchWorkload make_start(const BenchOptions& o) {
   const auto m = std::make_shared<const ModelFolder>();
   const std::vector<std::string> words = {"forward",     m->folder.path,
-                                          "--inputs",    m->inputs,
-                                          "--outputs",   m->outputs,
+                                          "--input",     m->inputs,
+                                          "--output",    m->outputs,
                                           "--threads",   std::to_string(num_threads()),
                                           "--precision", precision_name(o.precision)};
   return {.step = [m, words] { run_self(words); },

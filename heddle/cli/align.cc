@@ -5,6 +5,7 @@
 
 #include "heddle/base/files.h"
 #include "heddle/base/lines.h"
+#include "heddle/base/progress.h"
 #include "heddle/cli/alignment_flags.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/compute_flags.h"
@@ -15,7 +16,7 @@ namespace heddle::cli {
 namespace {
 
 struct Flags {
-  std::string model, source, target, pairs, gold, align_out;
+  std::string model, source, target, pairs, gold, output;
   ComputeFlags compute;
   AlignmentOptions options;
   int gold_base = 0;
@@ -130,7 +131,8 @@ void print_text(const train::AlignmentScore& s, size_t pairs, const std::vector<
   for (const HeadScore& each : heads) {
     fmt::print("layer {}, head {}  {}\n", each.layer, each.head, rates_text(each.score));
   }
-  fmt::print("{}  ({} pairs, {} links, {} sure)\n", rates_text(s), pairs, s.found, s.sure);
+  fmt::print("{}  ({}, {}, {} sure)\n", rates_text(s), counted(static_cast<int64_t>(pairs), "pair"),
+             counted(s.found, "link"), format_count(s.sure));
 }
 
 // Pairs as ids, and the links between them that people drew.
@@ -184,9 +186,9 @@ void run(const Flags& flags) {
   const auto alignments = align_pairs(model, p.source, p.target, options);
   std::string lines;
   for (const Alignment& a : alignments) lines += to_pharaoh(a) + "\n";
-  if (!flags.align_out.empty()) write_file_atomic(flags.align_out, lines);
+  if (!flags.output.empty()) write_file_atomic(flags.output, lines);
   if (flags.gold.empty()) {
-    if (flags.align_out.empty()) fmt::print("{}", lines);
+    if (flags.output.empty()) fmt::print("{}", lines);
     return;
   }
   const train::AlignmentScore score = score_of(model, p, alignments);
@@ -194,8 +196,8 @@ void run(const Flags& flags) {
   if (flags.each) heads = score_each_head(model, p, options);
   (flags.json ? print_json : print_text)(score, alignments.size(), heads);
   if (score.out_of_range > 0) {
-    fmt::print(stderr, "align: {} gold link{} to words that are not there left out\n",
-               score.out_of_range, score.out_of_range == 1 ? "" : "s");
+    fmt::print(stderr, "align: {} to words that are not there left out\n",
+               counted(score.out_of_range, "gold link"));
   }
 }
 
@@ -233,7 +235,7 @@ void add_align(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--gold-reversed", flags->is_reversed, "its links are TARGET-SOURCE");
   command->add_flag("--each-head", flags->each, "also the error rate of each head by itself");
-  command->add_option("--align-out", flags->align_out, "a file for the alignments");
+  command->add_option("-o,--output", flags->output, "a file for the alignments")->type_name("FILE");
   add_alignment_flags(*command, flags->options, nullptr);
   add_compute_flags(*command, flags->compute);
   command->add_flag("--json", flags->json, "the error rate as one line of JSON");

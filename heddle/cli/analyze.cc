@@ -7,6 +7,7 @@
 #include "heddle/bench/layer_curve.h"
 #include "heddle/cli/analyze_text.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/page_flag.h"
 #include "heddle/inspect/analysis.h"
 #include "heddle/inspect/page.h"
 
@@ -108,10 +109,9 @@ void add_analyze(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--measure", flags->measure, "time such layers on this machine");
   command->add_option("--seconds", flags->seconds, "for --measure, roughly")->capture_default_str();
-  command->add_option("--threads", flags->threads, "threads of --measure; 0: one a core");
+  command->add_option("-t,--threads", flags->threads, "threads of --measure; 0: one a core");
   command->add_flag("--json", flags->json, "one line of JSON");
-  command->add_option("-o,--output", flags->page, "write a page instead of printing the tables")
-      ->type_name("FILE.html");
+  add_page_flag(*command, flags->page, "write a page instead of printing the tables");
   command->callback([flags] { run(*flags); });
 }
 

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/inspect_flags.h"
 #include "heddle/inspect/attention_page.h"
@@ -10,9 +11,9 @@ namespace heddle::cli {
 namespace {
 
 struct Flags : InspectFlags {
-  std::string out, json, from, to;
+  std::string page, from, to;
   std::vector<int64_t> layers, heads;
-  bool has_no_importance = false;
+  bool has_no_importance = false, json = false;
 };
 
 // More heads than these are not read.
@@ -21,8 +22,7 @@ constexpr size_t kTableRows = 20;
 void run(const Flags& flags) {
   check(flags.from.empty() == flags.to.empty(), ErrorKind::usage,
         "--from and --to go together: --from it --to animal");
-  if (!flags.out.empty()) inspect::check_output(flags.out, "the page");
-  if (!flags.json.empty()) inspect::check_output(flags.json, "the JSON");
+  if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
   const inspect::Subject subject = open_subject(flags);
   inspect::HeadsOptions options{.layers = flags.layers,
                                 .heads = flags.heads,
@@ -31,15 +31,14 @@ void run(const Flags& flags) {
   if (!flags.from.empty()) options.link = inspect::Link{flags.from, flags.to};
   const std::vector<inspect::HeadMap> maps = inspect::attention_maps(subject, options);
   const size_t shown = flags.layers.empty() && flags.heads.empty() ? inspect::first_shown(maps) : 0;
-  if (!flags.json.empty()) {
-    const Json json = inspect::attention_json(subject, maps, options.link);
-    inspect::write_output(flags.json, json.dump() + "\n", "the JSON");
+  if (!flags.page.empty()) {
+    inspect::write_page(flags.page, inspect::attention_page(subject, maps, options.link, shown));
+    fmt::print(stderr, "attention: {} in {}; open it in a browser\n",
+               counted(std::ssize(maps), "head"), flags.page);
   }
-  if (!flags.out.empty()) {
-    inspect::write_page(flags.out, inspect::attention_page(subject, maps, options.link, shown));
-    fmt::print(stderr, "attention: {} heads in {}; open it in a browser\n", maps.size(), flags.out);
-  }
-  if (flags.out.empty() && flags.json.empty()) {
+  if (flags.json) {
+    fmt::print("{}\n", inspect::attention_json(subject, maps, options.link).dump());
+  } else if (flags.page.empty()) {
     fmt::print("{}", inspect::heads_table(subject, maps, options.link, kTableRows));
   }
 }
@@ -51,10 +50,8 @@ void add_attention(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "attention", "Show what each head of a model looks at: a page, JSON, or a table");
   add_inspect_flags(*command, *flags);
-  command->add_option("-o,--output", flags->out, "the page to write, one file")
-      ->type_name("FILE.html");
-  command->add_option("--json", flags->json, "a JSON file with tokens, weights and statistics")
-      ->type_name("FILE.json");
+  add_page_flag(*command, flags->page, "write a page of all heads");
+  command->add_flag("--json", flags->json, "one line of JSON with tokens, weights and statistics");
   command->add_option("--from", flags->from, "rank the heads by the weight from this word ...");
   command->add_option("--to", flags->to, "... to this one, as in --from it --to animal");
   command->add_option("--layer", flags->layers, "only these layers, from 0: --layer 0,5")

@@ -104,7 +104,8 @@ void add_bench(CLI::App& app) {
       "Time a case of training or inference, and say how far it is from the machine's limit");
   command->add_option("case", flags->name, "a case, or list: names them all")->required();
   command->add_option("--dtype", flags->dtype, "f32, bf16 or int8")->capture_default_str();
-  command->add_option("--threads", flags->threads, "threads; 0: one a core")->capture_default_str();
+  command->add_option("-t,--threads", flags->threads, "threads; 0: one a core")
+      ->capture_default_str();
   command
       ->add_option("--batch", flags->batch, "sentences or sequences at a time; 0: the case's own")
       ->capture_default_str();

@@ -56,8 +56,8 @@ void print_one(const std::vector<std::string>& labels, const std::vector<double>
 
 void run(const Flags& flags) {
   check(flags.top >= 1, ErrorKind::usage, "--top is {}; it must be at least 1", flags.top);
-  const bool has_page = !flags.text.output.empty();
-  if (has_page) inspect::check_output(flags.text.output, "the page");
+  const bool has_page = !flags.text.page.empty();
+  if (has_page) inspect::check_output(flags.text.page, "the page");
   const Precision precision = apply_compute_flags(flags.text.compute);
   const TextModel model = load_text_model(flags.text.model);
   inspect::ClassPage page(flags.text.model, model.model().labels(), class_scale(model.model()),
@@ -82,8 +82,6 @@ void add_classify(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "classify", "Classes of texts with their probabilities, the likeliest first");
   add_text_flags(*command, flags->text);
-  command->add_option("--text", flags->text.texts,
-                      "a text, instead of lines of the standard input; may come often");
   command->add_option("--top", flags->top, "classes printed of each text; --json gives all")
       ->capture_default_str();
   command->add_flag("--pair", flags->is_pair, "two texts a line, with a tab between");

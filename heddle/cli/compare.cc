@@ -5,6 +5,7 @@
 
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/page_flag.h"
 #include "heddle/inspect/page.h"
 #include "heddle/inspect/run_history.h"
 
@@ -111,8 +112,7 @@ void add_compare(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("compare", "Lay training runs over each other: settings, losses, BLEU");
   command->add_option("runs", flags->runs, "folders of runs")->required();
-  command->add_option("-o,--output", flags->page, "also write a page with their curves")
-      ->type_name("FILE.html");
+  add_page_flag(*command, flags->page, "also write a page with their curves");
   command->callback([flags] { run(*flags); });
 }
 

@@ -14,7 +14,8 @@ void add_compute_flags(CLI::App& command, ComputeFlags& flags) {
       .add_option("--precision", flags.precision,
                   "f32, bf16, int8, or auto: bf16 where the CPU has it")
       ->capture_default_str();
-  command.add_option("--threads", flags.threads, "threads; 0: one a core")->capture_default_str();
+  command.add_option("-t,--threads", flags.threads, "threads; 0: one a core")
+      ->capture_default_str();
 }
 
 Precision apply_compute_flags(const ComputeFlags& flags) {

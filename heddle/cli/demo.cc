@@ -62,7 +62,7 @@ void show_held_out(const TranslationModel& model, const std::string& run, Precis
   fmt::print(
       "\n{} held-out sentences, never seen in training: BLEU {:.2f}, {:.1f} % translated "
       "exactly as the grammar does\n",
-      references.size(), bleu.score,
+      format_count(std::ssize(references)), bleu.score,
       100.0 * static_cast<double>(exact) / static_cast<double>(references.size()));
 }
 
@@ -93,8 +93,8 @@ void add_demo(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(
       "demo", "Train an English to German phrasebook translator in minutes and show it");
-  command->add_option("--out", flags->out, "folder of the run; a finished one is shown again");
-  command->add_option("--threads", flags->threads, "threads")->check(CLI::PositiveNumber);
+  command->add_option("-o,--out", flags->out, "folder of the run; a finished one is shown again");
+  command->add_option("-t,--threads", flags->threads, "threads")->check(CLI::PositiveNumber);
   command->callback([flags] {
     if (flags->threads > 0) set_num_threads(flags->threads);
     const train::TrainConfig config = train::load_recipe("phrasebook");

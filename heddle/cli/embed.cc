@@ -41,8 +41,8 @@ void print_vector(const std::vector<float>& x, bool is_json) {
 }
 
 void run(const Flags& flags) {
-  const bool has_page = !flags.text.output.empty();
-  if (has_page) inspect::check_output(flags.text.output, "the page");
+  const bool has_page = !flags.text.page.empty();
+  if (has_page) inspect::check_output(flags.text.page, "the page");
   const Precision precision = apply_compute_flags(flags.text.compute);
   SentenceEncoder encoder = load_sentence_encoder(flags.text.model);
   apply(flags, encoder);
@@ -69,8 +69,6 @@ void add_embed(CLI::App& app) {
                          "Sentence vectors: a line in, a vector out, as the model's "
                          "sentence-transformers files say");
   add_text_flags(*command, flags->text);
-  command->add_option("--text", flags->text.texts,
-                      "a text, instead of lines of the standard input; may come often");
   command->add_option("--pooling", flags->pooling,
                       "mean, cls, max, mean_sqrt_len_tokens, weightedmean or lasttoken; several "
                       "are laid end to end (else as the files say, or mean)");

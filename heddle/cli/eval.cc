@@ -6,6 +6,7 @@
 
 #include "heddle/cli/commands.h"
 #include "heddle/cli/eval_flags.h"
+#include "heddle/cli/page_flag.h"
 #include "heddle/infer/model_dir.h"
 #include "heddle/infer/stack_model.h"
 #include "heddle/train/stack_task.h"
@@ -13,58 +14,65 @@
 namespace heddle::cli {
 namespace {
 
-// What is given to judge a model by. Flags that go with one alone are in a group of its name.
-constexpr const char* kPairs = "With --src and --ref";
-constexpr const char* kText = "With --text";
-constexpr const char* kData = "With --data";
-constexpr const char* kEither = "With --text or --data";
+// The kinds of models. Flags of one kind alone are in a group of its name.
+constexpr const char* kPairs = "Of translators";
+constexpr const char* kText = "Of language models and those of masked tokens";
+constexpr const char* kClasses = "Of models with classes";
+constexpr const char* kData = "Of all but translators";
 
 bool is_given(const CLI::App& command, const char* flag) {
   return command.get_option(flag)->count() > 0;
 }
 
-// The group of what is given.
-const char* given_group(const EvalFlags& flags) {
-  const bool has_pairs = is_given(*flags.command, "--src") || is_given(*flags.command, "--ref");
-  const bool has_text = is_given(*flags.command, "--text");
-  const bool has_data = is_given(*flags.command, "--data");
-  check(int{has_pairs} + int{has_text} + int{has_data} <= 1, ErrorKind::usage,
-        "--src and --ref are for translators, --text is for language models and models of masked "
-        "words, --data for models with classes; give one of them");
-  if (has_text || has_data) return has_text ? kText : kData;
-  if (has_pairs || is_translator_type(model_type_of(flags.model))) return kPairs;
-  fail(ErrorKind::usage,
-       "{} is no translator; give the text to be predicted as --text FILE, or texts with their "
-       "classes as --data FILE",
-       flags.model);
+Head head_of(const std::string& model) { return train::config_of_model(model).hub().head; }
+
+bool has_classes(Head head) {
+  return head == Head::sequence_classes || head == Head::token_classes;
 }
 
-void check_flags(const CLI::App& command, const std::string& group) {
-  for (const CLI::Option* option : command.get_options()) {
+// The group of what the model is, which must be what the flags are for.
+const char* group_of(const EvalFlags& flags) {
+  const bool has_pairs = is_given(*flags.command, "--src") || is_given(*flags.command, "--ref");
+  const bool has_data = is_given(*flags.command, "--data");
+  check(!has_pairs || !has_data, ErrorKind::usage,
+        "--src and --ref are for translators, --data for all other models; give one of them");
+  if (is_translator_type(model_type_of(flags.model))) {
+    check(!has_data, ErrorKind::usage,
+          "{} is a translator; in place of --data give sentences and their translations as --src "
+          "and --ref",
+          flags.model);
+    return kPairs;
+  }
+  check(has_data, ErrorKind::usage,
+        "{} is no translator; give the text to be predicted, or texts with their classes, as "
+        "--data FILE",
+        flags.model);
+  return has_classes(head_of(flags.model)) ? kClasses : kText;
+}
+
+void check_flags(const EvalFlags& flags, const std::string& group) {
+  for (const CLI::Option* option : flags.command->get_options()) {
     const std::string& its = option->get_group();
-    if (option->count() == 0 || !its.starts_with("With ")) continue;
-    const bool fits = its == group || (its == kEither && group != kPairs);
-    check(fits, ErrorKind::usage, "{} goes {}, not {}; leave it out", option->get_name(),
-          "w" + its.substr(1), "w" + group.substr(1));
+    if (option->count() == 0 || !its.starts_with("Of ") || its == group) continue;
+    check(its == kData && group != kPairs, ErrorKind::usage,
+          "{} is a flag {}, and {} is none of these; leave it out", option->get_name(),
+          "o" + its.substr(1), flags.model);
   }
 }
 
 void run(const EvalFlags& flags) {
-  const std::string group = given_group(flags);
-  check_flags(*flags.command, group);
-  if (group == kData) return eval_classes(flags);
-  const bool is_translator = is_translator_type(model_type_of(flags.model));
+  const std::string group = group_of(flags);
+  check_flags(flags, group);
+  if (group == kClasses) return eval_classes(flags);
   if (group == kText) {
-    const Head head = is_translator ? Head::none : train::config_of_model(flags.model).hub().head;
+    const Head head = head_of(flags.model);
     const bool is_masked = head == Head::masked_token || head == Head::pretraining;
     return is_masked ? eval_masked_tokens(flags) : eval_text(flags);
   }
-  check(is_translator, ErrorKind::usage,
-        "{} is no translator, which --src and --ref are for; give the text to be predicted as "
-        "--text FILE",
-        flags.model);
   check(!flags.source.empty() && !flags.reference.empty(), ErrorKind::usage,
         "--src and --ref are needed: sentences and their translations, line by line");
+  check(!flags.output.ends_with(".html"), ErrorKind::usage,
+        "--output {} is a file for the translations; a page is written by --page", flags.output);
   eval_translation(flags);
 }
 
@@ -81,17 +89,12 @@ void add_pair_flags(CLI::App& command, EvalFlags& flags) {
       ->check(CLI::IsMember({"13a", "none"}))
       ->capture_default_str()
       ->group(kPairs);
-  command.add_option("--hyp-out", flags.hypothesis_out, "a file for the translations")
+  command.add_option("-o,--output", flags.output, "also a file with the translations")
+      ->type_name("FILE")
       ->group(kPairs);
 }
 
 void add_text_flags(CLI::App& command, EvalFlags& flags) {
-  command
-      .add_option("--text", flags.text,
-                  "a text whose tokens a language model is to predict, or a model of masked tokens "
-                  "15 % of them, hidden as in training; of a mixture of experts also its routing")
-      ->type_name("FILE")
-      ->group(kText);
   command
       .add_option("--context", flags.context,
                   "tokens of it that the model sees at once [as many as it takes]; of one with "
@@ -115,16 +118,17 @@ void add_text_flags(CLI::App& command, EvalFlags& flags) {
 void add_data_flags(CLI::App& command, EvalFlags& flags) {
   command
       .add_option("--data", flags.data,
-                  "texts with their classes (.csv, .tsv, .jsonl), or words with theirs (CoNLL, "
-                  ".jsonl), as for training")
+                  "as for training: the text whose tokens a language model is to predict (and a "
+                  "model of masked tokens 15 % of them); texts with their classes (.csv, .tsv, "
+                  ".jsonl), or words with theirs (CoNLL, .jsonl)")
       ->type_name("FILE")
       ->group(kData);
   command.add_option("--text-key", flags.text_key, "column or key of the text")
       ->capture_default_str()
-      ->group(kEither);
+      ->group(kData);
   command.add_option("--label-key", flags.label_key, "column or key of the label")
       ->capture_default_str()
-      ->group(kData);
+      ->group(kClasses);
 }
 
 }  // namespace
@@ -139,14 +143,14 @@ int64_t count_words(const std::string& text) {
 }
 
 bool wants_page(const EvalFlags& flags) {
-  if (flags.output.empty()) return false;
-  inspect::check_output(flags.output, "the page");
+  if (flags.page.empty()) return false;
+  inspect::check_output(flags.page, "the page");
   return true;
 }
 
 void write_eval_page(const EvalFlags& flags, const inspect::Page& page) {
-  inspect::write_page(flags.output, page);
-  fmt::print(stderr, "eval: a page in {}; open it in a browser\n", flags.output);
+  inspect::write_page(flags.page, page);
+  fmt::print(stderr, "eval: a page in {}; open it in a browser\n", flags.page);
 }
 
 void add_eval(CLI::App& app) {
@@ -157,11 +161,9 @@ void add_eval(CLI::App& app) {
       "text; accuracy and macro F1 of classes");
   add_translate_flags(*command, *flags);
   command->add_flag("--json", flags->json, "one line of JSON");
-  command
-      ->add_option("-o,--output", flags->output,
-                   "also a page of what was right and wrong: translations, tokens with their "
-                   "losses, masked tokens, or classes; one file")
-      ->type_name("FILE.html");
+  add_page_flag(*command, flags->page,
+                "also write a page of what was right and wrong: translations, tokens with their "
+                "losses, masked tokens, or classes");
   add_pair_flags(*command, *flags);
   add_text_flags(*command, *flags);
   add_data_flags(*command, *flags);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/progress.h"
 #include "heddle/cli/eval_flags.h"
 #include "heddle/cli/text_flags.h"
 #include "heddle/data/documents.h"
@@ -109,10 +110,10 @@ void eval_masked_tokens(const EvalFlags& flags) {
   const MaskedTokens masked = {
       model.tokenizer,
       train::chunks_of(
-          train::encode_all(model.tokenizer, read_documents(flags.text, flags.text_key)),
+          train::encode_all(model.tokenizer, read_documents(flags.data, flags.text_key)),
           context - model.tokenizer.special_count()),
       seed};
-  check(!masked.chunks.empty(), ErrorKind::data, "{}: the text has no tokens", flags.text);
+  check(!masked.chunks.empty(), ErrorKind::data, "{}: the text has no tokens", flags.data);
   const auto hidden = [&](train::SequenceBatch& batch, int64_t s) {
     const MaskedTokens::Sequence one = masked[s];
     batch.add(one.hidden.ids, s, one.targets, one.hidden.types);
@@ -126,11 +127,12 @@ void eval_masked_tokens(const EvalFlags& flags) {
   const int64_t tokens =
       score.sums.tokens - std::ssize(masked.chunks) * model.tokenizer.special_count();
   const std::string text = fmt::format(
-      "masked-token accuracy {:.2f} % ({} of {} tokens were masked, seed {})\n"
+      "masked-token accuracy {:.2f} % ({} of {} masked, seed {})\n"
       "perplexity {:.3f} a masked token\n"
-      "{} sequences of at most {} tokens, {} of them special",
-      100 * score.confusion.accuracy(), score.sums.predicted, tokens, seed, std::exp(score.loss()),
-      masked.chunks.size(), context, model.tokenizer.special_count());
+      "{} of at most {} tokens, {} of them special",
+      100 * score.confusion.accuracy(), format_count(score.sums.predicted),
+      counted(tokens, "token"), seed, std::exp(score.loss()),
+      counted(std::ssize(masked.chunks), "sequence"), context, model.tokenizer.special_count());
   Json json = Json::object();
   json["accuracy"] = score.confusion.accuracy();
   json["ppl"] = finite_or_null(std::exp(score.loss()));
@@ -143,7 +145,7 @@ void eval_masked_tokens(const EvalFlags& flags) {
   json["precision"] = precision_name(resolve_precision(flags.compute.precision));
   fmt::print("{}\n", flags.json ? json.dump() : text);
   if (has_page) {
-    write_eval_page(flags, page_of(masked, score.all, {flags.model, flags.text, text}));
+    write_eval_page(flags, page_of(masked, score.all, {flags.model, flags.data, text}));
   }
 }
 
@@ -169,10 +171,11 @@ std::string as_json(const ClassReport& r, const EvalFlags& flags) {
 }
 
 std::string as_text(const ClassReport& r) {
-  return fmt::format("accuracy {:.2f} %, macro F1 {:.4f}, loss {:.4f} ({} texts, {}{} labels)",
+  return fmt::format("accuracy {:.2f} %, macro F1 {:.4f}, loss {:.4f} ({}, {}{})",
                      100 * r.score.confusion.accuracy(), r.score.confusion.macro_f1(),
-                     r.score.loss(), r.texts,
-                     r.is_words ? fmt::format("{} words, ", r.score.sums.predicted) : "", r.labels);
+                     r.score.loss(), counted(r.texts, "text"),
+                     r.is_words ? counted(r.score.sums.predicted, "word") + ", " : "",
+                     counted(r.labels, "label"));
 }
 
 inspect::Page page_of(const TextModel& model, std::span<const train::ClassExample> examples,

@@ -11,8 +11,8 @@
 namespace heddle::cli {
 
 struct EvalFlags : TranslateFlags {
-  std::string source, reference, tokenize = "13a", hypothesis_out;
-  std::string text, data, text_key = "text", label_key = "label", output;
+  std::string source, reference, tokenize = "13a", output;
+  std::string data, text_key = "text", label_key = "label", page;
   int64_t context = 0, stride = 0;
   std::optional<uint64_t> seed;
   bool no_memory = false, lowercase = false, json = false;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "heddle/base/progress.h"
 #include "heddle/cli/eval_flags.h"
 #include "heddle/data/documents.h"
 #include "heddle/infer/perplexity.h"
@@ -112,13 +113,14 @@ std::string context_text(const TextLikelihood& l) {
 std::string as_text(const TextReport& r) {
   const TextLikelihood& l = r.likelihood;
   return fmt::format(
-      "perplexity {:.3f} per token ({} tokens), {:.3f} per word ({} words)\n"
-      "bits {:.4f} per byte ({} bytes), {:.4f} per character ({} characters)\n"
+      "perplexity {:.3f} per token ({}), {:.3f} per word ({})\n"
+      "bits {:.4f} per byte ({}), {:.4f} per character ({})\n"
       "next-token accuracy {:.2f} %\n"
       "{}{}",
-      std::exp(r.per(l.tokens)), l.tokens, std::exp(r.per(r.words)), r.words, r.bits_per(r.bytes),
-      r.bytes, r.bits_per(r.characters), r.characters, 100 * r.accuracy(), context_text(l),
-      routing_text(l.routing));
+      std::exp(r.per(l.tokens)), counted(l.tokens, "token"), std::exp(r.per(r.words)),
+      counted(r.words, "word"), r.bits_per(r.bytes), counted(r.bytes, "byte"),
+      r.bits_per(r.characters), counted(r.characters, "character"), 100 * r.accuracy(),
+      context_text(l), routing_text(l.routing));
 }
 
 }  // namespace
@@ -131,16 +133,16 @@ void eval_text(const EvalFlags& flags) {
   const PromptModel model = load_prompt_model(flags.model);
   const LanguageModel* language = language_model(model.model());
   check(language != nullptr, ErrorKind::data,
-        "{}: a {} predicts tokens in any order; --text takes models that do so in the text's",
+        "{}: a {} predicts tokens in any order; eval takes models that do so in the text's",
         flags.model, model.stack.type);
   check(model.tokenizer.has_value(), ErrorKind::usage,
-        "--text: {} has no tokenizer; copy the tokenizer that the model was trained with there",
+        "--data: {} has no tokenizer; copy the tokenizer that the model was trained with there",
         flags.model);
-  const std::vector<std::string> documents = read_documents(flags.text, flags.text_key);
+  const std::vector<std::string> documents = read_documents(flags.data, flags.text_key);
   const std::vector<int32_t> ids = joined(*model.tokenizer, documents);
   check(ids.size() >= 2, ErrorKind::data,
         "{}: the text has {} tokens; at least 2 are needed, since the first is not predicted",
-        flags.text, ids.size());
+        flags.data, ids.size());
   const TextReport report{
       .likelihood = likelihood_of_text(*language, ids,
                                        {.context = flags.context,
@@ -155,7 +157,7 @@ void eval_text(const EvalFlags& flags) {
   fmt::print("{}\n", flags.json ? as_json(report, common.precision) : as_text(report));
   if (!has_page) return;
   write_eval_page(
-      flags, inspect::prediction_page({flags.model, flags.text, as_text(report)}, *model.tokenizer,
+      flags, inspect::prediction_page({flags.model, flags.data, as_text(report)}, *model.tokenizer,
                                       ids, report.likelihood.details, language->vocab_size()));
 }
 

@@ -6,6 +6,7 @@
 
 #include "heddle/base/files.h"
 #include "heddle/base/lines.h"
+#include "heddle/base/progress.h"
 #include "heddle/cli/eval_flags.h"
 #include "heddle/infer/precision.h"
 #include "heddle/inspect/eval_pages.h"
@@ -136,10 +137,10 @@ std::string as_text(const TranslationReport& r) {
   return fmt::format(
       "BLEU  {:.2f}  {:.1f}/{:.1f}/{:.1f}/{:.1f} (BP = {:.3f} hyp_len = {} ref_len = {})  {}\n"
       "chrF2 {:.2f}  {}\n"
-      "perplexity {:.3f} per token ({} tokens), {:.3f} per word ({} words)",
+      "perplexity {:.3f} per token ({}), {:.3f} per word ({})",
       r.bleu.score, p[0], p[1], p[2], p[3], r.bleu.brevity_penalty, r.bleu.hypothesis_length,
       r.bleu.reference_length, r.bleu.signature, r.chrf.score, r.chrf.signature, r.per_token(),
-      r.loss.predicted, r.per_word(), r.words);
+      counted(r.loss.predicted, "token"), r.per_word(), counted(r.words, "word"));
 }
 
 std::vector<std::string> translate_all(const TranslationModel& model, const Pairs& pairs,
@@ -185,7 +186,7 @@ void eval_translation(const EvalFlags& flags) {
   const Ids source = encode(model, pairs.source, flags.source, options, false, cut);
   const Ids target = encode(model, pairs.reference, flags.reference, options, true, cut);
   const std::vector<std::string> hypotheses = translate_all(model, pairs, options);
-  if (!flags.hypothesis_out.empty()) write_lines(flags.hypothesis_out, hypotheses);
+  if (!flags.output.empty()) write_lines(flags.output, hypotheses);
   int64_t words = 0;
   for (const std::string& line : pairs.reference) words += count_words(line);
   const TranslationReport report{

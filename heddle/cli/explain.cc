@@ -3,6 +3,7 @@
 #include <memory>
 #include <sstream>
 
+#include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/inspect_flags.h"
 #include "heddle/inspect/explanation.h"
@@ -11,7 +12,7 @@ namespace heddle::cli {
 namespace {
 
 struct Flags : InspectFlags {
-  std::string out;
+  std::string page;
   inspect::ExplainedHead head;
   std::string q, k, v, scores, score = "dot", tokens;
   double divisor = 0;
@@ -46,18 +47,19 @@ inspect::Explanation explain_given(const Flags& flags) {
 }
 
 void run(const Flags& flags) {
-  if (!flags.out.empty()) inspect::check_output(flags.out, "the page");
+  if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
   check(flags.model.empty() || !flags.has_matrices(), ErrorKind::usage,
         "a model and matrices were given; explain one of them");
   const inspect::Explanation e = flags.model.empty()
                                      ? explain_given(flags)
                                      : inspect::explain_head(open_subject(flags), flags.head);
-  if (flags.out.empty()) {
+  if (flags.page.empty()) {
     fmt::print("{}", inspect::explanation_text(e));
     return;
   }
-  inspect::write_page(flags.out, inspect::explanation_page(e));
-  fmt::print(stderr, "explain: {} steps in {}; open it in a browser\n", e.steps.size(), flags.out);
+  inspect::write_page(flags.page, inspect::explanation_page(e));
+  fmt::print(stderr, "explain: {} in {}; open it in a browser\n",
+             counted(std::ssize(e.steps), "step"), flags.page);
 }
 
 }  // namespace
@@ -67,8 +69,7 @@ void add_explain(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("explain", "Follow one attention call step by step, with its numbers");
   add_inspect_flags(*command, *flags, false);
-  command->add_option("-o,--output", flags->out, "the page to write; without it text to stdout")
-      ->type_name("FILE.html");
+  add_page_flag(*command, flags->page, "write a page instead of printing the steps");
   command->add_option("--kind", flags->head.kind,
                       "encoder, decoder, cross or self; default the last");
   command->add_option("--layer", flags->head.layer, "from 0")->capture_default_str();

@@ -37,7 +37,7 @@ void add_export(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "export", "Write a model as Hugging Face's transformers loads it, with its tokenizer");
   command->add_option("model", flags->model, "a model directory, or a training run")->required();
-  command->add_option("-o,--output", flags->out, "folder to write; made if need be")->required();
+  command->add_option("-o,--out", flags->out, "folder to write; made if need be")->required();
   command
       ->add_option("--format", flags->options.format,
                    "transformers: the model's own type, of a translator marian; marian: the same, "

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <utility>
 
 #include "heddle/base/json.h"
 #include "heddle/cli/commands.h"
@@ -38,7 +39,9 @@ std::string as_json(const std::string& text, const Masks& masks) {
   return line.dump();
 }
 
-void print_plain(const Masks& masks) {
+// Texts are parted by an empty line; one of several masks says which is which.
+void print_plain(const Masks& masks, bool is_first) {
+  if (!is_first) print_result("");
   for (size_t i = 0; i < masks.size(); ++i) {
     if (masks.size() > 1) print_result(fmt::format("mask {}:", i + 1));
     for (const Fill& fill : masks[i]) {
@@ -48,19 +51,20 @@ void print_plain(const Masks& masks) {
 }
 
 void run(const Flags& flags) {
-  const bool has_page = !flags.text.output.empty();
-  if (has_page) inspect::check_output(flags.text.output, "the page");
+  const bool has_page = !flags.text.page.empty();
+  if (has_page) inspect::check_output(flags.text.page, "the page");
   const Precision precision = apply_compute_flags(flags.text.compute);
   const TextModel model = load_text_model(flags.text.model);
   const int32_t mask = model.tokenizer.mask_id();
   inspect::FillPage page(flags.text.model, mask < 0 ? "" : model.tokenizer.token(mask));
+  bool is_first = true;
   for_texts(flags.text, [&](std::span<const std::string> texts) {
     const std::vector<Masks> all = fill_masks(model, texts, flags.top, precision);
     for (size_t i = 0; i < texts.size(); ++i) {
       if (flags.text.json) {
         print_result(as_json(texts[i], all[i]));
       } else {
-        print_plain(all[i]);
+        print_plain(all[i], std::exchange(is_first, false));
       }
       if (has_page) page.add(texts[i], all[i]);
     }
@@ -73,11 +77,10 @@ void run(const Flags& flags) {
 void add_fill(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(
-      "fill", "Fill masks: likely tokens for the masks of texts, with their probabilities");
+      "fill",
+      "Fill masks: likely tokens for the masks of texts ([MASK], or as the tokenizer spells it), "
+      "with their probabilities");
   add_text_flags(*command, flags->text);
-  command->add_option("text", flags->text.texts,
-                      "texts with [MASK], or as the tokenizer spells it; none: lines of the "
-                      "standard input");
   command->add_option("--top", flags->top, "tokens for each mask")->capture_default_str();
   command->callback([flags] { run(*flags); });
 }

@@ -14,7 +14,7 @@ namespace heddle::cli {
 namespace {
 
 struct Flags {
-  std::string model, inputs, outputs;
+  std::string model, input, output;
   ComputeFlags compute{.precision = "f32"};
   bool all = false;
 };
@@ -31,16 +31,16 @@ void run(const Flags& flags) {
   const ForwardOptions options{.all = flags.all, .precision = apply_compute_flags(flags.compute)};
   const bool is_stack = !is_translator_type(model_type_of(flags.model));
   const auto open_inputs = [&](const Model* model) {
-    SafetensorsFile inputs = SafetensorsFile::open(flags.inputs);
+    SafetensorsFile inputs = SafetensorsFile::open(flags.input);
     report_unused(inputs, forward_inputs(model));
     return inputs;
   };
   if (is_stack) {
     const StackModel stack = load_stack_model(flags.model);
-    forward_tensors(*stack.model, open_inputs(stack.model.get()), flags.outputs, options);
+    forward_tensors(*stack.model, open_inputs(stack.model.get()), flags.output, options);
   } else {
     const TranslationModel model = load_translation_model(flags.model, {.need_tokenizer = false});
-    forward_tensors(model.model, open_inputs(nullptr), flags.outputs, options);
+    forward_tensors(model.model, open_inputs(nullptr), flags.output, options);
   }
 }
 
@@ -53,14 +53,14 @@ void add_forward(CLI::App& app) {
   command->add_option("model", flags->model, "a model directory, or a training run")->required();
   command
       ->add_option(
-          "--inputs", flags->inputs,
+          "--input", flags->input,
           "safetensors with input_ids [batch, time], of a translator decoder_input_ids too; "
           "attention_mask, decoder_attention_mask if there is padding; "
           "token_type_ids, position_ids, mems.I, perm_mask, target_mapping, input_mask if the "
           "model takes them")
       ->required();
   command
-      ->add_option("--outputs", flags->outputs,
+      ->add_option("-o,--output", flags->output,
                    "safetensors to write: logits, encoder_last_hidden_state; of an encoder "
                    "last_hidden_state, pooler_output; of a model with memory mems.I")
       ->required();

@@ -10,6 +10,7 @@
 #include "heddle/base/lines.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/compute_flags.h"
+#include "heddle/cli/page_flag.h"
 #include "heddle/infer/generate.h"
 #include "heddle/infer/limits.h"
 #include "heddle/infer/prompt_model.h"
@@ -23,7 +24,7 @@ namespace {
 
 // What is absent is as the model's generation_config.json has it.
 struct Flags {
-  std::string model, prompts_file, steps;
+  std::string model, prompts_file, page;
   ComputeFlags compute;
   std::vector<std::string> prompts, stops;
   std::vector<int64_t> ids;
@@ -326,12 +327,12 @@ void run_steps(const Flags& flags, const PromptModel& model, GenerateOptions opt
                Prompts& prompts) {
   const std::vector<Prompt> some = prompts.next();
   check(some.size() == 1 && prompts.next().empty(), ErrorKind::usage,
-        "--steps shows how one prompt goes on; give exactly one");
+        "--page shows how one prompt goes on; give exactly one");
   const inspect::DecodingRecord record =
       inspect::record_generation(model, some[0].text, some[0].ids, std::move(options));
-  inspect::write_page(flags.steps, inspect::decoding_page(record, *model.tokenizer));
+  inspect::write_page(flags.page, inspect::decoding_page(record, *model.tokenizer));
   write(record.text + "\n");
-  fmt::print(stderr, "generate: the steps are in {}; open it in a browser\n", flags.steps);
+  fmt::print(stderr, "generate: the steps are in {}; open it in a browser\n", flags.page);
 }
 
 void run(const Flags& flags) {
@@ -342,7 +343,7 @@ void run(const Flags& flags) {
             1,
         ErrorKind::usage, "--prompt, --prompts and --ids exclude each other");
   const Precision precision = apply_compute_flags(flags.compute);
-  if (!flags.steps.empty()) inspect::check_output(flags.steps, "the page");
+  if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
   const PromptModel model = load_prompt_model(flags.model);
   check(flags.stops.empty() || model.tokenizer.has_value(), ErrorKind::usage,
         "--stop: {} has no tokenizer, so there is no text to find it in", flags.model);
@@ -353,9 +354,9 @@ void run(const Flags& flags) {
   const GenerateOptions options = options_of(flags, model.generation, precision);
   const int64_t room = new_tokens(flags, model.generation).value_or(kNewTokens);
   Prompts prompts(flags, model, {room, flags.truncate});
-  if (!flags.steps.empty()) {
+  if (!flags.page.empty()) {
     check(flags.stops.empty() && !flags.json && flags.top == 0, ErrorKind::usage,
-          "--steps goes with neither --stop nor --json nor --top");
+          "--page goes with neither --stop nor --json nor --top");
     return run_steps(flags, model, options, prompts);
   }
   Output output(flags, model, options);
@@ -374,16 +375,16 @@ void run(const Flags& flags) {
 void add_prompt_flags(CLI::App& c, Flags& f) {
   c.add_option("model", f.model, "a model directory, or a training run (then RUN/best)")
       ->required();
-  c.add_option("--prompt", f.prompts,
+  c.add_option("-p,--prompt", f.prompts,
                "what the text goes on from; repeatable; without it lines of standard input");
   c.add_option("--prompts", f.prompts_file, "a file with a prompt a line")->type_name("FILE");
   c.add_option("--ids", f.ids, "a prompt as token ids: --ids 12,7,30")->delimiter(',');
-  c.add_flag("--truncate-prompt", f.truncate,
+  c.add_flag("--truncate", f.truncate,
              "keep the last tokens of a prompt that is longer than the model takes");
 }
 
 void add_search_flags(CLI::App& c, Flags& f) {
-  c.add_option("--max-new-tokens", f.max_new_tokens,
+  c.add_option("-n,--max-new-tokens", f.max_new_tokens,
                fmt::format("tokens at most [as the model says, or {}]", kNewTokens));
   c.add_option("--min-new-tokens", f.min_new_tokens, "tokens before which the end must not come");
   c.add_option("--stop", f.stops, "text that ends the output, which does not hold it; repeatable");
@@ -424,10 +425,8 @@ void add_generate(CLI::App& app) {
   add_sampling_flags(*command, *flags);
   command->add_option("--top", flags->top,
                       "write no text but the so many likeliest next tokens, with probabilities");
-  command
-      ->add_option("--steps", flags->steps,
-                   "write a page of how one prompt goes on: likely next tokens, the beam as a tree")
-      ->type_name("FILE.html");
+  add_page_flag(*command, flags->page,
+                "write a page of how one prompt goes on: likely next tokens, the beam as a tree");
   command->add_flag("--json", flags->json,
                     "a JSON object a text: text, ids, log_prob, log_probs, finish_reason");
   command->add_flag("--echo", flags->echo, "the prompt before its continuation");

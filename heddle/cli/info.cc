@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "heddle/base/files.h"
+#include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/infer/model_dir.h"
 #include "heddle/infer/stack_model.h"
@@ -104,21 +105,21 @@ void print_text(const Described& d, const Sizes& s) {
     fmt::print("  {:34} {:14} {}\n", field.key, field.default_value, field.help);
   }
   fmt::print("\nparameters\n");
-  for (const auto& [part, count] : s.parts) fmt::print("  {:34} {}\n", part, count);
-  fmt::print("  {:34} {}\n\nmemory\n", "total", s.total);
+  for (const auto& [part, count] : s.parts) fmt::print("  {:34} {}\n", part, format_count(count));
+  fmt::print("  {:34} {}\n\nmemory\n", "total", format_count(s.total));
   fmt::print("  {:34} {} in f32, {} in bf16\n", "weights", mebibytes(s.weights_f32),
              mebibytes(s.weights_bf16));
   if (d.cache_token > 0) {
     fmt::print(
         "  {:34} {} bytes in f32, {} in bf16\n",
         is_translator_type(d.type) ? "cache of a source or target token" : "cache of a token",
-        s.cache_f32, s.cache_bf16);
+        format_count(s.cache_f32), format_count(s.cache_bf16));
   }
   if (d.tokenizer == nullptr) {
     fmt::print("\ntokenizer\n  none\n");
   } else {
-    fmt::print("\ntokenizer\n  {:34} {}\n  {:34} {}\n", "tokens", d.tokenizer->vocab_size(),
-               "fingerprint", d.tokenizer->fingerprint());
+    fmt::print("\ntokenizer\n  {:34} {}\n  {:34} {}\n", "tokens",
+               format_count(d.tokenizer->vocab_size()), "fingerprint", d.tokenizer->fingerprint());
   }
 }
 

@@ -12,10 +12,10 @@ namespace heddle::cli {
 void add_inspect_flags(CLI::App& app, InspectFlags& flags, bool is_model_required) {
   app.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
       ->required(is_model_required);
-  flags.has_source = app.add_option("--source,--text", flags.source, "the sentence to look at");
+  flags.has_source = app.add_option("--text", flags.source, "the text to look at");
   flags.has_target = app.add_option("--target", flags.target,
-                                    "its translation; without it the model's own, beam 5");
-  app.add_option("--ids", flags.ids, "token ids in place of --source, for models without tokenizer")
+                                    "its translation; without it a translator's own, beam 5");
+  app.add_option("--ids", flags.ids, "token ids in place of --text, for models without tokenizer")
       ->delimiter(',');
   app.add_flag("--truncate", flags.truncate, "cut text that is longer than the model takes");
   add_compute_flags(app, flags.compute);
@@ -27,10 +27,9 @@ inspect::Subject open_subject(const InspectFlags& flags) {
                                   .ids = {},
                                   .truncate = flags.truncate,
                                   .precision = apply_compute_flags(flags.compute)};
-  check(
-      flags.has_source->count() > 0 || !flags.ids.empty(), ErrorKind::usage,
-      "--source is missing; give a sentence, as in --source \"a man rides a horse\" (or --text, or "
-      "--ids for a model without tokenizer)");
+  check(flags.has_source->count() > 0 || !flags.ids.empty(), ErrorKind::usage,
+        "--text is missing; give a sentence, as in --text \"a man rides a horse\" (or --ids for a "
+        "model without tokenizer)");
   if (flags.has_target->count() > 0) options.target = flags.target;
   for (const int64_t id : flags.ids) {
     check(id >= 0 && id <= std::numeric_limits<int32_t>::max(), ErrorKind::usage,

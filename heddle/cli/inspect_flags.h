@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "heddle/cli/compute_flags.h"
+#include "heddle/cli/page_flag.h"
 #include "heddle/inspect/subject.h"
 
 namespace CLI {
@@ -23,7 +24,7 @@ struct InspectFlags {
   const CLI::Option* has_target = nullptr;
 };
 
-/// Adds model, --source, --target, --ids, --truncate, --precision and --threads.
+/// Adds model, --text, --target, --ids, --truncate, --precision and --threads.
 void add_inspect_flags(CLI::App& app, InspectFlags& flags, bool is_model_required = true);
 
 /// The subject that the flags name; sets the number of threads.

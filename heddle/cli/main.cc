@@ -3,8 +3,6 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -16,12 +14,12 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/mapped_files.h"
-#include "heddle/base/nearest.h"
 #include "heddle/base/signals.h"
 #include "heddle/base/terminal.h"
 #include "heddle/base/version.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/profile.h"
+#include "heddle/cli/usage_error.h"
 
 namespace {
 
@@ -29,84 +27,41 @@ using heddle::ErrorKind;
 
 using AddCommand = void (*)(CLI::App&);
 
-/// The command table, in the order of `heddle --help`.
-constexpr AddCommand kCommands[] = {
-    heddle::cli::add_tokenizer,  heddle::cli::add_train,      heddle::cli::add_translate,
-    heddle::cli::add_generate,   heddle::cli::add_eval,       heddle::cli::add_score,
-    heddle::cli::add_align,      heddle::cli::add_fill,       heddle::cli::add_classify,
-    heddle::cli::add_embed,      heddle::cli::add_forward,    heddle::cli::add_export,
-    heddle::cli::add_info,       heddle::cli::add_analyze,    heddle::cli::add_positions,
-    heddle::cli::add_attention,  heddle::cli::add_explain,    heddle::cli::add_compare,
-    heddle::cli::add_phrasebook, heddle::cli::add_demo,       heddle::cli::add_bench,
-    heddle::cli::add_manual,     heddle::cli::add_completion,
+/// The command table, in the order of `heddle --help`, where each group has its heading.
+struct CommandGroup {
+  const char* name;
+  std::vector<AddCommand> commands;
 };
 
-std::vector<const CLI::App*> commands_of(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App*) { return true; });
+const std::vector<CommandGroup>& command_groups() {
+  using namespace heddle::cli;
+  static const std::vector<CommandGroup> groups = {
+      {"Train", {add_train, add_tokenizer, add_compare, add_demo}},
+      {"Use", {add_translate, add_generate, add_fill, add_classify, add_embed, add_forward}},
+      {"Measure", {add_eval, add_score, add_align, add_bench}},
+      {"Look inside", {add_info, add_analyze, add_attention, add_explain, add_positions}},
+      {"Data and files", {add_phrasebook, add_export}},
+      {"Tools", {add_completion, add_manual}},
+  };
+  return groups;
 }
 
-std::vector<std::string> flag_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  return names;
-}
-
-std::string did_you_mean(const std::string& name, const std::vector<std::string>& known) {
-  const std::string nearest = heddle::nearest_name(name, known);
-  return nearest.empty() ? "" : " Did you mean '" + nearest + "'?";
-}
-
-/// The command that the arguments name, with its words: "tokenizer train".
-struct Command {
-  const CLI::App* app;
-  std::string words;
-  std::string help() const {
-    return " See heddle " + words + (words.empty() ? "" : " ") + "--help";
-  }
-};
-
-/// Follows the arguments into the commands. A word that should be a command and is none is an error
-/// here, because CLI11 would only say that a command is missing.
-Command find_command(const CLI::App& app, const std::vector<std::string>& arguments) {
-  Command command{&app, ""};
-  for (const std::string& word : arguments) {
-    if (word.starts_with("--profile=")) continue;  // may stand before the command
-    const std::vector<const CLI::App*> inner = commands_of(*command.app);
-    if (inner.empty() || word.empty() || word[0] == '-') break;
-    std::vector<std::string> names;
-    for (const CLI::App* each : inner) names.push_back(each->get_name());
-    const auto found = std::find(names.begin(), names.end(), word);
-    if (found == names.end()) {
-      heddle::fail(ErrorKind::usage, "unknown command '{}{}{}'.{}{}", command.words,
-                   command.words.empty() ? "" : " ", word, did_you_mean(word, names),
-                   command.help());
+/// Adds every command under the heading of its group.
+void add_commands(CLI::App& app) {
+  for (const CommandGroup& group : command_groups()) {
+    for (const AddCommand add : group.commands) {
+      add(app);
+      app.get_subcommands([](const CLI::App*) { return true; }).back()->group(group.name);
     }
-    command.app = inner[static_cast<size_t>(found - names.begin())];
-    command.words += (command.words.empty() ? "" : " ") + word;
   }
-  return command;
 }
 
-/// What CLI11 found wrong, in our form: what was seen, the nearest flag, where to read on.
-std::string explain(const CLI::ParseError& error, const Command& command) {
-  const std::string who = command.words + (command.words.empty() ? "" : ": ");
-  // An unknown flag comes first: it is often why something else seems to be missing.
-  const std::vector<std::string> left_over = command.app->remaining();
-  for (const std::string& extra : left_over) {
-    const std::string flag = extra.substr(0, extra.find('='));
-    if (flag.size() < 2 || flag[0] != '-' || std::isdigit(flag[1])) continue;
-    return fmt::format("{}unknown flag '{}'.{}{}", who, flag,
-                       did_you_mean(flag, flag_names(*command.app)), command.help());
-  }
-  if (!left_over.empty()) {
-    return fmt::format("{}unexpected argument '{}'.{}", who, left_over.front(), command.help());
-  }
-  if (!commands_of(*command.app).empty() && dynamic_cast<const CLI::RequiredError*>(&error)) {
-    return fmt::format("{}a command is needed.{}", who, command.help());
-  }
-  return fmt::format("{}{}.{}", who, error.what(), command.help());
+/// `heddle help train` is `heddle train --help`.
+std::vector<std::string> help_first(std::vector<std::string> arguments) {
+  if (arguments.empty() || arguments[0] != "help") return arguments;
+  arguments.erase(arguments.begin());
+  arguments.emplace_back("--help");
+  return arguments;
 }
 
 /// Results go to stdout: a full disk must not pass for success.
@@ -120,13 +75,14 @@ void finish_output() {
 }
 
 int run(const std::vector<std::string>& words) {
-  const std::vector<std::string> arguments = heddle::cli::join_profile_flag(words);
+  const std::vector<std::string> arguments = help_first(heddle::cli::join_profile_flag(words));
   CLI::App app("Train, evaluate and use the Transformer family, natively.", "heddle");
-  app.set_version_flag("--version", std::string("heddle ") + heddle::version(),
+  app.set_version_flag("-v,-V,--version", std::string("heddle ") + heddle::version(),
                        "print the version and exit");
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
-  for (AddCommand add : kCommands) add(app);
+  app.footer("`heddle COMMAND --help` shows a command's flags; `heddle help COMMAND` does too.");
+  add_commands(app);
   std::string trace;
   heddle::cli::add_profile_flag(app, trace);
   app.parse_complete_callback([&trace] {  // all flags are right; the command has not begun
@@ -134,7 +90,7 @@ int run(const std::vector<std::string>& words) {
   });
   const heddle::cli::ProfileAtExit profile;
 
-  const Command command = find_command(app, arguments);
+  const heddle::cli::Command command = heddle::cli::find_command(app, arguments);
   try {
     // CLI11 takes the arguments last to first.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
@@ -142,7 +98,7 @@ int run(const std::vector<std::string>& words) {
     if (error.get_exit_code() == 0) {
       app.exit(error);  // prints the help or the version that was asked for
     } else {
-      throw heddle::Error(ErrorKind::usage, explain(error, command));
+      throw heddle::Error(ErrorKind::usage, explain_usage(error, command));
     }
   }
   finish_output();

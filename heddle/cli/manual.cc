@@ -106,7 +106,7 @@ void run(const CLI::App& program, const std::string& folder) {
 void add_manual(CLI::App& app) {
   auto folder = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("manual", "Write the manual pages, one a command");
-  command->add_option("--out", *folder, "folder of the pages heddle.1, heddle-train.1, ..")
+  command->add_option("-o,--out", *folder, "folder of the pages heddle.1, heddle-train.1, ..")
       ->required();
   command->callback([folder, &app] {
     add_train_settings(app);

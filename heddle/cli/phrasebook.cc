@@ -73,7 +73,7 @@ void add_phrasebook(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("phrasebook", "Write the sentence pairs that heddle generates as text");
-  command->add_option("--out", options->out, "folder for {train,val,test}.{en,de}, or .{en,fr}")
+  command->add_option("-o,--out", options->out, "folder for {train,val,test}.{en,de}, or .{en,fr}")
       ->required();
   command
       ->add_option(

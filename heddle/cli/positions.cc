@@ -4,6 +4,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/page_flag.h"
 #include "heddle/inspect/page.h"
 #include "heddle/inspect/positions.h"
 #include "heddle/inspect/run_history.h"
@@ -92,8 +93,7 @@ void add_positions(CLI::App& app) {
       ->check(words({"encoder", "decoder"}))
       ->capture_default_str();
   command->add_flag("--json", flags->json, "one line of JSON");
-  command->add_option("-o,--output", flags->page, "write a page instead of printing the table")
-      ->type_name("FILE.html");
+  add_page_flag(*command, flags->page, "write a page instead of printing the table");
   command->callback([flags] { run(*flags); });
 }
 

@@ -7,6 +7,8 @@
 #include "heddle/base/error.h"
 #include "heddle/base/lines.h"
 #include "heddle/base/log.h"
+#include "heddle/base/progress.h"
+#include "heddle/cli/page_flag.h"
 #include "heddle/text/check_text.h"
 
 namespace heddle::cli {
@@ -21,8 +23,9 @@ void add_text_flags(CLI::App& command, TextFlags& flags) {
   command.add_option("model", flags.model, "a model directory, or a training run")->required();
   add_compute_flags(command, flags.compute);
   command.add_flag("--json", flags.json, "one line of JSON a text");
-  command.add_option("-o,--output", flags.output, "also a page of the results, one file")
-      ->type_name("FILE.html");
+  command.add_option("--text", flags.texts,
+                     "a text, instead of lines of the standard input; may come often");
+  add_page_flag(command, flags.page, "also write a page of the results");
 }
 
 void for_texts(const TextFlags& flags, const std::function<void(std::span<const std::string>)>& f) {
@@ -47,9 +50,9 @@ void for_texts(const TextFlags& flags, const std::function<void(std::span<const 
 
 void write_text_page(const char* command, const TextFlags& flags, const inspect::Page& page,
                      int64_t texts) {
-  inspect::write_page(flags.output, page);
-  fmt::print(stderr, "{}: {} text{} in {}; open it in a browser\n", command, texts,
-             texts == 1 ? "" : "s", flags.output);
+  inspect::write_page(flags.page, page);
+  fmt::print(stderr, "{}: {} in {}; open it in a browser\n", command, counted(texts, "text"),
+             flags.page);
 }
 
 void print_result(const std::string& line) {
@@ -61,8 +64,8 @@ void print_result(const std::string& line) {
 
 void warn_of_cut(const char* command, int64_t cut, int64_t texts, int64_t limit) {
   if (cut == 0) return;
-  log_warning("{}: {} of {} texts were longer than {} tokens and were cut", command, cut, texts,
-              limit);
+  log_warning("{}: {} of {} longer than {} and cut", command, format_count(cut),
+              counted(texts, "text was", "texts were"), counted(limit, "token"));
 }
 
 }  // namespace heddle::cli

@@ -21,17 +21,17 @@ struct TextFlags {
   std::vector<std::string> texts;  ///< of the command line; none: lines of the standard input
   ComputeFlags compute{.precision = "f32"};
   bool json = false;
-  std::string output;  ///< the page to write, "" for none
+  std::string page;  ///< the page to write, "" for none
 };
 
-/// Adds model, --precision, --threads, --json and --output.
+/// Adds model, --text, --precision, --threads, --json and --page.
 void add_text_flags(CLI::App& command, TextFlags& flags);
 
 /// Calls f with the texts, some at a time. Errors: data, with the line, if one is not UTF-8; usage
 /// if there is none.
 void for_texts(const TextFlags& flags, const std::function<void(std::span<const std::string>)>& f);
 
-/// Writes the page of so many texts to flags.output, and says so. Errors: see write_page().
+/// Writes the page of so many texts to flags.page, and says so. Errors: see write_page().
 void write_text_page(const char* command, const TextFlags& flags, const inspect::Page& page,
                      int64_t texts);
 

@@ -10,8 +10,11 @@
 #include "heddle/base/files.h"
 #include "heddle/base/json.h"
 #include "heddle/base/lines.h"
+#include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/text_flags.h"
+#include "heddle/infer/hub_hint.h"
+#include "heddle/infer/model_dir.h"
 #include "heddle/text/check_text.h"
 #include "heddle/text/tokenizer.h"
 #include "heddle/text/tokenizer_trainer.h"
@@ -23,7 +26,8 @@ namespace heddle::cli {
 namespace {
 
 constexpr const char* kModelHelp =
-    "a folder with tokenizer files (tokenizer.json, vocab.json and merges.txt, vocab.txt, "
+    "a training run, or a folder with tokenizer files (tokenizer.json, vocab.json and merges.txt, "
+    "vocab.txt, "
     "spiece.model ..), or one of these files";
 
 struct TrainFlags {
@@ -83,8 +87,8 @@ void run_train(TrainFlags& flags) {
       train_tokenizer([&](std::string& line) { return corpus.next(line); }, flags.training,
                       [](const std::string& m) { fmt::print(stderr, "tokenizer train: {}\n", m); });
   tokenizer.save(flags.out);
-  fmt::print(stderr, "tokenizer train: {} tokens, fingerprint {}, in {}\n", tokenizer.vocab_size(),
-             tokenizer.fingerprint(), flags.out);
+  fmt::print(stderr, "tokenizer train: {}, fingerprint {}, in {}\n",
+             counted(tokenizer.vocab_size(), "token"), tokenizer.fingerprint(), flags.out);
 }
 
 void run_words(const TrainFlags& flags) {
@@ -98,12 +102,24 @@ void run_words(const TrainFlags& flags) {
   }
   const Tokenizer tokenizer = word_list_tokenizer(words);
   tokenizer.save(flags.out);
-  fmt::print(stderr, "tokenizer words: {} tokens, fingerprint {}, in {}\n", tokenizer.vocab_size(),
-             tokenizer.fingerprint(), flags.out);
+  fmt::print(stderr, "tokenizer words: {}, fingerprint {}, in {}\n",
+             counted(tokenizer.vocab_size(), "token"), tokenizer.fingerprint(), flags.out);
+}
+
+// Of a run the tokenizer of its best model.
+Tokenizer load_tokenizer(const std::string& path) {
+  check(path_exists(path), ErrorKind::data,
+        "{}: there is no such file or folder; a tokenizer, a model directory or a training run is "
+        "needed{}",
+        path, hub_hint(path));
+  const std::string best = join_path(path, "best");
+  const bool is_run = is_directory(path) && !path_exists(join_path(path, kConfigName)) &&
+                      path_exists(join_path(best, kConfigName));
+  return Tokenizer::load(is_run ? best : path);
 }
 
 void run_encode(const StreamFlags& flags) {
-  const Tokenizer tokenizer = Tokenizer::load(flags.model);
+  const Tokenizer tokenizer = load_tokenizer(flags.model);
   LineReader input("-");
   std::string out;
   for (std::string line; input.next(line);) {
@@ -141,7 +157,7 @@ std::vector<int32_t> parse_ids(const std::string& line, int64_t number, int64_t 
 }
 
 void run_decode(const StreamFlags& flags) {
-  const Tokenizer tokenizer = Tokenizer::load(flags.model);
+  const Tokenizer tokenizer = load_tokenizer(flags.model);
   DecodeOptions options{.skip_special = !flags.special};
   if (flags.clean_up || flags.no_clean_up) options.clean_up = flags.clean_up;
   LineReader input("-");
@@ -166,7 +182,7 @@ std::string around(const Tokenizer& tokenizer, bool is_pair) {
 }
 
 void run_info(const StreamFlags& flags) {
-  const Tokenizer t = Tokenizer::load(flags.model);
+  const Tokenizer t = load_tokenizer(flags.model);
   Json json = Json::object();
   json["kind"] = t.kind();
   json["vocab_size"] = t.vocab_size();
@@ -185,8 +201,8 @@ void run_info(const StreamFlags& flags) {
   for (const TokenizerFile& file : t.files()) json["files"].push_back(file.name);
   json["fingerprint"] = t.fingerprint();
   if (flags.json) return print_result(json.dump());
-  print_result(
-      fmt::format("{}, {} ids, fingerprint {}", t.kind(), t.vocab_size(), t.fingerprint()));
+  print_result(fmt::format("{}, {}, fingerprint {}", t.kind(), counted(t.vocab_size(), "token"),
+                           t.fingerprint()));
   for (const auto& [name, id] : special) {
     if (id >= 0) print_result(fmt::format("{:<5} {:>7}  {}", name, id, t.token(id)));
   }
@@ -202,21 +218,20 @@ void add_train_command(CLI::App& parent) {
   app->add_option("--input", flags->inputs,
                   "a text file, plain or .gz; several make a joint vocabulary")
       ->required();
-  app->add_option("--out", flags->out, "the SentencePiece .model file to write")->required();
-  app->add_option("--vocab-size", t.vocab_size, "tokens, 4 special and 256 bytes included")
+  app->add_option("-o,--output", flags->out, "the SentencePiece .model file to write")->required();
+  app->add_option("--vocab-size", t.vocab_size, "pieces, 4 special and 256 bytes included")
       ->capture_default_str();
   app->add_option("--type", flags->type, "bpe or unigram")->capture_default_str();
   app->add_option("--seed", t.seed, "chooses the sample of a large corpus")->capture_default_str();
-  app->add_option("--threads", flags->threads, "accepted; training takes one, for equal bytes");
-  app->add_option("--coverage", t.character_coverage,
-                  "share of characters with a token of their own")
+  app->add_option("-t,--threads", flags->threads, "accepted; training takes one, for equal bytes");
+  app->add_option("--coverage", t.character_coverage, "share of characters with their own piece")
       ->capture_default_str();
   app->add_option("--max-sentences", t.max_sentences, "lines beyond this are sampled")
       ->capture_default_str();
   app->add_option("--normalization", t.normalization,
                   "identity, nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf")
       ->capture_default_str();
-  app->add_flag("--lower-case", t.lower_case, "fold case (implies nfkc_cf)");
+  app->add_flag("--lowercase", t.lower_case, "fold case (implies nfkc_cf)");
   app->add_flag("--no-byte-fallback", flags->no_byte_fallback,
                 "unknown characters become <unk>, not bytes");
   app->callback([flags] { run_train(*flags); });
@@ -229,7 +244,7 @@ void add_words_command(CLI::App& parent) {
       "make a vocabulary of plain words from a list, one a line; ids 0 to 3 are <pad>, "
       "<unk>, <s>, </s>");
   app->add_option("--input", flags->inputs, "the list; several make one vocabulary")->required();
-  app->add_option("--out", flags->out, "the SentencePiece .model file to write")->required();
+  app->add_option("-o,--output", flags->out, "the SentencePiece .model file to write")->required();
   app->callback([flags] { run_words(*flags); });
 }
 

@@ -10,6 +10,7 @@
 #include "heddle/base/profile.h"
 #include "heddle/cli/alignment_flags.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/page_flag.h"
 #include "heddle/cli/text_flags.h"
 #include "heddle/cli/translate_flags.h"
 #include "heddle/infer/precision.h"
@@ -22,7 +23,7 @@ struct Flags : TranslateFlags {
   bool json = false, sample = false, alignment = false;
   Sampling sampling;
   AlignmentOptions alignment_options;
-  std::string prefix, prefix_file, steps;
+  std::string prefix, prefix_file, page;
 };
 
 // Enough lines at a time that batches of like lengths fill up; one where somebody types.
@@ -143,14 +144,14 @@ void run_steps(const Flags& flags, const TranslateOptions& options, const Transl
   LineReader input("-");
   std::string line, more;
   check(input.next(line), ErrorKind::usage,
-        "--steps: there is no sentence; give one on standard input");
+        "--page: there is no sentence; give one on standard input");
   check(!input.next(more), ErrorKind::usage,
-        "--steps shows how one sentence is translated, but the input has more lines; give one");
+        "--page shows how one sentence is translated, but the input has more lines; give one");
   const inspect::DecodingRecord record =
       inspect::record_decoding(model, line, {.translate = options});
-  inspect::write_page(flags.steps, inspect::decoding_page(record, model.target()));
+  inspect::write_page(flags.page, inspect::decoding_page(record, model.target()));
   print_result(record.text);
-  fmt::print(stderr, "translate: the steps are in {}; open it in a browser\n", flags.steps);
+  fmt::print(stderr, "translate: the steps are in {}; open it in a browser\n", flags.page);
 }
 
 // The alignments of all translations of lines; counts[i] are those of line i.
@@ -189,12 +190,12 @@ void print_block(std::vector<Translation> translations, std::span<const std::str
 
 void run(const Flags& flags) {
   TranslateOptions options = options_of(flags);
-  if (!flags.steps.empty()) inspect::check_output(flags.steps, "the page");
+  if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
   const TranslationModel model = load_translation_model(flags.model);
   take_model_defaults(flags, model, options);
   check_alignment(model.config, flags.alignment_options);
   Prefixes prefixes(flags, model);
-  if (!flags.steps.empty()) {
+  if (!flags.page.empty()) {
     options.prefixes = prefixes.next(1);
     return run_steps(flags, options, model);
   }
@@ -251,11 +252,9 @@ void add_translate(CLI::App& app) {
   command->add_option("--prefix", flags->prefix, "text that every translation begins with");
   command->add_option("--prefix-file", flags->prefix_file,
                       "a file whose line i is the prefix of line i");
-  command
-      ->add_option("--steps", flags->steps,
-                   "write a page of how one line is translated: likely next tokens, the beam as "
-                   "a tree, attention")
-      ->type_name("FILE.html");
+  add_page_flag(*command, flags->page,
+                "write a page of how one line is translated: likely next tokens, the beam as a "
+                "tree, attention");
   command->callback([flags] { run(*flags); });
 }
 

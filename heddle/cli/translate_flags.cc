@@ -1,5 +1,6 @@
 // Flags that translate and eval share, checked before any work.
 #include "heddle/cli/translate_flags.h"
+#include "heddle/base/progress.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -80,8 +81,9 @@ void take_model_defaults(const TranslateFlags& flags, const TranslationModel& mo
 
 void report_cut(const char* command, int64_t cut, const TranslationModel& model) {
   if (cut == 0) return;
-  fmt::print(stderr, "{}: {} line{} cut to the {} tokens that the model takes\n", command, cut,
-             cut == 1 ? " was" : "s were", model.config.max_position_embeddings);
+  fmt::print(stderr, "{}: {} cut to the {} tokens that the model takes\n", command,
+             counted(cut, "line was", "lines were"),
+             format_count(model.config.max_position_embeddings));
 }
 
 }  // namespace heddle::cli

@@ -5,6 +5,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files.h"
+#include "heddle/base/progress.h"
 #include "heddle/text/utf8.h"
 
 namespace heddle {
@@ -53,16 +54,17 @@ ParallelFiles find_parallel(const std::string& dir, std::string_view split, std:
 
 std::string CorpusReport::str() const {
   std::string text = fmt::format(
-      "{} pairs of {} lines; left out: {}, {}; tokens: {} source, {} target; unknown tokens: ",
-      pairs, lines, left_out(empty, "empty", first_empty),
-      left_out(too_long, "too long", first_too_long), source_tokens, target_tokens);
+      "{} of {}; left out: {}, {}; tokens: {} source, {} target; unknown tokens: ",
+      counted(pairs, "pair"), counted(lines, "line"), left_out(empty, "empty", first_empty),
+      left_out(too_long, "too long", first_too_long), format_count(source_tokens),
+      format_count(target_tokens));
   if (unknown_source + unknown_target == 0) return text + "none";
   const auto percent = [](int64_t part, int64_t all) {
     return all == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(all);
   };
-  return text + fmt::format("{} source ({:.2f} %), {} target ({:.2f} %)", unknown_source,
-                            percent(unknown_source, source_tokens), unknown_target,
-                            percent(unknown_target, target_tokens));
+  return text + fmt::format("{} source ({:.2f} %), {} target ({:.2f} %)",
+                            format_count(unknown_source), percent(unknown_source, source_tokens),
+                            format_count(unknown_target), percent(unknown_target, target_tokens));
 }
 
 bool is_blank(std::string_view line) {

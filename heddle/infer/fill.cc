@@ -33,6 +33,13 @@ std::string without_outer_spaces(const std::string& text) {
   return begin == text.npos ? text : text.substr(begin, text.find_last_not_of(' ') - begin + 1);
 }
 
+// The text of the ids without special tokens but masks, which are yet to be filled.
+std::string text_with_masks(const Tokenizer& tokenizer, std::vector<int32_t> ids) {
+  std::erase_if(ids,
+                [&](int32_t id) { return tokenizer.is_special(id) && id != tokenizer.mask_id(); });
+  return without_outer_spaces(tokenizer.decode(ids, {.skip_special = false}));
+}
+
 }  // namespace
 
 std::vector<std::vector<std::vector<Fill>>> fill_masks(const TextModel& model,
@@ -76,7 +83,7 @@ std::vector<std::vector<std::vector<Fill>>> fill_masks(const TextModel& model,
              is_known ? without_outer_spaces(model.tokenizer.decode(alone, {.skip_special = false}))
                       : "",
              std::exp(static_cast<double>(next->log_p)),
-             is_known ? model.tokenizer.decode(encoding.ids) : ""});
+             is_known ? text_with_masks(model.tokenizer, encoding.ids) : ""});
       }
       id = mask;
     }

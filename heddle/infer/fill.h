@@ -13,7 +13,7 @@ struct Fill {
   int32_t id = 0;
   std::string token;       ///< alone, without the space before it
   double probability = 0;  ///< softmax over the vocabulary
-  std::string text;        ///< the text with it, special tokens left out
+  std::string text;        ///< the text with it; other masks stay, other special tokens do not
 };
 
 /// The `top` likeliest tokens of each mask of each text, likeliest first: [texts][masks][top].

@@ -7,6 +7,7 @@
 #include "heddle/base/files.h"
 #include "heddle/base/log.h"
 #include "heddle/base/profile.h"
+#include "heddle/infer/hub_hint.h"
 #include "heddle/io/weights.h"
 #include "heddle/models/config.h"
 #include "heddle/text/marian_tokenizer.h"
@@ -221,7 +222,8 @@ void save_model_dir(const std::string& path, const TransformerConfig& config,
 
 std::string find_model_dir(const std::string& path) {
   check(path_exists(path), ErrorKind::data,
-        "{}: there is no such folder; a model directory or a training run is needed", path);
+        "{}: there is no such folder; a model directory or a training run is needed{}", path,
+        hub_hint(path));
   check(is_directory(path), ErrorKind::data,
         "{}: it is a file; the folder of a model or of a training run is needed", path);
   if (path_exists(join_path(path, kConfigName))) return path;

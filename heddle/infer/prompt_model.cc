@@ -87,7 +87,7 @@ std::vector<int32_t> prompt_ids(const PromptModel& model, std::vector<int32_t> i
   if (length <= longest) return ids;
   check(options.truncate, ErrorKind::data,
         "{} has {} tokens; the model takes {} at most. Shorten it, or keep its last tokens with "
-        "--truncate-prompt",
+        "--truncate",
         where, length, longest);
   if (was_cut != nullptr) *was_cut = true;
   ids.erase(ids.begin(), ids.end() - std::max<int64_t>(1, longest - options.max_new_tokens));

@@ -126,7 +126,7 @@ DecodingRecord record_decoding(const TranslationModel& model, const std::string&
                                const RecordOptions& options) {
   const Ids source = source_ids(model, line, "line 1", options.translate.truncate, nullptr);
   check(!source.empty(), ErrorKind::usage,
-        "--steps: the sentence is empty; give one on standard input");
+        "--page: the sentence is empty; give one on standard input");
   DecodingRecord record;
   StepRecorder recorder(options.tokens, record);
   TranslateOptions translate = options.translate;
@@ -149,7 +149,7 @@ DecodingRecord record_decoding(const TranslationModel& model, const std::string&
 DecodingRecord record_generation(const PromptModel& model, const std::string& prompt,
                                  std::span<const int32_t> ids, GenerateOptions options,
                                  int64_t tokens) {
-  check(model.tokenizer.has_value(), ErrorKind::usage, "--steps: {} has no tokenizer",
+  check(model.tokenizer.has_value(), ErrorKind::usage, "--page: {} has no tokenizer",
         model.stack.path);
   DecodingRecord record;
   StepRecorder recorder(tokens, record);

@@ -323,7 +323,7 @@ const ExplainedStep& Explanation::step(const std::string& key) const {
 
 Explanation explain_matrices(const ExplainedMatrices& g) {
   check(g.scores.has_value() || (g.q && g.k), ErrorKind::usage,
-        "there is nothing to explain: give a model and --source, or --q and --k, or --scores");
+        "there is nothing to explain: give a model and --text, or --q and --k, or --scores");
   check(!g.scores || (!g.q && !g.k), ErrorKind::usage,
         "--scores stands in place of --q and --k; give either");
   HeadNumbers head;

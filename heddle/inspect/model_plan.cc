@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "heddle/base/files.h"
+#include "heddle/infer/hub_hint.h"
 #include "heddle/infer/model_dir.h"
 #include "heddle/infer/stack_model.h"
 #include "heddle/train/run_folder.h"
@@ -164,14 +165,17 @@ ModelPlan find_plan(const std::string& name, const std::vector<std::string>& set
     return plan_of_run(train::load_recipe(name), name, settings);
   }
   if (is_directory(name)) {
-    if (train::is_run(name) && !path_exists(join_path(name, kConfigName))) {
+    // Once a run has a model, that says its sizes: its vocabulary may be less than was asked for.
+    const bool has_model = path_exists(join_path(name, kConfigName)) ||
+                           path_exists(join_path(join_path(name, "best"), kConfigName));
+    if (train::is_run(name) && !has_model) {
       return plan_of_run(train::stored_config(name), name, settings);
     }
     return plan_of_file(join_path(find_model_dir(name), kConfigName), settings);
   }
   check(path_exists(name), ErrorKind::usage,
-        "'{}' is no file, folder or known size{}; the sizes are: {}", name,
-        did_you_mean(name, plan_names()), fmt::join(plan_names(), ", "));
+        "'{}' is no file, folder or known size{}; the sizes are: {}{}", name,
+        did_you_mean(name, plan_names()), fmt::join(plan_names(), ", "), hub_hint(name));
   return plan_of_file(name, settings);
 }
 

@@ -5,6 +5,8 @@
 #include <filesystem>
 
 #include "heddle/base/files.h"
+#include "heddle/infer/model_dir.h"
+#include "heddle/train/stack_task.h"
 
 namespace heddle::inspect {
 namespace {
@@ -51,6 +53,19 @@ std::string last_names(const std::filesystem::path& path, ptrdiff_t count) {
   return names.string();
 }
 
+// The settings, with the model as it was made: its vocabulary may be less than was asked for.
+train::TrainConfig config_of(const std::string& run) {
+  train::TrainConfig config = train::stored_config(run);
+  const std::string best = join_path(run, "best");
+  if (!path_exists(join_path(best, kConfigName))) return config;
+  if (config.is_translation()) {
+    config.model = heddle::load_config(best);
+  } else {
+    config.stack = train::config_of_model(best);
+  }
+  return config;
+}
+
 }  // namespace
 
 const LoggedValidation* RunHistory::best() const {
@@ -80,8 +95,7 @@ std::vector<std::string> short_names(const std::vector<std::string>& paths) {
 RunHistory read_history(const std::string& run) {
   check(train::is_run(run), ErrorKind::data,
         "{}: there is no training run (no train.json); name a folder that heddle train wrote", run);
-  RunHistory history{
-      .path = run, .name = short_names({run})[0], .config = train::stored_config(run)};
+  RunHistory history{.path = run, .name = short_names({run})[0], .config = config_of(run)};
   const std::string path = join_path(run, "log.jsonl");
   if (!path_exists(path)) return history;
   const std::string text = read_file(path);

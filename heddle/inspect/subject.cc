@@ -186,11 +186,11 @@ struct SubjectMaker {
 
 void SubjectMaker::open_translator(const std::string& path, const SubjectOptions& options) {
   check(options.ids.empty(), ErrorKind::usage,
-        "--ids: {} is a translator with a tokenizer; give the sentence as --source", path);
+        "--ids: {} is a translator with a tokenizer; give the sentence as --text", path);
   const auto model = std::make_shared<const TranslationModel>(load_translation_model(path));
-  const Ids source = source_ids(*model, options.source, "--source", options.truncate, nullptr);
+  const Ids source = source_ids(*model, options.source, "--text", options.truncate, nullptr);
   check(!source.empty(), ErrorKind::usage,
-        "--source is empty; give a sentence, as in --source \"a man rides a horse\"");
+        "--text is empty; give a sentence, as in --text \"a man rides a horse\"");
   std::string text = options.target.value_or("");
   Ids target;
   if (options.target) {

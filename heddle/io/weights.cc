@@ -1,7 +1,9 @@
 // One file, or an index and its shards.
 #include "heddle/io/weights.h"
 
+#include <fstream>
 #include <map>
+#include <string_view>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files.h"
@@ -13,7 +15,19 @@
 namespace heddle {
 namespace {
 
+// A clone without git-lfs holds a few lines of text in the place of each large file.
+void check_no_pointer(const std::string& path) {
+  constexpr std::string_view kBegin = "version https://git-lfs";
+  std::ifstream file(path, std::ios::binary);
+  std::string begin(kBegin.size(), '\0');
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  check(begin != kBegin, ErrorKind::data,
+        "{}: it is a pointer of Git LFS and not the file itself; run `git lfs pull` in its folder",
+        path);
+}
+
 std::unique_ptr<TensorFile> open_file(const std::string& path, bool is_torch, Mapping mapping) {
+  check_no_pointer(path);
   if (is_torch) return std::make_unique<TorchFile>(TorchFile::open(path, mapping));
   return std::make_unique<SafetensorsFile>(SafetensorsFile::open(path, mapping));
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "heddle/base/log.h"
+#include "heddle/base/progress.h"
 #include "heddle/train/text_tokenizer.h"
 
 namespace heddle::train {
@@ -26,8 +27,9 @@ void ChunkTask::cut(const DocumentSplit& text, int64_t special) {
   check(!train_.empty() && !val_.empty(), ErrorKind::data,
         "the text gives {} sequences to train on and {} held out", train_.size(), val_.size());
   note_keys(joined(train_), joined(val_));
-  log_info("{} sequences to train on, {} held out, {} tokens in the vocabulary", train_.size(),
-           val_.size(), tokenizer().vocab_size());
+  log_info("{} to train on, {} held out, {} in the vocabulary",
+           counted(std::ssize(train_), "sequence"), format_count(std::ssize(val_)),
+           counted(tokenizer().vocab_size(), "token"));
   plan_.emplace(static_cast<int64_t>(train_.size()), config_.batch_size, seed());
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "heddle/base/log.h"
+#include "heddle/base/progress.h"
 #include "heddle/data/labelled.h"
 #include "heddle/data/text_blocks.h"
 #include "heddle/train/class_examples.h"
@@ -34,8 +35,9 @@ class ClassTask : public StackTask {
     train_ = examples_of(split.train);
     val_ = examples_of(split.val);
     note_keys(joined(train_), joined(val_));
-    log_info("{} texts to train on, {} held out, {} labels; {} texts were cut to {} tokens",
-             train_.size(), val_.size(), labels_.size(), cut_, most_);
+    log_info("{} to train on, {} held out, {}; {} cut to {}", counted(std::ssize(train_), "text"),
+             format_count(std::ssize(val_)), counted(std::ssize(labels_), "label"),
+             counted(cut_, "text was", "texts were"), counted(most_, "token"));
     plan_.emplace(static_cast<int64_t>(train_.size()), config.batch_size, seed());
   }
 

@@ -16,15 +16,18 @@ struct TaskEntry {
   const char* name;
   Head head;
   const char *type, *scores;  // of models the default; words between commas
+  int64_t updates;            // of a run that is given no limit
 };
 
 constexpr std::array kTasks = {
-    TaskEntry{"translation", Head::none, "heddle_transformer", "loss,bleu"},
-    TaskEntry{"causal_lm", Head::next_token, "gpt2", "loss"},
-    TaskEntry{"masked_lm", Head::masked_token, "bert", "loss,accuracy"},
-    TaskEntry{"permutation_lm", Head::ordered_token, "xlnet", "loss,accuracy"},
-    TaskEntry{"sequence_classification", Head::sequence_classes, "bert", "loss,accuracy,macro_f1"},
-    TaskEntry{"token_classification", Head::token_classes, "bert", "loss,accuracy,macro_f1"}};
+    TaskEntry{"translation", Head::none, "heddle_transformer", "loss,bleu", 20'000},
+    TaskEntry{"causal_lm", Head::next_token, "gpt2", "loss", 5'000},
+    TaskEntry{"masked_lm", Head::masked_token, "bert", "loss,accuracy", 10'000},
+    TaskEntry{"permutation_lm", Head::ordered_token, "xlnet", "loss,accuracy", 10'000},
+    TaskEntry{"sequence_classification", Head::sequence_classes, "bert", "loss,accuracy,macro_f1",
+              3'000},
+    TaskEntry{"token_classification", Head::token_classes, "bert", "loss,accuracy,macro_f1",
+              3'000}};
 
 const TaskEntry& find_task(const std::string& name) {
   for (const TaskEntry& entry : kTasks) {
@@ -125,6 +128,20 @@ std::vector<std::string> trainable_types(const std::string& task) {
 
 std::vector<std::string> score_names(const std::string& task) {
   return split_at_commas(find_task(task).scores);
+}
+
+std::string task_of_type(const std::string& model_type) {
+  for (const TaskEntry& entry : kTasks) {
+    const std::vector<std::string> types = trainable_types(entry.name);
+    if (std::find(types.begin(), types.end(), model_type) != types.end()) return entry.name;
+  }
+  fail(ErrorKind::usage, "no task trains a {}", model_type);
+}
+
+bool set_default_end(TrainConfig& config) {
+  if (config.max_updates > 0 || config.max_minutes > 0) return false;
+  config.max_updates = find_task(config.task).updates;
+  return true;
 }
 
 TrainConfig default_config(const std::string& task, const std::string& model_type) {

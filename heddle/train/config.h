@@ -180,6 +180,13 @@ struct TrainConfig {
 /// the types that the task trains; an empty type is the default.
 TrainConfig default_config(const std::string& task, const std::string& model_type = "");
 
+/// The first task that trains models of the type. Errors: usage if none does.
+std::string task_of_type(const std::string& model_type);
+
+/// Ends a run that has no limit after as many updates as suit its task. returns: whether it had
+/// none
+bool set_default_end(TrainConfig& config);
+
 /// Fields that may change when a run goes on: its limits, and what changes no bits.
 bool is_limit(const std::string& key);
 

@@ -3,6 +3,7 @@
 
 #include "heddle/base/files.h"
 #include "heddle/base/log.h"
+#include "heddle/base/progress.h"
 #include "heddle/data/agreement.h"
 #include "heddle/text/tokenizer_trainer.h"
 
@@ -50,7 +51,7 @@ struct RunVocabulary {
 };
 
 void train_vocabulary(const TrainConfig& config, const RunVocabulary& v) {
-  log_info("training a {} tokenizer of {} tokens", config.tokenizer_type, v.size);
+  log_info("training a {} tokenizer of {} tokens", config.tokenizer_type, format_count(v.size));
   std::vector<LineReader> readers;
   for (const std::string& text : v.texts) readers.emplace_back(text);
   const auto next = [&](std::string& line) {

@@ -5,6 +5,7 @@
 #include "heddle/base/folders.h"
 #include "heddle/base/log.h"
 #include "heddle/base/parallel.h"
+#include "heddle/base/progress.h"
 #include "heddle/infer/model_dir.h"
 #include "heddle/text/tokenizer_trainer.h"
 #include "heddle/text/vocabulary_trainer.h"
@@ -15,7 +16,7 @@ namespace {
 Tokenizer make_tokenizer(const TrainConfig& config, std::span<const std::string> texts) {
   if (config.tokenizer_type == "char") return character_tokenizer(texts);
   const int64_t size = config.stack.integer({"vocab_size"});
-  log_info("training a {} tokenizer of {} tokens", config.tokenizer_type, size);
+  log_info("training a {} tokenizer of {} tokens", config.tokenizer_type, format_count(size));
   if (config.tokenizer_type == "wordpiece") return train_word_pieces(texts, size);
   std::vector<std::string> lines;
   for (const std::string& text : texts) {

@@ -8,6 +8,14 @@
 namespace heddle {
 namespace {
 
+TEST(Counted, one_has_no_s_and_thousands_have_commas) {
+  EXPECT_EQ(counted(0, "update"), "0 updates");
+  EXPECT_EQ(counted(1, "update"), "1 update");
+  EXPECT_EQ(counted(1'003'854, "token"), "1,003,854 tokens");
+  EXPECT_EQ(counted(1, "line was", "lines were"), "1 line was");
+  EXPECT_EQ(counted(-12'000, "line was", "lines were"), "-12,000 lines were");
+}
+
 TEST(Progress, line_fills_the_columns_with_a_bar) {
   const std::string line = progress_line("training", 0.5, "loss 2.31", 65, 80);
   EXPECT_EQ(line, "training [===============>              ]  50 %  loss 2.31  1 min 05 s left");

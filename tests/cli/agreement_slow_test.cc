@@ -32,7 +32,7 @@ TEST(AgreementRecipe, pronouns_and_order_come_out_and_attention_shows_both) {
 
   // Of all words the best head moves "it" to "animal".
   const std::string heads =
-      run_in(dir, {"attention", "run", "--source", agreement_examples()[0].source, "--from", "it",
+      run_in(dir, {"attention", "run", "--text", agreement_examples()[0].source, "--from", "it",
                    "--to", "animal"});
   const size_t first = heads.find("encoder, ");
   ASSERT_NE(first, std::string::npos) << heads;

@@ -42,7 +42,7 @@ TEST_F(Align, gives_a_line_of_links_for_each_pair_a_link_for_each_target_word) {
 }
 
 TEST_F(Align, gold_gives_the_error_rate_as_text_or_json) {
-  const CliResult text = align_files({"--gold", path("gold"), "--align-out", path("links")});
+  const CliResult text = align_files({"--gold", path("gold"), "--output", path("links")});
   ASSERT_EQ(text.exit_code, 0) << text.err;
   EXPECT_TRUE(text.out.starts_with("AER ")) << text.out;
   EXPECT_EQ(read_file(path("links")), align_files().out);
@@ -96,7 +96,7 @@ TEST_F(Align, what_is_not_there_is_said) {
         Case{{"--gold", path("bad")}, 3, "line 2: 'x' is no link"},
         Case{{"--gold", path("none")}, 3, "none"}, Case{{"--gold-base", "2"}, 2, "--gold-base"},
         Case{{"--each-head"}, 2, "--gold"}, Case{{"--pairs", path("a")}, 2, "--pairs"},
-        Case{{"--align-out", "/no/such/folder/x"}, 3, "/no/such/folder"}}) {
+        Case{{"--output", "/no/such/folder/x"}, 3, "/no/such/folder"}}) {
     const CliResult result = align_files(c.flags);
     EXPECT_EQ(result.exit_code, c.code) << c.flags[0] << result.err;
     EXPECT_NE(result.err.find(c.says), std::string::npos) << result.err;

@@ -42,10 +42,10 @@ TEST(PositionsCommand, bad_input_is_said) {
   expect_refused({"positions", "--positions", "100000000", "--width", "2"}, 2, "ask for fewer");
   expect_refused({"positions", "--kind", "rotary", "--base", "0"}, 2, "--base is 0");
   expect_refused({"positions", "no-such-model"}, 3, "no-such-model");
-  expect_refused({"positions", "-o", (folder / "none" / "page.html").string()}, 3,
+  expect_refused({"positions", "--page", (folder / "none" / "page.html").string()}, 3,
                  "does not exist");
-  expect_refused({"positions", "-o", folder.path().string()}, 3, "it is a folder");
-  expect_refused({"positions", "-o", (folder / "p.html").string(), "--positions", "100000"}, 2,
+  expect_refused({"positions", "--page", folder.path().string()}, 3, "it is a folder");
+  expect_refused({"positions", "--page", (folder / "p.html").string(), "--positions", "100000"}, 2,
                  "too many for a page");
 }
 

@@ -91,7 +91,7 @@ TEST_F(Runs, compare_prints_a_row_a_run_and_the_fields_that_differ) {
 
 TEST_F(Runs, comparison_page_holds_every_run) {
   const std::string page = (folder() / "compare.html").string();
-  const CliResult result = run_heddle({"compare", run("slow"), run("fast"), "-o", page});
+  const CliResult result = run_heddle({"compare", run("slow"), run("fast"), "--page", page});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const Json data = page_data(page);
   EXPECT_EQ(data.at("runs").size(), 2u);
@@ -108,7 +108,7 @@ TEST_F(Runs, bad_input_of_compare_is_said) {
   };
   expect_refused({"compare"}, 2, "runs is required");
   expect_refused({"compare", run("data")}, 3, "there is no training run");
-  expect_refused({"compare", run("slow"), "-o", run("none/page.html")}, 3, "does not exist");
+  expect_refused({"compare", run("slow"), "--page", run("none/page.html")}, 3, "does not exist");
   fs::copy(folder() / "slow", folder() / "broken", fs::copy_options::recursive);
   write_file(folder() / "broken/log.jsonl", "{\"update\": 1}\n{broken\n");
   expect_refused({"compare", run("broken")}, 3, "log.jsonl:1");

@@ -49,7 +49,7 @@ TEST(TokenizerTrainCommand, vocabulary_never_replaces_its_own_text) {
   std::filesystem::create_symlink(text, folder / "link");
   for (const char* command : {"train", "words"}) {
     const CliResult result =
-        run_heddle({"tokenizer", command, "--input", text, "--out", (folder / "link").string()});
+        run_heddle({"tokenizer", command, "--input", text, "--output", (folder / "link").string()});
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_NE(result.err.find("would be overwritten"), std::string::npos) << result.err;
     EXPECT_EQ(read_file(text), "one\ntwo\nthree\n");

@@ -147,33 +147,33 @@ TEST_F(EvalAnswers, labels_and_files_that_do_not_fit_are_refused) {
   expect_refused(eval(task, {"--data", path("val.tsv"), "--label-key", "class"}), 3, "class");
   expect_refused(eval(task, {"--data", path("none.tsv")}), 3, "none.tsv");
   expect_refused(eval(task, {"--data", path("val.tsv"), "--beam", "4"}), 2,
-                 "--beam goes with --src and --ref, not with --data");
-  expect_refused(eval(task, {"--data", path("val.tsv"), "--text", path("val.txt")}), 2,
+                 "--beam is a flag of translators");
+  expect_refused(eval(task, {"--data", path("val.tsv"), "--src", path("val.txt")}), 2,
                  "give one of them");
   expect_refused(eval(task, {}), 2, "--data FILE");
-  expect_refused(eval(task, {"--text", path("val.txt")}), 3, "does not predict the next token");
+  expect_refused(eval(task, {"--data", path("val.tsv"), "--context", "8"}), 2,
+                 "--context is a flag of language models");
 }
 
 TEST_F(EvalAnswers, masked_tokens_have_the_accuracy_that_training_logs) {
   const Json logged = train("masked_lm", ".txt");
   const std::string text = path("val.txt");
-  const Json json = eval_json("masked_lm", {"--text", text});
+  const Json json = eval_json("masked_lm", {"--data", text});
   EXPECT_EQ(json.get_double("accuracy"), logged.get_double("accuracy"));
   EXPECT_NEAR(std::log(json.get_double("ppl")), logged.get_double("loss"), 1e-6);
   EXPECT_NEAR(json.get_double("nll"), json.get_int("masked") * logged.get_double("loss"), 1e-4);
   EXPECT_EQ(json.get_int("context"), 24);
   // [CLS] and [SEP] stand around 22 words.
   EXPECT_EQ(json.get_int("sequences"), (json.get_int("tokens") + 21) / 22);
-  EXPECT_EQ(eval_json("masked_lm", {"--text", text}).dump(), json.dump());
-  EXPECT_NE(eval_json("masked_lm", {"--text", text, "--seed", "2"}).get_double("nll"),
+  EXPECT_EQ(eval_json("masked_lm", {"--data", text}).dump(), json.dump());
+  EXPECT_NE(eval_json("masked_lm", {"--data", text, "--seed", "2"}).get_double("nll"),
             json.get_double("nll"));
-  EXPECT_EQ(eval_json("masked_lm", {"--text", text, "--context", "12"}).get_int("context"), 12);
-  const CliResult plain = eval("masked_lm", {"--text", text});
+  EXPECT_EQ(eval_json("masked_lm", {"--data", text, "--context", "12"}).get_int("context"), 12);
+  const CliResult plain = eval("masked_lm", {"--data", text});
   EXPECT_TRUE(plain.out.starts_with("masked-token accuracy ")) << plain.out;
-  expect_refused(eval("masked_lm", {"--text", text, "--context", "25"}), 2, "--context is 25");
-  expect_refused(eval("masked_lm", {"--text", text, "--context", "3"}), 2, "from 4 to the 24");
-  expect_refused(eval("masked_lm", {"--text", text, "--stride", "3"}), 2, "--stride");
-  expect_refused(eval("masked_lm", {"--data", path("val.tsv")}), 3, "no head for classes");
+  expect_refused(eval("masked_lm", {"--data", text, "--context", "25"}), 2, "--context is 25");
+  expect_refused(eval("masked_lm", {"--data", text, "--context", "3"}), 2, "from 4 to the 24");
+  expect_refused(eval("masked_lm", {"--data", text, "--stride", "3"}), 2, "--stride");
 }
 
 TEST_F(EvalAnswers, page_of_classes_has_all_answers_and_the_wrong_ones) {
@@ -181,7 +181,7 @@ TEST_F(EvalAnswers, page_of_classes_has_all_answers_and_the_wrong_ones) {
                                      std::pair{"token_classification", ".conll"}}) {
     train(task, ending);
     const std::string file = path(std::string("val") + ending), page = path("page.html");
-    const Json said = eval_json(task, {"--data", file, "-o", page});
+    const Json said = eval_json(task, {"--data", file, "--page", page});
     EXPECT_EQ(said.dump(), eval_json(task, {"--data", file}).dump());
     const Json data = page_data(page);
     const size_t classes = data.at("labels").size();
@@ -220,7 +220,7 @@ TEST_F(EvalAnswers, page_of_classes_has_all_answers_and_the_wrong_ones) {
 TEST_F(EvalAnswers, page_of_masked_tokens_has_each_with_its_answer) {
   train("masked_lm", ".txt");
   const std::string text = path("val.txt"), page = path("page.html");
-  const Json said = eval_json("masked_lm", {"--text", text, "-o", page});
+  const Json said = eval_json("masked_lm", {"--data", text, "--page", page});
   const Json data = page_data(page);
   EXPECT_EQ(data.get_int("count"), said.get_int("masked"));
   const Json::Array& questions = data.at("questions").as_array();

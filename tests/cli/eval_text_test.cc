@@ -15,7 +15,7 @@ class EvalText : public LanguageModelFixture {
   const std::string text = (folder / "text").string();
 
   CliResult eval(std::vector<std::string> flags = {}) {
-    flags.insert(flags.begin(), {"eval", model(), "--text", text});
+    flags.insert(flags.begin(), {"eval", model(), "--data", text});
     return run_heddle(flags);
   }
 };
@@ -48,7 +48,7 @@ TEST_F(EvalText, figures_fit_each_other_and_count_the_text) {
 TEST_F(EvalText, page_holds_the_text_and_the_loss_of_each_token) {
   const std::string page = (folder / "page.html").string(), content = "the old man\nsees a <b> é\n";
   write_file(text, content);
-  const CliResult result = eval({"--json", "-o", page});
+  const CliResult result = eval({"--json", "--page", page});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.err, "eval: a page in " + page + "; open it in a browser\n");
   EXPECT_EQ(result.out, eval({"--json"}).out);
@@ -68,7 +68,7 @@ TEST_F(EvalText, page_holds_the_text_and_the_loss_of_each_token) {
 }
 
 TEST_F(EvalText, page_that_cannot_be_written_is_refused_before_the_text_is_read) {
-  const CliResult missing = eval({"-o", "/no/such/page.html"});
+  const CliResult missing = eval({"--page", "/no/such/page.html"});
   EXPECT_EQ(missing.exit_code, 3);
   EXPECT_NE(missing.err.find("the folder /no/such does not exist"), std::string::npos)
       << missing.err;
@@ -91,7 +91,7 @@ TEST_F(EvalText, routing_of_a_mixture_is_shown) {
   save_stack_model(path, *mixture, parameters);
   shared_tokenizer().save(path + "/tokenizer.model");
   write_file(text, small_corpus()[0]);
-  const CliResult result = run_heddle({"eval", path, "--text", text, "--json"});
+  const CliResult result = run_heddle({"eval", path, "--data", text, "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json json = Json::parse(result.out);
   const auto& layers = json.at("routing").as_array();
@@ -100,7 +100,7 @@ TEST_F(EvalText, routing_of_a_mixture_is_shown) {
   for (const Json& share : layers[0].as_array()) sum += share.as_double();
   EXPECT_NEAR(sum, 1, 1e-12);
   EXPECT_EQ(layers[1].dump(), "[0.5, 0.5, 0.0, 0.0]");
-  const CliResult table = run_heddle({"eval", path, "--text", text});
+  const CliResult table = run_heddle({"eval", path, "--data", text});
   EXPECT_NE(table.out.find("even: 25.0 %"), std::string::npos) << table.out;
   EXPECT_NE(table.out.find("    1   50.0  50.0   0.0   0.0\n"), std::string::npos) << table.out;
   EXPECT_FALSE(Json::parse(eval({"--json"}).out).contains("routing"));
@@ -118,9 +118,9 @@ TEST_F(EvalText, rows_of_json_lines_are_documents) {
   write_file(folder / "rows.jsonl",
              "{\"body\": \"the old man\"}\n{\"body\": \"the young woman\"}\n");
   const Tokenizer& t = shared_tokenizer();
-  EXPECT_EQ(tokens({"--text", (folder / "rows.jsonl").string(), "--text-key", "body"}),
+  EXPECT_EQ(tokens({"--data", (folder / "rows.jsonl").string(), "--text-key", "body"}),
             std::ssize(t.encode("the old man")) + 1 + std::ssize(t.encode("the young woman")) - 1);
-  EXPECT_EQ(run_heddle({"eval", model(), "--text", (folder / "rows.jsonl").string()}).exit_code, 3);
+  EXPECT_EQ(run_heddle({"eval", model(), "--data", (folder / "rows.jsonl").string()}).exit_code, 3);
 }
 
 TEST_F(EvalText, texts_and_windows_that_make_no_sense_are_refused) {
@@ -141,19 +141,19 @@ TEST_F(EvalText, texts_and_windows_that_make_no_sense_are_refused) {
   refused(2, "--context is 1", {"--context", "1"});
   refused(2, "--stride is 40", {"--stride", "40"});
   refused(2, "--no-memory", {"--no-memory"});
-  refused(2, "--text is for language models", {"--src", text});
+  refused(2, "--data for all other models", {"--src", text});
   for (const std::vector<std::string>& flag : std::vector<std::vector<std::string>>{
            {"--beam", "5"}, {"--truncate"}, {"--lowercase"}, {"--max-length", "3"}}) {
-    refused(2, flag[0] + " goes with --src and --ref, not with --text", flag);
+    refused(2, flag[0] + " is a flag of translators", flag);
   }
-  refused(2, "--label-key goes with --data", {"--label-key", "x"});
+  refused(2, "--label-key is a flag of models with classes", {"--label-key", "x"});
   refused(2, "--seed is for models of masked tokens", {"--seed", "3"});
   EXPECT_EQ(run_heddle({"eval", model()}).exit_code, 2);
   const TempDir other;
   const std::string translator = (other / "translator").string();
   write_small_model(translator);
   EXPECT_EQ(run_heddle({"eval", translator}).exit_code, 2);
-  EXPECT_EQ(run_heddle({"eval", translator, "--text", text}).exit_code, 3);
+  EXPECT_EQ(run_heddle({"eval", translator, "--data", text}).exit_code, 2);
 }
 
 // A model with memory reads segments end to end.
@@ -172,7 +172,7 @@ TEST(EvalTextMemory, segments_have_a_memory_unless_it_is_switched_off) {
   for (const std::string& line : small_corpus()) content += line + "\n";
   write_file(text, content.substr(0, 800));
   const auto eval = [&](std::vector<std::string> flags) {
-    flags.insert(flags.begin(), {"eval", model, "--text", text, "--context", "8"});
+    flags.insert(flags.begin(), {"eval", model, "--data", text, "--context", "8"});
     return run_heddle(flags);
   };
   const CliResult with = eval({"--json"}), without = eval({"--json", "--no-memory"});

@@ -32,12 +32,12 @@ TEST_F(Explain, worked_examples_come_out) {
 
 TEST_F(Explain, model_is_followed_as_text_and_as_page) {
   const TempDir folder;
-  const CliResult text = explain({model(), "--source", "the old man", "--kind", "encoder"});
+  const CliResult text = explain({model(), "--text", "the old man", "--kind", "encoder"});
   ASSERT_EQ(text.exit_code, 0) << text.err;
   EXPECT_NE(text.out.find("12. Output"), std::string::npos) << text.out;
   const std::string page = (folder / "page.html").string();
   const CliResult written =
-      explain({model(), "--source", "the old man", "--layer", "1", "--head", "2", "-o", page});
+      explain({model(), "--text", "the old man", "--layer", "1", "--head", "2", "--page", page});
   ASSERT_EQ(written.exit_code, 0) << written.err;
   EXPECT_EQ(written.out, "");
   EXPECT_NE(
@@ -50,12 +50,12 @@ TEST_F(Explain, bad_input_is_an_error_that_says_what_to_do) {
   expect_error({"--q", "1"}, 2, "--q and --k go together");
   expect_error({"--q", "1 x", "--k", "1 2"}, 2, "'x' in row 1");
   expect_error({"--scores", "1", "--score", "additive"}, 2, "--score is 'additive'");
-  expect_error({"--scores", "1", "-o", "/no/such/folder/a.html"}, 3, "/no/such/folder");
-  expect_error({model()}, 2, "--source is missing");
-  expect_error({model(), "--source", " "}, 2, "--source is empty");
-  expect_error({model(), "--source", "man", "--layer", "2"}, 2, "--layer 2");
-  expect_error({model(), "--source", "man", "--head", "4"}, 2, "--head 4");
-  expect_error({model(), "--source", "man", "--scores", "1"}, 2, "explain one of them");
+  expect_error({"--scores", "1", "--page", "/no/such/folder/a.html"}, 3, "/no/such/folder");
+  expect_error({model()}, 2, "--text is missing");
+  expect_error({model(), "--text", " "}, 2, "--text is empty");
+  expect_error({model(), "--text", "man", "--layer", "2"}, 2, "--layer 2");
+  expect_error({model(), "--text", "man", "--head", "4"}, 2, "--head 4");
+  expect_error({model(), "--text", "man", "--scores", "1"}, 2, "explain one of them");
 }
 
 }  // namespace

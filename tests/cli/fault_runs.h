@@ -248,7 +248,7 @@ inline FaultScenario replacing_export() {
 /// A vocabulary over an older one.
 inline FaultScenario tokenizer_training() {
   const std::vector<std::string> words =
-      words_of("tokenizer train --input data/train.en --out a.model --vocab-size 300");
+      words_of("tokenizer train --input data/train.en --output a.model --vocab-size 300");
   return {"tokenizer train", words,
           [](const auto& folder) {
             write_pairs(folder / "data");

@@ -54,7 +54,7 @@ class Forward : public ::testing::Test {
   }
 
   CliResult forward(std::vector<std::string> flags = {}) {
-    flags.insert(flags.begin(), {"forward", model, "--inputs", inputs, "--outputs", outputs});
+    flags.insert(flags.begin(), {"forward", model, "--input", inputs, "--output", outputs});
     return run_heddle(flags);
   }
 

@@ -245,7 +245,7 @@ TEST_F(GenerateCommand, prompt_beyond_the_context_is_refused_with_the_numbers_or
   refused(3, fmt::format("prompt 2 has {} tokens; the model takes 40 at most", tokens),
           {"--prompt", "old", "--prompt", text});
   const CliResult cut =
-      generate({"--prompt", text, "--truncate-prompt", "--max-new-tokens", "8", "--json"});
+      generate({"--prompt", text, "--truncate", "--max-new-tokens", "8", "--json"});
   ASSERT_EQ(cut.exit_code, 0) << cut.err;
   EXPECT_EQ(Json::parse(cut.out).get_int("prompt_tokens"), 32);
   EXPECT_NE(cut.err.find("1 prompt was cut"), std::string::npos) << cut.err;
@@ -299,14 +299,14 @@ TEST_F(GenerateCommand, steps_are_a_page_beside_the_same_text) {
   const std::vector<std::string> flags = {"--prompt", "the old", "--max-new-tokens",
                                           "6",        "--beam",  "3"};
   std::vector<std::string> with_page = flags;
-  with_page.insert(with_page.end(), {"--steps", page});
+  with_page.insert(with_page.end(), {"--page", page});
   const CliResult result = generate(with_page);
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, generate(flags).out);
   EXPECT_NE(read_file(page).find("Decoding: the old"), std::string::npos);
-  refused(2, "exactly one", {"--steps", page}, "the\nold\n");
-  refused(2, "--steps goes with neither", {"--steps", page, "--json", "--prompt", "x"});
-  refused(3, "/no/such", {"--steps", "/no/such/page.html", "--prompt", "x"});
+  refused(2, "exactly one", {"--page", page}, "the\nold\n");
+  refused(2, "--page goes with neither", {"--page", page, "--json", "--prompt", "x"});
+  refused(3, "/no/such", {"--page", "/no/such/page.html", "--prompt", "x"});
 }
 
 // Sizes of the config are held against the file before anything of that size is made.
@@ -325,12 +325,13 @@ TEST_F(GenerateCommand, config_of_a_hundred_million_layers_is_refused_at_once) {
 // A model of characters: a white space is named, and what comes after it continues nothing.
 TEST_F(GenerateCommand, attention_of_characters_names_spaces_and_line_ends) {
   const TempDir folder;
-  const std::string model = (folder / "model").string(), path = (folder / "a.json").string();
+  const std::string model = (folder / "model").string();
   write_language_model(model, "{}", false);
   character_tokenizer(std::vector<std::string>{"ab \n"}).save(model + "/tokenizer.json");
-  ASSERT_EQ(run_heddle({"attention", model, "--text", "ab a\nb", "--json", path}).exit_code, 0);
+  const CliResult result = run_heddle({"attention", model, "--text", "ab a\nb", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
   const char* const tokens = R"x(["a", "+b", "(space)", "a", "(newline)", "b"])x";
-  EXPECT_NE(read_file(path).find(tokens), std::string::npos) << read_file(path);
+  EXPECT_NE(result.out.find(tokens), std::string::npos) << result.out;
 }
 
 // The tokenizer finds words; special tokens of others are words of their own.
@@ -339,14 +340,12 @@ TEST_F(GenerateCommand, attention_and_explanation_of_a_text_name_its_words) {
       run_heddle({"attention", model(), "--text", "the old man reads two books!", "--from", "books",
                   "--to", "old"});
   ASSERT_EQ(table.exit_code, 0) << table.err;
-  const TempDir folder;
-  const std::string path = (folder / "attention.json").string();
-  ASSERT_EQ(
-      run_heddle({"attention", model(), "--text", "the old man reads two books!", "--json", path})
-          .exit_code,
-      0);
-  const std::string json = read_file(path);
-  for (const char* word : {"books", "reads"}) EXPECT_NE(json.find(word), std::string::npos) << word;
+  const CliResult json =
+      run_heddle({"attention", model(), "--text", "the old man reads two books!", "--json"});
+  ASSERT_EQ(json.exit_code, 0) << json.err;
+  for (const char* word : {"books", "reads"}) {
+    EXPECT_NE(json.out.find(word), std::string::npos) << word;
+  }
   const CliResult explained = run_heddle({"explain", model(), "--text", "the old man"});
   EXPECT_EQ(explained.exit_code, 0) << explained.err;
   EXPECT_NE(explained.out.find("old"), std::string::npos);

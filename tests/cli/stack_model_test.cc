@@ -38,8 +38,7 @@ class StackCommand : public ::testing::Test {
                        std::as_bytes(std::span(values))});
     }
     write_safetensors(inputs, views);
-    const CliResult result =
-        run_heddle({"forward", model, "--inputs", inputs, "--outputs", outputs});
+    const CliResult result = run_heddle({"forward", model, "--input", inputs, "--output", outputs});
     EXPECT_EQ(result.exit_code, exit_code) << result.err;
     error = result.err;
     if (exit_code != 0) return {};
@@ -78,7 +77,7 @@ TEST_F(StackCommand, export_writes_the_model_with_its_class_dtype_and_tokenizer_
     write_file_atomic(model + "/" + name, "{}");
   }
   const std::string out = (folder / "out").string();
-  const CliResult result = run_heddle({"export", model, "-o", out, "--dtype", "bf16"});
+  const CliResult result = run_heddle({"export", model, "--out", out, "--dtype", "bf16"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("a gpt2 in bf16"), std::string::npos) << result.out;
   const Json config = Json::load(out + "/config.json");
@@ -90,9 +89,9 @@ TEST_F(StackCommand, export_writes_the_model_with_its_class_dtype_and_tokenizer_
   const auto file = SafetensorsFile::open(out + "/model.safetensors");
   EXPECT_EQ(file.info("transformer.h.0.attn.c_attn.weight").dtype, DType::bf16);
   EXPECT_NO_THROW(load_stack_model(out));
-  EXPECT_EQ(run_heddle({"export", model, "-o", out, "--format", "marian"}).exit_code, 2);
-  EXPECT_EQ(run_heddle({"export", model, "-o", out, "--dtype", "f64"}).exit_code, 2);
-  EXPECT_EQ(run_heddle({"export", model, "-o", model}).exit_code, 2);
+  EXPECT_EQ(run_heddle({"export", model, "--out", out, "--format", "marian"}).exit_code, 2);
+  EXPECT_EQ(run_heddle({"export", model, "--out", out, "--dtype", "f64"}).exit_code, 2);
+  EXPECT_EQ(run_heddle({"export", model, "--out", model}).exit_code, 2);
 }
 
 TEST_F(StackCommand, forward_refuses_what_does_not_fit_by_name) {

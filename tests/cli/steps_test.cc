@@ -1,4 +1,4 @@
-// heddle translate --steps at the command line: the page beside the translation, and bad input.
+// heddle translate --page at the command line: the page beside the translation, and bad input.
 #include <gtest/gtest.h>
 
 #include "tests/cli/model_fixture.h"
@@ -18,7 +18,7 @@ class Steps : public ModelFixture {
 };
 
 TEST_F(Steps, translation_is_printed_as_without_them) {
-  const CliResult result = translate("the old man\n", {"--beam", "3", "--steps", page});
+  const CliResult result = translate("the old man\n", {"--beam", "3", "--page", page});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, translate("the old man\n", {"--beam", "3"}).out);
   EXPECT_NE(read_file(page).find("Decoding: the old man"), std::string::npos);
@@ -26,15 +26,15 @@ TEST_F(Steps, translation_is_printed_as_without_them) {
 
 TEST_F(Steps, no_sentence_or_several_are_usage_errors) {
   for (const std::string input : {"", "\n", "the old man\nmy sister\n"}) {
-    const CliResult result = translate(input, {"--steps", page});
+    const CliResult result = translate(input, {"--page", page});
     EXPECT_EQ(result.exit_code, 2) << input;
-    EXPECT_NE(result.err.find("--steps"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("--page"), std::string::npos) << result.err;
     EXPECT_FALSE(std::filesystem::exists(page));
   }
 }
 
 TEST_F(Steps, page_that_cannot_be_written_is_an_error_before_any_work) {
-  const CliResult result = translate("man\n", {"--steps", "/no/such/folder/page.html"});
+  const CliResult result = translate("man\n", {"--page", "/no/such/folder/page.html"});
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_NE(result.err.find("/no/such/folder"), std::string::npos) << result.err;
   EXPECT_EQ(result.out, "");

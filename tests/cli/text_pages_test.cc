@@ -18,7 +18,7 @@ class TextPages : public ::testing::Test {
     options.input = input;
     words.emplace_back("--json");
     const CliResult alone = run_heddle(words, options);
-    words.insert(words.end(), {"-o", page_});
+    words.insert(words.end(), {"--page", page_});
     const CliResult result = run_heddle(words, options);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_EQ(result.out, alone.out);
@@ -107,11 +107,11 @@ TEST_F(TextPages, many_texts_are_counted_and_the_first_are_held) {
 
 TEST_F(TextPages, path_that_cannot_be_written_ends_before_the_model_is_read) {
   for (const std::string command : {"fill", "classify", "embed"}) {
-    const CliResult missing = run_heddle({command, "/no/model", "-o", "/no/such/page.html"});
+    const CliResult missing = run_heddle({command, "/no/model", "--page", "/no/such/page.html"});
     EXPECT_EQ(missing.exit_code, 3) << missing.err;
     EXPECT_NE(missing.err.find("the folder /no/such does not exist"), std::string::npos)
         << missing.err;
-    const CliResult folder = run_heddle({command, "/no/model", "-o", folder_.path().string()});
+    const CliResult folder = run_heddle({command, "/no/model", "--page", folder_.path().string()});
     EXPECT_EQ(folder.exit_code, 3) << folder.err;
     EXPECT_NE(folder.err.find("it is a folder; name a file"), std::string::npos) << folder.err;
   }

@@ -1,6 +1,8 @@
 // heddle fill, classify and embed at the command line.
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -32,7 +34,8 @@ std::vector<Json> lines_of(const std::string& text) {
 }
 
 TEST(FillCommand, prints_tokens_with_probabilities_and_the_text) {
-  const CliResult plain = run_heddle({"fill", text_model("fill"), "the [MASK] fox", "--top", "3"});
+  const CliResult plain =
+      run_heddle({"fill", text_model("fill"), "--text", "the [MASK] fox", "--top", "3"});
   ASSERT_EQ(plain.exit_code, 0) << plain.err;
   EXPECT_EQ(std::count(plain.out.begin(), plain.out.end(), '\n'), 3);
   const CliResult json =
@@ -44,6 +47,17 @@ TEST(FillCommand, prints_tokens_with_probabilities_and_the_text) {
   const Json best = lines[0].at("masks").as_array()[0].as_array()[0];
   EXPECT_EQ(best.get_string("text"), "the " + best.get_string("token") + " fox");
   EXPECT_NE(plain.out.find(best.get_string("text")), std::string::npos) << plain.out;
+}
+
+TEST(FillCommand, other_masks_stay_in_the_text_and_texts_are_parted_by_empty_lines) {
+  const CliResult result =
+      run_on("the [MASK] fox [MASK] low\nthe [MASK]\n", {"fill", text_model("fill"), "--top", "1"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::regex form(
+      "mask 1:\n0\\.\\d+ +(\\S+) +the \\S+ fox \\[MASK\\] low\n"
+      "mask 2:\n0\\.\\d+ +(\\S+) +the \\[MASK\\] fox ?\\S+ low\n"
+      "\n0\\.\\d+ +(\\S+) +the ?\\S+\n");
+  EXPECT_TRUE(std::regex_match(result.out, form)) << result.out;
 }
 
 TEST(ClassifyCommand, prints_labels_likeliest_first) {
@@ -78,7 +92,7 @@ TEST(EmbedCommand, a_line_in_is_a_vector_out_and_cutting_is_said_once) {
   double sum = 0;
   for (const Json& x : lines[0].at("embedding").as_array()) sum += x.as_double() * x.as_double();
   EXPECT_NEAR(sum, 1, 1e-5);
-  EXPECT_EQ(json.err, "warning: embed: 2 of 4 texts were longer than 12 tokens and were cut\n");
+  EXPECT_EQ(json.err, "warning: embed: 2 of 4 texts were longer than 12 tokens and cut\n");
   const CliResult plain = run_heddle({"embed", text_model("encoder"), "--text", "the fox",
                                       "--pooling", "cls", "--pooling", "max", "--no-normalize"});
   ASSERT_EQ(plain.exit_code, 0) << plain.err;
@@ -97,7 +111,8 @@ TEST(TextCommands, models_without_token_types_take_texts_of_any_tokenizer) {
   const std::string gpt2 =
       R"({"model_type": "gpt2", "n_embd": 16, "n_layer": 1, "n_head": 2, )" + size;
   const std::tuple<std::string, std::vector<std::string>> all[] = {
-      {distil + R"("architectures": ["DistilBertForMaskedLM"]})", {"fill", "the [MASK] fox"}},
+      {distil + R"("architectures": ["DistilBertForMaskedLM"]})",
+       {"fill", "--text", "the [MASK] fox"}},
       {distil + R"("architectures": ["DistilBertForSequenceClassification"]})",
        {"classify", "--pair"}},
       {llama + R"("architectures": ["LlamaForSequenceClassification"]})", {"classify", "--pair"}},
@@ -121,10 +136,10 @@ TEST(TextCommands, models_without_token_types_take_texts_of_any_tokenizer) {
 
 TEST(TextCommands, bad_input_ends_with_its_exit_code_and_reason) {
   const std::tuple<std::string, std::vector<std::string>, int, std::string> all[] = {
-      {"", {"fill", text_model("fill"), "no mask"}, 3, "has no [MASK]"},
-      {"", {"fill", text_model("fill"), "[MASK]", "--top", "0"}, 2, "--top is 0"},
-      {"", {"fill", text_model("encoder"), "[MASK]"}, 3, "no head for masked tokens"},
-      {"", {"fill", "/no/such", "[MASK]"}, 3, "/no/such"},
+      {"", {"fill", text_model("fill"), "--text", "no mask"}, 3, "has no [MASK]"},
+      {"", {"fill", text_model("fill"), "--text", "[MASK]", "--top", "0"}, 2, "--top is 0"},
+      {"", {"fill", text_model("encoder"), "--text", "[MASK]"}, 3, "no head for masked tokens"},
+      {"", {"fill", "/no/such", "--text", "[MASK]"}, 3, "/no/such"},
       {"", {"classify", text_model("classify")}, 2, "empty"},
       {"a\n", {"classify", text_model("classify"), "--top", "0"}, 2, "--top is 0"},
       {"a\nb\xFF\n", {"classify", text_model("classify")}, 3, "line 2: not UTF-8"},
@@ -150,7 +165,7 @@ TEST(TextCommands, translators_are_refused_by_what_they_are) {
   const std::string translator = (folder / "model").string();
   write_small_model(translator);
   for (const std::vector<std::string>& words :
-       std::vector<std::vector<std::string>>{{"fill", translator, "[MASK]"},
+       std::vector<std::vector<std::string>>{{"fill", translator, "--text", "[MASK]"},
                                              {"classify", translator, "--text", "a"},
                                              {"embed", translator, "--text", "a"},
                                              {"generate", translator, "--prompt", "a"}}) {
@@ -174,7 +189,7 @@ TEST(InfoCommand, tells_the_tokenizer_of_an_encoder) {
 TEST(TokenizerInfo, says_kind_size_and_what_stands_around_texts) {
   const CliResult plain = run_heddle({"tokenizer", "info", text_model("fill")});
   ASSERT_EQ(plain.exit_code, 0) << plain.err;
-  EXPECT_NE(plain.out.find("WordPiece, 160 ids"), std::string::npos) << plain.out;
+  EXPECT_NE(plain.out.find("WordPiece, 160 tokens"), std::string::npos) << plain.out;
   EXPECT_NE(plain.out.find("a pair is [CLS] TEXT [SEP] SECOND [SEP]"), std::string::npos);
   const CliResult ids =
       run_on("the [MASK]\n", {"tokenizer", "encode", text_model("fill"), "--special", "--tokens"});

@@ -24,8 +24,8 @@ class TokenizerCommand : public ::testing::Test {
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
   CliResult train(std::vector<std::string> flags, const std::string& out = "t.model") {
-    std::vector<std::string> words = {"tokenizer",       "train", "--input",
-                                      path("train.txt"), "--out", path(out)};
+    std::vector<std::string> words = {"tokenizer",       "train",    "--input",
+                                      path("train.txt"), "--output", path(out)};
     words.insert(words.end(), flags.begin(), flags.end());
     return run_heddle(words);
   }
@@ -77,7 +77,7 @@ TEST_F(TokenizerCommand, two_inputs_are_the_same_as_one_of_both) {
   write_file(folder_ / "more.txt", corpus());
   write_file(folder_ / "both.txt", corpus() + corpus());
   ASSERT_EQ(train({"--vocab-size", "320", "--input", path("more.txt")}, "a").exit_code, 0);
-  ASSERT_EQ(run_heddle({"tokenizer", "train", "--input", path("both.txt"), "--out", path("b"),
+  ASSERT_EQ(run_heddle({"tokenizer", "train", "--input", path("both.txt"), "--output", path("b"),
                         "--vocab-size", "320"})
                 .exit_code,
             0);

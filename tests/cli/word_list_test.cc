@@ -23,7 +23,7 @@ class SixWords : public ::testing::Test {
   std::string path(const std::string& name) { return (folder_ / name).string(); }
   void words(const std::string& side) {
     const CliResult made = run_heddle(
-        {"tokenizer", "words", "--input", path(side + ".txt"), "--out", path(side + ".model")});
+        {"tokenizer", "words", "--input", path(side + ".txt"), "--output", path(side + ".model")});
     ASSERT_EQ(made.exit_code, 0) << made.err;
   }
   CliResult train(const std::vector<std::string>& more) {
@@ -77,7 +77,7 @@ TEST_F(SixWords, pages_show_what_such_models_compute) {
              "--target-tokenizer", path("en.model"), "--attention-scoring", "additive",
              "--position-embedding-type", "rotary", "--rope-theta", "256"});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
-  const CliResult explained = run_heddle({"explain", path("run"), "--source", "merci"});
+  const CliResult explained = run_heddle({"explain", path("run"), "--text", "merci"});
   EXPECT_EQ(explained.exit_code, 2);
   EXPECT_NE(explained.err.find("explain follows dot products"), std::string::npos) << explained.err;
   // 32 columns in 4 heads of 8: 4 pairs, 256^(-2i/8).
@@ -110,10 +110,10 @@ TEST_F(SixWords, separate_lists_train_in_seconds_and_translate) {
   const CliResult align = run_heddle(
       {"align", path("run"), "--src", path("data/val.fr"), "--tgt", path("data/val.en")});
   EXPECT_EQ(align.exit_code, 0) << align.err;
-  const CliResult maps = run_heddle({"attention", path("run"), "--source", "je suis étudiant",
-                                     "--target", "i am a student", "--json", path("maps.json")});
+  const CliResult maps = run_heddle({"attention", path("run"), "--text", "je suis étudiant",
+                                     "--target", "i am a student", "--json"});
   ASSERT_EQ(maps.exit_code, 0) << maps.err;
-  const Json sides = Json::load(path("maps.json")).at("sides");
+  const Json sides = Json::parse(maps.out).at("sides");
   EXPECT_EQ(sides.as_array()[0].at("tokens").as_array()[2].as_string(), "étudiant");
   EXPECT_EQ(sides.as_array()[1].at("tokens").as_array()[4].as_string(), "student");
   std::filesystem::remove(folder_ / "run" / "best" / "target_tokenizer.model");
@@ -142,7 +142,7 @@ TEST_F(SixWords, vocabularies_that_do_not_fit_are_said) {
   }
   write_file(path("bad.txt"), "two words\n");
   const CliResult bad =
-      run_heddle({"tokenizer", "words", "--input", path("bad.txt"), "--out", path("x.model")});
+      run_heddle({"tokenizer", "words", "--input", path("bad.txt"), "--output", path("x.model")});
   EXPECT_EQ(bad.exit_code, 3);
   EXPECT_NE(bad.err.find("two words"), std::string::npos) << bad.err;
 }

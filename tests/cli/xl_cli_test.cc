@@ -30,7 +30,7 @@ TEST(XlCommand, xlnet_generates_and_is_refused_where_the_order_of_the_text_is_ne
   EXPECT_EQ(Json::parse(words.out).at("ids").as_array().size(), 5u) << words.out;
   const CliResult next = run_heddle({"generate", xlnet, "--ids", "5,9,7", "--top", "3"});
   EXPECT_EQ(next.exit_code, 0) << next.err;
-  expect_refused({"eval", xlnet, "--text", text}, "a xlnet predicts tokens in any order");
+  expect_refused({"eval", xlnet, "--data", text}, "a xlnet predicts tokens in any order");
 }
 
 TEST(XlCommand, pages_show_attention_by_distance) {
@@ -40,7 +40,7 @@ TEST(XlCommand, pages_show_attention_by_distance) {
                       "n_head": 2, "d_head": 8, "d_inner": 24, "n_layer": 1, "div_val": 1,
                       "cutoffs": [], "mem_len": 20})");
   shared_tokenizer().save(xl + "/tokenizer.model");
-  const CliResult heads = run_heddle({"attention", xl, "--text", "the old man", "-o", page});
+  const CliResult heads = run_heddle({"attention", xl, "--text", "the old man", "--page", page});
   EXPECT_EQ(heads.exit_code, 0) << heads.err;
   const CliResult steps = run_heddle({"explain", xl, "--text", "the old man"});
   ASSERT_EQ(steps.exit_code, 0) << steps.err;
@@ -61,7 +61,7 @@ TEST(XlCommand, flags_train_with_memory_and_report_without) {
        "1",     "--mem-len",     "16",        "--block-size",     "8",          "--batch-size",
        "4",     "--max-updates", "6",         "--validate-every", "3"});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
-  const CliResult with = run_heddle({"eval", run, "--text", text, "--context", "8", "--json"});
+  const CliResult with = run_heddle({"eval", run, "--data", text, "--context", "8", "--json"});
   ASSERT_EQ(with.exit_code, 0) << with.err;
   EXPECT_EQ(Json::parse(with.out).get_int("memory"), 16);
   const CliResult words = run_heddle({"generate", run, "--prompt", "the", "--max-new-tokens", "5"});

@@ -190,11 +190,11 @@ TEST_F(AttentionMaps, head_layer_or_word_that_is_not_there_is_a_usage_error_that
   expect_error(ErrorKind::usage, {"--from 'man' --to 'Mann'"}, [] {
     maps({.link = Link{"man", "Mann"}});
   });
-  expect_error(ErrorKind::usage, {"--source is empty"},
+  expect_error(ErrorKind::usage, {"--text is empty"},
                [] { Subject::open(path(), {.source = "  ", .target = {}, .ids = {}}); });
   expect_error(ErrorKind::usage, {"--target is empty"},
                [] { Subject::open(path(), {.source = "man", .target = "", .ids = {}}); });
-  expect_error(ErrorKind::data, {"--source", "not UTF-8"},
+  expect_error(ErrorKind::data, {"--text", "not UTF-8"},
                [] { Subject::open(path(), {.source = "caf\xE9", .target = {}, .ids = {}}); });
 }
 

@@ -10,7 +10,7 @@ namespace {
 std::string write(const TempDir& folder, std::vector<std::string> arguments) {
   const std::string path = (folder / "page.html").string();
   arguments.insert(arguments.begin(), "analyze");
-  arguments.insert(arguments.end(), {"-o", path});
+  arguments.insert(arguments.end(), {"--page", path});
   const CliResult result = run_heddle(arguments);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, "");

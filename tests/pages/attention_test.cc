@@ -13,8 +13,8 @@ class AttentionPage : public ModelFixture {
   const std::string path = (folder / "page.html").string();
 
   void write(std::vector<std::string> flags = {}) {
-    flags.insert(flags.begin(), {"attention", model(), "--source", "the old man reads two books!",
-                                 "--target", "der alte Mann liest zwei Bücher!", "-o", path});
+    flags.insert(flags.begin(), {"attention", model(), "--text", "the old man reads two books!",
+                                 "--target", "der alte Mann liest zwei Bücher!", "--page", path});
     const CliResult result = run_heddle(flags);
     ASSERT_EQ(result.exit_code, 0) << result.err;
   }
@@ -157,8 +157,8 @@ TEST_F(AttentionPage, text_of_4096_tokens_opens_small_and_zooms) {
   std::string text;
   for (int i = 0; i < 682; ++i) text += "old man ";  // 6 tokens
   const CliResult result =
-      run_heddle({"attention", (folder / "long").string(), "--source", text, "--target", "Mann",
-                  "--layer", "1", "--head", "2", "--no-importance", "-o", path});
+      run_heddle({"attention", (folder / "long").string(), "--text", text, "--target", "Mann",
+                  "--layer", "1", "--head", "2", "--no-importance", "--page", path});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_LT(std::filesystem::file_size(path), 4u << 20);
   drive(path, R"js(

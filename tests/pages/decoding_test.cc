@@ -1,4 +1,4 @@
-// The page of heddle translate --steps, driven: steps, beginnings, likely tokens.
+// The page of heddle translate --page, driven: steps, beginnings, likely tokens.
 #include <gtest/gtest.h>
 
 #include "heddle/inspect/page.h"
@@ -14,7 +14,7 @@ TEST_F(DecodingPage, steps_are_walked_by_buttons_tree_and_tokens) {
   const TempDir folder;
   const std::string path = (folder / "page.html").string();
   const CliResult result =
-      run_heddle({"translate", model(), "--beam", "3", "--max-length", "6", "--steps", path},
+      run_heddle({"translate", model(), "--beam", "3", "--max-length", "6", "--page", path},
                  with_input("the old man\n"));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   for (const Window& window : {Window{}, Window{.width = 390, .height = 800, .is_dark = true}}) {

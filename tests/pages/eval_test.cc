@@ -13,7 +13,7 @@ class EvalPage : public PageTest {
              const std::string& text) {
     const std::string file = (folder_ / name).string();
     write_file(file, text);
-    const CliResult result = run_heddle({"eval", model, flag, file, "-o", path_});
+    const CliResult result = run_heddle({"eval", model, flag, file, "--page", path_});
     ASSERT_EQ(result.exit_code, 0) << result.err;
   }
 };
@@ -23,7 +23,7 @@ TEST_F(EvalPage, tokens_are_shaded_and_read_by_pointer_and_keys) {
   write_gpt2(model);
   std::string text;
   for (const std::string& line : small_corpus()) text += line + "\n";
-  write(model, "--text", "text", text.substr(0, 400));
+  write(model, "--data", "text", text.substr(0, 400));
   drive_both(R"js(
     const spans = [...document.querySelectorAll("[data-i]")], box = reader.find('[aria-label^="the text, token by token"]');
     reader.equal(spans.length, heddle.data.loss.length + 1, "a span per token");
@@ -58,15 +58,15 @@ TEST_F(EvalPage, lines_are_sorted_by_agreement_and_compared_word_by_word) {
                                .out;  // the first line is right
   write_file(reference, same + "ein kleiner Hund\nmeine Schwester\n");
   const CliResult result = run_heddle(
-      {"eval", model, "--src", source, "--ref", reference, "--max-length", "10", "-o", path_});
+      {"eval", model, "--src", source, "--ref", reference, "--max-length", "10", "--page", path_});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   drive_both(R"js(
     const rows = () => [...reader.find('[aria-label="lines"] tbody').rows], scores = () => rows().map((r) => Number(r.cells[2].textContent));
+    reader.check(scores()[0] <= scores()[1] && scores()[1] <= scores()[2], "worst first: " + scores());
+    reader.check(document.querySelectorAll("#line .missing").length > 0, "the worst has other words");
+    await reader.click(reader.button("as given"));
     reader.equal(scores()[0], 100, "the first line is its reference");
     reader.equal(document.querySelectorAll("#line .missing").length, 0, "and nothing is marked");
-    await reader.click(reader.button("worst first"));
-    reader.check(scores()[0] <= scores()[1] && scores()[1] <= scores()[2], "sorted: " + scores());
-    reader.check(document.querySelectorAll("#line .missing").length > 0, "the worst has other words");
     const ranges = [...reader.find('[aria-label="lines by chrF2"]').rows];
     reader.equal(ranges.reduce((sum, r) => sum + Number(r.cells[2].textContent), 0), 3, "each line is in one range");
     await reader.click(ranges[9]);
@@ -79,7 +79,7 @@ TEST_F(EvalPage, lines_are_sorted_by_agreement_and_compared_word_by_word) {
 TEST_F(EvalPage, masked_tokens_are_filtered_by_right_and_wrong) {
   std::string text;
   for (int i = 0; i < 30; ++i) text += "the quick fox jumps over the lazy dog\n";
-  write(std::string(kFixtures) + "/texts/fill", "--text", "text", text);
+  write(std::string(kFixtures) + "/texts/fill", "--data", "text", text);
   drive_both(R"js(
     const rows = () => [...reader.find('[aria-label="masked tokens"] tbody').rows], all = heddle.data.questions;
     reader.equal(rows().length, Math.min(200, all.length), "all");

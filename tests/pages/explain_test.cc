@@ -15,10 +15,10 @@ class ExplainPage : public ModelFixture {
 };
 
 TEST_F(ExplainPage, query_is_followed_from_score_to_weight) {
-  ASSERT_EQ(
-      run_heddle({"explain", "--scores", "112 96; 0 0", "--divide", "8", "--v", "1; 2", "-o", path})
-          .exit_code,
-      0);
+  ASSERT_EQ(run_heddle({"explain", "--scores", "112 96; 0 0", "--divide", "8", "--v", "1; 2",
+                        "--page", path})
+                .exit_code,
+            0);
   drive(path, R"js(
     reader.equal(reader.find('[aria-label="query"]').value, "0", "the first query first");
     const cells = () => [...document.querySelectorAll("tbody tr")].map((tr) => [...tr.cells].slice(0, 6).map((c) => c.textContent));
@@ -36,8 +36,8 @@ TEST_F(ExplainPage, query_is_followed_from_score_to_weight) {
 }
 
 TEST_F(ExplainPage, model_shows_twelve_steps_and_the_masks_triangle) {
-  const CliResult result =
-      run_heddle({"explain", model(), "--source", "the old man", "--kind", "decoder", "-o", path});
+  const CliResult result = run_heddle(
+      {"explain", model(), "--text", "the old man", "--kind", "decoder", "--page", path});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   for (const Window& window : {Window{}, Window{.width = 390, .height = 800, .is_dark = true}}) {
     drive(path, R"js(

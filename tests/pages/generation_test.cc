@@ -1,4 +1,4 @@
-// The page of heddle generate --steps, driven: a prompt in place of a source, no attention beside.
+// The page of heddle generate --page, driven: a prompt in place of a source, no attention beside.
 #include <gtest/gtest.h>
 
 #include "tests/cli/language_model.h"
@@ -13,7 +13,7 @@ TEST_F(GenerationPage, steps_are_walked_by_buttons_and_tokens) {
   const TempDir folder;
   const std::string path = (folder / "page.html").string();
   const CliResult result = run_heddle({"generate", model(), "--prompt", "the old man", "--beam",
-                                       "3", "--max-new-tokens", "6", "--steps", path});
+                                       "3", "--max-new-tokens", "6", "--page", path});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   for (const Window& window : {Window{}, Window{.width = 390, .height = 800, .is_dark = true}}) {
     drive(path, R"js(

@@ -33,7 +33,7 @@ class Layout : public PageTest {
 };
 
 TEST_F(Layout, analysis_of_a_translator_holds) {
-  write({"analyze", "base", "--length", "128", "-o", path_});
+  write({"analyze", "base", "--length", "128", "--page", path_});
   check_layout(path_, R"js(
     await reader.click(reader.button("bf16", reader.picker("Numbers in")));
     await reader.layout("bf16");
@@ -43,14 +43,14 @@ TEST_F(Layout, analysis_of_a_translator_holds) {
 
 TEST_F(Layout, analysis_of_windows_of_an_image_holds) {
   write({"analyze", "stack", "--image", "28", "--patch", "4", "--window", "7", "--set", "heads=2",
-         "--set", "d_model=16", "--measure", "--seconds", "0.05", "-o", path_});
+         "--set", "d_model=16", "--measure", "--seconds", "0.05", "--page", path_});
   check_layout(path_);
 }
 
 TEST_F(Layout, positions_of_waves_and_of_rotary_angles_hold) {
-  write({"positions", "-o", path_});
+  write({"positions", "--page", path_});
   check_layout(path_);
-  write({"positions", "--kind", "rotary", "--positions", "40", "--width", "16", "-o", path_});
+  write({"positions", "--kind", "rotary", "--positions", "40", "--width", "16", "--page", path_});
   check_layout(path_);
 }
 
@@ -68,24 +68,24 @@ constexpr const char* kViews = R"js(
   )js";
 
 TEST_F(Layout, attention_of_a_translator_holds) {
-  write({"attention", translator(), "--source", kSentence, "--target",
+  write({"attention", translator(), "--text", kSentence, "--target",
          "der alte Mann am Hafen liest zwei lange Bücher!", "--from", "harbour", "--to", "old",
-         "-o", path_});
+         "--page", path_});
   check_layout(path_, kViews, 4);
 }
 
 TEST_F(Layout, attention_of_a_language_model_holds) {
-  write({"attention", language_model(), "--source", "the old man reads two books", "-o", path_});
+  write({"attention", language_model(), "--text", "the old man reads two books", "--page", path_});
   check_layout(path_, kViews, 4);
 }
 
 TEST_F(Layout, explanation_of_scores_holds) {
-  write({"explain", "--scores", "112 96; 0 0", "--divide", "8", "--v", "1; 2", "-o", path_});
+  write({"explain", "--scores", "112 96; 0 0", "--divide", "8", "--v", "1; 2", "--page", path_});
   check_layout(path_);
 }
 
 TEST_F(Layout, explanation_of_a_model_holds) {
-  write({"explain", translator(), "--source", kSentence, "--kind", "encoder", "-o", path_});
+  write({"explain", translator(), "--text", kSentence, "--kind", "encoder", "--page", path_});
   check_layout(path_);
 }
 
@@ -95,14 +95,14 @@ constexpr const char* kSteps = R"js(
   )js";
 
 TEST_F(Layout, steps_of_a_translation_hold) {
-  write({"translate", translator(), "--beam", "4", "--max-length", "12", "--steps", path_},
+  write({"translate", translator(), "--beam", "4", "--max-length", "12", "--page", path_},
         kSentence + "\n");
   check_layout(path_, kSteps, 1);
 }
 
 TEST_F(Layout, steps_of_a_text_hold) {
   write({"generate", language_model(), "--prompt", "the old man", "--beam", "3", "--max-new-tokens",
-         "8", "--steps", path_});
+         "8", "--page", path_});
   check_layout(path_, kSteps, 1);
 }
 
@@ -112,17 +112,17 @@ TEST_F(Layout, steps_of_a_text_hold) {
 const std::string kTexts = std::string(kFixtures) + "/texts/";
 
 TEST_F(Layout, filled_masks_hold) {
-  write({"fill", kTexts + "fill", "-o", path_}, "the [MASK] fox & <b>\n[MASK] or [MASK]\n");
+  write({"fill", kTexts + "fill", "--page", path_}, "the [MASK] fox & <b>\n[MASK] or [MASK]\n");
   check_layout(path_);
 }
 
 TEST_F(Layout, classes_of_texts_hold) {
-  write({"classify", kTexts + "classify", "-o", path_}, "the fox\nlow\nlower lower\n");
+  write({"classify", kTexts + "classify", "--page", path_}, "the fox\nlow\nlower lower\n");
   check_layout(path_);
 }
 
 TEST_F(Layout, similarity_of_texts_holds) {
-  write({"embed", kTexts + "encoder", "-o", path_},
+  write({"embed", kTexts + "encoder", "--page", path_},
         "the fox\nlow\nan extraordinarily long text\nfox\nlower\nlow fox\n\n");
   check_layout(path_);
 }
@@ -131,7 +131,7 @@ TEST_F(Layout, losses_of_tokens_hold) {
   std::string text;
   for (const std::string& line : small_corpus()) text += line + "\n";
   write_file(folder_ / "text", text.substr(0, 400));
-  write({"eval", language_model(), "--text", (folder_ / "text").string(), "-o", path_});
+  write({"eval", language_model(), "--data", (folder_ / "text").string(), "--page", path_});
   check_layout(path_);
 }
 
@@ -139,7 +139,7 @@ TEST_F(Layout, masked_tokens_hold) {
   std::string text;
   for (int i = 0; i < 30; ++i) text += "the quick fox jumps over the lazy dog\n";
   write_file(folder_ / "text", text);
-  write({"eval", kTexts + "fill", "--text", (folder_ / "text").string(), "-o", path_});
+  write({"eval", kTexts + "fill", "--data", (folder_ / "text").string(), "--page", path_});
   check_layout(path_);
 }
 
@@ -153,7 +153,7 @@ TEST_F(Layout, confusion_matrix_holds) {
             "\n";
   }
   write_file(folder_ / "texts.tsv", rows);
-  write({"eval", kTexts + "classify", "--data", (folder_ / "texts.tsv").string(), "-o", path_});
+  write({"eval", kTexts + "classify", "--data", (folder_ / "texts.tsv").string(), "--page", path_});
   check_layout(path_);
 }
 
@@ -186,7 +186,7 @@ TEST_F(Layout, translations_of_lines_hold) {
   write_file(folder_ / "src", "the old man\nthe book\n" + kSentence + "\n");
   write_file(folder_ / "ref", "der alte Mann\ndas Buch\nder alte Mann am Hafen liest!\n");
   write({"eval", translator(), "--src", (folder_ / "src").string(), "--ref",
-         (folder_ / "ref").string(), "-o", path_});
+         (folder_ / "ref").string(), "--page", path_});
   check_layout(path_);
 }
 

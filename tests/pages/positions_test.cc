@@ -14,7 +14,7 @@ class PositionsPage : public ::testing::Test {
 
   void write(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "positions");
-    arguments.insert(arguments.end(), {"-o", path});
+    arguments.insert(arguments.end(), {"--page", path});
     const CliResult result = run_heddle(arguments);
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_EQ(result.out, "");

@@ -14,7 +14,7 @@ class TextPage : public PageTest {
     options.input = input;
     const CliResult result = run_heddle(
         {command, std::string(kFixtures) + "/texts/" + (command == "embed" ? "encoder" : command),
-         "-o", path_},
+         "--page", path_},
         options);
     ASSERT_EQ(result.exit_code, 0) << result.err;
   }

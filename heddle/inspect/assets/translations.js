@@ -3,7 +3,7 @@
 "use strict";
 (() => {
   const {el, data, main} = heddle;
-  const items = data.lines.map((line, i) => ({...line, i}));
+  const items = data.lines.map((line, i) => ({...line, i})).sort((a, b) => a.chrf - b.chrf);
 
   // --- one line ---------------------------------------------------------------------------------
 
@@ -34,7 +34,7 @@
   const list = heddle.textList({label: "lines", unit: "line", items, searched: (t) => `${t.source}\n${t.reference}\n${t.translation}`, onPick: draw, columns: [
     {title: "translation", cell: (t) => heddle.short(t.translation || "(empty)")}, {title: "reference", class: "wide", cell: (t) => heddle.short(t.reference)},
     {title: "chrF2", class: "number", cell: (t) => t.chrf.toFixed(1)}]});
-  const orders = [{name: "as given", by: (a, b) => a.i - b.i}, {name: "worst first", by: (a, b) => a.chrf - b.chrf}, {name: "best first", by: (a, b) => b.chrf - a.chrf}];
+  const orders = [{name: "worst first", by: (a, b) => a.chrf - b.chrf}, {name: "best first", by: (a, b) => b.chrf - a.chrf}, {name: "as given", by: (a, b) => a.i - b.i}];
   const order = heddle.picker({label: "Order", items: orders, onChange: (k) => list.sort(orders[k].by)});
   const ten = (t) => Math.min(9, Math.floor(t.chrf / 10));
   const counts = Array.from({length: 10}, (_, k) => items.filter((t) => ten(t) === k).length);

@@ -1,0 +1,187 @@
+// Errors of CLI11 in our form, and the names that flags have elsewhere.
+#include "heddle/cli/usage_error.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+
+#include "heddle/base/error.h"
+#include "heddle/base/nearest.h"
+
+namespace heddle::cli {
+namespace {
+
+// What a flag was called before, or is called by other programs, and what it may be here.
+struct OtherName {
+  const char* name;
+  std::vector<const char*> here;
+};
+
+const std::vector<OtherName>& other_names() {
+  static const std::vector<OtherName> names = {
+      {"-o", {"--page"}},
+      {"--output", {"--out", "--page"}},
+      {"--out", {"--output", "--page"}},
+      {"--output-dir", {"--out", "--output"}},
+      {"--html", {"--page"}},
+      {"--steps", {"--page", "--max-updates"}},
+      {"--max-steps", {"--max-updates"}},
+      {"--iterations", {"--max-updates"}},
+      {"--epochs", {"--max-updates"}},
+      {"--hyp-out", {"--output"}},
+      {"--align-out", {"--output"}},
+      {"--outputs", {"--output"}},
+      {"--inputs", {"--input"}},
+      {"--source", {"--text", "--src"}},
+      {"--sentence", {"--text"}},
+      {"--target", {"--ref", "--tgt"}},
+      {"--reference", {"--ref"}},
+      {"--text", {"--data", "--prompt"}},
+      {"--prompt", {"--text"}},
+      {"--file", {"--data", "--src"}},
+      {"--truncate-prompt", {"--truncate"}},
+      {"--lower-case", {"--lowercase"}},
+      {"--num-beams", {"--beam"}},
+      {"--beams", {"--beam"}},
+      {"--beam-size", {"--beam"}},
+      {"--temp", {"--temperature"}},
+      {"--max-tokens", {"--max-new-tokens", "--max-length"}},
+      {"--max-length", {"--max-new-tokens"}},
+      {"--max-new-tokens", {"--max-length"}},
+      {"--n-predict", {"--max-new-tokens"}},
+      {"--lr", {"--learning-rate"}},
+      {"--warmup", {"--warmup-updates"}},
+      {"--batch", {"--batch-size"}},
+      {"--dtype", {"--precision"}},
+      {"--precision", {"--dtype"}},
+      {"--model", {"--model-type", "model"}},
+  };
+  return names;
+}
+
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+std::vector<std::string> flag_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string did_you_mean(const std::string& name, const std::vector<std::string>& known) {
+  const std::string nearest = nearest_name(name, known);
+  return nearest.empty() ? "" : " Did you mean '" + nearest + "'?";
+}
+
+// "unknown flag '--hyp-out'; it is --output here."
+std::string unknown_flag(const std::string& flag, const CLI::App& app) {
+  const auto is_it = [&](const OtherName& other) { return flag == other.name; };
+  const auto found = std::find_if(other_names().begin(), other_names().end(), is_it);
+  if (found != other_names().end()) {
+    for (const std::string here : found->here) {
+      if (app.get_option_no_throw(here) == nullptr) continue;
+      if (here[0] == '-') return fmt::format("unknown flag '{}'; it is {} here.", flag, here);
+      return fmt::format("unknown flag '{}'; the {} stands without a flag.", flag, here);
+    }
+  }
+  return fmt::format("unknown flag '{}'.{}", flag, did_you_mean(flag, flag_names(app)));
+}
+
+// "'fr.txt'": a word too many.
+std::string left_over(const std::string& word, const CLI::App& app) {
+  std::string hint;
+  if (app.get_option_no_throw("--text") != nullptr) {
+    hint = fmt::format(" A text is given as --text '{}'.", word);
+  } else if (app.get_option_no_throw("--prompt") != nullptr) {
+    hint = fmt::format(" A prompt is given as --prompt '{}'.", word);
+  }
+  return fmt::format("unexpected argument '{}'.{}", word, hint);
+}
+
+// What a value of the option must be, in words; "" if its type does not say.
+std::string needed(const CLI::App& app, const std::string& name) {
+  const CLI::Option* option = app.get_option_no_throw(name);
+  if (option == nullptr) return "";
+  const std::string type = option->get_type_name();
+  const bool is_whole = type.starts_with("INT") || type.starts_with("UINT");
+  if (!is_whole && !type.starts_with("FLOAT")) return "";
+  const std::string number = is_whole ? "a whole number" : "a number";
+  if (type.ends_with(":POSITIVE")) return number + " above 0";
+  if (type.ends_with(":NONNEGATIVE") || type.starts_with("UINT")) return number + " of at least 0";
+  return number;
+}
+
+// CLI11's words for a value that is wrong: "Could not convert: NAME = VALUE", "NAME: Value VALUE
+// not in range 0.000000 to 1797..", "NAME: VALUE not in {a,b}"; in ours.
+std::string wrong_value(const std::string& text, const CLI::App& app) {
+  const auto cut = [](const std::string& whole, const char* begin, const char* end) {
+    const std::string first = begin;
+    if (!whole.starts_with(first)) return std::string();
+    const size_t at = whole.find(end, first.size());
+    return at == whole.npos ? std::string() : whole.substr(first.size(), at - first.size());
+  };
+  if (const std::string name = cut(text, "Could not convert: ", " = "); !name.empty()) {
+    const std::string what = needed(app, name), value = text.substr(text.find(" = ") + 3);
+    return what.empty() ? text : fmt::format("{} is '{}'; {} is needed", name, value, what);
+  }
+  const std::string name = text.substr(0, text.find(": "));
+  if (name.size() == text.size()) return text;
+  const std::string rest = text.substr(name.size() + 2);
+  if (const std::string value = cut(rest, "Value ", " not in range"); !value.empty()) {
+    const std::string what = needed(app, name);
+    return what.empty() ? text : fmt::format("{} is '{}'; {} is needed", name, value, what);
+  }
+  if (const std::string value = cut(rest, "", " not in {"); !value.empty()) {
+    std::string names = rest.substr(value.size() + 9, rest.size() - value.size() - 10);
+    for (size_t at = 0; (at = names.find(',', at)) != names.npos; at += 2) {
+      names.insert(at + 1, " ");
+    }
+    return fmt::format("{} is '{}'; it must be one of {}", name, value, names);
+  }
+  return text;
+}
+
+}  // namespace
+
+// CLI11 would only say that a command is missing.
+Command find_command(const CLI::App& app, const std::vector<std::string>& arguments) {
+  Command command{&app, ""};
+  for (const std::string& word : arguments) {
+    if (word.starts_with("--profile=")) continue;  // may stand before the command
+    const std::vector<const CLI::App*> inner = commands_of(*command.app);
+    if (inner.empty() || word.empty() || word[0] == '-') break;
+    std::vector<std::string> names;
+    for (const CLI::App* each : inner) names.push_back(each->get_name());
+    const auto found = std::find(names.begin(), names.end(), word);
+    if (found == names.end()) {
+      fail(ErrorKind::usage, "unknown command '{}{}{}'.{}{}", command.words,
+           command.words.empty() ? "" : " ", word, did_you_mean(word, names), command.help());
+    }
+    command.app = inner[static_cast<size_t>(found - names.begin())];
+    command.words += (command.words.empty() ? "" : " ") + word;
+  }
+  return command;
+}
+
+std::string explain_usage(const CLI::ParseError& error, const Command& command) {
+  const std::string who = command.words + (command.words.empty() ? "" : ": ");
+  // An unknown flag comes first: it is often why something else seems to be missing.
+  const std::vector<std::string> words = command.app->remaining();
+  for (const std::string& extra : words) {
+    const std::string flag = extra.substr(0, extra.find('='));
+    if (flag.size() < 2 || flag[0] != '-' || std::isdigit(flag[1])) continue;
+    return who + unknown_flag(flag, *command.app) + command.help();
+  }
+  if (!words.empty()) return who + left_over(words.front(), *command.app) + command.help();
+  if (!commands_of(*command.app).empty() && dynamic_cast<const CLI::RequiredError*>(&error)) {
+    return who + "a command is needed." + command.help();
+  }
+  return who + wrong_value(error.what(), *command.app) + "." + command.help();
+}
+
+}  // namespace heddle::cli

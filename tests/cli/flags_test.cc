@@ -1,0 +1,262 @@
+// The flags of all commands beside each other: one name for each thing, help of a size that is
+// read, and hints where a name or a value is wrong.
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <set>
+
+#include "heddle/base/json.h"
+#include "tests/support/cli_runner.h"
+#include "tests/support/fences.h"
+
+namespace heddle::testing {
+namespace {
+
+using Words = std::vector<std::string>;
+
+const std::vector<Words>& all_commands() {
+  static const std::vector<Words> commands = {{"train"},
+                                              {"translate"},
+                                              {"generate"},
+                                              {"eval"},
+                                              {"score"},
+                                              {"align"},
+                                              {"fill"},
+                                              {"classify"},
+                                              {"embed"},
+                                              {"forward"},
+                                              {"export"},
+                                              {"info"},
+                                              {"attention"},
+                                              {"explain"},
+                                              {"analyze"},
+                                              {"positions"},
+                                              {"compare"},
+                                              {"demo"},
+                                              {"phrasebook"},
+                                              {"bench"},
+                                              {"manual"},
+                                              {"completion"},
+                                              {"tokenizer", "train"},
+                                              {"tokenizer", "words"},
+                                              {"tokenizer", "encode"},
+                                              {"tokenizer", "decode"},
+                                              {"tokenizer", "info"}};
+  return commands;
+}
+
+std::string help_of(Words words, const char* flag = "--help") {
+  words.emplace_back(flag);
+  const CliResult result = run_heddle(words);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return result.out;
+}
+
+// "-o,--output FILE": the names and the value of each flag of a help.
+std::vector<std::string> flags_of(const std::string& help) {
+  std::vector<std::string> flags;
+  for (const std::string& line : lines_of(help)) {
+    std::smatch found;
+    if (std::regex_search(line, found, std::regex("^  (-[^ ]+)( [A-Z][^ ]*)?"))) {
+      flags.push_back(found[1].str() + found[2].str());
+    }
+  }
+  return flags;
+}
+
+void expect_refused(const Words& words, const std::string& part) {
+  const CliResult result = run_heddle(words);
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+}
+
+TEST(Flags, each_thing_has_one_flag_in_all_commands) {
+  std::set<std::string> outputs, pages, threads;
+  for (const Words& words : all_commands()) {
+    for (const std::string& flag : flags_of(help_of(words))) {
+      if (flag.starts_with("-o") || flag.find("--out") != flag.npos) {
+        outputs.insert(flag.substr(0, flag.find(' ')));
+      }
+      if (flag.find("FILE.html") != flag.npos) pages.insert(flag);
+      if (flag.find("--threads") != flag.npos) threads.insert(flag.substr(0, flag.find(' ')));
+    }
+  }
+  EXPECT_EQ(outputs, (std::set<std::string>{"-o,--out", "-o,--output"}));  // a folder, a file
+  EXPECT_EQ(pages, (std::set<std::string>{"--page FILE.html"}));
+  EXPECT_EQ(threads, (std::set<std::string>{"-t,--threads"}));
+}
+
+TEST(Flags, former_and_foreign_names_say_what_the_flag_is_called) {
+  for (const auto& [words, part] : std::vector<std::pair<Words, std::string>>{
+           {{"eval", "m", "--hyp-out", "x"},
+            "eval: unknown flag '--hyp-out'; it is --output here."},
+           {{"eval", "m", "--text", "x"}, "it is --data here"},
+           {{"attention", "m", "-o", "x.html"}, "unknown flag '-o'; it is --page here"},
+           {{"attention", "m", "--source", "x"}, "it is --text here"},
+           {{"translate", "m", "--steps", "x.html"}, "it is --page here"},
+           {{"translate", "m", "--num-beams", "4"}, "it is --beam here"},
+           {{"forward", "m", "--inputs", "x"}, "it is --input here"},
+           {{"align", "m", "--align-out", "x"}, "it is --output here"},
+           {{"export", "m", "--output", "x"}, "it is --out here"},
+           {{"train", "--lr", "1"}, "it is --learning-rate here"},
+           {{"generate", "m", "--truncate-prompt"}, "it is --truncate here"},
+           {{"classify", "--model", "m"}, "the model stands without a flag"},
+           {{"fill", "m", "the [MASK]"}, "A text is given as --text 'the [MASK]'"}}) {
+    expect_refused(words, part);
+  }
+}
+
+TEST(Flags, wrong_values_say_what_is_needed) {
+  expect_refused({"translate", "m", "--beam", "five"},
+                 "--beam is 'five'; a whole number is needed");
+  expect_refused({"generate", "m", "--top-p", "much"}, "--top-p is 'much'; a number is needed");
+  expect_refused({"demo", "--threads", "0"}, "--threads is '0'; a whole number above 0 is needed");
+  expect_refused({"score", "--tokenize", "x"}, "--tokenize is 'x'; it must be one of 13a, none");
+}
+
+TEST(Flags, short_ones_are_those_of_other_programs) {
+  const std::string generate = help_of({"generate"});
+  for (const char* flag : {"-p,--prompt", "-n,--max-new-tokens", "-t,--threads"}) {
+    EXPECT_NE(generate.find(flag), std::string::npos) << flag;
+  }
+  for (const char* flag : {"-v", "-V"}) {
+    EXPECT_EQ(run_heddle({flag}).out, run_heddle({"--version"}).out);
+  }
+}
+
+TEST(Help, command_help_is_the_help_of_the_command) {
+  EXPECT_EQ(run_heddle({"help", "train"}).out, help_of({"train"}));
+  EXPECT_EQ(run_heddle({"help", "tokenizer", "train"}).out, help_of({"tokenizer", "train"}));
+  EXPECT_EQ(run_heddle({"help"}).out, run_heddle({"--help"}).out);
+}
+
+TEST(Help, commands_stand_in_groups) {
+  const std::string help = run_heddle({"--help"}).out;
+  size_t at = 0;
+  for (const char* part : {"\nTrain:\n  train ", "\nUse:\n  translate ", "\nMeasure:\n  eval ",
+                           "\nLook inside:\n", "\nData and files:\n", "\nTools:\n"}) {
+    const size_t found = help.find(part, at);
+    ASSERT_NE(found, std::string::npos) << part << help;
+    at = found;
+  }
+}
+
+TEST(Help, of_training_is_a_page_of_what_most_runs_set) {
+  const std::string help = help_of({"train"});
+  EXPECT_LT(lines_of(help).size(), 60u) << help;
+  for (const char* flag : {"--recipe", "--learning-rate", "--max-updates", "--help-all"}) {
+    EXPECT_NE(help.find(flag), std::string::npos) << flag;
+  }
+  EXPECT_EQ(help.find("--rope-theta"), std::string::npos);
+  const std::string all = help_of({"train"}, "--help-all");
+  EXPECT_NE(all.find("--rope-theta"), std::string::npos);
+  EXPECT_GT(lines_of(all).size(), 200u);
+}
+
+TEST(Help, of_a_task_or_a_preset_has_its_settings_alone) {
+  const std::string masked = help_of({"train", "--task", "masked_lm"});
+  EXPECT_NE(masked.find("--mask-share number         share"), std::string::npos) << masked;
+  for (const char* other : {"--label-smoothing", "--n-layer ", "--sampling"}) {
+    EXPECT_EQ(masked.find(other), std::string::npos) << other;
+  }
+  const std::string gpt2 = help_of({"train", "--preset", "gpt2-medium"});
+  EXPECT_NE(gpt2.find("--n-layer integer           number of blocks [24]"), std::string::npos)
+      << gpt2;
+  EXPECT_EQ(gpt2.find("--mask-share"), std::string::npos);
+  const std::string recipe = help_of({"train", "--recipe", "shakespeare-char"});
+  EXPECT_NE(recipe.find("[0.003]"), std::string::npos) << recipe;
+}
+
+TEST(Models, names_of_the_hub_say_that_a_folder_is_needed_and_how_it_comes) {
+  for (const auto& [name, folder] : {std::pair{"bert-base-uncased", "bert-base-uncased"},
+                                     std::pair{"openai-community/gpt2", "gpt2"}}) {
+    const std::string command =
+        std::string("`huggingface-cli download ") + name + " --local-dir " + folder + "`";
+    for (const Words& words : std::vector<Words>{{"fill", name, "--text", "x"},
+                                                 {"generate", name, "-p", "x"},
+                                                 {"tokenizer", "info", name},
+                                                 {"info", name}}) {
+      const CliResult result = run_heddle(words);
+      EXPECT_EQ(result.exit_code, 3) << words[0];
+      EXPECT_NE(result.err.find(command), std::string::npos) << result.err;
+    }
+  }
+  EXPECT_EQ(run_heddle({"info", "/no/such"}).err.find("huggingface"), std::string::npos);
+}
+
+TEST(Models, pointer_of_git_lfs_is_named_as_one) {
+  const TempDir folder;
+  write_file(folder / "config.json", R"({"model_type": "gpt2"})");
+  write_file(folder / "model.safetensors",
+             "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 437955512\n");
+  const CliResult result = run_heddle({"info", folder.path().string()});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_NE(result.err.find("git lfs pull"), std::string::npos) << result.err;
+}
+
+// Runs whose vocabularies came out smaller than was asked for.
+TEST(RunAsModel, every_command_takes_one_and_sees_the_model_that_was_made) {
+  const TempDir folder;
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "the old man reads a book\n";
+  write_file(folder / "text", text);
+  const auto train = [&](const char* name, const char* vocab) {
+    const std::string run = (folder / name).string();
+    const CliResult trained = run_heddle({"train",
+                                          "--task",
+                                          "masked_lm",
+                                          "--data",
+                                          (folder / "text").string(),
+                                          "--out",
+                                          run,
+                                          "--hidden-size",
+                                          "8",
+                                          "--num-hidden-layers",
+                                          "1",
+                                          "--num-attention-heads",
+                                          "1",
+                                          "--intermediate-size",
+                                          "8",
+                                          "--block-size",
+                                          "8",
+                                          "--max-updates",
+                                          "1",
+                                          "--vocab-size",
+                                          vocab,
+                                          "--seed",
+                                          vocab});
+    EXPECT_EQ(trained.exit_code, 0) << trained.err;
+    return run;
+  };
+  const std::string run = train("run", "1000"), other = train("other", "2000");
+  const Json info = Json::parse(run_heddle({"info", run, "--json"}).out);
+  EXPECT_LT(info.at("config").get_int("vocab_size"), 1000);
+  const auto parameters = [](const std::string& model) {
+    return Json::parse(run_heddle({"analyze", model, "--json"}).out).get_int("parameters");
+  };
+  EXPECT_EQ(parameters(run), parameters(run + "/best/config.json"));
+  EXPECT_EQ(run_heddle({"tokenizer", "info", run}).exit_code, 0);
+  const CliResult compared = run_heddle({"compare", run, other});
+  EXPECT_NE(compared.out.find("seed"), std::string::npos) << compared.out;
+  EXPECT_EQ(compared.out.find("vocab_size"), std::string::npos) << compared.out;
+}
+
+TEST(Train, field_of_another_model_names_the_models_own) {
+  expect_refused({"train", "--task", "causal_lm", "--n-layers", "4", "--out", "/no/run"},
+                 "model_type gpt2 has no --n-layers; there it is --n-layer");
+  expect_refused({"train", "--preset", "tiny", "--num-hidden-layers", "4", "--out", "/no/run"},
+                 "there it is --encoder-layers and --decoder-layers");
+}
+
+TEST(Train, without_data_and_limits_says_that_data_are_missing) {
+  const TempDir folder;
+  const CliResult result =
+      run_heddle({"train", "--task", "causal_lm", "--out", (folder / "run").string()});
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_NE(result.err.find("--data"), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find("no end"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("5,000 updates"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace heddle::testing
