@@ -80,6 +80,10 @@ NextToken sample_of_row(const Rows& logits, int64_t r, double draw, const Sample
   if (!o.forced.empty() && o.forced[r] >= 0) return {o.forced[r], scale.log_p(x[o.forced[r]])};
   collect(x, o, r, tokens);
   if (tokens.empty()) return {};
+  if (o.sampling.temperature == 0) {
+    const DrawCandidate& token = *std::min_element(tokens.begin(), tokens.end(), is_likelier);
+    return {token.id, scale.log_p(token.logit)};
+  }
   keep_likely(o.sampling, tokens);
   const DrawCandidate& token = drawn(tokens, draw);
   return {token.id, scale.log_p(token.logit)};
@@ -88,9 +92,8 @@ NextToken sample_of_row(const Rows& logits, int64_t r, double draw, const Sample
 }  // namespace
 
 void check_sampling(const Sampling& s) {
-  check(std::isfinite(s.temperature) && s.temperature > 0, ErrorKind::usage,
-        "--temperature is {}; it must be above 0 (for the likeliest token each time, leave out "
-        "--sample)",
+  check(std::isfinite(s.temperature) && s.temperature >= 0, ErrorKind::usage,
+        "--temperature is {}; it must be at least 0, which takes the likeliest token each time",
         s.temperature);
   check(s.top_k >= 0, ErrorKind::usage, "--top-k is {}; it must be at least 1, or 0 for all tokens",
         s.top_k);

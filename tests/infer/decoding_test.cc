@@ -309,7 +309,7 @@ TEST_F(Options, values_out_of_range_are_usage_errors) {
   fails("--n-best is 0", {.n_best = 0});
   fails("--n-best is 3", {.beam = 2, .n_best = 3});
   fails("--sample", {.beam = 2, .sampling = Sampling{}});
-  fails("--temperature is 0", {.sampling = Sampling{.temperature = 0}});
+  fails("--temperature is -1", {.sampling = Sampling{.temperature = -1}});
   fails("--top-k is -1", {.sampling = Sampling{.top_k = -1}});
   fails("--top-p is 0", {.sampling = Sampling{.top_p = 0}});
   fails("--top-p is nan", {.sampling = Sampling{.top_p = NAN}});
