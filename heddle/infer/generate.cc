@@ -35,13 +35,12 @@ void check_end(const Model& model, const GenerateOptions& o) {
         "forced_eos_token_id is {}; ids must be at least 0 and below {}", end, model.vocab_size());
 }
 
-void check_prompts(const Model& model, std::span<const Ids> prompts) {
+void check_prompts(const Model& model, std::span<const Ids> prompts, int64_t context) {
   for (size_t i = 0; i < prompts.size(); ++i) {
     check(!prompts[i].empty(), ErrorKind::data,
           "prompt {} is empty; the model needs at least one token to go on from", i + 1);
-    check(static_cast<int64_t>(prompts[i].size()) <= model.max_length(), ErrorKind::data,
-          "prompt {} has {} tokens; the model takes {} at most", i + 1, prompts[i].size(),
-          model.max_length());
+    check(static_cast<int64_t>(prompts[i].size()) <= context, ErrorKind::data,
+          "prompt {} has {} tokens; the model takes {} at most", i + 1, prompts[i].size(), context);
     for (const int32_t id : prompts[i]) {
       check(id >= 0 && id < model.vocab_size(), ErrorKind::data,
             "prompt {}: the id {} is not in the vocabulary of {}", i + 1, id, model.vocab_size());
@@ -56,7 +55,11 @@ Continuation as_continuation(const Hypothesis& h) {
 class Generation {
  public:
   Generation(const Model& model, std::span<const Ids> prompts, const GenerateOptions& o)
-      : model_(model), prompts_(prompts), options_(o), reader_(make_sequence_reader(model)) {
+      : model_(model),
+        prompts_(prompts),
+        options_(o),
+        context_(context_of(model, o)),
+        reader_(make_sequence_reader(model)) {
     run_.use(o.precision);
     wanted_ = {.count = o.sampling ? 1 : continuations(o.beam, o.eos.size()),
                .suppressed = o.suppressed,
@@ -78,26 +81,33 @@ class Generation {
   }
 
  private:
-  // A prompt and what follows it. `is_read`: its tokens are with the reader, as one sequence for
-  // each hypothesis that goes on; else they wait, as one sequence without tokens.
+  // A prompt and what follows it. `is_read`: the prompt is with the reader, as one sequence for
+  // each hypothesis that goes on; else it waits, as one sequence without tokens.
   struct Sequence {
     int64_t number;
     BeamSearch search;
     bool is_read = false;
+    // Tokens of prompt and continuation, by number: the reader's first, and those yet to be read.
+    int64_t begin = 0, unread = 0;
   };
+
+  // Tokens that are wanted behind prompt i.
+  int64_t wanted_tokens(int64_t i) const {
+    if (options_.max_length == 0) return options_.max_new_tokens;
+    const auto length = static_cast<int64_t>(prompts_[i].size());
+    return std::min(options_.max_new_tokens, std::max<int64_t>(1, options_.max_length - length));
+  }
 
   // Tokens that may follow prompt i; the one behind the last position is still known.
   int64_t new_tokens(int64_t i) const {
-    const auto length = static_cast<int64_t>(prompts_[i].size());
-    const int64_t most = std::min(options_.max_new_tokens, model_.max_length() - length + 1);
-    if (options_.max_length == 0) return most;
-    return std::min(most, std::max<int64_t>(1, options_.max_length - length));
+    if (options_.slides) return wanted_tokens(i);
+    return std::min(wanted_tokens(i), context_ - static_cast<int64_t>(prompts_[i].size()) + 1);
   }
 
   // Tokens of prompt i that the reader will hold at most.
   int64_t tokens_of(int64_t i) const {
     const int64_t width = options_.sampling ? options_.n_best : options_.beam;
-    return static_cast<int64_t>(prompts_[i].size()) + new_tokens(i) * width;
+    return static_cast<int64_t>(prompts_[i].size()) + std::min(new_tokens(i), context_) * width;
   }
 
   void admit() {
@@ -139,8 +149,8 @@ class Generation {
       }
       for (const Hypothesis& h : s.search.live()) {
         if (s.is_read) {
-          ids.push_back(h.ids.back());
-          lengths.push_back(1);
+          for (int64_t t = s.unread; t < length(s); ++t) ids.push_back(token(s, h, t));
+          lengths.push_back(length(s) - s.unread);
         }
         read.push_back(static_cast<int32_t>(lengths.size()) - 1);
         const bool is_last = static_cast<int64_t>(h.ids.size()) + 1 == new_tokens(s.number);
@@ -161,21 +171,47 @@ class Generation {
     advance(h, next);
   }
 
+  // Tokens of the prompt and of what follows it.
+  int64_t length(const Sequence& s) const {
+    const size_t new_ones = s.search.live().empty() ? 0 : s.search.live()[0].ids.size();
+    return static_cast<int64_t>(prompts_[s.number].size() + new_ones);
+  }
+
+  int32_t token(const Sequence& s, const Hypothesis& h, int64_t t) const {
+    const Ids& prompt = prompts_[s.number];
+    const auto i = static_cast<size_t>(t);
+    return i < prompt.size() ? prompt[i] : h.ids[i - prompt.size()];
+  }
+
+  // Whether the reader has no room for what came last, so that it begins anew.
+  bool slide(Sequence& s) const {
+    const int64_t n = length(s);
+    s.unread = n - 1;
+    if (n - s.begin <= context_) return false;
+    s.begin = s.unread = n - std::max<int64_t>(1, context_ / 2);
+    return true;
+  }
+
   // h: [hypotheses, width]
   void advance(const Tensor& h, std::span<const NextToken> next) {
-    std::vector<int64_t> kept;  // of each hypothesis that goes on: the reader's sequence before
+    std::vector<int64_t> kept;    // of each hypothesis that goes on: the reader's sequence before
+    std::vector<size_t> emptied;  // those of them that begin anew
     int64_t row = 0, read = 0;
     for (Sequence& s : sequences_) {
       const auto live = static_cast<int64_t>(s.search.live().size());
       advance(s, h.slice(0, row, live), next.subspan(row * wanted_.count, live * wanted_.count));
+      const bool begins_anew = slide(s);
       for (const Hypothesis& going_on : s.search.live()) {
+        if (begins_anew) emptied.push_back(kept.size());
         kept.push_back(read + (s.is_read ? going_on.parent : 0));
       }
       row += live;
       read += s.is_read ? live : 1;
       s.is_read = true;
     }
-    bool is_same = static_cast<int64_t>(kept.size()) == read;
+    if (!emptied.empty()) reader_->add(1);
+    for (const size_t i : emptied) kept[i] = read;
+    bool is_same = emptied.empty() && static_cast<int64_t>(kept.size()) == read;
     for (size_t i = 0; i < kept.size(); ++i)
       is_same = is_same && kept[i] == static_cast<int64_t>(i);
     if (!is_same) reader_->select(kept);
@@ -199,7 +235,11 @@ class Generation {
     std::erase_if(sequences_, [&](const Sequence& s) {
       if (!s.search.live().empty()) return false;
       std::vector<Continuation>& result = results[s.number];
-      for (const Hypothesis& h : s.search.results()) result.push_back(as_continuation(h));
+      for (const Hypothesis& h : s.search.results()) {
+        result.push_back(as_continuation(h));
+        result.back().has_no_room =
+            h.ended == EndedBy::length && new_tokens(s.number) < wanted_tokens(s.number);
+      }
       live_tokens_ -= tokens_of(s.number);
       if (options_.on_done) options_.on_done(s.number, result);
       return true;
@@ -209,6 +249,7 @@ class Generation {
   const Model& model_;
   std::span<const Ids> prompts_;
   const GenerateOptions& options_;
+  int64_t context_;
   NextTokensOptions wanted_;
   nn::Run run_;
   std::unique_ptr<SequenceReader> reader_;
@@ -219,13 +260,20 @@ class Generation {
 
 }  // namespace
 
+int64_t context_of(const Model& model, const GenerateOptions& options) {
+  check(options.context >= 0 && options.context <= model.max_length(), ErrorKind::usage,
+        "--context is {}; the model sees 1 to {} tokens at once", options.context,
+        model.max_length());
+  return options.context == 0 ? model.max_length() : options.context;
+}
+
 std::vector<std::vector<Continuation>> generate_ids(const Model& model,
                                                     std::span<const Ids> prompts,
                                                     const GenerateOptions& options) {
   check_mapped_files();
   check_options(options);
   check_end(model, options);
-  check_prompts(model, prompts);
+  check_prompts(model, prompts, context_of(model, options));
   if (options.max_new_tokens <= 0) {
     return Results(prompts.size(), std::vector<Continuation>(1));
   }
@@ -237,7 +285,7 @@ std::vector<std::vector<NextToken>> likely_next_tokens(const Model& model,
                                                        std::span<const Ids> prompts, int64_t count,
                                                        const GenerateOptions& options) {
   check_mapped_files();
-  check_prompts(model, prompts);
+  check_prompts(model, prompts, context_of(model, options));
   const NoGrad off;
   nn::Run run;
   run.use(options.precision);

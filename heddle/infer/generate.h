@@ -21,6 +21,7 @@ struct Continuation {
   double log_p = 0;                ///< of the tokens, and of the end if it came
   double score = 0;                ///< log p over the length penalty
   EndedBy ended = EndedBy::length;
+  bool has_no_room = false;  ///< ended by a length that is the context's
 };
 
 /// A token that was just chosen.
@@ -37,7 +38,12 @@ struct GenerateOptions {
   std::vector<int32_t> eos = {};           ///< each of them ends a sequence; none: nothing does
   std::optional<int32_t> forced_eos = {};  ///< the last token that there is room for
   std::vector<int32_t> suppressed = {};    ///< ids that never come
-  int64_t beam = 1;                        ///< hypotheses kept of each prompt; 1 is greedy
+  /// Tokens that the model sees at once at most; 0: Model::max_length(). Once they are full, the
+  /// sequence goes on from its last context / 2 tokens, which are read anew as a text of their own;
+  /// so a token is chosen from the last context / 2 to context. Else the sequence ends there.
+  int64_t context = 0;
+  bool slides = true;
+  int64_t beam = 1;  ///< hypotheses kept of each prompt; 1 is greedy
   double length_penalty = 1;
   EarlyStopping early_stopping = EarlyStopping::no;
   int64_t n_best = 1;  ///< continuations of each prompt: at most the beam, or samples
@@ -59,14 +65,18 @@ struct GenerateOptions {
 /// samples; n_best continuations of each, best first, fewer if a search found no more. A prompt is
 /// read in one pass, then a step takes one row for each sequence that goes on; prompts that wait
 /// are read as others are done. What a prompt gets depends neither on its neighbours nor on the
-/// threads, bit for bit. A sequence ends at an end, when on_token says so, at max_new_tokens or at
-/// the model's longest sequence. With the default of early_stopping this is what Hugging Face's
-/// generate() does. Errors: usage for options outside their range; data if a prompt is empty,
-/// longer than the model takes, or has an id that is not in the vocabulary, or if the weights are
-/// not finite.
+/// threads, bit for bit. A sequence ends at an end, when on_token says so, at max_new_tokens, or
+/// where the context is full and does not slide. (Nor does a window slide token by token, as
+/// nanoGPT's: without positions in the cache that would be a pass over the whole window a token.)
+/// With the default of early_stopping this is what Hugging Face's generate() does. Errors: usage
+/// for options outside their range; data if a prompt is empty, longer than the context, or has an
+/// id that is not in the vocabulary, or if the weights are not finite.
 std::vector<std::vector<Continuation>> generate_ids(const Model& model,
                                                     std::span<const std::vector<int32_t>> prompts,
                                                     const GenerateOptions& options);
+
+/// The context of these options. Errors: usage, naming --context, if it is not 0 to max_length().
+int64_t context_of(const Model& model, const GenerateOptions& options);
 
 /// The `count` likeliest tokens after each prompt, likeliest first, with log p; one pass.
 /// returns: [prompts][count], fewer if the vocabulary has no more. options: batch_tokens,

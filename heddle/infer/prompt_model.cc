@@ -20,6 +20,10 @@ std::vector<int32_t> ids_before_text(const Tokenizer& tokenizer) {
   return ids;
 }
 
+int64_t longest_prompt(const PromptModel& model, const PromptOptions& options) {
+  return options.context > 0 ? options.context : model.model().max_length();
+}
+
 // Of an empty prompt.
 std::vector<int32_t> first_ids(const PromptModel& model, const std::string& where) {
   const GenerationConfig& g = model.generation;
@@ -61,7 +65,7 @@ std::vector<int32_t> prompt_ids(const PromptModel& model, const std::string& tex
   // Cut first, so that the special tokens stay; of them only those in front begin a text.
   std::vector<int32_t> ids = model.tokenizer->encode(text);
   const std::vector<int32_t> front = ids_before_text(*model.tokenizer);
-  const auto room = model.model().max_length() - static_cast<int64_t>(front.size());
+  const auto room = longest_prompt(model, options) - static_cast<int64_t>(front.size());
   if (options.truncate && static_cast<int64_t>(ids.size()) > room) {
     if (was_cut != nullptr) *was_cut = true;
     ids.erase(ids.begin(), ids.end() - std::max<int64_t>(1, room - options.max_new_tokens));
@@ -76,7 +80,7 @@ std::vector<int32_t> prompt_ids(const PromptModel& model, std::vector<int32_t> i
                                 const std::string& where, const PromptOptions& options,
                                 bool* was_cut) {
   if (was_cut != nullptr) *was_cut = false;
-  const int64_t vocab = model.model().vocab_size(), longest = model.model().max_length();
+  const int64_t vocab = model.model().vocab_size(), longest = longest_prompt(model, options);
   if (ids.empty()) ids = first_ids(model, where);
   for (const int32_t id : ids) {
     check(id >= 0 && id < vocab, ErrorKind::data,

@@ -29,6 +29,7 @@ std::vector<int32_t> begin_text(const Tokenizer& tokenizer, const std::string& t
 
 struct PromptOptions {
   int64_t max_new_tokens = 0;  ///< room that truncation leaves
+  int64_t context = 0;         ///< tokens of a prompt at most; 0: as many as the model takes
   bool truncate = false;       ///< keep the last tokens of a prompt that is too long, else an error
 };
 

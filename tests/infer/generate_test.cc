@@ -33,13 +33,18 @@ Tensor whole_pass(const LanguageModel& model, const Ids& ids, Precision precisio
   return model.hidden({.ids = ids, .segments = &one}, run);
 }
 
-// The plain definition: a whole pass for each token.
-Ids plain_greedy(const LanguageModel& model, Ids ids, int64_t tokens, Precision precision) {
+// The plain definition: a whole pass for each token, over a window that begins anew from its last
+// half when it is full.
+Ids plain_greedy(const LanguageModel& model, Ids ids, int64_t tokens, Precision precision,
+                 int64_t context = 1000) {
   const size_t begin = ids.size();
+  int64_t first = 0;
   nn::Run run;
   run.use(precision);
   for (int64_t i = 0; i < tokens; ++i) {
-    const Tensor h = whole_pass(model, ids, precision);
+    const auto n = static_cast<int64_t>(ids.size());
+    if (n - first > context) first = n - std::max<int64_t>(1, context / 2);
+    const Tensor h = whole_pass(model, {ids.begin() + first, ids.end()}, precision);
     const NoGrad off;
     ids.push_back(best_tokens(model.output()(h, run), {}).back().id);
   }
@@ -149,6 +154,65 @@ TEST_P(GenerateIn, equals_a_whole_pass_for_each_token) {
   }
 }
 
+TEST_P(GenerateIn, window_that_slides_equals_a_whole_pass_over_what_it_holds) {
+  for (const char* config : {kSmallGpt2, kSmallLlama}) {
+    nn::Parameters parameters(5);
+    const auto made = make_model(nn::Scope(parameters), Json::parse(config));
+    const LanguageModel& model = *language_model(*made);
+    for (const int64_t context : {0, 17, 4, 1}) {
+      for (const Ids& prompt : kPrompts) {
+        if (context > 0 && std::ssize(prompt) > context) continue;
+        const int64_t tokens = context == 0 ? 80 : 40;
+        const std::vector<Ids> one = {prompt};
+        EXPECT_EQ(generated_ids(
+                      model, one,
+                      {.max_new_tokens = tokens, .context = context, .precision = GetParam()})[0],
+                  plain_greedy(model, prompt, tokens, GetParam(), context == 0 ? 48 : context))
+            << config << " " << context;
+      }
+    }
+  }
+}
+
+TEST_P(GenerateIn, windows_that_slide_together_are_those_of_each_alone) {
+  const SmallGpt2 m;
+  for (const char* way : {"greedy", "beam", "samples"}) {
+    GenerateOptions options{
+        .max_new_tokens = 30, .context = 18, .scores = true, .precision = GetParam()};
+    if (way == std::string("beam")) options.beam = options.n_best = 3;
+    if (way == std::string("samples")) {
+      options.n_best = 2;
+      options.sampling = Sampling{.seed = 9};
+    }
+    const auto together = generate_ids(m.model, kPrompts, options);
+    for (size_t i = 0; i < kPrompts.size(); ++i) {
+      const std::vector<Ids> one = {kPrompts[i]};
+      GenerateOptions alone = options;
+      if (alone.sampling) alone.sampling->first_line += static_cast<int64_t>(i);
+      EXPECT_EQ(together[i][0].ids.size(), 30u);
+      EXPECT_FALSE(together[i][0].has_no_room);
+      expect_same({generate_ids(m.model, one, alone)[0]}, {together[i]});
+    }
+  }
+}
+
+TEST(Generate, text_that_does_not_slide_ends_where_the_context_is_full) {
+  const SmallGpt2 m;
+  const auto found =
+      generate_ids(m.model, kPrompts, {.max_new_tokens = 20, .context = 18, .slides = false});
+  for (size_t i = 0; i < kPrompts.size(); ++i) {
+    // The token behind the last position is known.
+    const size_t room = 18 - kPrompts[i].size() + 1;
+    EXPECT_EQ(found[i][0].ids.size(), std::min<size_t>(20, room));
+    EXPECT_EQ(found[i][0].ended, EndedBy::length);
+    EXPECT_EQ(found[i][0].has_no_room, room < 20);
+  }
+  expect_error(ErrorKind::usage, {"--context is 49", "1 to 48"},
+               [&] { generate_ids(m.model, kPrompts, {.context = 49}); });
+  expect_error(ErrorKind::data, {"prompt 4 has 17 tokens; the model takes 16 at most"},
+               [&] { generate_ids(m.model, kPrompts, {.context = 16}); });
+}
+
 TEST_P(GenerateIn, batch_and_threads_change_nothing) {
   const SmallGpt2 m;
   GenerateOptions options{
@@ -195,7 +259,7 @@ TEST(Generate, ends_at_eos_which_is_not_among_the_tokens) {
 TEST(Generate, ends_where_the_positions_do) {
   const SmallGpt2 m;
   const std::vector<Ids> prompts = {Ids(47, 3), Ids(48, 3), {3}};
-  const auto results = generated_ids(m.model, prompts, {.max_new_tokens = 100});
+  const auto results = generated_ids(m.model, prompts, {.max_new_tokens = 100, .slides = false});
   // 48 positions are read; the token after the last is still known.
   EXPECT_EQ(results[0].size(), 2u);
   EXPECT_EQ(results[1].size(), 1u);
@@ -308,7 +372,7 @@ TEST(Generate, options_outside_their_range_are_usage_errors) {
   refused("--beam 2", {.beam = 2, .sampling = Sampling()});
   refused("--n-best is 3 but --beam 2", {.beam = 2, .n_best = 3});
   refused("--batch-tokens is 0", {.batch_tokens = 0});
-  refused("--temperature is 0", {.sampling = Sampling{.temperature = 0}});
+  refused("--temperature is -1", {.sampling = Sampling{.temperature = -1}});
   refused("--no-repeat-ngram is -1", {.rules = {.no_repeat_ngram = -1}});
 }
 
