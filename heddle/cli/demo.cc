@@ -9,6 +9,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/run_report.h"
+#include "heddle/cli/unknown_words.h"
 #include "heddle/data/phrasebook.h"
 #include "heddle/infer/precision.h"
 #include "heddle/infer/translate.h"
@@ -83,6 +84,18 @@ void show_sentence(const TranslationModel& model, const Phrase& phrase, Precisio
       words, looked);
 }
 
+// What becomes of a word that is not in the grammar, and how that is said.
+void show_unknown_word(const TranslationModel& model, Precision precision) {
+  const std::vector<std::string> line = {"Where is the nearest elephant?"};
+  const Translation t = translate_lines(model, line, {.precision = precision})[0];
+  fmt::print(
+      "\nOther words it has never seen, and invents something for them; translate then says so:\n"
+      "\n  en   {}\n  de   {}\n",
+      line[0], t.text);
+  std::fflush(stdout);
+  UnknownWords("translate", model).look_at(line);
+}
+
 }  // namespace
 
 void add_demo(CLI::App& app) {
@@ -111,6 +124,7 @@ void add_demo(CLI::App& app) {
         "\nFive sentences that were not trained on, and for each German word the English "
         "word that\nthe decoder attended to most:\n");
     for (const Phrase& phrase : demo_sentences()) show_sentence(model, phrase, precision);
+    show_unknown_word(model, precision);
     fmt::print(
         "\nTry your own:  echo 'We have to get up at half past six.' | build/bin/heddle "
         "translate {}\n",

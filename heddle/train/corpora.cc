@@ -144,7 +144,10 @@ Corpora open_corpora(const TrainConfig& config, const std::string& data, const s
         text_encoder(tokenizer), log);
   };
   TokenizedCorpus train = open("train"), val = open("val");
-  return {std::move(tokenizer), std::move(target), std::move(train), std::move(val)};
+  LineReader source(pairs.source);
+  auto words = KnownWords::of_texts([&](std::string& line) { return source.next(line); });
+  return {std::move(tokenizer), std::move(target), std::move(train), std::move(val),
+          std::move(words)};
 }
 
 }  // namespace heddle::train

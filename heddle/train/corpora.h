@@ -5,6 +5,7 @@
 #include <string>
 
 #include "heddle/data/token_cache.h"
+#include "heddle/text/known_words.h"
 #include "heddle/text/tokenizer.h"
 #include "heddle/train/config.h"
 
@@ -14,6 +15,7 @@ struct Corpora {
   Tokenizer tokenizer;                        ///< of both sides, or of the source
   std::optional<Tokenizer> target_tokenizer;  ///< of the target, where it has tokens of its own
   TokenizedCorpus train, val;
+  std::optional<KnownWords> known_source;  ///< of the training text; absent: they are too many
 
   const Tokenizer& target() const { return target_tokenizer ? *target_tokenizer : tokenizer; }
 };

@@ -64,6 +64,7 @@ class TranslationTask : public Task {
   void save_model(const std::string& folder) const override {
     save_model_dir(folder, config_.model, parameters_, &corpora_.tokenizer,
                    corpora_.target_tokenizer ? &*corpora_.target_tokenizer : nullptr);
+    if (corpora_.known_source) corpora_.known_source->save(folder);
   }
 
  private:

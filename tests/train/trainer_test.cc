@@ -10,6 +10,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/infer/model_dir.h"
 #include "heddle/infer/precision.h"
+#include "heddle/text/known_words.h"
 #include "tests/base/temporary.h"
 #include "tests/train/small_run.h"
 
@@ -73,6 +74,16 @@ TEST_F(TrainerTest, run_of_five_updates_leaves_a_log_a_state_and_two_models) {
   EXPECT_GT(lines[0].get_double("loss"), 4);
   EXPECT_EQ(lines[1].get_string("validation"), "snapshot");
   EXPECT_TRUE(fs::exists(folder_ / "run" / "state" / "manifest.json"));
+}
+
+TEST_F(TrainerTest, model_of_a_small_vocabulary_has_the_words_of_its_source) {
+  TrainConfig config = small_config();
+  config.max_updates = 1;
+  train(config, "run");
+  const auto words = KnownWords::find((folder_ / "run" / "best").string());
+  ASSERT_TRUE(words.has_value());
+  EXPECT_EQ(words->unknown_words("The old man sees a banana, and Bread."),
+            (std::vector<std::string>{"banana", "and"}));
 }
 
 TEST_F(TrainerTest, training_learns) {
