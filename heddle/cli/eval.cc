@@ -61,6 +61,8 @@ void check_flags(const EvalFlags& flags, const std::string& group) {
 }
 
 void run(const EvalFlags& flags) {
+  wants_page(flags);
+  if (!flags.output.empty()) inspect::check_output(flags.output, "the translations");
   const std::string group = group_of(flags);
   check_flags(flags, group);
   if (group == kClasses) return eval_classes(flags);

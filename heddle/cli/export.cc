@@ -1,8 +1,13 @@
 // heddle export: a model as Hugging Face's transformers loads it.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <filesystem>
 #include <memory>
 
 #include "heddle/base/error.h"
+#include "heddle/base/files.h"
 #include "heddle/base/terminal.h"
 #include "heddle/cli/commands.h"
 #include "heddle/infer/export.h"
@@ -22,9 +27,20 @@ DType dtype_of_flag(const std::string& name) {
   fail(ErrorKind::usage, "--dtype is '{}'; it must be f32, bf16 or f16", name);
 }
 
+// The folder is made if need be: that is possible if the nearest one above it may be written to.
+void check_folder(const std::string& path) {
+  std::filesystem::path nearest = std::filesystem::absolute(path);
+  while (!path_exists(nearest.string())) nearest = nearest.parent_path();
+  check(is_directory(nearest.string()), ErrorKind::data,
+        "{}: cannot write the model: {} is a file, not a folder; name another path", path,
+        nearest.string());
+  if (access(nearest.c_str(), W_OK) != 0) fail_errno("cannot write the model", path, errno);
+}
+
 void run(const Flags& flags) {
   ExportOptions options = flags.options;
   options.dtype = dtype_of_flag(flags.dtype);
+  check_folder(flags.out);
   const Exported exported = export_model(flags.model, flags.out, options);
   fmt::print("{}: a {} in {}\n", flags.out, exported.type, flags.dtype);
   if (!exported.note.empty()) fmt::print(stderr, "export: {}\n", printable(exported.note));

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cmath>
+#include <filesystem>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files.h"
@@ -124,20 +125,34 @@ std::string page_html(const Page& page) {
   return html + "</body>\n</html>\n";
 }
 
-void check_output(const std::string& path, const std::string& what) {
-  check(!path.empty(), ErrorKind::usage, "{}: the path is empty; name a file to write", what);
-  const std::string folder = parent_path(path);
+namespace {
+
+void check_folder(const std::string& folder, const std::string& path, const std::string& what) {
   check(path_exists(folder), ErrorKind::data,
         "{}: cannot write {}: the folder {} does not exist; create it, or name another path", path,
         what, folder);
   check(is_directory(folder), ErrorKind::data,
         "{}: cannot write {}: {} is a file, not a folder; name another path", path, what, folder);
-  check(!is_directory(path), ErrorKind::data,
-        "{}: cannot write {}: it is a folder; name a file, as in {}", path, what,
-        join_path(path, "page.html"));
   if (access(folder.c_str(), W_OK) != 0) {
     fail_errno(fmt::format("cannot write {} into its folder", what), path, errno);
   }
+}
+
+}  // namespace
+
+void check_output(const std::string& path, const std::string& what) {
+  check(!path.empty(), ErrorKind::usage, "{}: the path is empty; name a file to write", what);
+  check(!is_directory(path), ErrorKind::data,
+        "{}: cannot write {}: it is a folder; name a file, as in {}", path, what,
+        join_path(path, "page.html"));
+  std::error_code error;
+  const auto target = std::filesystem::canonical(path, error);  // links followed
+  if (error) return check_folder(parent_path(path), path, what);
+  if (std::filesystem::is_regular_file(target)) {  // it is replaced where it lies
+    return check_folder(parent_path(target.string()), path, what);
+  }
+  if (access(path.c_str(), W_OK) != 0)
+    fail_errno(fmt::format("cannot write {}", what), path, errno);
 }
 
 void write_output(const std::string& path, const std::string& text, const std::string& what) {
