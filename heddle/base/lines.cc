@@ -3,6 +3,7 @@
 #include "heddle/base/lines.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -25,6 +26,8 @@ constexpr size_t kMostText = size_t{1} << 31;
 // fill the memory shrinks a thousandfold: it is refused once it has given so much.
 constexpr size_t kMostTimes = 250, kHarmless = size_t{64} << 20;
 
+enum class Got { bytes, nothing_yet, end };
+
 }  // namespace
 
 /// Bytes of a file, decompressed where needed.
@@ -43,15 +46,25 @@ class LineReader::Source {
 
   bool is_gzip() const { return is_gzip_; }
 
-  /// Appends some bytes to `out`; false at the end.
-  bool read_some(std::string& out) {
-    if (!is_probed_) probe();
+  /// Appends some bytes to `out`. Nothing yet: only if it must not wait.
+  Got read_some(std::string& out, bool may_wait) {
+    may_wait_ = may_wait;
+    if (!is_probed_) {
+      const Got got = probe();
+      if (got == Got::nothing_yet) return got;
+    }
     return is_gzip_ ? inflate_some(out) : copy_some(out);
   }
 
  private:
-  /// Adds what one read(2) gives to input_; false at the end of the file.
-  bool fill() {
+  bool is_ready() const {
+    pollfd one = {fd_, POLLIN, 0};
+    return poll(&one, 1, 0) != 0;
+  }
+
+  /// Adds what one read(2) gives to input_.
+  Got fill() {
+    if (!may_wait_ && !is_ready()) return Got::nothing_yet;
     const size_t old = input_.size();
     input_.resize(old + kChunk);
     ssize_t n;
@@ -61,46 +74,50 @@ class LineReader::Source {
     const int error = errno;
     input_.resize(old + static_cast<size_t>(n > 0 ? n : 0));
     if (n < 0) fail_errno("cannot read", path_, error);
-    return n > 0;
+    return n > 0 ? Got::bytes : Got::end;
   }
 
-  void probe() {
-    is_probed_ = true;
-    while (input_.size() < 2) {
-      if (!fill()) return;
-      if (input_[0] != '\x1f') return;
+  Got probe() {
+    while (input_.size() < 2 && (input_.empty() || input_[0] == '\x1f')) {
+      const Got got = fill();
+      if (got == Got::nothing_yet) return got;
+      if (got == Got::end) break;
     }
-    if (input_[0] != '\x1f' || input_[1] != '\x8b') return;
+    is_probed_ = true;
+    if (!std::string_view(input_).starts_with("\x1f\x8b")) return Got::bytes;
     std::memset(&stream_, 0, sizeof stream_);
     check(inflateInit2(&stream_, 15 + 16) == Z_OK, ErrorKind::system,
           "{}: no memory for decompression", path_);
     is_gzip_ = true;
+    return Got::bytes;
   }
 
-  bool copy_some(std::string& out) {
-    if (input_.empty() && !fill()) return false;
+  Got copy_some(std::string& out) {
+    if (input_.empty()) {
+      const Got got = fill();
+      if (got != Got::bytes) return got;
+    }
     out += input_;
     input_.clear();
-    return true;
+    return Got::bytes;
   }
 
-  bool inflate_some(std::string& out) {
+  Got inflate_some(std::string& out) {
     const size_t old = out.size();
     while (out.size() == old) {
       if (consumed_ == input_.size()) {
         input_.clear();
         consumed_ = 0;
-        if (!fill()) {
-          check(is_between_members_, ErrorKind::data,
-                "{}: the gzip stream ends in the middle, after {} decompressed bytes; the file may "
-                "be cut short, fetch it again",
-                path_, total_out_);
-          return false;
-        }
+        const Got got = fill();
+        check(got != Got::end || is_between_members_, ErrorKind::data,
+              "{}: the gzip stream ends in the middle, after {} decompressed bytes; the file may "
+              "be cut short, fetch it again",
+              path_, total_out_);
+        if (got != Got::bytes) return got;
       }
       inflate_step(out);
     }
-    return true;
+    return Got::bytes;
   }
 
   void inflate_step(std::string& out) {
@@ -134,6 +151,7 @@ class LineReader::Source {
   std::string input_;
   size_t consumed_ = 0;
   size_t total_in_ = 0, total_out_ = 0;
+  bool may_wait_ = true;
   bool is_probed_ = false;
   bool is_gzip_ = false;
   bool is_between_members_ = false;
@@ -152,40 +170,70 @@ LineReader& LineReader::operator=(LineReader&&) noexcept = default;
 
 std::string LineReader::rest() {
   buffer_.erase(0, begin_);
-  begin_ = 0;
-  while (source_->read_some(buffer_)) {
+  begin_ = searched_ = 0;
+  while (source_->read_some(buffer_, true) != Got::end) {
     check(buffer_.size() < kMostText, ErrorKind::data,
           "{}: more than 2 GiB of text{}; split it into several files", path_,
           source_->is_gzip() ? " once it is decompressed" : "");
   }
+  if (line_number_ == 0) begin_text(buffer_);
+  is_at_end_ = true;
   return std::exchange(buffer_, {});
 }
 
-bool LineReader::refill() {
+void LineReader::begin_text(std::string& text) const {
+  text.erase(0, text.size() - without_byte_order_mark(text).size());
+  check(!text.starts_with("\xFF\xFE") && !text.starts_with("\xFE\xFF"), ErrorKind::data,
+        "{}: begins with the byte-order mark of UTF-16, not UTF-8; convert it, for example with "
+        "iconv -f UTF-16 -t UTF-8",
+        path_);
+}
+
+// Looks for the end of the next line in what was read.
+bool LineReader::has_line_end() {
+  const size_t end = buffer_.find('\n', searched_);
+  searched_ = end == std::string::npos ? buffer_.size() : end;
+  return end != std::string::npos;
+}
+
+void LineReader::make_room() {
   buffer_.erase(0, begin_);
+  searched_ -= begin_;
   begin_ = 0;
   check(buffer_.size() < kLongestLine, ErrorKind::data,
         "{}: line {} is longer than 1 GiB; is this a text file?", path_, line_number_ + 1);
-  return source_->read_some(buffer_);
+}
+
+bool LineReader::has_waiting() {
+  while (!is_at_end_ && !has_line_end()) {
+    make_room();
+    const Got got = source_->read_some(buffer_, false);
+    if (got == Got::nothing_yet) return false;
+    is_at_end_ = got == Got::end;
+  }
+  return true;
 }
 
 bool LineReader::next(std::string& line) {
-  size_t searched = begin_;
-  size_t end = buffer_.find('\n', searched);
-  while (end == std::string::npos) {
-    searched = buffer_.size() - begin_;  // refill() moves the unread part to the front
-    if (!refill()) {
-      if (buffer_.empty()) return false;
-      end = buffer_.size();
-      break;
-    }
-    end = buffer_.find('\n', searched);
+  bool has_end = has_line_end();
+  while (!has_end && !is_at_end_) {
+    make_room();
+    is_at_end_ = source_->read_some(buffer_, true) == Got::end;
+    has_end = has_line_end();
   }
-  line.assign(buffer_, begin_, end - begin_);
-  if (!line.empty() && line.back() == '\r') line.pop_back();
-  begin_ = end < buffer_.size() ? end + 1 : end;
+  if (begin_ == buffer_.size()) return false;
+  line.assign(buffer_, begin_, searched_ - begin_);
+  while (line.ends_with('\r')) line.pop_back();
+  if (line_number_ == 0) begin_text(line);
+  begin_ = searched_ + (has_end ? 1 : 0);
+  searched_ = begin_;
   ++line_number_;
   return true;
+}
+
+std::string_view without_byte_order_mark(std::string_view text) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  return text;
 }
 
 }  // namespace heddle

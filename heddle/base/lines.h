@@ -4,15 +4,17 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace heddle {
 
 /// Lines of a file. A file that begins with gzip's magic bytes is decompressed, whatever its name;
 /// "-" is the standard input, which is handed on as it arrives (no waiting for a full buffer).
-/// Lines end with '\n'; a '\r' before it is removed too; the last line may lack its '\n'.
-/// Errors: data for a missing file, a directory, a truncated or damaged gzip stream, one that gives
-/// over 250 times its size (a few kilobytes that are made to fill the memory), a line of more than
-/// 1 GiB; system for no permission or a failing disk.
+/// Lines end with '\n'; '\r' before it is removed too; the last line may lack its '\n'. A
+/// byte-order mark at the beginning of the text is no part of it.
+/// Errors: data for a missing file, a directory, UTF-16, a truncated or damaged gzip stream, one
+/// that gives over 250 times its size (a few kilobytes that are made to fill the memory), a line of
+/// more than 1 GiB; system for no permission or a failing disk.
 class LineReader {
  public:
   explicit LineReader(const std::string& path);
@@ -22,6 +24,10 @@ class LineReader {
 
   /// Puts the next line in `line`, without its end, and returns true; false at the end of the file.
   bool next(std::string& line);
+
+  /// Whether next() would answer without waiting for whoever writes: a whole line is there, or the
+  /// end.
+  bool has_waiting();
 
   /// All that next() has not given yet, as it stands; the reader is at its end then. Errors: data
   /// for 2 GiB and more.
@@ -34,13 +40,20 @@ class LineReader {
 
  private:
   class Source;
-  bool refill();
+  bool has_line_end();
+  void make_room();
+  void begin_text(std::string& text) const;
 
   std::string path_;
   std::unique_ptr<Source> source_;
   std::string buffer_;
-  size_t begin_ = 0;
+  size_t begin_ = 0;     // of what next() has not given
+  size_t searched_ = 0;  // no '\n' stands from begin_ to here
+  bool is_at_end_ = false;
   int64_t line_number_ = 0;
 };
+
+/// A text without the byte-order mark that some editors and shells put before it.
+std::string_view without_byte_order_mark(std::string_view text);
 
 }  // namespace heddle

@@ -9,7 +9,9 @@
 #include "heddle/cli/alignment_flags.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/compute_flags.h"
+#include "heddle/cli/line_answers.h"
 #include "heddle/infer/translate.h"
+#include "heddle/inspect/page.h"
 #include "heddle/train/alignment_error.h"
 
 namespace heddle::cli {
@@ -21,7 +23,11 @@ struct Flags {
   AlignmentOptions options;
   int gold_base = 0;
   bool is_reversed = false, each = false, json = false;
+  LineFlags lines;
 };
+
+constexpr BlockSize kBlock = {.lines = 1 << 12, .bytes = 1 << 18};
+constexpr std::string_view kBar = " ||| ";
 
 struct Texts {
   std::vector<std::string> source, target;
@@ -34,20 +40,18 @@ std::vector<std::string> read_lines(const std::string& path) {
   for (std::string line; reader.next(line);) lines.push_back(std::move(line));
   check(!lines.empty(), ErrorKind::data, "{}: the file is empty; align needs at least one line",
         path);
-  if (lines[0].starts_with("\xEF\xBB\xBF")) lines[0].erase(0, 3);  // a byte order mark
   return lines;
 }
 
-Texts read_pairs(const std::string& path) {
+Texts split_pairs(std::span<const std::string> lines, int64_t first, const std::string& path) {
   Texts texts{{}, {}, path, path};
-  const auto lines = read_lines(path);
-  constexpr std::string_view kBar = " ||| ";
-  for (size_t i = 0; i < lines.size(); ++i) {
-    const size_t at = lines[i].find(kBar);
+  for (const std::string& line : lines) {
+    const size_t at = line.find(kBar);
     check(at != std::string::npos, ErrorKind::data,
-          "{}: line {}: there is no ' ||| '; a line is SOURCE ||| TARGET", path, i + 1);
-    texts.source.push_back(lines[i].substr(0, at));
-    texts.target.push_back(lines[i].substr(at + kBar.size()));
+          "{}: line {}: there is no ' ||| '; a line is SOURCE ||| TARGET", path,
+          first + (&line - lines.data()));
+    texts.source.push_back(line.substr(0, at));
+    texts.target.push_back(line.substr(at + kBar.size()));
   }
   return texts;
 }
@@ -56,7 +60,7 @@ Texts read_texts(const Flags& flags) {
   if (!flags.pairs.empty()) {
     check(flags.source.empty() && flags.target.empty(), ErrorKind::usage,
           "align: --pairs holds both sides; leave out --src and --tgt");
-    return read_pairs(flags.pairs);
+    return split_pairs(read_lines(flags.pairs), 1, flags.pairs);
   }
   check(!flags.source.empty() && !flags.target.empty(), ErrorKind::usage,
         "align needs --src FILE and --tgt FILE, or --pairs FILE");
@@ -82,11 +86,11 @@ std::vector<train::GoldAlignment> read_gold(const Flags& flags, size_t pairs) {
 }
 
 std::vector<std::vector<int32_t>> encode(const TranslationModel& model,
-                                         const std::vector<std::string>& lines,
+                                         std::span<const std::string> lines, int64_t first,
                                          const std::string& path, bool is_target) {
   std::vector<std::vector<int32_t>> ids;
   for (size_t i = 0; i < lines.size(); ++i) {
-    const std::string where = fmt::format("{}: line {}", path, i + 1);
+    const std::string where = fmt::format("{}: line {}", path, first + static_cast<int64_t>(i));
     ids.push_back(is_target ? target_ids(model, lines[i], where, false, nullptr)
                             : source_ids(model, lines[i], where, false, nullptr));
   }
@@ -165,6 +169,37 @@ std::vector<HeadScore> score_each_head(const TranslationModel& model, const Prob
   return scores;
 }
 
+// The alignments of pairs, a line each; bad pairs come after those before them.
+void print_each(const Flags& flags, const TranslationModel& model,
+                const AlignmentOptions& options) {
+  const auto print = [&](std::span<const std::string> source, std::span<const std::string> target,
+                         int64_t first, const Texts& names) {
+    const auto alignments =
+        align_pairs(model, encode(model, source, first, names.source_name, false),
+                    encode(model, target, first, names.target_name, true), options);
+    for (const Alignment& a : alignments) print_result(to_pharaoh(a));
+  };
+  LineAnswers answers = {.answer = {}, .skip = [](const std::string&) { print_result(""); }};
+  if (!flags.pairs.empty() && flags.source.empty() && flags.target.empty()) {
+    answers.answer = [&](std::span<const std::string> lines, int64_t first) {
+      const Texts texts = split_pairs(lines, first, flags.pairs);
+      print(texts.source, texts.target, first, texts);
+    };
+    const int64_t lines =
+        answer_lines("align", {flags.pairs, flags.lines.skip_bad}, kBlock, answers);
+    check(lines > 0, ErrorKind::data, "{}: the file is empty; align needs at least one line",
+          flags.pairs);
+    return;
+  }
+  const Texts texts = read_texts(flags);
+  answers.answer = [&](std::span<const std::string> lines, int64_t first) {
+    const auto target =
+        std::span(texts.target).subspan(static_cast<size_t>(first - 1), lines.size());
+    print(lines, target, first, texts);
+  };
+  answer_all("align", {flags.source, flags.lines.skip_bad}, texts.source, answers);
+}
+
 void check_flags(const Flags& flags) {
   check(flags.gold_base == 0 || flags.gold_base == 1, ErrorKind::usage,
         "--gold-base is {}; words count from 0 or 1", flags.gold_base);
@@ -174,23 +209,26 @@ void check_flags(const Flags& flags) {
 
 void run(const Flags& flags) {
   check_flags(flags);
+  if (!flags.output.empty()) inspect::check_output(flags.output, "the alignments");
   AlignmentOptions options = flags.options;
   options.precision = apply_compute_flags(flags.compute);
+  if (flags.gold.empty() && flags.output.empty()) {
+    const TranslationModel model = load_translation_model(flags.model);
+    check_alignment(model.config, options);
+    return print_each(flags, model, options);
+  }
   const Texts texts = read_texts(flags);
   Problem p;
   if (!flags.gold.empty()) p.gold = read_gold(flags, texts.source.size());
   const TranslationModel model = load_translation_model(flags.model);
   check_alignment(model.config, options);
-  p.source = encode(model, texts.source, texts.source_name, false);
-  p.target = encode(model, texts.target, texts.target_name, true);
+  p.source = encode(model, texts.source, 1, texts.source_name, false);
+  p.target = encode(model, texts.target, 1, texts.target_name, true);
   const auto alignments = align_pairs(model, p.source, p.target, options);
   std::string lines;
   for (const Alignment& a : alignments) lines += to_pharaoh(a) + "\n";
   if (!flags.output.empty()) write_file_atomic(flags.output, lines);
-  if (flags.gold.empty()) {
-    if (flags.output.empty()) fmt::print("{}", lines);
-    return;
-  }
+  if (flags.gold.empty()) return;
   const train::AlignmentScore score = score_of(model, p, alignments);
   std::vector<HeadScore> heads;
   if (flags.each) heads = score_each_head(model, p, options);
@@ -236,6 +274,7 @@ void add_align(CLI::App& app) {
   command->add_flag("--gold-reversed", flags->is_reversed, "its links are TARGET-SOURCE");
   command->add_flag("--each-head", flags->each, "also the error rate of each head by itself");
   command->add_option("-o,--output", flags->output, "a file for the alignments")->type_name("FILE");
+  add_skip_flag(*command, flags->lines);
   add_alignment_flags(*command, flags->options, nullptr);
   add_compute_flags(*command, flags->compute);
   command->add_flag("--json", flags->json, "the error rate as one line of JSON");

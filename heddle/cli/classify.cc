@@ -63,9 +63,11 @@ void run(const Flags& flags) {
   inspect::ClassPage page(flags.text.model, model.model().labels(), class_scale(model.model()),
                           flags.top);
   int64_t cut = 0, count = 0;
-  for_texts(flags.text, [&](std::span<const std::string> texts) {
+  for_texts("classify", flags.text, [&](std::span<const std::string> texts) {
+    int64_t cut_here = 0;
+    const auto all = classify(model, parts_of(texts, flags.is_pair), precision, cut_here);
+    cut += cut_here;
     count += static_cast<int64_t>(texts.size());
-    const auto all = classify(model, parts_of(texts, flags.is_pair), precision, cut);
     for (size_t i = 0; i < texts.size(); ++i) {
       print_one(model.model().labels(), all[i], flags);
       if (has_page) page.add(texts[i], all[i]);

@@ -48,9 +48,11 @@ void run(const Flags& flags) {
   apply(flags, encoder);
   inspect::SimilarityPage page(flags.text.model);
   int64_t cut = 0, count = 0;
-  for_texts(flags.text, [&](std::span<const std::string> texts) {
+  for_texts("embed", flags.text, [&](std::span<const std::string> texts) {
+    int64_t cut_here = 0;
+    const auto all = embed(encoder, texts, precision, cut_here);
+    cut += cut_here;
     count += static_cast<int64_t>(texts.size());
-    const auto all = embed(encoder, texts, precision, cut);
     for (size_t i = 0; i < texts.size(); ++i) {
       print_vector(all[i], flags.text.json);
       if (has_page) page.add(texts[i], all[i]);

@@ -58,7 +58,7 @@ void run(const Flags& flags) {
   const int32_t mask = model.tokenizer.mask_id();
   inspect::FillPage page(flags.text.model, mask < 0 ? "" : model.tokenizer.token(mask));
   bool is_first = true;
-  for_texts(flags.text, [&](std::span<const std::string> texts) {
+  for_texts("fill", flags.text, [&](std::span<const std::string> texts) {
     const std::vector<Masks> all = fill_masks(model, texts, flags.top, precision);
     for (size_t i = 0; i < texts.size(); ++i) {
       if (flags.text.json) {

@@ -29,7 +29,7 @@ void report_unused(const SafetensorsFile& file, const std::vector<std::string>& 
 }
 
 void run(const Flags& flags) {
-  inspect::check_output(flags.outputs, "the outputs");
+  inspect::check_output(flags.output, "the outputs");
   const ForwardOptions options{.all = flags.all, .precision = apply_compute_flags(flags.compute)};
   const bool is_stack = !is_translator_type(model_type_of(flags.model));
   const auto open_inputs = [&](const Model* model) {

@@ -1,16 +1,15 @@
 // heddle generate: text that goes on where a prompt ends.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
 #include <map>
 #include <memory>
 
-#include "heddle/base/lines.h"
+#include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/compute_flags.h"
 #include "heddle/cli/page_flag.h"
+#include "heddle/cli/prompts.h"
 #include "heddle/infer/generate.h"
 #include "heddle/infer/limits.h"
 #include "heddle/infer/prompt_model.h"
@@ -23,24 +22,23 @@ namespace heddle::cli {
 namespace {
 
 // What is absent is as the model's generation_config.json has it.
-struct Flags {
-  std::string model, prompts_file, page;
+struct Flags : PromptFlags {
+  std::string model, page;
   ComputeFlags compute;
-  std::vector<std::string> prompts, stops;
-  std::vector<int64_t> ids;
+  std::vector<std::string> stops;
   std::optional<int64_t> max_new_tokens, min_new_tokens, beam, no_repeat_ngram, top_k;
   std::optional<double> length_penalty, repetition_penalty, temperature, top_p, min_p;
   std::optional<uint64_t> seed;
-  int64_t samples = 1, n_best = 1, top = 0, batch_tokens = GenerateOptions().batch_tokens;
-  bool sample = false, json = false, echo = false, truncate = false;
+  int64_t samples = 1, n_best = 1, top = 0, batch_tokens = GenerateOptions().batch_tokens,
+          context = 0;
+  bool sample = false, json = false, echo = false, truncate = false, no_slide = false;
 
   bool samples_tokens() const {
     return sample || samples > 1 || temperature || top_k || top_p || min_p || seed;
   }
 };
 
-constexpr int64_t kNewTokens = 64;      // where neither a flag nor the model says
-constexpr size_t kPromptsAtOnce = 256;  // of a file
+constexpr int64_t kNewTokens = 64;  // where neither a flag nor the model says
 constexpr const char* kSeparator = "----------";
 
 void write(const std::string& text) {
@@ -48,13 +46,9 @@ void write(const std::string& text) {
         "standard output: cannot write");
 }
 
-struct Prompt {
-  std::string text;
-  std::vector<int32_t> ids;
-};
-
-const char* finish_reason(EndedBy ended) {
-  switch (ended) {
+const char* finish_reason(const Continuation& c) {
+  if (c.has_no_room) return "context";
+  switch (c.ended) {
     case EndedBy::eos: return "eos";
     case EndedBy::stop: return "stop";
     default: return "length";
@@ -82,6 +76,8 @@ GenerateOptions options_of(const Flags& f, const GenerationConfig& model,
       .eos = model.eos,
       .forced_eos = model.forced_eos,
       .suppressed = model.suppressed,
+      .context = f.context,
+      .slides = !f.no_slide,
       .beam = std::max(beam, f.samples_tokens() ? 1 : f.n_best),
       .length_penalty = f.length_penalty.value_or(model.length_penalty),
       .early_stopping = model.early_stopping,
@@ -115,89 +111,48 @@ GenerateOptions options_of(const Flags& f, const GenerationConfig& model,
   return o;
 }
 
-// The prompts of the command line or of lines, some at a time.
-class Prompts {
- public:
-  Prompts(const Flags& flags, const PromptModel& model, const PromptOptions& options)
-      : flags_(flags), model_(model), options_(options) {
-    if (flags.prompts.empty() && flags.ids.empty()) {
-      const std::string path = flags.prompts_file.empty() ? "-" : flags.prompts_file;
-      is_typed_ = path == "-" && isatty(STDIN_FILENO) != 0;
-      lines_ = std::make_unique<LineReader>(path);
-    }
-  }
-
-  // returns: none at the end
-  std::vector<Prompt> next() {
-    std::vector<Prompt> some;
-    if (lines_ != nullptr) {
-      for (std::string line;
-           some.size() < (is_typed_ ? 1 : kPromptsAtOnce) && lines_->next(line);) {
-        some.push_back(prompt(line));
-      }
-      return some;
-    }
-    if (count_ > 0) return {};
-    for (const std::string& text : flags_.prompts) some.push_back(prompt(text));
-    if (!flags_.ids.empty()) some.push_back(prompt_of_ids());
-    return some;
-  }
-
-  void report_cut() const {
-    if (cut_ == 0) return;
-    fmt::print(stderr, "generate: {} prompt{} cut to the last tokens that leave room\n", cut_,
-               cut_ == 1 ? " was" : "s were");
-  }
-
- private:
-  Prompt prompt(const std::string& text) {
-    bool was_cut = false;
-    Prompt p{text, prompt_ids(model_, text, where(), options_, &was_cut)};
-    cut_ += was_cut;
-    return p;
-  }
-
-  Prompt prompt_of_ids() {
-    std::vector<int32_t> ids;
-    for (const int64_t id : flags_.ids) {
-      check(id >= 0 && id < model_.model().vocab_size(), ErrorKind::usage,
-            "--ids: {} is not in the vocabulary; ids must be at least 0 and below {}", id,
-            model_.model().vocab_size());
-      ids.push_back(static_cast<int32_t>(id));
-    }
-    bool was_cut = false;
-    Prompt p{{}, prompt_ids(model_, ids, where(), options_, &was_cut)};
-    cut_ += was_cut;
-    if (model_.tokenizer) p.text = model_.tokenizer->decode(p.ids);
-    return p;
-  }
-
-  std::string where() { return fmt::format("prompt {}", ++count_); }
-
-  const Flags& flags_;
-  const PromptModel& model_;
-  PromptOptions options_;
-  std::unique_ptr<LineReader> lines_;
-  bool is_typed_ = false;
-  int64_t count_ = 0, cut_ = 0;
-};
-
 // Writes what follows the prompts of a block: as it grows where there is only one text, else in
 // order, each as soon as those before it are there.
 class Output {
  public:
   Output(const Flags& flags, const PromptModel& model, const GenerateOptions& options)
-      : flags_(flags), model_(model), options_(options) {}
+      : flags_(flags),
+        model_(model),
+        options_(options),
+        context_(context_of(model.model(), options)) {}
 
   void run(const std::vector<Prompt>& prompts) {
     prompts_ = &prompts;
+    is_live_ = prompts.size() == 1 && options_.n_best == 1 && options_.beam == 1 && !flags_.json &&
+               model_.tokenizer.has_value();
+    for (size_t i = 0; i < prompts.size();) {
+      if (!prompts[i].error.empty()) {
+        show_reason(prompts[i++]);
+        continue;
+      }
+      begin_ = i;
+      while (i < prompts.size() && prompts[i].error.empty()) ++i;
+      go_on(i);
+    }
+    first_ += static_cast<int64_t>(prompts.size());
+  }
+
+  void report_slides() const {
+    if (slides_ == 0) return;
+    fmt::print(stderr,
+               "generate: {} text{} outgrew the {} tokens that the model sees at once; there each "
+               "token was chosen from the last {} to {}\n",
+               format_count(slides_), slides_ == 1 ? "" : "s", context_, context_ / 2, context_);
+  }
+
+ private:
+  // The prompts from begin_ to `end`.
+  void go_on(size_t end) {
     waiting_.clear();
     shown_ = 0;
     streams_.clear();
-    is_live_ = prompts.size() == 1 && options_.n_best == 1 && options_.beam == 1 && !flags_.json &&
-               model_.tokenizer.has_value();
     GenerateOptions o = options_;
-    if (o.sampling) o.sampling->first_line = first_ + 1;
+    if (o.sampling) o.sampling->first_line = first_ + static_cast<int64_t>(begin_) + 1;
     if (is_live_ || !flags_.stops.empty()) {
       o.on_token = [this](const NewToken& token) { return read(token); };
     }
@@ -205,16 +160,29 @@ class Output {
       waiting_[i] = found;
       while (waiting_.contains(shown_)) show(shown_++);
     };
-    if (is_live_) begin(prompts[0]);
     std::vector<std::vector<int32_t>> ids;
-    for (const Prompt& prompt : prompts) ids.push_back(prompt.ids);
+    for (size_t i = begin_; i < end; ++i) ids.push_back((*prompts_)[i].ids);
+    if (is_live_) begin(at(0));
     generate_ids(model_.model(), ids, o);
-    first_ += static_cast<int64_t>(prompts.size());
   }
 
- private:
+  // Number i of those from begin_.
+  const Prompt& at(int64_t i) const { return (*prompts_)[begin_ + static_cast<size_t>(i)]; }
+
+  // In the place of what would follow a prompt that is none.
+  void show_reason(const Prompt& prompt) {
+    if (!flags_.json) {
+      begin(prompt);
+      return write("\n");
+    }
+    Json json = Json::object();
+    json["prompt"] = first_ + (&prompt - prompts_->data()) + 1;
+    json["error"] = prompt.error;
+    write(json.dump() + "\n");
+  }
+
   TextStream stream(int64_t prompt) const {
-    return {*model_.tokenizer, (*prompts_)[static_cast<size_t>(prompt)].ids, flags_.stops};
+    return {*model_.tokenizer, at(prompt).ids, flags_.stops};
   }
 
   // Whether the sequence goes on.
@@ -238,9 +206,12 @@ class Output {
   }
 
   void show(int64_t i) {
-    const Prompt& prompt = (*prompts_)[static_cast<size_t>(i)];
+    const Prompt& prompt = at(i);
     const std::vector<Continuation>& found = waiting_.at(i);
+    bool has_slid = false;
     for (size_t n = 0; n < found.size(); ++n) {
+      // The token behind the last position needs no room.
+      has_slid |= static_cast<int64_t>(prompt.ids.size() + found[n].ids.size()) > context_ + 1;
       if (flags_.json) {
         write(json(i, n, found[n]).dump() + "\n");
       } else if (is_live_) {
@@ -251,6 +222,7 @@ class Output {
         write(text_of(i, found[n]) + "\n");
       }
     }
+    slides_ += has_slid;
     std::fflush(stdout);
     waiting_.erase(i);
   }
@@ -263,9 +235,9 @@ class Output {
   }
 
   Json json(int64_t i, size_t number, const Continuation& c) const {
-    const Prompt& prompt = (*prompts_)[static_cast<size_t>(i)];
+    const Prompt& prompt = at(i);
     Json json = Json::object();
-    json["prompt"] = first_ + i + 1;
+    json["prompt"] = first_ + static_cast<int64_t>(begin_) + i + 1;
     json["sample"] = number + 1;
     if (model_.tokenizer) json["text"] = (flags_.echo ? prompt.text : "") + text_of(i, c);
     json["ids"] = std::vector<int64_t>(c.ids.begin(), c.ids.end());
@@ -273,7 +245,7 @@ class Output {
     json["log_probs"] = Json::array();
     for (const float log_p : c.log_ps) json["log_probs"].push_back(log_p);
     if (options_.beam > 1) json["score"] = c.score;
-    json["finish_reason"] = finish_reason(c.ended);
+    json["finish_reason"] = finish_reason(c);
     json["prompt_tokens"] = prompt.ids.size();
     return json;
   }
@@ -284,7 +256,8 @@ class Output {
   const std::vector<Prompt>* prompts_ = nullptr;
   std::map<std::pair<int64_t, int64_t>, TextStream> streams_;
   std::map<int64_t, std::vector<Continuation>> waiting_;
-  int64_t shown_ = 0, first_ = 0;
+  int64_t context_, shown_ = 0, first_ = 0, slides_ = 0;
+  size_t begin_ = 0;  // of the prompts that go on now
   bool is_live_ = false, is_first_ = true;
 };
 
@@ -292,9 +265,14 @@ class Output {
 void show_next_tokens(const Flags& flags, const PromptModel& model, const GenerateOptions& options,
                       const std::vector<Prompt>& prompts, int64_t first) {
   std::vector<std::vector<int32_t>> ids;
-  for (const Prompt& prompt : prompts) ids.push_back(prompt.ids);
-  const auto found = likely_next_tokens(model.model(), ids, flags.top, options);
-  for (size_t i = 0; i < found.size(); ++i) {
+  for (const Prompt& prompt : prompts) {
+    if (prompt.error.empty()) ids.push_back(prompt.ids);
+  }
+  auto found = likely_next_tokens(model.model(), ids, flags.top, options);
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    if (!prompts[i].error.empty()) {
+      found.insert(found.begin() + static_cast<int64_t>(i), std::vector<NextToken>());
+    }
     Json::Array rows;
     if (!flags.json) fmt::print("{}{:20} {:>8} {:>12}\n", i > 0 ? "\n" : "", "token", "id", "p");
     for (const NextToken& token : found[i]) {
@@ -318,6 +296,7 @@ void show_next_tokens(const Flags& flags, const PromptModel& model, const Genera
     Json json = Json::object();
     json["prompt"] = first + static_cast<int64_t>(i) + 1;
     json["top"] = Json(std::move(rows));
+    if (!prompts[i].error.empty()) json["error"] = prompts[i].error;
     fmt::print("{}\n", json.dump());
   }
 }
@@ -339,7 +318,7 @@ void run(const Flags& flags) {
   check(flags.top >= 0 && flags.top <= 100'000, ErrorKind::usage,
         "--top is {}; it must be from 1 to 100000", flags.top);
   check((flags.prompts.empty() ? 0 : 1) + (flags.ids.empty() ? 0 : 1) +
-                (flags.prompts_file.empty() ? 0 : 1) <=
+                (flags.lines.path.empty() ? 0 : 1) <=
             1,
         ErrorKind::usage, "--prompt, --prompts and --ids exclude each other");
   const Precision precision = apply_compute_flags(flags.compute);
@@ -353,7 +332,11 @@ void run(const Flags& flags) {
   }
   const GenerateOptions options = options_of(flags, model.generation, precision);
   const int64_t room = new_tokens(flags, model.generation).value_or(kNewTokens);
-  Prompts prompts(flags, model, {room, flags.truncate});
+  const int64_t context = context_of(model.model(), options);
+  Prompts prompts(flags, model,
+                  {.max_new_tokens = flags.no_slide ? room : std::min(room, context / 2),
+                   .context = context,
+                   .truncate = flags.truncate});
   if (!flags.page.empty()) {
     check(flags.stops.empty() && !flags.json && flags.top == 0, ErrorKind::usage,
           "--page goes with neither --stop nor --json nor --top");
@@ -369,7 +352,8 @@ void run(const Flags& flags) {
     }
     done += static_cast<int64_t>(some.size());
   }
-  prompts.report_cut();
+  output.report_slides();
+  prompts.report();
 }
 
 void add_prompt_flags(CLI::App& c, Flags& f) {
@@ -377,7 +361,8 @@ void add_prompt_flags(CLI::App& c, Flags& f) {
       ->required();
   c.add_option("-p,--prompt", f.prompts,
                "what the text goes on from; repeatable; without it lines of standard input");
-  c.add_option("--prompts", f.prompts_file, "a file with a prompt a line")->type_name("FILE");
+  c.add_option("--prompts", f.lines.path, "a file with a prompt a line")->type_name("FILE");
+  add_skip_flag(c, f.lines);
   c.add_option("--ids", f.ids, "a prompt as token ids: --ids 12,7,30")->delimiter(',');
   c.add_flag("--truncate", f.truncate,
              "keep the last tokens of a prompt that is longer than the model takes");
@@ -386,6 +371,11 @@ void add_prompt_flags(CLI::App& c, Flags& f) {
 void add_search_flags(CLI::App& c, Flags& f) {
   c.add_option("-n,--max-new-tokens", f.max_new_tokens,
                fmt::format("tokens at most [as the model says, or {}]", kNewTokens));
+  c.add_option("--context", f.context,
+               "tokens that the model sees at once; when they are full, the text goes on from the "
+               "last half of them, read anew [as many as the model takes]");
+  c.add_flag("--no-slide", f.no_slide,
+             "end a text where the context is full (finish_reason \"context\")");
   c.add_option("--min-new-tokens", f.min_new_tokens, "tokens before which the end must not come");
   c.add_option("--stop", f.stops, "text that ends the output, which does not hold it; repeatable");
   c.add_option("--beam", f.beam,
@@ -404,7 +394,8 @@ void add_sampling_flags(CLI::App& c, Flags& f) {
   c.add_flag("--sample", f.sample,
              "draw each token at random, by its probability; so does each flag below");
   c.add_option("--samples", f.samples, "texts drawn of each prompt")->capture_default_str();
-  c.add_option("--temperature", f.temperature, "divides the logits; below 1 likelier tokens gain");
+  c.add_option("--temperature", f.temperature,
+               "divides the logits; below 1 likelier tokens gain; 0 takes the likeliest");
   c.add_option("--top-k", f.top_k, "draw among the likeliest k tokens only; 0: all");
   c.add_option("--top-p", f.top_p,
                "draw among the fewest tokens that have this probability together");

@@ -2,10 +2,9 @@
 #include "heddle/cli/text_flags.h"
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 
 #include "heddle/base/error.h"
-#include "heddle/base/lines.h"
+#include "heddle/base/json.h"
 #include "heddle/base/log.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/page_flag.h"
@@ -14,8 +13,7 @@
 namespace heddle::cli {
 namespace {
 
-constexpr size_t kBatchTexts = 64;
-constexpr size_t kBatchBytes = 64 << 10;
+constexpr BlockSize kBlock = {.lines = 64, .bytes = 64 << 10};
 
 }  // namespace
 
@@ -26,26 +24,36 @@ void add_text_flags(CLI::App& command, TextFlags& flags) {
   command.add_option("--text", flags.texts,
                      "a text, instead of lines of the standard input; may come often");
   add_page_flag(command, flags.page, "also write a page of the results");
+  add_skip_flag(command, flags.lines);
 }
 
-void for_texts(const TextFlags& flags, const std::function<void(std::span<const std::string>)>& f) {
-  for (const std::string& text : flags.texts) check_text(text, "the text");
-  if (!flags.texts.empty()) return f(flags.texts);
-  LineReader input("-");
-  std::vector<std::string> batch;
-  size_t bytes = 0;
-  for (std::string line; input.next(line); line.clear()) {
-    check_text(line, fmt::format("line {}", input.line_number()));
-    bytes += line.size();
-    batch.push_back(std::move(line));
-    if (batch.size() < kBatchTexts && bytes < kBatchBytes) continue;
-    f(batch);
-    batch.clear();
-    bytes = 0;
+void for_texts(const char* command, const TextFlags& flags,
+               const std::function<void(std::span<const std::string>)>& f) {
+  if (!flags.texts.empty()) {
+    std::vector<std::string> texts;
+    for (const std::string& text : flags.texts) {
+      check_text(text, "the text");
+      warn_of_file_name(command, text);
+      texts.emplace_back(without_byte_order_mark(text));
+    }
+    return f(texts);
   }
-  if (!batch.empty()) f(batch);
-  check(input.line_number() > 0, ErrorKind::usage,
-        "the standard input is empty; give texts, one a line");
+  const LineAnswers answers = {
+      .answer =
+          [&](std::span<const std::string> lines, int64_t first) {
+            for (const std::string& line : lines) {
+              check_text(line, fmt::format("line {}", first + (&line - lines.data())));
+            }
+            f(lines);
+          },
+      .skip =
+          [&](const std::string& message) {
+            Json line = Json::object();
+            line["error"] = message;
+            print_result(flags.json ? line.dump() : "");
+          }};
+  const int64_t lines = answer_lines(command, flags.lines, kBlock, answers);
+  check(lines > 0, ErrorKind::usage, "the standard input is empty; give texts, one a line");
 }
 
 void write_text_page(const char* command, const TextFlags& flags, const inspect::Page& page,
@@ -53,13 +61,6 @@ void write_text_page(const char* command, const TextFlags& flags, const inspect:
   inspect::write_page(flags.page, page);
   fmt::print(stderr, "{}: {} in {}; open it in a browser\n", command, counted(texts, "text"),
              flags.page);
-}
-
-void print_result(const std::string& line) {
-  if (std::fwrite(line.data(), 1, line.size(), stdout) != line.size() ||
-      std::putc('\n', stdout) == EOF) {
-    fail(ErrorKind::system, "standard output: cannot write");
-  }
 }
 
 void warn_of_cut(const char* command, int64_t cut, int64_t texts, int64_t limit) {

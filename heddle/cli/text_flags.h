@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "heddle/cli/compute_flags.h"
+#include "heddle/cli/line_answers.h"
 #include "heddle/inspect/page.h"
 
 namespace CLI {
@@ -22,21 +23,20 @@ struct TextFlags {
   ComputeFlags compute{.precision = "f32"};
   bool json = false;
   std::string page;  ///< the page to write, "" for none
+  LineFlags lines;
 };
 
-/// Adds model, --text, --precision, --threads, --json and --page.
+/// Adds model, --text, --precision, --threads, --json, --page and --skip-bad.
 void add_text_flags(CLI::App& command, TextFlags& flags);
 
-/// Calls f with the texts, some at a time. Errors: data, with the line, if one is not UTF-8; usage
-/// if there is none.
-void for_texts(const TextFlags& flags, const std::function<void(std::span<const std::string>)>& f);
+/// Calls f with the texts, some at a time; of lines see answer_lines(): f throws before it writes.
+/// Errors: data, with the line, if one is not UTF-8 or f refuses it; usage if there is none.
+void for_texts(const char* command, const TextFlags& flags,
+               const std::function<void(std::span<const std::string>)>& f);
 
 /// Writes the page of so many texts to flags.page, and says so. Errors: see write_page().
 void write_text_page(const char* command, const TextFlags& flags, const inspect::Page& page,
                      int64_t texts);
-
-/// Writes one line of results. Errors: system.
-void print_result(const std::string& line);
 
 /// One warning if texts were cut.
 void warn_of_cut(const char* command, int64_t cut, int64_t texts, int64_t limit);

@@ -1,8 +1,8 @@
 // heddle tokenizer train | words | encode | decode | info: vocabularies at the command line.
 #include <CLI/CLI.hpp>
 #include <charconv>
-#include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -12,9 +12,10 @@
 #include "heddle/base/lines.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/text_flags.h"
+#include "heddle/cli/line_answers.h"
 #include "heddle/infer/hub_hint.h"
 #include "heddle/infer/model_dir.h"
+#include "heddle/inspect/page.h"
 #include "heddle/text/check_text.h"
 #include "heddle/text/tokenizer.h"
 #include "heddle/text/tokenizer_trainer.h"
@@ -41,7 +42,10 @@ struct TrainFlags {
 struct StreamFlags {
   std::string model;
   bool tokens = false, special = false, clean_up = false, no_clean_up = false, json = false;
+  LineFlags lines;
 };
+
+constexpr BlockSize kBlock = {.lines = 1 << 12, .bytes = 64 << 10};
 
 /// The lines of several files, one after the other; refuses what is not UTF-8 by file and line.
 class Corpus {
@@ -80,8 +84,7 @@ void run_train(TrainFlags& flags) {
   check_no_input(flags);
   flags.training.type = tokenizer_type(flags.type);
   flags.training.byte_fallback = !flags.no_byte_fallback;
-  check(is_directory(parent_path(flags.out)), ErrorKind::data,
-        "{}: its folder does not exist; create it first", flags.out);
+  inspect::check_output(flags.out, "the vocabulary");
   Corpus corpus(flags.inputs);
   const Tokenizer tokenizer =
       train_tokenizer([&](std::string& line) { return corpus.next(line); }, flags.training,
@@ -93,8 +96,7 @@ void run_train(TrainFlags& flags) {
 
 void run_words(const TrainFlags& flags) {
   check_no_input(flags);
-  check(is_directory(parent_path(flags.out)), ErrorKind::data,
-        "{}: its folder does not exist; create it first", flags.out);
+  inspect::check_output(flags.out, "the vocabulary");
   std::vector<std::string> words;
   for (const std::string& path : flags.inputs) {
     LineReader reader(path);
@@ -118,21 +120,35 @@ Tokenizer load_tokenizer(const std::string& path) {
   return Tokenizer::load(is_run ? best : path);
 }
 
+// One line of output for each line of input.
+void answer_each(const char* command, const StreamFlags& flags,
+                 const std::function<std::string(const std::string& line, int64_t number)>& f) {
+  const LineAnswers answers = {
+      .answer =
+          [&](std::span<const std::string> lines, int64_t first) {
+            std::vector<std::string> results;
+            for (const std::string& line : lines) {
+              results.push_back(f(line, first + static_cast<int64_t>(results.size())));
+            }
+            for (const std::string& result : results) print_result(result);
+          },
+      .skip = [](const std::string&) { print_result(""); }};
+  answer_lines(command, flags.lines, kBlock, answers);
+}
+
 void run_encode(const StreamFlags& flags) {
   const Tokenizer tokenizer = load_tokenizer(flags.model);
-  LineReader input("-");
-  std::string out;
-  for (std::string line; input.next(line);) {
-    check_text(line, fmt::format("line {}", input.line_number()));
-    out.clear();
+  answer_each("tokenizer encode", flags, [&](const std::string& line, int64_t number) {
+    check_text(line, fmt::format("line {}", number));
+    std::string out;
     std::vector<int32_t> ids = tokenizer.encode(line);
     if (flags.special) ids = tokenizer.with_special(ids).ids;
     for (const int32_t id : ids) {
       if (!out.empty()) out += ' ';
       out += flags.tokens ? tokenizer.token(id) : std::to_string(id);
     }
-    print_result(out);
-  }
+    return out;
+  });
 }
 
 std::vector<int32_t> parse_ids(const std::string& line, int64_t number, int64_t vocab_size) {
@@ -160,11 +176,9 @@ void run_decode(const StreamFlags& flags) {
   const Tokenizer tokenizer = load_tokenizer(flags.model);
   DecodeOptions options{.skip_special = !flags.special};
   if (flags.clean_up || flags.no_clean_up) options.clean_up = flags.clean_up;
-  LineReader input("-");
-  for (std::string line; input.next(line);) {
-    print_result(
-        tokenizer.decode(parse_ids(line, input.line_number(), tokenizer.vocab_size()), options));
-  }
+  answer_each("tokenizer decode", flags, [&](const std::string& line, int64_t number) {
+    return tokenizer.decode(parse_ids(line, number, tokenizer.vocab_size()), options);
+  });
 }
 
 /// "<s> TEXT </s>".
@@ -260,6 +274,7 @@ void add_stream_commands(CLI::App& parent) {
       ->excludes(tokens);
   encode->add_flag("--special", flags->special,
                    "with the special ids that the files put around a text");
+  add_skip_flag(*encode, flags->lines);
   encode->callback([flags] { run_encode(*flags); });
   CLI::App* decode = parent.add_subcommand("decode", "ids separated by blanks to text");
   decode->add_option("model", flags->model, kModelHelp)->required();
@@ -268,6 +283,7 @@ void add_stream_commands(CLI::App& parent) {
                                         "take spaces before punctuation away (else as the files "
                                         "say)");
   decode->add_flag("--no-clean-up", flags->no_clean_up, "leave them")->excludes(clean);
+  add_skip_flag(*decode, flags->lines);
   decode->callback([flags] { run_decode(*flags); });
   CLI::App* info = parent.add_subcommand("info", "kind, size and special tokens");
   info->add_option("model", flags->model, kModelHelp)->required();

@@ -1,18 +1,16 @@
-// heddle translate: standard input to standard output, a line in, a line out.
-#include <unistd.h>
-
+// heddle translate: a line in, a line out.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <deque>
 #include <memory>
 
-#include "heddle/base/lines.h"
-#include "heddle/base/profile.h"
 #include "heddle/cli/alignment_flags.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/line_answers.h"
 #include "heddle/cli/page_flag.h"
-#include "heddle/cli/text_flags.h"
 #include "heddle/cli/translate_flags.h"
+#include "heddle/cli/unknown_words.h"
 #include "heddle/infer/precision.h"
 #include "heddle/inspect/decoding_steps.h"
 
@@ -24,10 +22,11 @@ struct Flags : TranslateFlags {
   Sampling sampling;
   AlignmentOptions alignment_options;
   std::string prefix, prefix_file, page;
+  LineFlags lines;
 };
 
-// Enough lines at a time that batches of like lengths fill up; one where somebody types.
-constexpr size_t kBlockBytes = 1 << 18;
+// Enough lines at a time that batches of like lengths fill up.
+constexpr BlockSize kBlock = {.lines = 1 << 18, .bytes = 1 << 18};
 
 // A translation of a line, and its alignment if that was asked for.
 struct Result {
@@ -80,19 +79,6 @@ std::vector<Result> flatten(std::vector<Translation> translations) {
   return results;
 }
 
-// The next lines of the input; fewer at its end.
-std::vector<std::string> read_block(LineReader& input, bool is_typed) {
-  const ProfilePhase phase("read");
-  std::vector<std::string> lines;
-  size_t bytes = 0;
-  for (std::string line; bytes < kBlockBytes && input.next(line);) {
-    bytes += line.size() + 1;
-    lines.push_back(std::move(line));
-    if (is_typed) break;
-  }
-  return lines;
-}
-
 // The beginnings of translations: one for all lines, or a line of a file for each.
 class Prefixes {
  public:
@@ -102,16 +88,28 @@ class Prefixes {
     if (!path_.empty()) file_ = std::make_unique<LineReader>(path_);
   }
 
-  std::vector<std::vector<int32_t>> next(size_t lines) {
+  // Those of so many lines, of which the first has this number: never below that of the call
+  // before.
+  std::vector<std::vector<int32_t>> of(int64_t first, size_t lines) {
     if (file_ == nullptr) return for_all_;
-    std::vector<std::vector<int32_t>> prefixes;
     std::string text;
-    while (prefixes.size() < lines) {
+    for (; first_ < first; ++first_) {
+      if (read_.empty()) {
+        file_->next(text);  // of a line that was left out
+      } else {
+        read_.pop_front();
+      }
+    }
+    while (read_.size() < lines) {
       check(file_->next(text), ErrorKind::data,
             "{}: it has {} lines, fewer than the input; line i is the prefix of line i", path_,
             file_->line_number());
-      prefixes.push_back(
-          prefix_ids(model_, text, fmt::format("{}: line {}", path_, file_->line_number())));
+      read_.push_back(text);
+    }
+    std::vector<std::vector<int32_t>> prefixes;
+    for (size_t i = 0; i < lines; ++i) {
+      const auto number = first + static_cast<int64_t>(i);
+      prefixes.push_back(prefix_ids(model_, read_[i], fmt::format("{}: line {}", path_, number)));
     }
     return prefixes;
   }
@@ -121,6 +119,8 @@ class Prefixes {
   std::string path_;
   std::vector<std::vector<int32_t>> for_all_;
   std::unique_ptr<LineReader> file_;
+  std::deque<std::string> read_;  // lines first_, first_ + 1, ..
+  int64_t first_ = 1;
 };
 
 TranslateOptions options_of(const Flags& flags) {
@@ -141,14 +141,14 @@ TranslateOptions options_of(const Flags& flags) {
 
 // The page of the one line of the input; its translation goes to standard output as ever.
 void run_steps(const Flags& flags, const TranslateOptions& options, const TranslationModel& model) {
-  LineReader input("-");
-  std::string line, more;
-  check(input.next(line), ErrorKind::usage,
+  LineBlocks input("translate", flags.lines.path, {.lines = 2, .bytes = kBlock.bytes});
+  std::vector<std::string> lines = input.next();
+  check(!lines.empty(), ErrorKind::usage,
         "--page: there is no sentence; give one on standard input");
-  check(!input.next(more), ErrorKind::usage,
+  check(lines.size() == 1 && input.next().empty(), ErrorKind::usage,
         "--page shows how one sentence is translated, but the input has more lines; give one");
   const inspect::DecodingRecord record =
-      inspect::record_decoding(model, line, {.translate = options});
+      inspect::record_decoding(model, lines[0], {.translate = options});
   inspect::write_page(flags.page, inspect::decoding_page(record, model.target()));
   print_result(record.text);
   fmt::print(stderr, "translate: the steps are in {}; open it in a browser\n", flags.page);
@@ -169,8 +169,8 @@ void align(std::vector<Result>& results, std::span<const std::string> lines,
   for (size_t i = 0; i < results.size(); ++i) results[i].alignment = std::move(alignments[i]);
 }
 
-void print_block(std::vector<Translation> translations, std::span<const std::string> lines,
-                 int64_t first_line, const Flags& flags, const TranslationModel& model) {
+void print_all(std::vector<Translation> translations, std::span<const std::string> lines,
+               int64_t first_line, const Flags& flags, const TranslationModel& model) {
   std::vector<size_t> counts;
   for (const Translation& t : translations) counts.push_back(1 + t.others.size());
   std::vector<Result> results = flatten(std::move(translations));
@@ -185,7 +185,13 @@ void print_block(std::vector<Translation> translations, std::span<const std::str
     }
     at += counts[i];
   }
-  std::fflush(stdout);
+}
+
+void print_bad(const std::string& message, const Flags& flags) {
+  Json json = Json::object();
+  json["text"] = "";
+  json["error"] = message;
+  print_result(flags.json ? json.dump() : "");
 }
 
 void run(const Flags& flags) {
@@ -196,21 +202,26 @@ void run(const Flags& flags) {
   check_alignment(model.config, flags.alignment_options);
   Prefixes prefixes(flags, model);
   if (!flags.page.empty()) {
-    options.prefixes = prefixes.next(1);
+    options.prefixes = prefixes.of(1, 1);
     return run_steps(flags, options, model);
   }
-  const bool is_typed = isatty(STDIN_FILENO) != 0;
-  LineReader input("-");
   int64_t cut = 0;
-  for (;;) {
-    const int64_t first_line = input.line_number() + 1;
-    const std::vector<std::string> lines = read_block(input, is_typed);
-    if (lines.empty()) break;
-    options.prefixes = prefixes.next(lines.size());
-    print_block(translate_lines(model, lines, options, first_line, &cut), lines, first_line, flags,
-                model);
-  }
+  UnknownWords unknown("translate", model);
+  const LineAnswers answers = {
+      .answer =
+          [&](std::span<const std::string> lines, int64_t first) {
+            options.prefixes = prefixes.of(first, lines.size());
+            int64_t cut_here = 0;
+            print_all(translate_lines(model, lines, options, first, &cut_here), lines, first, flags,
+                      model);
+            cut += cut_here;
+            std::fflush(stdout);
+            unknown.look_at(lines);
+          },
+      .skip = [&](const std::string& message) { print_bad(message, flags); }};
+  answer_lines("translate", flags.lines, kBlock, answers);
   report_cut("translate", cut, model);
+  unknown.report();
 }
 
 void add_sampling_flags(CLI::App& command, Flags& flags) {
@@ -220,7 +231,8 @@ void add_sampling_flags(CLI::App& command, Flags& flags) {
   const auto add = [&](const char* name, auto& value, const char* help) {
     command.add_option(name, value, help)->capture_default_str()->needs(sample);
   };
-  add("--temperature", o.temperature, "divides the logits; below 1 likelier tokens gain");
+  add("--temperature", o.temperature,
+      "divides the logits; below 1 likelier tokens gain; 0 takes the likeliest");
   add("--top-k", o.top_k, "draw among the likeliest k tokens only; 0: all");
   add("--top-p", o.top_p, "draw among the fewest tokens that have this probability together");
   add("--min-p", o.min_p, "draw among tokens with this share of the likeliest's probability");
@@ -232,8 +244,13 @@ void add_sampling_flags(CLI::App& command, Flags& flags) {
 void add_translate(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(
-      "translate", "Translate standard input to standard output, a line in, a line out");
+      "translate", "Translate lines of a file or of standard input, a line in, a line out");
   add_translate_flags(*command, *flags);
+  command
+      ->add_option("input", flags->lines.path,
+                   "a file with a text a line, plain or gzip; - is standard input")
+      ->capture_default_str();
+  add_skip_flag(*command, flags->lines);
   command->add_flag("--json", flags->json,
                     "a JSON object a line, with text, score (log p over the length penalty) and "
                     "tokens");

@@ -44,7 +44,6 @@ std::string read_plain(const std::string& path) {
          "{}: line {} is not UTF-8 (byte {:#04x} at column {}); convert the file, e.g. with iconv",
          path, line, static_cast<uint8_t>(text[*at]), *at - begin_of_line(*at) + 1);
   }
-  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
   // In one pass: to erase each '\r' by itself would move the rest of the text every time.
   size_t end = 0;
   for (size_t at = 0; at < text.size(); ++at) {

@@ -48,7 +48,6 @@ class RowReader {
     check(!bad, ErrorKind::data,
           "{}: line {} is not UTF-8 (column {}); convert the file, e.g. with iconv", reader_.path(),
           reader_.line_number(), bad.value_or(0) + 1);
-    if (reader_.line_number() == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
     return true;
   }
 

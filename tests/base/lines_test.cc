@@ -5,13 +5,15 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include <thread>
+#include <stdexcept>
 
 #include "heddle/base/error.h"
 #include "tests/base/temporary.h"
 
 namespace heddle {
 namespace {
+
+using namespace std::string_literals;
 
 std::string gzip(const std::string& text) {
   z_stream stream = {};
@@ -121,24 +123,104 @@ TEST(LineReader, missing_file_and_folder_are_data_errors_with_the_path) {
                [&] { LineReader reader(folder.path()); });
 }
 
+TEST(LineReader, byte_order_mark_is_no_part_of_the_first_line) {
+  TemporaryFolder folder;
+  const std::string text = "\xEF\xBB\xBFone\r\n\xEF\xBB\xBFtwo\r\r\n";
+  const std::vector<std::string> lines = {"one", "\xEF\xBB\xBFtwo"};  // inside it is a character
+  EXPECT_EQ(lines_of(folder.write("plain", text)), lines);
+  EXPECT_EQ(lines_of(folder.write("compressed", gzip(text))), lines);
+  EXPECT_EQ(LineReader(folder / "plain").rest(), text.substr(3));
+  EXPECT_EQ(lines_of(folder.write("mark", "\xEF\xBB\xBF")), std::vector<std::string>{""});
+}
+
+TEST(LineReader, utf16_is_a_data_error_that_says_how_to_convert) {
+  TemporaryFolder folder;
+  for (const std::string& text : {"\xFF\xFEo\0n\0e\0"s, "\xFE\xFF\0o\0n\0e"s}) {
+    const std::string path = folder.write("wide", text);
+    expect_error(ErrorKind::data, {path, "UTF-16", "iconv"}, [&] { lines_of(path); });
+    expect_error(ErrorKind::data, {path, "UTF-16", "iconv"}, [&] { LineReader(path).rest(); });
+  }
+}
+
+// The standard input is a pipe as long as this lives.
+class PipedInput {
+ public:
+  PipedInput() : saved_(dup(STDIN_FILENO)) {
+    if (pipe(ends_) != 0) throw std::runtime_error("no pipe");
+    dup2(ends_[0], STDIN_FILENO);
+    close(ends_[0]);
+  }
+  ~PipedInput() {
+    dup2(saved_, STDIN_FILENO);
+    close(saved_);
+    end();
+  }
+  void write(const std::string& text) {
+    ASSERT_EQ(::write(ends_[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+  void end() {
+    if (ends_[1] >= 0) close(ends_[1]);
+    ends_[1] = -1;
+  }
+
+ private:
+  int ends_[2], saved_;
+};
+
 TEST(LineReader, standard_input_gives_a_line_before_the_writer_ends) {
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  const int saved = dup(STDIN_FILENO);
-  dup2(ends[0], STDIN_FILENO);
-  ASSERT_EQ(write(ends[1], "first\nsec", 9), 9);
+  PipedInput input;
+  input.write("first\nsec");
   LineReader reader("-");
   std::string line;
   ASSERT_TRUE(reader.next(line));
   EXPECT_EQ(line, "first");
-  ASSERT_EQ(write(ends[1], "ond\n", 4), 4);
-  close(ends[1]);
+  input.write("ond\n");
+  input.end();
   ASSERT_TRUE(reader.next(line));
   EXPECT_EQ(line, "second");
   EXPECT_FALSE(reader.next(line));
-  dup2(saved, STDIN_FILENO);
-  close(saved);
-  close(ends[0]);
+}
+
+// Plain and compressed: what arrives byte by byte waits once a whole line is there, and at the end.
+TEST(LineReader, line_waits_as_soon_as_its_end_has_come) {
+  for (const bool is_compressed : {false, true}) {
+    PipedInput input;
+    LineReader reader("-");
+    EXPECT_FALSE(reader.has_waiting());
+    const std::string text = "one\n";
+    const std::string sent = is_compressed ? gzip(text) : text;
+    for (const char byte : sent) {
+      input.write(std::string(1, byte));
+      const bool is_whole = reader.has_waiting();
+      if (&byte == &sent.front()) {
+        EXPECT_FALSE(is_whole);
+      }
+    }
+    EXPECT_TRUE(reader.has_waiting());
+    std::string line;
+    ASSERT_TRUE(reader.next(line));
+    EXPECT_EQ(line, "one");
+    EXPECT_FALSE(reader.has_waiting()) << "a writer may still come back";
+    input.end();
+    EXPECT_TRUE(reader.has_waiting()) << "the end needs no waiting";
+    EXPECT_FALSE(reader.next(line));
+  }
+}
+
+TEST(LineReader, half_a_line_does_not_wait) {
+  PipedInput input;
+  input.write("one\ntw");
+  LineReader reader("-");
+  std::string line;
+  EXPECT_TRUE(reader.has_waiting());
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_FALSE(reader.has_waiting());
+  input.write("o");
+  EXPECT_FALSE(reader.has_waiting());
+  input.end();
+  EXPECT_TRUE(reader.has_waiting());
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_EQ(line, "two");
 }
 
 }  // namespace

@@ -251,6 +251,37 @@ TEST_F(GenerateCommand, prompt_beyond_the_context_is_refused_with_the_numbers_or
   EXPECT_NE(cut.err.find("1 prompt was cut"), std::string::npos) << cut.err;
 }
 
+TEST_F(GenerateCommand, text_beyond_the_context_goes_on_or_says_why_it_ends) {
+  const std::vector<std::string> flags = {"--ids", "20,30,40",         "--max-new-tokens",
+                                          "90",    "--min-new-tokens", "90"};
+  const Json slid = objects(flags)[0];
+  EXPECT_EQ(slid.at("ids").size(), 90u);
+  EXPECT_EQ(slid.get_string("finish_reason"), "length");
+  const CliResult plain = generate(flags);
+  EXPECT_NE(plain.err.find("1 text outgrew the 40 tokens that the model sees at once; there each "
+                           "token was chosen from the last 20 to 40"),
+            std::string::npos)
+      << plain.err;
+  std::vector<std::string> short_ones = flags, ending = flags;
+  short_ones.insert(short_ones.end(), {"--context", "10"});
+  EXPECT_EQ(objects(short_ones)[0].at("ids").size(), 90u);
+  ending.push_back("--no-slide");
+  const Json ended = objects(ending)[0];
+  EXPECT_EQ(ended.at("ids").size(), 38u);
+  EXPECT_EQ(ended.get_string("finish_reason"), "context");
+  EXPECT_EQ(generate({"--ids", "20,30,40", "--max-new-tokens", "38"}).err, "");
+}
+
+TEST_F(GenerateCommand, temperature_of_nought_is_greedy) {
+  for (const std::string& prompt : kPrompts) {
+    const Json greedy = objects({"--prompt", prompt})[0];
+    const Json cold = objects({"--prompt", prompt, "--temperature", "0", "--seed", "7"})[0];
+    EXPECT_EQ(cold.at("ids"), greedy.at("ids"));
+  }
+  EXPECT_EQ(generate({"--prompt", "the", "--temperature", "0", "--repetition-penalty", "1.5"}).out,
+            generate({"--prompt", "the", "--repetition-penalty", "1.5"}).out);
+}
+
 TEST_F(GenerateCommand, bare_stack_with_a_tied_output_generates_too) {
   const TempDir folder;
   const std::string bare = (folder / "bare").string();
@@ -276,7 +307,8 @@ TEST_F(GenerateCommand, model_without_tokenizer_goes_on_from_ids) {
 TEST_F(GenerateCommand, bad_flags_and_input_are_refused_with_their_names) {
   refused(2, "--beam is 0", {"--beam", "0", "--prompt", "x"});
   refused(2, "--max-new-tokens is 0", {"--max-new-tokens", "0", "--prompt", "x"});
-  refused(2, "--temperature is 0", {"--temperature", "0", "--prompt", "x"});
+  refused(2, "--temperature is -1", {"--temperature", "-1", "--prompt", "x"});
+  refused(2, "--context is 41", {"--context", "41", "--prompt", "x"});
   refused(2, "--top-p is 2", {"--top-p", "2", "--prompt", "x"});
   refused(2, "--sample", {"--beam", "2", "--top-k", "3", "--prompt", "x"});
   refused(2, "--n-best and --samples", {"--n-best", "2", "--samples", "3", "--prompt", "x"});
@@ -287,7 +319,7 @@ TEST_F(GenerateCommand, bad_flags_and_input_are_refused_with_their_names) {
   refused(2, "--no-repeat-ngram is -1", {"--no-repeat-ngram", "-1", "--prompt", "x"});
   refused(2, "--top is -1", {"--top", "-1", "--prompt", "x"});
   refused(2, "--stop: not UTF-8", {"--stop", "\xc3", "--prompt", "x"});
-  refused(3, "prompt 1: not UTF-8", {}, "\xff\n");
+  refused(3, "line 1: not UTF-8", {}, "\xff\n");
   refused(3, "No such file", {"--prompts", "/no/such/file"});
   EXPECT_EQ(generate({}, "").exit_code, 0);
   EXPECT_EQ(run_heddle({"generate", "/no/such/model", "--prompt", "x"}).exit_code, 3);

@@ -142,7 +142,7 @@ TEST(TextCommands, bad_input_ends_with_its_exit_code_and_reason) {
       {"", {"fill", "/no/such", "--text", "[MASK]"}, 3, "/no/such"},
       {"", {"classify", text_model("classify")}, 2, "empty"},
       {"a\n", {"classify", text_model("classify"), "--top", "0"}, 2, "--top is 0"},
-      {"a\nb\xFF\n", {"classify", text_model("classify")}, 3, "line 2: not UTF-8"},
+      {"b\xFF\n", {"classify", text_model("classify")}, 3, "line 1: not UTF-8"},
       {"no tab\n", {"classify", text_model("classify"), "--pair"}, 3, "no tab"},
       {"", {"classify", text_model("fill"), "--text", "a"}, 3, "no head for classes"},
       {"a\n",

@@ -5,6 +5,7 @@
 
 #include "heddle/base/json.h"
 #include "tests/cli/model_fixture.h"
+#include "tests/support/conversation.h"
 
 namespace heddle::testing {
 namespace {
@@ -73,7 +74,7 @@ TEST_F(Translate, line_longer_than_the_model_takes_is_a_data_error_that_names_it
   for (int i = 0; i < 100000; ++i) text += "book ";
   const CliResult result = translate(text + "\n");
   EXPECT_EQ(result.exit_code, 3);
-  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.out, translate("my sister\n").out);
   EXPECT_NE(result.err.find("line 2: "), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("--truncate"), std::string::npos) << result.err;
 }
@@ -167,7 +168,7 @@ TEST_F(Translate, prefix_begins_every_translation_and_a_file_holds_one_a_line) {
 TEST_F(Translate, wrong_decoding_options_are_usage_errors) {
   for (const std::vector<std::string>& flags : {std::vector<std::string>{"--n-best", "0"},
                                                 {"--temperature", "2"},
-                                                {"--temperature", "0", "--sample"},
+                                                {"--temperature", "-1", "--sample"},
                                                 {"--top-k", "-1", "--sample"},
                                                 {"--top-p", "0", "--sample"},
                                                 {"--min-p", "1.5", "--sample"},
@@ -182,6 +183,30 @@ TEST_F(Translate, wrong_decoding_options_are_usage_errors) {
     EXPECT_NE(result.err.find(flags[0]), std::string::npos) << result.err;
     EXPECT_EQ(result.out, "");
   }
+}
+
+TEST_F(Translate, words_that_training_did_not_have_are_said_once_and_counted_at_the_end) {
+  const TempDir folder;
+  const std::string other = (folder / "model").string();
+  write_small_model(other);
+  write_file(other + "/source_words.txt", "alte\ndog\nmann\nmy\nthe\n");
+  const auto run = [&](const std::string& input) {
+    return run_heddle({"translate", other}, with_input(input));
+  };
+  EXPECT_EQ(run("The dog! My dog: 17.\n").err, "");
+  const CliResult two = run("the banana, my dog\n\nthe Quark and the banana\n");
+  EXPECT_EQ(two.err,
+            "warning: translate: 'banana', 'quark', 'and' were not seen in training, which had 5 "
+            "different words, so the translation of their lines is a guess\n");
+  Conversation talk({"translate", other});
+  talk.say("the Banane\n");
+  talk.answer();
+  EXPECT_NE(talk.message().find("'banane' was not seen"), std::string::npos);
+  talk.say("one two\n");
+  talk.answer();
+  EXPECT_EQ(talk.end(), 0);
+  EXPECT_EQ(talk.message(),
+            "warning: translate: 3 different words of the input were not seen in training\n");
 }
 
 TEST_F(Translate, missing_model_is_a_data_error) {

@@ -25,6 +25,39 @@ TEST(Table, csv_has_quoted_fields_with_commas_quotes_and_line_ends) {
   EXPECT_EQ(rows[1].line, 5);
 }
 
+// As Excel and Windows' editors write them, and as they are once such a file is converted again.
+TEST(Table, byte_order_mark_and_ends_of_lines_of_windows_are_no_part_of_cells) {
+  const TemporaryFolder folder;
+  for (const std::string mark : {"", "\xEF\xBB\xBF"}) {
+    for (const std::string end : {"\n", "\r\n", "\r\r\n"}) {
+      const auto with_ends = [&](std::string text) {
+        for (size_t at = 0; (at = text.find('\n', at)) != text.npos; at += end.size()) {
+          text.replace(at, 1, end);
+        }
+        return mark + text;
+      };
+      const std::string csv =
+          folder.write("a.csv", with_ends("\"text\",category\n\"one,\n two\",\"x\"\n\nthree,y\n"));
+      const std::string tsv = folder.write("a.tsv", with_ends("text\tcategory\na\tx\nb\ty"));
+      const std::string json =
+          folder.write("a.jsonl", with_ends("{\"text\": \"a\", \"category\": \"x\"}\n\n"));
+      const std::string conll = folder.write("a.conll", with_ends("Anna B-PER\n\nsleeps O\n"));
+      const auto rows = read_columns(csv, {"text", "category"});
+      ASSERT_EQ(rows.size(), 2u);
+      EXPECT_EQ(rows[0].cells, (std::vector<std::string>{"one,\n two", "x"}));
+      EXPECT_EQ(rows[1].cells, (std::vector<std::string>{"three", "y"}));
+      EXPECT_EQ(read_columns(tsv, {"category", "text"})[1].cells,
+                (std::vector<std::string>{"y", "b"}));
+      EXPECT_EQ(read_columns(json, {"text", "category"})[0].cells,
+                (std::vector<std::string>{"a", "x"}));
+      const auto texts = read_labelled_file(conll, {.is_words = true});
+      ASSERT_EQ(texts.size(), 2u);
+      EXPECT_EQ(texts[0].words, std::vector<std::string>{"Anna"});
+      EXPECT_EQ(texts[1].labels, std::vector<std::string>{"O"});
+    }
+  }
+}
+
 TEST(Table, tsv_has_no_quotes_and_numbers_count_columns_without_names) {
   const TemporaryFolder folder;
   const std::string path = folder.write("a.tsv", "say \"a, b\t1\nc\t0");
