@@ -22,7 +22,7 @@ TEST(FileSizeLimit, is_a_full_disk_with_a_message_and_leaves_nothing_behind) {
     text += "the old man reads the two books of number " + std::to_string(i) + "\n";
   write_file(folder / "text", text);
   const CliResult result =
-      with_small_files("tokenizer train --input text --out m.model --vocab-size 300", folder);
+      with_small_files("tokenizer train --input text --output m.model --vocab-size 300", folder);
   EXPECT_EQ(result.exit_code, 6) << result.err;
   EXPECT_NE(result.err.find("m.model: cannot write: File too large (the limit of a file's size"),
             std::string::npos)
