@@ -1,5 +1,4 @@
 // heddle align: which word goes with which in given pairs, by attention, and how wrong that is.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
@@ -241,24 +240,24 @@ void run(const Flags& flags) {
 
 }  // namespace
 
-void add_alignment_flags(CLI::App& command, AlignmentOptions& options, CLI::Option* needed) {
+void add_alignment_flags(Subcommand& command, AlignmentOptions& options, Option needed) {
   const auto add = [&](const char* name, std::vector<int64_t>& numbers, const char* help) {
-    CLI::Option* option = command.add_option(name, numbers, help)->delimiter(',');
-    if (needed != nullptr) option->needs(needed);
+    Option option = command.add_option(name, numbers, help)->delimiter(',');
+    if (needed) option->needs(needed);
   };
   add("--align-layers", options.layers,
       "decoder layers whose cross attention aligns, from 0: 2 or 1,2 (averaged); by itself the "
       "last, of more than four layers the last but one");
   add("--align-heads", options.heads, "heads, from 0, averaged; by itself all");
-  CLI::Option* shift = command.add_flag(
+  Option shift = command.add_flag(
       "--align-shift", options.shifted,
       "take a word's attention from the step that reads it, not from the one that predicts it");
-  if (needed != nullptr) shift->needs(needed);
+  if (needed) shift->needs(needed);
 }
 
-void add_align(CLI::App& app) {
+void add_align(Subcommand& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand(
+  Subcommand command = app.add_subcommand(
       "align",
       "Word alignment of given translations by attention, as lines of SOURCE-TARGET (words between "
       "spaces, from 0); with --gold its error rate");
@@ -275,7 +274,7 @@ void add_align(CLI::App& app) {
   command->add_flag("--each-head", flags->each, "also the error rate of each head by itself");
   command->add_option("-o,--output", flags->output, "a file for the alignments")->type_name("FILE");
   add_skip_flag(*command, flags->lines);
-  add_alignment_flags(*command, flags->options, nullptr);
+  add_alignment_flags(*command, flags->options, {});
   add_compute_flags(*command, flags->compute);
   command->add_flag("--json", flags->json, "the error rate as one line of JSON");
   command->callback([flags] { run(*flags); });

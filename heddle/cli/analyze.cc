@@ -1,5 +1,4 @@
 // heddle analyze: what a model costs, from its sizes alone.
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "heddle/base/parallel.h"
@@ -77,9 +76,9 @@ void run(Flags f) {
 
 }  // namespace
 
-void add_analyze(CLI::App& app) {
+void add_analyze(Subcommand& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand(
+  Subcommand command = app.add_subcommand(
       "analyze", "Shapes, parameters, FLOPs and bytes of a model, from its sizes alone");
   command
       ->add_option(

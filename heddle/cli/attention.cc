@@ -1,5 +1,4 @@
 // heddle attention: what each head looks at, as a page, as JSON, as a table.
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "heddle/base/progress.h"
@@ -45,9 +44,9 @@ void run(const Flags& flags) {
 
 }  // namespace
 
-void add_attention(CLI::App& app) {
+void add_attention(Subcommand& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand(
+  Subcommand command = app.add_subcommand(
       "attention", "Show what each head of a model looks at: a page, JSON, or a table");
   add_inspect_flags(*command, *flags);
   add_page_flag(*command, flags->page, "write a page of all heads");

@@ -1,5 +1,4 @@
 // heddle bench: how fast a case runs here, and how far that is from the machine's limit.
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <memory>
 
@@ -97,9 +96,9 @@ void run(const Flags& flags) {
 
 }  // namespace
 
-void add_bench(CLI::App& app) {
+void add_bench(Subcommand& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand(
+  Subcommand command = app.add_subcommand(
       "bench",
       "Time a case of training or inference, and say how far it is from the machine's limit");
   command->add_option("case", flags->name, "a case, or list: names them all")->required();

@@ -1,7 +1,6 @@
 // heddle classify: the classes of texts.
 #include "heddle/infer/classify.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <numeric>
@@ -79,9 +78,9 @@ void run(const Flags& flags) {
 
 }  // namespace
 
-void add_classify(CLI::App& app) {
+void add_classify(Subcommand& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand(
+  Subcommand command = app.add_subcommand(
       "classify", "Classes of texts with their probabilities, the likeliest first");
   add_text_flags(*command, flags->text);
   command->add_option("--top", flags->top, "classes printed of each text; --json gives all")

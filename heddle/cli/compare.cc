@@ -1,5 +1,4 @@
 // heddle compare: several training runs over each other.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 
@@ -107,9 +106,9 @@ void run(const Flags& flags) {
 
 }  // namespace
 
-void add_compare(CLI::App& app) {
+void add_compare(Subcommand& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command =
+  Subcommand command =
       app.add_subcommand("compare", "Lay training runs over each other: settings, losses, BLEU");
   command->add_option("runs", flags->runs, "folders of runs")->required();
   add_page_flag(*command, flags->page, "also write a page with their curves");

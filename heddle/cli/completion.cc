@@ -1,6 +1,5 @@
 // heddle completion: how bash, zsh and fish complete heddle's commands, flags and values.
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "heddle/base/error.h"
@@ -168,7 +167,7 @@ std::string fish(const CommandDescription& root) {
   return text;
 }
 
-void run(const CLI::App& program, const std::string& shell) {
+void run(const Subcommand& program, const std::string& shell) {
   const CommandDescription root = describe(program);
   if (shell == "bash") {
     fmt::print("{}", bash(root));
@@ -183,9 +182,9 @@ void run(const CLI::App& program, const std::string& shell) {
 
 }  // namespace
 
-void add_completion(CLI::App& app) {
+void add_completion(Subcommand& app) {
   auto shell = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand(
+  Subcommand command = app.add_subcommand(
       "completion", "Print what lets a shell complete heddle's commands, flags and values");
   command->add_option("shell", *shell, "bash, zsh or fish")->required();
   command->callback([shell, &app] {

@@ -1,15 +1,13 @@
 // How a command computes: precision and threads.
 #include "heddle/cli/compute_flags.h"
 
-#include <CLI/CLI.hpp>
-
 #include "heddle/base/error.h"
 #include "heddle/base/parallel.h"
 #include "heddle/infer/precision.h"
 
 namespace heddle::cli {
 
-void add_compute_flags(CLI::App& command, ComputeFlags& flags) {
+void add_compute_flags(Subcommand& command, ComputeFlags& flags) {
   command
       .add_option("--precision", flags.precision,
                   "f32, bf16, int8, or auto: bf16 where the CPU has it")

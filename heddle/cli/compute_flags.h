@@ -3,11 +3,9 @@
 
 #include <string>
 
-#include "heddle/tensor/precision.h"
+#include "heddle/cli/command_line.h"
 
-namespace CLI {
-class App;
-}
+#include "heddle/tensor/precision.h"
 
 namespace heddle::cli {
 
@@ -17,7 +15,7 @@ struct ComputeFlags {
 };
 
 /// Adds --precision and --threads.
-void add_compute_flags(CLI::App& command, ComputeFlags& flags);
+void add_compute_flags(Subcommand& command, ComputeFlags& flags);
 
 /// Sets the threads. Errors: usage, naming the flag, for a wrong value.
 Precision apply_compute_flags(const ComputeFlags& flags);

@@ -1,5 +1,4 @@
 // heddle demo: trains the phrasebook translator and shows what it has learned.
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 
@@ -98,16 +97,16 @@ void show_unknown_word(const TranslationModel& model, Precision precision) {
 
 }  // namespace
 
-void add_demo(CLI::App& app) {
+void add_demo(Subcommand& app) {
   struct Flags {
     std::string out = "runs/phrasebook";
     int threads = 0;
   };
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand(
+  Subcommand command = app.add_subcommand(
       "demo", "Train an English to German phrasebook translator in minutes and show it");
   command->add_option("-o,--out", flags->out, "folder of the run; a finished one is shown again");
-  command->add_option("-t,--threads", flags->threads, "threads")->check(CLI::PositiveNumber);
+  command->add_option("-t,--threads", flags->threads, "threads")->positive();
   command->callback([flags] {
     if (flags->threads > 0) set_num_threads(flags->threads);
     const train::TrainConfig config = train::load_recipe("phrasebook");

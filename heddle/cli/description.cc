@@ -63,9 +63,9 @@ void collect(const CommandDescription& command, std::vector<const CommandDescrip
 
 }  // namespace
 
-CommandDescription describe(const CLI::App& app) {
+CommandDescription describe(const Subcommand& program) {
   CommandDescription description;
-  describe(app, {}, description);
+  describe(program.app(), {}, description);
   return description;
 }
 

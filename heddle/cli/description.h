@@ -5,9 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
+#include "heddle/cli/command_line.h"
 
 namespace heddle::cli {
 
@@ -29,7 +27,7 @@ struct CommandDescription {
 };
 
 /// The program or one of its commands, with all inside.
-CommandDescription describe(const CLI::App& app);
+CommandDescription describe(const Subcommand& program);
 
 /// The command and all inside, itself first.
 std::vector<const CommandDescription*> all_commands(const CommandDescription& root);

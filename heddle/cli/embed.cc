@@ -1,7 +1,6 @@
 // heddle embed: a line in, a vector out.
 #include "heddle/infer/embed.h"
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "heddle/base/json.h"
@@ -64,9 +63,9 @@ void run(const Flags& flags) {
 
 }  // namespace
 
-void add_embed(CLI::App& app) {
+void add_embed(Subcommand& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command =
+  Subcommand command =
       app.add_subcommand("embed",
                          "Sentence vectors: a line in, a vector out, as the model's "
                          "sentence-transformers files say");
@@ -74,7 +73,7 @@ void add_embed(CLI::App& app) {
   command->add_option("--pooling", flags->pooling,
                       "mean, cls, max, mean_sqrt_len_tokens, weightedmean or lasttoken; several "
                       "are laid end to end (else as the files say, or mean)");
-  CLI::Option* yes = command->add_flag("--normalize", flags->normalize, "vectors of length 1");
+  Option yes = command->add_flag("--normalize", flags->normalize, "vectors of length 1");
   command->add_flag("--no-normalize", flags->no_normalize, "vectors as they are pooled")
       ->excludes(yes);
   command->add_option("--max-length", flags->max_length,

@@ -1,5 +1,4 @@
 // heddle eval: how good a model is, by measures that suit its kind.
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <memory>
 #include <sstream>
@@ -20,7 +19,7 @@ constexpr const char* kText = "Of language models and those of masked tokens";
 constexpr const char* kClasses = "Of models with classes";
 constexpr const char* kData = "Of all but translators";
 
-bool is_given(const CLI::App& command, const char* flag) {
+bool is_given(const Subcommand& command, const char* flag) {
   return command.get_option(flag)->count() > 0;
 }
 
@@ -51,11 +50,11 @@ const char* group_of(const EvalFlags& flags) {
 }
 
 void check_flags(const EvalFlags& flags, const std::string& group) {
-  for (const CLI::Option* option : flags.command->get_options()) {
-    const std::string& its = option->get_group();
+  for (const Option& option : flags.command->get_options()) {
+    const std::string its = option->group_name();
     if (option->count() == 0 || !its.starts_with("Of ") || its == group) continue;
     check(its == kData && group != kPairs, ErrorKind::usage,
-          "{} is a flag {}, and {} is none of these; leave it out", option->get_name(),
+          "{} is a flag {}, and {} is none of these; leave it out", option->name(),
           "o" + its.substr(1), flags.model);
   }
 }
@@ -78,7 +77,7 @@ void run(const EvalFlags& flags) {
   eval_translation(flags);
 }
 
-void add_pair_flags(CLI::App& command, EvalFlags& flags) {
+void add_pair_flags(Subcommand& command, EvalFlags& flags) {
   for (const char* flag : {"--beam", "--length-penalty", "--min-length", "--max-length",
                            "--no-repeat-ngram", "--repetition-penalty", "--truncate"}) {
     command.get_option(flag)->group(kPairs);
@@ -88,7 +87,7 @@ void add_pair_flags(CLI::App& command, EvalFlags& flags) {
   command.add_flag("--lowercase", flags.lowercase, "lower-case both sides for BLEU and chrF")
       ->group(kPairs);
   command.add_option("--tokenize", flags.tokenize, "words of BLEU: 13a or none")
-      ->check(CLI::IsMember({"13a", "none"}))
+      ->one_of({"13a", "none"})
       ->capture_default_str()
       ->group(kPairs);
   command.add_option("-o,--output", flags.output, "also a file with the translations")
@@ -96,7 +95,7 @@ void add_pair_flags(CLI::App& command, EvalFlags& flags) {
       ->group(kPairs);
 }
 
-void add_text_flags(CLI::App& command, EvalFlags& flags) {
+void add_text_flags(Subcommand& command, EvalFlags& flags) {
   command
       .add_option("--context", flags.context,
                   "tokens of it that the model sees at once [as many as it takes]; of one with "
@@ -117,7 +116,7 @@ void add_text_flags(CLI::App& command, EvalFlags& flags) {
       ->group(kText);
 }
 
-void add_data_flags(CLI::App& command, EvalFlags& flags) {
+void add_data_flags(Subcommand& command, EvalFlags& flags) {
   command
       .add_option("--data", flags.data,
                   "as for training: the text whose tokens a language model is to predict (and a "
@@ -155,9 +154,9 @@ void write_eval_page(const EvalFlags& flags, const inspect::Page& page) {
   fmt::print(stderr, "eval: a page in {}; open it in a browser\n", flags.page);
 }
 
-void add_eval(CLI::App& app) {
+void add_eval(Subcommand& app) {
   auto flags = std::make_shared<EvalFlags>();
-  CLI::App* command = app.add_subcommand(
+  Subcommand command = app.add_subcommand(
       "eval",
       "Measure a model: BLEU, chrF and perplexity of translations; perplexity and accuracy on a "
       "text; accuracy and macro F1 of classes");

@@ -1,5 +1,4 @@
 // heddle explain: one attention call step by step, of a model or of matrices from the command line.
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <sstream>
 
@@ -16,7 +15,7 @@ struct Flags : InspectFlags {
   inspect::ExplainedHead head;
   std::string q, k, v, scores, score = "dot", tokens;
   double divisor = 0;
-  const CLI::Option* has_divisor = nullptr;
+  Option has_divisor;
   bool is_causal = false;
 
   bool has_matrices() const { return !q.empty() || !k.empty() || !scores.empty(); }
@@ -64,9 +63,9 @@ void run(const Flags& flags) {
 
 }  // namespace
 
-void add_explain(CLI::App& app) {
+void add_explain(Subcommand& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command =
+  Subcommand command =
       app.add_subcommand("explain", "Follow one attention call step by step, with its numbers");
   add_inspect_flags(*command, *flags, false);
   add_page_flag(*command, flags->page, "write a page instead of printing the steps");

@@ -1,7 +1,6 @@
 // heddle export: a model as Hugging Face's transformers loads it.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <filesystem>
 #include <memory>
@@ -48,9 +47,9 @@ void run(const Flags& flags) {
 
 }  // namespace
 
-void add_export(CLI::App& app) {
+void add_export(Subcommand& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand(
+  Subcommand command = app.add_subcommand(
       "export", "Write a model as Hugging Face's transformers loads it, with its tokenizer");
   command->add_option("model", flags->model, "a model directory, or a training run")->required();
   command->add_option("-o,--out", flags->out, "folder to write; made if need be")->required();
@@ -58,10 +57,10 @@ void add_export(CLI::App& app) {
       ->add_option("--format", flags->options.format,
                    "transformers: the model's own type, of a translator marian; marian: the same, "
                    "of translators only")
-      ->check(CLI::IsMember({"transformers", "marian"}))
+      ->one_of({"transformers", "marian"})
       ->capture_default_str();
   command->add_option("--dtype", flags->dtype, "of the weights: f32, bf16 or f16")
-      ->check(CLI::IsMember({"f32", "bf16", "f16"}))
+      ->one_of({"f32", "bf16", "f16"})
       ->capture_default_str();
   command->add_flag("--overwrite", flags->options.overwrite,
                     "replace the model that stands in the folder");

@@ -1,7 +1,6 @@
 // heddle fill: tokens for the masks of a text.
 #include "heddle/infer/fill.h"
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <utility>
 
@@ -74,9 +73,9 @@ void run(const Flags& flags) {
 
 }  // namespace
 
-void add_fill(CLI::App& app) {
+void add_fill(Subcommand& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand(
+  Subcommand command = app.add_subcommand(
       "fill",
       "Fill masks: likely tokens for the masks of texts ([MASK], or as the tokenizer spells it), "
       "with their probabilities");

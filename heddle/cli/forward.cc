@@ -1,5 +1,4 @@
 // heddle forward: tensors in, tensors out, under Hugging Face's names.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 
@@ -48,9 +47,9 @@ void run(const Flags& flags) {
 
 }  // namespace
 
-void add_forward(CLI::App& app) {
+void add_forward(Subcommand& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand(
+  Subcommand command = app.add_subcommand(
       "forward", "One pass over tensors of a file, under Hugging Face's names and shapes");
   command->add_option("model", flags->model, "a model directory, or a training run")->required();
   command

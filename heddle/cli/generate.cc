@@ -1,5 +1,4 @@
 // heddle generate: text that goes on where a prompt ends.
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -356,7 +355,7 @@ void run(const Flags& flags) {
   prompts.report();
 }
 
-void add_prompt_flags(CLI::App& c, Flags& f) {
+void add_prompt_flags(Subcommand& c, Flags& f) {
   c.add_option("model", f.model, "a model directory, or a training run (then RUN/best)")
       ->required();
   c.add_option("-p,--prompt", f.prompts,
@@ -368,7 +367,7 @@ void add_prompt_flags(CLI::App& c, Flags& f) {
              "keep the last tokens of a prompt that is longer than the model takes");
 }
 
-void add_search_flags(CLI::App& c, Flags& f) {
+void add_search_flags(Subcommand& c, Flags& f) {
   c.add_option("-n,--max-new-tokens", f.max_new_tokens,
                fmt::format("tokens at most [as the model says, or {}]", kNewTokens));
   c.add_option("--context", f.context,
@@ -390,7 +389,7 @@ void add_search_flags(CLI::App& c, Flags& f) {
                "divides the logits of tokens that came already (multiplies negative ones)");
 }
 
-void add_sampling_flags(CLI::App& c, Flags& f) {
+void add_sampling_flags(Subcommand& c, Flags& f) {
   c.add_flag("--sample", f.sample,
              "draw each token at random, by its probability; so does each flag below");
   c.add_option("--samples", f.samples, "texts drawn of each prompt")->capture_default_str();
@@ -407,9 +406,9 @@ void add_sampling_flags(CLI::App& c, Flags& f) {
 
 }  // namespace
 
-void add_generate(CLI::App& app) {
+void add_generate(Subcommand& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand(
+  Subcommand command = app.add_subcommand(
       "generate", "Continue prompts with a language model, written as they grow");
   add_prompt_flags(*command, *flags);
   add_search_flags(*command, *flags);

@@ -1,5 +1,4 @@
 // heddle info: what a model is made of.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -157,9 +156,9 @@ void run(const Flags& flags) {
 
 }  // namespace
 
-void add_info(CLI::App& app) {
+void add_info(Subcommand& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("info", "Fields, parameters and memory of a model");
+  Subcommand command = app.add_subcommand("info", "Fields, parameters and memory of a model");
   command->add_option("model", flags->model, "a model directory, or a training run")->required();
   command->add_flag("--json", flags->json, "one line of JSON");
   command->callback([flags] { run(*flags); });

@@ -1,7 +1,6 @@
 // Flags that the commands about one model and one text share, checked before any work.
 #include "heddle/cli/inspect_flags.h"
 
-#include <CLI/CLI.hpp>
 #include <limits>
 
 #include "heddle/infer/model_dir.h"
@@ -9,7 +8,7 @@
 
 namespace heddle::cli {
 
-void add_inspect_flags(CLI::App& app, InspectFlags& flags, bool is_model_required) {
+void add_inspect_flags(Subcommand& app, InspectFlags& flags, bool is_model_required) {
   app.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
       ->required(is_model_required);
   flags.has_source = app.add_option("--text", flags.source, "the text to look at");

@@ -4,14 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "heddle/cli/command_line.h"
 #include "heddle/cli/compute_flags.h"
 #include "heddle/cli/page_flag.h"
 #include "heddle/inspect/subject.h"
-
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
 
 namespace heddle::cli {
 
@@ -20,12 +16,12 @@ struct InspectFlags {
   ComputeFlags compute{.precision = "f32"};
   std::vector<int64_t> ids;
   bool truncate = false;
-  const CLI::Option* has_source = nullptr;
-  const CLI::Option* has_target = nullptr;
+  Option has_source;
+  Option has_target;
 };
 
 /// Adds model, --text, --target, --ids, --truncate, --precision and --threads.
-void add_inspect_flags(CLI::App& app, InspectFlags& flags, bool is_model_required = true);
+void add_inspect_flags(Subcommand& app, InspectFlags& flags, bool is_model_required = true);
 
 /// The subject that the flags name; sets the number of threads.
 /// Errors: usage, naming the flag, where nothing is given to look at; those of Subject::open().

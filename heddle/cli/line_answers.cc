@@ -1,9 +1,9 @@
 // Blocks of lines as they come, and bad lines among good ones.
 #include "heddle/cli/line_answers.h"
+#include "heddle/cli/command_line.h"
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 
@@ -49,7 +49,7 @@ class Answering {
 
 }  // namespace
 
-void add_skip_flag(CLI::App& command, LineFlags& flags) {
+void add_skip_flag(Subcommand& command, LineFlags& flags) {
   command.add_flag("--skip-bad", flags.skip_bad,
                    "go on after a line that is not UTF-8 or that the model cannot take: its answer "
                    "is an empty line (--json: an object with \"error\"); they are counted at the "

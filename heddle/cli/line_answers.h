@@ -8,11 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "heddle/base/lines.h"
+#include "heddle/cli/command_line.h"
 
-namespace CLI {
-class App;
-}
+#include "heddle/base/lines.h"
 
 namespace heddle::cli {
 
@@ -22,7 +20,7 @@ struct LineFlags {
 };
 
 /// Adds --skip-bad.
-void add_skip_flag(CLI::App& command, LineFlags& flags);
+void add_skip_flag(Subcommand& command, LineFlags& flags);
 
 /// How much is answered together at most.
 struct BlockSize {

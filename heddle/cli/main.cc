@@ -25,7 +25,7 @@ namespace {
 
 using heddle::ErrorKind;
 
-using AddCommand = void (*)(CLI::App&);
+using AddCommand = void (*)(heddle::cli::Subcommand&);
 
 /// The command table, in the order of `heddle --help`, where each group has its heading.
 struct CommandGroup {
@@ -47,11 +47,11 @@ const std::vector<CommandGroup>& command_groups() {
 }
 
 /// Adds every command under the heading of its group.
-void add_commands(CLI::App& app) {
+void add_commands(heddle::cli::Subcommand& program) {
   for (const CommandGroup& group : command_groups()) {
     for (const AddCommand add : group.commands) {
-      add(app);
-      app.get_subcommands([](const CLI::App*) { return true; }).back()->group(group.name);
+      add(program);
+      program.get_subcommands().back()->app().group(group.name);
     }
   }
 }
@@ -82,9 +82,10 @@ int run(const std::vector<std::string>& words) {
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
   app.footer("`heddle COMMAND --help` shows a command's flags; `heddle help COMMAND` does too.");
-  add_commands(app);
+  heddle::cli::Subcommand program(app);
+  add_commands(program);
   std::string trace;
-  heddle::cli::add_profile_flag(app, trace);
+  heddle::cli::add_profile_flag(program, trace);
   app.parse_complete_callback([&trace] {  // all flags are right; the command has not begun
     if (!trace.empty()) heddle::cli::start_profile_session(trace);
   });

@@ -1,6 +1,5 @@
 // heddle manual: the program's help as manual pages.
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "heddle/base/error.h"
@@ -92,7 +91,7 @@ std::string page(const CommandDescription& root, const CommandDescription& comma
   return text;
 }
 
-void run(const CLI::App& program, const std::string& folder) {
+void run(const Subcommand& program, const std::string& folder) {
   make_directories(folder);
   const CommandDescription root = describe(program);
   for (const CommandDescription* command : all_commands(root)) {
@@ -103,9 +102,9 @@ void run(const CLI::App& program, const std::string& folder) {
 
 }  // namespace
 
-void add_manual(CLI::App& app) {
+void add_manual(Subcommand& app) {
   auto folder = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("manual", "Write the manual pages, one a command");
+  Subcommand command = app.add_subcommand("manual", "Write the manual pages, one a command");
   command->add_option("-o,--out", *folder, "folder of the pages heddle.1, heddle-train.1, ..")
       ->required();
   command->callback([folder, &app] {

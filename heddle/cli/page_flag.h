@@ -3,14 +3,11 @@
 
 #include <string>
 
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
+#include "heddle/cli/command_line.h"
 
 namespace heddle::cli {
 
 /// Adds --page FILE.html. `help`: what the page shows, "write a page of ..".
-CLI::Option* add_page_flag(CLI::App& command, std::string& path, const char* help);
+Option add_page_flag(Subcommand& command, std::string& path, const char* help);
 
 }  // namespace heddle::cli

@@ -1,5 +1,4 @@
 // heddle phrasebook: writes the pairs that heddle generates as parallel text.
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "heddle/base/error.h"
@@ -69,9 +68,9 @@ void run(const Options& o) {
 
 }  // namespace
 
-void add_phrasebook(CLI::App& app) {
+void add_phrasebook(Subcommand& app) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
+  Subcommand command =
       app.add_subcommand("phrasebook", "Write the sentence pairs that heddle generates as text");
   command->add_option("-o,--out", options->out, "folder for {train,val,test}.{en,de}, or .{en,fr}")
       ->required();
@@ -80,16 +79,16 @@ void add_phrasebook(CLI::App& app) {
           "--corpus", options->corpus,
           "phrasebook: everyday English and German; agreement: English and French in which "
           "pronouns and adjectives depend on words far away")
-      ->check(CLI::IsMember({"phrasebook", "agreement"}))
+      ->one_of({"phrasebook", "agreement"})
       ->capture_default_str();
   command
       ->add_option("--pairs", options->pairs,
                    "different pairs in all [120000 of the phrasebook, 40000 of agreement]")
-      ->check(CLI::PositiveNumber);
+      ->positive();
   command
       ->add_option("--held-out", options->held_out,
                    "pairs for validation, and as many for the test [1000; 500]")
-      ->check(CLI::NonNegativeNumber);
+      ->not_negative();
   command->add_option("--seed", options->seed, "another seed gives other pairs")
       ->capture_default_str();
   command->add_flag("--overwrite", options->overwrite, "replace such files that are there");

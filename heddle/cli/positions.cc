@@ -1,5 +1,4 @@
 // heddle positions: the table of positions as numbers and as a page.
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "heddle/base/error.h"
@@ -61,16 +60,15 @@ void run(const Flags& f) {
 
 }  // namespace
 
-void add_positions(CLI::App& app) {
+void add_positions(Subcommand& app) {
   auto flags = std::make_shared<Flags>();
   inspect::PositionOptions& o = flags->options;
-  CLI::App* command = app.add_subcommand(
+  Subcommand command = app.add_subcommand(
       "positions", "The table that tells positions apart, as numbers or as a heat map");
-  CLI::Option* model =
+  Option model =
       command->add_option("model", flags->model, "a model directory or run, for its own positions");
-  const auto words = [](std::vector<std::string> names) { return CLI::IsMember(std::move(names)); };
   command->add_option("--kind", o.kind, "what tells positions apart, without a model")
-      ->check(words({"sinusoidal", "rotary", "none"}))
+      ->one_of({"sinusoidal", "rotary", "none"})
       ->capture_default_str()
       ->excludes(model);
   command->add_option("--positions", o.positions,
@@ -79,18 +77,18 @@ void add_positions(CLI::App& app) {
       ->excludes(model);
   command
       ->add_option("--layout", o.sinusoidal.layout, "sines and cosines in turn, or in two halves")
-      ->check(words({"interleaved", "halves"}))
+      ->one_of({"interleaved", "halves"})
       ->capture_default_str()
       ->excludes(model);
   command->add_option("--frequencies", o.sinusoidal.frequencies, "exponents 2i/d, or i/(d/2 - 1)")
-      ->check(words({"paper", "tensor2tensor"}))
+      ->one_of({"paper", "tensor2tensor"})
       ->capture_default_str()
       ->excludes(model);
   command->add_option("--base", o.base, "of rotary positions: pair i turns by base^(-2i/d)")
       ->capture_default_str()
       ->excludes(model);
   command->add_option("--stack", flags->stack, "whose learned table")
-      ->check(words({"encoder", "decoder"}))
+      ->one_of({"encoder", "decoder"})
       ->capture_default_str();
   command->add_flag("--json", flags->json, "one line of JSON");
   add_page_flag(*command, flags->page, "write a page instead of printing the table");

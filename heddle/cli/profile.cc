@@ -1,11 +1,11 @@
 // The flag --profile, the trace file, and the end by a signal.
 #include "heddle/cli/profile.h"
+#include "heddle/cli/command_line.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -99,12 +99,12 @@ void watch_signals() {
 
 }  // namespace
 
-void add_profile_flag(CLI::App& app, std::string& path) {
+void add_profile_flag(Subcommand& app, std::string& path) {
   app.add_flag(kFlag, path,
                fmt::format("time and bytes by op, layer and phase, and a Chrome trace [{}]",
                            kDefaultTrace))
       ->option_text("[FILE.json]");
-  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+  for (Subcommand command : app.get_subcommands()) {
     add_profile_flag(*command, path);
   }
 }

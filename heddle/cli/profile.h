@@ -4,15 +4,13 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
+#include "heddle/cli/command_line.h"
 
 namespace heddle::cli {
 
 /// Adds --profile to the program and to each of its commands; `path` gets the name of the trace
 /// file, and stays "" without the flag.
-void add_profile_flag(CLI::App& app, std::string& path);
+void add_profile_flag(Subcommand& app, std::string& path);
 
 /// The arguments with --profile, or --profile FILE.json, as one word "--profile=FILE". A name that
 /// does not end in .json must be given in that form, so that no other argument is taken for it.

@@ -1,7 +1,6 @@
 // heddle score: BLEU and chrF of a file of translations against one or more files of references.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
@@ -84,9 +83,9 @@ void run_score(const ScoreFlags& flags) {
 
 }  // namespace
 
-void add_score(CLI::App& app) {
+void add_score(Subcommand& app) {
   auto flags = std::make_shared<ScoreFlags>();
-  CLI::App* command = app.add_subcommand(
+  Subcommand command = app.add_subcommand(
       "score", "BLEU and chrF of translations, equal to sacreBLEU's (plain or gzip files)");
   command->add_option("--hyp", flags->hypothesis, "translations, one a line; - is standard input")
       ->required();
@@ -98,7 +97,7 @@ void add_score(CLI::App& app) {
   command->add_flag("--lowercase", flags->lowercase,
                     "lower-case both sides first, for BLEU and for chrF");
   command->add_option("--tokenize", flags->tokenize, "words of BLEU: 13a or none")
-      ->check(CLI::IsMember({"13a", "none"}))
+      ->one_of({"13a", "none"})
       ->capture_default_str();
   command->add_flag("--json", flags->json, "one line of JSON instead of two of text");
   command->callback([flags] { run_score(*flags); });

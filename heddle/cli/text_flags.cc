@@ -1,8 +1,6 @@
 // What the commands that take texts into a model share.
 #include "heddle/cli/text_flags.h"
 
-#include <CLI/CLI.hpp>
-
 #include "heddle/base/error.h"
 #include "heddle/base/json.h"
 #include "heddle/base/log.h"
@@ -17,7 +15,7 @@ constexpr BlockSize kBlock = {.lines = 64, .bytes = 64 << 10};
 
 }  // namespace
 
-void add_text_flags(CLI::App& command, TextFlags& flags) {
+void add_text_flags(Subcommand& command, TextFlags& flags) {
   command.add_option("model", flags.model, "a model directory, or a training run")->required();
   add_compute_flags(command, flags.compute);
   command.add_flag("--json", flags.json, "one line of JSON a text");

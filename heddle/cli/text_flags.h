@@ -7,13 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "heddle/cli/command_line.h"
 #include "heddle/cli/compute_flags.h"
 #include "heddle/cli/line_answers.h"
 #include "heddle/inspect/page.h"
-
-namespace CLI {
-class App;
-}
 
 namespace heddle::cli {
 
@@ -27,7 +24,7 @@ struct TextFlags {
 };
 
 /// Adds model, --text, --precision, --threads, --json, --page and --skip-bad.
-void add_text_flags(CLI::App& command, TextFlags& flags);
+void add_text_flags(Subcommand& command, TextFlags& flags);
 
 /// Calls f with the texts, some at a time; of lines see answer_lines(): f throws before it writes.
 /// Errors: data, with the line, if one is not UTF-8 or f refuses it; usage if there is none.

@@ -1,5 +1,4 @@
 // heddle tokenizer train | words | encode | decode | info: vocabularies at the command line.
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <filesystem>
 #include <functional>
@@ -224,9 +223,9 @@ void run_info(const StreamFlags& flags) {
   print_result("a pair is " + around(t, true));
 }
 
-void add_train_command(CLI::App& parent) {
+void add_train_command(Subcommand& parent) {
   auto flags = std::make_shared<TrainFlags>();
-  CLI::App* app =
+  Subcommand app =
       parent.add_subcommand("train", "learn a vocabulary from text, one line a sentence");
   TokenizerTraining& t = flags->training;
   app->add_option("--input", flags->inputs,
@@ -251,9 +250,9 @@ void add_train_command(CLI::App& parent) {
   app->callback([flags] { run_train(*flags); });
 }
 
-void add_words_command(CLI::App& parent) {
+void add_words_command(Subcommand& parent) {
   auto flags = std::make_shared<TrainFlags>();
-  CLI::App* app = parent.add_subcommand(
+  Subcommand app = parent.add_subcommand(
       "words",
       "make a vocabulary of plain words from a list, one a line; ids 0 to 3 are <pad>, "
       "<unk>, <s>, </s>");
@@ -262,30 +261,30 @@ void add_words_command(CLI::App& parent) {
   app->callback([flags] { run_words(*flags); });
 }
 
-void add_stream_commands(CLI::App& parent) {
+void add_stream_commands(Subcommand& parent) {
   auto flags = std::make_shared<StreamFlags>();
-  CLI::App* encode =
+  Subcommand encode =
       parent.add_subcommand("encode", "standard input to ids, a line in, a line out");
   encode->add_option("model", flags->model, kModelHelp)->required();
-  CLI::Option* tokens = encode->add_flag("--tokens", flags->tokens, "print tokens");
+  Option tokens = encode->add_flag("--tokens", flags->tokens, "print tokens");
   encode
-      ->add_flag_function(
-          "--ids", [](int64_t) {}, "print ids (the default)")
+      ->add_flag(
+          "--ids", "print ids (the default)")
       ->excludes(tokens);
   encode->add_flag("--special", flags->special,
                    "with the special ids that the files put around a text");
   add_skip_flag(*encode, flags->lines);
   encode->callback([flags] { run_encode(*flags); });
-  CLI::App* decode = parent.add_subcommand("decode", "ids separated by blanks to text");
+  Subcommand decode = parent.add_subcommand("decode", "ids separated by blanks to text");
   decode->add_option("model", flags->model, kModelHelp)->required();
   decode->add_flag("--special", flags->special, "write special tokens too");
-  CLI::Option* clean = decode->add_flag("--clean-up", flags->clean_up,
-                                        "take spaces before punctuation away (else as the files "
-                                        "say)");
+  Option clean = decode->add_flag("--clean-up", flags->clean_up,
+                                  "take spaces before punctuation away (else as the files "
+                                  "say)");
   decode->add_flag("--no-clean-up", flags->no_clean_up, "leave them")->excludes(clean);
   add_skip_flag(*decode, flags->lines);
   decode->callback([flags] { run_decode(*flags); });
-  CLI::App* info = parent.add_subcommand("info", "kind, size and special tokens");
+  Subcommand info = parent.add_subcommand("info", "kind, size and special tokens");
   info->add_option("model", flags->model, kModelHelp)->required();
   info->add_flag("--json", flags->json, "one line of JSON");
   info->callback([flags] { run_info(*flags); });
@@ -293,9 +292,9 @@ void add_stream_commands(CLI::App& parent) {
 
 }  // namespace
 
-void add_tokenizer(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("tokenizer", "train and apply subword vocabularies");
-  command->require_subcommand(1);
+void add_tokenizer(Subcommand& app) {
+  Subcommand command = app.add_subcommand("tokenizer", "train and apply subword vocabularies");
+  command->require_subcommand();
   add_train_command(*command);
   add_words_command(*command);
   add_stream_commands(*command);

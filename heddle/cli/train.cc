@@ -1,5 +1,4 @@
 // heddle train: trains a model, or goes on with a run.
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 
@@ -132,14 +131,15 @@ void report(const train::RunResult& r, const std::string& out) {
 
 }  // namespace
 
-void add_train_settings(CLI::App& app) {
+void add_train_settings(Subcommand& app) {
   static GivenFields unused;
-  add_settings(*app.get_subcommand("train"), unused);
+  Subcommand train = app.get_subcommand("train");
+  add_settings(train, unused);
 }
 
-void add_train(CLI::App& app) {
+void add_train(Subcommand& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("train", "Train a model, or go on with a run");
+  Subcommand command = app.add_subcommand("train", "Train a model, or go on with a run");
   command->add_option(
       "--recipe", flags->recipe,
       fmt::format("settings that come with heddle: {}", fmt::join(train::recipe_names(), ", ")));
@@ -158,9 +158,9 @@ void add_train(CLI::App& app) {
   command->add_flag("--overwrite", flags->run.overwrite,
                     "replace the run that stands there, once the new one has saved");
   command->add_option("-t,--threads", flags->threads, "threads; the result does not depend on them")
-      ->check(CLI::PositiveNumber);
+      ->positive();
   // Not before they are needed: making them takes more than half of a start of the program.
-  command->preparse_callback([command, flags](size_t) { add_settings(*command, flags->fields); });
+  command->before_parsing([command, flags]() mutable { add_settings(*command, flags->fields); });
   set_train_help(*command, [flags] { return chosen_config(*flags); });
   command->callback([flags] {
     if (flags->threads > 0) set_num_threads(flags->threads);

@@ -185,10 +185,10 @@ class TrainHelp : public CLI::Formatter {
 
 }  // namespace
 
-void add_settings(CLI::App& command, GivenFields& fields) {
+void add_settings(Subcommand& command, GivenFields& fields) {
   for (const Setting& s : all_settings()) {
     command
-        .add_option_function<std::string>(
+        .add_option_function(
             flag_name(s.field.key),
             [&fields, key = s.field.key](const std::string& text) { fields[key] = text; },
             fmt::format("{} [{}]", s.field.help, default_text(s.defaults)))
@@ -197,9 +197,9 @@ void add_settings(CLI::App& command, GivenFields& fields) {
   }
 }
 
-void set_train_help(CLI::App& command, std::function<std::optional<train::TrainConfig>()> chosen) {
-  command.set_help_all_flag("--help-all", "print the settings of every task and model and exit");
-  command.formatter(std::make_shared<TrainHelp>(std::move(chosen)));
+void set_train_help(Subcommand& command, std::function<std::optional<train::TrainConfig>()> chosen) {
+  command.app().set_help_all_flag("--help-all", "print the settings of every task and model and exit");
+  command.app().formatter(std::make_shared<TrainHelp>(std::move(chosen)));
 }
 
 std::string own_name(const train::TrainConfig& config, const std::string& key) {

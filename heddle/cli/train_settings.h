@@ -6,11 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "heddle/cli/command_line.h"
 #include "heddle/train/config.h"
-
-namespace CLI {
-class App;
-}
 
 namespace heddle::cli {
 
@@ -19,11 +16,11 @@ using GivenFields = std::map<std::string, std::string>;
 
 /// Adds a flag for each field of each task and model, once: which of them a run has is known when
 /// the command line is read.
-void add_settings(CLI::App& command, GivenFields& fields);
+void add_settings(Subcommand& command, GivenFields& fields);
 
 /// The help of the command: the common settings; of `chosen`, where it gives a config, all of its
 /// own with their values; with --help-all all there are.
-void set_train_help(CLI::App& command, std::function<std::optional<train::TrainConfig>()> chosen);
+void set_train_help(Subcommand& command, std::function<std::optional<train::TrainConfig>()> chosen);
 
 /// Names that a config has for what other models call `key`: "--n-layer" for num_hidden_layers; ""
 /// if there is none.

@@ -1,5 +1,4 @@
 // heddle translate: a line in, a line out.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <deque>
@@ -224,8 +223,8 @@ void run(const Flags& flags) {
   unknown.report();
 }
 
-void add_sampling_flags(CLI::App& command, Flags& flags) {
-  CLI::Option* sample =
+void add_sampling_flags(Subcommand& command, Flags& flags) {
+  Option sample =
       command.add_flag("--sample", flags.sample, "draw each token at random, by its probability");
   Sampling& o = flags.sampling;
   const auto add = [&](const char* name, auto& value, const char* help) {
@@ -241,9 +240,9 @@ void add_sampling_flags(CLI::App& command, Flags& flags) {
 
 }  // namespace
 
-void add_translate(CLI::App& app) {
+void add_translate(Subcommand& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand(
+  Subcommand command = app.add_subcommand(
       "translate", "Translate lines of a file or of standard input, a line in, a line out");
   add_translate_flags(*command, *flags);
   command

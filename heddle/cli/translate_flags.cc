@@ -2,7 +2,6 @@
 #include "heddle/cli/translate_flags.h"
 #include "heddle/base/progress.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 
@@ -10,9 +9,9 @@
 
 namespace heddle::cli {
 
-void add_translate_flags(CLI::App& app, TranslateFlags& flags) {
+void add_translate_flags(Subcommand& app, TranslateFlags& flags) {
   TranslateOptions& o = flags.options;
-  flags.command = &app;
+  flags.command = app;
   app.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
       ->required();
   app.add_option("--beam", o.beam, "hypotheses kept of each sentence; 1 is greedy")

@@ -3,23 +3,20 @@
 
 #include <string>
 
+#include "heddle/cli/command_line.h"
 #include "heddle/cli/compute_flags.h"
 #include "heddle/infer/translate.h"
-
-namespace CLI {
-class App;
-}
 
 namespace heddle::cli {
 
 struct TranslateFlags {
   std::string model;
   TranslateOptions options;
-  const CLI::App* command = nullptr;  ///< that has the flags
+  Subcommand command;  ///< that has the flags
   ComputeFlags compute;
 };
 
-void add_translate_flags(CLI::App& app, TranslateFlags& flags);
+void add_translate_flags(Subcommand& app, TranslateFlags& flags);
 
 /// The options that the flags ask for; sets the number of threads.
 /// Errors: usage, naming the flag, for values that make no sense.

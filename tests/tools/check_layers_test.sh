@@ -16,7 +16,7 @@ clean_tree() {
   printf '// A kernel.\n#include "heddle/tensor/dtype.h"\n#include <hwy/highway.h>\n' \
     >"$root/heddle/kernels/cpu/softmax.cc"
   printf '// An op.\n#pragma once\n#include "heddle/tensor/tensor.h"\n' >"$root/heddle/ops/softmax.h"
-  printf '// A command.\n#include <CLI/CLI.hpp>\n' >"$root/heddle/cli/train.cc"
+  printf '// A command.\n#include <CLI/CLI.hpp>\n' >"$root/heddle/cli/command_line.cc"
   printf '// A test.\n#include <gtest/gtest.h>\n#include "heddle/ops/softmax.h"\n' \
     >"$root/tests/ops/softmax_test.cc"
 }
