@@ -12,7 +12,7 @@ namespace heddle {
 /// Which tokens may be drawn, and how evenly. The limits apply in this order, each to what the one
 /// before left, as in Hugging Face's generation: temperature, top-k, top-p, min-p.
 struct Sampling {
-  double temperature = 1;  ///< logits are divided by it, > 0: below 1 likelier tokens gain
+  double temperature = 1;  ///< logits are divided by it; 0: only the likeliest token may be drawn
   int64_t top_k = 0;       ///< only the k likeliest tokens; 0: all
   double top_p = 1;  ///< only the fewest tokens that have this probability together, in (0, 1]
   double min_p = 0;  ///< only tokens with this share of the likeliest's probability, in [0, 1]
