@@ -267,10 +267,7 @@ void add_stream_commands(Subcommand& parent) {
       parent.add_subcommand("encode", "standard input to ids, a line in, a line out");
   encode->add_option("model", flags->model, kModelHelp)->required();
   Option tokens = encode->add_flag("--tokens", flags->tokens, "print tokens");
-  encode
-      ->add_flag(
-          "--ids", "print ids (the default)")
-      ->excludes(tokens);
+  encode->add_flag("--ids", "print ids (the default)")->excludes(tokens);
   encode->add_flag("--special", flags->special,
                    "with the special ids that the files put around a text");
   add_skip_flag(*encode, flags->lines);

@@ -197,8 +197,10 @@ void add_settings(Subcommand& command, GivenFields& fields) {
   }
 }
 
-void set_train_help(Subcommand& command, std::function<std::optional<train::TrainConfig>()> chosen) {
-  command.app().set_help_all_flag("--help-all", "print the settings of every task and model and exit");
+void set_train_help(Subcommand& command,
+                    std::function<std::optional<train::TrainConfig>()> chosen) {
+  command.app().set_help_all_flag("--help-all",
+                                  "print the settings of every task and model and exit");
   command.app().formatter(std::make_shared<TrainHelp>(std::move(chosen)));
 }
 
