@@ -62,13 +62,13 @@ def peers_python(args):
 
 
 def command(args, row, contender, python):
-    more = ["--dtype", contender.dtype, "--threads", str(args.threads), "--seconds", str(args.seconds)]
+    more = ["--threads", str(args.threads), "--seconds", str(args.seconds)]
     if row.batch:
         more += ["--batch", str(row.batch)]
     if not contender.peer:
-        return [args.program, "bench", row.case, "--json", *more]
+        return [args.program, "bench", row.case, "--json", "--precision", contender.dtype, *more]
     more += ["--compile"] if contender.compiled else []
-    return [python, str(PEERS / "peer.py"), contender.peer, row.case, *more]
+    return [python, str(PEERS / "peer.py"), contender.peer, row.case, "--dtype", contender.dtype, *more]
 
 
 def run_once(words, timeout):

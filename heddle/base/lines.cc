@@ -19,12 +19,12 @@ namespace heddle {
 namespace {
 
 constexpr size_t kChunk = 1 << 16;
-constexpr size_t kLongestLine = size_t{1} << 30;
+constexpr size_t kLongestLine = size_t{1} << 28;
 // Tokenizers count in 31 bits, so a longer text could not be used as one.
 constexpr size_t kMostText = size_t{1} << 31;
 // Text shrinks to a third or a tenth, logs that repeat themselves to a hundredth. A file made to
 // fill the memory shrinks a thousandfold: it is refused once it has given so much.
-constexpr size_t kMostTimes = 250, kHarmless = size_t{64} << 20;
+constexpr size_t kMostTimes = 200, kHarmless = size_t{64} << 20;
 
 enum class Got { bytes, nothing_yet, end };
 
@@ -201,7 +201,7 @@ void LineReader::make_room() {
   searched_ -= begin_;
   begin_ = 0;
   check(buffer_.size() < kLongestLine, ErrorKind::data,
-        "{}: line {} is longer than 1 GiB; is this a text file?", path_, line_number_ + 1);
+        "{}: line {} is longer than 256 MiB; is this a text file?", path_, line_number_ + 1);
 }
 
 bool LineReader::has_waiting() {

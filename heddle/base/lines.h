@@ -13,8 +13,8 @@ namespace heddle {
 /// Lines end with '\n'; '\r' before it is removed too; the last line may lack its '\n'. A
 /// byte-order mark at the beginning of the text is no part of it.
 /// Errors: data for a missing file, a directory, UTF-16, a truncated or damaged gzip stream, one
-/// that gives over 250 times its size (a few kilobytes that are made to fill the memory), a line of
-/// more than 1 GiB; system for no permission or a failing disk.
+/// that gives over 200 times its size (a few kilobytes that are made to fill the memory), a line of
+/// more than 256 MiB; system for no permission or a failing disk.
 class LineReader {
  public:
   explicit LineReader(const std::string& path);

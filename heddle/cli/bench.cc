@@ -12,7 +12,7 @@ namespace heddle::cli {
 namespace {
 
 struct Flags {
-  std::string name, dtype = "f32";
+  std::string name, precision = "f32";
   int threads = 0;
   int64_t batch = 0;
   double seconds = 8;
@@ -46,7 +46,7 @@ double rounded(double x, int digits) {
 std::string as_json(const bench::BenchCase& c, const Flags& flags, const bench::BenchResult& r) {
   Json line = Json::object();
   line["case"] = c.name;
-  line["dtype"] = flags.dtype;
+  line["dtype"] = flags.precision;
   line["threads"] = num_threads();
   line["batch"] = r.batch;
   line["value"] = rounded(r.value, 4);
@@ -63,8 +63,8 @@ std::string as_json(const bench::BenchCase& c, const Flags& flags, const bench::
 }
 
 void print_text(const bench::BenchCase& c, const Flags& flags, const bench::BenchResult& r) {
-  fmt::print("{}  {}, {} thread{}, batch {}; {}, {:.1f} million parameters\n", c.name, flags.dtype,
-             num_threads(), num_threads() == 1 ? "" : "s", r.batch, r.model,
+  fmt::print("{}  {}, {} thread{}, batch {}; {}, {:.1f} million parameters\n", c.name,
+             flags.precision, num_threads(), num_threads() == 1 ? "" : "s", r.batch, r.model,
              static_cast<double>(r.parameters) / 1e6);
   fmt::print("  {:12} {:12.1f} {}  ({:.3f} ms, the median of {})\n", "value", r.value, c.unit,
              r.step_ms, r.repetitions);
@@ -77,7 +77,7 @@ void print_text(const bench::BenchCase& c, const Flags& flags, const bench::Benc
 void run(const Flags& flags) {
   if (flags.name == "list") return list_cases(flags.json);
   const bench::BenchCase& c = bench::find_case(flags.name);
-  const Precision precision = bench::precision_of_run(c, flags.dtype);
+  const Precision precision = bench::precision_of_run(c, flags.precision);
   check(flags.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
         flags.threads);
   check(flags.batch >= 0 && flags.batch <= 1 << 20, ErrorKind::usage,
@@ -102,7 +102,7 @@ void add_bench(Subcommand& app) {
       "bench",
       "Time a case of training or inference, and say how far it is from the machine's limit");
   command->add_option("case", flags->name, "a case, or list: names them all")->required();
-  command->add_option("--dtype", flags->dtype, "f32, bf16 or int8")->capture_default_str();
+  command->add_option("--precision", flags->precision, "f32, bf16 or int8")->capture_default_str();
   command->add_option("-t,--threads", flags->threads, "threads; 0: one a core")
       ->capture_default_str();
   command

@@ -27,8 +27,15 @@ double median_speed(const RunHistory& run) {
   return *middle;
 }
 
-// A row a run: where it is and how good its best model was.
+std::vector<std::string> names_of(const std::vector<RunHistory>& runs) {
+  std::vector<std::string> paths;
+  for (const RunHistory& run : runs) paths.push_back(run.path);
+  return inspect::short_names(paths);
+}
+
+// A row a run: how good its best model was.
 std::vector<std::vector<std::string>> summary(const std::vector<RunHistory>& runs) {
+  const std::vector<std::string> names = names_of(runs);
   std::vector<std::vector<std::string>> rows = {
       {"run", "updates", "time", "tokens/s", "best", "at update", "val. loss"}};
   std::vector<std::string> metrics;
@@ -41,7 +48,8 @@ std::vector<std::vector<std::string>> summary(const std::vector<RunHistory>& run
     }
   }
   for (const std::string& m : metrics) rows[0].push_back(m == "bleu" ? "BLEU" : m);
-  for (const RunHistory& run : runs) {
+  for (size_t r = 0; r < runs.size(); ++r) {
+    const RunHistory& run = runs[r];
     int64_t updates = 0;
     double seconds = 0;
     if (!run.updates.empty()) {
@@ -53,7 +61,7 @@ std::vector<std::vector<std::string>> summary(const std::vector<RunHistory>& run
       seconds = std::max(seconds, run.validations.back().seconds);
     }
     const inspect::LoggedValidation* best = run.best();
-    rows.push_back({run.path, format_count(updates), format_duration(seconds),
+    rows.push_back({names[r], format_count(updates), format_duration(seconds),
                     format_count(static_cast<int64_t>(median_speed(run))),
                     best == nullptr ? "-" : best->kind,
                     best == nullptr ? "-" : format_count(best->update),
@@ -68,7 +76,7 @@ std::vector<std::vector<std::string>> summary(const std::vector<RunHistory>& run
 
 std::vector<std::vector<std::string>> differences(const std::vector<RunHistory>& runs) {
   std::vector<std::vector<std::string>> rows(1, {"field"});
-  for (const RunHistory& run : runs) rows[0].push_back(run.path);
+  for (const std::string& name : names_of(runs)) rows[0].push_back(name);
   for (const inspect::DifferingField& field : inspect::differing_fields(runs)) {
     rows.push_back({field.key});
     rows.back().insert(rows.back().end(), field.values.begin(), field.values.end());

@@ -128,7 +128,7 @@ void eval_masked_tokens(const EvalFlags& flags) {
       score.sums.tokens - std::ssize(masked.chunks) * model.tokenizer.special_count();
   const std::string text = fmt::format(
       "masked-token accuracy {:.2f} % ({} of {} masked, seed {})\n"
-      "perplexity {:.3f} a masked token\n"
+      "perplexity {:.3f} per masked token\n"
       "{} of at most {} tokens, {} of them special",
       100 * score.confusion.accuracy(), format_count(score.sums.predicted),
       counted(tokens, "token"), seed, std::exp(score.loss()),

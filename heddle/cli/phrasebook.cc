@@ -3,6 +3,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files.h"
+#include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/data/agreement.h"
 #include "heddle/data/phrasebook.h"
@@ -53,8 +54,8 @@ Phrasebook made(const Options& o) {
 
 void run(const Options& o) {
   if (!o.overwrite) check_free(o);
-  const Phrasebook book = made(o);
   make_directories(o.out);
+  const Phrasebook book = made(o);
   size_t i = 0;
   const std::vector<std::string> names = file_names(o);
   for (const std::vector<Phrase>* part : {&book.train, &book.val, &book.test}) {
@@ -63,7 +64,8 @@ void run(const Options& o) {
   }
   fmt::print(stderr,
              "phrasebook: {} pairs for training, {} for validation, {} for the test in {}\n",
-             book.train.size(), book.val.size(), book.test.size(), o.out);
+             format_count(std::ssize(book.train)), format_count(std::ssize(book.val)),
+             format_count(std::ssize(book.test)), o.out);
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ std::vector<std::string> short_names(const std::vector<std::string>& paths) {
   }
   std::vector<std::string> names;
   for (const auto& path : whole) {
-    ptrdiff_t count = 1;
+    ptrdiff_t count = path.filename() == "best" ? 2 : 1;  // every run has one
     const auto is_shared = [&](const std::filesystem::path& other) {
       return other != path && last_names(other, count) == last_names(path, count);
     };

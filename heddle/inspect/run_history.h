@@ -41,8 +41,8 @@ struct RunHistory {
   const LoggedValidation* best() const;
 };
 
-/// What paths are called on a page: "m30k" of "runs/m30k/", and of paths that share their last name
-/// as much more as tells them apart, "a/m30k" and "b/m30k".
+/// What paths are called on a page: "m30k" of "runs/m30k/", "m30k/best" of its model, and of paths
+/// that share their last name as much more as tells them apart, "a/m30k" and "b/m30k".
 std::vector<std::string> short_names(const std::vector<std::string>& paths);
 
 /// Reads RUN/train.json and RUN/log.jsonl; a last line that is still being written is left out.

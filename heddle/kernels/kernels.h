@@ -44,7 +44,8 @@ struct GemmArgs {
   int64_t first = 0;  ///< of the columns of the product that c holds, a multiple of 64: with a
                       ///< transposed constant b c may have some only
   Activation activation = Activation::none;  ///< of product and bias; not with accumulate
-  Rows sums = {};  ///< product and bias before the activation, of the dtype of c; may be absent
+  Rows pre_activation =
+      {};  ///< product and bias before the activation, of the dtype of c; may be absent
   /// Multiply in int8: each row of a and each column of b is divided by its largest magnitude / 127
   /// and rounded; sums are exact. Needs a transposed constant b, of any dtype, and a plain a.
   bool int8 = false;

@@ -46,16 +46,17 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const Linear
   if (kind != Activation::none && !kept.defined() && has_gradient) {
     kept = empty_like(y);
   }
-  kernels().gemm({.a = x.rows(),
-                  .b = w.rows(),
-                  .c = y.rows(),
-                  .bias = bias.defined() ? bias.data<float>() + options.first : nullptr,
-                  .transpose_b = true,
-                  .constant_b = options.constant_w,
-                  .first = options.first,
-                  .activation = kind,
-                  .sums = kept.defined() && kind != Activation::relu ? kept.rows() : Rows(),
-                  .int8 = options.int8});
+  kernels().gemm(
+      {.a = x.rows(),
+       .b = w.rows(),
+       .c = y.rows(),
+       .bias = bias.defined() ? bias.data<float>() + options.first : nullptr,
+       .transpose_b = true,
+       .constant_b = options.constant_w,
+       .first = options.first,
+       .activation = kind,
+       .pre_activation = kept.defined() && kind != Activation::relu ? kept.rows() : Rows(),
+       .int8 = options.int8});
   const bool x_needs = needs_grad({&x}), has_bias = bias.defined();
   // dL/dx = dy w; dL/dw = dyᵀ x in f32; dL/dbias = sum of the rows of dy.
   return record(

@@ -476,7 +476,11 @@ RunResult train_model(const TrainConfig& config, const RunOptions& options) {
   try {
     return trainer->run();
   } catch (...) {
-    if (replaces && !state.holds_state()) undo_start(run, replaces, was_there, state);
+    if (replaces && !state.holds_state()) {
+      undo_start(run, replaces, was_there, state);
+    } else if (options.on_event) {
+      options.on_event(RunEvent::end);  // what is shown of it goes on no longer
+    }
     throw;
   }
 }

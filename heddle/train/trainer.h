@@ -14,7 +14,7 @@ namespace heddle::train {
 enum class RunEvent {
   log,         ///< a line of log.jsonl
   validation,  ///< the lines of a validation, its models, and the state
-  end          ///< the last state
+  end          ///< the last state, or an error: the run goes on no longer
 };
 
 struct RunOptions {

@@ -16,7 +16,8 @@ Json run_case(std::vector<std::string> arguments) {
 }
 
 TEST(Bench, json_line_of_training_has_every_key) {
-  const Json line = run_case({"train-tiny", "--dtype", "bf16", "--threads", "1", "--batch", "2"});
+  const Json line =
+      run_case({"train-tiny", "--precision", "bf16", "--threads", "1", "--batch", "2"});
   EXPECT_EQ(line.get_string("case"), "train-tiny");
   EXPECT_EQ(line.get_string("dtype"), "bf16");
   EXPECT_EQ(line.get_int("threads"), 1);
@@ -82,10 +83,10 @@ TEST(Bench, unknown_case_names_the_nearest_and_all) {
 }
 
 TEST(Bench, format_that_a_case_lacks_is_a_usage_error_that_lists_the_others) {
-  for (const char* dtype : {"int8", "f16"}) {
-    const CliResult result = run_heddle({"bench", "train-tiny", "--dtype", dtype});
+  for (const char* precision : {"int8", "f16"}) {
+    const CliResult result = run_heddle({"bench", "train-tiny", "--precision", precision});
     EXPECT_EQ(result.exit_code, 2);
-    EXPECT_TRUE(contains(result.err, "--dtype must be one of f32, bf16")) << result.err;
+    EXPECT_TRUE(contains(result.err, "--precision must be one of f32, bf16")) << result.err;
   }
 }
 

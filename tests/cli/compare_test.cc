@@ -87,6 +87,8 @@ TEST_F(Runs, compare_prints_a_row_a_run_and_the_fields_that_differ) {
   EXPECT_TRUE(contains(result.out, "0.003")) << result.out;
   EXPECT_TRUE(contains(result.out, "0.006")) << result.out;
   EXPECT_FALSE(contains(result.out, "d_model")) << result.out;
+  EXPECT_TRUE(contains(result.out, "\nslow ")) << result.out;
+  EXPECT_FALSE(contains(result.out, folder().path().string())) << result.out;
 }
 
 TEST_F(Runs, comparison_page_holds_every_run) {

@@ -2,6 +2,9 @@
 // byte-order marks.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "tests/cli/language_model.h"
 #include "tests/support/conversation.h"
 
@@ -86,6 +89,30 @@ TEST_F(LineCommands, line_is_answered_while_the_writer_waits) {
     if (are_parted) second = talk.answer();  // after the line that parts them
     EXPECT_EQ(second, answer(command, command.other)) << command.words[0];
     EXPECT_EQ(talk.end(), 0) << command.words[0];
+  }
+}
+
+// Weights that are written to in place between two lines: not other answers with exit code 0.
+TEST_F(LineCommands, weights_that_change_in_place_end_the_answers_with_a_message) {
+  for (const LineCommand& command : commands()) {
+    if (command.words[0] == "tokenizer") continue;  // it maps no weights
+    const TempDir copy;
+    const std::string folder = (copy / "model").string();
+    std::vector<std::string> words = command.words;
+    std::filesystem::copy(words[1], folder, std::filesystem::copy_options::recursive);
+    words[1] = folder;
+    const std::string weights = folder + "/model.safetensors";
+    ASSERT_TRUE(std::filesystem::exists(weights)) << folder;
+    std::filesystem::last_write_time(
+        weights, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+    Conversation talk(words);
+    talk.say(command.line + "\n");
+    EXPECT_EQ(talk.answer(), answer(command, command.line)) << command.words[0];
+    std::fstream(weights, std::ios::in | std::ios::out | std::ios::binary).put('\x01');
+    talk.say(command.other + "\n");
+    const std::string message = talk.message();
+    EXPECT_NE(message.find("written to while in use"), message.npos) << message;
+    EXPECT_EQ(talk.end(), 3) << command.words[0];
   }
 }
 

@@ -57,6 +57,19 @@ class TrainerTest : public ::testing::Test {
   TempDir folder_;
 };
 
+// Else the page of a run that died would load itself again and again.
+TEST_F(TrainerTest, run_that_an_error_ends_says_that_it_goes_on_no_longer) {
+  std::vector<RunEvent> events;
+  const RunOptions options = {.paths = {.data = (folder_ / "data").string()},
+                              .out = (folder_ / "run").string(),
+                              .on_event = [&](RunEvent event) {
+                                events.push_back(event);
+                                if (event == RunEvent::log) fail(ErrorKind::system, "no space");
+                              }};
+  expect_error(ErrorKind::system, {"no space"}, [&] { train_model(small_config(), options); });
+  EXPECT_EQ(events, (std::vector{RunEvent::log, RunEvent::end}));
+}
+
 TEST_F(TrainerTest, run_of_five_updates_leaves_a_log_a_state_and_two_models) {
   TrainConfig config = small_config();
   config.max_updates = 5;

@@ -161,13 +161,15 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
   const int64_t column = first * code.columns;
   const int64_t width = std::min(panels * code.columns, plan.n - column);
   const Rows result = g.c.slice(row, rows).columns(column, width);
-  const Rows c = g.sums.data == nullptr ? result : g.sums.slice(row, rows).columns(column, width);
+  const Rows c = g.pre_activation.data == nullptr
+                     ? result
+                     : g.pre_activation.slice(row, rows).columns(column, width);
   GemmBlock block;
   block.c = c;
   if (plan.filled_k > code.inner_chunk && c.dtype != DType::f32) {
     block.c = {cpu::scratch<float, 7>(rows * width), rows, width, width, DType::f32};
   }
-  const bool has_relu = g.activation == Activation::relu && g.sums.data == nullptr &&
+  const bool has_relu = g.activation == Activation::relu && g.pre_activation.data == nullptr &&
                         code.has_relu && block.c.data == result.data;
   block.panel_bytes = plan.panel_bytes;
   block.scale = a.scale(row);
@@ -287,9 +289,11 @@ void check_sizes(const GemmArgs& g) {
         "gemm: sums are kept in f32, not {}", dtype_name(g.c.dtype));
   check(g.activation == Activation::none || !g.accumulate, ErrorKind::internal,
         "gemm: sums that grow have no activation yet");
-  check(g.sums.data == nullptr || (g.activation != Activation::none && g.sums.rows == m &&
-                                   g.sums.width == n && g.sums.dtype == g.c.dtype),
-        ErrorKind::internal, "gemm: sums are kept beside an activation, in the shape of c");
+  check(g.pre_activation.data == nullptr ||
+            (g.activation != Activation::none && g.pre_activation.rows == m &&
+             g.pre_activation.width == n && g.pre_activation.dtype == g.c.dtype),
+        ErrorKind::internal,
+        "gemm: the pre-activation is kept beside an activation, in the shape of c");
   check(!g.int8 || (g.transpose_b && !g.transpose_a && g.constant_b != 0 && !g.accumulate),
         ErrorKind::internal, "gemm: int8 needs a plain a, a transposed constant b and a fresh c");
   check(!g.int8 || k <= cpu::kMostInt8Inner, ErrorKind::internal,
@@ -301,7 +305,7 @@ void without_inner(const GemmArgs& g) {
   if (g.accumulate && g.bias == nullptr) return;
   const std::vector<float> zeros(g.c.width);
   for (int64_t r = 0; r < g.c.rows; ++r) {
-    const Rows c = (g.sums.data == nullptr ? g.c : g.sums).slice(r, 1);
+    const Rows c = (g.pre_activation.data == nullptr ? g.c : g.pre_activation).slice(r, 1);
     const Rows start{const_cast<float*>(zeros.data()), 1, c.width, c.width, DType::f32};
     if (g.bias == nullptr) {
       cpu::convert(start, c);
