@@ -8,8 +8,8 @@ failures=0
 
 # A tree that keeps every rule.
 clean_tree() {
-  rm -rf "${root:?}/heddle" "$root/tests"
-  mkdir -p "$root"/heddle/{base,tensor,kernels/cpu,ops,io,text,nn,train,cli} "$root/tests/ops"
+  rm -rf "${root:?}/heddle" "$root/tests" "$root/docs"
+  mkdir -p "$root"/heddle/{base,tensor,kernels/cpu,ops,io,text,nn,train,cli} "$root/tests/ops" "$root/docs"
   printf '// Errors.\n#pragma once\n#include <fmt/format.h>\n' >"$root/heddle/base/error.h"
   printf '// Types.\n#pragma once\n#include "heddle/base/error.h"\n' >"$root/heddle/tensor/dtype.h"
   printf '// A tensor.\n#pragma once\n' >"$root/heddle/tensor/tensor.h"
@@ -19,6 +19,7 @@ clean_tree() {
   printf '// A command.\n#include <CLI/CLI.hpp>\n' >"$root/heddle/cli/command_line.cc"
   printf '// A test.\n#include <gtest/gtest.h>\n#include "heddle/ops/softmax.h"\n' \
     >"$root/tests/ops/softmax_test.cc"
+  printf '# The design\n\n%s\n' "$(printf '→%.0s' {1..120})" >"$root/docs/design.md"
 }
 
 accepts() {  # what is proved
@@ -71,6 +72,13 @@ rejects heddle/ops/x.cc '#include "heddle/ops/softmax.h"\n' "first line"
 rejects tests/ops/x_test.cc "// X.\n$(printf '%.0s\\n' {1..500})" "501 lines"
 printf '// X.\n%s' "$(printf '%.0s\n' {1..499})" >"$root/tests/ops/x_test.cc"
 accepts "a file of 500 lines passes"
+
+rejects docs/decisions.md "# X\n$(printf 'x%.0s' {1..121})\n" "121 characters"
+rejects docs/design.md "$(printf 'word\\n%.0s' {1..2501})" "2501 words"
+printf 'word\n%.0s' {1..2500} >"$root/docs/design.md"
+accepts "a page of 2,500 words passes"
+printf 'word\n%.0s' {1..2501} >"$root/docs/decisions.md"
+accepts "another page may have more"
 
 status=0
 "$check_layers" "$root/heddle/ops" >/dev/null 2>&1 || status=$?
