@@ -40,6 +40,13 @@ def llama(r, name):
                   hidden_act=r.choice(ACTIVATIONS), pad_token_id=0)
     if name == "Llama":
         fields |= dict(attention_bias=r.random() < 0.5, mlp_bias=r.random() < 0.5)
+    elif name.startswith("Qwen"):
+        fields |= dict(use_sliding_window=r.random() < 0.5, sliding_window=r.choice([1, 2, 4, 100]),
+                       max_window_layers=r.randint(0, 4))
+        if name == "Qwen2":
+            fields["head_dim"] = hidden // heads // 2 * 2 or 2
+        else:
+            fields |= dict(attention_bias=r.random() < 0.5)
     else:
         fields |= dict(sliding_window=r.choice([None, 1, 2, 4, 100]))
     if name == "Mixtral":
@@ -86,7 +93,8 @@ def distilbert(r):
 
 
 FAMILIES = {"llama": lambda r: llama(r, "Llama"), "mistral": lambda r: llama(r, "Mistral"),
-            "mixtral": lambda r: llama(r, "Mixtral"), "gpt2": gpt2, "bert": lambda r: bert(r, "Bert"),
+            "mixtral": lambda r: llama(r, "Mixtral"), "qwen2": lambda r: llama(r, "Qwen2"),
+            "qwen3": lambda r: llama(r, "Qwen3"), "gpt2": gpt2, "bert": lambda r: bert(r, "Bert"),
             "roberta": lambda r: bert(r, "Roberta"), "distilbert": distilbert}
 
 
@@ -106,7 +114,7 @@ def compare(heddle, family, seed, folder):
     r = random.Random(f"{family} {seed}")
     class_name, fields = FAMILIES[family](r)
     model = make_model(class_name, fields, seed)
-    is_causal = family in ("llama", "mistral", "mixtral", "gpt2")
+    is_causal = family in ("llama", "mistral", "mixtral", "qwen2", "qwen3", "gpt2")
     is_classes = "Classification" in class_name or not is_causal
     generator = torch.Generator().manual_seed(seed)
     batch, time = 3, r.randint(1, 14)

@@ -137,6 +137,13 @@ HUB_CASES = {
     "llama_classes": ("LlamaForSequenceClassification", LLAMA | dict(pad_token_id=0, num_labels=3),
                       False),
     "mistral_window": ("MistralForCausalLM", LLAMA | dict(sliding_window=3), True),
+    "qwen2_window": ("Qwen2ForCausalLM",
+                     LLAMA | dict(num_hidden_layers=3, use_sliding_window=True, sliding_window=3,
+                                  max_window_layers=1, tie_word_embeddings=True), True),
+    "qwen3": ("Qwen3ForCausalLM", LLAMA | dict(head_dim=6), True),
+    "qwen3_window": ("Qwen3ForCausalLM",
+                     LLAMA | dict(head_dim=8, attention_bias=True, use_sliding_window=True, sliding_window=4,
+                                  max_window_layers=1, tie_word_embeddings=True), False),
     "mixtral": ("MixtralForCausalLM", LLAMA | dict(num_local_experts=5, num_experts_per_tok=2), False),
     "mixtral_window": ("MixtralForCausalLM",
                        LLAMA | dict(num_local_experts=3, num_experts_per_tok=1, sliding_window=4,
@@ -213,7 +220,7 @@ def hub_labels(class_name, model, ids, mask, generator):
 def hub(name, class_name, fields, has_gradients, seed):
     model = make_model(class_name, fields, seed)
     generator = torch.Generator().manual_seed(1000 + seed)
-    is_causal = name.startswith(("llama", "mistral", "mixtral", "gpt2"))
+    is_causal = name.startswith(("llama", "mistral", "mixtral", "qwen", "gpt2"))
     mask = MASK if is_causal and has_gradients else MASK_WITH_HOLE
     if "classes" in name and is_causal:  # a hidden token at the end would be asked for
         mask = MASK

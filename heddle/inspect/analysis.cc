@@ -143,7 +143,7 @@ class StackSteps {
          .out = {rows_, all},
          .flops = 2 * rows_ * d * all,
          .kept = rows_ * all},
-        s_.layers, linear_parameters(d, all, s_.has_bias));
+        s_.layers, linear_parameters(d, all, s_.has_bias) + head_norm_parameters(s_));
     if (s_.has_distances) {
       add({.name = "keys of distances",
            .in = {length_, d},
@@ -153,7 +153,7 @@ class StackSteps {
           s_.layers, distance_parameters(s_));
     }
     attention(length_, true);
-    linear("output projection", rows_, q, d, s_.has_bias, 0);
+    linear("output projection", rows_, q, d, s_.has_output_bias, 0);
     norm_after();
   }
 
@@ -168,7 +168,7 @@ class StackSteps {
          .kept = 2 * source * d},
         s_.layers, 2 * linear_parameters(d, d, s_.has_bias));
     attention(w_.source, false);
-    linear("output projection", rows_, d, d, s_.has_bias, 0);
+    linear("output projection", rows_, d, d, s_.has_output_bias, 0);
     norm_after();
   }
 

@@ -52,6 +52,8 @@ int64_t model_parameters(const ModelPlan& plan);
 int64_t linear_parameters(int64_t in, int64_t out, bool has_bias);
 /// Relative attention's projection of distances in one layer, and its biases.
 int64_t distance_parameters(const StackPlan& stack);
+/// Norms over each head's queries and keys in one layer.
+int64_t head_norm_parameters(const StackPlan& stack);
 /// The tables of a stack and its norms outside layers.
 int64_t embedding_parameters(const StackPlan& stack);
 /// The output projection where it is not an embedding table, its bias, and the pooler.

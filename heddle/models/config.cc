@@ -179,6 +179,24 @@ void read_rope(const Json& config, const std::string& file, Json& flat) {
   }
 }
 
+// `layer_types` of newer files says layer by layer what max_window_layers says of all.
+int64_t whole_layers(const Json& types, const std::string& source) {
+  const std::string where = source + ": key 'layer_types'";
+  int64_t whole = 0, layer = 0;
+  for (const std::string& type : types.as_strings(where)) {
+    const bool is_whole = type == "full_attention";
+    heddle::check(is_whole || type == "sliding_attention", ErrorKind::data,
+                  "{}: layer {} is of {}; heddle has full_attention and sliding_attention", where,
+                  layer, type);
+    heddle::check(!is_whole || whole == layer, ErrorKind::data,
+                  "{}: layer {} sees all behind one that sees a window; that is not supported",
+                  where, layer);
+    whole += is_whole ? 1 : 0;
+    ++layer;
+  }
+  return whole;
+}
+
 bool is_rope_key(const std::string& key) {
   return key == "rope_scaling" || key == "rope_parameters" || key == "rope_theta" ||
          key == "original_max_position_embeddings";
@@ -262,6 +280,8 @@ void ModelConfig::read(const Json& json, const std::string& source) {
     } else if (key == "num_labels" || key == "_num_labels") {
       const std::string what = fmt::format("{}: key '{}'", source, key);
       if (!json.contains("id2label")) hub.labels = numbered_labels(value.as_int(what), source);
+    } else if (key == "layer_types" && has_field(own, "max_window_layers")) {
+      if (!value.is_null()) flat["max_window_layers"] = whole_layers(value, source);
     } else if (key == "pad_token_id") {
       if (!value.is_null()) hub.pad_token_id = value.as_int(source + ": key 'pad_token_id'");
     } else {

@@ -41,15 +41,21 @@ std::shared_ptr<const RopeTable> table_of(const LlamaFields& c) {
 nn::SelfAttention attention(const Scope& s, const LlamaFields& c, const LlamaKind& k, int64_t layer,
                             std::shared_ptr<const RopeTable> rope) {
   const int64_t q = c.num_attention_heads * c.head_width(), kv = c.key_heads() * c.head_width();
+  const auto head_norm = [&](const char* name) -> std::optional<LayerNorm> {
+    if (!k.has_head_norms) return std::nullopt;
+    return LayerNorm::rms(s / name, c.head_width(), c.rms_norm_eps);
+  };
   return {s.prefix(),
           Linear(s, {"q_proj", "k_proj", "v_proj"}, {q, kv, kv},
                  dense(c, c.hidden_size, 0, k.attention_bias)),
-          Linear(s / "o_proj", dense(c, q, c.hidden_size, k.attention_bias)),
+          Linear(s / "o_proj", dense(c, q, c.hidden_size, k.output_bias)),
           {.heads = c.num_attention_heads,
            .key_heads = c.key_heads(),
            .is_causal = true,
-           .window = k.window,
+           .window = layer < k.whole_layers ? 0 : k.window,
            .dropout = c.attention_dropout,
+           .query_norm = head_norm("q_norm"),
+           .key_norm = head_norm("k_norm"),
            .rope = std::move(rope),
            .layer = layer,
            .observed = fmt::format("attentions.{}", layer)}};
@@ -168,10 +174,12 @@ ModelPlan LlamaStack::plan() const {
                       .chosen_experts = kind_.chosen,
                       .is_causal = true,
                       .has_bias = kind_.attention_bias,
+                      .has_output_bias = kind_.output_bias,
                       .has_mlp_bias = kind_.mlp_bias,
                       .has_norm_bias = false,
                       .is_gated = true,
                       .keeps_before_activation = true,
+                      .of_attention = {.vectors = kind_.has_head_norms ? 2 * c_.head_width() : 0},
                       .has_last_norm = true,
                       .token_rows = c_.vocab_size,
                       .adds_positions = false}},

@@ -47,10 +47,30 @@ struct LlamaFields {
   void check(const std::string& source) const;
 };
 
+/// A window that the later layers see alone (Qwen).
+struct WindowFields {
+  bool use_sliding_window = false;
+  std::optional<int64_t> sliding_window = 4096;
+  int64_t max_window_layers = 28;
+
+  template <class V>
+  void fields(V& v) {
+    v("use_sliding_window", use_sliding_window, "the later layers see a window alone");
+    v("sliding_window", sliding_window, "positions back that a token sees there, its own too",
+      at_least(1));
+    v("max_window_layers", max_window_layers, "layers, from the first, that see all", at_least(0));
+  }
+  int64_t width() const { return use_sliding_window ? sliding_window.value_or(0) : 0; }
+};
+
 /// What tells the kin apart.
 struct LlamaKind {
-  bool attention_bias = false, mlp_bias = false;
+  bool attention_bias = false;      ///< of queries, keys and values
+  bool output_bias = false;         ///< of attention's output
+  bool mlp_bias = false;
+  bool has_head_norms = false;      ///< see nn::SelfAttention::Options
   int64_t window = 0;               ///< see nn::SelfAttention::Options
+  int64_t whole_layers = 0;         ///< layers, from the first, without the window
   int64_t experts = 0, chosen = 0;  ///< a mixture in place of the feed-forward layers; 0: none
   double balance = 0;               ///< factor of the loss that balances the experts
 };

@@ -26,14 +26,15 @@ struct StackPlan {
   int64_t chosen_experts = 0;            ///< of these, those that a token goes through
   bool is_causal = false;                ///< a token sees what came before it
   bool has_cross = false;                ///< asks the stack before it
-  bool has_bias = true;                  ///< in the attention projections
+  bool has_bias = true;                  ///< of queries, keys and values
+  bool has_output_bias = true;           ///< in attention's output projection
   bool has_mlp_bias = true;              ///< in the feed-forward layers
   bool has_norm_bias = true;             ///< a norm has gain and bias, not a gain alone
   bool is_gated = false;                 ///< feed-forward layers of three products, not two
   bool keeps_before_activation = false;  ///< the backward pass needs what the activation was given
   nn::ScoringChoice scoring = {};        ///< of attention
   bool has_distances = false;            ///< relative attention: distances have keys of their own
-  OtherParameters of_attention = {};     ///< of each layer: biases of relative attention
+  OtherParameters of_attention = {};     ///< of each layer: relative attention's, norms of heads
   bool has_last_norm = false;
   /// Weights that score queries against keys in one attention beside its projections.
   int64_t score_weights() const { return heads * scoring.weights(width / heads); }

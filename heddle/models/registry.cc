@@ -18,6 +18,8 @@ constexpr std::array kModels = {
     ModelEntry{"llama", new_config<class Llama>},
     ModelEntry{"mistral", new_config<class Mistral>},
     ModelEntry{"mixtral", new_config<class Mixtral>},
+    ModelEntry{"qwen2", new_config<class Qwen2>},
+    ModelEntry{"qwen3", new_config<class Qwen3>},
     ModelEntry{"roberta", new_config<class Roberta>},
     ModelEntry{"transfo-xl", new_config<class TransformerXl>},
     ModelEntry{"xlnet", new_config<class Xlnet>},

@@ -2,6 +2,7 @@
 #include "heddle/nn/attention.h"
 
 #include "heddle/ops/rope.h"
+#include "heddle/ops/shape.h"
 
 namespace heddle::nn {
 namespace {
@@ -28,13 +29,27 @@ SelfAttention::SelfAttention(std::string name, Linear qkv, Linear out, Options o
       out_(std::move(out)),
       options_(std::move(options)) {}
 
+// qkv with a norm over each head's queries and each head's keys. d: width of a head
+Tensor SelfAttention::norm_heads(const Tensor& qkv, int64_t queries, int64_t keys,
+                                 int64_t d) const {
+  const int64_t rows = qkv.size(0);
+  const auto part = [&](const LayerNorm& norm, int64_t first, int64_t width) {
+    const Tensor heads = reshape(concat({slice(qkv, 1, first, width)}, 1), {rows * width / d, d});
+    return reshape(norm(heads), {rows, width});
+  };
+  return concat({part(*options_.query_norm, 0, queries), part(*options_.key_norm, queries, keys),
+                 slice(qkv, 1, queries + keys, keys)},
+                1);
+}
+
 // Queries, keys and values, turned by their positions if positions are rotary.
 SelfAttention::Projected SelfAttention::project(const Tensor& x, std::span<const int32_t> positions,
                                                 const Run& run) const {
-  const Tensor qkv = qkv_(x, run);  // [rows, (heads + 2 * key_heads) * d]
+  Tensor qkv = qkv_(x, run);  // [rows, (heads + 2 * key_heads) * d]
   const int64_t heads = options_.heads;
   const int64_t key_heads = options_.key_heads > 0 ? options_.key_heads : heads;
   const int64_t d = qkv.size(1) / (heads + 2 * key_heads);
+  if (options_.query_norm) qkv = norm_heads(qkv, heads * d, key_heads * d, d);
   if (options_.rope == nullptr) return {qkv, heads * d, key_heads * d};
   return {rope(qkv, positions,
                {.head_width = d, .columns = (heads + key_heads) * d, .table = options_.rope}),

@@ -22,6 +22,8 @@ class SelfAttention {
     float scale = 0;     ///< of the scores; 0: 1 / sqrt(width of a head)
     Scoring scoring = Scoring::dot;
     Parameter* score = nullptr;                       ///< see AttentionOptions::score_weight
+    /// Of each head's queries and keys over the width of the head, before they are turned.
+    std::optional<LayerNorm> query_norm = {}, key_norm = {};
     std::shared_ptr<const RopeTable> rope = nullptr;  ///< rotary positions; null: none
     int64_t layer = 0;                                ///< its layer in a KvCache
     std::string observed = {};  ///< the name that an observer is given: "attentions.0"
@@ -41,6 +43,7 @@ class SelfAttention {
     Tensor qkv;
     int64_t queries, keys;  ///< columns of q, and of each of k and v
   };
+  Tensor norm_heads(const Tensor& qkv, int64_t queries, int64_t keys, int64_t d) const;
   Projected project(const Tensor& x, std::span<const int32_t> positions, const Run& run) const;
 
   std::string name_;

@@ -90,6 +90,11 @@ constexpr const char* kSmallMistral = R"({"model_type": "mistral", "vocab_size":
   "max_position_embeddings": 48, "hidden_size": 40, "intermediate_size": 52,
   "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
   "initializer_range": 0.3, "sliding_window": 5})";
+constexpr const char* kSmallQwen3 = R"({"model_type": "qwen3", "vocab_size": 60,
+  "max_position_embeddings": 48, "hidden_size": 40, "intermediate_size": 52,
+  "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 12,
+  "initializer_range": 0.3, "use_sliding_window": true, "sliding_window": 5,
+  "max_window_layers": 1})";
 constexpr const char* kSmallMixtral = R"({"model_type": "mixtral", "vocab_size": 60,
   "max_position_embeddings": 48, "hidden_size": 40, "intermediate_size": 52,
   "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 1,
@@ -134,7 +139,7 @@ void expect_cached_states_of_a_whole_pass(const LanguageModel& model, Precision 
 }
 
 TEST_P(GenerateIn, cached_states_equal_those_of_a_whole_pass_bit_for_bit) {
-  for (const char* config : {kSmallGpt2, kSmallLlama, kSmallMistral, kSmallMixtral,
+  for (const char* config : {kSmallGpt2, kSmallLlama, kSmallMistral, kSmallQwen3, kSmallMixtral,
                              kSmallTransformerXl, kPreNormTransformerXl}) {
     SCOPED_TRACE(config);
     nn::Parameters parameters(5);

@@ -94,6 +94,11 @@ TEST(ModelParameters, counts_are_those_of_the_models_that_are_built) {
        R"({"model_type": "llama", "vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2,
             "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 6,
             "intermediate_size": 20, "attention_bias": true, "mlp_bias": true})",
+       R"({"model_type": "qwen2", "vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2,
+            "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 20})",
+       R"({"model_type": "qwen3", "vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2,
+            "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 6,
+            "intermediate_size": 20, "attention_bias": true})",
        R"({"model_type": "mixtral", "vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2,
             "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 20,
             "num_local_experts": 5, "tie_word_embeddings": true})",
@@ -151,6 +156,15 @@ TEST(ModelParameters, gated_layers_of_8d_over_3_have_those_of_plain_ones) {
   };
   EXPECT_EQ(count(R"({"model_type": "llama"})"), 6'738'415'616);
   EXPECT_EQ(count(R"({"model_type": "mixtral"})"), 46'702'792'704);
+  // Qwen2-7B and Qwen3-0.6B.
+  EXPECT_EQ(count(R"({"model_type": "qwen2", "vocab_size": 152064, "hidden_size": 3584,
+                      "intermediate_size": 18944, "num_hidden_layers": 28,
+                      "num_attention_heads": 28, "num_key_value_heads": 4})"),
+            7'615'616'512);
+  EXPECT_EQ(count(R"({"model_type": "qwen3", "hidden_size": 1024, "intermediate_size": 3072,
+                      "num_hidden_layers": 28, "num_attention_heads": 16,
+                      "num_key_value_heads": 8, "tie_word_embeddings": true})"),
+            596'049'920);
 }
 
 AttentionMemory attention_of(int64_t positions, int64_t layers, int64_t heads, int64_t window = 0) {

@@ -56,6 +56,8 @@ TEST(ModelConfig, what_is_written_reads_back) {
       R"({"model_type": "llama", "rope_parameters": {"rope_type": "linear", "rope_theta": 7.5,
           "factor": 2.5}, "architectures": ["LlamaForSequenceClassification"], "pad_token_id": 99,
           "id2label": {"1": "b", "0": "a", "2": "c"}, "bos_token_id": 70000})",
+      R"({"model_type": "qwen3", "use_sliding_window": true, "sliding_window": 8,
+          "layer_types": ["full_attention", "sliding_attention"]})",
       R"({"model_type": "mixtral", "sliding_window": 3, "num_experts": 4})",
       R"({"model_type": "distilbert", "architectures": ["DistilBertModel"]})"};
   for (const char* text : texts) {
@@ -77,6 +79,10 @@ TEST(ModelConfig, keys_that_change_numbers_and_are_not_supported_are_refused_by_
   refuses(R"({"model_type": "bert", "position_embedding_type": "relative_key"})",
           {"config.json", "position_embedding_type", "relative_key", "absolute"});
   refuses(R"({"model_type": "mistral", "attention_bias": true})", {"attention_bias", "mistral"});
+  refuses(R"({"model_type": "qwen2", "layer_types": ["full_attention", "chunked_attention"]})",
+          {"layer_types", "layer 1", "chunked_attention"});
+  refuses(R"({"model_type": "qwen2", "layer_types": ["sliding_attention", "full_attention"]})",
+          {"layer_types", "layer 1", "sees all"});
   refuses(R"({"model_type": "llama", "sliding_window": 16})", {"sliding_window", "llama"});
   refuses(R"({"model_type": "llama", "final_logit_softcapping": 30.0})",
           {"final_logit_softcapping"});

@@ -131,7 +131,8 @@ INSTANTIATE_TEST_SUITE_P(
     Fixtures, StackParity,
     ::testing::Values("gpt2/tied", "gpt2/untied", "gpt2/unscaled", "bert/gelu", "bert/one_head",
                       "hub/llama_grouped", "hub/llama_tied", "hub/llama_classes",
-                      "hub/mistral_window", "hub/mixtral", "hub/mixtral_window", "hub/gpt2_classes",
+                      "hub/mistral_window", "hub/qwen2_window", "hub/qwen3", "hub/qwen3_window",
+                      "hub/mixtral", "hub/mixtral_window", "hub/gpt2_classes",
                       "hub/bert_words", "hub/bert_words_untied", "hub/bert_pretraining",
                       "hub/bert_classes", "hub/bert_tags", "hub/roberta", "hub/roberta_words",
                       "hub/roberta_classes", "hub/distilbert", "hub/distilbert_words",
@@ -225,7 +226,7 @@ TEST_P(Gpt2Gradients, loss_and_every_gradient_in_bf16_match_transformers) {
 INSTANTIATE_TEST_SUITE_P(Fixtures, Gpt2Gradients,
                          ::testing::Values("gpt2/tied", "gpt2/untied", "gpt2/unscaled",
                                            "hub/llama_grouped", "hub/llama_tied",
-                                           "hub/mistral_window"),
+                                           "hub/mistral_window", "hub/qwen2_window", "hub/qwen3"),
                          [](const auto& fixture) {
                            const std::string name = fixture.param;
                            return name.substr(name.find('/') + 1);
