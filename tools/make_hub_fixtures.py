@@ -137,13 +137,6 @@ HUB_CASES = {
     "llama_classes": ("LlamaForSequenceClassification", LLAMA | dict(pad_token_id=0, num_labels=3),
                       False),
     "mistral_window": ("MistralForCausalLM", LLAMA | dict(sliding_window=3), True),
-    "qwen2_window": ("Qwen2ForCausalLM",
-                     LLAMA | dict(num_hidden_layers=3, use_sliding_window=True, sliding_window=3,
-                                  max_window_layers=1, tie_word_embeddings=True), True),
-    "qwen3": ("Qwen3ForCausalLM", LLAMA | dict(head_dim=6), True),
-    "qwen3_window": ("Qwen3ForCausalLM",
-                     LLAMA | dict(head_dim=8, attention_bias=True, use_sliding_window=True, sliding_window=4,
-                                  max_window_layers=1, tie_word_embeddings=True), False),
     "mixtral": ("MixtralForCausalLM", LLAMA | dict(num_local_experts=5, num_experts_per_tok=2), False),
     "mixtral_window": ("MixtralForCausalLM",
                        LLAMA | dict(num_local_experts=3, num_experts_per_tok=1, sliding_window=4,
@@ -161,6 +154,13 @@ HUB_CASES = {
     "distilbert": ("DistilBertModel", DISTILBERT, False),
     "distilbert_classes": ("DistilBertForSequenceClassification", DISTILBERT, False),
     "bert_next": ("BertForNextSentencePrediction", BERT, False),
+    "qwen2_window": ("Qwen2ForCausalLM",
+                     LLAMA | dict(num_hidden_layers=3, use_sliding_window=True, sliding_window=3,
+                                  max_window_layers=1, tie_word_embeddings=True), True),
+    "qwen3": ("Qwen3ForCausalLM", LLAMA | dict(head_dim=6), True),
+    "qwen3_window": ("Qwen3ForCausalLM",
+                     LLAMA | dict(head_dim=8, attention_bias=True, use_sliding_window=True, sliding_window=4,
+                                  max_window_layers=1, tie_word_embeddings=True), False),
 }
 
 
