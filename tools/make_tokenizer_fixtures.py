@@ -94,6 +94,16 @@ def byte_level():
     llama.post_processor = R.Sequence([R.ByteLevel(trim_offsets=False), R.TemplateProcessing(
         single="<s> $A", pair="<s> $A <s> $B:1", special_tokens=[("<s>", 0)])])
     whole("llama3", llama)
+    qwen = Tokenizer(M.BPE())
+    qwen.normalizer = N.NFC()
+    qwen.pre_tokenizer = P.Sequence([P.Split(Regex(
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"),
+        "isolated"), P.ByteLevel(add_prefix_space=False, use_regex=False)])
+    qwen.decoder = D.ByteLevel(add_prefix_space=False, trim_offsets=False, use_regex=False)
+    qwen.train_from_iterator(CORPUS, T.BpeTrainer(vocab_size=330, show_progress=False, initial_alphabet=P.ByteLevel.alphabet()))
+    qwen.add_special_tokens(["<|endoftext|>", "<|im_start|>", "<|im_end|>"])
+    qwen.post_processor = R.ByteLevel(add_prefix_space=False, trim_offsets=False, use_regex=False)
+    whole("qwen2", qwen)
     normal = Tokenizer(M.BPE.from_file(*save_bpe(tok)))  # bytes as a normalizer, as newer files have it
     normal.normalizer = N.Sequence([N.NFC(), N.ByteLevel()])
     normal.pre_tokenizer = P.Split(Regex("\u0120"), "merged_with_next")

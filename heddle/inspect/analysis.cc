@@ -153,7 +153,7 @@ class StackSteps {
           s_.layers, distance_parameters(s_));
     }
     attention(length_, true);
-    linear("output projection", rows_, q, d, s_.has_output_bias, 0);
+    linear("output projection", rows_, q, d, s_.has_projection_bias, 0);
     norm_after();
   }
 
@@ -168,7 +168,7 @@ class StackSteps {
          .kept = 2 * source * d},
         s_.layers, 2 * linear_parameters(d, d, s_.has_bias));
     attention(w_.source, false);
-    linear("output projection", rows_, d, d, s_.has_output_bias, 0);
+    linear("output projection", rows_, d, d, s_.has_projection_bias, 0);
     norm_after();
   }
 

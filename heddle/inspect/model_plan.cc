@@ -99,7 +99,7 @@ ModelPlan plan_of(const TransformerConfig& c) {
                     .width = c.d_model,
                     .hidden = c.encoder_ffn_dim,
                     .has_bias = c.projection_bias,
-                    .has_output_bias = c.projection_bias,
+                    .has_projection_bias = c.projection_bias,
                     .has_mlp_bias = c.activation_function != "swiglu",
                     .has_norm_bias = c.normalization == "layer_norm",
                     .is_gated = c.activation_function == "swiglu",
@@ -195,7 +195,7 @@ int64_t head_norm_parameters(const StackPlan& s) {
 int64_t layer_parameters(const StackPlan& s) {
   const int64_t attention = linear_parameters(s.width, s.query_width(), s.has_bias) +
                             2 * linear_parameters(s.width, s.key_width(), s.has_bias) +
-                            linear_parameters(s.query_width(), s.width, s.has_output_bias) +
+                            linear_parameters(s.query_width(), s.width, s.has_projection_bias) +
                             s.score_weights() + head_norm_parameters(s) + distance_parameters(s);
   const int64_t mlp = (s.is_gated ? 2 : 1) * linear_parameters(s.width, s.hidden, s.has_mlp_bias) +
                       linear_parameters(s.hidden, s.width, s.has_mlp_bias);

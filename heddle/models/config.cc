@@ -338,7 +338,9 @@ Json ModelConfig::json() const {
   const Json flat = write_fields(fields());
   const bool has_rope = flat.contains("rope_type");
   for (const auto& [key, value] : flat.as_object()) {
-    if (!has_rope || !key.starts_with("rope_") || key == "rope_theta") out[key] = value;
+    if (has_rope && key.starts_with("rope_") && key != "rope_theta") continue;
+    // transformers' Qwen divides by a null, and takes what is not there from the other sizes.
+    if (key != "head_dim" || !value.is_null()) out[key] = value;
   }
   if (has_rope) out["rope_scaling"] = rope_scaling_of(flat);
   if (hub.head == Head::sequence_classes || hub.head == Head::token_classes) {

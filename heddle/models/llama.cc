@@ -22,7 +22,8 @@ class Llama final : public LlamaStack {
   using Config = LlamaConfig;
   static std::vector<HeadClass> heads() { return heads_of("Llama"); }
   Llama(const nn::Scope& s, const Config& c, const HubConfig& hub)
-      : LlamaStack(s, c, {.attention_bias = c.attention_bias,
+      : LlamaStack(s, c,
+                   {.attention_bias = c.attention_bias,
                     .output_bias = c.attention_bias,
                     .mlp_bias = c.mlp_bias},
                    hub) {}

@@ -174,7 +174,7 @@ ModelPlan LlamaStack::plan() const {
                       .chosen_experts = kind_.chosen,
                       .is_causal = true,
                       .has_bias = kind_.attention_bias,
-                      .has_output_bias = kind_.output_bias,
+                      .has_projection_bias = kind_.output_bias,
                       .has_mlp_bias = kind_.mlp_bias,
                       .has_norm_bias = false,
                       .is_gated = true,

@@ -65,8 +65,8 @@ struct WindowFields {
 
 /// What tells the kin apart.
 struct LlamaKind {
-  bool attention_bias = false;      ///< of queries, keys and values
-  bool output_bias = false;         ///< of attention's output
+  bool attention_bias = false;  ///< of queries, keys and values
+  bool output_bias = false;     ///< of attention's output
   bool mlp_bias = false;
   bool has_head_norms = false;      ///< see nn::SelfAttention::Options
   int64_t window = 0;               ///< see nn::SelfAttention::Options

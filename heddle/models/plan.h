@@ -27,7 +27,7 @@ struct StackPlan {
   bool is_causal = false;                ///< a token sees what came before it
   bool has_cross = false;                ///< asks the stack before it
   bool has_bias = true;                  ///< of queries, keys and values
-  bool has_output_bias = true;           ///< in attention's output projection
+  bool has_projection_bias = true;       ///< in attention's output projection
   bool has_mlp_bias = true;              ///< in the feed-forward layers
   bool has_norm_bias = true;             ///< a norm has gain and bias, not a gain alone
   bool is_gated = false;                 ///< feed-forward layers of three products, not two

@@ -202,7 +202,7 @@ class TransformerXl final : public LanguageModel {
                         .head_width = c_.d_head,
                         .is_causal = !(c_.same_length && c_.mem_len == 0),  // see hide_all()
                         .has_bias = false,
-                        .has_output_bias = false,
+                        .has_projection_bias = false,
                         .has_distances = true,
                         .of_attention = {0, c_.untie_r ? biases : 0},
                         .adds_positions = false,

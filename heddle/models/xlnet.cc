@@ -222,7 +222,7 @@ class Xlnet final : public Model {
                         .hidden = c_.d_inner,
                         .is_causal = c_.attn_type == "uni",
                         .has_bias = false,
-                        .has_output_bias = false,
+                        .has_projection_bias = false,
                         .keeps_before_activation = c_.ff_activation != "relu",
                         .has_distances = true,
                         .of_attention = {2 * c_.d_model, 3 * c_.d_model},  // types; biases

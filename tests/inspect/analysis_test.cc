@@ -39,7 +39,7 @@ TEST(ModelParameters, attention_of_width_300_has_360000_for_4_and_10_heads) {
         linear_parameters(300, 1200, true) + linear_parameters(1200, 300, true) + 2 * 2 * 300;
     EXPECT_EQ(layer_parameters(s) - rest, 361'200) << heads;
     StackPlan plain = s;
-    plain.has_bias = false;
+    plain.has_bias = plain.has_projection_bias = false;
     EXPECT_EQ(layer_parameters(plain) - rest, 360'000) << heads;
   }
   EXPECT_THROW(find_plan("stack", {"d_model=300", "heads=8"}), Error);
@@ -95,7 +95,7 @@ TEST(ModelParameters, counts_are_those_of_the_models_that_are_built) {
             "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 6,
             "intermediate_size": 20, "attention_bias": true, "mlp_bias": true})",
        R"({"model_type": "qwen2", "vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2,
-            "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 20})",
+            "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 20})",
        R"({"model_type": "qwen3", "vocab_size": 40, "hidden_size": 12, "num_hidden_layers": 2,
             "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 6,
             "intermediate_size": 20, "attention_bias": true})",

@@ -76,8 +76,8 @@ TEST_P(WholeTokenizer, a_second_time_and_on_threads_it_gives_the_same) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, WholeTokenizer,
-                         ::testing::Values("gpt2", "roberta", "llama3", "byte_normalizer", "llama",
-                                           "mistral", "unk_fused", "unk_single", "bert",
+                         ::testing::Values("gpt2", "roberta", "llama3", "qwen2", "byte_normalizer",
+                                           "llama", "mistral", "unk_fused", "unk_single", "bert",
                                            "bert_cased", "bert_accents", "bert_bare", "t5", "xlnet",
                                            "unigram_bytes", "word_level", "clip", "bpe_prefix"),
                          [](const auto& suite) { return std::string(suite.param); });
