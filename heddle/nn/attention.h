@@ -21,7 +21,7 @@ class SelfAttention {
     double dropout = 0;  ///< of the weights
     float scale = 0;     ///< of the scores; 0: 1 / sqrt(width of a head)
     Scoring scoring = Scoring::dot;
-    Parameter* score = nullptr;                       ///< see AttentionOptions::score_weight
+    Parameter* score = nullptr;  ///< see AttentionOptions::score_weight
     /// Of each head's queries and keys over the width of the head, before they are turned.
     std::optional<LayerNorm> query_norm = {}, key_norm = {};
     std::shared_ptr<const RopeTable> rope = nullptr;  ///< rotary positions; null: none

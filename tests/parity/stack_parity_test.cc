@@ -132,11 +132,11 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values("gpt2/tied", "gpt2/untied", "gpt2/unscaled", "bert/gelu", "bert/one_head",
                       "hub/llama_grouped", "hub/llama_tied", "hub/llama_classes",
                       "hub/mistral_window", "hub/qwen2_window", "hub/qwen3", "hub/qwen3_window",
-                      "hub/mixtral", "hub/mixtral_window", "hub/gpt2_classes",
-                      "hub/bert_words", "hub/bert_words_untied", "hub/bert_pretraining",
-                      "hub/bert_classes", "hub/bert_tags", "hub/roberta", "hub/roberta_words",
-                      "hub/roberta_classes", "hub/distilbert", "hub/distilbert_words",
-                      "hub/distilbert_classes", "hub/bert_next"),
+                      "hub/mixtral", "hub/mixtral_window", "hub/gpt2_classes", "hub/bert_words",
+                      "hub/bert_words_untied", "hub/bert_pretraining", "hub/bert_classes",
+                      "hub/bert_tags", "hub/roberta", "hub/roberta_words", "hub/roberta_classes",
+                      "hub/distilbert", "hub/distilbert_words", "hub/distilbert_classes",
+                      "hub/bert_next"),
     [](const auto& fixture) {
       std::string name = fixture.param;
       std::replace(name.begin(), name.end(), '/', '_');
