@@ -3,11 +3,13 @@
 #include <memory>
 #include <sstream>
 
+#include "heddle/base/log.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/eval_flags.h"
 #include "heddle/cli/page_flag.h"
 #include "heddle/infer/model_dir.h"
 #include "heddle/infer/stack_model.h"
+#include "heddle/train/run_folder.h"
 #include "heddle/train/stack_task.h"
 
 namespace heddle::cli {
@@ -59,11 +61,25 @@ void check_flags(const EvalFlags& flags, const std::string& group) {
   }
 }
 
-void run(const EvalFlags& flags) {
+// Of a run, what it was trained with is the default.
+void take_keys_of_run(EvalFlags& flags, bool has_labels) {
+  if (!train::is_run(flags.model)) return;
+  const train::TrainConfig config = train::stored_config(flags.model);
+  const auto take = [&](const char* flag, std::string& key, const std::string& of_run) {
+    if (is_given(*flags.command, flag) || key == of_run) return;
+    key = of_run;
+    log_info("eval: {} {}, as in the training of {}", flag, key, flags.model);
+  };
+  take("--text-key", flags.text_key, config.text_key);
+  if (has_labels) take("--label-key", flags.label_key, config.label_key);
+}
+
+void run(EvalFlags flags) {
   wants_page(flags);
   if (!flags.output.empty()) inspect::check_output(flags.output, "the translations");
   const std::string group = group_of(flags);
   check_flags(flags, group);
+  if (group != kPairs) take_keys_of_run(flags, group == kClasses);
   if (group == kClasses) return eval_classes(flags);
   if (group == kText) {
     const Head head = head_of(flags.model);
@@ -124,11 +140,14 @@ void add_data_flags(Subcommand& command, EvalFlags& flags) {
                   ".jsonl), or words with theirs (CoNLL, .jsonl)")
       ->type_name("FILE")
       ->group(kData);
-  command.add_option("--text-key", flags.text_key, "column or key of the text")
-      ->capture_default_str()
+  command
+      .add_option("--text-key", flags.text_key,
+                  "column or key of the text [that of the run, or text]; numbers count columns "
+                  "without names")
       ->group(kData);
-  command.add_option("--label-key", flags.label_key, "column or key of the label")
-      ->capture_default_str()
+  command
+      .add_option("--label-key", flags.label_key,
+                  "column or key of the label [that of the run, or label]")
       ->group(kClasses);
 }
 

@@ -29,7 +29,11 @@ bool is_text(const std::string& path) {
 // One document a row.
 std::vector<std::string> read_rows(const std::string& path, const std::string& key) {
   std::vector<std::string> documents;
-  for (TableRow& row : read_columns(path, {key})) documents.push_back(std::move(row.cells[0]));
+  const char* const hint =
+      "Name it by --text-key; of a file without such a row, by its number (--text-key 1)";
+  for (TableRow& row : read_columns(path, {key}, hint)) {
+    documents.push_back(std::move(row.cells[0]));
+  }
   return documents;
 }
 

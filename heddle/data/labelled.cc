@@ -4,14 +4,18 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <set>
 
 #include "heddle/base/error.h"
 #include "heddle/base/json.h"
 #include "heddle/base/lines.h"
+#include "heddle/base/log.h"
+#include "heddle/base/progress.h"
 #include "heddle/base/rng.h"
 #include "heddle/data/shuffle.h"
 #include "heddle/data/table.h"
+#include "heddle/text/strings.h"
 #include "heddle/text/utf8.h"
 
 namespace heddle {
@@ -19,9 +23,12 @@ namespace {
 
 std::vector<LabelledText> read_texts(const std::string& path, const LabelledFiles& o) {
   std::vector<LabelledText> texts;
-  for (TableRow& row : read_columns(path, {o.files.text_key, o.label_key})) {
+  const char* const hint =
+      "Name columns by --text-key and --label-key; of a file without such a row, by their numbers "
+      "(--text-key 1 --label-key 2)";
+  for (TableRow& row : read_columns(path, {o.files.text_key, o.label_key}, hint)) {
     texts.push_back({{std::move(row.cells[0])},
-                     {std::move(row.cells[1])},
+                     {std::string(trimmed(row.cells[1]))},
                      fmt::format("{}: line {}", path, row.line)});
   }
   return texts;
@@ -37,7 +44,7 @@ std::vector<LabelledText> read_json_words(const std::string& path, const Labelle
     LabelledText& text = texts.emplace_back();
     text.words = json.at(o.files.text_key, where).as_strings(where);
     for (const Json& label : json.at(o.label_key, where).as_array(where)) {
-      text.labels.push_back(label.is_string() ? label.as_string() : label.dump());
+      text.labels.emplace_back(label.is_string() ? trimmed(label.as_string()) : label.dump());
     }
     text.place = where;
     check(text.words.size() == text.labels.size(), ErrorKind::data,
@@ -76,7 +83,8 @@ std::vector<LabelledText> read_conll(const std::string& path) {
   return texts;
 }
 
-// The last ones of a random order are held out; both keep the order of the file.
+// The first ones of a random order are held out, but for the last text of each label, which would
+// leave training without it; both parts keep the order of the file.
 void hold_out(LabelledSplit& split, double share, uint64_t seed) {
   const size_t n = split.train.size();
   const auto count = static_cast<size_t>(std::ceil(share * static_cast<double>(n)));
@@ -87,12 +95,36 @@ void hold_out(LabelledSplit& split, double share, uint64_t seed) {
   for (size_t i = 0; i < n; ++i) order[i] = i;
   RngStream random(make_key(seed, 0, hash_name("data/held-out labels")));
   shuffle_values(order, random);
-  const std::set<size_t> held(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count));
+  std::map<std::string, size_t> last_of;
+  for (const size_t i : order) {
+    for (const std::string& label : split.train[i].labels) last_of[label] = i;
+  }
+  std::set<size_t> kept, held;
+  for (const auto& [label, i] : last_of) kept.insert(i);
+  for (const size_t i : order) {
+    if (held.size() < count && !kept.contains(i)) held.insert(i);
+  }
+  check(!held.empty(), ErrorKind::data,
+        "none of {} labelled texts can be held out, since each is the only one of a label; give "
+        "--val-data",
+        n);
   std::vector<LabelledText> train;
   for (size_t i = 0; i < n; ++i) {
     (held.contains(i) ? split.val : train).push_back(std::move(split.train[i]));
   }
   split.train = std::move(train);
+}
+
+void leave_out_unlabelled(std::vector<LabelledText>& texts) {
+  const auto lacks_label = [](const LabelledText& t) {
+    return std::ranges::any_of(t.labels, [](const std::string& label) { return label.empty(); });
+  };
+  const auto first = std::ranges::find_if(texts, lacks_label);
+  if (first == texts.end()) return;
+  const std::string place = first->place;
+  const auto count = static_cast<int64_t>(std::erase_if(texts, lacks_label));
+  log_warning("left out: {}, the first at {}",
+              counted(count, "text without a label", "texts without a label"), place);
 }
 
 }  // namespace
@@ -102,6 +134,7 @@ std::vector<LabelledText> read_labelled_file(const std::string& path, const Labe
                                     : is_json_lines(path) ? read_json_words(path, o)
                                                           : read_conll(path);
   std::erase_if(texts, [](const LabelledText& t) { return t.words.empty(); });
+  leave_out_unlabelled(texts);
   check(!texts.empty(), ErrorKind::data, "{}: the file has no labelled text", path);
   return texts;
 }
@@ -121,7 +154,8 @@ LabelledSplit read_labelled(const LabelledFiles& options) {
   std::set<std::string> labels;
   for (const LabelledText& t : split.train) labels.insert(t.labels.begin(), t.labels.end());
   check(labels.size() >= 2, ErrorKind::data,
-        "{}: all texts have one label; there is nothing to tell apart", files.train[0]);
+        "{}: all texts have the label '{}'; there is nothing to tell apart", files.train[0],
+        *labels.begin());
   for (const LabelledText& t : split.val) {
     for (const std::string& label : t.labels) {
       check(labels.contains(label), ErrorKind::data,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "heddle/base/error.h"
 #include "heddle/base/json.h"
@@ -26,8 +27,11 @@ bool is_number(const std::string& text) {
 /// Reads rows of fields; a quoted field may go on over lines.
 class RowReader {
  public:
-  explicit RowReader(const std::string& path)
-      : reader_(path), separator_(has_ending(path, {".csv"}) ? ',' : '\t') {}
+  /// may_have_semicolons: of a .csv whose first line has semicolons and no comma they separate.
+  RowReader(const std::string& path, bool may_have_semicolons)
+      : reader_(path),
+        separator_(has_ending(path, {".csv"}) ? ',' : '\t'),
+        may_have_semicolons_(may_have_semicolons && separator_ == ',') {}
 
   /// The next row that is not blank, false at the end.
   bool next(TableRow& row) {
@@ -35,9 +39,13 @@ class RowReader {
     do {
       if (!next_line(line)) return false;
     } while (line.empty());
+    if (std::exchange(may_have_semicolons_, false) && line.find(',') == line.npos &&
+        line.find(';') != line.npos) {
+      separator_ = ';';
+    }
     row.line = reader_.line_number();
     row.cells.assign(1, "");
-    separator_ == ',' ? split_quoted(line, row) : split_plain(line, row);
+    separator_ == '\t' ? split_plain(line, row) : split_quoted(line, row);
     return true;
   }
 
@@ -85,10 +93,13 @@ class RowReader {
 
   LineReader reader_;
   char separator_;
+  bool may_have_semicolons_;
 };
 
-std::vector<TableRow> read_table(const std::string& path, const std::vector<std::string>& columns) {
-  RowReader reader(path);
+std::vector<TableRow> read_table(const std::string& path, const std::vector<std::string>& columns,
+                                 const std::string& hint) {
+  // The first column alone may be all that a line has, whatever stands in it.
+  RowReader reader(path, columns != std::vector<std::string>{"1"});
   std::vector<size_t> places;
   size_t width = 0;
   TableRow row;
@@ -101,8 +112,8 @@ std::vector<TableRow> read_table(const std::string& path, const std::vector<std:
     width = row.cells.size();
     for (const std::string& column : columns) {
       const auto at = std::find(row.cells.begin(), row.cells.end(), column);
-      check(at != row.cells.end(), ErrorKind::data, "{}: there is no column '{}'; there are: {}",
-            path, column, fmt::join(row.cells, ", "));
+      check(at != row.cells.end(), ErrorKind::data, "{}: there is no column '{}'; there are: {}{}",
+            path, column, fmt::join(row.cells, ", "), hint.empty() ? "" : ". " + hint);
       places.push_back(static_cast<size_t>(at - row.cells.begin()));
     }
   }
@@ -147,12 +158,12 @@ std::vector<TableRow> read_json_lines(const std::string& path,
 bool is_json_lines(const std::string& path) { return has_ending(path, {".jsonl", ".ndjson"}); }
 bool is_table(const std::string& path) { return has_ending(path, {".csv", ".tsv"}); }
 
-std::vector<TableRow> read_columns(const std::string& path,
-                                   const std::vector<std::string>& columns) {
+std::vector<TableRow> read_columns(const std::string& path, const std::vector<std::string>& columns,
+                                   const std::string& hint) {
   check(is_json_lines(path) || is_table(path), ErrorKind::data,
         "{}: rows are read from .csv, .tsv or .jsonl files (also with .gz)", path);
   std::vector<TableRow> rows =
-      is_table(path) ? read_table(path, columns) : read_json_lines(path, columns);
+      is_table(path) ? read_table(path, columns, hint) : read_json_lines(path, columns);
   check(!rows.empty(), ErrorKind::data, "{}: the file has no rows", path);
   return rows;
 }

@@ -19,13 +19,15 @@ bool is_json_lines(const std::string& path);
 bool is_table(const std::string& path);
 
 /// Columns of a file by its name: .csv (RFC 4180: quoted fields may hold commas, line ends and
-/// doubled quotes), .tsv (no quoting), .jsonl (fields of an object each; numbers and truth values
-/// as they are written). A table's first row names its columns; where all of `columns` are
-/// numbers, they count columns from 1 and there is no such row. Blank lines are passed over.
-/// Errors: data, naming file and line, for text that is not UTF-8, a row with another number of
-/// fields, an open quote, a column that is missing (the names that are there are listed), or a file
-/// without rows.
-std::vector<TableRow> read_columns(const std::string& path,
-                                   const std::vector<std::string>& columns);
+/// doubled quotes; semicolons in place of commas where the first line has such and no comma, as
+/// Excel writes it in much of Europe), .tsv (no quoting), .jsonl (fields of an object each; numbers
+/// and truth values as they are written). A table's first row names its columns; where all of
+/// `columns` are numbers, they count columns from 1 and there is no such row. Blank lines are
+/// passed over. `hint` stands behind the message of a missing column: how the caller's user names
+/// columns. Errors: data, naming file and line, for text that is not UTF-8, a row with another
+/// number of fields, an open quote, a column that is missing (the names that are there are listed),
+/// or a file without rows.
+std::vector<TableRow> read_columns(const std::string& path, const std::vector<std::string>& columns,
+                                   const std::string& hint = "");
 
 }  // namespace heddle

@@ -84,6 +84,17 @@ std::string replace_invalid_utf8(std::string_view bytes) {
   }
 }
 
+std::string_view trimmed(std::string_view text) {
+  size_t begin = text.size(), end = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t front = at;
+    if (is_white_space(next_code_point(text, at))) continue;
+    begin = std::min(begin, front);
+    end = at;
+  }
+  return end == 0 ? std::string_view() : text.substr(begin, end - begin);
+}
+
 std::string lower_case(std::string_view text) {
   std::string result;
   result.reserve(text.size());

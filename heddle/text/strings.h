@@ -29,6 +29,9 @@ std::vector<std::string> split_at_commas(std::string_view text);
 /// Source: The Unicode Standard 15.0, section 3.9, "U+FFFD Substitution of Maximal Subparts".
 std::string replace_invalid_utf8(std::string_view bytes);
 
+/// The text, which is UTF-8, without the white space (Unicode's) at its ends.
+std::string_view trimmed(std::string_view text);
+
 /// Lower case of each character alone (the text is UTF-8).
 std::string lower_case(std::string_view text);
 

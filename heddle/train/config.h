@@ -160,7 +160,9 @@ struct TrainConfig {
     } else {
       v("label_key", label_key, "where it has its label, or the list of its words' labels");
     }
-    v("val_share", val_share, "share of the text, its end, that is held out without --val-data",
+    v("val_share", val_share,
+      "share of the text, its end, that is held out without --val-data; of labelled texts the seed "
+      "chooses which, and leaves one of each label to train on",
       between(0, 1));
     v("text_key", text_key,
       "where a line of JSON, or a row of a table, has its text; a number counts columns without "

@@ -2,6 +2,7 @@
 // training logs of the same held-out text.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "heddle/base/json.h"
@@ -53,42 +54,45 @@ class EvalAnswers : public ::testing::Test {
   std::string path(const std::string& name) { return (folder_ / name).string(); }
 
   // A tiny BERT, and what its log says of the held-out file.
-  Json train(const std::string& task, const std::string& ending) {
-    const CliResult result = run_heddle({"train",
-                                         "--task",
-                                         task,
-                                         "--data",
-                                         path("train" + ending),
-                                         "--val-data",
-                                         path("val" + ending),
-                                         "--out",
-                                         path(task),
-                                         "--num-hidden-layers",
-                                         "1",
-                                         "--num-attention-heads",
-                                         "1",
-                                         "--hidden-size",
-                                         "16",
-                                         "--intermediate-size",
-                                         "16",
-                                         "--max-position-embeddings",
-                                         "24",
-                                         "--vocab-size",
-                                         "70",
-                                         "--batch-size",
-                                         "8",
-                                         "--learning-rate",
-                                         "0.01",
-                                         "--schedule",
-                                         "constant",
-                                         "--warmup-updates",
-                                         "5",
-                                         "--max-updates",
-                                         "30",
-                                         "--validate-every",
-                                         "30",
-                                         "--precision",
-                                         "f32"});
+  Json train(const std::string& task, const std::string& ending,
+             const std::vector<std::string>& more = {}) {
+    std::vector<std::string> all = {"train",
+                                    "--task",
+                                    task,
+                                    "--data",
+                                    path("train" + ending),
+                                    "--val-data",
+                                    path("val" + ending),
+                                    "--out",
+                                    path(task),
+                                    "--num-hidden-layers",
+                                    "1",
+                                    "--num-attention-heads",
+                                    "1",
+                                    "--hidden-size",
+                                    "16",
+                                    "--intermediate-size",
+                                    "16",
+                                    "--max-position-embeddings",
+                                    "24",
+                                    "--vocab-size",
+                                    "70",
+                                    "--batch-size",
+                                    "8",
+                                    "--learning-rate",
+                                    "0.01",
+                                    "--schedule",
+                                    "constant",
+                                    "--warmup-updates",
+                                    "5",
+                                    "--max-updates",
+                                    "30",
+                                    "--validate-every",
+                                    "30",
+                                    "--precision",
+                                    "f32"};
+    all.insert(all.end(), more.begin(), more.end());
+    const CliResult result = run_heddle(all);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     Json validation;
     std::istringstream lines(read_file(folder_ / task / "log.jsonl"));
@@ -117,6 +121,25 @@ class EvalAnswers : public ::testing::Test {
 
   TempDir folder_;
 };
+
+TEST_F(EvalAnswers, columns_are_those_of_the_run_unless_flags_name_others) {
+  std::string rows = table(0, 60);
+  std::ranges::replace(rows, '\t', ';');
+  for (const char* name : {"train.csv", "val.csv"}) write(name, "sentence;category\n" + rows);
+  const std::string task = "sequence_classification";
+  const Json logged = train(task, ".csv", {"--text-key", "sentence", "--label-key", "category"});
+  const CliResult result = eval(task, {"--data", path("val.csv"), "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(Json::parse(result.out).get_double("accuracy"), logged.get_double("accuracy"));
+  EXPECT_EQ(result.err, "eval: --text-key sentence, as in the training of " + path(task) +
+                            "\neval: --label-key category, as in the training of " + path(task) +
+                            "\n");
+  const CliResult named =
+      eval(task, {"--data", path("val.tsv"), "--text-key", "text", "--label-key", "label"});
+  EXPECT_EQ(named.exit_code, 0) << named.err;
+  EXPECT_EQ(named.err, "");
+  expect_refused(eval(task, {"--data", path("val.tsv")}), 3, "Name columns by --text-key");
+}
 
 TEST_F(EvalAnswers, classes_have_the_scores_that_training_logs) {
   for (const auto& [task, ending] : {std::pair{"sequence_classification", ".tsv"},

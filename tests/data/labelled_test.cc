@@ -67,6 +67,35 @@ TEST(Table, tsv_has_no_quotes_and_numbers_count_columns_without_names) {
   EXPECT_EQ(rows[1].cells, (std::vector<std::string>{"0", "c"}));
 }
 
+// As Excel writes them where a comma is part of numbers.
+TEST(Table, csv_whose_first_line_has_semicolons_and_no_comma_is_separated_by_these) {
+  const TemporaryFolder folder;
+  const std::string path =
+      folder.write("a.csv", "\xEF\xBB\xBFtext;label\r\n\"one; two\";x\r\nthree, four;y\r\n");
+  const auto rows = read_columns(path, {"text", "label"});
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].cells, (std::vector<std::string>{"one; two", "x"}));
+  EXPECT_EQ(rows[1].cells, (std::vector<std::string>{"three, four", "y"}));
+  const auto plain = read_columns(folder.write("b.csv", "one; two;x\nthree;four;y\n"), {"1"});
+  EXPECT_EQ(plain[0].cells, std::vector<std::string>{"one; two;x"});
+  const auto numbered = read_columns(folder.write("c.csv", "one;x\ntwo;y\n"), {"2", "1"});
+  EXPECT_EQ(numbered[1].cells, (std::vector<std::string>{"y", "two"}));
+  const auto comma = read_columns(folder.write("d.csv", "text,a;b\none,x;y\n"), {"a;b"});
+  EXPECT_EQ(comma[0].cells, std::vector<std::string>{"x;y"});
+}
+
+TEST(Labelled, missing_column_is_said_with_the_flags_that_name_columns) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("a.csv", "great,1\nbad,0\n");
+  expect_error(ErrorKind::data,
+               {"no column 'text'", "there are: great, 1", "--text-key and --label-key",
+                "--text-key 1 --label-key 2"},
+               [&] { read_labelled_file(path, {}); });
+  EXPECT_EQ(read_labelled_file(path, {.files = {.text_key = "1"}, .label_key = "2"}).size(), 2u);
+  expect_error(ErrorKind::data, {"no column 'text'", "--text-key 1)"},
+               [&] { read_documents(path, "text"); });
+}
+
 TEST(Table, bad_rows_are_data_errors_with_their_line) {
   const TemporaryFolder folder;
   const auto refused = [&](const std::string& name, const std::string& content,
@@ -103,6 +132,65 @@ TEST(Labelled, held_out_texts_are_chosen_by_the_seed_and_labels_are_sorted) {
   EXPECT_GT(held.size(), 3u);
 }
 
+// The plain draw would take all texts of a label in many of these.
+TEST(Labelled, training_keeps_a_text_of_each_label) {
+  const TemporaryFolder folder;
+  const std::string four = folder.write("four.csv", "text,label\na,1\nb,0\nc,1\nd,0\n");
+  const std::string rare =
+      folder.write("rare.csv", "text,label\na,x\nb,x\nc,x\nd,x\ne,x\nf,x\ng,x\nh,y\ni,y\nj,z\n");
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    const LabelledSplit split =
+        read_labelled({.files = {.train = four, .val_share = 0.4}, .seed = seed});
+    EXPECT_EQ(split.labels, (std::vector<std::string>{"0", "1"})) << seed;
+    EXPECT_EQ(split.val.size(), 2u);
+    EXPECT_NE(split.val[0].labels, split.val[1].labels);
+    const LabelledSplit three =
+        read_labelled({.files = {.train = rare, .val_share = 0.5}, .seed = seed});
+    EXPECT_EQ(three.labels, (std::vector<std::string>{"x", "y", "z"})) << seed;
+    EXPECT_EQ(three.val.size(), 5u);
+  }
+  const std::string two = folder.write("two.csv", "text,label\na,1\nb,0\n");
+  expect_error(ErrorKind::data, {"none of 2", "only one of a label", "--val-data"},
+               [&] { read_labelled({.files = {.train = two}}); });
+}
+
+// Where the plain draw leaves training all labels, which texts are held out is as it always was.
+TEST(Labelled, texts_held_out_of_large_files_are_those_of_the_plain_draw) {
+  const TemporaryFolder folder;
+  std::string text = "text,label\n";
+  for (int i = 0; i < 20; ++i) text += fmt::format("{},{}\n", i, i % 2);
+  std::vector<std::string> held;
+  for (const LabelledText& t :
+       read_labelled(
+           {.files = {.train = folder.write("a.csv", text), .val_share = 0.25}, .seed = 7})
+           .val) {
+    held.push_back(t.words[0]);
+  }
+  EXPECT_EQ(held, (std::vector<std::string>{"0", "2", "4", "10", "15"}));
+}
+
+TEST(Labelled, labels_are_trimmed_and_texts_without_one_are_left_out_and_counted) {
+  const TemporaryFolder folder;
+  const std::string table =
+      folder.write("a.csv", "text,label\na,pos\nb, pos\t\nc,\n\nd,\"neg\u00A0\"\ne, \nf,neg\n");
+  ::testing::internal::CaptureStderr();
+  const auto texts = read_labelled_file(table, {});
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "warning: left out: 2 texts without a label, the first at " + table + ": line 4\n");
+  std::vector<std::string> all;
+  for (const LabelledText& t : texts) all.push_back(t.words[0] + t.labels[0]);
+  EXPECT_EQ(all, (std::vector<std::string>{"apos", "bpos", "dneg", "fneg"}));
+  const std::string lists = folder.write(
+      "b.jsonl",
+      "{\"text\": [\"a\"], \"label\": [\"\"]}\n{\"text\": [\"b\"], \"label\": [\" X\"]}\n");
+  const auto words = read_labelled_file(lists, {.is_words = true});
+  ASSERT_EQ(words.size(), 1u);
+  EXPECT_EQ(words[0].labels, std::vector<std::string>{"X"});
+  const std::string none = folder.write("none.csv", "text,label\na,\nb, \n");
+  expect_error(ErrorKind::data, {"none.csv", "no labelled text"},
+               [&] { read_labelled_file(none, {}); });
+}
+
 TEST(Labelled, words_have_labels_in_lists_or_in_columns) {
   const TemporaryFolder folder;
   const std::string lists =
@@ -126,7 +214,7 @@ TEST(Labelled, labels_that_do_not_fit_are_data_errors_with_their_place) {
   expect_error(ErrorKind::data, {"val.csv: line 3", "'3'", "2"},
                [&] { read_labelled({.files = {.train = train, .val = val}}); });
   const std::string same = folder.write("same.csv", "text,label\na,1\nb,1\n");
-  expect_error(ErrorKind::data, {"one label"},
+  expect_error(ErrorKind::data, {"all texts have the label '1'"},
                [&] { read_labelled({.files = {.train = same, .val = same}}); });
   const auto words_refused = [&](const std::string& name, const std::string& content,
                                  const std::vector<std::string>& words) {
