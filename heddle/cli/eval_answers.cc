@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "heddle/base/progress.h"
+#include "heddle/cli/dropped_warning.h"
 #include "heddle/cli/eval_flags.h"
 #include "heddle/cli/text_flags.h"
 #include "heddle/data/documents.h"
@@ -107,12 +108,14 @@ void eval_masked_tokens(const EvalFlags& flags) {
         model.tokenizer.vocab_size(), model.model().vocab_size());
   const int64_t context = context_of(flags, model);
   const uint64_t seed = flags.seed.value_or(train::HidingOptions().seed);
-  const MaskedTokens masked = {
-      model.tokenizer,
-      train::chunks_of(
-          train::encode_all(model.tokenizer, read_documents(flags.data, flags.text_key)),
-          context - model.tokenizer.special_count()),
-      seed};
+  const std::vector<std::string> documents = read_documents(flags.data, flags.text_key);
+  DroppedCharacters dropped(model.tokenizer);
+  for (const std::string& document : documents) dropped.without(document);
+  warn_of_dropped(dropped, flags.data);
+  const MaskedTokens masked = {model.tokenizer,
+                               train::chunks_of(train::encode_all(model.tokenizer, documents),
+                                                context - model.tokenizer.special_count()),
+                               seed};
   check(!masked.chunks.empty(), ErrorKind::data, "{}: the text has no tokens", flags.data);
   const auto hidden = [&](train::SequenceBatch& batch, int64_t s) {
     const MaskedTokens::Sequence one = masked[s];
@@ -139,6 +142,7 @@ void eval_masked_tokens(const EvalFlags& flags) {
   json["nll"] = finite_or_null(score.sums.nll);
   json["masked"] = score.sums.predicted;
   json["tokens"] = tokens;
+  json["dropped_characters"] = dropped.count();
   json["sequences"] = masked.chunks.size();
   json["context"] = context;
   json["seed"] = seed;
@@ -155,7 +159,7 @@ struct ClassReport {
   train::AnswerScore score;
   int64_t texts;
   bool is_words;
-  int64_t labels;
+  int64_t labels, dropped_characters;
 };
 
 std::string as_json(const ClassReport& r, const EvalFlags& flags) {
@@ -166,6 +170,7 @@ std::string as_json(const ClassReport& r, const EvalFlags& flags) {
   json["texts"] = r.texts;
   json["answers"] = r.score.sums.predicted;
   json["labels"] = r.labels;
+  json["dropped_characters"] = r.dropped_characters;
   json["precision"] = precision_name(resolve_precision(flags.compute.precision));
   return json.dump();
 }
@@ -226,6 +231,11 @@ void eval_classes(const EvalFlags& flags) {
   columns.label_key = flags.label_key;
   columns.is_words = is_words;
   const std::vector<LabelledText> texts = read_labelled_file(flags.data, columns);
+  DroppedCharacters dropped(model.tokenizer);
+  for (const LabelledText& text : texts) {
+    for (const std::string& word : text.words) dropped.without(word);
+  }
+  warn_of_dropped(dropped, flags.data);
   int64_t cut = 0;
   const auto examples = train::class_examples(
       model.tokenizer, texts, {.labels = labels, .is_words = is_words, .longest = room}, cut);
@@ -238,7 +248,8 @@ void eval_classes(const EvalFlags& flags) {
            .add = [&](train::SequenceBatch& b, int64_t s) { train::add_example(b, examples, s); },
            .keeps = has_page},
           static_cast<int64_t>(longest));
-  const ClassReport report{score, std::ssize(examples), is_words, std::ssize(labels)};
+  const ClassReport report{score, std::ssize(examples), is_words, std::ssize(labels),
+                           dropped.count()};
   fmt::print("{}\n", flags.json ? as_json(report, flags) : as_text(report));
   warn_of_cut("eval", cut, std::ssize(examples), model.max_length);
   if (has_page) write_eval_page(flags, page_of(model, examples, report, flags));

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "heddle/base/progress.h"
+#include "heddle/cli/dropped_warning.h"
 #include "heddle/cli/eval_flags.h"
 #include "heddle/data/documents.h"
 #include "heddle/infer/perplexity.h"
@@ -14,9 +15,15 @@
 namespace heddle::cli {
 namespace {
 
-struct TextReport {
+// What the tokens stand for.
+struct TextUnits {
+  int64_t bytes = 0, characters = 0, words = 0;  // words between spaces
+  int64_t dropped = 0;                           // characters without a token, not among these
+  bool are_known = true;  // false: what the tokens stand for is no part of the text as it is
+};
+
+struct TextReport : TextUnits {
   TextLikelihood likelihood;
-  int64_t bytes = 0, characters = 0, words = 0;  // of the text; words between spaces
 
   double per(int64_t units) const { return likelihood.nll / static_cast<double>(units); }
   double bits_per(int64_t units) const { return per(units) / std::log(2.0); }
@@ -30,11 +37,28 @@ int64_t count_characters(const std::string& text) {
                        [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }
 
-template <class F>
-int64_t sum_over(std::span<const std::string> documents, const F& count) {
-  int64_t sum = 0;
-  for (const std::string& document : documents) sum += count(document);
-  return sum;
+// Warns of characters that are dropped.
+TextUnits count_units(const Tokenizer& tokenizer, std::span<const std::string> documents,
+                      const std::string& path) {
+  DroppedCharacters dropped(tokenizer);
+  TextUnits units;
+  for (const std::string& document : documents) {
+    const int64_t before = dropped.count();
+    const std::string rest = dropped.without(document);
+    if (dropped.count() > before) units.are_known &= dropped.is_rest_whole(document, rest);
+    units.bytes += std::ssize(rest);
+    units.characters += count_characters(rest);
+    units.words += count_words(rest);
+  }
+  units.dropped = dropped.count();
+  if (units.are_known) {
+    warn_of_dropped(dropped, path);
+  } else {
+    warn_of_dropped(dropped, path,
+                    "the tokens stand for no exact part of the text, so there are no figures per "
+                    "word, byte and character");
+  }
+  return units;
 }
 
 // Documents end to end, with their ends between them, as in training.
@@ -73,15 +97,17 @@ std::string routing_text(const std::vector<std::vector<int64_t>>& routing) {
 std::string as_json(const TextReport& r, const Precision& precision) {
   Json json = Json::object();
   json["ppl"] = finite_or_null(std::exp(r.per(r.likelihood.tokens)));
-  json["ppl_word"] = finite_or_null(std::exp(r.per(r.words)));
+  const auto if_known = [&](const Json& figure) { return r.are_known ? figure : Json(); };
+  json["ppl_word"] = if_known(finite_or_null(std::exp(r.per(r.words))));
   json["nll"] = finite_or_null(r.likelihood.nll);
-  json["bits_per_byte"] = finite_or_null(r.bits_per(r.bytes));
-  json["bits_per_character"] = finite_or_null(r.bits_per(r.characters));
+  json["bits_per_byte"] = if_known(finite_or_null(r.bits_per(r.bytes)));
+  json["bits_per_character"] = if_known(finite_or_null(r.bits_per(r.characters)));
   json["accuracy"] = r.accuracy();
   json["tokens"] = r.likelihood.tokens;
-  json["words"] = r.words;
-  json["characters"] = r.characters;
-  json["bytes"] = r.bytes;
+  json["words"] = if_known(r.words);
+  json["characters"] = if_known(r.characters);
+  json["bytes"] = if_known(r.bytes);
+  json["dropped_characters"] = r.dropped;
   json["windows"] = r.likelihood.windows;
   json["context"] = r.likelihood.context;
   json["stride"] = r.likelihood.stride;
@@ -112,15 +138,18 @@ std::string context_text(const TextLikelihood& l) {
 
 std::string as_text(const TextReport& r) {
   const TextLikelihood& l = r.likelihood;
-  return fmt::format(
-      "perplexity {:.3f} per token ({}), {:.3f} per word ({})\n"
-      "bits {:.4f} per byte ({}), {:.4f} per character ({})\n"
-      "next-token accuracy {:.2f} %\n"
-      "{}{}",
-      std::exp(r.per(l.tokens)), counted(l.tokens, "token"), std::exp(r.per(r.words)),
-      counted(r.words, "word"), r.bits_per(r.bytes), counted(r.bytes, "byte"),
-      r.bits_per(r.characters), counted(r.characters, "character"), 100 * r.accuracy(),
-      context_text(l), routing_text(l.routing));
+  std::string text = fmt::format("perplexity {:.3f} per token ({})", std::exp(r.per(l.tokens)),
+                                 counted(l.tokens, "token"));
+  if (r.are_known) {
+    text += fmt::format(
+        ", {:.3f} per word ({})\n"
+        "bits {:.4f} per byte ({}), {:.4f} per character ({})",
+        std::exp(r.per(r.words)), counted(r.words, "word"), r.bits_per(r.bytes),
+        counted(r.bytes, "byte"), r.bits_per(r.characters), counted(r.characters, "character"));
+  }
+  if (r.dropped > 0) text += fmt::format("\n{} not read", counted(r.dropped, "character"));
+  return text + fmt::format("\nnext-token accuracy {:.2f} %\n{}{}", 100 * r.accuracy(),
+                            context_text(l), routing_text(l.routing));
 }
 
 }  // namespace
@@ -140,20 +169,18 @@ void eval_text(const EvalFlags& flags) {
         flags.model);
   const std::vector<std::string> documents = read_documents(flags.data, flags.text_key);
   const std::vector<int32_t> ids = joined(*model.tokenizer, documents);
+  const TextUnits units = count_units(*model.tokenizer, documents, flags.data);
   check(ids.size() >= 2, ErrorKind::data,
         "{}: the text has {} tokens; at least 2 are needed, since the first is not predicted",
         flags.data, ids.size());
   const TextReport report{
-      .likelihood = likelihood_of_text(*language, ids,
-                                       {.context = flags.context,
-                                        .stride = flags.stride,
-                                        .memory = !flags.no_memory,
-                                        .batch_tokens = common.batch_tokens,
-                                        .precision = common.precision,
-                                        .details = has_page ? inspect::kPagePredictions : 0}),
-      .bytes = sum_over(documents, [](const auto& d) { return std::ssize(d); }),
-      .characters = sum_over(documents, count_characters),
-      .words = sum_over(documents, count_words)};
+      units, likelihood_of_text(*language, ids,
+                                {.context = flags.context,
+                                 .stride = flags.stride,
+                                 .memory = !flags.no_memory,
+                                 .batch_tokens = common.batch_tokens,
+                                 .precision = common.precision,
+                                 .details = has_page ? inspect::kPagePredictions : 0})};
   fmt::print("{}\n", flags.json ? as_json(report, common.precision) : as_text(report));
   if (!has_page) return;
   write_eval_page(

@@ -2,6 +2,7 @@
 #include "heddle/cli/prompts.h"
 
 #include "heddle/base/error.h"
+#include "heddle/text/check_text.h"
 
 namespace heddle::cli {
 namespace {
@@ -12,6 +13,7 @@ constexpr BlockSize kBlock = {.lines = 256, .bytes = 1 << 20};
 
 Prompts::Prompts(const PromptFlags& flags, const PromptModel& model, const PromptOptions& options)
     : flags_(flags), model_(model), options_(options), bad_("generate", flags_.lines) {
+  if (model.tokenizer) dropped_.emplace("generate", *model.tokenizer);
   if (!flags.prompts.empty() || !flags.ids.empty()) return;
   if (flags_.lines.path.empty()) flags_.lines.path = "-";
   lines_.emplace("generate", flags_.lines.path, kBlock);
@@ -30,6 +32,7 @@ std::vector<Prompt> Prompts::next() {
 }
 
 void Prompts::report() const {
+  if (dropped_) dropped_->report();
   if (lines_) bad_.report(lines_->lines());
   if (cut_ == 0) return;
   fmt::print(stderr, "generate: {} prompt{} cut to the last tokens that leave room\n", cut_,
@@ -64,6 +67,10 @@ Prompt Prompts::prompt_or_reason(const std::string& line) {
 Prompt Prompts::prompt(const std::string& text, const char* what) {
   bool was_cut = false;
   const std::string where = fmt::format("{} {}", what, ++count_);
+  if (dropped_) {
+    check_text(text, where);
+    dropped_->look_at(text, where);
+  }
   Prompt p{text, prompt_ids(model_, text, where, options_, &was_cut)};
   cut_ += was_cut;
   return p;

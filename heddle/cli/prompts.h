@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/cli/dropped_warning.h"
 #include "heddle/cli/line_answers.h"
 #include "heddle/infer/prompt_model.h"
 
@@ -30,11 +31,13 @@ class Prompts {
   /// Errors: those of LineReader.
   Prompts(const PromptFlags& flags, const PromptModel& model, const PromptOptions& options);
 
-  /// The next ones, none at the end. Errors: those of prompt_ids(), once the prompts before were
-  /// given; of a line only if bad ones are not skipped.
+  /// The next ones, none at the end. Errors: those of prompt_ids(), and of a prompt whose
+  /// characters are all unknown, once the prompts before were given; of a line only if bad ones are
+  /// not skipped.
   std::vector<Prompt> next();
 
-  /// Says at the end how many were cut or left out. Errors: see BadLines::report().
+  /// Says at the end how many were cut or left out, and how many of their characters. Errors: see
+  /// BadLines::report().
   void report() const;
 
  private:
@@ -47,6 +50,7 @@ class Prompts {
   const PromptModel& model_;
   PromptOptions options_;
   BadLines bad_;
+  std::optional<DroppedWarning> dropped_;  // absent without a tokenizer
   std::optional<LineBlocks> lines_;
   std::exception_ptr failure_;
   int64_t count_ = 0, cut_ = 0;

@@ -9,6 +9,7 @@
 #include "heddle/base/files.h"
 #include "heddle/base/json.h"
 #include "heddle/base/lines.h"
+#include "heddle/base/log.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/line_answers.h"
@@ -16,6 +17,7 @@
 #include "heddle/infer/model_dir.h"
 #include "heddle/inspect/page.h"
 #include "heddle/text/check_text.h"
+#include "heddle/text/dropped_characters.h"
 #include "heddle/text/tokenizer.h"
 #include "heddle/text/tokenizer_trainer.h"
 #include "heddle/text/utf8.h"
@@ -137,8 +139,10 @@ void answer_each(const char* command, const StreamFlags& flags,
 
 void run_encode(const StreamFlags& flags) {
   const Tokenizer tokenizer = load_tokenizer(flags.model);
+  DroppedCharacters dropped(tokenizer);
   answer_each("tokenizer encode", flags, [&](const std::string& line, int64_t number) {
     check_text(line, fmt::format("line {}", number));
+    dropped.without(line);
     std::string out;
     std::vector<int32_t> ids = tokenizer.encode(line);
     if (flags.special) ids = tokenizer.with_special(ids).ids;
@@ -148,6 +152,9 @@ void run_encode(const StreamFlags& flags) {
     }
     return out;
   });
+  if (dropped.count() == 0) return;
+  log_warning("tokenizer encode: the vocabulary lacks {} of the input, which have no ids: {}",
+              dropped.counted_characters(), dropped.examples());
 }
 
 std::vector<int32_t> parse_ids(const std::string& line, int64_t number, int64_t vocab_size) {

@@ -1,0 +1,33 @@
+// Saying that a tokenizer has no token for characters of a text, which are then not read.
+#pragma once
+
+#include <string>
+
+#include "heddle/text/dropped_characters.h"
+
+namespace heddle::cli {
+
+/// Warns of characters of a file, if any were dropped: what was done of them is in `result`.
+void warn_of_dropped(const DroppedCharacters& dropped, const std::string& path,
+                     const char* result = "all figures are of the rest");
+
+/// Looks at texts before they are encoded.
+class DroppedWarning {
+ public:
+  DroppedWarning(const char* command, const Tokenizer& tokenizer)
+      : command_(command), dropped_(tokenizer) {}
+
+  /// Names the characters of the text, UTF-8, that are dropped, the first time that there are any.
+  /// `where` ("line 3") opens messages.
+  /// Errors: data, naming them, if the text has no others.
+  void look_at(const std::string& text, const std::string& where);
+  /// Says how many there were in all, if more came.
+  void report() const;
+
+ private:
+  const char* command_;
+  DroppedCharacters dropped_;
+  int64_t said_ = 0;
+};
+
+}  // namespace heddle::cli
