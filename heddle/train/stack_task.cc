@@ -10,6 +10,7 @@
 #include "heddle/infer/model_dir.h"
 #include "heddle/infer/stack_model.h"
 #include "heddle/io/weights.h"
+#include "heddle/text/dropped_characters.h"
 #include "heddle/train/text_tokenizer.h"
 
 namespace heddle::train {
@@ -60,6 +61,11 @@ std::string checksum_of(const nn::Parameters& parameters) {
 
 void StackTask::open_tokenizer(std::span<const std::string> texts) {
   tokenizer_ = open_text_tokenizer(config_, texts, paths_.from, run_);
+  DroppedCharacters dropped(*tokenizer_);
+  for (const std::string& text : texts) dropped.without(text);
+  if (dropped.count() == 0) return;
+  log_warning("the vocabulary lacks {} of the texts, which the model does not see: {}",
+              dropped.counted_characters(), dropped.examples());
 }
 
 void StackTask::make_model(Head head, const std::vector<std::string>& labels) {

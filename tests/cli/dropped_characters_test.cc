@@ -108,6 +108,33 @@ TEST_F(DroppedCharactersCli, generate_names_them_and_refuses_a_prompt_of_which_n
   EXPECT_EQ(run_heddle({"generate", model(), "-n", "3", "-p", "the"}).err, "");
 }
 
+TEST_F(DroppedCharactersCli, training_from_a_model_names_them) {
+  write_file(folder_ / "new.txt", std::string(kKnown) + "the bücher\n" + kKnown + kKnown);
+  const std::vector<std::string> words = {"train",
+                                          "--task",
+                                          "causal_lm",
+                                          "--from",
+                                          model(),
+                                          "--data",
+                                          (folder_ / "new.txt").string(),
+                                          "--out",
+                                          (folder_ / "run").string(),
+                                          "--block-size",
+                                          "8",
+                                          "--batch-size",
+                                          "2",
+                                          "--max-updates",
+                                          "2",
+                                          "--val-share",
+                                          "0.3"};
+  const CliResult result = run_heddle(words);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(contains(result.err,
+                       "warning: the vocabulary lacks 2 characters of the texts, which "
+                       "the model does not see: 'ü', 'c'\n"))
+      << result.err;
+}
+
 TEST_F(DroppedCharactersCli, tokenizer_encode_says_at_the_end_what_has_no_ids) {
   const CliResult result =
       run_heddle({"tokenizer", "encode", model()}, with_input("the ü\nthe\n\u0007\n"));
