@@ -7,6 +7,7 @@
 
 #include "heddle/base/json.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/dropped_warning.h"
 #include "heddle/cli/text_flags.h"
 #include "heddle/inspect/text_pages.h"
 
@@ -62,9 +63,15 @@ void run(const Flags& flags) {
   inspect::ClassPage page(flags.text.model, model.model().labels(), class_scale(model.model()),
                           flags.top);
   int64_t cut = 0, count = 0;
+  DroppedCharacters dropped(model.tokenizer);
   for_texts("classify", flags.text, [&](std::span<const std::string> texts) {
     int64_t cut_here = 0;
-    const auto all = classify(model, parts_of(texts, flags.is_pair), precision, cut_here);
+    const std::vector<TextToClassify> parts = parts_of(texts, flags.is_pair);
+    const auto all = classify(model, parts, precision, cut_here);
+    for (const TextToClassify& part : parts) {
+      dropped.without(part.text);
+      dropped.without(part.second.value_or(""));
+    }
     cut += cut_here;
     count += static_cast<int64_t>(texts.size());
     for (size_t i = 0; i < texts.size(); ++i) {
@@ -73,6 +80,7 @@ void run(const Flags& flags) {
     }
   });
   warn_of_cut("classify", cut, count, model.max_length);
+  warn_of_dropped_input("classify", dropped);
   if (has_page) write_text_page("classify", flags.text, page.page(), page.texts());
 }
 

@@ -13,6 +13,12 @@ void warn_of_dropped(const DroppedCharacters& dropped, const std::string& path,
               dropped.counted_characters(), result, dropped.examples());
 }
 
+void warn_of_dropped_input(const char* command, const DroppedCharacters& dropped) {
+  if (dropped.count() == 0) return;
+  log_warning("{}: left out: {} of the input that the vocabulary lacks: {}", command,
+              dropped.counted_characters(), dropped.examples());
+}
+
 void DroppedWarning::look_at(const std::string& text, const std::string& where) {
   const int64_t before = dropped_.count();
   const std::string rest = dropped_.without(text);

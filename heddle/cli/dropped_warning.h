@@ -11,6 +11,9 @@ namespace heddle::cli {
 void warn_of_dropped(const DroppedCharacters& dropped, const std::string& path,
                      const char* result = "all figures are of the rest");
 
+/// The same at the end of a command's input.
+void warn_of_dropped_input(const char* command, const DroppedCharacters& dropped);
+
 /// Looks at texts before they are encoded.
 class DroppedWarning {
  public:

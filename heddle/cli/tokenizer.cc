@@ -9,15 +9,14 @@
 #include "heddle/base/files.h"
 #include "heddle/base/json.h"
 #include "heddle/base/lines.h"
-#include "heddle/base/log.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/dropped_warning.h"
 #include "heddle/cli/line_answers.h"
 #include "heddle/infer/hub_hint.h"
 #include "heddle/infer/model_dir.h"
 #include "heddle/inspect/page.h"
 #include "heddle/text/check_text.h"
-#include "heddle/text/dropped_characters.h"
 #include "heddle/text/tokenizer.h"
 #include "heddle/text/tokenizer_trainer.h"
 #include "heddle/text/utf8.h"
@@ -152,9 +151,7 @@ void run_encode(const StreamFlags& flags) {
     }
     return out;
   });
-  if (dropped.count() == 0) return;
-  log_warning("tokenizer encode: the vocabulary lacks {} of the input, which have no ids: {}",
-              dropped.counted_characters(), dropped.examples());
+  warn_of_dropped_input("tokenizer encode", dropped);
 }
 
 std::vector<int32_t> parse_ids(const std::string& line, int64_t number, int64_t vocab_size) {

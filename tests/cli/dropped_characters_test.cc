@@ -135,14 +135,51 @@ TEST_F(DroppedCharactersCli, training_from_a_model_names_them) {
       << result.err;
 }
 
+TEST_F(DroppedCharactersCli, classes_are_of_the_rest) {
+  const std::string table = (folder_ / "rows.csv").string(), run = (folder_ / "classes").string();
+  write_file(table, "text,label\nthe man,a\nthe books,b\nthe man,a\nthe books,b\n");
+  const CliResult trained = run_heddle({"train",
+                                        "--task",
+                                        "sequence_classification",
+                                        "--tokenizer-type",
+                                        "char",
+                                        "--model-type",
+                                        "bert",
+                                        "--num-hidden-layers",
+                                        "1",
+                                        "--num-attention-heads",
+                                        "1",
+                                        "--hidden-size",
+                                        "8",
+                                        "--intermediate-size",
+                                        "8",
+                                        "--data",
+                                        table,
+                                        "--out",
+                                        run,
+                                        "--max-updates",
+                                        "1"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const CliResult result = run_heddle({"classify", run, "--text", "the wüman"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err,
+            "warning: classify: left out: 2 characters of the input that the vocabulary lacks: "
+            "'w', 'ü'\n");
+  write_file(folder_ / "new.csv", "text,label\nthe wüman,a\n");
+  const CliResult eval =
+      run_heddle({"eval", run, "--data", (folder_ / "new.csv").string(), "--json"});
+  EXPECT_EQ(Json::parse(eval.out).get_int("dropped_characters"), 2);
+  EXPECT_TRUE(contains(eval.err, "all figures are of the rest: 'w', 'ü'")) << eval.err;
+}
+
 TEST_F(DroppedCharactersCli, tokenizer_encode_says_at_the_end_what_has_no_ids) {
   const CliResult result =
       run_heddle({"tokenizer", "encode", model()}, with_input("the ü\nthe\n\u0007\n"));
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(split_lines(result.out).size(), 3u);
   EXPECT_EQ(result.err,
-            "warning: tokenizer encode: the vocabulary lacks 2 characters of the input, which have "
-            "no ids: 'ü', U+0007\n");
+            "warning: tokenizer encode: left out: 2 characters of the input that the vocabulary "
+            "lacks: 'ü', U+0007\n");
   EXPECT_EQ(run_heddle({"tokenizer", "encode", model()}, with_input("the\n")).err, "");
 }
 
