@@ -9,8 +9,11 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/run_report.h"
 #include "heddle/cli/train_settings.h"
+#include "heddle/infer/model_dir.h"
+#include "heddle/infer/stack_model.h"
 #include "heddle/train/replaced_run.h"
 #include "heddle/train/stack_task.h"
+#include "heddle/train/task.h"
 #include "heddle/train/trainer.h"
 
 namespace heddle::cli {
@@ -32,13 +35,31 @@ train::TrainConfig begun_from(train::TrainConfig config, const std::string& from
   return config;
 }
 
+// The task that the model's head is for, which is said.
+std::string task_of(train::StackConfig& model, const std::string& from) {
+  const Head head = model.hub().head;
+  std::string name = model.type();
+  for (const HeadClass& known : model.config().heads()) {
+    if (known.head == head) name = known.name;
+  }
+  const std::string task = train::task_of_head(head);
+  const std::vector<std::string> tasks = train::task_names();
+  check(!task.empty(), ErrorKind::usage,
+        "train: {} is a {}, whose head is that of no one task; give --task: {}", from, name,
+        fmt::join(tasks.begin() + 1, tasks.end(), ", "));  // all but translation
+  log_info("train: {} is a {}: task {}", from, name, task);
+  return task;
+}
+
 // A rate that is low enough for weights that know something already, or that of adapters.
 train::TrainConfig config_to_fine_tune(const std::string& from, const std::string& task) {
-  check(!task.empty() && task != "translation", ErrorKind::usage,
-        "train: --from needs --task, another than translation: {}",
-        fmt::join(train::task_names(), ", "));
-  train::TrainConfig config =
-      begun_from(train::default_config(task, train::config_of_model(from).type()), from);
+  check(!is_translator_type(model_type_of(from)), ErrorKind::usage,
+        "train: {} is a translator, which no run begins from; it goes on in its own run, with a "
+        "higher --max-updates",
+        from);
+  train::StackConfig model = train::config_of_model(from);
+  train::TrainConfig config = begun_from(
+      train::default_config(task.empty() ? task_of(model, from) : task, model.type()), from);
   config.learning_rate = 5e-5;
   config.weight_decay = 0.01;
   return config;
@@ -95,6 +116,9 @@ train::TrainConfig make_config(const Flags& f) {
 train::TrainConfig config_of_run(const Flags& f) {
   train::TrainConfig config = make_config(f);
   if (train::set_default_end(config)) {
+    // What is wrong with the text is said before how long its training would take.
+    const bool is_new = !train::is_run(f.run.out) || f.run.overwrite;
+    if (is_new) train::check_data(config, f.run.paths);
     log_info("train: neither --max-updates nor --max-minutes is given: {}",
              counted(config.max_updates, "update"));
   }
@@ -110,7 +134,19 @@ std::optional<train::TrainConfig> chosen_config(const Flags& f) {
   return make_config(f);
 }
 
-void report(const train::RunResult& r, const std::string& out) {
+// What the user is to do is said for the command that he gave: --overwrite would begin again.
+void report_stop(const train::RunResult& r, const train::RunOptions& run) {
+  const char* command = run.overwrite ? "the same command without --overwrite" : "the same command";
+  log_info("stopped at update {}; {} goes on from here", r.updates, command);
+  if (!train::keeps_replaced(run.out)) return;
+  log_info(
+      "{0}/replaced keeps the earlier run until this one's first validation; "
+      "'mv {0}/replaced OTHER' keeps it for good",
+      run.out);
+}
+
+void report(const train::RunResult& r, const train::RunOptions& run) {
+  const std::string& out = run.out;
   if (r.was_finished) {
     log_info(
         "{} is finished: {} in {}. Raise --max-updates, --max-minutes or --patience to go "
@@ -119,7 +155,7 @@ void report(const train::RunResult& r, const std::string& out) {
     return;
   }
   if (r.was_interrupted) {
-    log_info("stopped at update {}; the same command goes on from here", r.updates);
+    report_stop(r, run);
     return;
   }
   std::string metrics;
@@ -156,7 +192,7 @@ void add_train(Subcommand& app) {
   command->add_option("--from", flags->run.paths.from,
                       "model to begin with: a folder, or a run; a head that it lacks is new");
   command->add_flag("--overwrite", flags->run.overwrite,
-                    "replace the run that stands there, once the new one has saved");
+                    "replace the run that stands there, once the new one has a model");
   command->add_option("-t,--threads", flags->threads, "threads; the result does not depend on them")
       ->positive();
   // Not before they are needed: making them takes more than half of a start of the program.
@@ -166,7 +202,7 @@ void add_train(Subcommand& app) {
     if (flags->threads > 0) set_num_threads(flags->threads);
     flags->run.on_event = report_writer(flags->run.out);
     train::settle_replaced(flags->run.out);
-    report(train::train_model(config_of_run(*flags), flags->run), flags->run.out);
+    report(train::train_model(config_of_run(*flags), flags->run), flags->run);
   });
 }
 

@@ -8,6 +8,7 @@
 #include "heddle/base/log.h"
 #include "heddle/base/profile.h"
 #include "heddle/infer/hub_hint.h"
+#include "heddle/io/snapshot.h"
 #include "heddle/io/weights.h"
 #include "heddle/models/config.h"
 #include "heddle/text/marian_tokenizer.h"
@@ -220,6 +221,32 @@ void save_model_dir(const std::string& path, const TransformerConfig& config,
   parameters.save(file(kWeightsName));
 }
 
+namespace {
+
+// What to do about a training run that has no model; names the one that it was to replace.
+std::string hint_of_run(const std::string& run) {
+  const bool has_saved = path_exists(join_path(join_path(run, "state"), kManifestName));
+  const std::string replaced = join_path(run, "replaced");
+  if (!is_directory(join_path(replaced, "best"))) {
+    return fmt::format(
+        "this training run has not been validated yet, so it has no model; go on with heddle train "
+        "--out {}",
+        run);
+  }
+  if (has_saved) {
+    return fmt::format(
+        "the run begun here with --overwrite has not been validated yet, so it has no model; go on "
+        "with heddle train --out {}, or name {}, which keeps the earlier run until then",
+        run, replaced);
+  }
+  return fmt::format(
+      "a start with --overwrite was stopped here; heddle train --out {} puts back the run that it "
+      "was to replace, which lies in {}",
+      run, replaced);
+}
+
+}  // namespace
+
 std::string find_model_dir(const std::string& path) {
   check(path_exists(path), ErrorKind::data,
         "{}: there is no such folder; a model directory or a training run is needed{}", path,
@@ -227,15 +254,14 @@ std::string find_model_dir(const std::string& path) {
   check(is_directory(path), ErrorKind::data,
         "{}: it is a file; the folder of a model or of a training run is needed", path);
   if (path_exists(join_path(path, kConfigName))) return path;
-  const std::string best = join_path(path, "best"), replaced = join_path(path, "replaced");
-  check(path_exists(best) || !is_directory(join_path(replaced, "best")), ErrorKind::data,
-        "{}: a start with --overwrite was stopped here; heddle train --out {} puts back the run "
-        "that it was to replace, which lies in {}",
-        path, path, replaced);
-  check(path_exists(join_path(best, kConfigName)), ErrorKind::data,
-        "{}: it holds neither {} nor best/{}; a model directory or a training run is needed", path,
-        kConfigName, kConfigName);
-  return best;
+  const std::string best = join_path(path, "best");
+  if (path_exists(join_path(best, kConfigName))) return best;
+  const bool is_run =
+      path_exists(join_path(path, "train.json")) || is_directory(join_path(path, "replaced/best"));
+  check(!is_run, ErrorKind::data, "{}: {}", path, hint_of_run(path));
+  fail(ErrorKind::data,
+       "{}: it holds neither {} nor best/{}; a model directory or a training run is needed", path,
+       kConfigName, kConfigName);
 }
 
 TransformerConfig load_config(const std::string& folder) {

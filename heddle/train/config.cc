@@ -138,6 +138,13 @@ std::string task_of_type(const std::string& model_type) {
   fail(ErrorKind::usage, "no task trains a {}", model_type);
 }
 
+std::string task_of_head(Head head) {
+  for (const TaskEntry& entry : kTasks) {
+    if (head != Head::none && head == entry.head) return entry.name;
+  }
+  return "";
+}
+
 bool set_default_end(TrainConfig& config) {
   if (config.max_updates > 0 || config.max_minutes > 0) return false;
   config.max_updates = find_task(config.task).updates;

@@ -185,6 +185,9 @@ TrainConfig default_config(const std::string& task, const std::string& model_typ
 /// The first task that trains models of the type. Errors: usage if none does.
 std::string task_of_type(const std::string& model_type);
 
+/// The task that trains models with this head; "" where that is not one alone (none, pretraining).
+std::string task_of_head(Head head);
+
 /// Ends a run that has no limit after as many updates as suit its task. returns: whether it had
 /// none
 bool set_default_end(TrainConfig& config);

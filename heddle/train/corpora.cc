@@ -101,6 +101,11 @@ void check_text(const TrainConfig& config, const std::string& data) {
   check(!data.empty(), ErrorKind::usage,
         "train needs --data DIR, a folder with train.{0}, train.{1}, val.{0}, val.{1}",
         config.source_lang, config.target_lang);
+  check(!path_exists(data) || is_directory(data), ErrorKind::usage,
+        "train: {0} is a file, and translation needs a folder with train.{1}, train.{2}, val.{1}, "
+        "val.{2}; for a file of text give another task, as --task causal_lm, or its recipe, as "
+        "--recipe shakespeare-char",
+        data, config.source_lang, config.target_lang);
   for (const char* split : {"train", "val"}) {
     find_parallel(data, split, config.source_lang, config.target_lang);
   }

@@ -20,8 +20,8 @@ struct Corpora {
   const Tokenizer& target() const { return target_tokenizer ? *target_tokenizer : tokenizer; }
 };
 
-/// Checks that the files of a run's text are there. Errors: usage if no folder is named, data if
-/// the folder or a file is missing.
+/// Checks that the files of a run's text are there. Errors: usage if no folder is named, or a file
+/// in its place; data if the folder or a file is missing.
 void check_text(const TrainConfig& config, const std::string& data);
 
 /// Opens the corpora of a run: writes the phrasebook to RUN/data if that is the corpus, trains or

@@ -50,6 +50,8 @@ bool move_run(const std::string& from, const std::string& to) {
 
 }  // namespace
 
+bool keeps_replaced(const std::string& run) { return is_run(replaced_path(run)); }
+
 void check_can_replace(const std::string& run, const TrainConfig& config, const RunPaths& paths) {
   const std::pair<const char*, const std::string&> inputs[] = {
       {"--data", paths.data},
@@ -63,12 +65,13 @@ void check_can_replace(const std::string& run, const TrainConfig& config, const 
           "elsewhere first",
           flag, path, run);
   }
-  check(!is_there(replaced_path(run)), ErrorKind::usage,
+  check(!is_there(replaced_path(run)) || keeps_replaced(run), ErrorKind::usage,
         "train: {} is in the way: a run that is replaced is kept there; move it elsewhere",
         replaced_path(run));
 }
 
-void set_aside(const std::string& run) {
+void set_aside(const std::string& run, StateFolder& state) {
+  if (keeps_replaced(run)) return clear_run(run, state);
   const std::string replaced = replaced_path(run);
   make_directories(replaced);
   move_run(run, replaced);
@@ -95,8 +98,13 @@ void drop_replaced(const std::string& run) {
 void settle_replaced(const std::string& run) {
   const std::string replaced = replaced_path(run);
   if (!is_directory(replaced)) return;
-  StateFolder state(join_path(run, "state"));
-  if (is_run(replaced) && is_run(run) && state.holds_state()) return drop_replaced(run);
+  const std::string folder = join_path(run, "state");
+  StateFolder state(folder);
+  if (is_run(replaced) && is_run(run) && state.holds_state()) {
+    const auto place = StateFolder::place(folder);
+    if (place && place->has_model) drop_replaced(run);
+    return;
+  }
   if (put_back(run, state)) {
     log_warning(
         "{}: a start with --overwrite was stopped before its first save; the run that it was to "

@@ -170,6 +170,20 @@ std::optional<Progression> StateFolder::peek(const std::string& folder) {
   return from_json(manifest->content, join_path(folder, kManifestName));
 }
 
+std::optional<StatePlace> StateFolder::place(const std::string& folder) {
+  const std::string path = join_path(folder, kManifestName);
+  if (!path_exists(path)) return std::nullopt;
+  try {
+    const Json json = Json::load(path), &content = json.at("content", path);
+    return StatePlace{.update = content.get_int("update", path),
+                      .seconds = content.get_double("seconds", path),
+                      .has_model = !content.get_string("best_kind", path).empty(),
+                      .finished = content.get_bool("finished", path)};
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 bool StateFolder::holds_state() const { return path_exists(join_path(folder_, kManifestName)); }
 
 void StateFolder::clear() {

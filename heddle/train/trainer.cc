@@ -53,7 +53,7 @@ class Trainer {
   Trainer(const TrainConfig& config, const RunOptions& options, StateFolder& state)
       : config_(config),
         out_(options.out),
-        replaces_(options.overwrite),
+        replaces_(keeps_replaced(options.out)),
         on_event_(options.on_event),
         state_(state),
         task_(make_task(config, options.paths, options.out)),
@@ -379,12 +379,12 @@ class Trainer {
     log_->sync();
     p_.log_bytes = log_->bytes();
     state_.save(p_, parameters_, optimizer_, task_->carried());
-    if (std::exchange(replaces_, false)) drop_replaced(out_);
+    if (!p_.best_kind.empty() && std::exchange(replaces_, false)) drop_replaced(out_);
   }
 
   TrainConfig config_;
   std::string out_;
-  bool replaces_;  // the run in RUN/replaced, as long as nothing is saved
+  bool replaces_;  // the run in RUN/replaced, as long as there is no model to take its place
   std::function<void(RunEvent)> on_event_;
   StateFolder& state_;
   std::unique_ptr<Task> task_;
@@ -431,7 +431,7 @@ std::unique_ptr<Trainer> set_up(const RunSettings& settings, const RunOptions& o
   const ProfilePhase phase("set up");
   const std::string& run = options.out;
   if (options.overwrite) {
-    set_aside(run);
+    set_aside(run, state);
   } else if (!goes_on) {
     clear_run(run, state);
   }
@@ -480,6 +480,9 @@ RunResult train_model(const TrainConfig& config, const RunOptions& options) {
       undo_start(run, replaces, was_there, state);
     } else if (options.on_event) {
       options.on_event(RunEvent::end);  // what is shown of it goes on no longer
+    }
+    if (keeps_replaced(run)) {
+      log_warning("{}/replaced keeps the earlier run until this one's first validation", run);
     }
     throw;
   }

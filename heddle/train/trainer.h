@@ -20,7 +20,8 @@ enum class RunEvent {
 struct RunOptions {
   RunPaths paths = {};  ///< what is read
   std::string out;      ///< RUN
-  /// The run that stands in RUN is replaced: it is kept until the new one has saved a state.
+  /// The run that stands in RUN is replaced: it is kept in RUN/replaced until the new one has been
+  /// validated, and so has a model.
   bool overwrite = false;
   /// Called after each event, on the thread that trains: what it takes is training time, what it
   /// throws ends the run.
@@ -46,7 +47,7 @@ struct RunResult {
 /// Errors: usage if RUN was begun with another config (names the field) or holds something else;
 /// data for bad text, or if a loss is not finite (names the first bad tensor; the last good state
 /// stays); system for a full disk (the last state stays). A run that was to be replaced stands
-/// there again if the new one ends before its first save.
+/// there again if the new one ends by an error before its first save.
 RunResult train_model(const TrainConfig& config, const RunOptions& options);
 
 }  // namespace heddle::train

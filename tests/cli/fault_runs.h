@@ -204,6 +204,9 @@ inline FaultScenario overwriting_run() {
                                   std::filesystem::copy_options::recursive);
           },
           [](const auto& whole, const auto& folder, bool) -> std::string {
+            const bool has_model = run_in(folder, {"info", "run"}).exit_code == 0 ||
+                                   run_in(folder, {"info", "run/replaced"}).exit_code == 0;
+            EXPECT_TRUE(has_model);
             const CliResult end = run_in(folder, {"train", "--out", "run", "--threads", "1"});
             EXPECT_EQ(end.exit_code, 0) << end.err;
             expect_no_temporaries(folder);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "heddle/base/json.h"
+#include "tests/cli/language_model.h"
 #include "tests/support/cli_runner.h"
 #include "tests/support/fences.h"
 
@@ -255,7 +256,49 @@ TEST(Train, without_data_and_limits_says_that_data_are_missing) {
   EXPECT_EQ(result.exit_code, 2) << result.err;
   EXPECT_NE(result.err.find("--data"), std::string::npos) << result.err;
   EXPECT_EQ(result.err.find("no end"), std::string::npos) << result.err;
-  EXPECT_NE(result.err.find("5,000 updates"), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find("5,000 updates"), std::string::npos) << result.err;
+}
+
+TEST(Train, file_of_text_without_a_task_is_told_which_tasks_take_one_and_nothing_else) {
+  const TempDir folder;
+  const std::string text = (folder / "my.txt").string();
+  write_file(text, "the old man reads a book\n");
+  const CliResult result =
+      run_heddle({"train", "--data", text, "--out", (folder / "run").string()});
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_EQ(result.err.find("heddle: train: " + text + " is a file"), 0u) << result.err;
+  for (const char* word : {"train.en, train.de", "--task causal_lm", "--recipe"}) {
+    EXPECT_NE(result.err.find(word), std::string::npos) << result.err;
+  }
+}
+
+TEST(Train, task_of_the_model_to_begin_with_is_that_of_its_head) {
+  const TempDir folder;
+  write_file(folder / "my.txt", std::string(200, 'a') + "b\n");
+  const auto train = [&](const std::string& from) {
+    return run_heddle({"train", "--from", from, "--data", (folder / "my.txt").string(), "--out",
+                       (folder / "run").string(), "--max-updates", "1"});
+  };
+  const std::string gpt2 = (folder / "gpt2").string();
+  write_gpt2(gpt2);
+  const CliResult result = train(gpt2);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find(gpt2 + " is a GPT2LMHeadModel: task causal_lm"), std::string::npos)
+      << result.err;
+  EXPECT_EQ(Json::load((folder / "run/train.json").string()).get_string("task"), "causal_lm");
+  std::string config = read_file(folder / "gpt2/config.json");
+  config.replace(config.find("GPT2LMHeadModel"), 15, "GPT2Model");
+  write_file(folder / "gpt2/config.json", config);
+  std::filesystem::remove_all(folder / "run");
+  const CliResult bare = train(gpt2);
+  EXPECT_EQ(bare.exit_code, 2) << bare.err;
+  EXPECT_NE(bare.err.find("is a GPT2Model"), std::string::npos) << bare.err;
+  EXPECT_NE(bare.err.find("--task: causal_lm, masked_lm"), std::string::npos) << bare.err;
+  EXPECT_EQ(bare.err.find("translation"), std::string::npos) << bare.err;
+  write_small_model((folder / "translator").string());
+  const CliResult translator = train((folder / "translator").string());
+  EXPECT_EQ(translator.exit_code, 2) << translator.err;
+  EXPECT_NE(translator.err.find("is a translator"), std::string::npos) << translator.err;
 }
 
 }  // namespace

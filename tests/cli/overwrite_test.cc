@@ -1,4 +1,5 @@
-// heddle train --overwrite: the old run stands until the new one has saved; what else a run keeps.
+// heddle train --overwrite: the old run stands until the new one has a model; what else a run
+// keeps.
 #include <gtest/gtest.h>
 
 #include "heddle/io/snapshot.h"
@@ -31,10 +32,71 @@ class Overwrite : public ::testing::Test {
     for (const std::string& word : words) EXPECT_TRUE(contains(result.err, word)) << result.err;
     EXPECT_TRUE(before_ == bytes_below(run_));
   }
+  // Begins a run of 300 updates over the old one, and stops it long before its validation.
+  CliResult stop_new_run() {
+    const std::string log = (run_ / "log.jsonl").string();
+    const std::string complete = (run_ / "replaced" / "train.json").string();
+    return stop_when("[ -f '" + complete + "' ] && [ -s '" + log + "' ]", folder_, "run",
+                     long_run(), "INT", {"--overwrite"});
+  }
+  static train::TrainConfig long_run() {
+    train::TrainConfig config = updates(300);
+    config.seed = 77;
+    config.log_every = 1;
+    config.checkpoint_every = config.validate_every = 300;
+    return config;
+  }
+  // All of the old run but its lock, which stays in RUN.
+  void expect_old_run_in(const fs::path& folder) {
+    Bytes old = before_, kept = bytes_below(folder);
+    old.erase("state/lock");
+    kept.erase("state/lock");
+    EXPECT_TRUE(old == kept);
+  }
   TempDir folder_;
   fs::path run_ = folder_ / "run";
   Bytes before_;
 };
+
+TEST_F(Overwrite,
+       run_stopped_before_it_has_a_model_keeps_the_old_one_and_goes_on_to_the_same_bits) {
+  ASSERT_EQ(run_train(folder_, "fresh", long_run()).exit_code, 0);
+  const CliResult stopped = stop_new_run();
+  ASSERT_EQ(stopped.exit_code, 130) << stopped.err;
+  const std::string replaced = (run_ / "replaced").string();
+  EXPECT_TRUE(contains(stopped.err, "the same command without --overwrite goes on from here"));
+  EXPECT_TRUE(contains(stopped.err, replaced + " keeps the earlier run")) << stopped.err;
+  expect_old_run_in(replaced);
+  const CliResult use = run_heddle({"info", run_.string()});
+  EXPECT_EQ(use.exit_code, 3);
+  for (const std::string& word : {std::string("not been validated"), replaced}) {
+    EXPECT_TRUE(contains(use.err, word)) << use.err;
+  }
+  EXPECT_EQ(run_heddle({"info", replaced}).exit_code, 0);
+  const CliResult end = train(long_run());
+  EXPECT_EQ(end.exit_code, 0) << end.err;
+  EXPECT_TRUE(contains(end.err, "resuming")) << end.err;
+  EXPECT_FALSE(fs::exists(replaced));
+  EXPECT_TRUE(model_bytes(folder_ / "fresh") == model_bytes(run_));
+  EXPECT_EQ(log_without_times(folder_ / "fresh"), log_without_times(run_));
+}
+
+TEST_F(Overwrite, kept_run_outlives_another_overwrite_and_may_be_moved_elsewhere) {
+  ASSERT_EQ(stop_new_run().exit_code, 130);
+  ASSERT_EQ(stop_new_run().exit_code, 130);
+  expect_old_run_in(run_ / "replaced");
+  train::TrainConfig config = updates(5);
+  config.model.vocab_size = 5000;  // more than the text gives
+  const CliResult failed = train(config, {"--overwrite"});
+  EXPECT_TRUE(contains(failed.err, "stands there again")) << failed.err;
+  expect_old_run_in(run_);
+  ASSERT_EQ(stop_new_run().exit_code, 130);
+  fs::rename(run_ / "replaced", folder_ / "other");
+  expect_old_run_in(folder_ / "other");
+  EXPECT_TRUE(contains(run_heddle({"train", "--out", (folder_ / "other").string()}).err,
+                       "is finished: 5 updates"));
+  EXPECT_EQ(run_heddle({"train", "--out", run_.string()}).exit_code, 0);
+}
 
 TEST_F(Overwrite, start_that_fails_leaves_the_old_run_as_it_was) {
   train::TrainConfig config = updates(5);
@@ -74,7 +136,7 @@ TEST_F(Overwrite, inputs_inside_the_run_are_refused) {
   refused("--tokenizer", folder_ / "link");
 }
 
-TEST_F(Overwrite, new_run_takes_the_place_once_it_has_saved) {
+TEST_F(Overwrite, new_run_takes_the_place_once_it_has_a_model) {
   write_file(run_ / "notes.txt", "mine");
   train::TrainConfig config = updates(9);
   config.seed = 77;

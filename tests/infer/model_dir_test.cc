@@ -52,6 +52,16 @@ TEST_F(ModelDir, holds_the_four_files_and_nothing_else) {
                                       "tokenizer.model"}));
 }
 
+TEST_F(ModelDir, of_a_run_that_has_none_yet_says_how_it_gets_one) {
+  const std::string run = folder / "run";
+  std::filesystem::create_directory(run);
+  expect_error(ErrorKind::data, {"neither config.json nor best/config.json"},
+               [&] { find_model_dir(run); });
+  write_file_atomic(run + "/train.json", "{}");
+  expect_error(ErrorKind::data, {"not been validated yet", "heddle train --out " + run},
+               [&] { find_model_dir(run); });
+}
+
 TEST_F(ModelDir, of_a_run_is_its_best) {
   std::filesystem::create_directory(folder / "run");
   std::filesystem::rename(path, folder / "run/best");

@@ -70,6 +70,27 @@ TEST_F(TrainerTest, run_that_an_error_ends_says_that_it_goes_on_no_longer) {
   EXPECT_EQ(events, (std::vector{RunEvent::log, RunEvent::end}));
 }
 
+TEST_F(TrainerTest, replaced_run_is_kept_when_the_new_one_fails_between_its_save_and_its_model) {
+  TrainConfig config = small_config();
+  config.max_updates = 5;
+  train(config, "run");
+  const auto models = model_bytes(folder_ / "run");
+  config.max_updates = config.validate_every = 20;
+  config.checkpoint_every = 2;
+  config.log_every = 3;
+  const RunOptions options = {.paths = {.data = (folder_ / "data").string()},
+                              .out = (folder_ / "run").string(),
+                              .overwrite = true,
+                              .on_event = [](RunEvent event) {
+                                if (event == RunEvent::log) fail(ErrorKind::system, "no space");
+                              }};
+  expect_error(ErrorKind::system, {"no space"}, [&] { train_model(config, options); });
+  EXPECT_EQ(StateFolder::place(folder_ / "run/state").value().update, 2);
+  EXPECT_TRUE(models == model_bytes(folder_ / "run/replaced"));
+  EXPECT_EQ(train(config, "run").updates, 20);
+  EXPECT_FALSE(fs::exists(folder_ / "run/replaced"));
+}
+
 TEST_F(TrainerTest, run_of_five_updates_leaves_a_log_a_state_and_two_models) {
   TrainConfig config = small_config();
   config.max_updates = 5;
