@@ -50,22 +50,12 @@ std::vector<std::vector<std::string>> summary(const std::vector<RunHistory>& run
   for (const std::string& m : metrics) rows[0].push_back(m == "bleu" ? "BLEU" : m);
   for (size_t r = 0; r < runs.size(); ++r) {
     const RunHistory& run = runs[r];
-    int64_t updates = 0;
-    double seconds = 0;
-    if (!run.updates.empty()) {
-      updates = run.updates.back().update;
-      seconds = run.updates.back().seconds;
-    }
-    if (!run.validations.empty()) {
-      updates = std::max(updates, run.validations.back().update);
-      seconds = std::max(seconds, run.validations.back().seconds);
-    }
     const inspect::LoggedValidation* best = run.best();
-    rows.push_back({names[r], format_count(updates), format_duration(seconds),
-                    format_count(static_cast<int64_t>(median_speed(run))),
-                    best == nullptr ? "-" : best->kind,
-                    best == nullptr ? "-" : format_count(best->update),
-                    best == nullptr ? "-" : fmt::format("{:.4f}", best->score.loss)});
+    rows.push_back(
+        {names[r], format_count(run.done), format_duration(run.seconds),
+         run.updates.empty() ? "-" : format_count(static_cast<int64_t>(median_speed(run))),
+         best == nullptr ? "-" : best->kind, best == nullptr ? "-" : format_count(best->update),
+         best == nullptr ? "-" : fmt::format("{:.4f}", best->score.loss)});
     for (const std::string& m : metrics) {
       const double value = best == nullptr ? -1 : best->score.metric(m);
       rows.back().push_back(value < 0 ? "-" : fmt::format("{:.{}f}", value, m == "bleu" ? 2 : 4));

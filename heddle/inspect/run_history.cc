@@ -55,15 +55,43 @@ std::string last_names(const std::filesystem::path& path, ptrdiff_t count) {
 
 // The settings, with the model as it was made: its vocabulary may be less than was asked for.
 train::TrainConfig config_of(const std::string& run) {
-  train::TrainConfig config = train::stored_config(run);
-  const std::string best = join_path(run, "best");
-  if (!path_exists(join_path(best, kConfigName))) return config;
+  auto [config, paths] = train::load_settings(run);
+  const std::string best = join_path(run, "best"), tokenizer = join_path(run, "tokenizer");
+  if (!path_exists(join_path(best, kConfigName))) {  // not validated yet
+    const bool is_made = !config.is_translation() && paths.from.empty() && is_directory(tokenizer);
+    if (is_made) config.stack.set("vocab_size", Tokenizer::load(tokenizer).vocab_size());
+    return config;
+  }
   if (config.is_translation()) {
     config.model = heddle::load_config(best);
   } else {
     config.stack = train::config_of_model(best);
   }
   return config;
+}
+
+// Whatever has an update and the seconds until then.
+template <class Place>
+void note_place(RunHistory& history, const Place& place) {
+  history.done = std::max(history.done, place.update);
+  history.seconds = std::max(history.seconds, place.seconds);
+}
+
+void read_log(RunHistory& history) {
+  const std::string path = join_path(history.path, "log.jsonl");
+  if (!path_exists(path)) return;
+  const std::string text = read_file(path);
+  int64_t number = 0;
+  for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos;
+       begin = end + 1) {
+    const std::string where = fmt::format("{}:{}", path, ++number);
+    const Json line = Json::parse(std::string_view(text).substr(begin, end - begin), where);
+    if (line.contains("validation")) {
+      history.validations.push_back(parse_validation(line, where));
+    } else {
+      history.updates.push_back(parse_updates(line, where));
+    }
+  }
 }
 
 }  // namespace
@@ -96,19 +124,14 @@ RunHistory read_history(const std::string& run) {
   check(train::is_run(run), ErrorKind::data,
         "{}: there is no training run (no train.json); name a folder that heddle train wrote", run);
   RunHistory history{.path = run, .name = short_names({run})[0], .config = config_of(run)};
-  const std::string path = join_path(run, "log.jsonl");
-  if (!path_exists(path)) return history;
-  const std::string text = read_file(path);
-  int64_t number = 0;
-  for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos;
-       begin = end + 1) {
-    const std::string where = fmt::format("{}:{}", path, ++number);
-    const Json line = Json::parse(std::string_view(text).substr(begin, end - begin), where);
-    if (line.contains("validation")) {
-      history.validations.push_back(parse_validation(line, where));
-    } else {
-      history.updates.push_back(parse_updates(line, where));
-    }
+  read_log(history);
+  // A run that was stopped has done more than it has logged; one that goes on logs more than it has
+  // saved.
+  if (!history.updates.empty()) note_place(history, history.updates.back());
+  if (!history.validations.empty()) note_place(history, history.validations.back());
+  if (const auto place = train::StateFolder::place(join_path(run, "state"))) {
+    note_place(history, *place);
+    history.is_finished = place->finished;
   }
   return history;
 }

@@ -36,6 +36,9 @@ struct RunHistory {
   train::TrainConfig config = {};
   std::vector<LoggedUpdates> updates = {};
   std::vector<LoggedValidation> validations = {};
+  int64_t done = 0;          ///< updates, logged or saved
+  double seconds = 0;        ///< that they took, over all resumes
+  bool is_finished = false;  ///< as its state says
 
   /// The best validation, or null.
   const LoggedValidation* best() const;
@@ -45,8 +48,8 @@ struct RunHistory {
 /// that share their last name as much more as tells them apart, "a/m30k" and "b/m30k".
 std::vector<std::string> short_names(const std::vector<std::string>& paths);
 
-/// Reads RUN/train.json and RUN/log.jsonl; a last line that is still being written is left out.
-/// Errors: data if there is no run, or a file is broken (names file and line).
+/// Reads RUN/train.json, RUN/log.jsonl and where RUN/state stands; a last line that is still being
+/// written is left out. Errors: data if there is no run, or a file is broken (names file and line).
 RunHistory read_history(const std::string& run);
 
 /// Writes RUN/report.html: losses, scores, learning rate, speed, gradient norms, and the samples of

@@ -154,6 +154,9 @@ Json run_json(const RunHistory& run) {
   json["name"] = run.name;
   json["path"] = run.path;
   json["max_updates"] = run.config.max_updates;
+  json["done"] = run.done;
+  json["seconds"] = rounded(run.seconds);
+  json["finished"] = run.is_finished;
   json["tokens"] = run.config.tokenizer_type;
   json["objective"] = objective(run.config);
   json["updates"] = updates_json(run);

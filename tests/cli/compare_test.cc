@@ -1,6 +1,8 @@
 // A run's report as it trains, and heddle compare.
 #include <gtest/gtest.h>
 
+#include "heddle/base/progress.h"
+#include "heddle/train/state.h"
 #include "tests/cli/page_data.h"
 #include "tests/cli/train_runs.h"
 
@@ -99,6 +101,68 @@ TEST_F(Runs, comparison_page_holds_every_run) {
   EXPECT_EQ(data.at("runs").size(), 2u);
   EXPECT_EQ(data.at("runs").as_array()[1].get_string("name"), "fast");
   EXPECT_EQ(data.at("differences").as_array()[0].get_string("key"), "learning_rate");
+}
+
+// Neither logged nor validated: what it did is known from its state, its vocabulary from its
+// tokenizer.
+TEST(StoppedRun, is_compared_and_shown_by_its_state) {
+  const TempDir folder;
+  std::string text;
+  for (int i = 0; i < 20; ++i) text += "to be or not to be, that is the question.\n";
+  write_file(folder / "text.txt", text);
+  const auto words = [&](const std::string& run, const std::string& updates) {
+    return std::vector<std::string>{"train",
+                                    "--task",
+                                    "causal_lm",
+                                    "--data",
+                                    (folder / "text.txt").string(),
+                                    "--out",
+                                    (folder / run).string(),
+                                    "--n-layer",
+                                    "1",
+                                    "--n-head",
+                                    "1",
+                                    "--n-embd",
+                                    "8",
+                                    "--n-positions",
+                                    "8",
+                                    "--batch-size",
+                                    "2",
+                                    "--checkpoint-every",
+                                    "4",
+                                    "--log-every",
+                                    "100000",
+                                    "--validate-every",
+                                    "100000",
+                                    "--precision",
+                                    "f32",
+                                    "--max-updates",
+                                    updates};
+  };
+  ASSERT_EQ(run_heddle(words("whole", "5")).exit_code, 0);
+  std::string command = kProgram;
+  for (const std::string& w : words("stopped", "100000")) command += " '" + w + "'";
+  const CliResult stopped =
+      run_command({"sh", "-c",
+                   command + " & p=$!; until [ -f '" + (folder / "stopped").string() +
+                       "/state/manifest.json' ]; do sleep 0.01; done; kill -INT $p; wait $p"});
+  ASSERT_EQ(stopped.exit_code, 130) << stopped.err;
+  const auto place = train::StateFolder::place((folder / "stopped/state").string());
+  ASSERT_TRUE(place.has_value());
+  EXPECT_GE(place->update, 4);
+  const CliResult compared =
+      run_heddle({"compare", (folder / "whole").string(), (folder / "stopped").string()});
+  EXPECT_EQ(compared.exit_code, 0) << compared.err;
+  const std::string row = compared.out.substr(compared.out.find("\nstopped "));
+  EXPECT_TRUE(contains(row.substr(0, row.find('\n', 1)), " " + format_count(place->update) + " "))
+      << compared.out;
+  EXPECT_FALSE(contains(compared.out, "vocab_size")) << compared.out;
+  const Json run = page_data(folder / "stopped/report.html").at("runs").as_array()[0];
+  EXPECT_EQ(run.get_int("done"), place->update);
+  EXPECT_GT(run.get_double("seconds"), 0);
+  EXPECT_FALSE(run.get_bool("finished"));
+  const Json whole = page_data(folder / "whole/report.html").at("runs").as_array()[0];
+  EXPECT_TRUE(whole.get_bool("finished"));
 }
 
 TEST_F(Runs, bad_input_of_compare_is_said) {

@@ -189,8 +189,39 @@ TEST(ReportPage, run_that_has_just_begun_is_a_page_too) {
   write_run(run, 1e-3);
   write_file(folder / "run/log.jsonl", "");
   inspect::write_run_report(run, false);
+  drive(run + "/report.html", R"js(
+    reader.check(heddle.main.textContent.includes("No validation yet"), "said");
+    reader.equal(document.querySelectorAll(".chart svg").length, 0, "no axes that nothing is on");
+    const charts = [...document.querySelectorAll("figure.chart")];
+    reader.equal(charts.map((c) => c.textContent.endsWith("No data yet.")), [true, true, true, true], "loss, rate, norm, speed");
+  )js",
+        3);
+}
+
+// The slider is that of several validations; a run that is done has a best model, not one so far.
+TEST(ReportPage, finished_run_of_one_validation_has_neither_slider_nor_so_far) {
+  const TempDir folder;
+  const std::string run = (folder / "run").string();
+  write_run(run, 1e-3);
+  const std::string log = read_file(run + "/log.jsonl");
+  write_file(run + "/log.jsonl", log.substr(0, log.find("{\"update\": 300")));
+  inspect::write_run_report(run, false);
+  const std::string has = "reader.check(heddle.main.textContent.includes('";
+  const std::string lacks = "reader.check(!heddle.main.textContent.includes('";
   drive(run + "/report.html",
-        "reader.check(heddle.main.textContent.includes('No validation yet'), 'said');", 1);
+        has + "Green: equal', '');" + lacks + "Move the slider', '');" + has +
+            "best model so far', '');",
+        3);
+  write_file(
+      run + "/state/manifest.json",
+      R"({"content": {"update": 400, "seconds": 50.0, "best_kind": "snapshot", "finished": true}})");
+  inspect::write_run_report(run, false);
+  drive(run + "/report.html",
+        has + "400 updates in 50 s', '');" + lacks + "so far', '');" + has +
+            "The best model is in best/', '');",
+        3);
+  inspect::write_run_report(run, true);
+  drive(run + "/report.html", has + "best model so far', 'it goes on');", 1);
 }
 
 TEST(ReportPage, long_values_are_broken_and_runs_have_short_names) {

@@ -1,4 +1,4 @@
-// The page of training runs. heddle.data: runs [{name, path, task, tokens, objective, max_updates, updates: {update, seconds, loss, ...},
+// The page of training runs. heddle.data: runs [{name, path, task, tokens, objective, max_updates, done, seconds, finished, updates: {update, seconds, loss, ...},
 // validations: [{kind, update, seconds, loss, metrics: {name: []}}], best, samples: {labels, validations: [{update, samples: [[text]]}]}}];
 // of one run its settings [[field, value, help]] and, while it goes on, live {written, every}; of several the differences [{key, values}].
 "use strict";
@@ -7,7 +7,6 @@
   const kindName = {snapshot: "the weights as they are", ema: "their moving average", average: "their average over validations"};
   const curveName = {snapshot: "validation", ema: "validation, moving average of weights", average: "validation, averaged weights"};
   const duration = (s) => (s < 90 ? `${Math.round(s)} s` : s < 5400 ? `${Math.round(s / 60)} min` : `${(s / 3600).toFixed(1)} h`);
-  const last = (list) => list[list.length - 1];
   const faint = (text) => el("p", {class: "faint"}, text);
   const section = (title, ...children) => heddle.main.append(el("h2", {}, title), ...children.filter(Boolean));
   const scroll = (label, table) => el("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": label}, table);
@@ -25,18 +24,16 @@
   const per = `per ${units.length === 1 ? units[0] : "token"}`;
 
   // --- where they stand -------------------------------------------------------------------------
-  const ended = (run) => Math.max(0, ...run.updates.update.slice(-1), ...run.validations.map((v) => last(v.update)));
-  const took = (run) => Math.max(0, ...run.updates.seconds.slice(-1), ...run.validations.map((v) => last(v.seconds)));
   if (isOne) {
-    const run = runs[0], b = run.best, isLeft = run.max_updates > ended(run);
+    const run = runs[0], b = run.best, isLeft = run.max_updates > run.done, isEnd = run.finished && !d.live;
     if (d.live) heddle.main.append(heddle.live(d.live));
-    heddle.main.append(el("p", {}, `${heddle.number(ended(run))}${isLeft ? ` of ${heddle.number(run.max_updates)}` : ""} updates in ${duration(took(run))}. `,
-      b ? `The best model so far is in best/: ${kindName[b.kind]}, at update ${heddle.number(b.update)}, with validation loss ${heddle.number(b.loss)} ` +
+    heddle.main.append(el("p", {}, `${heddle.number(run.done)}${isLeft ? ` of ${heddle.number(run.max_updates)}` : ""} updates in ${duration(run.seconds)}. `,
+      b ? `The best model${isEnd ? "" : " so far"} is in best/: ${kindName[b.kind]}, at update ${heddle.number(b.update)}, with validation loss ${heddle.number(b.loss)} ` +
         `(perplexity ${heddle.number(Math.exp(b.loss))})${metricsText(b)}.`
         : "No validation yet."));
   } else {
     section("The runs", scroll("runs", tableOf(["run", "updates", "time", "best", "at update", "validation loss", "scores"],
-      runs.map((run) => [el("span", {title: run.path}, run.name), ended(run), duration(took(run)), ...(run.best
+      runs.map((run) => [el("span", {title: run.path}, run.name), run.done, duration(run.seconds), ...(run.best
         ? [run.best.kind, run.best.update, run.best.loss, metricsText(run.best).slice(2) || "–"] : ["–", "–", "–", "–"])]), "runs")));
     section("Where their settings differ", d.differences.length
       ? scroll("settings", tableOf(["field", ...runs.map((r) => r.name)], d.differences.map((f) => [f.key, ...f.values]), "differences", `min-width: ${15 + 9 * runs.length}rem`))
@@ -53,6 +50,7 @@
     const {hasZero, ...rest} = options || {};
     const make = () => ({series: series().filter((s) => s.y.some((y) => y !== null && Number.isFinite(y))), ...along(),
       smoothing: smoothed(), yLog: !hasZero && Boolean(kept.isLog), yZero: Boolean(rest.yZero) && !kept.isLog});
+    if (!make().series.length) return el("figure", {class: "chart"}, el("figcaption", {}, title), faint("No data yet."));
     const hidden = kept.hidden || (kept.hidden = {});
     const c = heddle.lineChart({title, caption: title, height: 300, ...rest, ...make(), hidden: hidden[title] || [], onHide: (names) => { hidden[title] = names; }});
     charts.push(() => c.redraw(make()));
@@ -119,7 +117,8 @@
   const samples = runs.map(samplesOf).filter(Boolean);
   if (samples.length) {
     section(runs.every((run) => run.task === "translation") ? "Held-out sentences, translated at each validation" : "Held-out samples at each validation",
-      faint("Move the slider to see how the model got there. Green: equal to the reference."), ...samples);
+      faint(`${runs.some((run) => run.samples && run.samples.validations.length > 1) ? "Move the slider to see how the model got there. " : ""}Green: equal to the reference.`),
+      ...samples);
   }
 
   // --- the optimisation -------------------------------------------------------------------------
