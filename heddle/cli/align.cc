@@ -157,8 +157,8 @@ train::AlignmentScore score_of(const TranslationModel& model, const Problem& p,
 std::vector<HeadScore> score_each_head(const TranslationModel& model, const Problem& p,
                                        AlignmentOptions options) {
   std::vector<HeadScore> scores;
-  for (int64_t layer = 0; layer < model.config.decoder_layers; ++layer) {
-    for (int64_t head = 0; head < model.config.decoder_attention_heads; ++head) {
+  for (int64_t layer = 0; layer < model.model.facts().decoder_layers; ++layer) {
+    for (int64_t head = 0; head < model.model.facts().decoder_attention_heads; ++head) {
       options.layers = {layer};
       options.heads = {head};
       scores.push_back(
@@ -213,14 +213,14 @@ void run(const Flags& flags) {
   options.precision = apply_compute_flags(flags.compute);
   if (flags.gold.empty() && flags.output.empty()) {
     const TranslationModel model = load_translation_model(flags.model);
-    check_alignment(model.config, options);
+    check_alignment(model.model.facts(), options);
     return print_each(flags, model, options);
   }
   const Texts texts = read_texts(flags);
   Problem p;
   if (!flags.gold.empty()) p.gold = read_gold(flags, texts.source.size());
   const TranslationModel model = load_translation_model(flags.model);
-  check_alignment(model.config, options);
+  check_alignment(model.model.facts(), options);
   p.source = encode(model, texts.source, 1, texts.source_name, false);
   p.target = encode(model, texts.target, 1, texts.target_name, true);
   const auto alignments = align_pairs(model, p.source, p.target, options);

@@ -61,7 +61,7 @@ void append(std::vector<int32_t>& rows, std::vector<int64_t>& lengths,
   lengths.push_back(static_cast<int64_t>(ids.size()) + 1);
 }
 
-TranslationBatch make_batch(const TransformerConfig& c, const Ids& source, const Ids& target,
+TranslationBatch make_batch(const EncoderDecoderFacts& c, const Ids& source, const Ids& target,
                             std::span<const size_t> pairs) {
   TranslationBatch b;
   std::vector<int64_t> source_lengths, target_lengths, target_again;
@@ -94,10 +94,10 @@ train::LossSums likelihood(const TranslationModel& model, const Ids& source, con
       tokens += static_cast<int64_t>(rows(order[end++]));
     } while (end < order.size() &&
              tokens + static_cast<int64_t>(rows(order[end])) <= options.batch_tokens);
-    sums += train::batch_loss(
-        model.model,
-        make_batch(model.config, source, target, std::span(order).subspan(begin, end - begin)),
-        run);
+    sums += train::batch_loss(model.model,
+                              make_batch(model.model.facts(), source, target,
+                                         std::span(order).subspan(begin, end - begin)),
+                              run);
   }
   return sums;
 }

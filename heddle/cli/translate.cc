@@ -198,7 +198,7 @@ void run(const Flags& flags) {
   if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
   const TranslationModel model = load_translation_model(flags.model);
   take_model_defaults(flags, model, options);
-  check_alignment(model.config, flags.alignment_options);
+  check_alignment(model.model.facts(), flags.alignment_options);
   Prefixes prefixes(flags, model);
   if (!flags.page.empty()) {
     options.prefixes = prefixes.of(1, 1);

@@ -82,7 +82,7 @@ void report_cut(const char* command, int64_t cut, const TranslationModel& model)
   if (cut == 0) return;
   fmt::print(stderr, "{}: {} cut to the {} tokens that the model takes\n", command,
              counted(cut, "line was", "lines were"),
-             format_count(model.config.max_position_embeddings));
+             format_count(model.model.facts().longest_source));
 }
 
 }  // namespace heddle::cli

@@ -27,7 +27,7 @@ void add_weights(const nn::AttentionCall& call, std::span<const int64_t> heads,
 // A batch of pairs, numbered as in the whole list.
 class Batch {
  public:
-  Batch(const TransformerConfig& c, Ids sources, Ids targets, std::span<const size_t> pairs) {
+  Batch(const EncoderDecoderFacts& c, Ids sources, Ids targets, std::span<const size_t> pairs) {
     for (const size_t i : pairs) {
       source_.insert(source_.end(), sources[i].begin(), sources[i].end());
       source_.push_back(static_cast<int32_t>(c.eos_token_id));
@@ -38,7 +38,7 @@ class Batch {
     }
   }
 
-  std::vector<Tensor> maps(const Transformer& model, std::span<const int64_t> layers,
+  std::vector<Tensor> maps(const EncoderDecoder& model, std::span<const int64_t> layers,
                            std::span<const int64_t> heads, const Precision& precision) const {
     std::vector<Tensor> maps;
     for (size_t i = 0; i < source_lengths_.size(); ++i) {
@@ -112,11 +112,11 @@ void trim(TokenRange& word, const std::vector<bool>& is_mark) {
 
 }  // namespace
 
-int64_t aligning_layer(const TransformerConfig& c) {
+int64_t aligning_layer(const EncoderDecoderFacts& c) {
   return c.decoder_layers - (c.decoder_layers <= 4 ? 1 : 2);
 }
 
-void check_alignment(const TransformerConfig& c, const AlignmentOptions& o) {
+void check_alignment(const EncoderDecoderFacts& c, const AlignmentOptions& o) {
   for (const int64_t layer : o.layers) {
     check(layer >= 0 && layer < c.decoder_layers, ErrorKind::usage,
           "there is no decoder layer {}; the model has the layers 0 to {}", layer,
@@ -129,10 +129,10 @@ void check_alignment(const TransformerConfig& c, const AlignmentOptions& o) {
   }
 }
 
-std::vector<Tensor> cross_attention_maps(const Transformer& model, Ids sources, Ids targets,
+std::vector<Tensor> cross_attention_maps(const EncoderDecoder& model, Ids sources, Ids targets,
                                          const AlignmentOptions& options) {
   check_mapped_files();
-  const TransformerConfig& c = model.config();
+  const EncoderDecoderFacts& c = model.facts();
   check(sources.size() == targets.size(), ErrorKind::internal,
         "attention maps of {} sources and {} targets", sources.size(), targets.size());
   std::vector<int64_t> layers = options.layers, heads = options.heads;

@@ -22,16 +22,16 @@ struct AlignmentOptions {
 
 /// The decoder layer whose maps lie closest to word alignments: the last but one in deep models,
 /// else the last. Source: Garg et al. 2019, "Jointly Learning to Align and Translate", section 4.1.
-int64_t aligning_layer(const TransformerConfig& config);
+int64_t aligning_layer(const EncoderDecoderFacts& facts);
 
 /// Errors: usage, naming the flag, for a layer or head that the model does not have.
-void check_alignment(const TransformerConfig& config, const AlignmentOptions& options);
+void check_alignment(const EncoderDecoderFacts& facts, const AlignmentOptions& options);
 
 /// Cross-attention weights of pairs, the targets given, averaged over layers and heads.
 /// sources, targets: ids without the end    returns: for each pair [t + 1, s + 1] f32: row i is the
 /// query that predicts target[i] (the last one the end), column j is source[j] (the last one the
 /// end); rows sum to 1. Errors: shape if there is no such layer or head.
-std::vector<Tensor> cross_attention_maps(const Transformer& model,
+std::vector<Tensor> cross_attention_maps(const EncoderDecoder& model,
                                          std::span<const std::vector<int32_t>> sources,
                                          std::span<const std::vector<int32_t>> targets,
                                          const AlignmentOptions& options = {});

@@ -5,7 +5,7 @@
 
 #include "heddle/io/safetensors.h"
 #include "heddle/models/model.h"
-#include "heddle/models/transformer.h"
+#include "heddle/models/encoder_decoder.h"
 
 namespace heddle {
 
@@ -24,7 +24,7 @@ struct ForwardOptions {
 /// of layers), encoder_attentions.i, decoder_attentions.i, cross_attentions.i [batch, heads,
 /// queries, keys]. Errors: data, naming tensor and shape, for inputs that are missing or do not
 /// fit; system if the file cannot be written.
-void forward_tensors(const Transformer& model, const SafetensorsFile& inputs,
+void forward_tensors(const EncoderDecoder& model, const SafetensorsFile& inputs,
                      const std::string& path, const ForwardOptions& options);
 
 /// Runs a model of the registry. inputs: input_ids [batch, time]; optional attention_mask,

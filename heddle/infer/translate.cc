@@ -21,16 +21,13 @@ std::span<const int32_t> prefix_of(const TranslateOptions& o, int64_t sentence) 
 }
 
 // The longest translation of so many source tokens, its end included.
-int64_t max_length(const TransformerConfig& config, const TranslateOptions& o, size_t tokens,
+int64_t max_length(const EncoderDecoderFacts& facts, const TranslateOptions& o, size_t tokens,
                    size_t prefix) {
   const double length = o.max_length_factor * static_cast<double>(tokens);
   int64_t limit = o.max_length > 0 ? o.max_length + 1
                                    : static_cast<int64_t>(std::min(length, 1e9)) +
                                          o.max_length_extra + static_cast<int64_t>(prefix);
-  if (config.position_embedding_type == "learned") {
-    limit = std::min(limit, config.max_position_embeddings);
-  }
-  return std::max<int64_t>(1, limit);
+  return std::max<int64_t>(1, std::min(limit, facts.longest_target));
 }
 
 // Hands out the sentences to translate, in order, to any number of threads.
@@ -65,11 +62,11 @@ class Queue {
 // the queue take their place.
 class Decoding {
  public:
-  Decoding(const Transformer& model, const TranslateOptions& options,
+  Decoding(const EncoderDecoder& model, const TranslateOptions& options,
            std::span<const int32_t> suppressed)
       : model_(model),
         options_(options),
-        eos_{static_cast<int32_t>(model.config().eos_token_id)},
+        eos_{static_cast<int32_t>(model.facts().eos_token_id)},
         cache_(model.start()) {
     run_.use(options.precision);
     wanted_ = {.count = options.sampling ? 1 : continuations(options.beam),
@@ -106,7 +103,7 @@ class Decoding {
     const std::vector<int64_t> taken = queue.take(budget, sentences_.empty());
     if (taken.empty()) return;
     const ProfilePhase phase("encode");
-    const TransformerConfig& c = model_.config();
+    const EncoderDecoderFacts& c = model_.facts();
     std::vector<int32_t> ids, rows;
     std::vector<int64_t> lengths;
     for (const int64_t i : taken) {
@@ -137,7 +134,7 @@ class Decoding {
 
   void step() {
     const ProfilePhase phase("decode step");
-    const auto start = static_cast<int32_t>(model_.config().decoder_start_token_id);
+    const auto start = static_cast<int32_t>(model_.facts().decoder_start_token_id);
     std::vector<int32_t> ids, position_ids, new_rows, token_rows, source_rows;
     std::vector<TokensSoFar> so_far;
     std::vector<int64_t> beams, token_lengths, source_lengths;
@@ -220,7 +217,7 @@ class Decoding {
     });
   }
 
-  const Transformer& model_;
+  const EncoderDecoder& model_;
   const TranslateOptions& options_;
   std::vector<int32_t> eos_;
   NextTokensOptions wanted_;
@@ -235,23 +232,16 @@ class Decoding {
 // product. (Whom a sentence is decoded with changes none of its bits.)
 constexpr int64_t kSmallModel = 8'000'000;
 
-int64_t matrix_weights(const TransformerConfig& c) {
-  const int64_t d = c.d_model;
-  return c.target_vocab_size() * d + c.encoder_layers * d * (4 * d + 2 * c.encoder_ffn_dim) +
-         c.decoder_layers * d * (8 * d + 2 * c.decoder_ffn_dim);
-}
-
 // Ids that no translation holds: those of the config that are no tokens, and the caller's.
-std::vector<int32_t> suppressed_ids(const TransformerConfig& c, const TranslateOptions& o) {
+std::vector<int32_t> suppressed_ids(const EncoderDecoderFacts& c, const TranslateOptions& o) {
   std::vector<int32_t> ids = o.suppressed;
   for (const int64_t id : {c.pad_token_id, c.bos_token_id, c.decoder_start_token_id}) {
     if (!o.is_hub) ids.push_back(static_cast<int32_t>(id));
   }
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  std::erase_if(ids, [&](int32_t id) {
-    return id == c.eos_token_id || id < 0 || id >= c.target_vocab_size();
-  });
+  std::erase_if(
+      ids, [&](int32_t id) { return id == c.eos_token_id || id < 0 || id >= c.target_vocab_size; });
   return ids;
 }
 
@@ -278,7 +268,7 @@ void check_options(const TranslateOptions& o) {
   if (o.sampling) check_sampling(*o.sampling);
 }
 
-void check_prefixes(const TransformerConfig& c, const TranslateOptions& o, size_t sources) {
+void check_prefixes(const EncoderDecoderFacts& c, const TranslateOptions& o, size_t sources) {
   check(o.prefixes.size() <= 1 || o.prefixes.size() == sources, ErrorKind::usage,
         "there are {} prefixes for {} sentences; give one for all, or one for each",
         o.prefixes.size(), sources);
@@ -286,24 +276,24 @@ void check_prefixes(const TransformerConfig& c, const TranslateOptions& o, size_
     const auto length = static_cast<int64_t>(o.prefixes[i].size());
     check(o.max_length == 0 || length <= o.max_length, ErrorKind::data,
           "prefix {} has {} tokens, more than --max-length {}", i + 1, length, o.max_length);
-    check(c.position_embedding_type != "learned" || length < c.max_position_embeddings,
-          ErrorKind::data, "prefix {} has {} tokens; the model takes {} with the end", i + 1,
-          length, c.max_position_embeddings);
+    check(length < c.longest_target, ErrorKind::data,
+          "prefix {} has {} tokens; the model takes {} with the end", i + 1, length,
+          c.longest_target);
     for (const int32_t id : o.prefixes[i]) {
-      check(id >= 0 && id < c.target_vocab_size() && id != c.eos_token_id, ErrorKind::data,
+      check(id >= 0 && id < c.target_vocab_size && id != c.eos_token_id, ErrorKind::data,
             "prefix {}: the id {} is no token of the vocabulary of {}", i + 1, id,
-            c.target_vocab_size());
+            c.target_vocab_size);
     }
   }
 }
 
 }  // namespace
 
-std::vector<Translation> translate_ids(const Transformer& model, Sources sources,
+std::vector<Translation> translate_ids(const EncoderDecoder& model, Sources sources,
                                        const TranslateOptions& options) {
   check_mapped_files();
   check_options(options);
-  check_prefixes(model.config(), options, sources.size());
+  check_prefixes(model.facts(), options, sources.size());
   std::vector<Translation> results(sources.size());
   std::vector<int64_t> order;
   for (size_t i = 0; i < sources.size(); ++i) {
@@ -311,13 +301,13 @@ std::vector<Translation> translate_ids(const Transformer& model, Sources sources
   }
   std::stable_sort(order.begin(), order.end(),
                    [&](int64_t a, int64_t b) { return sources[a].size() > sources[b].size(); });
-  const std::vector<int32_t> suppressed = suppressed_ids(model.config(), options);
+  const std::vector<int32_t> suppressed = suppressed_ids(model.facts(), options);
   const auto translate = [&](Queue& queue, int64_t tokens) {
     const NoGrad off_here;  // on this thread
     Decoding(model, options, suppressed).translate(queue, tokens / width(options), results);
   };
   int64_t budget = options.batch_tokens;
-  const bool is_small = matrix_weights(model.config()) <= kSmallModel && order.size() > 1;
+  const bool is_small = model.facts().multiplied <= kSmallModel && order.size() > 1;
   // A profile follows one thread.
   if (!is_small || num_threads() == 1 || is_profiling()) {
     Queue all(sources, order);

@@ -63,7 +63,7 @@ struct Translation {
 /// penalty). Errors: usage for options outside their range; data if a sentence or a prefix is
 /// longer than learned positions reach, an id is not in the vocabulary, or the weights are not
 /// finite.
-std::vector<Translation> translate_ids(const Transformer& model,
+std::vector<Translation> translate_ids(const EncoderDecoder& model,
                                        std::span<const std::vector<int32_t>> sources,
                                        const TranslateOptions& options);
 

@@ -41,7 +41,7 @@ std::vector<int32_t> line_ids(const TranslationModel& model, const Tokenizer& to
   check_text(line, where);
   if (is_blank(line)) return {};
   std::vector<int32_t> ids = tokenizer.encode(line);
-  const int64_t limit = model.config.max_position_embeddings - 1;
+  const int64_t limit = model.model.facts().longest_source - 1;
   if (static_cast<int64_t>(ids.size()) > limit) {
     check(truncate, ErrorKind::data,
           "{}: {} tokens with the end of the sentence; the model takes {} "

@@ -5,7 +5,7 @@
 #include "heddle/infer/word_spans.h"
 
 namespace heddle {
-Tensor cross_attention_map(const Transformer& model, std::span<const int32_t> source,
+Tensor cross_attention_map(const EncoderDecoder& model, std::span<const int32_t> source,
                            std::span<const int32_t> target, int64_t layer, Precision precision) {
   AlignmentOptions options{.precision = precision};
   if (layer >= 0) options.layers = {layer};

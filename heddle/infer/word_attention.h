@@ -12,7 +12,7 @@ namespace heddle {
 
 /// Cross-attention weights of one decoder layer, averaged over its heads, with the target given;
 /// see cross_attention_maps(). layer -1: aligning_layer(). Errors: shape if there is no such layer.
-Tensor cross_attention_map(const Transformer& model, std::span<const int32_t> source,
+Tensor cross_attention_map(const EncoderDecoder& model, std::span<const int32_t> source,
                            std::span<const int32_t> target, int64_t layer = -1,
                            Precision precision = {});
 

@@ -137,10 +137,10 @@ DecodingRecord record_decoding(const TranslationModel& model, const std::string&
   record.text = result.text;
   record.score = result.score;
   for (const int32_t id : source) {
-    record.source.push_back(shown_token(*model.tokenizer, id, model.config.eos_token_id));
+    record.source.push_back(shown_token(*model.tokenizer, id, model.model.facts().eos_token_id));
   }
   record.source.push_back("(end)");
-  record.layer = aligning_layer(model.config);
+  record.layer = aligning_layer(model.model.facts());
   find_best(result.ids, result.score, record);
   add_attention(model, source, recorder, options.translate.precision, record);
   return record;

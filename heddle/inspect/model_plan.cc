@@ -12,9 +12,6 @@
 namespace heddle::inspect {
 namespace {
 
-// ReLU knows from its output what it was given; the others do not.
-bool keeps_before(const std::string& activation) { return activation != "relu"; }
-
 void apply_settings(const std::vector<Field>& fields, const std::vector<std::string>& settings) {
   for (const std::string& setting : settings) {
     const size_t equals = setting.find('=');
@@ -90,41 +87,6 @@ bool holds(const std::vector<std::string>& names, const std::string& name) {
 }
 
 }  // namespace
-
-ModelPlan plan_of(const TransformerConfig& c) {
-  const bool is_learned = c.position_embedding_type == "learned";
-  StackPlan encoder{.name = "encoder",
-                    .layers = c.encoder_layers,
-                    .heads = c.encoder_attention_heads,
-                    .width = c.d_model,
-                    .hidden = c.encoder_ffn_dim,
-                    .has_bias = c.projection_bias,
-                    .has_projection_bias = c.projection_bias,
-                    .has_mlp_bias = c.activation_function != "swiglu",
-                    .has_norm_bias = c.normalization == "layer_norm",
-                    .is_gated = c.activation_function == "swiglu",
-                    .keeps_before_activation = keeps_before(c.activation_function),
-                    .scoring = nn::scoring_of(c.attention_scoring),
-                    .has_last_norm = c.normalize_before,
-                    .token_rows = c.vocab_size,
-                    .adds_positions = is_learned || c.position_embedding_type == "sinusoidal",
-                    .position_rows = is_learned ? c.max_position_embeddings : 0,
-                    .has_embedding_norm = c.normalize_embedding};
-  StackPlan decoder = encoder;
-  decoder.name = "decoder";
-  decoder.layers = c.decoder_layers;
-  decoder.heads = c.decoder_attention_heads;
-  decoder.hidden = c.decoder_ffn_dim;
-  decoder.is_causal = decoder.has_cross = true;
-  decoder.token_rows = c.share_encoder_decoder_embeddings ? 0 : c.target_vocab_size();
-  return {.name = kTransformerType,
-          .type = kTransformerType,
-          .stacks = {encoder, decoder},
-          .vocab = c.target_vocab_size(),
-          .is_output_tied = c.tie_word_embeddings,
-          .has_output_bias = c.output_bias,
-          .is_output_bias_a_row = true};
-}
 
 ModelPlan plan_of(const ModelConfig& config) {
   auto unmade = nn::Parameters::shapes_alone();

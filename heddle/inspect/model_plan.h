@@ -29,7 +29,6 @@ struct PlainStackConfig {
   }
 };
 
-ModelPlan plan_of(const TransformerConfig& config);
 /// Of a model of the registry, whose weights are not made.
 ModelPlan plan_of(const ModelConfig& config);
 ModelPlan plan_of(const PlainStackConfig& config);

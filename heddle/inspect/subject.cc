@@ -214,9 +214,9 @@ void SubjectMaker::open_translator(const std::string& path, const SubjectOptions
                     side_of("written", model->target(), target, {"", "(end)"})};
   subject.measure_ = "rise of the loss, nats per token";
   Ids from = source, in = target, out = target;
-  from.push_back(static_cast<int32_t>(model->config.eos_token_id));
-  in.insert(in.begin(), static_cast<int32_t>(model->config.decoder_start_token_id));
-  out.push_back(static_cast<int32_t>(model->config.eos_token_id));
+  from.push_back(static_cast<int32_t>(model->model.facts().eos_token_id));
+  in.insert(in.begin(), static_cast<int32_t>(model->model.facts().decoder_start_token_id));
+  out.push_back(static_cast<int32_t>(model->model.facts().eos_token_id));
   subject.run_ = [=, precision = options.precision](const nn::Observer* observer) {
     const NoGrad off;
     nn::Run run;

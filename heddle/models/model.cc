@@ -3,6 +3,8 @@
 
 #include <numeric>
 
+#include "heddle/models/encoder_decoder.h"
+
 namespace heddle {
 
 Tensor Heads::token_logits(const Tensor& rows, const nn::Run& run) const {
@@ -48,6 +50,12 @@ std::vector<ModelOutput> Model::forward(const nn::TokenRows& tokens, const nn::R
 const LanguageModel* language_model(const Model& model) {
   if (model.head() != Head::next_token) return nullptr;
   return dynamic_cast<const LanguageModel*>(&model);
+}
+
+DecoderCache EncoderDecoder::start() const {
+  DecoderCache cache;
+  cache.layers.resize(static_cast<size_t>(facts().decoder_layers));
+  return cache;
 }
 
 }  // namespace heddle

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "heddle/models/family.h"
+#include "heddle/nn/attention.h"
 #include "heddle/nn/mlp.h"
 
 namespace heddle {
@@ -12,15 +14,8 @@ namespace {
 
 using nn::CrossAttention;
 using nn::FeedForward;
-using nn::Init;
-using nn::LayerNorm;
-using nn::Linear;
 using nn::Positions;
-using nn::Residual;
-using nn::Run;
-using nn::Scope;
 using nn::SelfAttention;
-using nn::TokenRows;
 
 Linear::Options projection(const TransformerConfig& c, double gain = 1) {
   return {.in = c.d_model,
@@ -221,7 +216,6 @@ struct Transformer::Parts {
   std::vector<EncoderLayer> encoder;
   std::vector<DecoderLayer> decoder;
   std::optional<LayerNorm> encoder_norm, decoder_norm;
-  nn::OutputProjection output;
 
   Parts(const Scope& s, const TransformerConfig& c)
       : config(c),
@@ -232,8 +226,7 @@ struct Transformer::Parts {
         decoder(
             nn::make_layers<DecoderLayer>(s / "model" / "decoder" / "layers", c.decoder_layers, c)),
         encoder_norm(last_norm(s / "model" / "encoder", c)),
-        decoder_norm(last_norm(s / "model" / "decoder", c)),
-        output(output_projection(s, c, target.table())) {}
+        decoder_norm(last_norm(s / "model" / "decoder", c)) {}
 
   static nn::Parameter& side_table(const Scope& s, const TransformerConfig& c, const char* side) {
     return token_table(c.share_encoder_decoder_embeddings ? s / "model" / "shared"
@@ -255,14 +248,39 @@ struct Transformer::Parts {
   }
 };
 
+namespace {
+
+EncoderDecoderFacts facts_of(const TransformerConfig& c) {
+  const int64_t d = c.d_model;
+  EncoderDecoderFacts facts{.source_vocab_size = c.vocab_size,
+                            .target_vocab_size = c.target_vocab_size(),
+                            .pad_token_id = c.pad_token_id,
+                            .bos_token_id = c.bos_token_id,
+                            .eos_token_id = c.eos_token_id,
+                            .decoder_start_token_id = c.decoder_start_token_id,
+                            .decoder_layers = c.decoder_layers,
+                            .decoder_attention_heads = c.decoder_attention_heads,
+                            .longest_source = c.max_position_embeddings,
+                            .multiplied = c.target_vocab_size() * d +
+                                          c.encoder_layers * d * (4 * d + 2 * c.encoder_ffn_dim) +
+                                          c.decoder_layers * d * (8 * d + 2 * c.decoder_ffn_dim)};
+  if (c.position_embedding_type == "learned") facts.longest_target = c.max_position_embeddings;
+  return facts;
+}
+
+}  // namespace
+
 Transformer::Transformer(const Scope& s, const TransformerConfig& config) {
   config.check("config");
   parts_ = std::make_unique<Parts>(s, config);
+  heads_.output = Parts::output_projection(s, config, parts_->target.table());
+  facts_ = facts_of(config);
 }
 Transformer::~Transformer() = default;
 Transformer::Transformer(Transformer&&) noexcept = default;
 
-const TransformerConfig& Transformer::config() const { return parts_->config; }
+int64_t Transformer::width() const { return parts_->config.d_model; }
+ModelPlan Transformer::plan() const { return plan_of(parts_->config); }
 
 Tensor Transformer::encode(const TokenRows& tokens, const Run& run) const {
   const Parts& p = *parts_;
@@ -287,14 +305,6 @@ Tensor Transformer::decode(const TokenRows& tokens, const Tensor& memory, const 
         layer(x, attend, ask, tokens.rows, run);
       },
       std::span(&memory, 1));
-}
-
-const nn::OutputProjection& Transformer::output() const { return parts_->output; }
-
-DecoderCache Transformer::start() const {
-  DecoderCache cache;
-  cache.layers.resize(parts_->decoder.size());
-  return cache;
 }
 
 void Transformer::add_sources(DecoderCache& cache, const Tensor& memory,
@@ -324,6 +334,41 @@ Tensor Transformer::step(DecoderCache& cache, const DecoderStep& step, const Run
                      };
                      layer(x, attend, ask, nullptr, run);
                    });
+}
+
+ModelPlan plan_of(const TransformerConfig& c) {
+  const bool is_learned = c.position_embedding_type == "learned";
+  StackPlan encoder{.name = "encoder",
+                    .layers = c.encoder_layers,
+                    .heads = c.encoder_attention_heads,
+                    .width = c.d_model,
+                    .hidden = c.encoder_ffn_dim,
+                    .has_bias = c.projection_bias,
+                    .has_projection_bias = c.projection_bias,
+                    .has_mlp_bias = c.activation_function != "swiglu",
+                    .has_norm_bias = c.normalization == "layer_norm",
+                    .is_gated = c.activation_function == "swiglu",
+                    .keeps_before_activation = c.activation_function != "relu",
+                    .scoring = nn::scoring_of(c.attention_scoring),
+                    .has_last_norm = c.normalize_before,
+                    .token_rows = c.vocab_size,
+                    .adds_positions = is_learned || c.position_embedding_type == "sinusoidal",
+                    .position_rows = is_learned ? c.max_position_embeddings : 0,
+                    .has_embedding_norm = c.normalize_embedding};
+  StackPlan decoder = encoder;
+  decoder.name = "decoder";
+  decoder.layers = c.decoder_layers;
+  decoder.heads = c.decoder_attention_heads;
+  decoder.hidden = c.decoder_ffn_dim;
+  decoder.is_causal = decoder.has_cross = true;
+  decoder.token_rows = c.share_encoder_decoder_embeddings ? 0 : c.target_vocab_size();
+  return {.name = "heddle_transformer",
+          .type = "heddle_transformer",
+          .stacks = {encoder, decoder},
+          .vocab = c.target_vocab_size(),
+          .is_output_tied = c.tie_word_embeddings,
+          .has_output_bias = c.output_bias,
+          .is_output_bias_a_row = true};
 }
 
 }  // namespace heddle

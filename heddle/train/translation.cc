@@ -12,7 +12,7 @@ std::shared_ptr<const RowIds> row_ids(const std::vector<uint32_t>& sample,
   return std::make_shared<const RowIds>(RowIds{sample, position});
 }
 
-CrossEntropy forward(const Transformer& model, const TranslationBatch& b, const nn::Run& run,
+CrossEntropy forward(const EncoderDecoder& model, const TranslationBatch& b, const nn::Run& run,
                      const CrossEntropyOptions& options) {
   const ProfilePhase phase("forward");
   const nn::TokenRows source{b.source, &b.source_segments,
@@ -28,7 +28,7 @@ CrossEntropy forward(const Transformer& model, const TranslationBatch& b, const 
 
 }  // namespace
 
-LossSums accumulate_gradients(const Transformer& model, const TranslationBatch& batch,
+LossSums accumulate_gradients(const EncoderDecoder& model, const TranslationBatch& batch,
                               const nn::Run& run, double label_smoothing, double divergence) {
   const int64_t passes = divergence > 0 ? 2 : 1;
   const CrossEntropy ce = forward(model, batch, run,
@@ -41,7 +41,8 @@ LossSums accumulate_gradients(const Transformer& model, const TranslationBatch& 
   return {mean(ce.total), mean(ce.nll), ce.predicted / passes, ce.predicted / passes};
 }
 
-LossSums batch_loss(const Transformer& model, const TranslationBatch& batch, const nn::Run& run) {
+LossSums batch_loss(const EncoderDecoder& model, const TranslationBatch& batch,
+                    const nn::Run& run) {
   const NoGrad off;
   const CrossEntropy ce = forward(model, batch, run, {});
   return {ce.total, ce.nll, ce.predicted, ce.predicted};

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "heddle/data/translation_batch.h"
-#include "heddle/models/transformer.h"
+#include "heddle/models/encoder_decoder.h"
 #include "heddle/train/loss_sums.h"
 
 namespace heddle::train {
@@ -10,10 +10,10 @@ namespace heddle::train {
 /// Forward and backward: adds d(sum of losses) / d(weights) to the gradients of the parameters.
 /// With `divergence` the batch holds two passes (make_translation_batch); sums are those of one,
 /// the mean of both.
-LossSums accumulate_gradients(const Transformer& model, const TranslationBatch& batch,
+LossSums accumulate_gradients(const EncoderDecoder& model, const TranslationBatch& batch,
                               const nn::Run& run, double label_smoothing, double divergence = 0);
 
 /// The loss alone.
-LossSums batch_loss(const Transformer& model, const TranslationBatch& batch, const nn::Run& run);
+LossSums batch_loss(const EncoderDecoder& model, const TranslationBatch& batch, const nn::Run& run);
 
 }  // namespace heddle::train

@@ -22,10 +22,10 @@ Validator::Validator(const TokenizedCorpus& corpus, const Tokenizer& tokenizer,
   }
 }
 
-ValidationScore Validator::operator()(const Transformer& model, const nn::Run& run) const {
+ValidationScore Validator::operator()(const EncoderDecoder& model, const nn::Run& run) const {
   nn::Run plain = run;
   plain.training = false;
-  const TransformerConfig& c = model.config();
+  const EncoderDecoderFacts& c = model.facts();
   const TranslationIds special{static_cast<int32_t>(c.decoder_start_token_id),
                                static_cast<int32_t>(c.eos_token_id)};
   const BatchPlan plan = plan_epoch({corpus_->source_lengths(), corpus_->target_lengths()},
@@ -45,7 +45,7 @@ ValidationScore Validator::operator()(const Transformer& model, const nn::Run& r
   return score;
 }
 
-std::vector<SampleTranslation> Validator::samples(const Transformer& model) const {
+std::vector<SampleTranslation> Validator::samples(const EncoderDecoder& model) const {
   const int64_t count = std::min<int64_t>(6, corpus_->size());
   std::vector<SampleTranslation> samples;
   std::vector<std::vector<int32_t>> sources;

@@ -29,9 +29,9 @@ class Validator {
  public:
   Validator(const TokenizedCorpus& corpus, const Tokenizer& tokenizer,
             const ValidationOptions& options, const Tokenizer* source = nullptr);
-  ValidationScore operator()(const Transformer& model, const nn::Run& run) const;
+  ValidationScore operator()(const EncoderDecoder& model, const nn::Run& run) const;
   /// Six sentences, spread evenly over the corpus, translated greedily.
-  std::vector<SampleTranslation> samples(const Transformer& model) const;
+  std::vector<SampleTranslation> samples(const EncoderDecoder& model) const;
 
  private:
   const TokenizedCorpus* corpus_;

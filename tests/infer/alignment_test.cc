@@ -41,9 +41,9 @@ TEST(AttentionMaps, layer_or_head_that_is_not_there_is_a_shape_error_and_a_usage
   expect_error(ErrorKind::shape, {"head 4", "4"},
                [&] { cross_attention_maps(m.model, ids, ids, {.heads = {4}}); });
   expect_error(ErrorKind::usage, {"no decoder layer 2", "0 to 1"},
-               [&] { check_alignment(m.config, {.layers = {2}}); });
+               [&] { check_alignment(m.model.facts(), {.layers = {2}}); });
   expect_error(ErrorKind::usage, {"no head -1", "0 to 3"},
-               [&] { check_alignment(m.config, {.heads = {-1}}); });
+               [&] { check_alignment(m.model.facts(), {.heads = {-1}}); });
 }
 
 TEST(SplitWords, gives_the_tokens_of_what_spaces_part_without_punctuation_at_the_ends) {

@@ -9,6 +9,7 @@
 
 #include "heddle/base/parallel.h"
 #include "heddle/data/batches.h"
+#include "heddle/models/transformer.h"
 #include "heddle/train/corpora.h"
 #include "heddle/train/translation.h"
 #include "tests/train/small_run.h"

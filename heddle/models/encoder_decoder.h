@@ -1,0 +1,73 @@
+// What translation asks of a model of two stacks, whatever its family.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "heddle/models/model.h"
+
+namespace heddle {
+
+/// Keys and values that one decoder layer has computed, rows of 2 * d_model.
+struct LayerCache {
+  nn::RowCache self;   ///< a row a token of a hypothesis
+  nn::RowCache cross;  ///< a row a source token, computed once
+};
+
+/// Everything that decoding token by token keeps. Sentences come and go: their rows are taken from
+/// the pools and given back.
+struct DecoderCache {
+  std::vector<LayerCache> layers;
+  nn::RowPool tokens, sources;  ///< of `self` and of `cross`
+};
+
+/// One token for each of n hypotheses, grouped by sentence.
+struct DecoderStep {
+  std::span<const int32_t> ids;           ///< [n] the last token of each hypothesis
+  std::span<const int32_t> position_ids;  ///< [n] its position in its translation
+  nn::CachedKeys tokens;   ///< segment i: the tokens of hypothesis i, one of them new
+  nn::CachedKeys sources;  ///< segment i: hypotheses and source tokens of sentence i
+};
+
+/// Sizes and special ids of an encoder-decoder. The ids may be beyond the vocabulary.
+struct EncoderDecoderFacts {
+  int64_t source_vocab_size = 0, target_vocab_size = 0;
+  int64_t pad_token_id = 0, bos_token_id = 0, eos_token_id = 0, decoder_start_token_id = 0;
+  int64_t decoder_layers = 0, decoder_attention_heads = 0;
+  int64_t longest_source = kAnyLength;  ///< in tokens, the end included
+  int64_t longest_target = kAnyLength;  ///< in tokens, start or end included
+  int64_t multiplied = 0;               ///< weights that products with a token's row read
+};
+
+/// An encoder reads a source; a decoder that sees it predicts the next token of a target.
+class EncoderDecoder : public Model {
+ public:
+  virtual const EncoderDecoderFacts& facts() const = 0;
+
+  /// source: s rows    returns: [s, width]
+  /// Errors: data if a sentence is longer than learned positions reach.
+  virtual Tensor encode(const nn::TokenRows& source, const nn::Run& run) const = 0;
+  /// Teacher forcing. memory: [s, width] of `source`    returns: [t, width]
+  virtual Tensor decode(const nn::TokenRows& target, const Tensor& memory, const Segments& source,
+                        const nn::Run& run) const = 0;
+  /// From h [rows, width] to the logits of the next token.
+  const nn::OutputProjection& output() const { return *heads_.output; }
+
+  /// Begins decoding token by token.
+  DecoderCache start() const;
+  /// Computes the cross keys and values of sentences, which go to these rows of the cache.
+  /// memory: [s, width], rows: [s]
+  virtual void add_sources(DecoderCache& cache, const Tensor& memory, std::span<const int32_t> rows,
+                           const nn::Run& run) const = 0;
+  /// One step. returns: [n, width]; row i equals the last row of decode() over hypothesis i.
+  virtual Tensor step(DecoderCache& cache, const DecoderStep& step, const nn::Run& run) const = 0;
+
+  int64_t vocab_size() const override { return facts().source_vocab_size; }
+  int64_t max_length() const override { return facts().longest_source; }
+  /// The encoder's states of a source alone.
+  Tensor hidden(const nn::TokenRows& tokens, const nn::Run& run) const override {
+    return encode(tokens, run);
+  }
+};
+
+}  // namespace heddle
