@@ -4,8 +4,8 @@
 #include <string>
 
 #include "heddle/io/safetensors.h"
-#include "heddle/models/model.h"
 #include "heddle/models/encoder_decoder.h"
+#include "heddle/models/model.h"
 
 namespace heddle {
 
