@@ -222,10 +222,6 @@ void eval_classes(const EvalFlags& flags) {
         flags.model);
   check(labels.size() >= 2, ErrorKind::data,
         "{}: the model has one label, so there is nothing to tell apart", flags.model);
-  const int64_t room = model.max_length - model.tokenizer.special_count();
-  check(room >= 1, ErrorKind::data,
-        "{}: texts of at most {} ids leave no room beside {} special ones", flags.model,
-        model.max_length, model.tokenizer.special_count());
   LabelledFiles columns;
   columns.files.text_key = flags.text_key;
   columns.label_key = flags.label_key;
@@ -238,7 +234,8 @@ void eval_classes(const EvalFlags& flags) {
   warn_of_dropped(dropped, flags.data);
   int64_t cut = 0;
   const auto examples = train::class_examples(
-      model.tokenizer, texts, {.labels = labels, .is_words = is_words, .longest = room}, cut);
+      model.tokenizer, texts, {.labels = labels, .is_words = is_words, .longest = room_of(model)},
+      cut);
   size_t longest = 1;
   for (const train::ClassExample& e : examples) longest = std::max(longest, e.encoding.ids.size());
   const auto score =

@@ -1,10 +1,11 @@
-// The classes of texts, by a model with a head for them.
+// The classes of texts, or of their words, by a model with a head for them.
 #include "heddle/infer/classify.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "heddle/base/mapped_files.h"
+#include "heddle/infer/encode_words.h"
 
 namespace heddle {
 namespace {
@@ -22,6 +23,20 @@ std::vector<double> scaled(std::span<const float> logits, ClassScale scale) {
   return p;
 }
 
+// Of the texts end to end, by one of the model's heads.
+std::vector<float> logits_of(const TextModel& model, std::span<const Encoding> texts,
+                             const Heads::OfTokens& head, const Precision& precision) {
+  const PackedTexts packed(model.model(), texts);
+  const NoGrad off;
+  nn::Run run;
+  run.use(precision);
+  const nn::TokenRows tokens = packed.tokens();
+  std::vector<float> logits = head(model.model().hidden(tokens, run), tokens, run).to_floats();
+  check(std::ranges::all_of(logits, [](float x) { return std::isfinite(x); }), ErrorKind::data,
+        "{}: the model gives logits that are not finite", model.stack.path);
+  return logits;
+}
+
 }  // namespace
 
 ClassScale class_scale(const Model& model) {
@@ -36,10 +51,9 @@ std::vector<std::vector<double>> classify(const TextModel& model,
                                           std::span<const TextToClassify> texts,
                                           const Precision& precision, int64_t& cut) {
   check_mapped_files();
-  const Heads& heads = model.model().heads();
-  check(static_cast<bool>(heads.sequence_classes), ErrorKind::data,
-        "{}: the model has no head for classes of texts; one is needed, like "
-        "BertForSequenceClassification",
+  check(static_cast<bool>(model.model().heads().sequence_classes), ErrorKind::data,
+        "{}: the model has no head for classes; one is needed, like "
+        "BertForSequenceClassification or BertForTokenClassification",
         model.stack.path);
   std::vector<Encoding> encodings;
   for (const TextToClassify& one : texts) {
@@ -48,20 +62,52 @@ std::vector<std::vector<double>> classify(const TextModel& model,
                                    : encode_to_fit(model, one.text, was_cut));
     cut += was_cut ? 1 : 0;
   }
-  const PackedTexts packed(model.model(), encodings);
-  const NoGrad off;
-  nn::Run run;
-  run.use(precision);
-  const nn::TokenRows tokens = packed.tokens();
   const std::vector<float> logits =
-      heads.sequence_classes(model.model().hidden(tokens, run), tokens, run).to_floats();
-  check(std::ranges::all_of(logits, [](float x) { return std::isfinite(x); }), ErrorKind::data,
-        "{}: the model gives logits that are not finite", model.stack.path);
+      logits_of(model, encodings, model.model().heads().sequence_classes, precision);
   const size_t labels = model.model().labels().size();
   std::vector<std::vector<double>> result;
   for (size_t i = 0; i < texts.size(); ++i) {
     result.push_back(
         scaled(std::span(logits).subspan(i * labels, labels), class_scale(model.model())));
+  }
+  return result;
+}
+
+std::vector<std::vector<WordClass>> classify_words(const TextModel& model,
+                                                   std::span<const std::vector<std::string>> texts,
+                                                   const Precision& precision, int64_t& cut) {
+  check_mapped_files();
+  check(static_cast<bool>(model.model().heads().token_classes), ErrorKind::data,
+        "{}: the model has no head for classes of words; one is needed, like "
+        "BertForTokenClassification",
+        model.stack.path);
+  std::vector<std::vector<WordClass>> result;
+  std::vector<Encoding> encodings;
+  std::vector<std::pair<WordClass*, size_t>> asked;  // with its row among those of all texts
+  size_t rows = 0;
+  for (const std::vector<std::string>& words : texts) {
+    EncodedWords encoded = encode_words(model.tokenizer, words, room_of(model));
+    check_ids(model, encoded.encoding.ids);
+    cut += encoded.was_cut ? 1 : 0;
+    result.emplace_back(words.size());
+    const size_t before = asked.size();
+    for (size_t w = 0; w < words.size(); ++w) {
+      if (encoded.first_rows[w] < 0) continue;
+      asked.emplace_back(&result.back()[w], rows + static_cast<size_t>(encoded.first_rows[w]));
+    }
+    if (asked.size() == before) continue;  // a model is not asked about nothing
+    rows += encoded.encoding.ids.size();
+    encodings.push_back(std::move(encoded.encoding));
+  }
+  if (encodings.empty()) return result;
+  const std::vector<float> logits =
+      logits_of(model, encodings, model.model().heads().token_classes, precision);
+  const size_t labels = model.model().labels().size();
+  for (const auto& [word, row] : asked) {
+    const std::vector<double> p =
+        scaled(std::span(logits).subspan(row * labels, labels), ClassScale::softmax);
+    const auto most = std::ranges::max_element(p);
+    *word = {static_cast<int32_t>(most - p.begin()), *most};
   }
   return result;
 }

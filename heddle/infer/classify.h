@@ -1,4 +1,4 @@
-// The classes of texts, by a model with a head for them.
+// The classes of texts, or of their words, by a model with a head for them.
 #pragma once
 
 #include <optional>
@@ -30,5 +30,18 @@ ClassScale class_scale(const Model& model);
 std::vector<std::vector<double>> classify(const TextModel& model,
                                           std::span<const TextToClassify> texts,
                                           const Precision& precision, int64_t& cut);
+
+/// The likeliest class of a word.
+struct WordClass {
+  int32_t label = -1;      ///< in model().labels(); -1: the word gives no token, or was cut off
+  double probability = 0;  ///< softmax over the labels
+};
+
+/// For each text, whose words were split before, the class of each word: that of its first token,
+/// as taggers are trained. `cut` counts the texts that were cut to fit.
+/// Errors: data if the model has no head for classes of tokens, or gives what is not finite.
+std::vector<std::vector<WordClass>> classify_words(const TextModel& model,
+                                                   std::span<const std::vector<std::string>> texts,
+                                                   const Precision& precision, int64_t& cut);
 
 }  // namespace heddle

@@ -22,16 +22,6 @@ int64_t tokenizer_limit(const std::string& folder) {
   return static_cast<int64_t>(std::min(value, kNone));
 }
 
-void check_ids(const TextModel& model, std::span<const int32_t> ids) {
-  const int64_t known = model.model().vocab_size();
-  for (const int32_t id : ids) {
-    check(id < known, ErrorKind::data,
-          "{}: the tokenizer gives '{}' the id {}, but the model has a vocab_size of {}; it is the "
-          "tokenizer of another model",
-          model.stack.path, model.tokenizer.token(id), id, known);
-  }
-}
-
 void check_room(const TextModel& model, int64_t special) {
   check(special < model.max_length, ErrorKind::data,
         "{}: texts of at most {} ids leave no room beside {} special ones", model.stack.path,
@@ -60,6 +50,22 @@ Encoding checked(const TextModel& model, Encoding encoding, std::string_view tex
 
 }  // namespace
 
+void check_ids(const TextModel& model, std::span<const int32_t> ids) {
+  const int64_t known = model.model().vocab_size();
+  for (const int32_t id : ids) {
+    check(id < known, ErrorKind::data,
+          "{}: the tokenizer gives '{}' the id {}, but the model has a vocab_size of {}; it is the "
+          "tokenizer of another model",
+          model.stack.path, model.tokenizer.token(id), id, known);
+  }
+}
+
+int64_t room_of(const TextModel& model) {
+  const int64_t special = model.tokenizer.special_count();
+  check_room(model, special);
+  return model.max_length - special;
+}
+
 TextModel load_text_model(const std::string& path) {
   StackModel stack = load_stack_model(path);
   Tokenizer tokenizer = Tokenizer::load(stack.path);
@@ -71,9 +77,8 @@ TextModel load_text_model(const std::string& path) {
 
 Encoding encode_to_fit(const TextModel& model, std::string_view text, bool& was_cut) {
   const Tokenizer& t = model.tokenizer;
-  check_room(model, t.special_count());
+  const auto most = static_cast<size_t>(room_of(model));
   std::vector<int32_t> ids = t.encode(text);
-  const auto most = static_cast<size_t>(model.max_length - t.special_count());
   if (ids.size() > most) {
     ids.resize(most);
     was_cut = true;

@@ -25,6 +25,11 @@ struct TextModel {
 /// Tokenizer::load(); data if the tokenizer has special ids that the model does not know.
 TextModel load_text_model(const std::string& path);
 
+/// Ids that a text may have beside the special ones. Errors: data if there is no room.
+int64_t room_of(const TextModel& model);
+/// Errors: data, naming the token, if an id is beyond the model's.
+void check_ids(const TextModel& model, std::span<const int32_t> ids);
+
 /// A text, or a pair of them, as the tokenizer's files lay it out, cut to model.max_length as
 /// transformers does (of a pair the longer part first). was_cut: set if something was cut, else
 /// left alone. Errors: data if a text is not UTF-8, gives no id, or an id is beyond the model's.

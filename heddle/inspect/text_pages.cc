@@ -95,6 +95,24 @@ void ClassPage::add(const std::string& text, const std::vector<double>& p) {
   page_.data["texts"].push_back(std::move(one));
 }
 
+WordClassPage::WordClassPage(const std::string& model, const std::vector<std::string>& labels)
+    : TextPage("Classes of words", "tags.js", model, kPageTexts) {
+  page_.data["labels"] = labels;
+}
+
+void WordClassPage::add(const std::vector<std::string>& words,
+                        const std::vector<WordClass>& classes) {
+  if (!take()) return;
+  Json one = Json::object();
+  one["count"] = words.size();
+  one["words"] = Json::array();
+  for (size_t w = 0; w < std::min<size_t>(words.size(), kPageWords); ++w) {
+    one["words"].push_back(
+        Json::Array{shortened(words[w], 100), classes[w].label, classes[w].probability});
+  }
+  page_.data["texts"].push_back(std::move(one));
+}
+
 SimilarityPage::SimilarityPage(const std::string& model)
     : TextPage("Cosine similarity of texts", "embed.js", model, kPageVectors) {}
 

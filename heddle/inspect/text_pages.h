@@ -12,7 +12,8 @@
 namespace heddle::inspect {
 
 /// What a page holds of many texts and long ones; it says how many were left out.
-inline constexpr int64_t kPageTexts = 1000, kPageCandidates = 50, kPageVectors = 200;
+inline constexpr int64_t kPageTexts = 1000, kPageCandidates = 50, kPageVectors = 200,
+                         kPageWords = 500;
 inline constexpr size_t kPageCharacters = 1000;
 
 /// The first `most` characters of a text, which is UTF-8, and "…" if there are more.
@@ -58,6 +59,14 @@ class ClassPage : public TextPage {
 
  private:
   int64_t top_;
+};
+
+/// The words of each text and the class of each.
+class WordClassPage : public TextPage {
+ public:
+  WordClassPage(const std::string& model, const std::vector<std::string>& labels);
+  /// classes: of the words; the first kPageWords are held
+  void add(const std::vector<std::string>& words, const std::vector<WordClass>& classes);
 };
 
 /// How alike texts are: the cosine of each pair of their vectors.

@@ -1,9 +1,10 @@
-// Encoding words one by one, so that each knows its first id.
+// Labelled texts as a model takes them.
 #include "heddle/train/class_examples.h"
 
 #include <algorithm>
 
 #include "heddle/base/error.h"
+#include "heddle/infer/encode_words.h"
 
 namespace heddle::train {
 namespace {
@@ -21,20 +22,9 @@ int32_t class_of(const std::string& label, const std::vector<std::string>& label
 
 ClassExample example_of(const Tokenizer& tokenizer, const LabelledText& text,
                         const ClassExampleOptions& o, int64_t& cut) {
-  std::vector<int32_t> ids, classes;
-  for (size_t w = 0; w < text.words.size(); ++w) {
-    const std::vector<int32_t> tokens = tokenizer.encode(text.words[w]);
-    ids.insert(ids.end(), tokens.begin(), tokens.end());
-    classes.resize(ids.size(), -1);
-    if (tokens.empty()) continue;
-    classes[ids.size() - tokens.size()] = class_of(text.labels[w], o.labels, text.place);
-  }
-  if (static_cast<int64_t>(ids.size()) > o.longest) {
-    ids.resize(static_cast<size_t>(o.longest));
-    classes.resize(ids.size());
-    ++cut;
-  }
-  ClassExample e{.encoding = tokenizer.with_special(ids),
+  EncodedWords words = encode_words(tokenizer, text.words, o.longest);
+  cut += words.was_cut ? 1 : 0;
+  ClassExample e{.encoding = std::move(words.encoding),
                  .text = fmt::format("{}", fmt::join(text.words, " ")),
                  .labels = fmt::format("{}", fmt::join(text.labels, " "))};
   check(!e.encoding.ids.empty(), ErrorKind::data, "{}: the text is empty", text.place);
@@ -43,9 +33,10 @@ ClassExample example_of(const Tokenizer& tokenizer, const LabelledText& text,
     return e;
   }
   e.classes.assign(e.encoding.ids.size(), -1);
-  // The special tokens stand before and behind: where the text begins is where its ids do.
-  const auto at = std::search(e.encoding.ids.begin(), e.encoding.ids.end(), ids.begin(), ids.end());
-  std::copy(classes.begin(), classes.end(), e.classes.begin() + (at - e.encoding.ids.begin()));
+  for (size_t w = 0; w < text.words.size(); ++w) {
+    const int32_t label = class_of(text.labels[w], o.labels, text.place);
+    if (words.first_rows[w] >= 0) e.classes[static_cast<size_t>(words.first_rows[w])] = label;
+  }
   return e;
 }
 

@@ -35,9 +35,11 @@ class ClassTask : public StackTask {
     train_ = examples_of(split.train);
     val_ = examples_of(split.val);
     note_keys(joined(train_), joined(val_));
-    log_info("{} to train on, {} held out, {}; {} cut to {}", counted(std::ssize(train_), "text"),
+    log_info("{} to train on, {} held out, {}{}", counted(std::ssize(train_), "text"),
              format_count(std::ssize(val_)), counted(std::ssize(labels_), "label"),
-             counted(cut_, "text was", "texts were"), counted(most_, "token"));
+             cut_ == 0 ? ""
+                       : fmt::format("; {} cut to {}", counted(cut_, "text was", "texts were"),
+                                     counted(most_, "token")));
     plan_.emplace(static_cast<int64_t>(train_.size()), config.batch_size, seed());
   }
 

@@ -94,6 +94,7 @@ class EvalAnswers : public ::testing::Test {
     all.insert(all.end(), more.begin(), more.end());
     const CliResult result = run_heddle(all);
     EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.err.find(" cut"), std::string::npos) << result.err;  // none was
     Json validation;
     std::istringstream lines(read_file(folder_ / task / "log.jsonl"));
     for (std::string line; std::getline(lines, line);) {
@@ -159,6 +160,35 @@ TEST_F(EvalAnswers, classes_have_the_scores_that_training_logs) {
   const CliResult plain = eval("sequence_classification", {"--data", path("val.tsv")});
   EXPECT_TRUE(plain.out.starts_with("accuracy ")) << plain.out;
   EXPECT_NE(plain.out.find("(30 texts, 2 labels)"), std::string::npos) << plain.out;
+}
+
+// What classify prints of the sentences is a file of words and labels.
+TEST_F(EvalAnswers, classes_of_words_are_those_that_eval_counts) {
+  train("token_classification", ".conll");
+  std::string sentences;
+  std::istringstream truths(read_file(path("val.conll")));
+  for (std::string line; std::getline(truths, line);) {
+    sentences += line.empty() ? "\n" : line.substr(0, line.find(' ')) + " ";
+  }
+  CliOptions options;
+  options.input = sentences;
+  const CliResult said = run_heddle({"classify", path("token_classification")}, options);
+  ASSERT_EQ(said.exit_code, 0) << said.err;
+  write("said.conll", said.out);
+  EXPECT_EQ(
+      eval_json("token_classification", {"--data", path("said.conll")}).get_double("accuracy"), 1);
+  std::istringstream truth(read_file(path("val.conll"))), answer(said.out);
+  int right = 0, all = 0;
+  for (std::string a, b; std::getline(truth, a) && std::getline(answer, b);) {
+    EXPECT_EQ(a.substr(0, a.find(' ')), b.substr(0, b.find('\t')));
+    if (a.empty()) continue;
+    ++all;
+    right += a.substr(a.find(' ') + 1) == b.substr(b.find('\t') + 1);
+  }
+  EXPECT_EQ(all, 80);
+  EXPECT_DOUBLE_EQ(
+      static_cast<double>(right) / all,
+      eval_json("token_classification", {"--data", path("val.conll")}).get_double("accuracy"));
 }
 
 TEST_F(EvalAnswers, labels_and_files_that_do_not_fit_are_refused) {

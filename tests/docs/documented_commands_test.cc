@@ -25,6 +25,7 @@ head -n 4 pairs/val.de > lines.de
 (cat half.csv; for i in 1 2 3 4; do tail -n +2 half.csv; done) > table.csv
 sed 's/category/label/' table.csv > labels.csv
 (echo sentence$'\t'label; for i in 1 2 3 4 5; do sed 's/$/\t1/' lines; sed 's/$/\t0/' lines.de; done) | gzip > glue.tsv.gz
+for i in 1 2 3 4 5; do sed 's/ /\tO\n/g; s/$/\tEND\n/' lines; done > words.conll
 mkdir books && cp text books/train.txt && head -n 20 text > books/val.txt
 mkdir six && (cd six
   printf 'je suis étudiant\nmerci\n' | tee train.fr > val.fr
@@ -36,6 +37,7 @@ train translator --data pairs --preset tiny --d-model 32 --encoder-ffn-dim 32 --
 train language --task causal_lm --data text --n-layer 3 --n-head 4 --n-embd 32 --n-positions 1024 --block-size 32
 train masked --task masked_lm --data text --vocab-size 200 --hidden-size 32 --intermediate-size 32 --num-hidden-layers 2 --num-attention-heads 4 --block-size 24
 train classifier --task sequence_classification --from masked --data table.csv --label-key category --block-size 24
+train tagger --task token_classification --from masked --data words.conll --block-size 24
 cp -r language/best gpt2
 cp -r masked/best bert
 cp -r masked/best encoder

@@ -4,6 +4,7 @@
 
 #include "heddle/inspect/eval_pages.h"
 #include "tests/cli/language_model.h"
+#include "tests/cli/tagger_model.h"
 #include "tests/pages/browser.h"
 
 namespace heddle::testing {
@@ -118,6 +119,13 @@ TEST_F(Layout, filled_masks_hold) {
 
 TEST_F(Layout, classes_of_texts_hold) {
   write({"classify", kTexts + "classify", "--page", path_}, "the fox\nlow\nlower lower\n");
+  check_layout(path_);
+}
+
+TEST_F(Layout, classes_of_words_hold) {
+  write_tagger(model_);
+  write({"classify", model_, "--page", path_},
+        "the fox\nlow\n\nlower lower fox the low lowest newest fox the fox the low lower\n");
   check_layout(path_);
 }
 

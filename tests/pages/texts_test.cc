@@ -1,6 +1,7 @@
 // The pages of heddle fill, classify and embed, driven: tokens put into texts, lists, the heat map.
 #include <gtest/gtest.h>
 
+#include "tests/cli/tagger_model.h"
 #include "tests/pages/browser.h"
 #include "tests/support/cli_runner.h"
 
@@ -39,6 +40,32 @@ TEST_F(TextPage, token_that_is_picked_stands_in_the_text) {
     reader.equal(JSON.parse((await reader.saved('[data-export="json"]')).text).texts.length, 2, "saved");
   )js",
              9);
+}
+
+TEST_F(TextPage, classes_of_words_filter_texts_and_mark_words) {
+  const std::string model = (folder_ / "tagger").string();
+  write_tagger(model);
+  CliOptions options;
+  options.input = "the fox\nlow\nthe lower fox\n\n";
+  ASSERT_EQ(run_heddle({"classify", model, "--page", path_}, options).exit_code, 0);
+  drive_both(R"js(
+    const rows = () => [...reader.find('[aria-label="texts"] tbody').rows], d = heddle.data;
+    reader.equal(rows().length, 4, "all texts");
+    const words = d.texts.flatMap((t) => t.words), classes = [...reader.find('[aria-label="words of each class"]').rows];
+    reader.equal(classes.reduce((sum, r) => sum + Number(r.cells[2].textContent), 0), words.length, "each word has one class");
+    reader.equal([...document.querySelectorAll('[aria-label="texts"] strong.marked')].length, words.filter((w) => d.labels[w[1]] !== "O").length, "marked");
+    const name = classes[0].cells[0].textContent;
+    await reader.key(classes[0], "Enter");
+    reader.equal(rows().length, d.texts.filter((t) => t.words.some((w) => d.labels[w[1]] === name)).length, "the texts with such words");
+    await reader.click(reader.button("× " + name));
+    await reader.click(rows()[2]);
+    const bars = [...reader.find('table[aria-label="words"]').rows];
+    reader.equal(bars.map((r) => r.cells[0].textContent), d.texts[2].words.map((w) => `${w[0]} ${d.labels[w[1]]}`), "words and classes");
+    await reader.click(rows()[3]);
+    reader.equal(reader.find("#text").textContent, "", "a blank text has no words");
+    reader.check(reader.tooWide() <= 0, "no wider than the window: " + reader.tooWide());
+  )js",
+             7);
 }
 
 TEST_F(TextPage, classes_filter_texts_and_texts_show_their_classes) {
