@@ -40,6 +40,33 @@ Page page_of(const std::string& title, const std::string& script, const Evaluati
   return page;
 }
 
+// Bytes at which both texts begin, whole characters: one that was unfinished is not common.
+size_t common_begin(const std::string& a, const std::string& b) {
+  size_t at = std::ranges::mismatch(a, b).in1 - a.begin();
+  while (at > 0 && at < a.size() && (static_cast<unsigned char>(a[at]) & 0xC0u) == 0x80u) --at;
+  return at;
+}
+
+// Where the word at `at` begins, with the space before it; `otherwise` if no space is.
+size_t word_begin(const std::string& text, size_t at, size_t otherwise) {
+  const size_t space = text.rfind(' ', at);
+  return space == text.npos ? otherwise : space;
+}
+
+// The same places in `clean`, which is `text` without some of its spaces.
+std::vector<size_t> without_spaces(const std::string& text, const std::string& clean,
+                                   const std::vector<size_t>& places) {
+  std::vector<size_t> result;
+  size_t at = 0, in_clean = 0;
+  for (const size_t place : places) {
+    for (; at < place; ++at) {
+      if (in_clean < clean.size() && clean[in_clean] == text[at]) ++in_clean;
+    }
+    result.push_back(in_clean);
+  }
+  return result;
+}
+
 Json as_json(const PartOfText& text) {
   return Json::Array{text.before, shortened(text.part), text.after};
 }
@@ -48,10 +75,24 @@ Json as_json(const PartOfText& text) {
 
 PartOfText part_of_text(const Tokenizer& tokenizer, std::span<const int32_t> ids, size_t begin,
                         size_t end) {
-  const size_t from = begin - std::min(begin, kAround), to = std::min(ids.size(), end + kAround);
-  return {.before = tokenizer.decode(ids.subspan(from, begin - from)),
-          .part = added_text(tokenizer, ids.first(begin), ids.subspan(begin, end - begin)),
-          .after = added_text(tokenizer, ids.first(end), ids.subspan(end, to - end))};
+  const size_t first = begin - std::min(begin, kAround + kContext);
+  const size_t last = std::min(ids.size(), end + kAround + kContext);
+  const auto text_to = [&](size_t at, bool is_clean) {
+    DecodeOptions options;
+    if (!is_clean) options.clean_up = false;
+    return tokenizer.decode(ids.subspan(first, at - first), options);
+  };
+  // Cleaning up takes spaces away around what follows: only the text as it was decoded says where
+  // an id begins.
+  const std::string raw = text_to(last, false), clean = text_to(last, true);
+  const auto edge = [&](size_t at) { return common_begin(raw, text_to(at, false)); };
+  const size_t near = begin - std::min(begin, kAround), far = std::min(ids.size(), end + kAround);
+  const size_t from = near == 0 ? 0 : word_begin(raw, edge(near), first == 0 ? 0 : edge(near));
+  const size_t to = far == ids.size() ? raw.size() : std::min(raw.find(' ', edge(far)), raw.size());
+  const size_t part = std::max(from, edge(begin)), after = std::max(part, edge(end));
+  const std::vector<size_t> edges = without_spaces(raw, clean, {from, part, after, to});
+  const auto between = [&](size_t i) { return clean.substr(edges[i], edges[i + 1] - edges[i]); };
+  return {.before = between(0), .part = between(1), .after = between(2)};
 }
 
 Page prediction_page(const Evaluation& evaluation, const Tokenizer& tokenizer,

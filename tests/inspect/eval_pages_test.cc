@@ -5,7 +5,10 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 
+#include "heddle/infer/encode_words.h"
+#include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
 
 namespace heddle::inspect {
@@ -26,6 +29,41 @@ TEST(PartOfText, parts_laid_end_to_end_are_the_text) {
   const size_t last = accent.size() - 1;
   EXPECT_EQ(part_of_text(tokenizer, accent, last - 1, last).part, "");
   EXPECT_EQ(part_of_text(tokenizer, accent, last, last + 1).part, "é");
+}
+
+class WordPieceParts : public ::testing::Test {
+ protected:
+  static Tokenizer make() {
+    const TemporaryFolder folder;
+    return Tokenizer::load(folder.write(
+        "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nit\n'\ns\nmine\n.\nsa\n##lt\n##y\n"));
+  }
+  const Tokenizer tokenizer_ = make();
+};
+
+// The tokenizer takes away the spaces around what was split off.
+TEST_F(WordPieceParts, contractions_and_punctuation_stand_as_in_the_text) {
+  const auto ids = tokenizer_.encode("it's mine.");
+  const std::vector<std::string> parts = {"it", "'", "s", " mine", "."};
+  ASSERT_EQ(ids.size(), parts.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const PartOfText text = part_of_text(tokenizer_, ids, i, i + 1);
+    EXPECT_EQ(text.part, parts[i]);
+    EXPECT_EQ(text.before + text.part + text.after, "it's mine.");
+  }
+}
+
+TEST_F(WordPieceParts, text_around_begins_and_ends_with_whole_words) {
+  std::string whole;
+  for (int i = 0; i < 30; ++i) whole += i % 2 == 0 ? "salty " : "it's ";
+  const auto ids = tokenizer_.encode(whole);
+  const std::set<std::string> known = {"salty", "it's", "it'", "it", "'s", "s"};
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const PartOfText text = part_of_text(tokenizer_, ids, i, i + 1);
+    const std::string all = text.before + text.part + text.after;
+    for (const std::string& word : split_words(all)) EXPECT_TRUE(known.contains(word)) << all;
+    EXPECT_LT(all.size(), 80u) << "about ten ids before and behind";
+  }
 }
 
 TEST(PredictionPage, first_tokens_are_held_and_an_impossible_one_has_no_number) {

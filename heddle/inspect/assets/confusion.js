@@ -65,7 +65,6 @@
   fill(orders[0].by);
 
   main.append(...heddle.evaluation(data),
-    el("h2", {}, "Confusion matrix"),
     el("p", {class: "faint small"}, `A row is a true class, a column a predicted one; blue is right, red wrong, the stronger the larger the share of the row. Numbers are those of the list of classes below. Pick a cell to list its wrong ${data.unit}s.`),
     map.element, heddle.exportButtons("confusion", {svg: () => map.svg(), json: () => data}));
   if (used.length < all.length) main.append(el("p", {class: "faint small"}, `${heddle.plural(all.length - used.length, "class").replace(/classs$/, "classes")} of the model's ${all.length} neither occur nor are given.`));
