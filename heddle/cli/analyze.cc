@@ -64,7 +64,7 @@ void run(Flags f) {
     curve = bench::layer_times(sizes, f.seconds);
   }
   const Json layers = layers_json(sizes, costs, curve);
-  if (!f.page.empty()) inspect::write_analysis_page(f.page, analysis, layers);
+  if (!f.page.empty()) inspect::write_analysis_page(f.page, f.name, analysis, layers);
   if (f.json) {
     Json json = inspect::to_json(analysis);
     json["layers"] = layers;

@@ -84,8 +84,9 @@ Analysis analyze(const ModelPlan& plan, const Workload& workload);
 /// All of it for programs.
 Json to_json(const Analysis& analysis);
 
-/// The analysis as a page, with the table of layers (as `heddle analyze --json` has it).
-/// Errors: those of write_page().
-void write_analysis_page(const std::string& path, const Analysis& analysis, const Json& layers);
+/// The analysis as a page, with the table of layers (as `heddle analyze --json` has it). name: of
+/// the model, as find_plan() was given it.    Errors: those of write_page().
+void write_analysis_page(const std::string& path, const std::string& name, const Analysis& analysis,
+                         const Json& layers);
 
 }  // namespace heddle::inspect

@@ -6,8 +6,8 @@
 
 namespace heddle::inspect {
 
-void write_analysis_page(const std::string& path, const Analysis& analysis, const Json& layers) {
-  const std::string& name = analysis.plan.name;
+void write_analysis_page(const std::string& path, const std::string& name, const Analysis& analysis,
+                         const Json& layers) {
   const std::string model = name.ends_with("/config.json") ? parent_path(name) : name;
   Page page{.title = "What " + short_names({model})[0] + " costs", .scripts = {"analyze.js"}};
   page.data = to_json(analysis);

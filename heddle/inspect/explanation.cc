@@ -376,7 +376,7 @@ Explanation explain_head(const Subject& subject, const ExplainedHead& which) {
   head.has_values = true;
   e.title = fmt::format("Attention, step by step: {}", subject.texts().front());
   e.note = fmt::format("{}: {} attention, layer {}, head {} (of layers 0 to {} and heads 0 to {})",
-                       short_names({subject.path()})[0], kind.name, which.layer, which.head,
+                       short_names({subject.given()})[0], kind.name, which.layer, which.head,
                        kind.layers - 1, kind.heads - 1);
   e.is_causal = kind.is_causal;
   e.divisor = seen.scale != 0 ? 1.0 / static_cast<double>(seen.scale)

@@ -142,6 +142,8 @@ void check_folder(const std::string& folder, const std::string& path, const std:
 
 void check_output(const std::string& path, const std::string& what) {
   check(!path.empty(), ErrorKind::usage, "{}: the path is empty; name a file to write", what);
+  check(path != "-", ErrorKind::usage,
+        "cannot write {} to '-'; name a file, or /dev/stdout for the standard output", what);
   check(!is_directory(path), ErrorKind::data,
         "{}: cannot write {}: it is a folder; name a file, as in {}", path, what,
         join_path(path, "page.html"));

@@ -288,6 +288,7 @@ Subject Subject::open(const std::string& path, const SubjectOptions& options) {
   } else {
     maker.open_stack(path, options);
   }
+  maker.subject.given_ = path;
   return std::move(maker.subject);
 }
 

@@ -59,7 +59,8 @@ class Subject {
   /// ids for one that has one; data for a text that is not UTF-8 or too long, or a broken model.
   static Subject open(const std::string& path, const SubjectOptions& options);
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return path_; }    ///< of the model: "runs/m30k/best"
+  const std::string& given() const { return given_; }  ///< what open() was given: "runs/m30k"
   const std::string& type() const { return type_; }
   const std::vector<Side>& sides() const { return sides_; }
   const std::vector<AttentionKind>& kinds() const { return kinds_; }
@@ -85,7 +86,7 @@ class Subject {
   };
   friend struct SubjectMaker;
 
-  std::string path_, type_, measure_;
+  std::string path_, given_, type_, measure_;
   std::vector<Side> sides_;
   std::vector<AttentionKind> kinds_;
   std::vector<std::string> texts_;

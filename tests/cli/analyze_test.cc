@@ -76,6 +76,22 @@ TEST_F(Analyze, model_directory_has_as_many_parameters_as_info_says) {
             info.at("bytes").get_int("weights_bf16"));
 }
 
+TEST_F(Analyze, page_of_a_run_is_titled_by_its_name) {
+  const TempDir folder;
+  std::filesystem::create_directory(folder / "m30k");
+  std::filesystem::copy(model(), folder / "m30k" / "best",
+                        std::filesystem::copy_options::recursive);
+  const std::string page = (folder / "page.html").string();
+  for (const auto& [name, called] :
+       {std::pair{"m30k", "m30k"}, std::pair{"m30k/best", "m30k/best"}}) {
+    const CliResult result = run_heddle({"analyze", (folder / name).string(), "--page", page});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(read_file(page).find(fmt::format("<title>What {} costs</title>", called)),
+              std::string::npos)
+        << called;
+  }
+}
+
 TEST_F(Analyze, measured_curve_has_a_point_for_each_kind_of_layer) {
   const CliResult result = run_heddle({"analyze", "stack", "--json", "--measure", "--n", "70",
                                        "--d", "8", "--length", "4", "--seconds", "0.05"});
@@ -98,7 +114,10 @@ TEST_F(Analyze, bad_input_is_said) {
   expect_refused({"analyze", "bas"}, 2, "did you mean 'base'?");
   expect_refused({"analyze", (folder / "config.json").string()}, 3, "model_type is 'llama9'");
   expect_refused({"analyze", (folder / "broken.json").string()}, 3, "broken.json");
-  expect_refused({"analyze", "base", "--set", "encoder_layers=0"}, 2, "--encoder-layers is 0");
+  expect_refused({"analyze", "base", "--set", "encoder_layers=0"}, 2, "encoder_layers is 0");
+  expect_refused({"analyze", "base", "--set", "d_modle=3"}, 2,
+                 "unknown field d_modle; did you mean 'd_model'?");
+  expect_refused({"analyze", "base", "--set", "foo=3"}, 2, "unknown field foo; there are ");
   expect_refused({"analyze", "base", "--length", "-3"}, 2, "--length is -3");
   expect_refused({"analyze", "stack", "--image", "224", "--patch", "15"}, 2, "patches of 15");
   expect_refused({"analyze", "stack", "--image", "28", "--length", "4"}, 2, "give one");

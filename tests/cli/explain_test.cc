@@ -45,6 +45,16 @@ TEST_F(Explain, model_is_followed_as_text_and_as_page) {
       std::string::npos);
 }
 
+TEST_F(Explain, run_is_called_by_its_name) {
+  const TempDir folder;
+  std::filesystem::create_directory(folder / "m30k");
+  std::filesystem::copy(model(), folder / "m30k" / "best",
+                        std::filesystem::copy_options::recursive);
+  const CliResult text = explain({(folder / "m30k").string(), "--text", "the old man"});
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_NE(text.out.find("\nm30k: cross attention"), std::string::npos) << text.out;
+}
+
 TEST_F(Explain, bad_input_is_an_error_that_says_what_to_do) {
   expect_error({}, 2, "nothing to explain");
   expect_error({"--q", "1"}, 2, "--q and --k go together");

@@ -4,6 +4,7 @@
 #include "heddle/base/error.h"
 #include "heddle/inspect/page.h"
 #include "tests/base/temporary.h"
+#include "tests/cli/page_data.h"
 #include "tests/support/cli_runner.h"
 
 namespace heddle::testing {
@@ -63,6 +64,30 @@ TEST(Outputs, file_link_and_device_may_be_written_and_a_folder_may_not) {
   expect_error(ErrorKind::data, {"is a file"},
                [&] { inspect::check_output(folder / "file/x", "x"); });
   expect_error(ErrorKind::usage, {"empty"}, [&] { inspect::check_output("", "the page"); });
+  expect_error(ErrorKind::usage, {"cannot write the page to '-'", "/dev/stdout"},
+               [&] { inspect::check_output("-", "the page"); });
+}
+
+// Written by line, by a table, by JSON, as help, as a whole.
+TEST(Outputs, full_standard_output_is_said_in_one_way) {
+  CliOptions options;
+  options.stdout_file = "/dev/full";
+  options.input = std::string("the fox\n") + std::string(20000, 'a') + "\n";
+  const std::string model = text_model("classify");
+  for (const auto& words : std::vector<std::vector<std::string>>{{"--help"},
+                                                                 {"completion", "bash"},
+                                                                 {"analyze", "base"},
+                                                                 {"analyze", "base", "--json"},
+                                                                 {"info", model},
+                                                                 {"tokenizer", "encode", model},
+                                                                 {"classify", model},
+                                                                 {"classify", model, "--json"}}) {
+    const CliResult result = run_heddle(words, options);
+    EXPECT_EQ(result.exit_code, 6) << words[0];
+    EXPECT_TRUE(
+        result.err.ends_with("heddle: standard output: cannot write: No space left on device\n"))
+        << words[0] << ": " << result.err;
+  }
 }
 
 }  // namespace

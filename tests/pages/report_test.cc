@@ -240,8 +240,12 @@ TEST(ReportPage, long_values_are_broken_and_runs_have_short_names) {
     const cell = [...document.querySelectorAll("td")].find((c) => c.textContent.includes("aaaa"));
     reader.check(cell.getBoundingClientRect().width < 330 && cell.textContent.endsWith("a.json"), "broken, and all of it");
     reader.check(reader.tooWide() <= 0, "no sideways scrolling");
+    const runs = reader.find("table.runs");
+    reader.check(runs.scrollWidth <= runs.parentElement.clientWidth, "the figures of a run fit");
+    const lines = (c) => { const r = document.createRange(); r.selectNodeContents(c); return r.getClientRects().length; };
+    reader.equal([...runs.querySelectorAll("td")].map(lines).filter((n) => n > 1), [], "none is broken");
   )js",
-        3, {.width = 390, .height = 800});
+        5, {.width = 390, .height = 800});
 }
 
 TEST(ReportPage, comparison_of_one_run_is_its_report) {

@@ -13,7 +13,7 @@
   const cell = (c, tag, attributes) => el(tag, {class: typeof c === "number" ? "number" : null, ...attributes}, typeof c === "number" ? heddle.number(c) : c);
   const tableOf = (head, rows, kind, style) => el("table", {class: `small ${kind}`, style},
     el("thead", {}, el("tr", {}, head.map((c, i) => el("th", {scope: "col", class: typeof rows[0][i] === "number" ? "number" : null}, c)))),
-    el("tbody", {}, rows.map((r) => el("tr", {}, r.map((c, i) => (i === 0 ? cell(c, "th", {scope: "row"}) : cell(c, "td", {})))))));
+    el("tbody", {}, rows.map((r) => el("tr", {}, r.map((c, i) => (i === 0 ? cell(c, "th", {scope: "row"}) : cell(c, "td", {"data-title": head[i]})))))));
 
   const metricName = (m) => (m === "bleu" ? "BLEU" : m.replaceAll("_", " "));
   const metricText = (m, value) => (m === "bleu" ? value.toFixed(2) : value.toFixed(4));
