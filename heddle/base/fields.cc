@@ -187,20 +187,25 @@ Json write_fields(const std::vector<Field>& fields) {
 
 void set_field(const std::vector<Field>& fields, std::string_view key, std::string_view text) {
   const std::string wanted_key = field_key(key);
+  // A field is named as it was: by its flag, or by itself.
+  const auto shown = [&](const std::string& name) {
+    return key.starts_with("--") ? flag_name(name) : name;
+  };
   for (const Field& field : fields) {
     if (field.key != wanted_key) continue;
     const std::string wanted =
         std::visit([&](auto* member) { return read_text(*member, text); }, field.member);
-    check(wanted.empty(), ErrorKind::usage, "{} is '{}'; {} is needed", flag_name(field.key), text,
+    check(wanted.empty(), ErrorKind::usage, "{} is '{}'; {} is needed", shown(field.key), text,
           wanted);
     const std::string broken = broken_rule(value_of(field), field.rule);
-    check(broken.empty(), ErrorKind::usage, "{} is {}; it {}", flag_name(field.key), text, broken);
+    check(broken.empty(), ErrorKind::usage, "{} is {}; it {}", shown(field.key), text, broken);
     return;
   }
-  std::vector<std::string> flags;
-  for (const Field& field : fields) flags.push_back(flag_name(field.key));
-  fail(ErrorKind::usage, "unknown field {}{}", flag_name(wanted_key),
-       did_you_mean(flag_name(wanted_key), flags));
+  std::vector<std::string> names;
+  for (const Field& field : fields) names.push_back(shown(field.key));
+  const std::string nearest = did_you_mean(shown(wanted_key), names);
+  fail(ErrorKind::usage, "unknown field {}{}", shown(wanted_key),
+       nearest.empty() ? fmt::format("; there are {}", fmt::join(names, ", ")) : nearest);
 }
 
 std::vector<FieldInfo> describe_fields(const std::vector<Field>& fields) {

@@ -1,6 +1,6 @@
 // heddle demo: trains the phrasebook translator and shows what it has learned.
-
 #include <algorithm>
+#include <cerrno>
 
 #include "heddle/base/files.h"
 #include "heddle/base/lines.h"
@@ -124,10 +124,8 @@ void add_demo(Subcommand& app) {
         "word that\nthe decoder attended to most:\n");
     for (const Phrase& phrase : demo_sentences()) show_sentence(model, phrase, precision);
     show_unknown_word(model, precision);
-    fmt::print(
-        "\nTry your own:  echo 'We have to get up at half past six.' | build/bin/heddle "
-        "translate {}\n",
-        flags->out);
+    fmt::print("\nTry your own:  echo 'We have to get up at half past six.' | {} translate {}\n",
+               program_invocation_name, flags->out);
   });
 }
 

@@ -40,11 +40,6 @@ struct Flags : PromptFlags {
 constexpr int64_t kNewTokens = 64;  // where neither a flag nor the model says
 constexpr const char* kSeparator = "----------";
 
-void write(const std::string& text) {
-  check(std::fwrite(text.data(), 1, text.size(), stdout) == text.size(), ErrorKind::system,
-        "standard output: cannot write");
-}
-
 const char* finish_reason(const Continuation& c) {
   if (c.has_no_room) return "context";
   switch (c.ended) {
@@ -172,12 +167,12 @@ class Output {
   void show_reason(const Prompt& prompt) {
     if (!flags_.json) {
       begin(prompt);
-      return write("\n");
+      return write_results("\n");
     }
     Json json = Json::object();
     json["prompt"] = first_ + (&prompt - prompts_->data()) + 1;
     json["error"] = prompt.error;
-    write(json.dump() + "\n");
+    write_results(json.dump() + "\n");
   }
 
   TextStream stream(int64_t prompt) const {
@@ -193,15 +188,15 @@ class Output {
     TextStream& text = found->second;
     const bool goes_on = text.read(token.tokens);
     if (is_live_) {
-      write(text.take());
-      std::fflush(stdout);
+      write_results(text.take());
+      flush_results();
     }
     return goes_on;
   }
 
   void begin(const Prompt& prompt) {
-    if (!std::exchange(is_first_, false)) write(std::string(kSeparator) + "\n");
-    if (flags_.echo) write(prompt.text);
+    if (!std::exchange(is_first_, false)) write_results(std::string(kSeparator) + "\n");
+    if (flags_.echo) write_results(prompt.text);
   }
 
   void show(int64_t i) {
@@ -212,17 +207,17 @@ class Output {
       // The token behind the last position needs no room.
       has_slid |= static_cast<int64_t>(prompt.ids.size() + found[n].ids.size()) > context_ + 1;
       if (flags_.json) {
-        write(json(i, n, found[n]).dump() + "\n");
+        write_results(json(i, n, found[n]).dump() + "\n");
       } else if (is_live_) {
         const auto text = streams_.find({i, 0});
-        write((text == streams_.end() ? "" : text->second.take_rest()) + "\n");
+        write_results((text == streams_.end() ? "" : text->second.take_rest()) + "\n");
       } else {
         begin(prompt);
-        write(text_of(i, found[n]) + "\n");
+        write_results(text_of(i, found[n]) + "\n");
       }
     }
     slides_ += has_slid;
-    std::fflush(stdout);
+    flush_results();
     waiting_.erase(i);
   }
 
@@ -309,7 +304,7 @@ void run_steps(const Flags& flags, const PromptModel& model, GenerateOptions opt
   const inspect::DecodingRecord record =
       inspect::record_generation(model, some[0].text, some[0].ids, std::move(options));
   inspect::write_page(flags.page, inspect::decoding_page(record, *model.tokenizer));
-  write(record.text + "\n");
+  write_results(record.text + "\n");
   fmt::print(stderr, "generate: the steps are in {}; open it in a browser\n", flags.page);
 }
 

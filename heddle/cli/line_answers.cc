@@ -4,10 +4,12 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 
 #include "heddle/base/error.h"
+#include "heddle/base/files.h"
 #include "heddle/base/log.h"
 #include "heddle/base/profile.h"
 #include "heddle/data/parallel_text.h"
@@ -49,11 +51,13 @@ class Answering {
 
 }  // namespace
 
-void add_skip_flag(Subcommand& command, LineFlags& flags) {
-  command.add_flag("--skip-bad", flags.skip_bad,
-                   "go on after a line that is not UTF-8 or that the model cannot take: its answer "
-                   "is an empty line (--json: an object with \"error\"); they are counted at the "
-                   "end, and the exit code is 0 unless all lines were bad");
+void add_skip_flag(Subcommand& command, LineFlags& flags, bool has_json) {
+  command.add_flag(
+      "--skip-bad", flags.skip_bad,
+      fmt::format("go on after a line that is not UTF-8 or that the model cannot take: its answer "
+                  "is an empty line{}; they are counted at the end, and the exit code is 0 unless "
+                  "all lines were bad",
+                  has_json ? " (--json: an object with \"error\")" : ""));
 }
 
 LineBlocks::LineBlocks(const char* command, const std::string& path, BlockSize size)
@@ -111,7 +115,7 @@ int64_t answer_lines(const char* command, const LineFlags& flags, BlockSize size
   Answering answering(command, flags, answers);
   for (std::vector<std::string> block; !(block = blocks.next()).empty();) {
     answering.answer(block, blocks.first_line());
-    std::fflush(stdout);
+    flush_results();
   }
   answering.report(blocks.lines());
   return blocks.lines();
@@ -131,11 +135,19 @@ void warn_of_file_name(const char* command, const std::string& text) {
               command, text, text);
 }
 
-void print_result(const std::string& line) {
-  if (std::fwrite(line.data(), 1, line.size(), stdout) != line.size() ||
-      std::putc('\n', stdout) == EOF) {
-    fail(ErrorKind::system, "standard output: cannot write");
-  }
+void fail_results(int error) {
+  if (error == 0) fail(ErrorKind::system, "standard output: cannot write");
+  fail_errno("cannot write", "standard output", error);
 }
+
+void write_results(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) fail_results(errno);
+}
+
+void flush_results() {
+  if (std::fflush(stdout) != 0) fail_results(errno);
+}
+
+void print_result(const std::string& line) { write_results(line + "\n"); }
 
 }  // namespace heddle::cli

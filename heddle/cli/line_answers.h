@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "heddle/cli/command_line.h"
@@ -19,8 +20,8 @@ struct LineFlags {
   bool skip_bad = false;
 };
 
-/// Adds --skip-bad.
-void add_skip_flag(Subcommand& command, LineFlags& flags);
+/// Adds --skip-bad. has_json: whether the command's answers may be lines of JSON
+void add_skip_flag(Subcommand& command, LineFlags& flags, bool has_json = true);
 
 /// How much is answered together at most.
 struct BlockSize {
@@ -95,7 +96,14 @@ void answer_all(const char* command, const LineFlags& flags, std::span<const std
 /// Warns if a text that was given as an argument is the name of a file: it is taken as a text.
 void warn_of_file_name(const char* command, const std::string& text);
 
-/// Writes one line of results. Errors: system.
+/// Writes results to the standard output. Errors: system, those of fail_results().
+void write_results(std::string_view text);
+/// Writes one line of results.
 void print_result(const std::string& line);
+/// Hands on what was written so far.
+void flush_results();
+/// Fails with what is said wherever the standard output cannot be written to. error: errno, 0 if it
+/// is not known
+[[noreturn]] void fail_results(int error);
 
 }  // namespace heddle::cli

@@ -18,6 +18,7 @@
 #include "heddle/base/terminal.h"
 #include "heddle/base/version.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/line_answers.h"
 #include "heddle/cli/profile.h"
 #include "heddle/cli/usage_error.h"
 
@@ -69,9 +70,7 @@ void finish_output() {
   errno = 0;
   const bool stream_failed = !std::cout.flush();
   if (std::fflush(stdout) == 0 && !std::ferror(stdout) && !stream_failed) return;
-  const int reason = errno;
-  heddle::fail(ErrorKind::system, "cannot write the results to stdout: {}",
-               reason ? std::strerror(reason) : "a write failed");
+  heddle::cli::fail_results(errno);
 }
 
 int run(const std::vector<std::string>& words) {
@@ -99,7 +98,7 @@ int run(const std::vector<std::string>& words) {
     if (error.get_exit_code() == 0) {
       app.exit(error);  // prints the help or the version that was asked for
     } else {
-      throw heddle::Error(ErrorKind::usage, explain_usage(error, command));
+      throw heddle::Error(ErrorKind::usage, explain_usage(error, command, arguments));
     }
   }
   finish_output();
@@ -115,6 +114,15 @@ int report(ErrorKind kind, const char* message) {
   if (text.size() > kLongest) text = text.substr(0, kLongest) + " ...";
   fmt::print(stderr, "heddle: {}\n", text);
   return static_cast<int>(kind);
+}
+
+/// A write to the standard output that failed, as it is said everywhere.
+int report_output(int reason) {
+  try {
+    heddle::cli::fail_results(reason);
+  } catch (const heddle::Error& error) {
+    return report(error.kind(), error.what());
+  }
 }
 
 /// The three standard files exist from here on, so that no file of ours takes their number. One
@@ -140,7 +148,8 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return report(ErrorKind::system, "out of memory");
   } catch (const std::system_error& error) {  // as fmt throws it where a write fails
-    return report(ErrorKind::system, error.what());
+    if (!std::ferror(stdout)) return report(ErrorKind::system, error.what());
+    return report_output(error.code().value());
   } catch (const std::exception& error) {
     return report(ErrorKind::internal,
                   fmt::format("this is a bug in heddle: {}", error.what()).c_str());

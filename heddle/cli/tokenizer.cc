@@ -274,7 +274,7 @@ void add_stream_commands(Subcommand& parent) {
   encode->add_flag("--ids", "print ids (the default)")->excludes(tokens);
   encode->add_flag("--special", flags->special,
                    "with the special ids that the files put around a text");
-  add_skip_flag(*encode, flags->lines);
+  add_skip_flag(*encode, flags->lines, false);
   encode->callback([flags] { run_encode(*flags); });
   Subcommand decode = parent.add_subcommand("decode", "ids separated by blanks to text");
   decode->add_option("model", flags->model, kModelHelp)->required();
@@ -283,7 +283,7 @@ void add_stream_commands(Subcommand& parent) {
                                   "take spaces before punctuation away (else as the files "
                                   "say)");
   decode->add_flag("--no-clean-up", flags->no_clean_up, "leave them")->excludes(clean);
-  add_skip_flag(*decode, flags->lines);
+  add_skip_flag(*decode, flags->lines, false);
   decode->callback([flags] { run_decode(*flags); });
   Subcommand info = parent.add_subcommand("info", "kind, size and special tokens");
   info->add_option("model", flags->model, kModelHelp)->required();

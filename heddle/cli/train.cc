@@ -108,7 +108,7 @@ train::TrainConfig make_config(const Flags& f) {
   train::TrainConfig config = first_config(f);
   check_flags(f, config);
   if (!f.preset.empty()) train::apply_preset(config, f.preset);
-  for (const auto& [key, text] : f.fields) set_from_string(config, key, text);
+  for (const auto& [key, text] : f.fields) set_from_string(config, flag_name(key), text);
   return config;
 }
 

@@ -214,7 +214,7 @@ void run(const Flags& flags) {
             print_all(translate_lines(model, lines, options, first, &cut_here), lines, first, flags,
                       model);
             cut += cut_here;
-            std::fflush(stdout);
+            flush_results();
             unknown.look_at(lines);
           },
       .skip = [&](const std::string& message) { print_bad(message, flags); }};

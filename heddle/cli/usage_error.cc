@@ -78,16 +78,37 @@ std::string did_you_mean(const std::string& name, const std::vector<std::string>
   return nearest.empty() ? "" : " Did you mean '" + nearest + "'?";
 }
 
+// What was given to a flag, "" for nothing.
+std::string value_of(const std::string& flag, const std::vector<std::string>& arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].starts_with(flag + "=")) return arguments[i].substr(flag.size() + 1);
+    const bool has_next = i + 1 < arguments.size() && !arguments[i + 1].starts_with("-");
+    if (arguments[i] == flag) return has_next ? arguments[i + 1] : "";
+  }
+  return "";
+}
+
+bool is_output(const std::string& flag) {
+  return flag == "-o" || flag == "--out" || flag == "--output";
+}
+bool is_page(const std::string& file) { return file.ends_with(".html") || file.ends_with(".htm"); }
+
 // "unknown flag '--hyp-out'; it is --output here."
-std::string unknown_flag(const std::string& flag, const CLI::App& app) {
+std::string unknown_flag(const std::string& flag, const std::string& value, const CLI::App& app) {
   const auto is_it = [&](const OtherName& other) { return flag == other.name; };
   const auto found = std::find_if(other_names().begin(), other_names().end(), is_it);
   if (found != other_names().end()) {
     for (const std::string here : found->here) {
       if (app.get_option_no_throw(here) == nullptr) continue;
+      // Answers are no page, which such a flag would make of them.
+      if (here == "--page" && is_output(flag) && !is_page(value)) continue;
       if (here[0] == '-') return fmt::format("unknown flag '{}'; it is {} here.", flag, here);
       return fmt::format("unknown flag '{}'; the {} stands without a flag.", flag, here);
     }
+  }
+  if (is_output(flag)) {
+    return fmt::format("unknown flag '{}'; results go to the standard output: add '> {}'.", flag,
+                       value.empty() ? "FILE" : value);
   }
   return fmt::format("unknown flag '{}'.{}", flag, did_you_mean(flag, flag_names(app)));
 }
@@ -168,14 +189,15 @@ Command find_command(const CLI::App& app, const std::vector<std::string>& argume
   return command;
 }
 
-std::string explain_usage(const CLI::ParseError& error, const Command& command) {
+std::string explain_usage(const CLI::ParseError& error, const Command& command,
+                          const std::vector<std::string>& arguments) {
   const std::string who = command.words + (command.words.empty() ? "" : ": ");
   // An unknown flag comes first: it is often why something else seems to be missing.
   const std::vector<std::string> words = command.app->remaining();
   for (const std::string& extra : words) {
     const std::string flag = extra.substr(0, extra.find('='));
     if (flag.size() < 2 || flag[0] != '-' || std::isdigit(flag[1])) continue;
-    return who + unknown_flag(flag, *command.app) + command.help();
+    return who + unknown_flag(flag, value_of(flag, arguments), *command.app) + command.help();
   }
   if (!words.empty()) return who + left_over(words.front(), *command.app) + command.help();
   if (!commands_of(*command.app).empty() && dynamic_cast<const CLI::RequiredError*>(&error)) {

@@ -24,7 +24,9 @@ struct Command {
 /// is none, with the nearest.
 Command find_command(const CLI::App& app, const std::vector<std::string>& arguments);
 
-/// What CLI11 found wrong, in our form: what was seen, what it is called here, where to read on.
-std::string explain_usage(const CLI::ParseError& error, const Command& command);
+/// What CLI11 found wrong of the arguments, in our form: what was seen, what it is called here,
+/// where to read on.
+std::string explain_usage(const CLI::ParseError& error, const Command& command,
+                          const std::vector<std::string>& arguments);
 
 }  // namespace heddle::cli

@@ -104,7 +104,10 @@ TEST(Fields, wrong_flags_are_usage_errors) {
     expect_error(ErrorKind::usage, {word}, [&] { set_from_string(config, key, text); });
   };
   expect_usage("--n-layr", "3", "unknown field --n-layr; did you mean '--n-layer'?");
-  expect_usage("zzzzzzzzz", "3", "unknown field --zzzzzzzzz");
+  // Named as they were given: a flag, or the field; where none is near all are named.
+  expect_usage("n_layr", "3", "unknown field n_layr; did you mean 'n_layer'?");
+  expect_usage("zzzzzzzzz", "3", "unknown field zzzzzzzzz; there are n_layer, ");
+  expect_usage("n_layer", "-1", "n_layer is -1; it must be at least 1");
   for (const char* text : {"", "3x", "1.5", "99999999999999999999", " 3", "+3"}) {
     expect_usage("--n-layer", text, "an integer of 64 bits is needed");
   }

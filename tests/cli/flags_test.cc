@@ -107,6 +107,27 @@ TEST(Flags, former_and_foreign_names_say_what_the_flag_is_called) {
   }
 }
 
+TEST(Flags, output_of_what_is_printed_is_no_page) {
+  for (const std::string command : {"translate", "generate", "embed", "classify", "fill"}) {
+    for (const std::string flag : {"-o", "--output", "--out"}) {
+      const std::string hint = "results go to the standard output: add '> ";
+      expect_refused({command, "m", flag, "out.de"}, hint + "out.de'. See heddle " + command);
+      expect_refused({command, "m", flag + "=out.de"}, hint + "out.de'");
+      expect_refused({command, "m", flag}, hint + "FILE'");
+      expect_refused({command, "m", flag, "x.html"}, "it is --page here");
+    }
+  }
+  expect_refused({"translate", "m", "t.en", "-o", "out.de"}, "add '> out.de'");
+}
+
+TEST(Flags, help_of_a_command_names_no_flag_of_others) {
+  for (const std::string command : {"encode", "decode"}) {
+    const std::string help = help_of({"tokenizer", command});
+    EXPECT_NE(help.find("--skip-bad"), help.npos);
+    EXPECT_EQ(help.find("--json"), help.npos) << help;
+  }
+}
+
 TEST(Flags, wrong_values_say_what_is_needed) {
   expect_refused({"translate", "m", "--beam", "five"},
                  "--beam is 'five'; a whole number is needed");

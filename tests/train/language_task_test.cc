@@ -150,7 +150,8 @@ TEST(TrainConfig, tasks_have_fields_of_their_own) {
   TrainConfig copy = config;
   copy.stack.set("n_embd", 64);
   EXPECT_EQ(config.stack.width(), 32);  // a copy is independent
-  expect_error(ErrorKind::usage, {"--d-model"}, [&] { set_from_string(config, "d_model", "32"); });
+  expect_error(ErrorKind::usage, {"unknown field d_model"},
+               [&] { set_from_string(config, "d_model", "32"); });
   expect_error(ErrorKind::usage, {"'causal'", "causal_lm"}, [] { default_config("causal"); });
   expect_error(ErrorKind::usage, {"marian", "gpt2"}, [] { default_config("causal_lm", "marian"); });
   apply_preset(config, "gpt2-xl");
