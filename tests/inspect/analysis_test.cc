@@ -312,7 +312,7 @@ void expect_error(ErrorKind kind, const std::string& part, const std::function<v
 
 TEST(Analysis, bad_names_fields_and_sizes_are_said) {
   expect_error(ErrorKind::usage, "did you mean 'gpt2-large'?", [] { find_plan("gpt2-lage"); });
-  expect_error(ErrorKind::usage, "did you mean '--d-model'?",
+  expect_error(ErrorKind::usage, "did you mean 'd_model'?",
                [] { find_plan("base", {"d_modl=3"}); });
   expect_error(ErrorKind::usage, "FIELD=VALUE", [] { find_plan("base", {"d_model"}); });
   expect_error(ErrorKind::data, "7 heads",
