@@ -209,19 +209,19 @@ TEST(ReportPage, finished_run_of_one_validation_has_neither_slider_nor_so_far) {
   const std::string has = "reader.check(heddle.main.textContent.includes('";
   const std::string lacks = "reader.check(!heddle.main.textContent.includes('";
   drive(run + "/report.html",
-        has + "Green: equal', '');" + lacks + "Move the slider', '');" + has +
-            "best model so far', '');",
+        has + "Green: equal'), '');" + lacks + "Move the slider'), '');" + has +
+            "best model so far'), '');",
         3);
   write_file(
       run + "/state/manifest.json",
       R"({"content": {"update": 400, "seconds": 50.0, "best_kind": "snapshot", "finished": true}})");
   inspect::write_run_report(run, false);
   drive(run + "/report.html",
-        has + "400 updates in 50 s', '');" + lacks + "so far', '');" + has +
-            "The best model is in best/', '');",
+        has + "400 updates in 50 s'), '');" + lacks + "so far'), '');" + has +
+            "The best model is in best/'), '');",
         3);
   inspect::write_run_report(run, true);
-  drive(run + "/report.html", has + "best model so far', 'it goes on');", 1);
+  drive(run + "/report.html", has + "best model so far'), 'it goes on');", 1);
 }
 
 TEST(ReportPage, long_values_are_broken_and_runs_have_short_names) {
