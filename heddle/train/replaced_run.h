@@ -11,12 +11,12 @@
 namespace heddle::train {
 
 // A kill leaves one of these, told apart by which train.json are there; settle_replaced() knows:
-//   RUN has one, RUN/replaced has none   moving there or back was cut short: all goes back
-//   RUN/replaced has one, RUN has none   no new run has begun, or moving back was cut short: the
-//   same both, RUN has no committed state     the new run was stopped before its first save: it
-//   goes both, RUN has a state without a model     both stay: the new run goes on, or is replaced
-//   in turn both, RUN has a state with a model        only the removal of RUN/replaced is left to
-//   do
+// - RUN has one, RUN/replaced has none: moving there or back was cut short, all goes back.
+// - RUN/replaced has one, RUN has none: no new run has begun, or moving back was cut short; the
+//   same.
+// - Both, RUN has no committed state: the new run was stopped before its first save, it goes.
+// - Both, RUN has a state without a model: both stay; the new run goes on, or is replaced in turn.
+// - Both, RUN has a state with a model: only the removal of RUN/replaced is left to do.
 
 /// True if an earlier run is kept in RUN/replaced.
 bool keeps_replaced(const std::string& run);
