@@ -97,7 +97,7 @@ void run_words(const Flags& flags, const TextModel& model, const Precision& prec
     const auto classes = classify_words(model, words, precision, cut_here);
     cut += cut_here;
     count += static_cast<int64_t>(texts.size());
-    for (const std::string& text : texts) dropped.without(text);
+    for (const std::string& text : texts) dropped.count_in(text);
     for (size_t i = 0; i < texts.size(); ++i) {
       print_words(texts[i], words[i], classes[i], labels, flags.text.json);
       if (has_page) page.add(words[i], classes[i]);
@@ -124,8 +124,8 @@ void run(const Flags& flags) {
     const std::vector<TextToClassify> parts = parts_of(texts, flags.is_pair);
     const auto all = classify(model, parts, precision, cut_here);
     for (const TextToClassify& part : parts) {
-      dropped.without(part.text);
-      dropped.without(part.second.value_or(""));
+      dropped.count_in(part.text);
+      dropped.count_in(part.second.value_or(""));
     }
     cut += cut_here;
     count += static_cast<int64_t>(texts.size());

@@ -110,7 +110,7 @@ void eval_masked_tokens(const EvalFlags& flags) {
   const uint64_t seed = flags.seed.value_or(train::HidingOptions().seed);
   const std::vector<std::string> documents = read_documents(flags.data, flags.text_key);
   DroppedCharacters dropped(model.tokenizer);
-  for (const std::string& document : documents) dropped.without(document);
+  for (const std::string& document : documents) dropped.count_in(document);
   warn_of_dropped(dropped, flags.data);
   const MaskedTokens masked = {model.tokenizer,
                                train::chunks_of(train::encode_all(model.tokenizer, documents),
@@ -229,7 +229,7 @@ void eval_classes(const EvalFlags& flags) {
   const std::vector<LabelledText> texts = read_labelled_file(flags.data, columns);
   DroppedCharacters dropped(model.tokenizer);
   for (const LabelledText& text : texts) {
-    for (const std::string& word : text.words) dropped.without(word);
+    for (const std::string& word : text.words) dropped.count_in(word);
   }
   warn_of_dropped(dropped, flags.data);
   int64_t cut = 0;

@@ -20,6 +20,10 @@ class DroppedCharacters {
 
   /// The text, which is UTF-8, without the characters that are dropped.
   std::string without(std::string_view text);
+  /// Counts them alone; costs nothing where the tokenizer drops none.
+  void count_in(std::string_view text) {
+    if (may_drop_) without(text);
+  }
 
   /// In all texts so far.
   int64_t count() const { return count_; }

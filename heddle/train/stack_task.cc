@@ -62,7 +62,7 @@ std::string checksum_of(const nn::Parameters& parameters) {
 void StackTask::open_tokenizer(std::span<const std::string> texts) {
   tokenizer_ = open_text_tokenizer(config_, texts, paths_.from, run_);
   DroppedCharacters dropped(*tokenizer_);
-  for (const std::string& text : texts) dropped.without(text);
+  for (const std::string& text : texts) dropped.count_in(text);
   if (dropped.count() == 0) return;
   log_warning("the vocabulary lacks {} of the texts, which the model does not see: {}",
               dropped.counted_characters(), dropped.examples());
