@@ -13,7 +13,7 @@ set(headers_of_all
     <memory> <numeric> <optional> <set> <span> <string> <string_view> <unordered_map> <utility>
     <variant> <vector> <fmt/format.h> <heddle/base/error.h>)
 set(headers_of_tensors
-    ${headers_of_all} <filesystem> <heddle/base/json.h> <heddle/base/fields.h>
+    ${headers_of_all} <filesystem> <heddle/base/json/json.h> <heddle/base/json/fields.h>
     <heddle/base/parallel.h> <heddle/tensor/tensor.h> <heddle/autograd/tape.h>)
 
 # heddle_precompile(TARGET HEADERS... [USED_BY LAYERS...]): for TARGET and for other layers that are

@@ -3,11 +3,11 @@
 #include <cstdlib>
 #include <random>
 
-#include "heddle/infer/generate.h"
+#include "heddle/infer/decoding/generate.h"
 #include "heddle/models/registry.h"
-#include "heddle/train/language.h"
 #include "heddle/train/optimizer.h"
 #include "heddle/train/schedule.h"
+#include "heddle/train/tasks/language.h"
 
 namespace {
 

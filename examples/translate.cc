@@ -3,8 +3,8 @@
 #include <iostream>
 #include <string>
 
-#include "heddle/infer/precision.h"
-#include "heddle/infer/translate.h"
+#include "heddle/infer/decoding/translate.h"
+#include "heddle/infer/loading/precision.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 #include "heddle/base/progress.h"
 
 namespace heddle {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "heddle/bench/roof.h"
-#include "heddle/infer/precision.h"
+#include "heddle/infer/loading/precision.h"
 
 namespace heddle::bench {
 

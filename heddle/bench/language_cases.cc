@@ -5,10 +5,10 @@
 #include "heddle/autograd/tape.h"
 #include "heddle/base/rng.h"
 #include "heddle/bench/case.h"
-#include "heddle/infer/generate.h"
+#include "heddle/infer/decoding/generate.h"
 #include "heddle/models/registry.h"
-#include "heddle/train/language.h"
 #include "heddle/train/optimizer.h"
+#include "heddle/train/tasks/language.h"
 
 namespace heddle::bench {
 namespace {

@@ -11,10 +11,10 @@
 #include <fstream>
 #include <memory>
 
-#include "heddle/base/files.h"
+#include "heddle/base/files/files.h"
 #include "heddle/base/parallel.h"
 #include "heddle/bench/case.h"
-#include "heddle/infer/model_dir.h"
+#include "heddle/infer/loading/model_dir.h"
 #include "heddle/io/safetensors.h"
 
 namespace heddle::bench {

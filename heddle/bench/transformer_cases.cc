@@ -5,9 +5,9 @@
 #include "heddle/base/rng.h"
 #include "heddle/bench/case.h"
 #include "heddle/bench/transformer_products.h"
-#include "heddle/infer/translate.h"
+#include "heddle/infer/decoding/translate.h"
 #include "heddle/train/optimizer.h"
-#include "heddle/train/translation.h"
+#include "heddle/train/tasks/translation.h"
 
 namespace heddle::bench {
 namespace {

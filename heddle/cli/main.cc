@@ -13,14 +13,14 @@
 #include <vector>
 
 #include "heddle/base/error.h"
-#include "heddle/base/mapped_files.h"
+#include "heddle/base/files/mapped_files.h"
 #include "heddle/base/signals.h"
 #include "heddle/base/terminal.h"
 #include "heddle/base/version.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/line_answers.h"
 #include "heddle/cli/profile.h"
 #include "heddle/cli/usage_error.h"
+#include "heddle/cli/use/line_answers.h"
 
 namespace {
 

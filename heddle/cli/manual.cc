@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files.h"
+#include "heddle/base/files/files.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/description.h"
 

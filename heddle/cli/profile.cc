@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files.h"
+#include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
 #include "heddle/base/profile_report.h"
 #include "heddle/base/progress.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "heddle/base/files.h"
-#include "heddle/base/mmap.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/files/mmap.h"
 #include "heddle/data/parallel_text.h"
 
 namespace heddle {

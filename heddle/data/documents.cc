@@ -8,10 +8,10 @@
 #include <optional>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files.h"
-#include "heddle/base/lines.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/files/lines.h"
 #include "heddle/data/table.h"
-#include "heddle/text/utf8.h"
+#include "heddle/text/strings/utf8.h"
 
 namespace heddle {
 namespace {

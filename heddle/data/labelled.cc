@@ -8,15 +8,15 @@
 #include <set>
 
 #include "heddle/base/error.h"
-#include "heddle/base/json.h"
-#include "heddle/base/lines.h"
+#include "heddle/base/files/lines.h"
+#include "heddle/base/json/json.h"
 #include "heddle/base/log.h"
 #include "heddle/base/progress.h"
 #include "heddle/base/rng.h"
 #include "heddle/data/shuffle.h"
 #include "heddle/data/table.h"
-#include "heddle/text/strings.h"
-#include "heddle/text/utf8.h"
+#include "heddle/text/strings/strings.h"
+#include "heddle/text/strings/utf8.h"
 
 namespace heddle {
 namespace {

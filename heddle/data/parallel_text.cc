@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files.h"
+#include "heddle/base/files/files.h"
 #include "heddle/base/progress.h"
-#include "heddle/text/utf8.h"
+#include "heddle/text/strings/utf8.h"
 
 namespace heddle {
 

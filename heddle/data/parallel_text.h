@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "heddle/base/lines.h"
+#include "heddle/base/files/lines.h"
 
 namespace heddle {
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "heddle/base/error.h"
-#include "heddle/base/json.h"
-#include "heddle/base/lines.h"
-#include "heddle/text/utf8.h"
+#include "heddle/base/files/lines.h"
+#include "heddle/base/json/json.h"
+#include "heddle/text/strings/utf8.h"
 
 namespace heddle {
 namespace {

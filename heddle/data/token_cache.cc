@@ -11,11 +11,11 @@
 #include <utility>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files.h"
+#include "heddle/base/files/files.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/data/cache_file.h"
-#include "heddle/text/check_text.h"
+#include "heddle/text/strings/check_text.h"
 
 namespace heddle {
 

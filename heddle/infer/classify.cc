@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/base/mapped_files.h"
-#include "heddle/infer/encode_words.h"
+#include "heddle/base/files/mapped_files.h"
+#include "heddle/infer/words/encode_words.h"
 
 namespace heddle {
 namespace {

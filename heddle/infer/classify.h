@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/infer/text_model.h"
+#include "heddle/infer/loading/text_model.h"
 
 namespace heddle {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "heddle/base/mapped_files.h"
-#include "heddle/text/strings.h"
+#include "heddle/base/files/mapped_files.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle {
 namespace {

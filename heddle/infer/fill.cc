@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/base/mapped_files.h"
-#include "heddle/infer/best_tokens.h"
+#include "heddle/base/files/mapped_files.h"
+#include "heddle/infer/decoding/best_tokens.h"
 #include "heddle/ops/embedding.h"
-#include "heddle/text/strings.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle {
 namespace {

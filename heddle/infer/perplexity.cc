@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "heddle/autograd/tape.h"
-#include "heddle/base/mapped_files.h"
+#include "heddle/base/files/mapped_files.h"
 #include "heddle/base/profile.h"
-#include "heddle/infer/best_tokens.h"
+#include "heddle/infer/decoding/best_tokens.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/ops/moe.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 #include "heddle/inspect/model_plan.h"
 
 namespace heddle::inspect {

@@ -6,10 +6,10 @@
 #include <map>
 
 #include "heddle/base/error.h"
-#include "heddle/infer/alignment.h"
-#include "heddle/infer/text_stream.h"
-#include "heddle/infer/word_attention.h"
-#include "heddle/infer/word_spans.h"
+#include "heddle/infer/decoding/text_stream.h"
+#include "heddle/infer/words/alignment.h"
+#include "heddle/infer/words/word_attention.h"
+#include "heddle/infer/words/word_spans.h"
 
 namespace heddle::inspect {
 namespace {

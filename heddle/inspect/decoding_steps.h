@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "heddle/infer/generate.h"
-#include "heddle/infer/prompt_model.h"
-#include "heddle/infer/translate.h"
-#include "heddle/inspect/page.h"
+#include "heddle/infer/decoding/generate.h"
+#include "heddle/infer/decoding/translate.h"
+#include "heddle/infer/loading/prompt_model.h"
+#include "heddle/inspect/pages/page.h"
 #include "heddle/inspect/subject.h"
 
 namespace heddle::inspect {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "heddle/inspect/matrix.h"
-#include "heddle/inspect/page.h"
+#include "heddle/inspect/pages/page.h"
 #include "heddle/inspect/subject.h"
 
 namespace heddle::inspect {

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files.h"
-#include "heddle/base/json.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/json/json.h"
 
 namespace heddle::inspect {
 namespace {

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "heddle/base/files.h"
-#include "heddle/infer/hub_hint.h"
-#include "heddle/infer/model_dir.h"
-#include "heddle/infer/stack_model.h"
-#include "heddle/train/run_folder.h"
+#include "heddle/base/files/files.h"
+#include "heddle/infer/loading/hub_hint.h"
+#include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/loading/stack_model.h"
+#include "heddle/train/run/run_folder.h"
 
 namespace heddle::inspect {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "heddle/base/files.h"
-#include "heddle/infer/model_dir.h"
-#include "heddle/infer/stack_model.h"
+#include "heddle/base/files/files.h"
+#include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/loading/stack_model.h"
 
 namespace heddle::inspect {
 namespace {

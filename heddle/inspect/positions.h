@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 #include "heddle/nn/position.h"
 
 namespace heddle::inspect {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "heddle/base/files.h"
-#include "heddle/infer/model_dir.h"
-#include "heddle/train/stack_task.h"
+#include "heddle/base/files/files.h"
+#include "heddle/infer/loading/model_dir.h"
+#include "heddle/train/tasks/stack_task.h"
 
 namespace heddle::inspect {
 namespace {

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "heddle/train/run_folder.h"
-#include "heddle/train/validation_score.h"
+#include "heddle/train/metrics/validation_score.h"
+#include "heddle/train/run/run_folder.h"
 
 namespace heddle::inspect {
 

@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/infer/model_dir.h"
-#include "heddle/infer/stack_model.h"
-#include "heddle/infer/translate.h"
-#include "heddle/infer/word_spans.h"
+#include "heddle/infer/decoding/translate.h"
+#include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/loading/stack_model.h"
+#include "heddle/infer/words/word_spans.h"
 #include "heddle/ops/loss.h"
-#include "heddle/text/check_text.h"
-#include "heddle/text/strings.h"
+#include "heddle/text/strings/check_text.h"
+#include "heddle/text/strings/strings.h"
+#include "heddle/text/strings/utf8.h"
 #include "heddle/text/tokenizer_folder.h"
-#include "heddle/text/utf8.h"
 
 namespace heddle::inspect {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 
 namespace heddle {
 

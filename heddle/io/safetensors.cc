@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files.h"
-#include "heddle/base/json.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/json/json.h"
 #include "heddle/base/parallel.h"
 #include "heddle/io/json_members.h"
 

@@ -11,7 +11,7 @@
 #include <set>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files.h"
+#include "heddle/base/files/files.h"
 
 namespace heddle {
 

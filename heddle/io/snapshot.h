@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 
 namespace heddle {
 

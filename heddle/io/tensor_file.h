@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "heddle/base/mmap.h"
+#include "heddle/base/files/mmap.h"
 #include "heddle/tensor/dtype.h"
 #include "heddle/tensor/tensor.h"
 

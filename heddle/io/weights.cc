@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files.h"
-#include "heddle/base/json.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/json/json.h"
 #include "heddle/base/log.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/io/torch_file.h"

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "heddle/base/crc32.h"
 #include "heddle/base/error.h"
+#include "heddle/base/files/crc32.h"
 #include "heddle/io/byte_reader.h"
 
 namespace heddle {

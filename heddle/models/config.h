@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "heddle/base/fields.h"
+#include "heddle/base/json/fields.h"
 #include "heddle/nn/parameters.h"
 
 namespace heddle {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "heddle/base/fields.h"
+#include "heddle/base/json/fields.h"
 
 namespace heddle {
 

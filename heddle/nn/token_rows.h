@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "heddle/nn/kv_cache.h"
-#include "heddle/nn/memory.h"
-#include "heddle/nn/token_order.h"
+#include "heddle/nn/relative/memory.h"
+#include "heddle/nn/relative/token_order.h"
 #include "heddle/ops/dropout.h"
 #include "heddle/tensor/segments.h"
 

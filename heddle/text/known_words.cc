@@ -2,11 +2,11 @@
 #include "heddle/text/known_words.h"
 
 #include "heddle/base/error.h"
-#include "heddle/base/files.h"
-#include "heddle/base/lines.h"
-#include "heddle/text/characters.h"
-#include "heddle/text/strings.h"
-#include "heddle/text/utf8.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/files/lines.h"
+#include "heddle/text/strings/characters.h"
+#include "heddle/text/strings/strings.h"
+#include "heddle/text/strings/utf8.h"
 
 namespace heddle {
 namespace {

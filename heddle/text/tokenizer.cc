@@ -2,11 +2,11 @@
 #include "heddle/text/tokenizer.h"
 
 #include "heddle/base/error.h"
-#include "heddle/base/files.h"
-#include "heddle/text/sentencepiece_tokenizer.h"
+#include "heddle/base/files/files.h"
+#include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
+#include "heddle/text/strings/utf8.h"
 #include "heddle/text/tokenizer_folder.h"
 #include "heddle/text/tokenizer_impl.h"
-#include "heddle/text/utf8.h"
 
 namespace heddle {
 

@@ -4,15 +4,15 @@
 #include <algorithm>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files.h"
-#include "heddle/text/marian_tokenizer.h"
-#include "heddle/text/pattern.h"
-#include "heddle/text/post_processor.h"
-#include "heddle/text/sentencepiece_json.h"
-#include "heddle/text/sentencepiece_tokenizer.h"
-#include "heddle/text/special_tokens.h"
-#include "heddle/text/strings.h"
-#include "heddle/text/utf8.h"
+#include "heddle/base/files/files.h"
+#include "heddle/text/pipeline/post_processor.h"
+#include "heddle/text/pipeline/special_tokens.h"
+#include "heddle/text/sentencepiece/marian_tokenizer.h"
+#include "heddle/text/sentencepiece/sentencepiece_json.h"
+#include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
+#include "heddle/text/strings/pattern.h"
+#include "heddle/text/strings/strings.h"
+#include "heddle/text/strings/utf8.h"
 
 namespace heddle {
 

@@ -2,9 +2,9 @@
 #include "heddle/text/tokenizer_json.h"
 
 #include "heddle/base/error.h"
-#include "heddle/text/pattern.h"
-#include "heddle/text/post_processor.h"
-#include "heddle/text/strings.h"
+#include "heddle/text/pipeline/post_processor.h"
+#include "heddle/text/strings/pattern.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle {
 

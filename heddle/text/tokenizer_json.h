@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "heddle/base/json.h"
-#include "heddle/text/pipeline.h"
+#include "heddle/base/json/json.h"
+#include "heddle/text/pipeline/pipeline.h"
 
 namespace heddle {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <array>
 
-#include "heddle/base/files.h"
-#include "heddle/text/strings.h"
-#include "heddle/train/recipes.h"
+#include "heddle/base/files/files.h"
+#include "heddle/text/strings/strings.h"
+#include "heddle/train/run/recipes.h"
 
 namespace heddle::train {
 namespace {

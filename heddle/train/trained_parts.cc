@@ -7,11 +7,11 @@
 #include <regex>
 #include <utility>
 
-#include "heddle/base/files.h"
-#include "heddle/base/json.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/json/json.h"
 #include "heddle/base/parallel.h"
 #include "heddle/kernels/kernels.h"
-#include "heddle/text/strings.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle::train {
 namespace {

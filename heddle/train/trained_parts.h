@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/infer/adapter.h"
+#include "heddle/infer/loading/adapter.h"
 #include "heddle/train/config.h"
 
 namespace heddle::train {

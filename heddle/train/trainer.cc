@@ -9,17 +9,17 @@
 #include <optional>
 #include <utility>
 
-#include "heddle/base/files.h"
+#include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
 #include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
 #include "heddle/base/signals.h"
 #include "heddle/base/version.h"
-#include "heddle/infer/precision.h"
-#include "heddle/train/replaced_run.h"
-#include "heddle/train/run_log.h"
-#include "heddle/train/state.h"
-#include "heddle/train/task.h"
+#include "heddle/infer/loading/precision.h"
+#include "heddle/train/run/replaced_run.h"
+#include "heddle/train/run/run_log.h"
+#include "heddle/train/run/state.h"
+#include "heddle/train/tasks/task.h"
 
 namespace heddle::train {
 namespace {

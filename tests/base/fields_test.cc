@@ -1,5 +1,5 @@
 // Config structs: JSON in and out, flags, rules, messages, comparison.
-#include "heddle/base/fields.h"
+#include "heddle/base/json/fields.h"
 
 #include <gtest/gtest.h>
 

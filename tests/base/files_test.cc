@@ -1,5 +1,5 @@
 // Whole files: atomic writing under failure, checksums, mapping.
-#include "heddle/base/files.h"
+#include "heddle/base/files/files.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -9,8 +9,8 @@
 #include <csignal>
 
 #include "heddle/base/error.h"
-#include "heddle/base/folders.h"
-#include "heddle/base/mmap.h"
+#include "heddle/base/files/folders.h"
+#include "heddle/base/files/mmap.h"
 #include "tests/base/temporary.h"
 
 namespace heddle {

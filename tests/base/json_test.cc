@@ -1,5 +1,5 @@
 // JSON: what is refused and where, typed access, writing that reads back.
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 
 #include <gtest/gtest.h>
 

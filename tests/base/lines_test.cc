@@ -1,5 +1,5 @@
 // Lines of plain, compressed, damaged and missing files.
-#include "heddle/base/lines.h"
+#include "heddle/base/files/lines.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Files that change while they are mapped: noticed before work, or explained when bytes are gone.
-#include "heddle/base/mapped_files.h"
+#include "heddle/base/files/mapped_files.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -7,8 +7,8 @@
 
 #include <filesystem>
 
-#include "heddle/base/files.h"
-#include "heddle/base/mmap.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/files/mmap.h"
 #include "tests/base/temporary.h"
 
 namespace heddle {

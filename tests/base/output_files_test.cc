@@ -9,8 +9,8 @@
 #include <set>
 #include <thread>
 
-#include "heddle/base/files.h"
-#include "heddle/base/folders.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/files/folders.h"
 #include "tests/base/temporary.h"
 
 namespace heddle {

@@ -6,7 +6,7 @@
 
 #include <thread>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 #include "heddle/base/profile_report.h"
 
 namespace heddle {

@@ -1,7 +1,7 @@
 // heddle align and translate --alignment at the command line, and bad input.
 #include <gtest/gtest.h>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 #include "tests/cli/model_fixture.h"
 
 namespace heddle::testing {

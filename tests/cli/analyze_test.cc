@@ -1,7 +1,7 @@
 // heddle analyze and heddle positions: what they print, and what they say of bad input.
 #include <gtest/gtest.h>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 #include "tests/cli/model_fixture.h"
 
 namespace heddle::testing {

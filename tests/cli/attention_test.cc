@@ -1,7 +1,7 @@
 // heddle attention at the command line: table, JSON, page, and bad input.
 #include <gtest/gtest.h>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 #include "tests/cli/model_fixture.h"
 
 namespace heddle::testing {

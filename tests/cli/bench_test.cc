@@ -1,7 +1,7 @@
 // heddle bench at the command line: what it says, not how fast anything is.
 #include <gtest/gtest.h>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 #include "tests/support/cli_runner.h"
 
 namespace heddle::testing {

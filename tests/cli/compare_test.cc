@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "heddle/base/progress.h"
-#include "heddle/train/state.h"
+#include "heddle/train/run/state.h"
 #include "tests/cli/page_data.h"
 #include "tests/cli/train_runs.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 #include "tests/cli/page_data.h"
 #include "tests/cli/train_runs.h"
 

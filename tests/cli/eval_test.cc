@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 #include "tests/cli/model_fixture.h"
 #include "tests/cli/page_data.h"
 

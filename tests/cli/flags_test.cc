@@ -5,7 +5,7 @@
 #include <regex>
 #include <set>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 #include "tests/cli/language_model.h"
 #include "tests/support/cli_runner.h"
 #include "tests/support/fences.h"

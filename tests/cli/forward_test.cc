@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "heddle/base/json.h"
-#include "heddle/infer/model_dir.h"
+#include "heddle/base/json/json.h"
+#include "heddle/infer/loading/model_dir.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/tensor/convert.h"
 #include "tests/parity/comparison.h"

@@ -1,7 +1,7 @@
 // A small GPT-2 with a tokenizer, as a folder, for the tests of commands about language models.
 #pragma once
 
-#include "heddle/infer/stack_model.h"
+#include "heddle/infer/loading/stack_model.h"
 #include "tests/cli/model_fixture.h"
 
 namespace heddle::testing {

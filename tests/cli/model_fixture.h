@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 #include "tests/infer/small_models.h"
 #include "tests/support/cli_runner.h"
 

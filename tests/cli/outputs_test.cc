@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "heddle/base/error.h"
-#include "heddle/inspect/page.h"
+#include "heddle/inspect/pages/page.h"
 #include "tests/base/temporary.h"
 #include "tests/cli/page_data.h"
 #include "tests/support/cli_runner.h"

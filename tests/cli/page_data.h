@@ -1,7 +1,7 @@
 // What a page that the program wrote holds.
 #pragma once
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 #include "tests/support/cli_runner.h"
 
 namespace heddle::testing {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 #include "tests/support/cli_runner.h"
 
 namespace heddle::testing {

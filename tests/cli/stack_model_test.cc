@@ -1,9 +1,9 @@
 // heddle forward and heddle info over models of the registry.
 #include <gtest/gtest.h>
 
-#include "heddle/base/files.h"
-#include "heddle/base/json.h"
-#include "heddle/infer/stack_model.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/json/json.h"
+#include "heddle/infer/loading/stack_model.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/tensor/convert.h"
 #include "tests/support/cli_runner.h"

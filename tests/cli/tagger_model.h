@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/infer/stack_model.h"
+#include "heddle/infer/loading/stack_model.h"
 #include "tests/cli/page_data.h"
 
 namespace heddle::testing {

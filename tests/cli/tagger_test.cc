@@ -5,7 +5,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "heddle/infer/text_model.h"
+#include "heddle/infer/loading/text_model.h"
 #include "tests/cli/tagger_model.h"
 
 namespace heddle::testing {

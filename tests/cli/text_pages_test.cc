@@ -4,7 +4,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "heddle/inspect/page.h"
+#include "heddle/inspect/pages/page.h"
 #include "tests/cli/page_data.h"
 
 namespace heddle::testing {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "heddle/base/json.h"
-#include "heddle/infer/stack_model.h"
+#include "heddle/base/json/json.h"
+#include "heddle/infer/loading/stack_model.h"
 #include "heddle/text/tokenizer.h"
 #include "tests/cli/page_data.h"
 #include "tests/infer/small_models.h"

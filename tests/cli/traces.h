@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 #include "tests/support/cli_runner.h"
 
 namespace heddle::testing {

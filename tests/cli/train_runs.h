@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 #include "tests/support/cli_runner.h"
 #include "tests/train/small_run.h"
 

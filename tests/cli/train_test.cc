@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "heddle/train/state.h"
+#include "heddle/train/run/state.h"
 #include "tests/cli/train_runs.h"
 
 namespace heddle::testing {

@@ -2,7 +2,7 @@
 // distributions.
 #include <gtest/gtest.h>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 #include "tests/support/cli_runner.h"
 
 namespace heddle::testing {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files.h"
+#include "heddle/base/files/files.h"
 #include "heddle/base/parallel.h"
 #include "heddle/data/parallel_text.h"
 #include "heddle/data/token_cache.h"
-#include "heddle/text/tokenizer_trainer.h"
+#include "heddle/text/subwords/tokenizer_trainer.h"
 #include "tests/base/temporary.h"
 
 namespace heddle {

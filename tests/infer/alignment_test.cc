@@ -1,9 +1,9 @@
 // Attention maps in batches, words made of tokens, and the links between them.
-#include "heddle/infer/alignment.h"
+#include "heddle/infer/words/alignment.h"
 
 #include <gtest/gtest.h>
 
-#include "heddle/infer/word_attention.h"
+#include "heddle/infer/words/word_attention.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/plain_decoding.h"
 

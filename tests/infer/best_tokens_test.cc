@@ -1,5 +1,5 @@
 // The k best of a row against a full sort.
-#include "heddle/infer/best_tokens.h"
+#include "heddle/infer/decoding/best_tokens.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <random>
 
 #include "heddle/autograd/tape.h"
-#include "heddle/infer/precision.h"
+#include "heddle/infer/loading/precision.h"
 #include "heddle/ops/elementwise.h"
 #include "tests/base/temporary.h"
 

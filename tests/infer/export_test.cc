@@ -1,18 +1,18 @@
 // Exported models: heddle's translators as Marian give the same logits and tokens; others keep
 // theirs.
-#include "heddle/infer/export.h"
+#include "heddle/infer/export/export.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "heddle/base/files.h"
-#include "heddle/base/json.h"
-#include "heddle/infer/stack_model.h"
-#include "heddle/infer/translate.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/json/json.h"
+#include "heddle/infer/decoding/translate.h"
+#include "heddle/infer/loading/stack_model.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/tensor/convert.h"
-#include "heddle/text/word_list.h"
+#include "heddle/text/subwords/word_list.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
 

@@ -1,11 +1,11 @@
 // Greedy continuation over a cache: equal to whole passes, alone and in any batch.
-#include "heddle/infer/generate.h"
-#include "heddle/infer/precision.h"
+#include "heddle/infer/decoding/generate.h"
+#include "heddle/infer/loading/precision.h"
 
 #include <gtest/gtest.h>
 
 #include "heddle/base/parallel.h"
-#include "heddle/infer/best_tokens.h"
+#include "heddle/infer/decoding/best_tokens.h"
 #include "heddle/models/registry.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"

@@ -1,7 +1,7 @@
 // Greedy and beam search and the rules against transformers' generate() in float64.
 #include <gtest/gtest.h>
 
-#include "heddle/infer/generate.h"
+#include "heddle/infer/decoding/generate.h"
 #include "heddle/infer/perplexity.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/models/registry.h"

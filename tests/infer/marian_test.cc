@@ -3,9 +3,9 @@
 
 #include <filesystem>
 
-#include "heddle/base/files.h"
-#include "heddle/base/json.h"
-#include "heddle/infer/translate.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/json/json.h"
+#include "heddle/infer/decoding/translate.h"
 #include "tests/base/temporary.h"
 #include "tests/support/places.h"
 

@@ -1,12 +1,12 @@
 // Model directories: a round trip, and each way in which a folder is not a model.
-#include "heddle/infer/model_dir.h"
+#include "heddle/infer/loading/model_dir.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "heddle/base/files.h"
-#include "heddle/infer/translate.h"
+#include "heddle/base/files/files.h"
+#include "heddle/infer/decoding/translate.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "heddle/infer/translate.h"
+#include "heddle/infer/decoding/translate.h"
 #include "tests/infer/small_models.h"
 
 namespace heddle::testing {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/infer/model_dir.h"
+#include "heddle/infer/loading/model_dir.h"
 #include "tests/text/small_tokenizers.h"
 
 namespace heddle::testing {

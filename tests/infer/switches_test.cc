@@ -4,8 +4,8 @@
 #include <cmath>
 #include <functional>
 
-#include "heddle/base/files.h"
-#include "heddle/infer/alignment.h"
+#include "heddle/base/files/files.h"
+#include "heddle/infer/words/alignment.h"
 #include "heddle/ops/loss.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/plain_decoding.h"

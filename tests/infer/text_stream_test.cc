@@ -1,9 +1,9 @@
 // Text that grows: whole characters, the prompt's border, stop strings across borders of tokens.
-#include "heddle/infer/text_stream.h"
+#include "heddle/infer/decoding/text_stream.h"
 
 #include <gtest/gtest.h>
 
-#include "heddle/text/utf8.h"
+#include "heddle/text/strings/utf8.h"
 #include "tests/infer/small_models.h"
 
 namespace heddle::testing {

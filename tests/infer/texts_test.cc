@@ -5,7 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "heddle/base/files.h"
+#include "heddle/base/files/files.h"
 #include "heddle/infer/classify.h"
 #include "heddle/infer/embed.h"
 #include "heddle/infer/fill.h"

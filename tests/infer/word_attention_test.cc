@@ -1,9 +1,9 @@
 // Attention maps of a pair, and words made of tokens.
-#include "heddle/infer/word_attention.h"
+#include "heddle/infer/words/word_attention.h"
 
 #include <gtest/gtest.h>
 
-#include "heddle/infer/translate.h"
+#include "heddle/infer/decoding/translate.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
 

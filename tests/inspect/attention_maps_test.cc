@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/infer/model_dir.h"
-#include "heddle/infer/stack_model.h"
-#include "heddle/infer/word_attention.h"
-#include "heddle/inspect/attention_page.h"
+#include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/loading/stack_model.h"
+#include "heddle/infer/words/word_attention.h"
+#include "heddle/inspect/pages/attention_page.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
 

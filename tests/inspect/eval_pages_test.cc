@@ -1,5 +1,5 @@
 // What pages of heddle eval hold: bounds, and parts of texts.
-#include "heddle/inspect/eval_pages.h"
+#include "heddle/inspect/pages/eval_pages.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <limits>
 #include <set>
 
-#include "heddle/infer/encode_words.h"
+#include "heddle/infer/words/encode_words.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <memory>
 
-#include "heddle/infer/stack_model.h"
+#include "heddle/infer/loading/stack_model.h"
 #include "heddle/inspect/attention_maps.h"
 #include "heddle/inspect/explanation.h"
 #include "tests/base/temporary.h"

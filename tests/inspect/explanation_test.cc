@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "heddle/infer/model_dir.h"
+#include "heddle/infer/loading/model_dir.h"
 #include "heddle/inspect/attention_maps.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"

@@ -1,5 +1,5 @@
 // The shell of every page: data that cannot break out, nothing from the network, writing.
-#include "heddle/inspect/page.h"
+#include "heddle/inspect/pages/page.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files.h"
-#include "heddle/inspect/assets.h"
+#include "heddle/base/files/files.h"
+#include "heddle/inspect/pages/assets.h"
 #include "tests/base/temporary.h"
 
 namespace heddle::inspect {

@@ -1,5 +1,5 @@
 // What pages of texts hold: parts around masks, cosine similarity, bounds.
-#include "heddle/inspect/text_pages.h"
+#include "heddle/inspect/pages/text_pages.h"
 
 #include <gtest/gtest.h>
 

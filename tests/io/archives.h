@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "heddle/base/crc32.h"
+#include "heddle/base/files/crc32.h"
 
 namespace heddle::testing {
 

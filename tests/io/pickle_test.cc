@@ -6,7 +6,7 @@
 #include <random>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files.h"
+#include "heddle/base/files/files.h"
 #include "tests/base/temporary.h"
 #include "tests/io/archives.h"
 

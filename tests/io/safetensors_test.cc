@@ -10,7 +10,7 @@
 #include <random>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files.h"
+#include "heddle/base/files/files.h"
 #include "tests/base/temporary.h"
 
 namespace heddle {

@@ -11,7 +11,7 @@
 #include <random>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files.h"
+#include "heddle/base/files/files.h"
 #include "heddle/io/safetensors.h"
 #include "tests/base/temporary.h"
 

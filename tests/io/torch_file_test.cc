@@ -8,7 +8,7 @@
 #include <set>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files.h"
+#include "heddle/base/files/files.h"
 #include "heddle/io/safetensors.h"
 #include "tests/base/temporary.h"
 #include "tests/io/archives.h"

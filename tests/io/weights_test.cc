@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files.h"
+#include "heddle/base/files/files.h"
 #include "heddle/io/safetensors.h"
 #include "tests/base/temporary.h"
 #include "tests/support/places.h"

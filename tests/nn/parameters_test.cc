@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "heddle/base/files.h"
+#include "heddle/base/files/files.h"
 #include "heddle/base/parallel.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/io/torch_file.h"

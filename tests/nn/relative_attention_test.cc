@@ -1,5 +1,5 @@
 // Relative attention on its own against its formula in float64: a memory, two streams, types.
-#include "heddle/nn/relative_attention.h"
+#include "heddle/nn/relative/relative_attention.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The page of heddle translate --page, driven: steps, beginnings, likely tokens.
 #include <gtest/gtest.h>
 
-#include "heddle/inspect/page.h"
+#include "heddle/inspect/pages/page.h"
 #include "tests/cli/model_fixture.h"
 #include "tests/pages/browser.h"
 

@@ -1,7 +1,7 @@
 // The page of heddle explain, driven: the followed query, the cells, the mask.
 #include <gtest/gtest.h>
 
-#include "heddle/inspect/page.h"
+#include "heddle/inspect/pages/page.h"
 #include "tests/cli/model_fixture.h"
 #include "tests/pages/browser.h"
 

@@ -1,7 +1,7 @@
 // The parts that all pages share, driven in a browser: theme, picker, heat map, curves, saving.
 #include <gtest/gtest.h>
 
-#include "heddle/inspect/page.h"
+#include "heddle/inspect/pages/page.h"
 #include "tests/pages/browser.h"
 #include "tests/support/cli_runner.h"
 

@@ -3,14 +3,14 @@
 
 #include <functional>
 
-#include "heddle/base/files.h"
+#include "heddle/base/files/files.h"
 #include "heddle/infer/forward.h"
-#include "heddle/infer/stack_model.h"
+#include "heddle/infer/loading/stack_model.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/ops/loss.h"
 #include "heddle/ops/moe.h"
-#include "heddle/train/language.h"
+#include "heddle/train/tasks/language.h"
 #include "tests/base/temporary.h"
 #include "tests/parity/comparison.h"
 #include "tests/support/places.h"

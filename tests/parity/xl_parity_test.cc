@@ -1,9 +1,9 @@
 // Transformer-XL and XLNet against transformers in float64: memory, order, two streams.
 #include <gtest/gtest.h>
 
-#include "heddle/base/files.h"
+#include "heddle/base/files/files.h"
 #include "heddle/infer/forward.h"
-#include "heddle/infer/stack_model.h"
+#include "heddle/infer/loading/stack_model.h"
 #include "tests/base/temporary.h"
 #include "tests/parity/comparison.h"
 #include "tests/support/places.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 
 namespace heddle {
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "heddle/base/files.h"
+#include "heddle/base/files/files.h"
 #include "tests/base/temporary.h"
 
 namespace heddle {

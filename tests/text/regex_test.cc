@@ -1,10 +1,10 @@
 // Regular expressions: matches as `onig` finds them, and texts on which they would never end.
-#include "heddle/text/regex.h"
+#include "heddle/text/strings/regex.h"
 
 #include <gtest/gtest.h>
 
-#include "heddle/text/pattern.h"
-#include "heddle/text/strings.h"
+#include "heddle/text/strings/pattern.h"
+#include "heddle/text/strings/strings.h"
 #include "tests/base/temporary.h"
 
 namespace heddle {

@@ -1,16 +1,16 @@
 // What stands beside a SentencePiece model for transformers gives the ids and texts of the model.
 // tests/text/tokenizer_fixtures_test.cc shows that a tokenizer.json is read as `tokenizers` reads
 // it, tools/check_export.py that transformers reads this one so.
-#include "heddle/text/sentencepiece_json.h"
+#include "heddle/text/sentencepiece/sentencepiece_json.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "heddle/base/files.h"
-#include "heddle/base/json.h"
-#include "heddle/text/vocabulary_trainer.h"
-#include "heddle/text/word_list.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/json/json.h"
+#include "heddle/text/subwords/vocabulary_trainer.h"
+#include "heddle/text/subwords/word_list.h"
 #include "tests/base/temporary.h"
 #include "tests/support/places.h"
 #include "tests/text/small_tokenizers.h"

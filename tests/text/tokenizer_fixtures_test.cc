@@ -6,9 +6,9 @@
 #include <set>
 #include <thread>
 
-#include "heddle/base/files.h"
-#include "heddle/base/json.h"
-#include "heddle/text/base64.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/json/json.h"
+#include "heddle/text/strings/base64.h"
 #include "heddle/text/tokenizer.h"
 #include "tests/base/temporary.h"
 #include "tests/support/places.h"

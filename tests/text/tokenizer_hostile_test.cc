@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 #include "heddle/text/tokenizer.h"
 #include "tests/base/temporary.h"
 

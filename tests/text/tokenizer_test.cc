@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files.h"
+#include "heddle/base/files/files.h"
 #include "tests/text/small_tokenizers.h"
 
 namespace heddle {

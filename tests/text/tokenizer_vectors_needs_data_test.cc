@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include "heddle/base/files.h"
-#include "heddle/base/json.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/json/json.h"
 #include "heddle/text/tokenizer.h"
 #include "tests/base/temporary.h"
 #include "tests/support/places.h"

@@ -1,11 +1,11 @@
 // UTF-8 validation against table 3-7 of the Unicode Standard.
-#include "heddle/text/utf8.h"
+#include "heddle/text/strings/utf8.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "heddle/text/strings.h"
+#include "heddle/text/strings/strings.h"
 #include "tests/base/temporary.h"
 
 namespace heddle {

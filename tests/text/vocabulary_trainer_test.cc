@@ -1,9 +1,9 @@
 // Vocabularies of characters and of WordPiece: what is in them, and that they come back.
-#include "heddle/text/vocabulary_trainer.h"
+#include "heddle/text/subwords/vocabulary_trainer.h"
 
 #include <gtest/gtest.h>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 #include "tests/base/temporary.h"
 
 namespace heddle {

@@ -60,7 +60,7 @@ rejects heddle/ops/x.cc '// X.\n#include "tests/support/case.h"\n' "may not incl
 rejects heddle/ops/x.cc '// X.\n#include <hwy/highway.h>\n' "hwy"
 rejects heddle/kernels/cpu/x.cc '// X.\n#include <oneapi/dnnl/dnnl.hpp>\n' "unknown header"
 rejects heddle/io/x.cc '// X.\n#include <nlohmann/json.hpp>\n' "nlohmann"
-rejects heddle/base/json.h '// X.\n#pragma once\n#include <nlohmann/json.hpp>\n' "nlohmann"
+rejects heddle/base/json/json.h '// X.\n#pragma once\n#include <nlohmann/json.hpp>\n' "nlohmann"
 rejects heddle/data/x.cc '// X.\n#include <sentencepiece_processor.h>\n' "sentencepiece"
 rejects heddle/train/x.cc '// X.\n#include <CLI/CLI.hpp>\n' "CLI11"
 rejects heddle/ops/x.cc '// X.\n#include <unicode/uchar.h>\n' "ICU"
@@ -72,6 +72,13 @@ rejects heddle/ops/x.cc '#include "heddle/ops/softmax.h"\n' "first line"
 rejects tests/ops/x_test.cc "// X.\n$(printf '%.0s\\n' {1..500})" "501 lines"
 printf '// X.\n%s' "$(printf '%.0s\n' {1..499})" >"$root/tests/ops/x_test.cc"
 accepts "a file of 500 lines passes"
+
+for number in {1..30}; do printf '// X.\n' >"$root/heddle/train/$number.cc"; done
+accepts "a folder of 30 files passes"
+output=$(printf '// X.\n' >"$root/heddle/train/31.cc" && "$check_layers" "$root" 2>&1) || true
+[[ $output == *"heddle/train:1: the folder has more than 30"* ]] ||
+  { echo "FAIL: a folder of 31 files should be refused: $output"; failures=$((failures + 1)); }
+clean_tree
 
 rejects docs/decisions.md "# X\n$(printf 'x%.0s' {1..121})\n" "121 characters"
 rejects docs/design.md "$(printf 'word\\n%.0s' {1..2501})" "2501 words"

@@ -9,11 +9,11 @@ failures=0
 # A tree that keeps every rule.
 clean_tree() {
   rm -rf "${root:?}/heddle" "$root/tests" "$root/docs"
-  mkdir -p "$root"/heddle/{base,nn,infer,train,text,cli,inspect/assets} "$root/tests/nn" "$root/docs"
+  mkdir -p "$root"/heddle/{base,nn,text,cli/measure,cli/train,inspect/assets} "$root/tests/nn" "$root/docs"
   printf '// Rows of tokens.\nstruct TokenRows {\n  int first;\n};\nclass KvCache;\n' >"$root/heddle/nn/token_rows.h"
   printf '// tie_word_embeddings, "bad_words_ids", WordPiece, words of 32 bits.\n' >"$root/heddle/nn/keys.h"
-  printf '// Words between spaces: word by word, in other words.\nstruct Flags {};\n' >"$root/heddle/cli/align.cc"
-  printf '// The same flags.\nstruct Flags {};\nstruct Regex::Impl {\n};\n' >"$root/heddle/cli/train.cc"
+  printf '// Words between spaces: word by word, in other words.\nstruct Flags {};\n' >"$root/heddle/cli/measure/align.cc"
+  printf '// The same flags.\nstruct Flags {};\nstruct Regex::Impl {\n};\n' >"$root/heddle/cli/train/train.cc"
   printf '// Nats per token.\nint twice(int x) {\n  const int sum = x + x;\n  check(sum >= x);\n  return sum; // of a number, whatever it is\n}\n' >"$root/heddle/base/a.cc"
 }
 
@@ -28,6 +28,7 @@ accepts() {  # what is proved
 # The file gets the text; the checker must exit 1, name file and line and say what. Then all is clean again.
 rejects() {  # file, line, text (printf format), what is expected
   local output status=0
+  mkdir -p "$root/$(dirname "$1")"
   # shellcheck disable=SC2059
   printf "$3" >"$root/$1"
   output=$("$check_names" "$root" 2>&1) || status=$?
@@ -52,7 +53,7 @@ rejects heddle/cli/x.cc 2 '// X.\nrows.query_places\n' "positions"
 rejects heddle/cli/x.cc 2 '// X.\nt.piece(3)\n' "token"
 rejects heddle/text/x.cc 2 '// X.\nint piece_id();\n' "token"
 rejects heddle/nn/x.h 2 '// X.\n/// Words of a batch.\n' '"word" stands for a token'
-rejects heddle/infer/generate.cc 2 '// X.\nfor (int word : ids) {}\n' '"word" stands for a token'
+rejects heddle/infer/decoding/generate.cc 2 '// X.\nfor (int word : ids) {}\n' '"word" stands for a token'
 rejects heddle/nn/x.h 1 '// The pieces of a text.\n' '"piece" stands for a token'
 
 rejects heddle/train/x.h 2 '// X.\nstruct TokenRows {\n};\n' "type TokenRows is also in heddle/nn/token_rows.h:2"

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "heddle/infer/stack_model.h"
-#include "heddle/train/class_loss.h"
+#include "heddle/infer/loading/stack_model.h"
+#include "heddle/train/tasks/class_loss.h"
 #include "tests/train/stack_run.h"
 
 namespace heddle::train {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "heddle/train/run_folder.h"
+#include "heddle/train/run/run_folder.h"
 #include "tests/base/temporary.h"
 #include "tests/train/small_run.h"
 

@@ -6,11 +6,11 @@
 #include <functional>
 #include <memory>
 
-#include "heddle/infer/adapter.h"
-#include "heddle/infer/stack_model.h"
+#include "heddle/infer/loading/adapter.h"
+#include "heddle/infer/loading/stack_model.h"
 #include "heddle/io/safetensors.h"
-#include "heddle/train/class_loss.h"
-#include "heddle/train/run_folder.h"
+#include "heddle/train/run/run_folder.h"
+#include "heddle/train/tasks/class_loss.h"
 #include "heddle/train/trained_parts.h"
 #include "tests/train/stack_run.h"
 

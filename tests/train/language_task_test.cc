@@ -6,7 +6,7 @@
 
 #include "heddle/base/log.h"
 #include "heddle/base/parallel.h"
-#include "heddle/infer/stack_model.h"
+#include "heddle/infer/loading/stack_model.h"
 #include "heddle/text/tokenizer.h"
 #include "heddle/train/trainer.h"
 #include "tests/base/temporary.h"

@@ -1,5 +1,5 @@
 // Training a language model: targets, learning, and bits that threads and batching do not change.
-#include "heddle/train/language.h"
+#include "heddle/train/tasks/language.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "heddle/base/log.h"
+#include "heddle/infer/loading/stack_model.h"
 #include "heddle/infer/perplexity.h"
-#include "heddle/infer/stack_model.h"
 #include "heddle/train/trainer.h"
 #include "tests/base/temporary.h"
 #include "tests/train/small_run.h"

@@ -1,6 +1,6 @@
 // BLEU and chrF against sacreBLEU's figures (tools/make_metric_fixtures.py) and against hand
 // counts.
-#include "heddle/train/metrics.h"
+#include "heddle/train/metrics/metrics.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/parallel.h"
-#include "heddle/train/tokenize_13a.h"
+#include "heddle/train/metrics/tokenize_13a.h"
 #include "tests/support/places.h"
 
 namespace heddle::train {

@@ -10,8 +10,8 @@
 #include "heddle/base/parallel.h"
 #include "heddle/data/batches.h"
 #include "heddle/models/transformer.h"
-#include "heddle/train/corpora.h"
-#include "heddle/train/translation.h"
+#include "heddle/train/batches/corpora.h"
+#include "heddle/train/tasks/translation.h"
 #include "tests/train/small_run.h"
 
 namespace heddle::train {

@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "heddle/base/log.h"
-#include "heddle/infer/stack_model.h"
-#include "heddle/train/permuted_batch.h"
+#include "heddle/infer/loading/stack_model.h"
+#include "heddle/train/batches/permuted_batch.h"
 #include "heddle/train/trainer.h"
 #include "tests/base/temporary.h"
 #include "tests/train/small_run.h"

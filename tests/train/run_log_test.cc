@@ -1,9 +1,9 @@
 // What opening a log that a cut has hurt leaves of it.
-#include "heddle/train/run_log.h"
+#include "heddle/train/run/run_log.h"
 
 #include <gtest/gtest.h>
 
-#include "heddle/base/files.h"
+#include "heddle/base/files/files.h"
 #include "tests/base/temporary.h"
 
 namespace heddle::train {

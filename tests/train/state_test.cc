@@ -1,12 +1,12 @@
 // The state folder: what comes back, what is kept, what is refused.
-#include "heddle/train/state.h"
+#include "heddle/train/run/state.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "heddle/base/files.h"
-#include "heddle/train/run_log.h"
+#include "heddle/base/files/files.h"
+#include "heddle/train/run/run_log.h"
 #include "tests/base/temporary.h"
 
 namespace heddle::train {

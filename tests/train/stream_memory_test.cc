@@ -1,5 +1,5 @@
 // Memories of streams: which batch sees what, and what a state keeps of them.
-#include "heddle/train/stream_memory.h"
+#include "heddle/train/batches/stream_memory.h"
 
 #include <gtest/gtest.h>
 

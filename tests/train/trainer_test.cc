@@ -5,11 +5,11 @@
 
 #include <filesystem>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json/json.h"
 #include "heddle/base/log.h"
 #include "heddle/base/parallel.h"
-#include "heddle/infer/model_dir.h"
-#include "heddle/infer/precision.h"
+#include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/loading/precision.h"
 #include "heddle/text/known_words.h"
 #include "tests/base/temporary.h"
 #include "tests/train/small_run.h"

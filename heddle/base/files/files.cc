@@ -1,0 +1,291 @@
+// Whole files: reading, atomic writing, folders.
+#include "heddle/base/files/files.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files/folders.h"
+
+namespace heddle {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A file descriptor that closes itself.
+struct Descriptor {
+  int fd;
+  explicit Descriptor(int f) : fd(f) {}
+  ~Descriptor() {
+    if (fd >= 0) close(fd);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+};
+
+/// The half-written file: removed unless it was renamed.
+struct Temporary {
+  std::string path;
+  bool is_kept = false;
+  ~Temporary() {
+    if (!is_kept) unlink(path.c_str());
+  }
+};
+
+void write_all(int fd, std::span<const std::byte> bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t n = write(fd, bytes.data(), std::min<size_t>(bytes.size(), size_t{1} << 30));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_errno("cannot write", path, errno);
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+}
+
+/// Collects small pieces, since a call for each costs more than its bytes.
+class WriteBuffer {
+ public:
+  WriteBuffer(int fd, const std::string& path) : fd_(fd), path_(path) {}
+  void add(std::span<const std::byte> bytes) {
+    if (bytes_.size() + bytes.size() > kSize) flush();
+    if (bytes.size() > kSize) return write_all(fd_, bytes, path_);
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+  void flush() {
+    write_all(fd_, bytes_, path_);
+    bytes_.clear();
+  }
+
+ private:
+  static constexpr size_t kSize = 1 << 16;
+  int fd_;
+  const std::string& path_;
+  std::vector<std::byte> bytes_;
+};
+
+void write_by(const std::function<void(const ByteSink&)>& writer, int fd, const std::string& path) {
+  WriteBuffer buffer(fd, path);
+  writer([&](std::span<const std::byte> bytes) { buffer.add(bytes); });
+  buffer.flush();
+}
+
+/// Where the bytes for a path go.
+struct Destination {
+  std::string path;                ///< the path behind all links
+  std::optional<struct stat> old;  ///< what stands there
+  bool is_of_proc = false;         ///< an entry of /proc/PID/fd: an open file, whatever its name
+};
+
+bool is_of_proc(const std::string& folder) {
+  struct statfs info;
+  return statfs(folder.c_str(), &info) == 0 && info.f_type == PROC_SUPER_MAGIC;
+}
+
+Destination find_destination(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as the kernel follows
+  Destination d{path, {}};
+  for (int links = 0;; ++links) {
+    struct stat info;
+    if (lstat(d.path.c_str(), &info) != 0) return d;
+    if (!S_ISLNK(info.st_mode)) {
+      d.old = info;
+      return d;
+    }
+    if (links == kMostLinks) fail_errno("cannot write", path, ELOOP);
+    const std::string folder = parent_path(d.path);
+    if (is_of_proc(folder)) {
+      d.is_of_proc = true;
+      return d;
+    }
+    char target[PATH_MAX];
+    const ssize_t size = readlink(d.path.c_str(), target, sizeof target);
+    if (size < 0) fail_errno("cannot write", path, errno);
+    const std::string name(target, static_cast<size_t>(size));
+    d.path = name.starts_with('/') ? name : join_path(folder, name);
+  }
+}
+
+/// The number of a descriptor of our own that an entry of /proc names; -1: of another process.
+int own_descriptor(const std::string& path) {
+  std::error_code error;
+  const bool is_own = fs::equivalent(parent_path(path), "/proc/self/fd", error);
+  const std::string name = fs::path(path).filename().string();
+  const bool is_number =
+      !name.empty() && name.size() < 9 && name.find_first_not_of("0123456789") == name.npos;
+  return is_own && is_number ? std::stoi(name) : -1;
+}
+
+/// Devices, pipes and open files take the bytes as they come: there is nothing to rename over.
+void write_through(const std::string& path, const Destination& to,
+                   const std::function<void(const ByteSink&)>& writer) {
+  const int own = to.is_of_proc ? own_descriptor(to.path) : -1;
+  if (own == STDOUT_FILENO) std::fflush(stdout);  // what was printed before stands before
+  const Descriptor file(own >= 0 ? fcntl(own, F_DUPFD_CLOEXEC, 0)
+                                 : open(to.path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  if (file.fd < 0) fail_errno("cannot write", path, errno);
+  write_by(writer, file.fd, path);
+}
+
+/// Opens a file that nobody else has, beside the one that it is to replace.
+int open_temporary(Temporary& temporary, const Destination& to, const std::string& path) {
+  // Not readable by others before it has the mode of the old one.
+  const mode_t mode = to.old ? 0600 : 0666;
+  for (;;) {
+    temporary.path = temporary_name(to.path);
+    const int fd = open(temporary.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd >= 0) return fd;
+    if (errno == EEXIST) continue;
+    const int error = errno;
+    temporary.is_kept = true;  // it was never made
+    fail_errno("cannot write", path, error);
+  }
+}
+
+/// Owner and permissions of the old file, as far as we may give them.
+void keep_permissions(int fd, const struct stat& old) {
+  struct stat made;
+  if (fstat(fd, &made) != 0) return;
+  if (made.st_uid != old.st_uid || made.st_gid != old.st_gid) {
+    [[maybe_unused]] const int ignored = fchown(fd, old.st_uid, old.st_gid);
+  }
+  if (made.st_mode != old.st_mode) fchmod(fd, old.st_mode & 07777);
+}
+
+}  // namespace
+
+void fail_errno(std::string_view what, const std::string& path, int error) {
+  const bool is_wrong_path = error == ENOENT || error == ENOTDIR || error == EISDIR ||
+                             error == ELOOP || error == ENAMETOOLONG || error == EEXIST;
+  fail(is_wrong_path ? ErrorKind::data : ErrorKind::system, "{}: {}: {}{}", path, what,
+       std::strerror(error),
+       error == EFBIG ? " (the limit of a file's size, see ulimit -f, or the file system's)" : "");
+}
+
+bool path_exists(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0;
+}
+
+bool is_directory(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+int64_t file_size(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) fail_errno("cannot open", path, errno);
+  check(S_ISREG(info.st_mode), ErrorKind::data, "{}: is not a regular file", path);
+  return info.st_size;
+}
+
+std::string join_path(const std::string& folder, const std::string& name) {
+  if (folder.empty()) return name;
+  return folder.back() == '/' ? folder + name : folder + "/" + name;
+}
+
+std::string parent_path(const std::string& path) {
+  const std::string parent = fs::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+std::string read_file(const std::string& path) {
+  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.fd < 0) fail_errno("cannot open", path, errno);
+  std::string text;
+  struct stat info;
+  if (fstat(file.fd, &info) == 0 && info.st_size > 0 && S_ISREG(info.st_mode)) {
+    text.reserve(static_cast<size_t>(info.st_size) + 1);
+  }
+  constexpr size_t kChunk = 1 << 18;
+  for (size_t size = 0;;) {
+    text.resize(size + kChunk);
+    const ssize_t n = read(file.fd, text.data() + size, kChunk);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_errno("cannot read", path, errno);
+    size += static_cast<size_t>(n);
+    if (n == 0) {
+      text.resize(size);
+      return text;
+    }
+  }
+}
+
+void write_file_atomic(const std::string& path, std::string_view text) {
+  write_file_atomic(path, [&](const ByteSink& sink) { sink(std::as_bytes(std::span(text))); });
+}
+
+void write_file_atomic(const std::string& path,
+                       const std::function<void(const ByteSink&)>& writer) {
+  const Destination to = find_destination(path);
+  if (to.old && S_ISDIR(to.old->st_mode)) fail_errno("cannot write", path, EISDIR);
+  if (to.is_of_proc || (to.old && !S_ISREG(to.old->st_mode))) {
+    return write_through(path, to, writer);
+  }
+  Temporary temporary;
+  Descriptor file(open_temporary(temporary, to, path));
+  if (to.old) keep_permissions(file.fd, *to.old);
+  write_by(writer, file.fd, path);
+  if (fsync(file.fd) != 0) fail_errno("cannot write", path, errno);
+  const int fd = file.fd;
+  file.fd = -1;
+  if (close(fd) != 0) fail_errno("cannot write", path, errno);
+  if (rename(temporary.path.c_str(), to.path.c_str()) != 0) {
+    fail_errno("cannot write", path, errno);
+  }
+  temporary.is_kept = true;
+  sync_directory(parent_path(to.path));
+}
+
+void make_directories(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) fail_errno("cannot create the folder", path, error.value());
+  check(is_directory(path), ErrorKind::data, "{}: is a file; a folder is needed", path);
+}
+
+std::vector<std::string> list_directory(const std::string& path) {
+  std::error_code error;
+  std::vector<std::string> names;
+  fs::directory_iterator it(path, error);
+  while (!error && it != fs::directory_iterator()) {
+    names.push_back(it->path().filename().string());
+    it.increment(error);
+  }
+  if (error) fail_errno("cannot list the folder", path, error.value());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void remove_path(const std::string& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error && error.value() != ENOENT) fail_errno("cannot remove", path, error.value());
+}
+
+void rename_path(const std::string& from, const std::string& to) {
+  if (rename(from.c_str(), to.c_str()) != 0) {
+    fail_errno(fmt::format("cannot rename {} to it", from), to, errno);
+  }
+  sync_directory(parent_path(to));
+}
+
+void sync_directory(const std::string& path) {
+  Descriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.fd < 0) fail_errno("cannot open the folder", path, errno);
+  // Some file systems refuse fsync of a folder (EINVAL): they have nothing to sync there.
+  if (fsync(folder.fd) != 0 && errno != EINVAL) fail_errno("cannot sync the folder", path, errno);
+}
+
+}  // namespace heddle

@@ -1,0 +1,270 @@
+// Reading, writing, setting and comparing the fields of config structs.
+#include "heddle/base/json/fields.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "heddle/base/error.h"
+#include "heddle/base/nearest.h"
+
+namespace heddle {
+
+namespace {
+
+// --- values to and from JSON ---
+
+void read_json(int64_t& value, const Json& json, const std::string& what) {
+  value = json.as_int(what);
+}
+void read_json(double& value, const Json& json, const std::string& what) {
+  value = json.as_double(what);
+}
+void read_json(bool& value, const Json& json, const std::string& what) {
+  value = json.as_bool(what);
+}
+void read_json(std::string& value, const Json& json, const std::string& what) {
+  value = json.as_string(what);
+}
+template <class T>
+void read_json(std::optional<T>& value, const Json& json, const std::string& what) {
+  value.reset();
+  if (!json.is_null()) read_json(value.emplace(), json, what);
+}
+template <class T>
+void read_json(std::vector<T>& values, const Json& json, const std::string& what) {
+  values.clear();
+  for (const Json& element : json.as_array(what)) {
+    const std::string name = fmt::format("{}[{}]", what, values.size());
+    read_json(values.emplace_back(), element, name);
+  }
+}
+
+template <class T>
+Json write_json(const T& value) {
+  return Json(value);
+}
+template <class T>
+Json write_json(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+template <class T>
+Json write_json(const std::vector<T>& values) {
+  return Json(Json::Array(values.begin(), values.end()));
+}
+
+// --- values from the text of a flag: what is wanted, or "" if all went well ---
+
+template <class T>
+bool read_number(T& value, std::string_view text) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end;
+}
+
+std::string read_text(int64_t& value, std::string_view text) {
+  return read_number(value, text) ? "" : "an integer of 64 bits";
+}
+std::string read_text(double& value, std::string_view text) {
+  return read_number(value, text) && std::isfinite(value) ? "" : "a number";
+}
+std::string read_text(bool& value, std::string_view text) {
+  const bool is_true = text == "true" || text == "yes" || text == "on" || text == "1";
+  const bool is_false = text == "false" || text == "no" || text == "off" || text == "0";
+  value = is_true;
+  return is_true || is_false ? "" : "true or false";
+}
+std::string read_text(std::string& value, std::string_view text) {
+  value = text;
+  return "";
+}
+template <class T>
+std::string read_text(std::optional<T>& value, std::string_view text) {
+  value.reset();
+  if (text == "none" || text == "null") return "";
+  const std::string wanted = read_text(value.emplace(), text);
+  return wanted.empty() ? "" : wanted + " or none";
+}
+template <class T>
+std::string read_text(std::vector<T>& values, std::string_view text) {
+  values.clear();
+  for (size_t start = 0; !text.empty() && start <= text.size();) {
+    const size_t comma = std::min(text.find(',', start), text.size());
+    const std::string wanted = read_text(values.emplace_back(), text.substr(start, comma - start));
+    if (!wanted.empty()) return "a list as in 1,2,3, each " + wanted;
+    start = comma + 1;
+  }
+  return "";
+}
+
+// --- names, rules, messages ---
+
+std::string type_name(const int64_t*) { return "integer"; }
+std::string type_name(const double*) { return "number"; }
+std::string type_name(const bool*) { return "true|false"; }
+std::string type_name(const std::string*) { return "text"; }
+template <class T>
+std::string type_name(const std::optional<T>*) {
+  return type_name(static_cast<T*>(nullptr)) + "|none";
+}
+template <class T>
+std::string type_name(const std::vector<T>*) {
+  return "list of " + type_name(static_cast<T*>(nullptr)) + "s";
+}
+
+std::string as_flag(const Json& value) {
+  if (value.is_null()) return "none";
+  if (value.is_string()) return value.as_string();
+  if (!value.is_array()) return value.dump();
+  std::string text;
+  for (const Json& element : value.as_array()) text += (text.empty() ? "" : ",") + as_flag(element);
+  return text;
+}
+
+Json value_of(const Field& field) {
+  return std::visit([](const auto* member) { return write_json(*member); }, field.member);
+}
+
+/// What the rule asks of a value that breaks it, or "".
+std::string broken_rule(const Json& value, const FieldRule& rule) {
+  if (value.is_array()) {
+    for (const Json& element : value.as_array()) {
+      const std::string broken = broken_rule(element, rule);
+      if (!broken.empty()) return "each " + broken;
+    }
+  }
+  if (value.is_string() && !rule.words.empty()) {
+    const auto& words = rule.words;
+    if (std::find(words.begin(), words.end(), value.as_string()) != words.end()) return "";
+    return fmt::format("must be one of {}{}", fmt::join(words, ", "),
+                       did_you_mean(value.as_string(), words));
+  }
+  if (!value.is_number()) return "";
+  const double x = value.as_double();
+  const bool is_low_met = rule.is_low_open ? x > rule.low : x >= rule.low;
+  const bool is_high_met = rule.is_high_open ? x < rule.high : x <= rule.high;
+  if (is_low_met && is_high_met) return "";
+  const std::string low = fmt::format("{} {}", rule.is_low_open ? "above" : "at least", rule.low);
+  const std::string high = fmt::format("{} {}", rule.is_high_open ? "below" : "at most", rule.high);
+  if (std::isinf(rule.high)) return "must be " + low;
+  if (std::isinf(rule.low)) return "must be " + high;
+  return fmt::format("must be {} and {}", low, high);
+}
+
+constexpr const char* kAbsent = "(no such field)";
+
+std::vector<std::string> keys_of(const std::vector<Field>& fields) {
+  std::vector<std::string> keys;
+  for (const Field& field : fields) keys.push_back(field.key);
+  return keys;
+}
+
+}  // namespace
+
+std::vector<std::string> read_fields(const std::vector<Field>& fields, const Json& json,
+                                     const std::string& source) {
+  const std::vector<std::string> known = keys_of(fields);
+  std::vector<std::string> unknown;
+  for (const auto& [key, value] : json.as_object(source)) {
+    const auto it = std::find(known.begin(), known.end(), key);
+    if (it == known.end()) {
+      unknown.push_back(key);
+      continue;
+    }
+    const Field& field = fields[static_cast<size_t>(it - known.begin())];
+    const std::string what = fmt::format("{}: key '{}'", source, key);
+    std::visit([&, &v = value](auto* member) { read_json(*member, v, what); }, field.member);
+  }
+  check_field_rules(fields, source);
+  return unknown;
+}
+
+Json write_fields(const std::vector<Field>& fields) {
+  Json json = Json::object();
+  for (const Field& field : fields) json[field.key] = value_of(field);
+  return json;
+}
+
+void set_field(const std::vector<Field>& fields, std::string_view key, std::string_view text) {
+  const std::string wanted_key = field_key(key);
+  // A field is named as it was: by its flag, or by itself.
+  const auto shown = [&](const std::string& name) {
+    return key.starts_with("--") ? flag_name(name) : name;
+  };
+  for (const Field& field : fields) {
+    if (field.key != wanted_key) continue;
+    const std::string wanted =
+        std::visit([&](auto* member) { return read_text(*member, text); }, field.member);
+    check(wanted.empty(), ErrorKind::usage, "{} is '{}'; {} is needed", shown(field.key), text,
+          wanted);
+    const std::string broken = broken_rule(value_of(field), field.rule);
+    check(broken.empty(), ErrorKind::usage, "{} is {}; it {}", shown(field.key), text, broken);
+    return;
+  }
+  std::vector<std::string> names;
+  for (const Field& field : fields) names.push_back(shown(field.key));
+  const std::string nearest = did_you_mean(shown(wanted_key), names);
+  fail(ErrorKind::usage, "unknown field {}{}", shown(wanted_key),
+       nearest.empty() ? fmt::format("; there are {}", fmt::join(names, ", ")) : nearest);
+}
+
+std::vector<FieldInfo> describe_fields(const std::vector<Field>& fields) {
+  std::vector<FieldInfo> infos;
+  for (const Field& field : fields) {
+    std::string type = std::visit([](auto* member) { return type_name(member); }, field.member);
+    if (!field.rule.words.empty()) type = fmt::format("{}", fmt::join(field.rule.words, "|"));
+    infos.push_back({field.key, type, as_flag(value_of(field)), field.help});
+  }
+  return infos;
+}
+
+std::vector<FieldDifference> compare_fields(const std::vector<Field>& first,
+                                            const std::vector<Field>& second) {
+  std::vector<FieldDifference> differences;
+  const auto find = [](const std::vector<Field>& fields, const std::string& key) {
+    return std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.key == key; });
+  };
+  for (const Field& a : first) {
+    const auto b = find(second, a.key);
+    if (b == second.end()) {
+      differences.push_back({a.key, as_flag(value_of(a)), kAbsent});
+    } else if (!(value_of(a) == value_of(*b))) {
+      differences.push_back({a.key, as_flag(value_of(a)), as_flag(value_of(*b))});
+    }
+  }
+  for (const Field& b : second) {
+    if (find(first, b.key) == first.end()) {
+      differences.push_back({b.key, kAbsent, as_flag(value_of(b))});
+    }
+  }
+  return differences;
+}
+
+void check_field_rules(const std::vector<Field>& fields, const std::string& source) {
+  for (const Field& field : fields) {
+    const Json value = value_of(field);
+    const std::string broken = broken_rule(value, field.rule);
+    check(broken.empty(), ErrorKind::data, "{}: key '{}' is {}; it {}", source, field.key,
+          value.describe(), broken);
+  }
+}
+
+std::string field_key(std::string_view flag) {
+  if (flag.starts_with("--")) flag.remove_prefix(2);
+  std::string key(flag);
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
+std::string flag_name(std::string_view key) {
+  std::string flag(key);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return "--" + flag;
+}
+
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
+  const std::string nearest = nearest_name(name, candidates);
+  return nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest);
+}
+
+}  // namespace heddle

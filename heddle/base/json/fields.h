@@ -1,0 +1,152 @@
+// One description of a config struct, many uses: JSON, flags, help, comparison.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "heddle/base/json/json.h"
+
+namespace heddle {
+
+/// What a field's value must satisfy: words for a string, bounds for numbers (each one of a list).
+struct FieldRule {
+  std::vector<std::string> words = {};  ///< allowed values; empty allows all
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool is_low_open = false;   ///< the value must be above low, not equal
+  bool is_high_open = false;  ///< the value must be below high, not equal
+};
+
+inline FieldRule one_of(std::vector<std::string> words) { return {.words = std::move(words)}; }
+inline FieldRule at_least(double low) { return {.low = low}; }
+inline FieldRule above(double low) { return {.low = low, .is_low_open = true}; }
+inline FieldRule between(double low, double high) { return {.low = low, .high = high}; }
+/// low <= value < high: what a dropout rate must be, with 0 and 1.
+inline FieldRule from_below(double low, double high) {
+  return {.low = low, .high = high, .is_high_open = true};
+}
+
+/// A pointer to a member of a config. An empty optional is null in JSON and "none" in a flag.
+using FieldMember = std::variant<int64_t*, double*, bool*, std::string*, std::optional<int64_t>*,
+                                 std::optional<double>*, std::vector<int64_t>*,
+                                 std::vector<double>*, std::vector<std::string>*>;
+
+struct Field {
+  std::string key;  ///< the Hugging Face name: "n_layer"
+  FieldMember member;
+  std::string help;
+  FieldRule rule;
+};
+
+/// The visitor that a config's `fields` receives:
+///
+///   struct Gpt2Config {
+///     int64_t layers = 12;
+///     double dropout = 0.1;
+///     std::string activation = "gelu";
+///     OptimizerConfig optimizer;
+///     template <class V> void fields(V& v) {
+///       v("n_layer", layers, "number of blocks", at_least(1));
+///       v("resid_pdrop", dropout, "dropout of each residual branch", from_below(0, 1));
+///       v("activation_function", activation, "of the MLP", one_of({"relu", "gelu"}));
+///       optimizer.fields(v);
+///     }
+///   };
+class FieldCollector {
+ public:
+  template <class T>
+  void operator()(const char* key, T& member, const char* help, FieldRule rule = {}) {
+    fields_.push_back({key, &member, help, std::move(rule)});
+  }
+  std::vector<Field> take() { return std::move(fields_); }
+
+ private:
+  std::vector<Field> fields_;
+};
+
+/// The fields of a config, pointing into it. A const config must not be written through them.
+template <class Config>
+std::vector<Field> fields_of(const Config& config) {
+  FieldCollector collector;
+  const_cast<Config&>(config).fields(collector);
+  return collector.take();
+}
+
+/// A field as shown in help and reference pages.
+struct FieldInfo {
+  std::string key;   ///< "n_layer"
+  std::string type;  ///< "integer", "number", "true|false", "relu|gelu", "list of integers"
+  std::string default_value;  ///< as a flag would give it
+  std::string help;
+};
+
+/// A field in which two configs differ.
+struct FieldDifference {
+  std::string key, first, second;  ///< values as a flag would give them
+};
+
+std::vector<std::string> read_fields(const std::vector<Field>& fields, const Json& json,
+                                     const std::string& source);
+Json write_fields(const std::vector<Field>& fields);
+void set_field(const std::vector<Field>& fields, std::string_view key, std::string_view text);
+std::vector<FieldInfo> describe_fields(const std::vector<Field>& fields);
+std::vector<FieldDifference> compare_fields(const std::vector<Field>& first,
+                                            const std::vector<Field>& second);
+void check_field_rules(const std::vector<Field>& fields, const std::string& source);
+
+/// Reads the members named in `json`; the others keep their values. Returns the keys of `json` that
+/// the config does not know, for the caller to judge.
+/// Errors: data, naming `source`, key, value and what is wanted, for a wrong type or a value that
+/// breaks its rule; the config may then be half read.
+template <class Config>
+[[nodiscard]] std::vector<std::string> from_json(Config& config, const Json& json,
+                                                 const std::string& source) {
+  return read_fields(fields_of(config), json, source);
+}
+
+/// All fields as an object, in the order of their description.
+template <class Config>
+Json to_json(const Config& config) {
+  return write_fields(fields_of(config));
+}
+
+/// Sets one field from a flag's text. "--d-model", "d-model" and "d_model" name the same field; a
+/// list is "1,2,3"; an empty optional is "none".
+/// Errors: usage for an unknown key (the nearest name is proposed) or an unsuitable text.
+template <class Config>
+void set_from_string(Config& config, std::string_view key, std::string_view text) {
+  set_field(fields_of(config), key, text);
+}
+
+template <class Config>
+std::vector<FieldInfo> list_fields(const Config& config) {
+  return describe_fields(fields_of(config));
+}
+
+/// The fields in which two configs of a type differ, in order; empty if they are equal.
+template <class Config>
+std::vector<FieldDifference> diff_fields(const Config& first, const Config& second) {
+  return compare_fields(fields_of(first), fields_of(second));
+}
+
+/// Checks each field's rule. Errors: data, naming source, key, value and the rule.
+template <class Config>
+void check_fields(const Config& config, const std::string& source) {
+  check_field_rules(fields_of(config), source);
+}
+
+/// "d-model", "--d-model" and "d_model" all give "d_model".
+std::string field_key(std::string_view flag);
+/// "d_model" gives "--d-model".
+std::string flag_name(std::string_view key);
+
+/// "; did you mean 'NAME'?" for the nearest of the candidates, or "".
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
+
+}  // namespace heddle

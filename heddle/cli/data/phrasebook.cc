@@ -1,0 +1,100 @@
+// heddle phrasebook: writes the pairs that heddle generates as parallel text.
+#include <memory>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/progress.h"
+#include "heddle/cli/commands.h"
+#include "heddle/corpora/agreement.h"
+#include "heddle/corpora/phrasebook.h"
+
+namespace heddle::cli {
+namespace {
+
+struct Options {
+  std::string out, corpus = "phrasebook";
+  int64_t pairs = 0, held_out = -1;
+  uint64_t seed = PhrasebookOptions{}.seed;
+  bool overwrite = false;
+};
+
+std::vector<std::string> file_names(const Options& o) {
+  std::vector<std::string> names;
+  for (const char* part : {"train", "val", "test"}) {
+    for (const char* language : {"en", o.corpus == "agreement" ? "fr" : "de"}) {
+      names.push_back(fmt::format("{}.{}", part, language));
+    }
+  }
+  return names;
+}
+
+void check_free(const Options& o) {
+  for (const std::string& name : file_names(o)) {
+    const std::string path = join_path(o.out, name);
+    check(!path_exists(path), ErrorKind::usage,
+          "phrasebook: {} is there already; choose another --out, or replace it with --overwrite",
+          path);
+  }
+}
+
+std::string lines_of(const std::vector<Phrase>& phrases, std::string Phrase::*side) {
+  std::string lines;
+  for (const Phrase& p : phrases) lines += p.*side + '\n';
+  return lines;
+}
+
+Phrasebook made(const Options& o) {
+  const bool is_agreement = o.corpus == "agreement";
+  PhrasebookOptions options = is_agreement ? kAgreementOptions : PhrasebookOptions{};
+  if (o.pairs > 0) options.pairs = o.pairs;
+  if (o.held_out >= 0) options.held_out_val = options.held_out_test = o.held_out;
+  options.seed = o.seed;
+  return is_agreement ? make_agreement(options) : make_phrasebook(options);
+}
+
+void run(const Options& o) {
+  if (!o.overwrite) check_free(o);
+  make_directories(o.out);
+  const Phrasebook book = made(o);
+  size_t i = 0;
+  const std::vector<std::string> names = file_names(o);
+  for (const std::vector<Phrase>* part : {&book.train, &book.val, &book.test}) {
+    write_file_atomic(join_path(o.out, names[i++]), lines_of(*part, &Phrase::source));
+    write_file_atomic(join_path(o.out, names[i++]), lines_of(*part, &Phrase::target));
+  }
+  fmt::print(stderr,
+             "phrasebook: {} pairs for training, {} for validation, {} for the test in {}\n",
+             format_count(std::ssize(book.train)), format_count(std::ssize(book.val)),
+             format_count(std::ssize(book.test)), o.out);
+}
+
+}  // namespace
+
+void add_phrasebook(Subcommand& app) {
+  auto options = std::make_shared<Options>();
+  Subcommand command =
+      app.add_subcommand("phrasebook", "Write the sentence pairs that heddle generates as text");
+  command->add_option("-o,--out", options->out, "folder for {train,val,test}.{en,de}, or .{en,fr}")
+      ->required();
+  command
+      ->add_option(
+          "--corpus", options->corpus,
+          "phrasebook: everyday English and German; agreement: English and French in which "
+          "pronouns and adjectives depend on words far away")
+      ->one_of({"phrasebook", "agreement"})
+      ->capture_default_str();
+  command
+      ->add_option("--pairs", options->pairs,
+                   "different pairs in all [120000 of the phrasebook, 40000 of agreement]")
+      ->positive();
+  command
+      ->add_option("--held-out", options->held_out,
+                   "pairs for validation, and as many for the test [1000; 500]")
+      ->not_negative();
+  command->add_option("--seed", options->seed, "another seed gives other pairs")
+      ->capture_default_str();
+  command->add_flag("--overwrite", options->overwrite, "replace such files that are there");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace heddle::cli

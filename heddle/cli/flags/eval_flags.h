@@ -1,0 +1,43 @@
+// The flags of heddle eval, and what it does with models of each kind.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "heddle/base/json/json.h"
+#include "heddle/cli/flags/translate_flags.h"
+#include "heddle/inspect/pages/page.h"
+
+namespace heddle::cli {
+
+struct EvalFlags : TranslateFlags {
+  std::string source, reference, tokenize = "13a", output;
+  std::string data, text_key = "text", label_key = "label", page;
+  int64_t context = 0, stride = 0;
+  std::optional<uint64_t> seed;
+  bool no_memory = false, lowercase = false, json = false;
+};
+
+/// JSON has no infinity: a perplexity beyond double is null.
+Json finite_or_null(double value);
+/// Words between white space.
+int64_t count_words(const std::string& text);
+
+/// What is asked for as a page, which ends it if it cannot be written; false: none.
+bool wants_page(const EvalFlags& flags);
+/// Writes the page, and says so.
+void write_eval_page(const EvalFlags& flags, const inspect::Page& page);
+
+/// BLEU, chrF and perplexity of a translator on sentences and their translations.
+void eval_translation(const EvalFlags& flags);
+
+/// Perplexity of a language model on a text.
+void eval_text(const EvalFlags& flags);
+
+/// How often a model of masked tokens finds the masked tokens of a text.
+void eval_masked_tokens(const EvalFlags& flags);
+
+/// Accuracy and macro F1 of a model with classes on labelled texts, or words.
+void eval_classes(const EvalFlags& flags);
+
+}  // namespace heddle::cli

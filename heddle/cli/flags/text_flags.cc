@@ -1,0 +1,70 @@
+// What the commands that take texts into a model share.
+#include "heddle/cli/flags/text_flags.h"
+
+#include "heddle/base/error.h"
+#include "heddle/base/json/json.h"
+#include "heddle/base/log.h"
+#include "heddle/base/progress.h"
+#include "heddle/cli/flags/page_flag.h"
+#include "heddle/text/strings/check_text.h"
+
+namespace heddle::cli {
+namespace {
+
+constexpr BlockSize kBlock = {.lines = 64, .bytes = 64 << 10};
+
+}  // namespace
+
+void add_text_flags(Subcommand& command, TextFlags& flags) {
+  command.add_option("model", flags.model, "a model directory, or a training run")->required();
+  add_compute_flags(command, flags.compute);
+  command.add_flag("--json", flags.json, "one line of JSON a text");
+  command.add_option("--text", flags.texts,
+                     "a text, instead of lines of the standard input; may come often");
+  add_page_flag(command, flags.page, "also write a page of the results");
+  add_skip_flag(command, flags.lines);
+}
+
+void for_texts(const char* command, const TextFlags& flags,
+               const std::function<void(std::span<const std::string>)>& f) {
+  if (!flags.texts.empty()) {
+    std::vector<std::string> texts;
+    for (const std::string& text : flags.texts) {
+      check_text(text, "the text");
+      warn_of_file_name(command, text);
+      texts.emplace_back(without_byte_order_mark(text));
+    }
+    return f(texts);
+  }
+  const LineAnswers answers = {
+      .answer =
+          [&](std::span<const std::string> lines, int64_t first) {
+            for (const std::string& line : lines) {
+              check_text(line, fmt::format("line {}", first + (&line - lines.data())));
+            }
+            f(lines);
+          },
+      .skip =
+          [&](const std::string& message) {
+            Json line = Json::object();
+            line["error"] = message;
+            print_result(flags.json ? line.dump() : "");
+          }};
+  const int64_t lines = answer_lines(command, flags.lines, kBlock, answers);
+  check(lines > 0, ErrorKind::usage, "the standard input is empty; give texts, one a line");
+}
+
+void write_text_page(const char* command, const TextFlags& flags, const inspect::Page& page,
+                     int64_t texts) {
+  inspect::write_page(flags.page, page);
+  fmt::print(stderr, "{}: {} in {}; open it in a browser\n", command, counted(texts, "text"),
+             flags.page);
+}
+
+void warn_of_cut(const char* command, int64_t cut, int64_t texts, int64_t limit) {
+  if (cut == 0) return;
+  log_warning("{}: {} of {} longer than {} and cut", command, format_count(cut),
+              counted(texts, "text was", "texts were"), counted(limit, "token"));
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,41 @@
+// What the commands that take texts into a model share: flags, and lines in batches.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/cli/command_line.h"
+#include "heddle/cli/flags/compute_flags.h"
+#include "heddle/cli/use/line_answers.h"
+#include "heddle/inspect/pages/page.h"
+
+namespace heddle::cli {
+
+struct TextFlags {
+  std::string model;
+  std::vector<std::string> texts;  ///< of the command line; none: lines of the standard input
+  ComputeFlags compute{.precision = "f32"};
+  bool json = false;
+  std::string page;  ///< the page to write, "" for none
+  LineFlags lines;
+};
+
+/// Adds model, --text, --precision, --threads, --json, --page and --skip-bad.
+void add_text_flags(Subcommand& command, TextFlags& flags);
+
+/// Calls f with the texts, some at a time; of lines see answer_lines(): f throws before it writes.
+/// Errors: data, with the line, if one is not UTF-8 or f refuses it; usage if there is none.
+void for_texts(const char* command, const TextFlags& flags,
+               const std::function<void(std::span<const std::string>)>& f);
+
+/// Writes the page of so many texts to flags.page, and says so. Errors: see write_page().
+void write_text_page(const char* command, const TextFlags& flags, const inspect::Page& page,
+                     int64_t texts);
+
+/// One warning if texts were cut.
+void warn_of_cut(const char* command, int64_t cut, int64_t texts, int64_t limit);
+
+}  // namespace heddle::cli

@@ -1,0 +1,98 @@
+// heddle positions: the table of positions as numbers and as a page.
+#include <memory>
+
+#include "heddle/base/error.h"
+#include "heddle/cli/commands.h"
+#include "heddle/cli/flags/page_flag.h"
+#include "heddle/inspect/pages/page.h"
+#include "heddle/inspect/positions.h"
+#include "heddle/inspect/run_history.h"
+
+namespace heddle::cli {
+namespace {
+
+struct Flags {
+  std::string model, stack = "encoder", page;
+  inspect::PositionOptions options{.positions = 0, .width = 0};
+  bool json = false;
+};
+
+// As many as are easily read, or make a good picture.
+inspect::PositionTable make_table(const Flags& f) {
+  const bool is_page = !f.page.empty();
+  if (!f.model.empty()) {
+    const int64_t positions = f.options.positions == 0 && !is_page ? 10 : f.options.positions;
+    return inspect::model_positions(f.model, f.stack, positions);
+  }
+  inspect::PositionOptions o = f.options;
+  if (o.positions == 0) o.positions = is_page ? 128 : 10;
+  if (o.width == 0) o.width = is_page ? 128 : 8;
+  return inspect::position_table(o);
+}
+
+void print_text(const inspect::PositionTable& t) {
+  fmt::print("{} positions: {}\n\n{:>5}", t.kind, t.about, "pos");
+  for (const std::string& name : t.names) fmt::print(" {:>9}", name);
+  fmt::print("\n");
+  for (int64_t pos = 0; pos < t.positions; ++pos) {
+    fmt::print("{:>5}", pos);
+    for (int64_t i = 0; i < t.columns; ++i) fmt::print(" {:>9.4f}", t.values[pos * t.columns + i]);
+    fmt::print("\n");
+  }
+}
+
+void run(const Flags& f) {
+  check(f.options.positions >= 0 && f.options.width >= 0, ErrorKind::usage,
+        "--positions is {} and --width {}; they must be at least 1", f.options.positions,
+        f.options.width);
+  if (!f.page.empty()) inspect::check_output(f.page, "the page");
+  const inspect::PositionTable table = make_table(f);
+  if (!f.page.empty()) {
+    inspect::write_positions_page(
+        f.page, table, f.model.empty() ? "" : " of " + inspect::short_names({f.model})[0]);
+  }
+  if (f.json) {
+    fmt::print("{}\n", inspect::to_json(table).dump());
+  } else if (f.page.empty()) {
+    print_text(table);
+  }
+}
+
+}  // namespace
+
+void add_positions(Subcommand& app) {
+  auto flags = std::make_shared<Flags>();
+  inspect::PositionOptions& o = flags->options;
+  Subcommand command = app.add_subcommand(
+      "positions", "The table that tells positions apart, as numbers or as a heat map");
+  Option model =
+      command->add_option("model", flags->model, "a model directory or run, for its own positions");
+  command->add_option("--kind", o.kind, "what tells positions apart, without a model")
+      ->one_of({"sinusoidal", "rotary", "none"})
+      ->capture_default_str()
+      ->excludes(model);
+  command->add_option("--positions", o.positions,
+                      "rows; 0: 10, on a page 128 or all that the model has");
+  command->add_option("--width", o.width, "width of the vectors; 0: 8, on a page 128")
+      ->excludes(model);
+  command
+      ->add_option("--layout", o.sinusoidal.layout, "sines and cosines in turn, or in two halves")
+      ->one_of({"interleaved", "halves"})
+      ->capture_default_str()
+      ->excludes(model);
+  command->add_option("--frequencies", o.sinusoidal.frequencies, "exponents 2i/d, or i/(d/2 - 1)")
+      ->one_of({"paper", "tensor2tensor"})
+      ->capture_default_str()
+      ->excludes(model);
+  command->add_option("--base", o.base, "of rotary positions: pair i turns by base^(-2i/d)")
+      ->capture_default_str()
+      ->excludes(model);
+  command->add_option("--stack", flags->stack, "whose learned table")
+      ->one_of({"encoder", "decoder"})
+      ->capture_default_str();
+  command->add_flag("--json", flags->json, "one line of JSON");
+  add_page_flag(*command, flags->page, "write a page instead of printing the table");
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,119 @@
+// heddle bench: how fast a case runs here, and how far that is from the machine's limit.
+#include <cmath>
+#include <memory>
+
+#include "heddle/base/error.h"
+#include "heddle/base/json/json.h"
+#include "heddle/base/parallel.h"
+#include "heddle/bench/case.h"
+#include "heddle/cli/commands.h"
+
+namespace heddle::cli {
+namespace {
+
+struct Flags {
+  std::string name, precision = "f32";
+  int threads = 0;
+  int64_t batch = 0;
+  double seconds = 8;
+  bool json = false;
+};
+
+void list_cases(bool as_json) {
+  Json all = Json::array();
+  for (const bench::BenchCase& c : bench::cases()) {
+    if (!as_json) {
+      const std::string dtypes = fmt::format("{}", fmt::join(c.dtypes, ","));
+      fmt::print("{:22} {:18} {:14} {}\n", c.name, c.unit, dtypes, c.about);
+      continue;
+    }
+    Json line = Json::object();
+    line["case"] = c.name;
+    line["unit"] = c.unit;
+    line["dtypes"] = c.dtypes;
+    line["about"] = c.about;
+    all.push_back(line);
+  }
+  if (as_json) fmt::print("{}\n", all.dump());
+}
+
+// To so many digits behind the point.
+double rounded(double x, int digits) {
+  const double scale = std::pow(10, digits);
+  return std::round(x * scale) / scale;
+}
+
+std::string as_json(const bench::BenchCase& c, const Flags& flags, const bench::BenchResult& r) {
+  Json line = Json::object();
+  line["case"] = c.name;
+  line["dtype"] = flags.precision;
+  line["threads"] = num_threads();
+  line["batch"] = r.batch;
+  line["value"] = rounded(r.value, 4);
+  line["unit"] = c.unit;
+  line["step_ms"] = rounded(r.step_ms, 4);
+  line["repetitions"] = r.repetitions;
+  line["peak_bytes"] = r.peak_bytes;
+  line["roof"] = rounded(r.roof, 4);
+  line["roof_by"] = r.roof_by;
+  line["share_of_roof"] = rounded(r.share_of_roof, 4);
+  line["model"] = r.model;
+  line["parameters"] = r.parameters;
+  return line.dump();
+}
+
+void print_text(const bench::BenchCase& c, const Flags& flags, const bench::BenchResult& r) {
+  fmt::print("{}  {}, {} thread{}, batch {}; {}, {:.1f} million parameters\n", c.name,
+             flags.precision, num_threads(), num_threads() == 1 ? "" : "s", r.batch, r.model,
+             static_cast<double>(r.parameters) / 1e6);
+  fmt::print("  {:12} {:12.1f} {}  ({:.3f} ms, the median of {})\n", "value", r.value, c.unit,
+             r.step_ms, r.repetitions);
+  fmt::print("  {:12} {:12.1f} {}  ({} alone); {:.1f} % of it reached\n", "roof", r.roof, c.unit,
+             r.roof_by == "reads" ? "memory reads" : "matrix products", 100 * r.share_of_roof);
+  fmt::print("  {:12} {:12.1f} MiB\n", "peak memory",
+             static_cast<double>(r.peak_bytes) / (1 << 20));
+}
+
+void run(const Flags& flags) {
+  if (flags.name == "list") return list_cases(flags.json);
+  const bench::BenchCase& c = bench::find_case(flags.name);
+  const Precision precision = bench::precision_of_run(c, flags.precision);
+  check(flags.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
+        flags.threads);
+  check(flags.batch >= 0 && flags.batch <= 1 << 20, ErrorKind::usage,
+        "--batch is {}; it must be 1 to {}, or 0", flags.batch, 1 << 20);
+  check(flags.seconds >= 0 && flags.seconds <= 86400, ErrorKind::usage,
+        "--seconds is {}; it must be 0 to 86400", flags.seconds);
+  if (flags.threads > 0) set_num_threads(flags.threads);
+  const bench::BenchResult r =
+      bench::run_case(c, {.precision = precision, .batch = flags.batch, .seconds = flags.seconds});
+  if (flags.json) {
+    fmt::print("{}\n", as_json(c, flags, r));
+  } else {
+    print_text(c, flags, r);
+  }
+}
+
+}  // namespace
+
+void add_bench(Subcommand& app) {
+  auto flags = std::make_shared<Flags>();
+  Subcommand command = app.add_subcommand(
+      "bench",
+      "Time a case of training or inference, and say how far it is from the machine's limit");
+  command->add_option("case", flags->name, "a case, or list: names them all")->required();
+  command->add_option("--precision", flags->precision, "f32, bf16 or int8")->capture_default_str();
+  command->add_option("-t,--threads", flags->threads, "threads; 0: one a core")
+      ->capture_default_str();
+  command
+      ->add_option("--batch", flags->batch, "sentences or sequences at a time; 0: the case's own")
+      ->capture_default_str();
+  command
+      ->add_option("--seconds", flags->seconds,
+                   "how long to repeat, after two repetitions of warm-up; three at least are timed")
+      ->capture_default_str();
+  command->add_flag("--json", flags->json, "one line of JSON");
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,191 @@
+// heddle eval of language models: how well they predict a text.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "heddle/base/progress.h"
+#include "heddle/cli/flags/eval_flags.h"
+#include "heddle/cli/use/dropped_warning.h"
+#include "heddle/data/documents.h"
+#include "heddle/infer/loading/precision.h"
+#include "heddle/infer/loading/prompt_model.h"
+#include "heddle/infer/perplexity.h"
+#include "heddle/inspect/pages/eval_pages.h"
+
+namespace heddle::cli {
+namespace {
+
+// What the tokens stand for.
+struct TextUnits {
+  int64_t bytes = 0, characters = 0, words = 0;  // words between spaces
+  int64_t dropped = 0;                           // characters without a token, not among these
+  bool are_known = true;  // false: what the tokens stand for is no part of the text as it is
+};
+
+struct TextReport : TextUnits {
+  TextLikelihood likelihood;
+
+  double per(int64_t units) const { return likelihood.nll / static_cast<double>(units); }
+  double bits_per(int64_t units) const { return per(units) / std::log(2.0); }
+  double accuracy() const {
+    return static_cast<double>(likelihood.hits) / static_cast<double>(likelihood.tokens);
+  }
+};
+
+int64_t count_characters(const std::string& text) {
+  return std::count_if(text.begin(), text.end(),
+                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+}
+
+// Warns of characters that are dropped.
+TextUnits count_units(const Tokenizer& tokenizer, std::span<const std::string> documents,
+                      const std::string& path) {
+  DroppedCharacters dropped(tokenizer);
+  TextUnits units;
+  for (const std::string& document : documents) {
+    const int64_t before = dropped.count();
+    const std::string rest = dropped.without(document);
+    if (dropped.count() > before) units.are_known &= dropped.is_rest_whole(document, rest);
+    units.bytes += std::ssize(rest);
+    units.characters += count_characters(rest);
+    units.words += count_words(rest);
+  }
+  units.dropped = dropped.count();
+  if (units.are_known) {
+    warn_of_dropped(dropped, path);
+  } else {
+    warn_of_dropped(dropped, path,
+                    "the tokens stand for no exact part of the text, so there are no figures per "
+                    "word, byte and character");
+  }
+  return units;
+}
+
+// Documents end to end, with their ends between them, as in training.
+std::vector<int32_t> joined(const Tokenizer& tokenizer, std::span<const std::string> documents) {
+  std::vector<int32_t> ids = begin_text(tokenizer, documents[0]);
+  for (const std::string& document : documents.subspan(1)) {
+    if (tokenizer.eos_id() >= 0) ids.push_back(tokenizer.eos_id());
+    const std::vector<int32_t> tokens = tokenizer.encode(document);
+    ids.insert(ids.end(), tokens.begin(), tokens.end());
+  }
+  return ids;
+}
+
+// Each expert's share of what the tokens of a layer chose.
+std::vector<double> shares_of(const std::vector<int64_t>& layer) {
+  const auto all = static_cast<double>(std::accumulate(layer.begin(), layer.end(), int64_t{0}));
+  std::vector<double> shares;
+  for (const int64_t count : layer) shares.push_back(static_cast<double>(count) / all);
+  return shares;
+}
+
+// A row a layer of a mixture; "" of other models.
+std::string routing_text(const std::vector<std::vector<int64_t>>& routing) {
+  if (routing.empty()) return "";
+  std::string text =
+      fmt::format("\nshare of each expert in the choices of a layer, even: {:.1f} %\nlayer ",
+                  100.0 / static_cast<double>(routing[0].size()));
+  for (size_t e = 0; e < routing[0].size(); ++e) text += fmt::format("{:6}", e);
+  for (size_t i = 0; i < routing.size(); ++i) {
+    text += fmt::format("\n{:5} ", i);
+    for (const double share : shares_of(routing[i])) text += fmt::format("{:6.1f}", 100 * share);
+  }
+  return text;
+}
+
+std::string as_json(const TextReport& r, const Precision& precision) {
+  Json json = Json::object();
+  json["ppl"] = finite_or_null(std::exp(r.per(r.likelihood.tokens)));
+  const auto if_known = [&](const Json& figure) { return r.are_known ? figure : Json(); };
+  json["ppl_word"] = if_known(finite_or_null(std::exp(r.per(r.words))));
+  json["nll"] = finite_or_null(r.likelihood.nll);
+  json["bits_per_byte"] = if_known(finite_or_null(r.bits_per(r.bytes)));
+  json["bits_per_character"] = if_known(finite_or_null(r.bits_per(r.characters)));
+  json["accuracy"] = r.accuracy();
+  json["tokens"] = r.likelihood.tokens;
+  json["words"] = if_known(r.words);
+  json["characters"] = if_known(r.characters);
+  json["bytes"] = if_known(r.bytes);
+  json["dropped_characters"] = r.dropped;
+  json["windows"] = r.likelihood.windows;
+  json["context"] = r.likelihood.context;
+  json["stride"] = r.likelihood.stride;
+  if (r.likelihood.memory >= 0) json["memory"] = r.likelihood.memory;
+  json["precision"] = precision_name(precision);
+  if (!r.likelihood.routing.empty()) {
+    Json layers = Json::array();
+    for (const auto& layer : r.likelihood.routing) {
+      const std::vector<double> shares = shares_of(layer);
+      layers.push_back(Json::Array(shares.begin(), shares.end()));
+    }
+    json["routing"] = layers;
+  }
+  return json.dump();
+}
+
+// What a token saw of those before it.
+std::string context_text(const TextLikelihood& l) {
+  if (l.memory > 0) {
+    return fmt::format("segments of {}, and a memory of {} tokens before them", l.context,
+                       l.memory);
+  }
+  if (l.memory == 0) return fmt::format("segments of {}, without memory", l.context);
+  return fmt::format(
+      "context {}, stride {}: each token sees at least {} before it, or all there are", l.context,
+      l.stride, l.context - l.stride);
+}
+
+std::string as_text(const TextReport& r) {
+  const TextLikelihood& l = r.likelihood;
+  std::string text = fmt::format("perplexity {:.3f} per token ({})", std::exp(r.per(l.tokens)),
+                                 counted(l.tokens, "token"));
+  if (r.are_known) {
+    text += fmt::format(
+        ", {:.3f} per word ({})\n"
+        "bits {:.4f} per byte ({}), {:.4f} per character ({})",
+        std::exp(r.per(r.words)), counted(r.words, "word"), r.bits_per(r.bytes),
+        counted(r.bytes, "byte"), r.bits_per(r.characters), counted(r.characters, "character"));
+  }
+  if (r.dropped > 0) text += fmt::format("\n{} not read", counted(r.dropped, "character"));
+  return text + fmt::format("\nnext-token accuracy {:.2f} %\n{}{}", 100 * r.accuracy(),
+                            context_text(l), routing_text(l.routing));
+}
+
+}  // namespace
+
+void eval_text(const EvalFlags& flags) {
+  check(!flags.seed, ErrorKind::usage, "--seed is for models of masked tokens; {} is none",
+        flags.model);
+  const bool has_page = wants_page(flags);
+  const TranslateOptions common = translate_options(flags);
+  const PromptModel model = load_prompt_model(flags.model);
+  const LanguageModel* language = language_model(model.model());
+  check(language != nullptr, ErrorKind::data,
+        "{}: a {} predicts tokens in any order; eval takes models that do so in the text's",
+        flags.model, model.stack.type);
+  check(model.tokenizer.has_value(), ErrorKind::usage,
+        "--data: {} has no tokenizer; copy the tokenizer that the model was trained with there",
+        flags.model);
+  const std::vector<std::string> documents = read_documents(flags.data, flags.text_key);
+  const std::vector<int32_t> ids = joined(*model.tokenizer, documents);
+  const TextUnits units = count_units(*model.tokenizer, documents, flags.data);
+  check(ids.size() >= 2, ErrorKind::data,
+        "{}: the text has {} tokens; at least 2 are needed, since the first is not predicted",
+        flags.data, ids.size());
+  const TextReport report{
+      units, likelihood_of_text(*language, ids,
+                                {.context = flags.context,
+                                 .stride = flags.stride,
+                                 .memory = !flags.no_memory,
+                                 .batch_tokens = common.batch_tokens,
+                                 .precision = common.precision,
+                                 .details = has_page ? inspect::kPagePredictions : 0})};
+  fmt::print("{}\n", flags.json ? as_json(report, common.precision) : as_text(report));
+  if (!has_page) return;
+  write_eval_page(
+      flags, inspect::prediction_page({flags.model, flags.data, as_text(report)}, *model.tokenizer,
+                                      ids, report.likelihood.details, language->vocab_size()));
+}
+
+}  // namespace heddle::cli

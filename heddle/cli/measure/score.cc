@@ -1,0 +1,106 @@
+// heddle score: BLEU and chrF of a file of translations against one or more files of references.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files/lines.h"
+#include "heddle/base/json/json.h"
+#include "heddle/cli/commands.h"
+#include "heddle/train/metrics/metrics.h"
+#include "heddle/train/metrics/tokenize_13a.h"
+
+namespace heddle::cli {
+namespace {
+
+struct ScoreFlags {
+  std::string hypothesis;
+  std::vector<std::string> references;
+  bool lowercase = false;
+  std::string tokenize = "13a";
+  bool json = false;
+};
+
+std::vector<std::string> read_sentences(const std::string& path) {
+  LineReader reader(path);
+  std::vector<std::string> lines;
+  for (std::string line; reader.next(line);) {
+    check(train::is_utf8(line), ErrorKind::data,
+          "{}: line {} is not UTF-8; convert the file, for example with iconv", path,
+          reader.line_number());
+    lines.push_back(std::move(line));
+  }
+  check(!lines.empty(), ErrorKind::data, "{}: the file is empty; score needs at least one line",
+        path);
+  return lines;
+}
+
+std::vector<std::vector<std::string>> read_references(const ScoreFlags& flags, size_t lines) {
+  std::vector<std::vector<std::string>> references;
+  for (const std::string& path : flags.references) {
+    references.push_back(read_sentences(path));
+    check(references.back().size() == lines, ErrorKind::data,
+          "{} has {} lines but {} has {}; line i of the one must be the translation that line i of "
+          "the other is scored against",
+          flags.hypothesis, lines, path, references.back().size());
+  }
+  return references;
+}
+
+std::string as_json(const train::BleuScore& bleu, const train::ChrfScore& chrf) {
+  Json report = Json::object();
+  report["bleu"] = bleu.score;
+  report["chrf"] = chrf.score;
+  report["signature"] = bleu.signature;
+  report["chrf_signature"] = chrf.signature;
+  for (double precision : bleu.precisions) report["precisions"].push_back(precision);
+  report["bp"] = bleu.brevity_penalty;
+  report["hyp_len"] = bleu.hypothesis_length;
+  report["ref_len"] = bleu.reference_length;
+  return report.dump();
+}
+
+std::string as_text(const train::BleuScore& bleu, const train::ChrfScore& chrf) {
+  const double* p = bleu.precisions;
+  return fmt::format(
+      "BLEU  {:.2f}  {:.1f}/{:.1f}/{:.1f}/{:.1f} (BP = {:.3f} hyp_len = {} ref_len = {})  {}\n"
+      "chrF2 {:.2f}  {}",
+      bleu.score, p[0], p[1], p[2], p[3], bleu.brevity_penalty, bleu.hypothesis_length,
+      bleu.reference_length, bleu.signature, chrf.score, chrf.signature);
+}
+
+void run_score(const ScoreFlags& flags) {
+  const train::BleuOptions options = {.lowercase = flags.lowercase,
+                                      .tokenizer = train::bleu_tokenizer(flags.tokenize)};
+  const auto hypotheses = read_sentences(flags.hypothesis);
+  const auto references = read_references(flags, hypotheses.size());
+  const auto bleu = train::corpus_bleu(hypotheses, references, options);
+  const auto chrf = train::corpus_chrf(hypotheses, references, {.lowercase = flags.lowercase});
+  const std::string report = flags.json ? as_json(bleu, chrf) : as_text(bleu, chrf);
+  fmt::print("{}\n", report);
+}
+
+}  // namespace
+
+void add_score(Subcommand& app) {
+  auto flags = std::make_shared<ScoreFlags>();
+  Subcommand command = app.add_subcommand(
+      "score", "BLEU and chrF of translations, equal to sacreBLEU's (plain or gzip files)");
+  command->add_option("--hyp", flags->hypothesis, "translations, one a line; - is standard input")
+      ->required();
+  command
+      ->add_option("--ref", flags->references,
+                   "references, one a line; give --ref again for several references")
+      ->required()
+      ->allow_extra_args(false);
+  command->add_flag("--lowercase", flags->lowercase,
+                    "lower-case both sides first, for BLEU and for chrF");
+  command->add_option("--tokenize", flags->tokenize, "words of BLEU: 13a or none")
+      ->one_of({"13a", "none"})
+      ->capture_default_str();
+  command->add_flag("--json", flags->json, "one line of JSON instead of two of text");
+  command->callback([flags] { run_score(*flags); });
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,161 @@
+// heddle classify: the classes of texts, or of their words.
+#include "heddle/infer/classify.h"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "heddle/base/json/json.h"
+#include "heddle/cli/commands.h"
+#include "heddle/cli/flags/text_flags.h"
+#include "heddle/cli/use/dropped_warning.h"
+#include "heddle/infer/words/encode_words.h"
+#include "heddle/inspect/pages/text_pages.h"
+
+namespace heddle::cli {
+namespace {
+
+struct Flags {
+  TextFlags text;
+  int64_t top = 5;
+  bool is_pair = false, has_top = false;
+};
+
+// What stands for the class of a word that has none, as in CoNLL-U.
+constexpr const char* kNoLabel = "_";
+
+std::vector<TextToClassify> parts_of(std::span<const std::string> texts, bool is_pair) {
+  std::vector<TextToClassify> result;
+  for (const std::string& text : texts) {
+    if (!is_pair) {
+      result.push_back({text});
+      continue;
+    }
+    const size_t tab = text.find('\t');
+    check(tab != text.npos, ErrorKind::data,
+          "classify: '{}' has no tab; --pair needs two texts with a tab between", text);
+    result.push_back({text.substr(0, tab), text.substr(tab + 1)});
+  }
+  return result;
+}
+
+void print_one(const std::vector<std::string>& labels, const std::vector<double>& p,
+               const Flags& flags) {
+  std::vector<size_t> order(p.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return p[i]; });
+  if (flags.text.json) {
+    Json line = Json::object();
+    line["label"] = labels[order[0]];
+    for (size_t i = 0; i < p.size(); ++i) line["probabilities"][labels[i]] = p[i];
+    return print_result(line.dump());
+  }
+  std::string line;
+  order.resize(std::min(order.size(), static_cast<size_t>(flags.top)));
+  for (const size_t i : order) {
+    line += fmt::format("{}{}\t{:.4f}", line.empty() ? "" : "\t", labels[i], p[i]);
+  }
+  print_result(line);
+}
+
+// A word and its class a line, and an empty line behind each text: what train and eval read.
+void print_words(const std::string& text, const std::vector<std::string>& words,
+                 const std::vector<WordClass>& classes, const std::vector<std::string>& labels,
+                 bool is_json) {
+  Json line = Json::object();
+  line["text"] = text;
+  line["words"] = Json::array();
+  for (size_t w = 0; w < words.size(); ++w) {
+    const bool has_label = classes[w].label >= 0;
+    const std::string label = has_label ? labels[static_cast<size_t>(classes[w].label)] : kNoLabel;
+    if (!is_json) {
+      print_result(words[w] + "\t" + label);
+      continue;
+    }
+    Json word = Json::object();
+    word["word"] = words[w];
+    word["label"] = has_label ? Json(label) : Json();
+    word["probability"] = has_label ? Json(classes[w].probability) : Json();
+    line["words"].push_back(std::move(word));
+  }
+  print_result(is_json ? line.dump() : "");
+}
+
+void run_words(const Flags& flags, const TextModel& model, const Precision& precision) {
+  check(!flags.is_pair && !flags.has_top, ErrorKind::usage,
+        "{} is for classes of texts; {} gives each word its likeliest class",
+        flags.is_pair ? "--pair" : "--top", flags.text.model);
+  const bool has_page = !flags.text.page.empty();
+  const std::vector<std::string>& labels = model.model().labels();
+  inspect::WordClassPage page(flags.text.model, labels);
+  DroppedCharacters dropped(model.tokenizer);
+  int64_t cut = 0, count = 0;
+  for_texts("classify", flags.text, [&](std::span<const std::string> texts) {
+    std::vector<std::vector<std::string>> words;
+    for (const std::string& text : texts) words.push_back(split_words(text));
+    int64_t cut_here = 0;
+    const auto classes = classify_words(model, words, precision, cut_here);
+    cut += cut_here;
+    count += static_cast<int64_t>(texts.size());
+    for (const std::string& text : texts) dropped.count_in(text);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      print_words(texts[i], words[i], classes[i], labels, flags.text.json);
+      if (has_page) page.add(words[i], classes[i]);
+    }
+  });
+  warn_of_cut("classify", cut, count, model.max_length);
+  warn_of_dropped_input("classify", dropped);
+  if (has_page) write_text_page("classify", flags.text, page.page(), page.texts());
+}
+
+void run(const Flags& flags) {
+  check(flags.top >= 1, ErrorKind::usage, "--top is {}; it must be at least 1", flags.top);
+  const bool has_page = !flags.text.page.empty();
+  if (has_page) inspect::check_output(flags.text.page, "the page");
+  const Precision precision = apply_compute_flags(flags.text.compute);
+  const TextModel model = load_text_model(flags.text.model);
+  if (model.model().heads().token_classes) return run_words(flags, model, precision);
+  inspect::ClassPage page(flags.text.model, model.model().labels(), class_scale(model.model()),
+                          flags.top);
+  int64_t cut = 0, count = 0;
+  DroppedCharacters dropped(model.tokenizer);
+  for_texts("classify", flags.text, [&](std::span<const std::string> texts) {
+    int64_t cut_here = 0;
+    const std::vector<TextToClassify> parts = parts_of(texts, flags.is_pair);
+    const auto all = classify(model, parts, precision, cut_here);
+    for (const TextToClassify& part : parts) {
+      dropped.count_in(part.text);
+      dropped.count_in(part.second.value_or(""));
+    }
+    cut += cut_here;
+    count += static_cast<int64_t>(texts.size());
+    for (size_t i = 0; i < texts.size(); ++i) {
+      print_one(model.model().labels(), all[i], flags);
+      if (has_page) page.add(texts[i], all[i]);
+    }
+  });
+  warn_of_cut("classify", cut, count, model.max_length);
+  warn_of_dropped_input("classify", dropped);
+  if (has_page) write_text_page("classify", flags.text, page.page(), page.texts());
+}
+
+}  // namespace
+
+void add_classify(Subcommand& app) {
+  auto flags = std::make_shared<Flags>();
+  Subcommand command = app.add_subcommand(
+      "classify",
+      "Classes of texts with their probabilities, the likeliest first; of a tagger each word and "
+      "its class");
+  add_text_flags(*command, flags->text);
+  const Option top =
+      command->add_option("--top", flags->top, "classes printed of each text; --json gives all");
+  top.capture_default_str();
+  command->add_flag("--pair", flags->is_pair, "two texts a line, with a tab between");
+  command->callback([flags, top] {
+    flags->has_top = top.count() > 0;
+    run(*flags);
+  });
+}
+
+}  // namespace heddle::cli

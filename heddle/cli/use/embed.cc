@@ -1,0 +1,85 @@
+// heddle embed: a line in, a vector out.
+#include "heddle/infer/embed.h"
+
+#include <memory>
+
+#include "heddle/base/json/json.h"
+#include "heddle/cli/commands.h"
+#include "heddle/cli/flags/text_flags.h"
+#include "heddle/inspect/pages/text_pages.h"
+
+namespace heddle::cli {
+namespace {
+
+struct Flags {
+  TextFlags text;
+  std::vector<std::string> pooling;
+  bool normalize = false, no_normalize = false;
+  int64_t max_length = 0;
+};
+
+void apply(const Flags& flags, SentenceEncoder& encoder) {
+  if (!flags.pooling.empty()) encoder.options.pooling.clear();
+  for (const std::string& name : flags.pooling) {
+    encoder.options.pooling.push_back(pooling_of(name));
+  }
+  if (flags.normalize || flags.no_normalize) encoder.options.normalize = flags.normalize;
+  if (flags.max_length == 0) return;
+  const int64_t most = encoder.text.model().max_length();
+  check(flags.max_length >= 1 && flags.max_length <= most, ErrorKind::usage,
+        "--max-length is {}; the model takes 1 to {} tokens", flags.max_length, most);
+  encoder.text.max_length = flags.max_length;
+}
+
+void print_vector(const std::vector<float>& x, bool is_json) {
+  if (!is_json) return print_result(fmt::format("{}", fmt::join(x, " ")));
+  Json line = Json::object();
+  line["embedding"] = Json::array();
+  for (const float v : x) line["embedding"].push_back(v);
+  print_result(line.dump());
+}
+
+void run(const Flags& flags) {
+  const bool has_page = !flags.text.page.empty();
+  if (has_page) inspect::check_output(flags.text.page, "the page");
+  const Precision precision = apply_compute_flags(flags.text.compute);
+  SentenceEncoder encoder = load_sentence_encoder(flags.text.model);
+  apply(flags, encoder);
+  inspect::SimilarityPage page(flags.text.model);
+  int64_t cut = 0, count = 0;
+  for_texts("embed", flags.text, [&](std::span<const std::string> texts) {
+    int64_t cut_here = 0;
+    const auto all = embed(encoder, texts, precision, cut_here);
+    cut += cut_here;
+    count += static_cast<int64_t>(texts.size());
+    for (size_t i = 0; i < texts.size(); ++i) {
+      print_vector(all[i], flags.text.json);
+      if (has_page) page.add(texts[i], all[i]);
+    }
+  });
+  warn_of_cut("embed", cut, count, encoder.text.max_length);
+  if (has_page) write_text_page("embed", flags.text, page.finish(), page.texts());
+}
+
+}  // namespace
+
+void add_embed(Subcommand& app) {
+  auto flags = std::make_shared<Flags>();
+  Subcommand command =
+      app.add_subcommand("embed",
+                         "Sentence vectors: a line in, a vector out, as the model's "
+                         "sentence-transformers files say");
+  add_text_flags(*command, flags->text);
+  command->add_option("--pooling", flags->pooling,
+                      "mean, cls, max, mean_sqrt_len_tokens, weightedmean or lasttoken; several "
+                      "are laid end to end (else as the files say, or mean)");
+  Option yes = command->add_flag("--normalize", flags->normalize, "vectors of length 1");
+  command->add_flag("--no-normalize", flags->no_normalize, "vectors as they are pooled")
+      ->excludes(yes);
+  command->add_option("--max-length", flags->max_length,
+                      "tokens of a text, special ones included; longer ones are cut (else as the "
+                      "files say)");
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,87 @@
+// heddle fill: tokens for the masks of a text.
+#include "heddle/infer/fill.h"
+
+#include <memory>
+#include <utility>
+
+#include "heddle/base/json/json.h"
+#include "heddle/cli/commands.h"
+#include "heddle/cli/flags/text_flags.h"
+#include "heddle/inspect/pages/text_pages.h"
+
+namespace heddle::cli {
+namespace {
+
+struct Flags {
+  TextFlags text;
+  int64_t top = 5;
+};
+
+using Masks = std::vector<std::vector<Fill>>;
+
+std::string as_json(const std::string& text, const Masks& masks) {
+  Json line = Json::object();
+  line["text"] = text;
+  line["masks"] = Json::array();
+  for (const auto& fills : masks) {
+    Json list = Json::array();
+    for (const Fill& fill : fills) {
+      Json one = Json::object();
+      one["id"] = fill.id;
+      one["token"] = fill.token;
+      one["probability"] = fill.probability;
+      one["text"] = fill.text;
+      list.push_back(std::move(one));
+    }
+    line["masks"].push_back(std::move(list));
+  }
+  return line.dump();
+}
+
+// Texts are parted by an empty line; one of several masks says which is which.
+void print_plain(const Masks& masks, bool is_first) {
+  if (!is_first) print_result("");
+  for (size_t i = 0; i < masks.size(); ++i) {
+    if (masks.size() > 1) print_result(fmt::format("mask {}:", i + 1));
+    for (const Fill& fill : masks[i]) {
+      print_result(fmt::format("{:.4f}  {:<16} {}", fill.probability, fill.token, fill.text));
+    }
+  }
+}
+
+void run(const Flags& flags) {
+  const bool has_page = !flags.text.page.empty();
+  if (has_page) inspect::check_output(flags.text.page, "the page");
+  const Precision precision = apply_compute_flags(flags.text.compute);
+  const TextModel model = load_text_model(flags.text.model);
+  const int32_t mask = model.tokenizer.mask_id();
+  inspect::FillPage page(flags.text.model, mask < 0 ? "" : model.tokenizer.token(mask));
+  bool is_first = true;
+  for_texts("fill", flags.text, [&](std::span<const std::string> texts) {
+    const std::vector<Masks> all = fill_masks(model, texts, flags.top, precision);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      if (flags.text.json) {
+        print_result(as_json(texts[i], all[i]));
+      } else {
+        print_plain(all[i], std::exchange(is_first, false));
+      }
+      if (has_page) page.add(texts[i], all[i]);
+    }
+  });
+  if (has_page) write_text_page("fill", flags.text, page.page(), page.texts());
+}
+
+}  // namespace
+
+void add_fill(Subcommand& app) {
+  auto flags = std::make_shared<Flags>();
+  Subcommand command = app.add_subcommand(
+      "fill",
+      "Fill masks: likely tokens for the masks of texts ([MASK], or as the tokenizer spells it), "
+      "with their probabilities");
+  add_text_flags(*command, flags->text);
+  command->add_option("--top", flags->top, "tokens for each mask")->capture_default_str();
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace heddle::cli

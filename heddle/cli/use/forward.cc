@@ -1,0 +1,73 @@
+// heddle forward: tensors in, tensors out, under Hugging Face's names.
+#include <algorithm>
+#include <memory>
+
+#include "heddle/base/terminal.h"
+#include "heddle/cli/commands.h"
+#include "heddle/cli/flags/compute_flags.h"
+#include "heddle/infer/forward.h"
+#include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/loading/stack_model.h"
+#include "heddle/inspect/pages/page.h"
+
+namespace heddle::cli {
+namespace {
+
+struct Flags {
+  std::string model, input, output;
+  ComputeFlags compute{.precision = "f32"};
+  bool all = false;
+};
+
+void report_unused(const SafetensorsFile& file, const std::vector<std::string>& used) {
+  for (const std::string& name : file.names()) {
+    if (std::find(used.begin(), used.end(), name) == used.end()) {
+      fmt::print(stderr, "forward: {}: '{}' is not used\n", file.path(), printable(name));
+    }
+  }
+}
+
+void run(const Flags& flags) {
+  inspect::check_output(flags.output, "the outputs");
+  const ForwardOptions options{.all = flags.all, .precision = apply_compute_flags(flags.compute)};
+  const bool is_stack = !is_translator_type(model_type_of(flags.model));
+  const auto open_inputs = [&](const Model* model) {
+    SafetensorsFile inputs = SafetensorsFile::open(flags.input);
+    report_unused(inputs, forward_inputs(model));
+    return inputs;
+  };
+  if (is_stack) {
+    const StackModel stack = load_stack_model(flags.model);
+    forward_tensors(*stack.model, open_inputs(stack.model.get()), flags.output, options);
+  } else {
+    const TranslationModel model = load_translation_model(flags.model, {.need_tokenizer = false});
+    forward_tensors(model.model, open_inputs(nullptr), flags.output, options);
+  }
+}
+
+}  // namespace
+
+void add_forward(Subcommand& app) {
+  auto flags = std::make_shared<Flags>();
+  Subcommand command = app.add_subcommand(
+      "forward", "One pass over tensors of a file, under Hugging Face's names and shapes");
+  command->add_option("model", flags->model, "a model directory, or a training run")->required();
+  command
+      ->add_option(
+          "--input", flags->input,
+          "safetensors with input_ids [batch, time], of a translator decoder_input_ids too; "
+          "attention_mask, decoder_attention_mask if there is padding; "
+          "token_type_ids, position_ids, mems.I, perm_mask, target_mapping, input_mask if the "
+          "model takes them")
+      ->required();
+  command
+      ->add_option("-o,--output", flags->output,
+                   "safetensors to write: logits, encoder_last_hidden_state; of an encoder "
+                   "last_hidden_state, pooler_output; of a model with memory mems.I")
+      ->required();
+  command->add_flag("--all", flags->all, "hidden states and attention maps of every layer too");
+  add_compute_flags(*command, flags->compute);
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace heddle::cli

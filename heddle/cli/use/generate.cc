@@ -1,0 +1,426 @@
+// heddle generate: text that goes on where a prompt ends.
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "heddle/base/progress.h"
+#include "heddle/cli/commands.h"
+#include "heddle/cli/flags/compute_flags.h"
+#include "heddle/cli/flags/page_flag.h"
+#include "heddle/cli/use/prompts.h"
+#include "heddle/infer/decoding/generate.h"
+#include "heddle/infer/decoding/limits.h"
+#include "heddle/infer/decoding/text_stream.h"
+#include "heddle/infer/loading/prompt_model.h"
+#include "heddle/infer/words/word_spans.h"
+#include "heddle/inspect/decoding_steps.h"
+#include "heddle/text/strings/utf8.h"
+
+namespace heddle::cli {
+namespace {
+
+// What is absent is as the model's generation_config.json has it.
+struct Flags : PromptFlags {
+  std::string model, page;
+  ComputeFlags compute;
+  std::vector<std::string> stops;
+  std::optional<int64_t> max_new_tokens, min_new_tokens, beam, no_repeat_ngram, top_k;
+  std::optional<double> length_penalty, repetition_penalty, temperature, top_p, min_p;
+  std::optional<uint64_t> seed;
+  int64_t samples = 1, n_best = 1, top = 0, batch_tokens = GenerateOptions().batch_tokens,
+          context = 0;
+  bool sample = false, json = false, echo = false, truncate = false, no_slide = false;
+
+  bool samples_tokens() const {
+    return sample || samples > 1 || temperature || top_k || top_p || min_p || seed;
+  }
+};
+
+constexpr int64_t kNewTokens = 64;  // where neither a flag nor the model says
+constexpr const char* kSeparator = "----------";
+
+const char* finish_reason(const Continuation& c) {
+  if (c.has_no_room) return "context";
+  switch (c.ended) {
+    case EndedBy::eos: return "eos";
+    case EndedBy::stop: return "stop";
+    default: return "length";
+  }
+}
+
+// Without them a model may limit the length of prompt and continuation together.
+std::optional<int64_t> new_tokens(const Flags& f, const GenerationConfig& model) {
+  return f.max_new_tokens ? f.max_new_tokens : model.max_new_tokens;
+}
+
+GenerateOptions options_of(const Flags& f, const GenerationConfig& model,
+                           const Precision& precision) {
+  check(
+      f.n_best == 1 || f.samples == 1, ErrorKind::usage,
+      "--n-best and --samples exclude each other: a search finds the best, draws are as they come");
+  const int64_t beam = f.beam.value_or(f.samples_tokens() ? 1 : model.beam);
+  check(beam >= 1, ErrorKind::usage, "--beam is {}; it must be at least 1 (1 is greedy)", beam);
+  const int64_t most = std::max(f.n_best, f.samples);
+  check(most >= 1 && most <= 4096 && beam <= kMostBeams, ErrorKind::usage,
+        "--samples and --n-best must be from 1 to 4096, --beam to {}", kMostBeams);
+  GenerateOptions o{
+      .max_new_tokens = new_tokens(f, model).value_or(model.max_length.value_or(kNewTokens)),
+      .max_length = new_tokens(f, model) ? 0 : model.max_length.value_or(0),
+      .eos = model.eos,
+      .forced_eos = model.forced_eos,
+      .suppressed = model.suppressed,
+      .context = f.context,
+      .slides = !f.no_slide,
+      .beam = std::max(beam, f.samples_tokens() ? 1 : f.n_best),
+      .length_penalty = f.length_penalty.value_or(model.length_penalty),
+      .early_stopping = model.early_stopping,
+      .n_best = most,
+      .rules = model.rules,
+      .batch_tokens = f.batch_tokens,
+      .scores = f.json,
+      .precision = precision};
+  check(o.max_new_tokens >= 1, ErrorKind::usage, "--max-new-tokens is {}; it must be at least 1",
+        o.max_new_tokens);
+  check(std::isfinite(o.length_penalty) && std::abs(o.length_penalty) <= 100, ErrorKind::usage,
+        "--length-penalty is {}; a number between -100 and 100 is needed", o.length_penalty);
+  o.rules.min_length = f.min_new_tokens.value_or(o.rules.min_length);
+  if (!f.min_new_tokens) o.rules.min_total_length = model.min_length;
+  o.rules.no_repeat_ngram = f.no_repeat_ngram.value_or(o.rules.no_repeat_ngram);
+  o.rules.repetition_penalty = f.repetition_penalty.value_or(o.rules.repetition_penalty);
+  check(o.rules.min_length <= o.max_new_tokens, ErrorKind::usage,
+        "--min-new-tokens is {} but --max-new-tokens {}; the first must not be above the second",
+        o.rules.min_length, o.max_new_tokens);
+  check_token_rules(o.rules);
+  if (f.samples_tokens()) {
+    Sampling s = model.sampling;
+    s.temperature = f.temperature.value_or(s.temperature);
+    s.top_k = f.top_k.value_or(s.top_k);
+    s.top_p = f.top_p.value_or(s.top_p);
+    s.min_p = f.min_p.value_or(s.min_p);
+    s.seed = f.seed.value_or(s.seed);
+    check_sampling(s);
+    o.sampling = s;
+  }
+  return o;
+}
+
+// Writes what follows the prompts of a block: as it grows where there is only one text, else in
+// order, each as soon as those before it are there.
+class Output {
+ public:
+  Output(const Flags& flags, const PromptModel& model, const GenerateOptions& options)
+      : flags_(flags),
+        model_(model),
+        options_(options),
+        context_(context_of(model.model(), options)) {}
+
+  void run(const std::vector<Prompt>& prompts) {
+    prompts_ = &prompts;
+    is_live_ = prompts.size() == 1 && options_.n_best == 1 && options_.beam == 1 && !flags_.json &&
+               model_.tokenizer.has_value();
+    for (size_t i = 0; i < prompts.size();) {
+      if (!prompts[i].error.empty()) {
+        show_reason(prompts[i++]);
+        continue;
+      }
+      begin_ = i;
+      while (i < prompts.size() && prompts[i].error.empty()) ++i;
+      go_on(i);
+    }
+    first_ += static_cast<int64_t>(prompts.size());
+  }
+
+  void report_slides() const {
+    if (slides_ == 0) return;
+    fmt::print(stderr,
+               "generate: {} text{} outgrew the {} tokens that the model sees at once; there each "
+               "token was chosen from the last {} to {}\n",
+               format_count(slides_), slides_ == 1 ? "" : "s", context_, context_ / 2, context_);
+  }
+
+ private:
+  // The prompts from begin_ to `end`.
+  void go_on(size_t end) {
+    waiting_.clear();
+    shown_ = 0;
+    streams_.clear();
+    GenerateOptions o = options_;
+    if (o.sampling) o.sampling->first_line = first_ + static_cast<int64_t>(begin_) + 1;
+    if (is_live_ || !flags_.stops.empty()) {
+      o.on_token = [this](const NewToken& token) { return read(token); };
+    }
+    o.on_done = [this](int64_t i, const std::vector<Continuation>& found) {
+      waiting_[i] = found;
+      while (waiting_.contains(shown_)) show(shown_++);
+    };
+    std::vector<std::vector<int32_t>> ids;
+    for (size_t i = begin_; i < end; ++i) ids.push_back((*prompts_)[i].ids);
+    if (is_live_) begin(at(0));
+    generate_ids(model_.model(), ids, o);
+  }
+
+  // Number i of those from begin_.
+  const Prompt& at(int64_t i) const { return (*prompts_)[begin_ + static_cast<size_t>(i)]; }
+
+  // In the place of what would follow a prompt that is none.
+  void show_reason(const Prompt& prompt) {
+    if (!flags_.json) {
+      begin(prompt);
+      return write_results("\n");
+    }
+    Json json = Json::object();
+    json["prompt"] = first_ + (&prompt - prompts_->data()) + 1;
+    json["error"] = prompt.error;
+    write_results(json.dump() + "\n");
+  }
+
+  TextStream stream(int64_t prompt) const {
+    return {*model_.tokenizer, at(prompt).ids, flags_.stops};
+  }
+
+  // Whether the sequence goes on.
+  bool read(const NewToken& token) {
+    if (options_.beam > 1) return stream(token.prompt).read(token.tokens);
+    const std::pair key(token.prompt, token.sample);
+    auto found = streams_.find(key);  // making a stream decodes the prompt's end
+    if (found == streams_.end()) found = streams_.emplace(key, stream(token.prompt)).first;
+    TextStream& text = found->second;
+    const bool goes_on = text.read(token.tokens);
+    if (is_live_) {
+      write_results(text.take());
+      flush_results();
+    }
+    return goes_on;
+  }
+
+  void begin(const Prompt& prompt) {
+    if (!std::exchange(is_first_, false)) write_results(std::string(kSeparator) + "\n");
+    if (flags_.echo) write_results(prompt.text);
+  }
+
+  void show(int64_t i) {
+    const Prompt& prompt = at(i);
+    const std::vector<Continuation>& found = waiting_.at(i);
+    bool has_slid = false;
+    for (size_t n = 0; n < found.size(); ++n) {
+      // The token behind the last position needs no room.
+      has_slid |= static_cast<int64_t>(prompt.ids.size() + found[n].ids.size()) > context_ + 1;
+      if (flags_.json) {
+        write_results(json(i, n, found[n]).dump() + "\n");
+      } else if (is_live_) {
+        const auto text = streams_.find({i, 0});
+        write_results((text == streams_.end() ? "" : text->second.take_rest()) + "\n");
+      } else {
+        begin(prompt);
+        write_results(text_of(i, found[n]) + "\n");
+      }
+    }
+    slides_ += has_slid;
+    flush_results();
+    waiting_.erase(i);
+  }
+
+  std::string text_of(int64_t prompt, const Continuation& c) const {
+    if (!model_.tokenizer) return fmt::format("{}", fmt::join(c.ids, " "));
+    TextStream text = stream(prompt);
+    text.read(c.ids);
+    return text.text();
+  }
+
+  Json json(int64_t i, size_t number, const Continuation& c) const {
+    const Prompt& prompt = at(i);
+    Json json = Json::object();
+    json["prompt"] = first_ + static_cast<int64_t>(begin_) + i + 1;
+    json["sample"] = number + 1;
+    if (model_.tokenizer) json["text"] = (flags_.echo ? prompt.text : "") + text_of(i, c);
+    json["ids"] = std::vector<int64_t>(c.ids.begin(), c.ids.end());
+    json["log_prob"] = c.log_p;
+    json["log_probs"] = Json::array();
+    for (const float log_p : c.log_ps) json["log_probs"].push_back(log_p);
+    if (options_.beam > 1) json["score"] = c.score;
+    json["finish_reason"] = finish_reason(c);
+    json["prompt_tokens"] = prompt.ids.size();
+    return json;
+  }
+
+  const Flags& flags_;
+  const PromptModel& model_;
+  const GenerateOptions& options_;
+  const std::vector<Prompt>* prompts_ = nullptr;
+  std::map<std::pair<int64_t, int64_t>, TextStream> streams_;
+  std::map<int64_t, std::vector<Continuation>> waiting_;
+  int64_t context_, shown_ = 0, first_ = 0, slides_ = 0;
+  size_t begin_ = 0;  // of the prompts that go on now
+  bool is_live_ = false, is_first_ = true;
+};
+
+// The likeliest next tokens of each prompt.
+void show_next_tokens(const Flags& flags, const PromptModel& model, const GenerateOptions& options,
+                      const std::vector<Prompt>& prompts, int64_t first) {
+  std::vector<std::vector<int32_t>> ids;
+  for (const Prompt& prompt : prompts) {
+    if (prompt.error.empty()) ids.push_back(prompt.ids);
+  }
+  auto found = likely_next_tokens(model.model(), ids, flags.top, options);
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    if (!prompts[i].error.empty()) {
+      found.insert(found.begin() + static_cast<int64_t>(i), std::vector<NextToken>());
+    }
+    Json::Array rows;
+    if (!flags.json) fmt::print("{}{:20} {:>8} {:>12}\n", i > 0 ? "\n" : "", "token", "id", "p");
+    for (const NextToken& token : found[i]) {
+      const auto& t = model.tokenizer;
+      const std::string text = t ? token_text(*t, token.id) : "";
+      const double p = std::exp(static_cast<double>(token.log_p));
+      if (!flags.json) {
+        // Quoted and escaped, as tokens may begin with a space or be a line break.
+        fmt::print("{:20} {:>8} {:>12.6f}\n", Json(text).dump(), token.id, p);
+        continue;
+      }
+      Json row = Json::object();
+      row["token"] = t ? t->token(token.id) : "";
+      row["text"] = text;
+      row["id"] = token.id;
+      row["probability"] = p;
+      row["log_prob"] = token.log_p;
+      rows.push_back(std::move(row));
+    }
+    if (!flags.json) continue;
+    Json json = Json::object();
+    json["prompt"] = first + static_cast<int64_t>(i) + 1;
+    json["top"] = Json(std::move(rows));
+    if (!prompts[i].error.empty()) json["error"] = prompts[i].error;
+    fmt::print("{}\n", json.dump());
+  }
+}
+
+// The page of the one prompt; its continuation goes to standard output as ever.
+void run_steps(const Flags& flags, const PromptModel& model, GenerateOptions options,
+               Prompts& prompts) {
+  const std::vector<Prompt> some = prompts.next();
+  check(some.size() == 1 && prompts.next().empty(), ErrorKind::usage,
+        "--page shows how one prompt goes on; give exactly one");
+  const inspect::DecodingRecord record =
+      inspect::record_generation(model, some[0].text, some[0].ids, std::move(options));
+  inspect::write_page(flags.page, inspect::decoding_page(record, *model.tokenizer));
+  write_results(record.text + "\n");
+  fmt::print(stderr, "generate: the steps are in {}; open it in a browser\n", flags.page);
+}
+
+void run(const Flags& flags) {
+  check(flags.top >= 0 && flags.top <= 100'000, ErrorKind::usage,
+        "--top is {}; it must be from 1 to 100000", flags.top);
+  check((flags.prompts.empty() ? 0 : 1) + (flags.ids.empty() ? 0 : 1) +
+                (flags.lines.path.empty() ? 0 : 1) <=
+            1,
+        ErrorKind::usage, "--prompt, --prompts and --ids exclude each other");
+  const Precision precision = apply_compute_flags(flags.compute);
+  if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
+  const PromptModel model = load_prompt_model(flags.model);
+  check(flags.stops.empty() || model.tokenizer.has_value(), ErrorKind::usage,
+        "--stop: {} has no tokenizer, so there is no text to find it in", flags.model);
+  for (const std::string& stop : flags.stops) {
+    check(!stop.empty() && !first_invalid_utf8(stop), ErrorKind::usage,
+          "--stop: {}; text is needed", stop.empty() ? "empty" : "not UTF-8");
+  }
+  const GenerateOptions options = options_of(flags, model.generation, precision);
+  const int64_t room = new_tokens(flags, model.generation).value_or(kNewTokens);
+  const int64_t context = context_of(model.model(), options);
+  Prompts prompts(flags, model,
+                  {.max_new_tokens = flags.no_slide ? room : std::min(room, context / 2),
+                   .context = context,
+                   .truncate = flags.truncate});
+  if (!flags.page.empty()) {
+    check(flags.stops.empty() && !flags.json && flags.top == 0, ErrorKind::usage,
+          "--page goes with neither --stop nor --json nor --top");
+    return run_steps(flags, model, options, prompts);
+  }
+  Output output(flags, model, options);
+  int64_t done = 0;
+  for (std::vector<Prompt> some; !(some = prompts.next()).empty();) {
+    if (flags.top > 0) {
+      show_next_tokens(flags, model, options, some, done);
+    } else {
+      output.run(some);
+    }
+    done += static_cast<int64_t>(some.size());
+  }
+  output.report_slides();
+  prompts.report();
+}
+
+void add_prompt_flags(Subcommand& c, Flags& f) {
+  c.add_option("model", f.model, "a model directory, or a training run (then RUN/best)")
+      ->required();
+  c.add_option("-p,--prompt", f.prompts,
+               "what the text goes on from; repeatable; without it lines of standard input");
+  c.add_option("--prompts", f.lines.path, "a file with a prompt a line")->type_name("FILE");
+  add_skip_flag(c, f.lines);
+  c.add_option("--ids", f.ids, "a prompt as token ids: --ids 12,7,30")->delimiter(',');
+  c.add_flag("--truncate", f.truncate,
+             "keep the last tokens of a prompt that is longer than the model takes");
+}
+
+void add_search_flags(Subcommand& c, Flags& f) {
+  c.add_option("-n,--max-new-tokens", f.max_new_tokens,
+               fmt::format("tokens at most [as the model says, or {}]", kNewTokens));
+  c.add_option("--context", f.context,
+               "tokens that the model sees at once; when they are full, the text goes on from the "
+               "last half of them, read anew [as many as the model takes]");
+  c.add_flag("--no-slide", f.no_slide,
+             "end a text where the context is full (finish_reason \"context\")");
+  c.add_option("--min-new-tokens", f.min_new_tokens, "tokens before which the end must not come");
+  c.add_option("--stop", f.stops, "text that ends the output, which does not hold it; repeatable");
+  c.add_option("--beam", f.beam,
+               "hypotheses kept of each prompt; 1 is greedy [as the model says, or 1]");
+  c.add_option("--n-best", f.n_best, "continuations of each prompt, best first; widens the beam")
+      ->capture_default_str();
+  c.add_option("--length-penalty", f.length_penalty,
+               "of a beam: log p is divided by length^alpha [as the model says, or 1]");
+  c.add_option("--no-repeat-ngram", f.no_repeat_ngram,
+               "no so many tokens in a row come twice, the prompt's counted");
+  c.add_option("--repetition-penalty", f.repetition_penalty,
+               "divides the logits of tokens that came already (multiplies negative ones)");
+}
+
+void add_sampling_flags(Subcommand& c, Flags& f) {
+  c.add_flag("--sample", f.sample,
+             "draw each token at random, by its probability; so does each flag below");
+  c.add_option("--samples", f.samples, "texts drawn of each prompt")->capture_default_str();
+  c.add_option("--temperature", f.temperature,
+               "divides the logits; below 1 likelier tokens gain; 0 takes the likeliest");
+  c.add_option("--top-k", f.top_k, "draw among the likeliest k tokens only; 0: all");
+  c.add_option("--top-p", f.top_p,
+               "draw among the fewest tokens that have this probability together");
+  c.add_option("--min-p", f.min_p,
+               "draw among tokens with this share of the likeliest's probability");
+  c.add_option("--seed", f.seed,
+               "of the draws: a prompt's are a function of seed and prompt number alone [1]");
+}
+
+}  // namespace
+
+void add_generate(Subcommand& app) {
+  auto flags = std::make_shared<Flags>();
+  Subcommand command = app.add_subcommand(
+      "generate", "Continue prompts with a language model, written as they grow");
+  add_prompt_flags(*command, *flags);
+  add_search_flags(*command, *flags);
+  add_sampling_flags(*command, *flags);
+  command->add_option("--top", flags->top,
+                      "write no text but the so many likeliest next tokens, with probabilities");
+  add_page_flag(*command, flags->page,
+                "write a page of how one prompt goes on: likely next tokens, the beam as a tree");
+  command->add_flag("--json", flags->json,
+                    "a JSON object a text: text, ids, log_prob, log_probs, finish_reason");
+  command->add_flag("--echo", flags->echo, "the prompt before its continuation");
+  command
+      ->add_option("--batch-tokens", flags->batch_tokens,
+                   "tokens of prompts and continuations that are worked on at once")
+      ->capture_default_str();
+  add_compute_flags(*command, flags->compute);
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,153 @@
+// Blocks of lines as they come, and bad lines among good ones.
+#include "heddle/cli/use/line_answers.h"
+#include "heddle/cli/command_line.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/log.h"
+#include "heddle/base/profile.h"
+#include "heddle/data/parallel_text.h"
+#include "heddle/text/strings/utf8.h"
+
+namespace heddle::cli {
+namespace {
+
+constexpr int64_t kBadLinesSaid = 5;
+
+class Answering {
+ public:
+  Answering(const char* command, const LineFlags& flags, const LineAnswers& answers)
+      : answers_(answers), bad_(command, flags) {}
+
+  // Halves of lines among which one is bad are answered each by itself, so that the good ones are
+  // still answered together. Lines are checked before a model sees them, so this costs little.
+  void answer(std::span<const std::string> lines, int64_t first) {
+    try {
+      for (size_t i = 0; i < lines.size(); ++i) {
+        check_utf8(lines[i], fmt::format("line {}", first + static_cast<int64_t>(i)));
+      }
+      return answers_.answer(lines, first);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::data) throw;
+      if (lines.size() == 1) return answers_.skip(bad_.add(lines[0], first, error));
+    }
+    const size_t half = lines.size() / 2;
+    answer(lines.first(half), first);
+    answer(lines.subspan(half), first + static_cast<int64_t>(half));
+  }
+
+  void report(int64_t lines) const { bad_.report(lines); }
+
+ private:
+  const LineAnswers& answers_;
+  BadLines bad_;
+};
+
+}  // namespace
+
+void add_skip_flag(Subcommand& command, LineFlags& flags, bool has_json) {
+  command.add_flag(
+      "--skip-bad", flags.skip_bad,
+      fmt::format("go on after a line that is not UTF-8 or that the model cannot take: its answer "
+                  "is an empty line{}; they are counted at the end, and the exit code is 0 unless "
+                  "all lines were bad",
+                  has_json ? " (--json: an object with \"error\")" : ""));
+}
+
+LineBlocks::LineBlocks(const char* command, const std::string& path, BlockSize size)
+    : reader_(path), size_(size) {
+  if (path == "-" && isatty(STDIN_FILENO) != 0) {
+    fmt::print(stderr, "{}: reading lines from the terminal; Ctrl-D ends\n", command);
+  }
+}
+
+std::vector<std::string> LineBlocks::next() {
+  const ProfilePhase phase("read");
+  if (failure_) std::rethrow_exception(failure_);
+  first_line_ = reader_.line_number() + 1;
+  std::vector<std::string> block;
+  size_t bytes = 0;
+  try {
+    for (std::string line; reader_.next(line);) {
+      bytes += line.size() + 1;
+      block.push_back(std::move(line));
+      if (block.size() >= size_.lines || bytes >= size_.bytes || !reader_.has_waiting()) break;
+    }
+  } catch (const Error&) {
+    if (block.empty()) throw;
+    failure_ = std::current_exception();
+  }
+  return block;
+}
+
+std::string BadLines::add(const std::string& line, int64_t number, const std::exception& error) {
+  const std::string where = fmt::format("line {}", number);
+  if (!first_invalid_utf8(line) && is_blank(line)) return where + " is blank";
+  std::string message = error.what();
+  const std::string file = flags_.path + ": ";
+  if (message.starts_with(file)) message.erase(0, file.size());
+  if (!message.starts_with(where + ":") && !message.starts_with(where + " ")) {
+    message = where + ": " + message;
+  }
+  if (flags_.path != "-") message = file + message;
+  if (!flags_.skip_bad) throw Error(ErrorKind::data, message);
+  if (++count_ <= kBadLinesSaid) log_warning("{}: {}", command_, message);
+  return message;
+}
+
+void BadLines::report(int64_t lines) const {
+  if (count_ == 0) return;
+  check(count_ < lines, ErrorKind::data, "{}: none of the {} lines could be answered", command_,
+        lines);
+  log_warning("{}: {} of {} lines {} skipped (--skip-bad)", command_, count_, lines,
+              count_ == 1 ? "was" : "were");
+}
+
+int64_t answer_lines(const char* command, const LineFlags& flags, BlockSize size,
+                     const LineAnswers& answers) {
+  LineBlocks blocks(command, flags.path, size);
+  Answering answering(command, flags, answers);
+  for (std::vector<std::string> block; !(block = blocks.next()).empty();) {
+    answering.answer(block, blocks.first_line());
+    flush_results();
+  }
+  answering.report(blocks.lines());
+  return blocks.lines();
+}
+
+void answer_all(const char* command, const LineFlags& flags, std::span<const std::string> lines,
+                const LineAnswers& answers) {
+  Answering answering(command, flags, answers);
+  answering.answer(lines, 1);
+  answering.report(static_cast<int64_t>(lines.size()));
+}
+
+void warn_of_file_name(const char* command, const std::string& text) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(text, error)) return;
+  log_warning("{}: '{}' is taken as a text, but it is also a file; its lines are read by < {}",
+              command, text, text);
+}
+
+void fail_results(int error) {
+  if (error == 0) fail(ErrorKind::system, "standard output: cannot write");
+  fail_errno("cannot write", "standard output", error);
+}
+
+void write_results(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) fail_results(errno);
+}
+
+void flush_results() {
+  if (std::fflush(stdout) != 0) fail_results(errno);
+}
+
+void print_result(const std::string& line) { write_results(line + "\n"); }
+
+}  // namespace heddle::cli

@@ -1,0 +1,109 @@
+// Lines in, answers out: what the commands that read texts line by line share.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heddle/cli/command_line.h"
+
+#include "heddle/base/files/lines.h"
+
+namespace heddle::cli {
+
+struct LineFlags {
+  std::string path = "-";  ///< "-" is the standard input
+  bool skip_bad = false;
+};
+
+/// Adds --skip-bad. has_json: whether the command's answers may be lines of JSON
+void add_skip_flag(Subcommand& command, LineFlags& flags, bool has_json = true);
+
+/// How much is answered together at most.
+struct BlockSize {
+  size_t lines, bytes;
+};
+
+/// A file in blocks of lines. A block is full where lines are plenty; else it holds those that
+/// wait, so that whoever writes a line and waits for the answer gets it. Says on a terminal, once,
+/// that lines are read and how to end.
+class LineBlocks {
+ public:
+  /// Errors: those of LineReader.
+  LineBlocks(const char* command, const std::string& path, BlockSize size);
+
+  /// The next lines, none at the end. Errors: those of LineReader, once the lines before were
+  /// given.
+  std::vector<std::string> next();
+
+  /// The number of the first line that next() gave last, from 1.
+  int64_t first_line() const { return first_line_; }
+  /// Lines that were given.
+  int64_t lines() const { return reader_.line_number(); }
+
+ private:
+  LineReader reader_;
+  BlockSize size_;
+  int64_t first_line_ = 1;
+  std::exception_ptr failure_;
+};
+
+/// Lines that could not be answered: the first few are said as they come, all are counted at the
+/// end.
+class BadLines {
+ public:
+  BadLines(const char* command, const LineFlags& flags) : command_(command), flags_(flags) {}
+
+  /// Counts a line, unless it is blank. Errors: `error` itself, its line named, unless the line is
+  /// blank or bad lines are skipped.    returns: the reason
+  std::string add(const std::string& line, int64_t number, const std::exception& error);
+
+  /// Says how many of `lines` were skipped, if any. Errors: data if all were.
+  void report(int64_t lines) const;
+
+ private:
+  const char* command_;
+  const LineFlags& flags_;
+  int64_t count_ = 0;
+};
+
+/// What a command does with lines.
+struct LineAnswers {
+  /// Answers lines, of which the first has this number, on the standard output. A line that is bad
+  /// throws a data error before anything is written.
+  std::function<void(std::span<const std::string> lines, int64_t first)> answer;
+  /// Writes what stands in the place of the answer of a bad line, so that line i of the output
+  /// stays the answer of line i.
+  std::function<void(const std::string& message)> skip;
+};
+
+/// Has all lines of the input answered in order, each block on the standard output before the next
+/// is read. A line that is not UTF-8 or cannot be answered ends the command, after the answers of
+/// the lines before it; with --skip-bad it is counted and left out. A blank line that cannot be
+/// answered is always left out, and is not bad.
+/// returns: the number of lines    Errors: data, naming the line; those of LineReader and `answer`
+int64_t answer_lines(const char* command, const LineFlags& flags, BlockSize size,
+                     const LineAnswers& answers);
+
+/// The same of lines that were read; `flags.path` is the file that they are of.
+void answer_all(const char* command, const LineFlags& flags, std::span<const std::string> lines,
+                const LineAnswers& answers);
+
+/// Warns if a text that was given as an argument is the name of a file: it is taken as a text.
+void warn_of_file_name(const char* command, const std::string& text);
+
+/// Writes results to the standard output. Errors: system, those of fail_results().
+void write_results(std::string_view text);
+/// Writes one line of results.
+void print_result(const std::string& line);
+/// Hands on what was written so far.
+void flush_results();
+/// Fails with what is said wherever the standard output cannot be written to. error: errno, 0 if it
+/// is not known
+[[noreturn]] void fail_results(int error);
+
+}  // namespace heddle::cli

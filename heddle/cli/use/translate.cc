@@ -1,0 +1,277 @@
+// heddle translate: a line in, a line out.
+#include <algorithm>
+#include <cstdio>
+#include <deque>
+#include <memory>
+
+#include "heddle/cli/commands.h"
+#include "heddle/cli/flags/alignment_flags.h"
+#include "heddle/cli/flags/page_flag.h"
+#include "heddle/cli/flags/translate_flags.h"
+#include "heddle/cli/use/line_answers.h"
+#include "heddle/cli/use/unknown_words.h"
+#include "heddle/infer/loading/precision.h"
+#include "heddle/inspect/decoding_steps.h"
+
+namespace heddle::cli {
+namespace {
+
+struct Flags : TranslateFlags {
+  bool json = false, sample = false, alignment = false;
+  Sampling sampling;
+  AlignmentOptions alignment_options;
+  std::string prefix, prefix_file, page;
+  LineFlags lines;
+};
+
+// Enough lines at a time that batches of like lengths fill up.
+constexpr BlockSize kBlock = {.lines = 1 << 18, .bytes = 1 << 18};
+
+// A translation of a line, and its alignment if that was asked for.
+struct Result {
+  Translation translation;
+  std::optional<Alignment> alignment;
+};
+
+Json as_json(const Result& r, const Tokenizer& tokenizer) {
+  const Translation& t = r.translation;
+  Json json = Json::object();
+  json["text"] = t.text;
+  json["score"] = t.score;
+  json["tokens"] = Json::array();
+  for (const int32_t id : t.ids) json["tokens"].push_back(tokenizer.token(id));
+  if (r.alignment) json["alignment"] = to_pharaoh(*r.alignment);
+  return json;
+}
+
+// The object of the best, with all of them under "n_best" if several were asked for.
+void print_json(std::span<const Result> results, const Flags& flags, const Tokenizer& tokenizer) {
+  Json json = as_json(results[0], tokenizer);
+  if (flags.options.n_best > 1) {
+    json["n_best"] = Json::array();
+    for (const Result& r : results) json["n_best"].push_back(as_json(r, tokenizer));
+  }
+  print_result(json.dump());
+}
+
+// TEXT, or TEXT ||| ALIGNMENT. Several translations of a line are lines NUMBER ||| TEXT ||| SCORE,
+// the form of Moses, where lines count from 0.
+void print_text(std::span<const Result> results, const Flags& flags, int64_t number) {
+  for (const Result& r : results) {
+    std::string line = r.translation.text;
+    if (flags.options.n_best > 1) {
+      line = fmt::format("{} ||| {} ||| {:.6f}", number, line, r.translation.score);
+    }
+    if (r.alignment) line += " ||| " + to_pharaoh(*r.alignment);
+    print_result(line);
+  }
+}
+
+// All translations of all lines, those of a line together.
+std::vector<Result> flatten(std::vector<Translation> translations) {
+  std::vector<Result> results;
+  for (Translation& t : translations) {
+    std::vector<Translation> others = std::move(t.others);
+    results.push_back({std::move(t), {}});
+    for (Translation& o : others) results.push_back({std::move(o), {}});
+  }
+  return results;
+}
+
+// The beginnings of translations: one for all lines, or a line of a file for each.
+class Prefixes {
+ public:
+  Prefixes(const Flags& flags, const TranslationModel& model)
+      : model_(model), path_(flags.prefix_file) {
+    if (!flags.prefix.empty()) for_all_.push_back(prefix_ids(model, flags.prefix, "--prefix"));
+    if (!path_.empty()) file_ = std::make_unique<LineReader>(path_);
+  }
+
+  // Those of so many lines, of which the first has this number: never below that of the call
+  // before.
+  std::vector<std::vector<int32_t>> of(int64_t first, size_t lines) {
+    if (file_ == nullptr) return for_all_;
+    std::string text;
+    for (; first_ < first; ++first_) {
+      if (read_.empty()) {
+        file_->next(text);  // of a line that was left out
+      } else {
+        read_.pop_front();
+      }
+    }
+    while (read_.size() < lines) {
+      check(file_->next(text), ErrorKind::data,
+            "{}: it has {} lines, fewer than the input; line i is the prefix of line i", path_,
+            file_->line_number());
+      read_.push_back(text);
+    }
+    std::vector<std::vector<int32_t>> prefixes;
+    for (size_t i = 0; i < lines; ++i) {
+      const auto number = first + static_cast<int64_t>(i);
+      prefixes.push_back(prefix_ids(model_, read_[i], fmt::format("{}: line {}", path_, number)));
+    }
+    return prefixes;
+  }
+
+ private:
+  const TranslationModel& model_;
+  std::string path_;
+  std::vector<std::vector<int32_t>> for_all_;
+  std::unique_ptr<LineReader> file_;
+  std::deque<std::string> read_;  // lines first_, first_ + 1, ..
+  int64_t first_ = 1;
+};
+
+TranslateOptions options_of(const Flags& flags) {
+  TranslateOptions o = translate_options(flags);
+  check(o.n_best >= 1 && o.n_best <= 1024, ErrorKind::usage,
+        "--n-best is {}; it must be from 1 to 1024", o.n_best);
+  check(flags.prefix.empty() || flags.prefix_file.empty(), ErrorKind::usage,
+        "--prefix and --prefix-file exclude each other");
+  if (flags.sample) {
+    check_sampling(flags.sampling);
+    o.sampling = flags.sampling;
+  } else {
+    o.beam = std::max(o.beam, o.n_best);
+  }
+  o.scores = flags.json || o.n_best > 1;
+  return o;
+}
+
+// The page of the one line of the input; its translation goes to standard output as ever.
+void run_steps(const Flags& flags, const TranslateOptions& options, const TranslationModel& model) {
+  LineBlocks input("translate", flags.lines.path, {.lines = 2, .bytes = kBlock.bytes});
+  std::vector<std::string> lines = input.next();
+  check(!lines.empty(), ErrorKind::usage,
+        "--page: there is no sentence; give one on standard input");
+  check(lines.size() == 1 && input.next().empty(), ErrorKind::usage,
+        "--page shows how one sentence is translated, but the input has more lines; give one");
+  const inspect::DecodingRecord record =
+      inspect::record_decoding(model, lines[0], {.translate = options});
+  inspect::write_page(flags.page, inspect::decoding_page(record, model.target()));
+  print_result(record.text);
+  fmt::print(stderr, "translate: the steps are in {}; open it in a browser\n", flags.page);
+}
+
+// The alignments of all translations of lines; counts[i] are those of line i.
+void align(std::vector<Result>& results, std::span<const std::string> lines,
+           std::span<const size_t> counts, const Flags& flags, const TranslationModel& model) {
+  std::vector<std::vector<int32_t>> sources, targets;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const auto ids = source_ids(model, lines[i], "", true, nullptr);
+    sources.insert(sources.end(), counts[i], ids);
+  }
+  for (const Result& r : results) targets.push_back(r.translation.ids);
+  AlignmentOptions options = flags.alignment_options;
+  options.precision = resolve_precision(flags.compute.precision);
+  auto alignments = align_pairs(model, sources, targets, options);
+  for (size_t i = 0; i < results.size(); ++i) results[i].alignment = std::move(alignments[i]);
+}
+
+void print_all(std::vector<Translation> translations, std::span<const std::string> lines,
+               int64_t first_line, const Flags& flags, const TranslationModel& model) {
+  std::vector<size_t> counts;
+  for (const Translation& t : translations) counts.push_back(1 + t.others.size());
+  std::vector<Result> results = flatten(std::move(translations));
+  if (flags.alignment) align(results, lines, counts, flags, model);
+  size_t at = 0;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const auto of_line = std::span(results).subspan(at, counts[i]);
+    if (flags.json) {
+      print_json(of_line, flags, model.target());
+    } else {
+      print_text(of_line, flags, first_line - 1 + static_cast<int64_t>(i));
+    }
+    at += counts[i];
+  }
+}
+
+void print_bad(const std::string& message, const Flags& flags) {
+  Json json = Json::object();
+  json["text"] = "";
+  json["error"] = message;
+  print_result(flags.json ? json.dump() : "");
+}
+
+void run(const Flags& flags) {
+  TranslateOptions options = options_of(flags);
+  if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
+  const TranslationModel model = load_translation_model(flags.model);
+  take_model_defaults(flags, model, options);
+  check_alignment(model.model.facts(), flags.alignment_options);
+  Prefixes prefixes(flags, model);
+  if (!flags.page.empty()) {
+    options.prefixes = prefixes.of(1, 1);
+    return run_steps(flags, options, model);
+  }
+  int64_t cut = 0;
+  UnknownWords unknown("translate", model);
+  const LineAnswers answers = {
+      .answer =
+          [&](std::span<const std::string> lines, int64_t first) {
+            options.prefixes = prefixes.of(first, lines.size());
+            int64_t cut_here = 0;
+            print_all(translate_lines(model, lines, options, first, &cut_here), lines, first, flags,
+                      model);
+            cut += cut_here;
+            flush_results();
+            unknown.look_at(lines);
+          },
+      .skip = [&](const std::string& message) { print_bad(message, flags); }};
+  answer_lines("translate", flags.lines, kBlock, answers);
+  report_cut("translate", cut, model);
+  unknown.report();
+}
+
+void add_sampling_flags(Subcommand& command, Flags& flags) {
+  Option sample =
+      command.add_flag("--sample", flags.sample, "draw each token at random, by its probability");
+  Sampling& o = flags.sampling;
+  const auto add = [&](const char* name, auto& value, const char* help) {
+    command.add_option(name, value, help)->capture_default_str()->needs(sample);
+  };
+  add("--temperature", o.temperature,
+      "divides the logits; below 1 likelier tokens gain; 0 takes the likeliest");
+  add("--top-k", o.top_k, "draw among the likeliest k tokens only; 0: all");
+  add("--top-p", o.top_p, "draw among the fewest tokens that have this probability together");
+  add("--min-p", o.min_p, "draw among tokens with this share of the likeliest's probability");
+  add("--seed", o.seed, "of the draws: a line's are a function of seed and line number alone");
+}
+
+}  // namespace
+
+void add_translate(Subcommand& app) {
+  auto flags = std::make_shared<Flags>();
+  Subcommand command = app.add_subcommand(
+      "translate", "Translate lines of a file or of standard input, a line in, a line out");
+  add_translate_flags(*command, *flags);
+  command
+      ->add_option("input", flags->lines.path,
+                   "a file with a text a line, plain or gzip; - is standard input")
+      ->capture_default_str();
+  add_skip_flag(*command, flags->lines);
+  command->add_flag("--json", flags->json,
+                    "a JSON object a line, with text, score (log p over the length penalty) and "
+                    "tokens");
+  command
+      ->add_option("--n-best", flags->options.n_best,
+                   "translations of each line, best first, as lines LINE ||| TEXT ||| SCORE (LINE "
+                   "counts from 0); widens the beam to as many; with --sample, so many draws")
+      ->capture_default_str();
+  add_sampling_flags(*command, *flags);
+  add_alignment_flags(
+      *command, flags->alignment_options,
+      command->add_flag(
+          "--alignment", flags->alignment,
+          "add which source word each word came from, by attention: TEXT ||| 0-0 1-2, "
+          "SOURCE-TARGET, words between spaces, from 0"));
+  command->add_option("--prefix", flags->prefix, "text that every translation begins with");
+  command->add_option("--prefix-file", flags->prefix_file,
+                      "a file whose line i is the prefix of line i");
+  add_page_flag(*command, flags->page,
+                "write a page of how one line is translated: likely next tokens, the beam as a "
+                "tree, attention");
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,120 @@
+// Beam search or samples of one sequence: hypotheses that go on, and those that ended.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "heddle/infer/decoding/best_tokens.h"
+
+namespace heddle {
+
+enum class EndedBy {
+  nothing,  ///< it goes on
+  eos,      ///< a token that is an end, which its tokens do not hold
+  stop,     ///< BeamOptions::goes_on
+  length,   ///< the greatest length
+};
+
+/// A beginning of a translation or continuation, or a whole one.
+struct Hypothesis {
+  std::vector<int32_t> ids;   ///< tokens so far
+  std::vector<float> log_ps;  ///< of each of them
+  std::vector<int32_t> rows;  ///< rows of a translator's cache: keys of start and tokens
+  double log_p = 0;           ///< sum over the tokens, and the end if it came
+  int64_t sample = 0;         ///< which of the samples it is
+  int64_t parent = 0;         ///< number among live() of the last step that it goes on from
+  double score = 0;           ///< of one that ended: log p over the length penalty
+  EndedBy ended = EndedBy::nothing;
+};
+
+/// One step of the search of one sequence, for who wants to watch.
+struct DecodeStep {
+  int64_t sentence = 0;                     ///< its number among the sources or prompts
+  std::span<const Hypothesis> before;       ///< that went on until here, best first
+  Tensor logits;                            ///< [before, vocab] of the next token, before any rule
+  std::span<const Hypothesis> live, ended;  ///< what has become of them
+};
+
+/// What log p is divided by: heddle's own models, or Hugging Face's generation.
+enum class LengthPenalty {
+  wu,     ///< ((5 + length) / 6)^alpha: Wu et al. 2016, eq. (14)
+  power,  ///< length^alpha
+};
+
+/// When a search is done, as Hugging Face's early_stopping names it. In any case it is once no
+/// hypothesis that goes on can be among the n_best.
+enum class EarlyStopping {
+  yes,    ///< as many hypotheses ended as the beam is wide
+  no,     ///< so many ended, and the best that goes on would be worse, did it end now
+  never,  ///< nothing else
+};
+
+struct BeamOptions {
+  int64_t beam = 1;
+  int64_t n_best = 1;    ///< results wanted, <= beam unless sampled
+  bool samples = false;  ///< n_best draws, each on its own, instead of a search
+  LengthPenalty penalty = LengthPenalty::wu;
+  double length_penalty = 1;  ///< alpha
+  EarlyStopping early_stopping = EarlyStopping::yes;
+  int64_t max_length = 1;  ///< tokens and end
+  bool needs_end = true;   ///< at max_length only the end may come; else any token is the last
+  std::vector<int32_t> eos = {};  ///< each of them is an end
+  /// Asked of each hypothesis with a new token that is no end: false ends it with this token.
+  /// Greedy search and samples ask once a token, in order.
+  std::function<bool(const Hypothesis&)> goes_on = {};
+};
+
+/// ((5 + length) / 6)^alpha or length^alpha. length >= 1
+double length_penalty(int64_t length, double alpha, LengthPenalty kind = LengthPenalty::wu);
+
+/// Continuations wanted of each hypothesis: one if greedy, else the beam for each end and once
+/// more, so that as many may go on whatever ends. ends: how many ids are one
+int64_t continuations(int64_t beam, size_t ends = 1);
+
+class BeamSearch {
+ public:
+  explicit BeamSearch(const BeamOptions& options);
+
+  /// Hypotheses that go on, best first; empty once the search is done.
+  std::span<const Hypothesis> live() const { return live_; }
+  std::span<Hypothesis> live() { return live_; }
+  /// The next token is the last that fits, and must be the end.
+  bool must_end() const { return options_.needs_end && is_last(); }
+
+  /// One step. next: continuations() tokens of each live hypothesis, best first; of samples one.
+  void advance(std::span<const NextToken> next);
+
+  /// The n_best hypotheses that ended, best first, fewer if there were no more; samples in order.
+  /// To be asked for when live() is empty. A larger n_best changes none of the first.
+  std::span<const Hypothesis> results() const {
+    return std::span(ended_).first(std::min(ended_.size(), static_cast<size_t>(options_.n_best)));
+  }
+  /// Those that ended in the last step, with their scores, whether or not they are among the best.
+  std::span<const Hypothesis> just_ended() const { return just_ended_; }
+
+ private:
+  bool is_last() const { return length_ + 1 >= options_.max_length; }
+  bool is_end(int32_t id) const;
+  double score(double log_p, int64_t length) const {
+    return log_p / length_penalty(length, options_.length_penalty, options_.penalty);
+  }
+  // The hypothesis with one more token, its sum of log p being log_p.
+  Hypothesis extended(const Hypothesis& h, const NextToken& token, double log_p) const;
+  void advance_beam(std::span<const NextToken> next);
+  void advance_samples(std::span<const NextToken> next);
+  void finish(Hypothesis h);
+  bool can_improve() const;
+  bool is_done() const;
+
+  BeamOptions options_;
+  int64_t length_ = 0;  // tokens of the live hypotheses
+  std::vector<Hypothesis> live_;
+  int64_t finished_ = 0;
+  size_t kept_ = 0;  // hypotheses that ended and are kept
+  std::vector<Hypothesis> ended_, just_ended_;
+};
+
+}  // namespace heddle

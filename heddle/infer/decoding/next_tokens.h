@@ -1,0 +1,39 @@
+// The next token of each hypothesis: rules first, then the likeliest or a draw.
+#pragma once
+
+#include <optional>
+
+#include "heddle/infer/decoding/best_tokens.h"
+#include "heddle/infer/decoding/sample.h"
+#include "heddle/infer/decoding/token_rules.h"
+
+namespace heddle {
+
+struct NextTokensOptions {
+  int64_t count = 1;                         ///< tokens wanted of each row; 1 if they are drawn
+  std::span<const int32_t> suppressed = {};  ///< ids that never come
+  std::span<const int32_t> eos = {};         ///< ids that end a sequence; may be empty
+  TokenRules rules = {};
+  std::optional<Sampling> sampling = {};
+  bool scores = true;  ///< whether log p is wanted; without, it is 0
+  /// Whether the penalty for repeats is one of log p and the rest keeps its share, as in Hugging
+  /// Face's beam search, or one of logits, as in its greedy search and sampling.
+  bool penalises_log_p = false;
+};
+
+/// What the next token of a row follows.
+struct TokensSoFar {
+  std::span<const int32_t> before = {};  ///< tokens that were given: rules count them too
+  std::span<const int32_t> tokens = {};  ///< tokens that were chosen
+  int32_t forced = -1;                   ///< the only token that may come; -1: any
+  double draw = 0;                       ///< of sampling, see sample_draw()
+};
+
+/// The `count` tokens of each row, likeliest first. Where rules leave no token there is the end,
+/// or, of a model without one, what the rules forbid. h: [rows, width] states    returns: [rows *
+/// count] Errors: data if a row has no finite maximum.
+std::vector<NextToken> next_tokens(const nn::OutputProjection& output, const Tensor& h,
+                                   const nn::Run& run, std::span<const TokensSoFar> rows,
+                                   const NextTokensOptions& options);
+
+}  // namespace heddle

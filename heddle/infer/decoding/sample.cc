@@ -1,0 +1,127 @@
+// Temperature, top-k, top-p and min-p, then one draw by the inverse of the running sum.
+#include "heddle/infer/decoding/sample.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/base/parallel.h"
+#include "heddle/base/profile.h"
+#include "heddle/base/rng.h"
+
+namespace heddle {
+namespace {
+
+struct DrawCandidate {
+  int32_t id;
+  float logit;
+  double weight;  // e^((logit - largest) / temperature)
+};
+
+bool is_likelier(const DrawCandidate& a, const DrawCandidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+}
+
+// What may come in row r, by id.
+void collect(std::span<const float> x, const SampleTokensOptions& o, int64_t r,
+             std::vector<DrawCandidate>& tokens) {
+  tokens.clear();
+  const std::span<const int32_t> banned =
+      o.banned.empty() ? std::span<const int32_t>() : std::span<const int32_t>(o.banned[r]);
+  float largest = -INFINITY;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const auto id = static_cast<int32_t>(i);
+    if (x[i] == -INFINITY || contains(o.suppressed, id) || contains(banned, id)) continue;
+    tokens.push_back({id, x[i], 0});
+    largest = std::max(largest, x[i]);
+  }
+  for (DrawCandidate& c : tokens) {
+    c.weight = std::exp((static_cast<double>(c.logit) - largest) / o.sampling.temperature);
+  }
+}
+
+// The likeliest token is always kept. The order is by id again afterwards.
+void keep_likely(const Sampling& s, std::vector<DrawCandidate>& tokens) {
+  const bool is_top_k = s.top_k > 0 && s.top_k < static_cast<int64_t>(tokens.size());
+  if (is_top_k) {
+    std::nth_element(tokens.begin(), tokens.begin() + (s.top_k - 1), tokens.end(), is_likelier);
+    tokens.resize(static_cast<size_t>(s.top_k));
+  }
+  if (s.top_p < 1) {
+    std::sort(tokens.begin(), tokens.end(), is_likelier);
+    double total = 0, sum = 0;
+    for (const DrawCandidate& c : tokens) total += c.weight;
+    size_t kept = 0;
+    while (kept < tokens.size() && sum < s.top_p * total) sum += tokens[kept++].weight;
+    tokens.resize(std::max<size_t>(kept, 1));
+  }
+  if (s.min_p > 0) {  // the likeliest has the weight 1
+    std::erase_if(tokens, [&](const DrawCandidate& c) { return c.weight < s.min_p; });
+  }
+  if (is_top_k || s.top_p < 1) {
+    std::sort(tokens.begin(), tokens.end(),
+              [](const DrawCandidate& a, const DrawCandidate& b) { return a.id < b.id; });
+  }
+}
+
+const DrawCandidate& drawn(const std::vector<DrawCandidate>& tokens, double draw) {
+  double total = 0, sum = 0;
+  for (const DrawCandidate& c : tokens) total += c.weight;
+  for (const DrawCandidate& c : tokens) {
+    sum += c.weight;
+    if (sum > draw * total) return c;
+  }
+  return tokens.back();  // draw * total was rounded up to the sum
+}
+
+NextToken sample_of_row(const Rows& logits, int64_t r, double draw, const SampleTokensOptions& o) {
+  thread_local std::vector<DrawCandidate> tokens;
+  const std::span<const float> x(logits.row<float>(r), static_cast<size_t>(logits.width));
+  const LogitScale scale = scale_of_row(logits, r);
+  if (!o.forced.empty() && o.forced[r] >= 0) return {o.forced[r], scale.log_p(x[o.forced[r]])};
+  collect(x, o, r, tokens);
+  if (tokens.empty()) return {};
+  if (o.sampling.temperature == 0) {
+    const DrawCandidate& token = *std::min_element(tokens.begin(), tokens.end(), is_likelier);
+    return {token.id, scale.log_p(token.logit)};
+  }
+  keep_likely(o.sampling, tokens);
+  const DrawCandidate& token = drawn(tokens, draw);
+  return {token.id, scale.log_p(token.logit)};
+}
+
+}  // namespace
+
+void check_sampling(const Sampling& s) {
+  check(std::isfinite(s.temperature) && s.temperature >= 0, ErrorKind::usage,
+        "--temperature is {}; it must be at least 0, which takes the likeliest token each time",
+        s.temperature);
+  check(s.top_k >= 0, ErrorKind::usage, "--top-k is {}; it must be at least 1, or 0 for all tokens",
+        s.top_k);
+  check(s.top_p > 0 && s.top_p <= 1, ErrorKind::usage,
+        "--top-p is {}; it must be above 0 and at most 1", s.top_p);
+  check(s.min_p >= 0 && s.min_p <= 1, ErrorKind::usage, "--min-p is {}; it must be from 0 to 1",
+        s.min_p);
+}
+
+double sample_draw(uint64_t seed, int64_t line, int64_t sample, int64_t position) {
+  static constexpr uint64_t kSite = hash_name("translate.sample");
+  const RngKey key =
+      make_key(seed, static_cast<uint64_t>(sample), kSite, static_cast<uint64_t>(line));
+  const auto at = static_cast<uint64_t>(position);
+  const PhiloxCounter random =
+      philox({static_cast<uint32_t>(at), static_cast<uint32_t>(at >> 32), 0, 0}, key);
+  const uint64_t bits = (uint64_t{random[0]} << 32 | random[1]) >> 11;
+  return static_cast<double>(bits) * 0x1p-53;
+}
+
+std::vector<NextToken> sample_tokens(const Tensor& logits, std::span<const double> draws,
+                                     const SampleTokensOptions& options) {
+  const Rows rows = logits.rows();
+  const ProfiledCall timed("sample_tokens", {.bytes = rows.rows * rows.width * 4});
+  std::vector<NextToken> tokens(rows.rows);
+  parallel_for(rows.rows,
+               [&](int64_t r) { tokens[r] = sample_of_row(rows, r, draws[r], options); });
+  return tokens;
+}
+
+}  // namespace heddle

@@ -1,0 +1,48 @@
+// Drawing the next token at random instead of taking the likeliest.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "heddle/infer/decoding/best_tokens.h"
+
+namespace heddle {
+
+/// Which tokens may be drawn, and how evenly. The limits apply in this order, each to what the one
+/// before left, as in Hugging Face's generation: temperature, top-k, top-p, min-p.
+struct Sampling {
+  double temperature = 1;  ///< logits are divided by it; 0: only the likeliest token may be drawn
+  int64_t top_k = 0;       ///< only the k likeliest tokens; 0: all
+  double top_p = 1;  ///< only the fewest tokens that have this probability together, in (0, 1]
+  double min_p = 0;  ///< only tokens with this share of the likeliest's probability, in [0, 1]
+  uint64_t seed = 1;
+  int64_t first_line = 1;  ///< number of the first sentence, part of the key of randomness
+};
+
+/// Errors: usage, naming the flag, for values outside the ranges above.
+void check_sampling(const Sampling& sampling);
+
+/// The number in [0, 1) that draws a token: a pure function of seed, line, sample (which of several
+/// translations of the line) and position of the token, so it depends on nothing that is computed
+/// beside it. 53 bits.
+double sample_draw(uint64_t seed, int64_t line, int64_t sample, int64_t position);
+
+/// What may come in each row, see BestTokensOptions.
+struct SampleTokensOptions {
+  Sampling sampling;
+  std::span<const int32_t> suppressed = {};
+  std::span<const std::vector<int32_t>> banned = {};
+  std::span<const int32_t> forced = {};
+};
+
+/// For each row one token: the first, by id, at which the running sum of the probabilities that are
+/// left, in f64, exceeds draws[row] of their total. log p is that of the logits as they are,
+/// before temperature and limits. id -1 if no token may come.
+/// logits: [rows, vocab] f32, draws: [rows] in [0, 1)    returns: [rows]
+/// Errors: data if a row has no finite maximum. Source: top-p Holtzman et al. 2020, min-p Nguyen et
+/// al. 2024.
+std::vector<NextToken> sample_tokens(const Tensor& logits, std::span<const double> draws,
+                                     const SampleTokensOptions& options);
+
+}  // namespace heddle

@@ -1,0 +1,96 @@
+// Translation by greedy or beam search over cached keys and values.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/infer/decoding/beam.h"
+#include "heddle/infer/decoding/sample.h"
+#include "heddle/infer/decoding/token_rules.h"
+#include "heddle/infer/loading/model_dir.h"
+
+namespace heddle {
+
+struct TranslateOptions {
+  int64_t beam = 1;             ///< hypotheses kept of each sentence; 1 is greedy
+  double length_penalty = 1.0;  ///< alpha of ((5 + length) / 6)^alpha; 0 is none
+  /// As Hugging Face's generate(): the score is log p / length^alpha, of which an end that is
+  /// forced at the greatest length takes nothing; beam search penalises repeats in log p; and only
+  /// `suppressed` tokens never come.
+  bool is_hub = false;
+  EarlyStopping early_stopping = EarlyStopping::yes;
+  bool needs_end = true;                  ///< the greatest length forces the end
+  int64_t batch_tokens = 4096;            ///< source tokens of a batch, times the beam
+  double max_length_factor = 2;           ///< longest translation in tokens, its end included:
+  int64_t max_length_extra = 10;          ///< factor * source tokens + extra + those of the prefix
+  int64_t max_length = 0;                 ///< if not 0, in place of it: tokens without the end
+  int64_t n_best = 1;                     ///< translations of each sentence, at most the beam
+  std::optional<Sampling> sampling = {};  ///< draw n_best translations at random; the beam is 1
+  TokenRules rules = {};
+  /// Ids that the translations begin with: none, one for all sentences, or one for each.
+  std::vector<std::vector<int32_t>> prefixes = {};
+  std::vector<int32_t> suppressed = {};  ///< ids that never come, beside pad, bos and start
+  bool truncate = false;                 ///< cut what is longer than the model takes, else an error
+  bool scores = true;  ///< whether scores are wanted: greedy search is faster without
+  /// Sees every step; sentences may be decoded on several threads.
+  std::function<void(const DecodeStep&)> on_step = {};
+  Precision precision = {};
+};
+
+/// Of an empty source: no ids, an empty text, score 0.
+struct Translation {
+  std::vector<int32_t> ids;  ///< without the end
+  double score = 0;  ///< log p of the tokens and the end, in nats, over the length penalty; 0
+                     ///< if greedy search was asked for none
+  std::string text;  ///< by the text form only
+  std::vector<Translation> others = {};  ///< the n_best - 1 next best, or the other samples
+};
+
+/// Translates sentences given as ids, without the end of sentence; results in their order. A
+/// sentence's result depends neither on its neighbours nor on batch_tokens nor on the threads, bit
+/// for bit.
+///
+/// Beam search: each step takes the 2 * beam best continuations of a sentence; an end among the
+/// first `beam` of them sets a hypothesis aside, and the others carry on, `beam` at most. A
+/// sentence is done with `beam` hypotheses aside, or when none that goes on can beat the n_best of
+/// them. Equal scores: the better hypothesis before, then the lower id. At the greatest length the
+/// end is forced; so are the tokens of a prefix, and the end where the rules leave no token.
+/// Source: Wu et al. 2016, "Google's Neural Machine Translation System", section 7 (length
+/// penalty). Errors: usage for options outside their range; data if a sentence or a prefix is
+/// longer than learned positions reach, an id is not in the vocabulary, or the weights are not
+/// finite.
+std::vector<Translation> translate_ids(const EncoderDecoder& model,
+                                       std::span<const std::vector<int32_t>> sources,
+                                       const TranslateOptions& options);
+
+/// How the model's folder says that it should be searched: TranslationModel::generation, if there
+/// is any, else the defaults.
+TranslateOptions default_options(const TranslationModel& model);
+
+/// Ids of a line of text, cut or refused where the model takes no more (max_position_embeddings
+/// tokens, the end included). `where` ("line 12") opens the message. `was_cut` may be null.
+/// Errors: data if it is not UTF-8 or too long.
+std::vector<int32_t> source_ids(const TranslationModel& model, const std::string& line,
+                                const std::string& where, bool truncate, bool* was_cut);
+
+/// The same of a line in the language of the target.
+std::vector<int32_t> target_ids(const TranslationModel& model, const std::string& line,
+                                const std::string& where, bool truncate, bool* was_cut);
+
+/// Ids of the beginning of a translation. Errors: data, beginning with `where`, if it is not UTF-8.
+std::vector<int32_t> prefix_ids(const TranslationModel& model, const std::string& text,
+                                const std::string& where);
+
+/// Translates lines of text: line i gives result i; an empty or blank line an empty text. A
+/// translation holds no line break. `first_line` is the number of lines[0], in messages and for
+/// sampling; `cut`, if not null, is raised by the number of lines that were cut.
+std::vector<Translation> translate_lines(const TranslationModel& model,
+                                         std::span<const std::string> lines,
+                                         const TranslateOptions& options, int64_t first_line = 1,
+                                         int64_t* cut = nullptr);
+
+}  // namespace heddle

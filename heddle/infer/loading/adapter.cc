@@ -1,0 +1,228 @@
+// Finding layers, adding products of low rank, reading PEFT's files.
+#include "heddle/infer/loading/adapter.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "heddle/base/files/files.h"
+#include "heddle/base/json/json.h"
+#include "heddle/base/parallel.h"
+#include "heddle/infer/loading/model_dir.h"
+#include "heddle/io/safetensors.h"
+#include "heddle/io/weights.h"
+
+namespace heddle {
+namespace {
+
+const std::string kWeight = ".weight";
+// Endings of the two factors' names.
+const std::string kDown = ".lora_A.weight", kUp = ".lora_B.weight";
+
+// Tables of tokens, positions and types. PEFT's adapters of these are other tensors.
+bool is_table(const std::string& module) {
+  const std::string last = module.substr(module.rfind('.') + 1);
+  return last == "wte" || last == "wpe" || last.find("embed") != std::string::npos;
+}
+
+bool is_target(const std::string& module, const std::string& target) {
+  return module == target || module.ends_with("." + target);
+}
+
+std::string without(const std::string& name, const std::string& prefix) {
+  return !prefix.empty() && name.starts_with(prefix + ".") ? name.substr(prefix.size() + 1) : name;
+}
+
+Tensor read_tensor(const SafetensorsFile& file, const std::string& name) {
+  const StoredTensor& info = file.info(name);
+  return Tensor::from(info.floats(), Shape(info.shape));
+}
+
+void check_supported(const Json& json, const std::string& source) {
+  check(json.get_string("peft_type", source) == "LORA", ErrorKind::data,
+        "{}: peft_type is {}; heddle reads LORA adapters", source,
+        json.get_string("peft_type", source));
+  for (const char* key : {"use_dora", "use_rslora"}) {
+    const Json* value = json.find(key);
+    check(value == nullptr || value->is_null() || !value->as_bool(source), ErrorKind::data,
+          "{}: {} is true, which heddle does not support", source, key);
+  }
+  for (const char* key : {"rank_pattern", "alpha_pattern"}) {
+    const Json* value = json.find(key);
+    check(value == nullptr || value->size() == 0, ErrorKind::data,
+          "{}: {} is not empty, which heddle does not support", source, key);
+  }
+}
+
+// A parameter as a whole or one of its parts by the checkpoint's name.
+void fill_whole(nn::Parameters& parameters, const std::string& name, const Tensor& values,
+                const std::string& source) {
+  for (auto& p : parameters.all()) {
+    for (const nn::Part& part : p->parts()) {
+      if (part.name != name) continue;
+      check(part.rows * p->elements() == p->shape()[0] * values.elements(), ErrorKind::data,
+            "{}: '{}' has {} numbers, which do not fit the model", source, name, values.elements());
+      check(part.layout == nn::Layout::as_is, ErrorKind::data,
+            "{}: '{}' lies transposed, which heddle does not support here", source, name);
+      const int64_t row = p->elements() / p->shape()[0];
+      std::memcpy(p->value().data<float>() + part.begin * row, values.data<float>(),
+                  static_cast<size_t>(values.elements()) * sizeof(float));
+      p->changed(true);
+      return;
+    }
+  }
+  fail(ErrorKind::data, "{}: the model has no '{}'", source, name);
+}
+
+}  // namespace
+
+std::vector<LowRankTarget> low_rank_targets(nn::Parameters& parameters,
+                                            const std::vector<std::string>& targets) {
+  std::vector<LowRankTarget> found;
+  std::set<std::string> hit, modules;
+  for (auto& p : parameters.all()) {
+    if (p->shape().rank() != 2) continue;
+    for (const nn::Part& part : p->parts()) {
+      if (!part.name.ends_with(kWeight)) continue;
+      const std::string module = part.name.substr(0, part.name.size() - kWeight.size());
+      if (is_table(module)) continue;
+      modules.insert(module.substr(module.rfind('.') + 1));
+      const auto target = std::find_if(targets.begin(), targets.end(),
+                                       [&](const std::string& t) { return is_target(module, t); });
+      if (target == targets.end()) continue;
+      hit.insert(*target);
+      found.push_back({p.get(), part, module});
+    }
+  }
+  for (const std::string& target : targets) {
+    check(hit.contains(target), ErrorKind::usage, "no layer of the model is called '{}'; it has {}",
+          target, fmt::join(modules, ", "));
+  }
+  return found;
+}
+
+void add_low_rank(const LowRankTarget& target, const float* base, const Tensor& a, const Tensor& b,
+                  float scale) {
+  const int64_t in = a.size(1), rank = a.size(0);
+  float* const rows = target.parameter->value().data<float>() + target.part.begin * in;
+  const float* const pa = a.data<float>();
+  const float* const pb = b.data<float>();
+  parallel_for(target.part.rows, [&](int64_t r) {
+    float* const row = rows + r * in;
+    if (row != base + r * in) std::copy(base + r * in, base + (r + 1) * in, row);
+    for (int64_t k = 0; k < rank; ++k) {
+      const float factor = scale * pb[r * rank + k];
+      for (int64_t i = 0; i < in; ++i) row[i] += factor * pa[k * in + i];
+    }
+  });
+  target.parameter->changed(true);
+}
+
+std::vector<std::string> copy_weights(const nn::Parameters& from, const nn::TensorNames& from_names,
+                                      nn::Parameters& to, const nn::TensorNames& to_names) {
+  std::map<std::string, nn::Parameter*> known;
+  for (const auto& p : from.all()) known[without(p->name(), from_names.base)] = p.get();
+  std::vector<std::string> alone;
+  for (auto& p : to.all()) {
+    const auto found = known.find(without(p->name(), to_names.base));
+    if (found == known.end()) {
+      alone.push_back(p->name());
+      continue;
+    }
+    const nn::Parameter& source = *found->second;
+    check(source.shape() == p->shape(), ErrorKind::data,
+          "'{}' is {} in the model that is begun from, but {} here", p->name(),
+          source.shape().str(), p->shape().str());
+    std::memcpy(p->value().data<float>(), source.value().data<float>(),
+                static_cast<size_t>(p->elements()) * sizeof(float));
+    p->changed(true);
+  }
+  return alone;
+}
+
+bool is_adapter_alone(const std::string& folder) {
+  return path_exists(join_path(folder, kAdapterConfigName)) &&
+         !path_exists(join_path(folder, kWeightsName));
+}
+
+std::string adapter_base(const std::string& folder) {
+  const std::string source = join_path(folder, kAdapterConfigName);
+  const std::string name = Json::load(source).get_string("base_model_name_or_path", source);
+  for (const std::string& path : {name, join_path(folder, name)}) {
+    if (name.empty() || !is_directory(path)) continue;
+    // One that names itself would have no end.
+    check(!is_adapter_alone(find_model_dir(path)), ErrorKind::data,
+          "{}: base_model_name_or_path is '{}', which is an adapter itself; the folder of a whole "
+          "model is needed",
+          source, name);
+    return path;
+  }
+  fail(ErrorKind::data,
+       "{}: the model that the adapter stands on is not there: '{}'; put its folder there, or "
+       "change base_model_name_or_path",
+       source, name);
+}
+
+namespace {
+
+// The layer of exactly this name.
+LowRankTarget layer_named(nn::Parameters& parameters, const std::string& module,
+                          const std::string& source) {
+  for (auto& p : parameters.all()) {
+    if (p->shape().rank() != 2) continue;
+    for (const nn::Part& part : p->parts()) {
+      if (part.name == module + kWeight) return {p.get(), part, module};
+    }
+  }
+  fail(ErrorKind::data, "{}: the model has no layer '{}'", source, module);
+}
+
+void add_pair(nn::Parameters& parameters, const std::string& module, const SafetensorsFile& file,
+              int64_t rank, float scale) {
+  const LowRankTarget t = layer_named(parameters, module, file.path());
+  const Tensor a = read_tensor(file, kAdapterPrefix + module + kDown);
+  const Tensor b = read_tensor(file, kAdapterPrefix + module + kUp);
+  const int64_t in = t.parameter->shape()[1];
+  const bool fits = a.rank() == 2 && b.rank() == 2 && a.size(0) == rank && b.size(1) == rank &&
+                    a.size(1) == in && b.size(0) == t.part.rows;
+  check(fits, ErrorKind::data, "{}: the adapter of '{}' is {} by {}, the layer [{}, {}], r is {}",
+        file.path(), module, b.shape().str(), a.shape().str(), t.part.rows, in, rank);
+  add_low_rank(t, t.parameter->value().data<float>() + t.part.begin * in, a, b, scale);
+}
+
+}  // namespace
+
+void merge_adapter(const std::string& folder, nn::Parameters& parameters,
+                   std::span<const std::string> missing) {
+  const std::string source = join_path(folder, kAdapterConfigName);
+  const Json json = Json::load(source);
+  check_supported(json, source);
+  const int64_t rank = json.get_int("r", source);
+  check(rank >= 1, ErrorKind::data, "{}: r is {}; it must be at least 1", source, rank);
+  const auto scale =
+      static_cast<float>(json.get_double("lora_alpha", source) / static_cast<double>(rank));
+  const auto file = SafetensorsFile::open(join_path(folder, kAdapterWeightsName));
+  file.verify();
+  for (const std::string& name : missing) {
+    check(file.contains(kAdapterPrefix + name), ErrorKind::data,
+          "{}: it has no '{}{}', which the model that it stands on lacks too", file.path(),
+          kAdapterPrefix, name);
+  }
+  for (const std::string& name : file.names()) {
+    check(name.starts_with(kAdapterPrefix), ErrorKind::data, "{}: '{}' does not begin with {}",
+          file.path(), name, kAdapterPrefix);
+    const std::string inner = name.substr(std::string_view(kAdapterPrefix).size());
+    if (inner.ends_with(kDown)) {
+      add_pair(parameters, inner.substr(0, inner.size() - kDown.size()), file, rank, scale);
+    } else if (inner.ends_with(kUp)) {
+      const std::string module = inner.substr(0, inner.size() - kUp.size());
+      check(file.contains(kAdapterPrefix + module + kDown), ErrorKind::data,
+            "{}: '{}' stands alone; its lora_A is missing", file.path(), name);
+    } else {
+      fill_whole(parameters, inner, read_tensor(file, name), file.path());
+    }
+  }
+}
+
+}  // namespace heddle

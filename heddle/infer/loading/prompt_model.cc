@@ -1,0 +1,101 @@
+// Model, tokenizer and generation_config.json of a folder.
+#include "heddle/infer/loading/prompt_model.h"
+
+#include <algorithm>
+
+#include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/sequence_reader.h"
+#include "heddle/text/strings/check_text.h"
+#include "heddle/text/tokenizer_folder.h"
+
+namespace heddle {
+namespace {
+
+// The special ids that the tokenizer puts before a text.
+std::vector<int32_t> ids_before_text(const Tokenizer& tokenizer) {
+  constexpr int32_t kText = -1;
+  const std::vector<int32_t> text = {kText};
+  std::vector<int32_t> ids = tokenizer.with_special(text).ids;
+  ids.erase(std::find(ids.begin(), ids.end(), kText), ids.end());
+  return ids;
+}
+
+int64_t longest_prompt(const PromptModel& model, const PromptOptions& options) {
+  return options.context > 0 ? options.context : model.model().max_length();
+}
+
+// Of an empty prompt.
+std::vector<int32_t> first_ids(const PromptModel& model, const std::string& where) {
+  const GenerationConfig& g = model.generation;
+  if (g.bos) return {*g.bos};
+  check(!g.eos.empty(), ErrorKind::data,
+        "{} is empty, and the model has neither a bos_token_id nor an eos_token_id to begin with; "
+        "give at least one token",
+        where);
+  return {g.eos[0]};
+}
+
+}  // namespace
+
+std::vector<int32_t> begin_text(const Tokenizer& tokenizer, const std::string& text) {
+  std::vector<int32_t> ids = ids_before_text(tokenizer);
+  const std::vector<int32_t> tokens = tokenizer.encode(text);
+  ids.insert(ids.end(), tokens.begin(), tokens.end());
+  return ids;
+}
+
+PromptModel load_prompt_model(const std::string& path) {
+  PromptModel model{.stack = load_stack_model(path, Head::next_token)};
+  check(predicts_next_token(model.model()), ErrorKind::data,
+        "{}: this {} does not predict the next token; a language model is needed, such as "
+        "GPT2LMHeadModel",
+        path, model.stack.type);
+  model.tokenizer = find_tokenizer(model.stack.path);
+  model.generation = read_generation_config(model.stack.path);
+  return model;
+}
+
+std::vector<int32_t> prompt_ids(const PromptModel& model, const std::string& text,
+                                const std::string& where, const PromptOptions& options,
+                                bool* was_cut) {
+  check(model.tokenizer.has_value(), ErrorKind::usage,
+        "{}: the folder has no tokenizer; give the prompt as ids, as in --ids 12,7,30",
+        model.stack.path);
+  check_text(text, where);
+  // Cut first, so that the special tokens stay; of them only those in front begin a text.
+  std::vector<int32_t> ids = model.tokenizer->encode(text);
+  const std::vector<int32_t> front = ids_before_text(*model.tokenizer);
+  const auto room = longest_prompt(model, options) - static_cast<int64_t>(front.size());
+  if (options.truncate && static_cast<int64_t>(ids.size()) > room) {
+    if (was_cut != nullptr) *was_cut = true;
+    ids.erase(ids.begin(), ids.end() - std::max<int64_t>(1, room - options.max_new_tokens));
+    ids.insert(ids.begin(), front.begin(), front.end());
+    return prompt_ids(model, std::move(ids), where, options, nullptr);
+  }
+  ids.insert(ids.begin(), front.begin(), front.end());
+  return prompt_ids(model, std::move(ids), where, options, was_cut);
+}
+
+std::vector<int32_t> prompt_ids(const PromptModel& model, std::vector<int32_t> ids,
+                                const std::string& where, const PromptOptions& options,
+                                bool* was_cut) {
+  if (was_cut != nullptr) *was_cut = false;
+  const int64_t vocab = model.model().vocab_size(), longest = longest_prompt(model, options);
+  if (ids.empty()) ids = first_ids(model, where);
+  for (const int32_t id : ids) {
+    check(id >= 0 && id < vocab, ErrorKind::data,
+          "{}: the id {} is not in the model's vocabulary; ids must be at least 0 and below {}",
+          where, id, vocab);
+  }
+  const auto length = static_cast<int64_t>(ids.size());
+  if (length <= longest) return ids;
+  check(options.truncate, ErrorKind::data,
+        "{} has {} tokens; the model takes {} at most. Shorten it, or keep its last tokens with "
+        "--truncate",
+        where, length, longest);
+  if (was_cut != nullptr) *was_cut = true;
+  ids.erase(ids.begin(), ids.end() - std::max<int64_t>(1, longest - options.max_new_tokens));
+  return ids;
+}
+
+}  // namespace heddle

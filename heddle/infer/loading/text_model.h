@@ -1,0 +1,49 @@
+// A model of the registry with its tokenizer: texts in, rows of tokens to the model.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heddle/infer/loading/stack_model.h"
+#include "heddle/text/tokenizer.h"
+
+namespace heddle {
+
+struct TextModel {
+  StackModel stack;
+  Tokenizer tokenizer;
+  int64_t max_length = 0;  ///< ids that a text may have, special ones included
+
+  const Model& model() const { return *stack.model; }
+};
+
+/// Reads model and tokenizer of a folder; max_length is that of the model, or model_max_length of
+/// tokenizer_config.json if that is less. Errors: those of load_stack_model() and
+/// Tokenizer::load(); data if the tokenizer has special ids that the model does not know.
+TextModel load_text_model(const std::string& path);
+
+/// Ids that a text may have beside the special ones. Errors: data if there is no room.
+int64_t room_of(const TextModel& model);
+/// Errors: data, naming the token, if an id is beyond the model's.
+void check_ids(const TextModel& model, std::span<const int32_t> ids);
+
+/// A text, or a pair of them, as the tokenizer's files lay it out, cut to model.max_length as
+/// transformers does (of a pair the longer part first). was_cut: set if something was cut, else
+/// left alone. Errors: data if a text is not UTF-8, gives no id, or an id is beyond the model's.
+Encoding encode_to_fit(const TextModel& model, std::string_view text, bool& was_cut);
+Encoding encode_to_fit(const TextModel& model, std::string_view first, std::string_view second,
+                       bool& was_cut);
+
+/// Texts end to end, with the positions that the model counts.
+struct PackedTexts {
+  std::vector<int32_t> ids, position_ids, types;  ///< [rows]
+  Segments segments;                              ///< one a text
+
+  PackedTexts(const Model& model, std::span<const Encoding> texts);
+  nn::TokenRows tokens() const { return {ids, &segments, nullptr, position_ids, types}; }
+};
+
+}  // namespace heddle

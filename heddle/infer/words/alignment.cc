@@ -1,0 +1,235 @@
+// Teacher-forced passes over batches of pairs, their attention maps, and the words in them.
+#include "heddle/infer/words/alignment.h"
+
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+
+#include "heddle/base/files/mapped_files.h"
+
+namespace heddle {
+namespace {
+
+using Ids = std::span<const std::vector<int32_t>>;
+
+// Sums the weights of the chosen heads of one attention call into the maps of its segments.
+void add_weights(const nn::AttentionCall& call, std::span<const int64_t> heads,
+                 std::span<Tensor> maps) {
+  for (int64_t s = 0; s < call.queries().count(); ++s) {
+    float* sum = maps[s].data<float>();
+    for (const int64_t h : heads) {
+      const Tensor w = call.weights(s, h);
+      for (int64_t i = 0; i < w.elements(); ++i) sum[i] += w.data<float>()[i];
+    }
+  }
+}
+
+// A batch of pairs, numbered as in the whole list.
+class Batch {
+ public:
+  Batch(const EncoderDecoderFacts& c, Ids sources, Ids targets, std::span<const size_t> pairs) {
+    for (const size_t i : pairs) {
+      source_.insert(source_.end(), sources[i].begin(), sources[i].end());
+      source_.push_back(static_cast<int32_t>(c.eos_token_id));
+      target_.push_back(static_cast<int32_t>(c.decoder_start_token_id));
+      target_.insert(target_.end(), targets[i].begin(), targets[i].end());
+      source_lengths_.push_back(static_cast<int64_t>(sources[i].size()) + 1);
+      target_lengths_.push_back(static_cast<int64_t>(targets[i].size()) + 1);
+    }
+  }
+
+  std::vector<Tensor> maps(const EncoderDecoder& model, std::span<const int64_t> layers,
+                           std::span<const int64_t> heads, const Precision& precision) const {
+    std::vector<Tensor> maps;
+    for (size_t i = 0; i < source_lengths_.size(); ++i) {
+      maps.push_back(Tensor::zeros({target_lengths_[i], source_lengths_[i]}, DType::f32));
+    }
+    nn::Observer observer;
+    observer.attention = [&](const nn::AttentionCall& call) {
+      for (const int64_t layer : layers) {
+        if (call.name() == fmt::format("cross_attentions.{}", layer)) {
+          add_weights(call, heads, maps);
+        }
+      }
+    };
+    nn::Run run;
+    run.use(precision);
+    const Segments keys = Segments::from_lengths(source_lengths_);
+    const Segments queries = Segments::from_lengths(target_lengths_);
+    const Tensor memory = model.encode({source_, &keys, nullptr}, run);
+    run.observer = &observer;
+    model.decode({target_, &queries, nullptr}, memory, keys, run);
+    const auto count = static_cast<float>(layers.size() * heads.size());
+    for (const Tensor& map : maps) {
+      for (int64_t i = 0; i < map.elements(); ++i) map.data<float>()[i] /= count;
+    }
+    return maps;
+  }
+
+ private:
+  std::vector<int32_t> source_, target_;
+  std::vector<int64_t> source_lengths_, target_lengths_;
+};
+
+std::vector<int64_t> first_numbers(int64_t n) {
+  std::vector<int64_t> numbers(n);
+  std::iota(numbers.begin(), numbers.end(), int64_t{0});
+  return numbers;
+}
+
+// Whether a token holds punctuation and nothing else: of ASCII, without the signs that stand inside
+// words, and the dashes and quotes of U+2010 to U+203F.
+bool is_punctuation(std::string_view token) {
+  size_t marks = 0;
+  for (size_t at = 0; at < token.size();) {
+    const std::string_view rest = token.substr(at);
+    if (rest.starts_with(kSpaceSign)) {
+      at += kSpaceSign.size();
+      continue;
+    }
+    if (rest.starts_with("\xE2\x80") && rest.size() > 2 && static_cast<uint8_t>(rest[2]) >= 0x90) {
+      at += 3;
+    } else if (std::ispunct(static_cast<unsigned char>(rest[0])) && rest[0] != '\'' &&
+               rest[0] != '-') {
+      ++at;
+    } else {
+      return false;
+    }
+    ++marks;
+  }
+  return marks > 0;
+}
+
+// Leaves out the punctuation at the ends of a word, unless there is nothing else.
+void trim(TokenRange& word, const std::vector<bool>& is_mark) {
+  TokenRange inner = word;
+  while (inner.begin < inner.end && is_mark[inner.begin]) ++inner.begin;
+  word.is_punctuation = inner.begin == inner.end;
+  if (word.is_punctuation) return;
+  while (is_mark[inner.end - 1]) --inner.end;
+  word = inner;
+}
+
+}  // namespace
+
+int64_t aligning_layer(const EncoderDecoderFacts& c) {
+  return c.decoder_layers - (c.decoder_layers <= 4 ? 1 : 2);
+}
+
+void check_alignment(const EncoderDecoderFacts& c, const AlignmentOptions& o) {
+  for (const int64_t layer : o.layers) {
+    check(layer >= 0 && layer < c.decoder_layers, ErrorKind::usage,
+          "there is no decoder layer {}; the model has the layers 0 to {}", layer,
+          c.decoder_layers - 1);
+  }
+  for (const int64_t head : o.heads) {
+    check(head >= 0 && head < c.decoder_attention_heads, ErrorKind::usage,
+          "there is no head {}; the model's decoder has the heads 0 to {}", head,
+          c.decoder_attention_heads - 1);
+  }
+}
+
+std::vector<Tensor> cross_attention_maps(const EncoderDecoder& model, Ids sources, Ids targets,
+                                         const AlignmentOptions& options) {
+  check_mapped_files();
+  const EncoderDecoderFacts& c = model.facts();
+  check(sources.size() == targets.size(), ErrorKind::internal,
+        "attention maps of {} sources and {} targets", sources.size(), targets.size());
+  std::vector<int64_t> layers = options.layers, heads = options.heads;
+  if (layers.empty()) layers = {aligning_layer(c)};
+  if (heads.empty()) heads = first_numbers(c.decoder_attention_heads);
+  for (const int64_t layer : layers) {
+    check(layer >= 0 && layer < c.decoder_layers, ErrorKind::shape,
+          "cross attention of decoder layer {}: the model has {}", layer, c.decoder_layers);
+  }
+  for (const int64_t head : heads) {
+    check(head >= 0 && head < c.decoder_attention_heads, ErrorKind::shape,
+          "cross attention of head {}: the model has {}", head, c.decoder_attention_heads);
+  }
+  const NoGrad off;
+  std::vector<Tensor> maps(sources.size());
+  std::vector<size_t> pairs;
+  int64_t tokens = 0;
+  const auto finish = [&] {
+    if (pairs.empty()) return;
+    auto done = Batch(c, sources, targets, pairs).maps(model, layers, heads, options.precision);
+    for (size_t i = 0; i < pairs.size(); ++i) maps[pairs[i]] = std::move(done[i]);
+    pairs.clear();
+    tokens = 0;
+  };
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const auto rows = static_cast<int64_t>(sources[i].size() + targets[i].size()) + 2;
+    if (tokens + rows > options.batch_tokens) finish();
+    pairs.push_back(i);
+    tokens += rows;
+  }
+  finish();
+  return maps;
+}
+
+std::vector<TokenRange> split_words(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
+  std::vector<TokenRange> words;
+  std::vector<bool> is_mark(ids.size());
+  bool is_inside = false;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const std::string token = tokenizer.token(ids[i]);
+    is_mark[i] = is_punctuation(token);
+    for (size_t at = 0; at < token.size();) {
+      if (token.compare(at, kSpaceSign.size(), kSpaceSign) == 0) {
+        is_inside = false;
+        at += kSpaceSign.size();
+        continue;
+      }
+      if (!is_inside) words.push_back({static_cast<int64_t>(i), 0});
+      is_inside = true;
+      words.back().end = static_cast<int64_t>(i) + 1;
+      ++at;
+    }
+  }
+  for (TokenRange& word : words) trim(word, is_mark);
+  return words;
+}
+
+Alignment align_words(const Tensor& map, std::span<const TokenRange> source,
+                      std::span<const TokenRange> target, bool shifted) {
+  Alignment links;
+  if (source.empty()) return links;
+  for (size_t t = 0; t < target.size(); ++t) {
+    const auto is_like = [&](const TokenRange& word) {
+      return word.is_punctuation == target[t].is_punctuation;
+    };
+    const bool has_like = std::any_of(source.begin(), source.end(), is_like);
+    size_t best = 0;
+    double most = -1;
+    for (size_t s = 0; s < source.size(); ++s) {
+      if (has_like && !is_like(source[s])) continue;
+      const double w = word_weight(map, target[t], source[s], shifted);
+      if (w > most) most = w, best = s;
+    }
+    links.push_back({static_cast<int32_t>(best), static_cast<int32_t>(t)});
+  }
+  std::sort(links.begin(), links.end());
+  return links;
+}
+
+std::vector<Alignment> align_pairs(const TranslationModel& model, Ids sources, Ids targets,
+                                   const AlignmentOptions& options) {
+  const auto maps = cross_attention_maps(model.model, sources, targets, options);
+  std::vector<Alignment> all;
+  for (size_t i = 0; i < maps.size(); ++i) {
+    all.push_back(align_words(maps[i], split_words(model.tokenizer.value(), sources[i]),
+                              split_words(model.target(), targets[i]), options.shifted));
+  }
+  return all;
+}
+
+std::string to_pharaoh(const Alignment& alignment) {
+  std::string text;
+  for (const AlignmentLink& link : alignment) {
+    if (!text.empty()) text += ' ';
+    text += fmt::format("{}-{}", link.source, link.target);
+  }
+  return text;
+}
+
+}  // namespace heddle

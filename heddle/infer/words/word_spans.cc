@@ -1,0 +1,60 @@
+// Tokens into words: a space or a change to or from punctuation begins a new one.
+#include "heddle/infer/words/word_spans.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+namespace heddle {
+
+bool is_punctuation(std::string_view token) {
+  return !token.empty() && std::all_of(token.begin(), token.end(), [](char c) {
+    return std::ispunct(static_cast<unsigned char>(c)) != 0 && c != '\'' && c != '-';
+  });
+}
+
+std::string token_text(const Tokenizer& tokenizer, int32_t id) {
+  if (tokenizer.kind() == "byte-level BPE" && !tokenizer.is_special(id)) {
+    return tokenizer.decode({&id, 1});
+  }
+  std::string token = tokenizer.token(id);
+  for (size_t at; (at = token.find(kSpaceSign)) != std::string::npos;) {
+    token.replace(at, kSpaceSign.size(), " ");
+  }
+  return token;
+}
+
+std::string bare_token(const std::string& token) {
+  if (token.size() == 6 && token.starts_with("<0x") && token.back() == '>') {
+    return {static_cast<char>(std::stoi(token.substr(3, 2), nullptr, 16))};
+  }
+  return token.starts_with(kSpaceSign) ? token.substr(kSpaceSign.size()) : token;
+}
+
+std::vector<WordSpan> word_spans(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
+  std::vector<WordSpan> words;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const std::string token = tokenizer.token(ids[i]), text = bare_token(token);
+    const bool is_mark = is_punctuation(text);
+    const bool is_other =
+        !words.empty() && words.back().has_text && is_mark != words.back().is_punctuation;
+    if (words.empty() || token.starts_with(kSpaceSign) || is_other) words.push_back({i, i});
+    WordSpan& word = words.back();
+    word.end = i + 1;
+    if (text.empty()) continue;
+    word.has_text = true;
+    word.is_punctuation = is_mark;
+  }
+  std::erase_if(words, [](const WordSpan& w) { return !w.has_text; });
+  return words;
+}
+
+std::string word_text(const Tokenizer& tokenizer, std::span<const int32_t> ids,
+                      const WordSpan& word) {
+  const std::string text = tokenizer.decode(ids.subspan(word.begin, word.end - word.begin));
+  const size_t begin = text.find_first_not_of(' ');
+  return begin == std::string::npos ? ""
+                                    : text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+}
+
+}  // namespace heddle

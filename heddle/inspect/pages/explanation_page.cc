@@ -1,0 +1,110 @@
+// Explanations as text for a terminal and as a page.
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/inspect/explanation.h"
+#include "heddle/text/strings/utf8.h"
+
+namespace heddle::inspect {
+namespace {
+
+constexpr int64_t kRows = 12, kCols = 8;
+constexpr size_t kLabel = 12;
+
+size_t code_points(const std::string& text) {
+  size_t count = 0;
+  for (size_t at = 0; at < text.size(); ++count) next_code_point(text, at);
+  return count;
+}
+
+// The label in so many columns of a terminal.
+std::string padded(std::string label, size_t width, bool is_left) {
+  if (first_invalid_utf8(label)) label = "?";
+  while (code_points(label) > width) {
+    do label.pop_back();
+    while (!label.empty() && first_invalid_utf8(label));
+  }
+  const std::string space(width - code_points(label), ' ');
+  return is_left ? label + space : space + label;
+}
+
+std::string number_text(double x, bool is_large) {
+  if (std::isinf(x)) return x < 0 ? "-inf" : "inf";
+  return is_large ? fmt::format("{:.4g}", x) : fmt::format("{:.4f}", x);
+}
+
+std::string label_of(const std::vector<std::string>& labels, int64_t i) {
+  return labels.empty() ? std::to_string(i) : labels[i];
+}
+
+std::string matrix_text(const ExplainedStep& step) {
+  const Matrix& m = step.result;
+  double high = 0;
+  for (const double x : m.values) {
+    if (std::isfinite(x)) high = std::max(high, std::abs(x));
+  }
+  const int64_t rows = std::min(m.rows, kRows), cols = std::min(m.cols, kCols);
+  std::string text = std::string(kLabel, ' ');
+  for (int64_t j = 0; j < cols; ++j) text += " " + padded(label_of(step.cols, j), 10, false);
+  text += m.cols > cols ? "  ...\n" : "\n";
+  for (int64_t i = 0; i < rows; ++i) {
+    text += padded(label_of(step.rows, i), kLabel, true);
+    for (int64_t j = 0; j < cols; ++j) {
+      text += " " + padded(number_text(m.at(i, j), high >= 1e5), 10, false);
+    }
+    text += m.cols > cols ? "  ...\n" : "\n";
+  }
+  return m.rows > rows ? text + "...\n" : text;
+}
+
+// 7 digits; -inf is null.
+Json matrix_json(const Matrix& m) {
+  Json::Array rows;
+  for (int64_t i = 0; i < m.rows; ++i) {
+    Json::Array row;
+    for (int64_t j = 0; j < m.cols; ++j) {
+      const double x = m.at(i, j);
+      row.emplace_back();
+      if (std::isfinite(x)) row.back() = Json(std::stod(fmt::format("{:.7g}", x)));
+    }
+    rows.push_back(Json(std::move(row)));
+  }
+  return Json(std::move(rows));
+}
+
+}  // namespace
+
+std::string explanation_text(const Explanation& e) {
+  std::string text = e.title + "\n" + (e.note.empty() ? "" : e.note + "\n");
+  for (size_t i = 0; i < e.steps.size(); ++i) {
+    const ExplainedStep& s = e.steps[i];
+    text += fmt::format("\n{}. {}: {}   [{} x {}]\n   {}\n", i + 1, s.name, s.formula,
+                        s.result.rows, s.result.cols, s.text);
+    text += matrix_text(s);
+  }
+  return text;
+}
+
+Page explanation_page(const Explanation& e) {
+  Page page{.title = e.title, .data = {}, .scripts = {"explain.js"}};
+  page.data["note"] = e.note;
+  page.data["queries"] = e.queries;
+  page.data["keys"] = e.keys;
+  page.data["divisor"] = e.divisor;
+  page.data["is_causal"] = e.is_causal;
+  page.data["steps"] = Json::array();
+  for (const ExplainedStep& s : e.steps) {
+    Json json = Json::object();
+    json["key"] = s.key;
+    json["name"] = s.name;
+    json["formula"] = s.formula;
+    json["text"] = s.text;
+    json["rows"] = s.rows;
+    json["cols"] = s.cols;
+    json["values"] = matrix_json(s.result);
+    page.data["steps"].push_back(std::move(json));
+  }
+  return page;
+}
+
+}  // namespace heddle::inspect

@@ -1,0 +1,182 @@
+// Pages: HTML around style, scripts and data, and writing it where it was asked for.
+#include "heddle/inspect/pages/page.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <filesystem>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files/files.h"
+#include "heddle/inspect/pages/assets.h"
+
+namespace heddle::inspect {
+namespace {
+
+// Nothing may be fetched, whatever a script asks for.
+constexpr std::string_view kPolicy =
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: "
+    "blob:";
+
+constexpr std::array<std::string_view, 3> kShared = {"base.js", "heatmap.js", "linechart.js"};
+
+std::string script(std::string_view name) {
+  return fmt::format("<script>\n{}</script>\n", asset(name));
+}
+
+std::string base64(const std::vector<uint8_t>& bytes) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t left = std::min<size_t>(3, bytes.size() - i);
+    uint32_t group = 0;
+    for (size_t k = 0; k < 3; ++k) group = group << 8 | (k < left ? bytes[i + k] : 0u);
+    for (size_t k = 0; k < 4; ++k) {
+      text += k <= left ? kDigits[group >> (18 - 6 * k) & 63u] : '=';
+    }
+  }
+  return text;
+}
+
+template <class Values, class ToInteger>
+std::string pack16(const Values& values, const ToInteger& to_integer) {
+  std::vector<uint8_t> bytes;
+  bytes.reserve(2 * values.size());
+  for (const auto value : values) {
+    const uint32_t x = to_integer(value);
+    bytes.push_back(static_cast<uint8_t>(x & 255u));
+    bytes.push_back(static_cast<uint8_t>(x >> 8));
+  }
+  return base64(bytes);
+}
+
+// The first characters of a text, and "…" if there are more.
+std::string short_title(const std::string& text) {
+  constexpr int kMostCharacters = 80;
+  size_t end = 0;
+  for (int i = 0; i < kMostCharacters && end < text.size(); ++i) {
+    do ++end;  // over the bytes that go on with a character
+    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0u) == 0x80u);
+  }
+  return end == text.size() ? text : text.substr(0, end) + "…";
+}
+
+}  // namespace
+
+std::string html_text(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\'': out += "&#39;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+std::string script_json(const Json& data) {
+  const std::string text = data.dump();
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = std::string_view(text).substr(i);
+    // These stand only inside strings, where JSON lets every character be an escape.
+    if (text[i] == '<') {
+      out += "\\u003c";
+    } else if (text[i] == '>') {
+      out += "\\u003e";
+    } else if (text[i] == '&') {
+      out += "\\u0026";
+    } else if (rest.starts_with("\xE2\x80\xA8") || rest.starts_with("\xE2\x80\xA9")) {
+      out += text[i + 2] == '\xA8' ? "\\u2028" : "\\u2029";
+      i += 2;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+std::string page_html(const Page& page) {
+  const std::string title = html_text(short_title(page.title));
+  std::string html = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+  html += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", kPolicy);
+  html += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+  html += fmt::format("<meta name=\"generator\" content=\"heddle\">\n<title>{}</title>\n", title);
+  html += fmt::format("<style>\n{}</style>\n{}</head>\n", asset("page.css"), script("theme.js"));
+  html += fmt::format(
+      "<body>\n<header><h1>{}</h1><button type=\"button\" id=\"theme\" title=\"switch between "
+      "light and dark\">light / dark</button></header>\n<main id=\"page\"><noscript>This page "
+      "draws itself with JavaScript, from the data inside it.</noscript></main>\n",
+      title);
+  html += fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n",
+                      script_json(page.data));
+  for (const std::string_view name : kShared) html += script(name);
+  for (const std::string& name : page.scripts) html += script(name);
+  return html + "</body>\n</html>\n";
+}
+
+namespace {
+
+void check_folder(const std::string& folder, const std::string& path, const std::string& what) {
+  check(path_exists(folder), ErrorKind::data,
+        "{}: cannot write {}: the folder {} does not exist; create it, or name another path", path,
+        what, folder);
+  check(is_directory(folder), ErrorKind::data,
+        "{}: cannot write {}: {} is a file, not a folder; name another path", path, what, folder);
+  if (access(folder.c_str(), W_OK) != 0) {
+    fail_errno(fmt::format("cannot write {} into its folder", what), path, errno);
+  }
+}
+
+}  // namespace
+
+void check_output(const std::string& path, const std::string& what) {
+  check(!path.empty(), ErrorKind::usage, "{}: the path is empty; name a file to write", what);
+  check(path != "-", ErrorKind::usage,
+        "cannot write {} to '-'; name a file, or /dev/stdout for the standard output", what);
+  check(!is_directory(path), ErrorKind::data,
+        "{}: cannot write {}: it is a folder; name a file, as in {}", path, what,
+        join_path(path, "page.html"));
+  std::error_code error;
+  const auto target = std::filesystem::canonical(path, error);  // links followed
+  if (error) return check_folder(parent_path(path), path, what);
+  if (std::filesystem::is_regular_file(target)) {  // it is replaced where it lies
+    return check_folder(parent_path(target.string()), path, what);
+  }
+  if (access(path.c_str(), W_OK) != 0)
+    fail_errno(fmt::format("cannot write {}", what), path, errno);
+}
+
+void write_output(const std::string& path, const std::string& text, const std::string& what) {
+  check_output(path, what);
+  write_file_atomic(path, text);
+}
+
+void write_page(const std::string& path, const Page& page) {
+  write_output(path, page_html(page), "the page");
+}
+
+std::string pack_weights(const std::vector<float>& weights) {
+  return pack16(weights, [](float x) {
+    return static_cast<uint32_t>(std::lround(std::clamp(x, 0.0f, 1.0f) * 65535.0f));
+  });
+}
+
+std::string pack_indices(const std::vector<int64_t>& indices) {
+  return pack16(indices, [](int64_t x) {
+    check(x >= 0 && x < 65536, ErrorKind::internal, "pack_indices: {} does not fit 16 bits", x);
+    return static_cast<uint32_t>(x);
+  });
+}
+
+}  // namespace heddle::inspect

@@ -1,0 +1,46 @@
+// A page: one HTML file that holds its data, style and scripts and asks the network for nothing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/base/json/json.h"
+
+namespace heddle::inspect {
+
+/// What a page is made of. Its scripts run after theme.js, base.js, heatmap.js and linechart.js,
+/// whose functions they find in `heddle`; they read `heddle.data` and fill `heddle.main`.
+struct Page {
+  std::string title;                 ///< also its first heading; cut after 80 characters
+  Json data = {};                    ///< `heddle.data`
+  std::vector<std::string> scripts;  ///< names in heddle/inspect/assets: {"attention.js"}
+};
+
+/// The text of the page, UTF-8. The same page gives the same bytes.
+/// Errors: internal if there is no such script; data for NaN or infinity in `data`.
+std::string page_html(const Page& page);
+
+/// Writes the page, or any text that `what` names ("the page", "the JSON"), atomically. The path's
+/// folder must be there.
+/// Errors: data, naming the path and what to do, if its folder is missing or the path is a folder;
+/// system for no permission or a full disk. The old file is then untouched.
+void write_page(const std::string& path, const Page& page);
+void write_output(const std::string& path, const std::string& text, const std::string& what);
+
+/// Fails as write_page() would for what can be known before hours of work: a folder that is missing
+/// or cannot be written to.
+void check_output(const std::string& path, const std::string& what);
+
+/// "a < b & c" as HTML shows it: &, <, > and quotes are written as entities.
+std::string html_text(std::string_view text);
+/// JSON that may stand inside a <script> element: "<", ">", "&", U+2028 and U+2029 are written as
+/// \u escapes, so that nothing in it ends the element or a line.
+std::string script_json(const Json& data);
+
+/// Weights from 0 to 1 as `heddle.unpack16` reads them: round(65535 x), little-endian, in base64.
+/// What is outside is taken to the nearest end.
+std::string pack_weights(const std::vector<float>& weights);
+/// Integers below 65,536, the same way. Errors: internal if one is not.
+std::string pack_indices(const std::vector<int64_t>& indices);
+
+}  // namespace heddle::inspect

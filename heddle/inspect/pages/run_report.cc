@@ -1,0 +1,213 @@
+// The page of a training run, and of several runs over each other.
+#include <chrono>
+
+#include "heddle/base/files/files.h"
+#include "heddle/inspect/pages/page.h"
+#include "heddle/inspect/run_history.h"
+
+namespace heddle::inspect {
+namespace {
+
+// More points than a curve has pixels help nobody; samples of so many validations are kept.
+constexpr size_t kMostPoints = 3000, kMostSamples = 60;
+constexpr size_t kMostNames = 4;  // in a title
+
+// Numbers with six digits: a page of a long run stays small.
+double rounded(double x) { return std::stod(fmt::format("{:.6g}", x)); }
+
+template <class Item, class Member>
+Json column(const std::vector<const Item*>& items, Member member) {
+  Json list = Json::array();
+  for (const Item* item : items) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(item->*member)>, double>) {
+      list.push_back(rounded(item->*member));
+    } else {
+      list.push_back(item->*member);
+    }
+  }
+  return list;
+}
+
+// At most `most` of them, evenly spread, the last one included.
+template <class Item>
+std::vector<const Item*> thinned(const std::vector<const Item*>& all, size_t most) {
+  if (all.size() <= most) return all;
+  std::vector<const Item*> some;
+  for (size_t i = 1; i <= most; ++i) some.push_back(all[i * all.size() / most - 1]);
+  return some;
+}
+
+Json updates_json(const RunHistory& run) {
+  std::vector<const LoggedUpdates*> all;
+  for (const LoggedUpdates& u : run.updates) all.push_back(&u);
+  const auto some = thinned(all, kMostPoints);
+  Json json = Json::object();
+  json["update"] = column(some, &LoggedUpdates::update);
+  json["seconds"] = column(some, &LoggedUpdates::seconds);
+  json["loss"] = column(some, &LoggedUpdates::loss);
+  json["nll"] = column(some, &LoggedUpdates::nll);
+  json["gradient_norm"] = column(some, &LoggedUpdates::gradient_norm);
+  json["learning_rate"] = column(some, &LoggedUpdates::learning_rate);
+  json["tokens_per_second"] = column(some, &LoggedUpdates::tokens_per_second);
+  return json;
+}
+
+Json validations_json(const RunHistory& run) {
+  Json json = Json::array();
+  for (const char* kind : {"snapshot", "ema", "average"}) {
+    std::vector<const LoggedValidation*> all;
+    for (const LoggedValidation& v : run.validations) {
+      if (v.kind == kind) all.push_back(&v);
+    }
+    if (all.empty()) continue;
+    const auto some = thinned(all, kMostPoints);
+    Json one = Json::object();
+    one["kind"] = kind;
+    one["update"] = column(some, &LoggedValidation::update);
+    one["seconds"] = column(some, &LoggedValidation::seconds);
+    for (const LoggedValidation* v : some) one["loss"].push_back(rounded(v->score.loss));
+    one["metrics"] = Json::object();
+    for (const train::Metric& m : all.back()->score.metrics) {
+      for (const LoggedValidation* v : some) {
+        one["metrics"][m.name].push_back(rounded(v->score.metric(m.name)));
+      }
+    }
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+// What a field of a sample is called beside its text.
+std::string label_of(const std::string& field, const train::TrainConfig& config) {
+  if (field == "source") return config.source_lang;
+  if (field == "reference") return config.target_lang;
+  return field == "translation" ? "model" : field;
+}
+
+Json samples_json(const RunHistory& run) {
+  std::vector<const LoggedValidation*> all;
+  for (const LoggedValidation& v : run.validations) {
+    if (!v.samples.empty()) all.push_back(&v);
+  }
+  if (all.empty()) return {};
+  Json json = Json::object();
+  for (const auto& [field, text] : all.back()->samples[0]) {
+    json["labels"].push_back(label_of(field, run.config));
+  }
+  for (const LoggedValidation* v : thinned(all, kMostSamples)) {
+    Json one = Json::object();
+    one["update"] = v->update;
+    for (const auto& sample : v->samples) {
+      Json texts = Json::array();
+      for (const auto& [field, text] : sample) texts.push_back(text);
+      one["samples"].push_back(std::move(texts));
+    }
+    json["validations"].push_back(std::move(one));
+  }
+  return json;
+}
+
+Json best_json(const RunHistory& run) {
+  const LoggedValidation* best = run.best();
+  if (best == nullptr) return {};
+  Json json = Json::object();
+  json["update"] = best->update;
+  json["kind"] = best->kind;
+  json["loss"] = rounded(best->score.loss);
+  json["metrics"] = Json::object();
+  for (const train::Metric& m : best->score.metrics) json["metrics"][m.name] = rounded(m.value);
+  json["seconds"] = best->seconds;
+  return json;
+}
+
+Json settings_json(const train::TrainConfig& config) {
+  Json json = Json::array();
+  for (const FieldInfo& field : list_fields(config)) {
+    json.push_back(std::vector<std::string>{field.key, field.default_value, field.help});
+  }
+  return json;
+}
+
+// What is added to the loss that is minimised: "label smoothing 0.1 and R-Drop 5", or nothing.
+std::string objective(const train::TrainConfig& config) {
+  std::string terms;
+  if (config.label_smoothing > 0) terms = fmt::format("label smoothing {}", config.label_smoothing);
+  if (config.r_drop > 0) {
+    terms += fmt::format("{}R-Drop {}", terms.empty() ? "" : " and ", config.r_drop);
+  }
+  return terms;
+}
+
+// While a run goes on its page loads itself again.
+Json live_json(const RunHistory& run) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  Json json = Json::object();
+  json["written"] = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+  // Two lines of the log are as far apart as two pages may be.
+  const size_t n = run.updates.size();
+  json["every"] = n < 2 ? 0.0 : rounded(run.updates[n - 1].seconds - run.updates[n - 2].seconds);
+  return json;
+}
+
+Json run_json(const RunHistory& run) {
+  Json json = Json::object();
+  json["name"] = run.name;
+  json["path"] = run.path;
+  json["max_updates"] = run.config.max_updates;
+  json["done"] = run.done;
+  json["seconds"] = rounded(run.seconds);
+  json["finished"] = run.is_finished;
+  json["tokens"] = run.config.tokenizer_type;
+  json["objective"] = objective(run.config);
+  json["updates"] = updates_json(run);
+  json["validations"] = validations_json(run);
+  json["best"] = best_json(run);
+  json["samples"] = samples_json(run);
+  json["task"] = run.config.task;
+  return json;
+}
+
+Page run_page(const RunHistory& run) {
+  Page page{.title = "Training run " + run.name, .scripts = {"live.js", "report.js"}};
+  page.data["runs"].push_back(run_json(run));
+  page.data["settings"] = settings_json(run.config);
+  return page;
+}
+
+}  // namespace
+
+void write_run_report(const std::string& run, bool is_going_on) {
+  const RunHistory history = read_history(run);
+  Page page = run_page(history);
+  if (is_going_on) page.data["live"] = live_json(history);
+  write_page(join_path(run, "report.html"), page);
+}
+
+void write_comparison(const std::string& path, const std::vector<RunHistory>& runs) {
+  if (runs.size() == 1) {
+    write_page(path, run_page(runs[0]));
+    return;
+  }
+  std::vector<std::string> paths;
+  for (const RunHistory& run : runs) paths.push_back(run.path);
+  const std::vector<std::string> names = short_names(paths);
+  Page page{.title = runs.size() <= kMostNames
+                         ? fmt::format("Training runs {}", fmt::join(names, ", "))
+                         : fmt::format("{} training runs", runs.size()),
+            .scripts = {"live.js", "report.js"}};
+  for (size_t r = 0; r < runs.size(); ++r) {
+    Json json = run_json(runs[r]);
+    json["name"] = names[r];
+    page.data["runs"].push_back(std::move(json));
+  }
+  page.data["differences"] = Json::array();
+  for (const DifferingField& field : differing_fields(runs)) {
+    Json json = Json::object();
+    json["key"] = field.key;
+    json["values"] = field.values;
+    page.data["differences"].push_back(std::move(json));
+  }
+  write_page(path, page);
+}
+
+}  // namespace heddle::inspect

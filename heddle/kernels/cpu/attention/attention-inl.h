@@ -1,0 +1,327 @@
+// Attention by tiles: packing of rows, small products and weights, shared by forward and backward.
+// All sums run in an order that depends on nothing but the query's own segment: products add over
+// the inner index one by one, weights add over vectors of a tile that starts at the segment's
+// start.
+#if defined(HEDDLE_KERNELS_CPU_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEDDLE_KERNELS_CPU_ATTENTION_INL_H_
+#undef HEDDLE_KERNELS_CPU_ATTENTION_INL_H_
+#else
+#define HEDDLE_KERNELS_CPU_ATTENTION_INL_H_
+#endif
+
+#include <algorithm>
+#include <utility>
+
+#include "heddle/kernels/cpu/attention/attention_plan.h"
+#include "heddle/kernels/cpu/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heddle::cpu::HWY_NAMESPACE {
+
+inline constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(F32()));
+
+/// Columns of a tile are handled 16 at a time, whatever the length of a vector.
+inline int64_t padded16(int64_t n) { return (n + 15) & ~int64_t{15}; }
+
+// ---------------------------------------------------------------- from rows to tiles and back
+
+/// Rows of one head: row i of the view is x.row(index ? index[i] : first + i), columns from column.
+struct RowSource {
+  const Rows& x;
+  int64_t column;
+  int64_t first;
+  const int32_t* index = nullptr;
+
+  template <class T>
+  const T* row(int64_t i) const {
+    return x.row<T>(index ? index[i] : first + i) + column;
+  }
+};
+
+template <class T>
+void pack_rows_of(const RowSource& source, int64_t count, int64_t width, float factor,
+                  int64_t stride, float* HWY_RESTRICT out) {
+  const Vec f = splat(factor);
+  for (int64_t i = 0; i < count; ++i) {
+    const T* in = source.row<T>(i);
+    float* to = out + i * stride;
+    for_columns(width, [&](int64_t c, auto part)
+                           HWY_ATTR { hn::Store(hn::Mul(load(in + c, part), f), F32(), to + c); });
+  }
+}
+
+/// out[i * stride + c] = factor * source(i, c).
+inline void pack_rows(const RowSource& source, int64_t count, int64_t width, float factor,
+                      int64_t stride, float* out) {
+  if (source.x.dtype == DType::bf16) {
+    pack_rows_of<bf16>(source, count, width, factor, stride, out);
+  } else {
+    pack_rows_of<float>(source, count, width, factor, stride, out);
+  }
+}
+
+// The 128-bit parts of v go to memory, `distance` apart.
+template <class D>
+HWY_INLINE void store_parts(D d, hn::Vec<D> v, int64_t distance, float* HWY_RESTRICT to) {
+  if constexpr (hn::MaxLanes(D()) == 8) {
+    const hn::Half<D> half;
+    hn::Store(hn::LowerHalf(half, v), half, to);
+    hn::Store(hn::UpperHalf(half, v), half, to + distance);
+  } else {
+    hn::Store(v, d, to);
+  }
+}
+
+// Transposes 4x4 blocks inside the 128-bit parts of four vectors.
+template <class D>
+HWY_INLINE void transpose_parts(D d, hn::Vec<D>* HWY_RESTRICT x) {
+  const hn::Repartition<uint64_t, D> d64;
+  const auto ab0 = hn::BitCast(d64, hn::InterleaveLower(d, x[0], x[1]));
+  const auto ab1 = hn::BitCast(d64, hn::InterleaveUpper(d, x[0], x[1]));
+  const auto cd0 = hn::BitCast(d64, hn::InterleaveLower(d, x[2], x[3]));
+  const auto cd1 = hn::BitCast(d64, hn::InterleaveUpper(d, x[2], x[3]));
+  x[0] = hn::BitCast(d, hn::InterleaveLower(d64, ab0, cd0));
+  x[1] = hn::BitCast(d, hn::InterleaveUpper(d64, ab0, cd0));
+  x[2] = hn::BitCast(d, hn::InterleaveLower(d64, ab1, cd1));
+  x[3] = hn::BitCast(d, hn::InterleaveUpper(d64, ab1, cd1));
+}
+
+// Whole vectors of four rows become columns i .. i + 3; returns how many elements of a row that
+// was.
+HWY_INLINE int64_t transpose_four(const float* const* rows, int64_t width, float factor,
+                                  int64_t stride, float* HWY_RESTRICT to) {
+  const hn::CappedTag<float, 8> d;
+  constexpr auto kWidth = static_cast<int64_t>(hn::MaxLanes(d));
+  int64_t c = 0;
+  for (; c + kWidth <= width; c += kWidth) {
+    hn::Vec<decltype(d)> x[4] = {hn::LoadU(d, rows[0] + c), hn::LoadU(d, rows[1] + c),
+                                 hn::LoadU(d, rows[2] + c), hn::LoadU(d, rows[3] + c)};
+    transpose_parts(d, x);
+    for (int64_t j = 0; j < 4; ++j) {
+      store_parts(d, hn::Mul(x[j], hn::Set(d, factor)), 4 * stride, to + (c + j) * stride);
+    }
+  }
+  return c;
+}
+// Two neighbours of bf16 travel as one 32-bit value and part at the end.
+HWY_INLINE int64_t transpose_four(const bf16* const* rows, int64_t width, float factor,
+                                  int64_t stride, float* HWY_RESTRICT to) {
+  const hn::CappedTag<float, 8> d;
+  const hn::Rebind<uint32_t, decltype(d)> du;
+  constexpr auto kWidth = static_cast<int64_t>(2 * hn::MaxLanes(d));
+  const auto pairs = [&](int64_t row, int64_t c) HWY_ATTR {
+    return hn::LoadU(du, reinterpret_cast<const uint32_t*>(rows[row] + c));
+  };
+  const auto upper = hn::Set(du, 0xffff0000u);
+  const auto f = hn::Set(d, factor);
+  int64_t c = 0;
+  for (; c + kWidth <= width; c += kWidth) {
+    hn::Vec<decltype(du)> x[4] = {pairs(0, c), pairs(1, c), pairs(2, c), pairs(3, c)};
+    transpose_parts(du, x);
+    for (int64_t j = 0; j < 4; ++j) {
+      const auto even = hn::BitCast(d, hn::ShiftLeft<16>(x[j]));
+      const auto odd = hn::BitCast(d, hn::And(x[j], upper));
+      store_parts(d, hn::Mul(even, f), 8 * stride, to + (c + 2 * j) * stride);
+      store_parts(d, hn::Mul(odd, f), 8 * stride, to + (c + 2 * j + 1) * stride);
+    }
+  }
+  return c;
+}
+
+template <class T>
+void pack_columns_of(const RowSource& source, int64_t count, int64_t width, float factor,
+                     int64_t stride, float* out) {
+  for (int64_t i = 0; i < count; i += 4) {
+    const T* rows[4];
+    for (int64_t j = 0; j < 4; ++j) rows[j] = source.row<T>(std::min(i + j, count - 1));
+    for (int64_t c = transpose_four(rows, width, factor, stride, out + i); c < width; ++c) {
+      for (int64_t j = 0; j < 4; ++j) {
+        out[c * stride + i + j] = static_cast<float>(rows[j][c]) * factor;
+      }
+    }
+  }
+}
+
+/// out[c * stride + i] = factor * source(i, c) for i < count; up to three further i are written.
+inline void pack_columns(const RowSource& source, int64_t count, int64_t width, float factor,
+                         int64_t stride, float* out) {
+  if (source.x.dtype == DType::bf16) {
+    pack_columns_of<bf16>(source, count, width, factor, stride, out);
+  } else {
+    pack_columns_of<float>(source, count, width, factor, stride, out);
+  }
+}
+
+template <class T>
+void store_row_of(const float* from, float factor, int64_t width, T* to) {
+  // Adding zero turns -0 into +0, so that a masked key (+ 0 * v) cannot be told from an absent one.
+  for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
+    store(hn::MulAdd(hn::Load(F32(), from + c), splat(factor), zero()), to + c, part);
+  });
+}
+
+/// Row `row` of x, columns from `column`: = factor * from.
+inline void store_row(const float* from, float factor, const Rows& x, int64_t row, int64_t column,
+                      int64_t width) {
+  if (x.dtype == DType::bf16) {
+    store_row_of(from, factor, width, x.row<bf16>(row) + column);
+  } else {
+    store_row_of(from, factor, width, x.row<float>(row) + column);
+  }
+}
+
+// ---------------------------------------------------------------- products
+
+/// c[i, j] (+)= sum over k = 0 .. steps - 1 in this order of a[i * a_row + k * a_step] * b[k, j].
+struct Product {
+  const float* a;
+  int64_t a_row, a_step;
+  const float* b;
+  int64_t b_stride;
+  float* c;
+  int64_t c_stride;
+  int64_t rows;
+  int64_t columns;  ///< rounded up to whole vectors
+  int64_t steps;
+  bool accumulate;
+};
+
+// Element I of the block is vector I % kVectors of row I / kVectors: folds instead of loops, so
+// that GCC keeps all sums in registers.
+template <int64_t kVectors, size_t... I, size_t... J>
+HWY_INLINE void product_of(const Product& p, int64_t row, int64_t column, std::index_sequence<I...>,
+                           std::index_sequence<J...>) {
+  const F32 d;
+  constexpr auto kRow = [](size_t i) { return static_cast<int64_t>(i) / kVectors; };
+  constexpr auto kColumn = [](size_t i) { return static_cast<int64_t>(i) % kVectors * kLanes; };
+  const int64_t c_stride = p.c_stride, a_row = p.a_row, a_step = p.a_step, b_stride = p.b_stride;
+  float* HWY_RESTRICT c = p.c + row * c_stride + column;
+  const float* HWY_RESTRICT a = p.a + row * a_row;
+  const float* HWY_RESTRICT b = p.b + column;
+  Vec sum[sizeof...(I)];
+  if (p.accumulate) {
+    ((sum[I] = hn::Load(d, c + kRow(I) * c_stride + kColumn(I))), ...);
+  } else {
+    ((sum[I] = hn::Zero(d)), ...);
+  }
+  for (int64_t k = p.steps; k > 0; --k) {
+    Vec right[kVectors];
+    ((right[J] = hn::Load(d, b + kColumn(J))), ...);
+    ((sum[I] = hn::MulAdd(hn::Set(d, a[kRow(I) * a_row]), right[I % kVectors], sum[I])), ...);
+    a += a_step;
+    b += b_stride;
+  }
+  (hn::Store(sum[I], d, c + kRow(I) * c_stride + kColumn(I)), ...);
+}
+
+template <int64_t kRows, int64_t kVectors>
+HWY_NOINLINE void product_block(const Product& p, int64_t row, int64_t column) {
+  product_of<kVectors>(p, row, column, std::make_index_sequence<kRows * kVectors>(),
+                       std::make_index_sequence<kVectors>());
+}
+
+// Registers: 32 vectors with AVX-512, 16 without; two vectors wide, 4 or 8 rows keep both
+// multiplication units busy. One or two rows go four vectors wide for the same reason.
+inline constexpr int64_t kWideRows = kLanes == 16 ? 8 : 4;
+
+template <int kVectors>
+void product_rows(const Product& p, int64_t column) {
+  constexpr int64_t kMost = kVectors == 4 ? 2 : kVectors == 2 ? kWideRows : 8;
+  for (int64_t row = 0; row < p.rows;) {
+    const int64_t rows = std::min(kMost, p.rows - row);
+    switch (rows) {
+      case 1: product_block<1, kVectors>(p, row, column); break;
+      case 2: product_block<2, kVectors>(p, row, column); break;
+      case 3: product_block<3, kVectors>(p, row, column); break;
+      case 4: product_block<4, kVectors>(p, row, column); break;
+      case 5: product_block<5, kVectors>(p, row, column); break;
+      case 6: product_block<6, kVectors>(p, row, column); break;
+      case 7: product_block<7, kVectors>(p, row, column); break;
+      default: product_block<8, kVectors>(p, row, column); break;
+    }
+    row += rows;
+  }
+}
+
+inline void product(const Product& p) {
+  int64_t column = 0;
+  if (p.rows <= 2) {
+    for (; column + 3 * kLanes < p.columns; column += 4 * kLanes) product_rows<4>(p, column);
+  }
+  for (; column + kLanes < p.columns; column += 2 * kLanes) product_rows<2>(p, column);
+  if (column < p.columns) product_rows<1>(p, column);
+}
+
+// ---------------------------------------------------------------- weights
+
+/// e^x for x up to 80, with exp_vec's coefficients; 0 below -87: denormal numbers, which x86
+/// computes a hundred times slower, never appear. NaN for NaN.
+HWY_INLINE Vec exp_weight(Vec x) {
+  const F32 d;
+  const auto tiny = hn::Lt(x, splat(-87.0f));
+  // Adding 1.5 * 2^23 rounds x / ln 2 to an integer n, which is then in the lowest bits.
+  const Vec shifted = hn::MulAdd(x, splat(0x1.715476p+0f), splat(0x1.8p+23f));
+  const Vec n = hn::Sub(shifted, splat(0x1.8p+23f));
+  Vec r = hn::NegMulAdd(n, splat(0x1.62e4p-1f), x);
+  r = hn::NegMulAdd(n, splat(0x1.7f7d1cp-20f), r);
+  Vec p = splat(0x1.6a1a6ep-10f);
+  p = hn::MulAdd(p, r, splat(0x1.123fc6p-7f));
+  p = hn::MulAdd(p, r, splat(0x1.555916p-5f));
+  p = hn::MulAdd(p, r, splat(0x1.55548ap-3f));
+  p = hn::MulAdd(p, r, splat(0x1.fffffcp-2f));
+  p = hn::Add(hn::MulAdd(hn::Mul(r, r), p, r), splat(1.0f));
+  const auto exponent = hn::Add(hn::BitCast(I32(), shifted), hn::Set(I32(), 127));
+  const Vec power = hn::BitCast(d, hn::ShiftLeft<23>(exponent));  // 2^n
+  return hn::IfThenZeroElse(tiny, hn::Mul(p, power));
+}
+
+// ---------------------------------------------------------------- dropout
+
+/// words[w] = philox({c0, c1, c2, c3}, key)[w] in each lane. Even and odd lanes run apart, as in
+/// philox16, where the counters are consecutive.
+HWY_INLINE void philox_lanes(VecU32 c0, VecU32 c1, VecU32 c2, VecU32 c3, RngKey key,
+                             VecU32* HWY_RESTRICT words) {
+  const U32 du;
+  const hn::Repartition<uint64_t, U32> du64;
+  const auto high = [&](VecU32 a) HWY_ATTR {
+    return hn::BitCast(du, hn::ShiftRight<32>(hn::BitCast(du64, a)));
+  };
+  const auto mul = [&](VecU32 a, uint32_t m)
+                       HWY_ATTR { return hn::BitCast(du, hn::MulEven(a, hn::Set(du, m))); };
+  VecU32 o0 = high(c0), o1 = high(c1), o2 = high(c2), o3 = high(c3);
+  for (int round = 0; round < 10; ++round) {
+    const VecU32 k0 = hn::Set(du, key.low), k1 = hn::Set(du, key.high);
+    const VecU32 e0 = mul(c0, 0xD2511F53u), e2 = mul(c2, 0xCD9E8D57u);
+    const VecU32 p0 = mul(o0, 0xD2511F53u), p2 = mul(o2, 0xCD9E8D57u);
+    c0 = hn::Xor(high(e2), hn::Xor(c1, k0));
+    o0 = hn::Xor(high(p2), hn::Xor(o1, k0));
+    c1 = e2;
+    o1 = p2;
+    c2 = hn::Xor(high(e0), hn::Xor(c3, k1));
+    o2 = hn::Xor(high(p0), hn::Xor(o3, k1));
+    c3 = e0;
+    o3 = p0;
+    key.low += 0x9E3779B9u;
+    key.high += 0xBB67AE85u;
+  }
+  const auto join = [&](VecU32 even, VecU32 odd) HWY_ATTR {
+    const auto up = hn::BitCast(du, hn::ShiftLeft<32>(hn::BitCast(du64, odd)));
+    return hn::OddEven(up, even);
+  };
+  words[0] = join(c0, o0);
+  words[1] = join(c1, o1);
+  words[2] = join(c2, o2);
+  words[3] = join(c3, o3);
+}
+
+/// The lanes whose 16 bits (the lower half of the word for an even slot) are below the threshold.
+template <class V>
+HWY_INLINE hn::Mask<F32> dropped_lanes(VecU32 word, int64_t slot, V threshold) {
+  const VecU32 u = slot % 2 ? hn::ShiftRight<16>(word) : hn::And(word, hn::Set(U32(), 0xffff));
+  return hn::RebindMask(F32(), hn::Lt(hn::BitCast(I32(), u), threshold));
+}
+
+}  // namespace heddle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // HEDDLE_KERNELS_CPU_ATTENTION_INL_H_

@@ -1,0 +1,323 @@
+// Softmax attention of packed sequences, tile by tile with a running softmax: the matrix of weights
+// never exists. Dao et al. 2022, "FlashAttention"; Milakov and Gimelshein 2018 for the running sum.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "heddle/kernels/cpu/attention/attention.cc"
+#include <limits>
+
+#include "heddle/kernels/cpu/attention/attention_tiles.h"
+#include "heddle/kernels/cpu/cpu.h"
+#include "heddle/kernels/cpu/targets.h"
+// after targets.h
+#include "hwy/foreach_target.h"
+// after foreach_target.h
+#include "heddle/kernels/cpu/attention/attention-inl.h"
+#include "hwy/contrib/math/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heddle::cpu::HWY_NAMESPACE {
+namespace {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+// Queries that go through a tile together.
+constexpr int64_t kQueryBlock = 32;
+// Up to so many queries are faster one by one, with a key in each lane.
+constexpr int64_t kFewQueries = 4;
+
+// One head of a range of queries of a segment, with the memory of its tiles. Scores lie key by key,
+// a query in each lane, so that maxima and sums over keys need nothing across lanes.
+struct ForwardItem {
+  const AttentionArgs& args;
+  const AttentionItem& item;
+  const SegmentSizes sizes;
+  const int64_t column;   // where the head starts
+  const int64_t shared;   // where its keys and values do
+  const int64_t stride;   // of packed rows
+  const int64_t n;        // queries
+  const int64_t columns;  // of packed queries
+  float* q;               // [head_dim, columns]: queries times scale
+  float* o;               // [n, stride]: sums of weighted values
+  float *k, *v;           // [kKeyTile, stride]: a tile of keys and values
+  float* s;               // [kKeyTile, kQueryBlock]: scores, then weights
+  float *most, *sum;      // [columns]: running maximum, running sum of exponentials
+  float* shrink;          // [kQueryBlock]: what earlier sums are to be multiplied by
+
+  ForwardItem(const AttentionArgs& a, const AttentionItem& i)
+      : args(a),
+        item(i),
+        sizes(a, i.segment),
+        column(i.head * a.head_dim),
+        shared(key_column(a, i.head)),
+        stride(padded16(a.head_dim)),
+        n(i.q_end - i.q_begin),
+        columns(padded16(n)) {
+    AttentionScratch memory((2 * columns + 2 * kKeyTile) * stride + kKeyTile * kQueryBlock +
+                            2 * columns + kQueryBlock);
+    q = memory.take(stride * columns);
+    o = memory.take(columns * stride);
+    k = memory.take(kKeyTile * stride);
+    v = memory.take(kKeyTile * stride);
+    s = memory.take(kKeyTile * kQueryBlock);
+    most = memory.take(columns);
+    sum = memory.take(columns);
+    shrink = memory.take(kQueryBlock);
+  }
+
+  void run();
+  void block(int64_t row, int64_t tile, int64_t keys);
+  template <bool kMasked>
+  void softmax(int64_t row, int64_t lane, int64_t tile, int64_t keys);
+  void drop(int64_t row, int64_t lane, int64_t tile, int64_t keys);
+  void few_queries(int64_t tile, const RowSource& keys, const RowSource& values, int64_t count);
+  float softmax_one(int64_t row, int64_t tile, int64_t keys, float* w);
+  void finish();
+};
+
+// Scores of a vector of queries become exp(score - maximum); keys that a query may not see give 0.
+// kMasked: there are such keys.
+template <bool kMasked>
+void ForwardItem::softmax(int64_t row, int64_t lane, int64_t tile, int64_t keys) {
+  const F32 d;
+  const I32 di;
+  float* HWY_RESTRICT at = s + lane;
+  // Lane i sees the keys of the tile below limit[i].
+  const int64_t first = item.q_begin + row + lane + 1 + sizes.keys - sizes.queries - tile;
+  const auto limit = hn::Iota(di, static_cast<int32_t>(first));
+  const auto sees = [&](int64_t key) HWY_ATTR {
+    return hn::RebindMask(d, hn::Lt(hn::Set(di, static_cast<int32_t>(key)), limit));
+  };
+  Vec high = splat(kMinusInfinity);
+  for (int64_t j = 0; j < keys; ++j) {
+    Vec score = hn::Load(d, at + j * kQueryBlock);
+    if (kMasked) score = hn::IfThenElse(sees(j), score, splat(kMinusInfinity));
+    high = hn::Max(high, score);
+  }
+  const Vec before = hn::Load(d, most + row + lane);
+  const Vec now = hn::Max(before, high);
+  const auto weight = [&](int64_t j) HWY_ATTR {
+    Vec e = exp_weight(hn::Sub(hn::Load(d, at + j * kQueryBlock), now));
+    if (kMasked) e = hn::IfThenElseZero(sees(j), e);
+    hn::Store(e, d, at + j * kQueryBlock);
+    return e;
+  };
+  // Four sums, of every fourth key each: the order is the same for every path to a query's result.
+  Vec sum0 = zero(), sum1 = zero(), sum2 = zero(), sum3 = zero();
+  int64_t j = 0;
+  for (; j + 4 <= keys; j += 4) {
+    sum0 = hn::Add(sum0, weight(j));
+    sum1 = hn::Add(sum1, weight(j + 1));
+    sum2 = hn::Add(sum2, weight(j + 2));
+    sum3 = hn::Add(sum3, weight(j + 3));
+  }
+  if (j < keys) sum0 = hn::Add(sum0, weight(j));
+  if (j + 1 < keys) sum1 = hn::Add(sum1, weight(j + 1));
+  if (j + 2 < keys) sum2 = hn::Add(sum2, weight(j + 2));
+  const Vec total = hn::Add(hn::Add(sum0, sum1), hn::Add(sum2, sum3));
+  // Where nothing is seen yet both are -inf: the difference would be NaN.
+  const Vec factor =
+      hn::IfThenElse(hn::Eq(before, now), splat(1.0f), exp_weight(hn::Sub(before, now)));
+  hn::Store(factor, d, shrink + lane);
+  hn::Store(now, d, most + row + lane);
+  hn::Store(hn::MulAdd(hn::Load(d, sum + row + lane), factor, total), d, sum + row + lane);
+}
+
+// Dropped weights become 0. Philox runs over the queries of a vector for one key in sixteen.
+void ForwardItem::drop(int64_t row, int64_t lane, int64_t tile, int64_t keys) {
+  const F32 d;
+  const U32 du;
+  const Dropout& dropout = args.dropout;
+  const int64_t query = sizes.q_first + item.q_begin + row + lane;
+  const int64_t count = std::min(kLanes, n - row - lane);
+  const VecU32 position = load_tail(du, dropout.position + query, count);
+  const VecU32 sample = load_tail(du, dropout.sample + query, count);
+  const VecU32 head = hn::Set(du, static_cast<uint32_t>(item.head));
+  const auto threshold = hn::Set(I32(), static_cast<int32_t>(dropout.threshold()));
+  const auto first = static_cast<uint32_t>(tile / 128 * 16);
+  for (int64_t j = 0; j < std::min<int64_t>(keys, 16); ++j) {
+    VecU32 words[4];
+    const VecU32 counter = hn::Set(du, first + static_cast<uint32_t>(j));
+    philox_lanes(counter, position, sample, head, dropout.key, words);
+    for (int64_t c = j; c < keys; c += 16) {
+      const VecU32 word = words[(tile % 128 + c) / 32];
+      const auto dropped = dropped_lanes(word, c / 16, threshold);
+      float* at = s + c * kQueryBlock + lane;
+      hn::Store(hn::IfThenZeroElse(dropped, hn::Load(d, at)), d, at);
+    }
+  }
+}
+
+// Queries from `row` on, at most kQueryBlock, against `keys` keys of a tile.
+void ForwardItem::block(int64_t row, int64_t tile, int64_t keys) {
+  const F32 d;
+  const int64_t rows = std::min(kQueryBlock, n - row);
+  product(
+      {k, stride, 1, q + row, columns, s, kQueryBlock, keys, padded16(rows), args.head_dim, false});
+  for (int64_t lane = 0; lane < rows; lane += kLanes) {
+    if (sizes.visible(item.q_begin + row + lane) - tile >= keys) {
+      softmax<false>(row, lane, tile, keys);
+    } else {
+      softmax<true>(row, lane, tile, keys);
+    }
+    if (args.dropout.p > 0) drop(row, lane, tile, keys);
+  }
+  for (int64_t i = 0; i < rows && tile > 0; ++i) {
+    if (shrink[i] == 1) continue;
+    float* to = o + (row + i) * stride;
+    for (int64_t c = 0; c < stride; c += kLanes) {
+      hn::Store(hn::Mul(hn::Load(d, to + c), splat(shrink[i])), d, to + c);
+    }
+  }
+  product({s, 1, kQueryBlock, v, stride, o + row * stride, stride, rows, args.head_dim, keys,
+           tile > 0});
+}
+
+// softmax() and drop() for one query, whose scores lie side by side: the same operations in the
+// same order on every number, so the same bits. Returns what earlier sums are to be multiplied by.
+float ForwardItem::softmax_one(int64_t row, int64_t tile, int64_t keys, float* HWY_RESTRICT w) {
+  const F32 d;
+  const hn::FixedTag<float, 4> d4;
+  const auto seen = [&](int64_t c) HWY_ATTR {
+    return hn::FirstN(d, static_cast<size_t>(std::min(keys - c, kLanes)));
+  };
+  Vec high = splat(kMinusInfinity);
+  for (int64_t c = 0; c < keys; c += kLanes) {
+    high = hn::Max(high, hn::IfThenElse(seen(c), hn::Load(d, w + c), splat(kMinusInfinity)));
+  }
+  const float before = most[row];
+  const Vec now = hn::Max(splat(before), splat(max_lanes(high)));
+  for (int64_t c = 0; c < keys; c += kLanes) {
+    const Vec e = exp_weight(hn::Sub(hn::Load(d, w + c), now));
+    hn::Store(hn::IfThenElseZero(seen(c), e), d, w + c);
+  }
+  auto sums = hn::Zero(d4);
+  for (int64_t c = 0; c < keys; c += 4) sums = hn::Add(sums, hn::Load(d4, w + c));
+  HWY_ALIGN float part[4];
+  hn::Store(sums, d4, part);
+  const float total = (part[0] + part[1]) + (part[2] + part[3]);
+  most[row] = hn::GetLane(now);
+  const float factor =
+      before == most[row] ? 1.0f : hn::GetLane(exp_weight(hn::Sub(splat(before), now)));
+  sum[row] = hn::GetLane(hn::MulAdd(splat(sum[row]), splat(factor), splat(total)));
+  if (args.dropout.p > 0) {
+    DropoutRow dropout(args.dropout, sizes.q_first + item.q_begin + row,
+                       static_cast<uint32_t>(item.head));
+    for (int64_t c = 0; c < keys; c += kLanes) {
+      const Vec kept = hn::IfThenZeroElse(dropout.dropped(tile + c), hn::Load(d, w + c));
+      hn::Store(kept, d, w + c);
+    }
+  }
+  return factor;
+}
+
+// to = to * factor + sum over keys of w * value, values read where they are.
+template <class T>
+void add_values(const RowSource& values, const float* HWY_RESTRICT w, int64_t keys, float factor,
+                bool starts, int64_t width, float* HWY_RESTRICT to) {
+  for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
+    Vec total = starts ? zero() : hn::Load(F32(), to + c);
+    if (factor != 1 && !starts) total = hn::Mul(total, splat(factor));
+    for (int64_t j = 0; j < keys; ++j) {
+      total = hn::MulAdd(splat(w[j]), load(values.row<T>(j) + c, part), total);
+    }
+    hn::Store(total, F32(), to + c);
+  });
+}
+
+// All queries (at most kFewQueries) against a tile: decoding with a cache.
+void ForwardItem::few_queries(int64_t tile, const RowSource& keys, const RowSource& values,
+                              int64_t count) {
+  pack_columns(keys, count, args.head_dim, 1, kKeyTile, k);
+  product({q, stride, 1, k, kKeyTile, s, kKeyTile, n, padded16(count), args.head_dim, false});
+  for (int64_t row = 0; row < n; ++row) {
+    const int64_t sees = std::min(sizes.visible(item.q_begin + row) - tile, count);
+    if (sees <= 0) continue;
+    float* w = s + row * kKeyTile;
+    const float factor = softmax_one(row, tile, sees, w);
+    float* to = o + row * stride;
+    if (values.x.dtype == DType::bf16) {
+      add_values<bf16>(values, w, sees, factor, tile == 0, args.head_dim, to);
+    } else {
+      add_values<float>(values, w, sees, factor, tile == 0, args.head_dim, to);
+    }
+  }
+}
+
+void ForwardItem::finish() {
+  const F32 d;
+  const Vec keep = splat(args.dropout.p > 0 ? args.dropout.keep_scale() : 1.0f);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const Vec total = hn::Load(d, sum + i);
+    const auto none = hn::Eq(hn::Load(d, most + i), splat(kMinusInfinity));
+    if (args.lse) hn::Store(hn::Add(hn::Load(d, most + i), hn::Log(d, total)), d, most + i);
+    hn::Store(hn::IfThenZeroElse(none, hn::Div(keep, total)), d, sum + i);
+  }
+  const int64_t first = sizes.q_first + item.q_begin;
+  for (int64_t i = 0; i < n; ++i) {
+    store_row(o + i * stride, sum[i], args.o, first + i, column, args.head_dim);
+    if (!args.lse) continue;
+    const bool sees = sizes.visible(item.q_begin + i) > 0;
+    args.lse[(first + i) * args.heads + item.head] = sees ? most[i] : kMinusInfinity;
+  }
+}
+
+void ForwardItem::run() {
+  std::fill(most, most + columns, kMinusInfinity);
+  std::fill(sum, sum + columns, 0.0f);
+  const bool few = n <= kFewQueries;
+  const RowSource queries{args.q, column, sizes.q_first + item.q_begin};
+  if (few) {
+    pack_rows(queries, n, args.head_dim, args.scale, stride, q);
+  } else {
+    pack_columns(queries, n, args.head_dim, args.scale, columns, q);
+  }
+  const int32_t* index = args.key_rows ? args.key_rows + sizes.k_first : nullptr;
+  const int64_t keys = sizes.visible(item.q_end - 1);
+  if (sizes.visible(item.q_begin) == 0) std::fill(o, o + n * stride, 0.0f);
+  for (int64_t tile = 0; tile < keys; tile += kKeyTile) {
+    const int64_t count = std::min(kKeyTile, keys - tile);
+    const int32_t* at = index ? index + tile : nullptr;
+    const RowSource keys_here{args.k, shared, sizes.k_first + tile, at};
+    const RowSource values{args.v, shared, sizes.k_first + tile, at};
+    if (few) {
+      few_queries(tile, keys_here, values, count);
+      continue;
+    }
+    pack_rows(keys_here, count, args.head_dim, 1, stride, k);
+    pack_rows(values, count, args.head_dim, 1, stride, v);
+    for (int64_t row = 0; row < n; row += kQueryBlock) {
+      const int64_t last = item.q_begin + std::min(row + kQueryBlock, n) - 1;
+      const int64_t sees = std::min(sizes.visible(last) - tile, count);
+      if (sees > 0) block(row, tile, sees);
+    }
+  }
+  finish();
+}
+
+void attention_impl(const AttentionArgs& args) {
+  AttentionPlan& plan = attention_plan(kVectorGroupWork);
+  // Packing a key costs about as much as eight queries against it.
+  plan_forward(plan, args, kForwardQueries, {.queries = 8, .keys = 4});
+  plan.run([&](const AttentionItem* item, const AttentionItem* end) {
+    for (; item != end; ++item) {
+      if (item + 1 != end) fetch_ahead(args, item[1]);
+      ForwardItem(args, *item).run();
+    }
+  });
+}
+
+}  // namespace
+}  // namespace heddle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heddle::cpu {
+
+HWY_EXPORT(attention_impl);
+
+void attention(const AttentionArgs& args) {
+  if (goes_by_tiles(args)) return attention_tiles(args);
+  HWY_DYNAMIC_DISPATCH(attention_impl)(args);
+}
+
+}  // namespace heddle::cpu
+#endif

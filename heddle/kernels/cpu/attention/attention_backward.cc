@@ -1,0 +1,277 @@
+// Gradients of attention, tile by tile: weights are computed again from q, k and the log-sum-exp.
+// Dao et al. 2022, "FlashAttention", appendix B.4. Every gradient is owned by one item of work and
+// summed in order (dq over keys, dk and dv over queries), however the work is cut.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "heddle/kernels/cpu/attention/attention_backward.cc"
+#include "heddle/kernels/cpu/attention/attention_tiles.h"
+#include "heddle/kernels/cpu/cpu.h"
+#include "heddle/kernels/cpu/targets.h"
+// after targets.h
+#include "hwy/foreach_target.h"
+// after foreach_target.h
+#include "heddle/kernels/cpu/attention/attention-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace heddle::cpu::HWY_NAMESPACE {
+namespace {
+
+// One head of a range of queries and of keys of a segment, with the memory of its tiles.
+struct BackwardItem {
+  const AttentionBackwardArgs& args;
+  const AttentionArgs& forward;
+  const AttentionItem& item;
+  const SegmentSizes sizes;
+  const int64_t column;  // where the head starts
+  const int64_t shared;  // where its keys and values do
+  const int64_t width;   // of a head
+  const int64_t stride;  // of packed rows
+  const float keep_scale;
+  float* dq;           // [queries, stride]
+  float* dot;          // [queries]: sum of d_o * o
+  float *q, *g;        // [kBackwardQueries, stride]: scaled queries, d_o
+  float *kt, *vt;      // [head_dim, kKeyTile]: a tile of keys and values
+  float *k, *dk, *dv;  // [kKeyTile, stride]
+  float *p, *ds;       // [kBackwardQueries, kKeyTile]: weights, gradients of the scores
+
+  BackwardItem(const AttentionBackwardArgs& a, const AttentionItem& i)
+      : args(a),
+        forward(a.forward),
+        item(i),
+        sizes(a.forward, i.segment),
+        column(i.head * a.forward.head_dim),
+        shared(key_column(a.forward, i.head)),
+        width(a.forward.head_dim),
+        stride(padded16(width)),
+        keep_scale(a.forward.dropout.p > 0 ? a.forward.dropout.keep_scale() : 1.0f) {
+    const int64_t n = item.q_end - item.q_begin;
+    const int64_t dq_rows = item.wants_dq ? n : 0;
+    AttentionScratch memory((dq_rows + 2 * kBackwardQueries + 5 * kKeyTile) * stride + padded16(n) +
+                            2 * kBackwardQueries * kKeyTile);
+    dq = memory.take(dq_rows * stride);
+    dot = memory.take(n);
+    q = memory.take(kBackwardQueries * stride);
+    g = memory.take(kBackwardQueries * stride);
+    kt = memory.take(stride * kKeyTile);
+    vt = memory.take(stride * kKeyTile);
+    k = memory.take(kKeyTile * stride);
+    dk = memory.take(kKeyTile * stride);
+    dv = memory.take(kKeyTile * stride);
+    p = memory.take(kBackwardQueries * kKeyTile);
+    ds = memory.take(kBackwardQueries * kKeyTile);
+  }
+
+  void run();
+  void compute_dots();
+  void key_tile(int64_t tile, int64_t count);
+  void queries(int64_t begin, int64_t rows, int64_t tile, int64_t count, bool starts);
+  template <bool kDrops>
+  void weights_row(int64_t query, int64_t row, int64_t tile, int64_t visible, int64_t columns);
+  void add_key_gradients(int64_t begin, int64_t rows, int64_t tile, int64_t count, bool starts);
+  void clear_key_gradients(int64_t begin, int64_t end) {
+    std::fill(dk + begin * stride, dk + end * stride, 0.0f);
+    std::fill(dv + begin * stride, dv + end * stride, 0.0f);
+  }
+};
+
+// dot[i] = sum over the head's columns of d_o * o = sum over keys of weight * its gradient.
+void BackwardItem::compute_dots() {
+  for (int64_t i = 0; i < item.q_end - item.q_begin; ++i) {
+    const int64_t row = sizes.q_first + item.q_begin + i;
+    const auto o = at<AnyPtr>(forward.o, row, column);
+    const auto d_o = at<AnyPtr>(args.d_o, row, column);
+    Vec sum = zero();
+    for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
+      sum = hn::MulAdd(load(offset(o, c), part), load(offset(d_o, c), part), sum);
+    });
+    dot[i] = sum_lanes(sum);
+  }
+}
+
+// Scores in p become the weights that met the values (after dropout); gradients of those in ds
+// become gradients of the scores.
+template <bool kDrops>
+void BackwardItem::weights_row(int64_t query, int64_t row, int64_t tile, int64_t visible,
+                               int64_t columns) {
+  const F32 d;
+  const int64_t q_row = sizes.q_first + query;
+  float* HWY_RESTRICT weight = p + row * kKeyTile;
+  float* HWY_RESTRICT gradient = ds + row * kKeyTile;
+  const Vec lse = splat(forward.lse[q_row * forward.heads + item.head]);
+  const Vec mean = splat(dot[query - item.q_begin]);
+  HWY_ALIGN uint32_t words[4][16];
+  const Vec scale = splat(keep_scale);
+  const auto threshold = hn::Set(I32(), static_cast<int32_t>(forward.dropout.threshold()));
+  if (kDrops && visible > 0) {
+    philox16(static_cast<uint32_t>(tile / 128 * 16), forward.dropout.position[q_row],
+             forward.dropout.sample[q_row], static_cast<uint32_t>(item.head), forward.dropout.key,
+             words);
+  }
+  for (int64_t c = 0; c < columns; c += kLanes) {
+    if (c >= visible) {
+      hn::Store(zero(), d, weight + c);
+      hn::Store(zero(), d, gradient + c);
+      continue;
+    }
+    const auto seen = hn::FirstN(d, static_cast<size_t>(std::min(visible - c, kLanes)));
+    const Vec e = exp_weight(hn::Sub(hn::Load(d, weight + c), lse));
+    Vec used = e;
+    Vec back = hn::Load(d, gradient + c);
+    if (kDrops) {
+      const VecU32 word = hn::Load(U32(), words[(tile % 128 + c) / 32] + c % 16);
+      const auto dropped = dropped_lanes(word, c / 16, threshold);
+      used = hn::IfThenZeroElse(dropped, hn::Mul(used, scale));
+      back = hn::IfThenZeroElse(dropped, hn::Mul(back, scale));
+    }
+    hn::Store(hn::IfThenElseZero(seen, used), d, weight + c);
+    hn::Store(hn::IfThenElseZero(seen, hn::Mul(e, hn::Sub(back, mean))), d, gradient + c);
+  }
+}
+
+// Queries [begin, begin + rows) of the segment, at most kBackwardQueries, against one tile.
+void BackwardItem::queries(int64_t begin, int64_t rows, int64_t tile, int64_t count, bool starts) {
+  pack_rows({forward.q, column, sizes.q_first + begin}, rows, width, forward.scale, stride, q);
+  pack_rows({args.d_o, column, sizes.q_first + begin}, rows, width, 1, stride, g);
+  for (int64_t row = 0; row < rows; row += kRowBlock) {
+    const int64_t n = std::min(kRowBlock, rows - row);
+    const int64_t sees = std::min(sizes.visible(begin + row + n - 1) - tile, count);
+    const int64_t columns = padded16(sees);
+    float* s = p + row * kKeyTile;
+    float* back = ds + row * kKeyTile;
+    product({q + row * stride, stride, 1, kt, kKeyTile, s, kKeyTile, n, columns, width, false});
+    product({g + row * stride, stride, 1, vt, kKeyTile, back, kKeyTile, n, columns, width, false});
+    for (int64_t i = row; i < row + n; ++i) {
+      const int64_t visible = std::min(sizes.visible(begin + i) - tile, sees);
+      if (forward.dropout.p > 0) {
+        weights_row<true>(begin + i, i, tile, visible, columns);
+      } else {
+        weights_row<false>(begin + i, i, tile, visible, columns);
+      }
+    }
+    if (item.wants_dq) {
+      product({back, kKeyTile, 1, k, stride, dq + (begin - item.q_begin + row) * stride, stride, n,
+               width, sees, tile > 0});
+    }
+  }
+  if (item.wants_dkv) add_key_gradients(begin, rows, tile, count, starts);
+}
+
+// dk += ds^T q and dv += p^T d_o for the keys of the tile, from the first query that sees them;
+// the first queries of all (`starts`) set them.
+void BackwardItem::add_key_gradients(int64_t begin, int64_t rows, int64_t tile, int64_t count,
+                                     bool starts) {
+  for (int64_t key = 0; key < count; key += kRowBlock) {
+    const int64_t n = std::min(kRowBlock, count - key);
+    const int64_t first = std::max<int64_t>(sizes.first_query(tile + key) - begin, 0);
+    if (first >= rows) {
+      if (starts) clear_key_gradients(key, count);
+      return;
+    }
+    const int64_t from = first * kKeyTile + key;
+    product({ds + from, 1, kKeyTile, q + first * stride, stride, dk + key * stride, stride, n,
+             width, rows - first, !starts});
+    product({p + from, 1, kKeyTile, g + first * stride, stride, dv + key * stride, stride, n, width,
+             rows - first, !starts});
+  }
+}
+
+void BackwardItem::key_tile(int64_t tile, int64_t count) {
+  const RowSource keys{forward.k, shared, sizes.k_first + tile};
+  const RowSource values{forward.v, shared, sizes.k_first + tile};
+  const int64_t first = std::max(item.q_begin, sizes.first_query(tile));
+  if (first < item.q_end) {
+    pack_columns(keys, count, width, 1, kKeyTile, kt);
+    pack_columns(values, count, width, 1, kKeyTile, vt);
+    if (item.wants_dq) pack_rows(keys, count, width, 1, stride, k);
+  }
+  if (item.wants_dkv && first >= item.q_end) clear_key_gradients(0, count);
+  for (int64_t begin = first; begin < item.q_end; begin += kBackwardQueries) {
+    queries(begin, std::min(kBackwardQueries, item.q_end - begin), tile, count, begin == first);
+  }
+  if (!item.wants_dkv) return;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t row = sizes.k_first + tile + i;
+    store_row(dk + i * stride, 1, args.dk, row, column, width);  // q is packed with its scale
+    store_row(dv + i * stride, 1, args.dv, row, column, width);
+  }
+}
+
+void BackwardItem::run() {
+  const int64_t n = item.q_end - item.q_begin;
+  if (item.wants_dq) {  // queries that see no key
+    const int64_t unseeing = sizes.keys > 0 ? sizes.first_query(0) - item.q_begin : n;
+    std::fill(dq, dq + std::clamp<int64_t>(unseeing, 0, n) * stride, 0.0f);
+  }
+  compute_dots();
+  for (int64_t tile = item.k_begin; tile < item.k_end; tile += kKeyTile) {
+    key_tile(tile, std::min(kKeyTile, item.k_end - tile));
+  }
+  if (!item.wants_dq) return;
+  for (int64_t i = 0; i < n; ++i) {
+    store_row(dq + i * stride, forward.scale, args.dq, sizes.q_first + item.q_begin + i, column,
+              width);
+  }
+}
+
+// The gradients of a long sequence's head can be computed at once, or queries and keys apart: a
+// third more work, in many items. Both give the same bits.
+bool goes_at_once(const AttentionArgs& args, const SegmentSizes& sizes) {
+  constexpr int64_t kMostFloats = 1 << 20;  // of dq, in the memory of a thread
+  const bool fits = sizes.queries * padded16(args.head_dim) <= kMostFloats;
+  return fits && (sizes.keys <= kKeyTile || args.segments * args.heads >= 4 * num_threads());
+}
+
+void attention_backward_impl(const AttentionBackwardArgs& args) {
+  const AttentionArgs& forward = args.forward;
+  AttentionPlan& plan = attention_plan(kVectorGroupWork);
+  const auto work = [&](int64_t queries, int64_t keys, int64_t products) {
+    return static_cast<double>((queries + 8) * (keys + 4) * forward.head_dim * products);
+  };
+  for (int64_t segment = 0; segment < forward.segments; ++segment) {
+    const SegmentSizes sizes(forward, segment);
+    const int64_t n = sizes.queries, m = sizes.keys;
+    if (n == 0 && m == 0) continue;
+    const bool at_once = goes_at_once(forward, sizes);
+    for (int64_t head = 0; head < forward.heads; ++head) {
+      if (at_once) {
+        plan.add({segment, head, 0, n, 0, m, true, true}, work(n, m, 5));
+        continue;
+      }
+      for (int64_t begin = 0; begin < n; begin += kBackwardQueries) {
+        const int64_t end = std::min(begin + kBackwardQueries, n);
+        const int64_t keys = sizes.visible(end - 1);
+        plan.add({segment, head, begin, end, 0, keys, true, false}, work(end - begin, keys, 3));
+      }
+      for (int64_t begin = 0; begin < m; begin += kKeyTile) {
+        const int64_t end = std::min(begin + kKeyTile, m);
+        const int64_t queries = n - sizes.first_query(begin);
+        plan.add({segment, head, n - queries, n, begin, end, false, true},
+                 work(queries, end - begin, 4));
+      }
+    }
+  }
+  plan.run([&](const AttentionItem* item, const AttentionItem* end) {
+    for (; item != end; ++item) {
+      if (item + 1 != end) fetch_ahead(args, item[1]);
+      BackwardItem(args, *item).run();
+    }
+  });
+}
+
+}  // namespace
+}  // namespace heddle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace heddle::cpu {
+
+HWY_EXPORT(attention_backward_impl);
+
+void attention_backward(const AttentionBackwardArgs& args) {
+  check(!args.forward.key_rows, ErrorKind::internal,
+        "attention_backward: keys behind an index (key_rows) have no gradient");
+  if (goes_by_tiles(args)) return attention_tiles_backward(args);
+  HWY_DYNAMIC_DISPATCH(attention_backward_impl)(args);
+}
+
+}  // namespace heddle::cpu
+#endif

@@ -1,0 +1,372 @@
+// Gradients of attention in bf16 by tiles: weights are computed again from q, k and the
+// log-sum-exp. Dao et al. 2022, "FlashAttention", appendix B.4. Scores lie key by key, a query in
+// each lane: weights and gradients of scores are then factors of dv and dk as they are computed,
+// and what belongs to a query (its log-sum-exp, its mean, its dropout) is a vector. Every gradient
+// is owned by one item of work and summed in order, 32 queries or keys at a time from the segment's
+// start, however the work is cut.
+#include <cstring>
+
+#include "heddle/kernels/cpu/attention/attention_plan.h"
+#include "heddle/kernels/cpu/attention/attention_tiles.h"
+
+namespace heddle::cpu {
+#if !defined(__x86_64__)
+void attention_tiles_backward(const AttentionBackwardArgs&) {}
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512bf16")
+
+namespace {
+
+// All are free to change, by multiples of kStep.
+constexpr int64_t kStep = kTileInner;    // keys or queries that are summed together
+constexpr int64_t kKeyBlock = 128;       // keys whose packed forms are held, see draw()
+constexpr int64_t kQueryBlock = 128;     // queries that meet them together
+constexpr int64_t kSpan = 512;           // queries whose packed forms are held
+constexpr int64_t kItemKeys = 512;       // of an item that has not all keys
+constexpr int64_t kItemQueries = kSpan;  // of an item that has not all queries
+
+constexpr int64_t kQueryTiles = kQueryBlock / kTileRows, kQueryInner = kQueryBlock / kTileInner;
+constexpr int64_t kKeyTiles = kKeyBlock / kTileRows, kKeyInner = kKeyBlock / kTileInner;
+
+// A part of a segment's queries or keys, from its start.
+struct Range {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+  /// At most `most` of it from `first` on.
+  Range part(int64_t first, int64_t most) const { return {first, std::min(first + most, end)}; }
+};
+
+// One head of a range of queries and of keys of a segment.
+struct Backward {
+  const AttentionBackwardArgs& args;
+  const AttentionArgs& forward;
+  const AttentionItem& item;
+  const SegmentSizes sizes;
+  const WeightDropout& dropout;
+  const int64_t column;   // where the head starts
+  const int64_t shared;   // where its keys and values do
+  const int64_t inner;    // tiles of a head as inner dimension
+  const int64_t columns;  // tiles of a head as columns
+  const float factor;     // of the scores
+  // A span of queries: q and d_o as right matrices, both ways, and the sums of dq.
+  Range span;
+  Tiles q_across, g_across;  // right [head_dim, queries]
+  Tiles q_along, g_along;    // right [queries, head_dim]
+  Tiles dq;                  // sums [queries, head_dim]
+  float *lse, *dot;          // [queries]: log-sum-exp / ln 2, sum of d_o * o
+  // A block of keys.
+  Range keys;
+  Tiles k, v;     // left [kKeyBlock, head_dim]
+  Tiles k_along;  // right [kKeyBlock, head_dim]
+  // All keys of the item.
+  Tiles dk, dv;  // sums [keys, head_dim]
+  // A block of queries: kStep keys meet it at a time.
+  Range block;
+  Tiles s, back;   // sums [kStep, kQueryBlock]: scores, gradients of the weights
+  Tiles p, ds;     // left [kStep, kQueryBlock]: weights, gradients of the scores
+  Tiles ds_along;  // left [kQueryBlock, kKeyBlock]: the latter for all keys of the block
+  int64_t steps[kQueryInner];  // of the keys that the queries of a step see
+  uint32_t* kept;              // [kKeyInner, kQueryBlock]: the keys whose weight is kept
+
+  Backward(const AttentionBackwardArgs& a, const WeightDropout& d, const AttentionItem& i);
+  void run();
+  void clear_unseen();
+  void pack_queries();
+  void pack_keys();
+  void query_block();
+  void draw();
+  void key_step(int64_t step);
+  template <bool kDrops>
+  void weights(int64_t step, int64_t chunk);
+  int64_t first_step(int64_t key) const;
+};
+
+Backward::Backward(const AttentionBackwardArgs& a, const WeightDropout& d, const AttentionItem& i)
+    : args(a),
+      forward(a.forward),
+      item(i),
+      sizes(a.forward, i.segment),
+      dropout(d),
+      column(i.head * a.forward.head_dim),
+      shared(key_column(a.forward, i.head)),
+      inner(inner_tiles_of(a.forward.head_dim)),
+      columns(tiles_of(a.forward.head_dim)),
+      factor(a.forward.scale * kLog2E) {
+  const int64_t q_steps = inner_tiles_of(std::min(kSpan, item.q_end - item.q_begin));
+  const int64_t key_tiles = item.wants_dkv ? 2 * inner_tiles_of(item.k_end - item.k_begin) : 0;
+  TileScratch memory(q_steps * (4 * inner + 4 * columns) + kKeyTiles * 2 * inner +
+                         kKeyInner * columns + 2 * key_tiles * columns + 4 * kQueryTiles +
+                         4 * kQueryInner + kQueryTiles * kKeyInner,
+                     2 * q_steps * kStep + kKeyInner * kQueryBlock);
+  q_across = memory.columns(inner, 2 * q_steps), g_across = memory.columns(inner, 2 * q_steps);
+  q_along = memory.rows(q_steps, columns), g_along = memory.rows(q_steps, columns);
+  dq = memory.rows(2 * q_steps, columns);
+  k = memory.rows(kKeyTiles, inner), v = memory.rows(kKeyTiles, inner);
+  k_along = memory.rows(kKeyInner, columns);
+  dk = memory.rows(key_tiles, columns), dv = memory.rows(key_tiles, columns);
+  s = memory.columns(2, kQueryTiles), back = memory.columns(2, kQueryTiles);
+  p = memory.columns(2, kQueryInner), ds = memory.columns(2, kQueryInner);
+  ds_along = memory.rows(kQueryTiles, kKeyInner);
+  lse = memory.numbers<float>(q_steps * kStep), dot = memory.numbers<float>(q_steps * kStep);
+  kept = memory.numbers<uint32_t>(kKeyInner * kQueryBlock);
+}
+
+// The first query of the item that sees the key, rounded down to a step; the end if none does.
+int64_t Backward::first_step(int64_t key) const {
+  const int64_t first = std::max(item.q_begin, sizes.first_query(key));
+  return first >= item.q_end ? item.q_end : first / kStep * kStep;
+}
+
+void Backward::pack_queries() {
+  const int64_t width = forward.head_dim, first = sizes.q_first + span.begin;
+  const TileSource q{forward.q, column, width, first, span.size()};
+  const TileSource g{args.d_o, column, width, first, span.size()};
+  pack_right_transposed(q, q_across);
+  pack_right_transposed(g, g_across);
+  if (item.wants_dkv) {
+    pack_right(q, q_along);
+    pack_right(g, g_along);
+  }
+  for (int64_t row = 0; row < span.size(); row += kTileRows) {
+    // dot = sum over the head's columns of d_o * o = sum over keys of weight * its gradient.
+    __m512 sum[kTileRows];
+    alignas(64) float log[kTileRows] = {};
+    for (int64_t i = 0; i < kTileRows; ++i) {
+      sum[i] = _mm512_setzero_ps();
+      if (row + i >= span.size()) continue;
+      const uint16_t* o = forward.o.row<uint16_t>(first + row + i) + column;
+      const uint16_t* d_o = args.d_o.row<uint16_t>(first + row + i) + column;
+      for (int64_t c = 0; c < width; c += 32) {
+        const __m512i x = _mm512_maskz_loadu_epi16(first_16bit(width - c), o + c);
+        const __m512i y = _mm512_maskz_loadu_epi16(first_16bit(width - c), d_o + c);
+        sum[i] =
+            _mm512_dpbf16_ps(sum[i], reinterpret_cast<__m512bh>(x), reinterpret_cast<__m512bh>(y));
+      }
+      log[i] = forward.lse[(first + row + i) * forward.heads + item.head];
+    }
+    _mm512_store_ps(dot + row, combine_lanes<Sum>(sum));
+    _mm512_store_ps(lse + row, _mm512_mul_ps(_mm512_load_ps(log), _mm512_set1_ps(kLog2E)));
+  }
+}
+
+void Backward::pack_keys() {
+  const int64_t first = sizes.k_first + keys.begin;
+  const TileSource from{forward.k, shared, forward.head_dim, first, keys.size()};
+  pack_left(from, k);
+  pack_left({forward.v, shared, forward.head_dim, first, keys.size()}, v);
+  if (item.wants_dq) pack_right(from, k_along);
+}
+
+// Which weights of the block of queries and the block of keys are kept.
+void Backward::draw() {
+  static_assert(kKeyBlock == kDropoutKeys);
+  for (int64_t i = std::max(block.begin, first_step(keys.begin)); i < block.end; ++i) {
+    if (i % 4 == 0) stay_awake();
+    dropout.kept_of_row(item.head, sizes.q_first + i, keys.begin, keys.size(),
+                        kept + i - block.begin, kQueryBlock);
+  }
+}
+
+// Scores and gradients of weights, of kStep keys and kStep queries from `chunk` of the block on,
+// become weights and gradients of scores.
+template <bool kDrops>
+void Backward::weights(int64_t step, int64_t chunk) {
+  const int64_t count = std::min(kStep, keys.size() - step), n = block.size() - chunk;
+  const int64_t at = block.begin + chunk - span.begin;
+  const __m512 f = _mm512_set1_ps(factor), times = _mm512_set1_ps(dropout.scale());
+  const __m512 lse0 = _mm512_load_ps(lse + at), lse1 = _mm512_load_ps(lse + at + 16);
+  const __m512 dot0 = _mm512_load_ps(dot + at), dot1 = _mm512_load_ps(dot + at + 16);
+  const int64_t next = n > kTileRows ? s.column * kTileBytes : 0;  // the other 16 queries, if any
+  const uint32_t* draws = kept + step / kStep * kQueryBlock + chunk;
+  const __m512i draws0 = _mm512_load_si512(draws), draws1 = _mm512_load_si512(draws + 16);
+  __m512i key_bit = _mm512_set1_epi32(1);
+  const __mmask32 there = first_16bit(n);
+  for (int64_t j = 0; j < count; ++j) {
+    const int64_t tile = j / kTileRows, row = j % kTileRows * 64;
+    const char* score = s.at(tile, chunk / kTileRows) + row;
+    const char* gradient = back.at(tile, chunk / kTileRows) + row;
+    const int64_t hidden = sizes.first_query(keys.begin + step + j) - block.begin - chunk;
+    const __mmask32 seen = there & ~first_16bit(hidden);
+    const __m512 e0 = exp2_weight(_mm512_fmsub_ps(_mm512_load_ps(score), f, lse0));
+    const __m512 e1 = exp2_weight(_mm512_fmsub_ps(_mm512_load_ps(score + next), f, lse1));
+    __m512 d0 = _mm512_load_ps(gradient), d1 = _mm512_load_ps(gradient + next);
+    __mmask32 used = seen;
+    if constexpr (kDrops) {
+      const __mmask16 kept0 = _mm512_test_epi32_mask(draws0, key_bit);
+      const __mmask16 kept1 = _mm512_test_epi32_mask(draws1, key_bit);
+      key_bit = _mm512_slli_epi32(key_bit, 1);
+      used &= _mm512_kunpackw(kept1, kept0);
+      d0 = _mm512_maskz_mul_ps(kept0, d0, times);
+      d1 = _mm512_maskz_mul_ps(kept1, d1, times);
+    }
+    d0 = _mm512_mul_ps(e0, _mm512_sub_ps(d0, dot0));
+    d1 = _mm512_mul_ps(e1, _mm512_sub_ps(d1, dot1));
+    _mm512_store_si512(p.at(tile, chunk / kStep) + row, to_bf16(used, e0, e1));
+    _mm512_store_si512(ds.at(tile, chunk / kStep) + row, to_bf16(seen, d0, d1));
+  }
+  if (!item.wants_dq) return;
+  const int64_t rows = count > kTileRows ? kStep : kTileRows;
+  for (int64_t j = count; j < rows; ++j) {
+    _mm512_store_si512(ds.at(j / kTileRows, chunk / kStep) + j % kTileRows * 64,
+                       _mm512_setzero_si512());
+  }
+  transpose_left(ds.from(0, chunk / kStep), rows, ds_along.from(chunk / kTileRows, step / kStep),
+                 n);
+}
+
+// The block of queries against kStep keys of the block from `step` on.
+void Backward::key_step(int64_t step) {
+  const int64_t first = first_step(keys.begin + step);
+  if (first >= block.end) return;
+  const int64_t from = std::max(first - block.begin, int64_t{0});
+  const int64_t in_span = block.begin - span.begin + from;
+  TileProduct product{.left = k.from(step / kTileRows, 0),
+                      .right = q_across.from(0, in_span / kTileRows),
+                      .sum = s.from(0, from / kTileRows),
+                      .rows = tiles_of(std::min(kStep, keys.size() - step)),
+                      .columns = tiles_of(block.size() - from),
+                      .inner = inner};
+  multiply_tiles(product);
+  product.left = v.from(step / kTileRows, 0);
+  product.right = g_across.from(0, in_span / kTileRows);
+  product.sum = back.from(0, from / kTileRows);
+  multiply_tiles(product);
+  for (int64_t chunk = from; chunk < block.size(); chunk += kStep) {
+    ++steps[chunk / kStep];
+    dropout.is_on() ? weights<true>(step, chunk) : weights<false>(step, chunk);
+  }
+  if (!item.wants_dkv) return;
+  const int64_t key_tile = (keys.begin + step - item.k_begin) / kTileRows;
+  product = {.left = p.from(0, from / kStep),
+             .right = g_along.from(in_span / kStep, 0),
+             .sum = dv.from(key_tile, 0),
+             .rows = product.rows,
+             .columns = columns,
+             .inner = inner_tiles_of(block.size() - from),
+             .accumulate = block.begin > first};
+  multiply_tiles(product);
+  product.left = ds.from(0, from / kStep);
+  product.right = q_along.from(in_span / kStep, 0);
+  product.sum = dk.from(key_tile, 0);
+  multiply_tiles(product);
+}
+
+void Backward::query_block() {
+  std::fill_n(steps, kQueryInner, 0);
+  if (dropout.is_on()) draw();
+  for (int64_t step = 0; step < keys.size(); step += kStep) key_step(step);
+  if (!item.wants_dq) return;
+  for (int64_t chunk = 0; chunk < block.size(); chunk += kStep) {
+    if (steps[chunk / kStep] == 0) continue;
+    multiply_tiles({.left = ds_along.from(chunk / kTileRows, 0),
+                    .right = k_along,
+                    .sum = dq.from((block.begin + chunk - span.begin) / kTileRows, 0),
+                    .rows = tiles_of(std::min(kStep, block.size() - chunk)),
+                    .columns = columns,
+                    .inner = steps[chunk / kStep],
+                    .accumulate = keys.begin > 0});
+  }
+}
+
+// Sums that no product begins: of queries that see no key, of keys that no query sees.
+void Backward::clear_unseen() {
+  const auto clear = [&](const Tiles& sums, int64_t first) {
+    std::memset(sums.at(first / kTileRows, 0), 0, static_cast<size_t>(2 * columns * kTileBytes));
+  };
+  for (int64_t i = span.begin; i < span.end && item.wants_dq; i += kStep) {
+    if (sizes.visible(std::min(i + kStep, span.end) - 1) == 0) clear(dq, i - span.begin);
+  }
+  if (span.begin > item.q_begin || !item.wants_dkv) return;
+  for (int64_t i = item.k_begin; i < item.k_end; i += kStep) {
+    if (first_step(i) >= item.q_end) {
+      clear(dk, i - item.k_begin);
+      clear(dv, i - item.k_begin);
+    }
+  }
+}
+
+void Backward::run() {
+  const Range all_queries{item.q_begin, item.q_end}, all_keys{item.k_begin, item.k_end};
+  span = all_queries.part(item.q_begin, kSpan);
+  do {
+    clear_unseen();
+    pack_queries();
+    for (int64_t i = item.k_begin; i < item.k_end; i += kKeyBlock) {
+      keys = all_keys.part(i, kKeyBlock);
+      if (first_step(i) >= span.end) break;
+      pack_keys();
+      for (int64_t j = span.begin; j < span.end; j += kQueryBlock) {
+        block = span.part(j, kQueryBlock);
+        query_block();
+      }
+    }
+    if (item.wants_dq) {
+      store_rows(dq, span.size(), &forward.scale, 0, args.dq, sizes.q_first + span.begin, column,
+                 forward.head_dim);
+    }
+    span = all_queries.part(span.end, kSpan);
+  } while (span.size() > 0);
+  if (!item.wants_dkv) return;
+  const int64_t first = sizes.k_first + item.k_begin;
+  const float keep = dropout.scale();
+  store_rows(dk, all_keys.size(), &forward.scale, 0, args.dk, first, column, forward.head_dim);
+  store_rows(dv, all_keys.size(), &keep, 0, args.dv, first, column, forward.head_dim);
+}
+
+// The gradients of a long sequence's head can be computed at once, or queries and keys apart: two
+// fifths more work, in many items. Both give the same bits.
+bool goes_at_once(const AttentionArgs& args, const SegmentSizes& sizes) {
+  constexpr int64_t kMostBytes = 16 << 20;  // of dk and dv, in the memory of a thread
+  const bool fits = sizes.keys * args.head_dim * 8 <= kMostBytes;
+  const bool is_small = sizes.keys <= kItemKeys && sizes.queries <= kItemQueries;
+  return fits && (is_small || args.segments * args.heads >= 4 * num_threads());
+}
+
+void add_items(const AttentionArgs& args, int64_t segment, int64_t head, AttentionPlan& plan) {
+  const SegmentSizes sizes(args, segment);
+  const int64_t n = sizes.queries, m = sizes.keys;
+  const auto work = [&](int64_t queries, int64_t keys, int64_t products) {
+    return static_cast<double>((queries + 16) * (keys + 16) * args.head_dim * products);
+  };
+  if (n == 0 && m == 0) return;
+  if (goes_at_once(args, sizes)) {
+    plan.add({segment, head, 0, n, 0, m, true, true}, work(n, m, 5));
+    return;
+  }
+  for (int64_t begin = 0; begin < n; begin += kItemQueries) {
+    const int64_t end = std::min(begin + kItemQueries, n);
+    const int64_t keys = sizes.visible(end - 1);
+    plan.add({segment, head, begin, end, 0, keys, true, false}, work(end - begin, keys, 3));
+  }
+  for (int64_t begin = 0; begin < m; begin += kItemKeys) {
+    const int64_t end = std::min(begin + kItemKeys, m);
+    const int64_t first = sizes.first_query(begin) / kStep * kStep;
+    plan.add({segment, head, first, n, begin, end, false, true}, work(n - first, end - begin, 4));
+  }
+}
+
+}  // namespace
+
+void attention_tiles_backward(const AttentionBackwardArgs& args) {
+  AttentionPlan& plan = attention_plan(kTileGroupWork);
+  for (int64_t segment = 0; segment < args.forward.segments; ++segment) {
+    for (int64_t head = 0; head < args.forward.heads; ++head) {
+      add_items(args.forward, segment, head, plan);
+    }
+  }
+  const WeightDropout dropout(args.forward.dropout);
+  plan.run([&](const AttentionItem* item, const AttentionItem* end) {
+    begin_tiles();
+    for (; item != end; ++item) {
+      if (item + 1 != end) fetch_ahead(args, item[1]);
+      Backward(args, dropout, *item).run();
+    }
+    end_tiles();
+  });
+}
+
+#pragma GCC pop_options
+#endif
+
+}  // namespace heddle::cpu

@@ -1,0 +1,344 @@
+// Matrix products: one driver for every dtype, transposition and kind of arithmetic.
+//
+// b is packed into panels of a few columns (once, if it is constant); then blocks of rows times
+// ranges of panels are spread over the threads. Since an element's bits do not depend on its block
+// (GemmCode), the blocks may follow the sizes and the number of threads. Where one block has all
+// rows, a panel is packed just before it is used, into memory that stays in cache; the packed form
+// of a constant is made at its second use, so that a model's first token writes no second model.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "heddle/base/error.h"
+#include "heddle/base/parallel.h"
+#include "heddle/kernels/cpu/cpu.h"
+#include "heddle/kernels/cpu/gemm/gemm_block.h"
+#include "heddle/kernels/cpu/gemm/quantize.h"
+#include "heddle/kernels/cpu/matrix_unit.h"
+#include "heddle/kernels/cpu/scratch.h"
+
+namespace heddle {
+namespace {
+
+using cpu::GemmBlock;
+using cpu::GemmCode;
+
+int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+
+const GemmCode& code_for_int8() {
+#if defined(__x86_64__)
+  if (matrix_unit() == MatrixUnit::amx) return cpu::gemm_int8_amx();
+  if (matrix_unit() == MatrixUnit::avx512_bf16) return cpu::gemm_int8_vnni();
+#endif
+  return cpu::gemm_int8();
+}
+
+const GemmCode& code_for(DType dtype) {
+#if defined(__x86_64__)
+  if (dtype == DType::bf16 && matrix_unit() == MatrixUnit::amx) return cpu::gemm_amx();
+  if (dtype == DType::bf16 && matrix_unit() == MatrixUnit::avx512_bf16) {
+    return cpu::gemm_avx512_bf16();
+  }
+#endif
+  return dtype == DType::bf16 ? cpu::gemm_f32_rounding() : cpu::gemm_f32();
+}
+
+// The sizes of a product and of the panels of its b.
+struct Plan {
+  const GemmCode& code;
+  int64_t m, n, k;
+  int64_t filled_k;     // k filled up to the step
+  int64_t panels;       // of columns
+  int64_t first_panel;  // of b, where c begins
+  int64_t panel_bytes;  // of one panel
+
+  explicit Plan(const GemmArgs& g) : code(g.int8 ? code_for_int8() : code_for(g.a.dtype)) {
+    m = g.c.rows, n = g.c.width, first_panel = g.first / code.columns;
+    k = g.transpose_a ? g.a.rows : g.a.width;
+    filled_k = round_up(k, code.inner_step);
+    panels = (n + code.columns - 1) / code.columns;
+    panel_bytes = filled_k * code.columns * size_of(code.packed) + code.tail;
+  }
+};
+
+// Packs panel p of the whole b.
+void pack_panel(const Plan& plan, const GemmArgs& g, int64_t p, char* to) {
+  const int64_t first = p * plan.code.columns;
+  const Rows b =
+      g.transpose_b ? g.b.slice(first, g.b.rows - first) : g.b.columns(first, g.b.width - first);
+  plan.code.pack(b, g.transpose_b, to);
+}
+
+// The packed forms of constant factors; null where the constant was used once.
+struct PackedKey {
+  uint64_t constant;
+  bool transposed;
+  bool int8;
+  auto operator<=>(const PackedKey&) const = default;
+};
+std::mutex packed_mutex;
+std::map<PackedKey, std::shared_ptr<cpu::Buffer>>& packed_constants() {
+  static auto* const all = new std::map<PackedKey, std::shared_ptr<cpu::Buffer>>;
+  return *all;
+}
+
+// Null where b is to be packed for this call alone: it is no constant, or one that is met for the
+// first time and `may_wait`.
+std::shared_ptr<cpu::Buffer> packed_constant(const Plan& plan, const GemmArgs& g, bool may_wait) {
+  if (g.constant_b == 0) return nullptr;
+  std::lock_guard lock(packed_mutex);
+  const auto [it, is_new] = packed_constants().try_emplace({g.constant_b, g.transpose_b, g.int8});
+  // The parts of a product that comes in parts are one use.
+  if (may_wait && (is_new || (it->second == nullptr && g.first > 0))) return nullptr;
+  if (it->second == nullptr) {
+    auto packed = std::make_shared<cpu::Buffer>();
+    const int64_t columns = g.transpose_b ? g.b.rows : g.b.width;
+    const int64_t panels = (columns + plan.code.columns - 1) / plan.code.columns;
+    char* to = packed->reserve(panels * plan.panel_bytes);
+    parallel_for(panels, [&](int64_t p) { pack_panel(plan, g, p, to + p * plan.panel_bytes); });
+    it->second = packed;
+  }
+  return it->second;
+}
+
+// Products of fewer multiplications than this are not worth waking another thread.
+constexpr int64_t kWorthAThread = 1 << 19;
+
+// Rows of a that blocks can take: as it lies, or filled up, widened or rounded to int8 in scratch.
+// (A transposed a is packed by each block.)
+class LeftFactor {
+ public:
+  LeftFactor(const Plan& plan, const GemmArgs& g) : from_(g.a), a_(g.a) {
+    if (g.transpose_a) return;
+    const DType packed = plan.code.packed;
+    if (from_.dtype == packed && plan.k == plan.filled_k) return;
+    thread_local cpu::Buffer scratch;
+    const int64_t width = plan.filled_k;
+    a_ = {scratch.reserve(plan.m * width * size_of(packed)), plan.m, width, width, packed};
+    if (packed == DType::i8) scale_ = cpu::scratch<float, 8>(plan.m);
+    zero_point_ = plan.code.zero_point;
+    parts_ = (plan.m + kPart - 1) / kPart;
+  }
+  const Rows& rows() const { return a_; }
+  /// What a unit of int8 row r stands for.
+  const float* scale(int64_t r) const { return scale_ == nullptr ? nullptr : scale_ + r; }
+  /// How many parts there are to prepare; 0 if blocks take a as it lies.
+  int64_t parts() const { return parts_; }
+  void prepare(int64_t part) const {
+    const int64_t first = part * kPart, count = std::min(kPart, a_.rows - first);
+    if (scale_ != nullptr) {
+      cpu::quantize_rows(from_.slice(first, count), zero_point_, a_.slice(first, count),
+                         scale_ + first);
+      return;
+    }
+    const Rows to = a_.slice(first, count);
+    cpu::convert(from_.slice(first, count), to.columns(0, from_.width));
+    const int64_t bytes = size_of(to.dtype);
+    for (int64_t r = 0; r < count && from_.width < to.width; ++r) {
+      std::memset(to.slice(r, 1).columns(from_.width, 1).data, 0, (to.width - from_.width) * bytes);
+    }
+  }
+
+ private:
+  static constexpr int64_t kPart = 16;  // rows: the least that is worth a call
+
+  Rows from_, a_;
+  float* scale_ = nullptr;
+  int8_t zero_point_ = 0;
+  int64_t parts_ = 0;
+};
+
+// One block: rows [row, row + rows) of c, columns from panel `first` on, which begins at `packed`,
+// in chunks of the inner dimension. Sums over several chunks that c cannot hold are kept in
+// scratch.
+void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const char* packed,
+               int64_t row, int64_t rows, int64_t first, int64_t panels) {
+  const GemmCode& code = plan.code;
+  const int64_t column = first * code.columns;
+  const int64_t width = std::min(panels * code.columns, plan.n - column);
+  const Rows result = g.c.slice(row, rows).columns(column, width);
+  const Rows c = g.pre_activation.data == nullptr
+                     ? result
+                     : g.pre_activation.slice(row, rows).columns(column, width);
+  GemmBlock block;
+  block.c = c;
+  if (plan.filled_k > code.inner_chunk && c.dtype != DType::f32) {
+    block.c = {cpu::scratch<float, 7>(rows * width), rows, width, width, DType::f32};
+  }
+  const bool has_relu = g.activation == Activation::relu && g.pre_activation.data == nullptr &&
+                        code.has_relu && block.c.data == result.data;
+  block.panel_bytes = plan.panel_bytes;
+  block.scale = a.scale(row);
+  for (int64_t l = 0; l < plan.filled_k; l += code.inner_chunk) {
+    block.inner = std::min(code.inner_chunk, plan.filled_k - l);
+    block.b = packed + l * code.columns * size_of(code.packed);
+    block.accumulate = g.accumulate || l > 0;
+    const bool is_last = l + block.inner == plan.filled_k;
+    block.bias = g.bias != nullptr && is_last ? g.bias + column : nullptr;
+    block.relu = has_relu && is_last;
+    if (g.transpose_a) {
+      thread_local cpu::Buffer scratch;
+      block.group_bytes = code.group_rows * block.inner * size_of(code.packed);
+      const int64_t groups = (rows + code.group_rows - 1) / code.group_rows;
+      block.a = scratch.reserve(groups * block.group_bytes);
+      code.pack_transposed(g.a.slice(l, std::min(block.inner, plan.k - l)).columns(row, rows),
+                           scratch.data());
+    } else {
+      block.a_stride = a.rows().stride;
+      block.a = a.rows().slice(row, 1).columns(l, 1).data;
+    }
+    code.block(block);
+  }
+  if (block.c.data != c.data) cpu::convert(block.c, c);
+  // While the block lies in the cache; of the rounded sums, as if they had been stored first.
+  if (g.activation != Activation::none && !has_relu) {
+    cpu::activation(g.activation, c, {}, result);
+  }
+}
+
+// All rows of c, packing one panel after the other.
+void run_packing(const Plan& plan, const GemmArgs& g, const LeftFactor& a, int64_t first,
+                 int64_t panels) {
+  thread_local cpu::Buffer scratch;
+  char* const panel = scratch.reserve(plan.panel_bytes);
+  for (int64_t p = first; p < first + panels; ++p) {
+    pack_panel(plan, g, plan.first_panel + p, panel);
+    run_block(plan, g, a, panel, 0, plan.m, p, 1);
+  }
+}
+
+// How the work is cut: blocks of rows times ranges of panels.
+struct Grid {
+  int64_t rows, row_blocks, range, ranges;
+
+  Grid(const Plan& plan, bool transpose_a, bool alone) {
+    const GemmCode& code = plan.code;
+    const int64_t wanted = alone ? 1 : 8 * num_threads();
+    // A block packs its rows of a transposed a, so all panels belong to it.
+    rows = transpose_a ? (plan.m + wanted - 1) / wanted : code.block_rows;
+    rows = std::min(round_up(rows, code.group_rows), code.block_rows);
+    row_blocks = (plan.m + rows - 1) / rows;
+    ranges = transpose_a ? 1 : std::clamp<int64_t>(wanted / row_blocks, 1, plan.panels);
+    range = (plan.panels + ranges - 1) / ranges;
+    ranges = (plan.panels + range - 1) / range;
+  }
+};
+
+void multiply(const GemmArgs& g) {
+  const Plan plan(g);
+  const bool alone = plan.m * plan.n * plan.k < kWorthAThread || in_parallel();
+  const auto spread = [&](int64_t tasks, const auto& f) {
+    if (alone) {
+      for (int64_t i = 0; i < tasks; ++i) f(i);
+    } else {
+      parallel_for(tasks, f);
+    }
+  };
+  const Grid grid(plan, g.transpose_a, alone);
+  const LeftFactor a(plan, g);
+  const bool is_one_block = grid.row_blocks == 1 && !g.transpose_a;
+  const std::shared_ptr<cpu::Buffer> constant = packed_constant(plan, g, is_one_block);
+  const bool packs_as_used = constant == nullptr && is_one_block;
+  thread_local cpu::Buffer scratch;
+  char* packed = nullptr;
+  if (constant != nullptr) {
+    packed = constant->data() + plan.first_panel * plan.panel_bytes;
+  } else if (!packs_as_used) {
+    packed = scratch.reserve(plan.panels * plan.panel_bytes);
+  }
+  const int64_t to_pack = constant == nullptr && !packs_as_used ? plan.panels : 0;
+  if (to_pack + a.parts() > 0) {
+    spread(to_pack + a.parts(), [&](int64_t i) {
+      if (i < to_pack) {
+        pack_panel(plan, g, plan.first_panel + i, packed + i * plan.panel_bytes);
+      } else {
+        a.prepare(i - to_pack);
+      }
+    });
+  }
+  spread(grid.row_blocks * grid.ranges, [&](int64_t i) {
+    const int64_t row = i / grid.ranges * grid.rows, first = i % grid.ranges * grid.range;
+    const int64_t rows = std::min(grid.rows, plan.m - row);
+    const int64_t panels = std::min(grid.range, plan.panels - first);
+    if (packs_as_used) {
+      run_packing(plan, g, a, first, panels);
+    } else {
+      run_block(plan, g, a, packed + first * plan.panel_bytes, row, rows, first, panels);
+    }
+  });
+}
+
+void check_sizes(const GemmArgs& g) {
+  const int64_t m = g.transpose_a ? g.a.width : g.a.rows;
+  const int64_t k = g.transpose_a ? g.a.rows : g.a.width;
+  const int64_t n = g.transpose_b ? g.b.rows : g.b.width;
+  const int64_t inner = g.transpose_b ? g.b.width : g.b.rows;
+  const bool is_part = g.first > 0 || g.c.width < n;
+  check(g.c.rows == m && g.first + g.c.width <= n && inner == k &&
+            (g.a.dtype == g.b.dtype || g.b.dtype == DType::f32 || g.int8),
+        ErrorKind::internal, "gemm: [{}, {}] {} times [{}, {}] {} into [{}, {}]", m, k,
+        dtype_name(g.a.dtype), inner, n, dtype_name(g.b.dtype), g.c.rows, g.c.width);
+  check(!is_part || (g.transpose_b && g.constant_b != 0 && g.first >= 0 && g.first % 64 == 0),
+        ErrorKind::internal, "gemm: columns from {} on are no part of a transposed constant b",
+        g.first);
+  check(!g.accumulate || g.c.dtype == DType::f32, ErrorKind::internal,
+        "gemm: sums are kept in f32, not {}", dtype_name(g.c.dtype));
+  check(g.activation == Activation::none || !g.accumulate, ErrorKind::internal,
+        "gemm: sums that grow have no activation yet");
+  check(g.pre_activation.data == nullptr ||
+            (g.activation != Activation::none && g.pre_activation.rows == m &&
+             g.pre_activation.width == n && g.pre_activation.dtype == g.c.dtype),
+        ErrorKind::internal,
+        "gemm: the pre-activation is kept beside an activation, in the shape of c");
+  check(!g.int8 || (g.transpose_b && !g.transpose_a && g.constant_b != 0 && !g.accumulate),
+        ErrorKind::internal, "gemm: int8 needs a plain a, a transposed constant b and a fresh c");
+  check(!g.int8 || k <= cpu::kMostInt8Inner, ErrorKind::internal,
+        "gemm: sums of {} products in int8 can overflow", k);
+}
+
+// A product without an inner dimension: zeros, or the bias.
+void without_inner(const GemmArgs& g) {
+  if (g.accumulate && g.bias == nullptr) return;
+  const std::vector<float> zeros(g.c.width);
+  for (int64_t r = 0; r < g.c.rows; ++r) {
+    const Rows c = (g.pre_activation.data == nullptr ? g.c : g.pre_activation).slice(r, 1);
+    const Rows start{const_cast<float*>(zeros.data()), 1, c.width, c.width, DType::f32};
+    if (g.bias == nullptr) {
+      cpu::convert(start, c);
+    } else {
+      cpu::add_row(g.accumulate ? c : start, g.bias, c);
+    }
+    if (g.activation != Activation::none) cpu::activation(g.activation, c, {}, g.c.slice(r, 1));
+  }
+}
+
+}  // namespace
+
+uint64_t new_constant() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+void forget_packed(uint64_t constant_b) {
+  std::lock_guard lock(packed_mutex);
+  for (const bool int8 : {false, true}) {
+    packed_constants().erase({constant_b, false, int8});
+    packed_constants().erase({constant_b, true, int8});
+  }
+}
+
+namespace cpu {
+
+void gemm(const GemmArgs& args) {
+  check_sizes(args);
+  if (args.c.rows == 0 || args.c.width == 0) return;
+  if (args.a.rows == 0 || args.a.width == 0) return without_inner(args);
+  multiply(args);
+}
+
+}  // namespace cpu
+}  // namespace heddle

@@ -1,0 +1,216 @@
+// Matrix products in bf16 and int8 by AMX: 32 x 32 sums in four tiles, 64 bytes of inner elements
+// at a step.
+#if defined(__x86_64__)
+#include "heddle/kernels/cpu/gemm/amx_shape.h"
+#include "heddle/kernels/cpu/gemm/gemm_bf16_store.h"
+#include "heddle/kernels/cpu/gemm/gemm_int8_scale.h"
+
+namespace heddle::cpu {
+namespace {
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512bf16,amx-tile,amx-bf16,amx-int8")
+
+// Sums on their way between tiles and c: f32, or i32 of products in int8.
+struct alignas(64) Sums {
+  float at[32][32];
+};
+
+// What differs between the formats.
+struct Bf16 {
+  static constexpr int64_t kBytes = 2;  // of an element
+  struct Out : PanelOut {
+    Out(const GemmBlock& block, int64_t first, const char*) : PanelOut(block, first) {}
+    void store_sums(int64_t row, const float* s) const {
+      store(row, _mm512_load_ps(s), _mm512_load_ps(s + 16));
+    }
+  };
+};
+struct Int8 {
+  static constexpr int64_t kBytes = 1;
+  struct Out : Int8PanelOut {
+    using Int8PanelOut::Int8PanelOut;
+    void store_sums(int64_t row, const float* s) const {
+      store(row, _mm512_load_si512(s), _mm512_load_si512(s + 16));
+    }
+  };
+};
+
+void load_sums(const PanelOut& out, int64_t row, int64_t rows, Sums* s) {
+  for (int64_t r = 0; r < rows; ++r) {
+    __m512 a, b;
+    out.load(row + r, &a, &b);
+    _mm512_store_ps(s->at[r], a);
+    _mm512_store_ps(s->at[r] + 16, b);
+  }
+}
+
+template <class Out>
+void store_sums(const Out& out, int64_t row, int64_t rows, const Sums& s) {
+  for (int64_t r = 0; r < rows; ++r) out.store_sums(row + r, s.at[r]);
+}
+
+constexpr int64_t kSumStride = 32 * sizeof(float);
+
+// Where tiles of a lie: 16 rows from row on, `stride` bytes apart, the next 64 bytes of inner
+// elements `step` bytes on.
+struct TilesOfA {
+  const char* at;
+  int64_t stride, step;
+  TilesOfA(const GemmBlock& g, int64_t row, int64_t element) {
+    const bool packed = g.group_bytes > 0;
+    stride = packed ? 64 : g.a_stride * element;
+    step = packed ? 2048 : 64;
+    at = static_cast<const char*>(g.a) + (packed ? row / 32 * g.group_bytes : row * stride);
+  }
+};
+
+// 17 to 32 rows times a panel; the tiles have been shaped. Loads of a leave the first cache to the
+// panel, which the next rows need again: 15 to 25 % faster than plain loads.
+template <class Format>
+void two_tiles_of_rows(const GemmBlock& g, int64_t row, int64_t rows, const char* b,
+                       const typename Format::Out& out) {
+  Sums s;
+  if (g.accumulate) {
+    load_sums(out, row, rows, &s);
+    memory_is_read();
+    _tile_loadd(0, s.at[0], kSumStride);
+    _tile_loadd(1, s.at[0] + 16, kSumStride);
+    _tile_loadd(2, s.at[16], kSumStride);
+    _tile_loadd(3, s.at[16] + 16, kSumStride);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  const TilesOfA a(g, row, Format::kBytes);
+  const char *upper = a.at, *lower = a.at + 16 * a.stride;
+  for (int64_t l = 0; l < g.inner; l += 64 / Format::kBytes) {
+    _tile_stream_loadd(4, upper, a.stride);
+    _tile_loadd(6, b, 64);
+    _tile_loadd(7, b + 1024, 64);
+    _tile_stream_loadd(5, lower, a.stride);
+    if constexpr (Format::kBytes == 2) {
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_dpbf16ps(1, 4, 7);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
+    } else {
+      _tile_dpbssd(0, 4, 6);
+      _tile_dpbssd(1, 4, 7);
+      _tile_dpbssd(2, 5, 6);
+      _tile_dpbssd(3, 5, 7);
+    }
+    upper += a.step, lower += a.step, b += 2048;
+  }
+  _tile_stored(0, s.at[0], kSumStride);
+  _tile_stored(1, s.at[0] + 16, kSumStride);
+  _tile_stored(2, s.at[16], kSumStride);
+  _tile_stored(3, s.at[16] + 16, kSumStride);
+  store_sums(out, row, rows, s);
+}
+
+// How far ahead of a product of few rows weights are fetched into the second cache, in bytes. The
+// processor alone does not look far enough: one row times 240 MB of weights runs at 11 GB/s a
+// thread without, at 14 with it, as plain reading does (Xeon of 2023, 2026-11).
+constexpr int64_t kAhead = 16 << 10;
+
+// Up to 16 rows times a panel; the tiles have been shaped.
+template <class Format>
+void one_tile_of_rows(const GemmBlock& g, int64_t row, int64_t rows, const char* b,
+                      const typename Format::Out& out) {
+  Sums s;
+  if (g.accumulate) {
+    load_sums(out, row, rows, &s);
+    memory_is_read();
+    _tile_loadd(0, s.at[0], kSumStride);
+    _tile_loadd(1, s.at[0] + 16, kSumStride);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+  }
+  TilesOfA a(g, row, Format::kBytes);
+  for (int64_t l = 0; l < g.inner; l += 64 / Format::kBytes) {
+    _tile_loadd(4, a.at, a.stride);
+    _tile_loadd(6, b, 64);
+    _tile_loadd(7, b + 1024, 64);
+    for (int64_t i = 0; i < 2048; i += 64) _mm_prefetch(b + kAhead + i, _MM_HINT_T1);
+    if constexpr (Format::kBytes == 2) {
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_dpbf16ps(1, 4, 7);
+    } else {
+      _tile_dpbssd(0, 4, 6);
+      _tile_dpbssd(1, 4, 7);
+    }
+    a.at += a.step, b += 2048;
+  }
+  _tile_stored(0, s.at[0], kSumStride);
+  _tile_stored(1, s.at[0] + 16, kSumStride);
+  store_sums(out, row, rows, s);
+}
+
+template <class Format>
+void block(const GemmBlock& g) {
+  const int64_t full = g.c.rows / 32 * 32, rest = g.c.rows - full;
+  const auto panel = [&](int64_t column) {
+    return static_cast<const char*>(g.b) + column / 32 * g.panel_bytes;
+  };
+  if (full > 0) {
+    shape_tiles(16, 16);
+    for (int64_t column = 0; column < g.c.width; column += 32) {
+      const typename Format::Out out(g, column, panel(column));
+      for (int64_t row = 0; row < full; row += 32) {
+        two_tiles_of_rows<Format>(g, row, 32, panel(column), out);
+      }
+    }
+  }
+  if (rest > 0) {
+    shape_tiles(rest < 16 ? rest : 16, rest < 16 ? 0 : rest - 16);
+    for (int64_t column = 0; column < g.c.width; column += 32) {
+      const typename Format::Out out(g, column, panel(column));
+      if (rest > 16) {
+        two_tiles_of_rows<Format>(g, full, rest, panel(column), out);
+      } else {
+        one_tile_of_rows<Format>(g, full, rest, panel(column), out);
+      }
+    }
+  }
+  _tile_release();
+}
+
+#pragma GCC pop_options
+
+}  // namespace
+
+const GemmCode& gemm_amx() {
+  static const GemmCode code = {.columns = 32,
+                                .inner_step = 32,
+                                .inner_chunk = 1024,
+                                .block_rows = 256,
+                                .group_rows = 32,
+                                .packed = DType::bf16,
+                                .has_relu = true,
+                                .pack = pack_bf16,
+                                .pack_transposed = pack_transposed_bf16,
+                                .block = block<Bf16>};
+  return code;
+}
+
+const GemmCode& gemm_int8_amx() {
+  static const GemmCode code = {.columns = kInt8Columns,
+                                .inner_step = 64,
+                                .inner_chunk = kMostInt8Inner,
+                                .block_rows = 256,
+                                .group_rows = 32,
+                                .packed = DType::i8,
+                                .tail = sizeof(Int8Columns),
+                                .has_relu = true,
+                                .pack = pack_int8,
+                                .pack_transposed = nullptr,
+                                .block = block<Int8>};
+  return code;
+}
+
+}  // namespace heddle::cpu
+#endif

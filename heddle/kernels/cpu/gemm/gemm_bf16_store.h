@@ -1,0 +1,84 @@
+// What the two codes for bf16 share: moving 32 columns of sums to and from c.
+#pragma once
+
+#if defined(__x86_64__)
+// False in GCC 12's intrinsics (its bug 105593).
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include <immintrin.h>
+
+#include "heddle/kernels/cpu/gemm/gemm_block.h"
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512bf16")
+
+namespace heddle::cpu {
+namespace {
+
+/// Which bf16 are below zero: neither -0 nor NaN.
+inline __mmask32 below_zero(__m512i x) {
+  const __m512i behind_minus_zero = _mm512_sub_epi16(x, _mm512_set1_epi16(-0x7fff));
+  return _mm512_cmple_epu16_mask(behind_minus_zero, _mm512_set1_epi16(0x7f7f));
+}
+
+/// Where 32 columns of sums go: columns [column, column + 32) of the block's c, or what is left.
+struct PanelOut {
+  const GemmBlock* g;
+  int64_t column;
+  __mmask16 low, high;  ///< the columns that c has
+  __m512 bias_low, bias_high;
+
+  PanelOut(const GemmBlock& block, int64_t first) : g(&block), column(first) {
+    const int64_t left = block.c.width - first;
+    const auto mask = [](int64_t n) {
+      return static_cast<__mmask16>(n >= 16 ? 0xffff : n <= 0 ? 0 : (1 << n) - 1);
+    };
+    low = mask(left), high = mask(left - 16);
+    bias_low = bias_high = _mm512_setzero_ps();
+    if (block.bias != nullptr) {
+      bias_low = _mm512_maskz_loadu_ps(low, block.bias + first);
+      bias_high = _mm512_maskz_loadu_ps(high, block.bias + first + 16);
+    }
+  }
+  /// Sums that c holds already.
+  void load(int64_t row, __m512* a, __m512* b) const {
+    const float* c = g->c.row<float>(row) + column;
+    *a = _mm512_maskz_loadu_ps(low, c);
+    *b = _mm512_maskz_loadu_ps(high, c + 16);
+  }
+  void store(int64_t row, __m512 a, __m512 b) const {
+    write(row, _mm512_add_ps(a, bias_low), _mm512_add_ps(b, bias_high));
+  }
+  /// The same for sums that have their bias.
+  void write(int64_t row, __m512 a, __m512 b) const {
+    if (g->c.dtype == DType::f32) {
+      float* c = g->c.row<float>(row) + column;
+      if (g->relu) {
+        const __m512 zero = _mm512_setzero_ps();
+        a = _mm512_max_ps(zero, a), b = _mm512_max_ps(zero, b);  // NaN stays
+      }
+      _mm512_mask_storeu_ps(c, low, a);
+      _mm512_mask_storeu_ps(c + 16, high, b);
+    } else {
+      __m512i both = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(b, a));
+      if (g->relu) both = _mm512_mask_mov_epi16(both, below_zero(both), _mm512_setzero_si512());
+      const auto columns = static_cast<__mmask32>(low | static_cast<uint32_t>(high) << 16);
+      _mm512_mask_storeu_epi16(g->c.row<uint16_t>(row) + column, columns, both);
+    }
+  }
+};
+
+/// Calls f.operator()<n>(row) for rows [row, end), n of them at a time: as many as registers hold.
+template <class F>
+void for_rows_in_registers(int64_t row, int64_t end, const F& f) {
+  for (; row + 12 <= end; row += 12) f.template operator()<12>(row);
+  for (; row + 6 <= end; row += 6) f.template operator()<6>(row);
+  for (; row + 2 <= end; row += 2) f.template operator()<2>(row);
+  for (; row < end; ++row) f.template operator()<1>(row);
+}
+
+}  // namespace
+}  // namespace heddle::cpu
+
+#pragma GCC pop_options
+#endif

@@ -1,0 +1,57 @@
+// Mixtral: Jiang et al. 2024, "Mixtral of Experts".
+#include "heddle/models/families/llama_stack.h"
+
+namespace heddle {
+namespace {
+
+struct MixtralConfig : LlamaFields {
+  std::optional<int64_t> sliding_window;
+  int64_t num_local_experts = 8, num_experts_per_tok = 2;
+  double router_aux_loss_coef = 0.001;
+
+  MixtralConfig() {
+    intermediate_size = 14336;
+    num_key_value_heads = 8;
+    max_position_embeddings = 4096 * 32;
+    rms_norm_eps = 1e-5;
+    rope.rope_theta = 1e6;
+  }
+  template <class V>
+  void fields(V& v) {
+    LlamaFields::fields(v);
+    v("sliding_window", sliding_window, "positions back that a token sees, its own too; none: all",
+      at_least(1));
+    v("num_local_experts", num_local_experts, "feed-forward layers in each block", at_least(1));
+    v("num_experts_per_tok", num_experts_per_tok, "of which each token goes through", at_least(1));
+    v("router_aux_loss_coef", router_aux_loss_coef, "factor of the loss that balances the experts",
+      at_least(0));
+  }
+  void check(const std::string& source) const {
+    LlamaFields::check(source);
+    heddle::check(num_experts_per_tok <= num_local_experts, ErrorKind::data,
+                  "{}: num_experts_per_tok is {} of {} experts; it must be at most as many", source,
+                  num_experts_per_tok, num_local_experts);
+  }
+};
+
+}  // namespace
+
+class Mixtral final : public LlamaStack {
+ public:
+  using Config = MixtralConfig;
+  static std::vector<HeadClass> heads() { return heads_of("Mixtral"); }
+  static std::vector<std::pair<std::string, std::string>> aliases() {
+    return {{"num_experts", "num_local_experts"}};
+  }
+  Mixtral(const nn::Scope& s, const Config& c, const HubConfig& hub)
+      : LlamaStack(s, c,
+                   {.window = c.sliding_window.value_or(0),
+                    .experts = c.num_local_experts,
+                    .chosen = c.num_experts_per_tok,
+                    .balance = c.router_aux_loss_coef},
+                   hub) {}
+};
+
+template std::unique_ptr<ModelConfig> new_config<Mixtral>();
+
+}  // namespace heddle

@@ -1,0 +1,39 @@
+// Qwen2: Qwen Team 2024, "Qwen2 Technical Report", section 2.2: LLaMA with biases of queries, keys
+// and values, whose later layers may see a window alone.
+#include "heddle/models/families/llama_stack.h"
+
+namespace heddle {
+namespace {
+
+struct Qwen2Config : LlamaFields {
+  WindowFields window;
+
+  Qwen2Config() {
+    vocab_size = 151936;
+    intermediate_size = 22016;
+    max_position_embeddings = 32768;
+  }
+  template <class V>
+  void fields(V& v) {
+    LlamaFields::fields(v);
+    window.fields(v);
+  }
+};
+
+}  // namespace
+
+class Qwen2 final : public LlamaStack {
+ public:
+  using Config = Qwen2Config;
+  static std::vector<HeadClass> heads() { return heads_of("Qwen2"); }
+  Qwen2(const nn::Scope& s, const Config& c, const HubConfig& hub)
+      : LlamaStack(s, c,
+                   {.attention_bias = true,
+                    .window = c.window.width(),
+                    .whole_layers = c.window.max_window_layers},
+                   hub) {}
+};
+
+template std::unique_ptr<ModelConfig> new_config<Qwen2>();
+
+}  // namespace heddle

@@ -1,0 +1,80 @@
+// RoBERTa: Liu et al. 2019, "RoBERTa: A Robustly Optimized BERT Pretraining Approach": BERT with
+// other heads, whose positions count the tokens that are not padding, from pad_token_id + 1 on.
+#include "heddle/models/families/bert_config.h"
+
+namespace heddle {
+
+class Roberta final : public EncoderStack {
+ public:
+  using Config = BertConfig;
+  static std::vector<HeadClass> heads() {
+    return {{Head::masked_token, "RobertaForMaskedLM"},
+            {Head::none, "RobertaModel"},
+            {Head::sequence_classes, "RobertaForSequenceClassification"},
+            {Head::token_classes, "RobertaForTokenClassification"}};
+  }
+  static std::vector<std::pair<std::string, std::string>> aliases() { return {}; }
+
+  Roberta(const Scope& s, const Config& c, const HubConfig& hub)
+      : EncoderStack(base_scope(s, "roberta", hub), c, hub.pad_token_id.value_or(1)),
+        pad_(hub.pad_token_id.value_or(1)) {
+    const ClassOptions classes = c.classes(hub);
+    if (hub.head == Head::none && hub.has_pooler) {
+      heads_.pooler = pooler(s / "pooler" / "dense", Activation::tanh);
+    } else if (hub.head == Head::masked_token) {
+      const Scope p = s / "lm_head";
+      predict_tokens(p / "dense", p / "layer_norm", Activation::gelu, p / "decoder", p / "bias");
+    } else if (hub.head == Head::sequence_classes) {
+      heads_.sequence_classes =
+          classes_of_pooled(s / "classifier" / "out_proj", classes,
+                            dropped_pooler(s / "classifier" / "dense", classes));
+    } else if (hub.head == Head::token_classes) {
+      heads_.token_classes = classes_of_tokens(s / "classifier", classes);
+    }
+  }
+
+  int64_t max_length() const override {
+    return std::max<int64_t>(0, fields_.max_position_embeddings - pad_ - 1);
+  }
+
+  std::vector<int32_t> positions(std::span<const int32_t> ids) const override {
+    std::vector<int32_t> positions;
+    auto last = static_cast<int32_t>(pad_);
+    for (const int32_t id : ids)
+      positions.push_back(id == pad_ ? static_cast<int32_t>(pad_) : ++last);
+    return positions;
+  }
+
+  nn::TensorNames names() const override {
+    nn::TensorNames names{.base = "roberta",
+                          .endings = {{".gamma", ".weight"}, {".beta", ".bias"}},
+                          .unneeded = {"embeddings.position_ids"}};
+    const auto pass_over = [&](const char* name) { names.unneeded.emplace_back(name); };
+    if (!heads_.pooler) pass_over("roberta.pooler."), pass_over("pooler.");
+    if (!heads_.output) pass_over("lm_head.");
+    if (head() == Head::none) pass_over("classifier.");
+    if (heads_.output && fields_.tie_word_embeddings) {
+      names.tied = {{"lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight"},
+                    {"lm_head.decoder.bias", "lm_head.bias"}};
+    } else if (heads_.output) {
+      names.tied = {{"lm_head.bias", "lm_head.decoder.bias"}};
+    }
+    return names;
+  }
+
+ private:
+  // tanh of a linear layer over the first token, with dropout before it.
+  Heads::OfTokens dropped_pooler(const Scope& s, const ClassOptions& o) const {
+    return [linear = Linear(s, square()), p = o.dropout, site = s.prefix()](
+               const Tensor& h, const TokenRows& tokens, const Run& run) {
+      const DropoutSpec spec = run.dropout(p, site, first_rows(tokens));
+      return linear(dropout(first_rows(h, *tokens.segments), spec), run, Activation::tanh);
+    };
+  }
+
+  int64_t pad_;
+};
+
+template std::unique_ptr<ModelConfig> new_config<Roberta>();
+
+}  // namespace heddle

@@ -1,0 +1,49 @@
+// A tokenizer made of parts, as Hugging Face's tokenizer.json describes it.
+#pragma once
+
+#include <memory>
+
+#include "heddle/text/pipeline/added_tokens.h"
+#include "heddle/text/pipeline/normalizer.h"
+#include "heddle/text/pipeline/pre_tokenizer.h"
+#include "heddle/text/pipeline/token_decoder.h"
+#include "heddle/text/subwords/subword_model.h"
+#include "heddle/text/subwords/word_cache.h"
+#include "heddle/text/tokenizer_impl.h"
+
+namespace heddle {
+
+/// What a text goes through, from above; absent parts do nothing.
+struct PipelineParts {
+  AddedTokens added;
+  std::unique_ptr<Normalizer> normalizer;
+  std::unique_ptr<PreTokenizer> pre_tokenizer;
+  std::unique_ptr<SubwordModel> model;
+  std::unique_ptr<TokenDecoder> decoder;  ///< absent: tokens are joined with spaces
+  bool clean_up = false;                  ///< whether decode() cleans up unless told
+  std::vector<TokenizerFile> beside;      ///< see Tokenizer::Impl::beside()
+};
+
+class Pipeline final : public Tokenizer::Impl {
+ public:
+  /// The parts are complete, `added.prepare()` aside.
+  explicit Pipeline(PipelineParts parts);
+
+  std::vector<int32_t> encode(std::string_view text) const override;
+  std::string decode(std::span<const int32_t> ids, const DecodeOptions& options) const override;
+  int64_t vocab_size() const override;
+  std::string token(int32_t id) const override;
+  int32_t token_id(std::string_view token) const override;
+  bool is_special(int32_t id) const override { return parts_.added.is_special(id); }
+  std::vector<TokenizerFile> beside() const override { return parts_.beside; }
+
+ private:
+  void encode_between(std::string_view text, bool is_first, std::vector<int32_t>& ids) const;
+  void encode_normalized(std::string_view text, bool is_first, std::vector<int32_t>& ids) const;
+  void encode_word(std::string_view word, std::vector<int32_t>& ids) const;
+
+  PipelineParts parts_;
+  WordCache cache_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,253 @@
+// Special tokens by name: tokenizer_config.json, special_tokens_map.json, added_tokens.json.
+#include "heddle/text/pipeline/special_tokens.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files/files.h"
+#include "heddle/text/strings/pattern.h"
+
+namespace heddle {
+
+namespace {
+
+/// A special token, where files name it, and what it is usually called.
+struct SpecialKind {
+  const char* key;
+  int32_t SpecialIds::*id;
+  std::vector<const char*> usual;
+};
+
+const std::vector<SpecialKind>& kinds() {
+  static const std::vector<SpecialKind> all = {
+      {"pad_token", &SpecialIds::pad, {"<pad>", "[PAD]"}},
+      {"unk_token", &SpecialIds::unk, {"<unk>", "[UNK]", "<|endoftext|>"}},
+      {"bos_token", &SpecialIds::bos, {"<s>", "<bos>", "<|begin_of_text|>", "<|endoftext|>"}},
+      {"eos_token", &SpecialIds::eos, {"</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>"}},
+      {"cls_token", &SpecialIds::cls, {"[CLS]", "<cls>"}},
+      {"sep_token", &SpecialIds::sep, {"[SEP]", "<sep>"}},
+      {"mask_token", &SpecialIds::mask, {"[MASK]", "<mask>"}}};
+  return all;
+}
+
+std::optional<int32_t> find_id(const PipelineParts& parts, std::string_view content) {
+  if (const auto id = parts.added.find(content)) return id;
+  return parts.model->vocabulary().find(content);
+}
+
+/// Adds a token with its id, unless it is there already.
+void add_token(AddedToken token, int64_t id, const std::string& source, PipelineParts& parts) {
+  const Vocabulary& vocabulary = parts.model->vocabulary();
+  check_token_id(id, static_cast<size_t>(vocabulary.size()), token.content, source);
+  const auto known = find_id(parts, token.content);
+  check(!known || *known == id, ErrorKind::data,
+        "{}: token '{}' has the id {}, but the tokenizer gives it {}", source, token.content, id,
+        known.value_or(-1));
+  const std::string* other = vocabulary.token(static_cast<int32_t>(id));
+  check(other == nullptr || *other == token.content, ErrorKind::data,
+        "{}: token '{}' has the id {}, which is that of '{}'", source, token.content, id,
+        other == nullptr ? "" : *other);
+  if (parts.added.find(token.content)) return;
+  parts.added.add(static_cast<int32_t>(id), std::move(token), source);
+}
+
+/// {"50256": {"content": "<|endoftext|>", ..}, ..}.
+void add_decoder(const HubFiles& files, PipelineParts& parts) {
+  const Json* decoder = files.config.find("added_tokens_decoder");
+  if (decoder == nullptr || !decoder->is_object()) return;
+  const std::string source = files.path("tokenizer_config.json") + ": added_tokens_decoder";
+  for (const auto& [key, value] : decoder->as_object()) {
+    int64_t id = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    check(error == std::errc() && end == key.data() + key.size(), ErrorKind::data,
+          "{}: '{}' is no id", source, key);
+    add_token(read_added_token(value, source), id, source, parts);
+  }
+}
+
+/// Every token that the files name as a special one.
+std::vector<AddedToken> named_tokens(const HubFiles& files) {
+  const std::string source = files.path("tokenizer_config.json");
+  std::vector<AddedToken> found;
+  const auto add = [&](const Json& json) { found.push_back(read_added_token(json, source)); };
+  for (const SpecialKind& kind : kinds()) {
+    if (const Json* value = files.special(kind.key)) add(*value);
+  }
+  for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
+    for (const Json* json : {&files.config, &files.special_map}) {
+      const Json* list = json->find(key);
+      if (list != nullptr && list->is_array()) {
+        for (const Json& token : list->as_array()) add(token);
+      } else if (list != nullptr && list->is_object()) {
+        for (const auto& [name, token] : list->as_object()) add(token);
+      }
+    }
+  }
+  return found;
+}
+
+/// {"<extra>": 50257, ..}.
+void add_list(const HubFiles& files, const std::vector<AddedToken>& named, PipelineParts& parts) {
+  if (!files.added.is_object()) return;
+  const std::string source = files.path("added_tokens.json");
+  std::set<std::string> special;
+  for (const AddedToken& token : named) special.insert(token.content);
+  for (const auto& [content, id] : files.added.as_object()) {
+    check(!content.empty(), ErrorKind::data, "{}: an added token is empty", source);
+    const bool is_special = special.contains(content);
+    add_token({.content = content, .normalized = !is_special, .special = is_special},
+              id.as_int(source + ": " + content), source, parts);
+  }
+}
+
+/// Makes a token of the vocabulary, or a token that was added already, a special token that is
+/// found in texts.
+void make_special(AddedToken token, const std::string& source, PipelineParts& parts) {
+  const auto id = find_id(parts, token.content);
+  if (!id) return;
+  token.normalized = false;
+  if (const AddedToken* known = parts.added.find(*id)) token = *known;
+  token.special = true;
+  parts.added.add(*id, std::move(token), source);
+}
+
+}  // namespace
+
+HubFiles HubFiles::read(const std::string& folder) {
+  HubFiles result;
+  result.folder = folder;
+  const auto optional = [&](const char* name) {
+    if (!path_exists(result.path(name))) return Json();
+    return Json::parse(result.add(name), result.path(name));
+  };
+  result.config = optional("tokenizer_config.json");
+  result.special_map = optional("special_tokens_map.json");
+  result.added = optional("added_tokens.json");
+  if (path_exists(result.path("config.json"))) {
+    const Json config = Json::load(result.path("config.json"));
+    result.model_type = string_or(config, "model_type", "", result.path("config.json"));
+  }
+  return result;
+}
+
+const std::string& HubFiles::add(const std::string& name) {
+  files.push_back({name, read_file(path(name))});
+  return files.back().bytes;
+}
+
+std::string HubFiles::path(const std::string& name) const { return join_path(folder, name); }
+
+// tokenizer_class; "" if it is absent, or one that any files may have.
+std::string HubFiles::stated_class() const {
+  const std::string name = string_or(config, "tokenizer_class", "", path("tokenizer_config.json"));
+  const bool is_general = name.starts_with("PreTrained") || name.starts_with("TokenizersBackend");
+  return is_general ? "" : name;
+}
+
+bool HubFiles::is_class(std::string_view name) const {
+  std::string known = stated_class();
+  if (known.empty()) known = model_type;
+  std::ranges::transform(known, known.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  });
+  return known.starts_with(name);
+}
+
+void HubFiles::keep_class(const std::string& name) {
+  if (!stated_class().empty()) return;
+  if (!config.is_object()) config = Json::object();
+  config["tokenizer_class"] = name;
+  const std::string bytes = config.dump(2) + "\n";
+  if (!files.empty() && files[0].name == "tokenizer_config.json") {
+    files[0].bytes = bytes;
+  } else {
+    files.insert(files.begin(), {"tokenizer_config.json", bytes});
+  }
+}
+
+std::vector<TokenizerFile> HubFiles::take_config_aside(std::string usual) {
+  const std::string name = "tokenizer_config.json";
+  std::erase_if(
+      files, [&](const TokenizerFile& file) { return file.name == name && file.bytes == usual; });
+  const bool is_other =
+      std::ranges::any_of(files, [&](const TokenizerFile& file) { return file.name == name; });
+  if (is_other || usual.empty()) return {};
+  return {{name, std::move(usual)}};
+}
+
+bool HubFiles::flag(const char* key, bool otherwise) const {
+  return bool_or(config, key, otherwise, path("tokenizer_config.json"));
+}
+
+const Json* HubFiles::special(const char* key) const {
+  for (const Json* json : {&config, &special_map}) {
+    const Json* value = json->find(key);
+    if (value != nullptr && (value->is_string() || value->is_object())) return value;
+  }
+  return nullptr;
+}
+
+std::string HubFiles::special_name(const char* key, const std::string& usual) const {
+  const Json* value = special(key);
+  if (value == nullptr) return usual;
+  return read_added_token(*value, path("tokenizer_config.json") + ": " + key).content;
+}
+
+std::string usual_config(const HubFiles& files, bool clean_up, const PipelineDescription& d) {
+  if (files.usual_class.empty()) return "";
+  Json json = Json::object();
+  json["tokenizer_class"] = files.usual_class;
+  json["clean_up_tokenization_spaces"] = clean_up;
+  for (const SpecialKind& kind : kinds()) {
+    const int32_t id = d.special.*kind.id;
+    if (id < 0 || files.usual_class != kAnyClass) continue;
+    const AddedToken* token = d.parts.added.find(id);
+    if (token == nullptr) continue;  // a token of the model, which no text is searched for
+    if (!token->special) return "";  // to name it would make it special
+    json[kind.key] = token->content;
+  }
+  return json.dump(2) + "\n";
+}
+
+void add_usual(const std::vector<const char*>& names, PipelineParts& parts,
+               const std::string& source) {
+  for (const char* name : names) {
+    const auto id = parts.model->vocabulary().find(name);
+    if (!id) continue;
+    // "<mask>" takes the space before it: what stands there is a word and its space.
+    const bool takes_space = std::string_view(name) == "<mask>";
+    parts.added.add(*id,
+                    {.content = name, .lstrip = takes_space, .normalized = false, .special = true},
+                    source);
+  }
+}
+
+void apply_special_tokens(const HubFiles& files, bool is_class_known,
+                          PipelineDescription& description) {
+  PipelineParts& parts = description.parts;
+  const std::vector<AddedToken> named = named_tokens(files);
+  add_decoder(files, parts);
+  add_list(files, named, parts);
+  const std::string source = files.path("tokenizer_config.json");
+  for (const AddedToken& token : named) make_special(token, source, parts);
+  bool has_names = false;
+  for (const SpecialKind& kind : kinds()) {
+    if (files.special(kind.key) == nullptr) continue;
+    has_names = true;
+    const auto id = find_id(parts, files.special_name(kind.key, ""));
+    if (id) description.special.*kind.id = *id;
+  }
+  if (files.flag("split_special_tokens", false)) parts.added.hide_special();
+  for (const SpecialKind& kind : kinds()) {
+    int32_t& id = description.special.*kind.id;
+    const Json* value = files.config.find(kind.key);
+    if ((has_names && !is_class_known) || (value != nullptr && value->is_null())) continue;
+    for (const char* name : kind.usual) {
+      if (id < 0) id = parts.added.find(name).value_or(-1);
+    }
+  }
+}
+
+}  // namespace heddle

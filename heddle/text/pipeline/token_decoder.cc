@@ -1,0 +1,209 @@
+// The decoders of tokenizer.json.
+#include "heddle/text/pipeline/token_decoder.h"
+
+#include <charconv>
+#include <functional>
+#include <optional>
+
+#include "heddle/base/error.h"
+#include "heddle/text/pipeline/pre_tokenizer.h"
+#include "heddle/text/strings/byte_letters.h"
+#include "heddle/text/strings/pattern.h"
+#include "heddle/text/strings/strings.h"
+#include "heddle/text/strings/utf8.h"
+
+namespace heddle {
+
+namespace {
+
+using Strings = std::vector<std::string>;
+
+/// A decoder that is a function.
+class DecoderFunction final : public TokenDecoder {
+ public:
+  explicit DecoderFunction(std::function<void(Strings&)> f) : f_(std::move(f)) {}
+  void operator()(Strings& tokens) const override { f_(tokens); }
+
+ private:
+  std::function<void(Strings&)> f_;
+};
+
+std::unique_ptr<TokenDecoder> of(std::function<void(Strings&)> f) {
+  return std::make_unique<DecoderFunction>(std::move(f));
+}
+
+std::string joined(const Strings& tokens) {
+  std::string text;
+  for (const std::string& token : tokens) text += token;
+  return text;
+}
+
+void decode_byte_level(Strings& tokens) {
+  std::string bytes;
+  for (const std::string& token : tokens) bytes += bytes_of_letters(token).value_or(token);
+  tokens = {replace_invalid_utf8(bytes)};
+}
+
+/// As `tokenizers` cleans up each token, before they are joined.
+std::string clean_up_token(const std::string& token) {
+  return replace_all(clean_up_spaces(token), " do not", " don't");
+}
+
+void decode_word_piece(const std::string& prefix, bool cleanup, Strings& tokens) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    std::string& token = tokens[i];
+    if (i > 0 && token.starts_with(prefix)) {
+      token.erase(0, prefix.size());
+    } else if (i > 0) {
+      token.insert(0, " ");
+    }
+    if (cleanup) token = clean_up_token(token);
+  }
+}
+
+void decode_metaspace(const MetaspaceOptions& options, Strings& tokens) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const bool is_dropped = i == 0 && options.scheme != PrependScheme::never;
+    tokens[i] = replace_all(tokens[i], options.sign, is_dropped ? "" : " ");
+  }
+}
+
+/// The byte of a token like "<0x0A>".
+std::optional<char> byte_of(const std::string& token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(token.data() + 3, token.data() + 5, value, 16);
+  if (error != std::errc() || end != token.data() + 5) return std::nullopt;
+  return static_cast<char>(value);
+}
+
+void decode_byte_fallback(Strings& tokens) {
+  Strings result;
+  std::string bytes;
+  const auto flush = [&] {
+    if (bytes.empty()) return;
+    if (first_invalid_utf8(bytes)) {
+      result.insert(result.end(), bytes.size(), "\uFFFD");
+    } else {
+      result.push_back(bytes);
+    }
+    bytes.clear();
+  };
+  for (std::string& token : tokens) {
+    if (const auto byte = byte_of(token)) {
+      bytes += *byte;
+    } else {
+      flush();
+      result.push_back(std::move(token));
+    }
+  }
+  flush();
+  tokens = std::move(result);
+}
+
+/// Takes at most `start` and `stop` times `content` away from the ends of each token.
+std::unique_ptr<TokenDecoder> read_strip(const Json& json, const std::string& source) {
+  const std::string content = string_or(json, "content", " ", source);
+  const int64_t start = int_or(json, "start", 0, source), stop = int_or(json, "stop", 0, source);
+  check(!content.empty(), ErrorKind::data, "{}: its content is empty", source);
+  return of([=](Strings& tokens) {
+    for (std::string& token : tokens) {
+      std::string_view rest = token;
+      for (int64_t i = 0; i < start && rest.starts_with(content); ++i) {
+        rest.remove_prefix(content.size());
+      }
+      for (int64_t i = 0; i < stop && rest.ends_with(content); ++i) {
+        rest.remove_suffix(content.size());
+      }
+      token = std::string(rest);
+    }
+  });
+}
+
+using Parts = std::vector<std::shared_ptr<const TokenDecoder>>;
+
+/// Those of a Sequence inside another stand among its own, under the same bound.
+void read_parts(const Json& json, const std::string& source, Parts& parts) {
+  for (const Json& part : sequence_of(json, "decoders", source)) {
+    if (!part.is_null() && component_type(part, source + ": decoder") == "Sequence") {
+      read_parts(part, source + ": Sequence", parts);
+    } else if (auto one = read_token_decoder(part, source)) {
+      parts.push_back(std::move(one));
+    }
+  }
+}
+
+size_t bytes_of(const Strings& tokens) {
+  size_t bytes = 0;
+  for (const std::string& token : tokens) bytes += token.size();
+  return bytes;
+}
+
+std::unique_ptr<TokenDecoder> read_sequence(const Json& json, const std::string& source) {
+  Parts parts;
+  read_parts(json, source, parts);
+  return of([parts](Strings& tokens) {
+    const size_t most = most_bytes(bytes_of(tokens));
+    for (const auto& part : parts) {
+      (*part)(tokens);
+      check_growth(bytes_of(tokens), most);
+    }
+  });
+}
+
+std::unique_ptr<TokenDecoder> read_replace(const Json& json, const std::string& source) {
+  const Pattern pattern = Pattern::read(json.at("pattern", source), source);
+  return of([pattern, content = json.get_string("content", source)](Strings& tokens) {
+    for (std::string& token : tokens) {
+      token = pattern.replace(token, content, most_bytes(token.size()));
+    }
+  });
+}
+
+std::unique_ptr<TokenDecoder> read_bpe(const Json& json, const std::string& source) {
+  const std::string suffix = string_or(json, "suffix", "</w>", source);
+  check(!suffix.empty(), ErrorKind::data, "{}: its suffix is empty", source);
+  return of([suffix](Strings& tokens) {
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      tokens[i] = replace_all(tokens[i], suffix, i + 1 == tokens.size() ? "" : " ");
+    }
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<TokenDecoder> make_byte_level_decoder() { return of(decode_byte_level); }
+
+std::unique_ptr<TokenDecoder> make_wordpiece_decoder(std::string prefix, bool cleanup) {
+  return of([prefix = std::move(prefix), cleanup](Strings& tokens) {
+    decode_word_piece(prefix, cleanup, tokens);
+  });
+}
+
+std::unique_ptr<TokenDecoder> read_token_decoder(const Json& json, const std::string& source) {
+  if (json.is_null()) return nullptr;
+  const std::string& type = component_type(json, source + ": decoder");
+  const std::string where = source + ": " + type;
+  if (type == "Sequence") return read_sequence(json, where);
+  if (type == "ByteLevel") return make_byte_level_decoder();
+  if (type == "WordPiece") {
+    return make_wordpiece_decoder(string_or(json, "prefix", "##", where),
+                                  bool_or(json, "cleanup", true, where));
+  }
+  if (type == "Metaspace") {
+    return of([options = read_metaspace(json, where)](Strings& tokens) {
+      decode_metaspace(options, tokens);
+    });
+  }
+  if (type == "BPEDecoder") return read_bpe(json, where);
+  if (type == "ByteFallback") return of(decode_byte_fallback);
+  if (type == "Fuse") return of([](Strings& tokens) { tokens = {joined(tokens)}; });
+  if (type == "Strip") return read_strip(json, where);
+  if (type == "Replace") return read_replace(json, where);
+  fail_component("decoder", type,
+                 "ByteLevel, WordPiece, Metaspace, BPEDecoder, ByteFallback, Fuse, Strip, Replace "
+                 "and Sequence",
+                 source);
+}
+
+}  // namespace heddle

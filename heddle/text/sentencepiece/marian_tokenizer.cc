@@ -1,0 +1,135 @@
+// Marian's tokenizers: SentencePiece finds the tokens of a text, vocab.json has their ids.
+#include "heddle/text/sentencepiece/marian_tokenizer.h"
+
+#include <sentencepiece_processor.h>
+
+#include <algorithm>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files/files.h"
+#include "heddle/text/pipeline/added_tokens.h"
+#include "heddle/text/pipeline/special_tokens.h"
+#include "heddle/text/sentencepiece/sentencepiece_log.h"
+#include "heddle/text/strings/strings.h"
+#include "heddle/text/subwords/model_check.h"
+#include "heddle/text/subwords/vocabulary.h"
+#include "heddle/text/tokenizer_folder.h"
+#include "heddle/text/tokenizer_impl.h"
+
+namespace heddle {
+namespace {
+
+class MarianTokenizer final : public Tokenizer::Impl {
+ public:
+  MarianTokenizer(HubFiles hub, const char* model_name, const char* vocab_name)
+      : path_(hub.path(vocab_name)) {
+    const std::string& bytes = hub.add(model_name);
+    check_sentencepiece_model(bytes, hub.path(model_name));
+    silence_sentencepiece();
+    const auto status = processor_.LoadFromSerializedProto(bytes);
+    check(status.ok(), ErrorKind::data, "{}: SentencePiece refuses the model: {}",
+          hub.path(model_name), status.ToString());
+    vocabulary_ = Vocabulary::of_json(Json::parse(hub.add(vocab_name), path_), path_);
+    special.unk = add_special(hub, "unk_token", "<unk>");
+    special.eos = add_special(hub, "eos_token", "</s>");
+    special.pad = add_special(hub, "pad_token", "<pad>");
+    check(special.unk >= 0 && special.eos >= 0, ErrorKind::data,
+          "{}: it has no '<unk>' or no '</s>', which every text needs; tokenizer_config.json may "
+          "give other names",
+          path_);
+    added_.prepare(nullptr);
+    around.single = {{.text = 0}, {.ids = {special.eos}}};
+    around.pair = {{.text = 0}, {.text = 1}, {.ids = {special.eos}}};
+    kind = "Marian";
+    fingerprint = fingerprint_of(hub.files);
+    files = std::move(hub.files);
+  }
+
+  std::vector<int32_t> encode(std::string_view text) const override {
+    std::vector<int32_t> ids;
+    added_.split(text, false, [&](std::string_view part, int32_t id) {
+      if (id >= 0) return ids.push_back(id);
+      encode_part(part, ids);
+    });
+    return ids;
+  }
+
+  std::string decode(std::span<const int32_t> ids, const DecodeOptions& options) const override {
+    std::string text;
+    std::vector<std::string> tokens;
+    const auto flush = [&] {
+      std::string part;
+      const auto status = processor_.Decode(tokens, &part);
+      check(status.ok(), ErrorKind::data, "tokenizer: cannot decode {} tokens: {}", tokens.size(),
+            status.ToString());
+      text += part;
+      tokens.clear();
+    };
+    for (const int32_t id : ids) {
+      if (!is_special(id)) {
+        tokens.push_back(token(id));
+      } else if (!options.skip_special) {
+        flush();
+        text += token(id) + " ";
+      }
+    }
+    flush();
+    text = replace_all(text, kSpaceSign, " ");
+    const size_t begin = std::min(text.find_first_not_of(' '), text.size());
+    return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+  }
+
+  int64_t vocab_size() const override { return vocabulary_.size(); }
+  std::string token(int32_t id) const override {
+    const std::string* found = vocabulary_.token(id);
+    return found == nullptr ? "" : *found;
+  }
+  int32_t token_id(std::string_view token) const override {
+    return vocabulary_.find(token).value_or(special.unk);
+  }
+  bool is_special(int32_t id) const override {
+    return id == special.unk || id == special.eos || id == special.pad;
+  }
+
+ private:
+  // The id of a token that tokenizer_config.json may name, -1 if the vocabulary lacks it.
+  int32_t add_special(const HubFiles& hub, const char* key, const std::string& usual) {
+    const std::string name = hub.special_name(key, usual);
+    const auto id = vocabulary_.find(name);
+    if (!id) return -1;
+    added_.add(*id, {.content = name, .normalized = false, .special = true}, path_);
+    return *id;
+  }
+
+  // What stands between special tokens.
+  void encode_part(std::string_view part, std::vector<int32_t>& ids) const {
+    const size_t end = part.starts_with(">>") ? part.find("<<") : part.npos;
+    if (end != part.npos) {
+      ids.push_back(token_id(part.substr(0, end + 2)));
+      part.remove_prefix(end + 2);
+    }
+    std::vector<std::string> tokens;
+    const auto status = processor_.Encode(part, &tokens);
+    check(status.ok(), ErrorKind::data, "tokenizer: cannot encode a text of {} bytes: {}",
+          part.size(), status.ToString());
+    for (const std::string& text : tokens) ids.push_back(token_id(text));
+  }
+
+  std::string path_;
+  Vocabulary vocabulary_;
+  AddedTokens added_;
+  sentencepiece::SentencePieceProcessor processor_;
+};
+
+}  // namespace
+
+Tokenizer load_marian_tokenizer(const std::string& folder, MarianSide side) {
+  HubFiles hub = HubFiles::read(folder);
+  const bool is_separate = hub.flag("separate_vocabs", false);
+  const bool is_target = side == MarianSide::target;
+  return Tokenizer(std::make_shared<MarianTokenizer>(
+      std::move(hub), is_target ? kMarianTargetName : kMarianSourceName,
+      is_target && is_separate ? kMarianTargetVocabName : kMarianVocabName));
+}
+
+}  // namespace heddle

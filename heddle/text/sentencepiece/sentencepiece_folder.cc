@@ -1,0 +1,170 @@
+// SentencePiece models with the special tokens that their families put around texts.
+#include <sentencepiece_processor.h>
+
+#include "heddle/base/error.h"
+#include "heddle/text/sentencepiece/sentencepiece_log.h"
+#include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
+#include "heddle/text/strings/pattern.h"
+#include "heddle/text/subwords/model_check.h"
+
+namespace heddle {
+
+namespace {
+
+/// SentencePiece does all of it: normalisation, splitting, unknown characters.
+class SentencePieceSubwords final : public SubwordModel {
+ public:
+  SentencePieceSubwords(Vocabulary vocabulary,
+                        std::unique_ptr<sentencepiece::SentencePieceProcessor> processor)
+      : SubwordModel(std::move(vocabulary)), processor_(std::move(processor)) {}
+
+  void encode(std::string_view text, std::vector<int32_t>& ids) const override {
+    std::vector<int> own;
+    const auto status = processor_->Encode(text, &own);
+    check(status.ok(), ErrorKind::data, "tokenizer: cannot encode a text of {} bytes: {}",
+          text.size(), status.ToString());
+    ids.insert(ids.end(), own.begin(), own.end());
+  }
+  std::optional<int32_t> unk() const override { return processor_->unk_id(); }
+
+ private:
+  std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
+};
+
+/// A family: which special tokens it has, and how they stand around texts.
+struct Family {
+  std::vector<const char*> classes;  ///< see HubFiles::is_class()
+  const char* kept_class;            ///< see HubFiles::keep_class()
+  std::vector<const char*> special;
+  bool adds_space;  ///< the model puts a space in front of each text, else finish() sees to it
+  void (*finish)(const HubFiles&, const std::string&, PipelineDescription&);
+};
+
+int32_t id_of(const PipelineDescription& d, const char* name, const std::string& path) {
+  const auto id = d.parts.model->vocabulary().find(name);
+  check(id.has_value(), ErrorKind::data, "{}: it has no token '{}', which is needed around texts",
+        path, name);
+  return *id;
+}
+
+/// A </s>, and the 100 tokens of the text's gaps behind the vocabulary.
+void finish_t5(const HubFiles&, const std::string& path, PipelineDescription& d) {
+  constexpr int32_t kGaps = 100;
+  const Template::Item end{.ids = {id_of(d, "</s>", path)}};
+  d.around = {.single = {{.text = 0}, end}, .pair = {{.text = 0}, end, {.text = 1}, end}};
+  const auto size = static_cast<int32_t>(d.parts.model->vocabulary().size());
+  for (int32_t i = 0; i < kGaps; ++i) {
+    const std::string name = fmt::format("<extra_id_{}>", i);
+    if (d.parts.model->vocabulary().find(name)) continue;
+    d.parts.added.add(size + kGaps - 1 - i, {.content = name, .normalized = false, .special = true},
+                      path);
+  }
+}
+
+/// A <sep> <cls>, the types of which are 0, 0 and 2; quotes and accents are made plain before.
+void finish_xlnet(const HubFiles& files, const std::string& path, PipelineDescription& d) {
+  const std::vector<int32_t> sep = {id_of(d, "<sep>", path)}, cls = {id_of(d, "<cls>", path)};
+  d.around = {.single = {{.text = 0}, {.ids = sep}, {.type = 2, .ids = cls}},
+              .pair = {{.text = 0},
+                       {.ids = sep},
+                       {.text = 1, .type = 1},
+                       {.type = 1, .ids = sep},
+                       {.type = 2, .ids = cls}}};
+  std::string steps = R"({"type": "Replace", "pattern": {"String": "``"}, "content": "\""},
+                         {"type": "Replace", "pattern": {"String": "''"}, "content": "\""})";
+  if (!files.flag("keep_accents", false))
+    steps += R"(, {"type": "NFKD"}, {"type": "StripAccents"})";
+  if (files.flag("do_lower_case", false)) steps += R"(, {"type": "Lowercase"})";
+  d.parts.normalizer =
+      read_normalizer(Json::parse(R"({"type": "Sequence", "normalizers": [)" + steps + "]}"), path);
+}
+
+/// <s> A, unless the files say otherwise. The space before a text stands before what follows a
+/// special token too if the files say "legacy"; what has one already gets none.
+void finish_llama(const HubFiles& files, const std::string& path, PipelineDescription& d) {
+  const bool has_space = files.flag("add_prefix_space", true);
+  d.parts.pre_tokenizer = make_metaspace(std::string(kSpaceSign),
+                                         !has_space                    ? PrependScheme::never
+                                         : files.flag("legacy", false) ? PrependScheme::always
+                                                                       : PrependScheme::first,
+                                         false);
+  const bool has_bos = files.flag("add_bos_token", true),
+             has_eos = files.flag("add_eos_token", false);
+  const Template::Item bos{.ids = {id_of(d, "<s>", path)}}, eos{.ids = {id_of(d, "</s>", path)}};
+  d.around = {.single = {}, .pair = {}};
+  std::string steps = R"({"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "},
+                         {"type": "ByteFallback"}, {"type": "Fuse"})";
+  if (has_space) steps += R"(, {"type": "Strip", "content": " ", "start": 1, "stop": 0})";
+  d.parts.decoder =
+      read_token_decoder(Json::parse(R"({"type": "Sequence", "decoders": [)" + steps + "]}"), path);
+  for (const bool is_pair : {false, true}) {
+    for (int text = 0; text <= (is_pair ? 1 : 0); ++text) {
+      auto& items = is_pair ? d.around.pair : d.around.single;
+      for (Template::Item item : {bos, Template::Item{.text = text}, eos}) {
+        if (item.text < 0 && !(item.ids == bos.ids ? has_bos : has_eos)) continue;
+        item.type = text;
+        items.push_back(std::move(item));
+      }
+    }
+  }
+}
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> all = {
+      {{"t5"}, "T5Tokenizer", {"<pad>", "</s>", "<unk>"}, true, finish_t5},
+      {{"xlnet"},
+       "XLNetTokenizer",
+       {"<s>", "</s>", "<unk>", "<sep>", "<pad>", "<cls>", "<mask>", "<eop>", "<eod>"},
+       true,
+       finish_xlnet},
+      {{"llama", "mistral", "mixtral"},
+       "LlamaTokenizer",
+       {"<unk>", "<s>", "</s>"},
+       false,
+       finish_llama}};
+  return all;
+}
+
+/// With `adds_space` false, the model puts no space in front of texts, whatever it says.
+std::unique_ptr<SubwordModel> subwords(std::string bytes, bool adds_space,
+                                       const std::string& path) {
+  check_sentencepiece_model(bytes, path);
+  silence_sentencepiece();
+  // normalizer_spec once more, with add_dummy_prefix alone: what comes last counts.
+  if (!adds_space) bytes += std::string("\x1A\x02\x18\x00", 4);
+  auto processor = std::make_unique<sentencepiece::SentencePieceProcessor>();
+  const auto status = processor->LoadFromSerializedProto(bytes);
+  check(status.ok(), ErrorKind::data, "{}: SentencePiece refuses the model: {}", path,
+        status.ToString());
+  std::vector<std::string> tokens;
+  for (int id = 0; id < processor->GetPieceSize(); ++id) tokens.push_back(processor->IdToPiece(id));
+  return std::make_unique<SentencePieceSubwords>(Vocabulary::of_list(std::move(tokens), path),
+                                                 std::move(processor));
+}
+
+}  // namespace
+
+std::optional<PipelineDescription> describe_sentencepiece(HubFiles& files,
+                                                          const std::string& name) {
+  const std::string path = files.path(name);
+  for (const Family& family : families()) {
+    bool is_it = false;
+    for (const char* known : family.classes) is_it = is_it || files.is_class(known);
+    if (!is_it) continue;
+    files.keep_class(family.kept_class);
+    PipelineDescription d;
+    d.kind = "SentencePiece";
+    d.parts.model = subwords(files.add(name), family.adds_space, path);
+    d.parts.decoder = read_token_decoder(
+        Json::parse(R"({"type": "Sequence", "decoders": [{"type": "ByteFallback"},
+                        {"type": "Metaspace"}]})"),
+        path);
+    add_usual(family.special, d.parts, path);
+    d.special.unk = d.parts.model->unk().value_or(-1);
+    family.finish(files, path, d);
+    return d;
+  }
+  return std::nullopt;
+}
+
+}  // namespace heddle

@@ -1,0 +1,85 @@
+// Tokens of text and their ids.
+#include "heddle/text/subwords/vocabulary.h"
+
+#include "heddle/base/error.h"
+#include "heddle/base/log.h"
+
+namespace heddle {
+
+namespace {
+
+/// Ids may leave as many gaps as there are entries, and this many more.
+constexpr int64_t kFreeGaps = 100'000;
+
+}  // namespace
+
+void check_token_id(int64_t id, size_t entries, std::string_view token, const std::string& source) {
+  const int64_t most = 2 * static_cast<int64_t>(entries) + kFreeGaps;
+  check(id >= 0 && id < most, ErrorKind::data,
+        "{}: token '{}' has the id {}; with {} entries ids are 0 to {}", source, token, id, entries,
+        most - 1);
+}
+
+Vocabulary Vocabulary::of_json(const Json& tokens, const std::string& source) {
+  Vocabulary result;
+  check(tokens.is_object() && tokens.size() > 0, ErrorKind::data,
+        "{}: the vocabulary is {}; an object of tokens and ids is needed", source,
+        tokens.describe());
+  result.ids_.reserve(tokens.size());
+  for (const auto& [token, id] : tokens.as_object()) {
+    const int64_t value = id.as_int(source + ": id of token '" + token + "'");
+    check_token_id(value, tokens.size(), token, source);
+    result.add(token, value, source);
+  }
+  return result;
+}
+
+Vocabulary Vocabulary::of_list(std::vector<std::string> tokens, const std::string& source) {
+  check(!tokens.empty(), ErrorKind::data, "{}: the vocabulary is empty", source);
+  Vocabulary result;
+  result.ids_.reserve(tokens.size());
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    result.add(std::move(tokens[i]), static_cast<int64_t>(i), source);
+  }
+  return result;
+}
+
+Vocabulary Vocabulary::of_lines(std::vector<std::string> tokens, const std::string& source) {
+  std::unordered_map<std::string_view, size_t> last;
+  size_t repeated = 0, first = 0;  // number, and the line of the first
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const auto [at, is_new] = last.insert_or_assign(tokens[i], i);
+    if (!is_new && repeated++ == 0) first = i;
+  }
+  if (repeated > 0) {
+    log_warning("{}: {} tokens come twice ('{}' in line {} first); the later lines count", source,
+                repeated, tokens[first], first + 1);
+  }
+  check(!tokens.empty(), ErrorKind::data, "{}: the vocabulary is empty", source);
+  Vocabulary result;
+  result.ids_.reserve(tokens.size());
+  result.tokens_.resize(tokens.size());
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (last.at(tokens[i]) == i) result.add(tokens[i], static_cast<int64_t>(i), source);
+  }
+  return result;
+}
+
+void Vocabulary::add(std::string token, int64_t id, const std::string& source) {
+  check(token.size() <= kMaxTokenBytes, ErrorKind::data,
+        "{}: the token with the id {} has {} bytes; at most {} are taken", source, id, token.size(),
+        kMaxTokenBytes);
+  if (static_cast<size_t>(id) >= tokens_.size()) tokens_.resize(static_cast<size_t>(id) + 1);
+  check(tokens_[id] == nullptr, ErrorKind::data, "{}: tokens '{}' and '{}' both have the id {}",
+        source, tokens_[id] == nullptr ? "" : *tokens_[id], token, id);
+  const auto [at, is_new] = ids_.emplace(std::move(token), static_cast<int32_t>(id));
+  check(is_new, ErrorKind::data, "{}: token '{}' comes twice, with the ids {} and {}", source,
+        at->first, at->second, id);
+  tokens_[id] = &at->first;
+}
+
+std::optional<int32_t> Vocabulary::find_byte(unsigned char byte) const {
+  return find(fmt::format("<0x{:02X}>", byte));
+}
+
+}  // namespace heddle

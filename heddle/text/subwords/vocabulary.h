@@ -1,0 +1,68 @@
+// Tokens of text and their ids.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "heddle/base/json/json.h"
+
+namespace heddle {
+
+/// Lets maps from strings be asked for string_views.
+struct StringHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view s) const { return std::hash<std::string_view>()(s); }
+};
+template <class T>
+using StringMap = std::unordered_map<std::string, T, StringHash, std::equal_to<>>;
+
+/// The longest token: a text is compared with all that begin at each of its places.
+inline constexpr size_t kMaxTokenBytes = 4096;
+
+/// Tokens and ids, one to one; ids may leave gaps.
+class Vocabulary {
+ public:
+  Vocabulary() = default;
+  Vocabulary(Vocabulary&&) = default;
+  Vocabulary& operator=(Vocabulary&&) = default;
+
+  /// An object of tokens and their ids, as in vocab.json. `source` opens the messages.
+  /// Errors: data if it is empty, a token has more than kMaxTokenBytes, or an id is negative, comes
+  /// twice, or is far beyond their number.
+  static Vocabulary of_json(const Json& tokens, const std::string& source);
+  /// Tokens with the ids 0, 1, ... Errors: data if one comes twice or is too long.
+  static Vocabulary of_list(std::vector<std::string> tokens, const std::string& source);
+  /// The lines of a vocab.txt: of a token that comes twice the later counts, and the id of the
+  /// earlier is a gap, as transformers has it; there is a warning. Errors: data if one is too long.
+  static Vocabulary of_lines(std::vector<std::string> tokens, const std::string& source);
+
+  std::optional<int32_t> find(std::string_view token) const {
+    const auto at = ids_.find(token);
+    return at == ids_.end() ? std::nullopt : std::optional<int32_t>(at->second);
+  }
+  /// nullptr for a gap, or an id beyond.
+  const std::string* token(int32_t id) const {
+    return id >= 0 && static_cast<size_t>(id) < tokens_.size() ? tokens_[id] : nullptr;
+  }
+  /// One more than the largest id.
+  int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
+  /// The id of a byte's token, as "<0x0A>".
+  std::optional<int32_t> find_byte(unsigned char byte) const;
+
+ private:
+  void add(std::string token, int64_t id, const std::string& source);
+
+  StringMap<int32_t> ids_;
+  std::vector<const std::string*> tokens_;  // keys of ids_, which stay where they are
+};
+
+/// Errors: data unless the id could be one of a vocabulary of so many entries: 0 or more, and not
+/// so large that a table by id would be mostly gaps.
+void check_token_id(int64_t id, size_t entries, std::string_view token, const std::string& source);
+
+}  // namespace heddle

@@ -1,0 +1,218 @@
+// Characters into a tokenizer.json; words, counted and merged, into a vocab.txt.
+#include "heddle/text/subwords/vocabulary_trainer.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/json/json.h"
+#include "heddle/text/strings/utf8.h"
+#include "heddle/text/tokenizer_folder.h"
+
+namespace heddle {
+namespace {
+
+// What is written is read back: the one way in which tokenizers are made.
+class TemporaryFile {
+ public:
+  TemporaryFile(const std::string& name, const std::string& content)
+      : folder_(make_folder()), path_(join_path(folder_, name)) {
+    write_file_atomic(path_, content);
+  }
+  ~TemporaryFile() { remove_path(folder_); }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  static std::string make_folder() {
+    const char* chosen = std::getenv("TMPDIR");
+    std::string name = std::string(chosen != nullptr ? chosen : "/tmp") + "/heddle-XXXXXX";
+    if (mkdtemp(name.data()) == nullptr) fail_errno("cannot make a folder", name, errno);
+    return name;
+  }
+  std::string folder_, path_;
+};
+
+Tokenizer tokenizer_of(const std::string& name, const std::string& content) {
+  return Tokenizer::load(TemporaryFile(name, content).path());
+}
+
+// Each character that stands there, by its code point.
+std::map<char32_t, std::string> characters_of(std::span<const std::string> texts) {
+  std::map<char32_t, std::string> found;
+  for (const std::string& text : texts) {
+    for (size_t at = 0; at < text.size();) {
+      const size_t begin = at;
+      const char32_t c = next_code_point(text, at);
+      if (!found.contains(c)) found[c] = text.substr(begin, at - begin);
+    }
+  }
+  return found;
+}
+
+const std::vector<std::string> kSpecials = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+
+std::string vocab_txt(const std::vector<std::string>& tokens) {
+  std::string text;
+  for (const std::string& token : tokens) text += token + "\n";
+  return text;
+}
+
+using Word = std::vector<int32_t>;  // tokens
+using Pair = std::pair<int32_t, int32_t>;
+
+// Words as WordPiece splits them, by characters, each with its count.
+struct WordCounts {
+  std::vector<std::string> tokens;  // by number
+  std::vector<Word> words;
+  std::vector<int64_t> counts;
+};
+
+bool is_inner(const std::string& token) { return token.size() > 2 && token.starts_with("##"); }
+
+// A tokenizer of single characters splits and normalises as the one to come will.
+WordCounts count_words(std::span<const std::string> texts) {
+  std::set<std::string> characters;
+  for (const auto& [c, text] : characters_of(texts)) {
+    // A vocab.txt has a word a line; what separates words is in none.
+    const bool is_space = c <= ' ' || (c >= 0x7F && c <= 0xA0) || (c >= 0x2000 && c <= 0x200F) ||
+                          c == 0x2028 || c == 0x2029 || c == 0x3000 || c == 0xFEFF;
+    if (!is_space) characters.insert(text);
+  }
+  for (char c = 'a'; c <= 'z'; ++c) characters.insert(std::string(1, c));
+  std::vector<std::string> tokens = kSpecials;
+  for (const std::string& c : characters) {
+    tokens.push_back(c);
+    tokens.push_back("##" + c);
+  }
+  const Tokenizer letters = tokenizer_of("vocab.txt", vocab_txt(tokens));
+  std::map<Word, int64_t> counts;
+  Word word;
+  const auto end_word = [&] {
+    if (!word.empty()) ++counts[word];
+    word.clear();
+  };
+  for (const std::string& text : texts) {
+    for (const int32_t id : letters.encode(text)) {
+      if (!is_inner(tokens[static_cast<size_t>(id)])) end_word();
+      if (id >= static_cast<int32_t>(kSpecials.size())) word.push_back(id);
+    }
+    end_word();
+  }
+  WordCounts out;
+  std::map<int32_t, int32_t> number;  // of the characters that are used, in order of their tokens
+  for (const auto& [w, count] : counts) {
+    for (const int32_t id : w) number[id] = 0;
+  }
+  out.tokens = kSpecials;
+  for (auto& [id, n] : number) {
+    n = static_cast<int32_t>(out.tokens.size());
+    out.tokens.push_back(tokens[static_cast<size_t>(id)]);
+  }
+  for (const auto& [w, count] : counts) {
+    Word& renamed = out.words.emplace_back();
+    for (const int32_t id : w) renamed.push_back(number[id]);
+    out.counts.push_back(count);
+  }
+  return out;
+}
+
+// How often pairs of neighbours stand in the words, and in which.
+class PairCounts {
+ public:
+  explicit PairCounts(const WordCounts& words) {
+    for (size_t i = 0; i < words.words.size(); ++i) add(words, i, 1);
+  }
+  void add(const WordCounts& words, size_t i, int64_t sign) {
+    const Word& w = words.words[i];
+    for (size_t k = 0; k + 1 < w.size(); ++k) {
+      const Pair pair{w[k], w[k + 1]};
+      counts_[pair] += sign * words.counts[i];
+      if (sign > 0) places_[pair].insert(i);
+    }
+  }
+  // The pair that comes most often; of equals the first by number.
+  std::pair<Pair, int64_t> best() const {
+    std::pair<Pair, int64_t> best{{}, 0};
+    for (const auto& [pair, count] : counts_) {
+      if (count > best.second) best = {pair, count};
+    }
+    return best;
+  }
+  std::set<size_t> take(const Pair& pair) {
+    counts_.erase(pair);
+    std::set<size_t> words = std::move(places_[pair]);
+    places_.erase(pair);
+    return words;
+  }
+
+ private:
+  std::map<Pair, int64_t> counts_;
+  std::map<Pair, std::set<size_t>> places_;
+};
+
+void join(Word& word, const Pair& pair, int32_t joined) {
+  size_t out = 0;
+  for (size_t k = 0; k < word.size(); ++k) {
+    const bool is_pair = k + 1 < word.size() && word[k] == pair.first && word[k + 1] == pair.second;
+    word[out++] = is_pair ? joined : word[k];
+    if (is_pair) ++k;
+  }
+  word.resize(out);
+}
+
+}  // namespace
+
+Tokenizer character_tokenizer(std::span<const std::string> texts) {
+  const auto characters = characters_of(texts);
+  check(!characters.empty(), ErrorKind::data, "there is no character to make a vocabulary of");
+  Json json = Json::object();
+  json["version"] = "1.0";
+  for (const char* key : {"truncation", "padding"}) json[key] = Json();
+  json["added_tokens"] = Json::array();
+  for (const char* key : {"normalizer", "pre_tokenizer", "post_processor"}) json[key] = Json();
+  json["decoder"]["type"] = "Fuse";
+  Json& model = json["model"];
+  model["type"] = "BPE";
+  for (const char* key :
+       {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"}) {
+    model[key] = Json();
+  }
+  for (const char* key : {"fuse_unk", "byte_fallback", "ignore_merges"}) model[key] = false;
+  model["vocab"] = Json::object();
+  int64_t id = 0;
+  for (const auto& [c, text] : characters) model["vocab"][text] = id++;
+  model["merges"] = Json::array();
+  return tokenizer_of("tokenizer.json", json.dump(2) + "\n");
+}
+
+Tokenizer train_word_pieces(std::span<const std::string> texts, int64_t vocab_size) {
+  WordCounts words = count_words(texts);
+  check(static_cast<int64_t>(words.tokens.size()) <= vocab_size, ErrorKind::data,
+        "a vocabulary of {} tokens is asked for, but the characters alone are {}; raise "
+        "--vocab-size",
+        vocab_size, words.tokens.size());
+  PairCounts pairs(words);
+  while (static_cast<int64_t>(words.tokens.size()) < vocab_size) {
+    const auto [pair, count] = pairs.best();
+    if (count < 2) break;
+    const auto joined = static_cast<int32_t>(words.tokens.size());
+    const std::string& second = words.tokens[static_cast<size_t>(pair.second)];
+    words.tokens.push_back(words.tokens[static_cast<size_t>(pair.first)] +
+                           (is_inner(second) ? second.substr(2) : second));
+    for (const size_t i : pairs.take(pair)) {
+      pairs.add(words, i, -1);
+      join(words.words[i], pair, joined);
+      pairs.add(words, i, 1);
+    }
+    pairs.take(pair);
+  }
+  return tokenizer_of("vocab.txt", vocab_txt(words.tokens));
+}
+
+}  // namespace heddle

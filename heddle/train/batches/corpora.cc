@@ -1,0 +1,158 @@
+// Writing the phrasebook, training a tokenizer where none is given, filling the caches.
+#include "heddle/train/batches/corpora.h"
+
+#include "heddle/base/files/files.h"
+#include "heddle/base/log.h"
+#include "heddle/base/progress.h"
+#include "heddle/corpora/agreement.h"
+#include "heddle/text/subwords/tokenizer_trainer.h"
+
+namespace heddle::train {
+namespace {
+
+void write_phrases(const std::vector<Phrase>& phrases, const std::string& folder,
+                   const std::string& split, const TrainConfig& config) {
+  std::string source, target;
+  for (const Phrase& p : phrases) {
+    source += p.source + "\n";
+    target += p.target + "\n";
+  }
+  write_file_atomic(join_path(folder, split + "." + config.source_lang), source);
+  write_file_atomic(join_path(folder, split + "." + config.target_lang), target);
+}
+
+// RUN/data, with the pairs of a corpus that is not in files.
+std::string write_generated(const TrainConfig& config, const std::string& run) {
+  const std::string folder = join_path(run, "data");
+  if (path_exists(join_path(folder, "test." + config.target_lang))) return folder;  // written last
+  make_directories(folder);
+  const Phrasebook book =
+      config.corpus == "agreement" ? make_agreement(kAgreementOptions) : make_phrasebook({});
+  write_phrases(book.train, folder, "train", config);
+  write_phrases(book.val, folder, "val", config);
+  write_phrases(book.test, folder, "test", config);
+  return folder;
+}
+
+// Reads the text once, so that what is wrong with it is said with its place, and at once.
+void check_lines(const ParallelFiles& files) {
+  ParallelReader reader(files);
+  std::string source, target;
+  while (reader.next(source, target)) {
+  }
+}
+
+// One vocabulary of a run: where it lies, what it is trained on, and the size it must have.
+struct RunVocabulary {
+  std::string path, given;  // given: a model to copy, or empty
+  std::vector<std::string> texts;
+  const char* size_flag;
+  int64_t size;
+};
+
+void train_vocabulary(const TrainConfig& config, const RunVocabulary& v) {
+  log_info("training a {} tokenizer of {} tokens", config.tokenizer_type, format_count(v.size));
+  std::vector<LineReader> readers;
+  for (const std::string& text : v.texts) readers.emplace_back(text);
+  const auto next = [&](std::string& line) {
+    for (LineReader& reader : readers) {
+      if (reader.next(line)) return true;
+    }
+    return false;
+  };
+  train_tokenizer(next,
+                  {.type = tokenizer_type(config.tokenizer_type),
+                   .vocab_size = v.size,
+                   .seed = static_cast<uint64_t>(config.seed)},
+                  [](const std::string& message) { log_info("{}", message); })
+      .save(v.path);
+}
+
+Tokenizer open_tokenizer(const TrainConfig& config, const ParallelFiles& files,
+                         const RunVocabulary& v) {
+  if (!path_exists(v.path)) {
+    if (!v.given.empty()) {
+      Tokenizer::load(v.given).save(v.path);
+    } else {
+      check_lines(files);
+      train_vocabulary(config, v);
+    }
+  }
+  Tokenizer tokenizer = Tokenizer::load(v.path);
+  check(tokenizer.vocab_size() == v.size, ErrorKind::data,
+        "{}: the tokenizer has {} tokens, the model {}; set {} {}", v.path, tokenizer.vocab_size(),
+        v.size, v.size_flag, tokenizer.vocab_size());
+  check(tokenizer.eos_id() == config.model.eos_token_id, ErrorKind::data,
+        "{}: the tokenizer ends sentences with id {}, the model with {}; set --eos-token-id",
+        v.path, tokenizer.eos_id(), config.model.eos_token_id);
+  return tokenizer;
+}
+
+}  // namespace
+
+void check_text(const TrainConfig& config, const std::string& data) {
+  if (config.corpus != "files") {
+    const char* target = config.corpus == "agreement" ? "fr" : "de";
+    check(config.source_lang == "en" && config.target_lang == target, ErrorKind::usage,
+          "the corpus {0} is en to {1}, not {2} to {3}; set --source-lang en --target-lang {1}",
+          config.corpus, target, config.source_lang, config.target_lang);
+    return;
+  }
+  check(!data.empty(), ErrorKind::usage,
+        "train needs --data DIR, a folder with train.{0}, train.{1}, val.{0}, val.{1}",
+        config.source_lang, config.target_lang);
+  check(!path_exists(data) || is_directory(data), ErrorKind::usage,
+        "train: {0} is a file, and translation needs a folder with train.{1}, train.{2}, val.{1}, "
+        "val.{2}; for a file of text give another task, as --task causal_lm, or its recipe, as "
+        "--recipe shakespeare-char",
+        data, config.source_lang, config.target_lang);
+  for (const char* split : {"train", "val"}) {
+    find_parallel(data, split, config.source_lang, config.target_lang);
+  }
+}
+
+Corpora open_corpora(const TrainConfig& config, const std::string& data, const std::string& run) {
+  check_text(config, data);
+  const std::string folder = config.corpus == "files" ? data : write_generated(config, run);
+  const auto files = [&](const char* split) {
+    return find_parallel(folder, split, config.source_lang, config.target_lang);
+  };
+  const ParallelFiles pairs = files("train");
+  const bool is_joint = config.model.decoder_vocab_size == 0;
+  RunVocabulary first{join_path(run, "tokenizer.model"),
+                      config.tokenizer,
+                      {pairs.source},
+                      "--vocab-size",
+                      config.model.vocab_size};
+  if (is_joint) first.texts.push_back(pairs.target);
+  Tokenizer tokenizer = open_tokenizer(config, pairs, first);
+  std::optional<Tokenizer> target;
+  std::optional<TextEncoder> target_encoder;
+  if (!is_joint) {
+    target = open_tokenizer(config, pairs,
+                            {join_path(run, "target_tokenizer.model"),
+                             config.target_tokenizer,
+                             {pairs.target},
+                             "--decoder-vocab-size",
+                             config.model.decoder_vocab_size});
+    target_encoder = text_encoder(*target);
+  }
+  const auto open = [&](const char* split) {
+    const auto log = [split](std::string_view text) { log_info("{}: {}", split, text); };
+    return TokenizedCorpus::open_or_build(
+        {.files = files(split),
+         .cache_dir = join_path(run, "cache"),
+         .name = fmt::format("{}.{}-{}", split, config.source_lang, config.target_lang),
+         .max_source_tokens = config.max_tokens,
+         .max_target_tokens = config.max_tokens,
+         .target_encoder = target_encoder},
+        text_encoder(tokenizer), log);
+  };
+  TokenizedCorpus train = open("train"), val = open("val");
+  LineReader source(pairs.source);
+  auto words = KnownWords::of_texts([&](std::string& line) { return source.next(line); });
+  return {std::move(tokenizer), std::move(target), std::move(train), std::move(val),
+          std::move(words)};
+}
+
+}  // namespace heddle::train

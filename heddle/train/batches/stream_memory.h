@@ -1,0 +1,44 @@
+// What a model with memory carries along the streams of a text, from update to update.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "heddle/nn/relative/memory.h"
+#include "heddle/train/run/state.h"
+
+namespace heddle::train {
+
+/// The memories of streams that are read side by side, by the first stream of each part of a batch.
+/// A batch that is computed again (to find what is not finite) sees what it saw the first time.
+class StreamMemory {
+ public:
+  /// A batch of an epoch. At batch 0 streams begin.
+  struct Place {
+    int64_t epoch = 0, batch = 0;
+    bool operator==(const Place&) const = default;
+  };
+
+  /// What the streams from `stream` on have before a batch; in the dtype that is computed in.
+  /// Errors: data if it is not known, which a state of another program may cause.
+  nn::Memory before(const Place& place, int64_t stream, DType dtype) const;
+  /// Notes what they have behind it.
+  void put(const Place& place, int64_t stream, nn::Memory behind);
+
+  /// For the state of a run: "memory.STREAM.LAYER", [streams * tokens, width], what comes next.
+  NamedTensors tensors() const;
+  /// The same read back, before the batch of a place. Errors: data for other names, or rows that
+  /// are not equally many of each stream.
+  void restore(const NamedTensors& tensors, const Place& place, int64_t streams);
+
+ private:
+  struct Part {
+    Place last;         // the batch that was computed last
+    nn::Memory before;  // what it saw
+    Place next;
+    nn::Memory behind;  // what the next one sees
+  };
+  std::map<int64_t, Part> parts_;
+};
+
+}  // namespace heddle::train

@@ -1,0 +1,300 @@
+// Writing and reading a run's state: parameters, moments, the place in the data.
+#include "heddle/train/run/state.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "heddle/base/files/files.h"
+#include "heddle/base/parallel.h"
+#include "heddle/io/safetensors.h"
+#include "heddle/kernels/cpu/matrix_unit.h"
+#include "heddle/kernels/kernels.h"
+#include "heddle/tensor/convert.h"
+
+namespace heddle::train {
+namespace {
+
+std::string snapshot_name(int64_t update) {
+  return fmt::format("snapshot-{:09}.safetensors", update);
+}
+std::string weights_name(int64_t update) {
+  return fmt::format("weights-{:09}.safetensors", update);
+}
+
+// Made anew by each process between saves; no manifest names it.
+constexpr const char* kSecondsName = "seconds";
+
+// Before the names of what the task carries.
+constexpr std::string_view kCarried = "carried.";
+
+Json to_json(const LogWindow& w) {
+  Json j = Json::object();
+  j["loss"] = w.loss;
+  j["nll"] = w.nll;
+  j["predicted"] = w.predicted;
+  j["tokens"] = w.tokens;
+  j["gradient_norm"] = w.gradient_norm;
+  j["updates"] = w.updates;
+  j["seconds"] = w.seconds;
+  return j;
+}
+
+// Fields PREFIXloss and PREFIXmetrics of an object.
+void put_score(Json& j, const std::string& prefix, const ValidationScore& score) {
+  j[prefix + "loss"] = score.loss;
+  Json metrics = Json::object();
+  for (const Metric& m : score.metrics) metrics[m.name] = m.value;
+  j[prefix + "metrics"] = std::move(metrics);
+}
+
+ValidationScore score_from_json(const Json& j, const std::string& prefix,
+                                const std::string& source) {
+  ValidationScore score{.loss = j.get_double(prefix + "loss", source)};
+  const std::string key = prefix + "metrics";
+  if (j.contains(key)) {
+    for (const auto& [name, value] : j.at(key, source).as_object(source)) {
+      score.metrics.push_back({name, value.as_double(source)});
+    }
+  } else if (j.get_double(prefix + "bleu", source) >= 0) {  // states before there were metrics
+    score.metrics.push_back({"bleu", j.get_double(prefix + "bleu", source)});
+  }
+  return score;
+}
+
+LogWindow window_from_json(const Json& j, const std::string& source) {
+  check(
+      j.contains("predicted"), ErrorKind::data,
+      "{}: an older heddle began this run, and its state has other names; go on with that one, or "
+      "begin again with --overwrite",
+      source);
+  return {.loss = j.get_double("loss", source),
+          .nll = j.get_double("nll", source),
+          .predicted = j.get_int("predicted", source),
+          .tokens = j.get_int("tokens", source),
+          .gradient_norm = j.get_double("gradient_norm", source),
+          .updates = j.get_int("updates", source),
+          .seconds = j.get_double("seconds", source)};
+}
+
+Json to_json(const Progression& p) {
+  Json j = Json::object();
+  j["update"] = p.update;
+  j["epoch"] = p.epoch;
+  j["batch"] = p.batch;
+  j["seconds"] = p.seconds;
+  j["log_bytes"] = p.log_bytes;
+  Json kept = Json::array();
+  for (const KeptWeights& k : p.kept) {
+    Json one = Json::object();
+    one["update"] = k.update;
+    put_score(one, "", k.score);
+    kept.push_back(std::move(one));
+  }
+  j["kept"] = std::move(kept);
+  j["best_update"] = p.best_update;
+  j["best_kind"] = p.best_kind;
+  put_score(j, "best_", p.best);
+  j["stop_best"] = p.stop_best;
+  j["without_better"] = p.without_better;
+  j["validated_update"] = p.validated_update;
+  j["finished"] = p.finished;
+  j["corpus"] = p.corpus;
+  j["validation"] = p.validation;
+  j["machine"] = p.machine;
+  j["heddle"] = p.version;
+  j["window"] = to_json(p.window);
+  return j;
+}
+
+Progression from_json(const Json& j, const std::string& source) {
+  Progression p;
+  p.update = j.get_int("update", source);
+  p.epoch = j.get_int("epoch", source);
+  p.batch = j.get_int("batch", source);
+  p.seconds = j.get_double("seconds", source);
+  p.log_bytes = j.get_int("log_bytes", source);
+  for (const Json& one : j.at("kept", source).as_array(source)) {
+    p.kept.push_back({one.get_int("update", source), score_from_json(one, "", source)});
+  }
+  p.best_update = j.get_int("best_update", source);
+  p.best_kind = j.get_string("best_kind", source);
+  p.best = score_from_json(j, "best_", source);
+  p.without_better = j.get_int("without_better", source);
+  p.validated_update = j.get_int("validated_update", source);
+  p.finished = j.get_bool("finished", source);
+  p.corpus = j.get_string("corpus", source);
+  p.machine = j.get_string("machine", source);
+  // Later additions; a state without them is read with what they were before.
+  p.stop_best = j.contains("stop_best") ? j.get_double("stop_best", source) : p.best.loss;
+  if (j.contains("heddle")) p.version = j.get_string("heddle", source);
+  if (j.contains("validation")) p.validation = j.get_string("validation", source);
+  if (const Json* window = j.find("window")) p.window = window_from_json(*window, source);
+  return p;
+}
+
+NamedTensorView view_of(const std::string& name, const Tensor& t) {
+  const auto sizes = t.shape().sizes();
+  return {name,
+          t.dtype(),
+          {sizes.begin(), sizes.end()},
+          {static_cast<const std::byte*>(t.raw()),
+           static_cast<size_t>(t.elements() * size_of(t.dtype()))}};
+}
+
+void read_into(const SafetensorsFile& file, const std::string& name, const Tensor& t) {
+  const StoredTensor& info = file.info(name);
+  check(Shape(info.shape) == t.shape(), ErrorKind::data, "{}: '{}' is {}, the model needs {}",
+        file.path(), name, Shape(info.shape).str(), t.shape().str());
+  convert_to_floats(info.bytes.data(), info.dtype,
+                    {t.data<float>(), static_cast<size_t>(t.elements())});
+}
+
+// As it was saved, whatever its dtype.
+Tensor read_tensor(const StoredTensor& info) {
+  const Tensor t = Tensor::empty(Shape(info.shape), info.dtype);
+  std::copy(info.bytes.begin(), info.bytes.end(), static_cast<std::byte*>(t.raw()));
+  return t;
+}
+
+}  // namespace
+
+StateFolder::StateFolder(std::string folder)
+    : folder_((make_directories(folder), std::move(folder))), lock_(folder_) {}
+
+std::optional<Progression> StateFolder::peek(const std::string& folder) {
+  const auto manifest = load_manifest(folder);
+  if (!manifest) return std::nullopt;
+  return from_json(manifest->content, join_path(folder, kManifestName));
+}
+
+std::optional<StatePlace> StateFolder::place(const std::string& folder) {
+  const std::string path = join_path(folder, kManifestName);
+  if (!path_exists(path)) return std::nullopt;
+  try {
+    const Json json = Json::load(path), &content = json.at("content", path);
+    return StatePlace{.update = content.get_int("update", path),
+                      .seconds = content.get_double("seconds", path),
+                      .has_model = !content.get_string("best_kind", path).empty(),
+                      .finished = content.get_bool("finished", path)};
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+bool StateFolder::holds_state() const { return path_exists(join_path(folder_, kManifestName)); }
+
+void StateFolder::clear() {
+  remove_path(join_path(folder_, kManifestName));
+  remove_unnamed(folder_, Manifest());
+  manifest_.reset();
+}
+
+double StateFolder::noted_seconds() const {
+  const std::string path = join_path(folder_, kSecondsName);
+  return path_exists(path) ? std::max(0.0, std::strtod(read_file(path).c_str(), nullptr)) : 0;
+}
+
+void StateFolder::note_seconds(double seconds) const {
+  const std::string path = join_path(folder_, kSecondsName);
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) return;
+  // One write of fixed length over the old text: a kill leaves the old or the new number.
+  const std::string text = fmt::format("{:20.3f}\n", seconds);
+  [[maybe_unused]] const ssize_t written = pwrite(fd, text.data(), text.size(), 0);
+  close(fd);
+}
+
+std::optional<Progression> StateFolder::load(nn::Parameters& parameters, Optimizer& optimizer,
+                                             NamedTensors* carried) {
+  manifest_ = load_manifest(folder_);
+  if (!manifest_) return std::nullopt;
+  const std::string path = join_path(folder_, kManifestName);
+  Progression p = from_json(manifest_->content, path);
+  const auto file = SafetensorsFile::open(join_path(folder_, snapshot_name(p.update)));
+  auto& all = parameters.all();
+  for (size_t i = 0; i < all.size(); ++i) {
+    const std::string& name = all[i]->name();
+    const Moments& m = optimizer.moments()[i];
+    read_into(file, "w." + name, all[i]->value());
+    read_into(file, "m." + name, m.m);
+    read_into(file, "v." + name, m.v);
+    if (m.ema.defined()) read_into(file, "ema." + name, m.ema);
+    all[i]->changed(true);
+  }
+  for (const std::string& name : file.names()) {
+    if (carried == nullptr || !name.starts_with(kCarried)) continue;
+    carried->emplace_back(name.substr(kCarried.size()), read_tensor(file.info(name)));
+  }
+  optimizer.set_updates(p.update);
+  remove_unnamed(folder_, *manifest_);
+  return p;
+}
+
+void StateFolder::save(const Progression& p, const nn::Parameters& parameters,
+                       const Optimizer& optimizer, const NamedTensors& carried) {
+  std::vector<std::string> names = {snapshot_name(p.update)};
+  if (!manifest_ || !manifest_->names(names[0])) {
+    std::vector<NamedTensorView> views;
+    for (size_t i = 0; i < parameters.all().size(); ++i) {
+      const nn::Parameter& w = *parameters.all()[i];
+      const Moments& m = optimizer.moments()[i];
+      views.push_back(view_of("w." + w.name(), w.value()));
+      views.push_back(view_of("m." + w.name(), m.m));
+      views.push_back(view_of("v." + w.name(), m.v));
+      if (m.ema.defined()) views.push_back(view_of("ema." + w.name(), m.ema));
+    }
+    for (const auto& [name, tensor] : carried) {
+      views.push_back(view_of(std::string(kCarried) + name, tensor));
+    }
+    write_safetensors(join_path(folder_, names[0]), std::move(views));
+  }
+  for (const KeptWeights& k : p.kept) names.push_back(weights_name(k.update));
+  manifest_ = commit_manifest(folder_, to_json(p), names, manifest_ ? &*manifest_ : nullptr);
+  remove_unnamed(folder_, *manifest_);
+}
+
+void StateFolder::keep_weights(int64_t update, const nn::Parameters& parameters) {
+  std::vector<NamedTensorView> views;
+  for (const auto& p : parameters.all()) views.push_back(view_of(p->name(), p->value()));
+  write_safetensors(join_path(folder_, weights_name(update)), std::move(views));
+}
+
+std::vector<Tensor> StateFolder::average(const std::deque<KeptWeights>& kept,
+                                         const nn::Parameters& parameters) const {
+  std::vector<SafetensorsFile> files;
+  for (const KeptWeights& k : kept) {
+    files.push_back(SafetensorsFile::open(join_path(folder_, weights_name(k.update))));
+  }
+  std::vector<Tensor> means;
+  for (const auto& p : parameters.all()) {
+    const Tensor one = Tensor::empty(p->value().shape(), DType::f32);
+    std::vector<double> sums(one.elements());
+    for (const SafetensorsFile& file : files) {
+      read_into(file, p->name(), one);
+      for (int64_t i = 0; i < one.elements(); ++i) sums[i] += one.data<float>()[i];
+    }
+    for (int64_t i = 0; i < one.elements(); ++i) {
+      one.data<float>()[i] = static_cast<float>(sums[i] / static_cast<double>(files.size()));
+    }
+    means.push_back(one);
+  }
+  return means;
+}
+
+std::string machine_signature(DType compute) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  std::string isa = __builtin_cpu_supports("avx512f") ? "avx512"
+                    : __builtin_cpu_supports("avx2")  ? "avx2"
+                                                      : "sse4";
+#else
+  std::string isa = "generic";
+#endif
+  if (compute == DType::bf16) isa += "+" + std::string(matrix_unit_name(matrix_unit()));
+  return isa + " " + dtype_name(compute);
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,112 @@
+// The state of a run: what a resume needs to end in the same bits.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/base/json/json.h"
+#include "heddle/io/snapshot.h"
+#include "heddle/nn/parameters.h"
+#include "heddle/train/metrics/validation_score.h"
+#include "heddle/train/optimizer.h"
+
+namespace heddle::train {
+
+/// Weights kept for the average, and how good they were.
+struct KeptWeights {
+  int64_t update = 0;
+  ValidationScore score;
+};
+
+/// What one line of the log sums up: updates since the last such line.
+struct LogWindow {
+  double loss = 0, nll = 0;  ///< sums over tokens
+  int64_t predicted = 0;     ///< tokens (or labels)
+  int64_t tokens = 0;        ///< that were read for them
+  double gradient_norm = 0;  ///< sum over updates
+  int64_t updates = 0;
+  double seconds = 0;  ///< spent on these updates
+};
+
+/// Place in the data, and what validations have found.
+struct Progression {
+  int64_t update = 0;  ///< updates done
+  int64_t epoch = 0;
+  int64_t batch = 0;             ///< batches of this epoch that are done
+  double seconds = 0;            ///< spent on training, validating and saving, over all resumes
+  int64_t log_bytes = 0;         ///< length of log.jsonl
+  std::deque<KeptWeights> kept;  ///< files state/weights-UPDATE.safetensors
+  int64_t best_update = 0;       ///< of the validation that gave best/; 0: none yet
+  std::string best_kind;         ///< "snapshot", "ema" or "average"
+  ValidationScore best;
+  double stop_best = 0;          ///< best of what early stopping looks at; less is better
+  int64_t without_better = 0;    ///< validations since then
+  int64_t validated_update = 0;  ///< of the last validation
+  bool finished = false;
+  std::string corpus;      ///< Task::training_key()
+  std::string validation;  ///< Task::validation_key()
+  std::string machine;     ///< machine_signature() of the process that saved
+  std::string version;     ///< of the heddle that saved; "": before states named it
+  LogWindow window;
+};
+
+/// Where a committed state stands, as its manifest says.
+struct StatePlace {
+  int64_t update = 0;
+  double seconds = 0;
+  bool has_model = false;  ///< best/ has been written
+  bool finished = false;
+};
+
+/// What a task carries from batch to batch, see Task::carried().
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+/// The state folder of a run.
+class StateFolder {
+ public:
+  /// `folder` is RUN/state. Locks it. Errors: usage if another process trains there.
+  explicit StateFolder(std::string folder);
+
+  /// Reads the last committed state into parameters and optimizer, and what the task carried if it
+  /// is asked for. Nothing if there is none. Errors: data if files are altered, naming them.
+  std::optional<Progression> load(nn::Parameters& parameters, Optimizer& optimizer,
+                                  NamedTensors* carried = nullptr);
+  /// The progression alone of a state folder, without weights and lock: for a run that is finished.
+  static std::optional<Progression> peek(const std::string& folder);
+  /// Where the state of a state folder stands, its files not looked at. Nothing if none was
+  /// committed, or its manifest cannot be read.
+  static std::optional<StatePlace> place(const std::string& folder);
+  /// True if a state was committed here.
+  bool holds_state() const;
+  /// Removes all states.
+  void clear();
+  /// Writes a snapshot and commits it; removes what is not needed any more.
+  /// Errors: system for a full disk; the older state then stays.
+  void save(const Progression& progression, const nn::Parameters& parameters,
+            const Optimizer& optimizer, const NamedTensors& carried = {});
+
+  /// Keeps the weights of an update for averaging (to be named by the next save()).
+  void keep_weights(int64_t update, const nn::Parameters& parameters);
+  /// Mean of kept weights, f64 sums in order; one tensor a parameter.
+  std::vector<Tensor> average(const std::deque<KeptWeights>& kept,
+                              const nn::Parameters& parameters) const;
+
+  /// Seconds that a run has worked, noted between two saves so that a kill does not lose them;
+  /// 0 if nothing is noted. A note that cannot be written is none: it is not worth an error.
+  double noted_seconds() const;
+  void note_seconds(double seconds) const;
+
+ private:
+  std::string folder_;
+  FolderLock lock_;
+  std::optional<Manifest> manifest_;
+};
+
+/// Where the instruction set and precision of a run are recorded, as in "avx512+amx bf16": bits are
+/// promised equal only for an equal one.
+std::string machine_signature(DType compute);
+
+}  // namespace heddle::train

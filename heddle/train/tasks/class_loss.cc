@@ -1,0 +1,180 @@
+// Forward passes up to the heads, cross entropy, counting.
+#include "heddle/train/tasks/class_loss.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "heddle/base/profile.h"
+#include "heddle/infer/decoding/best_tokens.h"
+#include "heddle/ops/elementwise.h"
+#include "heddle/ops/embedding.h"
+#include "heddle/ops/loss.h"
+
+namespace heddle::train {
+namespace {
+
+// Rows whose target counts.
+std::vector<int32_t> counting_rows(std::span<const int32_t> targets) {
+  std::vector<int32_t> rows;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (targets[i] >= 0) rows.push_back(static_cast<int32_t>(i));
+  }
+  return rows;
+}
+
+std::vector<int32_t> counting(std::span<const int32_t> targets) {
+  std::vector<int32_t> some;
+  std::copy_if(targets.begin(), targets.end(), std::back_inserter(some),
+               [](int32_t t) { return t >= 0; });
+  return some;
+}
+
+int64_t rows_of(const SequenceBatch& batch) { return static_cast<int64_t>(batch.ids.size()); }
+
+Tensor class_logits(const Model& model, SequenceBatch& batch, const nn::Run& run) {
+  const nn::TokenRows tokens = batch.tokens();
+  const Tensor h = model.hidden(tokens, run);
+  const Heads& heads = model.heads();
+  return heads.sequence_classes ? heads.sequence_classes(h, tokens, run)
+                                : heads.token_classes(h, tokens, run);
+}
+
+std::vector<int32_t> likeliest(const Tensor& logits) {
+  const std::vector<float> values = logits.to_floats();
+  const int64_t width = logits.size(1);
+  std::vector<int32_t> best;
+  for (int64_t r = 0; r < logits.size(0); ++r) {
+    const auto row = values.begin() + r * width;
+    best.push_back(static_cast<int32_t>(std::max_element(row, row + width) - row));
+  }
+  return best;
+}
+
+// Of the answers' rows.
+void add_log_p(const Tensor& logits, std::span<const int32_t> targets, Answers& answers) {
+  const Tensor f32 = cast(logits.detached(), DType::f32);
+  for (const int32_t r : counting_rows(targets)) {
+    const LogitScale scale = scale_of_row(f32.rows(), r);
+    const float* const row = f32.rows().row<float>(r);
+    const size_t i = answers.truth_log_p.size();
+    answers.truth_log_p.push_back(scale.log_p(row[answers.truths[i]]));
+    answers.answer_log_p.push_back(scale.log_p(row[answers.answers[i]]));
+  }
+}
+
+template <class T>
+void append(std::vector<T>& all, const std::vector<T>& some) {
+  all.insert(all.end(), some.begin(), some.end());
+}
+
+// Keeps the answers that count.
+Answers answers_of(const Tensor& logits, std::span<const int32_t> targets, int64_t rows,
+                   bool wants_log_p) {
+  const CrossEntropy ce = cross_entropy(logits, targets, {});
+  Answers out{.sums = {ce.total, ce.nll, ce.predicted, rows}, .truths = counting(targets)};
+  const std::vector<int32_t> best = likeliest(logits);
+  for (const int32_t r : counting_rows(targets)) out.answers.push_back(best[r]);
+  if (wants_log_p) add_log_p(logits, targets, out);
+  return out;
+}
+
+}  // namespace
+
+LossSums accumulate_masked(const Model& model, SequenceBatch& batch,
+                           std::span<const int32_t> next_sentence, const nn::Run& run) {
+  const Heads& heads = model.heads();
+  const nn::TokenRows tokens = batch.tokens();
+  LossSums sums;
+  Tensor loss;
+  {
+    const ProfilePhase phase("forward");
+    const Tensor h = model.hidden(tokens, run);
+    const Tensor rows = gather_rows(h, counting_rows(batch.targets));
+    const CrossEntropy ce = linear_cross_entropy(
+        heads.transform ? heads.transform(rows, run) : rows, heads.output->weight(run),
+        heads.output->bias(), counting(batch.targets), {});
+    sums = {ce.total, ce.nll, ce.predicted, rows_of(batch)};
+    loss = ce.loss;
+    if (!next_sentence.empty()) {
+      const double weight =
+          static_cast<double>(ce.predicted) / static_cast<double>(next_sentence.size());
+      const CrossEntropy next = cross_entropy(heads.next_sentence(h, tokens, run), next_sentence,
+                                              {.grad_scale = static_cast<float>(weight)});
+      sums.loss += weight * next.total;
+      loss = add(loss, next.loss);
+    }
+  }
+  const ProfilePhase phase("backward");
+  backward(loss);
+  return sums;
+}
+
+LossSums accumulate_classes(const Model& model, SequenceBatch& batch, const nn::Run& run) {
+  CrossEntropy ce;
+  {
+    const ProfilePhase phase("forward");
+    ce = cross_entropy(class_logits(model, batch, run), batch.targets, {});
+  }
+  const ProfilePhase phase("backward");
+  backward(ce.loss);
+  return {ce.total, ce.nll, ce.predicted, rows_of(batch)};
+}
+
+void Confusion::add(int32_t truth, int32_t answer) {
+  ++true_[static_cast<size_t>(truth)];
+  ++given_[static_cast<size_t>(answer)];
+  if (truth == answer) ++right_[static_cast<size_t>(truth)];
+}
+
+double Confusion::accuracy() const {
+  const auto sum = [](const std::vector<int64_t>& counts) {
+    return std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  };
+  return static_cast<double>(sum(right_)) / static_cast<double>(std::max<int64_t>(1, sum(true_)));
+}
+
+double Confusion::macro_f1() const {
+  double sum = 0;
+  int64_t seen = 0;
+  for (size_t c = 0; c < right_.size(); ++c) {
+    if (given_[c] + true_[c] == 0) continue;
+    ++seen;
+    sum += 2 * static_cast<double>(right_[c]) / static_cast<double>(given_[c] + true_[c]);
+  }
+  return sum / static_cast<double>(std::max<int64_t>(1, seen));
+}
+
+Answers answer_masked(const Model& model, SequenceBatch& batch, const nn::Run& run,
+                      bool wants_log_p) {
+  const NoGrad off;
+  const Tensor h = model.hidden(batch.tokens(), run);
+  const Tensor rows = gather_rows(h, counting_rows(batch.targets));
+  return answers_of(model.heads().token_logits(rows, run), counting(batch.targets), rows_of(batch),
+                    wants_log_p);
+}
+
+Answers answer_classes(const Model& model, SequenceBatch& batch, const nn::Run& run,
+                       bool wants_log_p) {
+  const NoGrad off;
+  return answers_of(class_logits(model, batch, run), batch.targets, rows_of(batch), wants_log_p);
+}
+
+AnswerScore score_answers(const Model& model, decltype(answer_masked) answer, const Questions& q,
+                          const nn::Run& run) {
+  AnswerScore score{{}, Confusion(q.classes)};
+  for (int64_t begin = 0; begin < q.samples; begin += q.at_once) {
+    SequenceBatch batch;
+    for (int64_t s = begin; s < std::min(begin + q.at_once, q.samples); ++s) q.add(batch, s);
+    const Answers a = answer(model, batch, run, q.keeps);
+    score.sums += a.sums;
+    for (size_t i = 0; i < a.truths.size(); ++i) score.confusion.add(a.truths[i], a.answers[i]);
+    if (!q.keeps) continue;
+    append(score.all.truths, a.truths);
+    append(score.all.answers, a.answers);
+    append(score.all.truth_log_p, a.truth_log_p);
+    append(score.all.answer_log_p, a.answer_log_p);
+  }
+  return score;
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,72 @@
+// Losses of heads for masked tokens and for classes, and how often they are right.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "heddle/models/model.h"
+#include "heddle/train/batches/sequence_batch.h"
+#include "heddle/train/metrics/validation_score.h"
+#include "heddle/train/tasks/loss_sums.h"
+
+namespace heddle::train {
+
+/// Cross entropy of the tokens that are hidden, batch.targets of each row, and of the next-sentence
+/// class, where there are any: [sequences], 0 the second part follows, 1 it does not. The second
+/// is weighted so that, over the tokens of the batch, both are means as in Devlin et al. 2019,
+/// appendix A.2. Adds gradients to the parameters.
+LossSums accumulate_masked(const Model& model, SequenceBatch& batch,
+                           std::span<const int32_t> next_sentence, const nn::Run& run);
+/// Cross entropy of the class of each sequence (batch.targets: [sequences]) or of each row
+/// ([rows]), by the model's head.
+LossSums accumulate_classes(const Model& model, SequenceBatch& batch, const nn::Run& run);
+
+/// Right and wrong answers, by class.
+class Confusion {
+ public:
+  explicit Confusion(int64_t classes) : right_(classes), given_(classes), true_(classes) {}
+  void add(int32_t truth, int32_t answer);
+  /// Share of right answers.
+  double accuracy() const;
+  /// Mean over the classes that occur or are given of 2 right / (given + true).
+  double macro_f1() const;
+
+ private:
+  std::vector<int64_t> right_, given_, true_;
+};
+
+/// What a model answers where targets are not negative.
+struct Answers {
+  LossSums sums = {};
+  std::vector<int32_t> truths = {}, answers = {};
+  std::vector<float> truth_log_p = {}, answer_log_p = {};  ///< if they are wanted
+};
+Answers answer_masked(const Model& model, SequenceBatch& batch, const nn::Run& run,
+                      bool wants_log_p = false);
+Answers answer_classes(const Model& model, SequenceBatch& batch, const nn::Run& run,
+                       bool wants_log_p = false);
+
+/// Many samples to ask a model about.
+struct Questions {
+  int64_t classes = 0;  ///< that an answer may be
+  int64_t samples = 0;
+  /// Lays a sample behind the others of a batch.
+  std::function<void(SequenceBatch& batch, int64_t sample)> add = {};
+  int64_t at_once = 64;  ///< samples of a pass
+  bool keeps = false;    ///< AnswerScore::all, with log p
+};
+
+struct AnswerScore {
+  LossSums sums;
+  Confusion confusion;
+  Answers all = {};  ///< sample after sample, if they are kept
+  /// Of an answer, nats.
+  double loss() const { return sums.nll / static_cast<double>(sums.predicted); }
+};
+
+/// Asks all of them; `answer`: answer_masked or answer_classes.
+AnswerScore score_answers(const Model& model, decltype(answer_masked) answer,
+                          const Questions& questions, const nn::Run& run);
+
+}  // namespace heddle::train

@@ -1,0 +1,176 @@
+// Sequences out of running text, their loss, the loss of the held-out text, and a continuation.
+#include "heddle/train/tasks/language_task.h"
+
+#include <algorithm>
+
+#include "heddle/base/log.h"
+#include "heddle/base/progress.h"
+#include "heddle/data/text_blocks.h"
+#include "heddle/infer/decoding/generate.h"
+#include "heddle/infer/loading/precision.h"
+#include "heddle/train/batches/stream_memory.h"
+#include "heddle/train/tasks/language.h"
+#include "heddle/train/tasks/stack_task.h"
+#include "heddle/train/tasks/text_tokenizer.h"
+
+namespace heddle::train {
+namespace {
+
+// Rows of one forward pass of validation.
+constexpr int64_t kValidationRows = 4096;
+// Sequences of a stream of validation at least: the first of each remembers nothing.
+constexpr int64_t kLeastStreamBlocks = 16;
+
+// Texts end to end, each with its end behind it where the tokenizer has one.
+std::vector<int32_t> joined(const Tokenizer& tokenizer, std::span<const std::string> texts) {
+  std::vector<int32_t> ids;
+  for (const std::vector<int32_t>& part : encode_all(tokenizer, texts)) {
+    ids.insert(ids.end(), part.begin(), part.end());
+    if (tokenizer.eos_id() >= 0) ids.push_back(tokenizer.eos_id());
+  }
+  return ids;
+}
+
+// What a token is to the reader of a message.
+const char* unit_of(const TrainConfig& config) {
+  return config.tokenizer.empty() && config.tokenizer_type == "char" ? "characters" : "tokens";
+}
+
+class LanguageTask : public StackTask {
+ public:
+  LanguageTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
+      : StackTask(config, paths, run) {
+    const DocumentSplit text = split_documents(document_files(config, paths));
+    std::vector<std::string> all = text.train;
+    all.insert(all.end(), text.val.begin(), text.val.end());
+    open_tokenizer(all);
+    train_ = joined(tokenizer(), text.train);
+    val_ = joined(tokenizer(), text.val);
+    note_keys(train_, val_);
+    check(val_.size() > 1, ErrorKind::data,
+          "the held-out text has {} tokens; at least 2 are needed", val_.size());
+    log_info("{} {} to train on, {} held out, {} in the vocabulary",
+             format_count(static_cast<int64_t>(train_.size())), unit_of(config),
+             format_count(static_cast<int64_t>(val_.size())),
+             format_count(tokenizer().vocab_size()));
+    make_model(Head::next_token);
+    language_ = language_model(model());
+    check(language_ != nullptr, ErrorKind::internal, "{} predicts no next token",
+          config.model_type);
+    check(language_->plan().stacks.back().is_causal, ErrorKind::usage,
+          "this {} lets tokens see those after them (mem_len 0 with same_length, as in "
+          "transformers); give --same-length false",
+          config.model_type);
+    block_ = whole_block_size();
+    const BlockOrder order = block_order(config.sampling);
+    remembers_ = order == BlockOrder::streams && language_->memory_length() > 0;
+    plan_.emplace(
+        static_cast<int64_t>(train_.size()),
+        BlockOptions{.block = block_, .batch = config.batch_size, .order = order, .seed = seed()});
+  }
+
+  int64_t batches(int64_t) override { return plan_->batches(); }
+  NamedTensors carried() const override { return memory_.tensors(); }
+  void carry_on(const NamedTensors& tensors, int64_t epoch, int64_t batch) override {
+    memory_.restore(tensors, {epoch, batch}, config_.batch_size);
+  }
+
+  LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
+                            const nn::Run& run) override {
+    SequenceBatch batch;
+    for (const int64_t s : samples) add(batch, train_, plan_->begin(epoch, s), block_, s);
+    nn::TokenRows tokens = batch.tokens();
+    if (!remembers_) return accumulate_gradients(*language_, tokens, batch.targets, run);
+    const StreamMemory::Place place{epoch, samples[0] / config_.batch_size};
+    const int64_t stream = samples[0] % config_.batch_size;
+    nn::Memory memory = memory_.before(place, stream, run.compute);
+    tokens.memory = &memory;
+    const LossSums sums = accumulate_gradients(*language_, tokens, batch.targets, run);
+    memory_.put(place, stream, std::move(memory));
+    return sums;
+  }
+
+  // Each held-out token but the first is predicted once, from what stands before it in its sequence
+  // and what is remembered of those before.
+  ValidationScore validate(const nn::Run& run) override {
+    const LossSums sums = remembers_ ? streams_loss(run) : blocks_loss(run);
+    return {.loss = sums.nll / static_cast<double>(sums.predicted)};
+  }
+
+  // How the held-out text goes on, as the model has it.
+  std::vector<Json> samples() override {
+    const int64_t most = std::max<int64_t>(1, std::min<int64_t>(16, block_ / 2));
+    const int64_t given = std::min<int64_t>(most, static_cast<int64_t>(val_.size()));
+    const std::vector<std::vector<int32_t>> prompts = {{val_.begin(), val_.begin() + given}};
+    const auto tokens = generate_ids(*language_, prompts,
+                                     {.max_new_tokens = 200,
+                                      .sampling = Sampling{.temperature = 0.8, .seed = seed()},
+                                      .precision = resolve_precision(config_.precision)});
+    Json sample = Json::object();
+    sample["prompt"] = tokenizer().decode(prompts[0]);
+    sample["continuation"] = tokenizer().decode(tokens[0][0].ids);
+    return {sample};
+  }
+
+ private:
+  std::vector<int64_t> batch_samples(int64_t, int64_t batch) override {
+    return plan_->batch(batch);
+  }
+
+  LossSums blocks_loss(const nn::Run& run) const {
+    const auto last = static_cast<int64_t>(val_.size()) - 1;
+    const int64_t most = std::max<int64_t>(1, kValidationRows / block_) * block_;
+    LossSums sums;
+    for (int64_t begin = 0; begin < last; begin += most) {
+      SequenceBatch batch;
+      for (int64_t at = begin; at < std::min(begin + most, last); at += block_) {
+        add(batch, val_, at, std::min(block_, last - at), at / block_);
+      }
+      sums += batch_loss(*language_, batch.tokens(), batch.targets, run);
+    }
+    return sums;
+  }
+
+  // The same sequences, in parts of the text that are read side by side, each from its beginning.
+  LossSums streams_loss(const nn::Run& run) const {
+    const auto last = static_cast<int64_t>(val_.size()) - 1;
+    const int64_t blocks = (last + block_ - 1) / block_;
+    const int64_t streams = std::clamp<int64_t>(blocks / kLeastStreamBlocks, 1, config_.batch_size);
+    const int64_t each = (blocks + streams - 1) / streams;
+    nn::Memory memory;
+    LossSums sums;
+    for (int64_t step = 0; step < each; ++step) {
+      SequenceBatch batch;
+      for (int64_t stream = 0; stream < streams; ++stream) {
+        const int64_t at = std::min((stream * each + step) * block_, last);
+        add(batch, val_, at, std::min(block_, last - at), at / block_);  // empty behind the end
+      }
+      nn::TokenRows tokens = batch.tokens();
+      tokens.memory = &memory;
+      sums += batch_loss(*language_, tokens, batch.targets, run);
+    }
+    return sums;
+  }
+
+  // text[begin, begin + length) predicts the tokens behind each.
+  static void add(SequenceBatch& batch, std::span<const int32_t> text, int64_t begin,
+                  int64_t length, int64_t sample) {
+    batch.add(text.subspan(begin, length), sample, text.subspan(begin + 1, length));
+  }
+
+  std::vector<int32_t> train_, val_;
+  const LanguageModel* language_ = nullptr;
+  int64_t block_ = 0;
+  std::optional<BlockPlan> plan_;
+  bool remembers_ = false;  // from batch to batch
+  StreamMemory memory_;
+};
+
+}  // namespace
+
+std::unique_ptr<Task> make_language_task(const TrainConfig& config, const RunPaths& paths,
+                                         const std::string& run) {
+  return std::make_unique<LanguageTask>(config, paths, run);
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,90 @@
+// Sequences of documents, some tokens of which are predicted in a random order.
+#include "heddle/train/tasks/permutation_task.h"
+
+#include <algorithm>
+
+#include "heddle/train/batches/permuted_batch.h"
+#include "heddle/train/tasks/chunk_task.h"
+
+namespace heddle::train {
+namespace {
+
+constexpr int64_t kValidationBatch = 64;
+
+class PermutationTask : public ChunkTask {
+ public:
+  PermutationTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
+      : ChunkTask(config, paths, run) {
+    const DocumentSplit text = split_documents(document_files(config, paths));
+    open_tokenizer(text.train);
+    make_model(Head::ordered_token);
+    cut(text, tokenizer().special_count());
+  }
+
+  LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
+                            const nn::Run& run) override {
+    PermutedBatch batch;
+    for (const int64_t s : samples) add(batch, train_, s, epoch);
+    return accumulate_permuted(model(), batch, run);
+  }
+
+  ValidationScore validate(const nn::Run& run) override {
+    LossSums sums;
+    int64_t right = 0;
+    const auto n = static_cast<int64_t>(val_.size());
+    for (int64_t begin = 0; begin < n; begin += kValidationBatch) {
+      PermutedBatch batch;
+      for (int64_t s = begin; s < std::min(begin + kValidationBatch, n); ++s) {
+        add(batch, val_, s, kHeldOutEpoch);
+      }
+      const PermutedAnswers a = answer_permuted(model(), batch, run);
+      sums += a.sums;
+      for (size_t i = 0; i < a.tokens.size(); ++i) right += a.tokens[i] == batch.targets[i] ? 1 : 0;
+    }
+    const auto tokens = static_cast<double>(sums.predicted);
+    return {.loss = sums.nll / tokens,
+            .metrics = {{"accuracy", static_cast<double>(right) / tokens}}};
+  }
+
+  // Held-out sequences, and what the model puts in the places of the tokens that it predicts.
+  std::vector<Json> samples() override {
+    std::vector<Json> samples;
+    const auto n = static_cast<int64_t>(val_.size()), count = std::min<int64_t>(4, n);
+    for (int64_t i = 0; i < count; ++i) {
+      PermutedBatch batch;
+      add(batch, val_, i * n / count, kHeldOutEpoch);
+      const PermutedAnswers a = answer_permuted(model(), batch, {});
+      std::vector<int32_t> filled = batch.ids;
+      for (size_t k = 0; k < a.tokens.size(); ++k) {
+        filled[static_cast<size_t>(batch.order.target_tokens[k])] = a.tokens[k];
+      }
+      Json& sample = samples.emplace_back(Json::object());
+      sample["text"] = tokenizer().decode(batch.ids);
+      sample["model"] = tokenizer().decode(filled);
+    }
+    return samples;
+  }
+
+ private:
+  void add(PermutedBatch& batch, const Chunks& chunks, int64_t s, int64_t epoch) const {
+    static const uint64_t kOrder = hash_name("train/permutations");
+    const Encoding encoding = tokenizer().with_special(chunks[static_cast<size_t>(s)]);
+    batch.add(
+        encoding.ids, encoding.types, s,
+        draw_permutation(
+            encoding.ids,
+            {.share = config_.plm_probability,
+             .max_span = config_.max_span_length,
+             .is_special = [this](int32_t id) { return tokenizer().is_special(id); }},
+            make_key(seed(), static_cast<uint64_t>(epoch), kOrder, static_cast<uint64_t>(s))));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Task> make_permutation_task(const TrainConfig& config, const RunPaths& paths,
+                                            const std::string& run) {
+  return std::make_unique<PermutationTask>(config, paths, run);
+}
+
+}  // namespace heddle::train

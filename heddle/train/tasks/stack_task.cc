@@ -1,0 +1,166 @@
+// Making, scoring and saving models of the registry.
+#include "heddle/train/tasks/stack_task.h"
+
+#include <algorithm>
+
+#include "heddle/base/files/files.h"
+#include "heddle/base/log.h"
+#include "heddle/base/progress.h"
+#include "heddle/infer/loading/adapter.h"
+#include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/loading/stack_model.h"
+#include "heddle/io/weights.h"
+#include "heddle/text/dropped_characters.h"
+#include "heddle/train/tasks/text_tokenizer.h"
+
+namespace heddle::train {
+
+StackConfig config_of_model(const std::string& from) {
+  const std::string path = join_path(find_model_dir(from), kConfigName);
+  return StackConfig(read_model_config(Json::load(path), path));
+}
+
+DocumentFiles document_files(const TrainConfig& c, const RunPaths& paths) {
+  return {paths.data, paths.val_data, c.val_share, c.text_key};
+}
+
+void check_texts(const TrainConfig& config, const RunPaths& paths) {
+  check(!paths.data.empty(), ErrorKind::usage,
+        "train needs --data, a file or a folder of them, for task {}", config.task);
+  find_text_files(document_files(config, paths));
+  if (config.lora_rank == 0) return;
+  check(!paths.from.empty(), ErrorKind::usage,
+        "train: adapters (lora_rank {}) stand on a model that is there; name it with --from",
+        config.lora_rank);
+  check(!is_adapter_alone(find_model_dir(paths.from)), ErrorKind::usage,
+        "train: {} is an adapter, and an adapter stands on a whole model; make it one with heddle "
+        "export",
+        paths.from);
+}
+
+namespace {
+
+// What ends and begins texts, as generate and transformers find it in config.json.
+void note_ends(const Tokenizer& tokenizer, Json& config) {
+  if (tokenizer.eos_id() < 0) return;
+  config["eos_token_id"] = tokenizer.eos_id();
+  config["bos_token_id"] = tokenizer.bos_id() >= 0 ? tokenizer.bos_id() : tokenizer.eos_id();
+}
+
+// The weights that the parts stand on, which the state of a run does not hold.
+std::string checksum_of(const nn::Parameters& parameters) {
+  std::string sums;
+  for (const auto& p : parameters.all()) {
+    const std::span values(p->value().data<float>(), static_cast<size_t>(p->elements()));
+    sums += checksum(std::as_bytes(values));
+  }
+  return " on " + checksum(std::as_bytes(std::span(sums)));
+}
+
+}  // namespace
+
+void StackTask::open_tokenizer(std::span<const std::string> texts) {
+  tokenizer_ = open_text_tokenizer(config_, texts, paths_.from, run_);
+  DroppedCharacters dropped(*tokenizer_);
+  for (const std::string& text : texts) dropped.count_in(text);
+  if (dropped.count() == 0) return;
+  log_warning("the vocabulary lacks {} of the texts, which the model does not see: {}",
+              dropped.counted_characters(), dropped.examples());
+}
+
+void StackTask::make_model(Head head, const std::vector<std::string>& labels) {
+  StackConfig& stack = config_.stack;
+  if (paths_.from.empty()) {
+    stack.set("vocab_size", tokenizer_->vocab_size());
+    if (head == Head::next_token) note_ends(*tokenizer_, stack.hub().others);
+  } else {
+    stack.hub() = config_of_model(paths_.from).hub();  // a run's settings hold the fields alone
+  }
+  const int64_t tokens = stack.integer({"vocab_size"});
+  check(tokenizer_->vocab_size() <= tokens, ErrorKind::data,
+        "the tokenizer has {} tokens, the model only {}", tokenizer_->vocab_size(), tokens);
+  stack.hub().head = head;
+  if (!labels.empty()) stack.hub().labels = labels;
+  if (tokenizer_->pad_id() >= 0) stack.hub().pad_token_id = tokenizer_->pad_id();
+  model_ = stack.make(nn::Scope(parameters_));
+  check(model_->batch_multiple() == 1, ErrorKind::usage,
+        "half of each batch of this {} runs backwards, which training has no batches for; give "
+        "--bi-data false",
+        stack.type());
+  std::vector<std::string> fresh;
+  if (!paths_.from.empty()) {
+    const StackModel base = load_stack_model(paths_.from);
+    check(base.type == stack.type(), ErrorKind::usage, "{} is a {}, but model_type is {}",
+          paths_.from, base.type, stack.type());
+    fresh = copy_weights(base.parameters, base.model->names(), parameters_, model_->names());
+    // What the head of the file has no place for may be wanted here: a pooler under
+    // BertForMaskedLM.
+    if (!fresh.empty() && !is_adapter_alone(base.path)) {
+      fresh = parameters_.load_some(*open_weights(base.path), model_->names(), fresh);
+    }
+    if (!fresh.empty()) {
+      log_info("not in {}, begun by the seed: {}", paths_.from, fmt::join(fresh, ", "));
+    }
+  }
+  if (TrainedParts::is_wanted(config_)) {
+    begun_from_ = checksum_of(parameters_);
+    parts_.emplace(config_, parameters_, fresh);
+  }
+  log_info("{} of {} parameters are trained", format_count(parameters().elements()),
+           format_count(parameters_.elements()));
+}
+
+void StackTask::note_keys(std::span<const int32_t> train, std::span<const int32_t> val) {
+  const auto key = [&](std::span<const int32_t> ids) {
+    return fmt::format("{} {}", checksum(std::as_bytes(ids)), tokenizer_->fingerprint());
+  };
+  training_key_ = key(train) + begun_from_;
+  validation_key_ = key(val);
+}
+
+int64_t StackTask::block_size() const {
+  const int64_t most = model_->max_length();
+  check(config_.block_size <= most, ErrorKind::usage,
+        "block_size {} is more than the {} tokens that the model takes; lower --block-size",
+        config_.block_size, most);
+  return config_.block_size > 0 ? config_.block_size : most;
+}
+
+int64_t StackTask::whole_block_size() const {
+  const int64_t size = block_size();
+  check(size < kAnyLength, ErrorKind::usage,
+        "a {} takes sequences of any length; say by --block-size how long they are in training",
+        config_.model_type);
+  return size;
+}
+
+// Parts of equal numbers of samples, in order.
+std::vector<std::vector<int64_t>> StackTask::parts(int64_t epoch, int64_t batch, int64_t parts) {
+  const std::vector<int64_t> samples = batch_samples(epoch, batch);
+  const auto n = static_cast<int64_t>(samples.size()), count = std::min(parts, n);
+  std::vector<std::vector<int64_t>> out;
+  for (int64_t i = 0; i < count; ++i) {
+    out.emplace_back(samples.begin() + i * n / count, samples.begin() + (i + 1) * n / count);
+  }
+  return out;
+}
+
+LossSums StackTask::accumulate(int64_t epoch, std::span<const int64_t> samples,
+                               const nn::Run& run) {
+  const LossSums sums = accumulate_whole(epoch, samples, run);
+  if (parts_) parts_->take_gradients();
+  return sums;
+}
+
+// An adapter has its model's config beside it, with the head that it was trained with.
+void StackTask::save_model(const std::string& folder) const {
+  const bool has_adapter = parts_ && parts_->has_adapter();
+  if (has_adapter) {
+    parts_->save_adapter(folder, find_model_dir(paths_.from));
+    save_stack_config(folder, *model_);
+  }
+  if (!has_adapter || config_.lora_merge) save_stack_model(folder, *model_, parameters_);
+  tokenizer_->save_folder(folder);
+}
+
+}  // namespace heddle::train

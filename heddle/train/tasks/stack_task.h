@@ -1,0 +1,76 @@
+// What the tasks over models of the registry have in common: the model, its tokenizer, its folder.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/data/documents.h"
+#include "heddle/text/tokenizer.h"
+#include "heddle/train/batches/sequence_batch.h"
+#include "heddle/train/tasks/task.h"
+#include "heddle/train/trained_parts.h"
+
+namespace heddle::train {
+
+/// Checks that the text is there, and of adapters that there is a model for them to stand on.
+/// Errors: usage if none is named, or the model is an adapter itself; data if the text is missing.
+void check_texts(const TrainConfig& config, const RunPaths& paths);
+
+DocumentFiles document_files(const TrainConfig& config, const RunPaths& paths);
+
+/// The config of the model in a folder, for a run that begins from it.
+StackConfig config_of_model(const std::string& from);
+
+class StackTask : public Task {
+ public:
+  nn::Parameters& parameters() override { return parts_ ? parts_->parameters() : parameters_; }
+  void parameters_changed() override {
+    if (parts_) parts_->apply();
+  }
+  LossSums accumulate(int64_t epoch, std::span<const int64_t> samples, const nn::Run& run) final;
+  std::string training_key() const override { return training_key_; }
+  std::string validation_key() const override { return validation_key_; }
+  std::vector<std::vector<int64_t>> parts(int64_t epoch, int64_t batch, int64_t parts) override;
+  void save_model(const std::string& folder) const override;
+
+ protected:
+  StackTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
+      : config_(config), paths_(paths), run_(run) {}
+
+  /// Opens the tokenizer, made of `texts` if need be.
+  void open_tokenizer(std::span<const std::string> texts);
+  /// Makes the model, with `labels` if its head has classes, and takes the weights of the one that
+  /// the run begins from; what that lacks (a new head) begins by the seed, which is said.
+  void make_model(Head head, const std::vector<std::string>& labels = {});
+  /// Notes what is trained and validated on.
+  void note_keys(std::span<const int32_t> train, std::span<const int32_t> val);
+  /// Most tokens of a sequence: block_size, or what the model takes. Errors: usage if that is less.
+  int64_t block_size() const;
+  /// The same where each sequence is that long. Errors: usage, too, if a model takes any length and
+  /// block_size says none.
+  int64_t whole_block_size() const;
+  /// accumulate() into the gradients of the whole model.
+  virtual LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
+                                    const nn::Run& run) = 0;
+  /// The samples of a batch of an epoch.
+  virtual std::vector<int64_t> batch_samples(int64_t epoch, int64_t batch) = 0;
+
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const Model& model() const { return *model_; }
+  uint64_t seed() const { return static_cast<uint64_t>(config_.seed); }
+
+  TrainConfig config_;
+  RunPaths paths_;
+  std::string run_;
+
+ private:
+  std::optional<Tokenizer> tokenizer_;
+  nn::Parameters parameters_{static_cast<uint64_t>(config_.seed)};
+  std::unique_ptr<Model> model_;
+  std::optional<TrainedParts> parts_;  // where less than the whole model is trained
+  std::string training_key_, validation_key_;
+  std::string begun_from_;  // checksum of the weights that are not trained, if there are such
+};
+
+}  // namespace heddle::train

@@ -1,0 +1,66 @@
+// What a training run is about: data, model, loss and scores. The loop (trainer.h) knows no more.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/base/json/json.h"
+#include "heddle/nn/parameters.h"
+#include "heddle/nn/run.h"
+#include "heddle/train/config.h"
+#include "heddle/train/metrics/validation_score.h"
+#include "heddle/train/run/run_paths.h"
+#include "heddle/train/run/state.h"
+#include "heddle/train/tasks/loss_sums.h"
+
+namespace heddle::train {
+
+class Task {
+ public:
+  virtual ~Task() = default;
+
+  /// What is trained. They stay where they are as long as the task lives.
+  virtual nn::Parameters& parameters() = 0;
+  /// Differ whenever the text that is trained or validated on does: a run goes on with its own.
+  virtual std::string training_key() const = 0;
+  virtual std::string validation_key() const = 0;
+
+  /// Batches of an epoch, at least 1. Which samples they hold is a pure function of the seed, the
+  /// epoch and the lengths of the samples, so that a resume needs no more than the place.
+  virtual int64_t batches(int64_t epoch) = 0;
+  /// The samples of a batch (their numbers in the epoch) in at most `parts` parts.
+  virtual std::vector<std::vector<int64_t>> parts(int64_t epoch, int64_t batch, int64_t parts) = 0;
+  /// Adds the gradients of the summed loss over some samples of an epoch to the parameters.
+  virtual LossSums accumulate(int64_t epoch, std::span<const int64_t> samples,
+                              const nn::Run& run) = 0;
+
+  /// What batches hand on to the next one beside the parameters (states that a model remembers), by
+  /// name: they came from parameters that are gone, so a state of the run keeps them.
+  virtual NamedTensors carried() const { return {}; }
+  /// Takes back what carried() gave before this batch of this epoch. Errors: data if it does not
+  /// fit.
+  virtual void carry_on(const NamedTensors&, int64_t, int64_t) {}
+
+  /// To be called when parameters() have changed otherwise than by accumulate().
+  virtual void parameters_changed() {}
+
+  /// Scores the weights on the held-out text.
+  virtual ValidationScore validate(const nn::Run& run) = 0;
+  /// A few held-out samples and what the model makes of them, an object of strings each.
+  virtual std::vector<Json> samples() = 0;
+  /// Writes a model directory.
+  virtual void save_model(const std::string& folder) const = 0;
+};
+
+/// Checks that the files of a run are there, before anything is written. Errors: usage if none is
+/// named, data if one is missing.
+void check_data(const TrainConfig& config, const RunPaths& paths);
+
+/// Opens the data of a run, makes its tokenizer if need be (once: it stays in the folder `run`) and
+/// its model. Errors: those of the readers, named by file and place.
+std::unique_ptr<Task> make_task(const TrainConfig& config, const RunPaths& paths,
+                                const std::string& run);
+
+}  // namespace heddle::train
