@@ -34,10 +34,7 @@ class Overwrite : public ::testing::Test {
   }
   // Begins a run of 300 updates over the old one, and stops it long before its validation.
   CliResult stop_new_run() {
-    const std::string log = (run_ / "log.jsonl").string();
-    const std::string complete = (run_ / "replaced" / "train.json").string();
-    return stop_when("[ -f '" + complete + "' ] && [ -s '" + log + "' ]", folder_, "run",
-                     long_run(), "INT", {"--overwrite"});
+    return stop_at_log(folder_, "run", long_run(), SIGINT, {"--overwrite"});
   }
   static train::TrainConfig long_run() {
     train::TrainConfig config = updates(300);

@@ -38,7 +38,7 @@ TEST(ProfileTrain, stopped_run_saves_and_gives_the_profile) {
   train::TrainConfig config = small_config();
   config.max_updates = 100000;
   const std::string path = (folder / "t.json").string();
-  const CliResult result = stop_at_log(folder, "run", config, "TERM", {"--profile", path});
+  const CliResult result = stop_at_log(folder, "run", config, SIGTERM, {"--profile", path});
   EXPECT_EQ(result.exit_code, 143) << result.err;
   EXPECT_TRUE(contains(result.err, "stopped at update")) << result.err;
   EXPECT_TRUE(contains(result.err, "\nprofile: ")) << result.err;

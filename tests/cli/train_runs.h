@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <map>
 #include <random>
@@ -11,6 +12,7 @@
 
 #include "heddle/base/json/json.h"
 #include "tests/support/cli_runner.h"
+#include "tests/support/faults.h"
 #include "tests/train/small_run.h"
 
 namespace heddle::testing {
@@ -45,15 +47,19 @@ inline CliResult stop_when(const std::string& condition, const TempDir& folder,
                           signal + " $p; wait $p"});
 }
 
-/// The same once the run has written to its log.
+/// Starts the run, sends it a signal as it first writes to its log, and waits for the end.
 inline CliResult stop_at_log(const TempDir& folder, const std::string& run,
-                             const train::TrainConfig& config, const std::string& signal,
+                             const train::TrainConfig& config, int signal,
                              const std::vector<std::string>& more = {}) {
-  const std::filesystem::path log = folder / run / "log.jsonl";
-  const auto before = std::filesystem::exists(log) ? std::filesystem::file_size(log) : 0;
-  return stop_when("[ $(stat -c %s '" + log.string() + "' 2>/dev/null || echo 0) -gt " +
-                       std::to_string(before) + " ]",
-                   folder, run, config, signal, more);
+  std::vector<std::string> words = train_words(folder, run, config);
+  words.insert(words.end(), more.begin(), more.end());
+  const FaultResult result = run_with_fault(words, {.kind = Fault::Kind::send,
+                                                    .signal = signal,
+                                                    .at = 1,
+                                                    .folder = folder.path(),
+                                                    .only = "write " + run + "/log.jsonl"});
+  EXPECT_TRUE(result.was_hit) << result.run.err;
+  return result.run;
 }
 
 /// log.jsonl without what depends on the clock; a line that is no JSON fails the test.

@@ -31,7 +31,7 @@ class TrainCommand : public ::testing::Test {
     return run_train(folder_, run, config, more, options);
   }
   // Starts the run, sends a signal once it has written to its log, and waits for the end.
-  CliResult stop(const std::string& run, const train::TrainConfig& config, const char* signal) {
+  CliResult stop(const std::string& run, const train::TrainConfig& config, int signal) {
     return stop_at_log(folder_, run, config, signal);
   }
   TempDir folder_;
@@ -53,11 +53,11 @@ TEST_F(TrainCommand, stop_by_a_signal_saves_and_goes_on_to_the_same_bits) {
   config.checkpoint_every = 100000;  // so that it is the signal that saves
   config.log_every = config.validate_every = 5;
   ASSERT_EQ(train("whole", config).exit_code, 0);
-  const CliResult interrupted = stop("run", config, "INT");
+  const CliResult interrupted = stop("run", config, SIGINT);
   EXPECT_EQ(interrupted.exit_code, 130) << interrupted.err;
   EXPECT_TRUE(contains(interrupted.err, "the same command goes on")) << interrupted.err;
   EXPECT_TRUE(fs::exists(folder_ / "run" / "state" / "manifest.json"));
-  const CliResult terminated = stop("run", config, "TERM");
+  const CliResult terminated = stop("run", config, SIGTERM);
   EXPECT_EQ(terminated.exit_code, 143) << terminated.err;
   EXPECT_TRUE(contains(terminated.err, "resuming")) << terminated.err;
   const CliResult end = train("run", config);
@@ -70,7 +70,7 @@ TEST_F(TrainCommand, out_alone_goes_on_with_a_stopped_run) {
   train::TrainConfig config = small_config();
   config.max_updates = 160;
   config.log_every = 5;
-  ASSERT_EQ(stop("run", config, "INT").exit_code, 130);
+  ASSERT_EQ(stop("run", config, SIGINT).exit_code, 130);
   const CliResult end = run_heddle({"train", "--out", (folder_ / "run").string()});
   EXPECT_EQ(end.exit_code, 0) << end.err;
   EXPECT_TRUE(contains(end.err, "160 updates")) << end.err;

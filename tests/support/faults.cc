@@ -182,15 +182,21 @@ class Tracer {
     const std::string file =
         file_of(thread, *call, registers).lexically_relative(fault_.folder).string();
     if (file.empty() || file.starts_with("..")) return;
+    const std::string name = std::string(call->name) + " " + file;
+    if (!fault_.only.empty() && name != fault_.only) return;
     ++result.calls;
     if (is_torn_) kill(child_, SIGKILL);
     if (result.calls != fault_.at || fault_.kind == Fault::Kind::none) return;
     result.was_hit = true;
-    result.call = std::string(call->name) + " " + file;
+    result.call = name;
     strike(thread, *call, registers);
   }
 
   void strike(pid_t thread, const Call& call, Registers& registers) {
+    if (fault_.kind == Fault::Kind::send) {
+      kill(child_, fault_.signal);
+      return;
+    }
     if (fault_.kind == Fault::Kind::fail) {
       registers.orig_rax = static_cast<unsigned long long>(-1);  // no call at all
       registers.rax = static_cast<unsigned long long>(-fault_.error);

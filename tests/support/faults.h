@@ -1,4 +1,5 @@
-// Runs the program and kills it at its n-th change of the disk, or lets that call fail.
+// Runs the program and kills it at its n-th change of the disk, lets that call fail, or sends a
+// signal.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +16,17 @@ struct Fault {
   enum class Kind {
     none,  ///< calls are only counted
     kill,  ///< SIGKILL in place of the call; a write does half, and is killed before the other half
-    fail   ///< the call does nothing and gives `error`
+    fail,  ///< the call does nothing and gives `error`
+    send   ///< the call is made, and the program gets `signal`
   };
   Kind kind = Kind::none;
   int error = 0;   ///< ENOSPC, EIO
+  int signal = 0;  ///< SIGINT, SIGTERM
   int64_t at = 0;  ///< the call, counted from 1
   /// Only calls on files below it count.
   std::filesystem::path folder = {};
   bool counts_reading = false;  ///< opening a file or folder to read it counts too
+  std::string only = {};  ///< if not empty: this call alone counts, as FaultResult::call says it
 };
 
 struct FaultResult {
