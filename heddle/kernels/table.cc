@@ -1,16 +1,52 @@
-// Which table of kernels a device has.
+// The families of the table, and the same with calls that are timed.
+#include <cstddef>
+
 #include "heddle/base/profile.h"
-#include "heddle/kernels/cpu/cpu.h"
-#include "heddle/kernels/profiled.h"
+#include "heddle/kernels/kernels.h"
 
 namespace heddle {
+namespace {
 
-const Kernels& kernels(Device) {
-  if (!is_profiling()) [[likely]] {
-    return cpu_kernels();
+// A kernel whose calls are ProfiledCalls under its name, made from the type of its pointer.
+template <auto Member, class Type = decltype(Member)>
+struct Timed;
+
+template <auto Member, class Family, class Result, class... Args>
+struct Timed<Member, Result (*Family::*)(Args...)> {
+  static inline const char* name = nullptr;
+  static inline Result (*plain)(Args...) = nullptr;
+
+  static Result call(Args... args) {
+    const ProfiledCall timed(name, work_of(args...));
+    return plain(args...);
   }
-  static const Kernels profiled = profiled_kernels(cpu_kernels());
-  return profiled;
+};
+
+Kernels timed(const Kernels& plain) {
+  Kernels table = plain;
+  size_t count = 0;
+  Kernels::list([&]<auto Member>(const char* name) {
+    Timed<Member>::name = name;
+    Timed<Member>::plain = plain.*Member;
+    table.*Member = Timed<Member>::call;
+    ++count;
+  });
+  check(count * sizeof(&kernels) == sizeof(Kernels), ErrorKind::internal,
+        "a family of kernels does not list each of its pointers");
+  return table;
+}
+
+}  // namespace
+
+const Kernels& kernels() {
+  static const Kernels of_cpu = {
+      cpu::gemm_kernels(),      cpu::elementwise_kernels(), cpu::activation_kernels(),
+      cpu::reduce_kernels(),    cpu::norm_kernels(),        cpu::embedding_kernels(),
+      cpu::attention_kernels(), cpu::loss_kernels(),        cpu::optimizer_kernels()};
+  if (!is_profiling()) [[likely]]
+    return of_cpu;
+  static const Kernels of_profile = timed(of_cpu);
+  return of_profile;
 }
 
 }  // namespace heddle

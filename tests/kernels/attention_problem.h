@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "heddle/kernels/cpu/cpu.h"
+#include "heddle/kernels/kernels.h"
 
 namespace heddle::test {
 
@@ -133,9 +133,9 @@ struct Problem {
     a.lse = lse.data();
     return a;
   }
-  void forward() { cpu::attention(args()); }
+  void forward() { kernels().attention(args()); }
   void backward() {
-    cpu::attention_backward({args(), d_o.rows(), dq.rows(), dk.rows(), dv.rows()});
+    kernels().attention_backward({args(), d_o.rows(), dq.rows(), dk.rows(), dv.rows()});
   }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(shape.head_dim)); }
 

@@ -252,7 +252,7 @@ std::vector<uint32_t> cached_query(Problem& p, int64_t row, const Matrix& cached
   args.segments = 1;
   args.key_rows = index.data();
   args.lse = nullptr;
-  cpu::attention(args);
+  kernels().attention(args);
   return o.bits();
 }
 
@@ -329,7 +329,7 @@ TEST(Attention, queries_of_a_group_equal_queries_apart) {
         args.dropout.sample += row;
         args.dropout.position += row;
         args.lse = nullptr;
-        cpu::attention(args);
+        kernels().attention(args);
         EXPECT_EQ(o.bits(), p.o.bits(row, row + 1));
       }
     }
@@ -341,7 +341,7 @@ TEST(AttentionBackward, keys_behind_an_index_are_refused) {
   const int32_t index[] = {0, 1};
   AttentionBackwardArgs args{p.args(), p.d_o.rows(), p.dq.rows(), p.dk.rows(), p.dv.rows()};
   args.forward.key_rows = index;
-  EXPECT_THROW(cpu::attention_backward(args), Error);
+  EXPECT_THROW(kernels().attention_backward(args), Error);
 }
 
 TEST(AttentionBackward, rows_outside_every_segment_stay_as_they_are) {
@@ -353,8 +353,8 @@ TEST(AttentionBackward, rows_outside_every_segment_stay_as_they_are) {
     const int64_t q_offsets[] = {0, 5}, k_offsets[] = {1, 6};
     args.forward.q_offsets = q_offsets;
     args.forward.k_offsets = k_offsets;
-    cpu::attention(args.forward);
-    cpu::attention_backward(args);
+    kernels().attention(args.forward);
+    kernels().attention_backward(args);
     EXPECT_EQ(p.dq.get(5, 0), 42);
     EXPECT_EQ(p.dk.get(0, 1), 43);
   });

@@ -1,13 +1,12 @@
 // The timed table of kernels: complete, and with the right bytes and operations.
-#include "heddle/kernels/profiled.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstring>
 #include <vector>
 
-#include "heddle/kernels/work.h"
+#include "heddle/base/profile.h"
+#include "heddle/kernels/kernels.h"
 
 namespace heddle {
 namespace {

@@ -1,8 +1,8 @@
 // Activations and dropout, forward and backward.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "heddle/kernels/cpu/activation.cc"
+#include "heddle/kernels/activation.h"
 #include "heddle/base/parallel.h"
-#include "heddle/kernels/cpu/cpu.h"
 #include "heddle/kernels/cpu/scratch.h"
 #include "heddle/kernels/cpu/targets.h"
 // after targets.h
@@ -129,6 +129,8 @@ namespace heddle::cpu {
 HWY_EXPORT(activation_impl);
 HWY_EXPORT(activation_backward_impl);
 
+namespace {
+
 void activation(Activation kind, Rows x, const Dropout& dropout, Rows y) {
   HWY_DYNAMIC_DISPATCH(activation_impl)(kind, x, dropout, y);
 }
@@ -137,6 +139,12 @@ void activation_backward(Activation kind, Rows x, Rows dy, const Dropout& dropou
 }
 void dropout(Rows x, const Dropout& dropout, Rows y) {
   HWY_DYNAMIC_DISPATCH(activation_impl)(Activation::none, x, dropout, y);
+}
+
+}  // namespace
+
+ActivationKernels activation_kernels() {
+  return {.activation = activation, .activation_backward = activation_backward, .dropout = dropout};
 }
 
 }  // namespace heddle::cpu

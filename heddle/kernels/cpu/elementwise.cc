@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "heddle/base/parallel.h"
-#include "heddle/kernels/cpu/cpu.h"
 #include "heddle/kernels/cpu/scratch.h"
 #include "heddle/kernels/cpu/targets.h"
+#include "heddle/kernels/elementwise.h"
 // after targets.h
 #include "hwy/foreach_target.h"
 // after foreach_target.h
@@ -128,6 +128,8 @@ HWY_EXPORT(mul_impl);
 HWY_EXPORT(axpby_impl);
 HWY_EXPORT(add_row_impl);
 
+namespace {
+
 void convert(Rows x, Rows y) { HWY_DYNAMIC_DISPATCH(convert_impl)(x, y); }
 void exp(Rows x, Rows y) { HWY_DYNAMIC_DISPATCH(exp_impl)(x, y); }
 void add(Rows a, Rows b, Rows y) { HWY_DYNAMIC_DISPATCH(add_impl)(a, b, y); }
@@ -136,6 +138,13 @@ void axpby(float alpha, Rows x, float beta, Rows y) {
   HWY_DYNAMIC_DISPATCH(axpby_impl)(alpha, x, beta, y);
 }
 void add_row(Rows x, const float* bias, Rows y) { HWY_DYNAMIC_DISPATCH(add_row_impl)(x, bias, y); }
+
+}  // namespace
+
+ElementwiseKernels elementwise_kernels() {
+  return {
+      .convert = convert, .add = add, .mul = mul, .axpby = axpby, .add_row = add_row, .exp = exp};
+}
 
 }  // namespace heddle::cpu
 #endif

@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "heddle/base/parallel.h"
-#include "heddle/kernels/cpu/cpu.h"
 #include "heddle/kernels/cpu/scratch.h"
 #include "heddle/kernels/cpu/targets.h"
+#include "heddle/kernels/embedding.h"
 #include "heddle/tensor/dispatch.h"
 // after targets.h
 #include "hwy/foreach_target.h"
@@ -129,6 +129,8 @@ HWY_EXPORT(embedding_impl);
 HWY_EXPORT(embedding_backward_impl);
 HWY_EXPORT(gather_rows_impl);
 
+namespace {
+
 void embedding(Rows table, const int32_t* ids, float scale, Rows positions,
                const int32_t* position_ids, const Dropout& dropout, Rows y) {
   HWY_DYNAMIC_DISPATCH(embedding_impl)(table, ids, scale, positions, position_ids, dropout, y);
@@ -139,6 +141,13 @@ void embedding_backward(Rows dy, const int32_t* ids, float scale, const Dropout&
 }
 void gather_rows(Rows x, const int32_t* index, Rows y) {
   HWY_DYNAMIC_DISPATCH(gather_rows_impl)(x, index, y);
+}
+
+}  // namespace
+
+EmbeddingKernels embedding_kernels() {
+  return {
+      .embedding = embedding, .embedding_backward = embedding_backward, .gather_rows = gather_rows};
 }
 
 }  // namespace heddle::cpu

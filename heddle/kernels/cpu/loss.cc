@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "heddle/base/parallel.h"
-#include "heddle/kernels/cpu/cpu.h"
 #include "heddle/kernels/cpu/scratch.h"
 #include "heddle/kernels/cpu/targets.h"
+#include "heddle/kernels/loss.h"
 #include "heddle/tensor/dispatch.h"
 // after targets.h
 #include "hwy/foreach_target.h"
@@ -191,7 +191,13 @@ namespace heddle::cpu {
 
 HWY_EXPORT(cross_entropy_impl);
 
+namespace {
+
 void cross_entropy(const CrossEntropyArgs& args) { HWY_DYNAMIC_DISPATCH(cross_entropy_impl)(args); }
+
+}  // namespace
+
+LossKernels loss_kernels() { return {.cross_entropy = cross_entropy}; }
 
 }  // namespace heddle::cpu
 #endif

@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "heddle/base/parallel.h"
-#include "heddle/kernels/cpu/cpu.h"
 #include "heddle/kernels/cpu/scratch.h"
 #include "heddle/kernels/cpu/targets.h"
+#include "heddle/kernels/norm.h"
 // after targets.h
 #include "hwy/foreach_target.h"
 // after foreach_target.h
@@ -160,8 +160,14 @@ namespace heddle::cpu {
 HWY_EXPORT(norm_impl);
 HWY_EXPORT(norm_backward_impl);
 
+namespace {
+
 void norm(const NormArgs& args) { HWY_DYNAMIC_DISPATCH(norm_impl)(args); }
 void norm_backward(const NormBackwardArgs& args) { HWY_DYNAMIC_DISPATCH(norm_backward_impl)(args); }
+
+}  // namespace
+
+NormKernels norm_kernels() { return {.norm = norm, .norm_backward = norm_backward}; }
 
 }  // namespace heddle::cpu
 #endif

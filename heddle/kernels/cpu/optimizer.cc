@@ -2,8 +2,8 @@
 // of the weights and their moving average in the same pass over memory.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "heddle/kernels/cpu/optimizer.cc"
+#include "heddle/kernels/optimizer.h"
 #include "heddle/base/parallel.h"
-#include "heddle/kernels/cpu/cpu.h"
 #include "heddle/kernels/cpu/targets.h"
 // after targets.h
 #include "hwy/foreach_target.h"
@@ -57,7 +57,13 @@ namespace heddle::cpu {
 
 HWY_EXPORT(adam_impl);
 
+namespace {
+
 void adam(const AdamArgs& args) { HWY_DYNAMIC_DISPATCH(adam_impl)(args); }
+
+}  // namespace
+
+OptimizerKernels optimizer_kernels() { return {.adam = adam}; }
 
 }  // namespace heddle::cpu
 #endif

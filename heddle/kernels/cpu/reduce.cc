@@ -7,9 +7,9 @@
 #include <limits>
 
 #include "heddle/base/parallel.h"
-#include "heddle/kernels/cpu/cpu.h"
 #include "heddle/kernels/cpu/scratch.h"
 #include "heddle/kernels/cpu/targets.h"
+#include "heddle/kernels/reduce.h"
 #include "heddle/tensor/dispatch.h"
 // after targets.h
 #include "hwy/foreach_target.h"
@@ -281,6 +281,8 @@ HWY_EXPORT(softmax_backward_impl);
 HWY_EXPORT(log_softmax_impl);
 HWY_EXPORT(scan_logits_impl);
 
+namespace {
+
 void sum_columns(Rows x, float* y) { HWY_DYNAMIC_DISPATCH(sum_columns_impl)(x, y); }
 void sum_rows(Rows x, float* y) { HWY_DYNAMIC_DISPATCH(sum_rows_impl)(x, y); }
 double sum_squares(const float* x, int64_t n) {
@@ -293,6 +295,19 @@ void softmax_backward(Rows y, Rows dy, Rows dx) {
 }
 void log_softmax(Rows x, Rows y) { HWY_DYNAMIC_DISPATCH(log_softmax_impl)(x, y); }
 void scan_logits(const LogitScanArgs& args) { HWY_DYNAMIC_DISPATCH(scan_logits_impl)(args); }
+
+}  // namespace
+
+ReduceKernels reduce_kernels() {
+  return {.sum_columns = sum_columns,
+          .sum_rows = sum_rows,
+          .sum_squares = sum_squares,
+          .all_finite = all_finite,
+          .softmax = softmax,
+          .softmax_backward = softmax_backward,
+          .log_softmax = log_softmax,
+          .scan_logits = scan_logits};
+}
 
 }  // namespace heddle::cpu
 #endif

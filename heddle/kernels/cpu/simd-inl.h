@@ -18,7 +18,7 @@
 #include <limits>
 
 #include "heddle/base/error.h"
-#include "heddle/kernels/kernels.h"
+#include "heddle/kernels/dropout.h"
 #include "heddle/tensor/dtype.h"
 #include "heddle/tensor/rows.h"
 #include "hwy/highway.h"

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "heddle/kernels/cpu/attention/attention_tiles.h"
-#include "heddle/kernels/cpu/cpu.h"
 #include "heddle/kernels/cpu/targets.h"
 // after targets.h
 #include "hwy/foreach_target.h"
@@ -314,9 +313,13 @@ namespace heddle::cpu {
 
 HWY_EXPORT(attention_impl);
 
-void attention(const AttentionArgs& args) {
+static void attention(const AttentionArgs& args) {
   if (goes_by_tiles(args)) return attention_tiles(args);
   HWY_DYNAMIC_DISPATCH(attention_impl)(args);
+}
+
+AttentionKernels attention_kernels() {
+  return {.attention = attention, .attention_backward = attention_backward};
 }
 
 }  // namespace heddle::cpu

@@ -4,7 +4,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "heddle/kernels/cpu/attention/attention_backward.cc"
 #include "heddle/kernels/cpu/attention/attention_tiles.h"
-#include "heddle/kernels/cpu/cpu.h"
 #include "heddle/kernels/cpu/targets.h"
 // after targets.h
 #include "hwy/foreach_target.h"

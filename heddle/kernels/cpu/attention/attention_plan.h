@@ -6,10 +6,13 @@
 #include <vector>
 
 #include "heddle/base/parallel.h"
+#include "heddle/kernels/attention.h"
 #include "heddle/kernels/cpu/scratch.h"
-#include "heddle/kernels/kernels.h"
 
 namespace heddle::cpu {
+
+/// attention_backward.cc
+void attention_backward(const AttentionBackwardArgs& args);
 
 /// Keys in a tile. Tiles start at the segment's first key: sums are in the order of tiles, so the
 /// size is part of the result's bits.

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "heddle/kernels/kernels.h"
+#include "heddle/kernels/attention.h"
 
 namespace heddle::cpu {
 

@@ -15,11 +15,12 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/parallel.h"
-#include "heddle/kernels/cpu/cpu.h"
 #include "heddle/kernels/cpu/gemm/gemm_block.h"
 #include "heddle/kernels/cpu/gemm/quantize.h"
 #include "heddle/kernels/cpu/matrix_unit.h"
 #include "heddle/kernels/cpu/scratch.h"
+#include "heddle/kernels/elementwise.h"
+#include "heddle/kernels/gemm.h"
 
 namespace heddle {
 namespace {
@@ -136,7 +137,7 @@ class LeftFactor {
       return;
     }
     const Rows to = a_.slice(first, count);
-    cpu::convert(from_.slice(first, count), to.columns(0, from_.width));
+    cpu::elementwise_kernels().convert(from_.slice(first, count), to.columns(0, from_.width));
     const int64_t bytes = size_of(to.dtype);
     for (int64_t r = 0; r < count && from_.width < to.width; ++r) {
       std::memset(to.slice(r, 1).columns(from_.width, 1).data, 0, (to.width - from_.width) * bytes);
@@ -193,10 +194,10 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
     }
     code.block(block);
   }
-  if (block.c.data != c.data) cpu::convert(block.c, c);
+  if (block.c.data != c.data) cpu::elementwise_kernels().convert(block.c, c);
   // While the block lies in the cache; of the rounded sums, as if they had been stored first.
   if (g.activation != Activation::none && !has_relu) {
-    cpu::activation(g.activation, c, {}, result);
+    cpu::activation_kernels().activation(g.activation, c, {}, result);
   }
 }
 
@@ -308,11 +309,12 @@ void without_inner(const GemmArgs& g) {
     const Rows c = (g.pre_activation.data == nullptr ? g.c : g.pre_activation).slice(r, 1);
     const Rows start{const_cast<float*>(zeros.data()), 1, c.width, c.width, DType::f32};
     if (g.bias == nullptr) {
-      cpu::convert(start, c);
+      cpu::elementwise_kernels().convert(start, c);
     } else {
-      cpu::add_row(g.accumulate ? c : start, g.bias, c);
+      cpu::elementwise_kernels().add_row(g.accumulate ? c : start, g.bias, c);
     }
-    if (g.activation != Activation::none) cpu::activation(g.activation, c, {}, g.c.slice(r, 1));
+    if (g.activation != Activation::none)
+      cpu::activation_kernels().activation(g.activation, c, {}, g.c.slice(r, 1));
   }
 }
 
@@ -333,12 +335,14 @@ void forget_packed(uint64_t constant_b) {
 
 namespace cpu {
 
-void gemm(const GemmArgs& args) {
+static void gemm(const GemmArgs& args) {
   check_sizes(args);
   if (args.c.rows == 0 || args.c.width == 0) return;
   if (args.a.rows == 0 || args.a.width == 0) return without_inner(args);
   multiply(args);
 }
+
+GemmKernels gemm_kernels() { return {.gemm = gemm}; }
 
 }  // namespace cpu
 }  // namespace heddle

@@ -1,0 +1,84 @@
+// Kernels of softmax attention.
+#pragma once
+
+#include <algorithm>
+#include "heddle/kernels/dropout.h"
+#include "heddle/kernels/work.h"
+
+namespace heddle {
+
+/// Softmax attention of packed sequences, head by head (columns h * head_dim ..). Segment i:
+/// queries [q_offsets[i], q_offsets[i+1]), keys [k_offsets[i], k_offsets[i+1]) of k and v, or, if
+/// key_rows is given, the rows key_rows[k_offsets[i] ..] of k and v. With `causal`, query j of a
+/// segment of n queries and m keys sees keys 0 .. j + m - n. A query that sees no key gives zeros.
+struct AttentionArgs {
+  Rows q = {}, k = {}, v = {};         ///< [rows, heads * head_dim] each
+  Rows o = {};                         ///< [q rows, heads * head_dim]
+  const int64_t* q_offsets = nullptr;  ///< [segments + 1]
+  const int64_t* k_offsets = nullptr;  ///< [segments + 1]
+  int64_t segments = 0;
+  const int32_t* key_rows = nullptr;  ///< [k_offsets[segments]]
+  int64_t heads = 1;
+  int64_t head_dim = 0;
+  float scale = 1;
+  bool causal = false;
+  Dropout dropout = {};  ///< on the weights; row = query, column = key in its segment, head = head
+  float* lse =
+      nullptr;  ///< [q rows, heads] log of the sum of exponentials, for backward; may be null
+};
+
+struct AttentionBackwardArgs {
+  AttentionArgs forward = {};  ///< o and lse as computed; key_rows must be null
+  Rows d_o = {};
+  Rows dq = {}, dk = {},
+       dv = {};  ///< written, not added to; rows outside every segment stay as they are
+};
+
+/// Pairs of a query and a key that it sees, in all segments.
+inline int64_t visible_pairs(const AttentionArgs& args) {
+  int64_t pairs = 0;
+  for (int64_t i = 0; i < args.segments; ++i) {
+    const int64_t n = args.q_offsets[i + 1] - args.q_offsets[i];
+    const int64_t m = args.k_offsets[i + 1] - args.k_offsets[i];
+    const int64_t last = std::min(n, m);  // queries that see a key, if causal: m, m - 1, ..
+    pairs += args.causal ? last * m - last * (last - 1) / 2 : n * m;
+  }
+  return pairs;
+}
+
+inline double product_flops(const AttentionArgs& args) {
+  return 2.0 * static_cast<double>(visible_pairs(args)) *
+         static_cast<double>(args.heads * args.head_dim);
+}
+
+/// 2 products of queries and visible keys
+inline Work work_of(const AttentionArgs& args) {
+  const int64_t keys = args.key_rows == nullptr ? args.k.rows : args.k_offsets[args.segments];
+  return {bytes_of(args.q) + bytes_of(args.o) + keys * (row_bytes(args.k) + row_bytes(args.v)),
+          2 * product_flops(args)};
+}
+/// 5 products, one of them again
+inline Work work_of(const AttentionBackwardArgs& args) {
+  const AttentionArgs& f = args.forward;
+  return {bytes_of(f.q) + bytes_of(f.k) + bytes_of(f.v) + bytes_of(f.o) + bytes_of(args.d_o) +
+              bytes_of(args.dq) + bytes_of(args.dk) + bytes_of(args.dv),
+          5 * product_flops(f)};
+}
+
+struct AttentionKernels {
+  void (*attention)(const AttentionArgs&);
+  void (*attention_backward)(const AttentionBackwardArgs&);
+
+  /// visit.operator()<&pointer>(name) for each.
+  template <class Visit>
+  static void list(const Visit& visit) {
+    visit.template operator()<&AttentionKernels::attention>("attention");
+    visit.template operator()<&AttentionKernels::attention_backward>("attention_backward");
+  }
+};
+
+namespace cpu {
+AttentionKernels attention_kernels();
+}
+
+}  // namespace heddle

@@ -1,0 +1,59 @@
+// Kernels of matrix products.
+#pragma once
+
+#include "heddle/kernels/activation.h"
+#include "heddle/kernels/work.h"
+
+namespace heddle {
+
+/// c = op(a) op(b) (+ bias) or c += op(a) op(b); sums in f32, in an order that depends on the inner
+/// size only: a row of c has the same bits whatever the number of rows or threads.
+struct GemmArgs {
+  Rows a = {};  ///< [m, k], or [k, m] if transpose_a
+  Rows b = {};  ///< [k, n], or [n, k] if transpose_b; same dtype as a, or f32, which
+                ///< counts as rounded to the dtype of a
+  Rows c = {};  ///< [m, n], f32 or the dtype of a
+  const float* bias = nullptr;  ///< [n], added to each row
+  bool transpose_a = false;
+  bool transpose_b = false;
+  bool accumulate = false;  ///< add to c, which must be f32
+  uint64_t constant_b = 0;  ///< not 0: identity of a b that does not change; from the second use on
+                            ///< its packed form is kept
+  int64_t first = 0;  ///< of the columns of the product that c holds, a multiple of 64: with a
+                      ///< transposed constant b c may have some only
+  Activation activation = Activation::none;  ///< of product and bias; not with accumulate
+  Rows pre_activation =
+      {};  ///< product and bias before the activation, of the dtype of c; may be absent
+  /// Multiply in int8: each row of a and each column of b is divided by its largest magnitude / 127
+  /// and rounded; sums are exact. Needs a transposed constant b, of any dtype, and a plain a.
+  bool int8 = false;
+};
+
+inline Work work_of(const GemmArgs& args) {
+  const int64_t inner = args.transpose_a ? args.a.rows : args.a.width;
+  const int64_t b = args.int8 ? args.b.rows * args.b.width : bytes_of(args.b);
+  return {bytes_of(args.a) + b + (args.accumulate ? 2 : 1) * bytes_of(args.c),
+          2.0 * static_cast<double>(args.c.rows) * static_cast<double>(args.c.width) *
+              static_cast<double>(inner)};
+}
+
+struct GemmKernels {
+  void (*gemm)(const GemmArgs&);
+
+  /// visit.operator()<&pointer>(name) for each.
+  template <class Visit>
+  static void list(const Visit& visit) {
+    visit.template operator()<&GemmKernels::gemm>("gemm");
+  }
+};
+
+namespace cpu {
+GemmKernels gemm_kernels();
+}
+
+/// A number for GemmArgs::constant_b that was not given before.
+uint64_t new_constant();
+/// Forgets the packed form kept for a constant b (see GemmArgs::constant_b).
+void forget_packed(uint64_t constant_b);
+
+}  // namespace heddle

@@ -1,0 +1,46 @@
+// Kernel of an optimizer step.
+#pragma once
+
+#include "heddle/kernels/work.h"
+
+namespace heddle {
+
+/// One step of Adam or AdamW over n elements. g is multiplied by grad_scale first (clipping,
+/// division by tokens). m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2;
+/// w -= lr * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps) + lr * weight_decay * w (AdamW), or
+/// g += weight_decay * w first (Adam).
+struct AdamArgs {
+  float* w = nullptr;
+  const float* g = nullptr;
+  float* m = nullptr;
+  float* v = nullptr;
+  bf16* shadow = nullptr;  ///< bf16 copy of w; may be null
+  float* ema = nullptr;    ///< exponential moving average of w; may be null
+  int64_t n = 0;
+  float lr = 0, beta1 = 0.9f, beta2 = 0.999f, eps = 1e-8f, weight_decay = 0;
+  float bias_correction1 = 1, bias_correction2 = 1;  ///< 1 - beta^t
+  float grad_scale = 1;
+  float ema_decay = 0;
+  bool decoupled_decay = false;  ///< AdamW
+};
+
+inline Work work_of(const AdamArgs& args) {
+  const int64_t floats = 7 + (args.ema != nullptr ? 2 : 0);  // w, m, v twice, g once
+  return {args.n * (4 * floats + (args.shadow != nullptr ? 2 : 0)), 0};
+}
+
+struct OptimizerKernels {
+  void (*adam)(const AdamArgs&);
+
+  /// visit.operator()<&pointer>(name) for each.
+  template <class Visit>
+  static void list(const Visit& visit) {
+    visit.template operator()<&OptimizerKernels::adam>("adam");
+  }
+};
+
+namespace cpu {
+OptimizerKernels optimizer_kernels();
+}
+
+}  // namespace heddle
