@@ -8,7 +8,7 @@ namespace heddle {
 
 /// embedding: of the tables only the rows that are asked for
 inline Work work_of(const Rows& table, const int32_t*, float, const Rows& positions, const int32_t*,
-             const Dropout&, const Rows& y) {
+                    const Dropout&, const Rows& y) {
   const int64_t read = row_bytes(table) + (positions.data == nullptr ? 0 : row_bytes(positions));
   return {y.rows * read + bytes_of(y), 0};
 }
