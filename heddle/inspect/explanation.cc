@@ -274,9 +274,10 @@ Seen see(const Subject& subject, const std::string& wanted, int64_t head) {
     }
     const nn::DotInputs& in = *call.dot();
     // The steps are those of dot products; others would be shown numbers that were never computed.
-    check(in.options->scoring == Scoring::dot, ErrorKind::usage,
-          "{} compares queries and keys by additive or linear scores; explain follows dot products "
-          "only (heddle attention shows the weights)",
+    check(in.options->scoring == Scoring::dot && !in.options->bias.table.defined(),
+          ErrorKind::usage,
+          "{} compares queries and keys by additive or linear scores or adds a bias; explain "
+          "follows dot products only (heddle attention shows the weights)",
           subject.path());
     const int64_t width = in.q.size(1) / call.heads();
     h.q = matrix_of(in.q, head * width, width);

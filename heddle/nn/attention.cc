@@ -117,6 +117,7 @@ Tensor SelfAttention::operator()(const Tensor& x, const TokenRows& tokens, const
   AttentionOptions options = options_of(options_, run);
   options.key_heads = options_.key_heads;
   options.causal = options_.is_causal;
+  if (options_.bias) options.bias = {options_.bias->table->in(DType::f32), options_.bias->buckets};
   options.dropout = run.dropout(options_.dropout, name_, tokens.rows);
   const bool is_windowed = exceeds(positions, *tokens.segments, options_.window);
   if (is_windowed) {
@@ -148,6 +149,7 @@ Tensor SelfAttention::operator()(const Tensor& x, RowCache& kept, const CachedKe
   AttentionOptions options = options_of(options_, run);
   options.key_heads = options_.key_heads;
   options.causal = options_.is_causal;
+  if (options_.bias) options.bias = {options_.bias->table->in(DType::f32), options_.bias->buckets};
   const LayerName layer(name_);
   const auto attend = [&](const Segments& of_queries, const Segments& of_keys,
                           std::span<const int32_t> rows) {

@@ -9,6 +9,12 @@
 
 namespace heddle::nn {
 
+/// A table of biases that layers may share, see heddle::RelativeBias.
+struct BiasTable {
+  Parameter* table;  ///< [buckets, heads]
+  std::shared_ptr<const std::vector<int32_t>> buckets;
+};
+
 /// Section 3.2.2 of Vaswani et al. 2017, over the tokens of the sequence itself: project, attend
 /// head by head, project again.
 class SelfAttention {
@@ -21,7 +27,8 @@ class SelfAttention {
     double dropout = 0;  ///< of the weights
     float scale = 0;     ///< of the scores; 0: 1 / sqrt(width of a head)
     Scoring scoring = Scoring::dot;
-    Parameter* score = nullptr;  ///< see AttentionOptions::score_weight
+    Parameter* score = nullptr;                       ///< see AttentionOptions::score_weight
+    std::shared_ptr<const BiasTable> bias = nullptr;  ///< of the scores, by relative position
     /// Of each head's queries and keys over the width of the head, before they are turned.
     std::optional<LayerNorm> query_norm = {}, key_norm = {};
     std::shared_ptr<const RopeTable> rope = nullptr;  ///< rotary positions; null: none

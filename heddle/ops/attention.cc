@@ -14,7 +14,7 @@ namespace {
 
 // Whether the fused kernel is not for it.
 bool is_plain(const AttentionOptions& o) {
-  return o.scoring != Scoring::dot || o.window > 0 || !o.unseen.empty();
+  return o.scoring != Scoring::dot || o.window > 0 || !o.unseen.empty() || o.bias.table.defined();
 }
 
 // Columns of q, and of k or v, in a fused qkv.
@@ -186,7 +186,9 @@ Tensor attention_weights(const Tensor& q, const Tensor& k, const Segments& queri
   const int64_t first = queries.begin(segment) + rows.first;
   const Tensor scores =
       head_scores(part(q, first, rows.count), part(k, keys.begin(segment), m), in_f32, head);
-  return softmax(hide(scores, seen_keys(queries, keys, segment, rows, o)));
+  const int64_t position = rows.first + m - queries.length(segment);
+  return softmax(
+      hide(add_bias(scores, o.bias, head, position), seen_keys(queries, keys, segment, rows, o)));
 }
 
 }  // namespace heddle

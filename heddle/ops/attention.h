@@ -1,6 +1,8 @@
 // Softmax attention over packed sequences.
 #pragma once
 
+#include <algorithm>
+
 #include "heddle/ops/dropout.h"
 #include "heddle/tensor/segments.h"
 
@@ -11,6 +13,22 @@ enum class Scoring {
   dot,       ///< q k times a scale: the fused kernel
   additive,  ///< vᵀ tanh(q + k), see additive_scores(): by plain ops, as is
   linear     ///< wᵀ [q; k], see linear_scores()
+};
+
+/// What a score gains by how far the key stands from the query, head by head. Positions are those
+/// in the segment; query i of n over m keys stands at i + m - n.
+/// Source: Raffel et al. 2020, "Exploring the Limits of Transfer Learning" (T5), section 2.1.
+struct RelativeBias {
+  Tensor table = {};  ///< [buckets, heads] f32, which gets a gradient; undefined: none
+  /// [2 reach + 1] the row of the table for key position - query position = -reach .. reach; keys
+  /// that are further apart count as reach apart
+  std::shared_ptr<const std::vector<int32_t>> buckets = nullptr;
+
+  int64_t reach() const { return static_cast<int64_t>(buckets->size()) / 2; }
+  /// The row of the table for a distance, key position - query position.
+  int32_t bucket(int64_t distance) const {
+    return (*buckets)[reach() + std::clamp(distance, -reach(), reach())];
+  }
 };
 
 /// What attention needs beside q, k and v.
@@ -32,6 +50,7 @@ struct AttentionOptions {
   std::span<const int32_t> query_positions = {},
                            key_positions = {};  ///< a number a row; of the window
   std::span<const uint8_t> unseen = {};  ///< [key rows] not 0: no query sees the key. By plain ops
+  RelativeBias bias = {};                ///< added to the scaled scores
 };
 
 /// softmax(q kᵀ scale) v for each segment and head; column block h is head h. Memory is linear in

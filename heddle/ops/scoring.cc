@@ -90,6 +90,10 @@ void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Se
         ErrorKind::shape, "attention: q is {}, k {}, v {}", q.shape(), k.shape(), v.shape());
   const int64_t key_count =
       o.key_rows.empty() ? k.size(0) : static_cast<int64_t>(o.key_rows.size());
+  check(!o.bias.table.defined() || (o.bias.buckets != nullptr && o.bias.buckets->size() % 2 == 1 &&
+                                    o.bias.table.rank() == 2 && o.bias.table.size(1) == o.heads),
+        ErrorKind::shape,
+        "attention: a bias needs a table [buckets, {}] and an odd number of distances", o.heads);
   check(queries.count() == keys.count() && queries.rows() == q.size(0) && keys.rows() == key_count,
         ErrorKind::shape,
         "attention: {} query segments of {} rows over {} key segments of {} rows; "
@@ -123,6 +127,16 @@ std::vector<uint8_t> seen_keys(const Segments& queries, const Segments& keys, in
     }
   }
   return sees;
+}
+
+Tensor add_bias(const Tensor& scores, const RelativeBias& bias, int64_t head, int64_t position) {
+  if (!bias.table.defined()) return scores;
+  std::vector<int32_t> rows;
+  for (int64_t i = 0; i < scores.size(0); ++i) {
+    for (int64_t j = 0; j < scores.size(1); ++j) rows.push_back(bias.bucket(j - position - i));
+  }
+  const Tensor of_head = concat({slice(bias.table, 1, head, 1)}, 0);
+  return add(cast(scores, DType::f32), reshape(gather_rows(of_head, rows), scores.shape()));
 }
 
 Tensor hide(const Tensor& scores, std::span<const uint8_t> mask) {
@@ -207,8 +221,9 @@ Tensor scored_attention(const Tensor& q, const Tensor& all_k, const Tensor& all_
       const auto part = [&](const Tensor& x, const Segments& s) {
         return slice(slice(x, 0, s.begin(i), s.length(i)), 1, (&x == &q ? h : shared) * d, d);
       };
-      const Tensor scores = m == 0 ? Tensor::empty({n, 0}, q.dtype())
-                                   : head_scores(part(q, queries), part(k, keys), o, h);
+      const Tensor scores =
+          m == 0 ? Tensor::empty({n, 0}, q.dtype())
+                 : add_bias(head_scores(part(q, queries), part(k, keys), o, h), o.bias, h, m - n);
       heads.push_back(
           attend(scores, part(v, keys), sees, part_of(o.dropout, queries.begin(i), n, h)));
     }

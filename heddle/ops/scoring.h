@@ -40,6 +40,8 @@ void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Se
 /// Errors: shape if positions or marks are too few.
 std::vector<uint8_t> seen_keys(const Segments& queries, const Segments& keys, int64_t segment,
                                QueryRows rows, const AttentionOptions& options);
+/// Scores of a head, [n, m], with its bias; `position` is that of the first query.
+Tensor add_bias(const Tensor& scores, const RelativeBias& bias, int64_t head, int64_t position);
 /// Scores with -inf where the mask hides a key.
 Tensor hide(const Tensor& scores, std::span<const uint8_t> mask);
 

@@ -119,6 +119,32 @@ void add_grouped_attention(std::vector<OpCase>& all, const OpSizes& z) {
                  }});
 }
 
+// Four distances in three buckets; keys further away count as two positions off.
+void add_biased_attention(std::vector<OpCase>& all, const OpSizes& z) {
+  const Segments queries = lengths(z.queries), keys = lengths(z.keys);
+  const int64_t q = queries.rows(), k = keys.rows(), w = z.width, heads = z.heads;
+  const auto buckets =
+      std::make_shared<const std::vector<int32_t>>(std::vector<int32_t>{2, 0, 1, 2, 0});
+  for (const bool causal : {false, true}) {
+    const auto options = [=](const Tensors& x) {
+      return AttentionOptions{.heads = heads, .causal = causal, .bias = {x[3], buckets}};
+    };
+    all.push_back({.op = "attention",
+                   .variant = causal ? "bias_causal" : "bias",
+                   .shapes = {{q, w}, {k, w}, {k, w}, {3, heads}},
+                   .function =
+                       [=](const Tensors& x) {
+                         return Tensors{attention(x[0], x[1], x[2], queries, keys, options(x))};
+                       },
+                   .reference =
+                       [=](const Tensors& x) {
+                         return Tensors{
+                             attention_reference(x[0], x[1], x[2], queries, keys, options(x))};
+                       },
+                   .always_f32 = {3}});
+  }
+}
+
 void add_experts(std::vector<OpCase>& all, const OpSizes& z) {
   const Shape logits = {z.norm[0], 5};
   const int64_t rows = logits[0];
@@ -260,6 +286,7 @@ void add_attention_cases(std::vector<OpCase>& all, const OpSizes& z) {
   add_scored_attention(all, z);
   add_relative_attention(all, z);
   add_grouped_attention(all, z);
+  add_biased_attention(all, z);
   add_rope(all, z);
   add_experts(all, z);
 }

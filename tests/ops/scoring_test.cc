@@ -217,5 +217,28 @@ TEST(Rope, equals_rotations_by_hand) {
                [&] { rope(x, positions, {.head_width = 3, .columns = 3}); });
 }
 
+// Against a copy of the definition: a table of 2 heads, reach 1.
+TEST(RelativeBias, weights_gain_the_bias_of_their_distance) {
+  const Tensor q = random_tensor({2, 4}, 6), k = random_tensor({3, 4}, 7);
+  const Tensor table = Tensor::from(std::vector<float>{0.5f, -1, 2, 0.25f, -0.5f, 3}, {3, 2});
+  const auto buckets = std::make_shared<const std::vector<int32_t>>(std::vector<int32_t>{1, 0, 2});
+  const AttentionOptions options{.heads = 2, .bias = {table, buckets}};
+  const Segments two = Segments::uniform(1, 2), three = Segments::uniform(1, 3);
+  for (const int64_t head : {0, 1}) {
+    const Tensor w = attention_weights(q, k, two, three, options, 0, head);
+    for (int64_t i = 0; i < 2; ++i) {
+      double e[3], total = 0;
+      for (int64_t j = 0; j < 3; ++j) {
+        const int64_t distance = j - (i + 1);  // two queries over three keys stand at 1 and 2
+        const int64_t bucket = distance < 0 ? 1 : distance == 0 ? 0 : 2;
+        double dot = 0;
+        for (int64_t c = 2 * head; c < 2 * head + 2; ++c) dot += at(q, i, c) * at(k, j, c);
+        total += e[j] = std::exp(dot / std::sqrt(2.0) + at(table, bucket, head));
+      }
+      for (int64_t j = 0; j < 3; ++j) EXPECT_NEAR(at(w, i, j), e[j] / total, 1e-6);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace heddle
