@@ -41,15 +41,6 @@ ModelPlan finish(ModelConfig& config, const std::string& name,
   return plan;
 }
 
-// Keys that are not the config's are passed over: they change no sizes.
-template <class Config>
-ModelPlan from_file(const Json& json, const std::string& path,
-                    const std::vector<std::string>& settings) {
-  Config config;
-  (void)from_json(config, json, path);
-  return finish(config, path, settings);
-}
-
 // What a run trains.
 ModelPlan plan_of_run(const train::TrainConfig& config, const std::string& path,
                       const std::vector<std::string>& settings) {
@@ -64,13 +55,6 @@ ModelPlan plan_of_file(const std::string& path, const std::vector<std::string>& 
   const Json* type = json.find("model_type");
   if (type == nullptr || json.contains("task")) {
     return plan_of_run(train::parse_config(json, path), path, settings);
-  }
-  const std::string& name = type->as_string(path + ": key 'model_type'");
-  if (name == kTransformerType) return from_file<TransformerConfig>(json, path, settings);
-  if (name == kMarianType) {
-    std::vector<std::string> unknown;  // they change no sizes
-    TransformerConfig config = read_marian_config(json, path, unknown);
-    return finish(config, path, settings);
   }
   return finish(*read_model_config(json, path), path, settings);
 }

@@ -12,23 +12,31 @@ namespace heddle {
 namespace {
 
 // Keys that Hugging Face writes beside the models' fields and that change no result here: what the
-// tokens are called, how tasks are trained, what its own code returns or how it stores.
+// tokens are called, other names of sizes, how tasks are trained, what its own code returns or how
+// it stores; and fingerprints of tokenizers, which heddle writes.
 constexpr std::array kHarmless = {"_attn_implementation_autoset",
                                   "_flash_attn_2_enabled",
                                   "_name_or_path",
                                   "adaptive",
+                                  "add_bias_logits",
                                   "auto_map",
                                   "bos_token_id",
                                   "chunk_size_feed_forward",
+                                  "classif_dropout",
+                                  "classifier_dropout",
                                   "cls_token_id",
+                                  "decoder_layerdrop",
                                   "decoder_start_token_id",
                                   "directionality",
                                   "dtype",
+                                  "encoder_layerdrop",
                                   "end_n_top",
                                   "eos_token_id",
                                   "ext_len",
+                                  "extra_pos_embeddings",
                                   "finetuning_task",
                                   "gradient_checkpointing",
+                                  "hidden_size",
                                   "init",
                                   "init_range",
                                   "is_encoder_decoder",
@@ -36,6 +44,8 @@ constexpr std::array kHarmless = {"_attn_implementation_autoset",
                                   "mask_token_id",
                                   "model_type",
                                   "n_ctx",
+                                  "num_attention_heads",
+                                  "num_hidden_layers",
                                   "output_attentions",
                                   "output_hidden_states",
                                   "output_past",
@@ -56,15 +66,19 @@ constexpr std::array kHarmless = {"_attn_implementation_autoset",
                                   "sep_token_id",
                                   "sinusoidal_pos_embds",
                                   "start_n_top",
+                                  "static_position_embeddings",
                                   "summary_activation",
                                   "summary_first_dropout",
                                   "summary_proj_to_labels",
                                   "summary_type",
                                   "summary_use_proj",
+                                  "target_tokenizer",
                                   "task_specific_params",
                                   "tgt_len",
                                   "tie_projs",
                                   "tie_word_embeddings",
+                                  "tokenizer",
+                                  "tokenizer_class",
                                   "torch_dtype",
                                   "torchscript",
                                   "trainer_compatible",
@@ -106,17 +120,23 @@ const std::vector<OneValue>& one_values() {
   return all;
 }
 
-// False if the key is not among those. Errors: data if it is and its value is another.
+// Errors: data, naming `source` and key, if the value is neither null nor one of those.
+void check_one_value(const std::string& key, const Json& value, const std::vector<Json>& values,
+                     const std::string& type, const std::string& source) {
+  std::vector<std::string> texts;
+  for (const Json& x : values) texts.push_back(x.dump());
+  texts.emplace_back("null");
+  check(value.is_null() || std::find(values.begin(), values.end(), value) != values.end(),
+        ErrorKind::data, "{}: key '{}' is {}; in a model of type {} heddle supports only {}",
+        source, key, value.describe(), type, fmt::join(texts, " or "));
+}
+
+// False if the key is not among one_values(). Errors: those of check_one_value().
 bool is_one_value(const std::string& key, const Json& value, const std::string& type,
                   const std::string& source) {
   for (const OneValue& known : one_values()) {
     if (key != known.key) continue;
-    const auto& v = known.values;
-    std::vector<std::string> texts = {"null"};
-    for (const Json& x : v) texts.push_back(x.dump());
-    check(value.is_null() || std::find(v.begin(), v.end(), value) != v.end(), ErrorKind::data,
-          "{}: key '{}' is {}, which heddle does not support in a model of type {}; it must be {}",
-          source, key, value.describe(), type, fmt::join(texts, " or "));
+    check_one_value(key, value, known.values, type, source);
     return true;
   }
   return false;
@@ -282,19 +302,26 @@ void ModelConfig::read(const Json& json, const std::string& source) {
       if (!json.contains("id2label")) hub.labels = numbered_labels(value.as_int(what), source);
     } else if (key == "layer_types" && has_field(own, "max_window_layers")) {
       if (!value.is_null()) flat["max_window_layers"] = whole_layers(value, source);
-    } else if (key == "pad_token_id") {
+    } else if (value.is_null() && key.ends_with("_token_id") && has_field(own, key)) {
+      continue;  // transformers 5 writes what is not set
+    } else if (key == "pad_token_id" && !has_field(own, key)) {
       if (!value.is_null()) hub.pad_token_id = value.as_int(source + ": key 'pad_token_id'");
     } else {
       flat[key] = value;
     }
   }
   if (has_rope) read_rope(json, source, flat);
+  const auto fixed = passed_over();
   std::vector<std::string> strange;
   for (const std::string& key : read_fields(own, flat, source)) {
     const Json& value = flat.at(key);
-    if (!is_one_value(key, value, type, source) &&
-        std::find(kHarmless.begin(), kHarmless.end(), key) == kHarmless.end() &&
-        !is_generation_key(key)) {
+    const auto one = std::find_if(fixed.begin(), fixed.end(),
+                                  [&](const auto& known) { return known.first == key; });
+    if (one != fixed.end()) {
+      check_one_value(key, value, {one->second}, type, source);
+    } else if (!is_one_value(key, value, type, source) &&
+               std::find(kHarmless.begin(), kHarmless.end(), key) == kHarmless.end() &&
+               !is_generation_key(key)) {
       strange.push_back(key);
     }
     hub.others[key] = value;
@@ -302,9 +329,21 @@ void ModelConfig::read(const Json& json, const std::string& source) {
   const bool has_classes = hub.head == Head::sequence_classes || hub.head == Head::token_classes;
   heddle::check(!has_classes || !hub.labels.empty(), ErrorKind::data,
                 "{}: key 'id2label' names no class; a model of classes needs one", source);
+  if (!strange.empty()) report_unknown(strange, source);
   check(source);
-  if (strange.empty()) return;
-  log_warning("{}: heddle does not know and passes over {}", source, fmt::join(strange, ", "));
+}
+
+void ModelConfig::report_unknown(const std::vector<std::string>& keys,
+                                 const std::string& source) const {
+  if (!is_own_format()) {
+    log_warning("{}: heddle does not know and passes over {}", source, fmt::join(keys, ", "));
+    return;
+  }
+  std::vector<std::string> known;
+  for (const Field& field : fields()) known.push_back(field.key);
+  fail(ErrorKind::data,
+       "{}: unknown key '{}'{}; remove it, or use the version of heddle that wrote it", source,
+       keys[0], did_you_mean(keys[0], known));
 }
 
 void ModelConfig::fit(const TensorFile& weights) {
@@ -312,6 +351,7 @@ void ModelConfig::fit(const TensorFile& weights) {
   hub.has_pooler = std::any_of(names.begin(), names.end(), [](const std::string& name) {
     return name.find("pooler.") != std::string::npos;
   });
+  fit_own(weights);
 }
 
 void ModelConfig::read_head(const Json& architectures, const std::string& source) {
@@ -333,8 +373,11 @@ Json ModelConfig::json() const {
   Json out = Json::object();
   out["model_type"] = type;
   for (const HeadClass& c : heads()) {
-    if (c.head == hub.head) out["architectures"] = std::vector<std::string>{c.name};
+    if (c.head != hub.head) continue;
+    out["architectures"] = std::vector<std::string>{c.name};
+    break;
   }
+  if (hub.head == Head::target_token) out["is_encoder_decoder"] = true;
   const Json flat = write_fields(fields());
   const bool has_rope = flat.contains("rope_type");
   for (const auto& [key, value] : flat.as_object()) {

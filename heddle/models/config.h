@@ -20,6 +20,7 @@ enum class Head : uint8_t {
   none,              ///< BertModel: hidden states, and a pooler where the checkpoint has one
   next_token,        ///< GPT2LMHeadModel, LlamaForCausalLM
   ordered_token,     ///< XLNetLMHeadModel: tokens by those before them in any order
+  target_token,      ///< MarianMTModel: the next token of a target, by a source
   masked_token,      ///< BertForMaskedLM
   next_sentence,     ///< BertForNextSentencePrediction: whether a sentence follows another
   pretraining,       ///< BertForPreTraining: masked tokens and the next sentence
@@ -77,6 +78,11 @@ class ModelConfig {
   virtual std::vector<HeadClass> heads() const = 0;
   /// Keys that Hugging Face takes for a field: {"hidden_size", "n_embd"}.
   virtual std::vector<std::pair<std::string, std::string>> aliases() const = 0;
+  /// Keys that Hugging Face's code passes over, with the only values that are what it does.
+  virtual std::vector<std::pair<std::string, Json>> passed_over() const = 0;
+  /// Whether the format is heddle's own: an unknown key is an error then, and where its folder says
+  /// nothing of searching, heddle's defaults count.
+  virtual bool is_own_format() const = 0;
   /// Errors: data, naming `source`, for fields that do not fit together.
   virtual void check(const std::string& source) const = 0;
   /// The model with parameters under `s`, made or to be loaded. Errors: those of check().
@@ -86,13 +92,16 @@ class ModelConfig {
   /// know. Errors: data, naming `source` and key, for a wrong type or value, a class of
   /// `architectures` that heddle has not, or a key that changes numbers and is not supported.
   void read(const Json& json, const std::string& source);
-  /// Takes from a checkpoint what config.json does not say: whether there is a pooler.
+  /// Takes from a checkpoint what config.json does not say: whether there is a pooler, and what the
+  /// family's Config::fit() finds.
   void fit(const TensorFile& weights);
   /// config.json, in the keys that every version of transformers reads.
   Json json() const;
 
  private:
+  virtual void fit_own(const TensorFile& weights) = 0;
   void read_head(const Json& architectures, const std::string& source);
+  void report_unknown(const std::vector<std::string>& keys, const std::string& source) const;
 };
 
 /// Whether a key says how to generate: older checkpoints keep in config.json what newer ones have
@@ -100,7 +109,8 @@ class ModelConfig {
 bool is_generation_key(const std::string& key);
 
 /// A config of the class M with its defaults; the file of each model instantiates this for its M.
-/// M has: Config with fields(), static heads(), static aliases(), M(Scope, Config, HubConfig).
+/// M has: Config with fields() and check(), static heads(), static aliases(), M(Scope, Config,
+/// HubConfig); it may have passed_over(), kIsOwnFormat, and its Config fit(TensorFile).
 template <class M>
 std::unique_ptr<ModelConfig> new_config();
 

@@ -70,4 +70,7 @@ class EncoderDecoder : public Model {
   }
 };
 
+/// The model as one that reads a source and writes a target; null if it is none.
+const EncoderDecoder* encoder_decoder(const Model& model);
+
 }  // namespace heddle

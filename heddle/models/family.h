@@ -24,12 +24,25 @@ class ConfigOf final : public ModelConfig {
   std::vector<Field> fields() const override { return fields_of(own); }
   std::vector<HeadClass> heads() const override { return M::heads(); }
   std::vector<std::pair<std::string, std::string>> aliases() const override { return M::aliases(); }
+  std::vector<std::pair<std::string, Json>> passed_over() const override {
+    if constexpr (requires { M::passed_over(); }) return M::passed_over();
+    return {};
+  }
+  bool is_own_format() const override {
+    if constexpr (requires { M::kIsOwnFormat; }) return M::kIsOwnFormat;
+    return false;
+  }
   void check(const std::string& source) const override { own.check(source); }
   std::unique_ptr<Model> make(const Scope& s) const override {
     check("config");
     auto model = std::make_unique<M>(s, own, hub);
     model->config_ = std::make_shared<ConfigOf>(*this);
     return model;
+  }
+
+ private:
+  void fit_own(const TensorFile& weights) override {
+    if constexpr (requires { own.fit(weights); }) own.fit(weights);
   }
 };
 

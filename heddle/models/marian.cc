@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "heddle/models/family.h"
+
 namespace heddle {
 namespace {
 
@@ -30,122 +32,72 @@ constexpr std::array kShared = {"vocab_size",
                                 "eos_token_id",
                                 "decoder_start_token_id"};
 
-// Keys that change nothing here: other names of sizes, dropout of whole layers in training, what
-// Hugging Face's own code returns or how it stores, and how its older versions made the model.
-constexpr std::array kHarmless = {"_name_or_path",
-                                  "_num_labels",
-                                  "add_bias_logits",
-                                  "architectures",
-                                  "auto_map",
-                                  "classif_dropout",
-                                  "classifier_dropout",
-                                  "decoder_layerdrop",
-                                  "decoder_vocab_size",
-                                  "dtype",
-                                  "encoder_layerdrop",
-                                  "extra_pos_embeddings",
-                                  "gradient_checkpointing",
-                                  "hidden_size",
-                                  "id2label",
-                                  "is_decoder",
-                                  "is_encoder_decoder",
-                                  "label2id",
-                                  "model_type",
-                                  "num_attention_heads",
-                                  "num_hidden_layers",
-                                  "output_attentions",
-                                  "output_hidden_states",
-                                  "return_dict",
-                                  "static_position_embeddings",
-                                  "tokenizer_class",
-                                  "torch_dtype",
-                                  "transformers_version",
-                                  "use_cache"};
-
-// Keys of Marian's ancestors that transformers' Marian passes over; these values are its own.
-constexpr std::array<std::pair<const char*, bool>, 4> kFixed = {{{"normalize_before", false},
-                                                                 {"normalize_embedding", false},
-                                                                 {"add_final_layer_norm", false},
-                                                                 {"is_decoder", false}}};
-
 constexpr double kEps = 1e-5;  // PyTorch's, which the config cannot change
-
-template <class List>
-bool holds(const List& list, const std::string& key) {
-  return std::any_of(list.begin(), list.end(), [&](const char* known) { return key == known; });
-}
-
-// What MarianConfig has where a config.json is silent.
-TransformerConfig marian_defaults() {
-  TransformerConfig c;
-  c.vocab_size = 58101;
-  c.set_sizes(12, 1024, 4096, 16);
-  c.activation_function = "gelu";
-  c.embedding_dropout = 0;  // it has the others' name there
-  c.max_position_embeddings = 1024;
-  c.scale_embedding = false;
-  c.init_std = 0.02;
-  c.pad_token_id = c.decoder_start_token_id = 58100;
-  c.eos_token_id = c.bos_token_id = 0;
-  c.sinusoidal_layout = "halves";
-  c.output_bias = true;
-  c.layer_norm_eps = kEps;
-  return c;
-}
 
 }  // namespace
 
-TransformerConfig read_marian_config(const Json& json, const std::string& source,
-                                     std::vector<std::string>& unknown) {
-  TransformerConfig c = marian_defaults();
-  Json flat = Json::object();
-  for (const auto& [key, value] : json.as_object(source)) {
-    if (holds(kShared, key)) {
-      if (!value.is_null()) flat[key] = value;
-    } else if (!holds(kHarmless, key)) {
-      unknown.push_back(key);
-    }
-  }
-  for (const auto& [key, needed] : kFixed) {
-    const Json* value = json.find(key);
-    std::erase(unknown, key);
-    check(value == nullptr || value->is_null() ||
-              value->as_bool(fmt::format("{}: key '{}'", source, key)) == needed,
-          ErrorKind::data, "{}: key '{}' is {}; of type marian only {} is supported", source, key,
-          value == nullptr ? "" : value->describe(), needed);
-  }
-  (void)from_json(c, flat, source);  // it has these keys alone
-  c.embedding_dropout = c.dropout;
-  const Json* target = json.find("decoder_vocab_size");
-  if (target != nullptr && !target->is_null()) {
-    const int64_t size = target->as_int(source + ": key 'decoder_vocab_size'");
-    check(size == c.vocab_size || !c.share_encoder_decoder_embeddings, ErrorKind::data,
-          "{}: decoder_vocab_size is {} but vocab_size {}, and share_encoder_decoder_embeddings "
-          "makes them one table",
-          source, size, c.vocab_size);
-    check(size >= 1, ErrorKind::data, "{}: decoder_vocab_size is {}; it must be at least 1", source,
-          size);
-    c.decoder_vocab_size = size == c.vocab_size ? 0 : size;
-  }
-  c.check(source);
+MarianConfig::MarianConfig() {
+  vocab_size = 58101;
+  set_sizes(12, 1024, 4096, 16);
+  activation_function = "gelu";
+  max_position_embeddings = 1024;
+  scale_embedding = false;
+  init_std = 0.02;
+  pad_token_id = decoder_start_token_id = 58100;
+  eos_token_id = bos_token_id = 0;
+  sinusoidal_layout = "halves";
+  output_bias = true;
+  layer_norm_eps = kEps;
+}
+
+bool MarianConfig::is_shared(std::string_view key) {
+  return std::find(kShared.begin(), kShared.end(), key) != kShared.end();
+}
+
+TransformerConfig MarianConfig::transformer() const {
+  TransformerConfig c = *this;
+  c.embedding_dropout = dropout;
+  const int64_t target = target_vocab.value_or(vocab_size);
+  c.decoder_vocab_size = target == vocab_size ? 0 : target;
   return c;
 }
 
-void fit_marian_config(TransformerConfig& config, const TensorFile& weights) {
+void MarianConfig::check(const std::string& source) const {
+  const int64_t target = target_vocab.value_or(vocab_size);
+  heddle::check(
+      target == vocab_size || !share_encoder_decoder_embeddings, ErrorKind::data,
+      "{}: decoder_vocab_size is {} but vocab_size {}, and share_encoder_decoder_embeddings "
+      "makes them one table",
+      source, target, vocab_size);
+  transformer().check_sizes(source);
+}
+
+void MarianConfig::fit(const TensorFile& weights) {
   const auto holds = [&](const std::string& name) {
     return weights.contains(name) || weights.contains("model." + name);
   };
-  config.output_bias = holds("final_logits_bias");
+  output_bias = holds("final_logits_bias");
   // transformers 5 ties nothing where tie_word_embeddings is false, whatever else the config says.
-  const bool is_untied = !config.tie_word_embeddings && holds("encoder.embed_tokens.weight") &&
+  const bool is_untied = !tie_word_embeddings && holds("encoder.embed_tokens.weight") &&
                          holds("decoder.embed_tokens.weight");
-  if (is_untied) config.share_encoder_decoder_embeddings = false;
+  if (is_untied) share_encoder_decoder_embeddings = false;
   // A MarianModel without the output.
   const bool has_output = weights.contains("lm_head.weight");
-  if (!has_output) config.tie_word_embeddings = true;
+  if (!has_output) tie_word_embeddings = true;
 }
 
-nn::TensorNames marian_names(const TransformerConfig& c) {
+std::vector<HeadClass> Marian::heads() {
+  return {{Head::target_token, "MarianMTModel"}, {Head::target_token, "MarianModel"}};
+}
+
+// Keys of Marian's ancestors.
+std::vector<std::pair<std::string, Json>> Marian::passed_over() {
+  return {
+      {"normalize_before", false}, {"normalize_embedding", false}, {"add_final_layer_norm", false}};
+}
+
+nn::TensorNames Marian::names() const {
+  const TransformerConfig& c = transformer_config();
   nn::TensorNames names{.base = "model", .unneeded = {"embed_positions.weight"}};
   const std::string shared = "model.shared.weight", source = "model.encoder.embed_tokens.weight",
                     target = "model.decoder.embed_tokens.weight", output = "lm_head.weight";
@@ -158,6 +110,8 @@ nn::TensorNames marian_names(const TransformerConfig& c) {
   }
   return names;
 }
+
+template std::unique_ptr<ModelConfig> new_config<Marian>();
 
 namespace {
 
@@ -219,7 +173,7 @@ void permute(NamedFloats& tensor, int axis, const std::vector<int64_t>& from) {
 Json marian_config_json(const TransformerConfig& c, const std::string& source) {
   check_exportable(c, source);
   Json json = Json::object();
-  json["model_type"] = kMarianType;
+  json["model_type"] = "marian";
   json["architectures"] = std::vector<std::string>{"MarianMTModel"};
   json["is_encoder_decoder"] = true;
   const Json fields = to_json(c);

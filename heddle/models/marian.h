@@ -3,7 +3,9 @@
 // transformers 5.23, models/marian.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "heddle/io/tensor_file.h"
@@ -11,22 +13,42 @@
 
 namespace heddle {
 
-/// `model_type` in config.json.
-inline constexpr const char* kMarianType = "marian";
+/// Its fields; they leave open what Marian has one way of.
+struct MarianConfig : TransformerConfig {
+  MarianConfig();
+  /// Those that both have, under one name and with one meaning.
+  template <class V>
+  void fields(V& v) {
+    const auto shared = [&](const char* key, auto& member, const char* help, FieldRule rule = {}) {
+      if (is_shared(key)) v(key, member, help, std::move(rule));
+    };
+    TransformerConfig::fields(shared);
+    v("decoder_vocab_size", target_vocab, "tokens of the target; none: vocab_size", at_least(1));
+  }
+  static bool is_shared(std::string_view key);
 
-/// Reads the config of a MarianMTModel. `unknown` receives the keys that are none of its own.
-/// Special ids may be beyond the vocabulary, see TransformerConfig::check_token_ids().
-/// Errors: data, naming `source` and key, for a wrong type or value, and for a switch that changes
-/// numbers and that transformers' Marian lacks.
-TransformerConfig read_marian_config(const Json& json, const std::string& source,
-                                     std::vector<std::string>& unknown);
+  /// Errors: data, naming `source`. Special ids may be beyond the vocabulary.
+  void check(const std::string& source) const;
+  /// What the config leaves open is seen from the tensors: whether there is a bias on the logits,
+  /// and whether source and target have tables of their own after all.
+  void fit(const TensorFile& weights);
+  /// The heddle_transformer that computes the same.
+  TransformerConfig transformer() const;
 
-/// What the config leaves open is seen from the tensors: whether there is a bias on the logits, and
-/// whether source and target have tables of their own after all.
-void fit_marian_config(TransformerConfig& config, const TensorFile& weights);
+  std::optional<int64_t> target_vocab;
+};
 
-/// Other spellings of its tensors.
-nn::TensorNames marian_names(const TransformerConfig& config);
+class Marian final : public Transformer {
+ public:
+  using Config = MarianConfig;
+  static constexpr bool kIsOwnFormat = false;
+  static std::vector<HeadClass> heads();
+  static std::vector<std::pair<std::string, Json>> passed_over();
+  Marian(const nn::Scope& s, const MarianConfig& config, const HubConfig& hub)
+      : Transformer(s, config.transformer(), hub) {}
+
+  nn::TensorNames names() const override;
+};
 
 /// config.json of a MarianMTModel that computes the same, see marian_tensors(). Errors: data,
 /// naming `source`, the switch and its value, where Marian has no such model.

@@ -26,7 +26,8 @@ Tensor Model::auxiliary_loss(const std::vector<Tensor>& router_logits) const {
 std::vector<ModelOutput> Model::forward(const nn::TokenRows& tokens, const nn::Run& run) const {
   const Tensor h = hidden(tokens, run);
   switch (head()) {
-    case Head::none: break;
+    case Head::none:
+    case Head::target_token: break;
     case Head::next_token:
     case Head::masked_token:
     case Head::ordered_token: return {{"logits", heads_.token_logits(h, run)}};
@@ -50,6 +51,10 @@ std::vector<ModelOutput> Model::forward(const nn::TokenRows& tokens, const nn::R
 const LanguageModel* language_model(const Model& model) {
   if (model.head() != Head::next_token) return nullptr;
   return dynamic_cast<const LanguageModel*>(&model);
+}
+
+const EncoderDecoder* encoder_decoder(const Model& model) {
+  return dynamic_cast<const EncoderDecoder*>(&model);
 }
 
 DecoderCache EncoderDecoder::start() const {

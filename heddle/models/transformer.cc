@@ -181,7 +181,7 @@ const LayerNorm* pointer(const std::optional<LayerNorm>& norm) { return norm ? &
 
 }  // namespace
 
-void TransformerConfig::check(const std::string& source) const {
+void TransformerConfig::check_sizes(const std::string& source) const {
   for (const int64_t heads : {encoder_attention_heads, decoder_attention_heads}) {
     heddle::check(d_model % heads == 0, ErrorKind::data,
                   "{}: d_model {} is not divisible by {} heads; choose a number of heads that "
@@ -202,7 +202,8 @@ void TransformerConfig::check(const std::string& source) const {
                 source);
 }
 
-void TransformerConfig::check_token_ids(const std::string& source) const {
+void TransformerConfig::check(const std::string& source) const {
+  check_sizes(source);
   for (const int64_t id : {pad_token_id, bos_token_id, eos_token_id, decoder_start_token_id}) {
     const int64_t tokens = std::min(vocab_size, target_vocab_size());
     heddle::check(id < tokens, ErrorKind::data, "{}: the special id {} is not below vocab_size {}",
@@ -270,8 +271,8 @@ EncoderDecoderFacts facts_of(const TransformerConfig& c) {
 
 }  // namespace
 
-Transformer::Transformer(const Scope& s, const TransformerConfig& config) {
-  config.check("config");
+Transformer::Transformer(const Scope& s, const TransformerConfig& config, const HubConfig&) {
+  config.check_sizes("config");
   parts_ = std::make_unique<Parts>(s, config);
   heads_.output = Parts::output_projection(s, config, parts_->target.table());
   facts_ = facts_of(config);
@@ -279,6 +280,7 @@ Transformer::Transformer(const Scope& s, const TransformerConfig& config) {
 Transformer::~Transformer() = default;
 Transformer::Transformer(Transformer&&) noexcept = default;
 
+const TransformerConfig& Transformer::transformer_config() const { return parts_->config; }
 int64_t Transformer::width() const { return parts_->config.d_model; }
 ModelPlan Transformer::plan() const { return plan_of(parts_->config); }
 
@@ -370,5 +372,7 @@ ModelPlan plan_of(const TransformerConfig& c) {
           .has_output_bias = c.output_bias,
           .is_output_bias_a_row = true};
 }
+
+template std::unique_ptr<ModelConfig> new_config<Transformer>();
 
 }  // namespace heddle

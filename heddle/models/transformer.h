@@ -10,11 +10,18 @@ namespace heddle {
 
 class Transformer : public EncoderDecoder {
  public:
-  /// Makes or finds the parameters under `s`. Errors: data if the config does not fit together.
-  Transformer(const nn::Scope& s, const TransformerConfig& config);
+  using Config = TransformerConfig;
+  static constexpr bool kIsOwnFormat = true;
+  static std::vector<HeadClass> heads() { return {{Head::target_token, "HeddleTransformer"}}; }
+  static std::vector<std::pair<std::string, std::string>> aliases() { return {}; }
+
+  /// Makes or finds the parameters under `s`. Errors: data if the sizes do not fit together.
+  Transformer(const nn::Scope& s, const TransformerConfig& config, const HubConfig& hub = {});
   ~Transformer() override;
   Transformer(Transformer&&) noexcept;
 
+  /// Of a marian, that of the heddle_transformer that computes the same.
+  const TransformerConfig& transformer_config() const;
   const EncoderDecoderFacts& facts() const override { return facts_; }
   Tensor encode(const nn::TokenRows& source, const nn::Run& run) const override;
   Tensor decode(const nn::TokenRows& target, const Tensor& memory, const Segments& source,

@@ -73,8 +73,9 @@ struct TransformerConfig {
       one_of({"interleaved", "halves"}));
     v("sinusoidal_frequencies", sinusoidal_frequencies, "exponents 2i/d, or i/(d/2 - 1)",
       one_of({"paper", "tensor2tensor"}));
+    // The largest position table that is made: beyond any sentence, within any memory.
     v("max_position_embeddings", max_position_embeddings,
-      "longest sequence in tokens, the end included", at_least(1));
+      "longest sequence in tokens, the end included", between(1, 1 << 24));
     v("scale_embedding", scale_embedding, "multiply embeddings by sqrt(d_model)");
     v("share_encoder_decoder_embeddings", share_encoder_decoder_embeddings,
       "source and target embeddings are one matrix");
@@ -102,11 +103,11 @@ struct TransformerConfig {
     return decoder_vocab_size > 0 ? decoder_vocab_size : vocab_size;
   }
 
-  /// Checks what no single field can, such as that heads divide the width.
+  /// Checks what no single field can: check_sizes(), and that the special ids are tokens.
   /// Errors: data, naming `source`.
   void check(const std::string& source) const;
-  /// Checks that the special ids are tokens, as translating needs. Errors: data, naming `source`.
-  void check_token_ids(const std::string& source) const;
+  /// Checks that sizes fit together, such as that heads divide the width. Errors: as above.
+  void check_sizes(const std::string& source) const;
 };
 
 }  // namespace heddle

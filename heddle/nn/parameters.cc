@@ -175,8 +175,8 @@ void Parameters::check_held(const Shape& shape, const std::string& name) {
   for (const int64_t size : shape.sizes()) more *= static_cast<double>(size);
   asked += more;
   check(asked <= 2.0 * static_cast<double>(held_) + 1e5, ErrorKind::data,
-        "{}: it holds {} weights, but the config asks for {:.0f} up to {}; is it the config of "
-        "this model?",
+        "{}: it holds {} weights, but config.json asks for at least {:.0f}, up to {}; is it the "
+        "config of this model?",
         path_, held_, asked, name);
 }
 

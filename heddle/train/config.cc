@@ -74,7 +74,6 @@ void TrainConfig::check(const std::string& source) const {
   try {
     check_fields(*this, source);
     if (is_translation()) model.check(source);
-    if (is_translation()) model.check_token_ids(source);
   } catch (const Error& e) {
     fail(ErrorKind::usage, "{}", e.what());  // what a run is told, not a file that was read
   }

@@ -351,7 +351,7 @@ TEST_F(GenerateCommand, config_of_a_hundred_million_layers_is_refused_at_once) {
   write_file(config, json.dump());
   const CliResult result = run_heddle({"generate", model, "--prompt", "the"});
   EXPECT_EQ(result.exit_code, 3) << result.err;
-  EXPECT_NE(result.err.find("the config asks for"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("config.json asks for"), std::string::npos) << result.err;
 }
 
 // A model of characters: a white space is named, and what comes after it continues nothing.

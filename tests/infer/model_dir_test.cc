@@ -114,10 +114,10 @@ TEST_F(ModelDir, unknown_key_is_a_data_error_with_the_nearest) {
 }
 
 TEST_F(ModelDir, unknown_or_missing_model_type_is_a_data_error_with_the_known_one) {
-  change_config("heddle_transformer", "t5");
-  expect_data_error({"'t5'", "'marian'", "'heddle_transformer'"});
-  change_config("\"model_type\": \"t5\",", "");
-  expect_data_error({"model_type", "'heddle_transformer'"});
+  change_config("heddle_transformer", "t9");
+  expect_data_error({"'t9'", "marian", "heddle_transformer"});
+  change_config("\"model_type\": \"t9\",", "");
+  expect_data_error({"model_type", "heddle_transformer"});
 }
 
 TEST_F(ModelDir, width_not_divisible_by_heads_is_a_data_error) {

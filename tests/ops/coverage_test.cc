@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "heddle/models/encoder_decoder.h"
 #include "heddle/models/registry.h"
 #include "heddle/models/transformer.h"
 #include "heddle/ops/loss.h"
@@ -50,7 +51,10 @@ std::vector<std::string> tape_of(const std::string& config) {
     const nn::Run run{.training = true};
     const nn::TokenRows tokens{.ids = kTokens, .segments = &two, .rows = kRows};
     model->forward(tokens, run);
-    if (model->heads().output) {
+    if (const EncoderDecoder* translator = encoder_decoder(*model)) {
+      const Tensor h = translator->decode(tokens, translator->encode(tokens, run), two, run);
+      translator->output().loss(h, kTokens, {}, run);
+    } else if (model->heads().output) {
       model->heads().output->loss(model->hidden(tokens, run), kTokens, {}, run);
     }
     for (std::string& name : tape_names()) names.push_back(std::move(name));
@@ -68,6 +72,12 @@ const std::vector<std::string> kFamilies = {
         "num_attention_heads": 2, "intermediate_size": 24})",
     R"({"model_type": "distilbert", "vocab_size": 20, "dim": 16, "n_layers": 2, "n_heads": 2,
         "hidden_dim": 24})",
+    R"({"model_type": "heddle_transformer", "vocab_size": 20, "d_model": 16, "encoder_layers": 2,
+        "decoder_layers": 2, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 24, "decoder_ffn_dim": 24})",
+    R"({"model_type": "marian", "vocab_size": 20, "d_model": 16, "encoder_layers": 2,
+        "decoder_layers": 2, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 24, "decoder_ffn_dim": 24})",
     R"({"model_type": "llama", "vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 2,
         "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 24})",
     R"({"model_type": "mistral", "vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 2,

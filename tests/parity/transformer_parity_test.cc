@@ -5,8 +5,9 @@
 #include <cmath>
 #include <filesystem>
 
-#include "heddle/models/config.h"
-#include "heddle/models/marian.h"
+#include "heddle/io/safetensors.h"
+#include "heddle/models/encoder_decoder.h"
+#include "heddle/models/registry.h"
 #include "heddle/ops/loss.h"
 #include "tests/parity/comparison.h"
 #include "tests/support/places.h"
@@ -66,18 +67,18 @@ std::vector<bool> where(const std::vector<int64_t>& values, auto&& counts) {
 // A fixture and the model built from it.
 struct Fixture {
   SafetensorsFile file;
-  TransformerConfig config;
   Side source, target;
   std::vector<int32_t> labels;
   nn::Parameters parameters{1};
-  Transformer model;
+  std::unique_ptr<Model> made;
+  const EncoderDecoder& model;
 
   explicit Fixture(const std::string& path)
       : file(SafetensorsFile::open(path)),
-        config(read_config(file)),
         source(file, "input_ids", where(integers(file, "attention_mask"), is_one)),
         target(file, "decoder_input_ids", where(integers(file, "labels"), is_due)),
-        model(nn::Scope(parameters), config) {
+        made(read_config(file)->make(nn::Scope(parameters))),
+        model(*encoder_decoder(*made)) {
     for (int64_t label : integers(file, "labels")) {
       if (is_due(label)) labels.push_back(static_cast<int32_t>(label));
     }
@@ -97,19 +98,11 @@ struct Fixture {
   static bool is_one(int64_t x) { return x == 1; }
   static bool is_due(int64_t label) { return label >= 0; }
 
-  static TransformerConfig read_config(const SafetensorsFile& file) {
-    const Json json = Json::parse(file.metadata().at("config"), file.path());
-    TransformerConfig config;
-    std::vector<std::string> unknown;
-    if (json.contains("model_type")) {
-      config = read_marian_config(json, file.path(), unknown);
-      fit_marian_config(config, file);
-      std::erase_if(unknown, is_generation_key);
-    } else {
-      unknown = from_json(config, json, file.path());
-    }
-    check(unknown.empty(), ErrorKind::data, "{}: {} unknown keys in the config", file.path(),
-          unknown.size());
+  static std::unique_ptr<ModelConfig> read_config(const SafetensorsFile& file) {
+    Json json = Json::parse(file.metadata().at("config"), file.path());
+    if (!json.contains("model_type")) json["model_type"] = "heddle_transformer";
+    std::unique_ptr<ModelConfig> config = read_model_config(json, file.path());
+    config->fit(file);
     return config;
   }
 

@@ -13,6 +13,7 @@
 #include "heddle/infer/loading/model_dir.h"
 #include "heddle/infer/loading/stack_model.h"
 #include "heddle/io/safetensors.h"
+#include "heddle/models/marian.h"
 #include "heddle/tensor/convert.h"
 #include "heddle/text/sentencepiece/marian_tokenizer.h"
 #include "heddle/text/strings/pattern.h"
@@ -135,7 +136,7 @@ Exported export_translator(const std::string& folder, const std::string& out, DT
   write_json(out, kConfigName, config);
   write_tensors(join_path(out, kWeightsName), marian_tensors(model.config, model.parameters),
                 dtype);
-  Exported result{kMarianType, ""};
+  Exported result{"marian", ""};
   if (!model.tokenizer) result.note = "the model has no tokenizer, so none was written";
   return result;
 }

@@ -2,29 +2,17 @@
 #include "heddle/infer/loading/model_dir.h"
 
 #include <algorithm>
-#include <array>
 
 #include "heddle/base/files/files.h"
-#include "heddle/base/log.h"
 #include "heddle/base/profile.h"
 #include "heddle/infer/loading/hub_hint.h"
 #include "heddle/io/snapshot.h"
 #include "heddle/io/weights.h"
-#include "heddle/models/config.h"
+#include "heddle/models/registry.h"
 #include "heddle/text/sentencepiece/marian_tokenizer.h"
 
 namespace heddle {
 namespace {
-
-// Keys that heddle or Hugging Face write beside the model's fields; they change no result.
-constexpr std::array kOtherKeys = {"model_type",       "architectures",
-                                   "tokenizer",        "is_encoder_decoder",
-                                   "torch_dtype",      "dtype",
-                                   "_name_or_path",    "transformers_version",
-                                   "target_tokenizer", "use_cache",
-                                   "id2label",         "label2id",
-                                   "num_beams",        "num_hidden_layers",
-                                   "return_dict",      "auto_map"};
 
 Json config_json(const TransformerConfig& config, const Tokenizer* tokenizer,
                  const Tokenizer* target) {
@@ -59,69 +47,18 @@ Json read_config_file(const std::string& folder) {
   check(type != nullptr, ErrorKind::data,
         "{}: it has no 'model_type'; a translator has '{}' or '{}'. Is this a model that heddle "
         "trained?",
-        path, kTransformerType, kMarianType);
+        path, kTransformerType, "marian");
   const std::string& name = type->as_string(path + ": key 'model_type'");
   check(is_translator_type(name), ErrorKind::data,
         "{}: model_type is '{}'; a translator has '{}' or '{}'", path, name, kTransformerType,
-        kMarianType);
+        "marian");
   return json;
 }
 
-bool is_marian(const Json& json) { return json.get_string("model_type") == kMarianType; }
+bool is_marian(const Json& json) { return json.get_string("model_type") == "marian"; }
 
-TransformerConfig parse_marian_config(const Json& json, const std::string& path) {
-  std::vector<std::string> unknown;
-  TransformerConfig config = read_marian_config(json, path, unknown);
-  std::erase_if(unknown, is_generation_key);
-  if (!unknown.empty()) {
-    log_warning("{}: heddle does not know and passes over {}", path, fmt::join(unknown, ", "));
-  }
-  return config;
-}
-
-// The largest position table that is made: beyond any sentence, within any memory.
-void check_positions(const TransformerConfig& config, const std::string& path) {
-  constexpr int64_t kMaxPositions = 1 << 24;
-  check(config.max_position_embeddings <= kMaxPositions, ErrorKind::data,
-        "{}: key 'max_position_embeddings' is {}; at most {} are possible", path,
-        config.max_position_embeddings, kMaxPositions);
-}
-
-TransformerConfig parse_own_config(const Json& json, const std::string& path) {
-  TransformerConfig config;
-  std::vector<std::string> known;
-  for (const FieldInfo& field : list_fields(config)) known.push_back(field.key);
-  for (const std::string& key : from_json(config, json, path)) {
-    if (std::find(kOtherKeys.begin(), kOtherKeys.end(), key) != kOtherKeys.end()) continue;
-    fail(ErrorKind::data,
-         "{}: unknown key '{}'{}; remove it, or use the version of heddle that wrote it", path, key,
-         did_you_mean(key, known));
-  }
-  config.check(path);
-  config.check_token_ids(path);
-  return config;
-}
-
-TransformerConfig parse_config(const Json& json, const std::string& path) {
-  const TransformerConfig config =
-      is_marian(json) ? parse_marian_config(json, path) : parse_own_config(json, path);
-  check_positions(config, path);
-  return config;
-}
-
-// Refuses a config that asks for far more than the file holds before memory is taken for it.
-void check_size(const TransformerConfig& c, const TensorFile& file) {
-  const auto d = static_cast<double>(c.d_model);
-  const double least = d * static_cast<double>(c.vocab_size) +
-                       static_cast<double>(c.encoder_layers) *
-                           (4 * d * d + 2 * d * static_cast<double>(c.encoder_ffn_dim)) +
-                       static_cast<double>(c.decoder_layers) *
-                           (8 * d * d + 2 * d * static_cast<double>(c.decoder_ffn_dim));
-  const auto held = static_cast<double>(file.elements());
-  check(least <= held, ErrorKind::data,
-        "{}: it holds {:.0f} weights, but {} asks for at least {:.0f}; is it the config of this "
-        "model?",
-        file.path(), held, kConfigName, least);
+std::unique_ptr<ModelConfig> parse_config(const Json& json, const std::string& folder) {
+  return read_model_config(json, join_path(folder, kConfigName));
 }
 
 // A tokenizer of a model directory. key: where the config has its fingerprint; size, size_key: the
@@ -171,7 +108,7 @@ Tokenizers load_tokenizers(const std::string& folder, const TransformerConfig& c
                            const Json& json) {
   Tokenizers result;
   if (is_marian(json)) {
-    config.check_token_ids(join_path(folder, kConfigName));
+    config.check(join_path(folder, kConfigName));
     result.source = load_marian_side(folder, MarianSide::source, config.vocab_size);
     result.target = load_marian_side(folder, MarianSide::target, config.target_vocab_size());
     return result;
@@ -265,11 +202,14 @@ std::string find_model_dir(const std::string& path) {
 }
 
 TransformerConfig load_config(const std::string& folder) {
-  return parse_config(read_config_file(folder), join_path(folder, kConfigName));
+  const auto model = parse_config(read_config_file(folder), folder);
+  auto unmade = nn::Parameters::shapes_alone();
+  const auto made = model->make(nn::Scope(unmade));
+  return static_cast<const Transformer&>(*made).transformer_config();
 }
 
 bool is_translator_type(const std::string& type) {
-  return type == kTransformerType || type == kMarianType;
+  return type == kTransformerType || type == "marian";
 }
 
 bool has_translation_tokenizer(const std::string& folder) {
@@ -280,27 +220,26 @@ bool has_translation_tokenizer(const std::string& folder) {
 TranslationModel load_translation_model(const std::string& path, const LoadOptions& options) {
   const ProfilePhase phase("load model");
   const std::string folder = find_model_dir(path);
-  const Json json = read_config_file(folder);
-  const bool is_hub = is_marian(json);
-  TransformerConfig config = parse_config(json, join_path(folder, kConfigName));
+  Json json = read_config_file(folder);
   std::optional<GenerationConfig> generation;
-  if (is_hub) {
+  if (!model_config(json.get_string("model_type"))->is_own_format()) {
     generation = read_generation_config(folder);
-    config.decoder_start_token_id =
-        generation->decoder_start.value_or(static_cast<int32_t>(config.decoder_start_token_id));
+    if (generation->decoder_start) json["decoder_start_token_id"] = *generation->decoder_start;
   }
-  Tokenizers tokenizers;
-  if (options.need_tokenizer) tokenizers = load_tokenizers(folder, config, json);
+  const std::unique_ptr<ModelConfig> config = parse_config(json, folder);
   const std::unique_ptr<TensorFile> file = open_weights(folder);
-  if (is_hub) fit_marian_config(config, *file);
-  check_size(config, *file);
+  config->fit(*file);
   file->verify();
   nn::Parameters parameters = nn::Parameters::to_be_loaded(file->elements(), file->path());
-  Transformer model(nn::Scope(parameters), config);
-  parameters.load(*file, is_hub ? marian_names(config) : nn::TensorNames());
+  const std::unique_ptr<Model> made = config->make(nn::Scope(parameters));
+  parameters.load(*file, made->names());
+  auto& model = static_cast<Transformer&>(*made);
+  const TransformerConfig own = model.transformer_config();
+  Tokenizers tokenizers;
+  if (options.need_tokenizer) tokenizers = load_tokenizers(folder, own, json);
   return {folder,
-          json.get_string("model_type"),
-          config,
+          config->type,
+          own,
           std::move(parameters),
           std::move(model),
           std::move(tokenizers.source),

@@ -6,7 +6,7 @@
 
 #include "heddle/infer/loading/generation_config.h"
 #include "heddle/io/weights.h"
-#include "heddle/models/marian.h"
+#include "heddle/models/transformer.h"
 #include "heddle/text/tokenizer.h"
 
 namespace heddle {

@@ -17,12 +17,11 @@ Json read_config(const std::string& folder, std::string& type) {
   Json json = Json::load(path);
   const Json* found = json.find("model_type");
   const auto known = [] { return fmt::format("{}", fmt::join(model_types(), ", ")); };
-  check(found != nullptr, ErrorKind::data, "{}: it has no 'model_type'; heddle knows {}, {}, {}",
-        path, known(), kMarianType, kTransformerType);
+  check(found != nullptr, ErrorKind::data, "{}: it has no 'model_type'; heddle knows {}", path,
+        known());
   type = found->as_string(path + ": key 'model_type'");
-  check(is_translator_type(type) || is_model_type(type), ErrorKind::data,
-        "{}: model_type is '{}'; heddle knows {}, {}, {}", path, type, known(), kMarianType,
-        kTransformerType);
+  check(is_model_type(type), ErrorKind::data, "{}: model_type is '{}'; heddle knows {}", path, type,
+        known());
   return json;
 }
 
