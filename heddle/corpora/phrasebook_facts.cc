@@ -116,7 +116,7 @@ Phrase timetable(Talk& talk) {
       {"the", ""}, {"the first", "erst"}, {"the next", "nächst"}, {"the last", "letzt"}};
   const Pair& w = dice.pick(which);
   const std::string der = noun_phrase(Determiner::the, w.de, n, false, Case::nominative);
-  const Pair& city = dice.pick(cities());
+  const Pair& city = dice.pick(pairs("cities"));
   const Pair clock = some_clock(dice);
   const bool departs = dice.chance(50);
   const std::string en = joined({w.en, n.en, departs ? "to" : "from", city.en});
@@ -154,7 +154,7 @@ Phrase event_time(Talk& talk) {
 
 Phrase date(Talk& talk) {
   Dice& dice = talk.dice;
-  const Pair& month = dice.pick(months());
+  const Pair& month = dice.pick(pairs("months"));
   const int day = some_day(dice, month);
   const std::string en = "the " + english_ordinal(day) + " of " + month.en;
   const std::string de = german_ordinal_stem(day) + "e " + month.de;
@@ -200,7 +200,7 @@ Phrase possession(Talk& talk) {
   const std::string be = nominal(what).be;
   const std::string sein = kSein.of(nominal(what).person);
   if (dice.chance(30)) {
-    const std::string name = dice.pick(first_names()).en;
+    const std::string name = dice.pick(pairs("first_names")).en;
     const std::string own =
         name +
         (name == "Felix" || name == "Thomas" || name == "Lukas" || name == "Max" ? "'" : "s");
@@ -258,7 +258,7 @@ Phrase superlative(Talk& talk) {
   Dice& dice = talk.dice;
   Thing t = some_thing(talk, kBuilding | kPerson | kVehicle, Determiner::the, 0);
   const Adjective& a = graded_adjective(dice, *t.noun);
-  const Pair& city = dice.pick(cities());
+  const Pair& city = dice.pick(pairs("cities"));
   Clause c;
   c.subject = somebody(talk);
   c.verb = &verb(t.noun->kinds & kPerson ? "know" : "see");
@@ -279,9 +279,9 @@ Phrase weather(Talk& talk) {
   const Pair& kind = dice.pick(kinds);
   const Pair& degree = dice.pick(degrees);
   const bool is_past = dice.chance(50);
-  const Pair time = is_past ? dice.pick(past_times()) : Pair{"today", "heute"};
+  const Pair time = is_past ? dice.pick(pairs("past_times")) : Pair{"today", "heute"};
   const bool has_city = dice.chance(50);
-  const Pair& city = dice.pick(cities());
+  const Pair& city = dice.pick(pairs("cities"));
   return finished(joined({"it", is_past ? "was" : "is", degree.en, kind.en, has_city ? "in" : "",
                           has_city ? city.en : "", time.en}),
                   joined({"es", is_past ? "war" : "ist", time.de, has_city ? "in" : "",
@@ -326,7 +326,7 @@ Phrase opening(Talk& talk) {
   const Pair& shop = dice.pick(shops);
   const bool opens = dice.chance(50);
   const Pair clock = some_clock(dice);
-  const Pair day = dice.chance(50) ? dice.pick(weekdays()) : Pair{"", ""};
+  const Pair day = dice.chance(50) ? dice.pick(pairs("weekdays")) : Pair{"", ""};
   const std::string on = day.en.empty() ? "" : "on " + day.en,
                     am = day.de.empty() ? "" : "am " + day.de;
   return finished(joined({shop.en, opens ? "opens" : "closes", "at", clock.en, on}),

@@ -98,7 +98,7 @@ Phrase condition(Talk& talk) {
   if (dice.chance(80)) {
     side = side_of_time(talk, who, Era::now);
   } else {
-    const Pair time = dice.chance(50) ? dice.pick(future_times()) : weekday_phrase(dice);
+    const Pair time = dice.chance(50) ? dice.pick(pairs("future_times")) : weekday_phrase(dice);
     side.en_time = time.en, side.de_time = time.de;
   }
   const Nominal other = dice.chance(50) ? again(who) : somebody(talk);
@@ -166,7 +166,7 @@ Phrase asked_train(Talk& talk, const Pair& ask) {
   Dice& dice = talk.dice;
   static const std::vector<std::string> lines = {"train", "bus", "ship", "tram"};
   const Noun& n = noun(dice.pick(lines));
-  const Pair& city = dice.pick(cities());
+  const Pair& city = dice.pick(pairs("cities"));
   const bool is_next = dice.chance(50);
   const bool departs = dice.chance(60);
   const std::string der =
@@ -297,7 +297,7 @@ Phrase intention(Talk& talk) {
                                                       : f.are;
   Clause c = bare_clause(talk, who);
   if (talk.dice.chance(30)) {
-    const Pair& time = talk.dice.pick(future_times());
+    const Pair& time = talk.dice.pick(pairs("future_times"));
     c.en_time = time.en, c.de_time = time.de;
   }
   return finished(

@@ -91,22 +91,13 @@ const std::vector<Verb>& object_verbs();  // buy, read, wait for, help
 const std::vector<Verb>& giving_verbs();  // give somebody something
 const std::vector<Verb>& plain_verbs();   // sleep, get up: no object
 const std::vector<Verb>& going_verbs();   // go, drive: to a place
-const std::vector<Pair>& first_names();   // also says the pronoun: {"Anna", "sie"}
-const std::vector<Pair>& surnames();
-const std::vector<Pair>& cities();
-const std::vector<Pair>& past_times();     // yesterday
-const std::vector<Pair>& present_times();  // now
-const std::vector<Pair>& future_times();   // tomorrow
-const std::vector<Pair>& habit_times();    // every day
-const std::vector<Pair>& habit_adverbs();  // often: before the verb in English
-const std::vector<Pair>& weekdays();
-const std::vector<Pair>& months();
+/// first_names (which also says the pronoun: {"Anna", "sie"}), surnames, cities, past_times
+/// (yesterday), present_times (now), future_times (tomorrow), habit_times (every day),
+/// habit_adverbs (often: before the verb in English), weekdays, months.
+const std::vector<Pair>& pairs(const char* key);
 
 const Noun& noun(const std::string& en);
 const Verb& verb(const std::string& en);                   // of any of the verb lists
 const std::vector<const Noun*>& nouns_of(uint32_t kinds);  // of any of the kinds
-
-/// The fields of a line of the dictionary: "a/b/c" -> {"a", "b", "c"}.
-std::vector<std::string> fields_of(const std::string& line);
 
 }  // namespace heddle::phrasebook

@@ -1,5 +1,6 @@
 // Persons, things and places as phrases in both languages.
 #include "heddle/base/error.h"
+#include "heddle/corpora/lexicon.h"
 #include "heddle/corpora/phrasebook_clause.h"
 
 namespace heddle::phrasebook {
@@ -38,7 +39,7 @@ Nominal from_line(const PronounLine& line) {
 }
 
 Verb special_verb(const char* line) {
-  const auto f = fields_of(line);
+  const auto f = fields_of(line, 11);
   Verb v;
   v.en = f[0], v.en_s = f[1], v.en_past = f[2], v.en_participle = f[3], v.en_ing = f[4];
   v.stem_infinitive = f[5], v.ich = f[6], v.du = f[7], v.er = f[8], v.participle = f[9];
@@ -205,7 +206,7 @@ Nominal somebody(Talk& talk) {
   static const std::vector<std::string> pronouns = {"I", "I", "you", "he", "she", "we", "they"};
   const int throw_ = talk.dice.below(100);
   if (throw_ < 55) return pronoun(talk.dice.pick(pronouns), talk.is_polite);
-  if (throw_ < 70) return name(talk.dice.pick(first_names()));
+  if (throw_ < 70) return name(talk.dice.pick(pairs("first_names")));
   return nominal(some_thing(talk, throw_ < 88 ? kFamily : kPerson, Determiner::the, 12));
 }
 

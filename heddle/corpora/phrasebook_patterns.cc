@@ -81,10 +81,10 @@ Phrase place_question(Talk& talk) {
 Pair addressee(Talk& talk) {
   Dice& dice = talk.dice;
   if (!talk.is_polite) {
-    const std::string& name = dice.pick(first_names()).en;
+    const std::string& name = dice.pick(pairs("first_names")).en;
     return {name, name};
   }
-  const Pair& surname = dice.pick(surnames());
+  const Pair& surname = dice.pick(pairs("surnames"));
   const bool is_woman = dice.chance(50);
   return {(is_woman ? "Mrs. " : "Mr. ") + surname.en, (is_woman ? "Frau " : "Herr ") + surname.de};
 }
@@ -112,7 +112,7 @@ Phrase suggestion(Talk& talk) {
   do {
     c = any_clause(talk, pronoun("we"), {.is_brief = true, .is_positive = true, .is_bare = true});
   } while (c.verb->is_state || c.verb->is_reflexive);
-  const Pair& time = talk.dice.pick(future_times());
+  const Pair& time = talk.dice.pick(pairs("future_times"));
   c.en_time = time.en, c.de_time = time.de;
   return finished("let us " + english_infinitive(c), "lass uns " + german_infinitive(c, false),
                   '.');

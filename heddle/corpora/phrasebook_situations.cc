@@ -32,14 +32,14 @@ Tense some_tense(Dice& dice, const Clause& c, const Wish& wish) {
 Pair time_for(Dice& dice, const Clause& c) {
   const bool is_past = c.tense == Tense::past || (c.tense == Tense::modal && c.modal->is_past);
   if (is_past) {
-    return dice.chance(80) ? dice.pick(past_times()) : date_phrase(dice);
+    return dice.chance(80) ? dice.pick(pairs("past_times")) : date_phrase(dice);
   }
   if (c.tense == Tense::future) return coming_time(dice);
   if (c.tense == Tense::modal) {
     return dice.chance(25) ? Pair{"today", "heute"} : coming_time(dice);
   }
-  if (c.tense == Tense::progressive) return dice.pick(present_times());
-  return dice.chance(70) ? dice.pick(habit_times()) : clock_phrase(dice);
+  if (c.tense == Tense::progressive) return dice.pick(pairs("present_times"));
+  return dice.chance(70) ? dice.pick(pairs("habit_times")) : clock_phrase(dice);
 }
 
 // Puts a noun phrase where the verb's frame wants it.
@@ -68,7 +68,7 @@ void set_destination(Dice& dice, Clause& c) {
   const bool is_far =
       en == "travel" || (en != "go" && en != "run" && en != "return" && dice.chance(35));
   if (is_far) {
-    const Pair& city = dice.pick(cities());
+    const Pair& city = dice.pick(pairs("cities"));
     c.en_place = "to " + city.en, c.de_late = "nach " + city.de;
     return;
   }
@@ -111,7 +111,7 @@ Pair clock_phrase(Dice& dice) {
 }
 
 Pair weekday_phrase(Dice& dice) {
-  const Pair& day = dice.pick(weekdays());
+  const Pair& day = dice.pick(pairs("weekdays"));
   if (dice.chance(60)) return {"on " + day.en, "am " + day.de};
   static const std::vector<Pair> parts = {
       {"morning", "morgen"}, {"afternoon", "nachmittag"}, {"evening", "abend"}};
@@ -128,7 +128,7 @@ int some_day(Dice& dice, const Pair& month) {
 }
 
 Pair date_phrase(Dice& dice) {
-  const Pair& month = dice.pick(months());
+  const Pair& month = dice.pick(pairs("months"));
   const int day = some_day(dice, month);
   if (dice.chance(70)) {
     return {"on the " + english_ordinal(day) + " of " + month.en,
@@ -140,7 +140,7 @@ Pair date_phrase(Dice& dice) {
 
 Pair coming_time(Dice& dice) {
   const int t = dice.below(100);
-  if (t < 45) return dice.pick(future_times());
+  if (t < 45) return dice.pick(pairs("future_times"));
   if (t < 60) return weekday_phrase(dice);
   if (t < 75) return date_phrase(dice);
   const Pair clock = clock_phrase(dice);
@@ -162,7 +162,7 @@ void choose_tense(Talk& talk, Clause& c, const Wish& wish) {
     return;
   }
   if (c.tense == Tense::present && !c.is_negated && dice.chance(45)) {
-    const Pair& adverb = dice.pick(habit_adverbs());
+    const Pair& adverb = dice.pick(pairs("habit_adverbs"));
     c.en_adverb = adverb.en, c.de_time = adverb.de;
     return;
   }
@@ -303,7 +303,8 @@ Clause mood_clause(Talk& talk, const Nominal& subject, const Wish& wish) {
     c.en_object = at_place_en(place), c.de_late = at_place_de(place);
   }
   if (wish.is_brief || talk.dice.chance(50)) return c;
-  set_time(c, c.tense == Tense::past ? talk.dice.pick(past_times()) : Pair{"today", "heute"});
+  set_time(c,
+           c.tense == Tense::past ? talk.dice.pick(pairs("past_times")) : Pair{"today", "heute"});
   return c;
 }
 
