@@ -1,4 +1,4 @@
-// Names of the kinds of error, and the throw itself.
+// Names and statuses of the kinds of error, and the throw itself.
 #include "heddle/base/error.h"
 
 namespace heddle {
@@ -13,6 +13,18 @@ const char* error_kind_name(ErrorKind kind) {
     case ErrorKind::internal: return "internal";
   }
   return "unknown";
+}
+
+int http_status(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::usage: return 400;
+    case ErrorKind::data: return 422;
+    case ErrorKind::device: return 501;
+    case ErrorKind::system: return 503;
+    case ErrorKind::shape:
+    case ErrorKind::internal: return 500;
+  }
+  return 500;
 }
 
 void throw_error(ErrorKind kind, fmt::string_view format, fmt::format_args args) {

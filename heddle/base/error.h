@@ -22,6 +22,11 @@ enum class ErrorKind : int {
 /// The name of a kind as it is printed: "usage", "data", ...
 const char* error_kind_name(ErrorKind kind);
 
+/// The status of an HTTP response about such an error: 400 and 422 where the request is at fault,
+/// 501 where it asks for what the device lacks, 503 where it may succeed later, else 500.
+/// Source: RFC 9110, section 15.
+int http_status(ErrorKind kind);
+
 /// Everything that goes wrong on purpose is thrown as this.
 class Error : public std::runtime_error {
  public:

@@ -14,11 +14,9 @@ struct LayerCache {
   nn::RowCache cross;  ///< a row a source token, computed once
 };
 
-/// Everything that decoding token by token keeps. Sentences come and go: their rows are taken from
-/// the pools and given back.
+/// Everything that decoding token by token keeps.
 struct DecoderCache {
   std::vector<LayerCache> layers;
-  nn::RowPool tokens, sources;  ///< of `self` and of `cross`
 };
 
 /// One token for each of n hypotheses, grouped by sentence.

@@ -17,6 +17,8 @@ class RowPool {
   void give_back(std::span<const int32_t> rows) {
     free_.insert(free_.end(), rows.rbegin(), rows.rend());
   }
+  /// Numbers that somebody holds.
+  int64_t held() const { return size_ - static_cast<int64_t>(free_.size()); }
 
  private:
   std::vector<int32_t> free_;
@@ -53,6 +55,8 @@ class KvCache {
   int64_t sequences() const { return static_cast<int64_t>(rows_of_.size()); }
   /// Tokens of a sequence so far.
   int64_t length(int64_t sequence) const { return static_cast<int64_t>(rows_of_[sequence].size()); }
+  /// Rows of all sequences, shared ones once.
+  int64_t rows() const { return pool_.held(); }
   /// Gives the tokens of the next pass their rows: segment i of `tokens` continues sequence i. To
   /// be called once before each pass.
   void extend(const Segments& tokens);

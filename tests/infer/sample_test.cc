@@ -52,14 +52,15 @@ TEST_P(Drawn, tokens_come_as_often_as_their_probability_says) {
   constexpr int64_t kVocab = 20, kRows = 20000;
   const auto x = random_row(kVocab);
   Tensor logits = Tensor::empty({kRows, kVocab}, DType::f32);
-  std::vector<double> draws;
+  const Sampling& sampling = GetParam();
+  const std::vector<int32_t> suppressed = {3}, banned = {7, 8};
+  std::vector<SampleRow> rows;
   for (int64_t r = 0; r < kRows; ++r) {
     std::copy(x.begin(), x.end(), logits.data<float>() + r * kVocab);
-    draws.push_back(sample_draw(GetParam().seed, r / 100, r % 10, r % 100 / 10));
+    const double draw = sample_draw(sampling.seed, r / 100, r % 10, r % 100 / 10);
+    rows.push_back({&sampling, draw, suppressed, banned});
   }
-  const std::vector<int32_t> suppressed = {3};
-  const std::vector<std::vector<int32_t>> banned(kRows, {7, 8});
-  const auto tokens = sample_tokens(logits, draws, {GetParam(), suppressed, banned});
+  const auto tokens = sample_tokens(logits, rows);
   const auto p = distribution(x, GetParam(), {3, 7, 8});
   std::vector<double> seen(kVocab);
   for (const NextToken& w : tokens) ++seen.at(w.id);
@@ -91,18 +92,22 @@ TEST(SampleTokens, log_p_is_that_of_the_model_whatever_the_temperature) {
   double sum = 0;
   for (const float v : x) sum += std::exp(static_cast<double>(v));
   for (const double draw : {0.0, 0.3, 0.99999999}) {
-    const std::vector<double> draws = {draw};
-    const NextToken w = sample_tokens(logits, draws, {{.temperature = 0.3, .top_k = 5}})[0];
+    const Sampling sampling{.temperature = 0.3, .top_k = 5};
+    const std::vector<SampleRow> row = {{&sampling, draw}};
+    const NextToken w = sample_tokens(logits, row)[0];
     EXPECT_NEAR(w.log_p, x[w.id] - std::log(sum), 1e-5);
   }
 }
 
-TEST(SampleTokens, forced_row_gives_its_token_and_an_empty_one_none) {
-  const Tensor logits = Tensor::from(random_row(5), {1, 5});
-  const std::vector<double> draws = {0.5};
-  const std::vector<int32_t> all = {0, 1, 2, 3, 4}, forced = {2};
-  EXPECT_EQ(sample_tokens(logits, draws, {{}, all, {}, forced})[0].id, 2);
-  EXPECT_EQ(sample_tokens(logits, draws, {{}, all})[0].id, -1);
+TEST(SampleTokens, forced_row_gives_its_token_an_empty_one_none_and_others_have_none) {
+  const Tensor logits = Tensor::full({3, 5}, 1);
+  const std::vector<int32_t> all = {0, 1, 2, 3, 4};
+  const Sampling sampling;
+  const std::vector<SampleRow> rows = {{&sampling, 0.5, all, {}, 2}, {}, {&sampling, 0.5, all}};
+  const auto tokens = sample_tokens(logits, rows);
+  ASSERT_EQ(tokens.size(), 2u);
+  EXPECT_EQ(tokens[0].id, 2);
+  EXPECT_EQ(tokens[1].id, -1);
 }
 
 TEST(SampleDraw, is_uniform_and_differs_in_every_argument) {

@@ -22,7 +22,6 @@ enum class EndedBy {
 struct Hypothesis {
   std::vector<int32_t> ids;   ///< tokens so far
   std::vector<float> log_ps;  ///< of each of them
-  std::vector<int32_t> rows;  ///< rows of a translator's cache: keys of start and tokens
   double log_p = 0;           ///< sum over the tokens, and the end if it came
   int64_t sample = 0;         ///< which of the samples it is
   int64_t parent = 0;         ///< number among live() of the last step that it goes on from
@@ -59,8 +58,7 @@ struct BeamOptions {
   LengthPenalty penalty = LengthPenalty::wu;
   double length_penalty = 1;  ///< alpha
   EarlyStopping early_stopping = EarlyStopping::yes;
-  int64_t max_length = 1;  ///< tokens and end
-  bool needs_end = true;   ///< at max_length only the end may come; else any token is the last
+  int64_t max_length = 1;         ///< tokens and end
   std::vector<int32_t> eos = {};  ///< each of them is an end
   /// Asked of each hypothesis with a new token that is no end: false ends it with this token.
   /// Greedy search and samples ask once a token, in order.
@@ -80,9 +78,8 @@ class BeamSearch {
 
   /// Hypotheses that go on, best first; empty once the search is done.
   std::span<const Hypothesis> live() const { return live_; }
-  std::span<Hypothesis> live() { return live_; }
-  /// The next token is the last that fits, and must be the end.
-  bool must_end() const { return options_.needs_end && is_last(); }
+  /// The next token is the last that fits.
+  bool is_last() const { return length_ + 1 >= options_.max_length; }
 
   /// One step. next: continuations() tokens of each live hypothesis, best first; of samples one.
   void advance(std::span<const NextToken> next);
@@ -96,7 +93,6 @@ class BeamSearch {
   std::span<const Hypothesis> just_ended() const { return just_ended_; }
 
  private:
-  bool is_last() const { return length_ + 1 >= options_.max_length; }
   bool is_end(int32_t id) const;
   double score(double log_p, int64_t length) const {
     return log_p / length_penalty(length, options_.length_penalty, options_.penalty);

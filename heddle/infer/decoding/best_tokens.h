@@ -21,14 +21,21 @@ inline bool contains(std::span<const int32_t> ids, int32_t id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
+/// What is wanted of one row.
+struct BestTokensRow {
+  int64_t count = 1;                         ///< tokens; 0: none, the row is passed over
+  std::span<const int32_t> suppressed = {};  ///< ids that must not come (their share of p stays)
+  std::span<const int32_t> banned = {};      ///< further ids that must not come
+  int32_t forced = -1;  ///< the only token, whatever is suppressed or banned; -1: any
+  bool scores = true;   ///< whether log p is wanted; without, it is 0
+};
+
+/// The same wanted of all rows.
 struct BestTokensOptions {
   int64_t count = 1;                         ///< tokens wanted of each row, >= 1
-  std::span<const int32_t> suppressed = {};  ///< ids that must not come (their share of p stays)
-  /// [rows] or empty: further ids that must not come in this row.
-  std::span<const std::vector<int32_t>> banned = {};
-  /// [rows] or empty: the only token of this row, whatever is suppressed or banned; -1: any.
-  std::span<const int32_t> forced = {};
-  bool scores = true;  ///< whether log p is wanted; without, it is 0
+  std::span<const int32_t> suppressed = {};  ///< ids that must not come
+  std::span<const int32_t> forced = {};      ///< [rows] or empty: the only token of this row, or -1
+  bool scores = true;                        ///< whether log p is wanted
 };
 
 /// What turns the logits of a row into log p.
@@ -43,12 +50,23 @@ LogitScale scale_of_row(const Rows& logits, int64_t row);
 
 /// For each row the `count` likeliest ids, likeliest first, the lower id first among equal ones,
 /// with log p = logit - log sum exp(logits). Rows are independent of each other and of the threads.
-/// logits: [rows, vocab] f32    returns: [rows * count]
-/// Errors: data if a row has no finite maximum (weights that are not finite).
+/// logits: [rows, vocab] f32    returns: the tokens of one row behind those of another, `count` of
+/// each Errors: data if a row has no finite maximum (weights that are not finite).
+std::vector<NextToken> best_tokens_of_rows(const Tensor& logits,
+                                           std::span<const BestTokensRow> rows);
 std::vector<NextToken> best_tokens(const Tensor& logits, const BestTokensOptions& options);
 
+/// Rows whose logits are wanted too.
+struct KeptLogits {
+  std::span<const int64_t> rows;  ///< [kept] their numbers
+  Tensor logits = {};             ///< [kept, vocab] f32, written
+};
+
 /// The same, bit for bit, of output(h): logits are made and looked at part by part, and the matrix
-/// [rows, vocab] never exists. h: [rows, width]    returns: [rows * count]
+/// [rows, vocab] never exists. h: [rows, width]; kept: may be null
+std::vector<NextToken> best_tokens_of_rows(const nn::OutputProjection& output, const Tensor& h,
+                                           const nn::Run& run, std::span<const BestTokensRow> rows,
+                                           KeptLogits* kept = nullptr);
 std::vector<NextToken> best_tokens(const nn::OutputProjection& output, const Tensor& h,
                                    const nn::Run& run, const BestTokensOptions& options);
 

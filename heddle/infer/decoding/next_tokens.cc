@@ -1,6 +1,8 @@
 // Rules change the logits, or ban tokens, before tokens are chosen.
 #include "heddle/infer/decoding/next_tokens.h"
 
+#include <algorithm>
+
 namespace heddle {
 namespace {
 
@@ -10,88 +12,115 @@ std::vector<int32_t> all_tokens(const TokensSoFar& row) {
   return ids;
 }
 
-// Applies rules to rows of logits, which change in place.
-class Rules {
- public:
-  Rules(const NextTokensOptions& options, const Rows& logits)
-      : options_(options), logits_(logits) {}
+// Applies its rules to a row of logits, which change in place: to log p where the penalty is one of
+// log p. returns: what must not come
+std::vector<int32_t> apply_rules(const TokensSoFar& row, const Rows& logits, int64_t r) {
+  const NextTokensOptions& o = *row.options;
+  const TokenRules& rules = o.rules;
+  std::vector<int32_t> banned;
+  if (!rules.any()) return banned;
+  const std::span<float> values(logits.row<float>(r), static_cast<size_t>(logits.width));
+  const std::vector<int32_t> ids = all_tokens(row);
+  if (o.penalises_log_p) {
+    const LogitScale scale = scale_of_row(logits, r);
+    for (float& x : values) x = scale.log_p(x);
+  }
+  if (rules.repetition_penalty != 1) penalise_repeats(values, ids, rules.repetition_penalty);
+  if (rules.no_repeat_ngram > 0) ban_repeats(ids, rules.no_repeat_ngram, banned);
+  for (const auto& ngram : rules.banned_ngrams) ban_last_of(ngram, ids, banned);
+  if (static_cast<int64_t>(row.tokens.size()) < rules.min_length ||
+      static_cast<int64_t>(ids.size()) < rules.min_total_length) {
+    banned.insert(banned.end(), o.eos.begin(), o.eos.end());
+  }
+  return banned;
+}
 
-  /// returns: what must not come in each row
-  std::vector<std::vector<int32_t>> apply(std::span<const TokensSoFar> rows) const {
-    std::vector<std::vector<int32_t>> banned(rows.size());
-    const TokenRules& rules = options_.rules;
-    for (size_t r = 0; r < rows.size(); ++r) {
-      const std::vector<int32_t> ids = all_tokens(rows[r]);
-      const auto row = static_cast<int64_t>(r);
-      if (options_.penalises_log_p) make_log_p(row);
-      if (rules.repetition_penalty != 1) {
-        penalise_repeats(values(row), ids, rules.repetition_penalty);
-      }
-      if (rules.no_repeat_ngram > 0) ban_repeats(ids, rules.no_repeat_ngram, banned[r]);
-      for (const auto& ngram : rules.banned_ngrams) ban_last_of(ngram, ids, banned[r]);
-      if (static_cast<int64_t>(rows[r].tokens.size()) < rules.min_length ||
-          static_cast<int64_t>(ids.size()) < rules.min_total_length) {
-        banned[r].insert(banned[r].end(), options_.eos.begin(), options_.eos.end());
-      }
+// The token where the rules leave none.
+NextToken without_rules(const TokensSoFar& row, const Tensor& logits, int64_t r) {
+  const NextTokensOptions& o = *row.options;
+  const BestTokensOptions anything = {.suppressed = o.suppressed,
+                                      .forced = o.eos.first(o.eos.empty() ? 0 : 1)};
+  const NextToken token = best_tokens(logits.slice(0, r, 1), anything)[0];
+  check(token.id >= 0, ErrorKind::usage, "all tokens of the vocabulary are suppressed");
+  return token;
+}
+
+bool needs_logits(const TokensSoFar& row) {
+  return row.options->rules.any() || row.options->sampling.has_value();
+}
+
+using Tokens = std::vector<NextToken>;
+
+// The tokens of all rows: `first` are those of the rows for which is_first holds.
+template <class IsFirst>
+Tokens merge(std::span<const TokensSoFar> rows, const Tokens& first, const Tokens& second,
+             const IsFirst& is_first) {
+  if (first.empty()) return second;
+  if (second.empty()) return first;
+  Tokens all;
+  all.reserve(first.size() + second.size());
+  auto a = first.begin(), b = second.begin();
+  for (const TokensSoFar& row : rows) {
+    auto& from = is_first(row) ? a : b;
+    all.insert(all.end(), from, from + row.options->count);
+    from += row.options->count;
+  }
+  return all;
+}
+
+// Tokens of rows that need their logits: [rows, vocab], which change in place.
+Tokens choose(const Tensor& logits, std::span<const TokensSoFar> rows) {
+  std::vector<std::vector<int32_t>> banned;
+  std::vector<SampleRow> draws;
+  std::vector<BestTokensRow> searched;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    banned.push_back(apply_rules(rows[r], logits.rows(), static_cast<int64_t>(r)));
+  }
+  for (size_t r = 0; r < rows.size(); ++r) {
+    const TokensSoFar& row = rows[r];
+    const NextTokensOptions& o = *row.options;
+    searched.push_back({o.sampling ? 0 : o.count, o.suppressed, banned[r], row.forced, o.scores});
+    draws.push_back(
+        {o.sampling ? &*o.sampling : nullptr, row.draw, o.suppressed, banned[r], row.forced});
+  }
+  const auto is_sampled = [](const TokensSoFar& row) { return row.options->sampling.has_value(); };
+  const bool all_sampled = std::all_of(rows.begin(), rows.end(), is_sampled);
+  Tokens next = merge(rows, sample_tokens(logits, draws),
+                      all_sampled ? Tokens() : best_tokens_of_rows(logits, searched), is_sampled);
+  size_t at = 0;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    const NextTokensOptions& o = *rows[r].options;
+    const auto row = static_cast<int64_t>(r);
+    if (next[at].id < 0) next[at] = without_rules(rows[r], logits, row);
+    for (int64_t i = 0; i < o.count; ++i, ++at) {  // scores as the rules have left them
+      if (!o.penalises_log_p || !o.rules.any() || next[at].id < 0) continue;
+      next[at].log_p = logits.rows().row<float>(row)[next[at].id];
     }
-    return banned;
   }
-
-  /// Scores of the tokens as the rules have left them, where they are log p.
-  void score(std::vector<NextToken>& tokens) const {
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      if (tokens[i].id < 0) continue;
-      const auto row = static_cast<int64_t>(i) / options_.count;
-      tokens[i].log_p = values(row)[static_cast<size_t>(tokens[i].id)];
-    }
-  }
-
- private:
-  std::span<float> values(int64_t row) const {
-    return {logits_.row<float>(row), static_cast<size_t>(logits_.width)};
-  }
-
-  void make_log_p(int64_t row) const {
-    const LogitScale scale = scale_of_row(logits_, row);
-    for (float& x : values(row)) x = scale.log_p(x);
-  }
-
-  const NextTokensOptions& options_;
-  Rows logits_;
-};
+  return next;
+}
 
 }  // namespace
 
 std::vector<NextToken> next_tokens(const nn::OutputProjection& output, const Tensor& h,
-                                   const nn::Run& run, std::span<const TokensSoFar> rows,
-                                   const NextTokensOptions& o) {
-  std::vector<int32_t> forced;
-  std::vector<double> draws;
-  for (const TokensSoFar& row : rows) {
-    forced.push_back(row.forced);
-    draws.push_back(row.draw);
-  }
-  BestTokensOptions wanted = {
-      .count = o.count, .suppressed = o.suppressed, .forced = forced, .scores = o.scores};
-  if (!o.rules.any() && !o.sampling) return best_tokens(output, h, run, wanted);
-  const Tensor logits = output(h, run);  // whole: rules change them in place
-  const Rules rules(o, logits.rows());
-  std::vector<std::vector<int32_t>> banned;
-  if (o.rules.any()) banned = rules.apply(rows);
-  wanted.banned = banned;
-  std::vector<NextToken> next =
-      o.sampling ? sample_tokens(logits, draws, {*o.sampling, o.suppressed, banned, forced})
-                 : best_tokens(logits, wanted);
-  const auto count = static_cast<size_t>(o.count);
+                                   const nn::Run& run, std::span<const TokensSoFar> rows) {
+  std::vector<BestTokensRow> wanted;
+  std::vector<int64_t> numbers;
+  std::vector<TokensSoFar> chosen;  // the rows of these numbers
   for (size_t r = 0; r < rows.size(); ++r) {
-    if (next[r * count].id >= 0) continue;
-    BestTokensOptions anything = {.suppressed = o.suppressed};
-    if (!o.eos.empty()) anything.forced = o.eos.first(1);
-    next[r * count] = best_tokens(logits.slice(0, static_cast<int64_t>(r), 1), anything)[0];
-    check(next[r * count].id >= 0, ErrorKind::usage, "all tokens of the vocabulary are suppressed");
+    const bool is_whole = needs_logits(rows[r]);
+    const NextTokensOptions& o = *rows[r].options;
+    wanted.push_back({is_whole ? 0 : o.count, o.suppressed, {}, rows[r].forced, o.scores});
+    if (!is_whole) continue;
+    numbers.push_back(static_cast<int64_t>(r));
+    chosen.push_back(rows[r]);
   }
-  if (o.penalises_log_p && o.rules.any()) rules.score(next);
-  return next;
+  if (chosen.size() == rows.size()) return choose(output(h, run), rows);
+  KeptLogits kept{.rows = numbers};
+  const Tokens likeliest =
+      best_tokens_of_rows(output, h, run, wanted, numbers.empty() ? nullptr : &kept);
+  if (chosen.empty()) return likeliest;
+  return merge(rows, choose(kept.logits, chosen), likeliest, needs_logits);
 }
 
 }  // namespace heddle

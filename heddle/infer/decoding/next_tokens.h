@@ -10,7 +10,7 @@
 namespace heddle {
 
 struct NextTokensOptions {
-  int64_t count = 1;                         ///< tokens wanted of each row; 1 if they are drawn
+  int64_t count = 1;                         ///< tokens wanted of a row; 1 if they are drawn
   std::span<const int32_t> suppressed = {};  ///< ids that never come
   std::span<const int32_t> eos = {};         ///< ids that end a sequence; may be empty
   TokenRules rules = {};
@@ -21,19 +21,21 @@ struct NextTokensOptions {
   bool penalises_log_p = false;
 };
 
-/// What the next token of a row follows.
+/// What the next token of a row follows, and how it is chosen.
 struct TokensSoFar {
+  const NextTokensOptions* options = nullptr;
   std::span<const int32_t> before = {};  ///< tokens that were given: rules count them too
   std::span<const int32_t> tokens = {};  ///< tokens that were chosen
   int32_t forced = -1;                   ///< the only token that may come; -1: any
   double draw = 0;                       ///< of sampling, see sample_draw()
 };
 
-/// The `count` tokens of each row, likeliest first. Where rules leave no token there is the end,
-/// or, of a model without one, what the rules forbid. h: [rows, width] states    returns: [rows *
-/// count] Errors: data if a row has no finite maximum.
+/// The tokens of each row, likeliest first. Where rules leave no token there is the end, or, of a
+/// model without one, what the rules forbid. All rows share one pass over the vocabulary; logits of
+/// rows with rules or sampling are kept whole. h: [rows, width] states    returns: the tokens of
+/// one row behind those of another, `options->count` of each
+/// Errors: data if a row has no finite maximum.
 std::vector<NextToken> next_tokens(const nn::OutputProjection& output, const Tensor& h,
-                                   const nn::Run& run, std::span<const TokensSoFar> rows,
-                                   const NextTokensOptions& options);
+                                   const nn::Run& run, std::span<const TokensSoFar> rows);
 
 }  // namespace heddle

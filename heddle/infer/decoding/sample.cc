@@ -21,21 +21,18 @@ bool is_likelier(const DrawCandidate& a, const DrawCandidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
 }
 
-// What may come in row r, by id.
-void collect(std::span<const float> x, const SampleTokensOptions& o, int64_t r,
-             std::vector<DrawCandidate>& tokens) {
+// What may come in a row, by id.
+void collect(std::span<const float> x, const SampleRow& o, std::vector<DrawCandidate>& tokens) {
   tokens.clear();
-  const std::span<const int32_t> banned =
-      o.banned.empty() ? std::span<const int32_t>() : std::span<const int32_t>(o.banned[r]);
   float largest = -INFINITY;
   for (size_t i = 0; i < x.size(); ++i) {
     const auto id = static_cast<int32_t>(i);
-    if (x[i] == -INFINITY || contains(o.suppressed, id) || contains(banned, id)) continue;
+    if (x[i] == -INFINITY || contains(o.suppressed, id) || contains(o.banned, id)) continue;
     tokens.push_back({id, x[i], 0});
     largest = std::max(largest, x[i]);
   }
   for (DrawCandidate& c : tokens) {
-    c.weight = std::exp((static_cast<double>(c.logit) - largest) / o.sampling.temperature);
+    c.weight = std::exp((static_cast<double>(c.logit) - largest) / o.sampling->temperature);
   }
 }
 
@@ -73,19 +70,19 @@ const DrawCandidate& drawn(const std::vector<DrawCandidate>& tokens, double draw
   return tokens.back();  // draw * total was rounded up to the sum
 }
 
-NextToken sample_of_row(const Rows& logits, int64_t r, double draw, const SampleTokensOptions& o) {
+NextToken sample_of_row(const Rows& logits, int64_t r, const SampleRow& o) {
   thread_local std::vector<DrawCandidate> tokens;
   const std::span<const float> x(logits.row<float>(r), static_cast<size_t>(logits.width));
   const LogitScale scale = scale_of_row(logits, r);
-  if (!o.forced.empty() && o.forced[r] >= 0) return {o.forced[r], scale.log_p(x[o.forced[r]])};
-  collect(x, o, r, tokens);
+  if (o.forced >= 0) return {o.forced, scale.log_p(x[o.forced])};
+  collect(x, o, tokens);
   if (tokens.empty()) return {};
-  if (o.sampling.temperature == 0) {
+  if (o.sampling->temperature == 0) {
     const DrawCandidate& token = *std::min_element(tokens.begin(), tokens.end(), is_likelier);
     return {token.id, scale.log_p(token.logit)};
   }
-  keep_likely(o.sampling, tokens);
-  const DrawCandidate& token = drawn(tokens, draw);
+  keep_likely(*o.sampling, tokens);
+  const DrawCandidate& token = drawn(tokens, o.draw);
   return {token.id, scale.log_p(token.logit)};
 }
 
@@ -114,13 +111,16 @@ double sample_draw(uint64_t seed, int64_t line, int64_t sample, int64_t position
   return static_cast<double>(bits) * 0x1p-53;
 }
 
-std::vector<NextToken> sample_tokens(const Tensor& logits, std::span<const double> draws,
-                                     const SampleTokensOptions& options) {
-  const Rows rows = logits.rows();
-  const ProfiledCall timed("sample_tokens", {.bytes = rows.rows * rows.width * 4});
-  std::vector<NextToken> tokens(rows.rows);
-  parallel_for(rows.rows,
-               [&](int64_t r) { tokens[r] = sample_of_row(rows, r, draws[r], options); });
+std::vector<NextToken> sample_tokens(const Tensor& logits, std::span<const SampleRow> rows) {
+  const Rows all = logits.rows();
+  std::vector<int64_t> numbers;
+  for (int64_t r = 0; r < all.rows; ++r) {
+    if (rows[r].sampling != nullptr) numbers.push_back(r);
+  }
+  const ProfiledCall timed("sample_tokens", {.bytes = std::ssize(numbers) * all.width * 4});
+  std::vector<NextToken> tokens(numbers.size());
+  parallel_for(std::ssize(numbers),
+               [&](int64_t i) { tokens[i] = sample_of_row(all, numbers[i], rows[numbers[i]]); });
   return tokens;
 }
 

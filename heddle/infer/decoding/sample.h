@@ -28,21 +28,20 @@ void check_sampling(const Sampling& sampling);
 /// beside it. 53 bits.
 double sample_draw(uint64_t seed, int64_t line, int64_t sample, int64_t position);
 
-/// What may come in each row, see BestTokensOptions.
-struct SampleTokensOptions {
-  Sampling sampling;
+/// What may come in a row, see BestTokensRow.
+struct SampleRow {
+  const Sampling* sampling = nullptr;  ///< null: the row is passed over
+  double draw = 0;                     ///< in [0, 1)
   std::span<const int32_t> suppressed = {};
-  std::span<const std::vector<int32_t>> banned = {};
-  std::span<const int32_t> forced = {};
+  std::span<const int32_t> banned = {};
+  int32_t forced = -1;
 };
 
-/// For each row one token: the first, by id, at which the running sum of the probabilities that are
-/// left, in f64, exceeds draws[row] of their total. log p is that of the logits as they are,
-/// before temperature and limits. id -1 if no token may come.
-/// logits: [rows, vocab] f32, draws: [rows] in [0, 1)    returns: [rows]
-/// Errors: data if a row has no finite maximum. Source: top-p Holtzman et al. 2020, min-p Nguyen et
-/// al. 2024.
-std::vector<NextToken> sample_tokens(const Tensor& logits, std::span<const double> draws,
-                                     const SampleTokensOptions& options);
+/// For each row that is not passed over one token: the first, by id, at which the running sum of
+/// the probabilities that are left, in f64, exceeds `draw` of their total. log p is that of the
+/// logits as they are, before temperature and limits. id -1 if no token may come. logits: [rows,
+/// vocab] f32 Errors: data if a row has no finite maximum. Source: top-p Holtzman et al. 2020,
+/// min-p Nguyen et al. 2024.
+std::vector<NextToken> sample_tokens(const Tensor& logits, std::span<const SampleRow> rows);
 
 }  // namespace heddle

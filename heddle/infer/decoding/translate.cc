@@ -1,14 +1,13 @@
-// Batches of sentences through encoder and decoder, token by token, and text around it.
+// Sentences become requests of an engine, as many at a time as the batch may hold.
 #include "heddle/infer/decoding/translate.h"
 
 #include <algorithm>
 #include <mutex>
 
-#include "heddle/autograd/tape.h"
 #include "heddle/base/files/mapped_files.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
-#include "heddle/infer/decoding/next_tokens.h"
+#include "heddle/infer/engine/engine.h"
 
 namespace heddle {
 namespace {
@@ -58,174 +57,71 @@ class Queue {
   size_t next_ = 0;
 };
 
-// Feeds the last tokens of all live hypotheses, step by step. When sentences are done, others of
-// the queue take their place.
-class Decoding {
- public:
-  Decoding(const EncoderDecoder& model, const TranslateOptions& options,
-           std::span<const int32_t> suppressed)
-      : model_(model),
-        options_(options),
-        eos_{static_cast<int32_t>(model.facts().eos_token_id)},
-        cache_(model.start()) {
-    run_.use(options.precision);
-    wanted_ = {.count = options.sampling ? 1 : continuations(options.beam),
-               .suppressed = suppressed,
-               .eos = eos_,
-               .rules = options.rules,
-               .sampling = options.sampling,
-               .scores = options.scores || options.beam > 1,
-               .penalises_log_p = options.is_hub && options.beam > 1};
+// What sentence i asks of the engine.
+Request request_of(const EncoderDecoderFacts& c, const TranslateOptions& o,
+                   std::span<const int32_t> suppressed, std::span<const int32_t> source,
+                   int64_t i) {
+  const std::span<const int32_t> prefix = prefix_of(o, i);
+  const auto end = static_cast<int32_t>(c.eos_token_id);
+  Request r{.tokens = {static_cast<int32_t>(c.decoder_start_token_id)},
+            .source = {source.begin(), source.end()},
+            .prefix = {prefix.begin(), prefix.end()},
+            .search = {.beam = o.beam,
+                       .n_best = o.n_best,
+                       .penalty = o.is_hub ? LengthPenalty::power : LengthPenalty::wu,
+                       .length_penalty = o.length_penalty,
+                       .early_stopping = o.early_stopping,
+                       .max_length = max_length(c, o, source.size(), prefix.size()),
+                       .eos = {end}},
+            .sampling = o.sampling,
+            .rules = o.rules,
+            .suppressed = {suppressed.begin(), suppressed.end()},
+            .forced_eos_is_free = o.is_hub,
+            .penalises_log_p = o.is_hub && o.beam > 1,
+            .scores = o.scores};
+  r.source.push_back(end);
+  if (o.needs_end) r.forced_eos = end;
+  if (r.sampling) r.sampling->first_line += i;
+  if (o.on_step) {
+    r.on_step = [&o, i](DecodeStep step) {
+      step.sentence = i;
+      o.on_step(step);
+    };
   }
+  return r;
+}
 
-  // Translates sentence i of the queue into results[i], at most `budget` encoder rows at a time.
-  void translate(Queue& queue, int64_t budget, std::vector<Translation>& results) {
-    for (;;) {
-      // Many at a time: an encoder pass over few sentences costs more than slots that stay empty.
-      if (live_rows_ <= budget / 2) admit(queue, budget - live_rows_);
-      if (sentences_.empty()) return;
-      step();
-      retire(results);
-    }
+Translation as_translation(std::span<const Hypothesis> ended) {
+  Translation t{.ids = ended[0].ids, .score = ended[0].score, .text = {}};
+  for (const Hypothesis& h : ended.subspan(1)) {
+    t.others.push_back({.ids = h.ids, .score = h.score, .text = {}});
   }
+  return t;
+}
 
- private:
-  struct Sentence {
-    int64_t number;
-    std::span<const int32_t> prefix;
-    BeamSearch search;
-    std::vector<int32_t> source_rows = {};  // of the cache
-    std::vector<int32_t> token_rows = {};   // all that were taken for it
-    int32_t position = 0;                   // of the next token
-  };
-
-  void admit(Queue& queue, int64_t budget) {
-    const std::vector<int64_t> taken = queue.take(budget, sentences_.empty());
-    if (taken.empty()) return;
-    const ProfilePhase phase("encode");
-    const EncoderDecoderFacts& c = model_.facts();
-    std::vector<int32_t> ids, rows;
-    std::vector<int64_t> lengths;
-    for (const int64_t i : taken) {
-      const std::span<const int32_t> source = queue.source(i);
-      ids.insert(ids.end(), source.begin(), source.end());
-      ids.push_back(eos_[0]);
-      lengths.push_back(queue.rows_of(i));
-      const std::span<const int32_t> prefix = prefix_of(options_, i);
-      Sentence sentence{
-          i, prefix,
-          BeamSearch({.beam = options_.beam,
-                      .n_best = options_.n_best,
-                      .samples = options_.sampling.has_value(),
-                      .penalty = options_.is_hub ? LengthPenalty::power : LengthPenalty::wu,
-                      .length_penalty = options_.length_penalty,
-                      .early_stopping = options_.early_stopping,
-                      .max_length = max_length(c, options_, source.size(), prefix.size()),
-                      .needs_end = options_.needs_end,
-                      .eos = eos_})};
-      cache_.sources.take(lengths.back(), sentence.source_rows);
-      rows.insert(rows.end(), sentence.source_rows.begin(), sentence.source_rows.end());
-      sentences_.push_back(std::move(sentence));
-    }
-    const Segments segments = Segments::from_lengths(lengths);
-    model_.add_sources(cache_, model_.encode({ids, &segments, nullptr}, run_), rows, run_);
-    live_rows_ += segments.rows();
-  }
-
-  void step() {
-    const ProfilePhase phase("decode step");
-    const auto start = static_cast<int32_t>(model_.facts().decoder_start_token_id);
-    std::vector<int32_t> ids, position_ids, new_rows, token_rows, source_rows;
-    std::vector<TokensSoFar> so_far;
-    std::vector<int64_t> beams, token_lengths, source_lengths;
-    for (Sentence& s : sentences_) {
-      beams.push_back(static_cast<int64_t>(s.search.live().size()));
-      cache_.tokens.take(beams.back(), new_rows);
-      for (Hypothesis& h : s.search.live()) {
-        h.rows.push_back(new_rows[ids.size()]);
-        s.token_rows.push_back(h.rows.back());
-        token_rows.insert(token_rows.end(), h.rows.begin(), h.rows.end());
-        token_lengths.push_back(static_cast<int64_t>(h.rows.size()));
-        ids.push_back(h.ids.empty() ? start : h.ids.back());
-        position_ids.push_back(s.position);
-        so_far.push_back({.tokens = h.ids, .forced = forced_token(s), .draw = draw(s, h)});
+// Translates sentence i of the queue into results[i], at most `budget` encoder rows at a time.
+void translate_queue(const EncoderDecoder& model, const TranslateOptions& options,
+                     std::span<const int32_t> suppressed, Queue& queue, int64_t budget,
+                     std::vector<Translation>& results) {
+  Engine engine(model, options.precision);
+  int64_t live_rows = 0;  // of the encoder
+  for (;;) {
+    // Many at a time: an encoder pass over few sentences costs more than slots that stay empty.
+    if (live_rows <= budget / 2) {
+      for (const int64_t i : queue.take(budget - live_rows, live_rows == 0)) {
+        Request r = request_of(model.facts(), options, suppressed, queue.source(i), i);
+        r.on_done = [&, i](std::span<const Hypothesis> ended) {
+          results[i] = as_translation(ended);
+          live_rows -= queue.rows_of(i);
+        };
+        live_rows += queue.rows_of(i);
+        engine.submit(std::move(r));
       }
-      ++s.position;
-      source_rows.insert(source_rows.end(), s.source_rows.begin(), s.source_rows.end());
-      source_lengths.push_back(static_cast<int64_t>(s.source_rows.size()));
     }
-    const Segments one_each = Segments::uniform(static_cast<int64_t>(ids.size()), 1);
-    const Segments tokens = Segments::from_lengths(token_lengths);
-    const Segments hypotheses = Segments::from_lengths(beams);
-    const Segments sources = Segments::from_lengths(source_lengths);
-    const Tensor h = model_.step(cache_,
-                                 {.ids = ids,
-                                  .position_ids = position_ids,
-                                  .tokens = {&one_each, &tokens, token_rows, new_rows},
-                                  .sources = {&hypotheses, &sources, source_rows}},
-                                 run_);
-    std::vector<NextToken> next = next_tokens(model_.output(), h, run_, so_far, wanted_);
-    const auto each = static_cast<size_t>(wanted_.count);
-    for (size_t r = 0; options_.is_hub && r < so_far.size(); ++r) {
-      if (so_far[r].forced == eos_[0]) next[r * each].log_p = 0;
-    }
-    int64_t row = 0;
-    for (size_t i = 0; i < sentences_.size(); ++i) {
-      advance(sentences_[i], h.slice(0, row, beams[i]),
-              std::span(next).subspan(static_cast<size_t>(row) * each,
-                                      static_cast<size_t>(beams[i]) * each));
-      row += beams[i];
-    }
+    if (live_rows == 0) return;
+    engine.step();
   }
-
-  // h: [live, d_model], the states of the sentence's hypotheses.
-  void advance(Sentence& s, const Tensor& h, std::span<const NextToken> next) {
-    if (!options_.on_step) return s.search.advance(next);
-    const std::vector<Hypothesis> before(s.search.live().begin(), s.search.live().end());
-    s.search.advance(next);
-    options_.on_step({s.number, before, model_.output()(h.to_contiguous(), run_), s.search.live(),
-                      s.search.just_ended()});
-  }
-
-  // The only token that may come next, or -1.
-  int32_t forced_token(const Sentence& s) const {
-    const auto position = static_cast<size_t>(s.position);
-    if (position < s.prefix.size()) return s.prefix[position];
-    return s.search.must_end() ? eos_[0] : -1;
-  }
-
-  double draw(const Sentence& s, const Hypothesis& h) const {
-    if (!options_.sampling) return 0;
-    return sample_draw(options_.sampling->seed, options_.sampling->first_line + s.number, h.sample,
-                       static_cast<int64_t>(h.ids.size()));
-  }
-
-  // Sentences whose search is done leave, with their rows.
-  void retire(std::vector<Translation>& results) {
-    std::erase_if(sentences_, [&](Sentence& s) {
-      if (!s.search.live().empty()) return false;
-      const std::span<const Hypothesis> ended = s.search.results();
-      Translation& result = results[s.number];
-      result = {.ids = ended[0].ids, .score = ended[0].score, .text = {}};
-      for (const Hypothesis& h : ended.subspan(1)) {
-        result.others.push_back({.ids = h.ids, .score = h.score, .text = {}});
-      }
-      cache_.tokens.give_back(s.token_rows);
-      cache_.sources.give_back(s.source_rows);
-      live_rows_ -= static_cast<int64_t>(s.source_rows.size());
-      return true;
-    });
-  }
-
-  const EncoderDecoder& model_;
-  const TranslateOptions& options_;
-  std::vector<int32_t> eos_;
-  NextTokensOptions wanted_;
-  nn::Run run_;
-  DecoderCache cache_;
-  std::vector<Sentence> sentences_;
-  int64_t live_rows_ = 0;  // of the encoder
-};
+}
 
 // A model of up to so many weights stays in the cache of a core: there threads that decode
 // sentences of their own, and never wait for each other, are faster than threads that share each
@@ -249,23 +145,15 @@ std::vector<int32_t> suppressed_ids(const EncoderDecoderFacts& c, const Translat
 int64_t width(const TranslateOptions& o) { return o.sampling ? o.n_best : o.beam; }
 
 void check_options(const TranslateOptions& o) {
-  check(o.beam >= 1, ErrorKind::usage, "--beam is {}; it must be at least 1", o.beam);
+  check_search({.beam = o.beam, .n_best = o.n_best}, o.sampling, o.rules);
   check(o.batch_tokens >= 1, ErrorKind::usage, "--batch-tokens is {}; it must be at least 1",
         o.batch_tokens);
-  check(o.n_best >= 1, ErrorKind::usage, "--n-best is {}; it must be at least 1", o.n_best);
-  check(!o.sampling || o.beam == 1, ErrorKind::usage,
-        "--sample draws tokens and --beam {} searches for the likeliest; give one of them", o.beam);
-  check(o.sampling || o.n_best <= o.beam, ErrorKind::usage,
-        "--n-best is {} but --beam {}; the beam must be at least as wide (or give --sample)",
-        o.n_best, o.beam);
   check(o.max_length >= 0, ErrorKind::usage,
         "--max-length is {}; it must be at least 1, or 0 for one that follows the source's",
         o.max_length);
   check(o.max_length == 0 || o.rules.min_length <= o.max_length, ErrorKind::usage,
         "--min-length is {} but --max-length {}; the first must not be above the second",
         o.rules.min_length, o.max_length);
-  check_token_rules(o.rules);
-  if (o.sampling) check_sampling(*o.sampling);
 }
 
 void check_prefixes(const EncoderDecoderFacts& c, const TranslateOptions& o, size_t sources) {
@@ -303,8 +191,7 @@ std::vector<Translation> translate_ids(const EncoderDecoder& model, Sources sour
                    [&](int64_t a, int64_t b) { return sources[a].size() > sources[b].size(); });
   const std::vector<int32_t> suppressed = suppressed_ids(model.facts(), options);
   const auto translate = [&](Queue& queue, int64_t tokens) {
-    const NoGrad off_here;  // on this thread
-    Decoding(model, options, suppressed).translate(queue, tokens / width(options), results);
+    translate_queue(model, options, suppressed, queue, tokens / width(options), results);
   };
   int64_t budget = options.batch_tokens;
   const bool is_small = model.facts().multiplied <= kSmallModel && order.size() > 1;

@@ -1,34 +1,43 @@
 // Caches of keys, or memories of states.
-#include "heddle/infer/sequence_reader.h"
+#include "heddle/infer/engine/sequence_reader.h"
 
 #include <algorithm>
 #include <numeric>
 
+#include "heddle/base/profile.h"
+#include "heddle/models/encoder_decoder.h"
 #include "heddle/ops/embedding.h"
 
 namespace heddle {
 namespace {
 
 using Ids = std::vector<int32_t>;
+using Sources = std::span<const std::span<const int32_t>>;
+
+// h: [rows of tokens, width]    returns: [sequences, width]
+Tensor last_of_each(const Tensor& h, const Segments& tokens) {
+  if (tokens.rows() == tokens.count()) return h;
+  Ids last;
+  for (int64_t i = 0; i < tokens.count(); ++i) {
+    last.push_back(static_cast<int32_t>(tokens.end(i)) - 1);
+  }
+  return gather_rows(h, last);
+}
 
 class CachedReader final : public SequenceReader {
  public:
   explicit CachedReader(const LanguageModel& model) : model_(model), cache_(0, model.layers()) {}
 
-  void add(int64_t sequences) override { cache_.add(sequences); }
+  void add(Sources sources, const nn::Run&) override { cache_.add(std::ssize(sources)); }
   void select(std::span<const int64_t> sequences) override { cache_.select(sequences); }
+  int64_t rows() const override { return cache_.rows(); }
 
   Tensor read(std::span<const int32_t> ids, const Segments& tokens, const nn::Run& run) override {
     cache_.extend(tokens);
     const Tensor h = model_.hidden(
         {.ids = ids, .segments = &tokens, .position_ids = cache_.position_ids(), .cache = &cache_},
         run);
-    if (tokens.rows() == tokens.count()) return h;
-    Ids last;
-    for (int64_t i = 0; i < tokens.count(); ++i) {
-      last.push_back(static_cast<int32_t>(tokens.end(i)) - 1);
-    }
-    return gather_rows(h, last);
+    return last_of_each(h, tokens);
   }
 
  private:
@@ -36,13 +45,82 @@ class CachedReader final : public SequenceReader {
   nn::KvCache cache_;
 };
 
+// A sequence is a translation that begins; those that fork have the same source.
+class TranslationReader final : public SequenceReader {
+ public:
+  explicit TranslationReader(const EncoderDecoder& model)
+      : model_(model), cache_(model.start()), tokens_(0, 0) {}
+
+  void add(Sources sources, const nn::Run& run) override {
+    const ProfilePhase phase("encode");
+    Ids ids, rows;
+    std::vector<int64_t> lengths;
+    for (const std::span<const int32_t> source : sources) {
+      ids.insert(ids.end(), source.begin(), source.end());
+      lengths.push_back(std::ssize(source));
+      auto taken = std::make_shared<Ids>();
+      source_pool_.take(lengths.back(), *taken);
+      rows.insert(rows.end(), taken->begin(), taken->end());
+      source_rows_.push_back(std::move(taken));
+    }
+    const Segments segments = Segments::from_lengths(lengths);
+    model_.add_sources(cache_, model_.encode({ids, &segments, nullptr}, run), rows, run);
+    tokens_.add(std::ssize(sources));
+  }
+
+  Tensor read(std::span<const int32_t> ids, const Segments& tokens, const nn::Run& run) override {
+    tokens_.extend(tokens);
+    Ids rows;
+    std::vector<int64_t> queries, keys;  // of each source
+    for (size_t i = 0; i < source_rows_.size(); ++i) {
+      const Ids& source = *source_rows_[i];
+      if (i == 0 || source_rows_[i] != source_rows_[i - 1]) {
+        rows.insert(rows.end(), source.begin(), source.end());
+        keys.push_back(std::ssize(source));
+        queries.push_back(0);
+      }
+      queries.back() += tokens.length(static_cast<int64_t>(i));
+    }
+    const Segments of_sources = Segments::from_lengths(keys);
+    const Segments asking = Segments::from_lengths(queries);
+    const Tensor h = model_.step(cache_,
+                                 {.ids = ids,
+                                  .position_ids = tokens_.position_ids(),
+                                  .tokens = tokens_.keys(),
+                                  .sources = {&asking, &of_sources, rows}},
+                                 run);
+    return last_of_each(h, tokens);
+  }
+
+  void select(std::span<const int64_t> sequences) override {
+    tokens_.select(sequences);
+    std::vector<std::shared_ptr<Ids>> selected;
+    for (const int64_t s : sequences) selected.push_back(source_rows_[static_cast<size_t>(s)]);
+    source_rows_.swap(selected);
+    for (std::shared_ptr<Ids>& rows : selected) {  // the last holder gives them back
+      if (rows.use_count() == 1) source_pool_.give_back(*rows);
+      rows.reset();
+    }
+  }
+
+  int64_t rows() const override { return tokens_.rows() + source_pool_.held(); }
+
+ private:
+  const EncoderDecoder& model_;
+  DecoderCache cache_;
+  nn::KvCache tokens_;  // whose the rows of cache_ are
+  nn::RowPool source_pool_;
+  std::vector<std::shared_ptr<Ids>>
+      source_rows_;  // of each sequence, shared by those of one source
+};
+
 class OrderedReader final : public SequenceReader {
  public:
   explicit OrderedReader(const Model& model)
       : model_(model), remembers_(model.memory_length() > 0) {}
 
-  void add(int64_t sequences) override {
-    tokens_.resize(tokens_.size() + static_cast<size_t>(sequences));
+  void add(Sources sources, const nn::Run&) override {
+    tokens_.resize(tokens_.size() + sources.size());
     std::vector<int64_t> lengths;
     for (int64_t i = 0; i < memory_.segments.count(); ++i) {
       lengths.push_back(memory_.segments.length(i));
@@ -87,6 +165,17 @@ class OrderedReader final : public SequenceReader {
     keep(sequences, 0);
   }
 
+  int64_t rows() const override {
+    int64_t rows = memory_.segments.rows();
+    for (const Ids& own : tokens_) rows += std::ssize(own);
+    return rows;
+  }
+
+  // Nothing is shared.
+  int64_t rows_of(int64_t shared, int64_t own, int64_t n) const override {
+    return (shared + own) * n;
+  }
+
  private:
   // The states of these sequences but the last `fewer` of each.
   void keep(std::span<const int64_t> sequences, int64_t fewer) {
@@ -115,6 +204,9 @@ bool predicts_next_token(const Model& model) {
 }
 
 std::unique_ptr<SequenceReader> make_sequence_reader(const Model& model) {
+  if (const auto* translator = dynamic_cast<const EncoderDecoder*>(&model)) {
+    return std::make_unique<TranslationReader>(*translator);
+  }
   if (const LanguageModel* language = language_model(model)) {
     return std::make_unique<CachedReader>(*language);
   }

@@ -1,0 +1,75 @@
+// Requests of one model, worked on together: each step is one packed pass over all that run.
+#pragma once
+
+#include <deque>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "heddle/infer/decoding/next_tokens.h"
+#include "heddle/infer/engine/request.h"
+#include "heddle/infer/engine/sequence_reader.h"
+#include "heddle/models/encoder_decoder.h"
+
+namespace heddle {
+
+/// Requests wait in the order in which they came until the KV cache has room for all that they may
+/// need, join at the next step, and leave when their search is done or they are cancelled. What a
+/// request gets depends neither on when it came nor on its neighbours nor on the threads, bit for
+/// bit. One thread uses an engine. The callbacks of requests may submit and cancel.
+class Engine {
+ public:
+  /// model: one that predicts_next_token(), or an EncoderDecoder; outlives the engine.
+  Engine(const Model& model, Precision precision);
+  ~Engine();
+
+  /// Rows of the KV cache, each keys and values of one token or source token in all layers, that
+  /// all requests may hold together. Not limited before.
+  void limit_rows(int64_t rows) { limit_ = rows; }
+  /// Rows that the request holds at most.
+  int64_t rows_needed(const Request& request) const;
+
+  /// Takes a request in. returns: its id: 0, 1, ..
+  /// Errors: usage for options outside their ranges; data if tokens or source are empty, too long
+  /// for the model or not of its vocabulary, or if it needs more rows than the limit.
+  int64_t submit(Request request);
+  /// One token for all that run; nothing if there are none. returns: whether there is more to do
+  /// Errors: data if the weights are not finite; those of callbacks. What ran is dropped then.
+  bool step();
+  /// Drops a request that waits or runs; its rows are free at once, or, in a callback, when the
+  /// step is over. It gets no on_done. An id that is done is passed over.
+  void cancel(int64_t id);
+
+  int64_t waiting() const { return std::ssize(waiting_); }
+  int64_t running() const { return std::ssize(running_); }
+  /// Rows of the KV cache that are held now.
+  int64_t rows() const { return reader_->rows(); }
+
+ private:
+  struct Running;
+  using RunningList = std::vector<std::unique_ptr<Running>>;
+
+  void check_request(const Request& request) const;
+  void check_ids(std::span<const int32_t> ids, const char* what, int64_t vocab) const;
+  void admit();
+  void pass();
+  void advance(const Tensor& h, std::vector<NextToken> next);
+  void select();
+  bool slide(Running& r) const;
+  void retire();
+  void drop_cancelled();
+  int64_t context_of(const Request& request) const;
+
+  const Model& model_;
+  const EncoderDecoder* translator_;  // null: a model of one stack
+  nn::Run run_;
+  int64_t limit_ = std::numeric_limits<int64_t>::max();
+  std::unique_ptr<SequenceReader> reader_;
+  std::deque<std::unique_ptr<Running>> waiting_;
+  RunningList running_;
+  int64_t reserved_ = 0;  // rows that those that run may hold
+  int64_t next_id_ = 0;
+  bool is_in_step_ = false, has_cancelled_ = false;
+};
+
+}  // namespace heddle

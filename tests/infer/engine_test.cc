@@ -1,0 +1,335 @@
+// Requests in a crowd get the bits of each alone; what is cancelled leaves nothing behind.
+#include "heddle/infer/engine/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+#include "heddle/base/parallel.h"
+#include "heddle/models/registry.h"
+#include "tests/base/temporary.h"
+#include "tests/infer/small_models.h"
+
+namespace heddle::testing {
+namespace {
+
+using Ids = std::vector<int32_t>;
+using Random = std::mt19937;
+
+constexpr int32_t kVocab = 40, kEnd = 3;
+
+// Models of one stack with large random weights, so that tokens differ; and a translator.
+struct Case {
+  const char* name;
+  const char* config;  // null: the translator
+  int requests;
+};
+
+const Case kCases[] = {
+    {"translator", nullptr, 1000},
+    {"gpt2", R"({"model_type": "gpt2", "vocab_size": 40, "n_positions": 24, "n_embd": 16,
+       "n_layer": 2, "n_head": 2, "initializer_range": 0.4})",
+     1000},
+    {"mistral", R"({"model_type": "mistral", "vocab_size": 40, "max_position_embeddings": 48,
+       "hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 2,
+       "num_attention_heads": 2, "num_key_value_heads": 1, "initializer_range": 0.4,
+       "sliding_window": 5})",
+     200},
+    {"transformer_xl", R"({"model_type": "transfo-xl", "vocab_size": 40, "cutoffs": [12, 20],
+       "d_model": 16, "d_embed": 16, "n_head": 2, "d_head": 8, "d_inner": 20, "n_layer": 2,
+       "div_val": 2, "mem_len": 5, "init_std": 0.4, "proj_init_std": 0.4})",
+     200},
+    {"xlnet", R"({"model_type": "xlnet", "vocab_size": 40, "d_model": 16, "n_head": 2,
+       "d_inner": 20, "n_layer": 2, "initializer_range": 0.4,
+       "architectures": ["XLNetLMHeadModel"]})",
+     100},
+    {"xlnet_with_memory", R"({"model_type": "xlnet", "vocab_size": 40, "d_model": 16, "n_head": 2,
+       "d_inner": 20, "n_layer": 2, "initializer_range": 0.4, "mem_len": 6, "use_mems_eval": true,
+       "architectures": ["XLNetLMHeadModel"]})",
+     100}};
+
+struct Subject {
+  std::unique_ptr<SmallModel> translator;
+  nn::Parameters parameters{5};
+  std::unique_ptr<Model> stack;
+
+  explicit Subject(const Case& c) {
+    if (c.config == nullptr) translator = std::make_unique<SmallModel>(small_config(kVocab));
+    if (c.config != nullptr) stack = make_model(nn::Scope(parameters), Json::parse(c.config));
+  }
+  const Model& model() const { return translator ? translator->model : *stack; }
+};
+
+int64_t one_of(Random& random, std::initializer_list<int64_t> values) {
+  return values.begin()[random() % values.size()];
+}
+
+Ids random_ids(Random& random, int64_t most) {
+  Ids ids(1 + random() % static_cast<size_t>(most));
+  for (int32_t& id : ids) id = static_cast<int32_t>(4 + random() % (kVocab - 4));
+  return ids;
+}
+
+TokenRules random_rules(Random& random) {
+  if (random() % 3 != 0) return {};
+  TokenRules rules{.no_repeat_ngram = one_of(random, {0, 0, 1, 2}),
+                   .min_length = one_of(random, {0, 3}),
+                   .min_total_length = one_of(random, {0, 9})};
+  if (random() % 2 == 0) rules.repetition_penalty = 1.3;
+  if (random() % 2 == 0) rules.banned_ngrams = {{5, 6}, {7, 8, 9}};
+  return rules;
+}
+
+Request random_request(Random& random, bool translates) {
+  Request r{.tokens = random_ids(random, 9), .rules = random_rules(random)};
+  BeamOptions& s = r.search;
+  s.max_length = 1 + static_cast<int64_t>(random() % 16);
+  s.length_penalty = static_cast<double>(random() % 5) / 2;
+  s.penalty = random() % 2 == 0 ? LengthPenalty::wu : LengthPenalty::power;
+  s.early_stopping = static_cast<EarlyStopping>(random() % 3);
+  for (auto ends = random() % 3; ends > 0; --ends) s.eos.push_back(kEnd + static_cast<int>(ends));
+  if (random() % 2 == 0) {
+    r.sampling = Sampling{.temperature = 0.5 + static_cast<double>(random() % 3) / 2,
+                          .top_k = one_of(random, {0, 5}),
+                          .top_p = random() % 2 == 0 ? 0.8 : 1,
+                          .seed = random(),
+                          .first_line = static_cast<int64_t>(random() % 100)};
+    if (random() % 8 == 0) r.sampling->temperature = 0;
+    s.n_best = one_of(random, {1, 1, 3});
+  } else {
+    s.beam = one_of(random, {1, 1, 2, 4});
+    s.n_best = 1 + static_cast<int64_t>(random() % static_cast<size_t>(s.beam));
+    r.penalises_log_p = random() % 2 == 0;
+  }
+  if (random() % 3 == 0) r.prefix = random_ids(random, 3);
+  if (random() % 3 == 0) r.suppressed = random_ids(random, 5);
+  if (random() % 3 == 0) r.forced_eos = s.eos.empty() ? 7 : s.eos[0];
+  if (random() % 5 == 0) {
+    s.goes_on = [](const Hypothesis& h) { return h.ids.back() % 11 != 0; };
+  }
+  r.forced_eos_is_free = random() % 2 == 0;
+  r.scores = random() % 2 == 0;
+  if (translates) {
+    r.tokens = {2};
+    r.source = random_ids(random, 12);
+  } else {
+    r.slides = random() % 2 == 0;
+    r.context = r.slides ? one_of(random, {0, 9, 12}) : 0;
+  }
+  return r;
+}
+
+std::vector<Request> random_requests(const Case& c, uint32_t seed) {
+  Random random(seed);
+  std::vector<Request> requests;
+  for (int i = 0; i < c.requests; ++i) {
+    requests.push_back(random_request(random, c.config == nullptr));
+  }
+  return requests;
+}
+
+using Results = std::map<size_t, std::vector<Hypothesis>>;  // by number of the request
+
+Request heard(const Request& request, size_t number, Results& results) {
+  Request r = request;
+  r.on_done = [&results, number](std::span<const Hypothesis> found) {
+    EXPECT_TRUE(results.emplace(number, std::vector(found.begin(), found.end())).second);
+  };
+  return r;
+}
+
+Results each_alone(const Model& model, const std::vector<Request>& requests) {
+  Results results;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    Engine engine(model, {});
+    engine.submit(heard(requests[i], i, results));
+    while (engine.step()) {
+    }
+  }
+  return results;
+}
+
+void expect_same(const Results& found, const Results& expected) {
+  for (const auto& [i, hypotheses] : found) {
+    const auto& wanted = expected.at(i);
+    ASSERT_EQ(hypotheses.size(), wanted.size()) << i;
+    for (size_t j = 0; j < wanted.size(); ++j) {
+      ASSERT_EQ(hypotheses[j].ids, wanted[j].ids) << i << " " << j;
+      ASSERT_EQ(hypotheses[j].log_ps, wanted[j].log_ps) << i << " " << j;  // bit for bit
+      ASSERT_EQ(hypotheses[j].log_p, wanted[j].log_p) << i << " " << j;
+      ASSERT_EQ(hypotheses[j].score, wanted[j].score) << i << " " << j;
+      ASSERT_EQ(hypotheses[j].ended, wanted[j].ended) << i << " " << j;
+    }
+  }
+}
+
+struct Crowd {
+  Results results;
+  std::set<size_t> cancelled;
+  int64_t most_running = 0, most_waiting = 0, most_rows = 0;
+};
+
+// Requests arrive at random steps, 2 a step on average; some are cancelled.
+Crowd run_crowd(const Model& model, const std::vector<Request>& requests, int64_t limit,
+                bool cancels) {
+  Random random(17);
+  Crowd crowd;
+  Engine engine(model, {});
+  engine.limit_rows(limit);
+  size_t next = 0;
+  while (next < requests.size() || engine.waiting() + engine.running() > 0) {
+    for (auto n = random() % 5; n > 0 && next < requests.size(); --n, ++next) {
+      const int64_t id = engine.submit(heard(requests[next], next, crowd.results));
+      EXPECT_EQ(id, static_cast<int64_t>(next));
+    }
+    crowd.most_waiting = std::max(crowd.most_waiting, engine.waiting());
+    engine.step();
+    crowd.most_running = std::max(crowd.most_running, engine.running());
+    crowd.most_rows = std::max(crowd.most_rows, engine.rows());
+    EXPECT_LE(engine.rows(), limit);
+    if (!cancels || random() % 3 != 0 || next == 0) continue;
+    const size_t unlucky = next - 1 - random() % std::min<size_t>(next, 20);
+    if (crowd.results.contains(unlucky)) continue;
+    const int64_t running = engine.running(), rows = engine.rows();
+    engine.cancel(static_cast<int64_t>(unlucky));
+    crowd.cancelled.insert(unlucky);
+    if (engine.running() < running && !requests[unlucky].slides) {  // one may hold none just then
+      EXPECT_LT(engine.rows(), rows);                               // at once
+    }
+  }
+  EXPECT_EQ(engine.rows(), 0);
+  return crowd;
+}
+
+class EngineOf : public ::testing::TestWithParam<Case> {};
+
+TEST_P(EngineOf, requests_that_come_at_random_get_the_bits_of_each_alone) {
+  const Subject subject(GetParam());
+  const auto requests = random_requests(GetParam(), 1);
+  const int before = num_threads();
+  set_num_threads(1);
+  const Results alone = each_alone(subject.model(), requests);
+  for (const int threads : {1, 4}) {
+    set_num_threads(threads);
+    for (const int64_t limit : {150, 1'000'000}) {
+      const Crowd crowd = run_crowd(subject.model(), requests, limit, false);
+      EXPECT_EQ(crowd.results.size(), requests.size());
+      expect_same(crowd.results, alone);
+      EXPECT_GT(crowd.most_running, 4);
+      if (limit == 150) {
+        EXPECT_GT(crowd.most_waiting, 50);
+        EXPECT_GT(crowd.most_rows, 70);  // the budget is used
+      }
+    }
+  }
+  set_num_threads(before);
+}
+
+TEST_P(EngineOf, cancelled_requests_leave_no_row_and_change_nothing) {
+  const Subject subject(GetParam());
+  const auto requests = random_requests(GetParam(), 2);
+  const Results alone = each_alone(subject.model(), requests);
+  for (const int64_t limit : {150, 1'000'000}) {
+    const Crowd crowd = run_crowd(subject.model(), requests, limit, true);
+    EXPECT_GT(crowd.cancelled.size(), requests.size() / 20);
+    EXPECT_EQ(crowd.results.size() + crowd.cancelled.size(), requests.size());
+    for (const size_t i : crowd.cancelled) EXPECT_FALSE(crowd.results.contains(i));
+    expect_same(crowd.results, alone);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, EngineOf, ::testing::ValuesIn(kCases),
+                         [](const auto& p) { return std::string(p.param.name); });
+
+class GptEngine : public ::testing::Test {
+ protected:
+  Subject subject{kCases[1]};
+  Engine engine{subject.model(), {}};
+
+  // Greedy: n tokens behind one.
+  static Request tokens(int64_t n) { return {.tokens = {5}, .search = {.max_length = n}}; }
+  void run() {
+    while (engine.step()) {
+    }
+  }
+};
+
+TEST_F(GptEngine, request_holds_no_more_rows_than_it_needs) {
+  Request r = tokens(10);
+  EXPECT_EQ(engine.rows_needed(r), 10);  // one given, and ten tokens of which the last is not read
+  r.search.beam = 3;
+  EXPECT_EQ(engine.rows_needed(r), 1 + 3 * 9);
+  r.slides = true, r.context = 6;
+  EXPECT_EQ(engine.rows_needed(r), 3 * 6);
+}
+
+TEST_F(GptEngine, request_that_never_fits_is_refused_and_another_waits) {
+  engine.limit_rows(12);
+  expect_error(ErrorKind::data, {"need 13 rows of the KV cache, which has 12"},
+               [&] { engine.submit(tokens(13)); });
+  engine.submit(tokens(8));
+  engine.submit(tokens(8));
+  engine.submit(tokens(1));  // nobody overtakes
+  engine.step();
+  EXPECT_EQ(engine.running(), 1);
+  EXPECT_EQ(engine.waiting(), 2);
+  run();
+  EXPECT_EQ(engine.rows(), 0);
+}
+
+TEST_F(GptEngine, requests_that_make_no_sense_are_refused) {
+  const auto refused = [&](ErrorKind kind, const char* words, const Request& r) {
+    expect_error(kind, {words}, [&] { engine.submit(r); });
+  };
+  refused(ErrorKind::data, "there are no tokens", {});
+  refused(ErrorKind::data, "the id 40 is not in the vocabulary of 40", {.tokens = {40}});
+  refused(ErrorKind::data, "the id -1 is not", {.tokens = {4}, .prefix = {-1}});
+  refused(ErrorKind::data, "the source has 1 tokens", {.tokens = {4}, .source = {4}});
+  refused(ErrorKind::data, "at most 25 new ones; the model takes 24", tokens(25));
+  refused(ErrorKind::usage, "--beam is 0", {.tokens = {4}, .search = {.beam = 0}});
+  refused(ErrorKind::usage, "it must be at least 1", tokens(0));
+  const Subject translator(kCases[0]);
+  Engine other(translator.model(), {});
+  expect_error(ErrorKind::data, {"there is no source"}, [&] { other.submit(tokens(3)); });
+  EXPECT_FALSE(engine.step());
+}
+
+TEST_F(GptEngine, callbacks_may_cancel_and_submit) {
+  std::vector<std::string> heard;
+  Request first = tokens(9), second = tokens(9), third = tokens(2);
+  first.search.goes_on = [&](const Hypothesis& h) {
+    if (h.ids.size() == 4) engine.cancel(1);
+    return true;
+  };
+  third.on_done = [&](auto) { heard.push_back("third"); };
+  first.on_done = [&](auto) {
+    heard.push_back("first");
+    engine.submit(third);
+  };
+  second.on_done = [&](auto) { heard.push_back("second"); };
+  engine.submit(first);
+  engine.submit(second);
+  run();
+  EXPECT_EQ(heard, (std::vector<std::string>{"first", "third"}));
+  EXPECT_EQ(engine.rows(), 0);
+}
+
+TEST_F(GptEngine, error_of_a_step_drops_what_ran_and_leaves_the_engine_usable) {
+  Request bad = tokens(9);
+  bad.search.goes_on = [](const Hypothesis&) -> bool { throw std::runtime_error("no"); };
+  engine.submit(tokens(9));
+  engine.submit(bad);
+  EXPECT_THROW(engine.step(), std::runtime_error);
+  EXPECT_EQ(engine.running(), 0);
+  EXPECT_EQ(engine.rows(), 0);
+  Results results;
+  engine.submit(heard(tokens(9), 0, results));
+  run();
+  expect_same(results, each_alone(subject.model(), {tokens(9)}));
+}
+
+}  // namespace
+}  // namespace heddle::testing
