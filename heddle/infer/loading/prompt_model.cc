@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "heddle/infer/loading/model_dir.h"
 #include "heddle/infer/engine/sequence_reader.h"
+#include "heddle/infer/loading/model_dir.h"
 #include "heddle/text/strings/check_text.h"
 #include "heddle/text/tokenizer_folder.h"
 
