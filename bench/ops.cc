@@ -34,6 +34,8 @@ OpSizes train_base_sizes() {
           .sentences = std::vector<int64_t>(64, 32),
           .queries = std::vector<int64_t>(64, 32),
           .keys = std::vector<int64_t>(64, 32),
+          .contexts = {4096},
+          .windows = {4096, 1024, 256},
           .width = 512,
           .heads = 8};
 }

@@ -7,10 +7,27 @@
 
 namespace heddle {
 
+/// Which keys queries see, by integers: query i (a row) those of its segment whose order lies in
+/// [first[i], limit[i]).
+struct KeyRanges {
+  const int32_t* first = nullptr;  ///< [q rows]; null, as limit is then: there are no ranges
+  const int32_t* limit = nullptr;  ///< [q rows]
+  /// [k_offsets[segments]]; null: a key's order is its index in its segment
+  const int32_t* order = nullptr;
+};
+
+/// What is added to scores: to that of head h, key j and query i of a segment of n queries and m
+/// keys values[h * (2 * reach + 1) + reach + clamp(j - (i + m - n), -reach, reach)].
+struct ScoreBias {
+  const float* values = nullptr;  ///< [heads, 2 * reach + 1]; null: nothing
+  int64_t reach = 0;
+};
+
 /// Softmax attention of packed sequences, head by head (columns h * head_dim ..). Segment i:
 /// queries [q_offsets[i], q_offsets[i+1]), keys [k_offsets[i], k_offsets[i+1]) of k and v, or, if
 /// key_rows is given, the rows key_rows[k_offsets[i] ..] of k and v. With `causal`, query j of a
-/// segment of n queries and m keys sees keys 0 .. j + m - n. A query that sees no key gives zeros.
+/// segment of n queries and m keys sees keys 0 .. j + m - n; where there are ranges they say it
+/// instead. A query that sees no key gives zeros.
 struct AttentionArgs {
   Rows q = {}, k = {}, v = {};         ///< [rows, heads * head_dim] each
   Rows o = {};                         ///< [q rows, heads * head_dim]
@@ -22,6 +39,8 @@ struct AttentionArgs {
   int64_t head_dim = 0;
   float scale = 1;
   bool causal = false;
+  KeyRanges ranges = {};
+  ScoreBias bias = {};
   Dropout dropout = {};  ///< on the weights; row = query, column = key in its segment, head = head
   float* lse =
       nullptr;  ///< [q rows, heads] log of the sum of exponentials, for backward; may be null
@@ -31,15 +50,23 @@ struct AttentionBackwardArgs {
   AttentionArgs forward = {};  ///< o and lse as computed; key_rows must be null
   Rows d_o = {};
   Rows dq = {}, dk = {},
-       dv = {};  ///< written, not added to; rows outside every segment stay as they are
+       dv = {};             ///< written, not added to; rows outside every segment stay as they are
+  float* d_bias = nullptr;  ///< [heads, 2 * reach + 1], written; null if there is no bias
 };
 
-/// Pairs of a query and a key that it sees, in all segments.
+/// Pairs of a query and a key that it sees, in all segments; of ranges over orders that are no
+/// indices an estimate.
 inline int64_t visible_pairs(const AttentionArgs& args) {
   int64_t pairs = 0;
   for (int64_t i = 0; i < args.segments; ++i) {
     const int64_t n = args.q_offsets[i + 1] - args.q_offsets[i];
     const int64_t m = args.k_offsets[i + 1] - args.k_offsets[i];
+    if (args.ranges.limit != nullptr) {
+      for (int64_t q = args.q_offsets[i]; q < args.q_offsets[i + 1]; ++q) {
+        pairs += std::clamp<int64_t>(int64_t{args.ranges.limit[q]} - args.ranges.first[q], 0, m);
+      }
+      continue;
+    }
     const int64_t last = std::min(n, m);  // queries that see a key, if causal: m, m - 1, ..
     pairs += args.causal ? last * m - last * (last - 1) / 2 : n * m;
   }

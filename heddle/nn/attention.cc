@@ -15,9 +15,16 @@ void observe(const Run& run, const std::string& name, const Tensor& q, const Ten
 
 // What both kinds of attention set alike.
 template <class Options>
-AttentionOptions options_of(const Options& o, const Run& run) {
+AttentionOptions scores_of(const Options& o, const Run& run) {
   AttentionOptions options{.heads = o.heads, .scale = o.scale, .scoring = o.scoring};
   if (o.score != nullptr) options.score_weight = o.score->in(run.compute);
+  return options;
+}
+AttentionOptions options_of(const SelfAttention::Options& o, const Run& run) {
+  AttentionOptions options = scores_of(o, run);
+  options.key_heads = o.key_heads;
+  options.causal = o.is_causal;
+  if (o.bias) options.bias = {o.bias->table->in(DType::f32), o.bias->buckets};
   return options;
 }
 
@@ -58,53 +65,31 @@ SelfAttention::Projected SelfAttention::project(const Tensor& x, std::span<const
 
 namespace {
 
-// The first tokens of each sequence see all that is before them; each of the rest is a segment of
-// its own over the keys that are in its window, so that a token has the same keys in a whole pass
-// and over a cache.
-struct KeyWindow {
-  Segments queries, keys;
-  std::vector<int32_t> key_rows;
-
-  // `at` and `of`: positions of queries and of keys; `rows`: where keys lie, empty: in order.
-  KeyWindow(const Segments& q, const Segments& k, std::span<const int32_t> at,
-            std::span<const int32_t> of, std::span<const int32_t> rows, int64_t window) {
-    std::vector<int64_t> query_lengths, key_lengths;
-    for (int64_t s = 0; s < q.count(); ++s) {
-      const int64_t before = k.length(s) - q.length(s);  // keys that are no queries
-      const auto add = [&](int64_t count, int64_t first, int64_t end) {
-        query_lengths.push_back(count);
-        key_lengths.push_back(end - first);
-        for (int64_t j = first; j < end; ++j) {
-          const int64_t key = k.begin(s) + j;
-          key_rows.push_back(rows.empty() ? static_cast<int32_t>(key) : rows[key]);
-        }
-      };
-      int64_t i = 0, first = 0;
-      const auto is_near = [&](int64_t key) {
-        return at[q.begin(s) + i] - of[k.begin(s) + key] < window;
-      };
-      while (i < q.length(s) && is_near(0)) ++i;
-      if (i > 0) add(i, 0, before + i);
-      for (; i < q.length(s); ++i) {
-        while (!is_near(first)) ++first;
-        add(1, first, before + i + 1);
-      }
-    }
-    queries = Segments::from_lengths(query_lengths);
-    keys = Segments::from_lengths(key_lengths);
-  }
-};
-
-// Whether a sequence is longer than the window.
-bool exceeds(std::span<const int32_t> positions, const Segments& segments, int64_t window) {
-  for (int64_t s = 0; s < segments.count() && window > 0; ++s) {
-    if (segments.length(s) == 0) continue;
-    if (positions[segments.end(s) - 1] - positions[segments.begin(s)] >= window) return true;
+// Whether a query stands so far behind a key of its sequence that a window could hide it.
+bool exceeds(const Segments& queries, const Segments& keys, std::span<const int32_t> at,
+             std::span<const int32_t> of, int64_t window) {
+  for (int64_t s = 0; s < queries.count() && window > 0; ++s) {
+    if (queries.length(s) == 0 || keys.length(s) == 0) continue;
+    if (at[queries.end(s) - 1] - of[keys.begin(s)] >= window) return true;
   }
   return false;
 }
 
 }  // namespace
+
+// `at` and `of`: positions of queries and of keys; null where `is_causal` says it all.
+std::shared_ptr<const Visibility> SelfAttention::visibility(const Segments& queries,
+                                                            const Segments& keys,
+                                                            std::span<const int32_t> at,
+                                                            std::span<const int32_t> of,
+                                                            std::span<const uint8_t> unseen) const {
+  const bool is_windowed = exceeds(queries, keys, at, of, options_.window);
+  if (!is_windowed && unseen.empty()) return nullptr;
+  Visibility v = visibility_of(queries, keys, options_.is_causal);
+  if (is_windowed) keep_window(v, queries, keys, at, of, options_.window);
+  if (!unseen.empty()) hide_keys(v, keys, unseen);
+  return std::make_shared<const Visibility>(std::move(v));
+}
 
 Tensor SelfAttention::operator()(const Tensor& x, const TokenRows& tokens, const Run& run) const {
   if (tokens.cache != nullptr) {
@@ -115,30 +100,13 @@ Tensor SelfAttention::operator()(const Tensor& x, const TokenRows& tokens, const
       needs_positions ? tokens.positions() : std::vector<int32_t>();
   const auto [qkv, d, e] = project(x, positions, run);
   AttentionOptions options = options_of(options_, run);
-  options.key_heads = options_.key_heads;
-  options.causal = options_.is_causal;
-  if (options_.bias) options.bias = {options_.bias->table->in(DType::f32), options_.bias->buckets};
   options.dropout = run.dropout(options_.dropout, name_, tokens.rows);
-  const bool is_windowed = exceeds(positions, *tokens.segments, options_.window);
-  if (is_windowed) {
-    options.window = options_.window;
-    options.query_positions = options.key_positions = positions;
-  }
-  options.unseen = tokens.unseen;
+  options.visibility =
+      visibility(*tokens.segments, *tokens.segments, positions, positions, tokens.unseen);
   observe(run, options_.observed, qkv.slice(1, 0, d), qkv.slice(1, d, e), *tokens.segments,
           *tokens.segments, options);
   const LayerName layer(name_);
-  Tensor heads;
-  if (is_windowed && tokens.unseen.empty() && !is_recording()) {
-    const KeyWindow window(*tokens.segments, *tokens.segments, positions, positions, {},
-                           options_.window);
-    options.window = 0;
-    options.key_rows = window.key_rows;
-    heads = attention(qkv.slice(1, 0, d), qkv.slice(1, d, e), qkv.slice(1, d + e, e),
-                      window.queries, window.keys, options);
-  } else {
-    heads = self_attention(qkv, *tokens.segments, options);
-  }
+  const Tensor heads = self_attention(qkv, *tokens.segments, options);
   return project_heads(out_, options_.observed, {x, qkv.slice(1, d + e, e), heads}, run);
 }
 
@@ -147,24 +115,15 @@ Tensor SelfAttention::operator()(const Tensor& x, RowCache& kept, const CachedKe
   const auto [qkv, d, e] = project(x, keys.position_ids, run);
   kept.put(qkv.slice(1, d, 2 * e), keys.new_rows);
   AttentionOptions options = options_of(options_, run);
-  options.key_heads = options_.key_heads;
-  options.causal = options_.is_causal;
-  if (options_.bias) options.bias = {options_.bias->table->in(DType::f32), options_.bias->buckets};
   const LayerName layer(name_);
-  const auto attend = [&](const Segments& of_queries, const Segments& of_keys,
-                          std::span<const int32_t> rows) {
-    options.key_rows = rows;
-    return out_(attention(qkv.slice(1, 0, d), kept.rows().slice(1, 0, e),
-                          kept.rows().slice(1, e, e), of_queries, of_keys, options),
-                run);
-  };
-  if (options_.window <= 0 || keys.keys->max_length() <= options_.window) {
-    return attend(*keys.queries, *keys.keys, keys.key_rows);
+  options.key_rows = keys.key_rows;
+  if (options_.window > 0 && keys.keys->max_length() > options_.window) {
+    options.visibility =
+        visibility(*keys.queries, *keys.keys, keys.position_ids, keys.keys->positions(), {});
   }
-  const std::vector<int32_t> of_keys = keys.keys->positions();
-  const KeyWindow window(*keys.queries, *keys.keys, keys.position_ids, of_keys, keys.key_rows,
-                         options_.window);
-  return attend(window.queries, window.keys, window.key_rows);
+  return out_(attention(qkv.slice(1, 0, d), kept.rows().slice(1, 0, e), kept.rows().slice(1, e, e),
+                        *keys.queries, *keys.keys, options),
+              run);
 }
 
 CrossAttention::CrossAttention(std::string name, Linear q, Linear kv, Linear out, Options options)
@@ -177,7 +136,7 @@ CrossAttention::CrossAttention(std::string name, Linear q, Linear kv, Linear out
 Tensor CrossAttention::operator()(const Tensor& x, const Tensor& memory_kv, const Sides& sides,
                                   const Run& run) const {
   const Tensor q = q_(x, run);
-  AttentionOptions options = options_of(options_, run);
+  AttentionOptions options = scores_of(options_, run);
   options.dropout = run.dropout(options_.dropout, name_, sides.rows);
   observe(run, options_.observed, q, memory_kv.slice(1, 0, memory_kv.size(1) / 2), *sides.queries,
           *sides.source, options);
@@ -191,7 +150,7 @@ Tensor CrossAttention::operator()(const Tensor& x, const RowCache& kept, const C
                                   const Run& run) const {
   const Tensor q = q_(x, run);
   const int64_t width = q.size(1);
-  AttentionOptions options = options_of(options_, run);
+  AttentionOptions options = scores_of(options_, run);
   options.key_rows = keys.key_rows;
   const LayerName layer(name_);
   return out_(attention(q, kept.rows().slice(1, 0, width), kept.rows().slice(1, width, width),

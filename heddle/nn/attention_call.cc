@@ -42,15 +42,15 @@ std::vector<uint8_t> AttentionCall::seen(int64_t segment) const {
     return seen_keys(*queries_, *keys_, segment, {0, n}, *in->options);
   }
   const RelativeRows& rows = *distance()->rows;
-  if (rows.order.empty() && rows.hidden.empty()) return {};
+  if (rows.visibility.is_all() && rows.hidden.empty()) return {};
   int64_t before = 0;  // pairs of the segments before
   for (int64_t s = 0; s < segment; ++s) before += queries_->length(s) * keys_->length(s);
   std::vector<uint8_t> seen;
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < m; ++j) {
       const bool is_hidden = !rows.hidden.empty() && rows.hidden[before + i * m + j] != 0;
-      seen.push_back(!is_hidden &&
-                     rows.sees(queries_->begin(segment) + i, keys_->begin(segment) + j));
+      seen.push_back(!is_hidden && rows.visibility.sees(queries_->begin(segment) + i,
+                                                        keys_->begin(segment) + j, j));
     }
   }
   return seen;
@@ -59,7 +59,8 @@ std::vector<uint8_t> AttentionCall::seen(int64_t segment) const {
 bool AttentionCall::is_causal() const {
   if (const DotInputs* in = dot()) return in->options->causal;
   const int64_t n = queries_->length(0), m = keys_->length(0);
-  return n > 1 && m > 0 && !distance()->rows->sees(queries_->begin(0), keys_->begin(0) + m - 1);
+  return n > 1 && m > 0 &&
+         !distance()->rows->visibility.sees(queries_->begin(0), keys_->begin(0) + m - 1, m - 1);
 }
 
 }  // namespace heddle::nn

@@ -13,9 +13,7 @@ namespace heddle {
 namespace {
 
 // Whether the fused kernel is not for it.
-bool is_plain(const AttentionOptions& o) {
-  return o.scoring != Scoring::dot || o.window > 0 || !o.unseen.empty() || o.bias.table.defined();
-}
+bool is_plain(const AttentionOptions& o) { return o.scoring != Scoring::dot; }
 
 // Columns of q, and of k or v, in a fused qkv.
 std::pair<int64_t, int64_t> widths_of(const Tensor& qkv, const AttentionOptions& o) {
@@ -41,9 +39,43 @@ float scale_of(const AttentionOptions& o, int64_t head_dim) {
   return o.scale != 0 ? o.scale : 1.0f / std::sqrt(static_cast<float>(head_dim));
 }
 
-// The arguments of the kernel; segments and row ids must outlive them.
+// The bias of each head and distance, as the kernel takes it: [heads, 2 * reach + 1].
+Tensor by_distance(const RelativeBias& bias) {
+  if (!bias.table.defined()) return {};
+  const int64_t heads = bias.table.size(1), distances = 2 * bias.reach() + 1;
+  const Tensor values = Tensor::empty({heads, distances}, DType::f32);
+  for (int64_t d = 0; d < distances; ++d) {
+    const int32_t bucket = (*bias.buckets)[d];
+    check(bucket >= 0 && bucket < bias.table.size(0), ErrorKind::shape,
+          "attention: bucket {} of a bias of {} buckets", bucket, bias.table.size(0));
+    for (int64_t h = 0; h < heads; ++h) {
+      values.data<float>()[h * distances + d] = bias.table.rows().row<float>(bucket)[h];
+    }
+  }
+  return values;
+}
+
+// The gradient of the table from that of by_distance().
+Tensor table_gradient(const RelativeBias& bias, const Tensor& d_values) {
+  const Tensor d_table = Tensor::zeros(bias.table.shape(), DType::f32);
+  const int64_t heads = d_values.size(0), distances = d_values.size(1);
+  for (int64_t d = 0; d < distances; ++d) {
+    float* const to = d_table.rows().row<float>((*bias.buckets)[d]);
+    for (int64_t h = 0; h < heads; ++h) to[h] += d_values.data<float>()[h * distances + d];
+  }
+  return d_table;
+}
+
+KeyRanges ranges_of(const AttentionOptions& o) {
+  if (o.visibility == nullptr || o.visibility->is_all()) return {};
+  const Visibility& v = *o.visibility;
+  return {v.first.data(), v.limit.data(), v.order.empty() ? nullptr : v.order.data()};
+}
+
+// The arguments of the kernel; segments, row ids and the bias must outlive them.
 AttentionArgs arguments(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
-                        const Segments& queries, const Segments& keys, const AttentionOptions& o) {
+                        const Segments& queries, const Segments& keys, const AttentionOptions& o,
+                        const Tensor& bias) {
   const int64_t head_dim = q.size(1) / o.heads;
   return {.q = q.rows(),
           .k = k.rows(),
@@ -56,7 +88,9 @@ AttentionArgs arguments(const Tensor& q, const Tensor& k, const Tensor& v, const
           .heads = o.heads,
           .head_dim = head_dim,
           .scale = scale_of(o, head_dim),
-          .causal = o.causal,
+          .causal = o.causal && o.visibility == nullptr,
+          .ranges = ranges_of(o),
+          .bias = bias.defined() ? ScoreBias{bias.data<float>(), o.bias.reach()} : ScoreBias{},
           .dropout = o.dropout.over(q.size(0))};
 }
 
@@ -64,14 +98,22 @@ struct SavedAttention {
   Tensor q, k, v, out, lse;
   Segments queries, keys;
   AttentionOptions options;
+  Tensor bias;  // by_distance()
 };
 
 SavedAttention forward(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
                        const Segments& keys, const AttentionOptions& o, bool keep) {
   check_attention(q, k, v, queries, keys, o);
-  SavedAttention s{q.detached(), k.detached(), v.detached(), Tensor::empty(q.shape(), q.dtype()),
-                   {},           queries,      keys,         o};
-  AttentionArgs args = arguments(q, k, v, s.out, queries, keys, o);
+  SavedAttention s{q.detached(),
+                   k.detached(),
+                   v.detached(),
+                   Tensor::empty(q.shape(), q.dtype()),
+                   {},
+                   queries,
+                   keys,
+                   o,
+                   by_distance(o.bias)};
+  AttentionArgs args = arguments(q, k, v, s.out, queries, keys, o, s.bias);
   if (keep) {
     check(o.key_rows.empty(), ErrorKind::internal, "attention over key_rows has no gradient");
     s.lse = Tensor::empty({q.size(0), o.heads}, DType::f32);
@@ -82,24 +124,31 @@ SavedAttention forward(const Tensor& q, const Tensor& k, const Tensor& v, const 
 }
 
 // The gradients of keys and values that several heads share are computed head by head, then summed.
-void gradients(const SavedAttention& s, const Tensor& dy, const Tensor& dq, const Tensor& dk,
-               const Tensor& dv) {
+// returns: that of the bias's table
+Tensor gradients(const SavedAttention& s, const Tensor& dy, const Tensor& dq, const Tensor& dk,
+                 const Tensor& dv) {
   if (dk.size(1) != dq.size(1)) {
     const Shape each{dk.size(0), dq.size(1)};
     const Tensor ks = Tensor::zeros(each, dk.dtype()), vs = Tensor::zeros(each, dv.dtype());
-    gradients(s, dy, dq, ks, vs);
+    const Tensor d_table = gradients(s, dy, dq, ks, vs);
     sum_groups(ks, dq.size(1) / s.options.heads, dk);
     sum_groups(vs, dq.size(1) / s.options.heads, dv);
-    return;
+    return d_table;
   }
   AttentionBackwardArgs args{
-      .forward = arguments(s.q, s.k, s.v, s.out, s.queries, s.keys, s.options),
+      .forward = arguments(s.q, s.k, s.v, s.out, s.queries, s.keys, s.options, s.bias),
       .d_o = dy.rows(),
       .dq = dq.rows(),
       .dk = dk.rows(),
       .dv = dv.rows()};
   args.forward.lse = s.lse.data<float>();
+  Tensor d_bias;
+  if (s.bias.defined()) {
+    d_bias = Tensor::empty(s.bias.shape(), DType::f32);
+    args.d_bias = d_bias.data<float>();
+  }
   kernels().attention_backward(args);
+  return d_bias.defined() ? table_gradient(s.options.bias, d_bias) : Tensor();
 }
 
 }  // namespace
@@ -107,15 +156,15 @@ void gradients(const SavedAttention& s, const Tensor& dy, const Tensor& dq, cons
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
                  const Segments& keys, const AttentionOptions& options) {
   if (is_plain(options)) return scored_attention(q, k, v, queries, keys, options);
-  const bool keep = needs_grad({&q, &k, &v});
+  const bool keep = needs_grad({&q, &k, &v, &options.bias.table});
   const SavedAttention s = forward(q, k, v, queries, keys, options, keep);
   if (!keep) return s.out;
-  return record("attention", {q, k, v}, s.out, [s](const Tensor& dy) -> Grads {
+  return record("attention", {q, k, v, options.bias.table}, s.out, [s](const Tensor& dy) -> Grads {
     Tensor dq = Tensor::empty(s.q.shape(), s.q.dtype());
     Tensor dk = Tensor::empty(s.k.shape(), s.k.dtype());
     Tensor dv = Tensor::empty(s.v.shape(), s.v.dtype());
-    gradients(s, dy, dq, dk, dv);
-    return {dq, dk, dv};
+    const Tensor d_table = gradients(s, dy, dq, dk, dv);
+    return {dq, dk, dv, d_table};
   });
 }
 
@@ -126,16 +175,18 @@ Tensor self_attention(const Tensor& qkv, const Segments& segments,
     return scored_attention(slice(qkv, 1, 0, d), slice(qkv, 1, d, e), slice(qkv, 1, d + e, e),
                             segments, segments, options);
   }
-  const bool keep = needs_grad({&qkv});
+  const bool keep = needs_grad({&qkv, &options.bias.table});
   const Tensor x = qkv.detached();
   const SavedAttention s = forward(x.slice(1, 0, d), x.slice(1, d, e), x.slice(1, d + e, e),
                                    segments, segments, options, keep);
   if (!keep) return s.out;
-  return record("self_attention", {qkv}, s.out, [s, d = d, e = e](const Tensor& dy) -> Grads {
+  const auto backward = [s, d = d, e = e](const Tensor& dy) -> Grads {
     Tensor dqkv = Tensor::empty({s.q.size(0), d + 2 * e}, s.q.dtype());
-    gradients(s, dy, dqkv.slice(1, 0, d), dqkv.slice(1, d, e), dqkv.slice(1, d + e, e));
-    return {dqkv};
-  });
+    const Tensor d_table =
+        gradients(s, dy, dqkv.slice(1, 0, d), dqkv.slice(1, d, e), dqkv.slice(1, d + e, e));
+    return {dqkv, d_table};
+  };
+  return record("self_attention", {qkv, options.bias.table}, s.out, backward);
 }
 
 Tensor cross_attention(const Tensor& q, const Tensor& kv, const Segments& queries,
@@ -144,17 +195,18 @@ Tensor cross_attention(const Tensor& q, const Tensor& kv, const Segments& querie
   if (is_plain(options)) {
     return scored_attention(q, slice(kv, 1, 0, d), slice(kv, 1, d, d), queries, keys, options);
   }
-  const bool keep = needs_grad({&q, &kv});
+  const bool keep = needs_grad({&q, &kv, &options.bias.table});
   const Tensor x = kv.detached();
   const SavedAttention s =
       forward(q, x.slice(1, 0, d), x.slice(1, d, d), queries, keys, options, keep);
   if (!keep) return s.out;
-  return record("cross_attention", {q, kv}, s.out, [s, d](const Tensor& dy) -> Grads {
+  const auto backward = [s, d](const Tensor& dy) -> Grads {
     Tensor dq = Tensor::empty(s.q.shape(), s.q.dtype());
     Tensor dkv = Tensor::empty({s.k.size(0), 2 * d}, s.k.dtype());
-    gradients(s, dy, dq, dkv.slice(1, 0, d), dkv.slice(1, d, d));
-    return {dq, dkv};
-  });
+    const Tensor d_table = gradients(s, dy, dq, dkv.slice(1, 0, d), dkv.slice(1, d, d));
+    return {dq, dkv, d_table};
+  };
+  return record("cross_attention", {q, kv, options.bias.table}, s.out, backward);
 }
 
 Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,

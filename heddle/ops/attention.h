@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "heddle/ops/dropout.h"
-#include "heddle/tensor/segments.h"
+#include "heddle/ops/visibility.h"
 
 namespace heddle {
 
@@ -37,20 +37,16 @@ struct AttentionOptions {
   /// Heads of k and v, of which each serves heads / key_heads neighbours (Ainslie et al. 2023);
   /// 0: as many as heads. d is the width of q divided by heads.
   int64_t key_heads = 0;
-  bool causal = false;       ///< query j of n over m keys sees keys 0 .. j + m - n
+  bool causal = false;  ///< query j of n over m keys sees keys 0 .. j + m - n
+  /// Who sees whom where `causal` does not say it all; null: it does.
+  std::shared_ptr<const Visibility> visibility = nullptr;
   float scale = 0;           ///< of the scores; 0: 1 / sqrt(width of a head)
   DropoutSpec dropout = {};  ///< on the weights; row ids are those of the queries
   std::span<const int32_t> key_rows =
       {};  ///< if not empty: the rows of k and v that are the keys, in order
   Scoring scoring = Scoring::dot;
   Tensor score_weight = {};  ///< [heads, d] of additive, [heads, 2 d] of linear scores
-  /// A key is hidden whose position is at least this far behind the query's; 0: none is. By plain
-  /// ops.
-  int64_t window = 0;
-  std::span<const int32_t> query_positions = {},
-                           key_positions = {};  ///< a number a row; of the window
-  std::span<const uint8_t> unseen = {};  ///< [key rows] not 0: no query sees the key. By plain ops
-  RelativeBias bias = {};                ///< added to the scaled scores
+  RelativeBias bias = {};    ///< added to the scaled scores
 };
 
 /// softmax(q kᵀ scale) v for each segment and head; column block h is head h. Memory is linear in

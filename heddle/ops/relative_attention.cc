@@ -24,7 +24,7 @@ constexpr float kHidden = -1e30f;  // so far below any score that all hidden one
 constexpr int64_t kBlockScores = 1 << 17;
 constexpr int64_t kMostQueries = 128;
 
-bool has_order(const RelativeRows& rows) { return !rows.order.empty(); }
+bool has_order(const RelativeRows& rows) { return !rows.visibility.is_all(); }
 
 void check_rows(const char* what, size_t given, int64_t needed) {
   check(static_cast<int64_t>(given) == needed, ErrorKind::shape,
@@ -48,11 +48,8 @@ void check_sizes(const RelativeInputs& x, const RelativeRows& rows, const Relati
         x.content.shape(), x.k.shape());
   check_rows("query positions", rows.query_positions.size(), n);
   check_rows("key positions", rows.key_positions.size(), m);
-  if (has_order(rows)) {
-    check_rows("orders", rows.order.size(), m);
-    check_rows("firsts", rows.first.size(), n);
-    check_rows("limits", rows.limit.size(), n);
-  }
+  rows.visibility.check_sizes(n, m);
+  if (has_order(rows)) check_rows("orders", rows.visibility.order.size(), m);
   if (x.types.defined()) {
     check(x.types.size(0) == n && x.types.size(1) == 2 * o.heads && x.types.dtype() == DType::f32,
           ErrorKind::shape, "relative attention: types are {} {}; [{}, {}] f32 is needed",
@@ -201,10 +198,10 @@ class Call {
  private:
   // Keys up to the last that a query of the block sees.
   int64_t seen_keys(const QueryBlock& b) const {
-    const auto begin = rows_.limit.begin() + b.q_first;
+    const auto begin = rows_.visibility.limit.begin() + b.q_first;
     const int32_t limit = *std::max_element(begin, begin + b.n);
     int64_t m = b.m;
-    while (m > 0 && rows_.order[b.k_first + m - 1] >= limit) --m;
+    while (m > 0 && rows_.visibility.order[b.k_first + m - 1] >= limit) --m;
     return m;
   }
 
@@ -244,8 +241,9 @@ class Call {
       for (int64_t j = 0; j < b.m; ++j) score[j] += hidden[j] != 0 ? kHidden : 0.0f;
     }
     if (!has_order(rows_)) return;
-    const int32_t first = rows_.first[b.q_first + i], limit = rows_.limit[b.q_first + i];
-    const int32_t* const order = rows_.order.data() + b.k_first;
+    const int32_t first = rows_.visibility.first[b.q_first + i],
+                  limit = rows_.visibility.limit[b.q_first + i];
+    const int32_t* const order = rows_.visibility.order.data() + b.k_first;
     for (int64_t j = 0; j < b.m; ++j) {
       score[j] = order[j] < first || order[j] >= limit ? kUnseen : score[j];
     }
@@ -361,7 +359,7 @@ Tensor mask_of(const RelativeRows& rows, int64_t segment, int64_t mask_begin) {
     for (int64_t j = 0; j < m; ++j) {
       float& value = mask.data<float>()[i * m + j];
       if (!rows.hidden.empty() && rows.hidden[mask_begin + i * m + j] != 0) value = kHidden;
-      if (!rows.sees(rows.queries.begin(segment) + i, rows.keys.begin(segment) + j)) {
+      if (!rows.visibility.sees(rows.queries.begin(segment) + i, rows.keys.begin(segment) + j, j)) {
         value = kUnseen;
       }
     }

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "heddle/ops/attention.h"
-#include "heddle/tensor/segments.h"
 
 namespace heddle {
 
@@ -29,20 +28,14 @@ struct RelativeRows {
   Segments queries, keys;                ///< segment i of both is sequence i
   std::vector<int32_t> query_positions;  ///< [query rows]
   std::vector<int32_t> key_positions;  ///< [key rows]; a key is query position - key position back
-  /// Query i sees key j if first[i] <= order[j] < limit[i]; all three empty: every key. A query
-  /// that sees no key gives zeros. Causal: order is the position, limit the position + 1, and first
-  /// ends a window; XLNet: order is the step at which a token becomes known.
-  std::vector<int32_t> first, limit, order;
+  /// With an order for each key, if anything. Causal: order is the position, limit the position +
+  /// 1, and first ends a window; XLNet: order is the step at which a token becomes known.
+  Visibility visibility;
   std::vector<int32_t> query_types, key_types;  ///< where `types` are defined
   /// For any other rule, beside that one: a value for each query and key, segment by segment, row
   /// by row, not 0 where the key is hidden; empty: none is. A query that sees no key then takes all
   /// of its segment alike, as Hugging Face's XLNet does by adding -1e30 to each score.
   std::vector<uint8_t> hidden;
-
-  /// Whether the rule of orders lets a query (a row) see a key (a row).
-  bool sees(int64_t query, int64_t key) const {
-    return order.empty() || (first[query] <= order[key] && order[key] < limit[query]);
-  }
 };
 
 struct RelativeOptions {

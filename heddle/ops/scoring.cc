@@ -94,6 +94,7 @@ void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Se
                                     o.bias.table.rank() == 2 && o.bias.table.size(1) == o.heads),
         ErrorKind::shape,
         "attention: a bias needs a table [buckets, {}] and an odd number of distances", o.heads);
+  if (o.visibility != nullptr) o.visibility->check_sizes(queries.rows(), keys.rows());
   check(queries.count() == keys.count() && queries.rows() == q.size(0) && keys.rows() == key_count,
         ErrorKind::shape,
         "attention: {} query segments of {} rows over {} key segments of {} rows; "
@@ -103,27 +104,15 @@ void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Se
 
 std::vector<uint8_t> seen_keys(const Segments& queries, const Segments& keys, int64_t segment,
                                QueryRows rows, const AttentionOptions& o) {
-  if (!o.causal && o.window <= 0 && o.unseen.empty()) return {};
-  const auto n_positions = static_cast<int64_t>(o.query_positions.size()),
-             m_positions = static_cast<int64_t>(o.key_positions.size());
-  check(o.window <= 0 || (n_positions >= queries.rows() && m_positions >= keys.rows()),
-        ErrorKind::shape,
-        "attention: a window over {} queries and {} keys has the positions of {} and {}",
-        queries.rows(), keys.rows(), n_positions, m_positions);
-  check(o.unseen.empty() || static_cast<int64_t>(o.unseen.size()) == keys.rows(), ErrorKind::shape,
-        "attention: {} marks of unseen keys for {} keys", o.unseen.size(), keys.rows());
+  const bool is_causal = o.causal && o.visibility == nullptr;
+  if (!is_causal && (o.visibility == nullptr || o.visibility->is_all())) return {};
   const int64_t n = queries.length(segment), m = keys.length(segment);
-  const int64_t first_query = queries.begin(segment), first_key = keys.begin(segment);
-  std::vector<uint8_t> sees(rows.count * m);
-  for (int64_t r = 0; r < rows.count; ++r) {
-    const int64_t i = rows.first + r;
+  std::vector<uint8_t> sees;
+  for (int64_t i = rows.first; i < rows.first + rows.count; ++i) {
     for (int64_t j = 0; j < m; ++j) {
-      bool is_seen = !o.causal || j <= i + m - n;
-      if (!o.unseen.empty()) is_seen &= o.unseen[first_key + j] == 0;
-      if (o.window > 0) {
-        is_seen &= o.query_positions[first_query + i] - o.key_positions[first_key + j] < o.window;
-      }
-      sees[r * m + j] = is_seen;
+      sees.push_back(
+          is_causal ? j <= i + m - n
+                    : o.visibility->sees(queries.begin(segment) + i, keys.begin(segment) + j, j));
     }
   }
   return sees;

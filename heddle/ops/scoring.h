@@ -1,5 +1,5 @@
-// Attention by any scores and any mask, composed of primitive ops: what the fused kernel is not
-// for.
+// Attention by any scores, composed of primitive ops: what the fused kernel is not for, and its
+// plain definition.
 #pragma once
 
 #include <span>
@@ -35,9 +35,8 @@ int64_t key_heads_of(const AttentionOptions& options);
 /// Errors: shape unless heads, widths and segments fit one another.
 void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
                      const Segments& keys, const AttentionOptions& options);
-/// A mask, as attend() takes it, of rows of one segment's queries: causal, query i of n over m keys
-/// sees keys 0 .. i + m - n; with a window, those that are near enough; none that is unseen.
-/// Errors: shape if positions or marks are too few.
+/// A mask, as attend() takes it, of rows of one segment's queries: by options.visibility, or
+/// causal.
 std::vector<uint8_t> seen_keys(const Segments& queries, const Segments& keys, int64_t segment,
                                QueryRows rows, const AttentionOptions& options);
 /// Scores of a head, [n, m], with its bias; `position` is that of the first query.
@@ -45,7 +44,7 @@ Tensor add_bias(const Tensor& scores, const RelativeBias& bias, int64_t head, in
 /// Scores with -inf where the mask hides a key.
 Tensor hide(const Tensor& scores, std::span<const uint8_t> mask);
 
-/// attention() for any scoring and a window, segment by segment and head by head; the pairs of
+/// attention() for any scoring, segment by segment and head by head; the pairs of
 /// queries and keys are computed in chunks, but with a gradient all are kept. Errors: shape.
 Tensor scored_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
                         const Segments& keys, const AttentionOptions& options);

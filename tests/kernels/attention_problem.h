@@ -93,6 +93,11 @@ struct Shape {
   float dropout = 0;
   bool fused = false;  ///< q, k, v are columns of one matrix; as many queries as keys
   uint64_t seed = 1;
+  int64_t window = 0;   ///< ranges: causal, and no more than so many keys
+  bool orders = false;  ///< ranges over random orders: some keys are hidden, some queries blind
+  int64_t reach = -1;   ///< of a bias of random values; below 0: none
+
+  bool has_ranges() const { return window > 0 || orders; }
 };
 
 /// Inputs, outputs and gradients of a shape, with the kernels' arguments.
@@ -119,6 +124,12 @@ struct Problem {
     q.fill(shape.seed * 8), k.fill(shape.seed * 8 + 1), v.fill(shape.seed * 8 + 2);
     d_o.fill(shape.seed * 8 + 3);
     lse.assign(static_cast<size_t>(n * shape.heads), std::nanf(""));
+    make_ranges();
+    RngStream random(make_key(shape.seed, 3, 0));
+    for (int64_t i = 0; shape.reach >= 0 && i < shape.heads * (2 * shape.reach + 1); ++i) {
+      bias.push_back(4 * random.uniform() - 2);
+    }
+    d_bias.assign(bias.size(), std::nanf(""));
   }
   AttentionArgs args() {
     AttentionArgs a{q.rows(), k.rows(), v.rows(), o.rows()};
@@ -129,13 +140,26 @@ struct Problem {
     a.head_dim = shape.head_dim;
     a.scale = scale();
     a.causal = shape.causal;
+    if (shape.has_ranges()) a.ranges = {first.data(), limit.data(), nullptr};
+    if (shape.orders) a.ranges.order = order.data();
+    if (!bias.empty()) a.bias = {bias.data(), shape.reach};
     a.dropout = {shape.dropout, make_key(7, 1, 2), sample.data(), position.data()};
     a.lse = lse.data();
     return a;
   }
   void forward() { kernels().attention(args()); }
   void backward() {
-    kernels().attention_backward({args(), d_o.rows(), dq.rows(), dk.rows(), dv.rows()});
+    kernels().attention_backward({args(), d_o.rows(), dq.rows(), dk.rows(), dv.rows(),
+                                  bias.empty() ? nullptr : d_bias.data()});
+  }
+  /// Whether a query sees a key, both counted from the start of their segment.
+  bool sees(int64_t segment, int64_t query, int64_t key) const {
+    const Lengths l = shape.segments[static_cast<size_t>(segment)];
+    if (!shape.has_ranges()) return !shape.causal || key <= query + l.keys - l.queries;
+    const auto query_row = static_cast<size_t>(q_offsets[static_cast<size_t>(segment)] + query);
+    const auto key_row = static_cast<size_t>(k_offsets[static_cast<size_t>(segment)] + key);
+    const int64_t at = shape.orders ? order[key_row] : key;
+    return first[query_row] <= at && at < limit[query_row];
   }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(shape.head_dim)); }
 
@@ -143,7 +167,30 @@ struct Problem {
   std::vector<int64_t> q_offsets{0}, k_offsets{0};
   std::vector<uint32_t> sample, position;
   Matrix q, k, v, o, d_o, dq, dk, dv;
-  std::vector<float> lse;
+  std::vector<float> lse, bias, d_bias;
+  std::vector<int32_t> first, limit, order;
+
+ private:
+  void make_ranges() {
+    RngStream random(make_key(shape.seed, 4, 0));
+    const auto below = [&](int64_t n) {
+      return static_cast<int32_t>(random.uniform() * static_cast<float>(n));
+    };
+    for (const Lengths& l : shape.segments) {
+      for (int64_t i = 0; i < l.queries && shape.has_ranges(); ++i) {
+        const int64_t end = std::clamp<int64_t>(i + 1 + l.keys - l.queries, 0, l.keys);
+        const int32_t one = below(l.keys + 1), other = below(l.keys + 1);
+        first.push_back(shape.orders
+                            ? std::min(one, other)
+                            : static_cast<int32_t>(std::max<int64_t>(0, end - shape.window)));
+        limit.push_back(shape.orders ? std::max(one, other) : static_cast<int32_t>(end));
+      }
+      for (int64_t j = 0; j < l.keys && shape.orders; ++j) {
+        const bool is_hidden = below(8) == 0;
+        order.push_back(is_hidden ? std::numeric_limits<int32_t>::max() : below(l.keys));
+      }
+    }
+  }
 };
 
 /// The plain definition: everything in f64, one query and one head at a time.
@@ -154,17 +201,19 @@ struct Reference {
     dk.resize(static_cast<size_t>(p.k.count * p.k.width));
     dv = dk;
     lse.resize(p.lse.size());
+    d_bias.resize(p.bias.size());
+    d_bias_size = d_bias;
     for (int64_t s = 0; s < static_cast<int64_t>(p.shape.segments.size()); ++s) {
       const Lengths l = p.shape.segments[static_cast<size_t>(s)];
       for (int64_t i = 0; i < l.queries; ++i) {
-        const int64_t sees =
-            p.shape.causal ? std::max<int64_t>(0, i + 1 + l.keys - l.queries) : l.keys;
-        for (int64_t h = 0; h < p.shape.heads; ++h) query(s, i, h, sees);
+        for (int64_t h = 0; h < p.shape.heads; ++h) query(s, i, h);
       }
     }
   }
   std::vector<double> o, dq, dk, dv;  ///< [rows, heads * head_dim]
   std::vector<double> lse;            ///< [q rows, heads]
+  std::vector<double> d_bias;         ///< [heads, 2 * reach + 1]
+  std::vector<double> d_bias_size;    ///< the same of the absolute values of what it sums
   double loss = 0;                    ///< sum of o * d_o
 
  private:
@@ -179,13 +228,20 @@ struct Reference {
     const uint32_t u = (words[static_cast<size_t>(slot / 2)] >> (slot % 2 * 16)) & 0xffffu;
     return u < d.threshold() ? 0.0 : static_cast<double>(d.keep_scale());
   }
-  void query(int64_t segment, int64_t i, int64_t head, int64_t sees) {
+  void query(int64_t segment, int64_t i, int64_t head) {
+    const Lengths l = p.shape.segments[static_cast<size_t>(segment)];
+    // Where the bias of a key lies.
+    const auto distance = [&](int64_t j) {
+      const int64_t reach = p.shape.reach;
+      const int64_t d = std::clamp(j - (i + l.keys - l.queries), -reach, reach);
+      return static_cast<size_t>(head * (2 * reach + 1) + reach + d);
+    };
     const int64_t row = p.q_offsets[static_cast<size_t>(segment)] + i;
     const int64_t first = p.k_offsets[static_cast<size_t>(segment)];
     const int64_t dim = p.shape.head_dim, c0 = head * dim, width = p.q.width;
     std::vector<double> weight, back;
     double most = -std::numeric_limits<double>::infinity(), sum = 0, mean = 0;
-    for (int64_t j = 0; j < sees; ++j) {
+    for (int64_t j = 0; j < l.keys; ++j) {
       double score = 0, gradient = 0;
       for (int64_t c = c0; c < c0 + dim; ++c) {
         score += static_cast<double>(p.q.get(row, c)) * static_cast<double>(p.k.get(first + j, c));
@@ -193,16 +249,26 @@ struct Reference {
             static_cast<double>(p.d_o.get(row, c)) * static_cast<double>(p.v.get(first + j, c));
       }
       weight.push_back(score * static_cast<double>(p.scale()));
+      if (!p.bias.empty()) weight.back() += static_cast<double>(p.bias[distance(j)]);
+      if (!p.sees(segment, i, j)) weight.back() = -std::numeric_limits<double>::infinity();
       back.push_back(gradient * mask(row, head, j));
       most = std::max(most, weight.back());
     }
+    lse[static_cast<size_t>(row * p.shape.heads + head)] = most;
+    if (std::isinf(most)) return;
     for (double& w : weight) sum += w = std::exp(w - most);
-    lse[static_cast<size_t>(row * p.shape.heads + head)] = most + std::log(sum);
+    lse[static_cast<size_t>(row * p.shape.heads + head)] += std::log(sum);
     for (size_t j = 0; j < weight.size(); ++j) mean += (weight[j] /= sum) * back[j];
-    for (int64_t j = 0; j < sees; ++j) {
+    for (int64_t j = 0; j < l.keys; ++j) {
       const size_t at = static_cast<size_t>(j);
+      if (weight[at] == 0) continue;
       const double used = weight[at] * mask(row, head, j);
-      const double ds = weight[at] * (back[at] - mean) * static_cast<double>(p.scale());
+      const double d_score = weight[at] * (back[at] - mean);
+      const double ds = d_score * static_cast<double>(p.scale());
+      if (!p.bias.empty()) {
+        d_bias[distance(j)] += d_score;
+        d_bias_size[distance(j)] += weight[at] * (std::abs(back[at]) + std::abs(mean));
+      }
       for (int64_t c = c0; c < c0 + dim; ++c) {
         const auto qi = static_cast<size_t>(row * width + c);
         const auto ki = static_cast<size_t>((first + j) * width + c);

@@ -70,7 +70,9 @@ class RelativeAttentionTest : public ::testing::Test {
           double total = 0;
           std::vector<double> sums(kHeadWidth);
           for (int64_t j = rows.keys.begin(n); j < rows.keys.end(n); ++j) {
-            if (rows.order[j] < rows.first[i] || rows.order[j] >= rows.limit[i]) continue;
+            if (rows.visibility.order[j] < rows.visibility.first[i] ||
+                rows.visibility.order[j] >= rows.visibility.limit[i])
+              continue;
             const int32_t position =
                 pass.distances.farthest - (rows.query_positions[i] - rows.key_positions[j]);
             const int64_t t = std::clamp<int64_t>(position, 0, pass.distances.table.size(0) - 1);
@@ -168,8 +170,9 @@ std::vector<std::string> seen(const RelativeRows& rows) {
       std::string& of_query = all.emplace_back();
       for (int64_t j = rows.keys.begin(s); j < rows.keys.end(s); ++j, ++pair) {
         const bool is_hidden = !rows.hidden.empty() && rows.hidden[pair] != 0;
-        const bool is_in_range =
-            rows.order.empty() || (rows.first[i] <= rows.order[j] && rows.order[j] < rows.limit[i]);
+        const bool is_in_range = rows.visibility.order.empty() ||
+                                 (rows.visibility.first[i] <= rows.visibility.order[j] &&
+                                  rows.visibility.order[j] < rows.visibility.limit[i]);
         of_query += is_in_range && !is_hidden ? '1' : '0';
       }
     }

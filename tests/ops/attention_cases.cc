@@ -104,22 +104,62 @@ void add_grouped_attention(std::vector<OpCase>& all, const OpSizes& z) {
                             slice(x[0], 1, w + w / 2, w / 2), same, same);
              }});
   }
-  const auto positions = std::make_shared<const std::vector<int32_t>>(same.positions());
-  all.push_back({.op = "attention",
-                 .variant = "grouped_window",
-                 .shapes = {{n, 2 * w}},
-                 .function = [=](const Tensors& x) {
-                   return Tensors{self_attention(x[0], same,
-                                                 {.heads = heads,
-                                                  .key_heads = z.heads,
-                                                  .causal = true,
-                                                  .window = 3,
-                                                  .query_positions = *positions,
-                                                  .key_positions = *positions})};
-                 }});
 }
 
-// Four distances in three buckets; keys further away count as two positions off.
+// Windows, hidden keys and any order, with and without grouped keys, by one rule of ranges.
+void add_visibility(std::vector<OpCase>& all, const OpSizes& z) {
+  const Segments same = lengths(z.contexts), queries = lengths(z.queries), keys = lengths(z.keys);
+  const int64_t w = z.width, heads = z.heads, n = same.rows(), q = queries.rows(), k = keys.rows();
+  const std::vector<int32_t> positions = same.positions();
+  const auto add_case = [&](const std::string& variant, const Visibility& v, int64_t key_heads,
+                            bool drops) {
+    const int64_t e = w / heads * key_heads;
+    const AttentionOptions o{.heads = heads,
+                             .key_heads = key_heads,
+                             .visibility = std::make_shared<const Visibility>(v),
+                             .dropout = drops ? some_dropout(n) : DropoutSpec{}};
+    OpCase c{.op = "self_attention",
+             .variant = variant,
+             .shapes = {{n, w + 2 * e}},
+             .function = [=](const Tensors& x) { return Tensors{self_attention(x[0], same, o)}; }};
+    if (!drops) {
+      c.reference = [=](const Tensors& x) {
+        return Tensors{attention_reference(slice(x[0], 1, 0, w), slice(x[0], 1, w, e),
+                                           slice(x[0], 1, w + e, e), same, same, o)};
+      };
+    }
+    all.push_back(c);
+  };
+  for (const int64_t window : z.windows) {
+    Visibility v = visibility_of(same, same, true);
+    keep_window(v, same, same, positions, positions, window);
+    add_case("window_" + std::to_string(window), v, heads, false);
+    add_case("window_" + std::to_string(window) + "_with_dropout", v, heads, true);
+    add_case("window_" + std::to_string(window) + "_grouped", v, heads / 2, false);
+  }
+  std::vector<uint8_t> unseen;
+  for (int64_t j = 0; j < n; ++j) unseen.push_back(j % 3 == 1);
+  Visibility hidden = visibility_of(same, same, false);
+  hide_keys(hidden, same, unseen);
+  add_case("unseen", hidden, heads, false);
+  Visibility steps;  // the last query of all sees nothing
+  for (int64_t i = 0; i < q; ++i) steps.first.push_back(static_cast<int32_t>(i % 2));
+  for (int64_t i = 0; i < q; ++i) steps.limit.push_back(i + 1 < q ? 3 : 0);
+  for (int64_t j = 0; j < k; ++j) steps.order.push_back(static_cast<int32_t>(j * 3 % 4));
+  const AttentionOptions o{.heads = heads, .visibility = std::make_shared<const Visibility>(steps)};
+  all.push_back(
+      {.op = "attention",
+       .variant = "steps",
+       .shapes = {{q, w}, {k, w}, {k, w}},
+       .function =
+           [=](const Tensors& x) { return Tensors{attention(x[0], x[1], x[2], queries, keys, o)}; },
+       .reference =
+           [=](const Tensors& x) {
+             return Tensors{attention_reference(x[0], x[1], x[2], queries, keys, o)};
+           }});
+}
+
+// Five distances in three buckets; keys further away count as two positions off.
 void add_biased_attention(std::vector<OpCase>& all, const OpSizes& z) {
   const Segments queries = lengths(z.queries), keys = lengths(z.keys);
   const int64_t q = queries.rows(), k = keys.rows(), w = z.width, heads = z.heads;
@@ -224,10 +264,10 @@ RelativeRows rows_with_memory(const Segments& queries, const Segments& keys) {
 }
 
 void see_back(RelativeRows& rows, int32_t window) {
-  rows.order = rows.key_positions;
+  rows.visibility.order = rows.key_positions;
   for (const int32_t position : rows.query_positions) {
-    rows.limit.push_back(position + 1);
-    rows.first.push_back(position + 1 - window);
+    rows.visibility.limit.push_back(position + 1);
+    rows.visibility.first.push_back(position + 1 - window);
   }
 }
 
@@ -286,6 +326,7 @@ void add_attention_cases(std::vector<OpCase>& all, const OpSizes& z) {
   add_scored_attention(all, z);
   add_relative_attention(all, z);
   add_grouped_attention(all, z);
+  add_visibility(all, z);
   add_biased_attention(all, z);
   add_rope(all, z);
   add_experts(all, z);

@@ -32,13 +32,13 @@ Problem random_problem(const std::vector<int64_t>& queries, const std::vector<in
   for (size_t s = 0; s < queries.size(); ++s) {
     for (int64_t i = 0; i < queries[s]; ++i) {
       p.rows.query_positions.push_back(static_cast<int32_t>(keys[s] - queries[s] + i));
-      p.rows.first.push_back(static_cast<int32_t>(random() % 20));
-      p.rows.limit.push_back(static_cast<int32_t>(random() % (keys[s] + 5)));
+      p.rows.visibility.first.push_back(static_cast<int32_t>(random() % 20));
+      p.rows.visibility.limit.push_back(static_cast<int32_t>(random() % (keys[s] + 5)));
       p.rows.query_types.push_back(static_cast<int32_t>(random() % 2));
     }
     for (int64_t j = 0; j < keys[s]; ++j) {
       p.rows.key_positions.push_back(static_cast<int32_t>(j));
-      p.rows.order.push_back(static_cast<int32_t>(random() % (keys[s] + 3)));
+      p.rows.visibility.order.push_back(static_cast<int32_t>(random() % (keys[s] + 3)));
       p.rows.key_types.push_back(static_cast<int32_t>(random() % 2));
     }
   }
@@ -66,7 +66,8 @@ std::vector<double> weights(const Problem& p, int64_t i, int64_t begin, int64_t 
   std::vector<double> w;
   double total = 0;
   for (int64_t j = begin; j < end; ++j) {
-    const bool sees = p.rows.first[i] <= p.rows.order[j] && p.rows.order[j] < p.rows.limit[i];
+    const bool sees = p.rows.visibility.first[i] <= p.rows.visibility.order[j] &&
+                      p.rows.visibility.order[j] < p.rows.visibility.limit[i];
     const int64_t back = std::clamp(p.rows.query_positions[i] - p.rows.key_positions[j], -20, 40);
     double score = product(p.x.content, i, p.x.k, j, head * d, d);
     score += product(p.x.distance, i, p.x.r, 40 - back, head * d, d);
@@ -141,7 +142,7 @@ TEST(RelativeAttention, gradients_over_several_blocks_equal_those_of_the_plain_d
 
 TEST(RelativeAttention, a_query_whose_keys_are_all_masked_takes_them_alike) {
   Problem p = random_problem({2}, {3}, 5);
-  p.rows.first = p.rows.limit = p.rows.order = {};
+  p.rows.visibility.first = p.rows.visibility.limit = p.rows.visibility.order = {};
   p.rows.hidden = {1, 1, 1, 1, 0, 1};
   const std::vector<float> map =
       relative_attention_weights(p.x, p.rows, p.options, 0, 1, {0, 2}).to_floats();
@@ -153,7 +154,7 @@ TEST(RelativeAttention, a_query_whose_keys_are_all_masked_takes_them_alike) {
 
 TEST(RelativeAttention, sizes_that_do_not_fit_are_shape_errors) {
   Problem p = random_problem({2}, {3}, 4);
-  p.rows.limit.pop_back();
+  p.rows.visibility.limit.pop_back();
   EXPECT_THROW(relative_attention(p.x, p.rows, p.options), Error);
   p = random_problem({2}, {3}, 4);
   p.x.types = Tensor::zeros({2, 3}, DType::f32);

@@ -141,11 +141,10 @@ TEST(ScoredAttention, window_hides_far_keys_in_every_form_of_attention) {
                  keys = Segments::from_lengths(std::vector<int64_t>{4, 5});
   const std::vector<int32_t> query_positions = {2, 3, 2, 3, 4},
                              key_positions = {0, 1, 2, 3, 0, 1, 2, 3, 4};
+  Visibility window = visibility_of(queries, keys, true);
+  keep_window(window, queries, keys, query_positions, key_positions, 2);
   const AttentionOptions options{.heads = 2,
-                                 .causal = true,
-                                 .window = 2,
-                                 .query_positions = query_positions,
-                                 .key_positions = key_positions};
+                                 .visibility = std::make_shared<const Visibility>(window)};
   const Tensor kv = concat({k, v}, 1);
   const Tensor all[] = {attention(q, k, v, queries, keys, options),
                         cross_attention(q, kv, queries, keys, options),
@@ -181,10 +180,17 @@ TEST(ScoredAttention, what_does_not_fit_is_a_shape_error_in_every_form) {
   };
   refused({"not divisible by 3 heads"}, {.heads = 3});
   refused({"q is [3, 8], k [5, 8]"}, {.heads = 4, .key_heads = 2});
-  refused({"positions of 3 and 0"}, {.heads = 2, .window = 1, .query_positions = positions});
-  refused({"positions of 0 and 5"}, {.heads = 2, .window = 1, .key_positions = more});
-  expect_error(ErrorKind::shape, {"positions of 0 and 0"},
-               [&] { attention_weights(q, k, three, five, {.heads = 2, .window = 1}, 0, 0); });
+  Visibility v = visibility_of(three, five, true);
+  expect_error(ErrorKind::shape, {"0 key positions for 5 rows"},
+               [&] { keep_window(v, three, five, positions, {}, 1); });
+  expect_error(ErrorKind::shape, {"0 query positions for 3 rows"},
+               [&] { keep_window(v, three, five, {}, more, 1); });
+  expect_error(ErrorKind::shape, {"1 marks of unseen keys for 5 rows"},
+               [&] { hide_keys(v, five, std::vector<uint8_t>{1}); });
+  v.limit.pop_back();
+  refused({"2 limits for 3 rows"},
+          {.heads = 2, .visibility = std::make_shared<const Visibility>(v)});
+  refused({"table [buckets, 2]"}, {.heads = 2, .bias = {random_tensor({4, 3}, 1), nullptr}});
 }
 
 // <R(p) q, R(p') k> depends on p - p' only; R(0) changes nothing, and lengths stay.

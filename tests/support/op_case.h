@@ -45,8 +45,9 @@ struct OpSizes {
   Shape table = {9, 12};                       ///< of embeddings
   int64_t tokens = 6;                          ///< looked up
   std::vector<int64_t> sentences = {3, 1, 7};  ///< of self-attention
-  std::vector<int64_t> queries = {2, 0, 4, 1}, keys = {3, 2, 5, 1};  ///< of attention
-  int64_t width = 16, heads = 2;                                     ///< of attention
+  std::vector<int64_t> queries = {2, 0, 4, 1}, keys = {3, 2, 5, 1};   ///< of attention
+  std::vector<int64_t> contexts = {3, 1, 7}, windows = {1, 3, 1000};  ///< of windowed attention
+  int64_t width = 16, heads = 2;                                      ///< of attention
 };
 
 /// Every case of every op, for these sizes; tests/ops/cases.cc.

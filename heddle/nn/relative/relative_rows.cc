@@ -45,20 +45,21 @@ void see_by_steps(RelativeRows& rows, const Segments& tokens, const OrderRule& r
     };
     const int64_t before = rows.keys.length(s) - tokens.length(s);
     for (int64_t j = -before; j < 0; ++j) {
-      rows.order.push_back(has_steps ? kLeast : static_cast<int32_t>(j));
+      rows.visibility.order.push_back(has_steps ? kLeast : static_cast<int32_t>(j));
     }
-    for (int64_t i = tokens.begin(s); i < tokens.end(s); ++i) rows.order.push_back(step_of(i));
+    for (int64_t i = tokens.begin(s); i < tokens.end(s); ++i)
+      rows.visibility.order.push_back(step_of(i));
     for (int64_t q = rows.queries.begin(s); q < rows.queries.end(s); ++q) {
       const int64_t token = token_of(rule, q);
       if (token < 0) {  // sees nothing
-        rows.first.push_back(0), rows.limit.push_back(0);
+        rows.visibility.first.push_back(0), rows.visibility.limit.push_back(0);
         continue;
       }
       const int32_t step = step_of(token);
       // In the text's order a token's prediction sees the token itself, as in transformers.
-      rows.limit.push_back(rule.is_of_targets && has_steps ? step : step + 1);
+      rows.visibility.limit.push_back(rule.is_of_targets && has_steps ? step : step + 1);
       const bool is_windowed = rule.is_causal && rule.is_windowed;
-      rows.first.push_back(is_windowed ? step - static_cast<int32_t>(before) : kLeast);
+      rows.visibility.first.push_back(is_windowed ? step - static_cast<int32_t>(before) : kLeast);
     }
   }
 }
@@ -70,14 +71,14 @@ void see_by_mask(RelativeRows& rows, const Segments& tokens, const OrderRule& ru
     const bool is_far = rule.is_causal && (j > i || (rule.is_windowed && j < i - before));
     return is_far || (j >= 0 && rule.order->hidden[at + i * n + j] != 0);
   };
-  rows.order.assign(rows.keys.rows(), 0);
-  rows.first.assign(rows.queries.rows(), 0);
-  rows.limit.assign(rows.queries.rows(), 1);
+  rows.visibility.order.assign(rows.keys.rows(), 0);
+  rows.visibility.first.assign(rows.queries.rows(), 0);
+  rows.visibility.limit.assign(rows.queries.rows(), 1);
   for (int64_t s = 0, at = 0; s < tokens.count(); ++s) {
     const int64_t n = tokens.length(s), before = rows.keys.length(s) - n;
     for (int64_t q = rows.queries.begin(s); q < rows.queries.end(s); ++q) {
       const int64_t token = token_of(rule, q);
-      if (token < 0) rows.limit[q] = 0;  // sees nothing
+      if (token < 0) rows.visibility.limit[q] = 0;  // sees nothing
       for (int64_t j = -before; j < n; ++j) {
         const int64_t i = token - tokens.begin(s);
         rows.hidden.push_back(token >= 0 && is_hidden(n, before, at, i, j) ? 1 : 0);
@@ -156,10 +157,11 @@ int32_t farthest(const RelativeRows& rows) { return extreme(rows, 1); }
 int32_t nearest(const RelativeRows& rows) { return -extreme(rows, -1); }
 
 void see_back(RelativeRows& rows, int64_t window) {
-  rows.order = rows.key_positions;
+  rows.visibility.order = rows.key_positions;
   for (const int32_t position : rows.query_positions) {
-    rows.limit.push_back(position + 1);
-    rows.first.push_back(window > 0 ? static_cast<int32_t>(position + 1 - window) : kLeast);
+    rows.visibility.limit.push_back(position + 1);
+    rows.visibility.first.push_back(window > 0 ? static_cast<int32_t>(position + 1 - window)
+                                               : kLeast);
   }
 }
 

@@ -275,6 +275,46 @@ HWY_INLINE Vec exp_weight(Vec x) {
   return hn::IfThenZeroElse(tiny, hn::Mul(p, power));
 }
 
+// ---------------------------------------------------------------- ranges and biases
+
+/// The range of orders that a query sees, for keys in the lanes.
+struct RangeOf {
+  hn::Vec<I32> first, limit;
+  HWY_INLINE RangeOf(int32_t from, int32_t to)
+      : first(hn::Set(I32(), from)), limit(hn::Set(I32(), to)) {}
+  HWY_INLINE hn::Mask<F32> seen(const int32_t* orders) const {
+    const auto order = hn::Load(I32(), orders);
+    return hn::RebindMask(F32(), hn::AndNot(hn::Lt(order, first), hn::Lt(order, limit)));
+  }
+};
+
+/// What a head adds to scores; distance: position of the key - position of the query.
+struct HeadBias {
+  const float* values;  // [2 * reach + 1]
+  int64_t reach;
+  HeadBias(const AttentionArgs& args, int64_t head)
+      : values(args.bias.values + head * (2 * args.bias.reach + 1)), reach(args.bias.reach) {}
+
+  /// The index of lane 0's distance and of those of the lanes behind, each kStep further.
+  template <int kStep>
+  HWY_INLINE hn::Vec<I32> index(int64_t distance) const {
+    const I32 d;
+    const auto first = hn::Set(d, static_cast<int32_t>(distance + reach));
+    const auto at = kStep > 0 ? hn::Add(first, hn::Iota(d, 0)) : hn::Sub(first, hn::Iota(d, 0));
+    return hn::Min(hn::Max(at, hn::Zero(d)), hn::Set(d, static_cast<int32_t>(2 * reach)));
+  }
+  template <int kStep>
+  HWY_INLINE Vec lanes(int64_t distance) const {
+    return hn::GatherIndex(F32(), values, index<kStep>(distance));
+  }
+  /// to[c] += what the distance `distance + c` gives.
+  void add_to_row(int64_t distance, int64_t columns, float* to) const {
+    for (int64_t c = 0; c < columns; c += kLanes) {
+      hn::Store(hn::Add(hn::Load(F32(), to + c), lanes<1>(distance + c)), F32(), to + c);
+    }
+  }
+};
+
 // ---------------------------------------------------------------- dropout
 
 /// words[w] = philox({c0, c1, c2, c3}, key)[w] in each lane. Even and odd lanes run apart, as in

@@ -23,23 +23,35 @@ constexpr int64_t kQueryBlock = 32;
 // Up to so many queries are faster one by one, with a key in each lane.
 constexpr int64_t kFewQueries = 4;
 
+// Which scores of a tile have to be hidden: none, by limits (causal), by ranges.
+enum class Mask { none, limit, range };
+
+// Keys of a segment that queries meet at a time.
+struct KeyTile {
+  int64_t begin, count;
+  Orders orders;
+};
+
 // One head of a range of queries of a segment, with the memory of its tiles. Scores lie key by key,
 // a query in each lane, so that maxima and sums over keys need nothing across lanes.
 struct ForwardItem {
   const AttentionArgs& args;
   const AttentionItem& item;
   const SegmentSizes sizes;
-  const int64_t column;   // where the head starts
-  const int64_t shared;   // where its keys and values do
-  const int64_t stride;   // of packed rows
-  const int64_t n;        // queries
-  const int64_t columns;  // of packed queries
-  float* q;               // [head_dim, columns]: queries times scale
-  float* o;               // [n, stride]: sums of weighted values
-  float *k, *v;           // [kKeyTile, stride]: a tile of keys and values
-  float* s;               // [kKeyTile, kQueryBlock]: scores, then weights
-  float *most, *sum;      // [columns]: running maximum, running sum of exponentials
-  float* shrink;          // [kQueryBlock]: what earlier sums are to be multiplied by
+  const int64_t column;    // where the head starts
+  const int64_t shared;    // where its keys and values do
+  const int64_t stride;    // of packed rows
+  const int64_t n;         // queries
+  const int64_t columns;   // of packed queries
+  float* q;                // [head_dim, columns]: queries times scale
+  float* o;                // [n, stride]: sums of weighted values
+  float *k, *v;            // [kKeyTile, stride]: a tile of keys and values
+  float* s;                // [kKeyTile, kQueryBlock]: scores, then weights
+  float *most, *sum;       // [columns]: running maximum, running sum of exponentials
+  float* shrink;           // [kQueryBlock]: what earlier sums are to be multiplied by
+  int32_t *first, *limit;  // [columns]: the ranges of the queries
+  int32_t* order;          // [kKeyTile]: of the keys of the tile
+  uint32_t started = 0;    // a bit for each block of queries, or for each of few, that has sums
 
   ForwardItem(const AttentionArgs& a, const AttentionItem& i)
       : args(a),
@@ -51,7 +63,7 @@ struct ForwardItem {
         n(i.q_end - i.q_begin),
         columns(padded16(n)) {
     AttentionScratch memory((2 * columns + 2 * kKeyTile) * stride + kKeyTile * kQueryBlock +
-                            2 * columns + kQueryBlock);
+                            4 * columns + kQueryBlock + kKeyTile);
     q = memory.take(stride * columns);
     o = memory.take(columns * stride);
     k = memory.take(kKeyTile * stride);
@@ -60,30 +72,45 @@ struct ForwardItem {
     most = memory.take(columns);
     sum = memory.take(columns);
     shrink = memory.take(kQueryBlock);
+    first = memory.take_integers(columns);
+    limit = memory.take_integers(columns);
+    order = memory.take_integers(kKeyTile);
   }
 
   void run();
-  void block(int64_t row, int64_t tile, int64_t keys);
-  template <bool kMasked>
-  void softmax(int64_t row, int64_t lane, int64_t tile, int64_t keys);
+  Sight sight(int64_t row, int64_t rows) const {
+    return sizes.sight(item.q_begin + row, item.q_begin + row + rows);
+  }
+  Mask mask_of(const Sight& queries, const KeyTile& tile, int64_t keys) const;
+  void block(int64_t row, const KeyTile& tile, int64_t keys);
+  template <Mask kMask>
+  void softmax(int64_t row, int64_t lane, int64_t keys);
+  void add_bias(int64_t row, int64_t lane, int64_t tile, int64_t keys);
   void drop(int64_t row, int64_t lane, int64_t tile, int64_t keys);
-  void few_queries(int64_t tile, const RowSource& keys, const RowSource& values, int64_t count);
+  void few_queries(const KeyTile& tile, const RowSource& keys, const RowSource& values);
   float softmax_one(int64_t row, int64_t tile, int64_t keys, float* w);
+  void copy_ranges();
   void finish();
 };
 
+Mask ForwardItem::mask_of(const Sight& queries, const KeyTile& tile, int64_t keys) const {
+  if (sizes.has_ranges()) return queries.holds(tile.orders) ? Mask::none : Mask::range;
+  return queries.least_limit - tile.begin >= keys ? Mask::none : Mask::limit;
+}
+
 // Scores of a vector of queries become exp(score - maximum); keys that a query may not see give 0.
-// kMasked: there are such keys.
-template <bool kMasked>
-void ForwardItem::softmax(int64_t row, int64_t lane, int64_t tile, int64_t keys) {
+template <Mask kMask>
+void ForwardItem::softmax(int64_t row, int64_t lane, int64_t keys) {
   const F32 d;
   const I32 di;
+  constexpr bool kMasked = kMask != Mask::none;
   float* HWY_RESTRICT at = s + lane;
-  // Lane i sees the keys of the tile below limit[i].
-  const int64_t first = item.q_begin + row + lane + 1 + sizes.keys - sizes.queries - tile;
-  const auto limit = hn::Iota(di, static_cast<int32_t>(first));
+  const auto least = hn::Load(di, first + row + lane), end = hn::Load(di, limit + row + lane);
   const auto sees = [&](int64_t key) HWY_ATTR {
-    return hn::RebindMask(d, hn::Lt(hn::Set(di, static_cast<int32_t>(key)), limit));
+    const auto here = hn::Set(di, order[key]);
+    const auto is_below = hn::Lt(here, end);
+    if constexpr (kMask != Mask::range) return hn::RebindMask(d, is_below);
+    return hn::RebindMask(d, hn::AndNot(hn::Lt(here, least), is_below));
   };
   Vec high = splat(kMinusInfinity);
   for (int64_t j = 0; j < keys; ++j) {
@@ -120,6 +147,17 @@ void ForwardItem::softmax(int64_t row, int64_t lane, int64_t tile, int64_t keys)
   hn::Store(hn::MulAdd(hn::Load(d, sum + row + lane), factor, total), d, sum + row + lane);
 }
 
+// Scores of a vector of queries gain what their distances from the keys give.
+void ForwardItem::add_bias(int64_t row, int64_t lane, int64_t tile, int64_t keys) {
+  const F32 d;
+  const HeadBias bias(args, item.head);
+  for (int64_t j = 0; j < keys; ++j) {
+    float* at = s + j * kQueryBlock + lane;
+    const int64_t distance = tile + j - sizes.position(item.q_begin + row + lane);
+    hn::Store(hn::Add(hn::Load(d, at), bias.lanes<-1>(distance)), d, at);
+  }
+}
+
 // Dropped weights become 0. Philox runs over the queries of a vector for one key in sixteen.
 void ForwardItem::drop(int64_t row, int64_t lane, int64_t tile, int64_t keys) {
   const F32 d;
@@ -131,10 +169,10 @@ void ForwardItem::drop(int64_t row, int64_t lane, int64_t tile, int64_t keys) {
   const VecU32 sample = load_tail(du, dropout.sample + query, count);
   const VecU32 head = hn::Set(du, static_cast<uint32_t>(item.head));
   const auto threshold = hn::Set(I32(), static_cast<int32_t>(dropout.threshold()));
-  const auto first = static_cast<uint32_t>(tile / 128 * 16);
+  const auto block_words = static_cast<uint32_t>(tile / 128 * 16);
   for (int64_t j = 0; j < std::min<int64_t>(keys, 16); ++j) {
     VecU32 words[4];
-    const VecU32 counter = hn::Set(du, first + static_cast<uint32_t>(j));
+    const VecU32 counter = hn::Set(du, block_words + static_cast<uint32_t>(j));
     philox_lanes(counter, position, sample, head, dropout.key, words);
     for (int64_t c = j; c < keys; c += 16) {
       const VecU32 word = words[(tile % 128 + c) / 32];
@@ -145,21 +183,25 @@ void ForwardItem::drop(int64_t row, int64_t lane, int64_t tile, int64_t keys) {
   }
 }
 
-// Queries from `row` on, at most kQueryBlock, against `keys` keys of a tile.
-void ForwardItem::block(int64_t row, int64_t tile, int64_t keys) {
+// Queries from `row` on, at most kQueryBlock, against the first `keys` keys of a tile.
+void ForwardItem::block(int64_t row, const KeyTile& tile, int64_t keys) {
   const F32 d;
   const int64_t rows = std::min(kQueryBlock, n - row);
+  const uint32_t bit = uint32_t{1} << (row / kQueryBlock);
+  const bool has_sums = (started & bit) != 0;
+  started |= bit;
   product(
       {k, stride, 1, q + row, columns, s, kQueryBlock, keys, padded16(rows), args.head_dim, false});
   for (int64_t lane = 0; lane < rows; lane += kLanes) {
-    if (sizes.visible(item.q_begin + row + lane) - tile >= keys) {
-      softmax<false>(row, lane, tile, keys);
-    } else {
-      softmax<true>(row, lane, tile, keys);
+    if (args.bias.values) add_bias(row, lane, tile.begin, keys);
+    switch (mask_of(sight(row + lane, std::min(kLanes, rows - lane)), tile, keys)) {
+      case Mask::none: softmax<Mask::none>(row, lane, keys); break;
+      case Mask::limit: softmax<Mask::limit>(row, lane, keys); break;
+      case Mask::range: softmax<Mask::range>(row, lane, keys); break;
     }
-    if (args.dropout.p > 0) drop(row, lane, tile, keys);
+    if (args.dropout.p > 0) drop(row, lane, tile.begin, keys);
   }
-  for (int64_t i = 0; i < rows && tile > 0; ++i) {
+  for (int64_t i = 0; i < rows && has_sums; ++i) {
     if (shrink[i] == 1) continue;
     float* to = o + (row + i) * stride;
     for (int64_t c = 0; c < stride; c += kLanes) {
@@ -167,7 +209,7 @@ void ForwardItem::block(int64_t row, int64_t tile, int64_t keys) {
     }
   }
   product({s, 1, kQueryBlock, v, stride, o + row * stride, stride, rows, args.head_dim, keys,
-           tile > 0});
+           has_sums});
 }
 
 // softmax() and drop() for one query, whose scores lie side by side: the same operations in the
@@ -175,9 +217,8 @@ void ForwardItem::block(int64_t row, int64_t tile, int64_t keys) {
 float ForwardItem::softmax_one(int64_t row, int64_t tile, int64_t keys, float* HWY_RESTRICT w) {
   const F32 d;
   const hn::FixedTag<float, 4> d4;
-  const auto seen = [&](int64_t c) HWY_ATTR {
-    return hn::FirstN(d, static_cast<size_t>(std::min(keys - c, kLanes)));
-  };
+  const RangeOf range(first[row], limit[row]);
+  const auto seen = [&](int64_t c) HWY_ATTR { return range.seen(order + c); };
   Vec high = splat(kMinusInfinity);
   for (int64_t c = 0; c < keys; c += kLanes) {
     high = hn::Max(high, hn::IfThenElse(seen(c), hn::Load(d, w + c), splat(kMinusInfinity)));
@@ -223,21 +264,34 @@ void add_values(const RowSource& values, const float* HWY_RESTRICT w, int64_t ke
 }
 
 // All queries (at most kFewQueries) against a tile: decoding with a cache.
-void ForwardItem::few_queries(int64_t tile, const RowSource& keys, const RowSource& values,
-                              int64_t count) {
-  pack_columns(keys, count, args.head_dim, 1, kKeyTile, k);
-  product({q, stride, 1, k, kKeyTile, s, kKeyTile, n, padded16(count), args.head_dim, false});
+void ForwardItem::few_queries(const KeyTile& tile, const RowSource& keys, const RowSource& values) {
+  pack_columns(keys, tile.count, args.head_dim, 1, kKeyTile, k);
+  product({q, stride, 1, k, kKeyTile, s, kKeyTile, n, padded16(tile.count), args.head_dim, false});
   for (int64_t row = 0; row < n; ++row) {
-    const int64_t sees = std::min(sizes.visible(item.q_begin + row) - tile, count);
+    const int64_t sees = sizes.seen(sight(row, 1), tile.orders, tile.begin, tile.count);
     if (sees <= 0) continue;
     float* w = s + row * kKeyTile;
-    const float factor = softmax_one(row, tile, sees, w);
-    float* to = o + row * stride;
-    if (values.x.dtype == DType::bf16) {
-      add_values<bf16>(values, w, sees, factor, tile == 0, args.head_dim, to);
-    } else {
-      add_values<float>(values, w, sees, factor, tile == 0, args.head_dim, to);
+    if (args.bias.values) {
+      const int64_t distance = tile.begin - sizes.position(item.q_begin + row);
+      HeadBias(args, item.head).add_to_row(distance, padded16(sees), w);
     }
+    const float factor = softmax_one(row, tile.begin, sees, w);
+    float* to = o + row * stride;
+    const bool starts = (started >> row & 1) == 0;
+    started |= uint32_t{1} << row;
+    if (values.x.dtype == DType::bf16) {
+      add_values<bf16>(values, w, sees, factor, starts, args.head_dim, to);
+    } else {
+      add_values<float>(values, w, sees, factor, starts, args.head_dim, to);
+    }
+  }
+}
+
+void ForwardItem::copy_ranges() {
+  for (int64_t i = 0; i < columns; ++i) {
+    const int64_t query = std::min(item.q_begin + i, item.q_end - 1);
+    first[i] = sizes.first(query);
+    limit[i] = sizes.limit(query);
   }
 }
 
@@ -247,15 +301,16 @@ void ForwardItem::finish() {
   for (int64_t i = 0; i < n; i += kLanes) {
     const Vec total = hn::Load(d, sum + i);
     const auto none = hn::Eq(hn::Load(d, most + i), splat(kMinusInfinity));
-    if (args.lse) hn::Store(hn::Add(hn::Load(d, most + i), hn::Log(d, total)), d, most + i);
+    if (args.lse) {
+      const Vec lse = hn::Add(hn::Load(d, most + i), hn::Log(d, total));
+      hn::Store(hn::IfThenElse(none, splat(kMinusInfinity), lse), d, most + i);
+    }
     hn::Store(hn::IfThenZeroElse(none, hn::Div(keep, total)), d, sum + i);
   }
-  const int64_t first = sizes.q_first + item.q_begin;
+  const int64_t first_row = sizes.q_first + item.q_begin;
   for (int64_t i = 0; i < n; ++i) {
-    store_row(o + i * stride, sum[i], args.o, first + i, column, args.head_dim);
-    if (!args.lse) continue;
-    const bool sees = sizes.visible(item.q_begin + i) > 0;
-    args.lse[(first + i) * args.heads + item.head] = sees ? most[i] : kMinusInfinity;
+    store_row(o + i * stride, sum[i], args.o, first_row + i, column, args.head_dim);
+    if (args.lse) args.lse[(first_row + i) * args.heads + item.head] = most[i];
   }
 }
 
@@ -270,24 +325,31 @@ void ForwardItem::run() {
     pack_columns(queries, n, args.head_dim, args.scale, columns, q);
   }
   const int32_t* index = args.key_rows ? args.key_rows + sizes.k_first : nullptr;
-  const int64_t keys = sizes.visible(item.q_end - 1);
-  if (sizes.visible(item.q_begin) == 0) std::fill(o, o + n * stride, 0.0f);
-  for (int64_t tile = 0; tile < keys; tile += kKeyTile) {
-    const int64_t count = std::min(kKeyTile, keys - tile);
-    const int32_t* at = index ? index + tile : nullptr;
-    const RowSource keys_here{args.k, shared, sizes.k_first + tile, at};
-    const RowSource values{args.v, shared, sizes.k_first + tile, at};
+  copy_ranges();
+  const int64_t step = few ? 1 : kQueryBlock;  // queries that a bit of `started` stands for
+  for (int64_t begin = item.k_begin; begin < item.k_end; begin += kKeyTile) {
+    const int64_t count = std::min(kKeyTile, item.k_end - begin);
+    const KeyTile tile{begin, count, sizes.orders(begin, begin + count)};
+    if (sight(0, n).misses(tile.orders)) continue;
+    sizes.copy_orders(begin, count, kKeyTile, order);
+    const int32_t* at = index ? index + begin : nullptr;
+    const RowSource keys{args.k, shared, sizes.k_first + begin, at};
+    const RowSource values{args.v, shared, sizes.k_first + begin, at};
     if (few) {
-      few_queries(tile, keys_here, values, count);
+      few_queries(tile, keys, values);
       continue;
     }
-    pack_rows(keys_here, count, args.head_dim, 1, stride, k);
+    pack_rows(keys, count, args.head_dim, 1, stride, k);
     pack_rows(values, count, args.head_dim, 1, stride, v);
-    for (int64_t row = 0; row < n; row += kQueryBlock) {
-      const int64_t last = item.q_begin + std::min(row + kQueryBlock, n) - 1;
-      const int64_t sees = std::min(sizes.visible(last) - tile, count);
+    for (int64_t row = 0; row < n; row += step) {
+      const Sight of_block = sight(row, std::min(step, n - row));
+      const int64_t sees = sizes.seen(of_block, tile.orders, begin, count);
       if (sees > 0) block(row, tile, sees);
     }
+  }
+  for (int64_t row = 0; row < n; row += step) {  // those that see no key
+    if ((started >> (row / step) & 1) != 0) continue;
+    std::fill(o + row * stride, o + std::min(row + step, n) * stride, 0.0f);
   }
   finish();
 }

@@ -14,6 +14,43 @@ HWY_BEFORE_NAMESPACE();
 namespace heddle::cpu::HWY_NAMESPACE {
 namespace {
 
+// The gradient of the bias, tile of keys by tile of keys: each is summed by the item that owns the
+// gradients of the keys, and all in their order, so that no way of cutting the work changes a bit.
+class BiasGradient {
+ public:
+  explicit BiasGradient(const AttentionBackwardArgs& args)
+      : heads_(args.forward.heads), entries_(2 * args.forward.bias.reach + 1), to_(args.d_bias) {
+    if (to_ == nullptr) return;
+    const AttentionArgs& f = args.forward;
+    for (int64_t i = 0; i < f.segments; ++i) {
+      tiles_.push_back(tiles_.back() +
+                       (f.k_offsets[i + 1] - f.k_offsets[i] + kKeyTile - 1) / kKeyTile);
+    }
+    parts_.resize(static_cast<size_t>(tiles_.back() * heads_ * entries_));
+  }
+  /// [entries] zeros: the part of a head and a tile; null if there is no bias.
+  float* part(const AttentionItem& item, int64_t tile) {
+    if (to_ == nullptr) return nullptr;
+    const int64_t at = tiles_[static_cast<size_t>(item.segment)] + tile / kKeyTile;
+    return parts_.data() + (at * heads_ + item.head) * entries_;
+  }
+  void sum() const {
+    for (int64_t i = 0; to_ != nullptr && i < heads_ * entries_; ++i) {
+      double total = 0;
+      for (int64_t t = 0; t < tiles_.back(); ++t) {
+        total += static_cast<double>(parts_[static_cast<size_t>(t * heads_ * entries_ + i)]);
+      }
+      to_[i] = static_cast<float>(total);
+    }
+  }
+
+ private:
+  int64_t heads_, entries_;
+  float* to_;
+  std::vector<int64_t> tiles_{0};  // before each segment
+  std::vector<float> parts_;
+};
+
 // One head of a range of queries and of keys of a segment, with the memory of its tiles.
 struct BackwardItem {
   const AttentionBackwardArgs& args;
@@ -31,8 +68,10 @@ struct BackwardItem {
   float *kt, *vt;      // [head_dim, kKeyTile]: a tile of keys and values
   float *k, *dk, *dv;  // [kKeyTile, stride]
   float *p, *ds;       // [kBackwardQueries, kKeyTile]: weights, gradients of the scores
+  int32_t* order;      // [kKeyTile]: of the keys of the tile
+  BiasGradient& d_bias;
 
-  BackwardItem(const AttentionBackwardArgs& a, const AttentionItem& i)
+  BackwardItem(const AttentionBackwardArgs& a, const AttentionItem& i, BiasGradient& b)
       : args(a),
         forward(a.forward),
         item(i),
@@ -41,11 +80,12 @@ struct BackwardItem {
         shared(key_column(a.forward, i.head)),
         width(a.forward.head_dim),
         stride(padded16(width)),
-        keep_scale(a.forward.dropout.p > 0 ? a.forward.dropout.keep_scale() : 1.0f) {
+        keep_scale(a.forward.dropout.p > 0 ? a.forward.dropout.keep_scale() : 1.0f),
+        d_bias(b) {
     const int64_t n = item.q_end - item.q_begin;
     const int64_t dq_rows = item.wants_dq ? n : 0;
     AttentionScratch memory((dq_rows + 2 * kBackwardQueries + 5 * kKeyTile) * stride + padded16(n) +
-                            2 * kBackwardQueries * kKeyTile);
+                            (2 * kBackwardQueries + 1) * kKeyTile);
     dq = memory.take(dq_rows * stride);
     dot = memory.take(n);
     q = memory.take(kBackwardQueries * stride);
@@ -57,6 +97,7 @@ struct BackwardItem {
     dv = memory.take(kKeyTile * stride);
     p = memory.take(kBackwardQueries * kKeyTile);
     ds = memory.take(kBackwardQueries * kKeyTile);
+    order = memory.take_integers(kKeyTile);
   }
 
   void run();
@@ -65,6 +106,12 @@ struct BackwardItem {
   void queries(int64_t begin, int64_t rows, int64_t tile, int64_t count, bool starts);
   template <bool kDrops>
   void weights_row(int64_t query, int64_t row, int64_t tile, int64_t visible, int64_t columns);
+  void add_bias_gradient(int64_t query, int64_t row, int64_t tile, int64_t columns, float* to);
+  // How many of `count` keys of the tile some queries see, from the first on.
+  int64_t seen(int64_t query, int64_t n, int64_t tile, int64_t count) const {
+    if (sizes.has_ranges()) return count;
+    return std::min(sizes.limit(query + n - 1) - tile, count);
+  }
   void add_key_gradients(int64_t begin, int64_t rows, int64_t tile, int64_t count, bool starts);
   void clear_key_gradients(int64_t begin, int64_t end) {
     std::fill(dk + begin * stride, dk + end * stride, 0.0f);
@@ -97,6 +144,7 @@ void BackwardItem::weights_row(int64_t query, int64_t row, int64_t tile, int64_t
   float* HWY_RESTRICT gradient = ds + row * kKeyTile;
   const Vec lse = splat(forward.lse[q_row * forward.heads + item.head]);
   const Vec mean = splat(dot[query - item.q_begin]);
+  const RangeOf range(sizes.first(query), sizes.limit(query));
   HWY_ALIGN uint32_t words[4][16];
   const Vec scale = splat(keep_scale);
   const auto threshold = hn::Set(I32(), static_cast<int32_t>(forward.dropout.threshold()));
@@ -111,7 +159,7 @@ void BackwardItem::weights_row(int64_t query, int64_t row, int64_t tile, int64_t
       hn::Store(zero(), d, gradient + c);
       continue;
     }
-    const auto seen = hn::FirstN(d, static_cast<size_t>(std::min(visible - c, kLanes)));
+    const auto seen = range.seen(order + c);
     const Vec e = exp_weight(hn::Sub(hn::Load(d, weight + c), lse));
     Vec used = e;
     Vec back = hn::Load(d, gradient + c);
@@ -126,29 +174,55 @@ void BackwardItem::weights_row(int64_t query, int64_t row, int64_t tile, int64_t
   }
 }
 
+// The gradients of a query's scores go to the distances that they stand at: `to` is a part of the
+// gradient of the bias.
+void BackwardItem::add_bias_gradient(int64_t query, int64_t row, int64_t tile, int64_t columns,
+                                     float* HWY_RESTRICT to) {
+  const F32 d;
+  const HeadBias bias(forward, item.head);
+  HWY_ALIGN int32_t at[kLanes];
+  for (int64_t c = 0; c < columns; c += kLanes) {
+    const float* back = ds + row * kKeyTile + c;
+    const Vec gradient = hn::Load(d, back);
+    const int64_t distance = tile + c - sizes.position(query);
+    if (distance >= bias.reach || distance + kLanes - 1 <= -bias.reach) {  // all count as one
+      to[distance > 0 ? 2 * bias.reach : 0] += sum_lanes(gradient);
+      continue;
+    }
+    hn::Store(bias.index<1>(distance), I32(), at);
+    for (int64_t i = 0; i < kLanes; ++i) to[at[i]] += back[i];
+  }
+}
+
 // Queries [begin, begin + rows) of the segment, at most kBackwardQueries, against one tile.
 void BackwardItem::queries(int64_t begin, int64_t rows, int64_t tile, int64_t count, bool starts) {
   pack_rows({forward.q, column, sizes.q_first + begin}, rows, width, forward.scale, stride, q);
   pack_rows({args.d_o, column, sizes.q_first + begin}, rows, width, 1, stride, g);
+  float* const to_bias = item.wants_dkv ? d_bias.part(item, tile) : nullptr;
   for (int64_t row = 0; row < rows; row += kRowBlock) {
     const int64_t n = std::min(kRowBlock, rows - row);
-    const int64_t sees = std::min(sizes.visible(begin + row + n - 1) - tile, count);
+    const int64_t sees = seen(begin + row, n, tile, count);
     const int64_t columns = padded16(sees);
     float* s = p + row * kKeyTile;
     float* back = ds + row * kKeyTile;
     product({q + row * stride, stride, 1, kt, kKeyTile, s, kKeyTile, n, columns, width, false});
     product({g + row * stride, stride, 1, vt, kKeyTile, back, kKeyTile, n, columns, width, false});
     for (int64_t i = row; i < row + n; ++i) {
-      const int64_t visible = std::min(sizes.visible(begin + i) - tile, sees);
+      const int64_t visible = sizes.has_ranges() ? sees : seen(begin + i, 1, tile, sees);
+      if (forward.bias.values) {
+        const int64_t distance = tile - sizes.position(begin + i);
+        HeadBias(forward, item.head).add_to_row(distance, columns, p + i * kKeyTile);
+      }
       if (forward.dropout.p > 0) {
         weights_row<true>(begin + i, i, tile, visible, columns);
       } else {
         weights_row<false>(begin + i, i, tile, visible, columns);
       }
+      if (to_bias) add_bias_gradient(begin + i, i, tile, columns, to_bias);
     }
     if (item.wants_dq) {
       product({back, kKeyTile, 1, k, stride, dq + (begin - item.q_begin + row) * stride, stride, n,
-               width, sees, tile > 0});
+               width, sees, tile > 0 || sizes.has_ranges()});
     }
   }
   if (item.wants_dkv) add_key_gradients(begin, rows, tile, count, starts);
@@ -160,7 +234,8 @@ void BackwardItem::add_key_gradients(int64_t begin, int64_t rows, int64_t tile, 
                                      bool starts) {
   for (int64_t key = 0; key < count; key += kRowBlock) {
     const int64_t n = std::min(kRowBlock, count - key);
-    const int64_t first = std::max<int64_t>(sizes.first_query(tile + key) - begin, 0);
+    const int64_t first =
+        sizes.has_ranges() ? 0 : std::max<int64_t>(sizes.first_query(tile + key) - begin, 0);
     if (first >= rows) {
       if (starts) clear_key_gradients(key, count);
       return;
@@ -176,16 +251,22 @@ void BackwardItem::add_key_gradients(int64_t begin, int64_t rows, int64_t tile, 
 void BackwardItem::key_tile(int64_t tile, int64_t count) {
   const RowSource keys{forward.k, shared, sizes.k_first + tile};
   const RowSource values{forward.v, shared, sizes.k_first + tile};
-  const int64_t first = std::max(item.q_begin, sizes.first_query(tile));
-  if (first < item.q_end) {
+  const Orders orders = sizes.orders(tile, tile + count);
+  const Range seeing = sizes.queries_of(orders, {item.q_begin, item.q_end});
+  if (seeing.size() > 0) {
+    sizes.copy_orders(tile, count, kKeyTile, order);
     pack_columns(keys, count, width, 1, kKeyTile, kt);
     pack_columns(values, count, width, 1, kKeyTile, vt);
     if (item.wants_dq) pack_rows(keys, count, width, 1, stride, k);
   }
-  if (item.wants_dkv && first >= item.q_end) clear_key_gradients(0, count);
-  for (int64_t begin = first; begin < item.q_end; begin += kBackwardQueries) {
-    queries(begin, std::min(kBackwardQueries, item.q_end - begin), tile, count, begin == first);
+  bool starts = true;
+  for (int64_t begin = seeing.begin; begin < seeing.end; begin += kBackwardQueries) {
+    const int64_t rows = std::min(kBackwardQueries, seeing.end - begin);
+    if (sizes.has_ranges() && sizes.sight(begin, begin + rows).misses(orders)) continue;
+    queries(begin, rows, tile, count, starts);
+    starts = false;
   }
+  if (item.wants_dkv && starts) clear_key_gradients(0, count);
   if (!item.wants_dkv) return;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t row = sizes.k_first + tile + i;
@@ -196,8 +277,9 @@ void BackwardItem::key_tile(int64_t tile, int64_t count) {
 
 void BackwardItem::run() {
   const int64_t n = item.q_end - item.q_begin;
-  if (item.wants_dq) {  // queries that see no key
-    const int64_t unseeing = sizes.keys > 0 ? sizes.first_query(0) - item.q_begin : n;
+  if (item.wants_dq) {  // queries that see no key, or not the first one
+    const bool is_all = sizes.keys == 0 || sizes.has_ranges();
+    const int64_t unseeing = is_all ? n : sizes.first_query(0) - item.q_begin;
     std::fill(dq, dq + std::clamp<int64_t>(unseeing, 0, n) * stride, 0.0f);
   }
   compute_dots();
@@ -222,6 +304,7 @@ bool goes_at_once(const AttentionArgs& args, const SegmentSizes& sizes) {
 void attention_backward_impl(const AttentionBackwardArgs& args) {
   const AttentionArgs& forward = args.forward;
   AttentionPlan& plan = attention_plan(kVectorGroupWork);
+  BiasGradient d_bias(args);
   const auto work = [&](int64_t queries, int64_t keys, int64_t products) {
     return static_cast<double>((queries + 8) * (keys + 4) * forward.head_dim * products);
   };
@@ -237,23 +320,25 @@ void attention_backward_impl(const AttentionBackwardArgs& args) {
       }
       for (int64_t begin = 0; begin < n; begin += kBackwardQueries) {
         const int64_t end = std::min(begin + kBackwardQueries, n);
-        const int64_t keys = sizes.visible(end - 1);
-        plan.add({segment, head, begin, end, 0, keys, true, false}, work(end - begin, keys, 3));
+        const Range keys = sizes.keys_of(begin, end);
+        plan.add({segment, head, begin, end, keys.begin, keys.end, true, false},
+                 work(end - begin, keys.size(), 3));
       }
       for (int64_t begin = 0; begin < m; begin += kKeyTile) {
         const int64_t end = std::min(begin + kKeyTile, m);
-        const int64_t queries = n - sizes.first_query(begin);
-        plan.add({segment, head, n - queries, n, begin, end, false, true},
-                 work(queries, end - begin, 4));
+        const Range queries = sizes.queries_of(sizes.orders(begin, end), {0, n});
+        plan.add({segment, head, queries.begin, queries.end, begin, end, false, true},
+                 work(queries.size(), end - begin, 4));
       }
     }
   }
   plan.run([&](const AttentionItem* item, const AttentionItem* end) {
     for (; item != end; ++item) {
       if (item + 1 != end) fetch_ahead(args, item[1]);
-      BackwardItem(args, *item).run();
+      BackwardItem(args, *item, d_bias).run();
     }
   });
+  d_bias.sum();
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "heddle/base/parallel.h"
@@ -33,23 +34,123 @@ struct AttentionItem {
   bool wants_dkv = false;  ///< backward: write dk and dv of the keys
 };
 
-/// Sizes of one segment.
+/// Some neighbouring queries or keys of a segment.
+struct Range {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+  /// At most `most` of it from `first` on.
+  Range part(int64_t first, int64_t most) const { return {first, std::min(first + most, end)}; }
+};
+
+/// Bounds of the orders of some keys.
+struct Orders {
+  int32_t least, most;
+};
+
+/// Bounds of the ranges of some queries.
+struct Sight {
+  int32_t least_first, most_first, least_limit, most_limit;
+
+  bool misses(const Orders& keys) const {
+    return keys.most < least_first || keys.least >= most_limit;
+  }
+  /// Whether each of the queries sees each of the keys.
+  bool holds(const Orders& keys) const {
+    return keys.least >= most_first && keys.most < least_limit;
+  }
+};
+
+/// Sizes of one segment, and who sees whom in it.
 struct SegmentSizes {
   int64_t q_first, k_first;  ///< rows where it starts
   int64_t queries, keys;
-  bool causal;
+  bool causal;       ///< if there are no ranges
+  KeyRanges ranges;  ///< of the segment
 
   SegmentSizes(const AttentionArgs& args, int64_t segment)
       : q_first(args.q_offsets[segment]),
         k_first(args.k_offsets[segment]),
         queries(args.q_offsets[segment + 1] - q_first),
         keys(args.k_offsets[segment + 1] - k_first),
-        causal(args.causal) {}
-  /// Keys that query i sees: 0 .. visible(i) - 1.
-  int64_t visible(int64_t query) const {
-    return causal ? std::clamp<int64_t>(query + 1 + keys - queries, 0, keys) : keys;
+        causal(args.causal),
+        ranges(args.ranges) {
+    if (ranges.limit) ranges.first += q_first, ranges.limit += q_first;
+    if (ranges.order) ranges.order += k_first;
   }
-  /// First query that sees the key, at most `queries`.
+  bool has_ranges() const { return ranges.limit != nullptr; }
+
+  /// The orders that a query sees: [first(i), limit(i)).
+  int32_t first(int64_t query) const { return has_ranges() ? ranges.first[query] : 0; }
+  int32_t limit(int64_t query) const {
+    if (has_ranges()) return ranges.limit[query];
+    const int64_t end = causal ? std::clamp<int64_t>(query + 1 + keys - queries, 0, keys) : keys;
+    return static_cast<int32_t>(end);
+  }
+  /// Of queries [begin, end), which are not none.
+  Sight sight(int64_t begin, int64_t end) const {
+    Sight s{first(begin), first(end - 1), limit(begin), limit(end - 1)};
+    if (!has_ranges()) return s;
+    s.most_first = s.least_first, s.most_limit = s.least_limit;
+    for (int64_t i = begin; i < end; ++i) {
+      s.least_first = std::min(s.least_first, ranges.first[i]);
+      s.most_first = std::max(s.most_first, ranges.first[i]);
+      s.least_limit = std::min(s.least_limit, ranges.limit[i]);
+      s.most_limit = std::max(s.most_limit, ranges.limit[i]);
+    }
+    return s;
+  }
+
+  int32_t order(int64_t key) const {
+    return ranges.order ? ranges.order[key] : static_cast<int32_t>(key);
+  }
+  /// Of keys [begin, end), which are not none.
+  Orders orders(int64_t begin, int64_t end) const {
+    Orders o{order(begin), order(end - 1)};
+    if (!ranges.order) return o;
+    o.most = o.least;
+    for (int64_t i = begin; i < end; ++i) {
+      o.least = std::min(o.least, ranges.order[i]);
+      o.most = std::max(o.most, ranges.order[i]);
+    }
+    return o;
+  }
+  /// to[i] = order(begin + i), up to `padded` such that no query sees what is not there.
+  void copy_orders(int64_t begin, int64_t count, int64_t padded, int32_t* to) const {
+    for (int64_t i = 0; i < count; ++i) to[i] = order(begin + i);
+    std::fill(to + count, to + padded, std::numeric_limits<int32_t>::max());
+  }
+
+  /// Keys outside which queries [begin, end) see nothing, from the start of a tile on.
+  Range keys_of(int64_t begin, int64_t end) const {
+    if (ranges.order) return {0, keys};
+    const Sight s = sight(begin, end);
+    const int64_t last = std::clamp<int64_t>(s.most_limit, 0, keys);
+    return {std::clamp<int64_t>(s.least_first, 0, last) / kKeyTile * kKeyTile, last};
+  }
+  /// How many of `count` keys from `tile` on, whose orders these are, queries may see: the rest
+  /// they do not; 0: none.
+  int64_t seen(const Sight& s, const Orders& orders, int64_t tile, int64_t count) const {
+    if (s.misses(orders)) return 0;
+    return ranges.order ? count : std::min<int64_t>(count, s.most_limit - tile);
+  }
+  /// Queries of `all` outside which none sees a key of these orders.
+  Range queries_of(const Orders& keys_orders, Range all) const {
+    if (!has_ranges())
+      return {std::clamp(first_query(keys_orders.least), all.begin, all.end), all.end};
+    constexpr int64_t kStep = 64;
+    while (all.size() > 0 &&
+           sight(all.begin, std::min(all.begin + kStep, all.end)).misses(keys_orders)) {
+      all.begin = std::min(all.begin + kStep, all.end);
+    }
+    while (all.size() > 0 &&
+           sight(std::max(all.end - kStep, all.begin), all.end).misses(keys_orders)) {
+      all.end = std::max(all.end - kStep, all.begin);
+    }
+    return all;
+  }
+  /// Where a query stands among the keys: the last of both stand together.
+  int64_t position(int64_t query) const { return query + keys - queries; }
+  /// Without ranges: the first query that sees the key, at most `queries`.
   int64_t first_query(int64_t key) const {
     return causal ? std::clamp<int64_t>(key - keys + queries, 0, queries) : 0;
   }
@@ -167,9 +268,9 @@ inline void plan_forward(AttentionPlan& plan, const AttentionArgs& args, int64_t
     for (int64_t head = 0; head < args.heads; ++head) {
       for (int64_t begin = 0; begin < sizes.queries; begin += most) {
         const int64_t end = std::min(begin + most, sizes.queries);
-        const int64_t keys = sizes.visible(end - 1);
-        const int64_t products = (end - begin + cost.queries) * (keys + cost.keys);
-        plan.add({segment, head, begin, end, 0, keys},
+        const Range keys = sizes.keys_of(begin, end);
+        const int64_t products = (end - begin + cost.queries) * (keys.size() + cost.keys);
+        plan.add({segment, head, begin, end, keys.begin, keys.end},
                  static_cast<double>(products * args.head_dim * 2));
       }
     }
@@ -183,6 +284,7 @@ class AttentionScratch {
     const auto address = reinterpret_cast<uintptr_t>(scratch<float, 7>(floats + 16 * kMostParts));
     next_ = reinterpret_cast<float*>((address + 63) & ~uintptr_t{63});
   }
+  int32_t* take_integers(int64_t n) { return reinterpret_cast<int32_t*>(take(n)); }
   float* take(int64_t floats) {
     float* part = next_;
     next_ += (floats + 15) & ~int64_t{15};

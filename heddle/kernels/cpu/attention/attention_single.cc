@@ -69,7 +69,8 @@ TileRows rows_of(const AttentionArgs& args, const Rows& x, const SegmentSizes& s
 class Single {
  public:
   Single(const AttentionArgs& args, const AttentionItem& item)
-      : sizes_(args, item.segment),
+      : item_(item),
+        sizes_(args, item.segment),
         column_(item.head * args.head_dim),
         width_(args.head_dim),
         keys_(rows_of(args, args.k, sizes_, key_column(args, item.head))),
@@ -89,11 +90,23 @@ class Single {
       _mm512_store_ps(sums_ + c, _mm512_setzero_ps());
       _mm512_store_ps(sums_ + c + 16, _mm512_setzero_ps());
     }
-    for (int64_t block = 0; block < sizes_.keys; block += kTileKeyBlock) step(block);
+    for (int64_t block = item_.k_begin; block < item_.k_end; block += kTileKeyBlock) step(block);
     finish(o.row<uint16_t>(sizes_.q_first) + column_);
   }
 
  private:
+  // Those of up to 16 keys that the query sees.
+  __mmask16 in_range(int64_t key, int64_t count) const {
+    if (!sizes_.has_ranges()) return 0xffff;
+    alignas(64) int32_t orders[kTileRows];
+    sizes_.copy_orders(key, count, kTileRows, orders);
+    const __m512i order = _mm512_load_si512(orders);
+    const __mmask16 begun =
+        _mm512_cmpge_epi32_mask(order, _mm512_set1_epi32(sizes_.first(item_.q_begin)));
+    return _mm512_mask_cmplt_epi32_mask(begun, order,
+                                        _mm512_set1_epi32(sizes_.limit(item_.q_begin)));
+  }
+
   // Scores of up to 16 keys.
   __m512 scores(int64_t key, int64_t count) const {
     const uint16_t* row[kTileRows];
@@ -119,14 +132,14 @@ class Single {
 
   // Up to kTileKeyBlock keys from `block` on.
   void step(int64_t block) {
-    const int64_t keys = std::min(kTileKeyBlock, sizes_.keys - block);
+    const int64_t keys = std::min(kTileKeyBlock, item_.k_end - block);
     __m512 score[kTileKeyBlock / kTileRows];
     __mmask16 seen[kTileKeyBlock / kTileRows] = {};
     __m512 most = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
     for (int64_t t = 0; t < tiles_of(keys); ++t) {
       const int64_t count = std::min(kTileRows, keys - t * kTileRows);
       score[t] = scores(block + t * kTileRows, count);
-      seen[t] = static_cast<__mmask16>((1u << count) - 1);
+      seen[t] = static_cast<__mmask16>((1u << count) - 1) & in_range(block + t * kTileRows, count);
       most = _mm512_mask_max_ps(most, seen[t], most, score[t]);
     }
     const __m512 before = most_;
@@ -149,7 +162,7 @@ class Single {
     const __m512 less = changes ? exp2_weight(_mm512_sub_ps(before, most_)) : _mm512_set1_ps(1);
     total_ = _mm512_fmadd_ps(total_, less, combined<Sum>(part));
     const int64_t floats = inner_tiles_of(width_) * kTileInner;
-    for (int64_t c = 0; c < floats && changes && block > 0; c += 16) {
+    for (int64_t c = 0; c < floats && changes && block > item_.k_begin; c += 16) {
       _mm512_store_ps(sums_ + c, _mm512_mul_ps(_mm512_load_ps(sums_ + c), less));
     }
     for (int64_t key = 0; key < keys; key += kTileInner) {
@@ -198,7 +211,8 @@ class Single {
 
   // Weighted sums become means.
   void finish(uint16_t* to) const {
-    const __mmask16 sees = sizes_.keys > 0 ? 0xffff : 0;
+    const __mmask16 sees = _mm512_cmp_ps_mask(
+        most_, _mm512_set1_ps(-std::numeric_limits<float>::infinity()), _CMP_NEQ_UQ);
     const __m512 scale = _mm512_maskz_div_ps(sees, _mm512_set1_ps(1), total_);
     // As in store_rows().
     const auto mean = [&](const float* sum) {
@@ -210,6 +224,7 @@ class Single {
     }
   }
 
+  const AttentionItem& item_;
   const SegmentSizes sizes_;
   const int64_t column_, width_;
   const TileRows keys_, values_;

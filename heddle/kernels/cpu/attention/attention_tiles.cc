@@ -15,7 +15,7 @@ bool is_bf16(const Rows& x) { return x.dtype == DType::bf16; }
 
 bool goes_by_tiles(const AttentionArgs& args) {
   return is_bf16(args.q) && is_bf16(args.k) && is_bf16(args.v) && is_bf16(args.o) &&
-         args.scale > 0 && has_tiles();
+         args.scale > 0 && args.bias.values == nullptr && has_tiles();
 }
 bool goes_by_tiles(const AttentionBackwardArgs& args) {
   return goes_by_tiles(args.forward) && is_bf16(args.d_o) && is_bf16(args.dq) && is_bf16(args.dk) &&
@@ -81,15 +81,24 @@ struct Forward {
   alignas(64) float shrink[kTileRows];  // what earlier sums are to be multiplied by
   // The kept weights of a step's queries and of the blocks that share their random numbers.
   alignas(64) uint32_t kept[kDropoutKeys / kTileInner][kQueries];
+  int64_t drawn;                          // which of such blocks they are of, or -1
+  alignas(64) int32_t orders[kKeyBlock];  // of the keys of a block
+  uint32_t started = 0;                   // a bit for each step's queries that have sums
 
   Forward(const AttentionArgs& a, const WeightDropout& d, const AttentionItem& i);
   void run();
   void pack_keys(int64_t first, int64_t count);
+  // Of queries from `row` on, at most `count`.
+  Sight sight(int64_t row, int64_t count) const {
+    return sizes.sight(item.q_begin + row, item.q_begin + std::min(row + count, n));
+  }
   void step(int64_t row, int64_t held, int64_t block, int64_t keys);
-  void weights(int64_t row, int64_t block, int64_t keys);
+  void weights(int64_t row, int64_t block, int64_t keys, bool has_sums);
   void highest(const Rows16& at, __m512 part[kTileRows]) const;
   void exponentials(const Rows16& at, __m512 part[kTileRows]) const;
+  bool all_see(int64_t row, int64_t block) const;
   __m512i seen(int64_t row, int64_t block, int64_t keys, int64_t key) const;
+  __m512i in_range(int64_t row, int64_t key) const;
   void draw(int64_t row, int64_t block);
   void shrink_sums(int64_t row);
   void finish();
@@ -106,7 +115,8 @@ Forward::Forward(const AttentionArgs& a, const WeightDropout& d, const Attention
       inner(inner_tiles_of(a.head_dim)),
       columns(tiles_of(a.head_dim)),
       factor(a.scale * kLog2E) {
-  const int64_t rows = tiles_of(n), held = inner_tiles_of(std::min(kHeldKeys, item.k_end));
+  const int64_t rows = tiles_of(n),
+                held = inner_tiles_of(std::min(kHeldKeys, item.k_end - item.k_begin));
   TileScratch memory(2 * kBlockTiles + rows * (inner + columns) + held * (2 * inner + columns),
                      2 * rows * kTileRows);
   s = memory.columns(2, kBlockTiles);
@@ -119,8 +129,30 @@ Forward::Forward(const AttentionArgs& a, const WeightDropout& d, const Attention
   v = memory.rows(held, columns);
 }
 
+// Whether 16 queries see all of a block of kKeyBlock keys.
+inline bool Forward::all_see(int64_t row, int64_t block) const {
+  if (!sizes.has_ranges()) return sizes.limit(item.q_begin + row) >= block + kKeyBlock;
+  return sight(row, kTileRows).holds(sizes.orders(block, block + kKeyBlock));
+}
+
+// seen() by ranges.
+inline __m512i Forward::in_range(int64_t row, int64_t key) const {
+  alignas(64) uint32_t bits[kTileRows] = {};
+  const __m512i low = _mm512_load_si512(orders + key), high = _mm512_load_si512(orders + key + 16);
+  for (int64_t i = 0; i < std::min(kTileRows, n - row); ++i) {
+    const __m512i first = _mm512_set1_epi32(sizes.first(item.q_begin + row + i));
+    const __m512i limit = _mm512_set1_epi32(sizes.limit(item.q_begin + row + i));
+    const auto seen_of = [&](__m512i order) {
+      return _mm512_mask_cmplt_epi32_mask(_mm512_cmpge_epi32_mask(order, first), order, limit);
+    };
+    bits[i] = _mm512_kunpackw(seen_of(high), seen_of(low));
+  }
+  return _mm512_load_si512(bits);
+}
+
 // The keys from `key` of the block on that each of 16 queries sees, as 32 bits.
 inline __m512i Forward::seen(int64_t row, int64_t block, int64_t keys, int64_t key) const {
+  if (sizes.has_ranges()) return in_range(row, key);
   const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   const __m512i one = _mm512_set1_epi32(1);
   __m512i count = _mm512_set1_epi32(static_cast<int>(keys - key));
@@ -134,10 +166,11 @@ inline __m512i Forward::seen(int64_t row, int64_t block, int64_t keys, int64_t k
   return _mm512_sub_epi32(_mm512_sllv_epi32(one, count), one);
 }
 
-// Which weights of up to 16 queries are kept, of all that the last of them sees.
+// Which weights of up to 16 queries are kept, of kDropoutKeys from `block` on.
 void Forward::draw(int64_t row, int64_t block) {
   const int64_t rows = std::min(kTileRows, n - row), first = item.q_begin + row;
-  const int64_t keys = std::min(kDropoutKeys, sizes.visible(first + rows - 1) - block);
+  const int64_t end = sizes.has_ranges() ? item.k_end : sizes.limit(first + rows - 1);
+  const int64_t keys = std::min(kDropoutKeys, end - block);
   for (int64_t i = 0; i < rows; ++i) {
     if (i % 4 == 0) stay_awake();
     dropout.kept_of_row(item.head, sizes.q_first + first + i, block, keys,
@@ -201,15 +234,14 @@ inline void Forward::exponentials(const Rows16& at, __m512 part[kTileRows]) cons
 }
 
 // Scores of up to 16 queries from `row` on become weights; earlier sums are made to fit.
-void Forward::weights(int64_t row, int64_t block, int64_t keys) {
-  if (dropout.is_on() && block % kDropoutKeys == 0) draw(row, block);
+void Forward::weights(int64_t row, int64_t block, int64_t keys, bool has_sums) {
   stay_awake();
   Rows16 at{.tile = s.at(row % kQueries / kTileRows, 0),
             .row = row,
             .rows = std::min(kTileRows, n - row),
             .block = block,
             .keys = keys,
-            .all_seen = keys == kKeyBlock && sizes.visible(item.q_begin + row) >= block + keys,
+            .all_seen = keys == kKeyBlock && all_see(row, block),
             .mask = {}};
   for (int64_t c = 0; c < kBlockInner && !at.all_seen; ++c) {
     _mm512_store_si512(at.mask[c], seen(row, block, keys, c * kTileInner));
@@ -230,7 +262,7 @@ void Forward::weights(int64_t row, int64_t block, int64_t keys) {
   const __m512 total = _mm512_fmadd_ps(_mm512_load_ps(sum + row), less, combine_lanes<Sum>(part));
   _mm512_store_ps(sum + row, total);
   stay_awake();
-  if (block > 0 && changes != 0) shrink_sums(row);
+  if (has_sums && changes != 0) shrink_sums(row);
 }
 
 // Earlier sums of up to 16 queries from `row` on, for the new maxima.
@@ -255,14 +287,23 @@ void Forward::step(int64_t row, int64_t held, int64_t block, int64_t keys) {
                   .rows = rows,
                   .columns = tiles_of(keys),
                   .inner = inner});
-  for (int64_t r = 0; r < rows; ++r) weights(row + r * kTileRows, block, keys);
+  const uint32_t bit = uint32_t{1} << (row / kQueries);
+  const bool has_sums = (started & bit) != 0, draws = drawn != block / kDropoutKeys;
+  started |= bit;
+  drawn = block / kDropoutKeys;
+  if (sizes.has_ranges()) sizes.copy_orders(block, keys, kKeyBlock, orders);
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t at = row + r * kTileRows;
+    if (dropout.is_on() && draws) draw(at, drawn * kDropoutKeys);
+    weights(at, block, keys, has_sums);
+  }
   multiply_tiles({.left = p,
                   .right = v.from(held / kTileInner, 0),
                   .sum = o.from(row / kTileRows, 0),
                   .rows = rows,
                   .columns = columns,
                   .inner = inner_tiles_of(keys),
-                  .accumulate = block > 0});
+                  .accumulate = has_sums});
 }
 
 // Weighted sums become means.
@@ -298,22 +339,23 @@ void Forward::run() {
   std::fill_n(most, tiles_of(n) * kTileRows, kMinusInfinity);
   std::fill_n(sum, tiles_of(n) * kTileRows, 0.0f);
   pack_left({args.q, column, args.head_dim, sizes.q_first + item.q_begin, n}, q);
-  const auto visible = [&](int64_t row) {  // to the last query of a step
-    return sizes.visible(item.q_begin + std::min(row + kQueries, n) - 1);
-  };
-  for (int64_t row = 0; row < n && visible(row) == 0; row += kQueries) {  // no product begins these
-    const int64_t rows = tiles_of(std::min(kQueries, n - row));
-    std::memset(o.at(row / kTileRows, 0), 0, static_cast<size_t>(rows * columns * kTileBytes));
-  }
-  for (int64_t first = 0; first < item.k_end; first += kHeldKeys) {
+  for (int64_t first = item.k_begin; first < item.k_end; first += kHeldKeys) {
     const int64_t end = std::min(first + kHeldKeys, item.k_end);
     pack_keys(first, end - first);
     for (int64_t row = 0; row < n; row += kQueries) {
-      const int64_t keys = std::min(visible(row), end);
-      for (int64_t block = first; block < keys; block += kKeyBlock) {
-        step(row, block - first, block, std::min(kKeyBlock, keys - block));
+      const Sight queries = sight(row, kQueries);
+      drawn = -1;
+      for (int64_t block = first; block < end; block += kKeyBlock) {
+        const int64_t count = std::min(kKeyBlock, end - block);
+        const int64_t keys = sizes.seen(queries, sizes.orders(block, block + count), block, count);
+        if (keys > 0) step(row, block - first, block, keys);
       }
     }
+  }
+  for (int64_t row = 0; row < n; row += kQueries) {  // no product began those that see no key
+    if ((started >> (row / kQueries) & 1) != 0) continue;
+    const int64_t rows = tiles_of(std::min(kQueries, n - row));
+    std::memset(o.at(row / kTileRows, 0), 0, static_cast<size_t>(rows * columns * kTileBytes));
   }
   stay_awake();
   finish();

@@ -29,14 +29,6 @@ constexpr int64_t kItemQueries = kSpan;  // of an item that has not all queries
 constexpr int64_t kQueryTiles = kQueryBlock / kTileRows, kQueryInner = kQueryBlock / kTileInner;
 constexpr int64_t kKeyTiles = kKeyBlock / kTileRows, kKeyInner = kKeyBlock / kTileInner;
 
-// A part of a segment's queries or keys, from its start.
-struct Range {
-  int64_t begin = 0, end = 0;
-  int64_t size() const { return end - begin; }
-  /// At most `most` of it from `first` on.
-  Range part(int64_t first, int64_t most) const { return {first, std::min(first + most, end)}; }
-};
-
 // One head of a range of queries and of keys of a segment.
 struct Backward {
   const AttentionBackwardArgs& args;
@@ -55,31 +47,36 @@ struct Backward {
   Tiles q_along, g_along;    // right [queries, head_dim]
   Tiles dq;                  // sums [queries, head_dim]
   float *lse, *dot;          // [queries]: log-sum-exp / ln 2, sum of d_o * o
+  int32_t *firsts, *limits;  // [queries]: their ranges
+  uint32_t dq_started;       // a bit for each kStep queries that have sums
   // A block of keys.
   Range keys;
   Tiles k, v;     // left [kKeyBlock, head_dim]
   Tiles k_along;  // right [kKeyBlock, head_dim]
   // All keys of the item.
-  Tiles dk, dv;  // sums [keys, head_dim]
+  Tiles dk, dv;       // sums [keys, head_dim]
+  uint32_t* started;  // a number for each kStep keys, not 0: they have sums
   // A block of queries: kStep keys meet it at a time.
   Range block;
-  Tiles s, back;   // sums [kStep, kQueryBlock]: scores, gradients of the weights
-  Tiles p, ds;     // left [kStep, kQueryBlock]: weights, gradients of the scores
-  Tiles ds_along;  // left [kQueryBlock, kKeyBlock]: the latter for all keys of the block
-  int64_t steps[kQueryInner];  // of the keys that the queries of a step see
-  uint32_t* kept;              // [kKeyInner, kQueryBlock]: the keys whose weight is kept
+  Tiles s, back;             // sums [kStep, kQueryBlock]: scores, gradients of the weights
+  Tiles p, ds;               // left [kStep, kQueryBlock]: weights, gradients of the scores
+  Tiles ds_along;            // left [kQueryBlock, kKeyBlock]: the latter for all keys of the block
+  Range seeing[kKeyInner];   // of the span: queries that see a key of a step, in steps
+  Range steps[kQueryInner];  // of the keys that the queries of a step see
+  uint32_t* kept;            // [kKeyInner, kQueryBlock]: the keys whose weight is kept
 
   Backward(const AttentionBackwardArgs& a, const WeightDropout& d, const AttentionItem& i);
   void run();
-  void clear_unseen();
+  bool find_queries();
   void pack_queries();
   void pack_keys();
+  void visit(int64_t step, int64_t chunk);
   void query_block();
   void draw();
   void key_step(int64_t step);
   template <bool kDrops>
   void weights(int64_t step, int64_t chunk);
-  int64_t first_step(int64_t key) const;
+  __mmask32 seen(int64_t key, int64_t query) const;
 };
 
 Backward::Backward(const AttentionBackwardArgs& a, const WeightDropout& d, const AttentionItem& i)
@@ -98,7 +95,7 @@ Backward::Backward(const AttentionBackwardArgs& a, const WeightDropout& d, const
   TileScratch memory(q_steps * (4 * inner + 4 * columns) + kKeyTiles * 2 * inner +
                          kKeyInner * columns + 2 * key_tiles * columns + 4 * kQueryTiles +
                          4 * kQueryInner + kQueryTiles * kKeyInner,
-                     2 * q_steps * kStep + kKeyInner * kQueryBlock);
+                     4 * q_steps * kStep + kKeyInner * kQueryBlock + key_tiles);
   q_across = memory.columns(inner, 2 * q_steps), g_across = memory.columns(inner, 2 * q_steps);
   q_along = memory.rows(q_steps, columns), g_along = memory.rows(q_steps, columns);
   dq = memory.rows(2 * q_steps, columns);
@@ -110,12 +107,26 @@ Backward::Backward(const AttentionBackwardArgs& a, const WeightDropout& d, const
   ds_along = memory.rows(kQueryTiles, kKeyInner);
   lse = memory.numbers<float>(q_steps * kStep), dot = memory.numbers<float>(q_steps * kStep);
   kept = memory.numbers<uint32_t>(kKeyInner * kQueryBlock);
+  firsts = memory.numbers<int32_t>(q_steps * kStep);
+  limits = memory.numbers<int32_t>(q_steps * kStep);
+  started = memory.numbers<uint32_t>(key_tiles);
+  std::fill_n(started, key_tiles, 0);
 }
 
-// The first query of the item that sees the key, rounded down to a step; the end if none does.
-int64_t Backward::first_step(int64_t key) const {
-  const int64_t first = std::max(item.q_begin, sizes.first_query(key));
-  return first >= item.q_end ? item.q_end : first / kStep * kStep;
+// Which queries of the span see which keys of the block; false: none sees any.
+bool Backward::find_queries() {
+  bool is_seen = false;
+  for (int64_t step = 0; step < keys.size(); step += kStep) {
+    const int64_t begin = keys.begin + step;
+    const Orders orders = sizes.orders(begin, std::min(begin + kStep, keys.end));
+    Range q = sizes.queries_of(orders, span);
+    if (q.size() > 0) {
+      q = {q.begin / kStep * kStep, std::min((q.end + kStep - 1) / kStep * kStep, span.end)};
+      is_seen = true;
+    }
+    seeing[step / kStep] = q;
+  }
+  return is_seen;
 }
 
 void Backward::pack_queries() {
@@ -145,6 +156,10 @@ void Backward::pack_queries() {
       }
       log[i] = forward.lse[(first + row + i) * forward.heads + item.head];
     }
+    for (int64_t i = row; i < row + kTileRows && sizes.has_ranges(); ++i) {
+      const int64_t query = std::min(span.begin + i, span.end - 1);
+      firsts[i] = sizes.first(query), limits[i] = sizes.limit(query);
+    }
     _mm512_store_ps(dot + row, combine_lanes<Sum>(sum));
     _mm512_store_ps(lse + row, _mm512_mul_ps(_mm512_load_ps(log), _mm512_set1_ps(kLog2E)));
   }
@@ -161,11 +176,29 @@ void Backward::pack_keys() {
 // Which weights of the block of queries and the block of keys are kept.
 void Backward::draw() {
   static_assert(kKeyBlock == kDropoutKeys);
-  for (int64_t i = std::max(block.begin, first_step(keys.begin)); i < block.end; ++i) {
+  int64_t begin = block.end, end = block.begin;
+  for (int64_t step = 0; step < inner_tiles_of(keys.size()); ++step) {
+    if (seeing[step].size() == 0) continue;
+    begin = std::min(begin, std::max(block.begin, seeing[step].begin));
+    end = std::max(end, std::min(block.end, seeing[step].end));
+  }
+  for (int64_t i = begin; i < end; ++i) {
     if (i % 4 == 0) stay_awake();
     dropout.kept_of_row(item.head, sizes.q_first + i, keys.begin, keys.size(),
                         kept + i - block.begin, kQueryBlock);
   }
+}
+
+// Which of kStep queries of the span from `query` on see a key.
+inline __mmask32 Backward::seen(int64_t key, int64_t query) const {
+  if (!sizes.has_ranges()) return ~first_16bit(sizes.first_query(key) - query);
+  const __m512i order = _mm512_set1_epi32(sizes.order(key));
+  const auto seen_by = [&](int64_t at) {
+    const __mmask16 begun = _mm512_cmpge_epi32_mask(order, _mm512_load_si512(firsts + at));
+    return _mm512_mask_cmplt_epi32_mask(begun, order, _mm512_load_si512(limits + at));
+  };
+  const int64_t at = query - span.begin;
+  return _mm512_kunpackw(seen_by(at + kTileRows), seen_by(at));
 }
 
 // Scores and gradients of weights, of kStep keys and kStep queries from `chunk` of the block on,
@@ -186,12 +219,11 @@ void Backward::weights(int64_t step, int64_t chunk) {
     const int64_t tile = j / kTileRows, row = j % kTileRows * 64;
     const char* score = s.at(tile, chunk / kTileRows) + row;
     const char* gradient = back.at(tile, chunk / kTileRows) + row;
-    const int64_t hidden = sizes.first_query(keys.begin + step + j) - block.begin - chunk;
-    const __mmask32 seen = there & ~first_16bit(hidden);
+    const __mmask32 seen_by = there & seen(keys.begin + step + j, block.begin + chunk);
     const __m512 e0 = exp2_weight(_mm512_fmsub_ps(_mm512_load_ps(score), f, lse0));
     const __m512 e1 = exp2_weight(_mm512_fmsub_ps(_mm512_load_ps(score + next), f, lse1));
     __m512 d0 = _mm512_load_ps(gradient), d1 = _mm512_load_ps(gradient + next);
-    __mmask32 used = seen;
+    __mmask32 used = seen_by;
     if constexpr (kDrops) {
       const __mmask16 kept0 = _mm512_test_epi32_mask(draws0, key_bit);
       const __mmask16 kept1 = _mm512_test_epi32_mask(draws1, key_bit);
@@ -203,7 +235,7 @@ void Backward::weights(int64_t step, int64_t chunk) {
     d0 = _mm512_mul_ps(e0, _mm512_sub_ps(d0, dot0));
     d1 = _mm512_mul_ps(e1, _mm512_sub_ps(d1, dot1));
     _mm512_store_si512(p.at(tile, chunk / kStep) + row, to_bf16(used, e0, e1));
-    _mm512_store_si512(ds.at(tile, chunk / kStep) + row, to_bf16(seen, d0, d1));
+    _mm512_store_si512(ds.at(tile, chunk / kStep) + row, to_bf16(seen_by, d0, d1));
   }
   if (!item.wants_dq) return;
   const int64_t rows = count > kTileRows ? kStep : kTileRows;
@@ -215,25 +247,39 @@ void Backward::weights(int64_t step, int64_t chunk) {
                  n);
 }
 
+// Notes that the queries of the block from `chunk` on meet a step of keys; what lies between this
+// and the last step that they met becomes zero.
+void Backward::visit(int64_t step, int64_t chunk) {
+  Range& met = steps[chunk / kStep];
+  if (met.size() == 0) met = {step, step};
+  for (; met.end < step && item.wants_dq; ++met.end) {
+    for (int64_t row = 0; row < kStep; row += kTileRows) {
+      std::memset(ds_along.at((chunk + row) / kTileRows, met.end), 0, kTileBytes);
+    }
+  }
+  met.end = step + 1;
+}
+
 // The block of queries against kStep keys of the block from `step` on.
 void Backward::key_step(int64_t step) {
-  const int64_t first = first_step(keys.begin + step);
-  if (first >= block.end) return;
-  const int64_t from = std::max(first - block.begin, int64_t{0});
+  const Range& queries = seeing[step / kStep];
+  const int64_t from = std::max(queries.begin - block.begin, int64_t{0});
+  const int64_t to = std::min(queries.end, block.end) - block.begin;
+  if (from >= to) return;
   const int64_t in_span = block.begin - span.begin + from;
   TileProduct product{.left = k.from(step / kTileRows, 0),
                       .right = q_across.from(0, in_span / kTileRows),
                       .sum = s.from(0, from / kTileRows),
                       .rows = tiles_of(std::min(kStep, keys.size() - step)),
-                      .columns = tiles_of(block.size() - from),
+                      .columns = tiles_of(to - from),
                       .inner = inner};
   multiply_tiles(product);
   product.left = v.from(step / kTileRows, 0);
   product.right = g_across.from(0, in_span / kTileRows);
   product.sum = back.from(0, from / kTileRows);
   multiply_tiles(product);
-  for (int64_t chunk = from; chunk < block.size(); chunk += kStep) {
-    ++steps[chunk / kStep];
+  for (int64_t chunk = from; chunk < to; chunk += kStep) {
+    visit(step / kStep, chunk);
     dropout.is_on() ? weights<true>(step, chunk) : weights<false>(step, chunk);
   }
   if (!item.wants_dkv) return;
@@ -243,8 +289,9 @@ void Backward::key_step(int64_t step) {
              .sum = dv.from(key_tile, 0),
              .rows = product.rows,
              .columns = columns,
-             .inner = inner_tiles_of(block.size() - from),
-             .accumulate = block.begin > first};
+             .inner = inner_tiles_of(to - from),
+             .accumulate = started[key_tile / 2] != 0};
+  started[key_tile / 2] = 1;
   multiply_tiles(product);
   product.left = ds.from(0, from / kStep);
   product.right = q_along.from(in_span / kStep, 0);
@@ -253,48 +300,39 @@ void Backward::key_step(int64_t step) {
 }
 
 void Backward::query_block() {
-  std::fill_n(steps, kQueryInner, 0);
+  std::fill_n(steps, kQueryInner, Range{});
   if (dropout.is_on()) draw();
   for (int64_t step = 0; step < keys.size(); step += kStep) key_step(step);
   if (!item.wants_dq) return;
   for (int64_t chunk = 0; chunk < block.size(); chunk += kStep) {
-    if (steps[chunk / kStep] == 0) continue;
-    multiply_tiles({.left = ds_along.from(chunk / kTileRows, 0),
-                    .right = k_along,
-                    .sum = dq.from((block.begin + chunk - span.begin) / kTileRows, 0),
+    const Range met = steps[chunk / kStep];
+    if (met.size() == 0) continue;
+    const int64_t at = block.begin + chunk - span.begin;
+    const uint32_t bit = uint32_t{1} << (at / kStep);
+    multiply_tiles({.left = ds_along.from(chunk / kTileRows, met.begin),
+                    .right = k_along.from(met.begin, 0),
+                    .sum = dq.from(at / kTileRows, 0),
                     .rows = tiles_of(std::min(kStep, block.size() - chunk)),
                     .columns = columns,
-                    .inner = steps[chunk / kStep],
-                    .accumulate = keys.begin > 0});
-  }
-}
-
-// Sums that no product begins: of queries that see no key, of keys that no query sees.
-void Backward::clear_unseen() {
-  const auto clear = [&](const Tiles& sums, int64_t first) {
-    std::memset(sums.at(first / kTileRows, 0), 0, static_cast<size_t>(2 * columns * kTileBytes));
-  };
-  for (int64_t i = span.begin; i < span.end && item.wants_dq; i += kStep) {
-    if (sizes.visible(std::min(i + kStep, span.end) - 1) == 0) clear(dq, i - span.begin);
-  }
-  if (span.begin > item.q_begin || !item.wants_dkv) return;
-  for (int64_t i = item.k_begin; i < item.k_end; i += kStep) {
-    if (first_step(i) >= item.q_end) {
-      clear(dk, i - item.k_begin);
-      clear(dv, i - item.k_begin);
-    }
+                    .inner = met.size(),
+                    .accumulate = (dq_started & bit) != 0});
+    dq_started |= bit;
   }
 }
 
 void Backward::run() {
   const Range all_queries{item.q_begin, item.q_end}, all_keys{item.k_begin, item.k_end};
+  // Sums that no product begins: of queries that see no key, of keys that no query sees.
+  const auto clear = [&](const Tiles& sums, int64_t step) {
+    std::memset(sums.at(step * 2, 0), 0, static_cast<size_t>(2 * columns * kTileBytes));
+  };
   span = all_queries.part(item.q_begin, kSpan);
   do {
-    clear_unseen();
+    dq_started = 0;
     pack_queries();
     for (int64_t i = item.k_begin; i < item.k_end; i += kKeyBlock) {
       keys = all_keys.part(i, kKeyBlock);
-      if (first_step(i) >= span.end) break;
+      if (!find_queries()) continue;
       pack_keys();
       for (int64_t j = span.begin; j < span.end; j += kQueryBlock) {
         block = span.part(j, kQueryBlock);
@@ -302,16 +340,22 @@ void Backward::run() {
       }
     }
     if (item.wants_dq) {
+      for (int64_t i = 0; i < inner_tiles_of(span.size()); ++i) {
+        if ((dq_started >> i & 1) == 0) clear(dq, i);
+      }
       store_rows(dq, span.size(), &forward.scale, 0, args.dq, sizes.q_first + span.begin, column,
                  forward.head_dim);
     }
     span = all_queries.part(span.end, kSpan);
   } while (span.size() > 0);
   if (!item.wants_dkv) return;
-  const int64_t first = sizes.k_first + item.k_begin;
+  for (int64_t i = 0; i < inner_tiles_of(all_keys.size()); ++i) {
+    if (started[i] == 0) clear(dk, i), clear(dv, i);
+  }
+  const int64_t row = sizes.k_first + item.k_begin;
   const float keep = dropout.scale();
-  store_rows(dk, all_keys.size(), &forward.scale, 0, args.dk, first, column, forward.head_dim);
-  store_rows(dv, all_keys.size(), &keep, 0, args.dv, first, column, forward.head_dim);
+  store_rows(dk, all_keys.size(), &forward.scale, 0, args.dk, row, column, forward.head_dim);
+  store_rows(dv, all_keys.size(), &keep, 0, args.dv, row, column, forward.head_dim);
 }
 
 // The gradients of a long sequence's head can be computed at once, or queries and keys apart: two
@@ -336,13 +380,17 @@ void add_items(const AttentionArgs& args, int64_t segment, int64_t head, Attenti
   }
   for (int64_t begin = 0; begin < n; begin += kItemQueries) {
     const int64_t end = std::min(begin + kItemQueries, n);
-    const int64_t keys = sizes.visible(end - 1);
-    plan.add({segment, head, begin, end, 0, keys, true, false}, work(end - begin, keys, 3));
+    Range keys = sizes.keys_of(begin, end);
+    keys.begin = keys.begin / kKeyBlock * kKeyBlock;
+    plan.add({segment, head, begin, end, keys.begin, keys.end, true, false},
+             work(end - begin, keys.size(), 3));
   }
   for (int64_t begin = 0; begin < m; begin += kItemKeys) {
     const int64_t end = std::min(begin + kItemKeys, m);
-    const int64_t first = sizes.first_query(begin) / kStep * kStep;
-    plan.add({segment, head, first, n, begin, end, false, true}, work(n - first, end - begin, 4));
+    Range queries = sizes.queries_of(sizes.orders(begin, end), {0, n});
+    queries.begin = queries.begin / kStep * kStep;
+    plan.add({segment, head, queries.begin, queries.end, begin, end, false, true},
+             work(queries.size(), end - begin, 4));
   }
 }
 
