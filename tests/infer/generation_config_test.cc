@@ -15,11 +15,11 @@ struct Folder : TemporaryFolder {
     if (!generation.empty()) write("generation_config.json", generation);
     if (!config.empty()) write("config.json", config);
   }
-  GenerationConfig read() const { return read_generation_config(path()); }
+  SearchConfig read() const { return read_generation_config(path()); }
 };
 
 TEST(GenerationConfig, reads_what_both_files_say_the_first_one_first) {
-  const GenerationConfig c =
+  const SearchConfig c =
       Folder(R"({"eos_token_id": [7, 9], "length_penalty": 0.5, "early_stopping": "never",
                  "num_beams": 6, "bad_words_ids": [[3], [4, 5]], "suppress_tokens": [-1, 8],
                  "max_new_tokens": 20, "top_k": 0, "top_p": 0.9, "temperature": 0.6,
@@ -27,38 +27,67 @@ TEST(GenerationConfig, reads_what_both_files_say_the_first_one_first) {
              R"({"eos_token_id": 1, "bos_token_id": 2, "pad_token_id": -1, "length_penalty": 3,
                  "decoder_start_token_id": 8, "forced_eos_token_id": 0})")
           .read();
-  EXPECT_EQ(c.eos, (Ids{7, 9}));
-  EXPECT_EQ(c.bos, 2);
+  EXPECT_EQ(c.ends(), (Ids{7, 9}));
+  EXPECT_EQ(token_id(c.bos), 2);
   EXPECT_EQ(c.decoder_start, 8);
   EXPECT_FALSE(c.forced_eos);  // config.json has it, but counts for special ids only
-  EXPECT_EQ(c.rules.banned_ngrams, (std::vector<Ids>{{4, 5}}));
-  EXPECT_EQ(c.suppressed, (Ids{8, 3}));
+  EXPECT_EQ(c.rules().banned_ngrams, (std::vector<Ids>{{4, 5}}));
+  EXPECT_EQ(c.suppressed_ids(), (Ids{8, 3}));
   EXPECT_EQ(c.max_new_tokens, 20);
   EXPECT_EQ(c.beam, 6);
   EXPECT_EQ(c.length_penalty, 0.5);
-  EXPECT_EQ(c.early_stopping, EarlyStopping::never);
-  EXPECT_EQ(c.rules.repetition_penalty, 1.2);
-  EXPECT_EQ(c.rules.no_repeat_ngram, 3);
-  EXPECT_EQ(c.sampling.temperature, 0.6);
-  EXPECT_EQ(c.sampling.top_k, 0);
-  EXPECT_EQ(c.sampling.top_p, 0.9);
+  EXPECT_EQ(c.stops_early(), EarlyStopping::never);
+  EXPECT_EQ(c.rules().repetition_penalty, 1.2);
+  EXPECT_EQ(c.rules().no_repeat_ngram, 3);
+  EXPECT_EQ(c.sampling().temperature, 0.6);
+  EXPECT_EQ(c.sampling().top_k, 0);
+  EXPECT_EQ(c.sampling().top_p, 0.9);
 }
 
 TEST(GenerationConfig, without_files_nothing_ends_and_nothing_is_ruled) {
-  const GenerationConfig c = Folder("", "").read();
-  EXPECT_TRUE(c.eos.empty());
-  EXPECT_FALSE(c.bos);
-  EXPECT_FALSE(c.rules.any());
-  EXPECT_EQ(c.early_stopping, EarlyStopping::no);
+  const SearchConfig c = Folder("", "").read();
+  EXPECT_TRUE(c.ends().empty());
+  EXPECT_FALSE(token_id(c.bos));
+  EXPECT_FALSE(c.rules().any());
+  EXPECT_EQ(c.stops_early(), EarlyStopping::no);
+}
+
+TEST(SearchConfig, what_is_laid_over_takes_the_place_of_what_it_says_and_leaves_the_rest) {
+  SearchConfig c =
+      Folder(R"({"eos_token_id": [7, 9], "num_beams": 6, "temperature": 0.6, "top_k": 5,
+                 "early_stopping": true, "bad_words_ids": [[4, 5]]})",
+             "")
+          .read();
+  SearchConfig command{.beam = 2, .top_k = 0};
+  lay_over(c, command);
+  SearchConfig request;
+  const auto unknown = read_search(
+      request, Json::parse(R"({"eos_token_id": 3, "early_stopping": "never", "model": "m",
+                               "temperature": null, "top_p": 0.5})"),
+      "request");
+  EXPECT_EQ(unknown, std::vector<std::string>{"model"});
+  lay_over(c, request);
+  EXPECT_EQ(c.beam, 2);
+  EXPECT_EQ(c.sampling().top_k, 0);
+  EXPECT_EQ(c.ends(), Ids{3});
+  EXPECT_EQ(c.stops_early(), EarlyStopping::never);
+  EXPECT_EQ(c.sampling().temperature, 0.6);
+  EXPECT_EQ(c.sampling().top_p, 0.5);
+  EXPECT_EQ(c.rules().banned_ngrams, (std::vector<Ids>{{4, 5}}));
+  // Each layer, and so what they make together, is JSON and back.
+  SearchConfig again;
+  EXPECT_TRUE(read_search(again, to_json(c), "again").empty());
+  EXPECT_TRUE(diff_fields(c, again).empty());
 }
 
 TEST(GenerationConfig, values_that_make_no_sense_are_data_errors) {
   for (const auto& [text, said] : std::vector<std::pair<std::string, std::string>>{
            {R"({"eos_token_id": "</s>"})", "eos_token_id"},
-           {R"({"eos_token_id": 99999999999})", "no token id"},
+           {R"({"eos_token_id": 99999999999})", "eos_token_id"},
            {R"({"early_stopping": "soon"})", "early_stopping"},
            {R"({"num_beams": 0})", "num_beams"},
-           {R"({"num_beams": 1025})", "'num_beams' is 1025; it must be from 1 to 1024"},
+           {R"({"num_beams": 1025})",
+            "'num_beams' is the number 1025; it must be at least 1 and at most 1024"},
            {R"({"length_penalty": -1000})", "length_penalty"},
            {R"({"repetition_penalty": 0})", "repetition_penalty"},
            {R"({"no_repeat_ngram_size": -1})", "no_repeat_ngram_size"},

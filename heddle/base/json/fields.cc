@@ -151,6 +151,20 @@ std::string broken_rule(const Json& value, const FieldRule& rule) {
   return fmt::format("must be {} and {}", low, high);
 }
 
+template <class T>
+bool is_there(const T&) {
+  return true;
+}
+template <class T>
+bool is_there(const std::optional<T>& value) {
+  return value.has_value();
+}
+template <class T>
+bool is_there(const std::vector<T>& values) {
+  return !values.empty();
+}
+bool is_there(const std::string& text) { return !text.empty(); }
+
 constexpr const char* kAbsent = "(no such field)";
 
 std::vector<std::string> keys_of(const std::vector<Field>& fields) {
@@ -240,12 +254,24 @@ std::vector<FieldDifference> compare_fields(const std::vector<Field>& first,
   return differences;
 }
 
+std::string broken_rule(const Field& field) { return broken_rule(value_of(field), field.rule); }
+
 void check_field_rules(const std::vector<Field>& fields, const std::string& source) {
   for (const Field& field : fields) {
-    const Json value = value_of(field);
-    const std::string broken = broken_rule(value, field.rule);
+    const std::string broken = broken_rule(field);
     check(broken.empty(), ErrorKind::data, "{}: key '{}' is {}; it {}", source, field.key,
-          value.describe(), broken);
+          value_of(field).describe(), broken);
+  }
+}
+
+void lay_fields_over(const std::vector<Field>& to, const std::vector<Field>& from) {
+  for (size_t i = 0; i < to.size(); ++i) {
+    std::visit(
+        [&]<class T>(T* value) {
+          const T& above = *std::get<T*>(from[i].member);
+          if (is_there(above)) *value = above;
+        },
+        to[i].member);
   }
 }
 

@@ -33,9 +33,10 @@ inline FieldRule from_below(double low, double high) {
 }
 
 /// A pointer to a member of a config. An empty optional is null in JSON and "none" in a flag.
-using FieldMember = std::variant<int64_t*, double*, bool*, std::string*, std::optional<int64_t>*,
-                                 std::optional<double>*, std::vector<int64_t>*,
-                                 std::vector<double>*, std::vector<std::string>*>;
+using FieldMember =
+    std::variant<int64_t*, double*, bool*, std::string*, std::optional<int64_t>*,
+                 std::optional<double>*, std::vector<int64_t>*, std::vector<double>*,
+                 std::vector<std::string>*, std::vector<std::vector<int64_t>>*>;
 
 struct Field {
   std::string key;  ///< the Hugging Face name: "n_layer"
@@ -99,6 +100,10 @@ std::vector<FieldInfo> describe_fields(const std::vector<Field>& fields);
 std::vector<FieldDifference> compare_fields(const std::vector<Field>& first,
                                             const std::vector<Field>& second);
 void check_field_rules(const std::vector<Field>& fields, const std::string& source);
+void lay_fields_over(const std::vector<Field>& to, const std::vector<Field>& from);
+
+/// What the rule asks of a value that breaks it, "must be at least 1", or "".
+std::string broken_rule(const Field& field);
 
 /// Reads the members named in `json`; the others keep their values. Returns the keys of `json` that
 /// the config does not know, for the caller to judge.
@@ -139,6 +144,13 @@ std::vector<FieldDifference> diff_fields(const Config& first, const Config& seco
 template <class Config>
 void check_fields(const Config& config, const std::string& source) {
   check_field_rules(fields_of(config), source);
+}
+
+/// Takes over the fields that `above` has: optionals that hold a value, texts and lists that are
+/// not empty, any number or truth.
+template <class Config>
+void lay_over(Config& config, const Config& above) {
+  lay_fields_over(fields_of(config), fields_of(above));
 }
 
 /// "d-model", "--d-model" and "d_model" all give "d_model".

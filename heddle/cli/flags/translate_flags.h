@@ -1,30 +1,34 @@
 // Flags that translate and eval share.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "heddle/cli/command_line.h"
 #include "heddle/cli/flags/compute_flags.h"
+#include "heddle/cli/flags/search_flags.h"
 #include "heddle/infer/decoding/translate.h"
 
 namespace heddle::cli {
 
 struct TranslateFlags {
   std::string model;
-  TranslateOptions options;
+  SearchConfig search;
+  std::optional<int64_t> min_length, max_length;
+  int64_t n_best = 1, batch_tokens = TranslateOptions().batch_tokens;
+  bool truncate = false;
   Subcommand command;  ///< that has the flags
   ComputeFlags compute;
 };
 
 void add_translate_flags(Subcommand& app, TranslateFlags& flags);
 
-/// The options that the flags ask for; sets the number of threads.
-/// Errors: usage, naming the flag, for values that make no sense.
-TranslateOptions translate_options(const TranslateFlags& flags);
+/// Sets the number of threads. Errors: usage, naming the flag, for values that make no sense.
+Precision apply_translate_flags(const TranslateFlags& flags);
 
-/// What the flags leave open, as the model's folder says, see default_options().
-void take_model_defaults(const TranslateFlags& flags, const TranslationModel& model,
-                         TranslateOptions& options);
+/// What the flags ask for, laid over what the model's folder says, see default_options().
+TranslateOptions translate_options(const TranslateFlags& flags, const TranslationModel& model,
+                                   Precision precision);
 
 /// Says on stderr how many lines were cut, if any.
 void report_cut(const char* command, int64_t cut, const TranslationModel& model);

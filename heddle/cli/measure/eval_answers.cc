@@ -21,10 +21,9 @@ namespace {
 // Asks about all samples, of which none is longer than `longest`.
 train::AnswerScore ask(const TextModel& model, const EvalFlags& flags, train::Questions questions,
                        int64_t longest) {
-  const TranslateOptions common = translate_options(flags);
-  questions.at_once = std::max<int64_t>(1, common.batch_tokens / longest);
+  questions.at_once = std::max<int64_t>(1, flags.batch_tokens / longest);
   nn::Run run;
-  run.use(common.precision);
+  run.use(apply_translate_flags(flags));
   const bool has_classes =
       model.model().heads().sequence_classes || model.model().heads().token_classes;
   return train::score_answers(

@@ -158,7 +158,7 @@ void eval_text(const EvalFlags& flags) {
   check(!flags.seed, ErrorKind::usage, "--seed is for models of masked tokens; {} is none",
         flags.model);
   const bool has_page = wants_page(flags);
-  const TranslateOptions common = translate_options(flags);
+  const Precision precision = apply_translate_flags(flags);
   const PromptModel model = load_prompt_model(flags.model);
   const LanguageModel* language = language_model(model.model());
   check(language != nullptr, ErrorKind::data,
@@ -178,10 +178,10 @@ void eval_text(const EvalFlags& flags) {
                                 {.context = flags.context,
                                  .stride = flags.stride,
                                  .memory = !flags.no_memory,
-                                 .batch_tokens = common.batch_tokens,
-                                 .precision = common.precision,
+                                 .batch_tokens = flags.batch_tokens,
+                                 .precision = precision,
                                  .details = has_page ? inspect::kPagePredictions : 0})};
-  fmt::print("{}\n", flags.json ? as_json(report, common.precision) : as_text(report));
+  fmt::print("{}\n", flags.json ? as_json(report, precision) : as_text(report));
   if (!has_page) return;
   write_eval_page(
       flags, inspect::prediction_page({flags.model, flags.data, as_text(report)}, *model.tokenizer,

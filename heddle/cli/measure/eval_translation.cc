@@ -176,12 +176,12 @@ void write_lines(const std::string& path, const std::vector<std::string>& lines)
 
 void eval_translation(const EvalFlags& flags) {
   const bool has_page = wants_page(flags);
-  TranslateOptions options = translate_options(flags);
+  const Precision precision = apply_translate_flags(flags);
   const train::BleuOptions bleu = {.lowercase = flags.lowercase,
                                    .tokenizer = train::bleu_tokenizer(flags.tokenize)};
   const Pairs pairs = read_pairs(flags);
   const TranslationModel model = load_translation_model(flags.model);
-  take_model_defaults(flags, model, options);
+  const TranslateOptions options = translate_options(flags, model, precision);
   int64_t cut = 0;
   const Ids source = encode(model, pairs.source, flags.source, options, false, cut);
   const Ids target = encode(model, pairs.reference, flags.reference, options, true, cut);

@@ -8,9 +8,9 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags/compute_flags.h"
 #include "heddle/cli/flags/page_flag.h"
+#include "heddle/cli/flags/search_flags.h"
 #include "heddle/cli/use/prompts.h"
 #include "heddle/infer/decoding/generate.h"
-#include "heddle/infer/decoding/limits.h"
 #include "heddle/infer/decoding/text_stream.h"
 #include "heddle/infer/loading/prompt_model.h"
 #include "heddle/infer/words/word_spans.h"
@@ -20,21 +20,16 @@
 namespace heddle::cli {
 namespace {
 
-// What is absent is as the model's generation_config.json has it.
 struct Flags : PromptFlags {
   std::string model, page;
   ComputeFlags compute;
   std::vector<std::string> stops;
-  std::optional<int64_t> max_new_tokens, min_new_tokens, beam, no_repeat_ngram, top_k;
-  std::optional<double> length_penalty, repetition_penalty, temperature, top_p, min_p;
-  std::optional<uint64_t> seed;
+  SearchConfig search;  // laid over the model's
   int64_t samples = 1, n_best = 1, top = 0, batch_tokens = GenerateOptions().batch_tokens,
           context = 0;
   bool sample = false, json = false, echo = false, truncate = false, no_slide = false;
 
-  bool samples_tokens() const {
-    return sample || samples > 1 || temperature || top_k || top_p || min_p || seed;
-  }
+  bool samples_tokens() const { return sample || samples > 1 || search.draws(); }
 };
 
 constexpr int64_t kNewTokens = 64;  // where neither a flag nor the model says
@@ -49,58 +44,39 @@ const char* finish_reason(const Continuation& c) {
   }
 }
 
-// Without them a model may limit the length of prompt and continuation together.
-std::optional<int64_t> new_tokens(const Flags& f, const GenerationConfig& model) {
-  return f.max_new_tokens ? f.max_new_tokens : model.max_new_tokens;
-}
-
-GenerateOptions options_of(const Flags& f, const GenerationConfig& model,
-                           const Precision& precision) {
+GenerateOptions options_of(const Flags& f, const SearchConfig& search, const Precision& precision) {
   check(
       f.n_best == 1 || f.samples == 1, ErrorKind::usage,
       "--n-best and --samples exclude each other: a search finds the best, draws are as they come");
-  const int64_t beam = f.beam.value_or(f.samples_tokens() ? 1 : model.beam);
-  check(beam >= 1, ErrorKind::usage, "--beam is {}; it must be at least 1 (1 is greedy)", beam);
+  const bool samples = f.samples_tokens();
+  const int64_t beam = (samples ? f.search : search).beam.value_or(1);
   const int64_t most = std::max(f.n_best, f.samples);
-  check(most >= 1 && most <= 4096 && beam <= kMostBeams, ErrorKind::usage,
-        "--samples and --n-best must be from 1 to 4096, --beam to {}", kMostBeams);
+  check(most >= 1 && most <= 4096, ErrorKind::usage,
+        "--samples and --n-best must be from 1 to 4096");
+  // Without max_new_tokens a model may limit the length of prompt and continuation together.
   GenerateOptions o{
-      .max_new_tokens = new_tokens(f, model).value_or(model.max_length.value_or(kNewTokens)),
-      .max_length = new_tokens(f, model) ? 0 : model.max_length.value_or(0),
-      .eos = model.eos,
-      .forced_eos = model.forced_eos,
-      .suppressed = model.suppressed,
+      .max_new_tokens = search.max_new_tokens.value_or(search.max_length.value_or(kNewTokens)),
+      .max_length = search.max_new_tokens ? 0 : search.max_length.value_or(0),
+      .eos = search.ends(),
+      .forced_eos = token_id(search.forced_eos),
+      .suppressed = search.suppressed_ids(),
       .context = f.context,
       .slides = !f.no_slide,
-      .beam = std::max(beam, f.samples_tokens() ? 1 : f.n_best),
-      .length_penalty = f.length_penalty.value_or(model.length_penalty),
-      .early_stopping = model.early_stopping,
+      .beam = std::max(beam, samples ? 1 : f.n_best),
+      .length_penalty = search.length_penalty.value_or(1),
+      .early_stopping = search.stops_early(),
       .n_best = most,
-      .rules = model.rules,
+      .rules = search.rules(),
       .batch_tokens = f.batch_tokens,
       .scores = f.json,
       .precision = precision};
-  check(o.max_new_tokens >= 1, ErrorKind::usage, "--max-new-tokens is {}; it must be at least 1",
-        o.max_new_tokens);
-  check(std::isfinite(o.length_penalty) && std::abs(o.length_penalty) <= 100, ErrorKind::usage,
-        "--length-penalty is {}; a number between -100 and 100 is needed", o.length_penalty);
-  o.rules.min_length = f.min_new_tokens.value_or(o.rules.min_length);
-  if (!f.min_new_tokens) o.rules.min_total_length = model.min_length;
-  o.rules.no_repeat_ngram = f.no_repeat_ngram.value_or(o.rules.no_repeat_ngram);
-  o.rules.repetition_penalty = f.repetition_penalty.value_or(o.rules.repetition_penalty);
+  if (!f.search.min_new_tokens) o.rules.min_total_length = search.min_length.value_or(0);
   check(o.rules.min_length <= o.max_new_tokens, ErrorKind::usage,
         "--min-new-tokens is {} but --max-new-tokens {}; the first must not be above the second",
         o.rules.min_length, o.max_new_tokens);
-  check_token_rules(o.rules);
-  if (f.samples_tokens()) {
-    Sampling s = model.sampling;
-    s.temperature = f.temperature.value_or(s.temperature);
-    s.top_k = f.top_k.value_or(s.top_k);
-    s.top_p = f.top_p.value_or(s.top_p);
-    s.min_p = f.min_p.value_or(s.min_p);
-    s.seed = f.seed.value_or(s.seed);
-    check_sampling(s);
-    o.sampling = s;
+  if (samples) {
+    o.sampling = search.sampling();
+    check_sampling(*o.sampling);
   }
   return o;
 }
@@ -315,6 +291,7 @@ void run(const Flags& flags) {
                 (flags.lines.path.empty() ? 0 : 1) <=
             1,
         ErrorKind::usage, "--prompt, --prompts and --ids exclude each other");
+  check_search_flags(flags.search);
   const Precision precision = apply_compute_flags(flags.compute);
   if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
   const PromptModel model = load_prompt_model(flags.model);
@@ -324,8 +301,10 @@ void run(const Flags& flags) {
     check(!stop.empty() && !first_invalid_utf8(stop), ErrorKind::usage,
           "--stop: {}; text is needed", stop.empty() ? "empty" : "not UTF-8");
   }
-  const GenerateOptions options = options_of(flags, model.generation, precision);
-  const int64_t room = new_tokens(flags, model.generation).value_or(kNewTokens);
+  SearchConfig search = model.generation;
+  lay_over(search, flags.search);
+  const GenerateOptions options = options_of(flags, search, precision);
+  const int64_t room = search.max_new_tokens.value_or(kNewTokens);
   const int64_t context = context_of(model.model(), options);
   Prompts prompts(flags, model,
                   {.max_new_tokens = flags.no_slide ? room : std::min(room, context / 2),
@@ -362,41 +341,26 @@ void add_prompt_flags(Subcommand& c, Flags& f) {
              "keep the last tokens of a prompt that is longer than the model takes");
 }
 
-void add_search_flags(Subcommand& c, Flags& f) {
-  c.add_option("-n,--max-new-tokens", f.max_new_tokens,
-               fmt::format("tokens at most [as the model says, or {}]", kNewTokens));
+void add_output_flags(Subcommand& c, Flags& f) {
+  add_search_flags(c, f.search, {"max_new_tokens"});
   c.add_option("--context", f.context,
                "tokens that the model sees at once; when they are full, the text goes on from the "
                "last half of them, read anew [as many as the model takes]");
   c.add_flag("--no-slide", f.no_slide,
              "end a text where the context is full (finish_reason \"context\")");
-  c.add_option("--min-new-tokens", f.min_new_tokens, "tokens before which the end must not come");
+  add_search_flags(c, f.search, {"min_new_tokens"});
   c.add_option("--stop", f.stops, "text that ends the output, which does not hold it; repeatable");
-  c.add_option("--beam", f.beam,
-               "hypotheses kept of each prompt; 1 is greedy [as the model says, or 1]");
+  add_search_flags(c, f.search, {"num_beams"});
   c.add_option("--n-best", f.n_best, "continuations of each prompt, best first; widens the beam")
       ->capture_default_str();
-  c.add_option("--length-penalty", f.length_penalty,
-               "of a beam: log p is divided by length^alpha [as the model says, or 1]");
-  c.add_option("--no-repeat-ngram", f.no_repeat_ngram,
-               "no so many tokens in a row come twice, the prompt's counted");
-  c.add_option("--repetition-penalty", f.repetition_penalty,
-               "divides the logits of tokens that came already (multiplies negative ones)");
+  add_search_flags(c, f.search, {"length_penalty", "no_repeat_ngram_size", "repetition_penalty"});
 }
 
 void add_sampling_flags(Subcommand& c, Flags& f) {
   c.add_flag("--sample", f.sample,
              "draw each token at random, by its probability; so does each flag below");
   c.add_option("--samples", f.samples, "texts drawn of each prompt")->capture_default_str();
-  c.add_option("--temperature", f.temperature,
-               "divides the logits; below 1 likelier tokens gain; 0 takes the likeliest");
-  c.add_option("--top-k", f.top_k, "draw among the likeliest k tokens only; 0: all");
-  c.add_option("--top-p", f.top_p,
-               "draw among the fewest tokens that have this probability together");
-  c.add_option("--min-p", f.min_p,
-               "draw among tokens with this share of the likeliest's probability");
-  c.add_option("--seed", f.seed,
-               "of the draws: a prompt's are a function of seed and prompt number alone [1]");
+  add_search_flags(c, f.search, {"temperature", "top_k", "top_p", "min_p", "seed"});
 }
 
 }  // namespace
@@ -406,7 +370,7 @@ void add_generate(Subcommand& app) {
   Subcommand command = app.add_subcommand(
       "generate", "Continue prompts with a language model, written as they grow");
   add_prompt_flags(*command, *flags);
-  add_search_flags(*command, *flags);
+  add_output_flags(*command, *flags);
   add_sampling_flags(*command, *flags);
   command->add_option("--top", flags->top,
                       "write no text but the so many likeliest next tokens, with probabilities");

@@ -18,7 +18,6 @@ namespace {
 
 struct Flags : TranslateFlags {
   bool json = false, sample = false, alignment = false;
-  Sampling sampling;
   AlignmentOptions alignment_options;
   std::string prefix, prefix_file, page;
   LineFlags lines;
@@ -47,7 +46,7 @@ Json as_json(const Result& r, const Tokenizer& tokenizer) {
 // The object of the best, with all of them under "n_best" if several were asked for.
 void print_json(std::span<const Result> results, const Flags& flags, const Tokenizer& tokenizer) {
   Json json = as_json(results[0], tokenizer);
-  if (flags.options.n_best > 1) {
+  if (flags.n_best > 1) {
     json["n_best"] = Json::array();
     for (const Result& r : results) json["n_best"].push_back(as_json(r, tokenizer));
   }
@@ -59,7 +58,7 @@ void print_json(std::span<const Result> results, const Flags& flags, const Token
 void print_text(std::span<const Result> results, const Flags& flags, int64_t number) {
   for (const Result& r : results) {
     std::string line = r.translation.text;
-    if (flags.options.n_best > 1) {
+    if (flags.n_best > 1) {
       line = fmt::format("{} ||| {} ||| {:.6f}", number, line, r.translation.score);
     }
     if (r.alignment) line += " ||| " + to_pharaoh(*r.alignment);
@@ -122,15 +121,22 @@ class Prefixes {
   int64_t first_ = 1;
 };
 
-TranslateOptions options_of(const Flags& flags) {
-  TranslateOptions o = translate_options(flags);
-  check(o.n_best >= 1 && o.n_best <= 1024, ErrorKind::usage,
-        "--n-best is {}; it must be from 1 to 1024", o.n_best);
+// What is wrong before the model is read. returns: the precision
+Precision apply(const Flags& flags) {
+  check(flags.n_best >= 1 && flags.n_best <= 1024, ErrorKind::usage,
+        "--n-best is {}; it must be from 1 to 1024", flags.n_best);
   check(flags.prefix.empty() || flags.prefix_file.empty(), ErrorKind::usage,
         "--prefix and --prefix-file exclude each other");
+  check_sampling(flags.search.sampling());
+  return apply_translate_flags(flags);
+}
+
+TranslateOptions options_of(const Flags& flags, const TranslationModel& model,
+                            Precision precision) {
+  TranslateOptions o = translate_options(flags, model, precision);
   if (flags.sample) {
-    check_sampling(flags.sampling);
-    o.sampling = flags.sampling;
+    o.sampling = flags.search.sampling();
+    o.beam = flags.search.beam.value_or(1);
   } else {
     o.beam = std::max(o.beam, o.n_best);
   }
@@ -194,10 +200,10 @@ void print_bad(const std::string& message, const Flags& flags) {
 }
 
 void run(const Flags& flags) {
-  TranslateOptions options = options_of(flags);
+  const Precision precision = apply(flags);
   if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
   const TranslationModel model = load_translation_model(flags.model);
-  take_model_defaults(flags, model, options);
+  TranslateOptions options = options_of(flags, model, precision);
   check_alignment(model.model.facts(), flags.alignment_options);
   Prefixes prefixes(flags, model);
   if (!flags.page.empty()) {
@@ -224,18 +230,12 @@ void run(const Flags& flags) {
 }
 
 void add_sampling_flags(Subcommand& command, Flags& flags) {
-  Option sample =
+  const Option sample =
       command.add_flag("--sample", flags.sample, "draw each token at random, by its probability");
-  Sampling& o = flags.sampling;
-  const auto add = [&](const char* name, auto& value, const char* help) {
-    command.add_option(name, value, help)->capture_default_str()->needs(sample);
-  };
-  add("--temperature", o.temperature,
-      "divides the logits; below 1 likelier tokens gain; 0 takes the likeliest");
-  add("--top-k", o.top_k, "draw among the likeliest k tokens only; 0: all");
-  add("--top-p", o.top_p, "draw among the fewest tokens that have this probability together");
-  add("--min-p", o.min_p, "draw among tokens with this share of the likeliest's probability");
-  add("--seed", o.seed, "of the draws: a line's are a function of seed and line number alone");
+  for (const Option& option : add_search_flags(
+           command, flags.search, {"temperature", "top_k", "top_p", "min_p", "seed"})) {
+    option.needs(sample);
+  }
 }
 
 }  // namespace
@@ -254,7 +254,7 @@ void add_translate(Subcommand& app) {
                     "a JSON object a line, with text, score (log p over the length penalty) and "
                     "tokens");
   command
-      ->add_option("--n-best", flags->options.n_best,
+      ->add_option("--n-best", flags->n_best,
                    "translations of each line, best first, as lines LINE ||| TEXT ||| SCORE (LINE "
                    "counts from 0); widens the beam to as many; with --sample, so many draws")
       ->capture_default_str();

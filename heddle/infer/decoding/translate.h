@@ -67,9 +67,9 @@ std::vector<Translation> translate_ids(const EncoderDecoder& model,
                                        std::span<const std::vector<int32_t>> sources,
                                        const TranslateOptions& options);
 
-/// How the model's folder says that it should be searched: TranslationModel::generation, if there
-/// is any, else the defaults.
-TranslateOptions default_options(const TranslationModel& model);
+/// How the model's folder says that it should be searched (TranslationModel::generation, if there
+/// is any), with `above` laid over it; else the defaults.
+TranslateOptions default_options(const TranslationModel& model, const SearchConfig& above = {});
 
 /// Ids of a line of text, cut or refused where the model takes no more (max_position_embeddings
 /// tokens, the end included). `where` ("line 12") opens the message. `was_cut` may be null.

@@ -55,20 +55,22 @@ std::vector<int32_t> line_ids(const TranslationModel& model, const Tokenizer& to
 
 }  // namespace
 
-TranslateOptions default_options(const TranslationModel& model) {
-  if (!model.generation) return {};
-  const GenerationConfig& g = *model.generation;
-  TranslateOptions o{.beam = g.beam,
-                     .length_penalty = g.length_penalty,
-                     .is_hub = true,
-                     .early_stopping = g.early_stopping,
-                     .needs_end = g.forced_eos.has_value(),
-                     .rules = g.rules,
-                     .suppressed = g.suppressed};
+TranslateOptions default_options(const TranslationModel& model, const SearchConfig& above) {
+  SearchConfig g = model.generation.value_or(SearchConfig());
+  lay_over(g, above);
+  TranslateOptions o{.beam = g.beam.value_or(1),
+                     .length_penalty = g.length_penalty.value_or(1),
+                     .is_hub = model.generation.has_value(),
+                     .rules = g.rules(),
+                     .suppressed = g.suppressed_ids()};
+  if (!o.is_hub) return o;
+  o.early_stopping = g.stops_early();
+  o.needs_end = token_id(g.forced_eos).has_value();
   // Theirs count the start, and the end too; 20 is what they take if nothing is said.
   const int64_t most = g.max_new_tokens ? *g.max_new_tokens : g.max_length.value_or(20) - 1;
   o.max_length = std::max<int64_t>(1, most - 1);
-  o.rules.min_length = std::min(std::max(o.rules.min_length, g.min_length - 1), o.max_length);
+  o.rules.min_length =
+      std::min(std::max(o.rules.min_length, g.min_length.value_or(0) - 1), o.max_length);
   return o;
 }
 

@@ -221,10 +221,12 @@ TranslationModel load_translation_model(const std::string& path, const LoadOptio
   const ProfilePhase phase("load model");
   const std::string folder = find_model_dir(path);
   Json json = read_config_file(folder);
-  std::optional<GenerationConfig> generation;
+  std::optional<SearchConfig> generation;
   if (!model_config(json.get_string("model_type"))->is_own_format()) {
     generation = read_generation_config(folder);
-    if (generation->decoder_start) json["decoder_start_token_id"] = *generation->decoder_start;
+    if (const auto start = token_id(generation->decoder_start)) {
+      json["decoder_start_token_id"] = *start;
+    }
   }
   const std::unique_ptr<ModelConfig> config = parse_config(json, folder);
   const std::unique_ptr<TensorFile> file = open_weights(folder);

@@ -34,7 +34,7 @@ struct TranslationModel {
   std::optional<Tokenizer> tokenizer;         ///< of both sides, or of the source
   std::optional<Tokenizer> target_tokenizer;  ///< absent: it is `tokenizer`
 
-  std::optional<GenerationConfig> generation;  ///< of a marian: how its folder wants it searched
+  std::optional<SearchConfig> generation;  ///< of a marian: how its folder wants it searched
 
   /// The tokenizer of translations. Needs one to be loaded.
   const Tokenizer& target() const {

@@ -26,13 +26,13 @@ int64_t longest_prompt(const PromptModel& model, const PromptOptions& options) {
 
 // Of an empty prompt.
 std::vector<int32_t> first_ids(const PromptModel& model, const std::string& where) {
-  const GenerationConfig& g = model.generation;
-  if (g.bos) return {*g.bos};
-  check(!g.eos.empty(), ErrorKind::data,
+  if (const auto bos = token_id(model.generation.bos)) return {*bos};
+  const std::vector<int32_t> ends = model.generation.ends();
+  check(!ends.empty(), ErrorKind::data,
         "{} is empty, and the model has neither a bos_token_id nor an eos_token_id to begin with; "
         "give at least one token",
         where);
-  return {g.eos[0]};
+  return {ends[0]};
 }
 
 }  // namespace

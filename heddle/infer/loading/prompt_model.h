@@ -14,7 +14,7 @@ namespace heddle {
 struct PromptModel {
   StackModel stack;
   std::optional<Tokenizer> tokenizer = {};  ///< absent: the folder has none
-  GenerationConfig generation = {};
+  SearchConfig generation = {};
 
   const Model& model() const { return *stack.model; }
 };

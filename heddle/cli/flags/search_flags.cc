@@ -1,0 +1,51 @@
+// A field's key gives its flag.
+#include "heddle/cli/flags/search_flags.h"
+
+#include <algorithm>
+
+#include "heddle/base/error.h"
+
+namespace heddle::cli {
+namespace {
+
+// Those that are not the key with dashes.
+std::string flag_of(const std::string& key) {
+  if (key == "num_beams") return "--beam";
+  if (key == "no_repeat_ngram_size") return "--no-repeat-ngram";
+  return flag_name(key);
+}
+
+}  // namespace
+
+std::vector<Option> add_search_flags(Subcommand& command, SearchConfig& search,
+                                     std::initializer_list<const char*> keys) {
+  const std::vector<Field> fields = fields_of(search);
+  std::vector<Option> options;
+  for (const std::string key : keys) {
+    const auto field =
+        std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.key == key; });
+    check(field != fields.end(), ErrorKind::internal, "SearchConfig has no field {}", key);
+    const std::string name = (key == "max_new_tokens" ? "-n," : "") + flag_of(key);
+    if (auto* const* number = std::get_if<std::optional<int64_t>*>(&field->member)) {
+      options.push_back(command.add_option(name, **number, field->help));
+    } else {
+      auto* const real = std::get<std::optional<double>*>(field->member);
+      options.push_back(command.add_option(name, *real, field->help));
+    }
+  }
+  return options;
+}
+
+void check_search_flags(const SearchConfig& search) {
+  for (const Field& field : fields_of(search)) {
+    const std::string broken = broken_rule(field);
+    if (broken.empty()) continue;
+    if (auto* const* number = std::get_if<std::optional<int64_t>*>(&field.member)) {
+      fail(ErrorKind::usage, "{} is {}; it {}", flag_of(field.key), (*number)->value(), broken);
+    }
+    auto* const real = std::get<std::optional<double>*>(field.member);
+    fail(ErrorKind::usage, "{} is {}; it {}", flag_of(field.key), real->value(), broken);
+  }
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,99 @@
+// How the next tokens are searched or drawn, as a model's folder, a command or a request says it.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/base/json/fields.h"
+#include "heddle/infer/decoding/beam.h"
+#include "heddle/infer/decoding/limits.h"
+#include "heddle/infer/decoding/sample.h"
+#include "heddle/infer/decoding/token_rules.h"
+
+namespace heddle {
+
+/// Hugging Face's keys of generation_config.json, and the same of flags and requests. What is
+/// absent is as the layer below says: model, then command, then request, see lay_over().
+struct SearchConfig {
+  std::optional<int64_t> max_new_tokens = {}, max_length = {}, min_new_tokens = {}, min_length = {};
+  std::optional<int64_t> beam = {};
+  std::optional<double> length_penalty = {};
+  std::string early_stopping = {};  ///< "true", "false", "never"; "" is absent
+  std::optional<int64_t> no_repeat_ngram = {};
+  std::optional<double> repetition_penalty = {};
+  std::optional<double> temperature = {};
+  std::optional<int64_t> top_k = {};
+  std::optional<double> top_p = {}, min_p = {};
+  std::optional<int64_t> seed = {};
+  std::vector<int64_t> eos = {}, suppressed = {};
+  std::optional<int64_t> bos = {}, decoder_start = {}, forced_eos = {};
+  std::vector<std::vector<int64_t>> banned = {};
+
+  template <class V>
+  void fields(V& v) {
+    constexpr double kMost = std::numeric_limits<int32_t>::max();
+    const FieldRule count = between(0, kMost), at_least_one = between(1, kMost);
+    const FieldRule id = between(-1, kMost);
+    v("max_new_tokens", max_new_tokens, "tokens at most [as the model says, or 64]", at_least_one);
+    v("max_length", max_length, "tokens that were given and new ones at most", at_least_one);
+    v("min_new_tokens", min_new_tokens, "tokens before which the end must not come", count);
+    v("min_length", min_length, "the same, with those that were given", count);
+    v("num_beams", beam, "hypotheses kept; 1 is greedy [as the model says, or 1]",
+      between(1, kMostBeams));
+    v("length_penalty", length_penalty,
+      "of a beam, alpha: log p is divided by length^alpha, of heddle's translators by ((5 + "
+      "length) "
+      "/ 6)^alpha; larger favours longer texts [as the model says, or 1]",
+      between(-100, 100));
+    v("early_stopping", early_stopping, "when a beam search is done",
+      one_of({"", "true", "false", "never"}));
+    v("no_repeat_ngram_size", no_repeat_ngram,
+      "no so many tokens in a row come twice, a prompt's counted; 0: they may", count);
+    v("repetition_penalty", repetition_penalty,
+      "divides the logits of tokens that came already (multiplies negative ones); 1: no penalty",
+      between(1e-6, 1e6));
+    v("temperature", temperature,
+      "divides the logits; below 1 likelier tokens gain; 0 takes the likeliest");
+    v("top_k", top_k, "draw among the likeliest k tokens only; 0: all", count);
+    v("top_p", top_p, "draw among the fewest tokens that have this probability together");
+    v("min_p", min_p, "draw among tokens with this share of the likeliest's probability");
+    v("seed", seed,
+      "of the draws: those of a line or prompt are a function of seed and its number alone [1]",
+      at_least(0));
+    v("eos_token_id", eos, "each of them ends a sequence", id);
+    v("bos_token_id", bos, "begins a text", id);
+    v("decoder_start_token_id", decoder_start, "begins a translation", id);
+    v("forced_eos_token_id", forced_eos, "the last token that there is room for", id);
+    v("suppress_tokens", suppressed, "ids that never come", id);
+    v("bad_words_ids", banned, "ids in a row that never come", id);
+  }
+
+  /// Whether one of the fields that only draws look at is there.
+  bool draws() const { return temperature || top_k || top_p || min_p || seed; }
+
+  // What searches take: values that change nothing where a field is absent.
+
+  std::vector<int32_t> ends() const;
+  /// suppress_tokens, and bad_words_ids of one token that is no end, as in Hugging Face.
+  std::vector<int32_t> suppressed_ids() const;
+  EarlyStopping stops_early() const;
+  TokenRules rules() const;  ///< but min_length
+  Sampling sampling() const;
+};
+
+/// The id that a field holds; -1 is none.
+inline std::optional<int32_t> token_id(const std::optional<int64_t>& field) {
+  if (field.value_or(-1) < 0) return {};
+  return static_cast<int32_t>(*field);
+}
+
+/// Fields of a JSON object; keys that are null are absent, ids may stand alone or in a list.
+/// returns: the keys that are none of them. Errors: data, beginning with `source` and the key, for
+/// a value of a wrong type or range.
+std::vector<std::string> read_search(SearchConfig& config, const Json& json,
+                                     const std::string& source);
+
+}  // namespace heddle
