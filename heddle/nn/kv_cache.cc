@@ -21,7 +21,8 @@ void RowCache::put(const Tensor& rows, std::span<const int32_t> places) {
   const int64_t needed = *std::max_element(places.begin(), places.end()) + 1;
   const int64_t capacity = rows_.defined() ? rows_.size(0) : 0;
   if (needed > capacity) {
-    Tensor larger = Tensor::empty({std::max<int64_t>(64, 2 * needed), rows.size(1)}, rows.dtype());
+    const int64_t wanted = std::max(needed, std::min(limit_, std::max<int64_t>(64, 2 * needed)));
+    Tensor larger = Tensor::empty({wanted, rows.size(1)}, rows.dtype());
     if (capacity > 0) kernels().convert(rows_.rows(), larger.rows().slice(0, capacity));
     rows_ = larger;
   }

@@ -1,6 +1,7 @@
 // The KV cache: keys and values that decoding keeps of the tokens before.
 #pragma once
 
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -30,11 +31,14 @@ class RowCache {
  public:
   /// Copies row i to row places[i]. rows: [n, width], any strides; places: [n]
   void put(const Tensor& rows, std::span<const int32_t> places);
+  /// So many are the most that will be needed: the cache grows no further ahead.
+  void limit(int64_t rows) { limit_ = rows; }
   /// [capacity, width]
   const Tensor& rows() const { return rows_; }
 
  private:
   Tensor rows_;
+  int64_t limit_ = std::numeric_limits<int64_t>::max();
 };
 
 /// What each sequence sees of a RowCache in one pass: segment i of both is sequence i.
@@ -64,6 +68,9 @@ class KvCache {
   std::span<const int32_t> position_ids() const { return position_ids_; }
   CachedKeys keys() const { return {&tokens_, &keys_, key_rows_, new_rows_, position_ids_}; }
   RowCache& layer(int64_t i) { return layers_[i]; }
+  void limit(int64_t rows) {
+    for (RowCache& layer : layers_) layer.limit(rows);
+  }
   /// Sequence i becomes what sequence numbers[i] was; a number may come several times (a beam that
   /// forks: its tokens are shared, not copied) or not at all (that sequence is forgotten).
   void select(std::span<const int64_t> numbers);

@@ -64,6 +64,18 @@ TEST(RowPool, numbers_given_back_are_taken_again) {
   EXPECT_EQ(c, (std::vector<int32_t>{0, 1, 2, 5}));
 }
 
+TEST(RowCache, grows_ahead_but_not_beyond_its_limit) {
+  const std::vector<int32_t> first = {0, 1}, last = {99};
+  RowCache cache;
+  cache.put(Tensor::full({2, 4}, 1), first);
+  EXPECT_EQ(cache.rows().size(0), 64);
+  cache.limit(100);
+  cache.put(Tensor::full({1, 4}, 2), last);
+  EXPECT_EQ(cache.rows().size(0), 100);
+  EXPECT_EQ(cache.rows().to_floats()[4], 1);
+  EXPECT_EQ(cache.rows().to_floats()[99 * 4], 2);
+}
+
 TEST(KvCache, tokens_continue_their_sequences_in_rows_of_their_own) {
   KvCache cache(3, 1);
   cache.extend(Segments::from_lengths(std::vector<int64_t>{2, 1, 3}));

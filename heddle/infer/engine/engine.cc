@@ -82,6 +82,11 @@ Engine::Engine(const Model& model, Precision precision)
 
 Engine::~Engine() = default;
 
+void Engine::limit_rows(int64_t rows) {
+  limit_ = rows;
+  reader_->limit_rows(rows);
+}
+
 int64_t Engine::context_of(const Request& r) const {
   const int64_t most = translator_ ? translator_->facts().longest_target : model_.max_length();
   return r.context == 0 ? most : std::min(r.context, most);
@@ -157,6 +162,7 @@ bool Engine::step() {
     running_.clear();
     reserved_ = 0;
     reader_ = make_sequence_reader(model_);
+    reader_->limit_rows(limit_);
     is_in_step_ = has_cancelled_ = false;
     throw;
   }

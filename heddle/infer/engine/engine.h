@@ -25,7 +25,7 @@ class Engine {
 
   /// Rows of the KV cache, each keys and values of one token or source token in all layers, that
   /// all requests may hold together. Not limited before.
-  void limit_rows(int64_t rows) { limit_ = rows; }
+  void limit_rows(int64_t rows);
   /// Rows that the request holds at most.
   int64_t rows_needed(const Request& request) const;
 

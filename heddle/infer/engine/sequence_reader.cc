@@ -30,6 +30,7 @@ class CachedReader final : public SequenceReader {
 
   void add(Sources sources, const nn::Run&) override { cache_.add(std::ssize(sources)); }
   void select(std::span<const int64_t> sequences) override { cache_.select(sequences); }
+  void limit_rows(int64_t rows) override { cache_.limit(rows); }
   int64_t rows() const override { return cache_.rows(); }
 
   Tensor read(std::span<const int32_t> ids, const Segments& tokens, const nn::Run& run) override {
@@ -103,6 +104,12 @@ class TranslationReader final : public SequenceReader {
     }
   }
 
+  void limit_rows(int64_t rows) override {
+    for (LayerCache& layer : cache_.layers) {
+      layer.self.limit(rows);
+      layer.cross.limit(rows);
+    }
+  }
   int64_t rows() const override { return tokens_.rows() + source_pool_.held(); }
 
  private:
@@ -165,6 +172,7 @@ class OrderedReader final : public SequenceReader {
     keep(sequences, 0);
   }
 
+  void limit_rows(int64_t) override {}  // nothing is kept ahead
   int64_t rows() const override {
     int64_t rows = memory_.segments.rows();
     for (const Ids& own : tokens_) rows += std::ssize(own);

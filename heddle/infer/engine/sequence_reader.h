@@ -21,6 +21,8 @@ class SequenceReader {
   virtual Tensor read(std::span<const int32_t> ids, const Segments& tokens, const nn::Run& run) = 0;
   /// Sequence i becomes what sequence sequences[i] was. What no sequence has any more is forgotten.
   virtual void select(std::span<const int64_t> sequences) = 0;
+  /// So many rows are the most that will be kept.
+  virtual void limit_rows(int64_t rows) = 0;
   /// Rows that are kept of all sequences: keys and values of tokens and sources, or what the family
   /// has in their place.
   virtual int64_t rows() const = 0;
