@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    const heddle::TranslationModel model = heddle::load_translation_model(argv[1]);
+    const heddle::LoadedModel model = heddle::load_translation_model(argv[1]);
     const heddle::TranslateOptions options{.beam = 5,
                                            .precision = heddle::resolve_precision("auto")};
     int64_t number = 0;

@@ -14,8 +14,10 @@
 #include "heddle/base/files/files.h"
 #include "heddle/base/parallel.h"
 #include "heddle/bench/case.h"
-#include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/io/safetensors.h"
+#include "heddle/io/weights.h"
+#include "heddle/models/transformer.h"
 
 namespace heddle::bench {
 namespace {
@@ -62,8 +64,7 @@ struct ModelFolder {
     {
       const TransformerConfig c = config_of_500_mb();
       nn::Parameters weights(1);
-      const Transformer model(nn::Scope(weights), c);
-      save_model_dir(folder.path, c, weights, nullptr);
+      save_model(folder.path, *model_config(c)->make(nn::Scope(weights)), weights);
       parameters = weights.elements();
     }
     bytes = static_cast<int64_t>(std::filesystem::file_size(join_path(folder.path, kWeightsName)));

@@ -6,6 +6,7 @@
 #include "heddle/bench/case.h"
 #include "heddle/bench/transformer_products.h"
 #include "heddle/infer/decoding/translate.h"
+#include "heddle/models/transformer.h"
 #include "heddle/train/optimizer.h"
 #include "heddle/train/tasks/translation.h"
 

@@ -24,16 +24,16 @@ std::vector<double> scaled(std::span<const float> logits, ClassScale scale) {
 }
 
 // Of the texts end to end, by one of the model's heads.
-std::vector<float> logits_of(const TextModel& model, std::span<const Encoding> texts,
+std::vector<float> logits_of(const LoadedModel& model, std::span<const Encoding> texts,
                              const Heads::OfTokens& head, const Precision& precision) {
-  const PackedTexts packed(model.model(), texts);
+  const PackedTexts packed(*model.model, texts);
   const NoGrad off;
   nn::Run run;
   run.use(precision);
   const nn::TokenRows tokens = packed.tokens();
-  std::vector<float> logits = head(model.model().hidden(tokens, run), tokens, run).to_floats();
+  std::vector<float> logits = head(model.model->hidden(tokens, run), tokens, run).to_floats();
   check(std::ranges::all_of(logits, [](float x) { return std::isfinite(x); }), ErrorKind::data,
-        "{}: the model gives logits that are not finite", model.stack.path);
+        "{}: the model gives logits that are not finite", model.path);
   return logits;
 }
 
@@ -47,14 +47,14 @@ ClassScale class_scale(const Model& model) {
   return is_each ? ClassScale::sigmoid : ClassScale::softmax;
 }
 
-std::vector<std::vector<double>> classify(const TextModel& model,
+std::vector<std::vector<double>> classify(const LoadedModel& model,
                                           std::span<const TextToClassify> texts,
                                           const Precision& precision, int64_t& cut) {
   check_mapped_files();
-  check(static_cast<bool>(model.model().heads().sequence_classes), ErrorKind::data,
+  check(static_cast<bool>(model.model->heads().sequence_classes), ErrorKind::data,
         "{}: the model has no head for classes; one is needed, like "
         "BertForSequenceClassification or BertForTokenClassification",
-        model.stack.path);
+        model.path);
   std::vector<Encoding> encodings;
   for (const TextToClassify& one : texts) {
     bool was_cut = false;
@@ -63,30 +63,30 @@ std::vector<std::vector<double>> classify(const TextModel& model,
     cut += was_cut ? 1 : 0;
   }
   const std::vector<float> logits =
-      logits_of(model, encodings, model.model().heads().sequence_classes, precision);
-  const size_t labels = model.model().labels().size();
+      logits_of(model, encodings, model.model->heads().sequence_classes, precision);
+  const size_t labels = model.model->labels().size();
   std::vector<std::vector<double>> result;
   for (size_t i = 0; i < texts.size(); ++i) {
     result.push_back(
-        scaled(std::span(logits).subspan(i * labels, labels), class_scale(model.model())));
+        scaled(std::span(logits).subspan(i * labels, labels), class_scale(*model.model)));
   }
   return result;
 }
 
-std::vector<std::vector<WordClass>> classify_words(const TextModel& model,
+std::vector<std::vector<WordClass>> classify_words(const LoadedModel& model,
                                                    std::span<const std::vector<std::string>> texts,
                                                    const Precision& precision, int64_t& cut) {
   check_mapped_files();
-  check(static_cast<bool>(model.model().heads().token_classes), ErrorKind::data,
+  check(static_cast<bool>(model.model->heads().token_classes), ErrorKind::data,
         "{}: the model has no head for classes of words; one is needed, like "
         "BertForTokenClassification",
-        model.stack.path);
+        model.path);
   std::vector<std::vector<WordClass>> result;
   std::vector<Encoding> encodings;
   std::vector<std::pair<WordClass*, size_t>> asked;  // with its row among those of all texts
   size_t rows = 0;
   for (const std::vector<std::string>& words : texts) {
-    EncodedWords encoded = encode_words(model.tokenizer, words, room_of(model));
+    EncodedWords encoded = encode_words(*model.tokenizer, words, room_of(model));
     check_ids(model, encoded.encoding.ids);
     cut += encoded.was_cut ? 1 : 0;
     result.emplace_back(words.size());
@@ -101,8 +101,8 @@ std::vector<std::vector<WordClass>> classify_words(const TextModel& model,
   }
   if (encodings.empty()) return result;
   const std::vector<float> logits =
-      logits_of(model, encodings, model.model().heads().token_classes, precision);
-  const size_t labels = model.model().labels().size();
+      logits_of(model, encodings, model.model->heads().token_classes, precision);
+  const size_t labels = model.model->labels().size();
   for (const auto& [word, row] : asked) {
     const std::vector<double> p =
         scaled(std::span(logits).subspan(row * labels, labels), ClassScale::softmax);

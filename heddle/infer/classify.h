@@ -27,7 +27,7 @@ ClassScale class_scale(const Model& model);
 /// For each text the probabilities of model().labels(), in their order, by
 /// class_scale(). `cut` counts the texts that were cut to fit.
 /// Errors: data if the model has no head for classes of sequences, or gives what is not finite.
-std::vector<std::vector<double>> classify(const TextModel& model,
+std::vector<std::vector<double>> classify(const LoadedModel& model,
                                           std::span<const TextToClassify> texts,
                                           const Precision& precision, int64_t& cut);
 
@@ -40,7 +40,7 @@ struct WordClass {
 /// For each text, whose words were split before, the class of each word: that of its first token,
 /// as taggers are trained. `cut` counts the texts that were cut to fit.
 /// Errors: data if the model has no head for classes of tokens, or gives what is not finite.
-std::vector<std::vector<WordClass>> classify_words(const TextModel& model,
+std::vector<std::vector<WordClass>> classify_words(const LoadedModel& model,
                                                    std::span<const std::vector<std::string>> texts,
                                                    const Precision& precision, int64_t& cut);
 

@@ -65,7 +65,7 @@ std::vector<std::vector<float>> embed(const SentenceEncoder& encoder,
                                       const Precision& precision, int64_t& cut) {
   check_mapped_files();
   const EmbedOptions& options = encoder.options;
-  const Model& model = encoder.text.model();
+  const Model& model = *encoder.text.model;
   std::vector<Encoding> encodings;
   for (const std::string& text : texts) {
     bool was_cut = false;
@@ -86,10 +86,10 @@ std::vector<std::vector<float>> embed(const SentenceEncoder& encoder,
                                            static_cast<size_t>(packed.segments.length(i) * width));
     std::vector<float>& x = result.emplace_back();
     for (const Pooling pooling : options.pooling) append_pooled(pooling, rows, width, x);
-    for (const DenseLayer& dense : options.dense) x = apply(dense, x, encoder.text.stack.path);
+    for (const DenseLayer& dense : options.dense) x = apply(dense, x, encoder.text.path);
     if (options.normalize) normalize(x);
     check(std::ranges::all_of(x, [](float v) { return std::isfinite(v); }), ErrorKind::data,
-          "{}: the model gives a vector that is not finite", encoder.text.stack.path);
+          "{}: the model gives a vector that is not finite", encoder.text.path);
   }
   return result;
 }

@@ -39,7 +39,7 @@ struct EmbedOptions {
 };
 
 struct SentenceEncoder {
-  TextModel text;
+  LoadedModel text;
   EmbedOptions options;
 };
 

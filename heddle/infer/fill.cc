@@ -14,17 +14,17 @@ namespace {
 
 constexpr std::string_view kMask = "[MASK]";
 
-Encoding encode_masked(const TextModel& model, const std::string& text) {
-  const int32_t mask = model.tokenizer.mask_id();
+Encoding encode_masked(const LoadedModel& model, const std::string& text) {
+  const int32_t mask = model.tokenizer->mask_id();
   bool was_cut = false;
   Encoding encoding =
-      encode_to_fit(model, replace_all(text, kMask, model.tokenizer.token(mask)), was_cut);
+      encode_to_fit(model, replace_all(text, kMask, model.tokenizer->token(mask)), was_cut);
   check(!was_cut, ErrorKind::data,
         "fill: the text '{}...' is longer than the {} tokens that the model takes",
         text.substr(0, 60), model.max_length);
   check(std::ranges::count(encoding.ids, mask) > 0, ErrorKind::data,
         "fill: the text '{}' has no {}; write it where a token is wanted", text,
-        model.tokenizer.token(mask));
+        model.tokenizer->token(mask));
   return encoding;
 }
 
@@ -42,21 +42,21 @@ std::string text_with_masks(const Tokenizer& tokenizer, std::vector<int32_t> ids
 
 }  // namespace
 
-std::vector<std::vector<std::vector<Fill>>> fill_masks(const TextModel& model,
+std::vector<std::vector<std::vector<Fill>>> fill_masks(const LoadedModel& model,
                                                        std::span<const std::string> texts,
                                                        int64_t top, const Precision& precision) {
   check_mapped_files();
-  const Heads& heads = model.model().heads();
-  const int32_t mask = model.tokenizer.mask_id();
+  const Heads& heads = model.model->heads();
+  const int32_t mask = model.tokenizer->mask_id();
   check(heads.output.has_value(), ErrorKind::data,
         "{}: the model has no head for masked tokens; one for them is needed, like BertForMaskedLM",
-        model.stack.path);
-  check(mask >= 0, ErrorKind::data, "{}: its tokenizer has no mask token", model.stack.path);
-  const int64_t vocab = model.model().vocab_size();
+        model.path);
+  check(mask >= 0, ErrorKind::data, "{}: its tokenizer has no mask token", model.path);
+  const int64_t vocab = model.model->vocab_size();
   check(top >= 1 && top <= vocab, ErrorKind::usage, "--top is {}; it must be 1 to {}", top, vocab);
   std::vector<Encoding> encodings;
   for (const std::string& text : texts) encodings.push_back(encode_masked(model, text));
-  const PackedTexts packed(model.model(), encodings);
+  const PackedTexts packed(*model.model, encodings);
   std::vector<int32_t> masks;
   for (size_t row = 0; row < packed.ids.size(); ++row) {
     if (packed.ids[row] == mask) masks.push_back(static_cast<int32_t>(row));
@@ -64,7 +64,7 @@ std::vector<std::vector<std::vector<Fill>>> fill_masks(const TextModel& model,
   const NoGrad off;
   nn::Run run;
   run.use(precision);
-  const Tensor h = model.model().hidden(packed.tokens(), run);
+  const Tensor h = model.model->hidden(packed.tokens(), run);
   const Tensor logits = heads.token_logits(gather_rows(h, masks), run);
   const std::vector<NextToken> best = best_tokens(logits, {.count = top});
   auto next = best.begin();
@@ -76,14 +76,14 @@ std::vector<std::vector<std::vector<Fill>>> fill_masks(const TextModel& model,
       auto& fills = of_text.emplace_back();
       for (int64_t i = 0; i < top; ++i, ++next) {
         id = next->id;
-        const bool is_known = id < model.tokenizer.vocab_size();  // a padded vocabulary has more
+        const bool is_known = id < model.tokenizer->vocab_size();  // a padded vocabulary has more
         const std::vector<int32_t> alone = {id};
-        fills.push_back(
-            {id,
-             is_known ? without_outer_spaces(model.tokenizer.decode(alone, {.skip_special = false}))
-                      : "",
-             std::exp(static_cast<double>(next->log_p)),
-             is_known ? text_with_masks(model.tokenizer, encoding.ids) : ""});
+        fills.push_back({id,
+                         is_known ? without_outer_spaces(
+                                        model.tokenizer->decode(alone, {.skip_special = false}))
+                                  : "",
+                         std::exp(static_cast<double>(next->log_p)),
+                         is_known ? text_with_masks(*model.tokenizer, encoding.ids) : ""});
       }
       id = mask;
     }

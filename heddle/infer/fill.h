@@ -21,7 +21,7 @@ struct Fill {
 /// place. Errors: usage if `top` is not 1 to the size of the vocabulary; data if the model has no
 /// head for masked tokens or its tokenizer no mask, or a text has no mask or is longer than the
 /// model takes.
-std::vector<std::vector<std::vector<Fill>>> fill_masks(const TextModel& model,
+std::vector<std::vector<std::vector<Fill>>> fill_masks(const LoadedModel& model,
                                                        std::span<const std::string> texts,
                                                        int64_t top, const Precision& precision);
 

@@ -348,10 +348,8 @@ void read_targets(const SafetensorsFile& file, const BatchSide& side, nn::TokenO
   }
 }
 
-}  // namespace
-
-void forward_tensors(const EncoderDecoder& model, const SafetensorsFile& inputs,
-                     const std::string& path, const ForwardOptions& options) {
+void forward_pair(const EncoderDecoder& model, const SafetensorsFile& inputs,
+                  const std::string& path, const ForwardOptions& options) {
   const EncoderDecoderFacts& c = model.facts();
   const BatchSide source(inputs, "input_ids", "attention_mask", c.source_vocab_size,
                          Hidden::dropped);
@@ -373,8 +371,13 @@ void forward_tensors(const EncoderDecoder& model, const SafetensorsFile& inputs,
   out.write(path);
 }
 
+}  // namespace
+
 void forward_tensors(const Model& model, const SafetensorsFile& inputs, const std::string& path,
                      const ForwardOptions& options) {
+  if (const EncoderDecoder* both = encoder_decoder(model)) {
+    return forward_pair(*both, inputs, path, options);
+  }
   // Hidden tokens stay and see the others: what stands for a whole sequence may be one of them.
   const bool takes_order = model.takes_order();
   BatchSide side(inputs, "input_ids", takes_order ? "" : "attention_mask", model.vocab_size(),
@@ -415,16 +418,16 @@ void forward_tensors(const Model& model, const SafetensorsFile& inputs, const st
   out.write(path);
 }
 
-std::vector<std::string> forward_inputs(const Model* model) {
-  if (model == nullptr) {
+std::vector<std::string> forward_inputs(const Model& model) {
+  if (encoder_decoder(model) != nullptr) {
     return {"input_ids", "attention_mask", "decoder_input_ids", "decoder_attention_mask"};
   }
   std::vector<std::string> names = {"input_ids", "attention_mask", "token_type_ids",
                                     "position_ids"};
-  for (int64_t i = 0; model->has_memory() && i < model->layers(); ++i) {
+  for (int64_t i = 0; model.has_memory() && i < model.layers(); ++i) {
     names.push_back(memory_name(i));
   }
-  if (model->takes_order()) {
+  if (model.takes_order()) {
     names.insert(names.end(), {"input_mask", "perm_mask", "target_mapping"});
   }
   return names;

@@ -14,7 +14,7 @@ struct ForwardOptions {
   Precision precision = {};
 };
 
-/// Runs encoder and decoder.
+/// Of a model of sources and targets runs encoder and decoder.
 /// inputs: input_ids [batch, source], decoder_input_ids [batch, target] (i64 or i32); optional
 /// attention_mask, decoder_attention_mask of the same shapes (any dtype): entries that are 0 are
 /// left out before anything is computed. Positions count columns, as Hugging Face's do, so padding
@@ -22,12 +22,9 @@ struct ForwardOptions {
 /// logits [batch, target, vocab], encoder_last_hidden_state [batch, source, d_model]; with `all`
 /// also encoder_hidden_states.i, decoder_hidden_states.i (i from 0, the embeddings, to the number
 /// of layers), encoder_attentions.i, decoder_attentions.i, cross_attentions.i [batch, heads,
-/// queries, keys]. Errors: data, naming tensor and shape, for inputs that are missing or do not
-/// fit; system if the file cannot be written.
-void forward_tensors(const EncoderDecoder& model, const SafetensorsFile& inputs,
-                     const std::string& path, const ForwardOptions& options);
-
-/// Runs a model of the registry. inputs: input_ids [batch, time]; optional attention_mask,
+/// queries, keys].
+///
+/// Of any other model inputs: input_ids [batch, time]; optional attention_mask,
 /// token_type_ids, position_ids of the same shape, the last two also [1, time]; of a model with
 /// memory mems.i [before, batch, width] of each layer; of one that takes an order perm_mask [batch,
 /// time, time] (1: token i does not see token j), input_mask (1: hidden from all), target_mapping
@@ -37,11 +34,12 @@ void forward_tensors(const EncoderDecoder& model, const SafetensorsFile& inputs,
 /// heads, time, before + time], which with predictions are two, attentions.i.0 and, of the tokens
 /// that are predicted, attentions.i.1. Outputs at hidden positions are zero, but the token that
 /// stands for a sequence (a pooler's first) may be hidden: as in Hugging Face's it sees the others.
-/// Errors: as above.
+/// Errors: data, naming tensor and shape, for inputs that are missing or do not fit; system if the
+/// file cannot be written.
 void forward_tensors(const Model& model, const SafetensorsFile& inputs, const std::string& path,
                      const ForwardOptions& options);
 
-/// The names that forward_tensors() reads; model null: those of a translator.
-std::vector<std::string> forward_inputs(const Model* model);
+/// The names that forward_tensors() reads.
+std::vector<std::string> forward_inputs(const Model& model);
 
 }  // namespace heddle

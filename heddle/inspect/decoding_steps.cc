@@ -79,12 +79,13 @@ class StepRecorder {
 
 // The attention of each beginning: the last row of the map of those tokens. Rows of a longer one
 // serve all its beginnings, since no row depends on what follows it.
-void add_attention(const TranslationModel& model, const Ids& source, const StepRecorder& recorder,
+void add_attention(const LoadedModel& model, const Ids& source, const StepRecorder& recorder,
                    Precision precision, DecodingRecord& record) {
   for (auto n = static_cast<int64_t>(record.nodes.size()) - 1; n >= 0; --n) {
     BeamNode& node = record.nodes[n];
     if (!recorder.has_tokens(n) || node.next.empty() || !node.attention.empty()) continue;
-    const Tensor map = cross_attention_map(model.model, source, recorder.tokens(n), -1, precision);
+    const Tensor map =
+        cross_attention_map(model.translator(), source, recorder.tokens(n), -1, precision);
     const float* values = map.data<float>();
     int64_t at = n;
     for (int64_t row = map.size(0) - 1; row >= 0; --row, at = record.nodes[at].parent) {
@@ -122,7 +123,7 @@ std::string shown_token(const Tokenizer& tokenizer, int32_t id, int64_t eos) {
 
 }  // namespace
 
-DecodingRecord record_decoding(const TranslationModel& model, const std::string& line,
+DecodingRecord record_decoding(const LoadedModel& model, const std::string& line,
                                const RecordOptions& options) {
   const Ids source = source_ids(model, line, "line 1", options.translate.truncate, nullptr);
   check(!source.empty(), ErrorKind::usage,
@@ -137,26 +138,26 @@ DecodingRecord record_decoding(const TranslationModel& model, const std::string&
   record.text = result.text;
   record.score = result.score;
   for (const int32_t id : source) {
-    record.source.push_back(shown_token(*model.tokenizer, id, model.model.facts().eos_token_id));
+    record.source.push_back(
+        shown_token(*model.tokenizer, id, model.translator().facts().eos_token_id));
   }
   record.source.push_back("(end)");
-  record.layer = aligning_layer(model.model.facts());
+  record.layer = aligning_layer(model.translator().facts());
   find_best(result.ids, result.score, record);
   add_attention(model, source, recorder, options.translate.precision, record);
   return record;
 }
 
-DecodingRecord record_generation(const PromptModel& model, const std::string& prompt,
+DecodingRecord record_generation(const LoadedModel& model, const std::string& prompt,
                                  std::span<const int32_t> ids, GenerateOptions options,
                                  int64_t tokens) {
-  check(model.tokenizer.has_value(), ErrorKind::usage, "--page: {} has no tokenizer",
-        model.stack.path);
+  check(model.tokenizer.has_value(), ErrorKind::usage, "--page: {} has no tokenizer", model.path);
   DecodingRecord record;
   StepRecorder recorder(tokens, record);
   options.scores = true;
   options.on_step = [&](const DecodeStep& step) { recorder.add(step); };
   const std::vector<Ids> prompts = {Ids(ids.begin(), ids.end())};
-  const Continuation best = generate_ids(model.model(), prompts, options)[0][0];
+  const Continuation best = generate_ids(*model.model, prompts, options)[0][0];
   TextStream text(*model.tokenizer, ids);
   text.read(best.ids);
   record.source_text = prompt;

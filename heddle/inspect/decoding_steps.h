@@ -44,12 +44,12 @@ struct RecordOptions {
 /// Translates a line and keeps what happened. Attention is that of cross_attention_map(): one
 /// layer, mean over its heads.
 /// Errors: usage for an empty line; those of translate_lines().
-DecodingRecord record_decoding(const TranslationModel& model, const std::string& line,
+DecodingRecord record_decoding(const LoadedModel& model, const std::string& line,
                                const RecordOptions& options);
 
 /// Continues a prompt and keeps what happened; `tokens` as in RecordOptions.
 /// Errors: usage if the model has no tokenizer; those of generate_ids().
-DecodingRecord record_generation(const PromptModel& model, const std::string& prompt,
+DecodingRecord record_generation(const LoadedModel& model, const std::string& prompt,
                                  std::span<const int32_t> ids, GenerateOptions options,
                                  int64_t tokens = 10);
 

@@ -6,7 +6,6 @@
 #include "heddle/base/files/files.h"
 #include "heddle/infer/loading/hub_hint.h"
 #include "heddle/infer/loading/model_dir.h"
-#include "heddle/infer/loading/stack_model.h"
 #include "heddle/train/run/run_folder.h"
 
 namespace heddle::inspect {
@@ -21,11 +20,10 @@ void apply_settings(const std::vector<Field>& fields, const std::vector<std::str
   }
 }
 
-template <class Config>
-ModelPlan finish(Config config, const std::string& name, const std::vector<std::string>& settings) {
+ModelPlan finish(PlainStackConfig config, const std::string& name,
+                 const std::vector<std::string>& settings) {
   apply_settings(fields_of(config), settings);
   check_fields(config, name);
-  if constexpr (requires { config.check(name); }) config.check(name);
   ModelPlan plan = plan_of(config);
   plan.name = name;
   return plan;
@@ -44,7 +42,6 @@ ModelPlan finish(ModelConfig& config, const std::string& name,
 // What a run trains.
 ModelPlan plan_of_run(const train::TrainConfig& config, const std::string& path,
                       const std::vector<std::string>& settings) {
-  if (config.is_translation()) return finish(config.model, path, settings);
   train::StackConfig stack = config.stack;
   return finish(stack.config(), path, settings);
 }
@@ -59,11 +56,10 @@ ModelPlan plan_of_file(const std::string& path, const std::vector<std::string>& 
   return finish(*read_model_config(json, path), path, settings);
 }
 
-TransformerConfig preset(const std::string& name) {
-  train::TrainConfig config;
-  train::apply_preset(config, name);
-  if (name != "tiny") config.model.vocab_size = 37000;  // Vaswani et al. 2017, section 5.1
-  return config.model;
+// The vocabulary of those of Vaswani et al. 2017, section 5.1, goes before the settings.
+ModelPlan plan_of_preset(const std::string& name, std::vector<std::string> settings) {
+  if (name == "base" || name == "big") settings.insert(settings.begin(), "vocab_size=37000");
+  return finish(*preset_config(name), name, settings);
 }
 
 bool holds(const std::vector<std::string>& names, const std::string& name) {
@@ -95,19 +91,15 @@ ModelPlan plan_of(const PlainStackConfig& c) {
 }
 
 std::vector<std::string> plan_names() {
-  std::vector<std::string> names = {"tiny", "base", "big"};
-  for (std::string& size : model_presets()) names.push_back(std::move(size));
+  std::vector<std::string> names = model_presets();
   names.emplace_back("stack");
   for (std::string& recipe : train::recipe_names()) names.push_back(std::move(recipe));
   return names;
 }
 
 ModelPlan find_plan(const std::string& name, const std::vector<std::string>& settings) {
-  if (holds(model_presets(), name)) return finish(*preset_config(name), name, settings);
+  if (holds(model_presets(), name)) return plan_of_preset(name, settings);
   if (name == "stack") return finish(PlainStackConfig(), name, settings);
-  if (name == "tiny" || name == "base" || name == "big") {
-    return finish(preset(name), name, settings);
-  }
   if (holds(train::recipe_names(), name)) {
     return plan_of_run(train::load_recipe(name), name, settings);
   }

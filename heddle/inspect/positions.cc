@@ -4,8 +4,7 @@
 #include <cmath>
 
 #include "heddle/base/files/files.h"
-#include "heddle/infer/loading/model_dir.h"
-#include "heddle/infer/loading/stack_model.h"
+#include "heddle/infer/loading/loaded_model.h"
 
 namespace heddle::inspect {
 namespace {
@@ -119,25 +118,21 @@ PositionTable position_table(const PositionOptions& o) {
 
 PositionTable model_positions(const std::string& model, const std::string& stack,
                               int64_t positions) {
-  const std::string folder = find_model_dir(model);
-  if (!is_translator_type(model_type_of(folder))) {
-    const StackModel m = load_stack_model(folder);
+  const LoadedModel m = load_model(model);
+  const EncoderDecoder* translator = encoder_decoder(*m.model);
+  if (translator == nullptr || translator->facts().positions.kind == "learned") {
     return learned_table(m.parameters, m.path, stack, positions);
   }
-  const TransformerConfig config = load_config(folder);
-  if (config.position_embedding_type == "learned") {
-    const TranslationModel m = load_translation_model(folder, {.need_tokenizer = false});
-    return learned_table(m.parameters, m.path, stack, positions);
-  }
+  const EncoderDecoderFacts& facts = translator->facts();
+  const PositionFacts& p = facts.positions;
   // Rotary positions turn the columns of a head.
-  const bool is_rotary = config.position_embedding_type == "rotary";
   const int64_t heads =
-      stack == "decoder" ? config.decoder_attention_heads : config.encoder_attention_heads;
-  return position_table({.kind = config.position_embedding_type,
-                         .positions = positions == 0 ? config.max_position_embeddings : positions,
-                         .width = is_rotary ? config.d_model / heads : config.d_model,
-                         .sinusoidal = {config.sinusoidal_layout, config.sinusoidal_frequencies},
-                         .base = config.rope_theta});
+      stack == "decoder" ? facts.decoder_attention_heads : facts.encoder_attention_heads;
+  return position_table({.kind = p.kind,
+                         .positions = positions == 0 ? p.positions : positions,
+                         .width = p.kind == "rotary" ? m.model->width() / heads : m.model->width(),
+                         .sinusoidal = p.sinusoidal,
+                         .base = p.rope_theta});
 }
 
 Json to_json(const PositionTable& t) {

@@ -58,15 +58,11 @@ train::TrainConfig config_of(const std::string& run) {
   auto [config, paths] = train::load_settings(run);
   const std::string best = join_path(run, "best"), tokenizer = join_path(run, "tokenizer");
   if (!path_exists(join_path(best, kConfigName))) {  // not validated yet
-    const bool is_made = !config.is_translation() && paths.from.empty() && is_directory(tokenizer);
+    const bool is_made = paths.from.empty() && is_directory(tokenizer);
     if (is_made) config.stack.set("vocab_size", Tokenizer::load(tokenizer).vocab_size());
     return config;
   }
-  if (config.is_translation()) {
-    config.model = heddle::load_config(best);
-  } else {
-    config.stack = train::config_of_model(best);
-  }
+  config.stack = train::config_of_model(best);
   return config;
 }
 

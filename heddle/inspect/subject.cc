@@ -6,8 +6,7 @@
 #include <cmath>
 
 #include "heddle/infer/decoding/translate.h"
-#include "heddle/infer/loading/model_dir.h"
-#include "heddle/infer/loading/stack_model.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/words/word_spans.h"
 #include "heddle/ops/loss.h"
 #include "heddle/text/strings/check_text.h"
@@ -187,7 +186,7 @@ struct SubjectMaker {
 void SubjectMaker::open_translator(const std::string& path, const SubjectOptions& options) {
   check(options.ids.empty(), ErrorKind::usage,
         "--ids: {} is a translator with a tokenizer; give the sentence as --text", path);
-  const auto model = std::make_shared<const TranslationModel>(load_translation_model(path));
+  const auto model = std::make_shared<const LoadedModel>(load_translation_model(path));
   const Ids source = source_ids(*model, options.source, "--text", options.truncate, nullptr);
   check(!source.empty(), ErrorKind::usage,
         "--text is empty; give a sentence, as in --text \"a man rides a horse\"");
@@ -214,9 +213,9 @@ void SubjectMaker::open_translator(const std::string& path, const SubjectOptions
                     side_of("written", model->target(), target, {"", "(end)"})};
   subject.measure_ = "rise of the loss, nats per token";
   Ids from = source, in = target, out = target;
-  from.push_back(static_cast<int32_t>(model->model.facts().eos_token_id));
-  in.insert(in.begin(), static_cast<int32_t>(model->model.facts().decoder_start_token_id));
-  out.push_back(static_cast<int32_t>(model->model.facts().eos_token_id));
+  from.push_back(static_cast<int32_t>(model->translator().facts().eos_token_id));
+  in.insert(in.begin(), static_cast<int32_t>(model->translator().facts().decoder_start_token_id));
+  out.push_back(static_cast<int32_t>(model->translator().facts().eos_token_id));
   subject.run_ = [=, precision = options.precision](const nn::Observer* observer) {
     const NoGrad off;
     nn::Run run;
@@ -224,9 +223,10 @@ void SubjectMaker::open_translator(const std::string& path, const SubjectOptions
     run.observer = observer;
     const Segments keys = Segments::uniform(1, static_cast<int64_t>(from.size()));
     const Segments queries = Segments::uniform(1, static_cast<int64_t>(in.size()));
-    const Tensor memory = model->model.encode({from, &keys, nullptr}, run);
-    const Tensor h = model->model.decode({in, &queries, nullptr}, memory, keys, run);
-    return Subject::Result{.loss = loss_of(h, model->model.output(), out, run), .states = {}};
+    const Tensor memory = model->translator().encode({from, &keys, nullptr}, run);
+    const Tensor h = model->translator().decode({in, &queries, nullptr}, memory, keys, run);
+    return Subject::Result{.loss = loss_of(h, model->translator().output(), out, run),
+                           .states = {}};
   };
   finish({{"encoder", "encoder_attentions.", 0, 0},
           {"decoder", "decoder_attentions.", 1, 1},
@@ -234,7 +234,7 @@ void SubjectMaker::open_translator(const std::string& path, const SubjectOptions
 }
 
 void SubjectMaker::open_stack(const std::string& path, const SubjectOptions& options) {
-  const auto stack = std::make_shared<const StackModel>(load_stack_model(path));
+  const auto stack = std::make_shared<const LoadedModel>(load_model(path));
   check(!options.target, ErrorKind::usage,
         "--target: {} is a model of type {}, which reads one text; leave --target away", path,
         stack->type);
@@ -283,7 +283,7 @@ void SubjectMaker::open_stack(const std::string& path, const SubjectOptions& opt
 
 Subject Subject::open(const std::string& path, const SubjectOptions& options) {
   SubjectMaker maker;
-  if (is_translator_type(model_type_of(path))) {
+  if (is_translator(path)) {
     maker.open_translator(path, options);
   } else {
     maker.open_stack(path, options);

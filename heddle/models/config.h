@@ -64,6 +64,13 @@ struct HeadClass {
   std::string name;  ///< "GPT2LMHeadModel"
 };
 
+/// What transformers does with a family's folders.
+struct HubNotes {
+  const char* dropped_in = nullptr;  ///< the first release without the family
+  bool misreads_tokenizers =
+      false;  ///< AutoTokenizer passes the class over: it wants tokenizer.json
+};
+
 /// A model that could be made: what `heddle train` sets by flags and a checkpoint by config.json.
 class ModelConfig {
  public:
@@ -83,6 +90,7 @@ class ModelConfig {
   /// Whether the format is heddle's own: an unknown key is an error then, and where its folder says
   /// nothing of searching, heddle's defaults count.
   virtual bool is_own_format() const = 0;
+  virtual HubNotes hub_notes() const = 0;
   /// Errors: data, naming `source`, for fields that do not fit together.
   virtual void check(const std::string& source) const = 0;
   /// The model with parameters under `s`, made or to be loaded. Errors: those of check().
@@ -110,7 +118,7 @@ bool is_generation_key(const std::string& key);
 
 /// A config of the class M with its defaults; the file of each model instantiates this for its M.
 /// M has: Config with fields() and check(), static heads(), static aliases(), M(Scope, Config,
-/// HubConfig); it may have passed_over(), kIsOwnFormat, and its Config fit(TensorFile).
+/// HubConfig); it may have passed_over(), kIsOwnFormat, kHubNotes, and its Config fit(TensorFile).
 template <class M>
 std::unique_ptr<ModelConfig> new_config();
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "heddle/models/model.h"
+#include "heddle/nn/position.h"
 
 namespace heddle {
 
@@ -27,15 +28,28 @@ struct DecoderStep {
   nn::CachedKeys sources;  ///< segment i: hypotheses and source tokens of sentence i
 };
 
+/// What tells a stack's positions apart.
+struct PositionFacts {
+  std::string kind = "learned";  ///< "sinusoidal", "rotary", "none"
+  int64_t positions = 0;         ///< as many as the config has
+  nn::SinusoidalOptions sinusoidal = {};
+  double rope_theta = 10000;
+};
+
 /// Sizes and special ids of an encoder-decoder. The ids may be beyond the vocabulary.
 struct EncoderDecoderFacts {
   int64_t source_vocab_size = 0, target_vocab_size = 0;
   int64_t pad_token_id = 0, bos_token_id = 0, eos_token_id = 0, decoder_start_token_id = 0;
-  int64_t decoder_layers = 0, decoder_attention_heads = 0;
+  bool has_two_vocabularies = false;
+  int64_t decoder_layers = 0, encoder_attention_heads = 0, decoder_attention_heads = 0;
+  PositionFacts positions = {};
   int64_t longest_source = kAnyLength;  ///< in tokens, the end included
   int64_t longest_target = kAnyLength;  ///< in tokens, start or end included
   int64_t multiplied = 0;               ///< weights that products with a token's row read
 };
+
+/// Checks that the special ids are tokens, as translating needs. Errors: data, naming `source`.
+void check_token_ids(const EncoderDecoderFacts& facts, const std::string& source);
 
 /// An encoder reads a source; a decoder that sees it predicts the next token of a target.
 class EncoderDecoder : public Model {

@@ -32,6 +32,10 @@ class ConfigOf final : public ModelConfig {
     if constexpr (requires { M::kIsOwnFormat; }) return M::kIsOwnFormat;
     return false;
   }
+  HubNotes hub_notes() const override {
+    if constexpr (requires { M::kHubNotes; }) return M::kHubNotes;
+    return {};
+  }
   void check(const std::string& source) const override { own.check(source); }
   std::unique_ptr<Model> make(const Scope& s) const override {
     check("config");

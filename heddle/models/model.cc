@@ -1,6 +1,7 @@
 // The outputs of each head under Hugging Face's names.
 #include "heddle/models/model.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "heddle/models/encoder_decoder.h"
@@ -55,6 +56,15 @@ const LanguageModel* language_model(const Model& model) {
 
 const EncoderDecoder* encoder_decoder(const Model& model) {
   return dynamic_cast<const EncoderDecoder*>(&model);
+}
+
+void check_token_ids(const EncoderDecoderFacts& f, const std::string& source) {
+  const int64_t tokens = std::min(f.source_vocab_size, f.target_vocab_size);
+  for (const int64_t id :
+       {f.pad_token_id, f.bos_token_id, f.eos_token_id, f.decoder_start_token_id}) {
+    check(id < tokens, ErrorKind::data, "{}: the special id {} is not below vocab_size {}", source,
+          id, tokens);
+  }
 }
 
 DecoderCache EncoderDecoder::start() const {

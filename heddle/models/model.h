@@ -41,6 +41,19 @@ struct Heads {
   Tensor token_logits(const Tensor& rows, const nn::Run& run) const;
 };
 
+/// A tensor of a checkpoint, f32.
+struct NamedFloats {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::vector<float> values;
+};
+
+/// A model of a family that Hugging Face's transformers has.
+struct HubModel {
+  Json config;
+  std::vector<NamedFloats> tensors;
+};
+
 /// Model::max_length() of one that takes sequences of any length.
 inline constexpr int64_t kAnyLength = std::numeric_limits<int32_t>::max() / 2;
 
@@ -86,6 +99,11 @@ class Model {
   /// Positions of a sequence's tokens as it was given, hidden ones too: 0, 1, .. unless the family
   /// counts otherwise. ids: [n]
   virtual std::vector<int32_t> positions(std::span<const int32_t> ids) const;
+  /// The model that computes the same in transformers, if it is another. Errors: data, naming
+  /// `source` and the field, where there is none.
+  virtual std::optional<HubModel> hub_model(const nn::Parameters&, const std::string&) const {
+    return {};
+  }
   /// What `heddle forward` gives, by the head.
   virtual std::vector<ModelOutput> forward(const nn::TokenRows& tokens, const nn::Run& run) const;
 

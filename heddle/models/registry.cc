@@ -34,15 +34,27 @@ struct Preset {
   const char* json;
 };
 
-// Radford et al. 2019, table 2; Brown et al. 2020, table 2.1; Devlin et al. 2019, section 3.
+// Vaswani et al. 2017, table 3; Radford et al. 2019, table 2; Brown et al. 2020, table 2.1; Devlin
+// et al. 2019, section 3.
 constexpr std::array kPresets = {
-    Preset{"gpt2", R"({"model_type": "gpt2"})"},
+    Preset{"tiny", R"({"model_type": "heddle_transformer", "encoder_layers": 4, "decoder_layers": 4,
+                       "d_model": 128, "encoder_ffn_dim": 256, "decoder_ffn_dim": 256,
+                       "encoder_attention_heads": 4, "decoder_attention_heads": 4})"},
+    Preset{"base", R"({"model_type": "heddle_transformer", "encoder_layers": 6, "decoder_layers": 6,
+                       "d_model": 512, "encoder_ffn_dim": 2048, "decoder_ffn_dim": 2048,
+                       "encoder_attention_heads": 8, "decoder_attention_heads": 8})"},
+    Preset{"big", R"({"model_type": "heddle_transformer", "encoder_layers": 6, "decoder_layers": 6,
+                      "d_model": 1024, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096,
+                      "encoder_attention_heads": 16, "decoder_attention_heads": 16,
+                      "dropout": 0.3, "embedding_dropout": 0.3})"},
+    Preset{"gpt2", R"({"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12})"},
     Preset{"gpt2-medium", R"({"model_type": "gpt2", "n_layer": 24, "n_embd": 1024, "n_head": 16})"},
     Preset{"gpt2-large", R"({"model_type": "gpt2", "n_layer": 36, "n_embd": 1280, "n_head": 20})"},
     Preset{"gpt2-xl", R"({"model_type": "gpt2", "n_layer": 48, "n_embd": 1600, "n_head": 25})"},
     Preset{"gpt3", R"({"model_type": "gpt2", "n_layer": 96, "n_embd": 12288, "n_head": 96,
                        "n_positions": 2048})"},
-    Preset{"bert-base", R"({"model_type": "bert"})"},
+    Preset{"bert-base", R"({"model_type": "bert", "num_hidden_layers": 12, "hidden_size": 768,
+                            "num_attention_heads": 12, "intermediate_size": 3072})"},
     Preset{"bert-large", R"({"model_type": "bert", "num_hidden_layers": 24, "hidden_size": 1024,
                              "num_attention_heads": 16, "intermediate_size": 4096})"},
 };
@@ -72,6 +84,17 @@ std::unique_ptr<ModelConfig> model_config(const std::string& type) {
        fmt::join(model_types(), ", "), did_you_mean(type, model_types()));
 }
 
+std::string default_model_type(Head head) {
+  switch (head) {
+    case Head::target_token: return "heddle_transformer";
+    case Head::next_token: return "gpt2";
+    case Head::ordered_token: return "xlnet";
+    case Head::none: break;
+    default: return "bert";
+  }
+  fail(ErrorKind::internal, "no type of model is the default of no head");
+}
+
 std::vector<std::string> model_presets() {
   std::vector<std::string> names;
   for (const Preset& preset : kPresets) names.emplace_back(preset.name);
@@ -79,8 +102,12 @@ std::vector<std::string> model_presets() {
 }
 
 std::unique_ptr<ModelConfig> preset_config(const std::string& name) {
+  return read_model_config(preset_sizes(name), name);
+}
+
+Json preset_sizes(const std::string& name) {
   for (const Preset& preset : kPresets) {
-    if (name == preset.name) return read_model_config(Json::parse(preset.json), name);
+    if (name == preset.name) return Json::parse(preset.json);
   }
   fail(ErrorKind::usage, "'{}' is no known size of a model{}; the sizes are: {}", name,
        did_you_mean(name, model_presets()), fmt::join(model_presets(), ", "));

@@ -13,10 +13,15 @@ bool is_model_type(const std::string& type);
 /// listed).
 std::unique_ptr<ModelConfig> model_config(const std::string& type);
 
-/// A published size: "gpt2-medium", "bert-large". Errors: usage for an unknown name (the nearest is
-/// proposed).
+/// The type that is trained for a head where none is named. Errors: internal for one of none.
+std::string default_model_type(Head head);
+
+/// A published size: "base", "gpt2-medium", "bert-large". Errors: usage for an unknown name (the
+/// nearest is proposed).
 std::vector<std::string> model_presets();
 std::unique_ptr<ModelConfig> preset_config(const std::string& name);
+/// Its model_type and the sizes that it sets. Errors: as above.
+Json preset_sizes(const std::string& name);
 
 /// The config of `model_type` in a config.json; the other keys by ModelConfig::read().
 /// Errors: data, naming `source`, also if there is no model_type.

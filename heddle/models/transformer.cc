@@ -202,15 +202,6 @@ void TransformerConfig::check_sizes(const std::string& source) const {
                 source);
 }
 
-void TransformerConfig::check(const std::string& source) const {
-  check_sizes(source);
-  for (const int64_t id : {pad_token_id, bos_token_id, eos_token_id, decoder_start_token_id}) {
-    const int64_t tokens = std::min(vocab_size, target_vocab_size());
-    heddle::check(id < tokens, ErrorKind::data, "{}: the special id {} is not below vocab_size {}",
-                  source, id, tokens);
-  }
-}
-
 struct Transformer::Parts {
   TransformerConfig config;
   nn::Embedding source, target;
@@ -259,8 +250,14 @@ EncoderDecoderFacts facts_of(const TransformerConfig& c) {
                             .bos_token_id = c.bos_token_id,
                             .eos_token_id = c.eos_token_id,
                             .decoder_start_token_id = c.decoder_start_token_id,
+                            .has_two_vocabularies = c.decoder_vocab_size > 0,
                             .decoder_layers = c.decoder_layers,
+                            .encoder_attention_heads = c.encoder_attention_heads,
                             .decoder_attention_heads = c.decoder_attention_heads,
+                            .positions = {c.position_embedding_type,
+                                          c.max_position_embeddings,
+                                          {c.sinusoidal_layout, c.sinusoidal_frequencies},
+                                          c.rope_theta},
                             .longest_source = c.max_position_embeddings,
                             .multiplied = c.target_vocab_size() * d +
                                           c.encoder_layers * d * (4 * d + 2 * c.encoder_ffn_dim) +
@@ -270,6 +267,11 @@ EncoderDecoderFacts facts_of(const TransformerConfig& c) {
 }
 
 }  // namespace
+
+void TransformerConfig::check(const std::string& source) const {
+  check_sizes(source);
+  check_token_ids(facts_of(*this), source);
+}
 
 Transformer::Transformer(const Scope& s, const TransformerConfig& config, const HubConfig&) {
   config.check_sizes("config");
@@ -371,6 +373,14 @@ ModelPlan plan_of(const TransformerConfig& c) {
           .is_output_tied = c.tie_word_embeddings,
           .has_output_bias = c.output_bias,
           .is_output_bias_a_row = true};
+}
+
+std::unique_ptr<ModelConfig> model_config(const TransformerConfig& config) {
+  auto result = std::make_unique<ConfigOf<Transformer>>();
+  result->type = "heddle_transformer";
+  result->hub.head = Head::target_token;
+  result->own = config;
+  return result;
 }
 
 template std::unique_ptr<ModelConfig> new_config<Transformer>();

@@ -31,6 +31,9 @@ class Transformer : public EncoderDecoder {
   Tensor step(DecoderCache& cache, const DecoderStep& step, const nn::Run& run) const override;
 
   nn::TensorNames names() const override { return {}; }
+  /// A marian, see families/marian.cc.
+  std::optional<HubModel> hub_model(const nn::Parameters& parameters,
+                                    const std::string& source) const override;
   int64_t layers() const override { return facts_.decoder_layers; }
   int64_t width() const override;
   ModelPlan plan() const override;
@@ -41,6 +44,8 @@ class Transformer : public EncoderDecoder {
   EncoderDecoderFacts facts_;
 };
 
+/// The config as one of the registry.
+std::unique_ptr<ModelConfig> model_config(const TransformerConfig& config);
 /// What its cost follows from.
 ModelPlan plan_of(const TransformerConfig& config);
 

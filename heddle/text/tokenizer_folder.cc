@@ -166,6 +166,16 @@ std::optional<Tokenizer> find_tokenizer(const std::string& folder) {
   return {};
 }
 
+std::optional<TokenizerPair> find_tokenizer_pair(const std::string& folder) {
+  if (path_exists(join_path(folder, kMarianSourceName))) {
+    return TokenizerPair{load_marian_tokenizer(folder, MarianSide::source),
+                         load_marian_tokenizer(folder, MarianSide::target)};
+  }
+  std::optional<Tokenizer> both = find_tokenizer(folder);
+  if (!both) return {};
+  return TokenizerPair{*std::move(both)};
+}
+
 Tokenizer load_tokenizer_folder(const std::string& folder) {
   if (std::optional<Tokenizer> found = find_tokenizer(folder)) return *found;
   fail(ErrorKind::data,

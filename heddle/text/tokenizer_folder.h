@@ -12,6 +12,13 @@ namespace heddle {
 /// The tokenizer of a folder; nothing if none of its files is there. Errors: see Tokenizer::load().
 std::optional<Tokenizer> find_tokenizer(const std::string& folder);
 
+/// Those of a translator's folder.
+struct TokenizerPair {
+  Tokenizer source;
+  std::optional<Tokenizer> target = {};  ///< absent: it is the source's
+};
+std::optional<TokenizerPair> find_tokenizer_pair(const std::string& folder);
+
 /// See Tokenizer::load().
 Tokenizer load_tokenizer_folder(const std::string& folder);
 

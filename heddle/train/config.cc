@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "heddle/base/files/files.h"
 #include "heddle/text/strings/strings.h"
@@ -11,23 +12,21 @@
 namespace heddle::train {
 namespace {
 
-// What a task trains: models of the registry with this head; translation has its own.
+// What a task trains: models of the registry with this head.
 struct TaskEntry {
   const char* name;
   Head head;
-  const char *type, *scores;  // of models the default; words between commas
-  int64_t updates;            // of a run that is given no limit
+  const char* scores;  // words between commas
+  int64_t updates;     // of a run that is given no limit
 };
 
 constexpr std::array kTasks = {
-    TaskEntry{"translation", Head::none, "heddle_transformer", "loss,bleu", 20'000},
-    TaskEntry{"causal_lm", Head::next_token, "gpt2", "loss", 5'000},
-    TaskEntry{"masked_lm", Head::masked_token, "bert", "loss,accuracy", 10'000},
-    TaskEntry{"permutation_lm", Head::ordered_token, "xlnet", "loss,accuracy", 10'000},
-    TaskEntry{"sequence_classification", Head::sequence_classes, "bert", "loss,accuracy,macro_f1",
-              3'000},
-    TaskEntry{"token_classification", Head::token_classes, "bert", "loss,accuracy,macro_f1",
-              3'000}};
+    TaskEntry{"translation", Head::target_token, "loss,bleu", 20'000},
+    TaskEntry{"causal_lm", Head::next_token, "loss", 5'000},
+    TaskEntry{"masked_lm", Head::masked_token, "loss,accuracy", 10'000},
+    TaskEntry{"permutation_lm", Head::ordered_token, "loss,accuracy", 10'000},
+    TaskEntry{"sequence_classification", Head::sequence_classes, "loss,accuracy,macro_f1", 3'000},
+    TaskEntry{"token_classification", Head::token_classes, "loss,accuracy,macro_f1", 3'000}};
 
 const TaskEntry& find_task(const std::string& name) {
   for (const TaskEntry& entry : kTasks) {
@@ -37,20 +36,16 @@ const TaskEntry& find_task(const std::string& name) {
        did_you_mean(name, task_names()), fmt::join(task_names(), ", "));
 }
 
-// A published size, with what the config says beside it (dropouts) as it is.
-void apply_published(TrainConfig& config, const std::string& name) {
-  const std::vector<std::string> names = model_presets();
-  check(std::find(names.begin(), names.end(), name) != names.end(), ErrorKind::usage,
-        "there is no preset '{}'{}; choose {}", name, did_you_mean(name, names),
-        fmt::join(names, ", "));
-  const StackConfig size(preset_config(name));
-  check(size.type() == config.model_type, ErrorKind::usage,
-        "preset {} is a {}, but model_type is {}; give --model-type {}", name, size.type(),
-        config.model_type, size.type());
-  config.stack = size;
+// "tiny, base or big"
+std::string choice_of(const std::vector<std::string>& names) {
+  if (names.empty()) return "none";
+  const auto before = std::span(names).first(names.size() - 1);
+  return fmt::format("{}{}{}", fmt::join(before, ", "), before.empty() ? "" : " or ", names.back());
 }
 
 }  // namespace
+
+Head TrainConfig::head() const { return find_task(task).head; }
 
 OptimizerOptions TrainConfig::optimizer_options() const {
   return {.decoupled_decay = optimizer == "adamw",
@@ -67,18 +62,18 @@ ScheduleOptions TrainConfig::schedule_options() const {
           .min_learning_rate = min_learning_rate,
           .warmup = warmup_updates,
           .max_updates = max_updates,
-          .d_model = is_translation() ? model.d_model : stack.width()};
+          .d_model = stack.width()};
 }
 
 void TrainConfig::check(const std::string& source) const {
   try {
     check_fields(*this, source);
-    if (is_translation()) model.check(source);
+    if (head() == Head::target_token) stack.config().check(source);
   } catch (const Error& e) {
     fail(ErrorKind::usage, "{}", e.what());  // what a run is told, not a file that was read
   }
   heddle::check(
-      target_tokenizer.empty() || model.decoder_vocab_size > 0, ErrorKind::usage,
+      target_tokenizer.empty() || stack.integer({"decoder_vocab_size"}) > 0, ErrorKind::usage,
       "{}: target_tokenizer gives the target tokens of its own; set decoder_vocab_size to "
       "their number",
       source);
@@ -90,15 +85,15 @@ void TrainConfig::check(const std::string& source) const {
                 "{}: adapters (lora_rank) leave all weights as they are; leave out train_only and "
                 "freeze",
                 source);
-  if (!is_translation()) return;
+  if (head() != Head::target_token) return;
   heddle::check(max_tokens <= batch_tokens, ErrorKind::usage,
                 "{}: max_tokens {} is more than a batch of {} tokens; raise --batch-tokens or "
                 "lower --max-tokens",
                 source, max_tokens, batch_tokens);
-  heddle::check(
-      model.position_embedding_type != "learned" || max_tokens <= model.max_position_embeddings,
-      ErrorKind::usage, "{}: max_tokens {} is more than the {} learned positions", source,
-      max_tokens, model.max_position_embeddings);
+  const int64_t positions = facts_of(stack).longest_target;
+  heddle::check(max_tokens <= positions, ErrorKind::usage,
+                "{}: max_tokens {} is more than the {} learned positions", source, max_tokens,
+                positions);
 }
 
 bool is_limit(const std::string& key) {
@@ -114,13 +109,12 @@ std::vector<std::string> task_names() {
 
 std::vector<std::string> trainable_types(const std::string& task) {
   const TaskEntry& entry = find_task(task);
-  std::vector<std::string> types = {entry.type};
-  if (entry.head == Head::none) return types;
+  std::vector<std::string> types = {default_model_type(entry.head)};
   for (const std::string& type : model_types()) {
     const std::vector<HeadClass> heads = model_config(type)->heads();
     const bool has_head = std::any_of(heads.begin(), heads.end(),
                                       [&](const HeadClass& h) { return h.head == entry.head; });
-    if (has_head && type != entry.type) types.push_back(type);
+    if (has_head && type != types[0]) types.push_back(type);
   }
   return types;
 }
@@ -157,8 +151,8 @@ TrainConfig default_config(const std::string& task, const std::string& model_typ
   config.model_type = model_type.empty() ? types[0] : model_type;
   check(std::find(types.begin(), types.end(), config.model_type) != types.end(), ErrorKind::usage,
         "task {} trains no {}; choose {}", task, model_type, fmt::join(types, ", "));
-  if (config.is_translation()) return config;
   config.stack = StackConfig(config.model_type);
+  if (config.head() == Head::target_token) return config;
   config.optimizer = "adamw";  // GPT-2's and BERT's, but for the rate
   config.schedule = "cosine";
   config.tokenizer_type = task == "causal_lm"        ? "char"
@@ -180,16 +174,19 @@ TrainConfig default_config(const std::string& task, const std::string& model_typ
 }
 
 void apply_preset(TrainConfig& config, const std::string& name) {
-  if (!config.is_translation()) return apply_published(config, name);
-  TransformerConfig& m = config.model;
-  if (name == "tiny") return m.set_sizes(4, 128, 256, 4);
-  if (name == "base") return m.set_sizes(6, 512, 2048, 8);
-  if (name == "big") {
-    m.set_sizes(6, 1024, 4096, 16);
-    m.dropout = m.embedding_dropout = 0.3;
-    return;
+  const std::vector<std::string> names = model_presets();
+  std::vector<std::string> own;
+  for (const std::string& known : names) {
+    if (preset_sizes(known).get_string("model_type") == config.model_type) own.push_back(known);
   }
-  fail(ErrorKind::usage, "there is no preset '{}'; choose tiny, base or big", name);
+  check(std::find(names.begin(), names.end(), name) != names.end(), ErrorKind::usage,
+        "there is no preset '{}'{}; choose {}", name, did_you_mean(name, names), choice_of(own));
+  const Json sizes = preset_sizes(name);
+  const std::string& type = sizes.get_string("model_type");
+  check(type == config.model_type, ErrorKind::usage,
+        "preset {} is a {}, but model_type is {}; give --model-type {}", name, type,
+        config.model_type, type);
+  static_cast<void>(read_fields(config.stack.fields(), sizes, name));
 }
 
 std::vector<std::string> recipe_names() {

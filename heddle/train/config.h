@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "heddle/models/transformer_config.h"
 #include "heddle/train/optimizer.h"
 #include "heddle/train/schedule.h"
 #include "heddle/train/stack_config.h"
@@ -20,9 +19,8 @@ std::vector<std::string> score_names(const std::string& task);
 
 /// The fields that a task and its model use are those that it has: fields() visits no others.
 struct TrainConfig {
-  std::string task = "translation", model_type = "heddle_transformer";
-  TransformerConfig model;    ///< of translation
-  StackConfig stack{"gpt2"};  ///< of the other tasks: a model of the registry
+  std::string task = "translation", model_type = default_model_type(Head::target_token);
+  StackConfig stack{model_type};
 
   std::string corpus = "files", source_lang = "en", target_lang = "de";
   std::string tokenizer, target_tokenizer, tokenizer_type = "bpe";
@@ -61,16 +59,12 @@ struct TrainConfig {
   void fields(V& v) {
     v("task", task, "what is trained", one_of(task_names()));
     v("model_type", model_type, "model that is trained", one_of(trainable_types(task)));
-    if (is_translation()) {
-      model.fields(v);
-      translation_fields(v);
-    } else {
-      for (const Field& f : stack.fields()) {
-        std::visit([&](auto* member) { v(f.key.c_str(), *member, f.help.c_str(), f.rule); },
-                   f.member);
-      }
-      text_fields(v);
+    for (const Field& f : stack.fields()) {
+      std::visit([&](auto* member) { v(f.key.c_str(), *member, f.help.c_str(), f.rule); },
+                 f.member);
     }
+    head() == Head::target_token ? pair_fields(v) : text_fields(v);
+    part_fields(v);
     v("accumulate", accumulate, "parts that a batch is computed in, to save memory", at_least(1));
     v("optimizer", optimizer, "adam, or adamw with decoupled weight decay",
       one_of({"adam", "adamw"}));
@@ -106,7 +100,8 @@ struct TrainConfig {
     v("seed", seed, "of everything random", at_least(0));
   }
 
-  bool is_translation() const { return task == "translation"; }
+  /// That of the models that the task trains.
+  Head head() const;
   OptimizerOptions optimizer_options() const;
   ScheduleOptions schedule_options() const;
   /// Checks every field's rule and what no single field can. Errors: usage, naming `source`.
@@ -114,7 +109,7 @@ struct TrainConfig {
 
  private:
   template <class V>
-  void translation_fields(V& v) {
+  void pair_fields(V& v) {
     v("corpus", corpus, "files of --data, or pairs that heddle generates: see heddle phrasebook",
       one_of({"files", "phrasebook", "agreement"}));
     v("source_lang", source_lang, "suffix of the source files");
@@ -167,6 +162,10 @@ struct TrainConfig {
     v("text_key", text_key,
       "where a line of JSON, or a row of a table, has its text; a number counts columns without "
       "names");
+  }
+  // Of what is trained less than the whole model.
+  template <class V>
+  void part_fields(V& v) {
     v("train_only", train_only, "train only weights whose name has this regular expression");
     v("freeze", freeze, "leave weights whose name has this regular expression as they are");
     v("lora_rank", lora_rank, "train adapters of this rank instead of weights; 0: none",
@@ -195,9 +194,8 @@ bool set_default_end(TrainConfig& config);
 /// Fields that may change when a run goes on: its limits, and what changes no bits.
 bool is_limit(const std::string& key);
 
-/// Sets the sizes of the model. Of translation: "tiny" (4+4 layers, 128 wide, 256 in the middle, 4
-/// heads), "base" (6+6, 512, 2048, 8), "big" (6+6, 1024, 4096, 16); of other tasks a published one,
-/// see model_presets(). Errors: usage, naming the known ones.
+/// Sets the sizes of the model to a published one, see model_presets(). Errors: usage, naming the
+/// known ones, or for one of another model_type.
 void apply_preset(TrainConfig& config, const std::string& name);
 
 /// Names of the recipes in the program.

@@ -22,6 +22,14 @@ int64_t StackConfig::integer(std::initializer_list<const char*> keys) const {
   return -1;
 }
 
+EncoderDecoderFacts facts_of(const StackConfig& config) {
+  auto unmade = nn::Parameters::shapes_alone();
+  const std::unique_ptr<Model> model = config.make(nn::Scope(unmade));
+  const EncoderDecoder* both = encoder_decoder(*model);
+  check(both != nullptr, ErrorKind::internal, "a {} is no translator", config.type());
+  return both->facts();
+}
+
 void StackConfig::set(const std::string& key, int64_t value) {
   set_field(fields(), key, std::to_string(value));
 }

@@ -1,5 +1,4 @@
-// The config of a model of the registry as a value: what TrainConfig holds of tasks but
-// translation.
+// The config of a model of the registry as a value: what TrainConfig holds.
 #pragma once
 
 #include <initializer_list>
@@ -7,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/models/encoder_decoder.h"
 #include "heddle/models/registry.h"
 
 namespace heddle::train {
@@ -32,9 +32,13 @@ class StackConfig {
   /// Errors: data for fields that do not fit together, or a family without that head.
   std::unique_ptr<Model> make(const nn::Scope& s) const { return config_->make(s); }
   ModelConfig& config() { return *config_; }
+  const ModelConfig& config() const { return *config_; }
 
  private:
   std::unique_ptr<ModelConfig> config_;
 };
+
+/// Of a model of sources and targets. Errors: those of make().
+EncoderDecoderFacts facts_of(const StackConfig& config);
 
 }  // namespace heddle::train

@@ -196,6 +196,7 @@ void TrainedParts::save_adapter(const std::string& folder, const std::string& ba
   Json json = Json::object();
   json["peft_type"] = "LORA";
   json["task_type"] = config_.task == "causal_lm"                 ? Json("CAUSAL_LM")
+                      : config_.task == "translation"             ? Json("SEQ_2_SEQ_LM")
                       : config_.task == "sequence_classification" ? Json("SEQ_CLS")
                       : config_.task == "token_classification"    ? Json("TOKEN_CLS")
                                                                   : Json();

@@ -21,7 +21,7 @@ void write_character_model(const std::string& folder) {
                      R"({{"model_type": "gpt2", "vocab_size": {}, "n_positions": 40, "n_embd": 32,
                           "n_layer": 1, "n_head": 4, "initializer_range": 0.3}})",
                      tokenizer.vocab_size())));
-  save_stack_model(folder, *gpt2, parameters);
+  save_model(folder, *gpt2, parameters);
   tokenizer.save_folder(folder);
 }
 

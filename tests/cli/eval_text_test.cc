@@ -88,7 +88,7 @@ TEST_F(EvalText, routing_of_a_mixture_is_shown) {
     p->changed(true);
   }
   const std::string path = (folder / "mixture").string();
-  save_stack_model(path, *mixture, parameters);
+  save_model(path, *mixture, parameters);
   shared_tokenizer().save(path + "/tokenizer.model");
   write_file(text, small_corpus()[0]);
   const CliResult result = run_heddle({"eval", path, "--data", text, "--json"});
@@ -166,7 +166,7 @@ TEST(EvalTextMemory, segments_have_a_memory_unless_it_is_switched_off) {
       Json::parse(R"({"model_type": "transfo-xl", "vocab_size": 312, "d_model": 16, "d_embed": 16,
                       "n_head": 2, "d_head": 8, "d_inner": 24, "n_layer": 2, "div_val": 1,
                       "cutoffs": [], "mem_len": 20, "init_std": 0.3})"));
-  save_stack_model(model, *xl, parameters);
+  save_model(model, *xl, parameters);
   shared_tokenizer().save(model + "/tokenizer.model");
   std::string content;
   for (const std::string& line : small_corpus()) content += line + "\n";

@@ -319,7 +319,11 @@ TEST(Train, task_of_the_model_to_begin_with_is_that_of_its_head) {
   write_small_model((folder / "translator").string());
   const CliResult translator = train((folder / "translator").string());
   EXPECT_EQ(translator.exit_code, 2) << translator.err;
-  EXPECT_NE(translator.err.find("is a translator"), std::string::npos) << translator.err;
+  EXPECT_NE(translator.err.find("is a HeddleTransformer: task translation"), std::string::npos)
+      << translator.err;
+  EXPECT_NE(translator.err.find("my.txt is a file, and translation needs a folder"),
+            std::string::npos)
+      << translator.err;
 }
 
 }  // namespace

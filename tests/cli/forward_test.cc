@@ -5,8 +5,9 @@
 #include <cstring>
 
 #include "heddle/base/json/json.h"
-#include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/io/safetensors.h"
+#include "heddle/models/transformer.h"
 #include "heddle/tensor/convert.h"
 #include "tests/parity/comparison.h"
 #include "tests/support/cli_runner.h"
@@ -33,7 +34,7 @@ class Forward : public ::testing::Test {
     const auto unknown = from_json(config, Json::parse(file.metadata().at("config")), name);
     EXPECT_TRUE(unknown.empty());
     nn::Parameters parameters(1);
-    const Transformer built(nn::Scope(parameters), config);
+    const auto built = model_config(config)->make(nn::Scope(parameters));
     for (auto& p : parameters.all()) {
       const int64_t width = p->elements() / p->value().size(0);
       for (const nn::Part& part : p->parts()) {
@@ -41,7 +42,7 @@ class Forward : public ::testing::Test {
         std::copy(values.begin(), values.end(), p->value().data<float>() + part.begin * width);
       }
     }
-    save_model_dir(model, config, parameters, nullptr);
+    save_model(model, *built, parameters);
     return file;
   }
 

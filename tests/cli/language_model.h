@@ -1,7 +1,7 @@
 // A small GPT-2 with a tokenizer, as a folder, for the tests of commands about language models.
 #pragma once
 
-#include "heddle/infer/loading/stack_model.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "tests/cli/model_fixture.h"
 
 namespace heddle::testing {
@@ -15,7 +15,7 @@ inline void write_language_model(const std::string& folder,
       nn::Scope(parameters),
       Json::parse(R"({"model_type": "gpt2", "vocab_size": 312, "n_positions": 40, "n_embd": 32,
                       "n_layer": 2, "n_head": 4, "initializer_range": 0.3})"));
-  save_stack_model(folder, *gpt2, parameters);
+  save_model(folder, *gpt2, parameters);
   if (has_tokenizer) shared_tokenizer().save(folder + "/tokenizer.model");
   write_file(folder + "/generation_config.json", generation);
 }

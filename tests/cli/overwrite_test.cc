@@ -83,7 +83,7 @@ TEST_F(Overwrite, kept_run_outlives_another_overwrite_and_may_be_moved_elsewhere
   ASSERT_EQ(stop_new_run().exit_code, 130);
   expect_old_run_in(run_ / "replaced");
   train::TrainConfig config = updates(5);
-  config.model.vocab_size = 5000;  // more than the text gives
+  config.stack.set("vocab_size", 5000);  // more than the text gives
   const CliResult failed = train(config, {"--overwrite"});
   EXPECT_TRUE(contains(failed.err, "stands there again")) << failed.err;
   expect_old_run_in(run_);
@@ -97,7 +97,7 @@ TEST_F(Overwrite, kept_run_outlives_another_overwrite_and_may_be_moved_elsewhere
 
 TEST_F(Overwrite, start_that_fails_leaves_the_old_run_as_it_was) {
   train::TrainConfig config = updates(5);
-  config.model.vocab_size = 5000;  // more than the text gives
+  config.stack.set("vocab_size", 5000);  // more than the text gives
   expect_refused_and_untouched(train(config, {"--overwrite"}), 3, {"5000", "stands there again"});
   write_file(folder_ / "data" / "train.en", "one line\n");
   expect_refused_and_untouched(train(updates(6), {"--overwrite"}), 3, {"train.en"});

@@ -3,7 +3,7 @@
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/json/json.h"
-#include "heddle/infer/loading/stack_model.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/tensor/convert.h"
 #include "tests/support/cli_runner.h"
@@ -24,7 +24,7 @@ class StackCommand : public ::testing::Test {
         nn::Scope(parameters),
         Json::parse(R"({"model_type": "gpt2", "vocab_size": 30, "n_positions": 8, "n_embd": 16,
                         "n_layer": 2, "n_head": 2})"));
-    save_stack_model(model, *gpt2, parameters);
+    save_model(model, *gpt2, parameters);
   }
 
   // [1, time] tensors in, a tensor of the outputs out.
@@ -88,7 +88,7 @@ TEST_F(StackCommand, export_writes_the_model_with_its_class_dtype_and_tokenizer_
   }
   const auto file = SafetensorsFile::open(out + "/model.safetensors");
   EXPECT_EQ(file.info("transformer.h.0.attn.c_attn.weight").dtype, DType::bf16);
-  EXPECT_NO_THROW(load_stack_model(out));
+  EXPECT_NO_THROW(load_model(out));
   EXPECT_EQ(run_heddle({"export", model, "--out", out, "--format", "marian"}).exit_code, 2);
   EXPECT_EQ(run_heddle({"export", model, "--out", out, "--dtype", "f64"}).exit_code, 2);
   EXPECT_EQ(run_heddle({"export", model, "--out", model}).exit_code, 2);
@@ -141,7 +141,7 @@ TEST_F(StackCommand, info_of_an_encoder_has_no_cache) {
                  Json::parse(R"({"model_type": "bert", "vocab_size": 30, "hidden_size": 16,
                       "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 20,
                       "max_position_embeddings": 8})"));
-  save_stack_model(model, *bert, parameters);
+  save_model(model, *bert, parameters);
   const CliResult result = run_heddle({"info", model});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("(bert)"), std::string::npos) << result.out;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/infer/loading/stack_model.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "tests/cli/page_data.h"
 
 namespace heddle::testing {
@@ -19,7 +19,7 @@ inline void write_tagger(const std::string& folder) {
       "num_attention_heads": 2, "intermediate_size": 24, "vocab_size": 160,
       "max_position_embeddings": 10, "initializer_range": 0.5,
       "id2label": {"0": "O", "1": "PER", "2": "LOC"}})"));
-  save_stack_model(folder, *made, parameters);
+  save_model(folder, *made, parameters);
   for (const char* name : {"vocab.txt", "tokenizer_config.json"}) {
     std::filesystem::copy_file(text_model("classify") + "/" + name, folder + "/" + name);
   }

@@ -33,25 +33,23 @@ class Tagger : public ::testing::Test {
 };
 
 TEST_F(Tagger, class_of_a_word_is_that_of_its_first_token) {
-  const TextModel model = load_text_model(model_);
+  const LoadedModel model = load_text_model(model_);
   const std::vector<std::string> words = {"the", "lowerfox", "low"};
   std::vector<int32_t> ids;
   std::vector<size_t> firsts;
   for (const std::string& word : words) {
-    const auto own = model.tokenizer.encode(word);
+    const auto own = model.tokenizer->encode(word);
     firsts.push_back(ids.size() + 1);  // behind [CLS]
     ids.insert(ids.end(), own.begin(), own.end());
   }
   ASSERT_GT(ids.size(), words.size()) << "a word has several tokens";
-  const Encoding encoding = model.tokenizer.with_special(ids);
-  const PackedTexts packed(model.model(), {&encoding, 1});
+  const Encoding encoding = model.tokenizer->with_special(ids);
+  const PackedTexts packed(*model.model, {&encoding, 1});
   const nn::TokenRows tokens = packed.tokens();
   const NoGrad off;
   const nn::Run run;
-  const auto logits = model.model()
-                          .heads()
-                          .token_classes(model.model().hidden(tokens, run), tokens, run)
-                          .to_floats();
+  const auto logits =
+      model.model->heads().token_classes(model.model->hidden(tokens, run), tokens, run).to_floats();
   // Beside another text, which changes nothing.
   const auto lines = objects("low fox\nthe  lowerfox\tlow\n");
   ASSERT_EQ(lines.size(), 2u);

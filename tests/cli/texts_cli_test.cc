@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "heddle/base/json/json.h"
-#include "heddle/infer/loading/stack_model.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/text/tokenizer.h"
 #include "tests/cli/page_data.h"
 #include "tests/infer/small_models.h"
@@ -122,7 +122,7 @@ TEST(TextCommands, models_without_token_types_take_texts_of_any_tokenizer) {
     const TempDir folder;
     nn::Parameters parameters(5);
     const auto made = make_model(nn::Scope(parameters), Json::parse(config));
-    save_stack_model((folder / "model").string(), *made, parameters);
+    save_model((folder / "model").string(), *made, parameters);
     for (const char* name : {"vocab.txt", "tokenizer_config.json"}) {
       std::filesystem::copy_file(text_model("classify") + "/" + name, folder / "model" / name);
     }

@@ -91,7 +91,7 @@ TEST_F(TrainCommand, finished_run_says_so_and_writes_nothing) {
 TEST_F(TrainCommand, other_setting_of_a_run_is_a_usage_error_that_names_it) {
   ASSERT_EQ(train("run", five_updates()).exit_code, 0);
   train::TrainConfig config = five_updates();
-  config.model.dropout = 0.25;
+  set_from_string(config, "dropout", "0.25");
   expect_refused(train("run", config), 2, {"--dropout 0.1", "not 0.25", "--overwrite"});
   EXPECT_EQ(train("run", config, {"--overwrite"}).exit_code, 0);
 }
@@ -186,7 +186,7 @@ TEST_F(TrainCommand, bad_flags_are_usage_errors_that_leave_nothing) {
   refused({"--optimizer", "sgd"}, {"--optimizer", "sgd", "adamw"});
   refused({"--threads", "0"}, {"--threads"});
   train::TrainConfig config = five_updates();
-  config.model.decoder_attention_heads = 3;
+  config.stack.set("decoder_attention_heads", 3);
   expect_refused(train("run", config), 2, {"d_model 32", "3 heads"});
   expect_refused(run_heddle({"train", "--max-updates", "5"}), 2, {"--out"});
   expect_refused(run_heddle({"train", "--max-updates", "5", "--out", (folder_ / "run").string()}),
@@ -217,7 +217,7 @@ TEST_F(TrainCommand, bad_text_is_a_data_error_that_names_the_place_and_leaves_no
 
 TEST_F(TrainCommand, vocabulary_too_large_for_the_text_is_a_data_error) {
   train::TrainConfig config = five_updates();
-  config.model.vocab_size = 5000;
+  config.stack.set("vocab_size", 5000);
   expect_refused(train("run", config), 3, {"5000"});
   EXPECT_FALSE(fs::exists(folder_ / "run"));
 }

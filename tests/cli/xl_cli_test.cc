@@ -9,7 +9,7 @@ namespace {
 void write_model(const std::string& folder, const std::string& config) {
   nn::Parameters parameters(5);
   const auto model = make_model(nn::Scope(parameters), Json::parse(config));
-  save_stack_model(folder, *model, parameters);
+  save_model(folder, *model, parameters);
 }
 
 void expect_refused(const std::vector<std::string>& words, const std::string& part) {

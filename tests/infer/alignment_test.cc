@@ -98,7 +98,7 @@ TEST(AlignWords, without_source_words_there_is_no_link_and_marks_alone_take_what
 TEST(AlignPairs, agree_with_the_maps_of_each_pair) {
   const TemporaryFolder folder;
   write_small_model(folder.path());
-  const TranslationModel m = load_translation_model(folder.path());
+  const LoadedModel m = load_translation_model(folder.path());
   const std::vector<Ids> sources = {
       m.tokenizer->encode("the old man reads"), {}, m.tokenizer->encode("my sister hears the dog")};
   const std::vector<Ids> targets = {
@@ -106,7 +106,7 @@ TEST(AlignPairs, agree_with_the_maps_of_each_pair) {
   const auto all = align_pairs(m, sources, targets);
   EXPECT_EQ(all[1], Alignment());
   EXPECT_EQ(all[2], Alignment());
-  EXPECT_EQ(all[0], align_words(cross_attention_map(m.model, sources[0], targets[0]),
+  EXPECT_EQ(all[0], align_words(cross_attention_map(m.translator(), sources[0], targets[0]),
                                 split_words(*m.tokenizer, sources[0]),
                                 split_words(*m.tokenizer, targets[0])));
   EXPECT_EQ(all[0].size(), 3u);

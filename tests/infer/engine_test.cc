@@ -60,7 +60,7 @@ struct Subject {
     if (c.config == nullptr) translator = std::make_unique<SmallModel>(small_config(kVocab));
     if (c.config != nullptr) stack = make_model(nn::Scope(parameters), Json::parse(c.config));
   }
-  const Model& model() const { return translator ? translator->model : *stack; }
+  const Model& model() const { return translator ? *translator->made : *stack; }
 };
 
 int64_t one_of(Random& random, std::initializer_list<int64_t> values) {

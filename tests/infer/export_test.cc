@@ -9,7 +9,7 @@
 #include "heddle/base/files/files.h"
 #include "heddle/base/json/json.h"
 #include "heddle/infer/decoding/translate.h"
-#include "heddle/infer/loading/stack_model.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/tensor/convert.h"
 #include "heddle/text/subwords/word_list.h"
@@ -19,6 +19,7 @@
 namespace heddle {
 namespace {
 
+using testing::config_of;
 using testing::random_sentences;
 using testing::shared_tokenizer;
 using testing::small_config;
@@ -26,7 +27,7 @@ using testing::SmallModel;
 using testing::write_small_model;
 
 // The logits of all tokens of some pairs.
-std::vector<float> logits_of(const Transformer& model, int64_t tokens) {
+std::vector<float> logits_of(const EncoderDecoder& model, int64_t tokens) {
   const auto sources = random_sentences(5, 7, tokens, 1),
              targets = random_sentences(5, 6, tokens, 2);
   std::vector<int32_t> source, target;
@@ -74,15 +75,14 @@ TEST_P(MarianExport, has_the_logits_of_the_model_that_it_was) {
     }
     p->changed(true);
   }
-  save_model_dir(folder / "ours", m.config, m.parameters, nullptr);
+  save_model(folder / "ours", *m.made, m.parameters);
   const Exported exported = export_model(folder / "ours", folder / "marian", {});
   EXPECT_EQ(exported.type, "marian");
-  const TranslationModel marian =
-      load_translation_model(folder / "marian", {.need_tokenizer = false});
+  const LoadedModel marian = load_model(folder / "marian");
   EXPECT_EQ(marian.type, "marian");
-  EXPECT_EQ(marian.config.sinusoidal_layout, "halves");
+  EXPECT_EQ(config_of(marian).sinusoidal_layout, "halves");
   const int64_t tokens = std::min(config.vocab_size, config.target_vocab_size());
-  EXPECT_LT(worst_error(logits_of(m.model, tokens), logits_of(marian.model, tokens)), 2e-6);
+  EXPECT_LT(worst_error(logits_of(m.model, tokens), logits_of(marian.translator(), tokens)), 2e-6);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -109,8 +109,8 @@ TEST(Export, marian_translates_the_same_sentences) {
   const TemporaryFolder folder;
   write_small_model(folder / "ours");
   export_model(folder / "ours", folder / "marian", {.format = "marian"});
-  const TranslationModel ours = load_translation_model(folder / "ours"),
-                         marian = load_translation_model(folder / "marian");
+  const LoadedModel ours = load_translation_model(folder / "ours"),
+                    marian = load_translation_model(folder / "marian");
   const std::vector<std::string> lines = {"the old man reads", "a small dog", "der alte Mann liest",
                                           "two books! nothing"};
   for (const std::string& line : lines) {
@@ -142,7 +142,7 @@ TEST(Export, switches_that_marian_lacks_are_refused_by_name) {
     TransformerConfig config = small_config();
     change(config);
     const SmallModel m(config);
-    save_model_dir(folder / "ours", m.config, m.parameters, nullptr);
+    save_model(folder / "ours", *m.made, m.parameters);
     expect_error(ErrorKind::data, {"config.json", key, "a marian has"},
                  [&] { export_model(folder / "ours", folder / "marian", {}); });
     EXPECT_FALSE(path_exists(folder / "marian"));
@@ -199,7 +199,7 @@ Exported export_small(const TemporaryFolder& folder, const std::string& type,
   const auto model = make_model(nn::Scope(parameters), config);
   remove_path(folder / "ours");
   remove_path(folder / "theirs");
-  save_stack_model(folder / "ours", *model, parameters);
+  save_model(folder / "ours", *model, parameters);
   for (const auto& [name, bytes] : files) folder.write(std::string("ours/") + name, bytes);
   return export_model(folder / "ours", folder / "theirs", {});
 }
@@ -289,7 +289,7 @@ TEST(Export, failed_export_leaves_no_folder) {
   TransformerConfig config = small_config();
   config.normalize_before = true;  // which a marian is not
   SmallModel m(config);
-  save_model_dir(folder / "ours", m.config, m.parameters, nullptr);
+  save_model(folder / "ours", *m.made, m.parameters);
   EXPECT_ANY_THROW(export_model(folder / "ours", folder / "marian", {}));
   EXPECT_FALSE(path_exists(folder / "marian"));
 }

@@ -6,6 +6,7 @@
 #include "heddle/base/files/files.h"
 #include "heddle/base/json/json.h"
 #include "heddle/infer/decoding/translate.h"
+#include "heddle/models/transformer.h"
 #include "tests/base/temporary.h"
 #include "tests/support/places.h"
 
@@ -57,7 +58,7 @@ TEST_P(MarianCases, every_translation_is_that_of_generate) {
   for (const Json& c : cases.as_array()) {
     const std::string settings = c.at("settings").dump();
     folder.write("generation_config.json", settings);
-    const TranslationModel model = load_translation_model(folder.path());
+    const LoadedModel model = load_translation_model(folder.path());
     TranslateOptions options = default_options(model);
     options.n_best = options.beam;
     options.scores = true;
@@ -95,7 +96,7 @@ TEST(Marian, settings_of_config_json_count_where_there_is_no_generation_config) 
   folder.change_config("num_beams", 6);
   folder.change_config("max_length", 17);
   folder.change_config("bad_words_ids", Json::parse("[[84], [3, 4, 5]]"));
-  const TranslationModel model = load_translation_model(folder.path());
+  const LoadedModel model = load_translation_model(folder.path());
   EXPECT_EQ(model.type, "marian");
   const TranslateOptions options = default_options(model);
   EXPECT_EQ(options.beam, 6);
@@ -106,9 +107,11 @@ TEST(Marian, settings_of_config_json_count_where_there_is_no_generation_config) 
 }
 
 TEST(Marian, sides_of_separate_vocabularies_have_ids_of_their_own) {
-  const TranslationModel model = load_translation_model(fixture("separate"));
+  const LoadedModel model = load_translation_model(fixture("separate"));
   EXPECT_NE(model.tokenizer->token(7), model.target().token(7));
-  EXPECT_FALSE(model.config.share_encoder_decoder_embeddings);
+  EXPECT_FALSE(dynamic_cast<const Transformer&>(*model.model)
+                   .transformer_config()
+                   .share_encoder_decoder_embeddings);
   EXPECT_EQ(model.tokenizer->kind(), "Marian");
   EXPECT_EQ(Tokenizer::load(fixture("opus")).kind(), "Marian");
 }
@@ -129,7 +132,7 @@ TEST(Marian, switches_that_transformers_lacks_are_refused_by_name) {
 TEST(Marian, special_ids_beyond_the_vocabulary_matter_to_translation_alone) {
   MarianFolder folder("opus");
   folder.change_config("decoder_start_token_id", 58100);
-  EXPECT_NO_THROW(load_translation_model(folder.path(), {.need_tokenizer = false}));
+  EXPECT_NO_THROW(load_model(folder.path()));
   expect_error(ErrorKind::data, {"config.json", "58100 is not below"},
                [&] { load_translation_model(folder.path()); });
 }
@@ -139,7 +142,7 @@ TEST(Marian, files_that_are_missing_or_of_another_model_are_named) {
     MarianFolder folder("opus");
     std::filesystem::remove(folder / name);
     expect_error(ErrorKind::data, {name}, [&] { load_translation_model(folder.path()); });
-    EXPECT_NO_THROW(load_translation_model(folder.path(), {.need_tokenizer = false}));
+    EXPECT_NO_THROW(load_model(folder.path()));
   }
   MarianFolder folder("opus");
   Json vocab = Json::load(folder / "vocab.json");

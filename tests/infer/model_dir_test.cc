@@ -1,5 +1,6 @@
 // Model directories: a round trip, and each way in which a folder is not a model.
 #include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/loading/loaded_model.h"
 
 #include <gtest/gtest.h>
 
@@ -34,11 +35,11 @@ class ModelDir : public ::testing::Test {
 
 TEST_F(ModelDir, saved_and_loaded_gives_the_same_translations) {
   const SmallModel m(small_config(shared_tokenizer().vocab_size()));
-  const TranslationModel loaded = load_translation_model(path);
-  EXPECT_TRUE(diff_fields(loaded.config, m.config).empty());
+  const LoadedModel loaded = load_translation_model(path);
+  EXPECT_TRUE(diff_fields(config_of(loaded), m.config).empty());
   EXPECT_EQ(loaded.tokenizer->fingerprint(), shared_tokenizer().fingerprint());
   const auto sources = random_sentences(6, 6, m.config.vocab_size);
-  const auto ours = translate_ids(loaded.model, sources, {.beam = 2});
+  const auto ours = translate_ids(loaded.translator(), sources, {.beam = 2});
   const auto theirs = translate_ids(m.model, sources, {.beam = 2});
   for (size_t i = 0; i < sources.size(); ++i) {
     EXPECT_EQ(ours[i].ids, theirs[i].ids);
@@ -71,7 +72,7 @@ TEST_F(ModelDir, of_a_run_is_its_best) {
 
 TEST_F(ModelDir, without_tokenizer_loads_where_none_is_needed) {
   remove_path(path + "/tokenizer.model");
-  EXPECT_FALSE(load_translation_model(path, {.need_tokenizer = false}).tokenizer);
+  EXPECT_FALSE(load_model(path).tokenizer);
   expect_data_error({"tokenizer.model", "missing"});
 }
 
@@ -79,8 +80,8 @@ TEST_F(ModelDir, saving_another_config_never_leaves_the_old_weights) {
   TransformerConfig other = small_config(shared_tokenizer().vocab_size());
   other.d_model = 16;
   const SmallModel m(other);
-  save_model_dir(path, other, m.parameters, &shared_tokenizer());
-  EXPECT_EQ(load_translation_model(path).config.d_model, 16);
+  save_model(path, *m.made, m.parameters, {.tokenizer = &shared_tokenizer()});
+  EXPECT_EQ(load_model(path).model->width(), 16);
 }
 
 TEST_F(ModelDir, bookkeeping_keys_of_hugging_face_are_tolerated) {
@@ -180,7 +181,7 @@ TEST_F(ModelDir, tokenizer_of_another_vocabulary_is_a_data_error) {
 TEST_F(ModelDir, saving_with_a_tokenizer_of_another_size_is_a_data_error) {
   const SmallModel m(small_config(40));
   expect_error(ErrorKind::data, {"312 tokens", "vocab_size 40"}, [&] {
-    save_model_dir(folder / "other", m.config, m.parameters, &shared_tokenizer());
+    save_model(folder / "other", *m.made, m.parameters, {.tokenizer = &shared_tokenizer()});
   });
 }
 

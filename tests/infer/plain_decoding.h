@@ -26,7 +26,7 @@ inline Ids with_end(Ids ids) {
 }
 
 // Logits of the token behind start and `prefix`, by one uncached pass over a sentence alone.
-inline Tensor uncached_logits(const Transformer& model, const Ids& source, const Ids& prefix,
+inline Tensor uncached_logits(const EncoderDecoder& model, const Ids& source, const Ids& prefix,
                               const nn::Run& run) {
   const NoGrad off;
   const Ids from = with_end(source);

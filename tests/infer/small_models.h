@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/loading/loaded_model.h"
+#include "heddle/models/transformer.h"
 #include "tests/text/small_tokenizers.h"
 
 namespace heddle::testing {
@@ -26,10 +27,14 @@ inline TransformerConfig small_config(int64_t vocab_size = 40) {
 struct SmallModel {
   TransformerConfig config;
   nn::Parameters parameters;
-  Transformer model;
+  std::unique_ptr<Model> made;
+  const EncoderDecoder& model;
 
   explicit SmallModel(const TransformerConfig& c, uint64_t seed = 7)
-      : config(c), parameters(seed), model(nn::Scope(parameters), config) {
+      : config(c),
+        parameters(seed),
+        made(model_config(config)->make(nn::Scope(parameters))),
+        model(*encoder_decoder(*made)) {
     for (auto& p : parameters.all()) {
       if (p->value().rank() < 2) continue;
       for (int64_t i = 0; i < p->elements(); ++i) p->value().data<float>()[i] *= 1.7f;
@@ -37,6 +42,11 @@ struct SmallModel {
     }
   }
 };
+
+/// The config of a translator that was read.
+inline const TransformerConfig& config_of(const LoadedModel& m) {
+  return dynamic_cast<const Transformer&>(*m.model).transformer_config();
+}
 
 /// Sentences of 1 to `longest` random tokens, neither special nor ended.
 inline std::vector<std::vector<int32_t>> random_sentences(size_t count, int longest,
@@ -59,7 +69,7 @@ inline const Tokenizer& shared_tokenizer() {
 /// Writes a small model with its tokenizer.
 inline void write_small_model(const std::string& folder) {
   const SmallModel m(small_config(shared_tokenizer().vocab_size()));
-  save_model_dir(folder, m.config, m.parameters, &shared_tokenizer());
+  save_model(folder, *m.made, m.parameters, {.tokenizer = &shared_tokenizer()});
 }
 
 }  // namespace heddle::testing

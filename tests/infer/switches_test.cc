@@ -5,6 +5,8 @@
 #include <functional>
 
 #include "heddle/base/files/files.h"
+#include "heddle/infer/loading/loaded_model.h"
+#include "heddle/infer/loading/model_dir.h"
 #include "heddle/infer/words/alignment.h"
 #include "heddle/ops/loss.h"
 #include "tests/base/temporary.h"
@@ -72,13 +74,13 @@ TEST_P(Switches, every_gradient_is_right) {
 TEST_P(Switches, model_comes_back_from_its_files) {
   const TemporaryFolder folder;
   const SmallModel m(config());
-  save_model_dir(folder.path(), m.config, m.parameters, nullptr);
-  const TranslationModel again = load_translation_model(folder.path(), {.need_tokenizer = false});
-  EXPECT_TRUE(diff_fields(m.config, again.config).empty());
+  save_model(folder.path(), *m.made, m.parameters);
+  const LoadedModel again = load_model(folder.path());
+  EXPECT_TRUE(diff_fields(m.config, config_of(again)).empty());
   const auto sources = random_sentences(8, 6, 40);
-  expect_same(translate_ids(again.model, sources, {.beam = 2}),
+  expect_same(translate_ids(again.translator(), sources, {.beam = 2}),
               translate_ids(m.model, sources, {.beam = 2}));
-  const auto maps = cross_attention_maps(again.model, sources, sources);
+  const auto maps = cross_attention_maps(again.translator(), sources, sources);
   for (int64_t i = 0; i < maps[0].size(0); ++i) {
     double sum = 0;
     for (int64_t j = 0; j < maps[0].size(1); ++j) {
@@ -116,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Config, file_from_before_a_switch_was_there_means_what_it_meant) {
   const TemporaryFolder folder;
   const SmallModel m(small_config());
-  save_model_dir(folder.path(), m.config, m.parameters, nullptr);
+  save_model(folder.path(), *m.made, m.parameters);
   const std::string path = join_path(folder.path(), kConfigName);
   const Json now = Json::load(path);
   Json old = Json::object();
@@ -126,8 +128,7 @@ TEST(Config, file_from_before_a_switch_was_there_means_what_it_meant) {
     if (!is_new) old[key] = value;
   }
   write_file_atomic(path, old.dump(2));
-  EXPECT_TRUE(diff_fields(m.config, load_config(folder.path())).empty());
-  load_translation_model(folder.path(), {.need_tokenizer = false});
+  EXPECT_TRUE(diff_fields(m.config, config_of(load_model(folder.path()))).empty());
 }
 
 TEST(Config, switches_that_do_not_fit_together_are_data_errors) {

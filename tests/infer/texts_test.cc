@@ -33,7 +33,7 @@ void copy_fixture(const std::string& name, const TemporaryFolder& folder) {
 }
 
 TEST(FillMasks, tokens_and_probabilities_are_those_of_transformers) {
-  const TextModel model = load_text_model(fixture("fill"));
+  const LoadedModel model = load_text_model(fixture("fill"));
   const Json json = expected("fill");
   const Json::Array& cases = json.at("cases").as_array();
   std::vector<std::string> texts;
@@ -58,7 +58,7 @@ TEST(FillMasks, tokens_and_probabilities_are_those_of_transformers) {
 }
 
 TEST(FillMasks, texts_that_cannot_be_filled_are_refused) {
-  const TextModel model = load_text_model(fixture("fill"));
+  const LoadedModel model = load_text_model(fixture("fill"));
   const auto fill = [&](const std::string& text, int64_t top = 1) {
     return fill_masks(model, {&text, 1}, top, {});
   };
@@ -71,7 +71,7 @@ TEST(FillMasks, texts_that_cannot_be_filled_are_refused) {
   expect_error(ErrorKind::usage, {"--top is 0"}, [&] { fill("[MASK]", 0); });
   expect_error(ErrorKind::usage, {"--top is 161"}, [&] { fill("[MASK]", 161); });
   expect_error(ErrorKind::data, {"not UTF-8"}, [&] { fill("[MASK]\xFF"); });
-  const TextModel other = load_text_model(fixture("classify"));
+  const LoadedModel other = load_text_model(fixture("classify"));
   const std::string text = "[MASK]";
   expect_error(ErrorKind::data, {fixture("classify"), "no head for masked tokens"}, [&] {
     fill_masks(other, {&text, 1}, 1, {});
@@ -79,9 +79,9 @@ TEST(FillMasks, texts_that_cannot_be_filled_are_refused) {
 }
 
 TEST(Classify, probabilities_are_those_of_transformers_for_texts_pairs_and_long_ones) {
-  const TextModel model = load_text_model(fixture("classify"));
+  const LoadedModel model = load_text_model(fixture("classify"));
   const Json json = expected("classify");
-  EXPECT_EQ(model.model().labels(), json.at("labels").as_strings());
+  EXPECT_EQ(model.model->labels(), json.at("labels").as_strings());
   int64_t cut = 0;
   for (const Json& one : json.at("cases").as_array()) {
     TextToClassify text{one.get_string("text")};
@@ -117,7 +117,7 @@ TEST(Classify, problem_type_chooses_what_becomes_of_logits) {
 }
 
 TEST(Classify, a_model_without_classes_is_refused) {
-  const TextModel model = load_text_model(fixture("fill"));
+  const LoadedModel model = load_text_model(fixture("fill"));
   const TextToClassify text{"the fox"};
   int64_t cut = 0;
   expect_error(ErrorKind::data, {fixture("fill"), "no head for classes"}, [&] {
@@ -247,13 +247,13 @@ TEST(Embed, modules_that_are_not_known_or_broken_are_refused_by_name) {
   expect_refused("tokenizer_config.json", R"({"model_max_length": -1})", {"model_max_length"});
 }
 
-TEST(TextModel, the_tokenizer_of_another_model_is_refused) {
+TEST(LoadedModel, the_tokenizer_of_another_model_is_refused) {
   TemporaryFolder folder;
   copy_fixture("fill", folder);
   std::string vocab = read_file(folder / "vocab.txt");
   for (int i = 0; i < 9; ++i) vocab += "token" + std::to_string(i) + "\n";
   folder.write("vocab.txt", vocab);
-  const TextModel model = load_text_model(folder.path());
+  const LoadedModel model = load_text_model(folder.path());
   bool was_cut = false;
   encode_to_fit(model, "the fox", was_cut);  // a vocabulary may have more than is used
   expect_error(ErrorKind::data, {"'token8'", "another model"},

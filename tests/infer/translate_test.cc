@@ -13,7 +13,7 @@ namespace heddle::testing {
 namespace {
 
 // Greedy decoding as one writes it down: the whole prefix again for each token.
-Translation plain_greedy(const Transformer& model, const Ids& source, int64_t max_length,
+Translation plain_greedy(const EncoderDecoder& model, const Ids& source, int64_t max_length,
                          double alpha, const nn::Run& run) {
   const Ids suppressed = {0, 2};
   Translation t;

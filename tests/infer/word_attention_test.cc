@@ -47,7 +47,7 @@ TEST(CrossAttentionMap, layer_that_is_not_there_is_a_shape_error) {
 TEST(WordAttention, words_are_whole_and_punctuation_is_left_out) {
   const TemporaryFolder folder;
   write_small_model(folder.path());
-  const TranslationModel m = load_translation_model(folder.path());
+  const LoadedModel m = load_translation_model(folder.path());
   const auto source = m.tokenizer->encode("the old man (slowly) reads two books!");
   const auto target = m.tokenizer->encode("der alte Mann hört Grünes, nichts.");
   const auto links = word_attention(m, source, target);
@@ -66,7 +66,7 @@ TEST(WordAttention, words_are_whole_and_punctuation_is_left_out) {
 TEST(WordAttention, source_without_words_gives_no_link) {
   const TemporaryFolder folder;
   write_small_model(folder.path());
-  const TranslationModel m = load_translation_model(folder.path());
+  const LoadedModel m = load_translation_model(folder.path());
   const auto links = word_attention(m, {}, m.tokenizer->encode("der Mann"));
   ASSERT_EQ(links.size(), 2u);
   EXPECT_EQ(links[0].source_index, -1);

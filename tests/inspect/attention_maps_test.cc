@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/infer/loading/model_dir.h"
-#include "heddle/infer/loading/stack_model.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/words/word_attention.h"
 #include "heddle/inspect/pages/attention_page.h"
 #include "tests/base/temporary.h"
@@ -78,11 +77,12 @@ TEST_F(AttentionMaps, rows_sum_to_1_and_the_decoder_sees_nothing_that_follows) {
 }
 
 TEST_F(AttentionMaps, mean_of_the_cross_heads_is_the_cross_attention_map) {
-  const TranslationModel model = load_translation_model(path());
+  const LoadedModel model = load_translation_model(path());
   const auto heads = maps({.layers = {1}, .importance = false});
-  const std::vector<float> mean = cross_attention_map(model.model, model.tokenizer->encode(kSource),
-                                                      model.tokenizer->encode(kTarget), 1)
-                                      .to_floats();
+  const std::vector<float> mean =
+      cross_attention_map(model.translator(), model.tokenizer->encode(kSource),
+                          model.tokenizer->encode(kTarget), 1)
+          .to_floats();
   std::vector<double> sum(mean.size());
   int found = 0;
   for (const HeadMap& map : heads) {
@@ -158,7 +158,7 @@ TEST_F(AttentionMaps, importance_is_the_rise_of_the_loss_without_the_heads_colum
   const auto all = maps({.layers = {1}, .heads = {2}});
   ASSERT_EQ(all.size(), 3u);
   for (const auto& c : cases) {
-    TranslationModel model = load_translation_model(path());
+    LoadedModel model = load_translation_model(path());
     bool is_found = false;
     for (auto& p : model.parameters.all()) {
       if (p->parts()[0].name != c.tensor) continue;
@@ -168,7 +168,7 @@ TEST_F(AttentionMaps, importance_is_the_rise_of_the_loss_without_the_heads_colum
       }
     }
     ASSERT_TRUE(is_found) << c.tensor;
-    save_model_dir(other / "model", model.config, model.parameters, &*model.tokenizer);
+    save_model(other / "model", *model.model, model.parameters, {.tokenizer = &*model.tokenizer});
     const double rise = open(other / "model").loss() - subject().loss();
     for (const HeadMap& map : all) {
       if (subject().kinds()[map.kind].name == c.kind) {
@@ -205,7 +205,7 @@ TEST(AttentionMapsOfGpt2, ids_take_the_position_of_a_tokenizer) {
       nn::Scope(parameters),
       Json::parse(R"({"model_type": "gpt2", "vocab_size": 30, "n_positions": 8, "n_embd": 16,
                       "n_layer": 2, "n_head": 2})"));
-  save_stack_model(folder / "model", *gpt2, parameters);
+  save_model(folder / "model", *gpt2, parameters);
   const Subject subject =
       Subject::open(folder / "model", {.source = "", .target = {}, .ids = {3, 4, 5}});
   ASSERT_EQ(subject.kinds().size(), 1u);

@@ -18,10 +18,10 @@ class DecodingSteps : public ::testing::Test {
   static void SetUpTestSuite() {
     folder_ = std::make_unique<TemporaryFolder>();
     testing::write_small_model(*folder_ / "model");
-    model_ = std::make_unique<TranslationModel>(load_translation_model(*folder_ / "model"));
+    model_ = std::make_unique<LoadedModel>(load_translation_model(*folder_ / "model"));
   }
   static void TearDownTestSuite() { model_.reset(), folder_.reset(); }
-  static const TranslationModel& model() { return *model_; }
+  static const LoadedModel& model() { return *model_; }
   static DecodingRecord record(const TranslateOptions& options) {
     return record_decoding(model(), kLine, {.translate = options, .tokens = 6});
   }
@@ -29,7 +29,7 @@ class DecodingSteps : public ::testing::Test {
 
  private:
   static inline std::unique_ptr<TemporaryFolder> folder_;
-  static inline std::unique_ptr<TranslationModel> model_;
+  static inline std::unique_ptr<LoadedModel> model_;
 };
 
 TEST_F(DecodingSteps, watching_changes_nothing_and_the_best_way_spells_the_result) {
@@ -55,7 +55,8 @@ TEST_F(DecodingSteps, node_adds_its_tokens_log_p_to_its_parents) {
     if (node.parent < 0) continue;
     const BeamNode& parent = r.nodes[node.parent];
     EXPECT_EQ(node.step, parent.step + 1);
-    const int32_t id = node.is_ended ? static_cast<int32_t>(model().config.eos_token_id) : node.id;
+    const int32_t id =
+        node.is_ended ? static_cast<int32_t>(model().translator().facts().eos_token_id) : node.id;
     for (const NextToken& token : parent.next) {
       if (token.id != id) continue;
       ++compared;
@@ -80,7 +81,7 @@ TEST_F(DecodingSteps, attention_of_each_beginning_is_a_row_of_the_map_of_the_tra
   const std::vector<int32_t> source = model().tokenizer->encode(kLine);
   std::vector<int32_t> target;
   for (size_t i = 1; i + 1 < r.best.size(); ++i) target.push_back(r.nodes[r.best[i]].id);
-  const Tensor map = cross_attention_map(model().model, source, target, r.layer);
+  const Tensor map = cross_attention_map(model().translator(), source, target, r.layer);
   for (size_t i = 0; i + 1 < r.best.size(); ++i) {
     const std::vector<float>& line = r.nodes[r.best[i]].attention;
     ASSERT_EQ(line.size(), source.size() + 1);

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <memory>
 
-#include "heddle/infer/loading/stack_model.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/attention_maps.h"
 #include "heddle/inspect/explanation.h"
 #include "tests/base/temporary.h"
@@ -34,7 +34,7 @@ Subject open(const TemporaryFolder& folder, const std::string& config) {
     }
     p->changed(true);
   }
-  save_stack_model(folder / "model", *model, parameters);
+  save_model(folder / "model", *model, parameters);
   return Subject::open(folder / "model", {.source = "", .target = {}, .ids = kIds});
 }
 

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/attention_maps.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
@@ -145,7 +145,7 @@ TEST_F(ExplainedModel, steps_are_the_models_own_numbers) {
 // Q and output by float64 products with the model's matrices.
 TEST_F(ExplainedModel, projections_are_products_with_the_models_matrices) {
   const Explanation e = explain_head(subject(), {.kind = "encoder", .layer = 0, .head = 1});
-  const TranslationModel model = load_translation_model(folder() + "/model");
+  const LoadedModel model = load_translation_model(folder() + "/model");
   const auto times = [&](const Matrix& x, const std::string& name, int64_t i, int64_t column) {
     double sum = 0;
     for (auto& p : model.parameters.all()) {

@@ -52,7 +52,7 @@ TEST(Positions, learned_table_of_a_model_is_the_one_in_its_file) {
   TransformerConfig c = small_config();
   c.position_embedding_type = "learned";
   const SmallModel m(c);
-  save_model_dir(folder.path().string(), m.config, m.parameters, nullptr);
+  save_model(folder.path().string(), *m.made, m.parameters);
   for (const char* stack : {"encoder", "decoder"}) {
     const PositionTable t = model_positions(folder.path().string(), stack, 5);
     EXPECT_EQ(t.kind, "learned");
@@ -73,7 +73,7 @@ TEST(Positions, model_without_a_learned_table_gives_the_computed_one_of_its_conf
   TransformerConfig c = small_config();
   c.sinusoidal_layout = "halves";
   const SmallModel m(c);
-  save_model_dir(folder.path().string(), m.config, m.parameters, nullptr);
+  save_model(folder.path().string(), *m.made, m.parameters);
   const PositionTable t = model_positions(folder.path().string(), "encoder", 7);
   EXPECT_EQ(t.values, nn::sinusoidal_table(7, 32, {.layout = "halves"}).to_floats());
 }

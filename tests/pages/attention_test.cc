@@ -153,7 +153,7 @@ TEST_F(AttentionPage, text_of_4096_tokens_opens_small_and_zooms) {
   TransformerConfig c = small_config(shared_tokenizer().vocab_size());
   c.max_position_embeddings = 5000;
   const SmallModel m(c);
-  save_model_dir((folder / "long").string(), m.config, m.parameters, &shared_tokenizer());
+  save_model((folder / "long").string(), *m.made, m.parameters, {.tokenizer = &shared_tokenizer()});
   std::string text;
   for (int i = 0; i < 682; ++i) text += "old man ";  // 6 tokens
   const CliResult result =

@@ -5,7 +5,7 @@
 
 #include "heddle/base/files/files.h"
 #include "heddle/infer/forward.h"
-#include "heddle/infer/loading/stack_model.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/ops/loss.h"
@@ -37,7 +37,7 @@ class StackFixture {
   }
 
   // The weights under other names, beside `more`.
-  StackModel load(const Rename& rename = unchanged, std::vector<NamedTensorView> more = {}) {
+  LoadedModel load(const Rename& rename = unchanged, std::vector<NamedTensorView> more = {}) {
     std::vector<NamedTensorView> views = std::move(more);
     const std::set<std::string> results = named(file, kResults);
     for (const std::string& name : file.names()) {
@@ -48,7 +48,7 @@ class StackFixture {
     }
     dir_.write("config.json", file.metadata().at("config"));
     write_safetensors(path("model.safetensors"), views);
-    return load_stack_model(dir_.path());
+    return load_model(dir_.path());
   }
 
   // The loaded model's config with one key changed.
@@ -101,9 +101,9 @@ TEST_P(StackParity, every_output_in_bf16_matches_transformers) {
 
 TEST_P(StackParity, names_with_and_without_the_base_load_alike) {
   StackFixture f(GetParam());
-  const StackModel expected = f.load();
+  const LoadedModel expected = f.load();
   const std::string base = expected.model->names().base + ".";
-  const StackModel other = f.load([&](const std::string& name) {
+  const LoadedModel other = f.load([&](const std::string& name) {
     return name.starts_with(base) ? name.substr(base.size()) : base + name;
   });
   for (size_t i = 0; i < expected.parameters.all().size(); ++i) {
@@ -114,9 +114,9 @@ TEST_P(StackParity, names_with_and_without_the_base_load_alike) {
 
 TEST_P(StackParity, saved_model_has_the_tensors_of_the_checkpoint_bit_for_bit) {
   StackFixture f(GetParam());
-  const StackModel model = f.load();
+  const LoadedModel model = f.load();
   const std::string folder = f.path("again");
-  save_stack_model(folder, *model.model, model.parameters);
+  save_model(folder, *model.model, model.parameters);
   const SafetensorsFile saved = SafetensorsFile::open(folder + "/model.safetensors");
   const std::set<std::string> results = named(f.file, kResults);
   EXPECT_EQ(saved.names().size() + results.size(), f.file.names().size());
@@ -124,7 +124,7 @@ TEST_P(StackParity, saved_model_has_the_tensors_of_the_checkpoint_bit_for_bit) {
     EXPECT_EQ(saved.info(name).shape, f.file.info(name).shape) << name;
     EXPECT_EQ(floats(saved, name), floats(f.file, name)) << name;
   }
-  EXPECT_EQ(report_of(f, *load_stack_model(folder).model, DType::f32, kF32), "");
+  EXPECT_EQ(report_of(f, *load_model(folder).model, DType::f32, kF32), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -151,10 +151,10 @@ TEST_P(WithoutPooler, states_are_given_alone_and_saved_again_so) {
   const Rename drop = [](const std::string& name) {
     return name.starts_with("pooler.") ? "" : name;
   };
-  const StackModel model = f.load(drop);
+  const LoadedModel model = f.load(drop);
   const std::string folder = f.path("again"), out = f.path("out.safetensors");
-  save_stack_model(folder, *model.model, model.parameters);
-  for (const StackModel& m : {f.load(drop), load_stack_model(folder)}) {
+  save_model(folder, *model.model, model.parameters);
+  for (const LoadedModel& m : {f.load(drop), load_model(folder)}) {
     forward_tensors(*m.model, f.file, out, {});
     const SafetensorsFile actual = SafetensorsFile::open(out);
     EXPECT_EQ(actual.names(), std::vector<std::string>{"last_hidden_state"});
@@ -183,7 +183,7 @@ class Gpt2Gradients : public ::testing::TestWithParam<const char*> {
  protected:
   void compare(DType compute, double tolerance) {
     StackFixture f(GetParam());
-    StackModel stack = f.load();
+    LoadedModel stack = f.load();
     const LanguageModel& model = *language_model(*stack.model);
     std::vector<int32_t> ids, position_ids;
     std::vector<int64_t> lengths(f.file.info("input_ids").shape[0]);
@@ -297,7 +297,7 @@ class BertGradients : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(BertGradients, loss_and_every_gradient_match_transformers) {
   StackFixture f(GetParam());
-  StackModel stack = f.load();
+  LoadedModel stack = f.load();
   const LabelledRows rows(f.file);
   const Tensor loss = loss_of(*stack.model, rows, f.file);
   Comparison comparison(f.file, kF32);
@@ -350,7 +350,7 @@ TEST(Gpt2Checkpoint, causal_mask_buffers_and_a_second_name_of_the_tied_table_are
   StackFixture f("gpt2/tied");
   const std::vector<uint8_t> mask(12 * 12, 1);
   const StoredTensor& table = f.file.info("transformer.wte.weight");
-  const StackModel model =
+  const LoadedModel model =
       f.load(unchanged, {{"transformer.h.0.attn.bias",
                           DType::boolean,
                           {1, 1, 12, 12},
@@ -361,7 +361,7 @@ TEST(Gpt2Checkpoint, causal_mask_buffers_and_a_second_name_of_the_tied_table_are
 
 TEST(Gpt2Checkpoint, tied_table_under_the_name_of_the_head_alone_is_found) {
   StackFixture f("gpt2/tied");
-  const StackModel model = f.load([](const std::string& name) {
+  const LoadedModel model = f.load([](const std::string& name) {
     return name == "transformer.wte.weight" ? "lm_head.weight" : name;
   });
   EXPECT_EQ(report_of(f, *model.model, DType::f32, kF32), "");
@@ -369,7 +369,7 @@ TEST(Gpt2Checkpoint, tied_table_under_the_name_of_the_head_alone_is_found) {
 
 TEST(BertCheckpoint, gamma_and_beta_are_the_old_names_of_the_norms) {
   StackFixture f("bert/gelu");
-  const StackModel model = f.load([](const std::string& name) {
+  const LoadedModel model = f.load([](const std::string& name) {
     const size_t norm = name.find("LayerNorm.");
     if (norm == std::string::npos) return name;
     return name.substr(0, norm) + (name.ends_with("weight") ? "LayerNorm.gamma" : "LayerNorm.beta");
@@ -393,19 +393,18 @@ TEST(Gpt2Checkpoint, config_that_asks_for_more_than_the_file_holds_is_refused_be
   StackFixture f("gpt2/tied");
   f.change_config("n_embd", 300'000'000);
   expect_error(ErrorKind::data, {"is it the config of this model?"},
-               [&] { load_stack_model(f.folder()); });
+               [&] { load_model(f.folder()); });
 }
 
 TEST(Gpt2Checkpoint, fields_that_do_not_fit_or_are_not_supported_are_refused_by_name) {
   StackFixture f("gpt2/tied");
   f.change_config("add_cross_attention", true);
   expect_error(ErrorKind::data, {"config.json", "add_cross_attention"},
-               [&] { load_stack_model(f.folder()); });
+               [&] { load_model(f.folder()); });
   f.change_config("n_head", 5);
-  expect_error(ErrorKind::data, {"24", "5 heads"}, [&] { load_stack_model(f.folder()); });
+  expect_error(ErrorKind::data, {"24", "5 heads"}, [&] { load_model(f.folder()); });
   f.change_config("activation_function", "square");
-  expect_error(ErrorKind::data, {"activation_function", "square"},
-               [&] { load_stack_model(f.folder()); });
+  expect_error(ErrorKind::data, {"activation_function", "square"}, [&] { load_model(f.folder()); });
 }
 
 TEST(ModelRegistry, unknown_type_names_the_known_ones) {

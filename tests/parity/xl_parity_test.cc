@@ -3,7 +3,7 @@
 
 #include "heddle/base/files/files.h"
 #include "heddle/infer/forward.h"
-#include "heddle/infer/loading/stack_model.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "tests/base/temporary.h"
 #include "tests/parity/comparison.h"
 #include "tests/support/places.h"
@@ -57,7 +57,7 @@ class Xl : public ::testing::TestWithParam<const char*> {
     return comparison.report();
   }
 
-  StackModel load() { return load_stack_model(dir_.path()); }
+  LoadedModel load() { return load_model(dir_.path()); }
 
   SafetensorsFile file;
   TemporaryFolder dir_;
@@ -72,8 +72,8 @@ TEST_P(Xl, every_output_in_bf16_matches_transformers) {
 }
 
 TEST_P(Xl, saved_model_has_the_tensors_of_the_checkpoint_bit_for_bit) {
-  const StackModel model = load();
-  save_stack_model(dir_ / "again", *model.model, model.parameters);
+  const LoadedModel model = load();
+  save_model(dir_ / "again", *model.model, model.parameters);
   const SafetensorsFile saved = SafetensorsFile::open(dir_ / "again/model.safetensors");
   const SafetensorsFile given = SafetensorsFile::open(dir_ / "model.safetensors");
   const auto sorted = [](const std::vector<std::string>& names) {
@@ -84,7 +84,7 @@ TEST_P(Xl, saved_model_has_the_tensors_of_the_checkpoint_bit_for_bit) {
     EXPECT_EQ(saved.info(name).shape, given.info(name).shape) << name;
     EXPECT_EQ(floats(saved, name), floats(given, name)) << name;
   }
-  EXPECT_EQ(report(*load_stack_model(dir_ / "again").model, DType::f32, kF32), "");
+  EXPECT_EQ(report(*load_model(dir_ / "again").model, DType::f32, kF32), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Xl,
@@ -128,7 +128,7 @@ class XlGradients : public Xl {
     return result;
   }
 
-  void compare(const StackModel& stack, const CrossEntropy& loss) {
+  void compare(const LoadedModel& stack, const CrossEntropy& loss) {
     backward(loss.loss);
     const auto tokens = static_cast<float>(loss.predicted);
     Comparison comparison(file, kF32);
@@ -160,7 +160,7 @@ class XlGradients : public Xl {
 
 class TransformerXlGradients : public XlGradients {};
 TEST_P(TransformerXlGradients, loss_and_every_gradient_match_transformers) {
-  StackModel stack = load();
+  LoadedModel stack = load();
   const std::vector<int32_t> ids = ids_of("input_ids");
   const int64_t batch = file.info("input_ids").shape[0], time = file.info("input_ids").shape[1];
   const Segments segments = Segments::uniform(batch, time);
@@ -179,7 +179,7 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, TransformerXlGradients,
 
 class XlnetGradients : public XlGradients {};
 TEST_P(XlnetGradients, loss_and_every_gradient_match_transformers) {
-  StackModel stack = load();
+  LoadedModel stack = load();
   const std::vector<int32_t> ids = ids_of("input_ids");
   const int64_t batch = file.info("input_ids").shape[0], time = file.info("input_ids").shape[1];
   const Segments segments = Segments::uniform(batch, time);

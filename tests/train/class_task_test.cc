@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "heddle/infer/loading/stack_model.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/train/tasks/class_loss.h"
 #include "tests/train/stack_run.h"
 
@@ -70,7 +70,7 @@ TEST_F(StackRun, classification_learns_and_saves_its_labels) {
   const RunResult result = train(config, "run");
   EXPECT_EQ(result.best.metric("accuracy"), 1);
   EXPECT_EQ(result.best.metric("macro_f1"), 1);
-  const StackModel m = load_stack_model(folder_ / "run");
+  const LoadedModel m = load_model(folder_ / "run");
   EXPECT_EQ(m.model->labels(), (std::vector<std::string>{"false", "true"}));
   EXPECT_EQ(m.model->head(), Head::sequence_classes);
 }
@@ -88,7 +88,7 @@ TEST_F(StackRun, masked_tokens_are_learnt_and_fine_tuned_with_a_new_head) {
   EXPECT_LT(result.best.loss, 1.5);  // from log 60 = 4.1; most tokens are free
   const TrainConfig tuning = fine_tuning("sequence_classification", "mlm");
   train(tuning, "tuned", "texts.tsv", "mlm");
-  EXPECT_EQ(load_stack_model(folder_ / "tuned").model->labels().size(), 2u);
+  EXPECT_EQ(load_model(folder_ / "tuned").model->labels().size(), 2u);
 }
 
 TEST_F(StackRun, each_task_goes_on_in_the_bits_of_a_whole_run) {

@@ -47,14 +47,14 @@ TEST(TrainConfig, unknown_recipe_is_a_usage_error_with_the_nearest_name) {
 TEST(TrainConfig, preset_sets_the_sizes_of_the_model) {
   TrainConfig config;
   apply_preset(config, "tiny");
-  EXPECT_EQ(config.model.encoder_layers, 4);
-  EXPECT_EQ(config.model.decoder_layers, 4);
-  EXPECT_EQ(config.model.d_model, 128);
-  EXPECT_EQ(config.model.decoder_ffn_dim, 256);
-  EXPECT_EQ(config.model.decoder_attention_heads, 4);
+  EXPECT_EQ(config.stack.integer({"encoder_layers"}), 4);
+  EXPECT_EQ(config.stack.integer({"decoder_layers"}), 4);
+  EXPECT_EQ(config.stack.integer({"d_model"}), 128);
+  EXPECT_EQ(config.stack.integer({"decoder_ffn_dim"}), 256);
+  EXPECT_EQ(config.stack.integer({"decoder_attention_heads"}), 4);
   apply_preset(config, "big");
-  EXPECT_EQ(config.model.d_model, 1024);
-  EXPECT_EQ(config.model.dropout, 0.3);
+  EXPECT_EQ(config.stack.integer({"d_model"}), 1024);
+  EXPECT_EQ(write_fields(config.stack.fields()).at("dropout").as_double(), 0.3);
   expect_error(ErrorKind::usage, {"'huge'", "tiny, base or big"},
                [&] { apply_preset(config, "huge"); });
 }
@@ -64,8 +64,8 @@ TEST(TrainConfig, file_is_read_over_its_preset) {
   const std::string path =
       folder.write("c.json", R"({"preset": "tiny", "description": "mine", "d_model": 64})");
   const TrainConfig config = load_config(path);
-  EXPECT_EQ(config.model.d_model, 64);
-  EXPECT_EQ(config.model.encoder_layers, 4);
+  EXPECT_EQ(config.stack.integer({"d_model"}), 64);
+  EXPECT_EQ(config.stack.integer({"encoder_layers"}), 4);
 }
 
 TEST(TrainConfig, unknown_key_of_a_file_is_named_with_the_nearest_one) {
@@ -100,7 +100,7 @@ TEST(TrainConfig, what_does_not_fit_together_is_a_usage_error_that_says_so) {
     change(config);
     expect_error(ErrorKind::usage, words, [&] { config.check("train"); });
   };
-  expect_refused({"32", "5 heads"}, [](auto& c) { c.model.encoder_attention_heads = 5; });
+  expect_refused({"32", "5 heads"}, [](auto& c) { c.stack.set("encoder_attention_heads", 5); });
   expect_refused({"no end", "--max-updates", "--max-minutes"}, [](auto& c) { c.max_updates = 0; });
   expect_refused({"cosine", "--max-updates"}, [](auto& c) {
     c.schedule = "cosine";
@@ -109,10 +109,14 @@ TEST(TrainConfig, what_does_not_fit_together_is_a_usage_error_that_says_so) {
   });
   expect_refused({"301", "300", "--batch-tokens"}, [](auto& c) { c.max_tokens = 301; });
   expect_refused({"learned positions", "40", "30"}, [](auto& c) {
-    c.model.position_embedding_type = "learned";
-    c.model.max_position_embeddings = 30;
+    set_from_string(c, "position_embedding_type", "learned");
+    c.stack.set("max_position_embeddings", 30);
   });
-  expect_refused({"dropout", "1.5"}, [](auto& c) { c.model.dropout = 1.5; });
+  expect_refused({"dropout", "1.5"}, [](auto& c) {
+    for (const Field& f : c.stack.fields()) {
+      if (f.key == "dropout") *std::get<double*>(f.member) = 1.5;
+    }
+  });
   expect_refused({"accumulate", "0"}, [](auto& c) { c.accumulate = 0; });
 }
 

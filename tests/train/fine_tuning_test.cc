@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "heddle/infer/loading/adapter.h"
-#include "heddle/infer/loading/stack_model.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/train/run/run_folder.h"
 #include "heddle/train/tasks/class_loss.h"
@@ -49,9 +49,9 @@ TEST_F(StackRun, adapter_goes_on_in_the_same_bits_and_equals_the_merged_model) {
   for (const std::string& name : state.names()) {
     EXPECT_NE(name.find("base_model.model."), std::string::npos) << name;
   }
-  const StackModel merged = load_stack_model(folder_ / "whole/last");
+  const LoadedModel merged = load_model(folder_ / "whole/last");
   std::filesystem::remove(folder_ / "whole/last/model.safetensors");
-  const StackModel on_base = load_stack_model(folder_ / "whole/last");
+  const LoadedModel on_base = load_model(folder_ / "whole/last");
   ASSERT_EQ(merged.parameters.all().size(), on_base.parameters.all().size());
   for (size_t i = 0; i < merged.parameters.all().size(); ++i) {
     EXPECT_EQ(merged.parameters.all()[i]->value().to_floats(),
@@ -66,8 +66,8 @@ TEST_F(StackRun, frozen_weights_stay_and_chosen_ones_alone_are_trained) {
   config.train_only = "attention";
   config.freeze = "query|LayerNorm";
   train(config, "run", "texts.tsv", "mlm");
-  const StackModel before = load_stack_model(folder_ / "mlm/best");
-  const StackModel after = load_stack_model(folder_ / "run/last");
+  const LoadedModel before = load_model(folder_ / "mlm/best");
+  const LoadedModel after = load_model(folder_ / "run/last");
   for (size_t i = 0; i < before.parameters.all().size(); ++i) {
     const auto& p = *before.parameters.all()[i];
     const std::vector<float> old = p.value().to_floats();
@@ -184,12 +184,12 @@ class AdapterFolder : public StackRun {
     folder_.write("tuned/best/adapter_config.json", json.dump());
   }
   void expect_no_load(const std::vector<std::string>& words) {
-    expect_error(ErrorKind::data, words, [&] { load_stack_model(adapter_); });
+    expect_error(ErrorKind::data, words, [&] { load_model(adapter_); });
   }
 };
 
 TEST_F(AdapterFolder, head_that_neither_model_nor_adapter_has_is_an_error_that_names_it) {
-  EXPECT_NO_THROW(load_stack_model(adapter_));
+  EXPECT_NO_THROW(load_model(adapter_));
   rewrite([](const std::string& name) { return name.ends_with("classifier.weight") ? "" : name; });
   expect_no_load({"adapter_model.safetensors", "'base_model.model.classifier.weight'", "lacks"});
 }
@@ -230,7 +230,7 @@ TEST_F(AdapterFolder, head_that_is_asked_for_stands_on_a_bare_stack) {
   nn::Parameters parameters(3);
   const auto bare = stack.make(nn::Scope(parameters));
   ASSERT_EQ(bare->head(), Head::next_token);
-  save_stack_model(folder_ / "gpt2", *bare, parameters);
+  save_model(folder_ / "gpt2", *bare, parameters);
   TrainConfig config = default_config("causal_lm");
   config.stack = stack;
   config.lora_rank = 2;
@@ -241,7 +241,8 @@ TEST_F(AdapterFolder, head_that_is_asked_for_stands_on_a_bare_stack) {
     json["architectures"] = std::vector<std::string>{"GPT2Model"};
     folder_.write(std::string(name) + "/config.json", json.dump());
   }
-  EXPECT_EQ(load_stack_model(folder_ / "lora", Head::next_token).model->head(), Head::next_token);
+  EXPECT_EQ(load_model(folder_ / "lora", {.head = Head::next_token}).model->head(),
+            Head::next_token);
 }
 
 // Gradients of a second part of a batch are added to those of the first.
@@ -277,10 +278,10 @@ TEST_F(StackRun, adapters_stand_on_no_new_layer) {
   config.lora_targets = "query,dense";
   config.lora_merge = true;
   train(config, "run", "texts.tsv", "mlm");
-  const StackModel merged = load_stack_model(folder_ / "run/last");
+  const LoadedModel merged = load_model(folder_ / "run/last");
   std::filesystem::remove(folder_ / "run/last/model.safetensors");
-  const StackModel on_base = load_stack_model(folder_ / "run/last");
-  const StackModel begun = load_stack_model(folder_ / "mlm/best");
+  const LoadedModel on_base = load_model(folder_ / "run/last");
+  const LoadedModel begun = load_model(folder_ / "mlm/best");
   bool has_pooler = false;
   for (size_t i = 0; i < merged.parameters.all().size(); ++i) {
     const auto& p = *merged.parameters.all()[i];
@@ -324,7 +325,7 @@ TEST_F(StackRun, what_the_file_has_beside_its_head_is_taken) {
   TrainConfig config = fine_tuning("sequence_classification", "mlm");
   config.train_only = "classifier";
   train(config, "run", "texts.tsv", "mlm");
-  const StackModel tuned = load_stack_model(folder_ / "run/last");
+  const LoadedModel tuned = load_model(folder_ / "run/last");
   int poolers = 0;
   for (const auto& p : tuned.parameters.all()) {
     if (p->name().find("pooler") == std::string::npos) continue;

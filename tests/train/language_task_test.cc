@@ -6,7 +6,7 @@
 
 #include "heddle/base/log.h"
 #include "heddle/base/parallel.h"
-#include "heddle/infer/loading/stack_model.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/text/tokenizer.h"
 #include "heddle/train/trainer.h"
 #include "tests/base/temporary.h"
@@ -57,7 +57,7 @@ TEST_F(LanguageRun, model_learns_and_loads_with_its_characters) {
   // A choice between two at one of 8 characters: 0.08 nats at best; from log 9 = 2.2. Contexts are
   // cut, so the first characters of a sequence are harder.
   EXPECT_LT(result.best.loss, 0.5);
-  const StackModel m = load_stack_model(folder_ / "run");
+  const LoadedModel m = load_model(folder_ / "run");
   EXPECT_EQ(m.type, "gpt2");
   EXPECT_EQ(m.model->vocab_size(), 9);
   EXPECT_EQ(Tokenizer::load(folder_ / "run/best").vocab_size(), 9);

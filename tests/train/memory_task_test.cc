@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "heddle/base/log.h"
-#include "heddle/infer/loading/stack_model.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/perplexity.h"
 #include "heddle/train/trainer.h"
 #include "tests/base/temporary.h"
@@ -80,7 +80,7 @@ TEST_F(MemoryRun, what_lies_beyond_a_segment_is_learnt_by_memory_alone) {
 TEST_F(MemoryRun, validation_is_the_text_read_segment_by_segment) {
   TrainConfig config = tiny_config();
   const RunResult result = train(config, "run");
-  const StackModel m = load_stack_model(folder_ / "run/best");
+  const LoadedModel m = load_model(folder_ / "run/best");
   const std::string text = echoing_text();
   std::vector<int32_t> ids;
   for (const char c : text.substr(text.size() * 9 / 10)) ids.push_back(c - 'a');

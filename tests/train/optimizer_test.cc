@@ -134,7 +134,8 @@ Gradients gradients(const TrainConfig& config, const Corpora& corpora, int64_t p
   const int before = num_threads();
   set_num_threads(threads);
   nn::Parameters parameters(1);
-  const Transformer model(nn::Scope(parameters), config.model);
+  const auto made = config.stack.make(nn::Scope(parameters));
+  const EncoderDecoder& model = *encoder_decoder(*made);
   nn::Run run;
   run.compute = precision == "bf16" ? DType::bf16 : DType::f32;
   run.seed = 1;
@@ -161,7 +162,8 @@ class Accumulation : public ::testing::Test {
   Accumulation() {
     testing::write_pairs(folder_ / "data");
     config_ = small_config();
-    corpora_.emplace(open_corpora(config_, (folder_ / "data").string(), folder_.path().string()));
+    corpora_.emplace(
+        open_corpora(config_, {.data = (folder_ / "data").string()}, folder_.path().string()));
   }
   TempDir folder_;
   TrainConfig config_;

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "heddle/base/log.h"
-#include "heddle/infer/loading/stack_model.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/train/batches/permuted_batch.h"
 #include "heddle/train/trainer.h"
 #include "tests/base/temporary.h"
@@ -152,7 +152,7 @@ TEST_F(PermutationRun, model_learns_and_loads) {
   const RunResult result = train(config, "run");
   EXPECT_LT(result.best.loss, 0.7);
   EXPECT_GT(result.best.metrics.at(0).value, 0.7);
-  EXPECT_EQ(load_stack_model(folder_ / "run").model->head(), Head::ordered_token);
+  EXPECT_EQ(load_model(folder_ / "run").model->head(), Head::ordered_token);
 }
 
 TEST_F(PermutationRun, run_in_two_ends_in_the_bits_of_a_whole_one) {

@@ -47,11 +47,13 @@ inline void write_pairs(const std::filesystem::path& folder) {
 /// One layer each of width 32, 340 tokens, 60 updates of 300 tokens, f32.
 inline train::TrainConfig small_config() {
   train::TrainConfig c;
-  c.model.vocab_size = 340;
-  c.model.d_model = 32;
-  c.model.encoder_layers = c.model.decoder_layers = 1;
-  c.model.encoder_ffn_dim = c.model.decoder_ffn_dim = 64;
-  c.model.encoder_attention_heads = c.model.decoder_attention_heads = 2;
+  c.stack.set("vocab_size", 340);
+  c.stack.set("d_model", 32);
+  for (const char* side : {"encoder", "decoder"}) {
+    c.stack.set(side + std::string("_layers"), 1);
+    c.stack.set(side + std::string("_ffn_dim"), 64);
+    c.stack.set(side + std::string("_attention_heads"), 2);
+  }
   c.batch_tokens = 300;
   c.max_tokens = 40;
   c.learning_rate = 0.003;

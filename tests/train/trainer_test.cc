@@ -8,7 +8,7 @@
 #include "heddle/base/json/json.h"
 #include "heddle/base/log.h"
 #include "heddle/base/parallel.h"
-#include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/loading/precision.h"
 #include "heddle/text/known_words.h"
 #include "tests/base/temporary.h"
@@ -99,8 +99,8 @@ TEST_F(TrainerTest, run_of_five_updates_leaves_a_log_a_state_and_two_models) {
   EXPECT_EQ(result.updates, 5);
   EXPECT_FALSE(result.was_finished);
   for (const char* name : {"best", "last"}) {
-    const TranslationModel m = load_translation_model((folder_ / "run" / name).string());
-    EXPECT_EQ(m.config.d_model, 32);
+    const LoadedModel m = load_translation_model((folder_ / "run" / name).string());
+    EXPECT_EQ(m.model->width(), 32);
   }
   const auto lines = log_lines(folder_ / "run");
   ASSERT_EQ(lines.size(), 2u);
@@ -216,10 +216,10 @@ TEST_F(TrainerTest, overwrite_keeps_what_is_not_of_the_run) {
 TEST_F(TrainerTest, start_that_fails_leaves_no_folder_and_no_old_run_is_lost) {
   TrainConfig config = small_config();
   config.max_updates = 2;
-  config.model.vocab_size = 20000;
+  config.stack.set("vocab_size", 20000);
   expect_error(ErrorKind::data, {"20000"}, [&] { train(config, "run"); });
   EXPECT_FALSE(fs::exists(folder_ / "run"));
-  config.model.vocab_size = 340;
+  config.stack.set("vocab_size", 340);
   train(config, "run");
   const auto before = files_below(folder_ / "run");
   expect_error(ErrorKind::data, {"nowhere"}, [&] {
@@ -266,8 +266,9 @@ TEST_F(TrainerTest, model_has_the_same_bits_for_any_number_of_threads) {
 TEST_F(TrainerTest, layers_that_are_computed_again_give_the_same_weights) {
   for (const bool is_pre : {false, true}) {
     TrainConfig config = small_config();
-    config.model.normalize_before = is_pre;
-    config.model.encoder_layers = config.model.decoder_layers = 2;
+    set_from_string(config, "normalize_before", is_pre ? "true" : "false");
+    config.stack.set("encoder_layers", 2);
+    config.stack.set("decoder_layers", 2);
     config.r_drop = is_pre ? 1 : 0;
     config.max_updates = 6;
     const std::string kept = is_pre ? "pre" : "post", again = kept + "-again";
@@ -425,7 +426,7 @@ TEST_F(TrainerTest, tokenizer_that_is_given_is_used_and_must_fit) {
   train(config, "second");
   EXPECT_EQ(read_file(folder_ / "first" / "tokenizer.model"),
             read_file(folder_ / "second" / "best" / "tokenizer.model"));
-  config.model.vocab_size = 350;
+  config.stack.set("vocab_size", 350);
   expect_error(ErrorKind::data, {"340", "350", "--vocab-size 340"},
                [&] { train(config, "third"); });
 }

@@ -55,9 +55,7 @@ void add_export(Subcommand& app) {
   command->add_option("-o,--out", flags->out, "folder to write; made if need be")->required();
   command
       ->add_option("--format", flags->options.format,
-                   "transformers: the model's own type, of a translator marian; marian: the same, "
-                   "of translators only")
-      ->one_of({"transformers", "marian"})
+                   "transformers: as it has the model; or the model_type that must come of it")
       ->capture_default_str();
   command->add_option("--dtype", flags->dtype, "of the weights: f32, bf16 or f16")
       ->one_of({"f32", "bf16", "f16"})

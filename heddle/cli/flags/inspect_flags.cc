@@ -3,9 +3,6 @@
 
 #include <limits>
 
-#include "heddle/infer/loading/model_dir.h"
-#include "heddle/infer/loading/stack_model.h"
-
 namespace heddle::cli {
 
 void add_inspect_flags(Subcommand& app, InspectFlags& flags, bool is_model_required) {

@@ -33,7 +33,7 @@ Precision apply_translate_flags(const TranslateFlags& flags) {
   return apply_compute_flags(flags.compute);
 }
 
-TranslateOptions translate_options(const TranslateFlags& flags, const TranslationModel& model,
+TranslateOptions translate_options(const TranslateFlags& flags, const LoadedModel& model,
                                    Precision precision) {
   TranslateOptions o = default_options(model, flags.search);
   o.rules.min_length = flags.min_length.value_or(o.rules.min_length);
@@ -46,11 +46,11 @@ TranslateOptions translate_options(const TranslateFlags& flags, const Translatio
   return o;
 }
 
-void report_cut(const char* command, int64_t cut, const TranslationModel& model) {
+void report_cut(const char* command, int64_t cut, const LoadedModel& model) {
   if (cut == 0) return;
   fmt::print(stderr, "{}: {} cut to the {} tokens that the model takes\n", command,
              counted(cut, "line was", "lines were"),
-             format_count(model.model.facts().longest_source));
+             format_count(model.translator().facts().longest_source));
 }
 
 }  // namespace heddle::cli

@@ -27,10 +27,10 @@ void add_translate_flags(Subcommand& app, TranslateFlags& flags);
 Precision apply_translate_flags(const TranslateFlags& flags);
 
 /// What the flags ask for, laid over what the model's folder says, see default_options().
-TranslateOptions translate_options(const TranslateFlags& flags, const TranslationModel& model,
+TranslateOptions translate_options(const TranslateFlags& flags, const LoadedModel& model,
                                    Precision precision);
 
 /// Says on stderr how many lines were cut, if any.
-void report_cut(const char* command, int64_t cut, const TranslationModel& model);
+void report_cut(const char* command, int64_t cut, const LoadedModel& model);
 
 }  // namespace heddle::cli

@@ -1,15 +1,10 @@
 // heddle info: what a model is made of.
 #include <algorithm>
-#include <functional>
 #include <memory>
-#include <optional>
 
-#include "heddle/base/files/files.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
-#include "heddle/infer/loading/model_dir.h"
-#include "heddle/infer/loading/stack_model.h"
-#include "heddle/text/tokenizer_folder.h"
+#include "heddle/infer/loading/loaded_model.h"
 
 namespace heddle::cli {
 namespace {
@@ -19,50 +14,22 @@ struct Flags {
   bool json = false;
 };
 
-// What is told of a model of any kind.
-struct Described {
-  std::string path, type;
-  std::vector<Field> fields;
-  const nn::Parameters* parameters = nullptr;
-  std::function<std::string(const std::string& tensor)> part_of;
-  int64_t cache_token = 0;  // scalars that decoding keeps of a token
-  const Tokenizer* tokenizer = nullptr;
-};
-
-std::string translator_part(const std::string& name) {
-  if (name.find("embed") != std::string::npos || name.starts_with("model.shared")) {
-    return "embeddings";
-  }
-  if (name.starts_with("model.encoder.")) return "encoder";
-  if (name.starts_with("model.decoder.")) return "decoder";
-  return "output";
-}
-
-Described describe(const TranslationModel& model) {
-  return {.path = model.path,
-          .type = model.type,
-          .fields = fields_of(model.config),
-          .parameters = &model.parameters,
-          .part_of = translator_part,
-          .cache_token = model.config.decoder_layers * 2 * model.config.d_model,
-          .tokenizer = model.tokenizer ? &*model.tokenizer : nullptr};
-}
-
-// Parts are the first components of the tensors' names: wte, h, ln_f.
-Described describe(const StackModel& stack, const std::optional<Tokenizer>& tokenizer) {
-  const std::string base = stack.model->names().base + ".";
-  const auto part_of = [base](const std::string& name) {
+// Parts are those of a translator, else the first components of the tensors' names: wte, h, ln_f.
+std::string part_of(const LoadedModel& model, const std::string& name) {
+  if (encoder_decoder(*model.model) == nullptr) {
+    const std::string base = model.model->names().base + ".";
     const std::string own = name.starts_with(base) ? name.substr(base.size()) : name;
     return own.substr(0, own.find('.'));
-  };
-  const auto* language = language_model(*stack.model);
-  return {.path = stack.path,
-          .type = stack.type,
-          .fields = stack.model->config().fields(),
-          .parameters = &stack.parameters,
-          .part_of = part_of,
-          .cache_token = language == nullptr ? 0 : language->layers() * language->cache_width(),
-          .tokenizer = tokenizer ? &*tokenizer : nullptr};
+  }
+  const auto holds = [&](const char* text) { return name.find(text) != std::string::npos; };
+  if (holds("embed") || holds("shared.")) return "embeddings";
+  return holds("decoder.") ? "decoder" : holds("encoder.") ? "encoder" : "output";
+}
+
+// Scalars that decoding keeps of a token.
+int64_t cache_of_token(const Model& model) {
+  const bool has_cache = encoder_decoder(model) != nullptr || language_model(model) != nullptr;
+  return has_cache ? model.layers() * model.cache_width() : 0;
 }
 
 struct Sizes {
@@ -72,14 +39,14 @@ struct Sizes {
   int64_t weights_f32 = 0, weights_bf16 = 0, cache_f32 = 0, cache_bf16 = 0;
 };
 
-Sizes measure(const Described& d) {
+Sizes measure(const LoadedModel& m) {
   Sizes s;
-  if (is_translator_type(d.type)) {
+  if (encoder_decoder(*m.model) != nullptr) {
     s.parts = {{"embeddings", 0}, {"encoder", 0}, {"decoder", 0}, {"output", 0}};
   }
-  d.parameters->for_each_tensor([&](const std::string& name, const Shape& shape, const float*) {
+  m.parameters.for_each_tensor([&](const std::string& name, const Shape& shape, const float*) {
     const int64_t n = shape.elements();
-    const std::string part = d.part_of(name);
+    const std::string part = part_of(m, name);
     const auto is_part = [&](const auto& known) { return known.first == part; };
     auto at = std::find_if(s.parts.begin(), s.parts.end(), is_part);
     if (at == s.parts.end()) at = s.parts.insert(at, {part, 0});
@@ -89,8 +56,8 @@ Sizes measure(const Described& d) {
   });
   s.weights_f32 = 4 * s.total;
   s.weights_bf16 = 2 * s.matrices + 4 * (s.total - s.matrices);
-  s.cache_f32 = 4 * d.cache_token;
-  s.cache_bf16 = 2 * d.cache_token;
+  s.cache_f32 = 4 * cache_of_token(*m.model);
+  s.cache_bf16 = 2 * cache_of_token(*m.model);
   return s;
 }
 
@@ -98,9 +65,9 @@ std::string mebibytes(int64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-void print_text(const Described& d, const Sizes& s) {
-  fmt::print("{}  ({})\n\nfields\n", d.path, d.type);
-  for (const FieldInfo& field : describe_fields(d.fields)) {
+void print_text(const LoadedModel& m, const Sizes& s) {
+  fmt::print("{}  ({})\n\nfields\n", m.path, m.type);
+  for (const FieldInfo& field : describe_fields(m.model->config().fields())) {
     fmt::print("  {:34} {:14} {}\n", field.key, field.default_value, field.help);
   }
   fmt::print("\nparameters\n");
@@ -108,25 +75,25 @@ void print_text(const Described& d, const Sizes& s) {
   fmt::print("  {:34} {}\n\nmemory\n", "total", format_count(s.total));
   fmt::print("  {:34} {} in f32, {} in bf16\n", "weights", mebibytes(s.weights_f32),
              mebibytes(s.weights_bf16));
-  if (d.cache_token > 0) {
-    fmt::print(
-        "  {:34} {} bytes in f32, {} in bf16\n",
-        is_translator_type(d.type) ? "cache of a source or target token" : "cache of a token",
-        format_count(s.cache_f32), format_count(s.cache_bf16));
+  if (s.cache_f32 > 0) {
+    fmt::print("  {:34} {} bytes in f32, {} in bf16\n",
+               encoder_decoder(*m.model) != nullptr ? "cache of a source or target token"
+                                                    : "cache of a token",
+               format_count(s.cache_f32), format_count(s.cache_bf16));
   }
-  if (d.tokenizer == nullptr) {
+  if (!m.tokenizer) {
     fmt::print("\ntokenizer\n  none\n");
   } else {
     fmt::print("\ntokenizer\n  {:34} {}\n  {:34} {}\n", "tokens",
-               format_count(d.tokenizer->vocab_size()), "fingerprint", d.tokenizer->fingerprint());
+               format_count(m.tokenizer->vocab_size()), "fingerprint", m.tokenizer->fingerprint());
   }
 }
 
-void print_json(const Described& d, const Sizes& s) {
+void print_json(const LoadedModel& m, const Sizes& s) {
   Json json = Json::object();
-  json["path"] = d.path;
-  json["model_type"] = d.type;
-  json["config"] = write_fields(d.fields);
+  json["path"] = m.path;
+  json["model_type"] = m.type;
+  json["config"] = write_fields(m.model->config().fields());
   for (const auto& [part, count] : s.parts) json["parameters"][part] = count;
   json["parameters"]["total"] = s.total;
   json["bytes"]["weights_f32"] = s.weights_f32;
@@ -134,24 +101,17 @@ void print_json(const Described& d, const Sizes& s) {
   json["bytes"]["cache_per_token_f32"] = s.cache_f32;
   json["bytes"]["cache_per_token_bf16"] = s.cache_bf16;
   json["tokenizer"] = Json();
-  if (d.tokenizer != nullptr) {
-    json["tokenizer"]["tokens"] = d.tokenizer->vocab_size();
-    json["tokenizer"]["fingerprint"] = d.tokenizer->fingerprint();
+  if (m.tokenizer) {
+    json["tokenizer"]["tokens"] = m.tokenizer->vocab_size();
+    json["tokenizer"]["fingerprint"] = m.tokenizer->fingerprint();
   }
   fmt::print("{}\n", json.dump());
 }
 
-void print(const Described& d, bool as_json) { (as_json ? print_json : print_text)(d, measure(d)); }
-
 void run(const Flags& flags) {
-  const std::string folder = find_model_dir(flags.model);
-  if (!is_translator_type(model_type_of(folder))) {
-    const StackModel stack = load_stack_model(folder);
-    const std::optional<Tokenizer> tokenizer = find_tokenizer(folder);
-    return print(describe(stack, tokenizer), flags.json);
-  }
-  const bool has_tokenizer = has_translation_tokenizer(folder);
-  print(describe(load_translation_model(folder, {.need_tokenizer = has_tokenizer})), flags.json);
+  const LoadedModel model =
+      load_model(flags.model, {.tokenizers = LoadOptions::Tokenizers::if_there});
+  (flags.json ? print_json : print_text)(model, measure(model));
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ std::vector<train::GoldAlignment> read_gold(const Flags& flags, size_t pairs) {
   return gold;
 }
 
-std::vector<std::vector<int32_t>> encode(const TranslationModel& model,
+std::vector<std::vector<int32_t>> encode(const LoadedModel& model,
                                          std::span<const std::string> lines, int64_t first,
                                          const std::string& path, bool is_target) {
   std::vector<std::vector<int32_t>> ids;
@@ -144,7 +144,7 @@ struct Problem {
   std::vector<train::GoldAlignment> gold;
 };
 
-train::AlignmentScore score_of(const TranslationModel& model, const Problem& p,
+train::AlignmentScore score_of(const LoadedModel& model, const Problem& p,
                                const std::vector<Alignment>& found) {
   train::AlignmentScore score;
   for (size_t i = 0; i < found.size(); ++i) {
@@ -154,11 +154,11 @@ train::AlignmentScore score_of(const TranslationModel& model, const Problem& p,
   return score;
 }
 
-std::vector<HeadScore> score_each_head(const TranslationModel& model, const Problem& p,
+std::vector<HeadScore> score_each_head(const LoadedModel& model, const Problem& p,
                                        AlignmentOptions options) {
   std::vector<HeadScore> scores;
-  for (int64_t layer = 0; layer < model.model.facts().decoder_layers; ++layer) {
-    for (int64_t head = 0; head < model.model.facts().decoder_attention_heads; ++head) {
+  for (int64_t layer = 0; layer < model.translator().facts().decoder_layers; ++layer) {
+    for (int64_t head = 0; head < model.translator().facts().decoder_attention_heads; ++head) {
       options.layers = {layer};
       options.heads = {head};
       scores.push_back(
@@ -169,8 +169,7 @@ std::vector<HeadScore> score_each_head(const TranslationModel& model, const Prob
 }
 
 // The alignments of pairs, a line each; bad pairs come after those before them.
-void print_each(const Flags& flags, const TranslationModel& model,
-                const AlignmentOptions& options) {
+void print_each(const Flags& flags, const LoadedModel& model, const AlignmentOptions& options) {
   const auto print = [&](std::span<const std::string> source, std::span<const std::string> target,
                          int64_t first, const Texts& names) {
     const auto alignments =
@@ -212,15 +211,15 @@ void run(const Flags& flags) {
   AlignmentOptions options = flags.options;
   options.precision = apply_compute_flags(flags.compute);
   if (flags.gold.empty() && flags.output.empty()) {
-    const TranslationModel model = load_translation_model(flags.model);
-    check_alignment(model.model.facts(), options);
+    const LoadedModel model = load_translation_model(flags.model);
+    check_alignment(model.translator().facts(), options);
     return print_each(flags, model, options);
   }
   const Texts texts = read_texts(flags);
   Problem p;
   if (!flags.gold.empty()) p.gold = read_gold(flags, texts.source.size());
-  const TranslationModel model = load_translation_model(flags.model);
-  check_alignment(model.model.facts(), options);
+  const LoadedModel model = load_translation_model(flags.model);
+  check_alignment(model.translator().facts(), options);
   p.source = encode(model, texts.source, 1, texts.source_name, false);
   p.target = encode(model, texts.target, 1, texts.target_name, true);
   const auto alignments = align_pairs(model, p.source, p.target, options);

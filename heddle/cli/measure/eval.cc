@@ -7,8 +7,7 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags/eval_flags.h"
 #include "heddle/cli/flags/page_flag.h"
-#include "heddle/infer/loading/model_dir.h"
-#include "heddle/infer/loading/stack_model.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/train/run/run_folder.h"
 #include "heddle/train/tasks/stack_task.h"
 
@@ -37,7 +36,7 @@ const char* group_of(const EvalFlags& flags) {
   const bool has_data = is_given(*flags.command, "--data");
   check(!has_pairs || !has_data, ErrorKind::usage,
         "--src and --ref are for translators, --data for all other models; give one of them");
-  if (is_translator_type(model_type_of(flags.model))) {
+  if (is_translator(flags.model)) {
     check(!has_data, ErrorKind::usage,
           "{} is a translator; in place of --data give sentences and their translations as --src "
           "and --ref",

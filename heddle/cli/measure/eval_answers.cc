@@ -19,15 +19,15 @@ namespace heddle::cli {
 namespace {
 
 // Asks about all samples, of which none is longer than `longest`.
-train::AnswerScore ask(const TextModel& model, const EvalFlags& flags, train::Questions questions,
+train::AnswerScore ask(const LoadedModel& model, const EvalFlags& flags, train::Questions questions,
                        int64_t longest) {
   questions.at_once = std::max<int64_t>(1, flags.batch_tokens / longest);
   nn::Run run;
   run.use(apply_translate_flags(flags));
   const bool has_classes =
-      model.model().heads().sequence_classes || model.model().heads().token_classes;
+      model.model->heads().sequence_classes || model.model->heads().token_classes;
   return train::score_answers(
-      model.model(), has_classes ? train::answer_classes : train::answer_masked, questions, run);
+      *model.model, has_classes ? train::answer_classes : train::answer_masked, questions, run);
 }
 
 // What answer number i was for.
@@ -47,8 +47,8 @@ std::vector<size_t> rows_with(std::span<const int32_t> targets) {
   return rows;
 }
 
-int64_t context_of(const EvalFlags& flags, const TextModel& model) {
-  const int64_t least = model.tokenizer.special_count() + 2;
+int64_t context_of(const EvalFlags& flags, const LoadedModel& model) {
+  const int64_t least = model.tokenizer->special_count() + 2;
   const int64_t context = flags.context > 0 ? flags.context : model.max_length;
   check(context >= least && context <= model.max_length, ErrorKind::usage,
         "--context is {}; it must be from {} to the {} tokens that the model takes", context, least,
@@ -99,21 +99,21 @@ void eval_masked_tokens(const EvalFlags& flags) {
       "--stride and --no-memory are for language models; a model of masked tokens sees each token "
       "once");
   const bool has_page = wants_page(flags);
-  const TextModel model = load_text_model(flags.model);
-  check(model.tokenizer.mask_id() >= 0, ErrorKind::data, "{}: its tokenizer has no mask token",
+  const LoadedModel model = load_text_model(flags.model);
+  check(model.tokenizer->mask_id() >= 0, ErrorKind::data, "{}: its tokenizer has no mask token",
         flags.model);
-  check(model.tokenizer.vocab_size() <= model.model().vocab_size(), ErrorKind::data,
+  check(model.tokenizer->vocab_size() <= model.model->vocab_size(), ErrorKind::data,
         "{}: the tokenizer has {} tokens, the model only {}", flags.model,
-        model.tokenizer.vocab_size(), model.model().vocab_size());
+        model.tokenizer->vocab_size(), model.model->vocab_size());
   const int64_t context = context_of(flags, model);
   const uint64_t seed = flags.seed.value_or(train::HidingOptions().seed);
   const std::vector<std::string> documents = read_documents(flags.data, flags.text_key);
-  DroppedCharacters dropped(model.tokenizer);
+  DroppedCharacters dropped(*model.tokenizer);
   for (const std::string& document : documents) dropped.count_in(document);
   warn_of_dropped(dropped, flags.data);
-  const MaskedTokens masked = {model.tokenizer,
-                               train::chunks_of(train::encode_all(model.tokenizer, documents),
-                                                context - model.tokenizer.special_count()),
+  const MaskedTokens masked = {*model.tokenizer,
+                               train::chunks_of(train::encode_all(*model.tokenizer, documents),
+                                                context - model.tokenizer->special_count()),
                                seed};
   check(!masked.chunks.empty(), ErrorKind::data, "{}: the text has no tokens", flags.data);
   const auto hidden = [&](train::SequenceBatch& batch, int64_t s) {
@@ -121,20 +121,20 @@ void eval_masked_tokens(const EvalFlags& flags) {
     batch.add(one.hidden.ids, s, one.targets, one.hidden.types);
   };
   const auto score = ask(model, flags,
-                         {.classes = model.model().vocab_size(),
+                         {.classes = model.model->vocab_size(),
                           .samples = std::ssize(masked.chunks),
                           .add = hidden,
                           .keeps = has_page},
                          context);
   const int64_t tokens =
-      score.sums.tokens - std::ssize(masked.chunks) * model.tokenizer.special_count();
+      score.sums.tokens - std::ssize(masked.chunks) * model.tokenizer->special_count();
   const std::string text = fmt::format(
       "masked-token accuracy {:.2f} % ({} of {} masked, seed {})\n"
       "perplexity {:.3f} per masked token\n"
       "{} of at most {} tokens, {} of them special",
       100 * score.confusion.accuracy(), format_count(score.sums.predicted),
       counted(tokens, "token"), seed, std::exp(score.loss()),
-      counted(std::ssize(masked.chunks), "sequence"), context, model.tokenizer.special_count());
+      counted(std::ssize(masked.chunks), "sequence"), context, model.tokenizer->special_count());
   Json json = Json::object();
   json["accuracy"] = score.confusion.accuracy();
   json["ppl"] = finite_or_null(std::exp(score.loss()));
@@ -182,7 +182,7 @@ std::string as_text(const ClassReport& r) {
                      counted(r.labels, "label"));
 }
 
-inspect::Page page_of(const TextModel& model, std::span<const train::ClassExample> examples,
+inspect::Page page_of(const LoadedModel& model, std::span<const train::ClassExample> examples,
                       const ClassReport& report, const EvalFlags& flags) {
   const train::Answers& all = report.score.all;
   std::vector<inspect::AnsweredQuestion> wrong;
@@ -202,10 +202,10 @@ inspect::Page page_of(const TextModel& model, std::span<const train::ClassExampl
     for (size_t r = 0; r + 1 < rows.size(); ++r, ++i) {
       if (!is_listed(i)) continue;
       wrong.push_back(question(
-          all, i, inspect::part_of_text(model.tokenizer, e.encoding.ids, rows[r], rows[r + 1])));
+          all, i, inspect::part_of_text(*model.tokenizer, e.encoding.ids, rows[r], rows[r + 1])));
     }
   }
-  return inspect::confusion_page({flags.model, flags.data, as_text(report)}, model.model().labels(),
+  return inspect::confusion_page({flags.model, flags.data, as_text(report)}, model.model->labels(),
                                  report.is_words ? "word" : "text", all.truths, all.answers, wrong);
 }
 
@@ -213,10 +213,10 @@ inspect::Page page_of(const TextModel& model, std::span<const train::ClassExampl
 
 void eval_classes(const EvalFlags& flags) {
   const bool has_page = wants_page(flags);
-  const TextModel model = load_text_model(flags.model);
-  const bool is_words = static_cast<bool>(model.model().heads().token_classes);
-  const std::vector<std::string>& labels = model.model().labels();
-  check(is_words || model.model().heads().sequence_classes, ErrorKind::data,
+  const LoadedModel model = load_text_model(flags.model);
+  const bool is_words = static_cast<bool>(model.model->heads().token_classes);
+  const std::vector<std::string>& labels = model.model->labels();
+  check(is_words || model.model->heads().sequence_classes, ErrorKind::data,
         "{}: the model has no head for classes; one is needed, like BertForSequenceClassification",
         flags.model);
   check(labels.size() >= 2, ErrorKind::data,
@@ -226,14 +226,14 @@ void eval_classes(const EvalFlags& flags) {
   columns.label_key = flags.label_key;
   columns.is_words = is_words;
   const std::vector<LabelledText> texts = read_labelled_file(flags.data, columns);
-  DroppedCharacters dropped(model.tokenizer);
+  DroppedCharacters dropped(*model.tokenizer);
   for (const LabelledText& text : texts) {
     for (const std::string& word : text.words) dropped.count_in(word);
   }
   warn_of_dropped(dropped, flags.data);
   int64_t cut = 0;
   const auto examples = train::class_examples(
-      model.tokenizer, texts, {.labels = labels, .is_words = is_words, .longest = room_of(model)},
+      *model.tokenizer, texts, {.labels = labels, .is_words = is_words, .longest = room_of(model)},
       cut);
   size_t longest = 1;
   for (const train::ClassExample& e : examples) longest = std::max(longest, e.encoding.ids.size());

@@ -159,11 +159,11 @@ void eval_text(const EvalFlags& flags) {
         flags.model);
   const bool has_page = wants_page(flags);
   const Precision precision = apply_translate_flags(flags);
-  const PromptModel model = load_prompt_model(flags.model);
-  const LanguageModel* language = language_model(model.model());
+  const LoadedModel model = load_prompt_model(flags.model);
+  const LanguageModel* language = language_model(*model.model);
   check(language != nullptr, ErrorKind::data,
         "{}: a {} predicts tokens in any order; eval takes models that do so in the text's",
-        flags.model, model.stack.type);
+        flags.model, model.type);
   check(model.tokenizer.has_value(), ErrorKind::usage,
         "--data: {} has no tokenizer; copy the tokenizer that the model was trained with there",
         flags.model);

@@ -40,8 +40,8 @@ Pairs read_pairs(const EvalFlags& flags) {
 
 using Ids = std::vector<std::vector<int32_t>>;
 
-Ids encode(const TranslationModel& model, const std::vector<std::string>& lines,
-           const std::string& path, const TranslateOptions& options, bool is_target, int64_t& cut) {
+Ids encode(const LoadedModel& model, const std::vector<std::string>& lines, const std::string& path,
+           const TranslateOptions& options, bool is_target, int64_t& cut) {
   Ids ids;
   for (size_t i = 0; i < lines.size(); ++i) {
     bool was_cut = false;
@@ -78,7 +78,7 @@ TranslationBatch make_batch(const EncoderDecoderFacts& c, const Ids& source, con
 }
 
 // Negative log likelihood of the references, ends included.
-train::LossSums likelihood(const TranslationModel& model, const Ids& source, const Ids& target,
+train::LossSums likelihood(const LoadedModel& model, const Ids& source, const Ids& target,
                            const TranslateOptions& options) {
   const auto rows = [&](size_t i) { return std::max(source[i].size(), target[i].size()) + 1; };
   std::vector<size_t> order(source.size());
@@ -94,8 +94,8 @@ train::LossSums likelihood(const TranslationModel& model, const Ids& source, con
       tokens += static_cast<int64_t>(rows(order[end++]));
     } while (end < order.size() &&
              tokens + static_cast<int64_t>(rows(order[end])) <= options.batch_tokens);
-    sums += train::batch_loss(model.model,
-                              make_batch(model.model.facts(), source, target,
+    sums += train::batch_loss(model.translator(),
+                              make_batch(model.translator().facts(), source, target,
                                          std::span(order).subspan(begin, end - begin)),
                               run);
   }
@@ -143,7 +143,7 @@ std::string as_text(const TranslationReport& r) {
       counted(r.loss.predicted, "token"), r.per_word(), counted(r.words, "word"));
 }
 
-std::vector<std::string> translate_all(const TranslationModel& model, const Pairs& pairs,
+std::vector<std::string> translate_all(const LoadedModel& model, const Pairs& pairs,
                                        const TranslateOptions& options) {
   std::vector<std::string> texts;
   for (Translation& t : translate_lines(model, pairs.source, options)) {
@@ -180,7 +180,7 @@ void eval_translation(const EvalFlags& flags) {
   const train::BleuOptions bleu = {.lowercase = flags.lowercase,
                                    .tokenizer = train::bleu_tokenizer(flags.tokenize)};
   const Pairs pairs = read_pairs(flags);
-  const TranslationModel model = load_translation_model(flags.model);
+  const LoadedModel model = load_translation_model(flags.model);
   const TranslateOptions options = translate_options(flags, model, precision);
   int64_t cut = 0;
   const Ids source = encode(model, pairs.source, flags.source, options, false, cut);

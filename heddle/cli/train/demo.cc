@@ -48,7 +48,7 @@ void check_own_run(const std::string& run, const train::TrainConfig& config) {
   }
 }
 
-void show_held_out(const TranslationModel& model, const std::string& run, Precision precision) {
+void show_held_out(const LoadedModel& model, const std::string& run, Precision precision) {
   const auto sources = read_lines(join_path(run, "data/test.en"));
   const auto references = read_lines(join_path(run, "data/test.de"));
   std::vector<std::string> hypotheses;
@@ -67,7 +67,7 @@ void show_held_out(const TranslationModel& model, const std::string& run, Precis
 }
 
 // The translation word by word, under each the English word it attended to most.
-void show_sentence(const TranslationModel& model, const Phrase& phrase, Precision precision) {
+void show_sentence(const LoadedModel& model, const Phrase& phrase, Precision precision) {
   const Translation t =
       translate_lines(model, std::vector<std::string>{phrase.source}, {.precision = precision})[0];
   const auto ids = model.tokenizer->encode(phrase.source);
@@ -84,7 +84,7 @@ void show_sentence(const TranslationModel& model, const Phrase& phrase, Precisio
 }
 
 // What becomes of a word that is not in the grammar, and how that is said.
-void show_unknown_word(const TranslationModel& model, Precision precision) {
+void show_unknown_word(const LoadedModel& model, Precision precision) {
   const std::vector<std::string> line = {"Where is the nearest elephant?"};
   const Translation t = translate_lines(model, line, {.precision = precision})[0];
   fmt::print(
@@ -114,7 +114,7 @@ void add_demo(Subcommand& app) {
     const train::RunResult r = train::train_model(
         config, {.paths = {}, .out = flags->out, .on_event = report_writer(flags->out)});
     if (r.was_interrupted) return;
-    const TranslationModel model = load_translation_model(flags->out);
+    const LoadedModel model = load_translation_model(flags->out);
     const Precision precision = resolve_precision(config.precision);
     fmt::print("trained in {}: {} parameters, {} updates\n", format_duration(r.seconds),
                format_count(model.parameters.elements()), format_count(r.updates));

@@ -9,8 +9,6 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/train/run_report.h"
 #include "heddle/cli/train/train_settings.h"
-#include "heddle/infer/loading/model_dir.h"
-#include "heddle/infer/loading/stack_model.h"
 #include "heddle/train/run/replaced_run.h"
 #include "heddle/train/tasks/stack_task.h"
 #include "heddle/train/tasks/task.h"
@@ -29,7 +27,6 @@ struct Flags {
 // The same with the model that a run begins from in place of its own.
 train::TrainConfig begun_from(train::TrainConfig config, const std::string& from) {
   if (from.empty()) return config;
-  check(!config.is_translation(), ErrorKind::usage, "train: task translation has no --from");
   config.stack = train::config_of_model(from);
   config.model_type = config.stack.type();
   return config;
@@ -46,21 +43,18 @@ std::string task_of(train::StackConfig& model, const std::string& from) {
   const std::vector<std::string> tasks = train::task_names();
   check(!task.empty(), ErrorKind::usage,
         "train: {} is a {}, whose head is that of no one task; give --task: {}", from, name,
-        fmt::join(tasks.begin() + 1, tasks.end(), ", "));  // all but translation
+        fmt::join(tasks.begin() + 1, tasks.end(), ", "));  // translation has pairs of its own
   log_info("train: {} is a {}: task {}", from, name, task);
   return task;
 }
 
 // A rate that is low enough for weights that know something already, or that of adapters.
 train::TrainConfig config_to_fine_tune(const std::string& from, const std::string& task) {
-  check(!is_translator_type(model_type_of(from)), ErrorKind::usage,
-        "train: {} is a translator, which no run begins from; it goes on in its own run, with a "
-        "higher --max-updates",
-        from);
   train::StackConfig model = train::config_of_model(from);
   train::TrainConfig config = begun_from(
       train::default_config(task.empty() ? task_of(model, from) : task, model.type()), from);
   config.learning_rate = 5e-5;
+  config.warmup_updates = 100;
   config.weight_decay = 0.01;
   return config;
 }
@@ -181,8 +175,7 @@ void add_train(Subcommand& app) {
       fmt::format("settings that come with heddle: {}", fmt::join(train::recipe_names(), ", ")));
   command->add_option("--config", flags->config, "settings from a JSON file")->excludes("--recipe");
   command->add_option("--preset", flags->preset,
-                      fmt::format("sizes of the model: tiny, base, big of translation; {}",
-                                  fmt::join(model_presets(), ", ")));
+                      fmt::format("sizes of the model: {}", fmt::join(model_presets(), ", ")));
   command->add_option("--data", flags->run.paths.data,
                       "translation: folder with {train,val}.{source,target}; else a file of text "
                       "or a folder of them");

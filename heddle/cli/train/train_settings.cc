@@ -106,11 +106,9 @@ struct Setting {
   // Fields of models of the registry go by their types, others by their tasks.
   std::string group() const {
     if (tasks == train::task_names()) return "Settings";
-    const bool is_translation = tasks[0] == "translation";
-    const auto fields = train::StackConfig(is_translation ? "gpt2" : types[0]).fields();
-    const bool is_of_model =
-        !is_translation && std::any_of(fields.begin(), fields.end(),
-                                       [&](const Field& f) { return f.key == field.key; });
+    const auto fields = train::StackConfig(types[0]).fields();
+    const bool is_of_model = std::any_of(fields.begin(), fields.end(),
+                                         [&](const Field& f) { return f.key == field.key; });
     return fmt::format("Settings of {}", fmt::join(is_of_model ? types : tasks, ", "));
   }
 };

@@ -81,14 +81,14 @@ void print_words(const std::string& text, const std::vector<std::string>& words,
   print_result(is_json ? line.dump() : "");
 }
 
-void run_words(const Flags& flags, const TextModel& model, const Precision& precision) {
+void run_words(const Flags& flags, const LoadedModel& model, const Precision& precision) {
   check(!flags.is_pair && !flags.has_top, ErrorKind::usage,
         "{} is for classes of texts; {} gives each word its likeliest class",
         flags.is_pair ? "--pair" : "--top", flags.text.model);
   const bool has_page = !flags.text.page.empty();
-  const std::vector<std::string>& labels = model.model().labels();
+  const std::vector<std::string>& labels = model.model->labels();
   inspect::WordClassPage page(flags.text.model, labels);
-  DroppedCharacters dropped(model.tokenizer);
+  DroppedCharacters dropped(*model.tokenizer);
   int64_t cut = 0, count = 0;
   for_texts("classify", flags.text, [&](std::span<const std::string> texts) {
     std::vector<std::vector<std::string>> words;
@@ -113,12 +113,12 @@ void run(const Flags& flags) {
   const bool has_page = !flags.text.page.empty();
   if (has_page) inspect::check_output(flags.text.page, "the page");
   const Precision precision = apply_compute_flags(flags.text.compute);
-  const TextModel model = load_text_model(flags.text.model);
-  if (model.model().heads().token_classes) return run_words(flags, model, precision);
-  inspect::ClassPage page(flags.text.model, model.model().labels(), class_scale(model.model()),
+  const LoadedModel model = load_text_model(flags.text.model);
+  if (model.model->heads().token_classes) return run_words(flags, model, precision);
+  inspect::ClassPage page(flags.text.model, model.model->labels(), class_scale(*model.model),
                           flags.top);
   int64_t cut = 0, count = 0;
-  DroppedCharacters dropped(model.tokenizer);
+  DroppedCharacters dropped(*model.tokenizer);
   for_texts("classify", flags.text, [&](std::span<const std::string> texts) {
     int64_t cut_here = 0;
     const std::vector<TextToClassify> parts = parts_of(texts, flags.is_pair);
@@ -130,7 +130,7 @@ void run(const Flags& flags) {
     cut += cut_here;
     count += static_cast<int64_t>(texts.size());
     for (size_t i = 0; i < texts.size(); ++i) {
-      print_one(model.model().labels(), all[i], flags);
+      print_one(model.model->labels(), all[i], flags);
       if (has_page) page.add(texts[i], all[i]);
     }
   });

@@ -53,9 +53,9 @@ void run(const Flags& flags) {
   const bool has_page = !flags.text.page.empty();
   if (has_page) inspect::check_output(flags.text.page, "the page");
   const Precision precision = apply_compute_flags(flags.text.compute);
-  const TextModel model = load_text_model(flags.text.model);
-  const int32_t mask = model.tokenizer.mask_id();
-  inspect::FillPage page(flags.text.model, mask < 0 ? "" : model.tokenizer.token(mask));
+  const LoadedModel model = load_text_model(flags.text.model);
+  const int32_t mask = model.tokenizer->mask_id();
+  inspect::FillPage page(flags.text.model, mask < 0 ? "" : model.tokenizer->token(mask));
   bool is_first = true;
   for_texts("fill", flags.text, [&](std::span<const std::string> texts) {
     const std::vector<Masks> all = fill_masks(model, texts, flags.top, precision);

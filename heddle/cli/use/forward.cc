@@ -6,8 +6,7 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags/compute_flags.h"
 #include "heddle/infer/forward.h"
-#include "heddle/infer/loading/model_dir.h"
-#include "heddle/infer/loading/stack_model.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/page.h"
 
 namespace heddle::cli {
@@ -30,19 +29,10 @@ void report_unused(const SafetensorsFile& file, const std::vector<std::string>& 
 void run(const Flags& flags) {
   inspect::check_output(flags.output, "the outputs");
   const ForwardOptions options{.all = flags.all, .precision = apply_compute_flags(flags.compute)};
-  const bool is_stack = !is_translator_type(model_type_of(flags.model));
-  const auto open_inputs = [&](const Model* model) {
-    SafetensorsFile inputs = SafetensorsFile::open(flags.input);
-    report_unused(inputs, forward_inputs(model));
-    return inputs;
-  };
-  if (is_stack) {
-    const StackModel stack = load_stack_model(flags.model);
-    forward_tensors(*stack.model, open_inputs(stack.model.get()), flags.output, options);
-  } else {
-    const TranslationModel model = load_translation_model(flags.model, {.need_tokenizer = false});
-    forward_tensors(model.model, open_inputs(nullptr), flags.output, options);
-  }
+  const LoadedModel model = load_model(flags.model);
+  const SafetensorsFile inputs = SafetensorsFile::open(flags.input);
+  report_unused(inputs, forward_inputs(*model.model));
+  forward_tensors(*model.model, inputs, flags.output, options);
 }
 
 }  // namespace

@@ -85,11 +85,11 @@ GenerateOptions options_of(const Flags& f, const SearchConfig& search, const Pre
 // order, each as soon as those before it are there.
 class Output {
  public:
-  Output(const Flags& flags, const PromptModel& model, const GenerateOptions& options)
+  Output(const Flags& flags, const LoadedModel& model, const GenerateOptions& options)
       : flags_(flags),
         model_(model),
         options_(options),
-        context_(context_of(model.model(), options)) {}
+        context_(context_of(*model.model, options)) {}
 
   void run(const std::vector<Prompt>& prompts) {
     prompts_ = &prompts;
@@ -133,7 +133,7 @@ class Output {
     std::vector<std::vector<int32_t>> ids;
     for (size_t i = begin_; i < end; ++i) ids.push_back((*prompts_)[i].ids);
     if (is_live_) begin(at(0));
-    generate_ids(model_.model(), ids, o);
+    generate_ids(*model_.model, ids, o);
   }
 
   // Number i of those from begin_.
@@ -221,7 +221,7 @@ class Output {
   }
 
   const Flags& flags_;
-  const PromptModel& model_;
+  const LoadedModel& model_;
   const GenerateOptions& options_;
   const std::vector<Prompt>* prompts_ = nullptr;
   std::map<std::pair<int64_t, int64_t>, TextStream> streams_;
@@ -232,13 +232,13 @@ class Output {
 };
 
 // The likeliest next tokens of each prompt.
-void show_next_tokens(const Flags& flags, const PromptModel& model, const GenerateOptions& options,
+void show_next_tokens(const Flags& flags, const LoadedModel& model, const GenerateOptions& options,
                       const std::vector<Prompt>& prompts, int64_t first) {
   std::vector<std::vector<int32_t>> ids;
   for (const Prompt& prompt : prompts) {
     if (prompt.error.empty()) ids.push_back(prompt.ids);
   }
-  auto found = likely_next_tokens(model.model(), ids, flags.top, options);
+  auto found = likely_next_tokens(*model.model, ids, flags.top, options);
   for (size_t i = 0; i < prompts.size(); ++i) {
     if (!prompts[i].error.empty()) {
       found.insert(found.begin() + static_cast<int64_t>(i), std::vector<NextToken>());
@@ -272,7 +272,7 @@ void show_next_tokens(const Flags& flags, const PromptModel& model, const Genera
 }
 
 // The page of the one prompt; its continuation goes to standard output as ever.
-void run_steps(const Flags& flags, const PromptModel& model, GenerateOptions options,
+void run_steps(const Flags& flags, const LoadedModel& model, GenerateOptions options,
                Prompts& prompts) {
   const std::vector<Prompt> some = prompts.next();
   check(some.size() == 1 && prompts.next().empty(), ErrorKind::usage,
@@ -294,18 +294,18 @@ void run(const Flags& flags) {
   check_search_flags(flags.search);
   const Precision precision = apply_compute_flags(flags.compute);
   if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
-  const PromptModel model = load_prompt_model(flags.model);
+  const LoadedModel model = load_prompt_model(flags.model);
   check(flags.stops.empty() || model.tokenizer.has_value(), ErrorKind::usage,
         "--stop: {} has no tokenizer, so there is no text to find it in", flags.model);
   for (const std::string& stop : flags.stops) {
     check(!stop.empty() && !first_invalid_utf8(stop), ErrorKind::usage,
           "--stop: {}; text is needed", stop.empty() ? "empty" : "not UTF-8");
   }
-  SearchConfig search = model.generation;
+  SearchConfig search = *model.generation;
   lay_over(search, flags.search);
   const GenerateOptions options = options_of(flags, search, precision);
   const int64_t room = search.max_new_tokens.value_or(kNewTokens);
-  const int64_t context = context_of(model.model(), options);
+  const int64_t context = context_of(*model.model, options);
   Prompts prompts(flags, model,
                   {.max_new_tokens = flags.no_slide ? room : std::min(room, context / 2),
                    .context = context,

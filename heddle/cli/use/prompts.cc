@@ -11,7 +11,7 @@ constexpr BlockSize kBlock = {.lines = 256, .bytes = 1 << 20};
 
 }  // namespace
 
-Prompts::Prompts(const PromptFlags& flags, const PromptModel& model, const PromptOptions& options)
+Prompts::Prompts(const PromptFlags& flags, const LoadedModel& model, const PromptOptions& options)
     : flags_(flags), model_(model), options_(options), bad_("generate", flags_.lines) {
   if (model.tokenizer) dropped_.emplace("generate", *model.tokenizer);
   if (!flags.prompts.empty() || !flags.ids.empty()) return;
@@ -79,9 +79,9 @@ Prompt Prompts::prompt(const std::string& text, const char* what) {
 Prompt Prompts::prompt_of_ids() {
   std::vector<int32_t> ids;
   for (const int64_t id : flags_.ids) {
-    check(id >= 0 && id < model_.model().vocab_size(), ErrorKind::usage,
+    check(id >= 0 && id < model_.model->vocab_size(), ErrorKind::usage,
           "--ids: {} is not in the vocabulary; ids must be at least 0 and below {}", id,
-          model_.model().vocab_size());
+          model_.model->vocab_size());
     ids.push_back(static_cast<int32_t>(id));
   }
   bool was_cut = false;

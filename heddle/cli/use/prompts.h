@@ -29,7 +29,7 @@ struct Prompt {
 class Prompts {
  public:
   /// Errors: those of LineReader.
-  Prompts(const PromptFlags& flags, const PromptModel& model, const PromptOptions& options);
+  Prompts(const PromptFlags& flags, const LoadedModel& model, const PromptOptions& options);
 
   /// The next ones, none at the end. Errors: those of prompt_ids(), and of a prompt whose
   /// characters are all unknown, once the prompts before were given; of a line only if bad ones are
@@ -47,7 +47,7 @@ class Prompts {
   Prompt prompt_of_ids();
 
   PromptFlags flags_;
-  const PromptModel& model_;
+  const LoadedModel& model_;
   PromptOptions options_;
   BadLines bad_;
   std::optional<DroppedWarning> dropped_;  // absent without a tokenizer

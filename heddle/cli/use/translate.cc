@@ -80,8 +80,7 @@ std::vector<Result> flatten(std::vector<Translation> translations) {
 // The beginnings of translations: one for all lines, or a line of a file for each.
 class Prefixes {
  public:
-  Prefixes(const Flags& flags, const TranslationModel& model)
-      : model_(model), path_(flags.prefix_file) {
+  Prefixes(const Flags& flags, const LoadedModel& model) : model_(model), path_(flags.prefix_file) {
     if (!flags.prefix.empty()) for_all_.push_back(prefix_ids(model, flags.prefix, "--prefix"));
     if (!path_.empty()) file_ = std::make_unique<LineReader>(path_);
   }
@@ -113,7 +112,7 @@ class Prefixes {
   }
 
  private:
-  const TranslationModel& model_;
+  const LoadedModel& model_;
   std::string path_;
   std::vector<std::vector<int32_t>> for_all_;
   std::unique_ptr<LineReader> file_;
@@ -131,8 +130,7 @@ Precision apply(const Flags& flags) {
   return apply_translate_flags(flags);
 }
 
-TranslateOptions options_of(const Flags& flags, const TranslationModel& model,
-                            Precision precision) {
+TranslateOptions options_of(const Flags& flags, const LoadedModel& model, Precision precision) {
   TranslateOptions o = translate_options(flags, model, precision);
   if (flags.sample) {
     o.sampling = flags.search.sampling();
@@ -145,7 +143,7 @@ TranslateOptions options_of(const Flags& flags, const TranslationModel& model,
 }
 
 // The page of the one line of the input; its translation goes to standard output as ever.
-void run_steps(const Flags& flags, const TranslateOptions& options, const TranslationModel& model) {
+void run_steps(const Flags& flags, const TranslateOptions& options, const LoadedModel& model) {
   LineBlocks input("translate", flags.lines.path, {.lines = 2, .bytes = kBlock.bytes});
   std::vector<std::string> lines = input.next();
   check(!lines.empty(), ErrorKind::usage,
@@ -161,7 +159,7 @@ void run_steps(const Flags& flags, const TranslateOptions& options, const Transl
 
 // The alignments of all translations of lines; counts[i] are those of line i.
 void align(std::vector<Result>& results, std::span<const std::string> lines,
-           std::span<const size_t> counts, const Flags& flags, const TranslationModel& model) {
+           std::span<const size_t> counts, const Flags& flags, const LoadedModel& model) {
   std::vector<std::vector<int32_t>> sources, targets;
   for (size_t i = 0; i < lines.size(); ++i) {
     const auto ids = source_ids(model, lines[i], "", true, nullptr);
@@ -175,7 +173,7 @@ void align(std::vector<Result>& results, std::span<const std::string> lines,
 }
 
 void print_all(std::vector<Translation> translations, std::span<const std::string> lines,
-               int64_t first_line, const Flags& flags, const TranslationModel& model) {
+               int64_t first_line, const Flags& flags, const LoadedModel& model) {
   std::vector<size_t> counts;
   for (const Translation& t : translations) counts.push_back(1 + t.others.size());
   std::vector<Result> results = flatten(std::move(translations));
@@ -202,9 +200,9 @@ void print_bad(const std::string& message, const Flags& flags) {
 void run(const Flags& flags) {
   const Precision precision = apply(flags);
   if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
-  const TranslationModel model = load_translation_model(flags.model);
+  const LoadedModel model = load_translation_model(flags.model);
   TranslateOptions options = options_of(flags, model, precision);
-  check_alignment(model.model.facts(), flags.alignment_options);
+  check_alignment(model.translator().facts(), flags.alignment_options);
   Prefixes prefixes(flags, model);
   if (!flags.page.empty()) {
     options.prefixes = prefixes.of(1, 1);

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/text/known_words.h"
 
 namespace heddle::cli {
@@ -14,7 +14,7 @@ namespace heddle::cli {
 /// Looks at lines that are translated: nobody should take an invented translation for a known one.
 class UnknownWords {
  public:
-  UnknownWords(const char* command, const TranslationModel& model)
+  UnknownWords(const char* command, const LoadedModel& model)
       : command_(command), known_(KnownWords::find(model.path)) {}
 
   /// Says which words of the lines, UTF-8, were not seen in training, the first time that there are

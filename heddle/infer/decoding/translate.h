@@ -11,7 +11,7 @@
 #include "heddle/infer/decoding/beam.h"
 #include "heddle/infer/decoding/sample.h"
 #include "heddle/infer/decoding/token_rules.h"
-#include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/loading/loaded_model.h"
 
 namespace heddle {
 
@@ -67,28 +67,28 @@ std::vector<Translation> translate_ids(const EncoderDecoder& model,
                                        std::span<const std::vector<int32_t>> sources,
                                        const TranslateOptions& options);
 
-/// How the model's folder says that it should be searched (TranslationModel::generation, if there
+/// How the model's folder says that it should be searched (LoadedModel::generation, if there
 /// is any), with `above` laid over it; else the defaults.
-TranslateOptions default_options(const TranslationModel& model, const SearchConfig& above = {});
+TranslateOptions default_options(const LoadedModel& model, const SearchConfig& above = {});
 
 /// Ids of a line of text, cut or refused where the model takes no more (max_position_embeddings
 /// tokens, the end included). `where` ("line 12") opens the message. `was_cut` may be null.
 /// Errors: data if it is not UTF-8 or too long.
-std::vector<int32_t> source_ids(const TranslationModel& model, const std::string& line,
+std::vector<int32_t> source_ids(const LoadedModel& model, const std::string& line,
                                 const std::string& where, bool truncate, bool* was_cut);
 
 /// The same of a line in the language of the target.
-std::vector<int32_t> target_ids(const TranslationModel& model, const std::string& line,
+std::vector<int32_t> target_ids(const LoadedModel& model, const std::string& line,
                                 const std::string& where, bool truncate, bool* was_cut);
 
 /// Ids of the beginning of a translation. Errors: data, beginning with `where`, if it is not UTF-8.
-std::vector<int32_t> prefix_ids(const TranslationModel& model, const std::string& text,
+std::vector<int32_t> prefix_ids(const LoadedModel& model, const std::string& text,
                                 const std::string& where);
 
 /// Translates lines of text: line i gives result i; an empty or blank line an empty text. A
 /// translation holds no line break. `first_line` is the number of lines[0], in messages and for
 /// sampling; `cut`, if not null, is raised by the number of lines that were cut.
-std::vector<Translation> translate_lines(const TranslationModel& model,
+std::vector<Translation> translate_lines(const LoadedModel& model,
                                          std::span<const std::string> lines,
                                          const TranslateOptions& options, int64_t first_line = 1,
                                          int64_t* cut = nullptr);

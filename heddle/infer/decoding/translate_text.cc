@@ -20,7 +20,7 @@ std::string without_breaks(std::string text) {
   return text;
 }
 
-Ids tokenise(const TranslationModel& model, std::span<const std::string> lines, bool truncate,
+Ids tokenise(const LoadedModel& model, std::span<const std::string> lines, bool truncate,
              int64_t first_line, int64_t* cut) {
   const ProfilePhase phase("tokenise");
   Ids sources;
@@ -34,14 +34,14 @@ Ids tokenise(const TranslationModel& model, std::span<const std::string> lines, 
   return sources;
 }
 
-std::vector<int32_t> line_ids(const TranslationModel& model, const Tokenizer& tokenizer,
+std::vector<int32_t> line_ids(const LoadedModel& model, const Tokenizer& tokenizer,
                               const std::string& line, const std::string& where, bool truncate,
                               bool* was_cut) {
   if (was_cut != nullptr) *was_cut = false;
   check_text(line, where);
   if (is_blank(line)) return {};
   std::vector<int32_t> ids = tokenizer.encode(line);
-  const int64_t limit = model.model.facts().longest_source - 1;
+  const int64_t limit = model.translator().facts().longest_source - 1;
   if (static_cast<int64_t>(ids.size()) > limit) {
     check(truncate, ErrorKind::data,
           "{}: {} tokens with the end of the sentence; the model takes {} "
@@ -55,7 +55,7 @@ std::vector<int32_t> line_ids(const TranslationModel& model, const Tokenizer& to
 
 }  // namespace
 
-TranslateOptions default_options(const TranslationModel& model, const SearchConfig& above) {
+TranslateOptions default_options(const LoadedModel& model, const SearchConfig& above) {
   SearchConfig g = model.generation.value_or(SearchConfig());
   lay_over(g, above);
   TranslateOptions o{.beam = g.beam.value_or(1),
@@ -74,23 +74,23 @@ TranslateOptions default_options(const TranslationModel& model, const SearchConf
   return o;
 }
 
-std::vector<int32_t> source_ids(const TranslationModel& model, const std::string& line,
+std::vector<int32_t> source_ids(const LoadedModel& model, const std::string& line,
                                 const std::string& where, bool truncate, bool* was_cut) {
   return line_ids(model, model.tokenizer.value(), line, where, truncate, was_cut);
 }
 
-std::vector<int32_t> target_ids(const TranslationModel& model, const std::string& line,
+std::vector<int32_t> target_ids(const LoadedModel& model, const std::string& line,
                                 const std::string& where, bool truncate, bool* was_cut) {
   return line_ids(model, model.target(), line, where, truncate, was_cut);
 }
 
-std::vector<int32_t> prefix_ids(const TranslationModel& model, const std::string& text,
+std::vector<int32_t> prefix_ids(const LoadedModel& model, const std::string& text,
                                 const std::string& where) {
   check_text(text, where);
   return model.target().encode(text);
 }
 
-std::vector<Translation> translate_lines(const TranslationModel& model,
+std::vector<Translation> translate_lines(const LoadedModel& model,
                                          std::span<const std::string> lines,
                                          const TranslateOptions& options, int64_t first_line,
                                          int64_t* cut) {
@@ -99,7 +99,7 @@ std::vector<Translation> translate_lines(const TranslationModel& model,
   TranslateOptions with_unk = options;
   if (with_unk.sampling) with_unk.sampling->first_line = first_line;
   if (!options.is_hub && tokenizer.unk_id() >= 0) with_unk.suppressed.push_back(tokenizer.unk_id());
-  std::vector<Translation> results = translate_ids(model.model, sources, with_unk);
+  std::vector<Translation> results = translate_ids(model.translator(), sources, with_unk);
   const ProfilePhase phase("detokenise");
   for (Translation& t : results) {
     t.text = without_breaks(tokenizer.decode(t.ids));

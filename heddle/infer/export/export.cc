@@ -1,20 +1,17 @@
-// Models in a form that Hugging Face's transformers loads: Marian for translators, else their own.
+// Models in a form that Hugging Face's transformers loads: their own, or one that computes the
+// same.
 #include "heddle/infer/export/export.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <list>
+#include <map>
 #include <system_error>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/infer/export/export_folder.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/loading/model_dir.h"
-#include "heddle/infer/loading/stack_model.h"
-#include "heddle/io/safetensors.h"
-#include "heddle/models/marian.h"
-#include "heddle/tensor/convert.h"
 #include "heddle/text/sentencepiece/marian_tokenizer.h"
 #include "heddle/text/strings/pattern.h"
 #include "heddle/text/tokenizer_folder.h"
@@ -22,91 +19,22 @@
 namespace heddle {
 namespace {
 
-// What travels along as it is, where it is there.
-constexpr std::array kBesideWeights = {kGenerationName,
-                                       "tokenizer.json",
-                                       "tokenizer_config.json",
-                                       "special_tokens_map.json",
-                                       "added_tokens.json",
-                                       "vocab.json",
-                                       "merges.txt",
-                                       "encoder.json",
-                                       "vocab.bpe",
-                                       "vocab.txt",
-                                       "spiece.model",
-                                       "tokenizer.model",
-                                       "sentencepiece.bpe.model",
-                                       kMarianSourceName,
-                                       kMarianTargetName,
-                                       kMarianTargetVocabName,
-                                       "chat_template.jinja"};
-
-// Types that newer releases of transformers have dropped, and the first without.
-constexpr std::array<std::pair<const char*, const char*>, 1> kDropped = {{{"transfo-xl", "4.36"}}};
-
 void write_json(const std::string& folder, const char* name, const Json& json) {
   write_file_atomic(join_path(folder, name), json.dump(2) + "\n");
 }
 
-void copy_files(const std::string& from, const std::string& to) {
-  for (const char* name : kBesideWeights) {
-    const std::string path = join_path(from, name);
-    if (path_exists(path)) write_file_atomic(join_path(to, name), read_file(path));
-  }
-}
-
-void write_tensors(const std::string& path, const std::vector<NamedFloats>& tensors, DType dtype) {
-  std::list<std::vector<std::byte>> bytes;
-  std::vector<NamedTensorView> views;
-  for (const NamedFloats& t : tensors) {
-    bytes.push_back(convert_from_floats(t.values, dtype, t.name));
-    views.push_back({t.name, dtype, t.shape, bytes.back()});
-  }
-  write_safetensors(path, std::move(views), {{"format", "pt"}});
-}
-
-// --- heddle's translators as Marian --------------------------------------------------------------
-
-Json vocabulary_json(const Tokenizer& tokenizer) {
-  Json json = Json::object();
-  for (int64_t id = 0; id < tokenizer.vocab_size(); ++id) {
-    json[tokenizer.token(static_cast<int32_t>(id))] = id;
-  }
-  return json;
-}
-
-std::string token_or(const Tokenizer& tokenizer, int32_t id, const char* otherwise) {
-  return id < 0 ? otherwise : tokenizer.token(id);
-}
-
-void write_marian_tokenizer(const std::string& out, const TranslationModel& model) {
-  const Tokenizer& source = model.tokenizer.value();
-  const Tokenizer& target = model.target();
-  const bool is_separate = model.target_tokenizer.has_value();
-  write_file_atomic(join_path(out, kMarianSourceName), source.model_bytes());
-  write_file_atomic(join_path(out, kMarianTargetName), target.model_bytes());
-  write_json(out, kMarianVocabName, vocabulary_json(source));
-  if (is_separate) write_json(out, kMarianTargetVocabName, vocabulary_json(target));
-  Json json = Json::object();
-  json["tokenizer_class"] = "MarianTokenizer";
-  json["eos_token"] = token_or(source, source.eos_id(), "</s>");
-  json["unk_token"] = token_or(source, source.unk_id(), "<unk>");
-  json["pad_token"] = token_or(source, source.pad_id(), "<pad>");
-  json["model_max_length"] = model.config.max_position_embeddings;
-  json["separate_vocabs"] = is_separate;
-  write_json(out, "tokenizer_config.json", json);
-}
+// --- translators of heddle's own -----------------------------------------------------------------
 
 // Greedy search, as `heddle translate` does without flags, and the tokens that it never takes.
-Json marian_generation_json(const TranslationModel& model) {
-  const TransformerConfig& c = model.config;
+Json greedy_generation_json(const LoadedModel& model) {
+  const EncoderDecoderFacts& c = model.translator().facts();
   Json json = Json::object();
   json["pad_token_id"] = c.pad_token_id;
   json["bos_token_id"] = c.bos_token_id;
   json["eos_token_id"] = c.eos_token_id;
   json["decoder_start_token_id"] = c.decoder_start_token_id;
   json["forced_eos_token_id"] = c.eos_token_id;
-  json["max_length"] = c.max_position_embeddings;
+  json["max_length"] = c.longest_source;
   json["num_beams"] = 1;
   std::vector<int64_t> banned = {c.pad_token_id, c.bos_token_id, c.decoder_start_token_id};
   if (model.tokenizer && model.target().unk_id() >= 0) banned.push_back(model.target().unk_id());
@@ -118,37 +46,51 @@ Json marian_generation_json(const TranslationModel& model) {
   return json;
 }
 
-Exported export_translator(const std::string& folder, const std::string& out, DType dtype) {
-  const TranslationModel model =
-      load_translation_model(folder, {.need_tokenizer = has_translation_tokenizer(folder)});
-  const bool is_ours = model.type == kTransformerType;
-  const std::string source = join_path(folder, kConfigName);
-  Json config = is_ours ? marian_config_json(model.config, source) : Json::load(source);
-  config.erase("dtype");  // the newer name
-  config["torch_dtype"] = torch_dtype_name(dtype);
-  make_directories(out);
-  if (is_ours) {
-    write_json(out, kGenerationName, marian_generation_json(model));
-    if (model.tokenizer) write_marian_tokenizer(out, model);
-  } else {
-    copy_files(folder, out);
+// The model in its parameters.
+std::unique_ptr<Model> make_model(const HubModel& hub, nn::Parameters& parameters) {
+  auto model = read_model_config(hub.config, kConfigName)->make(nn::Scope(parameters));
+  std::map<std::string, const NamedFloats*> tensors;
+  for (const NamedFloats& tensor : hub.tensors) tensors[tensor.name] = &tensor;
+  for (const auto& p : parameters.all()) {
+    const Tensor values = Tensor::zeros(p->shape(), DType::f32);
+    const int64_t row = p->elements() / p->shape()[0];
+    for (const nn::Part& part : p->parts()) {
+      std::ranges::copy(tensors.at(part.name)->values, values.data<float>() + part.begin * row);
+    }
+    p->take(values);
   }
-  write_json(out, kConfigName, config);
-  write_tensors(join_path(out, kWeightsName), marian_tensors(model.config, model.parameters),
-                dtype);
-  Exported result{"marian", ""};
-  if (!model.tokenizer) result.note = "the model has no tokenizer, so none was written";
-  return result;
+  return model;
 }
+
+Exported export_translator(LoadedModel& model, const HubModel& hub, const std::string& out,
+                           DType dtype) {
+  load_tokenizers(model, false);
+  make_directories(out);
+  write_json(out, kGenerationName, greedy_generation_json(model));
+  if (model.tokenizer) {
+    const Tokenizer* target = model.target_tokenizer ? &*model.target_tokenizer : nullptr;
+    for (const TokenizerFile& file : marian_tokenizer_files(
+             *model.tokenizer, target, model.translator().facts().longest_source)) {
+      write_file_atomic(join_path(out, file.name), file.bytes);
+    }
+  }
+  auto parameters = nn::Parameters::shapes_alone();
+  const std::unique_ptr<Model> theirs = make_model(hub, parameters);
+  save_model(out, *theirs, parameters, {.dtype = dtype});
+  return {theirs->config().type,
+          model.tokenizer ? "" : "the model has no tokenizer, so none was written"};
+}
+
+// --- other models --------------------------------------------------------------------------------
 
 // Puts beside a tokenizer of heddle's own what transformers needs to read it, which runs of before
 // lack. Returns what transformers cannot read, "" if nothing. Errors: those of find_tokenizer().
-std::string complete_tokenizer(const StackModel& stack, const std::string& out) {
-  const std::string path = join_path(stack.path, "tokenizer_config.json");
+std::string complete_tokenizer(const LoadedModel& model, const std::string& out) {
+  const std::string path = join_path(model.path, "tokenizer_config.json");
   const Json config = path_exists(path) ? Json::load(path) : Json::object();
   const std::string name = string_or(config, "tokenizer_class", "SentencePiece", path);
   if (name != "SentencePiece") return "";
-  const std::optional<Tokenizer> tokenizer = find_tokenizer(stack.path);
+  const std::optional<Tokenizer> tokenizer = find_tokenizer(model.path);
   if (!tokenizer) return "";
   tokenizer->save_folder(out);
   if (tokenizer->kind() == "SentencePiece" && !path_exists(join_path(out, "tokenizer.json"))) {
@@ -160,38 +102,35 @@ std::string complete_tokenizer(const StackModel& stack, const std::string& out) 
 
 // What is to be said of the tokenizer's files; those that heddle cannot read are copied all the
 // same: transformers may know them.
-std::string tokenizer_note(const StackModel& stack, const std::string& out) {
+std::string tokenizer_note(const LoadedModel& model, const std::string& out) {
   const auto has = [&](const char* name) { return path_exists(join_path(out, name)); };
   std::string note;
   try {
-    note = complete_tokenizer(stack, out);
+    note = complete_tokenizer(model, out);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::data) throw;
     return fmt::format("the tokenizer is copied as it is, since heddle cannot read it: {}",
                        e.what());
   }
-  // transformers 5.23 looks for files of Mistral's own, and passes the class over.
-  const bool is_mistral = stack.type == "mistral" || stack.type == "mixtral";
-  if (note.empty() && is_mistral && has("tokenizer_config.json") && !has("tokenizer.json")) {
+  const bool is_misread = model.model->config().hub_notes().misreads_tokenizers;
+  if (note.empty() && is_misread && has("tokenizer_config.json") && !has("tokenizer.json")) {
     const std::string path = join_path(out, "tokenizer_config.json");
     note = fmt::format(
         "transformers' AutoTokenizer misreads a {} without tokenizer.json; open its "
         "tokenizer by the class, {}",
-        stack.type, string_or(Json::load(path), "tokenizer_class", "none", path));
+        model.type, string_or(Json::load(path), "tokenizer_class", "none", path));
   }
   return note;
 }
 
-Exported export_stack(const std::string& folder, const std::string& out, DType dtype) {
-  const StackModel stack = load_stack_model(folder);
-  save_stack_model(out, *stack.model, stack.parameters, dtype);
-  copy_files(stack.path, out);
-  Exported result{stack.type, tokenizer_note(stack, out)};
-  for (const auto& [type, version] : kDropped) {
-    if (stack.type != type) continue;
+Exported export_known(const LoadedModel& model, const std::string& out, DType dtype) {
+  save_model(out, *model.model, model.parameters, {.dtype = dtype});
+  copy_files_beside_weights(model.path, out);
+  Exported result{model.type, tokenizer_note(model, out)};
+  if (const char* version = model.model->config().hub_notes().dropped_in) {
     if (!result.note.empty()) result.note += "; ";
     result.note +=
-        fmt::format("transformers has no {} since {}; older releases load it", type, version);
+        fmt::format("transformers has no {} since {}; older releases load it", model.type, version);
   }
   return result;
 }
@@ -200,22 +139,21 @@ Exported export_stack(const std::string& folder, const std::string& out, DType d
 
 Exported export_model(const std::string& path, const std::string& out,
                       const ExportOptions& options) {
-  check(options.format == "transformers" || options.format == "marian", ErrorKind::usage,
-        "--format is '{}'; it must be transformers or marian", options.format);
   const std::string folder = find_model_dir(path);
-  const std::string type = model_type_of(folder);
-  check(options.format != "marian" || is_translator_type(type), ErrorKind::usage,
-        "--format marian is for translators; {} is a {}, which --format transformers keeps", path,
-        type);
   std::error_code none_there;  // where `out` does not exist yet
   check(!std::filesystem::equivalent(out, folder, none_there), ErrorKind::usage,
         "{}: the model itself is there; choose another folder", out);
-  ExportFolder to{out, options.overwrite, {kBesideWeights.begin(), kBesideWeights.end()}};
+  ExportFolder to{out, options.overwrite, files_beside_weights()};
   check_export_folder(to);
+  LoadedModel model = load_model(folder);
+  const auto hub = model.model->hub_model(model.parameters, join_path(folder, kConfigName));
+  const std::string type = hub ? hub->config.get_string("model_type") : model.type;
+  check(options.format == "transformers" || options.format == type, ErrorKind::usage,
+        "--format is '{}'; it must be transformers or {}", options.format, type);
   Exported exported;
   write_export_folder(to, [&](const std::string& made) {
-    exported = is_translator_type(type) ? export_translator(folder, made, options.dtype)
-                                        : export_stack(folder, made, options.dtype);
+    exported = hub ? export_translator(model, *hub, made, options.dtype)
+                   : export_known(model, made, options.dtype);
   });
   return exported;
 }

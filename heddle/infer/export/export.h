@@ -8,7 +8,7 @@
 namespace heddle {
 
 struct ExportOptions {
-  std::string format = "transformers";  ///< or "marian", which a translator of heddle becomes
+  std::string format = "transformers";  ///< or the model_type that is written
   DType dtype = DType::f32;             ///< of the weights: f32, bf16 or f16
   bool overwrite = false;               ///< a model that stands in the folder is replaced
 };
@@ -21,11 +21,11 @@ struct Exported {
 
 /// Writes config.json, model.safetensors and the files of the tokenizer and of generation to `out`,
 /// which is made if need be, all of them or none. Tokenizers of heddle's own get what transformers
-/// needs to read them. A translator of heddle's own becomes a marian, see marian_tensors(); it
-/// searches greedily there. Any other keeps its type. path: see find_model_dir() Errors: usage for
-/// an unknown format, a folder that is not empty (without overwrite, or with other files than a
-/// model's), or marian for a model that is no translator; data, naming the switch, for a translator
-/// that marian cannot be, or values beyond f16; system.
+/// needs to read them. A model that transformers has not becomes one that computes the same, see
+/// Model::hub_model(), and searches greedily there. Any other keeps its type. path: see
+/// find_model_dir(). Errors: usage for another format, or a folder that is not empty (without
+/// overwrite, or with other files than a model's); data, naming the field, for a model that
+/// transformers has nothing for, or values beyond f16; system.
 Exported export_model(const std::string& path, const std::string& out,
                       const ExportOptions& options);
 

@@ -10,6 +10,7 @@
 #include "heddle/base/files/files.h"
 #include "heddle/base/files/folders.h"
 #include "heddle/infer/loading/model_dir.h"
+#include "heddle/io/weights.h"
 
 namespace heddle {
 namespace {

@@ -4,9 +4,7 @@
 #include <algorithm>
 
 #include "heddle/infer/engine/sequence_reader.h"
-#include "heddle/infer/loading/model_dir.h"
 #include "heddle/text/strings/check_text.h"
-#include "heddle/text/tokenizer_folder.h"
 
 namespace heddle {
 namespace {
@@ -20,14 +18,15 @@ std::vector<int32_t> ids_before_text(const Tokenizer& tokenizer) {
   return ids;
 }
 
-int64_t longest_prompt(const PromptModel& model, const PromptOptions& options) {
-  return options.context > 0 ? options.context : model.model().max_length();
+int64_t longest_prompt(const LoadedModel& model, const PromptOptions& options) {
+  return options.context > 0 ? options.context : model.model->max_length();
 }
 
 // Of an empty prompt.
-std::vector<int32_t> first_ids(const PromptModel& model, const std::string& where) {
-  if (const auto bos = token_id(model.generation.bos)) return {*bos};
-  const std::vector<int32_t> ends = model.generation.ends();
+std::vector<int32_t> first_ids(const LoadedModel& model, const std::string& where) {
+  const SearchConfig& search = model.generation.value();
+  if (const auto bos = token_id(search.bos)) return {*bos};
+  const std::vector<int32_t> ends = search.ends();
   check(!ends.empty(), ErrorKind::data,
         "{} is empty, and the model has neither a bos_token_id nor an eos_token_id to begin with; "
         "give at least one token",
@@ -44,23 +43,23 @@ std::vector<int32_t> begin_text(const Tokenizer& tokenizer, const std::string& t
   return ids;
 }
 
-PromptModel load_prompt_model(const std::string& path) {
-  PromptModel model{.stack = load_stack_model(path, Head::next_token)};
-  check(predicts_next_token(model.model()), ErrorKind::data,
+LoadedModel load_prompt_model(const std::string& path) {
+  check_reads_one_text(path);
+  LoadedModel model =
+      load_model(path, {.head = Head::next_token, .tokenizers = LoadOptions::Tokenizers::if_there});
+  check(predicts_next_token(*model.model), ErrorKind::data,
         "{}: this {} does not predict the next token; a language model is needed, such as "
         "GPT2LMHeadModel",
-        path, model.stack.type);
-  model.tokenizer = find_tokenizer(model.stack.path);
-  model.generation = read_generation_config(model.stack.path);
+        path, model.type);
+  model.generation = read_generation_config(model.path);
   return model;
 }
 
-std::vector<int32_t> prompt_ids(const PromptModel& model, const std::string& text,
+std::vector<int32_t> prompt_ids(const LoadedModel& model, const std::string& text,
                                 const std::string& where, const PromptOptions& options,
                                 bool* was_cut) {
   check(model.tokenizer.has_value(), ErrorKind::usage,
-        "{}: the folder has no tokenizer; give the prompt as ids, as in --ids 12,7,30",
-        model.stack.path);
+        "{}: the folder has no tokenizer; give the prompt as ids, as in --ids 12,7,30", model.path);
   check_text(text, where);
   // Cut first, so that the special tokens stay; of them only those in front begin a text.
   std::vector<int32_t> ids = model.tokenizer->encode(text);
@@ -76,11 +75,11 @@ std::vector<int32_t> prompt_ids(const PromptModel& model, const std::string& tex
   return prompt_ids(model, std::move(ids), where, options, was_cut);
 }
 
-std::vector<int32_t> prompt_ids(const PromptModel& model, std::vector<int32_t> ids,
+std::vector<int32_t> prompt_ids(const LoadedModel& model, std::vector<int32_t> ids,
                                 const std::string& where, const PromptOptions& options,
                                 bool* was_cut) {
   if (was_cut != nullptr) *was_cut = false;
-  const int64_t vocab = model.model().vocab_size(), longest = longest_prompt(model, options);
+  const int64_t vocab = model.model->vocab_size(), longest = longest_prompt(model, options);
   if (ids.empty()) ids = first_ids(model, where);
   for (const int32_t id : ids) {
     check(id >= 0 && id < vocab, ErrorKind::data,

@@ -22,9 +22,9 @@ int64_t tokenizer_limit(const std::string& folder) {
   return static_cast<int64_t>(std::min(value, kNone));
 }
 
-void check_room(const TextModel& model, int64_t special) {
+void check_room(const LoadedModel& model, int64_t special) {
   check(special < model.max_length, ErrorKind::data,
-        "{}: texts of at most {} ids leave no room beside {} special ones", model.stack.path,
+        "{}: texts of at most {} ids leave no room beside {} special ones", model.path,
         model.max_length, special);
 }
 
@@ -41,42 +41,41 @@ std::pair<size_t, size_t> lengths_that_fit(size_t first, size_t second, size_t m
   return is_swapped ? std::pair(second, first) : std::pair(first, second);
 }
 
-Encoding checked(const TextModel& model, Encoding encoding, std::string_view text) {
+Encoding checked(const LoadedModel& model, Encoding encoding, std::string_view text) {
   check(!encoding.ids.empty(), ErrorKind::data,
-        "{}: the text '{}' gives no ids; a text with tokens is needed", model.stack.path, text);
+        "{}: the text '{}' gives no ids; a text with tokens is needed", model.path, text);
   check_ids(model, encoding.ids);
   return encoding;
 }
 
 }  // namespace
 
-void check_ids(const TextModel& model, std::span<const int32_t> ids) {
-  const int64_t known = model.model().vocab_size();
+void check_ids(const LoadedModel& model, std::span<const int32_t> ids) {
+  const int64_t known = model.model->vocab_size();
   for (const int32_t id : ids) {
     check(id < known, ErrorKind::data,
           "{}: the tokenizer gives '{}' the id {}, but the model has a vocab_size of {}; it is the "
           "tokenizer of another model",
-          model.stack.path, model.tokenizer.token(id), id, known);
+          model.path, model.tokenizer->token(id), id, known);
   }
 }
 
-int64_t room_of(const TextModel& model) {
-  const int64_t special = model.tokenizer.special_count();
+int64_t room_of(const LoadedModel& model) {
+  const int64_t special = model.tokenizer->special_count();
   check_room(model, special);
   return model.max_length - special;
 }
 
-TextModel load_text_model(const std::string& path) {
-  StackModel stack = load_stack_model(path);
-  Tokenizer tokenizer = Tokenizer::load(stack.path);
-  const int64_t limit = std::min(stack.model->max_length(), tokenizer_limit(stack.path));
-  TextModel model{std::move(stack), std::move(tokenizer), limit};
-  check_ids(model, model.tokenizer.with_special({}).ids);
+LoadedModel load_text_model(const std::string& path) {
+  check_reads_one_text(path);
+  LoadedModel model = load_model(path, {.tokenizers = LoadOptions::Tokenizers::needed});
+  model.max_length = std::min(model.max_length, tokenizer_limit(model.path));
+  check_ids(model, model.tokenizer->with_special({}).ids);
   return model;
 }
 
-Encoding encode_to_fit(const TextModel& model, std::string_view text, bool& was_cut) {
-  const Tokenizer& t = model.tokenizer;
+Encoding encode_to_fit(const LoadedModel& model, std::string_view text, bool& was_cut) {
+  const Tokenizer& t = *model.tokenizer;
   const auto most = static_cast<size_t>(room_of(model));
   std::vector<int32_t> ids = t.encode(text);
   if (ids.size() > most) {
@@ -86,9 +85,9 @@ Encoding encode_to_fit(const TextModel& model, std::string_view text, bool& was_
   return checked(model, t.with_special(ids), text);
 }
 
-Encoding encode_to_fit(const TextModel& model, std::string_view first, std::string_view second,
+Encoding encode_to_fit(const LoadedModel& model, std::string_view first, std::string_view second,
                        bool& was_cut) {
-  const Tokenizer& t = model.tokenizer;
+  const Tokenizer& t = *model.tokenizer;
   check_room(model, t.special_count(true));
   std::vector<int32_t> a = t.encode(first), b = t.encode(second);
   const auto most = static_cast<size_t>(model.max_length - t.special_count(true));

@@ -212,9 +212,9 @@ Alignment align_words(const Tensor& map, std::span<const TokenRange> source,
   return links;
 }
 
-std::vector<Alignment> align_pairs(const TranslationModel& model, Ids sources, Ids targets,
+std::vector<Alignment> align_pairs(const LoadedModel& model, Ids sources, Ids targets,
                                    const AlignmentOptions& options) {
-  const auto maps = cross_attention_maps(model.model, sources, targets, options);
+  const auto maps = cross_attention_maps(model.translator(), sources, targets, options);
   std::vector<Alignment> all;
   for (size_t i = 0; i < maps.size(); ++i) {
     all.push_back(align_words(maps[i], split_words(model.tokenizer.value(), sources[i]),

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/loading/loaded_model.h"
 
 namespace heddle {
 
@@ -74,7 +74,7 @@ Alignment align_words(const Tensor& map, std::span<const TokenRange> source,
                       std::span<const TokenRange> target, bool shifted = false);
 
 /// Alignments of pairs of texts given as ids. A pair with an empty side has no links.
-std::vector<Alignment> align_pairs(const TranslationModel& model,
+std::vector<Alignment> align_pairs(const LoadedModel& model,
                                    std::span<const std::vector<int32_t>> sources,
                                    std::span<const std::vector<int32_t>> targets,
                                    const AlignmentOptions& options = {});

@@ -14,10 +14,10 @@ Tensor cross_attention_map(const EncoderDecoder& model, std::span<const int32_t>
   return cross_attention_maps(model, sources, targets, options)[0];
 }
 
-std::vector<WordLink> word_attention(const TranslationModel& model, std::span<const int32_t> source,
+std::vector<WordLink> word_attention(const LoadedModel& model, std::span<const int32_t> source,
                                      std::span<const int32_t> target, Precision precision) {
   const Tokenizer& tokenizer = model.tokenizer.value();
-  const Tensor map = cross_attention_map(model.model, source, target, -1, precision);
+  const Tensor map = cross_attention_map(model.translator(), source, target, -1, precision);
   const std::vector<WordSpan> source_words = word_spans(tokenizer, source);
   std::vector<WordLink> links;
   for (const WordSpan& word : word_spans(model.target(), target)) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/loading/loaded_model.h"
 
 namespace heddle {
 
@@ -27,7 +27,7 @@ struct WordLink {
 /// For each word of the translation, punctuation left out, the source word with the most attention.
 /// Tokens make a word up to the next space or punctuation; the weights of a source word's tokens
 /// are summed. Needs the tokenizer.
-std::vector<WordLink> word_attention(const TranslationModel& model, std::span<const int32_t> source,
+std::vector<WordLink> word_attention(const LoadedModel& model, std::span<const int32_t> source,
                                      std::span<const int32_t> target, Precision precision = {});
 
 }  // namespace heddle

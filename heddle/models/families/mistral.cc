@@ -24,6 +24,8 @@ struct MistralConfig : LlamaFields {
 
 class Mistral final : public LlamaStack {
  public:
+  // transformers 5.23 looks for files of Mistral's own.
+  static constexpr HubNotes kHubNotes = {.misreads_tokenizers = true};
   using Config = MistralConfig;
   static std::vector<HeadClass> heads() { return heads_of("Mistral"); }
   Mistral(const nn::Scope& s, const Config& c, const HubConfig& hub)

@@ -38,6 +38,8 @@ struct MixtralConfig : LlamaFields {
 
 class Mixtral final : public LlamaStack {
  public:
+  // transformers 5.23 looks for files of Mistral's own.
+  static constexpr HubNotes kHubNotes = {.misreads_tokenizers = true};
   using Config = MixtralConfig;
   static std::vector<HeadClass> heads() { return heads_of("Mixtral"); }
   static std::vector<std::pair<std::string, std::string>> aliases() {

@@ -135,6 +135,7 @@ void hide_all(RelativeRows& rows) {
 
 class TransformerXl final : public LanguageModel {
  public:
+  static constexpr HubNotes kHubNotes = {.dropped_in = "4.36"};
   using Config = TransformerXlConfig;
   static std::vector<HeadClass> heads() {
     return {{Head::next_token, "TransfoXLLMHeadModel"},

@@ -121,7 +121,37 @@ class MarianTokenizer final : public Tokenizer::Impl {
   sentencepiece::SentencePieceProcessor processor_;
 };
 
+Json vocabulary_json(const Tokenizer& tokenizer) {
+  Json json = Json::object();
+  for (int64_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    json[tokenizer.token(static_cast<int32_t>(id))] = id;
+  }
+  return json;
+}
+
+std::string token_or(const Tokenizer& tokenizer, int32_t id, const char* otherwise) {
+  return id < 0 ? otherwise : tokenizer.token(id);
+}
+
 }  // namespace
+
+std::vector<TokenizerFile> marian_tokenizer_files(const Tokenizer& source, const Tokenizer* target,
+                                                  int64_t max_length) {
+  Json json = Json::object();
+  json["tokenizer_class"] = "MarianTokenizer";
+  json["eos_token"] = token_or(source, source.eos_id(), "</s>");
+  json["unk_token"] = token_or(source, source.unk_id(), "<unk>");
+  json["pad_token"] = token_or(source, source.pad_id(), "<pad>");
+  json["model_max_length"] = max_length;
+  json["separate_vocabs"] = target != nullptr;
+  const Tokenizer& of_target = target == nullptr ? source : *target;
+  std::vector<TokenizerFile> files = {{kMarianSourceName, source.model_bytes()},
+                                      {kMarianTargetName, of_target.model_bytes()},
+                                      {kMarianVocabName, vocabulary_json(source).dump(2) + "\n"},
+                                      {"tokenizer_config.json", json.dump(2) + "\n"}};
+  if (target) files.push_back({kMarianTargetVocabName, vocabulary_json(*target).dump(2) + "\n"});
+  return files;
+}
 
 Tokenizer load_marian_tokenizer(const std::string& folder, MarianSide side) {
   HubFiles hub = HubFiles::read(folder);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "heddle/text/tokenizer.h"
 
@@ -23,5 +24,10 @@ enum class MarianSide : uint8_t { source, target };
 /// Errors: data, naming the file, for anything missing or without sense.
 /// Source: transformers 5.23, models/marian/tokenization_marian.py.
 Tokenizer load_marian_tokenizer(const std::string& folder, MarianSide side);
+
+/// The files of a folder that two SentencePiece tokenizers make, or one for both languages (target
+/// null). max_length: model_max_length, in tokens
+std::vector<TokenizerFile> marian_tokenizer_files(const Tokenizer& source, const Tokenizer* target,
+                                                  int64_t max_length);
 
 }  // namespace heddle

@@ -5,7 +5,9 @@
 #include "heddle/base/log.h"
 #include "heddle/base/progress.h"
 #include "heddle/corpora/agreement.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/text/subwords/tokenizer_trainer.h"
+#include "heddle/text/tokenizer_folder.h"
 
 namespace heddle::train {
 namespace {
@@ -69,7 +71,7 @@ void train_vocabulary(const TrainConfig& config, const RunVocabulary& v) {
 }
 
 Tokenizer open_tokenizer(const TrainConfig& config, const ParallelFiles& files,
-                         const RunVocabulary& v) {
+                         const RunVocabulary& v, int64_t eos) {
   if (!path_exists(v.path)) {
     if (!v.given.empty()) {
       Tokenizer::load(v.given).save(v.path);
@@ -82,15 +84,45 @@ Tokenizer open_tokenizer(const TrainConfig& config, const ParallelFiles& files,
   check(tokenizer.vocab_size() == v.size, ErrorKind::data,
         "{}: the tokenizer has {} tokens, the model {}; set {} {}", v.path, tokenizer.vocab_size(),
         v.size, v.size_flag, tokenizer.vocab_size());
-  check(tokenizer.eos_id() == config.model.eos_token_id, ErrorKind::data,
+  check(tokenizer.eos_id() == eos, ErrorKind::data,
         "{}: the tokenizer ends sentences with id {}, the model with {}; set --eos-token-id",
-        v.path, tokenizer.eos_id(), config.model.eos_token_id);
+        v.path, tokenizer.eos_id(), eos);
   return tokenizer;
+}
+
+TokenizerPair open_tokenizers(const TrainConfig& config, const ParallelFiles& pairs,
+                              const RunPaths& paths, const std::string& run) {
+  if (!paths.from.empty()) {
+    LoadedModel base = load_translation_model(paths.from);
+    return {*std::move(base.tokenizer), std::move(base.target_tokenizer)};
+  }
+  const EncoderDecoderFacts facts = facts_of(config.stack);
+  const bool is_joint = !facts.has_two_vocabularies;
+  RunVocabulary first{join_path(run, "tokenizer.model"),
+                      config.tokenizer,
+                      {pairs.source},
+                      "--vocab-size",
+                      facts.source_vocab_size};
+  if (is_joint) first.texts.push_back(pairs.target);
+  TokenizerPair both{open_tokenizer(config, pairs, first, facts.eos_token_id)};
+  if (is_joint) return both;
+  both.target = open_tokenizer(config, pairs,
+                               {join_path(run, "target_tokenizer.model"),
+                                config.target_tokenizer,
+                                {pairs.target},
+                                "--decoder-vocab-size",
+                                facts.target_vocab_size},
+                               facts.eos_token_id);
+  return both;
 }
 
 }  // namespace
 
-void check_text(const TrainConfig& config, const std::string& data) {
+void check_pairs(const TrainConfig& config, const RunPaths& paths) {
+  const std::string& data = paths.data;
+  check(!paths.from.empty() || config.stack.config().is_own_format(), ErrorKind::usage,
+        "train: a {} is trained from one that is there, with its tokenizer; name it with --from",
+        config.model_type);
   if (config.corpus != "files") {
     const char* target = config.corpus == "agreement" ? "fr" : "de";
     check(config.source_lang == "en" && config.target_lang == target, ErrorKind::usage,
@@ -111,32 +143,16 @@ void check_text(const TrainConfig& config, const std::string& data) {
   }
 }
 
-Corpora open_corpora(const TrainConfig& config, const std::string& data, const std::string& run) {
-  check_text(config, data);
-  const std::string folder = config.corpus == "files" ? data : write_generated(config, run);
+Corpora open_corpora(const TrainConfig& config, const RunPaths& paths, const std::string& run) {
+  check_pairs(config, paths);
+  const std::string folder = config.corpus == "files" ? paths.data : write_generated(config, run);
   const auto files = [&](const char* split) {
     return find_parallel(folder, split, config.source_lang, config.target_lang);
   };
   const ParallelFiles pairs = files("train");
-  const bool is_joint = config.model.decoder_vocab_size == 0;
-  RunVocabulary first{join_path(run, "tokenizer.model"),
-                      config.tokenizer,
-                      {pairs.source},
-                      "--vocab-size",
-                      config.model.vocab_size};
-  if (is_joint) first.texts.push_back(pairs.target);
-  Tokenizer tokenizer = open_tokenizer(config, pairs, first);
-  std::optional<Tokenizer> target;
+  TokenizerPair tokenizers = open_tokenizers(config, pairs, paths, run);
   std::optional<TextEncoder> target_encoder;
-  if (!is_joint) {
-    target = open_tokenizer(config, pairs,
-                            {join_path(run, "target_tokenizer.model"),
-                             config.target_tokenizer,
-                             {pairs.target},
-                             "--decoder-vocab-size",
-                             config.model.decoder_vocab_size});
-    target_encoder = text_encoder(*target);
-  }
+  if (tokenizers.target) target_encoder = text_encoder(*tokenizers.target);
   const auto open = [&](const char* split) {
     const auto log = [split](std::string_view text) { log_info("{}: {}", split, text); };
     return TokenizedCorpus::open_or_build(
@@ -146,13 +162,13 @@ Corpora open_corpora(const TrainConfig& config, const std::string& data, const s
          .max_source_tokens = config.max_tokens,
          .max_target_tokens = config.max_tokens,
          .target_encoder = target_encoder},
-        text_encoder(tokenizer), log);
+        text_encoder(tokenizers.source), log);
   };
   TokenizedCorpus train = open("train"), val = open("val");
   LineReader source(pairs.source);
   auto words = KnownWords::of_texts([&](std::string& line) { return source.next(line); });
-  return {std::move(tokenizer), std::move(target), std::move(train), std::move(val),
-          std::move(words)};
+  return {std::move(tokenizers.source), std::move(tokenizers.target), std::move(train),
+          std::move(val), std::move(words)};
 }
 
 }  // namespace heddle::train

@@ -8,6 +8,7 @@
 #include "heddle/text/known_words.h"
 #include "heddle/text/tokenizer.h"
 #include "heddle/train/config.h"
+#include "heddle/train/run/run_paths.h"
 
 namespace heddle::train {
 
@@ -20,15 +21,17 @@ struct Corpora {
   const Tokenizer& target() const { return target_tokenizer ? *target_tokenizer : tokenizer; }
 };
 
-/// Checks that the files of a run's text are there. Errors: usage if no folder is named, or a file
-/// in its place; data if the folder or a file is missing.
-void check_text(const TrainConfig& config, const std::string& data);
+/// Checks that the files of a run's pairs are there, and that its model has a tokenizer or gets
+/// one. Errors: usage if no folder is named, or a file in its place, or a model is to be made in a
+/// format that is not heddle's own; data if the folder or a file is missing.
+void check_pairs(const TrainConfig& config, const RunPaths& paths);
 
 /// Opens the corpora of a run: writes the phrasebook to RUN/data if that is the corpus, trains or
 /// copies the tokenizer to RUN/tokenizer.model (and the target's own to
-/// RUN/target_tokenizer.model), and tokenises into RUN/cache. All of it is made once, and is the
-/// same if made again. Errors: those of TokenizedCorpus and train_tokenizer(); data if the
-/// tokenizer's vocabulary is not the model's.
-Corpora open_corpora(const TrainConfig& config, const std::string& data, const std::string& run);
+/// RUN/target_tokenizer.model), unless the run begins from a model, whose tokenizers it has, and
+/// tokenises into RUN/cache. All of it is made once, and is the same if made again. Errors: those
+/// of TokenizedCorpus, load_model() and train_tokenizer(); data if the tokenizer's vocabulary is
+/// not the model's.
+Corpora open_corpora(const TrainConfig& config, const RunPaths& paths, const std::string& run);
 
 }  // namespace heddle::train

@@ -7,8 +7,8 @@
 #include "heddle/base/log.h"
 #include "heddle/base/progress.h"
 #include "heddle/infer/loading/adapter.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/loading/model_dir.h"
-#include "heddle/infer/loading/stack_model.h"
 #include "heddle/io/weights.h"
 #include "heddle/text/dropped_characters.h"
 #include "heddle/train/tasks/text_tokenizer.h"
@@ -16,8 +16,7 @@
 namespace heddle::train {
 
 StackConfig config_of_model(const std::string& from) {
-  const std::string path = join_path(find_model_dir(from), kConfigName);
-  return StackConfig(read_model_config(Json::load(path), path));
+  return StackConfig(load_model_config(from));
 }
 
 DocumentFiles document_files(const TrainConfig& c, const RunPaths& paths) {
@@ -28,6 +27,9 @@ void check_texts(const TrainConfig& config, const RunPaths& paths) {
   check(!paths.data.empty(), ErrorKind::usage,
         "train needs --data, a file or a folder of them, for task {}", config.task);
   find_text_files(document_files(config, paths));
+}
+
+void check_adapters(const TrainConfig& config, const RunPaths& paths) {
   if (config.lora_rank == 0) return;
   check(!paths.from.empty(), ErrorKind::usage,
         "train: adapters (lora_rank {}) stand on a model that is there; name it with --from",
@@ -82,6 +84,11 @@ void StackTask::make_model(Head head, const std::vector<std::string>& labels) {
   stack.hub().head = head;
   if (!labels.empty()) stack.hub().labels = labels;
   if (tokenizer_->pad_id() >= 0) stack.hub().pad_token_id = tokenizer_->pad_id();
+  begin_model();
+}
+
+void StackTask::begin_model() {
+  const StackConfig& stack = config_.stack;
   model_ = stack.make(nn::Scope(parameters_));
   check(model_->batch_multiple() == 1, ErrorKind::usage,
         "half of each batch of this {} runs backwards, which training has no batches for; give "
@@ -89,7 +96,7 @@ void StackTask::make_model(Head head, const std::vector<std::string>& labels) {
         stack.type());
   std::vector<std::string> fresh;
   if (!paths_.from.empty()) {
-    const StackModel base = load_stack_model(paths_.from);
+    const LoadedModel base = load_model(paths_.from);
     check(base.type == stack.type(), ErrorKind::usage, "{} is a {}, but model_type is {}",
           paths_.from, base.type, stack.type());
     fresh = copy_weights(base.parameters, base.model->names(), parameters_, model_->names());
@@ -114,8 +121,7 @@ void StackTask::note_keys(std::span<const int32_t> train, std::span<const int32_
   const auto key = [&](std::span<const int32_t> ids) {
     return fmt::format("{} {}", checksum(std::as_bytes(ids)), tokenizer_->fingerprint());
   };
-  training_key_ = key(train) + begun_from_;
-  validation_key_ = key(val);
+  set_keys(key(train), key(val));
 }
 
 int64_t StackTask::block_size() const {
@@ -154,13 +160,11 @@ LossSums StackTask::accumulate(int64_t epoch, std::span<const int64_t> samples,
 
 // An adapter has its model's config beside it, with the head that it was trained with.
 void StackTask::save_model(const std::string& folder) const {
+  SaveOptions options = tokenizers();
   const bool has_adapter = parts_ && parts_->has_adapter();
-  if (has_adapter) {
-    parts_->save_adapter(folder, find_model_dir(paths_.from));
-    save_stack_config(folder, *model_);
-  }
-  if (!has_adapter || config_.lora_merge) save_stack_model(folder, *model_, parameters_);
-  tokenizer_->save_folder(folder);
+  options.has_weights = !has_adapter || config_.lora_merge;
+  heddle::save_model(folder, *model_, parameters_, options);
+  if (has_adapter) parts_->save_adapter(folder, find_model_dir(paths_.from));
 }
 
 }  // namespace heddle::train

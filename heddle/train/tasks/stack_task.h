@@ -6,16 +6,18 @@
 #include <vector>
 
 #include "heddle/data/documents.h"
-#include "heddle/text/tokenizer.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/train/batches/sequence_batch.h"
 #include "heddle/train/tasks/task.h"
 #include "heddle/train/trained_parts.h"
 
 namespace heddle::train {
 
-/// Checks that the text is there, and of adapters that there is a model for them to stand on.
-/// Errors: usage if none is named, or the model is an adapter itself; data if the text is missing.
+/// Checks that the text is there. Errors: usage if none is named; data if it is missing.
 void check_texts(const TrainConfig& config, const RunPaths& paths);
+/// Checks that adapters have a model to stand on. Errors: usage if none is named, or it is an
+/// adapter itself.
+void check_adapters(const TrainConfig& config, const RunPaths& paths);
 
 DocumentFiles document_files(const TrainConfig& config, const RunPaths& paths);
 
@@ -40,9 +42,15 @@ class StackTask : public Task {
 
   /// Opens the tokenizer, made of `texts` if need be.
   void open_tokenizer(std::span<const std::string> texts);
-  /// Makes the model, with `labels` if its head has classes, and takes the weights of the one that
-  /// the run begins from; what that lacks (a new head) begins by the seed, which is said.
+  /// Makes the model over the tokenizer, with `labels` if its head has classes, see begin_model().
   void make_model(Head head, const std::vector<std::string>& labels = {});
+  /// Makes the model of config_.stack and takes the weights of the one that the run begins from;
+  /// what that lacks (a new head) begins by the seed, which is said.
+  void begin_model();
+  void set_keys(const std::string& training, const std::string& validation) {
+    training_key_ = training + begun_from_;
+    validation_key_ = validation;
+  }
   /// Notes what is trained and validated on.
   void note_keys(std::span<const int32_t> train, std::span<const int32_t> val);
   /// Most tokens of a sequence: block_size, or what the model takes. Errors: usage if that is less.
@@ -55,6 +63,9 @@ class StackTask : public Task {
                                     const nn::Run& run) = 0;
   /// The samples of a batch of an epoch.
   virtual std::vector<int64_t> batch_samples(int64_t epoch, int64_t batch) = 0;
+
+  /// What is written beside the weights.
+  virtual SaveOptions tokenizers() const { return {.tokenizer = &*tokenizer_}; }
 
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const Model& model() const { return *model_; }

@@ -11,13 +11,13 @@
 namespace heddle::train {
 
 void check_data(const TrainConfig& config, const RunPaths& paths) {
-  if (config.is_translation()) return check_text(config, paths.data);
-  check_texts(config, paths);
+  config.head() == Head::target_token ? check_pairs(config, paths) : check_texts(config, paths);
+  check_adapters(config, paths);
 }
 
 std::unique_ptr<Task> make_task(const TrainConfig& config, const RunPaths& paths,
                                 const std::string& run) {
-  if (config.is_translation()) return make_translation_task(config, paths.data, run);
+  if (config.task == "translation") return make_translation_task(config, paths, run);
   if (config.task == "causal_lm") return make_language_task(config, paths, run);
   if (config.task == "masked_lm") return make_masked_task(config, paths, run);
   if (config.task == "permutation_lm") return make_permutation_task(config, paths, run);

@@ -2,27 +2,28 @@
 #include "heddle/train/tasks/translation_task.h"
 
 #include "heddle/data/batches.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/loading/model_dir.h"
 #include "heddle/infer/loading/precision.h"
 #include "heddle/train/metrics/validation.h"
+#include "heddle/train/tasks/stack_task.h"
 #include "heddle/train/tasks/translation.h"
 
 namespace heddle::train {
 namespace {
 
-class TranslationTask : public Task {
+class TranslationTask : public StackTask {
  public:
-  TranslationTask(const TrainConfig& config, const std::string& data, const std::string& run)
-      : config_(config),
-        corpora_(open_corpora(config, data, run)),
-        parameters_(static_cast<uint64_t>(config.seed)),
-        model_(nn::Scope(parameters_), config.model),
+  TranslationTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
+      : StackTask(config, paths, run),
+        corpora_(open_corpora(config, paths, run)),
         validator_(corpora_.val, corpora_.target(), validation_options(config),
-                   &corpora_.tokenizer) {}
-
-  nn::Parameters& parameters() override { return parameters_; }
-  std::string training_key() const override { return corpora_.train.key(); }
-  std::string validation_key() const override { return corpora_.val.key(); }
+                   &corpora_.tokenizer) {
+    if (!paths.from.empty()) config_.stack.hub() = config_of_model(paths.from).hub();
+    begin_model();
+    translator_ = encoder_decoder(model());
+    set_keys(corpora_.train.key(), corpora_.val.key());
+  }
 
   int64_t batches(int64_t epoch) override {
     if (plan_epoch_ != epoch) {
@@ -41,18 +42,11 @@ class TranslationTask : public Task {
     return split_batch(lengths(), plan_.batch(batch), parts);
   }
 
-  LossSums accumulate(int64_t, std::span<const int64_t> pairs, const nn::Run& run) override {
-    const int64_t passes = config_.r_drop > 0 ? 2 : 1;
-    return accumulate_gradients(model_,
-                                make_translation_batch(corpora_.train, pairs, special_, passes),
-                                run, config_.label_smoothing, config_.r_drop);
-  }
-
-  ValidationScore validate(const nn::Run& run) override { return validator_(model_, run); }
+  ValidationScore validate(const nn::Run& run) override { return validator_(*translator_, run); }
 
   std::vector<Json> samples() override {
     std::vector<Json> samples;
-    for (const SampleTranslation& t : validator_.samples(model_)) {
+    for (const SampleTranslation& t : validator_.samples(*translator_)) {
       Json& sample = samples.emplace_back(Json::object());
       sample["source"] = t.source;
       sample["reference"] = t.reference;
@@ -62,12 +56,35 @@ class TranslationTask : public Task {
   }
 
   void save_model(const std::string& folder) const override {
-    save_model_dir(folder, config_.model, parameters_, &corpora_.tokenizer,
-                   corpora_.target_tokenizer ? &*corpora_.target_tokenizer : nullptr);
+    if (!model().config().is_own_format())
+      copy_files_beside_weights(find_model_dir(paths_.from), folder);
+    StackTask::save_model(folder);
     if (corpora_.known_source) corpora_.known_source->save(folder);
   }
 
  private:
+  LossSums accumulate_whole(int64_t, std::span<const int64_t> pairs, const nn::Run& run) override {
+    const EncoderDecoderFacts& facts = translator_->facts();
+    const TranslationIds special{static_cast<int32_t>(facts.decoder_start_token_id),
+                                 static_cast<int32_t>(facts.eos_token_id)};
+    const int64_t passes = config_.r_drop > 0 ? 2 : 1;
+    return accumulate_gradients(*translator_,
+                                make_translation_batch(corpora_.train, pairs, special, passes), run,
+                                config_.label_smoothing, config_.r_drop);
+  }
+
+  // Of other formats the files of the model that it was begun from are copied as they are.
+  SaveOptions tokenizers() const override {
+    if (!model().config().is_own_format()) return {};
+    return {.tokenizer = &corpora_.tokenizer,
+            .target = corpora_.target_tokenizer ? &*corpora_.target_tokenizer : nullptr};
+  }
+
+  std::vector<int64_t> batch_samples(int64_t, int64_t batch) override {
+    const auto samples = plan_.batch(batch);
+    return {samples.begin(), samples.end()};
+  }
+
   static ValidationOptions validation_options(const TrainConfig& c) {
     return {.batch_tokens = c.batch_tokens,
             .wants_bleu = c.select == "bleu" || c.early_stop == "bleu",
@@ -80,22 +97,18 @@ class TranslationTask : public Task {
     return {corpora_.train.source_lengths(), corpora_.train.target_lengths()};
   }
 
-  TrainConfig config_;
   Corpora corpora_;
-  nn::Parameters parameters_;
-  Transformer model_;
+  const EncoderDecoder* translator_ = nullptr;
   Validator validator_;
-  TranslationIds special_{static_cast<int32_t>(config_.model.decoder_start_token_id),
-                          static_cast<int32_t>(config_.model.eos_token_id)};
   BatchPlan plan_;
   int64_t plan_epoch_ = -1;
 };
 
 }  // namespace
 
-std::unique_ptr<Task> make_translation_task(const TrainConfig& config, const std::string& data,
+std::unique_ptr<Task> make_translation_task(const TrainConfig& config, const RunPaths& paths,
                                             const std::string& run) {
-  return std::make_unique<TranslationTask>(config, data, run);
+  return std::make_unique<TranslationTask>(config, paths, run);
 }
 
 }  // namespace heddle::train

@@ -6,9 +6,9 @@
 
 namespace heddle::train {
 
-/// `data`: folder of {train,val}.{src,tgt}; not read if the corpus is the phrasebook.
-/// Errors: those of open_corpora().
-std::unique_ptr<Task> make_translation_task(const TrainConfig& config, const std::string& data,
+/// paths.data: folder of {train,val}.{src,tgt}; not read if the corpus is the phrasebook.
+/// Errors: those of open_corpora() and load_model().
+std::unique_ptr<Task> make_translation_task(const TrainConfig& config, const RunPaths& paths,
                                             const std::string& run);
 
 }  // namespace heddle::train

@@ -1,10 +1,12 @@
-// Config keys and tensor names of Marian's translators, there and back.
-#include "heddle/models/marian.h"
-
+// Marian's translators (OPUS-MT) as Hugging Face keeps them: a Transformer under other names, there
+// and back. Source: Junczys-Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation in C++";
+// transformers 5.23, models/marian.
 #include <algorithm>
 #include <array>
 
+#include "heddle/io/tensor_file.h"
 #include "heddle/models/family.h"
+#include "heddle/models/transformer.h"
 
 namespace heddle {
 namespace {
@@ -34,82 +36,109 @@ constexpr std::array kShared = {"vocab_size",
 
 constexpr double kEps = 1e-5;  // PyTorch's, which the config cannot change
 
+// Its fields; they leave open what Marian has one way of.
+struct MarianConfig : TransformerConfig {
+  std::optional<int64_t> target_vocab;
+
+  MarianConfig() {
+    vocab_size = 58101;
+    set_sizes(12, 1024, 4096, 16);
+    activation_function = "gelu";
+    max_position_embeddings = 1024;
+    scale_embedding = false;
+    init_std = 0.02;
+    pad_token_id = decoder_start_token_id = 58100;
+    eos_token_id = bos_token_id = 0;
+    sinusoidal_layout = "halves";
+    output_bias = true;
+    layer_norm_eps = kEps;
+  }
+
+  template <class V>
+  void fields(V& v) {
+    const auto shared = [&](const char* key, auto& member, const char* help, FieldRule rule = {}) {
+      if (std::find(kShared.begin(), kShared.end(), std::string_view(key)) == kShared.end()) return;
+      v(key, member, help, std::move(rule));
+    };
+    TransformerConfig::fields(shared);
+    v("decoder_vocab_size", target_vocab, "tokens of the target; none: vocab_size", at_least(1));
+  }
+
+  // Special ids may be beyond the vocabulary.
+  void check(const std::string& source) const {
+    const int64_t target = target_vocab.value_or(vocab_size);
+    heddle::check(
+        target == vocab_size || !share_encoder_decoder_embeddings, ErrorKind::data,
+        "{}: decoder_vocab_size is {} but vocab_size {}, and share_encoder_decoder_embeddings "
+        "makes them one table",
+        source, target, vocab_size);
+    transformer().check_sizes(source);
+  }
+
+  // What the config leaves open is seen from the tensors.
+  void fit(const TensorFile& weights) {
+    const auto holds = [&](const std::string& name) {
+      return weights.contains(name) || weights.contains("model." + name);
+    };
+    output_bias = holds("final_logits_bias");
+    // transformers 5 ties nothing where tie_word_embeddings is false, whatever the config says
+    // beside it.
+    const bool is_untied = !tie_word_embeddings && holds("encoder.embed_tokens.weight") &&
+                           holds("decoder.embed_tokens.weight");
+    if (is_untied) share_encoder_decoder_embeddings = false;
+    // A MarianModel without the output.
+    const bool has_output = weights.contains("lm_head.weight");
+    if (!has_output) tie_word_embeddings = true;
+  }
+
+  // The heddle_transformer that computes the same.
+  TransformerConfig transformer() const {
+    TransformerConfig c = *this;
+    c.embedding_dropout = dropout;
+    const int64_t target = target_vocab.value_or(vocab_size);
+    c.decoder_vocab_size = target == vocab_size ? 0 : target;
+    return c;
+  }
+};
+
 }  // namespace
 
-MarianConfig::MarianConfig() {
-  vocab_size = 58101;
-  set_sizes(12, 1024, 4096, 16);
-  activation_function = "gelu";
-  max_position_embeddings = 1024;
-  scale_embedding = false;
-  init_std = 0.02;
-  pad_token_id = decoder_start_token_id = 58100;
-  eos_token_id = bos_token_id = 0;
-  sinusoidal_layout = "halves";
-  output_bias = true;
-  layer_norm_eps = kEps;
-}
-
-bool MarianConfig::is_shared(std::string_view key) {
-  return std::find(kShared.begin(), kShared.end(), key) != kShared.end();
-}
-
-TransformerConfig MarianConfig::transformer() const {
-  TransformerConfig c = *this;
-  c.embedding_dropout = dropout;
-  const int64_t target = target_vocab.value_or(vocab_size);
-  c.decoder_vocab_size = target == vocab_size ? 0 : target;
-  return c;
-}
-
-void MarianConfig::check(const std::string& source) const {
-  const int64_t target = target_vocab.value_or(vocab_size);
-  heddle::check(
-      target == vocab_size || !share_encoder_decoder_embeddings, ErrorKind::data,
-      "{}: decoder_vocab_size is {} but vocab_size {}, and share_encoder_decoder_embeddings "
-      "makes them one table",
-      source, target, vocab_size);
-  transformer().check_sizes(source);
-}
-
-void MarianConfig::fit(const TensorFile& weights) {
-  const auto holds = [&](const std::string& name) {
-    return weights.contains(name) || weights.contains("model." + name);
-  };
-  output_bias = holds("final_logits_bias");
-  // transformers 5 ties nothing where tie_word_embeddings is false, whatever else the config says.
-  const bool is_untied = !tie_word_embeddings && holds("encoder.embed_tokens.weight") &&
-                         holds("decoder.embed_tokens.weight");
-  if (is_untied) share_encoder_decoder_embeddings = false;
-  // A MarianModel without the output.
-  const bool has_output = weights.contains("lm_head.weight");
-  if (!has_output) tie_word_embeddings = true;
-}
-
-std::vector<HeadClass> Marian::heads() {
-  return {{Head::target_token, "MarianMTModel"}, {Head::target_token, "MarianModel"}};
-}
-
-// Keys of Marian's ancestors.
-std::vector<std::pair<std::string, Json>> Marian::passed_over() {
-  return {
-      {"normalize_before", false}, {"normalize_embedding", false}, {"add_final_layer_norm", false}};
-}
-
-nn::TensorNames Marian::names() const {
-  const TransformerConfig& c = transformer_config();
-  nn::TensorNames names{.base = "model", .unneeded = {"embed_positions.weight"}};
-  const std::string shared = "model.shared.weight", source = "model.encoder.embed_tokens.weight",
-                    target = "model.decoder.embed_tokens.weight", output = "lm_head.weight";
-  if (c.share_encoder_decoder_embeddings) {
-    names.tied = {{source, shared}, {target, shared}};
-    if (c.tie_word_embeddings) names.tied.emplace_back(output, shared);
-  } else {
-    names.unneeded.emplace_back("shared.weight");
-    if (c.tie_word_embeddings) names.tied = {{output, target}};
+class Marian final : public Transformer {
+ public:
+  using Config = MarianConfig;
+  static constexpr bool kIsOwnFormat = false;
+  static std::vector<HeadClass> heads() {
+    return {{Head::target_token, "MarianMTModel"}, {Head::target_token, "MarianModel"}};
   }
-  return names;
-}
+  // Keys of Marian's ancestors.
+  static std::vector<std::pair<std::string, Json>> passed_over() {
+    return {{"normalize_before", false},
+            {"normalize_embedding", false},
+            {"add_final_layer_norm", false}};
+  }
+
+  Marian(const Scope& s, const Config& c, const HubConfig& hub)
+      : Transformer(s, c.transformer(), hub) {}
+
+  nn::TensorNames names() const override {
+    const TransformerConfig& c = transformer_config();
+    nn::TensorNames names{.base = "model", .unneeded = {"embed_positions.weight"}};
+    const std::string shared = "model.shared.weight", source = "model.encoder.embed_tokens.weight",
+                      target = "model.decoder.embed_tokens.weight", output = "lm_head.weight";
+    if (c.share_encoder_decoder_embeddings) {
+      names.tied = {{source, shared}, {target, shared}};
+      if (c.tie_word_embeddings) names.tied.emplace_back(output, shared);
+    } else {
+      names.unneeded.emplace_back("shared.weight");
+      if (c.tie_word_embeddings) names.tied = {{output, target}};
+    }
+    return names;
+  }
+
+  std::optional<HubModel> hub_model(const nn::Parameters&, const std::string&) const override {
+    return {};
+  }
+};
 
 template std::unique_ptr<ModelConfig> new_config<Marian>();
 
@@ -168,8 +197,6 @@ void permute(NamedFloats& tensor, int axis, const std::vector<int64_t>& from) {
   }
 }
 
-}  // namespace
-
 Json marian_config_json(const TransformerConfig& c, const std::string& source) {
   check_exportable(c, source);
   Json json = Json::object();
@@ -187,6 +214,9 @@ Json marian_config_json(const TransformerConfig& c, const std::string& source) {
   return json;
 }
 
+// Marian has sines in the first half of the width and cosines in the second; where they take turns,
+// all columns of the residual stream change positions in all tensors, which changes no logit but by
+// rounding: each product, sum and norm over the width has the same terms in another order.
 std::vector<NamedFloats> marian_tensors(const TransformerConfig& c,
                                         const nn::Parameters& parameters) {
   std::vector<NamedFloats> tensors;
@@ -209,6 +239,14 @@ std::vector<NamedFloats> marian_tensors(const TransformerConfig& c,
     add({"final_logits_bias", {1, tokens}, std::vector<float>(tokens)});
   }
   return tensors;
+}
+
+}  // namespace
+
+std::optional<HubModel> Transformer::hub_model(const nn::Parameters& parameters,
+                                               const std::string& source) const {
+  const TransformerConfig& c = transformer_config();
+  return HubModel{marian_config_json(c, source), marian_tensors(c, parameters)};
 }
 
 }  // namespace heddle

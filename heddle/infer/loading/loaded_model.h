@@ -1,0 +1,90 @@
+// A model in a folder, as Hugging Face lays it out: config, weights, tokenizers, how it writes.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/infer/loading/generation_config.h"
+#include "heddle/models/encoder_decoder.h"
+#include "heddle/models/registry.h"
+#include "heddle/text/tokenizer.h"
+
+namespace heddle {
+
+/// A model that is ready to use. What was not asked for is absent.
+struct LoadedModel {
+  std::string path;  ///< the folder that it was read from
+  std::string type;  ///< model_type of its config
+  nn::Parameters parameters;
+  std::unique_ptr<Model> model;
+  std::optional<Tokenizer> tokenizer = {};         ///< of all texts, or of sources
+  std::optional<Tokenizer> target_tokenizer = {};  ///< absent: it is `tokenizer`
+  /// How the folder wants it searched; of a format of heddle's own the program's defaults count.
+  std::optional<SearchConfig> generation = {};
+  int64_t max_length = 0;  ///< ids that a text may have, special ones included
+
+  /// The model as one of sources and targets. Errors: internal if it is none.
+  const EncoderDecoder& translator() const;
+  /// The tokenizer of targets. Needs one to be loaded.
+  const Tokenizer& target() const {
+    return target_tokenizer ? *target_tokenizer : tokenizer.value();
+  }
+};
+
+struct LoadOptions {
+  /// What is to stand on a bare stack (GPT2Model), where the family has that: a tied output needs
+  /// no weights of its own.
+  Head head = Head::none;
+  enum class Tokenizers : uint8_t { none, if_there, needed } tokenizers = Tokenizers::none;
+};
+
+/// The model_type of the model that `path` names, see find_model_dir(). Errors: data, naming the
+/// file and the known types, for any other or none.
+std::string model_type_of(const std::string& path);
+/// Whether that model reads a source and writes a target.
+bool is_translator(const std::string& path);
+/// Errors: data, naming the commands that take it, if it is.
+void check_reads_one_text(const std::string& path);
+/// The config of that model, with what its weights and generation_config.json say beside it.
+/// Errors: those of ModelConfig::read() and open_weights().
+std::unique_ptr<ModelConfig> load_model_config(const std::string& path);
+
+/// Reads config.json and the weights, see open_weights(); `path` is a model directory or a training
+/// run, see find_model_dir(). A folder with an adapter in place of weights gives the model that it
+/// stands on with the adapter added. Errors: those of ModelConfig::read(); data, naming the file
+/// and what to do, for anything missing, broken, altered or cut short, weights of another config,
+/// or a tokenizer of another vocabulary.
+LoadedModel load_model(const std::string& path, const LoadOptions& options = {});
+/// One that translates, with its tokenizers. Errors: data if the model does not.
+LoadedModel load_translation_model(const std::string& path);
+/// Reads the tokenizers of a model that was loaded without them. Errors: data for one of another
+/// vocabulary, or, if they are needed, none.
+void load_tokenizers(LoadedModel& model, bool is_needed);
+
+struct SaveOptions {
+  const Tokenizer* tokenizer = nullptr;
+  const Tokenizer* target = nullptr;  ///< the target's own, if it has one
+  DType dtype = DType::f32;           ///< of the weights: f32, bf16 or f16
+  bool has_weights = true;            ///< false: all but these, of an adapter's folder
+};
+
+/// Writes config.json, model.safetensors and the tokenizers' files, each so that a crash leaves the
+/// old or the new file whole; of a translator of heddle's own generation_config.json too. The
+/// folder is made if need be. A model of another config or tokenizer in the same folder loses its
+/// weights first, so that files of two models never pass for one. Errors: data if a tokenizer has
+/// more tokens than its vocabulary, or values are beyond f16; system for a full disk or no
+/// permission.
+void save_model(const std::string& path, const Model& model, const nn::Parameters& parameters,
+                const SaveOptions& options = {});
+
+/// Files of a model's folder beside config.json and weights: tokenizers, generation_config.json.
+std::vector<std::string> files_beside_weights();
+/// Copies those that are there, each atomically. Errors: system.
+void copy_files_beside_weights(const std::string& from, const std::string& to);
+
+/// What `torch_dtype` of config.json calls it: "float32". Of f32, bf16 and f16.
+const char* torch_dtype_name(DType dtype);
+
+}  // namespace heddle
