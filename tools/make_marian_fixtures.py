@@ -43,16 +43,21 @@ CASES = {
 }
 
 
+def logits_bias(model):
+    """The bias on the logits, which is no parameter, if there is one."""
+    return [("final_logits_bias", model.final_logits_bias)] if hasattr(model, "final_logits_bias") else []
+
+
 def randomise(model, generator, scale=1.0):
     """Weights that make attention uneven and no bias or gain trivial; exact in bf16."""
-    for name, p in list(model.named_parameters()) + [("bias", model.final_logits_bias)]:
-        if "embed_positions" in name:
+    for name, p in list(model.named_parameters()) + logits_bias(model):
+        if "embed_positions" in name and not p.requires_grad:
             continue
         x = torch.randn(p.shape, generator=generator, dtype=torch.float64)
         if "norm" in name:
             x = 0.2 * x + (1.0 if name.endswith("weight") else 0.0)
         elif "embed" in name or "shared" in name:
-            x = x * (p.shape[1] ** -0.5 if model.config.scale_embedding else 1.0)
+            x = x * (p.shape[1] ** -0.5 if getattr(model.config, "scale_embedding", False) else 1.0)
         elif p.dim() == 2 and p.shape[0] > 1:
             gain = 1.5 if "q_proj" in name or "k_proj" in name else 1.0
             x = x * gain * scale * math.sqrt(2 / (p.shape[0] + p.shape[1]))
@@ -75,7 +80,7 @@ def position_table(model):
 def random_batch(c, generator):
     """Ragged sentences, padded: source ends in EOS, the decoder reads START + tokens."""
     columns = {name: [] for name in ("input_ids", "attention_mask", "decoder_input_ids", "labels")}
-    tokens_known = min(c.vocab_size, c.decoder_vocab_size) - 1
+    tokens_known = min(c.vocab_size, getattr(c, "decoder_vocab_size", c.vocab_size)) - 1
     longest = [max(pair[side] for pair in SENTENCES) + 1 for side in (0, 1)]
     for source, target in SENTENCES:
         tokens = torch.randint(4, tokens_known, (source + target,), generator=generator).tolist()
@@ -102,13 +107,19 @@ def parity_case(name, changes, seed):
     config = MarianConfig(**(CONFIG | changes), attn_implementation="eager")
     model = MarianMTModel(config).double().eval()
     position_table(model)
+    save_parity(model, FOLDER / f"{name}.safetensors", generator)
+
+
+def save_parity(model, path, generator):
+    """Random weights and a batch, and what the model makes of them."""
     for module in model.modules():
         if isinstance(module, torch.nn.Embedding):
             module.padding_idx = None
     randomise(model, generator)
     weights, config_json = saved_tensors(model)
-    batch = random_batch(config, generator)
-    bias = model.final_logits_bias.requires_grad_()
+    batch = random_batch(model.config, generator)
+    for _, bias in logits_bias(model):
+        bias.requires_grad_()
     out = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"],
                 decoder_input_ids=batch["decoder_input_ids"], output_hidden_states=True,
                 output_attentions=True, use_cache=False)
@@ -126,14 +137,14 @@ def parity_case(name, changes, seed):
     for kind, mask in (("encoder", source), ("decoder", target), ("cross", target)):
         for i, x in enumerate(getattr(out, kind + "_attentions")):
             tensors[f"{kind}_attentions.{i}"] = x * mask[:, None, :, None]
-    for parameter, p in list(model.named_parameters()) + [("final_logits_bias", bias)]:
+    for parameter, p in list(model.named_parameters()) + logits_bias(model):
         # What is in the file alone: tied tensors once, unused ones not.
         if parameter in weights and p.grad is not None:
             tensors["grad." + parameter] = p.grad
     tensors = {k: x.detach().to(torch.float32).contiguous() for k, x in tensors.items()}
     tensors = {k: x for k, x in tensors.items()
                if k != "model.shared.weight" or "grad." + k in tensors}
-    save_file(tensors | batch, FOLDER / f"{name}.safetensors", {"config": json.dumps(config_json)})
+    save_file(tensors | batch, path, {"config": json.dumps(config_json)})
 
 
 TEXT = {
@@ -164,14 +175,14 @@ SETTINGS = [
 ]
 
 
-def train_spm(lines, path, size):
+def train_spm(lines, path, size, **options):
     with tempfile.TemporaryDirectory() as folder:
         text = pathlib.Path(folder) / "text"
         text.write_text("\n".join(lines))
         sentencepiece.SentencePieceTrainer.train(
             input=str(text), model_prefix=str(pathlib.Path(folder) / "m"), vocab_size=size,
             model_type="unigram", normalization_rule_name="identity", hard_vocab_limit=False,
-            bos_id=-1, minloglevel=2)
+            bos_id=-1, minloglevel=2, **options)
         shutil.copy(pathlib.Path(folder) / "m.model", path)
     model = sentencepiece.SentencePieceProcessor(model_file=str(path))
     return [model.id_to_piece(i) for i in range(model.get_piece_size())]

@@ -12,17 +12,21 @@ struct ModelEntry {
 };
 
 constexpr std::array kModels = {
+    ModelEntry{"bart", new_config<class Bart>},
     ModelEntry{"bert", new_config<class Bert>},
     ModelEntry{"distilbert", new_config<class DistilBert>},
     ModelEntry{"gpt2", new_config<class Gpt2>},
     ModelEntry{"heddle_transformer", new_config<class Transformer>},
     ModelEntry{"llama", new_config<class Llama>},
+    ModelEntry{"m2m_100", new_config<class M2M100>},
     ModelEntry{"marian", new_config<class Marian>},
+    ModelEntry{"mbart", new_config<class MBart>},
     ModelEntry{"mistral", new_config<class Mistral>},
     ModelEntry{"mixtral", new_config<class Mixtral>},
     ModelEntry{"qwen2", new_config<class Qwen2>},
     ModelEntry{"qwen3", new_config<class Qwen3>},
     ModelEntry{"roberta", new_config<class Roberta>},
+    ModelEntry{"t5", new_config<class T5>},
     ModelEntry{"transfo-xl", new_config<class TransformerXl>},
     ModelEntry{"xlnet", new_config<class Xlnet>},
 };

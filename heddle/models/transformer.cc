@@ -8,6 +8,7 @@
 #include "heddle/models/family.h"
 #include "heddle/nn/attention.h"
 #include "heddle/nn/mlp.h"
+#include "heddle/ops/elementwise.h"
 
 namespace heddle {
 namespace {
@@ -17,11 +18,26 @@ using nn::FeedForward;
 using nn::Positions;
 using nn::SelfAttention;
 
-Linear::Options projection(const TransformerConfig& c, double gain = 1) {
-  return {.in = c.d_model,
-          .out = c.d_model,
-          .bias = c.projection_bias,
-          .init = Init::xavier_uniform(gain)};
+// Width of all heads together.
+int64_t inner_width(const TransformerConfig& c, int64_t heads) {
+  return c.head_width > 0 ? heads * c.head_width : c.d_model;
+}
+
+Linear::Options projection(const TransformerConfig& c, int64_t in, int64_t out, double gain = 1) {
+  return {.in = in, .out = out, .bias = c.projection_bias, .init = Init::xavier_uniform(gain)};
+}
+
+using Bias = std::shared_ptr<const nn::BiasTable>;
+
+// That of the first layer, which all of a stack share.
+Bias relative_bias(const Scope& layers, const TransformerConfig& c, int64_t heads, bool is_causal) {
+  if (c.relative_buckets == 0) return nullptr;
+  const Scope s = layers / 0 / "self_attn" / "relative_attention_bias" / "weight";
+  const double std = 1 / std::sqrt(static_cast<double>(c.d_model));
+  return std::make_shared<const nn::BiasTable>(
+      nn::BiasTable{&s.parameter({c.relative_buckets, heads}, Init::normal(std)),
+                    std::make_shared<const std::vector<int32_t>>(
+                        nn::relative_buckets(c.relative_buckets, c.relative_distance, is_causal))});
 }
 
 // Queries, keys and values begin smaller than Xavier's rule by 1/sqrt(2), as if the three were one
@@ -34,46 +50,51 @@ SelfAttention make_self_attention(const Scope& s, const TransformerConfig& c,
   const nn::ScoringChoice scoring = nn::scoring_of(c.attention_scoring);
   options.scoring = scoring.kind;
   options.scale = scoring.scale;
-  options.score = nn::score_parameter(s, scoring, options.heads, c.d_model / options.heads);
+  const int64_t inner = inner_width(c, options.heads);
+  options.score = nn::score_parameter(s, scoring, options.heads, inner / options.heads);
   if (c.position_embedding_type == "rotary") {
     options.rope = nn::rotary_table(c.d_model / options.heads, c.max_position_embeddings,
                                     {.theta = c.rope_theta});
   }
   return {s.prefix(),
-          Linear(s, {"q_proj", "k_proj", "v_proj"}, projection(c, std::numbers::sqrt2 / 2)),
-          Linear(s / "out_proj", projection(c)), options};
+          Linear(s, {"q_proj", "k_proj", "v_proj"},
+                 projection(c, c.d_model, inner, std::numbers::sqrt2 / 2)),
+          Linear(s / "out_proj", projection(c, inner, c.d_model)), options};
 }
 
 CrossAttention make_cross_attention(const Scope& s, const TransformerConfig& c,
                                     std::string observed) {
-  const int64_t heads = c.decoder_attention_heads;
+  const int64_t heads = c.decoder_attention_heads, inner = inner_width(c, heads);
   const nn::ScoringChoice scoring = nn::scoring_of(c.attention_scoring);
   return {s.prefix(),
-          Linear(s / "q_proj", projection(c)),
-          Linear(s, {"k_proj", "v_proj"}, projection(c)),
-          Linear(s / "out_proj", projection(c)),
+          Linear(s / "q_proj", projection(c, c.d_model, inner)),
+          Linear(s, {"k_proj", "v_proj"}, projection(c, c.d_model, inner)),
+          Linear(s / "out_proj", projection(c, inner, c.d_model)),
           {.heads = heads,
            .dropout = c.attention_dropout,
            .observed = std::move(observed),
            .scale = scoring.scale,
            .scoring = scoring.kind,
-           .score = nn::score_parameter(s, scoring, heads, c.d_model / heads)}};
+           .score = nn::score_parameter(s, scoring, heads, inner / heads)}};
 }
 
 FeedForward make_mlp(const Scope& s, const TransformerConfig& c, int64_t hidden) {
-  if (c.activation_function == "swiglu") {
-    const auto linear = [&](int64_t in, int64_t out) {
-      return Linear::Options{.in = in, .out = out, .bias = false};
-    };
+  const bool is_swiglu = c.activation_function == "swiglu";
+  const Activation activation =
+      is_swiglu ? Activation::silu : nn::activation_of(c.activation_function);
+  const auto linear = [&](int64_t in, int64_t out) {
+    return Linear::Options{.in = in, .out = out, .bias = c.mlp_bias && !is_swiglu};
+  };
+  if (is_swiglu || c.is_gated) {
     return {s.prefix() + ".fc1",
             Linear(s, {"gate_proj", "up_proj"}, linear(c.d_model, hidden)),
             Linear(s / "down_proj", linear(hidden, c.d_model)),
-            {Activation::silu, c.activation_dropout, true}};
+            {activation, c.activation_dropout, true}};
   }
   return {s.prefix() + ".fc1",
-          Linear(s / "fc1", {.in = c.d_model, .out = hidden}),
-          Linear(s / "fc2", {.in = hidden, .out = c.d_model}),
-          {nn::activation_of(c.activation_function), c.activation_dropout}};
+          Linear(s / "fc1", linear(c.d_model, hidden)),
+          Linear(s / "fc2", linear(hidden, c.d_model)),
+          {activation, c.activation_dropout}};
 }
 
 LayerNorm make_norm(const Scope& s, const TransformerConfig& c) {
@@ -89,10 +110,11 @@ struct EncoderLayer {
   LayerNorm final_layer_norm;
   double dropout;
 
-  EncoderLayer(const Scope& s, const TransformerConfig& c, int64_t i)
+  EncoderLayer(const Scope& s, const TransformerConfig& c, int64_t i, const Bias& bias)
       : name(s.prefix()),
         self_attn(make_self_attention(s / "self_attn", c,
                                       {.heads = c.encoder_attention_heads,
+                                       .bias = bias,
                                        .observed = fmt::format("encoder_attentions.{}", i)})),
         self_attn_layer_norm(make_norm(s / "self_attn_layer_norm", c)),
         mlp(make_mlp(s, c, c.encoder_ffn_dim)),
@@ -117,11 +139,12 @@ struct DecoderLayer {
   LayerNorm final_layer_norm;
   double dropout;
 
-  DecoderLayer(const Scope& s, const TransformerConfig& c, int64_t i)
+  DecoderLayer(const Scope& s, const TransformerConfig& c, int64_t i, const Bias& bias)
       : name(s.prefix()),
         self_attn(make_self_attention(s / "self_attn", c,
                                       {.heads = c.decoder_attention_heads,
                                        .is_causal = true,
+                                       .bias = bias,
                                        .observed = fmt::format("decoder_attentions.{}", i)})),
         self_attn_layer_norm(make_norm(s / "self_attn_layer_norm", c)),
         encoder_attn(
@@ -147,13 +170,14 @@ struct DecoderLayer {
 
 Positions positions(const Scope& s, const TransformerConfig& c) {
   if (c.position_embedding_type == "learned") {
-    return Positions::learned(
-        (s / "weight").parameter({c.max_position_embeddings, c.d_model}, Init::normal(0.02)));
+    const int64_t rows = c.position_offset + c.max_position_embeddings;
+    return Positions::learned((s / "weight").parameter({rows, c.d_model}, Init::normal(0.02)),
+                              c.position_offset);
   }
   if (c.position_embedding_type == "none" || c.position_embedding_type == "rotary")
     return Positions::none();
   return Positions::sinusoidal(c.max_position_embeddings, c.d_model,
-                               {c.sinusoidal_layout, c.sinusoidal_frequencies});
+                               {c.sinusoidal_layout, c.sinusoidal_frequencies, c.position_offset});
 }
 
 // Token embedding times sqrt(d_model), plus position, then an optional norm, then dropout.
@@ -183,7 +207,7 @@ const LayerNorm* pointer(const std::optional<LayerNorm>& norm) { return norm ? &
 
 void TransformerConfig::check_sizes(const std::string& source) const {
   for (const int64_t heads : {encoder_attention_heads, decoder_attention_heads}) {
-    heddle::check(d_model % heads == 0, ErrorKind::data,
+    heddle::check(head_width > 0 || d_model % heads == 0, ErrorKind::data,
                   "{}: d_model {} is not divisible by {} heads; choose a number of heads that "
                   "divides it",
                   source, d_model, heads);
@@ -213,12 +237,20 @@ struct Transformer::Parts {
       : config(c),
         source(token_embedding(s / "model" / "encoder", c, side_table(s, c, "encoder"))),
         target(token_embedding(s / "model" / "decoder", c, side_table(s, c, "decoder"))),
-        encoder(
-            nn::make_layers<EncoderLayer>(s / "model" / "encoder" / "layers", c.encoder_layers, c)),
-        decoder(
-            nn::make_layers<DecoderLayer>(s / "model" / "decoder" / "layers", c.decoder_layers, c)),
+        encoder(nn::make_layers<EncoderLayer>(s / "model" / "encoder" / "layers", c.encoder_layers,
+                                              c,
+                                              relative_bias(s / "model" / "encoder" / "layers", c,
+                                                            c.encoder_attention_heads, false))),
+        decoder(nn::make_layers<DecoderLayer>(
+            s / "model" / "decoder" / "layers", c.decoder_layers, c,
+            relative_bias(s / "model" / "decoder" / "layers", c, c.decoder_attention_heads, true))),
         encoder_norm(last_norm(s / "model" / "encoder", c)),
         decoder_norm(last_norm(s / "model" / "decoder", c)) {}
+
+  // The decoder's states as the output projection is given them.
+  Tensor scaled(const Tensor& h) const {
+    return config.output_scale == 1 ? h : scale(h, static_cast<float>(config.output_scale));
+  }
 
   static nn::Parameter& side_table(const Scope& s, const TransformerConfig& c, const char* side) {
     return token_table(c.share_encoder_decoder_embeddings ? s / "model" / "shared"
@@ -298,7 +330,7 @@ Tensor Transformer::decode(const TokenRows& tokens, const Tensor& memory, const 
                            const Run& run) const {
   const Parts& p = *parts_;
   const CrossAttention::Sides sides{tokens.segments, &source, tokens.rows};
-  return run_stack(
+  const Tensor h = run_stack(
       "decoder_", Residual(p.target(tokens, run), p.config.normalize_before), p.decoder.size(),
       pointer(p.decoder_norm), run,
       [&p, tokens, run, sides](size_t i, Residual& x, std::span<const Tensor> outside) {
@@ -309,6 +341,7 @@ Tensor Transformer::decode(const TokenRows& tokens, const Tensor& memory, const 
         layer(x, attend, ask, tokens.rows, run);
       },
       std::span(&memory, 1));
+  return p.scaled(h);
 }
 
 void Transformer::add_sources(DecoderCache& cache, const Tensor& memory,
@@ -325,19 +358,20 @@ Tensor Transformer::step(DecoderCache& cache, const DecoderStep& step, const Run
       .ids = step.ids, .segments = step.tokens.queries, .position_ids = step.position_ids};
   nn::CachedKeys keys = step.tokens;
   keys.position_ids = step.position_ids;
-  return run_stack("decoder_", Residual(p.target(tokens, run), p.config.normalize_before),
-                   p.decoder.size(), pointer(p.decoder_norm), run,
-                   [&](size_t i, Residual& x, auto) {
-                     const DecoderLayer& layer = p.decoder[i];
-                     LayerCache& kept = cache.layers[i];
-                     const auto attend = [&](const Tensor& y) {
-                       return layer.self_attn(y, kept.self, keys, run);
-                     };
-                     const auto ask = [&](const Tensor& y) {
-                       return layer.encoder_attn(y, kept.cross, step.sources, run);
-                     };
-                     layer(x, attend, ask, nullptr, run);
-                   });
+  const Tensor h =
+      run_stack("decoder_", Residual(p.target(tokens, run), p.config.normalize_before),
+                p.decoder.size(), pointer(p.decoder_norm), run, [&](size_t i, Residual& x, auto) {
+                  const DecoderLayer& layer = p.decoder[i];
+                  LayerCache& kept = cache.layers[i];
+                  const auto attend = [&](const Tensor& y) {
+                    return layer.self_attn(y, kept.self, keys, run);
+                  };
+                  const auto ask = [&](const Tensor& y) {
+                    return layer.encoder_attn(y, kept.cross, step.sources, run);
+                  };
+                  layer(x, attend, ask, nullptr, run);
+                });
+  return p.scaled(h);
 }
 
 ModelPlan plan_of(const TransformerConfig& c) {
@@ -347,24 +381,27 @@ ModelPlan plan_of(const TransformerConfig& c) {
                     .heads = c.encoder_attention_heads,
                     .width = c.d_model,
                     .hidden = c.encoder_ffn_dim,
+                    .head_width = c.head_width,
                     .has_bias = c.projection_bias,
                     .has_projection_bias = c.projection_bias,
-                    .has_mlp_bias = c.activation_function != "swiglu",
+                    .has_mlp_bias = c.mlp_bias && c.activation_function != "swiglu",
                     .has_norm_bias = c.normalization == "layer_norm",
-                    .is_gated = c.activation_function == "swiglu",
+                    .is_gated = c.is_gated || c.activation_function == "swiglu",
                     .keeps_before_activation = c.activation_function != "relu",
                     .scoring = nn::scoring_of(c.attention_scoring),
                     .has_last_norm = c.normalize_before,
                     .token_rows = c.vocab_size,
                     .adds_positions = is_learned || c.position_embedding_type == "sinusoidal",
-                    .position_rows = is_learned ? c.max_position_embeddings : 0,
-                    .has_embedding_norm = c.normalize_embedding};
+                    .position_rows = is_learned ? c.position_offset + c.max_position_embeddings : 0,
+                    .has_embedding_norm = c.normalize_embedding,
+                    .of_input = {.matrices = c.relative_buckets * c.encoder_attention_heads}};
   StackPlan decoder = encoder;
   decoder.name = "decoder";
   decoder.layers = c.decoder_layers;
   decoder.heads = c.decoder_attention_heads;
   decoder.hidden = c.decoder_ffn_dim;
   decoder.is_causal = decoder.has_cross = true;
+  decoder.of_input.matrices = c.relative_buckets * c.decoder_attention_heads;
   decoder.token_rows = c.share_encoder_decoder_embeddings ? 0 : c.target_vocab_size();
   return {.name = "heddle_transformer",
           .type = "heddle_transformer",

@@ -30,6 +30,14 @@ struct TransformerConfig {
   double init_std = 0;
   int64_t pad_token_id = 0, bos_token_id = 2, eos_token_id = 3, decoder_start_token_id = 2;
 
+  // What families of others have, and no field says.
+  int64_t position_offset = 0;  ///< rows of the table of positions before that of position 0
+  int64_t head_width = 0;       ///< 0: d_model / heads
+  bool is_gated = false;        ///< the activation is that of gates
+  bool mlp_bias = true;         ///< biases in the feed-forward layers
+  int64_t relative_buckets = 0, relative_distance = 0;  ///< see relative_buckets(); 0: no bias
+  double output_scale = 1;                              ///< of the decoder's states
+
   template <class V>
   void fields(V& v) {
     v("vocab_size", vocab_size, "tokens of the joint vocabulary, or of the source's", at_least(1));

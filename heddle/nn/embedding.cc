@@ -15,9 +15,10 @@ Embedding::Embedding(std::string name, Parameter& table, Positions positions, Op
 
 Tensor Embedding::operator()(const TokenRows& tokens, const Run& run) const {
   const LayerName layer(name_);
-  const std::vector<int32_t> position_ids = tokens.positions();
+  std::vector<int32_t> position_ids = tokens.positions();
   const int64_t needed =
       position_ids.empty() ? 0 : *std::max_element(position_ids.begin(), position_ids.end()) + 1;
+  for (int32_t& row : position_ids) row += static_cast<int32_t>(positions_.offset());
   const Tensor positions = positions_.table(needed, run);
   const DropoutSpec spec = run.dropout(options_.dropout, name_, tokens.rows);
   const bool is_all = !options_.norm && options_.types == nullptr;

@@ -402,7 +402,7 @@ Parameter& Scope::parameter(const Shape& shape, const Init& init, Layout layout,
   check(layout == Layout::as_is || shape.rank() == 2, ErrorKind::internal,
         "parameter {} of shape {} has no axes to swap", prefix_, shape.str());
   const int64_t rows = shape.rank() == 0 ? 1 : shape[0];
-  return parameters_->get(shape, {{prefix_, 0, rows, layout, file_shape}}, init);
+  return parameters_->get(shape, {{stored_name(), 0, rows, layout, file_shape}}, init);
 }
 
 Parameter& Scope::stacked(const std::vector<std::string>& names, const std::string& leaf,
@@ -424,7 +424,7 @@ Parameter& Scope::stacked(std::vector<Part> parts, const Shape& each, const Init
   Shape whole = each;
   whole[0] = 0;
   for (Part& part : parts) {
-    part.name = (*this / part.name).prefix();
+    part.name = (*this / part.name).stored_name();
     part.begin = whole[0];
     whole[0] += part.rows;
   }

@@ -174,10 +174,19 @@ class Scope {
   explicit Scope(Parameters& parameters, std::string prefix = "")
       : parameters_(&parameters), prefix_(std::move(prefix)) {}
   Scope operator/(const std::string& name) const {
-    return Scope(*parameters_, prefix_.empty() ? name : prefix_ + "." + name);
+    Scope s = *this;
+    s.prefix_ += s.prefix_.empty() ? name : "." + name;
+    return s;
   }
   Scope operator/(int64_t index) const { return *this / std::to_string(index); }
   const std::string& prefix() const { return prefix_; }
+  /// The same place, whose parameters have what `rename` makes of their names: a checkpoint's own
+  /// names for a stack that others share.
+  Scope renamed(std::string (*rename)(std::string name)) const {
+    Scope s = *this;
+    s.rename_ = rename;
+    return s;
+  }
 
   /// The parameter of this scope: s / "weight". `shape` is that in memory; file_shape: see Part.
   Parameter& parameter(const Shape& shape, const Init& init, Layout layout = Layout::as_is,
@@ -194,8 +203,11 @@ class Scope {
   Parameter& stacked(std::vector<Part> parts, const Shape& each, const Init& init) const;
 
  private:
+  std::string stored_name() const { return rename_ == nullptr ? prefix_ : rename_(prefix_); }
+
   Parameters* parameters_;
   std::string prefix_;
+  std::string (*rename_)(std::string name) = nullptr;
 };
 
 }  // namespace nn

@@ -234,7 +234,7 @@ TEST_P(TransformerParity, loss_and_every_gradient_in_bf16_match_pytorch) {
 
 std::vector<std::string> fixture_names() {
   std::vector<std::string> names;
-  for (const std::string folder : {"transformer", "marian"}) {
+  for (const std::string folder : {"transformer", "marian", "seq2seq"}) {
     for (const auto& entry :
          std::filesystem::directory_iterator(std::string(testing::kFixtures) + "/" + folder)) {
       if (entry.path().extension() != ".safetensors") continue;

@@ -134,10 +134,6 @@ class Marian final : public Transformer {
     }
     return names;
   }
-
-  std::optional<HubModel> hub_model(const nn::Parameters&, const std::string&) const override {
-    return {};
-  }
 };
 
 template std::unique_ptr<ModelConfig> new_config<Marian>();
@@ -245,6 +241,7 @@ std::vector<NamedFloats> marian_tensors(const TransformerConfig& c,
 
 std::optional<HubModel> Transformer::hub_model(const nn::Parameters& parameters,
                                                const std::string& source) const {
+  if (!config().is_own_format()) return {};
   const TransformerConfig& c = transformer_config();
   return HubModel{marian_config_json(c, source), marian_tensors(c, parameters)};
 }

@@ -1,0 +1,107 @@
+// BART and its kin: the fields that Hugging Face's encoder-decoders have, over a Transformer of the
+// family's own.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "heddle/io/tensor_file.h"
+#include "heddle/models/family.h"
+#include "heddle/models/transformer.h"
+#include "heddle/nn/mlp.h"
+
+namespace heddle {
+
+/// Of a Transformer's fields those that the kin have; the others make the family.
+struct BartFields : TransformerConfig {
+  BartFields() {
+    vocab_size = 50265;
+    set_sizes(12, 1024, 4096, 16);
+    activation_function = "gelu";
+    max_position_embeddings = 1024;
+    scale_embedding = false;
+    init_std = 0.02;
+    pad_token_id = 1, bos_token_id = 0;
+    eos_token_id = decoder_start_token_id = 2;
+    output_bias = true;
+  }
+
+  template <class V>
+  void fields(V& v) {
+    constexpr std::array kLeftOut = {"decoder_vocab_size",
+                                     "embedding_dropout",
+                                     "normalize_before",
+                                     "normalize_embedding",
+                                     "normalization",
+                                     "layer_norm_eps",
+                                     "projection_bias",
+                                     "output_bias",
+                                     "attention_scoring",
+                                     "position_embedding_type",
+                                     "rope_theta",
+                                     "sinusoidal_layout",
+                                     "sinusoidal_frequencies",
+                                     "share_encoder_decoder_embeddings"};
+    const auto own = [&](std::string_view key, auto& member, const char* help,
+                         FieldRule rule = {}) {
+      if (std::find(kLeftOut.begin(), kLeftOut.end(), key) != kLeftOut.end()) return;
+      if (key == "activation_function") rule = one_of(nn::activation_names());
+      v(key.data(), member, help, std::move(rule));
+    };
+    TransformerConfig::fields(own);
+  }
+
+  /// Special ids may be beyond the vocabulary.
+  void check(const std::string& source) const { check_sizes(source); }
+
+  /// Whether there is a bias on the logits, and which tables are one, is seen from the tensors.
+  void fit(const TensorFile& weights) {
+    const auto holds = [&](const std::string& name) {
+      return weights.contains(name) || weights.contains("model." + name);
+    };
+    output_bias = holds("final_logits_bias");
+    // transformers 5 ties nothing where tie_word_embeddings is false.
+    share_encoder_decoder_embeddings = tie_word_embeddings ||
+                                       !holds("encoder.embed_tokens.weight") ||
+                                       !holds("decoder.embed_tokens.weight");
+    if (!weights.contains("lm_head.weight")) tie_word_embeddings = true;
+  }
+};
+
+/// The model of a family.
+class BartStack : public Transformer {
+ public:
+  static constexpr bool kIsOwnFormat = false;
+  static std::vector<HeadClass> heads_of(const std::string& family) {
+    return {{Head::target_token, family + "ForConditionalGeneration"},
+            {Head::target_token, family + "Model"}};
+  }
+  static std::vector<std::pair<std::string, Json>> passed_over_of(const BartFields& c) {
+    return {{"normalize_before", c.normalize_before},
+            {"normalize_embedding", c.normalize_embedding},
+            {"add_final_layer_norm", c.normalize_before}};
+  }
+
+  BartStack(const Scope& s, BartFields c, const HubConfig& hub)
+      : Transformer(s, (c.embedding_dropout = c.dropout, c), hub) {}
+
+  nn::TensorNames names() const override {
+    const TransformerConfig& c = transformer_config();
+    nn::TensorNames names{.base = "model"};
+    // Sines are saved too.
+    if (c.position_embedding_type == "sinusoidal") names.unneeded = {"embed_positions.weights"};
+    const std::string shared = "model.shared.weight", output = "lm_head.weight";
+    if (!c.share_encoder_decoder_embeddings) {
+      names.unneeded.emplace_back("shared.weight");
+      if (c.tie_word_embeddings) names.tied = {{output, "model.decoder.embed_tokens.weight"}};
+      return names;
+    }
+    names.tied = {{"model.encoder.embed_tokens.weight", shared},
+                  {"model.decoder.embed_tokens.weight", shared}};
+    if (c.tie_word_embeddings) names.tied.emplace_back(output, shared);
+    return names;
+  }
+};
+
+}  // namespace heddle

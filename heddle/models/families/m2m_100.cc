@@ -1,0 +1,58 @@
+// M2M-100: Fan et al. 2021, "Beyond English-Centric Multilingual Machine Translation", and the
+// dense models of NLLB (Costa-jussa et al. 2022): pre-norm, with sines and cosines for positions
+// that count the tokens that are not padding.
+#include "heddle/models/families/bart_stack.h"
+
+namespace heddle {
+namespace {
+
+struct M2M100Config : BartFields {
+  M2M100Config() {
+    vocab_size = 128112;
+    activation_function = "relu";
+    attention_dropout = 0.1;
+    sinusoidal_layout = "halves", sinusoidal_frequencies = "tensor2tensor";
+    normalize_before = scale_embedding = true;
+  }
+};
+
+// The first position stands behind that of padding.
+M2M100Config counted(M2M100Config c) {
+  c.position_offset = c.pad_token_id + 1;
+  return c;
+}
+
+}  // namespace
+
+class M2M100 final : public BartStack {
+ public:
+  using Config = M2M100Config;
+  static std::vector<HeadClass> heads() { return heads_of("M2M100"); }
+  static std::vector<std::pair<std::string, Json>> passed_over() {
+    return passed_over_of(Config());
+  }
+  M2M100(const Scope& s, const Config& c, const HubConfig& hub) : BartStack(s, counted(c), hub) {}
+
+  // Padding is at -1, whose vector is zero.
+  std::vector<int32_t> positions(std::span<const int32_t> ids) const override {
+    std::vector<int32_t> positions;
+    int32_t next = 0;
+    for (const int32_t id : ids) positions.push_back(id == facts().pad_token_id ? -1 : next++);
+    return positions;
+  }
+
+  // generate() has padding there too, if a decoder writes it.
+  Tensor step(DecoderCache& cache, const DecoderStep& step, const Run& run) const override {
+    std::vector<int32_t> positions(step.position_ids.begin(), step.position_ids.end());
+    for (size_t i = 0; i < positions.size(); ++i) {
+      if (step.ids[i] == facts().pad_token_id) positions[i] = -1;
+    }
+    DecoderStep counted = step;
+    counted.position_ids = positions;
+    return BartStack::step(cache, counted, run);
+  }
+};
+
+template std::unique_ptr<ModelConfig> new_config<M2M100>();
+
+}  // namespace heddle
