@@ -287,6 +287,8 @@ def folder(name, files, tokenizer_class, texts=TEXTS):
     special = {n: getattr(tok, n + "_token_id") for n in ("pad", "unk", "bos", "eos", "cls", "sep", "mask")}
     some = [(a, b) for a, b in PAIRS if b and (texts is TEXTS or "<" not in a)]  # transformers takes "" for no second text
     both = [tok(a, b, return_token_type_ids=True) for a, b in some]
+    if not tok.is_fast:  # of a class that has no types
+        both = [{"input_ids": e["input_ids"], "token_type_ids": [0] * len(e["input_ids"])} for e in both]
     dump(FOLDER / "folders" / f"{name}.json", {
         "files": files, "special": {k: v for k, v in special.items() if v is not None}, "cases": found,
         "pairs": [{"a": a, "b": b, "ids": e["input_ids"], "types": e["token_type_ids"]} for (a, b), e in zip(some, both)]})
@@ -331,6 +333,40 @@ def folders():
                [t for t in TEXTS if "<" not in t and t.isascii() and t.isprintable()])
 
 
+def multilingual():
+    """Tokenizers that put a language around a text."""
+    from sentencepiece import sentencepiece_model_pb2 as pb
+    model = small_sentencepiece()
+    pieces = [(p.piece, p.score) for p in pb.ModelProto.FromString(model).pieces if p.type == 1]
+    first = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
+    plain = [t for t in TEXTS if "<" not in t and t.isascii() and t.isprintable()]
+
+    def saved(tok, **more):
+        with tempfile.TemporaryDirectory() as path:
+            tok.save_pretrained(path)
+            files = {f.name: json.loads(f.read_text()) for f in pathlib.Path(path).iterdir()}
+        files["tokenizer_config.json"] |= more
+        return files
+
+    mbart = transformers.MBartTokenizer(vocab=first + pieces + [(c, 0.0) for c in ("ar_AR", "de_DE", "en_XX")] + [("<mask>", 0.0)])
+    folder("mbart", saved(mbart, src_lang="de_DE"), transformers.MBartTokenizer)
+    bpe = Tokenizer(M.BPE(unk_token="<unk>", fuse_unk=True))
+    bpe.pre_tokenizer = P.Metaspace()
+    bpe.train_from_iterator(CORPUS, T.BpeTrainer(vocab_size=260, show_progress=False, special_tokens=["<s>", "<pad>", "</s>", "<unk>"]))
+    state = json.loads(bpe.to_str())["model"]
+    for name, legacy in (("nllb", False), ("nllb_legacy", True)):
+        nllb = transformers.NllbTokenizer(vocab=state["vocab"], merges=[tuple(m) for m in state["merges"]], legacy_behaviour=legacy,
+                                          additional_special_tokens=["deu_Latn", "eng_Latn", "zho_Hans"])
+        folder(name, saved(nllb), transformers.NllbTokenizer)
+    folder("sp_mbart50", {"sentencepiece.bpe.model": model, "tokenizer_config.json": {"tokenizer_class": "MBart50Tokenizer", "src_lang": None, "bos_token": "<s>"}},
+           transformers.MBart50Tokenizer, [t for t in plain if t == " ".join(t.split())])
+    codes = transformers.models.m2m_100.tokenization_m2m_100.FAIRSEQ_LANGUAGE_CODES["m2m100"]
+    folder("m2m_100", {"sentencepiece.bpe.model": model, "vocab.json": {t: i for i, (t, _) in enumerate(first + pieces)},
+                       "special_tokens_map.json": {"additional_special_tokens": [f"__{c}__" for c in codes]},
+                       "tokenizer_config.json": {"tokenizer_class": "M2M100Tokenizer", "src_lang": "fr"}},
+           transformers.M2M100Tokenizer, plain + ["a __de__ b", "__zu__", "__xx__ c"])
+
+
 def llama_model(**options):
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(CORPUS), model_writer=model, vocab_size=330, num_threads=1,
@@ -339,5 +375,5 @@ def llama_model(**options):
 
 
 if __name__ == "__main__":
-    for make in (byte_level, byte_fallback, word_piece, unigram, others, components, folders):
+    for make in (byte_level, byte_fallback, word_piece, unigram, others, components, folders, multilingual):
         make()

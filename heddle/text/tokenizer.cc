@@ -3,6 +3,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
+#include "heddle/text/pipeline/special_tokens.h"
 #include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 #include "heddle/text/strings/utf8.h"
 #include "heddle/text/tokenizer_folder.h"
@@ -47,8 +48,23 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
   return impl_->encode(text);
 }
 
-Encoding Tokenizer::with_special(std::span<const int32_t> ids) const {
-  return fill_in(impl_->around.single, ids, {});
+Encoding Tokenizer::with_special(std::span<const int32_t> ids, int32_t language) const {
+  if (language < 0) return fill_in(impl_->around.single, ids, {});
+  std::vector<Template::Item> items = impl_->around.single;
+  for (Template::Item& item : items) {
+    for (int32_t& id : item.ids) id = language_of(token(id)).empty() ? id : language;
+  }
+  return fill_in(items, ids, {});
+}
+
+std::vector<std::pair<std::string, int32_t>> Tokenizer::languages() const {
+  std::vector<std::pair<std::string, int32_t>> found;
+  for (int32_t id = 0; id < vocab_size(); ++id) {
+    if (!is_special(id)) continue;
+    std::string name = language_of(token(id));
+    if (!name.empty()) found.emplace_back(std::move(name), id);
+  }
+  return found;
 }
 
 Encoding Tokenizer::with_special(std::span<const int32_t> first,

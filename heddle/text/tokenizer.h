@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace heddle {
@@ -69,7 +70,8 @@ class Tokenizer {
 
   /// The ids of a text, or of two, with the special ids that the files put around them.
   /// with_special(encode(text)) may cut in between; special_count() says what is added.
-  Encoding with_special(std::span<const int32_t> ids) const;
+  /// `language`: the token of one of languages(), in place of that which the files put there.
+  Encoding with_special(std::span<const int32_t> ids, int32_t language = -1) const;
   Encoding with_special(std::span<const int32_t> first, std::span<const int32_t> second) const;
   int64_t special_count(bool is_pair = false) const;
 
@@ -90,6 +92,10 @@ class Tokenizer {
   int32_t mask_id() const;
   /// Whether decode() leaves it out.
   bool is_special(int32_t id) const;
+
+  /// The languages that texts may be marked with, by name, and their tokens: special ones that read
+  /// en_XX, eng_Latn or __en__ ("en"). Of most tokenizers none.
+  std::vector<std::pair<std::string, int32_t>> languages() const;
 
   /// The token of an id as the vocabulary spells it (U+2581 for a space, or Ġ in byte-level BPE).
   /// Errors: data if the id is not in the vocabulary.

@@ -26,6 +26,13 @@ constexpr const char* kSentencePieceNames[] = {"spiece.model", kSentencePieceNam
 
 Tokenizer finish(HubFiles files, bool is_class_known, PipelineDescription description) {
   apply_special_tokens(files, is_class_known, description);
+  lay_out_languages(
+      files,
+      [&](const std::string& name) {
+        const auto added = description.parts.added.find(name);
+        return added ? added : description.parts.model->vocabulary().find(name);
+      },
+      description.around);
   description.parts.beside =
       files.take_config_aside(usual_config(files, description.parts.clean_up, description));
   const bool is_bpe = description.kind.find("BPE") != std::string::npos;
@@ -153,6 +160,9 @@ std::optional<Tokenizer> find_tokenizer(const std::string& folder) {
   }
   if (has(kMarianSourceName) && has(kMarianVocabName)) {
     return load_marian_tokenizer(folder, MarianSide::source);
+  }
+  if (has(kMarianVocabName) && has("sentencepiece.bpe.model")) {
+    return load_m2m_tokenizer(HubFiles::read(folder));
   }
   if (has("vocab.txt")) return load_word_piece(HubFiles::read(folder), "vocab.txt");
   for (const char* name : kSentencePieceNames) {

@@ -82,16 +82,18 @@ INSTANTIATE_TEST_SUITE_P(Kinds, WholeTokenizer,
                                            "unigram_bytes", "word_level", "clip", "bpe_prefix"),
                          [](const auto& suite) { return std::string(suite.param); });
 
+void write_files(const Json& fixture, const TemporaryFolder& folder) {
+  for (const auto& [name, content] : fixture.at("files").as_object()) {
+    folder.write(name, content.is_string() ? content.as_string()
+                                           : base64_bytes(content.get_string("base64"), name));
+  }
+}
+
 class FolderTokenizer : public ::testing::TestWithParam<const char*> {
  protected:
   const Json fixture_ = Json::load(fixture_path(std::string("folders/") + GetParam() + ".json"));
 
-  void write_files(const TemporaryFolder& folder) const {
-    for (const auto& [name, content] : fixture_.at("files").as_object()) {
-      folder.write(name, content.is_string() ? content.as_string()
-                                             : base64_bytes(content.get_string("base64"), name));
-    }
-  }
+  void write_files(const TemporaryFolder& folder) const { heddle::write_files(fixture_, folder); }
 };
 
 TEST_P(FolderTokenizer, gives_the_ids_texts_and_special_ids_of_transformers) {
@@ -151,8 +153,40 @@ TEST_P(FolderTokenizer, saved_beside_any_config_it_is_read_as_it_was) {
 INSTANTIATE_TEST_SUITE_P(Kinds, FolderTokenizer,
                          ::testing::Values("gpt2", "gpt2_added", "roberta", "bert", "bert_cased",
                                            "sp_t5", "sp_xlnet", "sp_llama", "sp_llama_legacy",
-                                           "sp_llama_bare"),
+                                           "sp_llama_bare", "mbart", "sp_mbart50", "nllb",
+                                           "nllb_legacy", "m2m_100"),
                          [](const auto& suite) { return std::string(suite.param); });
+
+// Languages by name, and what stands around a text in one of them: as transformers has them.
+TEST(TokenizerLanguages, are_the_special_tokens_that_name_one_and_stand_where_the_family_has_them) {
+  struct Case {
+    const char* fixture;
+    std::string language, around;
+    size_t languages;
+  };
+  for (const Case& c :
+       {Case{"mbart", "fr_XX", "x </s> fr_XX", 25}, Case{"sp_mbart50", "sl_SI", "sl_SI x </s>", 52},
+        Case{"nllb", "zho_Hans", "zho_Hans x </s>", 3},
+        Case{"nllb_legacy", "deu_Latn", "x </s> deu_Latn", 3},
+        Case{"m2m_100", "zu", "__zu__ x </s>", 100}, Case{"sp_t5", "", "x </s>", 0},
+        Case{"bert", "", "[CLS] x [SEP]", 0}}) {
+    SCOPED_TRACE(c.fixture);
+    TemporaryFolder folder;
+    write_files(Json::load(fixture_path(std::string("folders/") + c.fixture + ".json")), folder);
+    const Tokenizer tokenizer = Tokenizer::load(folder.path());
+    const auto languages = tokenizer.languages();
+    EXPECT_EQ(languages.size(), c.languages);
+    int32_t id = -1;
+    for (const auto& [name, token] : languages) id = name == c.language ? token : id;
+    EXPECT_EQ(id < 0, c.language.empty());
+    const int32_t x = tokenizer.token_id("a");
+    std::string around;
+    for (const int32_t i : tokenizer.with_special(std::vector{x}, id).ids) {
+      around += (around.empty() ? "" : " ") + (i == x ? "x" : tokenizer.token(i));
+    }
+    EXPECT_EQ(around, c.around);
+  }
+}
 
 class OneComponent : public ::testing::Test {
  protected:

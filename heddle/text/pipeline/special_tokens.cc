@@ -250,4 +250,49 @@ void apply_special_tokens(const HubFiles& files, bool is_class_known,
   }
 }
 
+void lay_out_languages(HubFiles& files,
+                       const std::function<std::optional<int32_t>(const std::string&)>& find,
+                       Template& around) {
+  struct Kin {
+    const char* name;
+    const char* kept_class;
+    const char* usual;
+    bool is_behind;
+  };
+  const Kin all[] = {{"mbart50", "MBart50Tokenizer", "en_XX", false},
+                     {"mbart", "MBartTokenizer", "en_XX", true},
+                     {"nllb", "NllbTokenizer", "eng_Latn", files.flag("legacy_behaviour", false)},
+                     {"m2m", "M2M100Tokenizer", "en", false}};
+  const auto* kin = std::find_if(std::begin(all), std::end(all),
+                                 [&](const Kin& k) { return files.is_class(k.name); });
+  if (kin == std::end(all)) return;
+  const std::string name =
+      string_or(files.config, "src_lang", kin->usual, files.path("tokenizer_config.json"));
+  const auto language = find(kin->name == std::string("m2m") ? "__" + name + "__" : name);
+  const auto eos = find(files.special_name("eos_token", "</s>"));
+  if (!language || !eos) return;
+  files.keep_class(kin->kept_class);
+  around = {.single = {{.text = 0}, {.ids = {*eos}}},
+            .pair = {{.text = 0}, {.text = 1}, {.ids = {*eos}}}};
+  for (auto* items : {&around.single, &around.pair}) {
+    items->insert(kin->is_behind ? items->end() : items->begin(), {.ids = {*language}});
+  }
+}
+
+std::string language_of(const std::string& token) {
+  const auto is = [&](size_t from, size_t to, auto&& of_kind) {
+    return from < to && std::all_of(token.begin() + from, token.begin() + to, of_kind);
+  };
+  const auto small = [](char c) { return c >= 'a' && c <= 'z'; };
+  const auto large = [](char c) { return c >= 'A' && c <= 'Z'; };
+  const size_t n = token.size(), line = token.find('_');
+  if (n > 4 && token.starts_with("__") && token.ends_with("__") && is(2, n - 2, small)) {
+    return token.substr(2, n - 4);
+  }
+  if (line != 2 && line != 3) return "";
+  const bool is_country = n == line + 3 && is(line + 1, n, large);
+  const bool is_script = n == line + 5 && large(token[line + 1]) && is(line + 2, n, small);
+  return is(0, line, small) && (is_country || is_script) ? token : "";
+}
+
 }  // namespace heddle

@@ -1,6 +1,8 @@
 // Special tokens by name: tokenizer_config.json, special_tokens_map.json, added_tokens.json.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,5 +67,15 @@ void add_usual(const std::vector<const char*>& names, PipelineParts& parts,
 /// Errors: data, naming the file, for an id out of range or of another token.
 void apply_special_tokens(const HubFiles& files, bool is_class_known,
                           PipelineDescription& description);
+
+/// Puts the language of a text around it where the class of the tokenizer (mBART, mBART-50, NLLB,
+/// M2M-100) does that: src_lang of tokenizer_config.json, or English. `find`: ids of tokens.
+void lay_out_languages(HubFiles& files,
+                       const std::function<std::optional<int32_t>(const std::string&)>& find,
+                       Template& around);
+
+/// The language that a token stands for: "en_XX", "eng_Latn", or "en" of "__en__"; "" if it is
+/// none.
+std::string language_of(const std::string& token);
 
 }  // namespace heddle

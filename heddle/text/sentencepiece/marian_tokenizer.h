@@ -1,9 +1,11 @@
-// Marian's tokenizers: SentencePiece finds the tokens of a text, vocab.json has their ids.
+// Marian's and M2M-100's tokenizers: SentencePiece finds the tokens of a text, vocab.json has their
+// ids.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "heddle/text/pipeline/special_tokens.h"
 #include "heddle/text/tokenizer.h"
 
 namespace heddle {
@@ -17,6 +19,11 @@ inline constexpr const char* kMarianVocabName = "vocab.json";
 inline constexpr const char* kMarianTargetVocabName = "target_vocab.json";
 
 enum class MarianSide : uint8_t { source, target };
+
+/// That of M2M-100: sentencepiece.bpe.model and vocab.json, behind which the tokens of languages
+/// stand, "__fr__". Errors: as below.
+/// Source: transformers 5.23, models/m2m_100/tokenization_m2m_100.py.
+Tokenizer load_m2m_tokenizer(HubFiles files);
 
 /// The tokenizer of one language. A text, and what follows a special token in it, may begin with
 /// the name of a target language, ">>fr<<", which is a token. Tokens that the vocabulary lacks are

@@ -1,6 +1,9 @@
 // SentencePiece models with the special tokens that their families put around texts.
 #include <sentencepiece_processor.h>
 
+#include <iterator>
+#include <sstream>
+
 #include "heddle/base/error.h"
 #include "heddle/text/sentencepiece/sentencepiece_log.h"
 #include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
@@ -11,23 +14,35 @@ namespace heddle {
 
 namespace {
 
+/// How fairseq numbers the tokens of a SentencePiece model: <s> <pad> </s> <unk>, those of the
+/// model from its fourth on, then languages and <mask>.
+constexpr int32_t kFairseqOffset = 1, kFairseqUnk = 3;
+
 /// SentencePiece does all of it: normalisation, splitting, unknown characters.
 class SentencePieceSubwords final : public SubwordModel {
  public:
-  SentencePieceSubwords(Vocabulary vocabulary,
+  SentencePieceSubwords(Vocabulary vocabulary, bool is_fairseq,
                         std::unique_ptr<sentencepiece::SentencePieceProcessor> processor)
-      : SubwordModel(std::move(vocabulary)), processor_(std::move(processor)) {}
+      : SubwordModel(std::move(vocabulary)),
+        is_fairseq_(is_fairseq),
+        processor_(std::move(processor)) {}
 
   void encode(std::string_view text, std::vector<int32_t>& ids) const override {
     std::vector<int> own;
     const auto status = processor_->Encode(text, &own);
     check(status.ok(), ErrorKind::data, "tokenizer: cannot encode a text of {} bytes: {}",
           text.size(), status.ToString());
-    ids.insert(ids.end(), own.begin(), own.end());
+    for (const int id : own) {
+      const bool is_unknown = id == processor_->unk_id();
+      ids.push_back(!is_fairseq_ ? id : is_unknown ? kFairseqUnk : id + kFairseqOffset);
+    }
   }
-  std::optional<int32_t> unk() const override { return processor_->unk_id(); }
+  std::optional<int32_t> unk() const override {
+    return is_fairseq_ ? kFairseqUnk : processor_->unk_id();
+  }
 
  private:
+  bool is_fairseq_;
   std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
 };
 
@@ -38,6 +53,7 @@ struct Family {
   std::vector<const char*> special;
   bool adds_space;  ///< the model puts a space in front of each text, else finish() sees to it
   void (*finish)(const HubFiles&, const std::string&, PipelineDescription&);
+  const char* languages = nullptr;  ///< fairseq's numbers, and the languages behind the vocabulary
 };
 
 int32_t id_of(const PipelineDescription& d, const char* name, const std::string& path) {
@@ -109,6 +125,26 @@ void finish_llama(const HubFiles& files, const std::string& path, PipelineDescri
   }
 }
 
+/// The languages around texts are laid out when all tokens are known.
+void finish_fairseq(const HubFiles&, const std::string& path, PipelineDescription& d) {
+  d.special.cls = id_of(d, "<s>", path);
+  d.special.sep = id_of(d, "</s>", path);
+}
+
+constexpr const char* kFairseqSpecial[] = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
+constexpr const char* kMBartLanguages =
+    "ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko_KR lt_LT "
+    "lv_LV "
+    "my_MM ne_NP nl_XX ro_RO ru_RU si_LK tr_TR vi_VN zh_CN";
+constexpr const char* kMBart50Languages =
+    "ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko_KR lt_LT "
+    "lv_LV "
+    "my_MM ne_NP nl_XX ro_RO ru_RU si_LK tr_TR vi_VN zh_CN af_ZA az_AZ bn_IN fa_IR he_IL hr_HR "
+    "id_ID "
+    "ka_GE km_KH mk_MK ml_IN mn_MN mr_IN pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX "
+    "uk_UA "
+    "ur_PK xh_ZA gl_ES sl_SI";
+
 const std::vector<Family>& families() {
   static const std::vector<Family> all = {
       {{"t5"}, "T5Tokenizer", {"<pad>", "</s>", "<unk>"}, true, finish_t5},
@@ -121,25 +157,46 @@ const std::vector<Family>& families() {
        "LlamaTokenizer",
        {"<unk>", "<s>", "</s>"},
        false,
-       finish_llama}};
+       finish_llama},
+      {{"mbart50"},
+       "MBart50Tokenizer",
+       {std::begin(kFairseqSpecial), std::end(kFairseqSpecial)},
+       true,
+       finish_fairseq,
+       kMBart50Languages},
+      {{"mbart"},
+       "MBartTokenizer",
+       {std::begin(kFairseqSpecial), std::end(kFairseqSpecial)},
+       true,
+       finish_fairseq,
+       kMBartLanguages}};
   return all;
 }
 
 /// With `adds_space` false, the model puts no space in front of texts, whatever it says.
-std::unique_ptr<SubwordModel> subwords(std::string bytes, bool adds_space,
+std::unique_ptr<SubwordModel> subwords(std::string bytes, const Family& family,
                                        const std::string& path) {
   check_sentencepiece_model(bytes, path);
   silence_sentencepiece();
   // normalizer_spec once more, with add_dummy_prefix alone: what comes last counts.
-  if (!adds_space) bytes += std::string("\x1A\x02\x18\x00", 4);
+  if (!family.adds_space) bytes += std::string("\x1A\x02\x18\x00", 4);
   auto processor = std::make_unique<sentencepiece::SentencePieceProcessor>();
   const auto status = processor->LoadFromSerializedProto(bytes);
   check(status.ok(), ErrorKind::data, "{}: SentencePiece refuses the model: {}", path,
         status.ToString());
   std::vector<std::string> tokens;
-  for (int id = 0; id < processor->GetPieceSize(); ++id) tokens.push_back(processor->IdToPiece(id));
+  const bool is_fairseq = family.languages != nullptr;
+  if (is_fairseq) tokens = {"<s>", "<pad>", "</s>", "<unk>"};
+  for (int id = is_fairseq ? kFairseqUnk : 0; id < processor->GetPieceSize(); ++id) {
+    tokens.push_back(processor->IdToPiece(id));
+  }
+  if (is_fairseq) {
+    std::istringstream languages(family.languages);
+    tokens.insert(tokens.end(), std::istream_iterator<std::string>(languages), {});
+    tokens.emplace_back("<mask>");
+  }
   return std::make_unique<SentencePieceSubwords>(Vocabulary::of_list(std::move(tokens), path),
-                                                 std::move(processor));
+                                                 is_fairseq, std::move(processor));
 }
 
 }  // namespace
@@ -154,12 +211,17 @@ std::optional<PipelineDescription> describe_sentencepiece(HubFiles& files,
     files.keep_class(family.kept_class);
     PipelineDescription d;
     d.kind = "SentencePiece";
-    d.parts.model = subwords(files.add(name), family.adds_space, path);
+    d.parts.model = subwords(files.add(name), family, path);
     d.parts.decoder = read_token_decoder(
         Json::parse(R"({"type": "Sequence", "decoders": [{"type": "ByteFallback"},
                         {"type": "Metaspace"}]})"),
         path);
     add_usual(family.special, d.parts, path);
+    if (family.languages != nullptr) {
+      std::istringstream languages(family.languages);
+      for (std::string language; languages >> language;)
+        add_usual({language.c_str()}, d.parts, path);
+    }
     d.special.unk = d.parts.model->unk().value_or(-1);
     family.finish(files, path, d);
     return d;

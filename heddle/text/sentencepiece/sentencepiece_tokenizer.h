@@ -17,8 +17,9 @@ Tokenizer sentencepiece_tokenizer(std::string bytes, const std::string& name);
 Tokenizer load_sentencepiece(const std::string& path);
 
 /// A SentencePiece model of a folder with the special tokens of its family (T5, XLNet, Llama,
-/// Mistral, Mixtral), by tokenizer_class or model_type; nothing if the family is none of these.
-/// Errors: data, naming the file, for a broken model or one without the family's special tokens.
+/// Mistral, Mixtral, mBART, mBART-50), by tokenizer_class or model_type; nothing if the family is
+/// none of these. Errors: data, naming the file, for a broken model or one without the family's
+/// special tokens.
 std::optional<PipelineDescription> describe_sentencepiece(HubFiles& files, const std::string& name);
 
 }  // namespace heddle
