@@ -351,10 +351,11 @@ void read_targets(const SafetensorsFile& file, const BatchSide& side, nn::TokenO
 void forward_pair(const EncoderDecoder& model, const SafetensorsFile& inputs,
                   const std::string& path, const ForwardOptions& options) {
   const EncoderDecoderFacts& c = model.facts();
-  const BatchSide source(inputs, "input_ids", "attention_mask", c.source_vocab_size,
-                         Hidden::dropped);
-  const BatchSide target(inputs, "decoder_input_ids", "decoder_attention_mask", c.target_vocab_size,
-                         Hidden::dropped);
+  BatchSide source(inputs, "input_ids", "attention_mask", c.source_vocab_size, Hidden::dropped);
+  BatchSide target(inputs, "decoder_input_ids", "decoder_attention_mask", c.target_vocab_size,
+                   Hidden::dropped);
+  source.count_positions(inputs, "input_ids", model);
+  target.count_positions(inputs, "decoder_input_ids", model);
   check(source.batch == target.batch, ErrorKind::data,
         "{}: input_ids has a batch of {}, decoder_input_ids of {}; they must be equal",
         inputs.path(), source.batch, target.batch);

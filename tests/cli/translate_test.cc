@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "heddle/base/json/json.h"
+#include "tests/base/temporary.h"
 #include "tests/cli/model_fixture.h"
 #include "tests/support/conversation.h"
+#include "tests/support/places.h"
 
 namespace heddle::testing {
 namespace {
@@ -228,6 +231,66 @@ TEST_F(Translate, run_means_its_best_model) {
   const CliResult result = run_heddle({"translate", run.path().string()}, with_input(kText));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, translate(kText).out);
+}
+
+// A copy of a folder of tests/fixtures/seq2seq, searched as its first case was.
+class Multilingual : public ::testing::Test {
+ protected:
+  CliResult translate(const std::string& family, std::vector<std::string> flags) {
+    std::filesystem::copy(std::string(kFixtures) + "/seq2seq/" + family, folder_ / family,
+                          std::filesystem::copy_options::recursive);
+    const Json first = Json::load(folder_ / (family + "/cases.json")).as_array()[0];
+    folder_.write(family + "/generation_config.json", first.at("settings").dump());
+    std::string input, texts;
+    for (const Json& r : first.at("results").as_array()) {
+      input += r.get_string("line") + "\n";
+      expected_ += r.at("translations").as_array()[0].get_string("text") + "\n";
+    }
+    flags.insert(flags.begin(), {"translate", folder_ / family, "--precision", "f32"});
+    CliOptions options;
+    options.input = input;
+    return run_heddle(flags, options);
+  }
+
+  TemporaryFolder folder_;
+  std::string expected_;
+};
+
+TEST_F(Multilingual, languages_give_the_texts_of_transformers) {
+  const CliResult m2m =
+      translate("m2m_100", {"--source-language", "en", "--target-language", "fr"});
+  EXPECT_EQ(m2m.exit_code, 0) << m2m.err;
+  EXPECT_EQ(m2m.out, expected_);
+  expected_.clear();
+  const CliResult mbart =
+      translate("mbart", {"--source-language", "en_XX", "--target-language", "de_DE"});
+  EXPECT_EQ(mbart.exit_code, 0) << mbart.err;
+  EXPECT_EQ(mbart.out, expected_);
+}
+
+TEST_F(Multilingual, language_that_is_unknown_or_missing_lists_those_that_there_are) {
+  const CliResult unknown = translate("m2m_100", {"--target-language", "fra"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  for (const char* part : {"--target-language is 'fra'", "did you mean 'fr'", "af, am, ar"}) {
+    EXPECT_NE(unknown.err.find(part), std::string::npos) << unknown.err;
+  }
+  const CliResult missing = translate("mbart", {"--source-language", "en_XX"});
+  EXPECT_EQ(missing.exit_code, 2);
+  for (const char* part : {"writes 25 languages", "--target-language", "ar_AR, cs_CZ"}) {
+    EXPECT_NE(missing.err.find(part), std::string::npos) << missing.err;
+  }
+}
+
+TEST_F(Multilingual, model_that_marks_no_languages_refuses_them) {
+  const CliResult result = translate("t5", {"--source-language", "en"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("marks no languages"), std::string::npos) << result.err;
+}
+
+TEST_F(Multilingual, task_of_a_t5_stands_in_the_text) {
+  const CliResult result = translate("t5", {});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, expected_);
 }
 
 }  // namespace

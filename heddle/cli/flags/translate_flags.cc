@@ -8,6 +8,11 @@ void add_translate_flags(Subcommand& app, TranslateFlags& flags) {
   flags.command = app;
   app.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
       ->required();
+  app.add_option("--source-language", flags.source_language,
+                 "language of the texts, of a model that is told, as its tokenizer has it: en_XX, "
+                 "eng_Latn, en");
+  app.add_option("--target-language", flags.target_language,
+                 "language of the translations; a name that is none lists those that there are");
   add_search_flags(app, flags.search,
                    {"num_beams", "length_penalty", "no_repeat_ngram_size", "repetition_penalty"});
   app.add_option("--min-length", flags.min_length,
@@ -33,7 +38,7 @@ Precision apply_translate_flags(const TranslateFlags& flags) {
   return apply_compute_flags(flags.compute);
 }
 
-TranslateOptions translate_options(const TranslateFlags& flags, const LoadedModel& model,
+TranslateOptions translate_options(const TranslateFlags& flags, LoadedModel& model,
                                    Precision precision) {
   TranslateOptions o = default_options(model, flags.search);
   o.rules.min_length = flags.min_length.value_or(o.rules.min_length);
@@ -43,6 +48,7 @@ TranslateOptions translate_options(const TranslateFlags& flags, const LoadedMode
   o.truncate = flags.truncate;
   o.precision = precision;
   o.scores = false;
+  set_languages(model, flags.source_language, flags.target_language, o);
   return o;
 }
 

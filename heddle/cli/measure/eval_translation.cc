@@ -180,7 +180,7 @@ void eval_translation(const EvalFlags& flags) {
   const train::BleuOptions bleu = {.lowercase = flags.lowercase,
                                    .tokenizer = train::bleu_tokenizer(flags.tokenize)};
   const Pairs pairs = read_pairs(flags);
-  const LoadedModel model = load_translation_model(flags.model);
+  LoadedModel model = load_translation_model(flags.model);
   const TranslateOptions options = translate_options(flags, model, precision);
   int64_t cut = 0;
   const Ids source = encode(model, pairs.source, flags.source, options, false, cut);

@@ -130,7 +130,7 @@ Precision apply(const Flags& flags) {
   return apply_translate_flags(flags);
 }
 
-TranslateOptions options_of(const Flags& flags, const LoadedModel& model, Precision precision) {
+TranslateOptions options_of(const Flags& flags, LoadedModel& model, Precision precision) {
   TranslateOptions o = translate_options(flags, model, precision);
   if (flags.sample) {
     o.sampling = flags.search.sampling();
@@ -200,7 +200,7 @@ void print_bad(const std::string& message, const Flags& flags) {
 void run(const Flags& flags) {
   const Precision precision = apply(flags);
   if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
-  const LoadedModel model = load_translation_model(flags.model);
+  LoadedModel model = load_translation_model(flags.model);
   TranslateOptions options = options_of(flags, model, precision);
   check_alignment(model.translator().facts(), flags.alignment_options);
   Prefixes prefixes(flags, model);

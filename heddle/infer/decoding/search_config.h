@@ -29,7 +29,7 @@ struct SearchConfig {
   std::optional<double> top_p = {}, min_p = {};
   std::optional<int64_t> seed = {};
   std::vector<int64_t> eos = {}, suppressed = {};
-  std::optional<int64_t> bos = {}, decoder_start = {}, forced_eos = {};
+  std::optional<int64_t> bos = {}, decoder_start = {}, forced_bos = {}, forced_eos = {};
   std::vector<std::vector<int64_t>> banned = {};
 
   template <class V>
@@ -66,6 +66,7 @@ struct SearchConfig {
     v("eos_token_id", eos, "each of them ends a sequence", id);
     v("bos_token_id", bos, "begins a text", id);
     v("decoder_start_token_id", decoder_start, "begins a translation", id);
+    v("forced_bos_token_id", forced_bos, "the first token that a decoder writes", id);
     v("forced_eos_token_id", forced_eos, "the last token that there is room for", id);
     v("suppress_tokens", suppressed, "ids that never come", id);
     v("bad_words_ids", banned, "ids in a row that never come", id);

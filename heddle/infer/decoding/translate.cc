@@ -63,7 +63,7 @@ Request request_of(const EncoderDecoderFacts& c, const TranslateOptions& o,
                    int64_t i) {
   const std::span<const int32_t> prefix = prefix_of(o, i);
   const auto end = static_cast<int32_t>(c.eos_token_id);
-  Request r{.tokens = {static_cast<int32_t>(c.decoder_start_token_id)},
+  Request r{.tokens = {o.start.value_or(static_cast<int32_t>(c.decoder_start_token_id))},
             .source = {source.begin(), source.end()},
             .prefix = {prefix.begin(), prefix.end()},
             .search = {.beam = o.beam,
@@ -79,7 +79,12 @@ Request request_of(const EncoderDecoderFacts& c, const TranslateOptions& o,
             .forced_eos_is_free = o.is_hub,
             .penalises_log_p = o.is_hub && o.beam > 1,
             .scores = o.scores};
-  r.source.push_back(end);
+  r.source.insert(r.source.end(), o.source_end.begin(), o.source_end.end());
+  if (o.source_end.empty()) r.source.push_back(end);
+  if (o.forced_bos) {
+    r.prefix.insert(r.prefix.begin(), *o.forced_bos);
+    r.free_prefix = 1;
+  }
   if (o.needs_end) r.forced_eos = end;
   if (r.sampling) r.sampling->first_line += i;
   if (o.on_step) {

@@ -34,8 +34,12 @@ struct TranslateOptions {
   /// Ids that the translations begin with: none, one for all sentences, or one for each.
   std::vector<std::vector<int32_t>> prefixes = {};
   std::vector<int32_t> suppressed = {};  ///< ids that never come, beside pad, bos and start
-  bool truncate = false;                 ///< cut what is longer than the model takes, else an error
-  bool scores = true;  ///< whether scores are wanted: greedy search is faster without
+  std::vector<int32_t> source_end = {};  ///< ids behind each source; none: the end
+  std::optional<int32_t> start = {};     ///< the decoder's first token; none: the model's
+  /// First token of the translations, before their prefixes, whose log p is 0: a language.
+  std::optional<int32_t> forced_bos = {};
+  bool truncate = false;  ///< cut what is longer than the model takes, else an error
+  bool scores = true;     ///< whether scores are wanted: greedy search is faster without
   /// Sees every step; sentences may be decoded on several threads.
   std::function<void(const DecodeStep&)> on_step = {};
   Precision precision = {};
@@ -71,9 +75,15 @@ std::vector<Translation> translate_ids(const EncoderDecoder& model,
 /// is any), with `above` laid over it; else the defaults.
 TranslateOptions default_options(const LoadedModel& model, const SearchConfig& above = {});
 
-/// Ids of a line of text, cut or refused where the model takes no more (max_position_embeddings
-/// tokens, the end included). `where` ("line 12") opens the message. `was_cut` may be null.
-/// Errors: data if it is not UTF-8 or too long.
+/// Sets the languages that texts are translated from and into, by names of tokenizer.languages();
+/// "": as the folder has it. Errors: usage, listing the languages, for one that there is not, or
+/// none into which where there are several.
+void set_languages(LoadedModel& model, const std::string& source, const std::string& target,
+                   TranslateOptions& options);
+
+/// Ids of a line of text, behind what stands before all (a language), cut or refused where the
+/// model takes no more (max_position_embeddings tokens, the end included). `where` ("line 12")
+/// opens the message. `was_cut` may be null. Errors: data if it is not UTF-8 or too long.
 std::vector<int32_t> source_ids(const LoadedModel& model, const std::string& line,
                                 const std::string& where, bool truncate, bool* was_cut);
 

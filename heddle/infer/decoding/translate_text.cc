@@ -1,4 +1,7 @@
 // Lines of text around translation: ids in, ids out.
+#include <algorithm>
+
+#include "heddle/base/json/fields.h"
 #include "heddle/base/profile.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/text/strings/check_text.h"
@@ -10,6 +13,43 @@ using Ids = std::vector<std::vector<int32_t>>;
 
 bool is_blank(const std::string& line) {
   return line.find_first_not_of(" \t\r\v\f") == std::string::npos;
+}
+
+// What stands before and behind each source.
+struct Around {
+  std::vector<int32_t> before, behind;
+};
+
+Around around_texts(const LoadedModel& model) {
+  const std::vector<int32_t> end = {static_cast<int32_t>(model.translator().facts().eos_token_id)};
+  if (!model.tokenizer || model.model->config().is_own_format()) return {{}, end};
+  constexpr int32_t kText = -1;
+  const std::vector<int32_t> ids =
+      model.tokenizer->with_special(std::vector{kText}, model.source_language).ids;
+  const auto text = std::find(ids.begin(), ids.end(), kText);
+  Around around{{ids.begin(), text}, {text + 1, ids.end()}};
+  if (around.behind.empty()) around.behind = end;
+  return around;
+}
+
+std::vector<std::string> names_of(const std::vector<std::pair<std::string, int32_t>>& languages) {
+  std::vector<std::string> names;
+  for (const auto& [name, token] : languages) names.push_back(name);
+  return names;
+}
+
+// The token of a language. `flag` asks for it.
+int32_t language_token(const LoadedModel& model, const std::string& name, const char* flag) {
+  const auto languages = model.tokenizer.value().languages();
+  check(!languages.empty(), ErrorKind::usage,
+        "{} is '{}', but the tokenizer of {} marks no languages; leave it out", flag, name,
+        model.path);
+  for (const auto& [known, token] : languages) {
+    if (known == name) return token;
+  }
+  const std::vector<std::string> names = names_of(languages);
+  fail(ErrorKind::usage, "{} is '{}'{}; the languages of {} are {}", flag, name,
+       did_you_mean(name, names), model.path, fmt::join(names, ", "));
 }
 
 // A token may be the byte of a line break; a line in must stay a line out.
@@ -35,21 +75,23 @@ Ids tokenise(const LoadedModel& model, std::span<const std::string> lines, bool 
 }
 
 std::vector<int32_t> line_ids(const LoadedModel& model, const Tokenizer& tokenizer,
-                              const std::string& line, const std::string& where, bool truncate,
-                              bool* was_cut) {
+                              const Around& around, const std::string& line,
+                              const std::string& where, bool truncate, bool* was_cut) {
   if (was_cut != nullptr) *was_cut = false;
   check_text(line, where);
   if (is_blank(line)) return {};
   std::vector<int32_t> ids = tokenizer.encode(line);
-  const int64_t limit = model.translator().facts().longest_source - 1;
+  const auto special = static_cast<int64_t>(around.before.size() + around.behind.size());
+  const int64_t limit = model.translator().facts().longest_source - special;
   if (static_cast<int64_t>(ids.size()) > limit) {
     check(truncate, ErrorKind::data,
           "{}: {} tokens with the end of the sentence; the model takes {} "
           "(max_position_embeddings). Split the line, or cut it with --truncate",
-          where, ids.size() + 1, limit + 1);
+          where, static_cast<int64_t>(ids.size()) + special, limit + special);
     ids.resize(static_cast<size_t>(limit));
     if (was_cut != nullptr) *was_cut = true;
   }
+  ids.insert(ids.begin(), around.before.begin(), around.before.end());
   return ids;
 }
 
@@ -64,6 +106,8 @@ TranslateOptions default_options(const LoadedModel& model, const SearchConfig& a
                      .rules = g.rules(),
                      .suppressed = g.suppressed_ids()};
   if (!o.is_hub) return o;
+  o.source_end = around_texts(model).behind;
+  o.forced_bos = token_id(g.forced_bos);
   o.early_stopping = g.stops_early();
   o.needs_end = token_id(g.forced_eos).has_value();
   // Theirs count the start, and the end too; 20 is what they take if nothing is said.
@@ -74,14 +118,37 @@ TranslateOptions default_options(const LoadedModel& model, const SearchConfig& a
   return o;
 }
 
+void set_languages(LoadedModel& model, const std::string& source, const std::string& target,
+                   TranslateOptions& options) {
+  if (!source.empty()) {
+    model.source_language = language_token(model, source, "--source-language");
+    options.source_end = around_texts(model).behind;
+  }
+  if (model.model->config().is_own_format()) return;
+  const auto start = static_cast<int32_t>(model.translator().facts().decoder_start_token_id);
+  const auto languages = model.target().languages();
+  const bool starts_with_one = std::any_of(languages.begin(), languages.end(),
+                                           [&](const auto& l) { return l.second == start; });
+  if (target.empty()) {
+    check(languages.empty() || starts_with_one || options.forced_bos, ErrorKind::usage,
+          "{} writes {} languages; say which with --target-language: {}", model.path,
+          languages.size(), fmt::join(names_of(languages), ", "));
+    return;
+  }
+  (starts_with_one ? options.start : options.forced_bos) =
+      language_token(model, target, "--target-language");
+}
+
 std::vector<int32_t> source_ids(const LoadedModel& model, const std::string& line,
                                 const std::string& where, bool truncate, bool* was_cut) {
-  return line_ids(model, model.tokenizer.value(), line, where, truncate, was_cut);
+  return line_ids(model, model.tokenizer.value(), around_texts(model), line, where, truncate,
+                  was_cut);
 }
 
 std::vector<int32_t> target_ids(const LoadedModel& model, const std::string& line,
                                 const std::string& where, bool truncate, bool* was_cut) {
-  return line_ids(model, model.target(), line, where, truncate, was_cut);
+  const auto end = static_cast<int32_t>(model.translator().facts().eos_token_id);
+  return line_ids(model, model.target(), {{}, {end}}, line, where, truncate, was_cut);
 }
 
 std::vector<int32_t> prefix_ids(const LoadedModel& model, const std::string& text,

@@ -54,7 +54,8 @@ struct Engine::Running {
     return search.is_last() ? request.forced_eos.value_or(-1) : -1;
   }
   bool is_free(size_t n) const {
-    return request.forced_eos_is_free && n >= request.prefix.size() && forced(n) >= 0;
+    if (n < request.prefix.size()) return n < request.free_prefix;
+    return request.forced_eos_is_free && forced(n) >= 0;
   }
   double draw(const Hypothesis& h) const {
     if (!request.sampling) return 0;

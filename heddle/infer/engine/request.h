@@ -17,7 +17,8 @@ struct Request {
   /// What is gone on from: a prompt, or what the decoder of an encoder-decoder begins with.
   std::vector<int32_t> tokens = {};
   std::vector<int32_t> source = {};  ///< what an encoder-decoder translates, with its end
-  std::vector<int32_t> prefix = {};  ///< that the output begins with; its log p counts
+  std::vector<int32_t> prefix = {};  ///< that the output begins with; its log p counts, but
+  size_t free_prefix = 0;            ///< for so many tokens
 
   /// search.max_length: tokens and end of the output; search.goes_on hears of each token.
   BeamOptions search = {};

@@ -93,7 +93,9 @@ std::string complete_tokenizer(const LoadedModel& model, const std::string& out)
   const std::optional<Tokenizer> tokenizer = find_tokenizer(model.path);
   if (!tokenizer) return "";
   tokenizer->save_folder(out);
-  if (tokenizer->kind() == "SentencePiece" && !path_exists(join_path(out, "tokenizer.json"))) {
+  const bool has_class = tokenizer->files().size() > 1;  // of a family, which stands beside it
+  if (tokenizer->kind() == "SentencePiece" && !has_class &&
+      !path_exists(join_path(out, "tokenizer.json"))) {
     return "transformers cannot read the tokenizer, whose SentencePiece model has what "
            "tokenizer.json cannot say; give it ids";
   }

@@ -27,7 +27,6 @@ void warn_of_others(const Json& json, const std::string& path) {
                                          Other{"eta_cutoff", 0},
                                          Other{"exponential_decay_length_penalty", 0},
                                          Other{"force_words_ids", 0},
-                                         Other{"forced_bos_token_id", -1},
                                          Other{"guidance_scale", 1},
                                          Other{"penalty_alpha", 0},
                                          Other{"sequence_bias", 0},

@@ -24,6 +24,8 @@ struct LoadedModel {
   /// How the folder wants it searched; of a format of heddle's own the program's defaults count.
   std::optional<SearchConfig> generation = {};
   int64_t max_length = 0;  ///< ids that a text may have, special ones included
+  /// Of tokenizer.languages(), that of the sources; -1: as the tokenizer's files have it.
+  int32_t source_language = -1;
 
   /// The model as one of sources and targets. Errors: internal if it is none.
   const EncoderDecoder& translator() const;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "heddle/base/log.h"
 #include "heddle/infer/engine/sequence_reader.h"
 #include "heddle/text/strings/check_text.h"
 
@@ -52,6 +53,10 @@ LoadedModel load_prompt_model(const std::string& path) {
         "GPT2LMHeadModel",
         path, model.type);
   model.generation = read_generation_config(model.path);
+  if (token_id(model.generation->forced_bos)) {
+    log_warning("{}: forced_bos_token_id is a rule of encoder-decoders; heddle passes over it",
+                model.path);
+  }
   return model;
 }
 

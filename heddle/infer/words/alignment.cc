@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "heddle/base/files/mapped_files.h"
+#include "heddle/text/pipeline/special_tokens.h"
 
 namespace heddle {
 namespace {
@@ -173,6 +174,10 @@ std::vector<TokenRange> split_words(const Tokenizer& tokenizer, std::span<const 
   bool is_inside = false;
   for (size_t i = 0; i < ids.size(); ++i) {
     const std::string token = tokenizer.token(ids[i]);
+    if (tokenizer.is_special(ids[i]) && !language_of(token).empty()) {
+      is_inside = false;
+      continue;
+    }
     is_mark[i] = is_punctuation(token);
     for (size_t at = 0; at < token.size();) {
       if (token.compare(at, kSpaceSign.size(), kSpaceSign) == 0) {

@@ -43,7 +43,7 @@ struct TokenRange {
 };
 
 /// The words of a text, as spaces part them, in tokens. A token that holds the end of one word and
-/// the beginning of the next belongs to both.
+/// the beginning of the next belongs to both, one that names a language to none.
 std::vector<TokenRange> split_words(const Tokenizer& tokenizer, std::span<const int32_t> ids);
 
 /// The weight of a source word for a target word in a map of cross_attention_maps(): summed over
