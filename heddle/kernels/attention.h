@@ -92,15 +92,23 @@ inline Work work_of(const AttentionBackwardArgs& args) {
           5 * product_flops(f)};
 }
 
+/// What each computes, in plain loops; attention_definition.cc.
+namespace definition {
+void attention(const AttentionArgs& args);
+void attention_backward(const AttentionBackwardArgs& args);
+}  // namespace definition
+
 struct AttentionKernels {
   void (*attention)(const AttentionArgs&);
   void (*attention_backward)(const AttentionBackwardArgs&);
 
-  /// visit.operator()<&pointer>(name) for each.
+  /// visit.operator()<&pointer, definition>(name) for each.
   template <class Visit>
   static void list(const Visit& visit) {
-    visit.template operator()<&AttentionKernels::attention>("attention");
-    visit.template operator()<&AttentionKernels::attention_backward>("attention_backward");
+    visit.template operator()<&AttentionKernels::attention, definition::attention>("attention");
+    visit
+        .template operator()<&AttentionKernels::attention_backward, definition::attention_backward>(
+            "attention_backward");
   }
 };
 

@@ -18,6 +18,16 @@ struct Dropout {
   const uint32_t* position = nullptr;  ///< [rows] position of the row in its sequence
   uint32_t threshold() const { return static_cast<uint32_t>(p * 65536.0f + 0.5f); }
   float keep_scale() const { return 65536.0f / (65536.0f - static_cast<float>(threshold())); }
+  /// What an element is multiplied by: 0 or keep_scale().
+  float factor(int64_t row, int64_t column, uint32_t head = 0) const {
+    if (p == 0) return 1;
+    const auto block = static_cast<uint32_t>(column / 128);
+    const auto lane = static_cast<uint32_t>(column % 16);
+    const auto slot = static_cast<uint32_t>(column % 128 / 16);
+    const PhiloxCounter words = philox({block * 16 + lane, position[row], sample[row], head}, key);
+    const uint32_t u = slot % 2 == 0 ? words[slot / 2] & 0xffffu : words[slot / 2] >> 16;
+    return u < threshold() ? 0 : keep_scale();
+  }
 };
 
 }  // namespace heddle

@@ -1,6 +1,9 @@
 // Kernels element by element; x, y of any mix of f32 and bf16 unless stated.
 #pragma once
 
+#include <cmath>
+
+#include "heddle/kernels/element.h"
 #include "heddle/kernels/work.h"
 
 namespace heddle {
@@ -8,6 +11,32 @@ namespace heddle {
 inline Work work_of(float, const Rows& x, float beta, const Rows& y) {  // axpby
   return {bytes_of(x) + (beta == 0 ? 1 : 2) * bytes_of(y), 0};
 }
+
+/// What each computes, in plain loops.
+namespace definition {
+
+inline void convert(Rows x, Rows y) {
+  fill_elements(y, [&](int64_t r, int64_t c) { return element(x, r, c); });
+}
+inline void add(Rows a, Rows b, Rows y) {
+  fill_elements(y, [&](int64_t r, int64_t c) { return element(a, r, c) + element(b, r, c); });
+}
+inline void mul(Rows a, Rows b, Rows y) {
+  fill_elements(y, [&](int64_t r, int64_t c) { return element(a, r, c) * element(b, r, c); });
+}
+inline void axpby(float alpha, Rows x, float beta, Rows y) {
+  fill_elements(y, [&](int64_t r, int64_t c) {
+    return alpha * element(x, r, c) + (beta == 0 ? 0 : beta * element(y, r, c));
+  });
+}
+inline void add_row(Rows x, const float* bias, Rows y) {
+  fill_elements(y, [&](int64_t r, int64_t c) { return element(x, r, c) + bias[c]; });
+}
+inline void exp(Rows x, Rows y) {
+  fill_elements(y, [&](int64_t r, int64_t c) { return std::exp(element(x, r, c)); });
+}
+
+}  // namespace definition
 
 struct ElementwiseKernels {
   void (*convert)(Rows x, Rows y);      ///< y = x, rounded to nearest even
@@ -18,15 +47,15 @@ struct ElementwiseKernels {
   void (*add_row)(Rows x, const float* bias, Rows y);  ///< y[r] = x[r] + bias
   void (*exp)(Rows x, Rows y);
 
-  /// visit.operator()<&pointer>(name) for each.
+  /// visit.operator()<&pointer, definition>(name) for each.
   template <class Visit>
   static void list(const Visit& visit) {
-    visit.template operator()<&ElementwiseKernels::convert>("convert");
-    visit.template operator()<&ElementwiseKernels::add>("add");
-    visit.template operator()<&ElementwiseKernels::mul>("mul");
-    visit.template operator()<&ElementwiseKernels::axpby>("axpby");
-    visit.template operator()<&ElementwiseKernels::add_row>("add_row");
-    visit.template operator()<&ElementwiseKernels::exp>("exp");
+    visit.template operator()<&ElementwiseKernels::convert, definition::convert>("convert");
+    visit.template operator()<&ElementwiseKernels::add, definition::add>("add");
+    visit.template operator()<&ElementwiseKernels::mul, definition::mul>("mul");
+    visit.template operator()<&ElementwiseKernels::axpby, definition::axpby>("axpby");
+    visit.template operator()<&ElementwiseKernels::add_row, definition::add_row>("add_row");
+    visit.template operator()<&ElementwiseKernels::exp, definition::exp>("exp");
   }
 };
 

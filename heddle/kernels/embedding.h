@@ -1,7 +1,10 @@
 // Kernels of rows of a table by number.
 #pragma once
 
+#include <cstring>
+
 #include "heddle/kernels/dropout.h"
+#include "heddle/kernels/element.h"
 #include "heddle/kernels/work.h"
 
 namespace heddle {
@@ -19,6 +22,44 @@ inline Work work_of(const Rows& dy, const int32_t*, float, const Dropout&, const
 /// gather_rows
 inline Work work_of(const Rows&, const int32_t*, const Rows& y) { return {2 * bytes_of(y), 0}; }
 
+/// What each computes, in plain loops.
+namespace definition {
+
+inline void embedding(Rows table, const int32_t* ids, float scale, Rows positions,
+                      const int32_t* position_ids, const Dropout& dropout, Rows y) {
+  fill_elements(y, [&](int64_t r, int64_t c) {
+    double v = element(table, ids[r], c);
+    if (y.dtype == DType::bf16) v = static_cast<float>(bf16(static_cast<float>(v)));
+    v *= scale;
+    if (positions.data) v += element(positions, position_ids[r], c);
+    return v * dropout.factor(r, c);
+  });
+}
+inline void embedding_backward(Rows dy, const int32_t* ids, float scale, const Dropout& dropout,
+                               Rows dtable) {
+  for (int64_t r = 0; r < dy.rows; ++r) {
+    for (int64_t c = 0; c < dy.width; ++c) {
+      dtable.row<float>(ids[r])[c] +=
+          static_cast<float>(element(dy, r, c)) * dropout.factor(r, c) * scale;
+    }
+  }
+}
+inline void gather_rows(Rows x, const int32_t* index, Rows y) {
+  const auto size = static_cast<size_t>(size_of(x.dtype));
+  for (int64_t r = 0; r < y.rows; ++r) {
+    if (x.dtype == y.dtype) {  // any dtype
+      std::memcpy(
+          static_cast<char*>(y.data) + static_cast<size_t>(r * y.stride) * size,
+          static_cast<const char*>(x.data) + static_cast<size_t>(index[r] * x.stride) * size,
+          static_cast<size_t>(y.width) * size);
+      continue;
+    }
+    for (int64_t c = 0; c < y.width; ++c) set_element(y, r, c, element(x, index[r], c));
+  }
+}
+
+}  // namespace definition
+
 struct EmbeddingKernels {
   /// y[r] = table[ids[r]] * scale + positions[position_ids[r]] (if given), then dropout; a table of
   /// f32 counts as rounded to the dtype of y
@@ -29,12 +70,15 @@ struct EmbeddingKernels {
   /// y[i] = x[index[i]]
   void (*gather_rows)(Rows x, const int32_t* index, Rows y);
 
-  /// visit.operator()<&pointer>(name) for each.
+  /// visit.operator()<&pointer, definition>(name) for each.
   template <class Visit>
   static void list(const Visit& visit) {
-    visit.template operator()<&EmbeddingKernels::embedding>("embedding");
-    visit.template operator()<&EmbeddingKernels::embedding_backward>("embedding_backward");
-    visit.template operator()<&EmbeddingKernels::gather_rows>("gather_rows");
+    visit.template operator()<&EmbeddingKernels::embedding, definition::embedding>("embedding");
+    visit
+        .template operator()<&EmbeddingKernels::embedding_backward, definition::embedding_backward>(
+            "embedding_backward");
+    visit.template operator()<&EmbeddingKernels::gather_rows, definition::gather_rows>(
+        "gather_rows");
   }
 };
 

@@ -1,7 +1,12 @@
 // Kernels of matrix products.
 #pragma once
 
+#include <cmath>
+#include <numeric>
+#include <vector>
+
 #include "heddle/kernels/activation.h"
+#include "heddle/kernels/element.h"
 #include "heddle/kernels/work.h"
 
 namespace heddle {
@@ -37,13 +42,48 @@ inline Work work_of(const GemmArgs& args) {
               static_cast<double>(inner)};
 }
 
+/// What each computes, in plain loops.
+namespace definition {
+
+/// Divides a vector by its largest magnitude / 127, rounds, and returns that divisor.
+inline double quantize(std::vector<double>& x) {
+  double largest = 0;
+  for (const double v : x) largest = std::max(largest, std::fabs(v));
+  const float step = static_cast<float>(largest) / 127;
+  for (double& v : x) v = step > 0 ? std::nearbyint(static_cast<float>(v) / step) : 0;
+  return step;
+}
+inline void gemm(const GemmArgs& g) {
+  const int64_t inner = g.transpose_a ? g.a.rows : g.a.width;
+  std::vector<double> a(inner), b(inner);
+  for (int64_t i = 0; i < g.c.rows; ++i) {
+    for (int64_t j = 0; j < g.c.width; ++j) {
+      for (int64_t l = 0; l < inner; ++l) {
+        a[l] = g.transpose_a ? element(g.a, l, i) : element(g.a, i, l);
+        b[l] = g.transpose_b ? element(g.b, g.first + j, l) : element(g.b, l, j);
+        if (g.a.dtype == DType::bf16 && !g.int8) {
+          b[l] = static_cast<float>(bf16(static_cast<float>(b[l])));
+        }
+      }
+      const double unit = g.int8 ? quantize(a) * quantize(b) : 1;
+      double sum = std::inner_product(a.begin(), a.end(), b.begin(), 0.0) * unit;
+      if (g.bias) sum += g.bias[j];
+      if (g.accumulate) sum += element(g.c, i, j);
+      if (g.pre_activation.data) set_element(g.pre_activation, i, j, sum);
+      set_element(g.c, i, j, curve(g.activation, sum).value);
+    }
+  }
+}
+
+}  // namespace definition
+
 struct GemmKernels {
   void (*gemm)(const GemmArgs&);
 
-  /// visit.operator()<&pointer>(name) for each.
+  /// visit.operator()<&pointer, definition>(name) for each.
   template <class Visit>
   static void list(const Visit& visit) {
-    visit.template operator()<&GemmKernels::gemm>("gemm");
+    visit.template operator()<&GemmKernels::gemm, definition::gemm>("gemm");
   }
 };
 

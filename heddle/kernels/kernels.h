@@ -1,5 +1,8 @@
-// The table of kernels: plain function pointers over row views, no tensors, no tape.
+// The table of kernels: plain function pointers over row views, no tensors, no tape. Where a
+// machine lacks a kernel its pointer is null in the table of its families, and the definition runs.
 #pragma once
+
+#include <string_view>
 
 #include "heddle/kernels/activation.h"
 #include "heddle/kernels/attention.h"
@@ -24,5 +27,18 @@ using Kernels =
 
 /// The kernels of this machine; those of a thread that is profiled time their calls.
 const Kernels& kernels();
+
+/// Nulls the pointer of a kernel while it lives, so that the definition runs: for tests, on one
+/// thread. Errors: internal if there is none of that name.
+class WithoutKernel {
+ public:
+  explicit WithoutKernel(std::string_view name);
+  ~WithoutKernel();
+  WithoutKernel(const WithoutKernel&) = delete;
+  WithoutKernel& operator=(const WithoutKernel&) = delete;
+
+ private:
+  Kernels before_;
+};
 
 }  // namespace heddle

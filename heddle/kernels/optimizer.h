@@ -1,6 +1,9 @@
 // Kernel of an optimizer step.
 #pragma once
 
+#include <cmath>
+
+#include "heddle/kernels/element.h"
 #include "heddle/kernels/work.h"
 
 namespace heddle {
@@ -29,13 +32,35 @@ inline Work work_of(const AdamArgs& args) {
   return {args.n * (4 * floats + (args.shadow != nullptr ? 2 : 0)), 0};
 }
 
+/// What each computes, in plain loops.
+namespace definition {
+
+inline void adam(const AdamArgs& a) {
+  for (int64_t i = 0; i < a.n; ++i) {
+    const double w = a.w[i];
+    const double g = a.g[i] * a.grad_scale + (a.decoupled_decay ? 0 : a.weight_decay * w);
+    const double m = a.beta1 * a.m[i] + (1 - a.beta1) * g;
+    const double v = a.beta2 * a.v[i] + (1 - a.beta2) * g * g;
+    const double step = m / a.bias_correction1 / (std::sqrt(v / a.bias_correction2) + a.eps);
+    const double next = w - a.lr * (step + (a.decoupled_decay ? a.weight_decay * w : 0));
+    a.m[i] = static_cast<float>(m), a.v[i] = static_cast<float>(v);
+    a.w[i] = static_cast<float>(next);
+    if (a.shadow) a.shadow[i] = bf16(a.w[i]);
+    if (a.ema) {
+      a.ema[i] = static_cast<float>(a.ema_decay * a.ema[i] + (1 - a.ema_decay) * next);
+    }
+  }
+}
+
+}  // namespace definition
+
 struct OptimizerKernels {
   void (*adam)(const AdamArgs&);
 
-  /// visit.operator()<&pointer>(name) for each.
+  /// visit.operator()<&pointer, definition>(name) for each.
   template <class Visit>
   static void list(const Visit& visit) {
-    visit.template operator()<&OptimizerKernels::adam>("adam");
+    visit.template operator()<&OptimizerKernels::adam, definition::adam>("adam");
   }
 };
 

@@ -1,6 +1,12 @@
 // Kernels of reductions over rows and columns, in a fixed order of sums.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "heddle/kernels/element.h"
 #include "heddle/kernels/work.h"
 
 namespace heddle {
@@ -22,6 +28,86 @@ struct LogitScanArgs {
 inline Work work_of(const LogitScanArgs& args) { return {bytes_of(args.logits), 0}; }
 inline Work work_of(const float*, int64_t n) { return {n * 4, 0}; }  // sum_squares
 
+/// What each computes, in plain loops.
+namespace definition {
+
+inline void sum_columns(Rows x, float* y) {
+  for (int64_t c = 0; c < x.width; ++c) {
+    double sum = 0;
+    for (int64_t r = 0; r < x.rows; ++r) sum += element(x, r, c);
+    y[c] = static_cast<float>(sum);
+  }
+}
+inline void sum_rows(Rows x, float* y) {
+  for (int64_t r = 0; r < x.rows; ++r) {
+    double sum = 0;
+    for (int64_t c = 0; c < x.width; ++c) sum += element(x, r, c);
+    y[r] = static_cast<float>(sum);
+  }
+}
+inline double sum_squares(const float* x, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * x[i];
+  return sum;
+}
+inline bool all_finite(Rows x) {
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t c = 0; c < x.width; ++c) {
+      if (!std::isfinite(element(x, r, c))) return false;
+    }
+  }
+  return true;
+}
+/// The largest of the columns [begin, end) of a row, and the sum of e^(x - largest).
+inline std::pair<double, double> largest_and_sum(const Rows& x, int64_t r, int64_t begin,
+                                                 int64_t end) {
+  double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (int64_t c = begin; c < end; ++c) largest = std::max(largest, element(x, r, c));
+  for (int64_t c = begin; c < end; ++c) sum += std::exp(element(x, r, c) - largest);
+  return {largest, sum};
+}
+inline void softmax(Rows x, Rows y) {
+  for (int64_t r = 0; r < x.rows; ++r) {
+    const auto [largest, sum] = largest_and_sum(x, r, 0, x.width);
+    for (int64_t c = 0; c < x.width; ++c) {
+      set_element(y, r, c, std::exp(element(x, r, c) - largest) / sum);
+    }
+  }
+}
+inline void softmax_backward(Rows y, Rows dy, Rows dx) {
+  for (int64_t r = 0; r < y.rows; ++r) {
+    double sum = 0;
+    for (int64_t c = 0; c < y.width; ++c) sum += element(y, r, c) * element(dy, r, c);
+    for (int64_t c = 0; c < y.width; ++c) {
+      set_element(dx, r, c, element(y, r, c) * (element(dy, r, c) - sum));
+    }
+  }
+}
+inline void log_softmax(Rows x, Rows y) {
+  for (int64_t r = 0; r < x.rows; ++r) {
+    const auto [largest, sum] = largest_and_sum(x, r, 0, x.width);
+    for (int64_t c = 0; c < x.width; ++c) {
+      set_element(y, r, c, element(x, r, c) - largest - std::log(sum));
+    }
+  }
+}
+inline void scan_logits(const LogitScanArgs& a) {
+  for (int64_t r = 0; r < a.logits.rows; ++r) {
+    for (int64_t begin = 0; begin < a.logits.width; begin += a.kBlock) {
+      const int64_t end = std::min(begin + a.kBlock, a.logits.width);
+      a.maxima[r * a.maxima_stride + begin / a.kBlock] =
+          static_cast<float>(largest_and_sum(a.logits, r, begin, end).first);
+    }
+    for (int64_t begin = 0; begin < a.logits.width; begin += a.kSumBlock) {
+      const int64_t end = std::min(begin + a.kSumBlock, a.logits.width);
+      const double sum = a.wants_sums ? largest_and_sum(a.logits, r, begin, end).second : 0;
+      a.sums[r * a.sums_stride + begin / a.kSumBlock] = static_cast<float>(sum);
+    }
+  }
+}
+
+}  // namespace definition
+
 struct ReduceKernels {
   void (*sum_columns)(Rows x, float* y);  ///< y[c] = sum over rows, chunks of 256 rows in order
   void (*sum_rows)(Rows x, float* y);     ///< y[r] = sum over columns
@@ -33,17 +119,18 @@ struct ReduceKernels {
   void (*log_softmax)(Rows x, Rows y);  ///< y f32
   void (*scan_logits)(const LogitScanArgs&);
 
-  /// visit.operator()<&pointer>(name) for each.
+  /// visit.operator()<&pointer, definition>(name) for each.
   template <class Visit>
   static void list(const Visit& visit) {
-    visit.template operator()<&ReduceKernels::sum_columns>("sum_columns");
-    visit.template operator()<&ReduceKernels::sum_rows>("sum_rows");
-    visit.template operator()<&ReduceKernels::sum_squares>("sum_squares");
-    visit.template operator()<&ReduceKernels::all_finite>("all_finite");
-    visit.template operator()<&ReduceKernels::softmax>("softmax");
-    visit.template operator()<&ReduceKernels::softmax_backward>("softmax_backward");
-    visit.template operator()<&ReduceKernels::log_softmax>("log_softmax");
-    visit.template operator()<&ReduceKernels::scan_logits>("scan_logits");
+    visit.template operator()<&ReduceKernels::sum_columns, definition::sum_columns>("sum_columns");
+    visit.template operator()<&ReduceKernels::sum_rows, definition::sum_rows>("sum_rows");
+    visit.template operator()<&ReduceKernels::sum_squares, definition::sum_squares>("sum_squares");
+    visit.template operator()<&ReduceKernels::all_finite, definition::all_finite>("all_finite");
+    visit.template operator()<&ReduceKernels::softmax, definition::softmax>("softmax");
+    visit.template operator()<&ReduceKernels::softmax_backward, definition::softmax_backward>(
+        "softmax_backward");
+    visit.template operator()<&ReduceKernels::log_softmax, definition::log_softmax>("log_softmax");
+    visit.template operator()<&ReduceKernels::scan_logits, definition::scan_logits>("scan_logits");
   }
 };
 

@@ -25,7 +25,7 @@ struct Timed<Member, Result (*Family::*)(Args...)> {
 Kernels timed(const Kernels& plain) {
   Kernels table = plain;
   size_t count = 0;
-  Kernels::list([&]<auto Member>(const char* name) {
+  Kernels::list([&]<auto Member, auto>(const char* name) {
     Timed<Member>::name = name;
     Timed<Member>::plain = plain.*Member;
     table.*Member = Timed<Member>::call;
@@ -36,17 +36,43 @@ Kernels timed(const Kernels& plain) {
   return table;
 }
 
+// Puts the definition where there is no kernel.
+Kernels complete(Kernels table) {
+  Kernels::list([&]<auto Member, auto definition>(const char*) {
+    if (table.*Member == nullptr) table.*Member = definition;
+  });
+  return table;
+}
+
+Kernels& table_of_cpu() {
+  static Kernels table =
+      complete({cpu::gemm_kernels(), cpu::elementwise_kernels(), cpu::activation_kernels(),
+                cpu::reduce_kernels(), cpu::norm_kernels(), cpu::embedding_kernels(),
+                cpu::attention_kernels(), cpu::loss_kernels(), cpu::optimizer_kernels()});
+  return table;
+}
+
 }  // namespace
 
 const Kernels& kernels() {
-  static const Kernels of_cpu = {
-      cpu::gemm_kernels(),      cpu::elementwise_kernels(), cpu::activation_kernels(),
-      cpu::reduce_kernels(),    cpu::norm_kernels(),        cpu::embedding_kernels(),
-      cpu::attention_kernels(), cpu::loss_kernels(),        cpu::optimizer_kernels()};
   if (!is_profiling()) [[likely]]
-    return of_cpu;
-  static const Kernels of_profile = timed(of_cpu);
+    return table_of_cpu();
+  static const Kernels of_profile = timed(table_of_cpu());
   return of_profile;
 }
+
+WithoutKernel::WithoutKernel(std::string_view name) : before_(kernels()) {
+  Kernels table = before_;
+  bool is_known = false;
+  Kernels::list([&]<auto Member, auto>(const char* other) {
+    if (name != other) return;
+    table.*Member = nullptr;
+    is_known = true;
+  });
+  check(is_known, ErrorKind::internal, "there is no kernel '{}'", name);
+  table_of_cpu() = complete(table);
+}
+
+WithoutKernel::~WithoutKernel() { table_of_cpu() = before_; }
 
 }  // namespace heddle

@@ -121,6 +121,40 @@ Tensor rms_norm(const Tensor& x, const Tensor& gamma, float eps) {
   return norm("rms_norm", x, gamma, {}, eps);
 }
 
+Tensor group_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta,
+                  const Segments& segments, int64_t groups, float eps) {
+  check_sizes(x, gamma, beta);
+  check(groups > 0 && x.size(1) % groups == 0 && segments.rows() == x.size(0), ErrorKind::shape,
+        "group_norm: x is {}; {} groups must divide its width, and {} rows of segments be its own",
+        x.shape(), groups, segments.rows());
+  Tensor y = empty_like(x), mean = Tensor::empty({segments.count(), groups}, DType::f32);
+  const Tensor rstd = empty_like(mean);
+  const auto args = [=, kept = x.detached(), g = gamma.detached(), b = beta.detached()] {
+    return GroupNormArgs{.x = kept.rows(),
+                         .offsets = segments.offsets().data(),
+                         .segments = segments.count(),
+                         .groups = groups,
+                         .gamma = g.data<float>(),
+                         .beta = b.data<float>(),
+                         .eps = eps,
+                         .mean = mean.data<float>(),
+                         .rstd = rstd.data<float>()};
+  };
+  GroupNormArgs forward = args();
+  forward.y = y.rows();
+  kernels().group_norm(forward);
+  return record("group_norm", {x, gamma, beta}, y, [args](const Tensor& dy) -> Grads {
+    Tensor dx = empty_like(dy), dgamma = Tensor::empty({dy.size(1)}, DType::f32);
+    Tensor dbeta = empty_like(dgamma);
+    kernels().group_norm_backward({.forward = args(),
+                                   .dy = dy.rows(),
+                                   .dx = dx.rows(),
+                                   .dgamma = dgamma.data<float>(),
+                                   .dbeta = dbeta.data<float>()});
+    return {dx, dgamma, dbeta};
+  });
+}
+
 AddNorm add_norm(const Tensor& x, const Tensor& sub, const DropoutSpec& spec, const Tensor& gamma,
                  const Tensor& beta, float eps) {
   return add_any_norm("add_norm", {x, sub, gamma, beta}, spec, eps);

@@ -1,7 +1,8 @@
-// Layer norm, alone and fused with the residual sum and dropout before it.
+// Layer norm, alone and fused with the residual sum and dropout before it, and group norm.
 #pragma once
 
 #include "heddle/ops/dropout.h"
+#include "heddle/tensor/segments.h"
 
 namespace heddle {
 
@@ -13,6 +14,15 @@ Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, floa
 /// y = gamma * x / sqrt(mean x² + eps) over the last axis. x: [rows, width], gamma: [width] f32
 /// returns: the shape and dtype of x    Source: Zhang & Sennrich 2019.
 Tensor rms_norm(const Tensor& x, const Tensor& gamma, float eps);
+
+/// y = gamma * (x - mean) / sqrt(var + eps) + beta, mean and biased variance of each segment (an
+/// image) over all its rows and the width / groups columns of a group.
+/// x: [rows, width], gamma, beta: [width] f32    returns: the shape and dtype of x; rows outside
+/// the segments are not written
+/// Errors: shape if the sizes do not fit or groups do not divide the width.    Source: Wu & He
+/// 2018.
+Tensor group_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta,
+                  const Segments& segments, int64_t groups, float eps);
 
 /// A residual sum and its norm.
 struct AddNorm {

@@ -93,7 +93,7 @@ TEST(Dropout, mask_equals_the_scalar_definition) {
       x.fill([](int64_t, int64_t) { return 1; });
       kernels().dropout(x, d.dropout, y);
       Matrix want(kRows, width, dtype, 1);
-      want.fill([&](int64_t r, int64_t c) { return dropout_factor(d.dropout, r, c); });
+      want.fill([&](int64_t r, int64_t c) { return d.dropout.factor(r, c); });
       ASSERT_TRUE(y == want);
     }
   });
@@ -124,7 +124,7 @@ TEST(Dropout, a_dropped_infinity_is_zero) {
     x.fill([](int64_t, int64_t) { return HUGE_VAL; });
     kernels().dropout(x, d.dropout, y);
     for (int64_t c = 0; c < 64; ++c) {
-      EXPECT_EQ(y.get(0, c), dropout_factor(d.dropout, 0, c) == 0 ? 0 : HUGE_VAL);
+      EXPECT_EQ(y.get(0, c), d.dropout.factor(0, c) == 0 ? 0 : HUGE_VAL);
     }
   });
 }
@@ -138,13 +138,13 @@ TEST(Activation, dropout_masks_value_and_gradient_alike) {
     kernels().activation(Activation::gelu, x, {}, plain);
     kernels().activation(Activation::gelu, x, d.dropout, y);
     expect_near(
-        y, [&](int64_t r, int64_t c) { return plain.get(r, c) * dropout_factor(d.dropout, r, c); },
-        0x1p-23, 0);
+        y, [&](int64_t r, int64_t c) { return plain.get(r, c) * d.dropout.factor(r, c); }, 0x1p-23,
+        0);
     kernels().activation_backward(Activation::gelu, x, x, {}, plain);
     kernels().activation_backward(Activation::gelu, x, x, d.dropout, y);
     expect_near(
-        y, [&](int64_t r, int64_t c) { return plain.get(r, c) * dropout_factor(d.dropout, r, c); },
-        0x1p-22, 0);
+        y, [&](int64_t r, int64_t c) { return plain.get(r, c) * d.dropout.factor(r, c); }, 0x1p-22,
+        0);
   });
 }
 

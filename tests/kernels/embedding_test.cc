@@ -28,7 +28,7 @@ TEST(Embedding, rows_are_scaled_placed_and_dropped) {
         y,
         [&](int64_t r, int64_t c) {
           return (3 * table.get(ids[r], c) + positions.get(position_ids[r], c)) *
-                 dropout_factor(d.dropout, r, c);
+                 d.dropout.factor(r, c);
         },
         3 * epsilon(dtype));
   });
@@ -75,7 +75,7 @@ TEST(EmbeddingBackward, every_width_and_dtype_matches_float64) {
         [&](int64_t id, int64_t c) {
           double sum = before.get(id, c);  // added to
           for (int64_t r = 0; r < kRows; ++r) {
-            if (ids[r] == id) sum += 3 * dy.get(r, c) * dropout_factor(d.dropout, r, c);
+            if (ids[r] == id) sum += 3 * dy.get(r, c) * d.dropout.factor(r, c);
           }
           return sum;
         },

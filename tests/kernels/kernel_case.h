@@ -1,5 +1,5 @@
 // What the tests of kernels share: matrices of any dtype and stride, every instruction set and
-// thread count in turn, and the scalar definition of dropout.
+// thread count in turn.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,6 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/parallel.h"
-#include "heddle/base/rng.h"
 #include "heddle/kernels/kernels.h"
 #include "hwy/targets.h"
 
@@ -174,17 +173,5 @@ struct DropoutCase {
                .position = position.data()};
   }
 };
-
-/// 0 or keep_scale: the definition of heddle::Dropout, one element at a time.
-inline float dropout_factor(const Dropout& d, int64_t row, int64_t column, uint32_t head = 0) {
-  if (d.p == 0) return 1;
-  const auto block = static_cast<uint32_t>(column / 128);
-  const auto lane = static_cast<uint32_t>(column % 16);
-  const auto slot = static_cast<uint32_t>(column % 128 / 16);
-  const PhiloxCounter words =
-      philox({block * 16 + lane, d.position[row], d.sample[row], head}, d.key);
-  const uint32_t u = slot % 2 == 0 ? words[slot / 2] & 0xffffu : words[slot / 2] >> 16;
-  return u < d.threshold() ? 0 : d.keep_scale();
-}
 
 }  // namespace heddle::kernel_test

@@ -108,7 +108,7 @@ TEST(Norm, residual_sum_is_kept_and_normalised_as_kept) {
     expect_near(
         n.h,
         [&](int64_t r, int64_t c) {
-          return n.x.get(r, c) + n.sub.get(r, c) * dropout_factor(d.dropout, r, c);
+          return n.x.get(r, c) + n.sub.get(r, c) * d.dropout.factor(r, c);
         },
         2 * epsilon(dtype));
     n.expect_norm_of(n.h, dtype);
@@ -239,8 +239,7 @@ TEST(NormBackward, dsub_is_dh_through_the_mask_of_the_forward_pass) {
       b.args.dropout = d.dropout;
       kernels().norm_backward(b.args);
       expect_near(
-          b.dsub,
-          [&](int64_t r, int64_t c) { return b.dh.get(r, c) * dropout_factor(d.dropout, r, c); },
+          b.dsub, [&](int64_t r, int64_t c) { return b.dh.get(r, c) * d.dropout.factor(r, c); },
           epsilon(dtype), 0);
     }
   });

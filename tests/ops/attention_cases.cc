@@ -1,4 +1,8 @@
 // The cases of attention: fused, by other scores, by distances; and of rotary positions.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
 #include "heddle/ops/attention.h"
 #include "heddle/ops/moe.h"
 #include "heddle/ops/relative_attention.h"
@@ -6,6 +10,7 @@
 #include "heddle/ops/scoring.h"
 #include "heddle/ops/shape.h"
 #include "tests/ops/case_parts.h"
+#include "tests/ops/definitions.h"
 
 namespace heddle {
 namespace {
@@ -62,6 +67,14 @@ void add_attention(std::vector<OpCase>& all, const OpSizes& z) {
                                                    queries, keys, options(q))};
               }};
       if (drops) c.reference = self.reference = cross.reference = nullptr;  // it has no dropout
+      using definition::Columns;
+      using definition::dot_attention;
+      const int64_t d = w / heads;
+      c.plain = dot_attention({0, 0, w}, {1, 0, w}, {2, 0, w}, d, queries, keys, options(q));
+      self.plain =
+          dot_attention({0, 0, 3 * w}, {0, w, 3 * w}, {0, 2 * w, 3 * w}, d, same, same, options(n));
+      cross.plain =
+          dot_attention({0, 0, w}, {1, 0, 2 * w}, {1, w, 2 * w}, d, queries, keys, options(q));
       all.insert(all.end(), {c, self, cross});
     }
   }
@@ -122,6 +135,9 @@ void add_visibility(std::vector<OpCase>& all, const OpSizes& z) {
              .variant = variant,
              .shapes = {{n, w + 2 * e}},
              .function = [=](const Tensors& x) { return Tensors{self_attention(x[0], same, o)}; }};
+    const int64_t all_columns = w + 2 * e;
+    c.plain = definition::dot_attention({0, 0, all_columns}, {0, w, all_columns},
+                                        {0, w + e, all_columns}, w / heads, same, same, o);
     if (!drops) {
       c.reference = [=](const Tensors& x) {
         return Tensors{attention_reference(slice(x[0], 1, 0, w), slice(x[0], 1, w, e),
@@ -191,7 +207,18 @@ void add_experts(std::vector<OpCase>& all, const OpSizes& z) {
   all.push_back({.op = "route",
                  .variant = "two_of_five",
                  .shapes = {logits},
-                 .function = [](const Tensors& x) { return Tensors{route(x[0], 2).weights}; }});
+                 .function = [](const Tensors& x) { return Tensors{route(x[0], 2).weights}; },
+                 .plain =
+                     [](const definition::Inputs& in) {
+                       definition::Doubles y;
+                       for (size_t r = 0; r < in[0].size() / 5; ++r) {
+                         definition::Doubles p = definition::row(in[0], static_cast<int64_t>(r), 5);
+                         definition::softmax(p);
+                         std::sort(p.begin(), p.end(), std::greater<>());
+                         y.insert(y.end(), {p[0] / (p[0] + p[1]), p[1] / (p[0] + p[1])});
+                       }
+                       return y;
+                     }});
   all.push_back({.op = "scale_rows",
                  .variant = "rows",
                  .shapes = {z.norm, {rows, 1}},
@@ -208,22 +235,75 @@ void add_experts(std::vector<OpCase>& all, const OpSizes& z) {
   all.push_back({.op = "balance_loss",
                  .variant = "two_layers",
                  .shapes = {logits, logits},
-                 .function = [](const Tensors& x) { return Tensors{balance_loss(x, 2)}; }});
+                 .function = [](const Tensors& x) { return Tensors{balance_loss(x, 2)}; },
+                 .plain =
+                     [rows](const definition::Inputs& in) {
+                       definition::Doubles chosen(5), mean(5);
+                       for (int64_t i = 0; i < 2 * rows; ++i) {
+                         const auto& layer = in[i / rows];
+                         definition::Doubles p = definition::row(layer, i % rows, 5);
+                         definition::softmax(p);
+                         for (int e = 0; e < 5; ++e) {
+                           const auto above = std::count_if(
+                               p.begin(), p.end(), [&](double other) { return other > p[e]; });
+                           chosen[e] += above < 2 ? 0.5 / double(rows) : 0;
+                           mean[e] += p[e] * 0.5 / double(rows);
+                         }
+                       }
+                       return std::vector{
+                           5 * std::inner_product(chosen.begin(), chosen.end(), mean.begin(), 0.0)};
+                     }});
 }
 
 void add_rope(std::vector<OpCase>& all, const OpSizes& z) {
   const int64_t rows = z.norm[0], width = z.width;
   const std::vector<int32_t> positions = some_positions(rows, 4);
-  all.push_back({.op = "rope",
-                 .variant = "two_thirds",
-                 .shapes = {{rows, 3 * width}},
-                 .function = [=](const Tensors& x) {
-                   return Tensors{
-                       rope(x[0], positions, {.head_width = width / 2, .columns = 2 * width})};
-                 }});
+  all.push_back(
+      {.op = "rope",
+       .variant = "two_thirds",
+       .shapes = {{rows, 3 * width}},
+       .function =
+           [=](const Tensors& x) {
+             return Tensors{rope(x[0], positions, {.head_width = width / 2, .columns = 2 * width})};
+           },
+       .plain = definition::each([=](const definition::Inputs& in, size_t i) {
+         const auto row = static_cast<int64_t>(i) / (3 * width);
+         const auto column = static_cast<int64_t>(i) % (3 * width);
+         if (column >= 2 * width) return double(in[0][i]);
+         const int64_t d = width / 2, c = column % d, pair = c % (d / 2);
+         const double angle = positions[row] * std::pow(10000, -2.0 * double(pair) / double(d));
+         const double other = in[0][c < d / 2 ? i + d / 2 : i - d / 2];
+         return in[0][i] * std::cos(angle) + (c < d / 2 ? -other : other) * std::sin(angle);
+       })});
 }
 
-// Composed of other ops: what is checked is that gradients reach all inputs.
+// Additive: v tanh(q + k), linear: w [q; k], each with the weights of its head in the last input.
+auto scored(bool is_linear, int64_t w, int64_t d, const Segments& queries, const Segments& keys,
+            bool causal) {
+  return [=](const definition::Inputs& in) {
+    return definition::Attention{
+        .queries = queries,
+        .keys = keys,
+        .heads = w / d,
+        .score =
+            [&](int64_t h, int64_t i, int64_t j) {
+              double sum = 0;
+              for (int64_t c = 0; c < d; ++c) {
+                const double q = in[0][i * w + h * d + c], k = in[1][j * w + h * d + c];
+                const float* of_head = in[3].data() + h * (is_linear ? 2 : 1) * d;
+                sum +=
+                    is_linear ? of_head[c] * q + of_head[d + c] * k : of_head[c] * std::tanh(q + k);
+              }
+              return sum;
+            },
+        .value = [&](int64_t h, int64_t j, int64_t c) -> double {
+          return in[2][j * w + h * d + c];
+        },
+        .value_width = d,
+        .sees = [=](int64_t, int64_t, int64_t back) { return !causal || back >= 0; }}();
+  };
+}
+
 void add_scored_attention(std::vector<OpCase>& all, const OpSizes& z) {
   const Segments queries = lengths(z.queries), keys = lengths(z.keys);
   const int64_t q = queries.rows(), k = keys.rows(), w = z.width, h = z.heads;
@@ -233,22 +313,42 @@ void add_scored_attention(std::vector<OpCase>& all, const OpSizes& z) {
                      .variant = std::string(is_linear ? "linear" : "additive") +
                                 (causal ? "_scores_causal" : "_scores"),
                      .shapes = {{q, w}, {k, w}, {k, w}, {h, (is_linear ? 2 : 1) * w / h}},
-                     .function = [=](const Tensors& x) {
-                       return Tensors{
-                           attention(x[0], x[1], x[2], queries, keys,
-                                     {.heads = h,
-                                      .causal = causal,
-                                      .scoring = is_linear ? Scoring::linear : Scoring::additive,
-                                      .score_weight = x[3]})};
-                     }});
+                     .function =
+                         [=](const Tensors& x) {
+                           return Tensors{attention(
+                               x[0], x[1], x[2], queries, keys,
+                               {.heads = h,
+                                .causal = causal,
+                                .scoring = is_linear ? Scoring::linear : Scoring::additive,
+                                .score_weight = x[3]})};
+                         },
+                     .plain = scored(is_linear, w, w / h, queries, keys, causal)});
     }
   }
-  all.push_back({.op = "attention",
-                 .variant = "gaussian",
-                 .shapes = {{3, 5}, {4, 5}, {4, 7}},
-                 .function = [](const Tensors& x) {
-                   return Tensors{attend(gaussian_scores(x[0], x[1]), x[2])};
-                 }});
+  all.push_back(
+      {.op = "attention",
+       .variant = "gaussian",
+       .shapes = {{3, 5}, {4, 5}, {4, 7}},
+       .function =
+           [](const Tensors& x) { return Tensors{attend(gaussian_scores(x[0], x[1]), x[2])}; },
+       .plain =
+           [](const definition::Inputs& in) {
+             return definition::Attention{
+                 .queries = Segments::uniform(1, 3),
+                 .keys = Segments::uniform(1, 4),
+                 .heads = 1,
+                 .score =
+                     [&](int64_t, int64_t i, int64_t j) {
+                       double sum = 0;
+                       for (int64_t c = 0; c < 5; ++c) {
+                         sum -= std::pow(double(in[0][i * 5 + c]) - in[1][j * 5 + c], 2) / 2;
+                       }
+                       return sum;
+                     },
+                 .value = [&](int64_t, int64_t j, int64_t c) -> double { return in[2][j * 7 + c]; },
+                 .value_width = 7,
+                 .sees = [](int64_t, int64_t, int64_t) { return true; }}();
+           }});
 }
 
 // Keys before the queries of their segment, as a memory holds them; positions count from the first.
@@ -271,6 +371,40 @@ void see_back(RelativeRows& rows, int32_t window) {
   }
 }
 
+// ((q + u) k + (q + v) r) / sqrt(d), r by distance; of rows without types.
+auto relative_to_queries(const RelativeRows& rows, const RelativeOptions& options, int64_t w,
+                         int64_t distances) {
+  return [=](const definition::Inputs& in) {
+    const int64_t d = w / options.heads;
+    return definition::Attention{
+        .queries = rows.queries,
+        .keys = rows.keys,
+        .heads = options.heads,
+        .score =
+            [&](int64_t h, int64_t i, int64_t j) {
+              const int64_t t =
+                  options.row_of_r(distances, rows.query_positions[i], rows.key_positions[j]);
+              double sum = 0;
+              for (int64_t c = h * d; c < (h + 1) * d; ++c) {
+                sum += double(in[0][i * w + c]) * in[2][j * w + c] +
+                       double(in[1][i * w + c]) * in[4][t * w + c];
+              }
+              return sum / std::sqrt(double(d));
+            },
+        .value = [&](int64_t h, int64_t j, int64_t c) -> double {
+          return in[3][j * w + h * d + c];
+        },
+        .value_width = d,
+        .sees = [](int64_t, int64_t, int64_t back) { return back >= 0; },
+        .kept = [&](int64_t h, int64_t query, int64_t key) {  // a key of its own for each head
+          DropoutSpec spec = options.dropout;
+          spec.key = make_key(uint64_t{spec.key.high} << 32 | spec.key.low, 0, hash_name("head"),
+                              static_cast<uint64_t>(h));
+          return spec.over(rows.queries.rows()).factor(query, key);
+        }}();
+  };
+}
+
 void add_relative_attention(std::vector<OpCase>& all, const OpSizes& z) {
   const RelativeRows plain = rows_with_memory(lengths(z.queries), lengths(z.keys));
   const int64_t q = plain.queries.rows(), k = plain.keys.rows(), w = z.width, heads = z.heads;
@@ -291,6 +425,8 @@ void add_relative_attention(std::vector<OpCase>& all, const OpSizes& z) {
       c.reference = [=](const Tensors& x) {
         return Tensors{relative_attention_reference(inputs(x), rows, options)};
       };
+    } else {  // whose reference has none
+      c.plain = relative_to_queries(rows, options, w, distances);
     }
     if (!rows.query_types.empty()) {
       c.shapes.push_back({q, 2 * heads});

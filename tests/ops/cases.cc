@@ -1,5 +1,7 @@
 // The cases of all ops of heddle/ops: op_test.cc checks them, bench/ops.cc times them.
 #include <cmath>
+#include <cstdlib>
+#include <numeric>
 
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
@@ -10,6 +12,7 @@
 #include "heddle/ops/shape.h"
 #include "heddle/ops/softmax.h"
 #include "tests/ops/case_parts.h"
+#include "tests/ops/definitions.h"
 
 namespace heddle {
 
@@ -18,14 +21,8 @@ namespace {
 void add_elementwise(std::vector<OpCase>& all, const OpSizes& z) {
   const Shape s = z.elements;
   const int64_t rows = s[0], width = s[1];
-  const auto each = [](auto f) {
-    return [f](const std::vector<std::vector<float>>& in) {
-      std::vector<double> y;
-      for (size_t i = 0; i < in[0].size(); ++i) y.push_back(f(in, i));
-      return y;
-    };
-  };
-  using In = const std::vector<std::vector<float>>&;
+  using definition::each;
+  using In = const definition::Inputs&;
   all.push_back({.op = "add",
                  .variant = "two",
                  .shapes = {s, s},
@@ -59,16 +56,24 @@ void add_elementwise(std::vector<OpCase>& all, const OpSizes& z) {
                  .function = [](const Tensors& x) { return Tensors{exp(x[0])}; },
                  .plain = each([](In in, size_t i) { return std::exp(double(in[0][i])); })});
   all.push_back(
-      {.op = "cast", .variant = "there_and_back", .shapes = {s}, .function = [](const Tensors& x) {
-         const DType other = x[0].dtype() == DType::f32 ? DType::bf16 : DType::f32;
-         return Tensors{cast(cast(scale(x[0], 0), other), x[0].dtype())};
-       }});
+      {.op = "cast",
+       .variant = "there_and_back",
+       .shapes = {s},
+       .function =
+           [](const Tensors& x) {
+             const DType other = x[0].dtype() == DType::f32 ? DType::bf16 : DType::f32;
+             return Tensors{cast(cast(x[0], other), x[0].dtype())};
+           },
+       .plain = each([](In in, size_t i) { return definition::rounded_to_bf16(in[0][i]); })});
   all.push_back({.op = "dropout",
                  .variant = "p_03",
                  .shapes = {s},
-                 .function = [spec = some_dropout(rows)](const Tensors& x) {
-                   return Tensors{dropout(x[0], spec)};
-                 }});
+                 .function = [spec = some_dropout(rows)](
+                                 const Tensors& x) { return Tensors{dropout(x[0], spec)}; },
+                 .plain = each([spec = some_dropout(rows), rows, width](In in, size_t i) {
+                   const auto [row, column] = std::lldiv(static_cast<int64_t>(i), width);
+                   return double(in[0][i]) * spec.over(rows).factor(row, column);
+                 })});
 }
 
 void add_activations(std::vector<OpCase>& all, const OpSizes& z) {
@@ -95,37 +100,66 @@ void add_activations(std::vector<OpCase>& all, const OpSizes& z) {
 
 void add_shapes(std::vector<OpCase>& all, const OpSizes& z) {
   const int64_t rows = z.moved[0], width = z.moved[1];
+  const auto moved = [](int64_t count, auto from) {
+    return definition::moved(count,
+                             [from](int64_t i) -> std::pair<int64_t, int64_t> { return from(i); });
+  };
   all.push_back({.op = "reshape",
                  .variant = "to_rows",
                  .shapes = {z.moved},
-                 .function = [=](const Tensors& x) {
-                   return Tensors{reshape(x[0], {rows / 2, 2 * width})};
-                 }});
+                 .function =
+                     [=](const Tensors& x) {
+                       return Tensors{reshape(x[0], {rows / 2, 2 * width})};
+                     },
+                 .plain = moved(rows * width, [](int64_t i) { return std::pair(0, i); })});
   for (int axis : {0, 1}) {
-    all.push_back({.op = "slice",
-                   .variant = "axis_" + std::to_string(axis),
-                   .shapes = {z.moved},
-                   .function = [axis, count = z.moved[axis] / 2](const Tensors& x) {
-                     return Tensors{slice(x[0], axis, 2, count)};
-                   }});
+    const int64_t count = z.moved[axis] / 2, across = axis == 0 ? width : count;
+    all.push_back(
+        {.op = "slice",
+         .variant = "axis_" + std::to_string(axis),
+         .shapes = {z.moved},
+         .function = [=](const Tensors& x) { return Tensors{slice(x[0], axis, 2, count)}; },
+         .plain = moved(rows * width / 2, [=](int64_t i) {
+           const int64_t r = i / across, c = i % across;
+           return std::pair(0, axis == 0 ? (r + 2) * width + c : r * width + c + 2);
+         })});
     all.push_back({.op = "concat",
                    .variant = "axis_" + std::to_string(axis),
                    .shapes = {z.moved, axis == 0 ? Shape{rows / 2, width} : Shape{rows, width / 2}},
-                   .function = [axis](const Tensors& x) { return Tensors{concat(x, axis)}; }});
+                   .function = [axis](const Tensors& x) { return Tensors{concat(x, axis)}; },
+                   .plain = moved(rows * width * 3 / 2, [=](int64_t i) {
+                     if (axis == 0) {
+                       return i < rows * width ? std::pair(0, i) : std::pair(1, i - rows * width);
+                     }
+                     const int64_t r = i / (width * 3 / 2), c = i % (width * 3 / 2);
+                     return c < width ? std::pair(0, r * width + c)
+                                      : std::pair(1, r * width / 2 + c - width);
+                   })});
   }
   const int64_t sixth = rows / 6;
   all.push_back({.op = "join_segments",
                  .variant = "some_empty",
                  .shapes = {{3 * sixth, width}, {2 * sixth, width}},
-                 .function = [sixth](const Tensors& x) {
-                   const std::vector<int64_t> a = {2 * sixth, 0, sixth}, b = {0, sixth, sixth};
-                   return Tensors{join_segments(x[0], Segments::from_lengths(a), x[1],
-                                                Segments::from_lengths(b))};
-                 }});
+                 .function =
+                     [sixth](const Tensors& x) {
+                       const std::vector<int64_t> a = {2 * sixth, 0, sixth}, b = {0, sixth, sixth};
+                       return Tensors{join_segments(x[0], Segments::from_lengths(a), x[1],
+                                                    Segments::from_lengths(b))};
+                     },
+                 .plain = moved(5 * sixth * width, [=](int64_t i) {  // a a b a b, a sixth each
+                   const int64_t part = i / (sixth * width);
+                   constexpr int kInput[] = {0, 0, 1, 0, 1}, kPart[] = {0, 1, 0, 2, 1};
+                   return std::pair(kInput[part],
+                                    kPart[part] * sixth * width + i % (sixth * width));
+                 })});
   all.push_back({.op = "transpose",
                  .variant = "first_and_last",
                  .shapes = {{rows / 2, 2, width / 2}},
-                 .function = [](const Tensors& x) { return Tensors{transpose(x[0], 0, 2)}; }});
+                 .function = [](const Tensors& x) { return Tensors{transpose(x[0], 0, 2)}; },
+                 .plain = moved(rows / 2 * width, [=](int64_t i) {  // [width / 2, 2, rows / 2]
+                   const int64_t a = i / rows, b = i / (rows / 2) % 2, c = i % (rows / 2);
+                   return std::pair(0, (c * 2 + b) * (width / 2) + a);
+                 })});
 }
 
 void add_products(std::vector<OpCase>& all, const OpSizes& z) {
@@ -176,19 +210,46 @@ void add_products(std::vector<OpCase>& all, const OpSizes& z) {
   }
 }
 
+// Row by row: y = f(row of the first input).
+auto of_rows(int64_t width,
+             const std::function<definition::Doubles(const definition::Doubles&)>& f) {
+  return [=](const definition::Inputs& in) {
+    definition::Doubles all;
+    for (int64_t r = 0; r < static_cast<int64_t>(in[0].size()) / width; ++r) {
+      const definition::Doubles y = f(definition::row(in[0], r, width));
+      all.insert(all.end(), y.begin(), y.end());
+    }
+    return all;
+  };
+}
+
 void add_reductions(std::vector<OpCase>& all, const OpSizes& z) {
+  using In = const definition::Inputs&;
   all.push_back(
-      {.op = "sum", .variant = "all", .shapes = {z.reduced}, .function = [](const Tensors& x) {
-         return Tensors{sum(x[0])};
-       }});
+      {.op = "sum",
+       .variant = "all",
+       .shapes = {z.reduced},
+       .function = [](const Tensors& x) { return Tensors{sum(x[0])}; },
+       .plain =
+           [](In in) { return std::vector{std::accumulate(in[0].begin(), in[0].end(), 0.0)}; }});
   all.push_back({.op = "mul",
                  .variant = "dot",
                  .shapes = {z.reduced, z.reduced},
-                 .function = [](const Tensors& x) { return Tensors{dot(x[0], x[1])}; }});
-  all.push_back(
-      {.op = "softmax", .variant = "rows", .shapes = {z.softmax}, .function = [](const Tensors& x) {
-         return Tensors{softmax(x[0])};
-       }});
+                 .function = [](const Tensors& x) { return Tensors{dot(x[0], x[1])}; },
+                 .plain =
+                     [](In in) {
+                       return std::vector{
+                           std::inner_product(in[0].begin(), in[0].end(), in[1].begin(), 0.0)};
+                     }});
+  all.push_back({.op = "softmax",
+                 .variant = "rows",
+                 .shapes = {z.softmax},
+                 .function = [](const Tensors& x) { return Tensors{softmax(x[0])}; },
+                 .plain = of_rows(z.softmax[1], [](const definition::Doubles& x) {
+                   definition::Doubles y = x;
+                   definition::softmax(y);
+                   return y;
+                 })});
 }
 
 void add_norms(std::vector<OpCase>& all, const OpSizes& z) {
@@ -199,6 +260,12 @@ void add_norms(std::vector<OpCase>& all, const OpSizes& z) {
        .variant = "rows",
        .shapes = {rows, row, row},
        .function = [](const Tensors& x) { return Tensors{layer_norm(x[0], x[1], x[2], 1e-5f)}; },
+       .plain = definition::each([width = rows[1]](const definition::Inputs& in, size_t i) {
+         const auto [r, c] = std::lldiv(static_cast<int64_t>(i), width);
+         const auto [mean, rstd] =
+             definition::mean_and_rstd(definition::row(in[0], r, width), 1e-5);
+         return (in[0][i] - mean) * rstd * in[1][c] + in[2][c];
+       }),
        .always_f32 = {1, 2}});
   all.push_back({.op = "rms_norm",
                  .variant = "rows",
@@ -219,6 +286,39 @@ void add_norms(std::vector<OpCase>& all, const OpSizes& z) {
                        return y;
                      },
                  .always_f32 = {1}});
+  const Segments images =
+      Segments::from_lengths(std::vector<int64_t>{rows[0] / 3, rows[0] - rows[0] / 3});
+  all.push_back({.op = "group_norm",
+                 .variant = "two_groups",
+                 .shapes = {rows, row, row},
+                 .function =
+                     [=](const Tensors& x) {
+                       return Tensors{group_norm(x[0], x[1], x[2], images, 2, 1e-5f)};
+                     },
+                 .plain =
+                     [=, width = rows[1]](const definition::Inputs& in) {
+                       definition::Doubles y(in[0].size());
+                       for (int64_t s = 0; s < images.count(); ++s) {
+                         for (int64_t group = 0; group < 2; ++group) {
+                           definition::Doubles of;
+                           std::vector<size_t> at;
+                           for (int64_t r = images.begin(s); r < images.begin(s) + images.length(s);
+                                ++r) {
+                             for (int64_t c = 0; c < width / 2; ++c) {
+                               at.push_back(static_cast<size_t>(r * width + group * width / 2 + c));
+                               of.push_back(in[0][at.back()]);
+                             }
+                           }
+                           const auto [mean, rstd] = definition::mean_and_rstd(of, 1e-5);
+                           for (const size_t i : at) {
+                             const size_t c = i % static_cast<size_t>(width);
+                             y[i] = (in[0][i] - mean) * rstd * in[1][c] + in[2][c];
+                           }
+                         }
+                       }
+                       return y;
+                     },
+                 .always_f32 = {1, 2}});
   for (bool drops : {false, true}) {
     const std::string with = drops ? "_with_dropout" : "";
     const DropoutSpec spec = drops ? some_dropout(rows[0]) : DropoutSpec{};
@@ -253,7 +353,11 @@ void add_norms(std::vector<OpCase>& all, const OpSizes& z) {
         {.op = "add",
          .variant = "dropout_add" + with,
          .shapes = {rows, rows},
-         .function = [spec](const Tensors& x) { return Tensors{dropout_add(x[0], x[1], spec)}; }});
+         .function = [spec](const Tensors& x) { return Tensors{dropout_add(x[0], x[1], spec)}; },
+         .plain = definition::each([spec, rows](const definition::Inputs& in, size_t i) {
+           const auto [r, c] = std::lldiv(static_cast<int64_t>(i), rows[1]);
+           return in[0][i] + double(in[1][i]) * spec.over(rows[0]).factor(r, c);
+         })});
   }
 }
 
@@ -271,7 +375,11 @@ void add_embeddings(std::vector<OpCase>& all, const OpSizes& z) {
   all.push_back({.op = "gather_rows",
                  .variant = "repeated",
                  .shapes = {table},
-                 .function = [ids](const Tensors& x) { return Tensors{gather_rows(x[0], ids)}; }});
+                 .function = [ids](const Tensors& x) { return Tensors{gather_rows(x[0], ids)}; },
+                 .plain = definition::moved(z.tokens * table[1], [=](int64_t i) {
+                   return std::pair<int64_t, int64_t>(0,
+                                                      ids[i / table[1]] * table[1] + i % table[1]);
+                 })});
   for (bool positions : {false, true}) {
     for (bool drops : {false, true}) {
       const DropoutSpec spec = drops ? some_dropout(z.tokens) : DropoutSpec{};
@@ -314,9 +422,15 @@ void add_losses(std::vector<OpCase>& all, const OpSizes& z) {
     all.push_back({.op = "cross_entropy",
                    .variant = "logits" + with,
                    .shapes = {{rows, vocab}},
-                   .function = [o, targets](const Tensors& x) {
-                     return Tensors{cross_entropy(x[0], targets, o).loss};
-                   }});
+                   .function =
+                       [o, targets](const Tensors& x) {
+                         return Tensors{cross_entropy(x[0], targets, o).loss};
+                       },
+                   .plain =
+                       [=](const definition::Inputs& in) {
+                         return std::vector{
+                             definition::cross_entropy(in[0], vocab, targets, smoothing, 0, 0.5)};
+                       }});
     all.push_back({.op = "linear_cross_entropy",
                    .variant = "plain" + with,
                    .shapes = {{rows, width}, {vocab, width}},
@@ -335,7 +449,11 @@ void add_losses(std::vector<OpCase>& all, const OpSizes& z) {
       {.op = "cross_entropy",
        .variant = "divergence",
        .shapes = {{6, 13}},
-       .function = [o](const Tensors& x) { return Tensors{cross_entropy(x[0], twice, o).loss}; }});
+       .function = [o](const Tensors& x) { return Tensors{cross_entropy(x[0], twice, o).loss}; },
+       .plain =
+           [](const definition::Inputs& in) {
+             return std::vector{definition::cross_entropy(in[0], 13, twice, 0.1, 3, 0.5)};
+           }});
   all.push_back({.op = "linear_cross_entropy",
                  .variant = "divergence",
                  .shapes = {{6, 16}, {13, 16}, {13}},

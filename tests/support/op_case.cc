@@ -51,18 +51,31 @@ std::vector<float> weights(int64_t n, size_t i) {
   return normal(n, static_cast<uint32_t>(100 + i), 0);
 }
 
-/// Values and gradients of sum_i dot(output i, weights i).
-Result evaluate(const OpCase& c, const OpFunction& f, DType dtype) {
+std::vector<float> rounded(const std::vector<float>& values) {
+  std::vector<float> r;
+  for (const float v : values) r.push_back(static_cast<float>(bf16(v)));
+  return r;
+}
+
+/// Values and gradients of sum_i dot(output i, weights i). is_rounded: in f32, but of inputs and
+/// weights that bf16 holds.
+Result evaluate(const OpCase& c, const OpFunction& f, DType dtype, bool is_rounded = false) {
   const auto values = input_values(c);
   std::vector<Leaf> leaves(c.shapes.size());
-  const Tensors inputs = case_inputs(c, dtype, leaves);
+  Tensors inputs = case_inputs(c, dtype, leaves);
+  for (size_t i = 0; is_rounded && i < inputs.size(); ++i) {
+    if (dtype_of_input(c, i, DType::bf16) != DType::bf16) continue;
+    inputs[i] = Tensor::from(rounded(values[i]), c.shapes[i]).with_leaf(&leaves[i]);
+  }
   Result r;
   Tensor loss;
   const Tensors outputs = f(inputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].defined()) continue;
     r.values.push_back(outputs[i].to_floats());
-    const Tensor w = as(weights(outputs[i].elements(), i), outputs[i].shape(), outputs[i].dtype());
+    std::vector<float> of_loss = weights(outputs[i].elements(), i);
+    if (is_rounded) of_loss = rounded(of_loss);
+    const Tensor w = as(of_loss, outputs[i].shape(), outputs[i].dtype());
     const Tensor part = dot(outputs[i], w);
     loss = loss.defined() ? add(loss, part) : part;
   }
@@ -113,6 +126,7 @@ Tensors case_inputs(const OpCase& c, DType dtype, std::span<Leaf> leaves) {
 }
 
 void expect_forward_is_right(const OpCase& c) {
+  ASSERT_TRUE(c.plain || c.reference) << "the case has no oracle";
   if (!c.plain) return;
   const std::vector<double> want = c.plain(input_values(c));
   const std::vector<float> got = evaluate(c, c.function, DType::f32).values[0];
@@ -144,19 +158,53 @@ void expect_gradients_are_finite_differences(const OpCase& c) {
   }
 }
 
-void expect_equals_reference(const OpCase& c, DType dtype) {
-  if (!c.reference || (dtype == DType::bf16 && !c.has_bf16)) return;
-  // bf16: the plain definition rounds to 2^-9 after each of its few steps, the fused op once.
-  const double tolerance = dtype == DType::f32 ? 2e-5 : 0x1p-5;
-  const Result fused = evaluate(c, c.function, dtype), plain = evaluate(c, c.reference, dtype);
+void expect_equals_reference(const OpCase& c) {
+  if (!c.reference) return;
+  const Result fused = evaluate(c, c.function, DType::f32);
+  const Result plain = evaluate(c, c.reference, DType::f32);
   ASSERT_EQ(fused.values.size(), plain.values.size());
   for (size_t i = 0; i < fused.values.size(); ++i) {
-    expect_close(fused.values[i], plain.values[i], tolerance, fmt::format("output {}", i));
+    expect_close(fused.values[i], plain.values[i], 2e-5, fmt::format("output {}", i));
   }
   for (size_t i = 0; i < fused.gradients.size(); ++i) {
-    expect_close(fused.gradients[i], plain.gradients[i], tolerance,
+    expect_close(fused.gradients[i], plain.gradients[i], 2e-5,
                  fmt::format("gradient of input {}", i));
   }
+}
+
+namespace {
+
+double norm_of(const std::vector<float>& a) {
+  double sum = 0;
+  for (const float v : a) sum += static_cast<double>(v) * v;
+  return std::sqrt(sum);
+}
+
+/// The largest |a - b| / |b|, of tensors one by one.
+double distance(const std::vector<std::vector<float>>& a,
+                const std::vector<std::vector<float>>& b) {
+  double largest = 0;  // root mean square
+  for (const auto& x : b) {
+    if (!x.empty()) largest = std::max(largest, norm_of(x) / std::sqrt(double(x.size())));
+  }
+  double error = 0;
+  for (size_t i = 0; i < b.size(); ++i) {
+    std::vector<float> difference = a[i];
+    for (size_t j = 0; j < difference.size(); ++j) difference[j] -= b[i][j];
+    const double allowed = 0x1p-9 * largest * std::sqrt(double(b[i].size()));
+    const double over = norm_of(difference) - allowed;
+    if (over > 0) error = std::max(error, over / std::max(norm_of(b[i]), allowed));
+  }
+  return error;
+}
+
+}  // namespace
+
+double bf16_error(const OpCase& c) {
+  if (!c.has_bf16) return 0;
+  const Result got = evaluate(c, c.function, DType::bf16);
+  const Result want = evaluate(c, c.function, DType::f32, true);
+  return std::max(distance(got.values, want.values), distance(got.gradients, want.gradients));
 }
 
 void expect_same_bits_for_any_threads(const OpCase& c, DType dtype) {

@@ -23,7 +23,7 @@ struct OpCase {
   std::vector<Shape> shapes;
   OpFunction function;
   OpFunction reference = {};  ///< the plain definition by other ops, if the op is a fused one
-  /// The definition in double for the first output, if it is simple.
+  /// The definition in double for the first output. A case has this oracle, or the one above.
   std::function<std::vector<double>(const std::vector<std::vector<float>>& inputs)> plain = {};
   /// Inputs that are f32 whatever the op computes in (biases, gammas).
   std::vector<int> always_f32 = {};
@@ -60,7 +60,13 @@ Tensors case_inputs(const OpCase& c, DType dtype, std::span<Leaf> leaves);
 
 void expect_forward_is_right(const OpCase& c);
 void expect_gradients_are_finite_differences(const OpCase& c);
-void expect_equals_reference(const OpCase& c, DType dtype);
+void expect_equals_reference(const OpCase& c);
+/// How far outputs and gradients in bf16 are from those in f32 of the same rounded inputs: the
+/// largest |difference| / |value| of a tensor (Euclidean norms; the rounding of the case's largest
+/// gradient is allowed for where a tensor's own is small).
+double bf16_error(const OpCase& c);
+/// What it may be: a few roundings of 2^-9 after each other; a gradient off by a tenth is not.
+inline constexpr double kMostBf16Error = 0.04;
 void expect_same_bits_for_any_threads(const OpCase& c, DType dtype);
 void expect_memory_does_not_matter(const OpCase& c, DType dtype);
 

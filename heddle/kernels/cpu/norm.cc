@@ -1,5 +1,5 @@
 // Layer norm (Ba et al. 2016) and RMS norm (Zhang & Sennrich 2019) with the residual sum and its
-// dropout, forward and backward.
+// dropout, and group norm (Wu & He 2018), forward and backward.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "heddle/kernels/cpu/norm.cc"
 #include <algorithm>
@@ -117,7 +117,101 @@ void sum_partials(const float* partial, int64_t chunks, int64_t stride, int64_t 
   });
 }
 
+// The mean of f(row, column, part) over a segment's rows of `width` columns from `first` on: each
+// row in vectors, rows in order.
+template <class F>
+HWY_INLINE double mean_of_group(int64_t begin, int64_t end, int64_t first, int64_t width,
+                                const F& f) {
+  double sum = 0;
+  for (int64_t r = begin; r < end; ++r) {
+    Vec of_row = zero();
+    for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
+      of_row = hn::Add(of_row, keep(f(r, first + c, part), zero(), part));
+    });
+    sum += static_cast<double>(sum_lanes(of_row));
+  }
+  return sum / static_cast<double>(std::max<int64_t>(1, (end - begin) * width));
+}
+
+template <class T>
+HWY_INLINE void group_norm_of(const GroupNormArgs& a, int64_t s, int64_t group) {
+  const int64_t width = a.x.width / a.groups, first = group * width;
+  const int64_t begin = a.offsets[s], end = a.offsets[s + 1];
+  const auto x = [&](int64_t r, int64_t c, auto part)
+                     HWY_ATTR { return load(at<T>(a.x, r, c), part); };
+  const auto mean = static_cast<float>(mean_of_group(begin, end, first, width, x));
+  const Vec mean_v = splat(mean);
+  const double variance =
+      mean_of_group(begin, end, first, width, [&](int64_t r, int64_t c, auto part) HWY_ATTR {
+        const Vec d = hn::Sub(x(r, c, part), mean_v);
+        return hn::Mul(d, d);
+      });
+  const auto rstd = static_cast<float>(1 / std::sqrt(variance + a.eps));
+  for (int64_t r = begin; r < end; ++r) {
+    for_columns(width, [&](int64_t i, auto part) HWY_ATTR {
+      const int64_t c = first + i;
+      const Vec n = hn::Mul(hn::Sub(x(r, c, part), mean_v), splat(rstd));
+      store(hn::MulAdd(n, load(a.gamma + c, part), load(a.beta + c, part)), at<T>(a.y, r, c), part);
+    });
+  }
+  a.mean[s * a.groups + group] = mean;
+  a.rstd[s * a.groups + group] = rstd;
+}
+
+template <class T>
+HWY_INLINE void group_norm_backward_of(const GroupNormBackwardArgs& b, int64_t s, int64_t group) {
+  const GroupNormArgs& a = b.forward;
+  const int64_t width = a.x.width / a.groups, first = group * width;
+  const int64_t begin = a.offsets[s], end = a.offsets[s + 1], at_group = s * a.groups + group;
+  const Vec mean = splat(a.mean[at_group]), rstd = splat(a.rstd[at_group]);
+  const auto n = [&](int64_t r, int64_t c, auto part) HWY_ATTR {
+    return hn::Mul(hn::Sub(load(at<T>(a.x, r, c), part), mean), rstd);
+  };
+  const auto g = [&](int64_t r, int64_t c, auto part) HWY_ATTR {
+    return hn::Mul(load(at<T>(b.dy, r, c), part), load(a.gamma + c, part));
+  };
+  const Vec mean_g = splat(static_cast<float>(mean_of_group(begin, end, first, width, g)));
+  const Vec mean_gn = splat(static_cast<float>(
+      mean_of_group(begin, end, first, width, [&](int64_t r, int64_t c, auto part) HWY_ATTR {
+        return hn::Mul(g(r, c, part), n(r, c, part));
+      })));
+  for (int64_t r = begin; r < end; ++r) {
+    for_columns(width, [&](int64_t i, auto part) HWY_ATTR {
+      const int64_t c = first + i;
+      const Vec d = load(at<T>(b.dy, r, c), part), of_row = n(r, c, part);
+      store(hn::MulAdd(d, of_row, load(b.dgamma + c, part)), b.dgamma + c, part);
+      store(hn::Add(d, load(b.dbeta + c, part)), b.dbeta + c, part);
+      const Vec dx = hn::NegMulAdd(of_row, mean_gn, hn::Sub(g(r, c, part), mean_g));
+      store(hn::Mul(rstd, dx), at<T>(b.dx, r, c), part);
+    });
+  }
+}
+
 }  // namespace
+
+void group_norm_impl(const GroupNormArgs& args) {
+  visit_rows(
+      [&]<class T>() {
+        parallel_for(args.segments * args.groups,
+                     [&](int64_t i) { group_norm_of<T>(args, i / args.groups, i % args.groups); });
+      },
+      args.x, args.y);
+}
+
+// A group's columns belong to one thread: dgamma and dbeta grow segment by segment.
+void group_norm_backward_impl(const GroupNormBackwardArgs& args) {
+  std::fill_n(args.dgamma, args.dx.width, 0.0f);
+  std::fill_n(args.dbeta, args.dx.width, 0.0f);
+  visit_rows(
+      [&]<class T>() {
+        parallel_for(args.forward.groups, [&](int64_t group) {
+          for (int64_t s = 0; s < args.forward.segments; ++s) {
+            group_norm_backward_of<T>(args, s, group);
+          }
+        });
+      },
+      args.forward.x, args.dy, args.dx);
+}
 
 void norm_impl(const NormArgs& args) {
   visit_rows(
@@ -159,15 +253,26 @@ namespace heddle::cpu {
 
 HWY_EXPORT(norm_impl);
 HWY_EXPORT(norm_backward_impl);
+HWY_EXPORT(group_norm_impl);
+HWY_EXPORT(group_norm_backward_impl);
 
 namespace {
 
 void norm(const NormArgs& args) { HWY_DYNAMIC_DISPATCH(norm_impl)(args); }
 void norm_backward(const NormBackwardArgs& args) { HWY_DYNAMIC_DISPATCH(norm_backward_impl)(args); }
+void group_norm(const GroupNormArgs& args) { HWY_DYNAMIC_DISPATCH(group_norm_impl)(args); }
+void group_norm_backward(const GroupNormBackwardArgs& args) {
+  HWY_DYNAMIC_DISPATCH(group_norm_backward_impl)(args);
+}
 
 }  // namespace
 
-NormKernels norm_kernels() { return {.norm = norm, .norm_backward = norm_backward}; }
+NormKernels norm_kernels() {
+  return {.norm = norm,
+          .norm_backward = norm_backward,
+          .group_norm = group_norm,
+          .group_norm_backward = group_norm_backward};
+}
 
 }  // namespace heddle::cpu
 #endif

@@ -1,0 +1,133 @@
+// Each kernel of the table may be missing: its definition then runs, and every op is still right.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "heddle/base/profile.h"
+#include "heddle/kernels/kernels.h"
+#include "tests/support/op_case.h"
+
+namespace heddle {
+namespace {
+
+std::vector<std::string> kernel_names() {
+  std::vector<std::string> names;
+  Kernels::list([&]<auto, auto>(const char* name) { names.emplace_back(name); });
+  return names;
+}
+
+std::set<std::string> kernels_of(const OpCase& c) {
+  start_profile(0);
+  bf16_error(c);
+  const std::optional<Profile> profile = stop_profile();
+  std::set<std::string> names;
+  for (const Profile::Row& row : profile->rows) names.insert(row.kernel);
+  return names;
+}
+
+// Kernels that no op records, with what calls them: values that must be alike.
+using Values = std::vector<double>;
+const std::map<std::string, std::function<Values()>>& others() {
+  static std::vector<float> x(300);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i)) * 3;
+  const auto rows = [] { return Rows{x.data(), 2, 150, 150, DType::f32}; };
+  static const std::map<std::string, std::function<Values()>> calls = {
+      {"sum_squares", [] { return Values{kernels().sum_squares(x.data(), 300)}; }},
+      {"all_finite", [=] { return Values{kernels().all_finite(rows()) ? 1.0 : 0.0}; }},
+      {"log_softmax",
+       [=] {
+         std::vector<float> y(300);
+         kernels().log_softmax(rows(), {y.data(), 2, 150, 150, DType::f32});
+         return Values(y.begin(), y.end());
+       }},
+      {"scan_logits",
+       [=] {
+         std::vector<float> maxima(4), sums(2);
+         kernels().scan_logits({.logits = rows(),
+                                .maxima = maxima.data(),
+                                .sums = sums.data(),
+                                .maxima_stride = 2,
+                                .sums_stride = 1});
+         maxima.insert(maxima.end(), sums.begin(), sums.end());
+         return Values(maxima.begin(), maxima.end());
+       }},
+      {"adam",
+       [] {
+         std::vector<float> w = x, m(300, 0.1f), v(300, 0.2f), ema(300, 1);
+         std::vector<bf16> shadow(300);
+         kernels().adam({.w = w.data(),
+                         .g = x.data(),
+                         .m = m.data(),
+                         .v = v.data(),
+                         .shadow = shadow.data(),
+                         .ema = ema.data(),
+                         .n = 300,
+                         .lr = 0.1f,
+                         .weight_decay = 0.2f,
+                         .bias_correction1 = 0.3f,
+                         .bias_correction2 = 0.4f,
+                         .grad_scale = 0.5f,
+                         .ema_decay = 0.9f,
+                         .decoupled_decay = true});
+         Values all(w.begin(), w.end());
+         for (const auto* more : {&m, &v, &ema}) all.insert(all.end(), more->begin(), more->end());
+         for (const bf16 s : shadow) all.push_back(static_cast<float>(s));
+         return all;
+       }},
+  };
+  return calls;
+}
+
+class NullKernel : public testing::TestWithParam<std::string> {};
+
+TEST_P(NullKernel, definition_takes_its_place) {
+  static const auto of_cases = [] {
+    std::vector<std::set<std::string>> all;
+    for (const OpCase& c : op_cases()) all.push_back(kernels_of(c));
+    return all;
+  }();
+  const std::string& name = GetParam();
+  size_t used = 0;
+  for (size_t i = 0; i < op_cases().size(); ++i) {
+    if (!of_cases[i].contains(name)) continue;
+    ++used;
+    const OpCase& c = op_cases()[i];
+    SCOPED_TRACE(c.op + " " + c.variant);
+    const WithoutKernel without(name);
+    expect_forward_is_right(c);
+    expect_equals_reference(c);
+    if (c.op != "cast") expect_gradients_are_finite_differences(c);
+    EXPECT_LE(bf16_error(c), kMostBf16Error);
+    if (HasFailure()) return;
+  }
+  const auto other = others().find(name);
+  if (other == others().end()) {
+    EXPECT_GT(used, 0u) << "no case uses it";
+    return;
+  }
+  const Values want = other->second();
+  const WithoutKernel without(name);
+  const Values got = other->second();
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_NEAR(got[i], want[i], 1e-5 * (1 + std::fabs(want[i]))) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NullKernel, testing::ValuesIn(kernel_names()),
+                         [](const auto& each) { return each.param; });
+
+TEST(WithoutKernel, puts_the_kernel_back_and_knows_its_names) {
+  const auto before = kernels().norm;
+  {
+    const WithoutKernel without("norm");
+    EXPECT_NE(kernels().norm, before);
+  }
+  EXPECT_EQ(kernels().norm, before);
+  EXPECT_THROW(WithoutKernel("nrom"), Error);
+}
+
+}  // namespace
+}  // namespace heddle
