@@ -2,6 +2,7 @@
 #include "heddle/base/nearest.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace heddle {
 namespace {
@@ -24,6 +25,10 @@ size_t edits(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+int64_t common_beginning(std::string_view a, std::string_view b) {
+  return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
+}
+
 }  // namespace
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known) {
@@ -32,7 +37,10 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
   for (const std::string& candidate : known) {
     const size_t limit = std::max<size_t>(2, std::max(name.size(), candidate.size()) / 3);
     const size_t count = edits(name, candidate);
-    if (count <= limit && count < candidate.size() && (best.empty() || count < fewest)) {
+    if (count > limit || count >= candidate.size()) continue;
+    const bool begins_better =
+        count == fewest && common_beginning(name, candidate) > common_beginning(name, best);
+    if (best.empty() || count < fewest || begins_better) {
       best = candidate;
       fewest = count;
     }

@@ -16,6 +16,7 @@ TEST(NearestName, one_letter_off_is_found) {
 
 TEST(NearestName, swapped_letters_count_as_one_edit) {
   EXPECT_EQ(nearest_name("ab", {"xa", "ba"}), "ba");
+  EXPECT_EQ(nearest_name("fra", {"fa", "fr"}), "fr");  // as near, but begins alike
 }
 
 TEST(NearestName, nothing_alike_gives_nothing) {
