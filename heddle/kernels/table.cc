@@ -24,23 +24,23 @@ struct Timed<Member, Result (*Family::*)(Args...)> {
 
 Kernels timed(const Kernels& plain) {
   Kernels table = plain;
-  size_t count = 0;
   Kernels::list([&]<auto Member, auto>(const char* name) {
     Timed<Member>::name = name;
     Timed<Member>::plain = plain.*Member;
     table.*Member = Timed<Member>::call;
-    ++count;
   });
-  check(count * sizeof(&kernels) == sizeof(Kernels), ErrorKind::internal,
-        "a family of kernels does not list each of its pointers");
   return table;
 }
 
 // Puts the definition where there is no kernel.
 Kernels complete(Kernels table) {
+  size_t count = 0;
   Kernels::list([&]<auto Member, auto definition>(const char*) {
     if (table.*Member == nullptr) table.*Member = definition;
+    ++count;
   });
+  check(count * sizeof(&kernels) == sizeof(Kernels), ErrorKind::internal,
+        "a family of kernels does not list each of its pointers");
   return table;
 }
 

@@ -153,6 +153,7 @@ struct Columns {
 inline auto dot_attention(Columns q, Columns k, Columns v, int64_t d, const Segments& queries,
                           const Segments& keys, const AttentionOptions& o) {
   const int64_t group = o.key_heads > 0 ? o.heads / o.key_heads : 1;
+  const std::vector<int32_t> index_of = keys.positions();
   return [=](const Inputs& in) {
     return Attention{
         .queries = queries,
@@ -172,8 +173,7 @@ inline auto dot_attention(Columns q, Columns k, Columns v, int64_t d, const Segm
             [&](int64_t query, int64_t key, int64_t back) {
               if (!o.visibility) return !o.causal || back >= 0;
               const Visibility& rule = *o.visibility;
-              const int64_t index = keys.positions()[key];
-              return rule.sees(query, key, index);
+              return rule.sees(query, key, index_of[key]);
             },
         .kept = [drop = o.dropout.over(queries.rows())](
                     int64_t h, int64_t query,

@@ -60,20 +60,6 @@ std::string without_breaks(std::string text) {
   return text;
 }
 
-Ids tokenise(const LoadedModel& model, std::span<const std::string> lines, bool truncate,
-             int64_t first_line, int64_t* cut) {
-  const ProfilePhase phase("tokenise");
-  Ids sources;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    bool was_cut = false;
-    sources.push_back(source_ids(model, lines[i],
-                                 fmt::format("line {}", first_line + static_cast<int64_t>(i)),
-                                 truncate, &was_cut));
-    if (cut != nullptr && was_cut) ++*cut;
-  }
-  return sources;
-}
-
 std::vector<int32_t> line_ids(const LoadedModel& model, const Tokenizer& tokenizer,
                               const Around& around, const std::string& line,
                               const std::string& where, bool truncate, bool* was_cut) {
@@ -93,6 +79,21 @@ std::vector<int32_t> line_ids(const LoadedModel& model, const Tokenizer& tokeniz
   }
   ids.insert(ids.begin(), around.before.begin(), around.before.end());
   return ids;
+}
+
+Ids tokenise(const LoadedModel& model, std::span<const std::string> lines, bool truncate,
+             int64_t first_line, int64_t* cut) {
+  const ProfilePhase phase("tokenise");
+  const Around around = around_texts(model);
+  Ids sources;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    bool was_cut = false;
+    const std::string where = fmt::format("line {}", first_line + static_cast<int64_t>(i));
+    sources.push_back(
+        line_ids(model, model.tokenizer.value(), around, lines[i], where, truncate, &was_cut));
+    if (cut != nullptr && was_cut) ++*cut;
+  }
+  return sources;
 }
 
 }  // namespace

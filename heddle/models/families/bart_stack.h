@@ -13,6 +13,37 @@
 
 namespace heddle {
 
+/// Whether there is a bias on the logits, and which tables are one, is seen from the tensors.
+inline void fit_to_tensors(TransformerConfig& c, const TensorFile& weights) {
+  const auto holds = [&](const std::string& name) {
+    return weights.contains(name) || weights.contains("model." + name);
+  };
+  c.output_bias = holds("final_logits_bias");
+  // transformers 5 ties nothing where tie_word_embeddings is false, whatever the config says beside
+  // it.
+  const bool is_untied = !c.tie_word_embeddings && holds("encoder.embed_tokens.weight") &&
+                         holds("decoder.embed_tokens.weight");
+  if (is_untied) c.share_encoder_decoder_embeddings = false;
+  // A bare model, without the output.
+  if (!weights.contains("lm_head.weight")) c.tie_word_embeddings = true;
+}
+
+/// Names of checkpoints: which tables are one. `positions`: saved, but no parameter; may be "".
+inline nn::TensorNames names_of_tables(const TransformerConfig& c, const std::string& positions) {
+  nn::TensorNames names{.base = "model"};
+  if (!positions.empty()) names.unneeded = {positions};
+  const std::string shared = "model.shared.weight", source = "model.encoder.embed_tokens.weight",
+                    target = "model.decoder.embed_tokens.weight", output = "lm_head.weight";
+  if (c.share_encoder_decoder_embeddings) {
+    names.tied = {{source, shared}, {target, shared}};
+    if (c.tie_word_embeddings) names.tied.emplace_back(output, shared);
+  } else {
+    names.unneeded.emplace_back("shared.weight");
+    if (c.tie_word_embeddings) names.tied = {{output, target}};
+  }
+  return names;
+}
+
 /// Of a Transformer's fields those that the kin have; the others make the family.
 struct BartFields : TransformerConfig {
   BartFields() {
@@ -55,18 +86,7 @@ struct BartFields : TransformerConfig {
   /// Special ids may be beyond the vocabulary.
   void check(const std::string& source) const { check_sizes(source); }
 
-  /// Whether there is a bias on the logits, and which tables are one, is seen from the tensors.
-  void fit(const TensorFile& weights) {
-    const auto holds = [&](const std::string& name) {
-      return weights.contains(name) || weights.contains("model." + name);
-    };
-    output_bias = holds("final_logits_bias");
-    // transformers 5 ties nothing where tie_word_embeddings is false.
-    share_encoder_decoder_embeddings = tie_word_embeddings ||
-                                       !holds("encoder.embed_tokens.weight") ||
-                                       !holds("decoder.embed_tokens.weight");
-    if (!weights.contains("lm_head.weight")) tie_word_embeddings = true;
-  }
+  void fit(const TensorFile& weights) { fit_to_tensors(*this, weights); }
 };
 
 /// The model of a family.
@@ -88,19 +108,8 @@ class BartStack : public Transformer {
 
   nn::TensorNames names() const override {
     const TransformerConfig& c = transformer_config();
-    nn::TensorNames names{.base = "model"};
-    // Sines are saved too.
-    if (c.position_embedding_type == "sinusoidal") names.unneeded = {"embed_positions.weights"};
-    const std::string shared = "model.shared.weight", output = "lm_head.weight";
-    if (!c.share_encoder_decoder_embeddings) {
-      names.unneeded.emplace_back("shared.weight");
-      if (c.tie_word_embeddings) names.tied = {{output, "model.decoder.embed_tokens.weight"}};
-      return names;
-    }
-    names.tied = {{"model.encoder.embed_tokens.weight", shared},
-                  {"model.decoder.embed_tokens.weight", shared}};
-    if (c.tie_word_embeddings) names.tied.emplace_back(output, shared);
-    return names;
+    const bool has_sines = c.position_embedding_type == "sinusoidal";  // they are saved too
+    return names_of_tables(c, has_sines ? "embed_positions.weights" : "");
   }
 };
 

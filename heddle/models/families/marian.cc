@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "heddle/io/tensor_file.h"
-#include "heddle/models/family.h"
-#include "heddle/models/transformer.h"
+#include "heddle/models/families/bart_stack.h"
 
 namespace heddle {
 namespace {
@@ -75,21 +73,7 @@ struct MarianConfig : TransformerConfig {
     transformer().check_sizes(source);
   }
 
-  // What the config leaves open is seen from the tensors.
-  void fit(const TensorFile& weights) {
-    const auto holds = [&](const std::string& name) {
-      return weights.contains(name) || weights.contains("model." + name);
-    };
-    output_bias = holds("final_logits_bias");
-    // transformers 5 ties nothing where tie_word_embeddings is false, whatever the config says
-    // beside it.
-    const bool is_untied = !tie_word_embeddings && holds("encoder.embed_tokens.weight") &&
-                           holds("decoder.embed_tokens.weight");
-    if (is_untied) share_encoder_decoder_embeddings = false;
-    // A MarianModel without the output.
-    const bool has_output = weights.contains("lm_head.weight");
-    if (!has_output) tie_word_embeddings = true;
-  }
+  void fit(const TensorFile& weights) { fit_to_tensors(*this, weights); }
 
   // The heddle_transformer that computes the same.
   TransformerConfig transformer() const {
@@ -121,18 +105,7 @@ class Marian final : public Transformer {
       : Transformer(s, c.transformer(), hub) {}
 
   nn::TensorNames names() const override {
-    const TransformerConfig& c = transformer_config();
-    nn::TensorNames names{.base = "model", .unneeded = {"embed_positions.weight"}};
-    const std::string shared = "model.shared.weight", source = "model.encoder.embed_tokens.weight",
-                      target = "model.decoder.embed_tokens.weight", output = "lm_head.weight";
-    if (c.share_encoder_decoder_embeddings) {
-      names.tied = {{source, shared}, {target, shared}};
-      if (c.tie_word_embeddings) names.tied.emplace_back(output, shared);
-    } else {
-      names.unneeded.emplace_back("shared.weight");
-      if (c.tie_word_embeddings) names.tied = {{output, target}};
-    }
-    return names;
+    return names_of_tables(transformer_config(), "embed_positions.weight");
   }
 };
 
