@@ -12,9 +12,11 @@ foreach(layer IN LISTS layers)
   target_link_libraries(heddle_library INTERFACE heddle_${layer})
   set_target_properties(heddle_${layer} PROPERTIES EXPORT_NAME ${layer})
   list(APPEND layer_targets heddle_${layer})
-  install(DIRECTORY heddle/${layer} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/heddle
-          FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE PATTERN cuda EXCLUDE
-          PATTERN assets EXCLUDE)
+  if(IS_DIRECTORY ${CMAKE_SOURCE_DIR}/heddle/${layer})  # of corpora/ the library alone
+    install(DIRECTORY heddle/${layer} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/heddle
+            FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE PATTERN cuda EXCLUDE
+            PATTERN assets EXCLUDE)
+  endif()
 endforeach()
 set_target_properties(heddle_options PROPERTIES EXPORT_NAME options)
 

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "heddle/corpora/agreement.h"
+#include "corpora/agreement.h"
 #include "tests/support/cli_runner.h"
 
 namespace heddle::testing {

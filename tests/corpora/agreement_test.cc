@@ -1,5 +1,5 @@
 // The pairs on agreement: what is held out, and the grammar of every pair.
-#include "heddle/corpora/agreement.h"
+#include "corpora/agreement.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The phrasebook: its grammar point by point, and what the sampling promises.
-#include "heddle/corpora/phrasebook.h"
+#include "corpora/phrasebook.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <set>
 #include <sstream>
 
+#include "corpora/phrasebook_patterns.h"
 #include "heddle/base/error.h"
-#include "heddle/corpora/phrasebook_patterns.h"
 
 namespace heddle::phrasebook {
 namespace {

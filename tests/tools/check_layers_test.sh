@@ -8,7 +8,7 @@ failures=0
 
 # A tree that keeps every rule.
 clean_tree() {
-  rm -rf "${root:?}/heddle" "$root/tests" "$root/docs"
+  rm -rf "${root:?}/heddle" "$root/corpora" "$root/tests" "$root/docs"
   mkdir -p "$root"/heddle/{base,tensor,kernels/cpu,ops,io,text,nn,train,cli} "$root/tests/ops" "$root/docs"
   printf '// Errors.\n#pragma once\n#include <fmt/format.h>\n' >"$root/heddle/base/error.h"
   printf '// Types.\n#pragma once\n#include "heddle/base/error.h"\n' >"$root/heddle/tensor/dtype.h"
@@ -51,6 +51,8 @@ rejects heddle/tensor/x.cc '// X.\n#  include "heddle/ops/softmax.h"\n' "tensor 
 rejects heddle/ops/x.cc '// X.\n#include "heddle/io/safetensors.h"\n' "ops may not include io"
 rejects heddle/text/x.cc '// X.\n#include "heddle/nn/linear.h"\n' "text may not include nn"
 rejects heddle/io/x.cc '// X.\n#include "heddle/text/tokenizer.h"\n' "io may not include text"
+rejects heddle/data/x.cc '// X.\n#include "corpora/phrasebook.h"\n' "data may not include corpora"
+rejects corpora/x.cc '// X.\n#include "heddle/text/tokenizer.h"\n' "corpora may not include text"
 rejects heddle/nn/x.cc '// X.\n#include "heddle/data/batcher.h"\n' "nn may not include data"
 rejects heddle/train/x.cc '// X.\n#include "heddle/bench/case.h"\n' "train may not include bench"
 rejects heddle/extra/x.cc '// X.\n#include "heddle/base/error.h"\n' "is no layer"

@@ -1,12 +1,12 @@
 // heddle phrasebook: writes the pairs that heddle generates as parallel text.
 #include <memory>
 
+#include "corpora/agreement.h"
+#include "corpora/phrasebook.h"
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
-#include "heddle/corpora/agreement.h"
-#include "heddle/corpora/phrasebook.h"
 
 namespace heddle::cli {
 namespace {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "corpora/phrasebook.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/files/lines.h"
 #include "heddle/base/parallel.h"
@@ -9,7 +10,6 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/train/run_report.h"
 #include "heddle/cli/use/unknown_words.h"
-#include "heddle/corpora/phrasebook.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/precision.h"
 #include "heddle/infer/words/word_attention.h"

@@ -1,10 +1,10 @@
 // Writing the phrasebook, training a tokenizer where none is given, filling the caches.
 #include "heddle/train/batches/corpora.h"
 
+#include "corpora/agreement.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
 #include "heddle/base/progress.h"
-#include "heddle/corpora/agreement.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/text/subwords/tokenizer_trainer.h"
 #include "heddle/text/tokenizer_folder.h"

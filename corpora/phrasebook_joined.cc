@@ -1,7 +1,7 @@
 // Sentences of two clauses: because, that, whether, if, who, in order to, and what "it" is.
 #include <algorithm>
 
-#include "heddle/corpora/phrasebook_patterns.h"
+#include "corpora/phrasebook_patterns.h"
 
 namespace heddle::phrasebook {
 namespace {

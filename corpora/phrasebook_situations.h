@@ -1,7 +1,7 @@
 // What clauses talk about: somebody buys something, goes somewhere, helps somebody, is tired.
 #pragma once
 
-#include "heddle/corpora/phrasebook_clause.h"
+#include "corpora/phrasebook_clause.h"
 
 namespace heddle::phrasebook {
 

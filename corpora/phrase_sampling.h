@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "heddle/corpora/phrasebook.h"
+#include "corpora/phrasebook.h"
 
 namespace heddle {
 

@@ -1,5 +1,5 @@
 // What clauses talk about: somebody buys something, goes somewhere, helps somebody, is tired.
-#include "heddle/corpora/phrasebook_situations.h"
+#include "corpora/phrasebook_situations.h"
 
 #include <algorithm>
 

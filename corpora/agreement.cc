@@ -1,14 +1,14 @@
 // The dictionary of the pairs on agreement, and the two kinds of sentences made of it.
-#include "heddle/corpora/agreement.h"
+#include "corpora/agreement.h"
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 
+#include "corpora/lexicon.h"
+#include "corpora/phrase_sampling.h"
+#include "corpora/phrasebook_clause.h"
 #include "heddle/base/error.h"
-#include "heddle/corpora/lexicon.h"
-#include "heddle/corpora/phrase_sampling.h"
-#include "heddle/corpora/phrasebook_clause.h"
 
 namespace heddle {
 namespace {

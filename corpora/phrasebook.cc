@@ -1,12 +1,12 @@
 // Samples the phrasebook's grammar without repetition and splits the pairs.
-#include "heddle/corpora/phrasebook.h"
+#include "corpora/phrasebook.h"
 
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
 
-#include "heddle/corpora/phrase_sampling.h"
-#include "heddle/corpora/phrasebook_patterns.h"
+#include "corpora/phrase_sampling.h"
+#include "corpora/phrasebook_patterns.h"
 
 namespace heddle {
 namespace {

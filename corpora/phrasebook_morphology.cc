@@ -1,5 +1,5 @@
 // German word forms: declension of articles and adjectives, conjugation, numbers, times, dates.
-#include "heddle/corpora/phrasebook_morphology.h"
+#include "corpora/phrasebook_morphology.h"
 
 #include <array>
 

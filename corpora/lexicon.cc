@@ -1,5 +1,5 @@
 // Finds a dictionary and takes its lines apart.
-#include "heddle/corpora/lexicon.h"
+#include "corpora/lexicon.h"
 
 #include <map>
 

@@ -1,5 +1,5 @@
 // Word order: the English clause and the German one with its verb second, first or last.
-#include "heddle/corpora/phrasebook_clause.h"
+#include "corpora/phrasebook_clause.h"
 
 namespace heddle::phrasebook {
 namespace {

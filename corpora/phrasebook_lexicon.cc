@@ -6,13 +6,13 @@
 //              (prefix|stem where it separates), du, er, perfect, imperative. "*" before it: a verb
 //              of state, no "I am needing".
 //   adjective  English, comparative, superlative; German, comparative, superlative, stem
-#include "heddle/corpora/phrasebook_lexicon.h"
+#include "corpora/phrasebook_lexicon.h"
 
 #include <map>
 #include <sstream>
 
+#include "corpora/lexicon.h"
 #include "heddle/base/error.h"
-#include "heddle/corpora/lexicon.h"
 
 namespace heddle::phrasebook {
 namespace {

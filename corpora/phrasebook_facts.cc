@@ -1,5 +1,5 @@
 // Sentences about numbers, prices, times, dates, comparison and possession.
-#include "heddle/corpora/phrasebook_patterns.h"
+#include "corpora/phrasebook_patterns.h"
 
 namespace heddle::phrasebook {
 namespace {

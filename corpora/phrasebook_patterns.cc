@@ -1,5 +1,5 @@
 // Sentences of one clause: statements, questions, requests.
-#include "heddle/corpora/phrasebook_patterns.h"
+#include "corpora/phrasebook_patterns.h"
 
 namespace heddle::phrasebook {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "heddle/corpora/phrasebook_lexicon.h"
+#include "corpora/phrasebook_lexicon.h"
 
 namespace heddle::phrasebook {
 

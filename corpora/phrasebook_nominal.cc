@@ -1,7 +1,7 @@
 // Persons, things and places as phrases in both languages.
+#include "corpora/lexicon.h"
+#include "corpora/phrasebook_clause.h"
 #include "heddle/base/error.h"
-#include "heddle/corpora/lexicon.h"
-#include "heddle/corpora/phrasebook_clause.h"
 
 namespace heddle::phrasebook {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/corpora/phrasebook_morphology.h"
+#include "corpora/phrasebook_morphology.h"
 
 namespace heddle::phrasebook {
 

@@ -2,7 +2,7 @@
 // pronouns on their antecedents, and adjectives that stand in the reverse order.
 #pragma once
 
-#include "heddle/corpora/phrasebook.h"
+#include "corpora/phrasebook.h"
 
 namespace heddle {
 

@@ -1,5 +1,5 @@
 // Repetitions are counted: a long run of them means that the grammar is nearly exhausted.
-#include "heddle/corpora/phrase_sampling.h"
+#include "corpora/phrase_sampling.h"
 
 #include <utility>
 

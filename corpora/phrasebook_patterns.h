@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "heddle/corpora/phrasebook.h"
-#include "heddle/corpora/phrasebook_situations.h"
+#include "corpora/phrasebook.h"
+#include "corpora/phrasebook_situations.h"
 
 namespace heddle::phrasebook {
 
