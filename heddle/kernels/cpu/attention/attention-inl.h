@@ -10,6 +10,7 @@
 #endif
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "heddle/kernels/cpu/attention/attention_plan.h"
@@ -287,6 +288,41 @@ struct RangeOf {
     return hn::RebindMask(F32(), hn::AndNot(hn::Lt(order, first), hn::Lt(order, limit)));
   }
 };
+
+/// The orders of keys [begin, begin + count) of a segment, filled to whole vectors so that no query
+/// sees what is not there.
+inline void copy_orders(const SegmentSizes& sizes, int64_t begin, int64_t count,
+                        int32_t* HWY_RESTRICT to) {
+  if (sizes.ranges.order) return sizes.copy_orders(begin, count, padded16(count), to);
+  const I32 d;
+  const auto unseen = hn::Set(d, std::numeric_limits<int32_t>::max());
+  for (int64_t c = 0; c < count; c += kLanes) {
+    const auto here = hn::FirstN(d, static_cast<size_t>(std::min(count - c, kLanes)));
+    const auto order = hn::Iota(d, static_cast<int32_t>(begin + c));
+    hn::Store(hn::IfThenElse(here, order, unseen), d, to + c);
+  }
+}
+
+/// The ranges of queries [begin, end) of a segment, up to a whole vector more of the last one's.
+inline void copy_ranges(const SegmentSizes& sizes, int64_t begin, int64_t end,
+                        int32_t* HWY_RESTRICT first, int32_t* HWY_RESTRICT limit) {
+  const I32 d;
+  if (sizes.has_ranges()) {
+    for (int64_t i = 0; i < padded16(end - begin); ++i) {
+      const int64_t query = std::min(begin + i, end - 1);
+      first[i] = sizes.first(query), limit[i] = sizes.limit(query);
+    }
+    return;
+  }
+  const auto keys = hn::Set(d, static_cast<int32_t>(sizes.keys));
+  const auto last = hn::Set(d, sizes.limit(end - 1));
+  const auto step = static_cast<int32_t>(begin + 1 + sizes.keys - sizes.queries);
+  for (int64_t i = 0; i < padded16(end - begin); i += kLanes) {
+    const auto grown = hn::Iota(d, step + static_cast<int32_t>(i));
+    hn::Store(hn::Zero(d), d, first + i);
+    hn::Store(sizes.causal ? hn::Min(hn::Max(grown, hn::Zero(d)), last) : keys, d, limit + i);
+  }
+}
 
 /// What a head adds to scores; distance: position of the key - position of the query.
 struct HeadBias {

@@ -62,8 +62,9 @@ struct ForwardItem {
         stride(padded16(a.head_dim)),
         n(i.q_end - i.q_begin),
         columns(padded16(n)) {
-    AttentionScratch memory((2 * columns + 2 * kKeyTile) * stride + kKeyTile * kQueryBlock +
-                            4 * columns + kQueryBlock + kKeyTile);
+    AttentionScratch memory(
+        (2 * columns + 2 * kKeyTile) * stride + kKeyTile * kQueryBlock + 2 * columns + kQueryBlock,
+        2 * columns + kKeyTile);
     q = memory.take(stride * columns);
     o = memory.take(columns * stride);
     k = memory.take(kKeyTile * stride);
@@ -89,7 +90,6 @@ struct ForwardItem {
   void drop(int64_t row, int64_t lane, int64_t tile, int64_t keys);
   void few_queries(const KeyTile& tile, const RowSource& keys, const RowSource& values);
   float softmax_one(int64_t row, int64_t tile, int64_t keys, float* w);
-  void copy_ranges();
   void finish();
 };
 
@@ -287,14 +287,6 @@ void ForwardItem::few_queries(const KeyTile& tile, const RowSource& keys, const 
   }
 }
 
-void ForwardItem::copy_ranges() {
-  for (int64_t i = 0; i < columns; ++i) {
-    const int64_t query = std::min(item.q_begin + i, item.q_end - 1);
-    first[i] = sizes.first(query);
-    limit[i] = sizes.limit(query);
-  }
-}
-
 void ForwardItem::finish() {
   const F32 d;
   const Vec keep = splat(args.dropout.p > 0 ? args.dropout.keep_scale() : 1.0f);
@@ -325,13 +317,14 @@ void ForwardItem::run() {
     pack_columns(queries, n, args.head_dim, args.scale, columns, q);
   }
   const int32_t* index = args.key_rows ? args.key_rows + sizes.k_first : nullptr;
-  copy_ranges();
+  const bool hides = few || args.causal || sizes.has_ranges();
+  if (hides) copy_ranges(sizes, item.q_begin, item.q_end, first, limit);
   const int64_t step = few ? 1 : kQueryBlock;  // queries that a bit of `started` stands for
   for (int64_t begin = item.k_begin; begin < item.k_end; begin += kKeyTile) {
     const int64_t count = std::min(kKeyTile, item.k_end - begin);
     const KeyTile tile{begin, count, sizes.orders(begin, begin + count)};
     if (sight(0, n).misses(tile.orders)) continue;
-    sizes.copy_orders(begin, count, kKeyTile, order);
+    if (hides) copy_orders(sizes, begin, count, order);
     const int32_t* at = index ? index + begin : nullptr;
     const RowSource keys{args.k, shared, sizes.k_first + begin, at};
     const RowSource values{args.v, shared, sizes.k_first + begin, at};

@@ -85,7 +85,8 @@ struct BackwardItem {
     const int64_t n = item.q_end - item.q_begin;
     const int64_t dq_rows = item.wants_dq ? n : 0;
     AttentionScratch memory((dq_rows + 2 * kBackwardQueries + 5 * kKeyTile) * stride + padded16(n) +
-                            (2 * kBackwardQueries + 1) * kKeyTile);
+                                2 * kBackwardQueries * kKeyTile,
+                            kKeyTile);
     dq = memory.take(dq_rows * stride);
     dot = memory.take(n);
     q = memory.take(kBackwardQueries * stride);
@@ -103,8 +104,9 @@ struct BackwardItem {
   void run();
   void compute_dots();
   void key_tile(int64_t tile, int64_t count);
+  template <bool kDrops, bool kHasRanges>
   void queries(int64_t begin, int64_t rows, int64_t tile, int64_t count, bool starts);
-  template <bool kDrops>
+  template <bool kDrops, bool kHasRanges>
   void weights_row(int64_t query, int64_t row, int64_t tile, int64_t visible, int64_t columns);
   void add_bias_gradient(int64_t query, int64_t row, int64_t tile, int64_t columns, float* to);
   // How many of `count` keys of the tile some queries see, from the first on.
@@ -135,7 +137,7 @@ void BackwardItem::compute_dots() {
 
 // Scores in p become the weights that met the values (after dropout); gradients of those in ds
 // become gradients of the scores.
-template <bool kDrops>
+template <bool kDrops, bool kHasRanges>
 void BackwardItem::weights_row(int64_t query, int64_t row, int64_t tile, int64_t visible,
                                int64_t columns) {
   const F32 d;
@@ -144,7 +146,8 @@ void BackwardItem::weights_row(int64_t query, int64_t row, int64_t tile, int64_t
   float* HWY_RESTRICT gradient = ds + row * kKeyTile;
   const Vec lse = splat(forward.lse[q_row * forward.heads + item.head]);
   const Vec mean = splat(dot[query - item.q_begin]);
-  const RangeOf range(sizes.first(query), sizes.limit(query));
+  const RangeOf range =
+      kHasRanges ? RangeOf(sizes.first(query), sizes.limit(query)) : RangeOf(0, 0);
   HWY_ALIGN uint32_t words[4][16];
   const Vec scale = splat(keep_scale);
   const auto threshold = hn::Set(I32(), static_cast<int32_t>(forward.dropout.threshold()));
@@ -159,7 +162,9 @@ void BackwardItem::weights_row(int64_t query, int64_t row, int64_t tile, int64_t
       hn::Store(zero(), d, gradient + c);
       continue;
     }
-    const auto seen = range.seen(order + c);
+    const auto seen = kHasRanges
+                          ? range.seen(order + c)
+                          : hn::FirstN(d, static_cast<size_t>(std::min(visible - c, kLanes)));
     const Vec e = exp_weight(hn::Sub(hn::Load(d, weight + c), lse));
     Vec used = e;
     Vec back = hn::Load(d, gradient + c);
@@ -195,6 +200,7 @@ void BackwardItem::add_bias_gradient(int64_t query, int64_t row, int64_t tile, i
 }
 
 // Queries [begin, begin + rows) of the segment, at most kBackwardQueries, against one tile.
+template <bool kDrops, bool kHasRanges>
 void BackwardItem::queries(int64_t begin, int64_t rows, int64_t tile, int64_t count, bool starts) {
   pack_rows({forward.q, column, sizes.q_first + begin}, rows, width, forward.scale, stride, q);
   pack_rows({args.d_o, column, sizes.q_first + begin}, rows, width, 1, stride, g);
@@ -208,21 +214,17 @@ void BackwardItem::queries(int64_t begin, int64_t rows, int64_t tile, int64_t co
     product({q + row * stride, stride, 1, kt, kKeyTile, s, kKeyTile, n, columns, width, false});
     product({g + row * stride, stride, 1, vt, kKeyTile, back, kKeyTile, n, columns, width, false});
     for (int64_t i = row; i < row + n; ++i) {
-      const int64_t visible = sizes.has_ranges() ? sees : seen(begin + i, 1, tile, sees);
+      const int64_t visible = kHasRanges ? sees : seen(begin + i, 1, tile, sees);
       if (forward.bias.values) {
         const int64_t distance = tile - sizes.position(begin + i);
         HeadBias(forward, item.head).add_to_row(distance, columns, p + i * kKeyTile);
       }
-      if (forward.dropout.p > 0) {
-        weights_row<true>(begin + i, i, tile, visible, columns);
-      } else {
-        weights_row<false>(begin + i, i, tile, visible, columns);
-      }
+      weights_row<kDrops, kHasRanges>(begin + i, i, tile, visible, columns);
       if (to_bias) add_bias_gradient(begin + i, i, tile, columns, to_bias);
     }
     if (item.wants_dq) {
       product({back, kKeyTile, 1, k, stride, dq + (begin - item.q_begin + row) * stride, stride, n,
-               width, sees, tile > 0 || sizes.has_ranges()});
+               width, sees, tile > 0 || kHasRanges});
     }
   }
   if (item.wants_dkv) add_key_gradients(begin, rows, tile, count, starts);
@@ -254,16 +256,21 @@ void BackwardItem::key_tile(int64_t tile, int64_t count) {
   const Orders orders = sizes.orders(tile, tile + count);
   const Range seeing = sizes.queries_of(orders, {item.q_begin, item.q_end});
   if (seeing.size() > 0) {
-    sizes.copy_orders(tile, count, kKeyTile, order);
+    if (sizes.has_ranges()) copy_orders(sizes, tile, count, order);
     pack_columns(keys, count, width, 1, kKeyTile, kt);
     pack_columns(values, count, width, 1, kKeyTile, vt);
     if (item.wants_dq) pack_rows(keys, count, width, 1, stride, k);
   }
+  const bool drops = forward.dropout.p > 0;
+  const auto meet =
+      sizes.has_ranges()
+          ? (drops ? &BackwardItem::queries<true, true> : &BackwardItem::queries<false, true>)
+          : (drops ? &BackwardItem::queries<true, false> : &BackwardItem::queries<false, false>);
   bool starts = true;
   for (int64_t begin = seeing.begin; begin < seeing.end; begin += kBackwardQueries) {
     const int64_t rows = std::min(kBackwardQueries, seeing.end - begin);
     if (sizes.has_ranges() && sizes.sight(begin, begin + rows).misses(orders)) continue;
-    queries(begin, rows, tile, count, starts);
+    (this->*meet)(begin, rows, tile, count, starts);
     starts = false;
   }
   if (item.wants_dkv && starts) clear_key_gradients(0, count);

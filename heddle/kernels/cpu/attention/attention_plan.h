@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "heddle/base/parallel.h"
@@ -277,23 +278,30 @@ inline void plan_forward(AttentionPlan& plan, const AttentionArgs& args, int64_t
   }
 }
 
-/// Hands out 64-byte aligned parts of the calling thread's memory.
+/// Hands out 64-byte aligned parts of the calling thread's memory. Integers lie apart: read as
+/// floats they are denormal, and what a product's last columns multiply by is what is left there.
 class AttentionScratch {
  public:
-  explicit AttentionScratch(int64_t floats) {
-    const auto address = reinterpret_cast<uintptr_t>(scratch<float, 7>(floats + 16 * kMostParts));
-    next_ = reinterpret_cast<float*>((address + 63) & ~uintptr_t{63});
-  }
-  int32_t* take_integers(int64_t n) { return reinterpret_cast<int32_t*>(take(n)); }
-  float* take(int64_t floats) {
-    float* part = next_;
-    next_ += (floats + 15) & ~int64_t{15};
-    return part;
-  }
+  AttentionScratch(int64_t floats, int64_t integers)
+      : floats_(aligned(scratch<float, 7>(floats + 16 * kMostParts))),
+        integers_(aligned(scratch<int32_t, 7>(integers + 16 * kMostParts))) {}
+  float* take(int64_t n) { return take_from(floats_, n); }
+  int32_t* take_integers(int64_t n) { return take_from(integers_, n); }
 
  private:
   static constexpr int64_t kMostParts = 16;
-  float* next_;
+
+  template <class T>
+  static T* aligned(T* memory) {
+    return reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(memory) + 63) & ~uintptr_t{63});
+  }
+  template <class T>
+  static T* take_from(T*& next, int64_t n) {
+    return std::exchange(next, next + ((n + 15) & ~int64_t{15}));
+  }
+
+  float* floats_;
+  int32_t* integers_;
 };
 
 }  // namespace heddle::cpu
