@@ -12,30 +12,6 @@
 namespace heddle::train {
 namespace {
 
-// What a task trains: models of the registry with this head.
-struct TaskEntry {
-  const char* name;
-  Head head;
-  const char* scores;  // words between commas
-  int64_t updates;     // of a run that is given no limit
-};
-
-constexpr std::array kTasks = {
-    TaskEntry{"translation", Head::target_token, "loss,bleu", 20'000},
-    TaskEntry{"causal_lm", Head::next_token, "loss", 5'000},
-    TaskEntry{"masked_lm", Head::masked_token, "loss,accuracy", 10'000},
-    TaskEntry{"permutation_lm", Head::ordered_token, "loss,accuracy", 10'000},
-    TaskEntry{"sequence_classification", Head::sequence_classes, "loss,accuracy,macro_f1", 3'000},
-    TaskEntry{"token_classification", Head::token_classes, "loss,accuracy,macro_f1", 3'000}};
-
-const TaskEntry& find_task(const std::string& name) {
-  for (const TaskEntry& entry : kTasks) {
-    if (name == entry.name) return entry;
-  }
-  fail(ErrorKind::usage, "there is no task '{}'{}; the tasks are: {}", name,
-       did_you_mean(name, task_names()), fmt::join(task_names(), ", "));
-}
-
 // "tiny, base or big"
 std::string choice_of(const std::vector<std::string>& names) {
   if (names.empty()) return "none";
@@ -45,7 +21,9 @@ std::string choice_of(const std::vector<std::string>& names) {
 
 }  // namespace
 
-Head TrainConfig::head() const { return find_task(task).head; }
+std::vector<std::string> TrainConfig::score_names() const {
+  return split_at_commas(task_config->facts().scores);
+}
 
 OptimizerOptions TrainConfig::optimizer_options() const {
   return {.decoupled_decay = optimizer == "adamw",
@@ -68,15 +46,10 @@ ScheduleOptions TrainConfig::schedule_options() const {
 void TrainConfig::check(const std::string& source) const {
   try {
     check_fields(*this, source);
-    if (head() == Head::target_token) stack.config().check(source);
+    task_config->check_fit(*this, source);
   } catch (const Error& e) {
     fail(ErrorKind::usage, "{}", e.what());  // what a run is told, not a file that was read
   }
-  heddle::check(
-      target_tokenizer.empty() || stack.integer({"decoder_vocab_size"}) > 0, ErrorKind::usage,
-      "{}: target_tokenizer gives the target tokens of its own; set decoder_vocab_size to "
-      "their number",
-      source);
   heddle::check(max_updates > 0 || max_minutes > 0, ErrorKind::usage,
                 "{}: the run has no end; give --max-updates or --max-minutes", source);
   heddle::check(max_updates > 0 || (schedule != "cosine" && schedule != "linear"), ErrorKind::usage,
@@ -85,15 +58,6 @@ void TrainConfig::check(const std::string& source) const {
                 "{}: adapters (lora_rank) leave all weights as they are; leave out train_only and "
                 "freeze",
                 source);
-  if (head() != Head::target_token) return;
-  heddle::check(max_tokens <= batch_tokens, ErrorKind::usage,
-                "{}: max_tokens {} is more than a batch of {} tokens; raise --batch-tokens or "
-                "lower --max-tokens",
-                source, max_tokens, batch_tokens);
-  const int64_t positions = facts_of(stack).longest_target;
-  heddle::check(max_tokens <= positions, ErrorKind::usage,
-                "{}: max_tokens {} is more than the {} learned positions", source, max_tokens,
-                positions);
 }
 
 bool is_limit(const std::string& key) {
@@ -101,75 +65,22 @@ bool is_limit(const std::string& key) {
   return std::find(kLimits.begin(), kLimits.end(), key) != kLimits.end();
 }
 
-std::vector<std::string> task_names() {
-  std::vector<std::string> names;
-  for (const TaskEntry& entry : kTasks) names.emplace_back(entry.name);
-  return names;
-}
-
-std::vector<std::string> trainable_types(const std::string& task) {
-  const TaskEntry& entry = find_task(task);
-  std::vector<std::string> types = {default_model_type(entry.head)};
-  for (const std::string& type : model_types()) {
-    const std::vector<HeadClass> heads = model_config(type)->heads();
-    const bool has_head = std::any_of(heads.begin(), heads.end(),
-                                      [&](const HeadClass& h) { return h.head == entry.head; });
-    if (has_head && type != types[0]) types.push_back(type);
-  }
-  return types;
-}
-
-std::vector<std::string> score_names(const std::string& task) {
-  return split_at_commas(find_task(task).scores);
-}
-
-std::string task_of_type(const std::string& model_type) {
-  for (const TaskEntry& entry : kTasks) {
-    const std::vector<std::string> types = trainable_types(entry.name);
-    if (std::find(types.begin(), types.end(), model_type) != types.end()) return entry.name;
-  }
-  fail(ErrorKind::usage, "no task trains a {}", model_type);
-}
-
-std::string task_of_head(Head head) {
-  for (const TaskEntry& entry : kTasks) {
-    if (head != Head::none && head == entry.head) return entry.name;
-  }
-  return "";
-}
-
 bool set_default_end(TrainConfig& config) {
   if (config.max_updates > 0 || config.max_minutes > 0) return false;
-  config.max_updates = find_task(config.task).updates;
+  config.max_updates = config.task_config->facts().updates;
   return true;
 }
 
 TrainConfig default_config(const std::string& task, const std::string& model_type) {
   TrainConfig config;
-  const std::vector<std::string> types = trainable_types(task);
   config.task = task;
+  config.task_config = TaskConfig(task);
+  const std::vector<std::string> types = trainable_types(config.head());
   config.model_type = model_type.empty() ? types[0] : model_type;
   check(std::find(types.begin(), types.end(), config.model_type) != types.end(), ErrorKind::usage,
         "task {} trains no {}; choose {}", task, model_type, fmt::join(types, ", "));
   config.stack = StackConfig(config.model_type);
-  if (config.head() == Head::target_token) return config;
-  config.optimizer = "adamw";  // GPT-2's and BERT's, but for the rate
-  config.schedule = "cosine";
-  config.tokenizer_type = task == "causal_lm"        ? "char"
-                          : task == "permutation_lm" ? "unigram"
-                                                     : "wordpiece";
-  config.warmup_updates = 100;
-  config.adam_beta2 = 0.99;
-  config.adam_epsilon = 1e-8;
-  config.weight_decay = 0.1;
-  config.clip_norm = 1;
-  config.label_smoothing = 0;
-  if (task == "causal_lm" && config.stack.integer({"mem_len"}) >= 0) {  // Transformer-XL
-    config.sampling = "streams";
-    config.block_size = 64;
-    set_field(config.stack.fields(), "cutoffs", "");  // the published ones are of its vocabulary
-  }
-  if (task == "permutation_lm") config.block_size = 64;
+  config.task_config->suit(config);
   return config;
 }
 

@@ -56,7 +56,7 @@ class Trainer {
         replaces_(keeps_replaced(options.out)),
         on_event_(options.on_event),
         state_(state),
-        task_(make_task(config, options.paths, options.out)),
+        task_(config.task_config->make(config, options.paths, options.out)),
         parameters_(task_->parameters()),
         optimizer_(parameters_, config.optimizer_options()) {
     run_.use(resolve_precision(config.precision));

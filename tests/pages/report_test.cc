@@ -14,7 +14,7 @@ namespace {
 void write_run(const std::string& run, double learning_rate, double label_smoothing = 0.1) {
   train::TrainConfig config;
   config.learning_rate = learning_rate;
-  config.label_smoothing = label_smoothing;
+  set_from_string(config, "label_smoothing", fmt::format("{}", label_smoothing));
   write_file(std::filesystem::path(run) / "train.json", "{}");
   train::save_settings(run, {.config = config, .paths = {.data = "/data"}});
   std::string log;
@@ -231,7 +231,7 @@ TEST(ReportPage, long_values_are_broken_and_runs_have_short_names) {
     const std::string run = (folder / name).string();
     write_run(run, 1e-3);
     runs.push_back(inspect::read_history(run));
-    runs.back().config.tokenizer = run + "/" + std::string(300, *name) + ".json";
+    set_from_string(runs.back().config, "tokenizer", run + "/" + std::string(300, *name) + ".json");
   }
   const std::string page = (folder / "compare.html").string();
   inspect::write_comparison(page, runs);

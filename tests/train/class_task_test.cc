@@ -99,7 +99,7 @@ TEST_F(StackRun, tagging_goes_on_in_the_bits_of_a_whole_run) {
 }
 TEST_F(StackRun, masked_tokens_go_on_in_the_bits_of_a_whole_run) {
   TrainConfig config = tiny_bert("masked_lm");
-  config.next_sentence = true;
+  set_from_string(config, "next_sentence", "true");
   config.accumulate = 2;
   config.ema_decay = 0.9;
   expect_same_bits_in_two(config, "model.safetensors");

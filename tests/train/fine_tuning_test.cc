@@ -146,7 +146,7 @@ TEST_F(StackRun, what_cannot_be_fine_tuned_is_refused) {
   config.freeze = "a";
   refused(ErrorKind::usage, config, {"lora_rank", "freeze"});
   config = fine_tuning("sequence_classification", "mlm");
-  config.block_size = 1;
+  set_from_string(config, "block_size", "1");
   refused(ErrorKind::usage, config, {"block_size 1 leaves -1 tokens"});
   config = tiny_bert("sequence_classification");
   config.lora_rank = 2;

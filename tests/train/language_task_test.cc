@@ -76,7 +76,7 @@ TEST_F(LanguageRun, what_is_trained_on_is_said_in_characters_with_separators) {
 TEST_F(LanguageRun, run_in_two_ends_in_the_bits_of_a_whole_one) {
   for (const char* sampling : {"random", "consecutive"}) {
     TrainConfig config = tiny_config();
-    config.sampling = sampling;
+    set_from_string(config, "sampling", sampling);
     config.accumulate = 3;
     config.max_updates = 45;  // beyond an epoch of 23 batches
     const std::string whole = std::string("whole-") + sampling,
@@ -93,7 +93,7 @@ TEST_F(LanguageRun, run_in_two_ends_in_the_bits_of_a_whole_one) {
 // What stands behind each document in training ends a text in generate and in transformers.
 TEST_F(LanguageRun, ends_of_the_tokenizer_are_in_the_config) {
   TrainConfig config = tiny_config();
-  config.tokenizer_type = "unigram";
+  set_from_string(config, "tokenizer_type", "unigram");
   config.stack.set("vocab_size", 269);
   train(config, "run");
   const Tokenizer tokenizer = Tokenizer::load(folder_ / "run/best");
@@ -134,7 +134,7 @@ TEST_F(LanguageRun, what_cannot_be_trained_is_refused_and_leaves_no_folder) {
   refused(ErrorKind::data, config, "a short text", {"10 tokens", "13", "--block-size"});
   refused(ErrorKind::data, config, std::string(300, 'a') + "\xff", {"UTF-8"});
   TrainConfig longer = config;
-  longer.block_size = 13;
+  set_from_string(longer, "block_size", "13");
   refused(ErrorKind::usage, longer, simple_text(), {"block_size 13", "12 tokens"});
   expect_error(ErrorKind::usage, {"--data", "causal_lm"},
                [&] { train_model(config, {.out = folder_ / "refused"}); });

@@ -32,7 +32,7 @@ TrainConfig tiny_config() {
   c.stack.set("mem_len", 8);
   set_from_string(c, "dropout", "0");
   testing::make_short(c);
-  c.block_size = 4;
+  set_from_string(c, "block_size", "4");
   return c;
 }
 
@@ -110,9 +110,9 @@ TEST_F(MemoryRun, what_makes_no_sense_is_refused) {
   expect_error(ErrorKind::usage, {"same_length", "--same-length false"},
                [&] { train(config, "a"); });
   config = tiny_config();
-  config.block_size = 0;
+  set_from_string(config, "block_size", "0");
   expect_error(ErrorKind::usage, {"--block-size"}, [&] { train(config, "a"); });
-  config.block_size = 1000;
+  set_from_string(config, "block_size", "1000");
   expect_error(ErrorKind::data, {"8 streams", "--batch-size"}, [&] { train(config, "a"); });
 }
 

@@ -24,8 +24,8 @@ TrainConfig tiny_config(int64_t layers) {
   c.stack.set("vocab_size", 30);
   set_from_string(c, "dropout", "0");
   testing::make_short(c);
-  c.tokenizer_type = "char";
-  c.block_size = 8;
+  set_from_string(c, "tokenizer_type", "char");
+  set_from_string(c, "block_size", "8");
   return c;
 }
 
@@ -170,11 +170,11 @@ TEST_F(PermutationRun, run_in_two_ends_in_the_bits_of_a_whole_one) {
 
 TEST_F(PermutationRun, what_makes_no_sense_is_refused) {
   TrainConfig config = tiny_config(1);
-  config.block_size = 0;
+  set_from_string(config, "block_size", "0");
   expect_error(ErrorKind::usage, {"--block-size"}, [&] { train(config, "a"); });
   config = tiny_config(1);
-  config.plm_probability = 0;
-  expect_error(ErrorKind::usage, {"plm_probability"}, [&] { train(config, "a"); });
+  expect_error(ErrorKind::usage, {"plm_probability"},
+               [&] { set_from_string(config, "plm_probability", "0"); });
   expect_error(ErrorKind::usage, {"permutation_lm", "xlnet"},
                [] { default_config("permutation_lm", "gpt2"); });
   TrainConfig one_way = tiny_config(1);
@@ -195,8 +195,8 @@ TEST_F(PermutationRun, documents_of_unknown_characters_are_left_out) {
   const std::string vocabulary =
       folder_.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##a\n##b\n##c\n");
   TrainConfig config = tiny_config(1);
-  config.tokenizer = vocabulary;
-  config.batch_size = 1;
+  set_from_string(config, "tokenizer", vocabulary);
+  set_from_string(config, "batch_size", "1");
   config.max_updates = config.validate_every = 80;
   const RunResult result =
       train_model(config, {.paths = {.data = folder_ / "rows.jsonl"}, .out = folder_ / "unknown"});

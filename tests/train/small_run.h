@@ -54,8 +54,8 @@ inline train::TrainConfig small_config() {
     c.stack.set(side + std::string("_ffn_dim"), 64);
     c.stack.set(side + std::string("_attention_heads"), 2);
   }
-  c.batch_tokens = 300;
-  c.max_tokens = 40;
+  set_from_string(c, "batch_tokens", "300");
+  set_from_string(c, "max_tokens", "40");
   c.learning_rate = 0.003;
   c.warmup_updates = 20;
   c.max_updates = 60;
@@ -68,7 +68,7 @@ inline train::TrainConfig small_config() {
 
 /// 20 updates of 8 samples, f32, that are validated, saved and logged on the way.
 inline void make_short(train::TrainConfig& c) {
-  c.batch_size = 8;
+  set_from_string(c, "batch_size", "8");
   c.learning_rate = 0.01;
   c.schedule = "constant";
   c.warmup_updates = 5;

@@ -269,7 +269,7 @@ TEST_F(TrainerTest, layers_that_are_computed_again_give_the_same_weights) {
     set_from_string(config, "normalize_before", is_pre ? "true" : "false");
     config.stack.set("encoder_layers", 2);
     config.stack.set("decoder_layers", 2);
-    config.r_drop = is_pre ? 1 : 0;
+    set_from_string(config, "r_drop", is_pre ? "1" : "0");
     config.max_updates = 6;
     const std::string kept = is_pre ? "pre" : "post", again = kept + "-again";
     train(config, kept);
@@ -422,7 +422,7 @@ TEST_F(TrainerTest, tokenizer_that_is_given_is_used_and_must_fit) {
   TrainConfig config = small_config();
   config.max_updates = 1;
   train(config, "first");
-  config.tokenizer = (folder_ / "first" / "tokenizer.model").string();
+  set_from_string(config, "tokenizer", (folder_ / "first" / "tokenizer.model").string());
   train(config, "second");
   EXPECT_EQ(read_file(folder_ / "first" / "tokenizer.model"),
             read_file(folder_ / "second" / "best" / "tokenizer.model"));

@@ -63,14 +63,15 @@ void check_flags(const EvalFlags& flags, const std::string& group) {
 // Of a run, what it was trained with is the default.
 void take_keys_of_run(EvalFlags& flags, bool has_labels) {
   if (!train::is_run(flags.model)) return;
-  const train::TrainConfig config = train::stored_config(flags.model);
-  const auto take = [&](const char* flag, std::string& key, const std::string& of_run) {
+  const Json settings = to_json(train::stored_config(flags.model));
+  const auto take = [&](const char* flag, std::string& key) {
+    const std::string& of_run = settings.get_string(field_key(flag));
     if (is_given(*flags.command, flag) || key == of_run) return;
     key = of_run;
     log_info("eval: {} {}, as in the training of {}", flag, key, flags.model);
   };
-  take("--text-key", flags.text_key, config.text_key);
-  if (has_labels) take("--label-key", flags.label_key, config.label_key);
+  take("--text-key", flags.text_key);
+  if (has_labels) take("--label-key", flags.label_key);
 }
 
 void run(EvalFlags flags) {

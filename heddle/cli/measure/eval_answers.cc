@@ -13,7 +13,7 @@
 #include "heddle/train/batches/class_examples.h"
 #include "heddle/train/batches/masked_sequences.h"
 #include "heddle/train/tasks/class_loss.h"
-#include "heddle/train/tasks/text_tokenizer.h"
+#include "heddle/train/tasks/text_data.h"
 
 namespace heddle::cli {
 namespace {

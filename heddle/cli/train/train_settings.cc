@@ -117,7 +117,7 @@ struct Setting {
 std::vector<Setting> all_settings() {
   std::vector<Setting> settings;
   for (const std::string& task : train::task_names()) {
-    for (const std::string& type : train::trainable_types(task)) {
+    for (const std::string& type : train::trainable_types(train::TaskConfig(task)->facts().head)) {
       for (const FieldInfo& field : list_fields(train::default_config(task, type))) {
         auto at = std::find_if(settings.begin(), settings.end(),
                                [&](const Setting& s) { return s.field.key == field.key; });

@@ -78,9 +78,9 @@ Json validations_json(const RunHistory& run) {
 }
 
 // What a field of a sample is called beside its text.
-std::string label_of(const std::string& field, const train::TrainConfig& config) {
-  if (field == "source") return config.source_lang;
-  if (field == "reference") return config.target_lang;
+std::string label_of(const std::string& field, const Json& settings) {
+  if (field == "source") return settings.get_string("source_lang");
+  if (field == "reference") return settings.get_string("target_lang");
   return field == "translation" ? "model" : field;
 }
 
@@ -91,8 +91,9 @@ Json samples_json(const RunHistory& run) {
   }
   if (all.empty()) return {};
   Json json = Json::object();
+  const Json settings = to_json(run.config);
   for (const auto& [field, text] : all.back()->samples[0]) {
-    json["labels"].push_back(label_of(field, run.config));
+    json["labels"].push_back(label_of(field, settings));
   }
   for (const LoggedValidation* v : thinned(all, kMostSamples)) {
     Json one = Json::object();
@@ -130,10 +131,13 @@ Json settings_json(const train::TrainConfig& config) {
 
 // What is added to the loss that is minimised: "label smoothing 0.1 and R-Drop 5", or nothing.
 std::string objective(const train::TrainConfig& config) {
+  const Json settings = to_json(config);
   std::string terms;
-  if (config.label_smoothing > 0) terms = fmt::format("label smoothing {}", config.label_smoothing);
-  if (config.r_drop > 0) {
-    terms += fmt::format("{}R-Drop {}", terms.empty() ? "" : " and ", config.r_drop);
+  for (const auto& [key, name] :
+       {std::pair("label_smoothing", "label smoothing"), std::pair("r_drop", "R-Drop")}) {
+    const Json* share = settings.find(key);
+    if (share == nullptr || share->as_double() == 0) continue;
+    terms += fmt::format("{}{} {}", terms.empty() ? "" : " and ", name, share->as_double());
   }
   return terms;
 }
@@ -157,7 +161,7 @@ Json run_json(const RunHistory& run) {
   json["done"] = run.done;
   json["seconds"] = rounded(run.seconds);
   json["finished"] = run.is_finished;
-  json["tokens"] = run.config.tokenizer_type;
+  json["tokens"] = to_json(run.config).get_string("tokenizer_type");
   json["objective"] = objective(run.config);
   json["updates"] = updates_json(run);
   json["validations"] = validations_json(run);

@@ -13,26 +13,26 @@ namespace heddle::train {
 namespace {
 
 void write_phrases(const std::vector<Phrase>& phrases, const std::string& folder,
-                   const std::string& split, const TrainConfig& config) {
+                   const std::string& split, const PairFields& own) {
   std::string source, target;
   for (const Phrase& p : phrases) {
     source += p.source + "\n";
     target += p.target + "\n";
   }
-  write_file_atomic(join_path(folder, split + "." + config.source_lang), source);
-  write_file_atomic(join_path(folder, split + "." + config.target_lang), target);
+  write_file_atomic(join_path(folder, split + "." + own.source_lang), source);
+  write_file_atomic(join_path(folder, split + "." + own.target_lang), target);
 }
 
 // RUN/data, with the pairs of a corpus that is not in files.
-std::string write_generated(const TrainConfig& config, const std::string& run) {
+std::string write_generated(const PairFields& own, const std::string& run) {
   const std::string folder = join_path(run, "data");
-  if (path_exists(join_path(folder, "test." + config.target_lang))) return folder;  // written last
+  if (path_exists(join_path(folder, "test." + own.target_lang))) return folder;  // written last
   make_directories(folder);
   const Phrasebook book =
-      config.corpus == "agreement" ? make_agreement(kAgreementOptions) : make_phrasebook({});
-  write_phrases(book.train, folder, "train", config);
-  write_phrases(book.val, folder, "val", config);
-  write_phrases(book.test, folder, "test", config);
+      own.corpus == "agreement" ? make_agreement(kAgreementOptions) : make_phrasebook({});
+  write_phrases(book.train, folder, "train", own);
+  write_phrases(book.val, folder, "val", own);
+  write_phrases(book.test, folder, "test", own);
   return folder;
 }
 
@@ -53,7 +53,8 @@ struct RunVocabulary {
 };
 
 void train_vocabulary(const TrainConfig& config, const RunVocabulary& v) {
-  log_info("training a {} tokenizer of {} tokens", config.tokenizer_type, format_count(v.size));
+  const std::string& type = config.task_config.as<PairFields>().tokenizer_type;
+  log_info("training a {} tokenizer of {} tokens", type, format_count(v.size));
   std::vector<LineReader> readers;
   for (const std::string& text : v.texts) readers.emplace_back(text);
   const auto next = [&](std::string& line) {
@@ -63,7 +64,7 @@ void train_vocabulary(const TrainConfig& config, const RunVocabulary& v) {
     return false;
   };
   train_tokenizer(next,
-                  {.type = tokenizer_type(config.tokenizer_type),
+                  {.type = tokenizer_type(type),
                    .vocab_size = v.size,
                    .seed = static_cast<uint64_t>(config.seed)},
                   [](const std::string& message) { log_info("{}", message); })
@@ -96,10 +97,11 @@ TokenizerPair open_tokenizers(const TrainConfig& config, const ParallelFiles& pa
     LoadedModel base = load_translation_model(paths.from);
     return {*std::move(base.tokenizer), std::move(base.target_tokenizer)};
   }
+  const auto& own = config.task_config.as<PairFields>();
   const EncoderDecoderFacts facts = facts_of(config.stack);
   const bool is_joint = !facts.has_two_vocabularies;
   RunVocabulary first{join_path(run, "tokenizer.model"),
-                      config.tokenizer,
+                      own.tokenizer,
                       {pairs.source},
                       "--vocab-size",
                       facts.source_vocab_size};
@@ -108,7 +110,7 @@ TokenizerPair open_tokenizers(const TrainConfig& config, const ParallelFiles& pa
   if (is_joint) return both;
   both.target = open_tokenizer(config, pairs,
                                {join_path(run, "target_tokenizer.model"),
-                                config.target_tokenizer,
+                                own.target_tokenizer,
                                 {pairs.target},
                                 "--decoder-vocab-size",
                                 facts.target_vocab_size},
@@ -118,36 +120,53 @@ TokenizerPair open_tokenizers(const TrainConfig& config, const ParallelFiles& pa
 
 }  // namespace
 
-void check_pairs(const TrainConfig& config, const RunPaths& paths) {
+void PairFields::check_fit(const TrainConfig& config, const std::string& source) const {
+  config.stack.config().check(source);
+  check(target_tokenizer.empty() || config.stack.integer({"decoder_vocab_size"}) > 0,
+        ErrorKind::usage,
+        "{}: target_tokenizer gives the target tokens of its own; set decoder_vocab_size to "
+        "their number",
+        source);
+  check(max_tokens <= batch_tokens, ErrorKind::usage,
+        "{}: max_tokens {} is more than a batch of {} tokens; raise --batch-tokens or "
+        "lower --max-tokens",
+        source, max_tokens, batch_tokens);
+  const int64_t positions = facts_of(config.stack).longest_target;
+  check(max_tokens <= positions, ErrorKind::usage,
+        "{}: max_tokens {} is more than the {} learned positions", source, max_tokens, positions);
+}
+
+void PairFields::check_data(const TrainConfig& config, const RunPaths& paths) const {
   const std::string& data = paths.data;
   check(!paths.from.empty() || config.stack.config().is_own_format(), ErrorKind::usage,
         "train: a {} is trained from one that is there, with its tokenizer; name it with --from",
         config.model_type);
-  if (config.corpus != "files") {
-    const char* target = config.corpus == "agreement" ? "fr" : "de";
-    check(config.source_lang == "en" && config.target_lang == target, ErrorKind::usage,
+  if (corpus != "files") {
+    const char* target = corpus == "agreement" ? "fr" : "de";
+    check(source_lang == "en" && target_lang == target, ErrorKind::usage,
           "the corpus {0} is en to {1}, not {2} to {3}; set --source-lang en --target-lang {1}",
-          config.corpus, target, config.source_lang, config.target_lang);
+          corpus, target, source_lang, target_lang);
     return;
   }
   check(!data.empty(), ErrorKind::usage,
-        "train needs --data DIR, a folder with train.{0}, train.{1}, val.{0}, val.{1}",
-        config.source_lang, config.target_lang);
+        "train needs --data DIR, a folder with train.{0}, train.{1}, val.{0}, val.{1}", source_lang,
+        target_lang);
   check(!path_exists(data) || is_directory(data), ErrorKind::usage,
         "train: {0} is a file, and translation needs a folder with train.{1}, train.{2}, val.{1}, "
         "val.{2}; for a file of text give another task, as --task causal_lm, or its recipe, as "
         "--recipe shakespeare-char",
-        data, config.source_lang, config.target_lang);
+        data, source_lang, target_lang);
   for (const char* split : {"train", "val"}) {
-    find_parallel(data, split, config.source_lang, config.target_lang);
+    find_parallel(data, split, source_lang, target_lang);
   }
 }
 
 Corpora open_corpora(const TrainConfig& config, const RunPaths& paths, const std::string& run) {
-  check_pairs(config, paths);
-  const std::string folder = config.corpus == "files" ? paths.data : write_generated(config, run);
+  const auto& own = config.task_config.as<PairFields>();
+  own.check_data(config, paths);
+  const std::string folder = own.corpus == "files" ? paths.data : write_generated(own, run);
   const auto files = [&](const char* split) {
-    return find_parallel(folder, split, config.source_lang, config.target_lang);
+    return find_parallel(folder, split, own.source_lang, own.target_lang);
   };
   const ParallelFiles pairs = files("train");
   TokenizerPair tokenizers = open_tokenizers(config, pairs, paths, run);
@@ -158,9 +177,9 @@ Corpora open_corpora(const TrainConfig& config, const RunPaths& paths, const std
     return TokenizedCorpus::open_or_build(
         {.files = files(split),
          .cache_dir = join_path(run, "cache"),
-         .name = fmt::format("{}.{}-{}", split, config.source_lang, config.target_lang),
-         .max_source_tokens = config.max_tokens,
-         .max_target_tokens = config.max_tokens,
+         .name = fmt::format("{}.{}-{}", split, own.source_lang, own.target_lang),
+         .max_source_tokens = own.max_tokens,
+         .max_target_tokens = own.max_tokens,
          .target_encoder = target_encoder},
         text_encoder(tokenizers.source), log);
   };

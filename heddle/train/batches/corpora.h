@@ -1,4 +1,4 @@
-// The text of a training run, tokenised, and its tokenizer.
+// What translation is told; its pairs, tokenised, and their tokenizers.
 #pragma once
 
 #include <optional>
@@ -12,6 +12,42 @@
 
 namespace heddle::train {
 
+class PairFields : public TaskFields {
+ public:
+  std::string corpus = "files", source_lang = "en", target_lang = "de";
+  std::string tokenizer, target_tokenizer, tokenizer_type = "bpe";
+  int64_t max_tokens = 256, batch_tokens = 4096, sort_pool = 0, validation_beam = 1;
+  double label_smoothing = 0.1, r_drop = 0;
+
+  template <class V>
+  void fields(V& v) {
+    v("corpus", corpus, "files of --data, or pairs that heddle generates: see heddle phrasebook",
+      one_of({"files", "phrasebook", "agreement"}));
+    v("source_lang", source_lang, "suffix of the source files");
+    v("target_lang", target_lang, "suffix of the target files");
+    v("tokenizer", tokenizer, "a SentencePiece .model to use; empty: one is trained");
+    v("target_tokenizer", target_tokenizer,
+      "one for the target alone, with --decoder-vocab-size; empty: one is trained there");
+    v("tokenizer_type", tokenizer_type, "of the tokenizer that is trained",
+      one_of({"bpe", "unigram"}));
+    v("max_tokens", max_tokens, "longest sentence used in training, in tokens, the end included",
+      at_least(2));
+    v("batch_tokens", batch_tokens, "source and target tokens of a batch, at most", at_least(2));
+    v("sort_pool", sort_pool, "pairs sorted by length together; 0: all", at_least(0));
+    v("label_smoothing", label_smoothing, "share of probability given to all tokens",
+      from_below(0, 1));
+    v("r_drop", r_drop,
+      "R-Drop: two passes over each batch, this times their divergence added to the loss; 0: off",
+      at_least(0));
+    v("validation_beam", validation_beam, "beam of the validation's BLEU; 1: greedy", at_least(1));
+  }
+
+  void check_fit(const TrainConfig& config, const std::string& source) const override;
+  /// Errors: usage if no folder is named, or a file in its place, or a model is to be made in a
+  /// format that is not heddle's own; data if the folder or a file is missing.
+  void check_data(const TrainConfig& config, const RunPaths& paths) const override;
+};
+
 struct Corpora {
   Tokenizer tokenizer;                        ///< of both sides, or of the source
   std::optional<Tokenizer> target_tokenizer;  ///< of the target, where it has tokens of its own
@@ -20,11 +56,6 @@ struct Corpora {
 
   const Tokenizer& target() const { return target_tokenizer ? *target_tokenizer : tokenizer; }
 };
-
-/// Checks that the files of a run's pairs are there, and that its model has a tokenizer or gets
-/// one. Errors: usage if no folder is named, or a file in its place, or a model is to be made in a
-/// format that is not heddle's own; data if the folder or a file is missing.
-void check_pairs(const TrainConfig& config, const RunPaths& paths);
 
 /// Opens the corpora of a run: writes the phrasebook to RUN/data if that is the corpus, trains or
 /// copies the tokenizer to RUN/tokenizer.model (and the target's own to

@@ -53,12 +53,12 @@ bool move_run(const std::string& from, const std::string& to) {
 bool keeps_replaced(const std::string& run) { return is_run(replaced_path(run)); }
 
 void check_can_replace(const std::string& run, const TrainConfig& config, const RunPaths& paths) {
-  const std::pair<const char*, const std::string&> inputs[] = {
-      {"--data", paths.data},
-      {"--val-data", paths.val_data},
-      {"--from", paths.from},
-      {"--tokenizer", config.tokenizer},
-      {"--target-tokenizer", config.target_tokenizer}};
+  std::vector<std::pair<std::string, std::string>> inputs = {
+      {"--data", paths.data}, {"--val-data", paths.val_data}, {"--from", paths.from}};
+  const Json settings = to_json(config);
+  for (const char* key : {"tokenizer", "target_tokenizer"}) {
+    if (settings.contains(key)) inputs.emplace_back(flag_name(key), settings.get_string(key));
+  }
   for (const auto& [flag, path] : inputs) {
     check(path.empty() || !lies_inside(path, run), ErrorKind::usage,
           "train: {} {} lies in {}, which --overwrite replaces; choose another --out, or copy it "

@@ -5,11 +5,10 @@
 
 #include "heddle/base/log.h"
 #include "heddle/base/progress.h"
-#include "heddle/train/tasks/text_tokenizer.h"
 
 namespace heddle::train {
 
-void ChunkTask::cut(const DocumentSplit& text, int64_t special) {
+void ChunkTask::cut(const DocumentSplit& split, int64_t special) {
   const int64_t block = whole_block_size(), tokens = block - special;
   check(tokens >= 2, ErrorKind::usage, "block_size {} leaves {} tokens beside the special ones",
         block, tokens);
@@ -22,15 +21,15 @@ void ChunkTask::cut(const DocumentSplit& text, int64_t special) {
     });
     return chunks;
   };
-  train_ = usable(text.train);
-  val_ = usable(text.val);
+  train_ = usable(split.train);
+  val_ = usable(split.val);
   check(!train_.empty() && !val_.empty(), ErrorKind::data,
         "the text gives {} sequences to train on and {} held out", train_.size(), val_.size());
   note_keys(joined(train_), joined(val_));
   log_info("{} to train on, {} held out, {} in the vocabulary",
            counted(std::ssize(train_), "sequence"), format_count(std::ssize(val_)),
            counted(tokenizer().vocab_size(), "token"));
-  plan_.emplace(static_cast<int64_t>(train_.size()), config_.batch_size, seed());
+  plan_.emplace(static_cast<int64_t>(train_.size()), text().batch_size, seed());
 }
 
 }  // namespace heddle::train

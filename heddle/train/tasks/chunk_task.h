@@ -18,7 +18,7 @@ class ChunkTask : public StackTask {
 
   /// Cuts the documents into sequences that leave room for `special` ids, once the model is made.
   /// Errors: usage if block_size leaves no room; data if no sequence is left to train or validate.
-  void cut(const DocumentSplit& text, int64_t special);
+  void cut(const DocumentSplit& split, int64_t special);
 
   Chunks train_, val_;
 

@@ -1,6 +1,4 @@
 // Texts as the model takes them, with the classes of their sequences or of their words.
-#include "heddle/train/tasks/class_task.h"
-
 #include <algorithm>
 
 #include "heddle/base/log.h"
@@ -10,24 +8,41 @@
 #include "heddle/train/batches/class_examples.h"
 #include "heddle/train/tasks/class_loss.h"
 #include "heddle/train/tasks/stack_task.h"
-#include "heddle/train/tasks/text_tokenizer.h"
 
 namespace heddle::train {
 namespace {
 
-class ClassTask : public StackTask {
+struct ClassFields : TextFields {
+  std::string label_key = "label";
+
+  template <class V>
+  void fields(V& v) {
+    sequence_fields(v);
+    v("label_key", label_key, "where it has its label, or the list of its words' labels");
+    file_fields(v);
+  }
+};
+
+}  // namespace
+
+template <Head kHead>
+class ClassTask final : public StackTask {
  public:
+  using Fields = ClassFields;
+  static constexpr TaskFacts kFacts = {kHead, "loss,accuracy,macro_f1", 3'000};
+
   ClassTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
-      : StackTask(config, paths, run), is_words_(config.task == "token_classification") {
-    LabelledSplit split = read_labelled({.files = document_files(config, paths),
-                                         .label_key = config.label_key,
-                                         .is_words = is_words_,
+      : StackTask(config, paths, run) {
+    const auto& own = config.task_config.as<Fields>();
+    LabelledSplit split = read_labelled({.files = own.files(paths),
+                                         .label_key = own.label_key,
+                                         .is_words = kHead == Head::token_classes,
                                          .seed = seed()});
     std::vector<std::string> texts;
     for (const LabelledText& t : split.train)
       texts.push_back(fmt::format("{}", fmt::join(t.words, " ")));
     open_tokenizer(texts);
-    make_model(is_words_ ? Head::token_classes : Head::sequence_classes, split.labels);
+    make_model(kHead, split.labels);
     labels_ = split.labels;
     most_ = block_size() - tokenizer().special_count();
     check(most_ >= 1, ErrorKind::usage, "block_size {} leaves {} tokens beside the special ones",
@@ -40,7 +55,7 @@ class ClassTask : public StackTask {
              cut_ == 0 ? ""
                        : fmt::format("; {} cut to {}", counted(cut_, "text was", "texts were"),
                                      counted(most_, "token")));
-    plan_.emplace(static_cast<int64_t>(train_.size()), config.batch_size, seed());
+    plan_.emplace(static_cast<int64_t>(train_.size()), own.batch_size, seed());
   }
 
   int64_t batches(int64_t) override { return plan_->batches(); }
@@ -88,8 +103,9 @@ class ClassTask : public StackTask {
   }
 
   std::vector<ClassExample> examples_of(const std::vector<LabelledText>& texts) {
-    return class_examples(tokenizer(), texts,
-                          {.labels = labels_, .is_words = is_words_, .longest = most_}, cut_);
+    return class_examples(
+        tokenizer(), texts,
+        {.labels = labels_, .is_words = kHead == Head::token_classes, .longest = most_}, cut_);
   }
 
   static std::vector<int32_t> joined(const std::vector<ClassExample>& examples) {
@@ -101,18 +117,13 @@ class ClassTask : public StackTask {
     return all;
   }
 
-  bool is_words_;
   std::vector<std::string> labels_;
   int64_t most_ = 0, cut_ = 0;
   std::vector<ClassExample> train_, val_;
   std::optional<ShuffledPlan> plan_;
 };
 
-}  // namespace
-
-std::unique_ptr<Task> make_class_task(const TrainConfig& config, const RunPaths& paths,
-                                      const std::string& run) {
-  return std::make_unique<ClassTask>(config, paths, run);
-}
+template std::unique_ptr<TaskFields> new_fields<ClassTask<Head::sequence_classes>>();
+template std::unique_ptr<TaskFields> new_fields<ClassTask<Head::token_classes>>();
 
 }  // namespace heddle::train

@@ -1,6 +1,4 @@
 // Sequences out of running text, their loss, the loss of the held-out text, and a continuation.
-#include "heddle/train/tasks/language_task.h"
-
 #include <algorithm>
 
 #include "heddle/base/log.h"
@@ -11,7 +9,6 @@
 #include "heddle/train/batches/stream_memory.h"
 #include "heddle/train/tasks/language.h"
 #include "heddle/train/tasks/stack_task.h"
-#include "heddle/train/tasks/text_tokenizer.h"
 
 namespace heddle::train {
 namespace {
@@ -31,26 +28,52 @@ std::vector<int32_t> joined(const Tokenizer& tokenizer, std::span<const std::str
   return ids;
 }
 
-// What a token is to the reader of a message.
-const char* unit_of(const TrainConfig& config) {
-  return config.tokenizer.empty() && config.tokenizer_type == "char" ? "characters" : "tokens";
-}
+struct LanguageFields : TextFields {
+  std::string sampling = "random";
 
-class LanguageTask : public StackTask {
+  LanguageFields() { tokenizer_type = "char"; }
+  void suit(TrainConfig& config) override {
+    TextFields::suit(config);
+    if (config.stack.integer({"mem_len"}) < 0) return;
+    sampling = "streams";  // Transformer-XL
+    block_size = 64;
+    set_field(config.stack.fields(), "cutoffs", "");  // the published ones are of its vocabulary
+  }
+  template <class V>
+  void fields(V& v) {
+    sequence_fields(v);
+    v("sampling", sampling,
+      "random: sequences begin anywhere in the text; consecutive: an epoch goes once through it; "
+      "streams: so too, in batch_size parts side by side, along which a model remembers",
+      one_of({"random", "consecutive", "streams"}));
+    file_fields(v);
+  }
+  /// What a token is to the reader of a message.
+  const char* unit() const {
+    return tokenizer.empty() && tokenizer_type == "char" ? "characters" : "tokens";
+  }
+};
+
+}  // namespace
+
+class LanguageTask final : public StackTask {
  public:
+  using Fields = LanguageFields;
+  static constexpr TaskFacts kFacts = {Head::next_token, "loss", 5'000};
+
   LanguageTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
       : StackTask(config, paths, run) {
-    const DocumentSplit text = split_documents(document_files(config, paths));
-    std::vector<std::string> all = text.train;
-    all.insert(all.end(), text.val.begin(), text.val.end());
+    const DocumentSplit split = split_documents(text().files(paths));
+    std::vector<std::string> all = split.train;
+    all.insert(all.end(), split.val.begin(), split.val.end());
     open_tokenizer(all);
-    train_ = joined(tokenizer(), text.train);
-    val_ = joined(tokenizer(), text.val);
+    train_ = joined(tokenizer(), split.train);
+    val_ = joined(tokenizer(), split.val);
     note_keys(train_, val_);
     check(val_.size() > 1, ErrorKind::data,
           "the held-out text has {} tokens; at least 2 are needed", val_.size());
     log_info("{} {} to train on, {} held out, {} in the vocabulary",
-             format_count(static_cast<int64_t>(train_.size())), unit_of(config),
+             format_count(static_cast<int64_t>(train_.size())), own<Fields>().unit(),
              format_count(static_cast<int64_t>(val_.size())),
              format_count(tokenizer().vocab_size()));
     make_model(Head::next_token);
@@ -62,17 +85,17 @@ class LanguageTask : public StackTask {
           "transformers); give --same-length false",
           config.model_type);
     block_ = whole_block_size();
-    const BlockOrder order = block_order(config.sampling);
+    const BlockOrder order = block_order(own<Fields>().sampling);
     remembers_ = order == BlockOrder::streams && language_->memory_length() > 0;
     plan_.emplace(
         static_cast<int64_t>(train_.size()),
-        BlockOptions{.block = block_, .batch = config.batch_size, .order = order, .seed = seed()});
+        BlockOptions{.block = block_, .batch = text().batch_size, .order = order, .seed = seed()});
   }
 
   int64_t batches(int64_t) override { return plan_->batches(); }
   NamedTensors carried() const override { return memory_.tensors(); }
   void carry_on(const NamedTensors& tensors, int64_t epoch, int64_t batch) override {
-    memory_.restore(tensors, {epoch, batch}, config_.batch_size);
+    memory_.restore(tensors, {epoch, batch}, text().batch_size);
   }
 
   LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
@@ -81,8 +104,8 @@ class LanguageTask : public StackTask {
     for (const int64_t s : samples) add(batch, train_, plan_->begin(epoch, s), block_, s);
     nn::TokenRows tokens = batch.tokens();
     if (!remembers_) return accumulate_gradients(*language_, tokens, batch.targets, run);
-    const StreamMemory::Place place{epoch, samples[0] / config_.batch_size};
-    const int64_t stream = samples[0] % config_.batch_size;
+    const StreamMemory::Place place{epoch, samples[0] / text().batch_size};
+    const int64_t stream = samples[0] % text().batch_size;
     nn::Memory memory = memory_.before(place, stream, run.compute);
     tokens.memory = &memory;
     const LossSums sums = accumulate_gradients(*language_, tokens, batch.targets, run);
@@ -135,7 +158,7 @@ class LanguageTask : public StackTask {
   LossSums streams_loss(const nn::Run& run) const {
     const auto last = static_cast<int64_t>(val_.size()) - 1;
     const int64_t blocks = (last + block_ - 1) / block_;
-    const int64_t streams = std::clamp<int64_t>(blocks / kLeastStreamBlocks, 1, config_.batch_size);
+    const int64_t streams = std::clamp<int64_t>(blocks / kLeastStreamBlocks, 1, text().batch_size);
     const int64_t each = (blocks + streams - 1) / streams;
     nn::Memory memory;
     LossSums sums;
@@ -166,11 +189,6 @@ class LanguageTask : public StackTask {
   StreamMemory memory_;
 };
 
-}  // namespace
-
-std::unique_ptr<Task> make_language_task(const TrainConfig& config, const RunPaths& paths,
-                                         const std::string& run) {
-  return std::make_unique<LanguageTask>(config, paths, run);
-}
+template std::unique_ptr<TaskFields> new_fields<LanguageTask>();
 
 }  // namespace heddle::train

@@ -1,6 +1,4 @@
 // Sequences of documents, some tokens of which are hidden, in pairs where the next is asked for.
-#include "heddle/train/tasks/masked_task.h"
-
 #include <algorithm>
 
 #include "heddle/base/rng.h"
@@ -10,17 +8,36 @@
 namespace heddle::train {
 namespace {
 
-class MaskedTask : public ChunkTask {
+struct MaskedFields : TextFields {
+  double mask_share = 0.15;
+  bool next_sentence = false;
+
+  template <class V>
+  void fields(V& v) {
+    sequence_fields(v);
+    v("mask_share", mask_share, "share of the tokens that are predicted", between(0, 1));
+    v("next_sentence", next_sentence,
+      "also tell whether the second half of a sequence follows the first");
+    file_fields(v);
+  }
+};
+
+}  // namespace
+
+class MaskedTask final : public ChunkTask {
  public:
+  using Fields = MaskedFields;
+  static constexpr TaskFacts kFacts = {Head::masked_token, "loss,accuracy", 10'000};
+
   MaskedTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
       : ChunkTask(config, paths, run) {
-    const DocumentSplit text = split_documents(document_files(config, paths));
-    open_tokenizer(text.train);
+    const DocumentSplit split = split_documents(text().files(paths));
+    open_tokenizer(split.train);
     check(tokenizer().mask_id() >= 0, ErrorKind::usage,
           "the tokenizer has no [MASK] token to hide others with; give --tokenizer, or "
           "--tokenizer-type wordpiece");
-    make_model(config.next_sentence ? Head::pretraining : Head::masked_token);
-    cut(text, tokenizer().special_count(config.next_sentence));
+    make_model(own<Fields>().next_sentence ? Head::pretraining : Head::masked_token);
+    cut(split, tokenizer().special_count(own<Fields>().next_sentence));
   }
 
   LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
@@ -74,7 +91,7 @@ class MaskedTask : public ChunkTask {
   Encoding encoding_of(const Chunks& chunks, int64_t s, RngStream& random,
                        std::vector<int32_t>& next) const {
     const std::vector<int32_t>& chunk = chunks[static_cast<size_t>(s)];
-    if (!config_.next_sentence) return tokenizer().with_special(chunk);
+    if (!own<Fields>().next_sentence) return tokenizer().with_special(chunk);
     const bool is_other = random.uniform() < 0.5F && chunks.size() > 1;
     const auto n = static_cast<uint64_t>(chunks.size());
     const std::vector<int32_t>& second =
@@ -93,16 +110,11 @@ class MaskedTask : public ChunkTask {
     Encoding encoding = encoding_of(chunks, s, random, next);
     const std::vector<int32_t> targets =
         mask_sequence(tokenizer(), encoding.ids, s,
-                      {.share = config_.mask_share, .seed = seed(), .epoch = epoch});
+                      {.share = own<Fields>().mask_share, .seed = seed(), .epoch = epoch});
     batch.add(encoding.ids, s, targets, encoding.types);
   }
 };
 
-}  // namespace
-
-std::unique_ptr<Task> make_masked_task(const TrainConfig& config, const RunPaths& paths,
-                                       const std::string& run) {
-  return std::make_unique<MaskedTask>(config, paths, run);
-}
+template std::unique_ptr<TaskFields> new_fields<MaskedTask>();
 
 }  // namespace heddle::train

@@ -1,6 +1,4 @@
 // Sequences of documents, some tokens of which are predicted in a random order.
-#include "heddle/train/tasks/permutation_task.h"
-
 #include <algorithm>
 
 #include "heddle/train/batches/permuted_batch.h"
@@ -11,14 +9,38 @@ namespace {
 
 constexpr int64_t kValidationBatch = 64;
 
-class PermutationTask : public ChunkTask {
+struct PermutationFields : TextFields {
+  double plm_probability = 1.0 / 6;
+  int64_t max_span_length = 5;
+
+  PermutationFields() {
+    tokenizer_type = "unigram";
+    block_size = 64;
+  }
+  template <class V>
+  void fields(V& v) {
+    sequence_fields(v);
+    v("plm_probability", plm_probability, "share of the tokens that are predicted",
+      {.low = 0, .high = 1, .is_low_open = true});
+    v("max_span_length", max_span_length, "of tokens that are predicted side by side, at most",
+      between(1, 1 << 20));
+    file_fields(v);
+  }
+};
+
+}  // namespace
+
+class PermutationTask final : public ChunkTask {
  public:
+  using Fields = PermutationFields;
+  static constexpr TaskFacts kFacts = {Head::ordered_token, "loss,accuracy", 10'000};
+
   PermutationTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
       : ChunkTask(config, paths, run) {
-    const DocumentSplit text = split_documents(document_files(config, paths));
-    open_tokenizer(text.train);
+    const DocumentSplit split = split_documents(text().files(paths));
+    open_tokenizer(split.train);
     make_model(Head::ordered_token);
-    cut(text, tokenizer().special_count());
+    cut(split, tokenizer().special_count());
   }
 
   LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
@@ -73,18 +95,13 @@ class PermutationTask : public ChunkTask {
         encoding.ids, encoding.types, s,
         draw_permutation(
             encoding.ids,
-            {.share = config_.plm_probability,
-             .max_span = config_.max_span_length,
+            {.share = own<Fields>().plm_probability,
+             .max_span = own<Fields>().max_span_length,
              .is_special = [this](int32_t id) { return tokenizer().is_special(id); }},
             make_key(seed(), static_cast<uint64_t>(epoch), kOrder, static_cast<uint64_t>(s))));
   }
 };
 
-}  // namespace
-
-std::unique_ptr<Task> make_permutation_task(const TrainConfig& config, const RunPaths& paths,
-                                            const std::string& run) {
-  return std::make_unique<PermutationTask>(config, paths, run);
-}
+template std::unique_ptr<TaskFields> new_fields<PermutationTask>();
 
 }  // namespace heddle::train

@@ -11,7 +11,6 @@
 #include "heddle/infer/loading/model_dir.h"
 #include "heddle/io/weights.h"
 #include "heddle/text/dropped_characters.h"
-#include "heddle/train/tasks/text_tokenizer.h"
 
 namespace heddle::train {
 
@@ -19,17 +18,8 @@ StackConfig config_of_model(const std::string& from) {
   return StackConfig(load_model_config(from));
 }
 
-DocumentFiles document_files(const TrainConfig& c, const RunPaths& paths) {
-  return {paths.data, paths.val_data, c.val_share, c.text_key};
-}
-
-void check_texts(const TrainConfig& config, const RunPaths& paths) {
-  check(!paths.data.empty(), ErrorKind::usage,
-        "train needs --data, a file or a folder of them, for task {}", config.task);
-  find_text_files(document_files(config, paths));
-}
-
-void check_adapters(const TrainConfig& config, const RunPaths& paths) {
+void check_data(const TrainConfig& config, const RunPaths& paths) {
+  config.task_config->check_data(config, paths);
   if (config.lora_rank == 0) return;
   check(!paths.from.empty(), ErrorKind::usage,
         "train: adapters (lora_rank {}) stand on a model that is there; name it with --from",
@@ -126,10 +116,10 @@ void StackTask::note_keys(std::span<const int32_t> train, std::span<const int32_
 
 int64_t StackTask::block_size() const {
   const int64_t most = model_->max_length();
-  check(config_.block_size <= most, ErrorKind::usage,
+  check(text().block_size <= most, ErrorKind::usage,
         "block_size {} is more than the {} tokens that the model takes; lower --block-size",
-        config_.block_size, most);
-  return config_.block_size > 0 ? config_.block_size : most;
+        text().block_size, most);
+  return text().block_size > 0 ? text().block_size : most;
 }
 
 int64_t StackTask::whole_block_size() const {

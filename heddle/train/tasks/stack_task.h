@@ -5,21 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "heddle/data/documents.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/train/batches/sequence_batch.h"
 #include "heddle/train/tasks/task.h"
+#include "heddle/train/tasks/text_data.h"
 #include "heddle/train/trained_parts.h"
 
 namespace heddle::train {
-
-/// Checks that the text is there. Errors: usage if none is named; data if it is missing.
-void check_texts(const TrainConfig& config, const RunPaths& paths);
-/// Checks that adapters have a model to stand on. Errors: usage if none is named, or it is an
-/// adapter itself.
-void check_adapters(const TrainConfig& config, const RunPaths& paths);
-
-DocumentFiles document_files(const TrainConfig& config, const RunPaths& paths);
 
 /// The config of the model in a folder, for a run that begins from it.
 StackConfig config_of_model(const std::string& from);
@@ -69,6 +61,11 @@ class StackTask : public Task {
 
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const Model& model() const { return *model_; }
+  template <class Fields>
+  const Fields& own() const {
+    return config_.task_config.as<Fields>();
+  }
+  const TextFields& text() const { return own<TextFields>(); }
   uint64_t seed() const { return static_cast<uint64_t>(config_.seed); }
 
   TrainConfig config_;

@@ -54,13 +54,27 @@ class Task {
   virtual void save_model(const std::string& folder) const = 0;
 };
 
-/// Checks that the files of a run are there, before anything is written. Errors: usage if none is
-/// named, data if one is missing.
+/// Checks that the files of a run are there, before anything is written, and the model that
+/// adapters stand on. Errors: usage if none is named, data if one is missing.
 void check_data(const TrainConfig& config, const RunPaths& paths);
 
-/// Opens the data of a run, makes its tokenizer if need be (once: it stays in the folder `run`) and
-/// its model. Errors: those of the readers, named by file and place.
-std::unique_ptr<Task> make_task(const TrainConfig& config, const RunPaths& paths,
-                                const std::string& run);
+/// The fields of the class T, which opens the data of a run, makes its tokenizer if need be (once:
+/// it stays in the folder `run`) and its model. Errors: those of the readers, by file and place.
+template <class T>
+class FieldsOf final : public T::Fields {
+ public:
+  TaskFacts facts() const override { return T::kFacts; }
+  std::vector<Field> list() const override { return fields_of(*this); }
+  std::unique_ptr<TaskFields> copy() const override { return std::make_unique<FieldsOf>(*this); }
+  std::unique_ptr<Task> make(const TrainConfig& config, const RunPaths& paths,
+                             const std::string& run) const override {
+    return std::make_unique<T>(config, paths, run);
+  }
+};
+
+template <class T>
+std::unique_ptr<TaskFields> new_fields() {
+  return std::make_unique<FieldsOf<T>>();
+}
 
 }  // namespace heddle::train

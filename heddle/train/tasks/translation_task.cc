@@ -1,19 +1,20 @@
 // Batches of sentence pairs, their loss, and translations of held-out sentences.
-#include "heddle/train/tasks/translation_task.h"
-
 #include "heddle/data/batches.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/loading/model_dir.h"
 #include "heddle/infer/loading/precision.h"
+#include "heddle/train/batches/corpora.h"
 #include "heddle/train/metrics/validation.h"
 #include "heddle/train/tasks/stack_task.h"
 #include "heddle/train/tasks/translation.h"
 
 namespace heddle::train {
-namespace {
 
-class TranslationTask : public StackTask {
+class TranslationTask final : public StackTask {
  public:
+  using Fields = PairFields;
+  static constexpr TaskFacts kFacts = {Head::target_token, "loss,bleu", 20'000};
+
   TranslationTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
       : StackTask(config, paths, run),
         corpora_(open_corpora(config, paths, run)),
@@ -28,9 +29,9 @@ class TranslationTask : public StackTask {
   int64_t batches(int64_t epoch) override {
     if (plan_epoch_ != epoch) {
       plan_ = plan_epoch(lengths(),
-                         {.batch_tokens = config_.batch_tokens,
-                          .sort_pool = config_.sort_pool,
-                          .seed = static_cast<uint64_t>(config_.seed)},
+                         {.batch_tokens = own<Fields>().batch_tokens,
+                          .sort_pool = own<Fields>().sort_pool,
+                          .seed = seed()},
                          epoch);
       plan_epoch_ = epoch;
     }
@@ -67,10 +68,10 @@ class TranslationTask : public StackTask {
     const EncoderDecoderFacts& facts = translator_->facts();
     const TranslationIds special{static_cast<int32_t>(facts.decoder_start_token_id),
                                  static_cast<int32_t>(facts.eos_token_id)};
-    const int64_t passes = config_.r_drop > 0 ? 2 : 1;
+    const int64_t passes = own<Fields>().r_drop > 0 ? 2 : 1;
     return accumulate_gradients(*translator_,
                                 make_translation_batch(corpora_.train, pairs, special, passes), run,
-                                config_.label_smoothing, config_.r_drop);
+                                own<Fields>().label_smoothing, own<Fields>().r_drop);
   }
 
   // Of other formats the files of the model that it was begun from are copied as they are.
@@ -86,9 +87,10 @@ class TranslationTask : public StackTask {
   }
 
   static ValidationOptions validation_options(const TrainConfig& c) {
-    return {.batch_tokens = c.batch_tokens,
+    const auto& own = c.task_config.as<Fields>();
+    return {.batch_tokens = own.batch_tokens,
             .wants_bleu = c.select == "bleu" || c.early_stop == "bleu",
-            .translate = {.beam = c.validation_beam,
+            .translate = {.beam = own.validation_beam,
                           .scores = false,
                           .precision = resolve_precision(c.precision)}};
   }
@@ -104,11 +106,6 @@ class TranslationTask : public StackTask {
   int64_t plan_epoch_ = -1;
 };
 
-}  // namespace
-
-std::unique_ptr<Task> make_translation_task(const TrainConfig& config, const RunPaths& paths,
-                                            const std::string& run) {
-  return std::make_unique<TranslationTask>(config, paths, run);
-}
+template std::unique_ptr<TaskFields> new_fields<TranslationTask>();
 
 }  // namespace heddle::train
