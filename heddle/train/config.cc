@@ -54,10 +54,6 @@ void TrainConfig::check(const std::string& source) const {
                 "{}: the run has no end; give --max-updates or --max-minutes", source);
   heddle::check(max_updates > 0 || (schedule != "cosine" && schedule != "linear"), ErrorKind::usage,
                 "{}: schedule {} falls until max_updates; give --max-updates", source, schedule);
-  heddle::check(lora_rank == 0 || (train_only.empty() && freeze.empty()), ErrorKind::usage,
-                "{}: adapters (lora_rank) leave all weights as they are; leave out train_only and "
-                "freeze",
-                source);
 }
 
 bool is_limit(const std::string& key) {

@@ -99,7 +99,8 @@ struct TrainConfig {
   // Of what is trained less than the whole model.
   template <class V>
   void part_fields(V& v) {
-    v("train_only", train_only, "train only weights whose name has this regular expression");
+    v("train_only", train_only,
+      "train only weights whose name has this regular expression; with adapters: these too, whole");
     v("freeze", freeze, "leave weights whose name has this regular expression as they are");
     v("lora_rank", lora_rank, "train adapters of this rank instead of weights; 0: none",
       at_least(0));

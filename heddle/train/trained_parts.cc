@@ -16,13 +16,32 @@
 namespace heddle::train {
 namespace {
 
-std::regex pattern_of(const std::string& text, const char* flag) {
-  try {
-    return std::regex(text);
-  } catch (const std::regex_error&) {
-    fail(ErrorKind::usage, "{} '{}' is no regular expression", flag, text);
+// Weights that a regular expression chooses by their names.
+class Choice {
+ public:
+  Choice(const std::string& text, const char* flag) : text_(text), flag_(flag) {
+    try {
+      regex_ = std::regex(text);
+    } catch (const std::regex_error&) {
+      fail(ErrorKind::usage, "{} '{}' is no regular expression", flag, text);
+    }
   }
-}
+  bool is_given() const { return !text_.empty(); }
+  bool has(const std::string& name) const { return is_given() && std::regex_search(name, regex_); }
+  void check_among(const nn::Parameters& model) const {
+    const auto has_name = [&](const nn::Part& part) { return has(part.name); };
+    const bool is_found = std::any_of(model.all().begin(), model.all().end(), [&](const auto& p) {
+      return std::any_of(p->parts().begin(), p->parts().end(), has_name);
+    });
+    check(!is_given() || is_found, ErrorKind::usage, "{} '{}': no weight has such a name", flag_,
+          text_);
+  }
+
+ private:
+  std::string text_;
+  const char* flag_;
+  std::regex regex_;
+};
 
 // Names between commas; those of the families' queries and values if there is none.
 std::vector<std::string> target_names(const TrainConfig& config, const nn::Parameters& model) {
@@ -66,40 +85,25 @@ bool TrainedParts::is_wanted(const TrainConfig& c) {
 TrainedParts::TrainedParts(const TrainConfig& config, nn::Parameters& model,
                            const std::vector<std::string>& fresh)
     : config_(config), model_(&model), parameters_(static_cast<uint64_t>(config.seed)) {
-  const auto is_fresh = [&](const std::string& name) {
-    return std::find(fresh.begin(), fresh.end(), name) != fresh.end();
+  const bool adapts = config.lora_rank > 0;
+  const Choice only(config.train_only, "--train-only"), frozen(config.freeze, "--freeze");
+  only.check_among(model), frozen.check_among(model);
+  const auto is_whole = [&](const nn::Parameter& p, const nn::Part& part) {
+    if (std::find(fresh.begin(), fresh.end(), p.name()) != fresh.end()) return true;
+    if (frozen.has(part.name)) return false;
+    return only.is_given() ? only.has(part.name) : !adapts;
   };
-  if (config.lora_rank > 0) {
-    // What is new is trained whole, whatever it is called.
+  if (adapts) {
     for (const LowRankTarget& t : low_rank_targets(model, target_names(config, model))) {
-      if (!is_fresh(t.parameter->name())) add_adapter(t);
+      if (!is_whole(*t.parameter, t.part) && !frozen.has(t.part.name)) add_adapter(t);
     }
     check(!adapters_.empty(), ErrorKind::usage,
-          "--lora-targets names only layers that are new, and trained whole; name others");
-    for (const auto& p : model.all()) {
-      if (!is_fresh(p->name())) continue;
-      for (const nn::Part& part : p->parts()) add_whole(*p, part, kAdapterPrefix);
-      // The whole name: PEFT takes every module whose name ends so.
-      const std::string module = p->name().substr(0, p->name().rfind('.'));
-      if (std::find(saved_whole_.begin(), saved_whole_.end(), module) == saved_whole_.end()) {
-        saved_whole_.push_back(module);
-      }
+          "--lora-targets names only layers that are new, trained whole or frozen; name others");
+  }
+  for (const auto& p : model.all()) {
+    for (const nn::Part& part : p->parts()) {
+      if (is_whole(*p, part)) add_whole(*p, part, adapts ? kAdapterPrefix : "");
     }
-  } else {
-    const std::regex only = pattern_of(config.train_only, "--train-only");
-    const std::regex frozen = pattern_of(config.freeze, "--freeze");
-    bool has_frozen = config.freeze.empty();
-    for (const auto& p : model.all()) {
-      for (const nn::Part& part : p->parts()) {
-        const bool is_frozen =
-            !config.freeze.empty() && std::regex_search(part.name, frozen) && !is_fresh(p->name());
-        has_frozen = has_frozen || is_frozen;
-        const bool is_wanted =
-            config.train_only.empty() || is_fresh(p->name()) || std::regex_search(part.name, only);
-        if (is_wanted && !is_frozen) add_whole(*p, part, "");
-      }
-    }
-    check(has_frozen, ErrorKind::usage, "--freeze '{}': no weight has such a name", config.freeze);
   }
   check(!parameters_.all().empty(), ErrorKind::usage,
         "--train-only and --freeze leave nothing to train");
@@ -117,6 +121,9 @@ void TrainedParts::add_whole(nn::Parameter& parameter, const nn::Part& part,
   std::memcpy(own.value().data<float>(), parameter.value().data<float>() + wholes_.back().begin,
               static_cast<size_t>(own.elements()) * sizeof(float));
   own.changed(true);
+  // The whole name: PEFT takes every module whose name ends so.
+  const std::string module = part.name.substr(0, part.name.rfind('.'));
+  if (saved_whole_.empty() || saved_whole_.back() != module) saved_whole_.push_back(module);
 }
 
 void TrainedParts::add_adapter(const LowRankTarget& target) {

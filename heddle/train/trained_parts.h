@@ -18,7 +18,7 @@ class TrainedParts {
  public:
   /// By config.train_only, freeze and lora_*; `fresh`: names of parameters that the model begun
   /// from lacks, which are trained whatever is said. Patterns are sought in the names of
-  /// checkpoints. Errors: usage if one is no regular expression or freezes nothing, or nothing is
+  /// checkpoints. Errors: usage if one is no regular expression or chooses nothing, or nothing is
   /// left to train.
   TrainedParts(const TrainConfig& config, nn::Parameters& model,
                const std::vector<std::string>& fresh);

@@ -60,6 +60,31 @@ TEST_F(StackRun, adapter_goes_on_in_the_same_bits_and_equals_the_merged_model) {
   }
 }
 
+TEST_F(StackRun, weights_are_trained_whole_beside_adapters_and_frozen_layers_have_none) {
+  train(tiny_bert("masked_lm"), "mlm");
+  TrainConfig config = fine_tuning("masked_lm", "mlm");
+  config.lora_rank = 2;
+  config.train_only = "word_embeddings";
+  config.freeze = "value";
+  expect_same_bits_in_two(config, "adapter_model.safetensors", "texts.tsv", "mlm");
+  const auto adapter = SafetensorsFile::open(folder_ / "whole/last/adapter_model.safetensors");
+  const std::string bert = "base_model.model.bert.";
+  EXPECT_TRUE(adapter.contains(bert + "encoder.layer.0.attention.self.query.lora_A.weight"));
+  EXPECT_FALSE(adapter.contains(bert + "encoder.layer.0.attention.self.value.lora_A.weight"));
+  const std::string table = "embeddings.word_embeddings";
+  EXPECT_EQ(
+      Json::load(folder_ / "whole/last/adapter_config.json").at("modules_to_save").as_strings(),
+      std::vector<std::string>{"bert." + table});
+  const LoadedModel before = load_model(folder_ / "mlm/best");
+  const LoadedModel after = load_model(folder_ / "whole/last");
+  for (size_t i = 0; i < before.parameters.all().size(); ++i) {
+    const auto& p = *before.parameters.all()[i];
+    const bool changed = p.value().to_floats() != after.parameters.all()[i]->value().to_floats();
+    const bool is_query = p.name().find("query.weight") != p.name().npos;
+    EXPECT_EQ(changed, p.name().find(table) != p.name().npos || is_query) << p.name();
+  }
+}
+
 TEST_F(StackRun, frozen_weights_stay_and_chosen_ones_alone_are_trained) {
   train(tiny_bert("masked_lm"), "mlm");
   TrainConfig config = fine_tuning("masked_lm", "mlm");
@@ -133,6 +158,8 @@ TEST_F(StackRun, what_cannot_be_fine_tuned_is_refused) {
   };
   config = fine_tuning("masked_lm", "mlm");
   config.train_only = "nothing";
+  refused(ErrorKind::usage, config, {"--train-only 'nothing'", "no weight"});
+  config.train_only = config.freeze = "query";
   refused(ErrorKind::usage, config, {"nothing to train"});
   config.train_only = "(";
   refused(ErrorKind::usage, config, {"--train-only", "'('"});
@@ -143,8 +170,9 @@ TEST_F(StackRun, what_cannot_be_fine_tuned_is_refused) {
   config.lora_rank = 2;
   config.lora_targets = "c_attn";
   refused(ErrorKind::usage, config, {"'c_attn'", "query"});
-  config.freeze = "a";
-  refused(ErrorKind::usage, config, {"lora_rank", "freeze"});
+  config.lora_targets = "query";
+  config.freeze = "query";
+  refused(ErrorKind::usage, config, {"--lora-targets", "frozen"});
   config = fine_tuning("sequence_classification", "mlm");
   set_from_string(config, "block_size", "1");
   refused(ErrorKind::usage, config, {"block_size 1 leaves -1 tokens"});
