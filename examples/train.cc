@@ -48,7 +48,7 @@ void train(int64_t updates) {
 
   heddle::nn::Parameters parameters(1);  // the seed
   const auto made = heddle::make_model(heddle::nn::Scope(parameters), config);
-  const heddle::LanguageModel& model = *heddle::language_model(*made);
+  const heddle::LanguageModel& model = *made->as<heddle::LanguageModel>();
   heddle::train::Optimizer adam(parameters, {.decoupled_decay = true, .weight_decay = 0.01});
   const heddle::train::ScheduleOptions schedule{
       .kind = "cosine", .learning_rate = 3e-3, .warmup = 20, .max_updates = updates};

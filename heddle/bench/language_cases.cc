@@ -87,7 +87,7 @@ struct LanguageTraining {
   void update() {
     ++run.update;
     const train::LossSums sums = train::accumulate_gradients(
-        *language_model(*model), {.ids = ids, .segments = &segments, .rows = rows}, run);
+        *model->as<LanguageModel>(), {.ids = ids, .segments = &segments, .rows = rows}, run);
     optimizer.step(1e-4, 1.0 / static_cast<double>(sums.predicted));
   }
 };
@@ -139,7 +139,7 @@ BenchWorkload make_generation(const BenchOptions& o, int64_t prompt, int64_t new
   const int64_t element = o.precision.weight_bytes();
   // The prompt and each step read every weight but the positions.
   const int64_t read = new_tokens * (layers * 12 * width * width + kGpt2.vocab * width);
-  return {.step = [g] { generate_ids(*language_model(*g->model), g->prompts, g->options); },
+  return {.step = [g] { generate_ids(*g->model->as<LanguageModel>(), g->prompts, g->options); },
           .units = static_cast<double>(batch * (new_tokens > 1 ? new_tokens : prompt)),
           .batch = batch,
           .parameters = g->parameters.elements(),
@@ -169,7 +169,7 @@ BenchWorkload make_encoding(const BenchOptions& o) {
   return {.step =
               [e] {
                 const NoGrad off;
-                e->model->forward({.ids = e->ids, .segments = &e->segments}, e->run);
+                e->model->forward(nn::TokenRows{.ids = e->ids, .segments = &e->segments}, e->run);
               },
           .units = static_cast<double>(batch),
           .batch = batch,

@@ -25,8 +25,8 @@ std::vector<double> scaled(std::span<const float> logits, ClassScale scale) {
 
 // Of the texts end to end, by one of the model's heads.
 std::vector<float> logits_of(const LoadedModel& model, std::span<const Encoding> texts,
-                             const Heads::OfTokens& head, const Precision& precision) {
-  const PackedTexts packed(*model.model, texts);
+                             const Heads::OfInput& head, const Precision& precision) {
+  const PackedTexts packed(model.tokens(), texts);
   const NoGrad off;
   nn::Run run;
   run.use(precision);

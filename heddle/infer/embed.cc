@@ -65,7 +65,7 @@ std::vector<std::vector<float>> embed(const SentenceEncoder& encoder,
                                       const Precision& precision, int64_t& cut) {
   check_mapped_files();
   const EmbedOptions& options = encoder.options;
-  const Model& model = *encoder.text.model;
+  const TokenModel& model = encoder.text.tokens();
   std::vector<Encoding> encodings;
   for (const std::string& text : texts) {
     bool was_cut = false;

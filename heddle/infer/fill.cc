@@ -52,11 +52,11 @@ std::vector<std::vector<std::vector<Fill>>> fill_masks(const LoadedModel& model,
         "{}: the model has no head for masked tokens; one for them is needed, like BertForMaskedLM",
         model.path);
   check(mask >= 0, ErrorKind::data, "{}: its tokenizer has no mask token", model.path);
-  const int64_t vocab = model.model->vocab_size();
+  const int64_t vocab = model.tokens().vocab_size();
   check(top >= 1 && top <= vocab, ErrorKind::usage, "--top is {}; it must be 1 to {}", top, vocab);
   std::vector<Encoding> encodings;
   for (const std::string& text : texts) encodings.push_back(encode_masked(model, text));
-  const PackedTexts packed(*model.model, encodings);
+  const PackedTexts packed(model.tokens(), encodings);
   std::vector<int32_t> masks;
   for (size_t row = 0; row < packed.ids.size(); ++row) {
     if (packed.ids[row] == mask) masks.push_back(static_cast<int32_t>(row));
@@ -64,7 +64,7 @@ std::vector<std::vector<std::vector<Fill>>> fill_masks(const LoadedModel& model,
   const NoGrad off;
   nn::Run run;
   run.use(precision);
-  const Tensor h = model.model->hidden(packed.tokens(), run);
+  const Tensor h = model.tokens().hidden(packed.tokens(), run);
   const Tensor logits = heads.token_logits(gather_rows(h, masks), run);
   const std::vector<NextToken> best = best_tokens(logits, {.count = top});
   auto next = best.begin();

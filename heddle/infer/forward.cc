@@ -74,7 +74,8 @@ struct BatchSide {
   }
 
   // Positions as the model counts them, over hidden tokens too.
-  void count_positions(const SafetensorsFile& file, const std::string& name, const Model& model) {
+  void count_positions(const SafetensorsFile& file, const std::string& name,
+                       const TokenModel& model) {
     const std::vector<int64_t> all = read_grid(file, name);
     std::vector<std::vector<int32_t>> counted;
     for (int64_t b = 0; b < batch; ++b) {
@@ -374,18 +375,20 @@ void forward_pair(const EncoderDecoder& model, const SafetensorsFile& inputs,
 
 }  // namespace
 
-void forward_tensors(const Model& model, const SafetensorsFile& inputs, const std::string& path,
+void forward_tensors(const Model& any, const SafetensorsFile& inputs, const std::string& path,
                      const ForwardOptions& options) {
-  if (const EncoderDecoder* both = encoder_decoder(model)) {
+  if (const auto* both = any.as<EncoderDecoder>()) {
     return forward_pair(*both, inputs, path, options);
   }
+  const auto& model = any.need<TokenModel>("forward");
   // Hidden tokens stay and see the others: what stands for a whole sequence may be one of them.
-  const bool takes_order = model.takes_order();
+  const bool takes_order = model.as<WithOrder>() != nullptr;
+  const bool remembers = model.as<WithMemory>() != nullptr;
   BatchSide side(inputs, "input_ids", takes_order ? "" : "attention_mask", model.vocab_size(),
-                 model.has_memory() ? Hidden::dropped : Hidden::unseen);
+                 remembers ? Hidden::dropped : Hidden::unseen);
   side.count_positions(inputs, "input_ids", model);
   side.read_beside(inputs, "token_type_ids", side.types);
-  check(side.types.empty() || model.takes_types(), ErrorKind::data,
+  check(side.types.empty() || model.as<WithTokenTypes>() != nullptr, ErrorKind::data,
         "{}: there are token_type_ids, but a {} has no token types; leave them out", inputs.path(),
         model.config().type);
   side.read_beside(inputs, "position_ids", side.position_ids);
@@ -401,7 +404,7 @@ void forward_tensors(const Model& model, const SafetensorsFile& inputs, const st
     read_targets(inputs, side, order);
     tokens.order = &order;
   }
-  if (model.has_memory()) {
+  if (remembers) {
     memory = read_memory(inputs, model, side.batch, run.compute);
     tokens.memory = &memory;
   }
@@ -409,26 +412,28 @@ void forward_tensors(const Model& model, const SafetensorsFile& inputs, const st
   observe_more(observer, out, side, order);
   if (options.all) run.observer = &observer;
   for (const ModelOutput& o : model.forward(tokens, run)) {
-    switch (o.rows) {
-      case ModelOutput::Rows::tokens: out.add_rows(o.name, side, o.x); break;
-      case ModelOutput::Rows::sequences: out.add_sequences(o.name, o.x); break;
-      case ModelOutput::Rows::targets: out.add_even_rows(o.name, side.batch, o.x); break;
+    if (o.is_of_sequences) {
+      out.add_sequences(o.name, o.x);
+    } else if (order.targets.count() > 0) {
+      out.add_even_rows(o.name, side.batch, o.x);
+    } else {
+      out.add_rows(o.name, side, o.x);
     }
   }
-  if (model.memory_length() > 0) out.add_memory(memory);
+  if (memory_length(model) > 0) out.add_memory(memory);
   out.write(path);
 }
 
 std::vector<std::string> forward_inputs(const Model& model) {
-  if (encoder_decoder(model) != nullptr) {
+  if (model.as<EncoderDecoder>() != nullptr) {
     return {"input_ids", "attention_mask", "decoder_input_ids", "decoder_attention_mask"};
   }
   std::vector<std::string> names = {"input_ids", "attention_mask", "token_type_ids",
                                     "position_ids"};
-  for (int64_t i = 0; model.has_memory() && i < model.layers(); ++i) {
+  for (int64_t i = 0; model.as<WithMemory>() != nullptr && i < model.layers(); ++i) {
     names.push_back(memory_name(i));
   }
-  if (model.takes_order()) {
+  if (model.as<WithOrder>() != nullptr) {
     names.insert(names.end(), {"input_mask", "perm_mask", "target_mapping"});
   }
   return names;

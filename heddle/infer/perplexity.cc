@@ -39,6 +39,8 @@ std::vector<TextWindow> segments_of(int64_t tokens, int64_t context) {
   return segments;
 }
 
+bool has_memory(const LanguageModel& model) { return model.as<WithMemory>() != nullptr; }
+
 // Of a model with memory.
 void check_segments(const LanguageModel& model, PerplexityOptions& o) {
   check(
@@ -47,8 +49,8 @@ void check_segments(const LanguageModel& model, PerplexityOptions& o) {
       "length by --context",
       o.stride);
   constexpr int64_t kWithoutMemory = 512;
-  if (o.context == 0)
-    o.context = model.memory_length() > 0 ? model.memory_length() : kWithoutMemory;
+  const int64_t remembered = memory_length(model);
+  if (o.context == 0) o.context = remembered > 0 ? remembered : kWithoutMemory;
   o.stride = o.context;
 }
 
@@ -62,7 +64,7 @@ void check_windows(const LanguageModel& model, PerplexityOptions& o) {
 
 void check_options(const LanguageModel& model, std::span<const int32_t> ids, PerplexityOptions& o) {
   const int64_t longest = model.max_length();
-  model.has_memory() ? check_segments(model, o) : check_windows(model, o);
+  has_memory(model) ? check_segments(model, o) : check_windows(model, o);
   check(o.context >= 2 && o.context <= longest, ErrorKind::usage,
         "--context is {}; it must be from 2 to the {} tokens that the model takes", o.context,
         longest);
@@ -72,18 +74,14 @@ void check_options(const LanguageModel& model, std::span<const int32_t> ids, Per
   check(ids.size() >= 2, ErrorKind::data,
         "the text has {} tokens; at least 2 are needed, since the first is not predicted",
         ids.size());
-  for (const int32_t id : ids) {
-    check(id >= 0 && id < model.vocab_size(), ErrorKind::data,
-          "the text has the id {}, which is not in the model's vocabulary of {}", id,
-          model.vocab_size());
-  }
+  nn::check_ids(ids, model.vocab_size(), "the text");
 }
 
 // Counts the experts that tokens of a pass go through, layer by layer.
 class RoutingCount {
  public:
   explicit RoutingCount(const LanguageModel& model) {
-    for (const StackPlan& stack : model.plan().stacks) chosen_ = stack.chosen_experts;
+    if (const auto* mixture = model.as<WithExperts>()) chosen_ = mixture->chosen_experts();
     observer_.router = [this](const std::string&, const Tensor& logits) { add(logits); };
   }
   RoutingCount(const RoutingCount&) = delete;
@@ -195,15 +193,15 @@ TextLikelihood likelihood_of_text(const LanguageModel& model, std::span<const in
   const ProfilePhase phase("perplexity");
   const auto tokens = static_cast<int64_t>(ids.size());
   const std::vector<TextWindow> windows =
-      model.has_memory() ? segments_of(tokens, o.context) : windows_of(tokens, o.context, o.stride);
-  const bool remembers = o.memory && model.memory_length() > 0;
+      has_memory(model) ? segments_of(tokens, o.context) : windows_of(tokens, o.context, o.stride);
+  const bool remembers = o.memory && memory_length(model) > 0;
   nn::Memory memory;
   const auto at_once =
       remembers ? 1 : static_cast<size_t>(std::max<int64_t>(1, o.batch_tokens / o.context));
   TextLikelihood result;
   result.context = o.context, result.stride = o.stride;
   result.windows = static_cast<int64_t>(windows.size());
-  if (model.has_memory()) result.memory = remembers ? model.memory_length() : 0;
+  if (has_memory(model)) result.memory = remembers ? memory_length(model) : 0;
   Prediction prediction(model, ids, o.precision, o.details);
   for (size_t i = 0; i < windows.size(); i += at_once) {
     prediction.add(std::span(windows).subspan(i, std::min(at_once, windows.size() - i)),

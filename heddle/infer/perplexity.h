@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "heddle/models/model.h"
+#include "heddle/models/token_model.h"
 #include "heddle/tensor/precision.h"
 
 namespace heddle {

@@ -157,7 +157,7 @@ DecodingRecord record_generation(const LoadedModel& model, const std::string& pr
   options.scores = true;
   options.on_step = [&](const DecodeStep& step) { recorder.add(step); };
   const std::vector<Ids> prompts = {Ids(ids.begin(), ids.end())};
-  const Continuation best = generate_ids(*model.model, prompts, options)[0][0];
+  const Continuation best = generate_ids(model.tokens(), prompts, options)[0][0];
   TextStream text(*model.tokenizer, ids);
   text.read(best.ids);
   record.source_text = prompt;

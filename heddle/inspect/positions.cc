@@ -119,7 +119,7 @@ PositionTable position_table(const PositionOptions& o) {
 PositionTable model_positions(const std::string& model, const std::string& stack,
                               int64_t positions) {
   const LoadedModel m = load_model(model);
-  const EncoderDecoder* translator = encoder_decoder(*m.model);
+  const auto* translator = m.model->as<EncoderDecoder>();
   if (translator == nullptr || translator->facts().positions.kind == "learned") {
     return learned_table(m.parameters, m.path, stack, positions);
   }

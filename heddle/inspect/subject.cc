@@ -238,23 +238,19 @@ void SubjectMaker::open_stack(const std::string& path, const SubjectOptions& opt
   check(!options.target, ErrorKind::usage,
         "--target: {} is a model of type {}, which reads one text; leave --target away", path,
         stack->type);
-  const Model& model = *stack->model;
+  const TokenModel& model = stack->tokens();
   const std::optional<Tokenizer> tokenizer = find_tokenizer(stack->path);
   check(!options.ids.empty() || tokenizer, ErrorKind::usage,
         "{}: the folder has no tokenizer; give the text as token ids, as in --ids 12,7,30", path);
   const Encoding text = options.ids.empty() ? text_ids(*tokenizer, model.max_length(), options)
                                             : Encoding{.ids = options.ids, .types = {}};
-  for (const int32_t id : text.ids) {
-    check(id >= 0 && id < model.vocab_size(), ErrorKind::usage,
-          "--ids: {} is not in the vocabulary; ids must be at least 0 and below {}", id,
-          model.vocab_size());
-  }
+  nn::check_ids(text.ids, model.vocab_size(), "--ids", ErrorKind::usage);
   subject.path_ = stack->path;
   subject.type_ = stack->type;
   subject.texts_ = {options.ids.empty() ? options.source
                                         : fmt::format("{}", fmt::join(options.ids, " "))};
   subject.sides_ = {tokenizer ? side_of_text(*tokenizer, text.ids) : side_of_ids(text.ids)};
-  const auto* language = language_model(model);
+  const auto* language = model.as<LanguageModel>();
   const bool has_loss = language != nullptr && text.ids.size() > 1;
   subject.measure_ =
       has_loss ? "rise of the loss, nats per token" : "relative change of the last hidden states";

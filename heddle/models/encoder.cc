@@ -82,10 +82,10 @@ Linear::Options EncoderStack::square() const {
   return dense(fields_, fields_.width, fields_.width);
 }
 
-Heads::OfTokens EncoderStack::pooler(const Scope& s, Activation kind) const {
-  return [linear = Linear(s, square()), kind](const Tensor& h, const TokenRows& tokens,
+Heads::OfInput EncoderStack::pooler(const Scope& s, Activation kind) const {
+  return [linear = Linear(s, square()), kind](const Tensor& h, const ModelInput& input,
                                               const Run& run) {
-    return linear(first_rows(h, *tokens.segments), run, kind);
+    return linear(first_rows(h, input.segments), run, kind);
   };
 }
 

@@ -64,7 +64,7 @@ struct EncoderNames {
   const char* norm = "output.LayerNorm";
 };
 
-class EncoderStack : public Model {
+class EncoderStack : public TokenModel {
  public:
   /// `base`: where embeddings and layers are; `pad`: a token that begins as zero.
   EncoderStack(const Scope& base, const EncoderFields& fields, int64_t pad,
@@ -74,7 +74,6 @@ class EncoderStack : public Model {
   int64_t max_length() const override { return fields_.max_position_embeddings; }
   int64_t layers() const override { return fields_.layers; }
   int64_t width() const override { return fields_.width; }
-  bool takes_types() const override { return fields_.type_vocab_size > 0; }
   Tensor hidden(const TokenRows& tokens, const Run& run) const override;
   ModelPlan plan() const override;
 
@@ -93,7 +92,7 @@ class EncoderStack : public Model {
 
   Linear::Options square() const;
   /// Activation of a linear layer over the first token.
-  Heads::OfTokens pooler(const Scope& s, Activation kind) const;
+  Heads::OfInput pooler(const Scope& s, Activation kind) const;
   /// heads_.output over norm(activation(dense)): weight of the embedding table and bias at `bias`
   /// if they are tied, else both at `decoder`.
   void predict_tokens(const Scope& dense, const Scope& norm, Activation kind, const Scope& decoder,

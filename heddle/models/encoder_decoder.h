@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "heddle/models/model.h"
+#include "heddle/models/token_model.h"
 #include "heddle/nn/position.h"
 
 namespace heddle {
@@ -45,6 +45,7 @@ struct EncoderDecoderFacts {
   PositionFacts positions = {};
   int64_t longest_source = kAnyLength;  ///< in tokens, the end included
   int64_t longest_target = kAnyLength;  ///< in tokens, start or end included
+  int64_t cache_width = 0;              ///< scalars of a token's keys and values in each layer
   int64_t multiplied = 0;               ///< weights that products with a token's row read
 };
 
@@ -52,8 +53,10 @@ struct EncoderDecoderFacts {
 void check_token_ids(const EncoderDecoderFacts& facts, const std::string& source);
 
 /// An encoder reads a source; a decoder that sees it predicts the next token of a target.
-class EncoderDecoder : public Model {
+class EncoderDecoder : public TokenModel {
  public:
+  static constexpr const char* kAbility = "reads a source and writes a target";
+
   virtual const EncoderDecoderFacts& facts() const = 0;
 
   /// source: s rows    returns: [s, width]
@@ -81,8 +84,5 @@ class EncoderDecoder : public Model {
     return encode(tokens, run);
   }
 };
-
-/// The model as one that reads a source and writes a target; null if it is none.
-const EncoderDecoder* encoder_decoder(const Model& model);
 
 }  // namespace heddle

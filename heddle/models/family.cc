@@ -37,26 +37,27 @@ Tensor first_rows(const Tensor& x, const Segments& segments) {
   return gather_rows(x, first_of(segments));
 }
 
-std::shared_ptr<const RowIds> first_rows(const TokenRows& tokens) {
-  if (tokens.rows == nullptr) return nullptr;
+std::shared_ptr<const RowIds> first_rows(const ModelInput& input) {
+  if (input.rows == nullptr) return nullptr;
   RowIds ids;
-  for (const int32_t r : first_of(*tokens.segments)) {
-    ids.sample.push_back(tokens.rows->sample[r]);
-    ids.position.push_back(tokens.rows->position[r]);
+  for (const int32_t r : first_of(input.segments)) {
+    ids.sample.push_back(input.rows->sample[r]);
+    ids.position.push_back(input.rows->position[r]);
   }
   return std::make_shared<const RowIds>(std::move(ids));
 }
 
-Heads::OfTokens classes_of_tokens(const Scope& s, const ClassOptions& o) {
+Heads::OfInput classes_of_tokens(const Scope& s, const ClassOptions& o) {
   return [linear = layer(s, o), p = o.dropout, site = s.prefix()](
-             const Tensor& h, const TokenRows& tokens, const Run& run) {
-    return linear(dropout(h, run.dropout(p, site, tokens.rows)), run);
+             const Tensor& h, const ModelInput& input, const Run& run) {
+    return linear(dropout(h, run.dropout(p, site, input.rows)), run);
   };
 }
 
-Heads::OfTokens classes_of_last_token(const Scope& s, const ClassOptions& o,
-                                      std::optional<int64_t> pad) {
-  return [linear = layer(s, o), pad](const Tensor& h, const TokenRows& tokens, const Run& run) {
+Heads::OfInput classes_of_last_token(const Scope& s, const ClassOptions& o,
+                                     std::optional<int64_t> pad) {
+  return [linear = layer(s, o), pad](const Tensor& h, const ModelInput& input, const Run& run) {
+    const auto& tokens = input.as<TokenRows>();
     std::vector<int32_t> last = first_of(*tokens.segments);
     for (int64_t i = 0; i < tokens.segments->count(); ++i) {
       for (int64_t r = tokens.segments->begin(i); r < tokens.segments->end(i); ++r) {
@@ -67,11 +68,11 @@ Heads::OfTokens classes_of_last_token(const Scope& s, const ClassOptions& o,
   };
 }
 
-Heads::OfTokens classes_of_pooled(const Scope& s, const ClassOptions& o, Heads::OfTokens pooler) {
+Heads::OfInput classes_of_pooled(const Scope& s, const ClassOptions& o, Heads::OfInput pooler) {
   return [linear = layer(s, o), p = o.dropout, site = s.prefix(), pooler = std::move(pooler)](
-             const Tensor& h, const TokenRows& tokens, const Run& run) {
-    const DropoutSpec spec = run.dropout(p, site, first_rows(tokens));
-    return linear(dropout(pooler(h, tokens, run), spec), run);
+             const Tensor& h, const ModelInput& input, const Run& run) {
+    const DropoutSpec spec = run.dropout(p, site, first_rows(input));
+    return linear(dropout(pooler(h, input, run), spec), run);
   };
 }
 

@@ -2,7 +2,7 @@
 // families have.
 #pragma once
 
-#include "heddle/models/model.h"
+#include "heddle/models/token_model.h"
 
 namespace heddle {
 
@@ -70,17 +70,17 @@ struct ClassOptions {
   double dropout = 0;
   bool bias = true;
 };
-/// Classes of each token.
-Heads::OfTokens classes_of_tokens(const Scope& s, const ClassOptions& o);
+/// Classes of each row.
+Heads::OfInput classes_of_tokens(const Scope& s, const ClassOptions& o);
 /// Classes of each sequence by its last token that is not `pad`. No dropout.
-Heads::OfTokens classes_of_last_token(const Scope& s, const ClassOptions& o,
-                                      std::optional<int64_t> pad);
+Heads::OfInput classes_of_last_token(const Scope& s, const ClassOptions& o,
+                                     std::optional<int64_t> pad);
 /// Classes of each sequence over what `pooler` gives of it.
-Heads::OfTokens classes_of_pooled(const Scope& s, const ClassOptions& o, Heads::OfTokens pooler);
+Heads::OfInput classes_of_pooled(const Scope& s, const ClassOptions& o, Heads::OfInput pooler);
 
 /// Rows of x where each sequence begins: [sequences, width]. Errors: shape if a sequence is empty.
 Tensor first_rows(const Tensor& x, const Segments& segments);
-/// The tokens, one a sequence, that those rows are, for dropout over them.
-std::shared_ptr<const RowIds> first_rows(const TokenRows& tokens);
+/// What names those rows, for dropout over them.
+std::shared_ptr<const RowIds> first_rows(const ModelInput& input);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// The outputs of each head under Hugging Face's names.
+// The outputs of each head under Hugging Face's names; what abilities have in common.
 #include "heddle/models/model.h"
 
 #include <algorithm>
@@ -13,19 +13,14 @@ Tensor Heads::token_logits(const Tensor& rows, const nn::Run& run) const {
   return (*output)(transform ? transform(rows, run) : rows, run);
 }
 
-std::vector<int32_t> Model::positions(std::span<const int32_t> ids) const {
+std::vector<int32_t> TokenModel::positions(std::span<const int32_t> ids) const {
   std::vector<int32_t> positions(ids.size());
   std::iota(positions.begin(), positions.end(), 0);
   return positions;
 }
 
-Tensor Model::auxiliary_loss(const std::vector<Tensor>& router_logits) const {
-  (void)router_logits;
-  return {};
-}
-
-std::vector<ModelOutput> Model::forward(const nn::TokenRows& tokens, const nn::Run& run) const {
-  const Tensor h = hidden(tokens, run);
+std::vector<ModelOutput> Model::forward(const ModelInput& input, const nn::Run& run) const {
+  const Tensor h = hidden(input, run);
   switch (head()) {
     case Head::none:
     case Head::target_token: break;
@@ -34,28 +29,19 @@ std::vector<ModelOutput> Model::forward(const nn::TokenRows& tokens, const nn::R
     case Head::ordered_token: return {{"logits", heads_.token_logits(h, run)}};
     case Head::pretraining:
       return {{"prediction_logits", heads_.token_logits(h, run)},
-              {"seq_relationship_logits", heads_.next_sentence(h, tokens, run),
-               ModelOutput::Rows::sequences}};
-    case Head::next_sentence:
-      return {{"logits", heads_.next_sentence(h, tokens, run), ModelOutput::Rows::sequences}};
-    case Head::sequence_classes:
-      return {{"logits", heads_.sequence_classes(h, tokens, run), ModelOutput::Rows::sequences}};
-    case Head::token_classes: return {{"logits", heads_.token_classes(h, tokens, run)}};
+              {"seq_relationship_logits", heads_.next_sentence(h, input, run), true}};
+    case Head::next_sentence: return {{"logits", heads_.next_sentence(h, input, run), true}};
+    case Head::sequence_classes: return {{"logits", heads_.sequence_classes(h, input, run), true}};
+    case Head::token_classes: return {{"logits", heads_.token_classes(h, input, run)}};
   }
   std::vector<ModelOutput> outputs = {{"last_hidden_state", h}};
-  if (heads_.pooler)
-    outputs.push_back(
-        {"pooler_output", heads_.pooler(h, tokens, run), ModelOutput::Rows::sequences});
+  if (heads_.pooler) outputs.push_back({"pooler_output", heads_.pooler(h, input, run), true});
   return outputs;
 }
 
-const LanguageModel* language_model(const Model& model) {
-  if (model.head() != Head::next_token) return nullptr;
-  return dynamic_cast<const LanguageModel*>(&model);
-}
-
-const EncoderDecoder* encoder_decoder(const Model& model) {
-  return dynamic_cast<const EncoderDecoder*>(&model);
+int64_t memory_length(const Model& model) {
+  const auto* memory = model.as<WithMemory>();
+  return memory != nullptr ? memory->memory_length() : 0;
 }
 
 void check_token_ids(const EncoderDecoderFacts& f, const std::string& source) {

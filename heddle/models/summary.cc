@@ -35,18 +35,18 @@ Tensor summary_rows(const Tensor& h, const Segments& segments, const std::string
 
 }  // namespace
 
-Heads::OfTokens classes_of_summary(const Scope& s, const Scope& out, const ClassOptions& o,
-                                   const SummaryConfig& c, const HubConfig& hub) {
+Heads::OfInput classes_of_summary(const Scope& s, const Scope& out, const ClassOptions& o,
+                                  const SummaryConfig& c, const HubConfig& hub) {
   const auto dense = [&](const Scope& at, int64_t outputs) {
     return Linear(at, {.in = o.width, .out = outputs, .init = Init::normal(o.std)});
   };
   std::optional<Linear> summary;
   if (c.summary_use_proj) summary.emplace(dense(s / "summary", o.width));
   return [c, summary, kind = activation_of(hub), classes = dense(out, o.labels), site = s.prefix()](
-             const Tensor& h, const TokenRows& tokens, const Run& run) {
-    Tensor x = summary_rows(h, *tokens.segments, c.summary_type);
+             const Tensor& h, const ModelInput& input, const Run& run) {
+    Tensor x = summary_rows(h, input.segments, c.summary_type);
     x = summary ? (*summary)(x, run, kind) : kind == Activation::none ? x : activation(kind, x);
-    return classes(dropout(x, run.dropout(c.summary_last_dropout, site, first_rows(tokens))), run);
+    return classes(dropout(x, run.dropout(c.summary_last_dropout, site, first_rows(input))), run);
   };
 }
 

@@ -24,7 +24,7 @@ struct SummaryConfig {
 /// all; a linear layer `s.summary` if there is one; the activation that `hub` names
 /// (summary_activation; tanh if the key is absent, none if it is null); dropout; classes at `out`.
 /// Of `o`, dropout and bias do not count.
-Heads::OfTokens classes_of_summary(const Scope& s, const Scope& out, const ClassOptions& o,
-                                   const SummaryConfig& c, const HubConfig& hub);
+Heads::OfInput classes_of_summary(const Scope& s, const Scope& out, const ClassOptions& o,
+                                  const SummaryConfig& c, const HubConfig& hub);
 
 }  // namespace heddle

@@ -276,6 +276,7 @@ namespace {
 
 EncoderDecoderFacts facts_of(const TransformerConfig& c) {
   const int64_t d = c.d_model;
+  const int64_t keys = c.head_width > 0 ? c.decoder_attention_heads * c.head_width : d;
   EncoderDecoderFacts facts{.source_vocab_size = c.vocab_size,
                             .target_vocab_size = c.target_vocab_size(),
                             .pad_token_id = c.pad_token_id,
@@ -291,6 +292,7 @@ EncoderDecoderFacts facts_of(const TransformerConfig& c) {
                                           {c.sinusoidal_layout, c.sinusoidal_frequencies},
                                           c.rope_theta},
                             .longest_source = c.max_position_embeddings,
+                            .cache_width = 2 * keys,
                             .multiplied = c.target_vocab_size() * d +
                                           c.encoder_layers * d * (4 * d + 2 * c.encoder_ffn_dim) +
                                           c.decoder_layers * d * (8 * d + 2 * c.decoder_ffn_dim)};

@@ -4,11 +4,12 @@
 #include <memory>
 
 #include "heddle/models/encoder_decoder.h"
+#include "heddle/models/hub_model.h"
 #include "heddle/models/transformer_config.h"
 
 namespace heddle {
 
-class Transformer : public EncoderDecoder {
+class Transformer : public EncoderDecoder, public WithHubModel {
  public:
   using Config = TransformerConfig;
   static constexpr bool kIsOwnFormat = true;

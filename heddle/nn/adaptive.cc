@@ -35,11 +35,9 @@ Tensor AdaptiveEmbedding::operator()(std::span<const int32_t> ids, const Run& ru
   const LayerName layer(name_);
   std::vector<std::vector<int32_t>> rows(clusters_.size());  // of each cluster's tables
   std::vector<std::pair<size_t, int32_t>> places;            // cluster, place there
+  check_ids(ids, clusters_.back().begin + clusters_.back().tokens, name_);
   for (const int32_t id : ids) {
     const size_t c = cluster_of(clusters_, id);
-    const int64_t end = clusters_.back().begin + clusters_.back().tokens;
-    check(id >= 0 && id < end, ErrorKind::data, "{}: the id {} is not in the vocabulary of {}",
-          name_, id, end);
     places.emplace_back(c, static_cast<int32_t>(rows[c].size()));
     rows[c].push_back(static_cast<int32_t>(id - clusters_[c].begin + clusters_[c].row));
   }

@@ -46,8 +46,8 @@ struct Run {
   bool recompute = false;
 
   /// Where mixtures of experts leave the logits of their routers, [rows, experts] a layer, with
-  /// their gradients: for Model::auxiliary_loss(). Null: nowhere. Lives until the backward pass if
-  /// layers are computed again.
+  /// their gradients: for WithExperts::router_loss(). Null: nowhere. Lives until the backward pass
+  /// if layers are computed again.
   std::vector<Tensor>* router_logits = nullptr;
 
   void use(const Precision& p) { compute = p.compute, int8 = p.int8; }

@@ -3,8 +3,10 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "heddle/base/error.h"
 #include "heddle/nn/kv_cache.h"
 #include "heddle/nn/relative/memory.h"
 #include "heddle/nn/relative/token_order.h"
@@ -15,6 +17,8 @@ namespace heddle::nn {
 
 /// Tokens of a batch of sequences, laid end to end.
 struct TokenRows {
+  static constexpr const char* kName = "tokens";
+
   std::span<const int32_t> ids = {};             ///< [rows]
   const Segments* segments = nullptr;            ///< one a sequence
   std::shared_ptr<const RowIds> rows = nullptr;  ///< for dropout; may be null if nothing is dropped
@@ -38,5 +42,9 @@ struct TokenRows {
   /// [rows] `position_ids`, or counted.
   std::vector<int32_t> positions() const;
 };
+
+/// Errors: `kind`, opening with `what`, if an id is not in a vocabulary of so many tokens.
+void check_ids(std::span<const int32_t> ids, int64_t vocab, const std::string& what,
+               ErrorKind kind = ErrorKind::data);
 
 }  // namespace heddle::nn

@@ -25,9 +25,7 @@ int64_t StackConfig::integer(std::initializer_list<const char*> keys) const {
 EncoderDecoderFacts facts_of(const StackConfig& config) {
   auto unmade = nn::Parameters::shapes_alone();
   const std::unique_ptr<Model> model = config.make(nn::Scope(unmade));
-  const EncoderDecoder* both = encoder_decoder(*model);
-  check(both != nullptr, ErrorKind::internal, "a {} is no translator", config.type());
-  return both->facts();
+  return model->need<EncoderDecoder>("train").facts();
 }
 
 void StackConfig::set(const std::string& key, int64_t value) {

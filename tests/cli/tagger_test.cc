@@ -44,7 +44,7 @@ TEST_F(Tagger, class_of_a_word_is_that_of_its_first_token) {
   }
   ASSERT_GT(ids.size(), words.size()) << "a word has several tokens";
   const Encoding encoding = model.tokenizer->with_special(ids);
-  const PackedTexts packed(*model.model, {&encoding, 1});
+  const PackedTexts packed(model.tokens(), {&encoding, 1});
   const nn::TokenRows tokens = packed.tokens();
   const NoGrad off;
   const nn::Run run;

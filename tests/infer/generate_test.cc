@@ -22,7 +22,7 @@ constexpr const char* kSmallGpt2 = R"({"model_type": "gpt2", "vocab_size": 60, "
 struct SmallGpt2 {
   nn::Parameters parameters{5};
   std::unique_ptr<Model> made = make_model(nn::Scope(parameters), Json::parse(kSmallGpt2));
-  const LanguageModel& model = *language_model(*made);
+  const LanguageModel& model = *made->as<LanguageModel>();
 };
 
 Tensor whole_pass(const LanguageModel& model, const Ids& ids, Precision precision) {
@@ -144,7 +144,7 @@ TEST_P(GenerateIn, cached_states_equal_those_of_a_whole_pass_bit_for_bit) {
     SCOPED_TRACE(config);
     nn::Parameters parameters(5);
     const auto model = make_model(nn::Scope(parameters), Json::parse(config));
-    expect_cached_states_of_a_whole_pass(*language_model(*model), GetParam());
+    expect_cached_states_of_a_whole_pass(*model->as<LanguageModel>(), GetParam());
   }
 }
 
@@ -163,7 +163,7 @@ TEST_P(GenerateIn, window_that_slides_equals_a_whole_pass_over_what_it_holds) {
   for (const char* config : {kSmallGpt2, kSmallLlama}) {
     nn::Parameters parameters(5);
     const auto made = make_model(nn::Scope(parameters), Json::parse(config));
-    const LanguageModel& model = *language_model(*made);
+    const LanguageModel& model = *made->as<LanguageModel>();
     for (const int64_t context : {0, 17, 4, 1}) {
       for (const Ids& prompt : kPrompts) {
         if (context > 0 && std::ssize(prompt) > context) continue;

@@ -82,8 +82,9 @@ struct Counts {
 };
 
 // Scores are sums of 14 log p in f32.
-void expect_results(const Fixture& f, const Model& model, const Json& one, Counts& counts,
+void expect_results(const Fixture& f, const Model& any, const Json& one, Counts& counts,
                     int64_t batch_tokens = 8192) {
+  const auto& model = any.need<TokenModel>("test");
   const std::string name = one.at("options").dump();
   GenerateOptions options = options_of(one.at("options"));
   options.batch_tokens = batch_tokens;
@@ -136,7 +137,7 @@ TEST(GenerationParity, perplexity_of_windows_is_that_of_float64) {
   const Ids ids = ids_of(text.at("ids"));
   for (const Json& one : text.at("windows").as_array()) {
     for (const int64_t batch_tokens : {1, 100, 10000}) {
-      const TextLikelihood ours = likelihood_of_text(*language_model(*gpt2.model), ids,
+      const TextLikelihood ours = likelihood_of_text(*gpt2.model->as<LanguageModel>(), ids,
                                                      {.context = one.get_int("context"),
                                                       .stride = one.get_int("stride"),
                                                       .batch_tokens = batch_tokens});
@@ -157,7 +158,7 @@ TEST(Perplexity, logits_in_parts_give_the_bits_of_windows_one_by_one) {
   Ids ids;
   for (int32_t i = 0; i < 150; ++i) ids.push_back(i * 2659 % 400000);
   const auto with = [&](int64_t batch_tokens) {
-    return likelihood_of_text(*language_model(*model), ids, {.batch_tokens = batch_tokens});
+    return likelihood_of_text(*model->as<LanguageModel>(), ids, {.batch_tokens = batch_tokens});
   };
   const TextLikelihood one = with(32), all = with(8192);
   EXPECT_EQ(one.nll, all.nll);

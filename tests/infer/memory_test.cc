@@ -26,7 +26,7 @@ struct SmallXl {
     config["same_length"] = same_length;
     config["pre_lnorm"] = pre_lnorm;
     made = make_model(nn::Scope(parameters), config);
-    model = language_model(*made);
+    model = made->as<LanguageModel>();
   }
 };
 

@@ -23,7 +23,7 @@ struct Mixture {
           "hidden_size": 40, "intermediate_size": 52, "num_hidden_layers": 2,
           "num_attention_heads": 4, "num_key_value_heads": 1, "initializer_range": 0.3,
           "num_local_experts": 5, "num_experts_per_tok": 2})"));
-  const LanguageModel& model = *language_model(*made);
+  const LanguageModel& model = *made->as<LanguageModel>();
 };
 
 Ids random_text(int32_t tokens) {

@@ -34,7 +34,7 @@ struct SmallModel {
       : config(c),
         parameters(seed),
         made(model_config(config)->make(nn::Scope(parameters))),
-        model(*encoder_decoder(*made)) {
+        model(*made->as<EncoderDecoder>()) {
     for (auto& p : parameters.all()) {
       if (p->value().rank() < 2) continue;
       for (int64_t i = 0; i < p->elements(); ++i) p->value().data<float>()[i] *= 1.7f;

@@ -51,7 +51,7 @@ std::vector<std::string> tape_of(const std::string& config) {
     const nn::Run run{.training = true};
     const nn::TokenRows tokens{.ids = kTokens, .segments = &two, .rows = kRows};
     model->forward(tokens, run);
-    if (const EncoderDecoder* translator = encoder_decoder(*model)) {
+    if (const EncoderDecoder* translator = model->as<EncoderDecoder>()) {
       const Tensor h = translator->decode(tokens, translator->encode(tokens, run), two, run);
       translator->output().loss(h, kTokens, {}, run);
     } else if (model->heads().output) {

@@ -184,7 +184,7 @@ class Gpt2Gradients : public ::testing::TestWithParam<const char*> {
   void compare(DType compute, double tolerance) {
     StackFixture f(GetParam());
     LoadedModel stack = f.load();
-    const LanguageModel& model = *language_model(*stack.model);
+    const LanguageModel& model = *stack.model->as<LanguageModel>();
     std::vector<int32_t> ids, position_ids;
     std::vector<int64_t> lengths(f.file.info("input_ids").shape[0]);
     const int64_t time = f.file.info("input_ids").shape[1];

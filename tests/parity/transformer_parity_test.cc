@@ -78,7 +78,7 @@ struct Fixture {
         source(file, "input_ids", where(integers(file, "attention_mask"), is_one)),
         target(file, "decoder_input_ids", where(integers(file, "labels"), is_due)),
         made(read_config(file)->make(nn::Scope(parameters))),
-        model(*encoder_decoder(*made)) {
+        model(*made->as<EncoderDecoder>()) {
     for (int64_t label : integers(file, "labels")) {
       if (is_due(label)) labels.push_back(static_cast<int32_t>(label));
     }

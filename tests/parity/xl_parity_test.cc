@@ -166,7 +166,8 @@ TEST_P(TransformerXlGradients, loss_and_every_gradient_match_transformers) {
   const Segments segments = Segments::uniform(batch, time);
   nn::Memory before = memory(*stack.model, batch);
   const nn::Run run;
-  const Tensor h = stack.model->hidden({.ids = ids, .segments = &segments, .memory = &before}, run);
+  const Tensor h =
+      stack.tokens().hidden({.ids = ids, .segments = &segments, .memory = &before}, run);
   std::vector<int32_t> next(ids.begin() + 1, ids.end());
   next.push_back(-1);
   for (int64_t b = 0; b < batch; ++b) next[b * time + time - 1] = -1;
@@ -196,7 +197,7 @@ TEST_P(XlnetGradients, loss_and_every_gradient_match_transformers) {
     tokens.push_back(ids[token]);
   }
   const nn::Run run;
-  const Tensor h = stack.model->hidden({.ids = ids, .segments = &segments, .order = &order}, run);
+  const Tensor h = stack.tokens().hidden({.ids = ids, .segments = &segments, .order = &order}, run);
   compare(stack, stack.model->heads().output->loss(h, tokens, {}, run));
 }
 INSTANTIATE_TEST_SUITE_P(Fixtures, XlnetGradients, ::testing::Values("xlnet/one_way_ordered"),

@@ -43,8 +43,9 @@ TEST(ClassLoss, sums_equal_the_plain_definitions_over_the_heads_logits) {
       return sum;
     };
     const double plain = sum_of(outputs[0].x, batch.targets);
-    const LossSums sums = head == Head::pretraining ? accumulate_masked(*model, batch, next, {})
-                                                    : accumulate_classes(*model, batch, {});
+    const LossSums sums = head == Head::pretraining
+                              ? accumulate_masked(*model, batch, next, {})
+                              : accumulate_classes(*model, batch.tokens(), batch.targets, {});
     EXPECT_NEAR(sums.nll, plain, 1e-5 * plain);
     EXPECT_EQ(sums.predicted, head == Head::sequence_classes ? 2 : 3);
     EXPECT_EQ(sums.tokens, 7);

@@ -129,7 +129,7 @@ TEST_F(StackRun, gradients_of_adapters_are_those_of_the_loss) {
     parts.apply();
     return answer_classes(*tiny.model, batch, {}).sums.nll;
   };
-  accumulate_classes(*tiny.model, batch, {});
+  accumulate_classes(*tiny.model, batch.tokens(), batch.targets, {});
   parts.take_gradients();
   for (auto& p : parts.parameters().all()) {
     ASSERT_TRUE(p->grad().defined()) << p->name();
@@ -283,7 +283,7 @@ TEST_F(StackRun, gradients_of_chosen_weights_are_sums_over_the_parts_of_a_batch)
   batch.add(std::vector<int32_t>{2, 7, 9, 3}, 0, std::vector<int32_t>{1});
   std::vector<std::vector<float>> once;
   for (const int times : {1, 2}) {
-    accumulate_classes(*tiny.model, batch, {});
+    accumulate_classes(*tiny.model, batch.tokens(), batch.targets, {});
     parts.take_gradients();
     size_t i = 0;
     for (auto& p : parts.parameters().all()) {

@@ -59,7 +59,7 @@ TEST_F(LanguageRun, model_learns_and_loads_with_its_characters) {
   EXPECT_LT(result.best.loss, 0.5);
   const LoadedModel m = load_model(folder_ / "run");
   EXPECT_EQ(m.type, "gpt2");
-  EXPECT_EQ(m.model->vocab_size(), 9);
+  EXPECT_EQ(m.tokens().vocab_size(), 9);
   EXPECT_EQ(Tokenizer::load(folder_ / "run/best").vocab_size(), 9);
 }
 

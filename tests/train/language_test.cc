@@ -16,7 +16,7 @@ constexpr const char* kTiny = R"({"model_type": "gpt2", "vocab_size": 30, "n_pos
 struct TinyModel {
   nn::Parameters parameters{3};
   std::unique_ptr<Model> made = make_model(nn::Scope(parameters), Json::parse(kTiny));
-  const LanguageModel& gpt2 = *language_model(*made);
+  const LanguageModel& gpt2 = *made->as<LanguageModel>();
 };
 
 std::shared_ptr<const RowIds> row_ids(const Segments& segments, uint32_t first_sample) {
@@ -137,7 +137,7 @@ TEST(LanguageTraining, layers_of_a_balanced_mixture_that_are_computed_again_chan
     config["router_aux_loss_coef"] = balance;
     nn::Parameters parameters(3);
     const auto model = make_model(nn::Scope(parameters), config);
-    accumulate_gradients(*language_model(*model), tokens,
+    accumulate_gradients(*model->as<LanguageModel>(), tokens,
                          {.training = true, .seed = 5, .recompute = recompute});
     std::vector<std::vector<float>> grads;
     for (auto& p : parameters.all()) {
@@ -165,7 +165,7 @@ TEST(LanguageTraining, balance_of_experts_adds_its_gradient_to_that_of_the_token
     config["router_aux_loss_coef"] = coefficient;
     nn::Parameters parameters(3);
     const auto model = make_model(nn::Scope(parameters), config);
-    accumulate_gradients(*language_model(*model), tokens, {});
+    accumulate_gradients(*model->as<LanguageModel>(), tokens, {});
     for (auto& p : parameters.all()) {
       if (p->name().ends_with("gate.weight")) return p->grad().to_floats();
     }

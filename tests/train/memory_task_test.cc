@@ -84,7 +84,7 @@ TEST_F(MemoryRun, validation_is_the_text_read_segment_by_segment) {
   const std::string text = echoing_text();
   std::vector<int32_t> ids;
   for (const char c : text.substr(text.size() * 9 / 10)) ids.push_back(c - 'a');
-  const double plain = plain_validation_loss(*language_model(*m.model), ids);
+  const double plain = plain_validation_loss(*m.model->as<LanguageModel>(), ids);
   EXPECT_NEAR(result.best.loss, plain, 1e-5 * plain);
 }
 

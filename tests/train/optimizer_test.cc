@@ -135,7 +135,7 @@ Gradients gradients(const TrainConfig& config, const Corpora& corpora, int64_t p
   set_num_threads(threads);
   nn::Parameters parameters(1);
   const auto made = config.stack.make(nn::Scope(parameters));
-  const EncoderDecoder& model = *encoder_decoder(*made);
+  const EncoderDecoder& model = *made->as<EncoderDecoder>();
   nn::Run run;
   run.compute = precision == "bf16" ? DType::bf16 : DType::f32;
   run.seed = 1;

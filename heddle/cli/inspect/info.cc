@@ -16,7 +16,7 @@ struct Flags {
 
 // Parts are those of a translator, else the first components of the tensors' names: wte, h, ln_f.
 std::string part_of(const LoadedModel& model, const std::string& name) {
-  if (encoder_decoder(*model.model) == nullptr) {
+  if (model.model->as<EncoderDecoder>() == nullptr) {
     const std::string base = model.model->names().base + ".";
     const std::string own = name.starts_with(base) ? name.substr(base.size()) : name;
     return own.substr(0, own.find('.'));
@@ -28,8 +28,11 @@ std::string part_of(const LoadedModel& model, const std::string& name) {
 
 // Scalars that decoding keeps of a token.
 int64_t cache_of_token(const Model& model) {
-  const bool has_cache = encoder_decoder(model) != nullptr || language_model(model) != nullptr;
-  return has_cache ? model.layers() * model.cache_width() : 0;
+  const auto* language = model.as<LanguageModel>();
+  const auto* translator = model.as<EncoderDecoder>();
+  return model.layers() * (language     ? language->cache_width()
+                           : translator ? translator->facts().cache_width
+                                        : 0);
 }
 
 struct Sizes {
@@ -41,7 +44,7 @@ struct Sizes {
 
 Sizes measure(const LoadedModel& m) {
   Sizes s;
-  if (encoder_decoder(*m.model) != nullptr) {
+  if (m.model->as<EncoderDecoder>() != nullptr) {
     s.parts = {{"embeddings", 0}, {"encoder", 0}, {"decoder", 0}, {"output", 0}};
   }
   m.parameters.for_each_tensor([&](const std::string& name, const Shape& shape, const float*) {
@@ -77,8 +80,8 @@ void print_text(const LoadedModel& m, const Sizes& s) {
              mebibytes(s.weights_bf16));
   if (s.cache_f32 > 0) {
     fmt::print("  {:34} {} bytes in f32, {} in bf16\n",
-               encoder_decoder(*m.model) != nullptr ? "cache of a source or target token"
-                                                    : "cache of a token",
+               m.model->as<EncoderDecoder>() != nullptr ? "cache of a source or target token"
+                                                        : "cache of a token",
                format_count(s.cache_f32), format_count(s.cache_bf16));
   }
   if (!m.tokenizer) {

@@ -102,9 +102,9 @@ void eval_masked_tokens(const EvalFlags& flags) {
   const LoadedModel model = load_text_model(flags.model);
   check(model.tokenizer->mask_id() >= 0, ErrorKind::data, "{}: its tokenizer has no mask token",
         flags.model);
-  check(model.tokenizer->vocab_size() <= model.model->vocab_size(), ErrorKind::data,
+  check(model.tokenizer->vocab_size() <= model.tokens().vocab_size(), ErrorKind::data,
         "{}: the tokenizer has {} tokens, the model only {}", flags.model,
-        model.tokenizer->vocab_size(), model.model->vocab_size());
+        model.tokenizer->vocab_size(), model.tokens().vocab_size());
   const int64_t context = context_of(flags, model);
   const uint64_t seed = flags.seed.value_or(train::HidingOptions().seed);
   const std::vector<std::string> documents = read_documents(flags.data, flags.text_key);
@@ -121,7 +121,7 @@ void eval_masked_tokens(const EvalFlags& flags) {
     batch.add(one.hidden.ids, s, one.targets, one.hidden.types);
   };
   const auto score = ask(model, flags,
-                         {.classes = model.model->vocab_size(),
+                         {.classes = model.tokens().vocab_size(),
                           .samples = std::ssize(masked.chunks),
                           .add = hidden,
                           .keeps = has_page},

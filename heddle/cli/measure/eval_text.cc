@@ -160,7 +160,7 @@ void eval_text(const EvalFlags& flags) {
   const bool has_page = wants_page(flags);
   const Precision precision = apply_translate_flags(flags);
   const LoadedModel model = load_prompt_model(flags.model);
-  const LanguageModel* language = language_model(*model.model);
+  const auto* language = model.model->as<LanguageModel>();
   check(language != nullptr, ErrorKind::data,
         "{}: a {} predicts tokens in any order; eval takes models that do so in the text's",
         flags.model, model.type);

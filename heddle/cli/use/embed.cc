@@ -25,7 +25,7 @@ void apply(const Flags& flags, SentenceEncoder& encoder) {
   }
   if (flags.normalize || flags.no_normalize) encoder.options.normalize = flags.normalize;
   if (flags.max_length == 0) return;
-  const int64_t most = encoder.text.model->max_length();
+  const int64_t most = encoder.text.tokens().max_length();
   check(flags.max_length >= 1 && flags.max_length <= most, ErrorKind::usage,
         "--max-length is {}; the model takes 1 to {} tokens", flags.max_length, most);
   encoder.text.max_length = flags.max_length;

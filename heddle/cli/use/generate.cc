@@ -89,7 +89,7 @@ class Output {
       : flags_(flags),
         model_(model),
         options_(options),
-        context_(context_of(*model.model, options)) {}
+        context_(context_of(model.tokens(), options)) {}
 
   void run(const std::vector<Prompt>& prompts) {
     prompts_ = &prompts;
@@ -133,7 +133,7 @@ class Output {
     std::vector<std::vector<int32_t>> ids;
     for (size_t i = begin_; i < end; ++i) ids.push_back((*prompts_)[i].ids);
     if (is_live_) begin(at(0));
-    generate_ids(*model_.model, ids, o);
+    generate_ids(model_.tokens(), ids, o);
   }
 
   // Number i of those from begin_.
@@ -238,7 +238,7 @@ void show_next_tokens(const Flags& flags, const LoadedModel& model, const Genera
   for (const Prompt& prompt : prompts) {
     if (prompt.error.empty()) ids.push_back(prompt.ids);
   }
-  auto found = likely_next_tokens(*model.model, ids, flags.top, options);
+  auto found = likely_next_tokens(model.tokens(), ids, flags.top, options);
   for (size_t i = 0; i < prompts.size(); ++i) {
     if (!prompts[i].error.empty()) {
       found.insert(found.begin() + static_cast<int64_t>(i), std::vector<NextToken>());
@@ -305,7 +305,7 @@ void run(const Flags& flags) {
   lay_over(search, flags.search);
   const GenerateOptions options = options_of(flags, search, precision);
   const int64_t room = search.max_new_tokens.value_or(kNewTokens);
-  const int64_t context = context_of(*model.model, options);
+  const int64_t context = context_of(model.tokens(), options);
   Prompts prompts(flags, model,
                   {.max_new_tokens = flags.no_slide ? room : std::min(room, context / 2),
                    .context = context,

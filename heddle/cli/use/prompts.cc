@@ -78,10 +78,10 @@ Prompt Prompts::prompt(const std::string& text, const char* what) {
 
 Prompt Prompts::prompt_of_ids() {
   std::vector<int32_t> ids;
+  const int64_t vocab = model_.tokens().vocab_size();
   for (const int64_t id : flags_.ids) {
-    check(id >= 0 && id < model_.model->vocab_size(), ErrorKind::usage,
-          "--ids: {} is not in the vocabulary; ids must be at least 0 and below {}", id,
-          model_.model->vocab_size());
+    check(id >= 0 && id < vocab, ErrorKind::usage,
+          "--ids: {} is not in the vocabulary; ids must be at least 0 and below {}", id, vocab);
     ids.push_back(static_cast<int32_t>(id));
   }
   bool was_cut = false;

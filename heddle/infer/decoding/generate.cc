@@ -19,22 +19,13 @@ void check_options(const GenerateOptions& o) {
         o.batch_tokens);
 }
 
-void check_end(const Model& model, const GenerateOptions& o) {
-  const int32_t end = o.forced_eos.value_or(0);
-  check(end >= 0 && end < model.vocab_size(), ErrorKind::data,
-        "forced_eos_token_id is {}; ids must be at least 0 and below {}", end, model.vocab_size());
-}
-
-void check_prompts(const Model& model, std::span<const Ids> prompts, int64_t context) {
+void check_prompts(const TokenModel& model, std::span<const Ids> prompts, int64_t context) {
   for (size_t i = 0; i < prompts.size(); ++i) {
     check(!prompts[i].empty(), ErrorKind::data,
           "prompt {} is empty; the model needs at least one token to go on from", i + 1);
     check(static_cast<int64_t>(prompts[i].size()) <= context, ErrorKind::data,
           "prompt {} has {} tokens; the model takes {} at most", i + 1, prompts[i].size(), context);
-    for (const int32_t id : prompts[i]) {
-      check(id >= 0 && id < model.vocab_size(), ErrorKind::data,
-            "prompt {}: the id {} is not in the vocabulary of {}", i + 1, id, model.vocab_size());
-    }
+    nn::check_ids(prompts[i], model.vocab_size(), fmt::format("prompt {}", i + 1));
   }
 }
 
@@ -84,19 +75,20 @@ Request request_of(const GenerateOptions& o, const Ids& prompt, int64_t i, int64
 
 }  // namespace
 
-int64_t context_of(const Model& model, const GenerateOptions& options) {
+int64_t context_of(const TokenModel& model, const GenerateOptions& options) {
   check(options.context >= 0 && options.context <= model.max_length(), ErrorKind::usage,
         "--context is {}; the model sees 1 to {} tokens at once", options.context,
         model.max_length());
   return options.context == 0 ? model.max_length() : options.context;
 }
 
-std::vector<std::vector<Continuation>> generate_ids(const Model& model,
+std::vector<std::vector<Continuation>> generate_ids(const TokenModel& model,
                                                     std::span<const Ids> prompts,
                                                     const GenerateOptions& options) {
   check_mapped_files();
   check_options(options);
-  check_end(model, options);
+  const std::vector<int32_t> end = {options.forced_eos.value_or(0)};
+  nn::check_ids(end, model.vocab_size(), "forced_eos_token_id");
   check_prompts(model, prompts, context_of(model, options));
   if (options.max_new_tokens <= 0) {
     return Results(prompts.size(), std::vector<Continuation>(1));
@@ -126,7 +118,7 @@ std::vector<std::vector<Continuation>> generate_ids(const Model& model,
   return results;
 }
 
-std::vector<std::vector<NextToken>> likely_next_tokens(const Model& model,
+std::vector<std::vector<NextToken>> likely_next_tokens(const TokenModel& model,
                                                        std::span<const Ids> prompts, int64_t count,
                                                        const GenerateOptions& options) {
   check_mapped_files();

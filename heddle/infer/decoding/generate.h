@@ -10,7 +10,7 @@
 #include "heddle/infer/decoding/beam.h"
 #include "heddle/infer/decoding/sample.h"
 #include "heddle/infer/decoding/token_rules.h"
-#include "heddle/models/model.h"
+#include "heddle/models/token_model.h"
 
 namespace heddle {
 
@@ -38,9 +38,9 @@ struct GenerateOptions {
   std::vector<int32_t> eos = {};           ///< each of them ends a sequence; none: nothing does
   std::optional<int32_t> forced_eos = {};  ///< the last token that there is room for
   std::vector<int32_t> suppressed = {};    ///< ids that never come
-  /// Tokens that the model sees at once at most; 0: Model::max_length(). Once they are full, the
-  /// sequence goes on from its last context / 2 tokens, which are read anew as a text of their own;
-  /// so a token is chosen from the last context / 2 to context. Else the sequence ends there.
+  /// Tokens that the model sees at once at most; 0: TokenModel::max_length(). Once they are full,
+  /// the sequence goes on from its last context / 2 tokens, which are read anew as a text of their
+  /// own; so a token is chosen from the last context / 2 to context. Else the sequence ends there.
   int64_t context = 0;
   bool slides = true;
   int64_t beam = 1;  ///< hypotheses kept of each prompt; 1 is greedy
@@ -71,18 +71,18 @@ struct GenerateOptions {
 /// With the default of early_stopping this is what Hugging Face's generate() does. Errors: usage
 /// for options outside their range; data if a prompt is empty, longer than the context, or has an
 /// id that is not in the vocabulary, or if the weights are not finite.
-std::vector<std::vector<Continuation>> generate_ids(const Model& model,
+std::vector<std::vector<Continuation>> generate_ids(const TokenModel& model,
                                                     std::span<const std::vector<int32_t>> prompts,
                                                     const GenerateOptions& options);
 
 /// The context of these options. Errors: usage, naming --context, if it is not 0 to max_length().
-int64_t context_of(const Model& model, const GenerateOptions& options);
+int64_t context_of(const TokenModel& model, const GenerateOptions& options);
 
 /// The `count` likeliest tokens after each prompt, likeliest first, with log p; one pass.
 /// returns: [prompts][count], fewer if the vocabulary has no more. options: batch_tokens,
 /// suppressed and precision count.    Errors: as above
 std::vector<std::vector<NextToken>> likely_next_tokens(
-    const Model& model, std::span<const std::vector<int32_t>> prompts, int64_t count,
+    const TokenModel& model, std::span<const std::vector<int32_t>> prompts, int64_t count,
     const GenerateOptions& options);
 
 }  // namespace heddle

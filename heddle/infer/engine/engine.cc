@@ -74,10 +74,8 @@ struct Engine::Running {
   int64_t sequences = 1;  // of the reader
 };
 
-Engine::Engine(const Model& model, Precision precision)
-    : model_(model),
-      translator_(dynamic_cast<const EncoderDecoder*>(&model)),
-      reader_(make_sequence_reader(model)) {
+Engine::Engine(const TokenModel& model, Precision precision)
+    : model_(model), translator_(model.as<EncoderDecoder>()), reader_(make_sequence_reader(model)) {
   run_.use(precision);
 }
 
@@ -101,19 +99,12 @@ int64_t Engine::rows_needed(const Request& r) const {
   return source + reader_->rows_of(given, own, n);
 }
 
-void Engine::check_ids(std::span<const int32_t> ids, const char* what, int64_t vocab) const {
-  for (const int32_t id : ids) {
-    check(id >= 0 && id < vocab, ErrorKind::data, "{}: the id {} is not in the vocabulary of {}",
-          what, id, vocab);
-  }
-}
-
 void Engine::check_request(const Request& r) const {
   check_search(r.search, r.sampling, r.rules);
   const int64_t vocab = model_.heads().output->vocab(), context = context_of(r);
-  check_ids(r.tokens, "tokens", vocab);
-  check_ids(r.prefix, "prefix", vocab);
-  check_ids(r.source, "source", model_.vocab_size());
+  nn::check_ids(r.tokens, vocab, "tokens");
+  nn::check_ids(r.prefix, vocab, "prefix");
+  nn::check_ids(r.source, model_.vocab_size(), "source");
   check(!r.tokens.empty(), ErrorKind::data,
         "there are no tokens; the model needs at least one to go on from");
   check(translator_ == nullptr || !r.source.empty(), ErrorKind::data,

@@ -20,7 +20,7 @@ namespace heddle {
 class Engine {
  public:
   /// model: one that predicts_next_token(), or an EncoderDecoder; outlives the engine.
-  Engine(const Model& model, Precision precision);
+  Engine(const TokenModel& model, Precision precision);
   ~Engine();
 
   /// Rows of the KV cache, each keys and values of one token or source token in all layers, that
@@ -50,7 +50,6 @@ class Engine {
   using RunningList = std::vector<std::unique_ptr<Running>>;
 
   void check_request(const Request& request) const;
-  void check_ids(std::span<const int32_t> ids, const char* what, int64_t vocab) const;
   void admit();
   void pass();
   void advance(const Tensor& h, std::vector<NextToken> next);
@@ -60,7 +59,7 @@ class Engine {
   void drop_cancelled();
   int64_t context_of(const Request& request) const;
 
-  const Model& model_;
+  const TokenModel& model_;
   const EncoderDecoder* translator_;  // null: a model of one stack
   nn::Run run_;
   int64_t limit_ = std::numeric_limits<int64_t>::max();

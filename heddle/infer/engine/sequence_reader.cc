@@ -123,8 +123,8 @@ class TranslationReader final : public SequenceReader {
 
 class OrderedReader final : public SequenceReader {
  public:
-  explicit OrderedReader(const Model& model)
-      : model_(model), remembers_(model.memory_length() > 0) {}
+  explicit OrderedReader(const TokenModel& model)
+      : model_(model), remembers_(memory_length(model) > 0) {}
 
   void add(Sources sources, const nn::Run&) override {
     tokens_.resize(tokens_.size() + sources.size());
@@ -199,7 +199,7 @@ class OrderedReader final : public SequenceReader {
     memory_.segments = Segments::from_lengths(lengths);
   }
 
-  const Model& model_;
+  const TokenModel& model_;
   const bool remembers_;
   std::vector<Ids> tokens_;  // of each sequence; with memory: the last one only
   nn::Memory memory_;
@@ -208,19 +208,19 @@ class OrderedReader final : public SequenceReader {
 }  // namespace
 
 bool predicts_next_token(const Model& model) {
-  return language_model(model) != nullptr || model.head() == Head::ordered_token;
+  return model.as<LanguageModel>() != nullptr || model.head() == Head::ordered_token;
 }
 
-std::unique_ptr<SequenceReader> make_sequence_reader(const Model& model) {
-  if (const auto* translator = dynamic_cast<const EncoderDecoder*>(&model)) {
+std::unique_ptr<SequenceReader> make_sequence_reader(const TokenModel& model) {
+  if (const auto* translator = model.as<EncoderDecoder>()) {
     return std::make_unique<TranslationReader>(*translator);
   }
-  if (const LanguageModel* language = language_model(model)) {
+  if (const auto* language = model.as<LanguageModel>()) {
     return std::make_unique<CachedReader>(*language);
   }
   check(predicts_next_token(model), ErrorKind::internal,
         "the model does not predict the next token");
-  check(model.batch_multiple() == 1, ErrorKind::data,
+  check(!model.need<WithOrder>("generation").runs_backwards(), ErrorKind::data,
         "bi_data is true: half of a batch runs backwards, but each prompt goes on by itself; set "
         "bi_data to false in config.json");
   return std::make_unique<OrderedReader>(model);

@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "heddle/models/model.h"
+#include "heddle/models/token_model.h"
 
 namespace heddle {
 
@@ -38,6 +38,6 @@ bool predicts_next_token(const Model& model);
 /// XLNet, as Hugging Face's generate() has it: behind the tokens stands one that none of them sees,
 /// and that is predicted. With memory (memory_length() above 0) a pass reads the last token again
 /// beside the new one, and remembers the states of those before as they were computed then.
-std::unique_ptr<SequenceReader> make_sequence_reader(const Model& model);
+std::unique_ptr<SequenceReader> make_sequence_reader(const TokenModel& model);
 
 }  // namespace heddle

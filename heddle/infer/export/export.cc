@@ -12,6 +12,7 @@
 #include "heddle/infer/export/export_folder.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/loading/model_dir.h"
+#include "heddle/models/hub_model.h"
 #include "heddle/text/sentencepiece/marian_tokenizer.h"
 #include "heddle/text/strings/pattern.h"
 #include "heddle/text/tokenizer_folder.h"
@@ -148,7 +149,10 @@ Exported export_model(const std::string& path, const std::string& out,
   ExportFolder to{out, options.overwrite, files_beside_weights()};
   check_export_folder(to);
   LoadedModel model = load_model(folder);
-  const auto hub = model.model->hub_model(model.parameters, join_path(folder, kConfigName));
+  std::optional<HubModel> hub;
+  if (const auto* own = model.model->as<WithHubModel>()) {
+    hub = own->hub_model(model.parameters, join_path(folder, kConfigName));
+  }
   const std::string type = hub ? hub->config.get_string("model_type") : model.type;
   check(options.format == "transformers" || options.format == type, ErrorKind::usage,
         "--format is '{}'; it must be transformers or {}", options.format, type);

@@ -22,7 +22,7 @@ struct Exported {
 /// Writes config.json, model.safetensors and the files of the tokenizer and of generation to `out`,
 /// which is made if need be, all of them or none. Tokenizers of heddle's own get what transformers
 /// needs to read them. A model that transformers has not becomes one that computes the same, see
-/// Model::hub_model(), and searches greedily there. Any other keeps its type. path: see
+/// WithHubModel::hub_model(), and searches greedily there. Any other keeps its type. path: see
 /// find_model_dir(). Errors: usage for another format, or a folder that is not empty (without
 /// overwrite, or with other files than a model's); data, naming the field, for a model that
 /// transformers has nothing for, or values beyond f16; system.

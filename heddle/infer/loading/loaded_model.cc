@@ -123,12 +123,6 @@ void check_tokens(const std::string& folder, const Tokenizer& tokenizer, int64_t
 
 }  // namespace
 
-const EncoderDecoder& LoadedModel::translator() const {
-  const EncoderDecoder* found = encoder_decoder(*model);
-  check(found != nullptr, ErrorKind::internal, "{}: a {} is no translator", path, type);
-  return *found;
-}
-
 std::string model_type_of(const std::string& path) {
   return read_config(find_model_dir(path)).get_string("model_type");
 }
@@ -143,7 +137,7 @@ std::unique_ptr<ModelConfig> load_model_config(const std::string& path) {
 }
 
 void load_tokenizers(LoadedModel& m, bool is_needed) {
-  const EncoderDecoder* translator = encoder_decoder(*m.model);
+  const auto* translator = m.model->as<EncoderDecoder>();
   if (translator == nullptr) {
     m.tokenizer = is_needed ? Tokenizer::load(m.path) : find_tokenizer(m.path);
     return;
@@ -170,7 +164,7 @@ LoadedModel load_model(const std::string& path, const LoadOptions& options) {
   std::optional<SearchConfig> generation = search_of(folder, json);
   LoadedModel m = load_weights(folder, json, options.head);
   m.generation = std::move(generation);
-  m.max_length = m.model->max_length();
+  if (const auto* tokens = m.model->as<TokenModel>()) m.max_length = tokens->max_length();
   using Tokenizers = LoadOptions::Tokenizers;
   if (options.tokenizers != Tokenizers::none) {
     load_tokenizers(m, options.tokenizers == Tokenizers::needed);

@@ -27,8 +27,9 @@ struct LoadedModel {
   /// Of tokenizer.languages(), that of the sources; -1: as the tokenizer's files have it.
   int32_t source_language = -1;
 
-  /// The model as one of sources and targets. Errors: internal if it is none.
-  const EncoderDecoder& translator() const;
+  /// The model as one with an ability. Errors: data if it has it not.
+  const TokenModel& tokens() const { return model->need<TokenModel>(path); }
+  const EncoderDecoder& translator() const { return model->need<EncoderDecoder>(path); }
   /// The tokenizer of targets. Needs one to be loaded.
   const Tokenizer& target() const {
     return target_tokenizer ? *target_tokenizer : tokenizer.value();

@@ -20,7 +20,7 @@ std::vector<int32_t> ids_before_text(const Tokenizer& tokenizer) {
 }
 
 int64_t longest_prompt(const LoadedModel& model, const PromptOptions& options) {
-  return options.context > 0 ? options.context : model.model->max_length();
+  return options.context > 0 ? options.context : model.tokens().max_length();
 }
 
 // Of an empty prompt.
@@ -84,13 +84,9 @@ std::vector<int32_t> prompt_ids(const LoadedModel& model, std::vector<int32_t> i
                                 const std::string& where, const PromptOptions& options,
                                 bool* was_cut) {
   if (was_cut != nullptr) *was_cut = false;
-  const int64_t vocab = model.model->vocab_size(), longest = longest_prompt(model, options);
+  const int64_t longest = longest_prompt(model, options);
   if (ids.empty()) ids = first_ids(model, where);
-  for (const int32_t id : ids) {
-    check(id >= 0 && id < vocab, ErrorKind::data,
-          "{}: the id {} is not in the model's vocabulary; ids must be at least 0 and below {}",
-          where, id, vocab);
-  }
+  nn::check_ids(ids, model.tokens().vocab_size(), where);
   const auto length = static_cast<int64_t>(ids.size());
   if (length <= longest) return ids;
   check(options.truncate, ErrorKind::data,

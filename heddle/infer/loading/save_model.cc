@@ -79,7 +79,7 @@ void save_model(const std::string& path, const Model& model, const nn::Parameter
   const ProfilePhase phase("save model");
   std::vector<FileBeside> files;
   if (model.config().is_own_format()) {
-    add_own_files(path, encoder_decoder(model)->facts(), options, files);
+    add_own_files(path, model.as<EncoderDecoder>()->facts(), options, files);
   } else if (options.tokenizer != nullptr) {
     for (const TokenizerFile& file : options.tokenizer->files()) {
       files.push_back({file.name, file.bytes});

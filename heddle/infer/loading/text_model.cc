@@ -51,7 +51,7 @@ Encoding checked(const LoadedModel& model, Encoding encoding, std::string_view t
 }  // namespace
 
 void check_ids(const LoadedModel& model, std::span<const int32_t> ids) {
-  const int64_t known = model.model->vocab_size();
+  const int64_t known = model.tokens().vocab_size();
   for (const int32_t id : ids) {
     check(id < known, ErrorKind::data,
           "{}: the tokenizer gives '{}' the id {}, but the model has a vocab_size of {}; it is the "
@@ -98,7 +98,7 @@ Encoding encode_to_fit(const LoadedModel& model, std::string_view first, std::st
   return checked(model, t.with_special(a, b), first);
 }
 
-PackedTexts::PackedTexts(const Model& model, std::span<const Encoding> texts) {
+PackedTexts::PackedTexts(const TokenModel& model, std::span<const Encoding> texts) {
   std::vector<int64_t> lengths;
   for (const Encoding& text : texts) {
     const std::vector<int32_t> own = model.positions(text.ids);

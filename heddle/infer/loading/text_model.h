@@ -33,7 +33,7 @@ struct PackedTexts {
   std::vector<int32_t> ids, position_ids, types;  ///< [rows]
   Segments segments;                              ///< one a text
 
-  PackedTexts(const Model& model, std::span<const Encoding> texts);
+  PackedTexts(const TokenModel& model, std::span<const Encoding> texts);
   nn::TokenRows tokens() const { return {ids, &segments, nullptr, position_ids, types}; }
 };
 

@@ -4,7 +4,7 @@
 
 namespace heddle {
 
-class Bert final : public EncoderStack {
+class Bert final : public EncoderStack, public WithTokenTypes {
  public:
   using Config = BertConfig;
   static std::vector<HeadClass> heads() {

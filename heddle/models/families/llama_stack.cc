@@ -1,9 +1,6 @@
 // Pre-norm blocks with RMS norm, rotary positions, gated feed-forward layers or a mixture of them.
 #include "heddle/models/families/llama_stack.h"
 
-#include "heddle/ops/elementwise.h"
-#include "heddle/ops/moe.h"
-
 namespace heddle {
 
 void LlamaFields::check(const std::string& source) const {
@@ -148,11 +145,6 @@ Tensor LlamaStack::hidden(const TokenRows& tokens, const Run& run) const {
   return nn::run_stack(
       "", Residual(embedding_(tokens, run), true), blocks_.size(), &norm_, run,
       [this, tokens, run](size_t i, Residual& x, auto) { (*blocks_[i])(x, tokens, run); });
-}
-
-Tensor LlamaStack::auxiliary_loss(const std::vector<Tensor>& router_logits) const {
-  if (router_logits.empty() || kind_.balance == 0) return {};
-  return scale(balance_loss(router_logits, kind_.chosen), static_cast<float>(kind_.balance));
 }
 
 // Old checkpoints hold the frequencies of the rotary positions.

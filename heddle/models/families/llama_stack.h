@@ -72,7 +72,6 @@ struct LlamaKind {
   int64_t window = 0;               ///< see nn::SelfAttention::Options
   int64_t whole_layers = 0;         ///< layers, from the first, without the window
   int64_t experts = 0, chosen = 0;  ///< a mixture in place of the feed-forward layers; 0: none
-  double balance = 0;               ///< factor of the loss that balances the experts
 };
 
 /// The model of a family, named by its prefix: "Llama".
@@ -89,7 +88,6 @@ class LlamaStack : public LanguageModel {
   int64_t width() const override { return c_.hidden_size; }
   int64_t cache_width() const override { return 2 * c_.key_heads() * c_.head_width(); }
   Tensor hidden(const TokenRows& tokens, const Run& run) const override;
-  Tensor auxiliary_loss(const std::vector<Tensor>& router_logits) const override;
   nn::TensorNames names() const override;
   ModelPlan plan() const override;
 

@@ -1,5 +1,7 @@
 // Mixtral: Jiang et al. 2024, "Mixtral of Experts".
 #include "heddle/models/families/llama_stack.h"
+#include "heddle/ops/elementwise.h"
+#include "heddle/ops/moe.h"
 
 namespace heddle {
 namespace {
@@ -36,7 +38,7 @@ struct MixtralConfig : LlamaFields {
 
 }  // namespace
 
-class Mixtral final : public LlamaStack {
+class Mixtral final : public LlamaStack, public WithExperts {
  public:
   // transformers 5.23 looks for files of Mistral's own.
   static constexpr HubNotes kHubNotes = {.misreads_tokenizers = true};
@@ -49,9 +51,19 @@ class Mixtral final : public LlamaStack {
       : LlamaStack(s, c,
                    {.window = c.sliding_window.value_or(0),
                     .experts = c.num_local_experts,
-                    .chosen = c.num_experts_per_tok,
-                    .balance = c.router_aux_loss_coef},
-                   hub) {}
+                    .chosen = c.num_experts_per_tok},
+                   hub),
+        chosen_(c.num_experts_per_tok),
+        balance_(static_cast<float>(c.router_aux_loss_coef)) {}
+
+  int64_t chosen_experts() const override { return chosen_; }
+  Tensor router_loss(const std::vector<Tensor>& router_logits) const override {
+    return balance_ == 0 ? Tensor() : scale(balance_loss(router_logits, chosen_), balance_);
+  }
+
+ private:
+  int64_t chosen_;
+  float balance_;
 };
 
 template std::unique_ptr<ModelConfig> new_config<Mixtral>();

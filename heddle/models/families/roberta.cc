@@ -4,7 +4,7 @@
 
 namespace heddle {
 
-class Roberta final : public EncoderStack {
+class Roberta final : public EncoderStack, public WithTokenTypes {
  public:
   using Config = BertConfig;
   static std::vector<HeadClass> heads() {
@@ -64,11 +64,11 @@ class Roberta final : public EncoderStack {
 
  private:
   // tanh of a linear layer over the first token, with dropout before it.
-  Heads::OfTokens dropped_pooler(const Scope& s, const ClassOptions& o) const {
+  Heads::OfInput dropped_pooler(const Scope& s, const ClassOptions& o) const {
     return [linear = Linear(s, square()), p = o.dropout, site = s.prefix()](
-               const Tensor& h, const TokenRows& tokens, const Run& run) {
-      const DropoutSpec spec = run.dropout(p, site, first_rows(tokens));
-      return linear(dropout(first_rows(h, *tokens.segments), spec), run, Activation::tanh);
+               const Tensor& h, const ModelInput& input, const Run& run) {
+      const DropoutSpec spec = run.dropout(p, site, first_rows(input));
+      return linear(dropout(first_rows(h, input.segments), spec), run, Activation::tanh);
     };
   }
 

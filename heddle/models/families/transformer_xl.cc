@@ -133,7 +133,7 @@ void hide_all(RelativeRows& rows) {
 
 }  // namespace
 
-class TransformerXl final : public LanguageModel {
+class TransformerXl final : public LanguageModel, public WithMemory {
  public:
   static constexpr HubNotes kHubNotes = {.dropped_in = "4.36"};
   using Config = TransformerXlConfig;
@@ -171,8 +171,11 @@ class TransformerXl final : public LanguageModel {
   int64_t max_length() const override { return kAnyLength; }
   int64_t layers() const override { return c_.n_layer; }
   int64_t width() const override { return c_.d_model; }
-  bool has_memory() const override { return true; }
   int64_t memory_length() const override { return c_.mem_len; }
+  int64_t cache_width() const override { return 2 * c_.n_head * c_.d_head; }
+  bool is_causal() const override {
+    return !(c_.same_length && c_.mem_len == 0);
+  }  // see hide_all()
 
   Tensor hidden(const TokenRows& tokens, const Run& run) const override {
     const auto pass = pass_of(tokens, run);
@@ -201,7 +204,7 @@ class TransformerXl final : public LanguageModel {
                         .width = c_.d_model,
                         .hidden = c_.d_inner,
                         .head_width = c_.d_head,
-                        .is_causal = !(c_.same_length && c_.mem_len == 0),  // see hide_all()
+                        .is_causal = is_causal(),
                         .has_bias = false,
                         .has_projection_bias = false,
                         .has_distances = true,

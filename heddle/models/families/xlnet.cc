@@ -122,7 +122,7 @@ std::shared_ptr<const RowIds> target_ids(const TokenRows& tokens) {
 
 }  // namespace
 
-class Xlnet final : public Model {
+class Xlnet final : public TokenModel, public WithMemory, public WithOrder, public WithTokenTypes {
  public:
   using Config = XlnetConfig;
   static std::vector<HeadClass> heads() {
@@ -166,11 +166,8 @@ class Xlnet final : public Model {
   int64_t max_length() const override { return kAnyLength; }
   int64_t layers() const override { return c_.n_layer; }
   int64_t width() const override { return c_.d_model; }
-  bool has_memory() const override { return true; }
   int64_t memory_length() const override { return c_.use_mems_eval ? kept() : 0; }
-  int64_t batch_multiple() const override { return c_.bi_data ? 2 : 1; }
-  bool takes_order() const override { return true; }
-  bool takes_types() const override { return true; }
+  bool runs_backwards() const override { return c_.bi_data; }
 
   // Of predictions, if the order has some.
   Tensor hidden(const TokenRows& tokens, const Run& run) const override {
@@ -190,15 +187,6 @@ class Xlnet final : public Model {
     }
     const nn::RelativeStream& last = pass->streams.back();
     return dropout(x.back(), run.dropout(c_.dropout, last.prefix + "last", last.ids));
-  }
-
-  std::vector<ModelOutput> forward(const TokenRows& tokens, const Run& run) const override {
-    std::vector<ModelOutput> outputs = Model::forward(tokens, run);
-    for (ModelOutput& o : outputs) {
-      const bool is_of_rows = o.rows == ModelOutput::Rows::tokens;
-      if (is_of_rows && has_targets(tokens)) o.rows = ModelOutput::Rows::targets;
-    }
-    return outputs;
   }
 
   nn::TensorNames names() const override {

@@ -31,12 +31,10 @@ std::vector<int32_t> counting(std::span<const int32_t> targets) {
 
 int64_t rows_of(const SequenceBatch& batch) { return static_cast<int64_t>(batch.ids.size()); }
 
-Tensor class_logits(const Model& model, SequenceBatch& batch, const nn::Run& run) {
-  const nn::TokenRows tokens = batch.tokens();
-  const Tensor h = model.hidden(tokens, run);
+Tensor class_logits(const Model& model, const ModelInput& input, const nn::Run& run) {
   const Heads& heads = model.heads();
-  return heads.sequence_classes ? heads.sequence_classes(h, tokens, run)
-                                : heads.token_classes(h, tokens, run);
+  const auto& head = heads.sequence_classes ? heads.sequence_classes : heads.token_classes;
+  return head(model.hidden(input, run), input, run);
 }
 
 std::vector<int32_t> likeliest(const Tensor& logits) {
@@ -109,15 +107,16 @@ LossSums accumulate_masked(const Model& model, SequenceBatch& batch,
   return sums;
 }
 
-LossSums accumulate_classes(const Model& model, SequenceBatch& batch, const nn::Run& run) {
+LossSums accumulate_classes(const Model& model, const ModelInput& input,
+                            std::span<const int32_t> targets, const nn::Run& run) {
   CrossEntropy ce;
   {
     const ProfilePhase phase("forward");
-    ce = cross_entropy(class_logits(model, batch, run), batch.targets, {});
+    ce = cross_entropy(class_logits(model, input, run), targets, {});
   }
   const ProfilePhase phase("backward");
   backward(ce.loss);
-  return {ce.total, ce.nll, ce.predicted, rows_of(batch)};
+  return {ce.total, ce.nll, ce.predicted, input.segments.rows()};
 }
 
 void Confusion::add(int32_t truth, int32_t answer) {
@@ -156,7 +155,8 @@ Answers answer_masked(const Model& model, SequenceBatch& batch, const nn::Run& r
 Answers answer_classes(const Model& model, SequenceBatch& batch, const nn::Run& run,
                        bool wants_log_p) {
   const NoGrad off;
-  return answers_of(class_logits(model, batch, run), batch.targets, rows_of(batch), wants_log_p);
+  return answers_of(class_logits(model, batch.tokens(), run), batch.targets, rows_of(batch),
+                    wants_log_p);
 }
 
 AnswerScore score_answers(const Model& model, decltype(answer_masked) answer, const Questions& q,

@@ -18,9 +18,10 @@ namespace heddle::train {
 /// appendix A.2. Adds gradients to the parameters.
 LossSums accumulate_masked(const Model& model, SequenceBatch& batch,
                            std::span<const int32_t> next_sentence, const nn::Run& run);
-/// Cross entropy of the class of each sequence (batch.targets: [sequences]) or of each row
-/// ([rows]), by the model's head.
-LossSums accumulate_classes(const Model& model, SequenceBatch& batch, const nn::Run& run);
+/// Cross entropy of the class of each sequence (targets: [sequences]) or of each row ([rows]), by
+/// the model's head, whatever it reads.
+LossSums accumulate_classes(const Model& model, const ModelInput& input,
+                            std::span<const int32_t> targets, const nn::Run& run);
 
 /// Right and wrong answers, by class.
 class Confusion {

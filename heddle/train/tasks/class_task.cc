@@ -64,7 +64,7 @@ class ClassTask final : public StackTask {
                             const nn::Run& run) override {
     SequenceBatch batch;
     for (const int64_t s : samples) add_example(batch, train_, s);
-    return accumulate_classes(model(), batch, run);
+    return accumulate_classes(model(), batch.tokens(), batch.targets, run);
   }
 
   ValidationScore validate(const nn::Run& run) override {

@@ -33,8 +33,9 @@ LossSums accumulate_gradients(const LanguageModel& model, const nn::TokenRows& t
   nn::Run collecting = run;
   collecting.router_logits = &router_logits;
   const CrossEntropy ce = forward(model, tokens, targets, collecting);
-  const Tensor balance = model.auxiliary_loss(router_logits);  // of the mean, ce.loss is a sum
-  const ProfilePhase phase("backward");
+  const auto* mixture = model.as<WithExperts>();
+  const Tensor balance = mixture ? mixture->router_loss(router_logits) : Tensor();
+  const ProfilePhase phase("backward");  // balance is of the mean, ce.loss a sum
   backward(balance.defined() ? add(ce.loss, scale(balance, static_cast<float>(ce.predicted)))
                              : ce.loss);
   return {ce.total, ce.nll, ce.predicted, static_cast<int64_t>(tokens.ids.size())};

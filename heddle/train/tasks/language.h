@@ -1,7 +1,7 @@
 // Forward and backward over a batch of texts: each token predicts the next.
 #pragma once
 
-#include "heddle/models/model.h"
+#include "heddle/models/token_model.h"
 #include "heddle/train/tasks/loss_sums.h"
 
 namespace heddle::train {

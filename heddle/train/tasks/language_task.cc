@@ -77,16 +77,14 @@ class LanguageTask final : public StackTask {
              format_count(static_cast<int64_t>(val_.size())),
              format_count(tokenizer().vocab_size()));
     make_model(Head::next_token);
-    language_ = language_model(model());
-    check(language_ != nullptr, ErrorKind::internal, "{} predicts no next token",
-          config.model_type);
-    check(language_->plan().stacks.back().is_causal, ErrorKind::usage,
+    language_ = &model().need<LanguageModel>("train");
+    check(language_->is_causal(), ErrorKind::usage,
           "this {} lets tokens see those after them (mem_len 0 with same_length, as in "
           "transformers); give --same-length false",
           config.model_type);
     block_ = whole_block_size();
     const BlockOrder order = block_order(own<Fields>().sampling);
-    remembers_ = order == BlockOrder::streams && language_->memory_length() > 0;
+    remembers_ = order == BlockOrder::streams && memory_length(*language_) > 0;
     plan_.emplace(
         static_cast<int64_t>(train_.size()),
         BlockOptions{.block = block_, .batch = text().batch_size, .order = order, .seed = seed()});

@@ -80,7 +80,9 @@ void StackTask::make_model(Head head, const std::vector<std::string>& labels) {
 void StackTask::begin_model() {
   const StackConfig& stack = config_.stack;
   model_ = stack.make(nn::Scope(parameters_));
-  check(model_->batch_multiple() == 1, ErrorKind::usage,
+  tokens_ = &model_->need<TokenModel>("train");
+  const auto* order = model_->as<WithOrder>();
+  check(order == nullptr || !order->runs_backwards(), ErrorKind::usage,
         "half of each batch of this {} runs backwards, which training has no batches for; give "
         "--bi-data false",
         stack.type());
@@ -115,7 +117,7 @@ void StackTask::note_keys(std::span<const int32_t> train, std::span<const int32_
 }
 
 int64_t StackTask::block_size() const {
-  const int64_t most = model_->max_length();
+  const int64_t most = model().max_length();
   check(text().block_size <= most, ErrorKind::usage,
         "block_size {} is more than the {} tokens that the model takes; lower --block-size",
         text().block_size, most);

@@ -22,7 +22,7 @@ class TranslationTask final : public StackTask {
                    &corpora_.tokenizer) {
     if (!paths.from.empty()) config_.stack.hub() = config_of_model(paths.from).hub();
     begin_model();
-    translator_ = encoder_decoder(model());
+    translator_ = model().as<EncoderDecoder>();
     set_keys(corpora_.train.key(), corpora_.val.key());
   }
 

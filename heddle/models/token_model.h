@@ -1,0 +1,76 @@
+// What commands and tasks ask of models that read tokens.
+#pragma once
+
+#include <limits>
+#include <vector>
+
+#include "heddle/models/model.h"
+#include "heddle/nn/embedding.h"
+
+namespace heddle {
+
+/// TokenModel::max_length() of one that takes sequences of any length.
+inline constexpr int64_t kAnyLength = std::numeric_limits<int32_t>::max() / 2;
+
+class TokenModel : public Model {
+ public:
+  static constexpr const char* kAbility = "reads tokens";
+
+  /// Tokens known; ids are below.
+  virtual int64_t vocab_size() const = 0;
+  /// Longest sequence in tokens; kAnyLength if it has no bound.
+  virtual int64_t max_length() const = 0;
+  /// The last layer's states: [rows, width]. Errors: data if a sequence is longer than
+  /// max_length().
+  virtual Tensor hidden(const nn::TokenRows& tokens, const nn::Run& run) const = 0;
+  Tensor hidden(const ModelInput& input, const nn::Run& run) const final {
+    return hidden(input.as<nn::TokenRows>(), run);
+  }
+  /// Positions of a sequence's tokens as it was given, hidden ones too: 0, 1, .. unless the family
+  /// counts otherwise. ids: [n]
+  virtual std::vector<int32_t> positions(std::span<const int32_t> ids) const;
+};
+
+/// Predicts the next token. With tokens.cache hidden() reads tokens that continue sequences, and
+/// the rows have the very bits that a pass over whole sequences gives them.
+class LanguageModel : public TokenModel {
+ public:
+  static constexpr const char* kAbility = "predicts the next token";
+  static constexpr Head kHead = Head::next_token;
+
+  /// To the logits of the next token.
+  const nn::OutputProjection& output() const { return *heads_.output; }
+  /// Whether no token sees those after it.
+  virtual bool is_causal() const { return true; }
+  /// Scalars that decoding keeps of a token in each layer: keys and values.
+  virtual int64_t cache_width() const { return 2 * width(); }
+};
+
+/// Remembers the tokens before a pass (TokenRows::memory).
+struct WithMemory {
+  /// States that it hands on at most; 0: none.
+  virtual int64_t memory_length() const = 0;
+};
+/// WithMemory::memory_length(); 0 if the model is none.
+int64_t memory_length(const Model& model);
+
+/// Its tokens may be known in another order than the text's (TokenRows::order).
+struct WithOrder {
+  static constexpr const char* kAbility = "takes tokens in any order";
+
+  /// Whether the second half of a batch runs backwards, which so has an even number of sequences.
+  virtual bool runs_backwards() const = 0;
+};
+
+/// Token types change something; else those of a tokenizer are passed over.
+struct WithTokenTypes {};
+
+/// A mixture of experts, whose routers leave their logits in Run::router_logits.
+struct WithExperts {
+  /// Experts of a layer that a token goes through.
+  virtual int64_t chosen_experts() const = 0;
+  /// What training adds to the mean loss of a token: [1], or undefined if there is nothing.
+  virtual Tensor router_loss(const std::vector<Tensor>& router_logits) const = 0;
+};
+
+}  // namespace heddle
