@@ -209,14 +209,6 @@ Tensor cross_attention(const Tensor& q, const Tensor& kv, const Segments& querie
   return record("cross_attention", {q, kv, options.bias.table}, s.out, backward);
 }
 
-Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
-                           const Segments& queries, const Segments& keys,
-                           const AttentionOptions& o) {
-  check(o.dropout.p <= 0 && o.key_rows.empty(), ErrorKind::internal,
-        "attention_reference has neither dropout nor key_rows");
-  return scored_attention(q, k, v, queries, keys, o);
-}
-
 Tensor attention_weights(const Tensor& q, const Tensor& k, const Segments& queries,
                          const Segments& keys, const AttentionOptions& o, int64_t segment,
                          int64_t head) {

@@ -56,10 +56,6 @@ struct AttentionOptions {
 /// Vaswani et al. 2017, eq. (1).
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
                  const Segments& keys, const AttentionOptions& options);
-/// The plain definition, segment by segment and head by head, without dropout on the weights.
-Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
-                           const Segments& queries, const Segments& keys,
-                           const AttentionOptions& options);
 /// The weights of one segment and head, [queries, keys] f32, recomputed for inspection.
 Tensor attention_weights(const Tensor& q, const Tensor& k, const Segments& queries,
                          const Segments& keys, const AttentionOptions& options, int64_t segment,

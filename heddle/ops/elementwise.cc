@@ -88,8 +88,4 @@ Tensor activation(Activation kind, const Tensor& x, const DropoutSpec& spec) {
   });
 }
 
-Tensor activation_reference(Activation kind, const Tensor& x, const DropoutSpec& spec) {
-  return dropout(activation(kind, x), spec);
-}
-
 }  // namespace heddle

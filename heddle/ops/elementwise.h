@@ -20,8 +20,6 @@ Tensor cast(const Tensor& x, DType dtype);
 /// dropout(activation(x)). Kinds: relu, gelu (erf), gelu_new (tanh), silu, tanh.
 /// x: [rows, width]    Source: gelu Hendrycks & Gimpel 2016; silu Elfwing et al. 2018.
 Tensor activation(Activation kind, const Tensor& x, const DropoutSpec& spec = {});
-/// The plain definition of activation: the op without dropout, then dropout.
-Tensor activation_reference(Activation kind, const Tensor& x, const DropoutSpec& spec = {});
 
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }

@@ -62,14 +62,6 @@ Tensor embedding_as(DType result, const Tensor& table, std::span<const int32_t> 
                 });
 }
 
-Tensor embedding_reference(const Tensor& table, std::span<const int32_t> ids, float scale_by,
-                           const Tensor& positions, std::span<const int32_t> position_ids,
-                           const DropoutSpec& spec) {
-  Tensor y = scale(gather_rows(table, ids), scale_by);
-  if (positions.defined()) y = add(y, gather_rows(positions, position_ids));
-  return dropout(y, spec);
-}
-
 Tensor gather_rows(const Tensor& x, std::span<const int32_t> index) {
   check_range("index", index, x.size(0), ErrorKind::shape);
   Tensor y = Tensor::empty({static_cast<int64_t>(index.size()), x.size(1)}, x.dtype());

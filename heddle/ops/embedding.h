@@ -19,10 +19,6 @@ Tensor embedding(const Tensor& table, std::span<const int32_t> ids, float scale,
 Tensor embedding_as(DType result, const Tensor& table, std::span<const int32_t> ids, float scale,
                     const Tensor& positions, std::span<const int32_t> position_ids,
                     const DropoutSpec& spec);
-/// The plain definition: gather, scale, gather, add, dropout.
-Tensor embedding_reference(const Tensor& table, std::span<const int32_t> ids, float scale,
-                           const Tensor& positions, std::span<const int32_t> position_ids,
-                           const DropoutSpec& spec);
 /// y[i] = x[index[i]]. x: [rows, width]    Errors: shape if an index is outside.
 Tensor gather_rows(const Tensor& x, std::span<const int32_t> index);
 

@@ -191,12 +191,6 @@ CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor
   return out;
 }
 
-CrossEntropy linear_cross_entropy_reference(const Tensor& x, const Tensor& w, const Tensor& bias,
-                                            std::span<const int32_t> targets,
-                                            const CrossEntropyOptions& options) {
-  return cross_entropy(linear(x, w, bias), targets, options);
-}
-
 CrossEntropy cross_entropy(const Tensor& logits, std::span<const int32_t> targets,
                            const CrossEntropyOptions& options) {
   check_targets(targets, logits.size(0), logits.size(1), options);

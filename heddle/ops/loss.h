@@ -33,10 +33,6 @@ struct CrossEntropy {
 CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor& bias,
                                   std::span<const int32_t> targets,
                                   const CrossEntropyOptions& options);
-/// The plain definition: linear, then cross_entropy.
-CrossEntropy linear_cross_entropy_reference(const Tensor& x, const Tensor& w, const Tensor& bias,
-                                            std::span<const int32_t> targets,
-                                            const CrossEntropyOptions& options);
 /// Cross entropy of given logits: [rows, vocab].
 CrossEntropy cross_entropy(const Tensor& logits, std::span<const int32_t> targets,
                            const CrossEntropyOptions& options);

@@ -82,10 +82,4 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const Linear
       });
 }
 
-Tensor linear_reference(const Tensor& x, const Tensor& w, const Tensor& bias, Activation kind) {
-  const Tensor product = matmul(x, transpose(w, 0, 1));
-  const Tensor y = bias.defined() ? add_bias(product, bias) : product;
-  return kind == Activation::none ? y : activation(kind, y, {});
-}
-
 }  // namespace heddle

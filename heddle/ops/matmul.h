@@ -26,8 +26,5 @@ struct LinearOptions {
 /// Errors: shape if the sizes do not fit.
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias,
               const LinearOptions& options = {});
-/// The plain definition: transpose, matmul, add_bias, activation.
-Tensor linear_reference(const Tensor& x, const Tensor& w, const Tensor& bias,
-                        Activation kind = Activation::none);
 
 }  // namespace heddle

@@ -160,21 +160,9 @@ AddNorm add_norm(const Tensor& x, const Tensor& sub, const DropoutSpec& spec, co
   return add_any_norm("add_norm", {x, sub, gamma, beta}, spec, eps);
 }
 
-AddNorm add_norm_reference(const Tensor& x, const Tensor& sub, const DropoutSpec& spec,
-                           const Tensor& gamma, const Tensor& beta, float eps) {
-  const Tensor h = add(x, dropout(sub, spec));
-  return {h, layer_norm(h, gamma, beta, eps)};
-}
-
 AddNorm add_rms_norm(const Tensor& x, const Tensor& sub, const DropoutSpec& spec,
                      const Tensor& gamma, float eps) {
   return add_any_norm("add_rms_norm", {x, sub, gamma}, spec, eps);
-}
-
-AddNorm add_rms_norm_reference(const Tensor& x, const Tensor& sub, const DropoutSpec& spec,
-                               const Tensor& gamma, float eps) {
-  const Tensor h = add(x, dropout(sub, spec));
-  return {h, rms_norm(h, gamma, eps)};
 }
 
 Tensor dropout_add(const Tensor& x, const Tensor& sub, const DropoutSpec& spec) {

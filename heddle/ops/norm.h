@@ -34,14 +34,9 @@ struct AddNorm {
 /// pre-norm stacks both. x, sub: [rows, width] of one dtype.
 AddNorm add_norm(const Tensor& x, const Tensor& sub, const DropoutSpec& spec, const Tensor& gamma,
                  const Tensor& beta, float eps);
-/// The plain definition: add, dropout, layer_norm.
-AddNorm add_norm_reference(const Tensor& x, const Tensor& sub, const DropoutSpec& spec,
-                           const Tensor& gamma, const Tensor& beta, float eps);
 /// The same with rms_norm.
 AddNorm add_rms_norm(const Tensor& x, const Tensor& sub, const DropoutSpec& spec,
                      const Tensor& gamma, float eps);
-AddNorm add_rms_norm_reference(const Tensor& x, const Tensor& sub, const DropoutSpec& spec,
-                               const Tensor& gamma, float eps);
 /// x + dropout(sub).
 Tensor dropout_add(const Tensor& x, const Tensor& sub, const DropoutSpec& spec);
 

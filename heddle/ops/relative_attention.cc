@@ -351,54 +351,6 @@ Grads gradients(const RelativeInputs& x, const RelativeRows& rows, const Relativ
           d.types};
 }
 
-// The part of -inf, or of kHidden, that each score of a segment gets.
-Tensor mask_of(const RelativeRows& rows, int64_t segment, int64_t mask_begin) {
-  const int64_t n = rows.queries.length(segment), m = rows.keys.length(segment);
-  Tensor mask = Tensor::zeros({n, m}, DType::f32);
-  for (int64_t i = 0; i < n; ++i) {
-    for (int64_t j = 0; j < m; ++j) {
-      float& value = mask.data<float>()[i * m + j];
-      if (!rows.hidden.empty() && rows.hidden[mask_begin + i * m + j] != 0) value = kHidden;
-      if (!rows.visibility.sees(rows.queries.begin(segment) + i, rows.keys.begin(segment) + j, j)) {
-        value = kUnseen;
-      }
-    }
-  }
-  return mask;
-}
-
-// y[i, j] = x[i, index[i * m + j]]. x: [n, any] f32
-Tensor gather_columns(const Tensor& x, const std::vector<int32_t>& index, int64_t m) {
-  const int64_t n = x.size(0), width = x.size(1);
-  std::vector<int32_t> flat;
-  for (int64_t i = 0; i < n * m; ++i) {
-    flat.push_back(static_cast<int32_t>(i / m * width) + index[i]);
-  }
-  return reshape(gather_rows(reshape(x, {n * width, 1}), flat), {n, m});
-}
-
-// The scores of one segment and head before scale and mask: q, k, r are its parts.
-Tensor plain_scores(const RelativeInputs& x, const RelativeRows& rows, const RelativeOptions& o,
-                    int64_t segment, int64_t head) {
-  const int64_t n = rows.queries.length(segment), m = rows.keys.length(segment);
-  const int64_t q_first = rows.queries.begin(segment), k_first = rows.keys.begin(segment);
-  std::vector<int32_t> distance, is_other;
-  for (int64_t i = q_first; i < q_first + n; ++i) {
-    for (int64_t j = k_first; j < k_first + m; ++j) {
-      distance.push_back(static_cast<int32_t>(
-          o.row_of_r(x.r.size(0), rows.query_positions[i], rows.key_positions[j])));
-      if (x.types.defined()) is_other.push_back(rows.query_types[i] != rows.key_types[j]);
-    }
-  }
-  const Tensor content = cast(matmul(x.content, transpose(x.k, 0, 1)), DType::f32);
-  const Tensor far = cast(matmul(x.distance, transpose(x.r, 0, 1)), DType::f32);
-  const Tensor scores = add(content, gather_columns(far, distance, m));
-  if (!x.types.defined()) return scores;
-  const Tensor types = slice(slice(x.types, 0, q_first, n), 1, 2 * head, 2);
-  // A copy, as a reshape needs: slices have gaps between their rows.
-  return add(scores, gather_columns(concat({types}, 0), is_other, m));
-}
-
 }  // namespace
 
 Tensor relative_attention(const RelativeInputs& x, const RelativeRows& rows,
@@ -413,39 +365,6 @@ Tensor relative_attention(const RelativeInputs& x, const RelativeRows& rows,
                 [plain, rows, options](const Tensor& dy) -> Grads {
                   return gradients(plain, rows, options, dy);
                 });
-}
-
-Tensor relative_attention_reference(const RelativeInputs& x, const RelativeRows& rows,
-                                    const RelativeOptions& o) {
-  check_sizes(x, rows, o);
-  check(o.dropout.p <= 0, ErrorKind::internal, "relative_attention_reference has no dropout");
-  const int64_t d = x.content.size(1) / o.heads;
-  const float factor = o.scale != 0 ? o.scale : 1.0f / std::sqrt(static_cast<float>(d));
-  std::vector<Tensor> parts;
-  int64_t mask_begin = 0;
-  for (int64_t i = 0; i < rows.queries.count(); ++i) {
-    const int64_t n = rows.queries.length(i), m = rows.keys.length(i);
-    if (n == 0) continue;
-    if (m == 0) {
-      parts.push_back(Tensor::zeros({n, x.content.size(1)}, x.content.dtype()));
-      continue;
-    }
-    std::vector<Tensor> heads;
-    for (int64_t h = 0; h < o.heads; ++h) {
-      const auto part = [&](const Tensor& t, const Segments& s) {
-        return slice(slice(t, 0, s.begin(i), s.length(i)), 1, h * d, d);
-      };
-      const RelativeInputs of_head{part(x.content, rows.queries), part(x.distance, rows.queries),
-                                   part(x.k, rows.keys),          part(x.v, rows.keys),
-                                   slice(x.r, 1, h * d, d),       x.types};
-      const Tensor scores = scale(plain_scores(of_head, rows, o, i, h), factor);
-      const Tensor p = softmax(add(scores, mask_of(rows, i, mask_begin)));
-      heads.push_back(matmul(cast(p, x.v.dtype()), of_head.v));
-    }
-    parts.push_back(concat(heads, 1));
-    mask_begin += n * m;
-  }
-  return concat(parts, 0);
 }
 
 Tensor relative_attention_weights(const RelativeInputs& x, const RelativeRows& rows,

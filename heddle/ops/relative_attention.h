@@ -58,9 +58,6 @@ struct RelativeOptions {
 /// Source: Dai et al. 2019, "Transformer-XL", section 3.3; Yang et al. 2019, "XLNet", section 2.5.
 Tensor relative_attention(const RelativeInputs& x, const RelativeRows& rows,
                           const RelativeOptions& options);
-/// The plain definition, segment by segment and head by head, without dropout on the weights.
-Tensor relative_attention_reference(const RelativeInputs& x, const RelativeRows& rows,
-                                    const RelativeOptions& options);
 /// The weights of some queries of one segment and head, [of.count, keys] f32, recomputed for
 /// inspection.
 Tensor relative_attention_weights(const RelativeInputs& x, const RelativeRows& rows,

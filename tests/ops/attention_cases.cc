@@ -11,6 +11,7 @@
 #include "heddle/ops/shape.h"
 #include "tests/ops/case_parts.h"
 #include "tests/ops/definitions.h"
+#include "tests/ops/references.h"
 
 namespace heddle {
 namespace {

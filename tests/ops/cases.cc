@@ -13,6 +13,7 @@
 #include "heddle/ops/softmax.h"
 #include "tests/ops/case_parts.h"
 #include "tests/ops/definitions.h"
+#include "tests/ops/references.h"
 
 namespace heddle {
 

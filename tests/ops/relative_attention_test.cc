@@ -1,5 +1,6 @@
 // Relative attention over more than one block, against loops in double.
 #include "heddle/ops/relative_attention.h"
+#include "tests/ops/references.h"
 
 #include <gtest/gtest.h>
 

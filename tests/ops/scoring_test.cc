@@ -10,6 +10,7 @@
 #include "heddle/ops/rope.h"
 #include "heddle/ops/shape.h"
 #include "tests/base/temporary.h"
+#include "tests/ops/references.h"
 
 namespace heddle {
 namespace {
