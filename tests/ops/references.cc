@@ -1,3 +1,4 @@
+// The plain definitions of fused ops.
 #include "tests/ops/references.h"
 
 #include <cmath>
