@@ -51,10 +51,8 @@ std::vector<std::vector<double>> classify(const LoadedModel& model,
                                           std::span<const TextToClassify> texts,
                                           const Precision& precision, int64_t& cut) {
   check_mapped_files();
-  check(static_cast<bool>(model.model->heads().sequence_classes), ErrorKind::data,
-        "{}: the model has no head for classes; one is needed, like "
-        "BertForSequenceClassification or BertForTokenClassification",
-        model.path);
+  check_head(model, model.model->heads().sequence_classes != nullptr, Head::sequence_classes,
+             "classes");
   std::vector<Encoding> encodings;
   for (const TextToClassify& one : texts) {
     bool was_cut = false;
@@ -77,10 +75,8 @@ std::vector<std::vector<WordClass>> classify_words(const LoadedModel& model,
                                                    std::span<const std::vector<std::string>> texts,
                                                    const Precision& precision, int64_t& cut) {
   check_mapped_files();
-  check(static_cast<bool>(model.model->heads().token_classes), ErrorKind::data,
-        "{}: the model has no head for classes of words; one is needed, like "
-        "BertForTokenClassification",
-        model.path);
+  check_head(model, model.model->heads().token_classes != nullptr, Head::token_classes,
+             "classes of words");
   std::vector<std::vector<WordClass>> result;
   std::vector<Encoding> encodings;
   std::vector<std::pair<WordClass*, size_t>> asked;  // with its row among those of all texts

@@ -48,9 +48,7 @@ std::vector<std::vector<std::vector<Fill>>> fill_masks(const LoadedModel& model,
   check_mapped_files();
   const Heads& heads = model.model->heads();
   const int32_t mask = model.tokenizer->mask_id();
-  check(heads.output.has_value(), ErrorKind::data,
-        "{}: the model has no head for masked tokens; one for them is needed, like BertForMaskedLM",
-        model.path);
+  check_head(model, heads.output.has_value(), Head::masked_token, "masked tokens");
   check(mask >= 0, ErrorKind::data, "{}: its tokenizer has no mask token", model.path);
   const int64_t vocab = model.tokens().vocab_size();
   check(top >= 1 && top <= vocab, ErrorKind::usage, "--top is {}; it must be 1 to {}", top, vocab);

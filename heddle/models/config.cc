@@ -2,8 +2,6 @@
 #include "heddle/models/config.h"
 
 #include <algorithm>
-#include <array>
-#include <set>
 
 #include "heddle/base/log.h"
 #include "heddle/io/tensor_file.h"
@@ -14,118 +12,40 @@ namespace {
 // Keys that Hugging Face writes beside the models' fields and that change no result here: what the
 // tokens are called, other names of sizes, how tasks are trained, what its own code returns or how
 // it stores; and fingerprints of tokenizers, which heddle writes.
-constexpr std::array kHarmless = {"_attn_implementation_autoset",
-                                  "_flash_attn_2_enabled",
-                                  "_name_or_path",
-                                  "adaptive",
-                                  "add_bias_logits",
-                                  "auto_map",
-                                  "bos_token_id",
-                                  "chunk_size_feed_forward",
-                                  "classif_dropout",
-                                  "classifier_dropout",
-                                  "cls_token_id",
-                                  "decoder_layerdrop",
-                                  "decoder_start_token_id",
-                                  "dense_act_fn",
-                                  "directionality",
-                                  "dtype",
-                                  "encoder_layerdrop",
-                                  "end_n_top",
-                                  "eos_token_id",
-                                  "ext_len",
-                                  "extra_pos_embeddings",
-                                  "finetuning_task",
-                                  "gradient_checkpointing",
-                                  "hidden_size",
-                                  "init",
-                                  "init_range",
-                                  "is_encoder_decoder",
-                                  "is_gated_act",
-                                  "label2id",
-                                  "mask_token_id",
-                                  "model_type",
-                                  "n_ctx",
-                                  "n_positions",
-                                  "num_attention_heads",
-                                  "num_hidden_layers",
-                                  "output_attentions",
-                                  "output_hidden_states",
-                                  "output_past",
-                                  "output_router_logits",
-                                  "pooler_fc_size",
-                                  "pooler_num_attention_heads",
-                                  "pooler_num_fc_layers",
-                                  "pooler_size_per_head",
-                                  "pooler_type",
-                                  "predict_special_tokens",
-                                  "pretraining_tp",
-                                  "problem_type",
-                                  "qa_dropout",
-                                  "reorder_and_upcast_attn",
-                                  "return_dict",
-                                  "router_jitter_noise",
-                                  "sample_softmax",
-                                  "scale_decoder_outputs",
-                                  "sep_token_id",
-                                  "sinusoidal_pos_embds",
-                                  "start_n_top",
-                                  "static_position_embeddings",
-                                  "summary_activation",
-                                  "summary_first_dropout",
-                                  "summary_proj_to_labels",
-                                  "summary_type",
-                                  "summary_use_proj",
-                                  "target_tokenizer",
-                                  "task_specific_params",
-                                  "tgt_len",
-                                  "tie_projs",
-                                  "tie_word_embeddings",
-                                  "tokenizer",
-                                  "tokenizer_class",
-                                  "torch_dtype",
-                                  "torchscript",
-                                  "trainer_compatible",
-                                  "transformers_version",
-                                  "unk_token_id",
-                                  "use_bfloat16",
-                                  "use_cache",
-                                  "use_mems_train"};
+constexpr std::string_view kHarmless =
+    "_attn_implementation_autoset _flash_attn_2_enabled _name_or_path adaptive add_bias_logits "
+    "auto_map bos_token_id chunk_size_feed_forward classif_dropout classifier_dropout "
+    "cls_token_id decoder_layerdrop decoder_start_token_id dense_act_fn directionality dtype "
+    "encoder_layerdrop end_n_top eos_token_id ext_len extra_pos_embeddings finetuning_task "
+    "gradient_checkpointing hidden_size init init_range is_encoder_decoder is_gated_act label2id "
+    "mask_token_id model_type n_ctx n_positions num_attention_heads num_hidden_layers "
+    "output_attentions output_hidden_states output_past output_router_logits pooler_fc_size "
+    "pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type "
+    "predict_special_tokens pretraining_tp problem_type qa_dropout reorder_and_upcast_attn "
+    "return_dict router_jitter_noise sample_softmax scale_decoder_outputs sep_token_id "
+    "sinusoidal_pos_embds start_n_top static_position_embeddings summary_activation "
+    "summary_first_dropout summary_proj_to_labels summary_type summary_use_proj target_tokenizer "
+    "task_specific_params tgt_len tie_projs tie_word_embeddings tokenizer tokenizer_class "
+    "torch_dtype torchscript trainer_compatible transformers_version unk_token_id use_bfloat16 "
+    "use_cache use_mems_train";
 
-// Keys that change numbers, of which a model without a field of that name has one value only.
-struct OneValue {
-  const char* key;
-  std::vector<Json> values;  // what does nothing; null always is
-};
-
-const std::vector<OneValue>& one_values() {
-  static const std::vector<OneValue> all = {{"add_cross_attention", {false}},
-                                            {"alibi", {false}},
-                                            {"attention_bias", {false}},
-                                            {"attention_chunk_size", {}},
-                                            {"attn_logit_softcapping", {}},
-                                            {"clip_qkv", {}},
-                                            {"cross_attention_hidden_size", {}},
-                                            {"final_logit_softcapping", {}},
-                                            {"is_decoder", {false}},
-                                            {"layer_types", {}},
-                                            {"logit_softcapping", {}},
-                                            {"mlp_bias", {false}},
-                                            {"partial_rotary_factor", {1, 1.0}},
-                                            {"position_embedding_type", {"absolute"}},
-                                            {"pruned_heads", {Json::object()}},
-                                            {"qk_layernorm", {false}},
-                                            {"quantization_config", {}},
-                                            {"rope_scaling", {}},
-                                            {"sliding_window", {}},
-                                            {"tie_encoder_decoder", {false}},
-                                            {"use_qk_norm", {false}},
-                                            {"use_sliding_window", {false}}};
+// Keys that change numbers, of which a model without a field of that name has one value only: what
+// does nothing; null always is.
+const Json& one_values() {
+  static const Json all = Json::parse(R"({
+      "add_cross_attention": [false], "alibi": [false], "attention_bias": [false],
+      "attention_chunk_size": [], "attn_logit_softcapping": [], "clip_qkv": [],
+      "cross_attention_hidden_size": [], "final_logit_softcapping": [], "is_decoder": [false],
+      "layer_types": [], "logit_softcapping": [], "mlp_bias": [false],
+      "partial_rotary_factor": [1, 1.0], "position_embedding_type": ["absolute"],
+      "pruned_heads": [{}], "qk_layernorm": [false], "quantization_config": [], "rope_scaling": [],
+      "sliding_window": [], "tie_encoder_decoder": [false], "use_qk_norm": [false],
+      "use_sliding_window": [false]})");
   return all;
 }
 
 // Errors: data, naming `source` and key, if the value is neither null nor one of those.
-void check_one_value(const std::string& key, const Json& value, const std::vector<Json>& values,
+void check_one_value(const std::string& key, const Json& value, const Json::Array& values,
                      const std::string& type, const std::string& source) {
   std::vector<std::string> texts;
   for (const Json& x : values) texts.push_back(x.dump());
@@ -133,17 +53,6 @@ void check_one_value(const std::string& key, const Json& value, const std::vecto
   check(value.is_null() || std::find(values.begin(), values.end(), value) != values.end(),
         ErrorKind::data, "{}: key '{}' is {}; in a model of type {} heddle supports only {}",
         source, key, value.describe(), type, fmt::join(texts, " or "));
-}
-
-// False if the key is not among one_values(). Errors: those of check_one_value().
-bool is_one_value(const std::string& key, const Json& value, const std::string& type,
-                  const std::string& source) {
-  for (const OneValue& known : one_values()) {
-    if (key != known.key) continue;
-    check_one_value(key, value, known.values, type, source);
-    return true;
-  }
-  return false;
 }
 
 // The names of id2label in the order of their numbers.
@@ -175,8 +84,6 @@ std::vector<std::string> numbered_labels(int64_t count, const std::string& sourc
 // transformers, rope_scaling of older files takes the place of rope_parameters, and what either
 // says goes before the same key beside it.
 void read_rope(const Json& config, const std::string& file, Json& flat) {
-  static const std::vector<std::string> known = {"factor", "low_freq_factor", "high_freq_factor",
-                                                 "original_max_position_embeddings"};
   const auto is_there = [&](const char* key) {
     const Json* json = config.find(key);
     return json != nullptr && !json->is_null() && !(json->is_object() && json->size() == 0);
@@ -184,6 +91,8 @@ void read_rope(const Json& config, const std::string& file, Json& flat) {
   if (is_there("rope_theta")) flat["rope_theta"] = config.at("rope_theta");
   const char* const key_of_all = is_there("rope_scaling") ? "rope_scaling" : "rope_parameters";
   if (!is_there(key_of_all)) return;
+  constexpr std::string_view kScaling =
+      "factor low_freq_factor high_freq_factor original_max_position_embeddings";
   constexpr const char* kOriginal = "original_max_position_embeddings";
   if (is_there(kOriginal)) flat["rope_original_max_position_embeddings"] = config.at(kOriginal);
   const std::string source = fmt::format("{}: key '{}'", file, key_of_all);
@@ -192,13 +101,13 @@ void read_rope(const Json& config, const std::string& file, Json& flat) {
       flat["rope_theta"] = value;
     } else if (key == "type" || key == "rope_type") {
       flat["rope_type"] = value;
-    } else if (std::find(known.begin(), known.end(), key) != known.end()) {
+    } else if (is_listed(key, kScaling)) {
       flat["rope_" + key] = value;
     } else {
-      (void)(is_one_value(key, value, "rope", source) ||
-             (fail(ErrorKind::data, "{}: key '{}' of the rotary positions is not supported", source,
-                   key),
-              false));
+      const Json* one = one_values().find(key);
+      check(one != nullptr, ErrorKind::data,
+            "{}: key '{}' of the rotary positions is not supported", source, key);
+      check_one_value(key, value, one->as_array(), "rope", source);
     }
   }
 }
@@ -248,38 +157,21 @@ Json rope_scaling_of(const Json& flat) {
 
 }  // namespace
 
+bool is_listed(std::string_view key, std::string_view keys) {
+  const std::string all = fmt::format(" {} ", keys);
+  return key.find(' ') == key.npos && all.find(fmt::format(" {} ", key)) != all.npos;
+}
+
 bool is_generation_key(const std::string& key) {
-  static const std::set<std::string> keys = {"bad_words_ids",
-                                             "decoder_start_token_id",
-                                             "diversity_penalty",
-                                             "do_sample",
-                                             "early_stopping",
-                                             "encoder_no_repeat_ngram_size",
-                                             "encoder_repetition_penalty",
-                                             "exponential_decay_length_penalty",
-                                             "forced_bos_token_id",
-                                             "forced_eos_token_id",
-                                             "length_penalty",
-                                             "max_length",
-                                             "max_new_tokens",
-                                             "min_length",
-                                             "min_new_tokens",
-                                             "min_p",
-                                             "no_repeat_ngram_size",
-                                             "num_beam_groups",
-                                             "num_beams",
-                                             "num_return_sequences",
-                                             "output_scores",
-                                             "remove_invalid_values",
-                                             "repetition_penalty",
-                                             "return_dict_in_generate",
-                                             "suppress_tokens",
-                                             "begin_suppress_tokens",
-                                             "temperature",
-                                             "top_k",
-                                             "top_p",
-                                             "typical_p"};
-  return keys.contains(key);
+  return is_listed(
+      key,
+      "bad_words_ids decoder_start_token_id diversity_penalty do_sample early_stopping "
+      "encoder_no_repeat_ngram_size encoder_repetition_penalty exponential_decay_length_penalty "
+      "forced_bos_token_id forced_eos_token_id length_penalty max_length max_new_tokens "
+      "min_length min_new_tokens min_p no_repeat_ngram_size num_beam_groups num_beams "
+      "num_return_sequences output_scores remove_invalid_values repetition_penalty "
+      "return_dict_in_generate suppress_tokens begin_suppress_tokens temperature top_k top_p "
+      "typical_p");
 }
 
 // Fields are read at last, when aliases have become their names and rope keys stand alone.
@@ -323,9 +215,9 @@ void ModelConfig::read(const Json& json, const std::string& source) {
                                   [&](const auto& known) { return known.first == key; });
     if (one != fixed.end()) {
       check_one_value(key, value, {one->second}, type, source);
-    } else if (!is_one_value(key, value, type, source) &&
-               std::find(kHarmless.begin(), kHarmless.end(), key) == kHarmless.end() &&
-               !is_generation_key(key)) {
+    } else if (const Json* known = one_values().find(key)) {
+      check_one_value(key, value, known->as_array(), type, source);
+    } else if (!is_listed(key, kHarmless) && !is_generation_key(key)) {
       strange.push_back(key);
     }
     hub.others[key] = value;

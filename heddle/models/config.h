@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,7 +54,8 @@ struct RopeConfig {
 struct HubConfig {
   Head head = Head::none;
   std::vector<std::string> labels = {"LABEL_0", "LABEL_1"};  ///< id2label, of heads for classes
-  std::optional<int64_t> pad_token_id;                       ///< may be beyond the vocabulary
+  int64_t classes() const { return std::ssize(labels); }
+  std::optional<int64_t> pad_token_id;  ///< may be beyond the vocabulary
   bool has_pooler = true;        ///< of a family that may have one, where nothing else stands on it
   Json others = Json::object();  ///< keys that change no number here, kept for saving
 };
@@ -112,13 +114,15 @@ class ModelConfig {
   void report_unknown(const std::vector<std::string>& keys, const std::string& source) const;
 };
 
+/// Whether a key is one of `keys`, which spaces separate.
+bool is_listed(std::string_view key, std::string_view keys);
 /// Whether a key says how to generate: older checkpoints keep in config.json what newer ones have
 /// in generation_config.json.
 bool is_generation_key(const std::string& key);
 
 /// A config of the class M with its defaults; the file of each model instantiates this for its M.
-/// M has: Config with fields() and check(), static heads(), static aliases(), M(Scope, Config,
-/// HubConfig); it may have passed_over(), kIsOwnFormat, kHubNotes, and its Config fit(TensorFile).
+/// M has: Config with fields() and check(), static heads(), M(Scope, Config, HubConfig); it may
+/// have aliases(), passed_over(), kIsOwnFormat, kHubNotes, and its Config fit(TensorFile).
 template <class M>
 std::unique_ptr<ModelConfig> new_config();
 

@@ -57,7 +57,9 @@ void EncoderStack::Layer::operator()(Residual& x, const TokenRows& tokens, const
 
 EncoderStack::EncoderStack(const Scope& base, const EncoderFields& fields, int64_t pad,
                            const EncoderNames& names)
-    : fields_(fields), embedding_(embeddings(base / "embeddings", fields, pad)) {
+    : TokenModel({fields.vocab_size, fields.max_position_embeddings, fields.layers, fields.width}),
+      fields_(fields),
+      embedding_(embeddings(base / "embeddings", fields, pad)) {
   for (int64_t i = 0; i < fields.layers; ++i) {
     layers_.emplace_back(base / names.layers / i, fields, names, i);
   }

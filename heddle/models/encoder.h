@@ -70,10 +70,6 @@ class EncoderStack : public TokenModel {
   EncoderStack(const Scope& base, const EncoderFields& fields, int64_t pad,
                const EncoderNames& names = {});
 
-  int64_t vocab_size() const override { return fields_.vocab_size; }
-  int64_t max_length() const override { return fields_.max_position_embeddings; }
-  int64_t layers() const override { return fields_.layers; }
-  int64_t width() const override { return fields_.width; }
   Tensor hidden(const TokenRows& tokens, const Run& run) const override;
   ModelPlan plan() const override;
 

@@ -1,7 +1,9 @@
 // What translation asks of a model of two stacks, whatever its family.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "heddle/models/token_model.h"
@@ -57,7 +59,11 @@ class EncoderDecoder : public TokenModel {
  public:
   static constexpr const char* kAbility = "reads a source and writes a target";
 
-  virtual const EncoderDecoderFacts& facts() const = 0;
+  EncoderDecoder(const EncoderDecoderFacts& facts, int64_t width)
+      : TokenModel({facts.source_vocab_size, facts.longest_source, facts.decoder_layers, width}),
+        facts_(facts) {}
+
+  const EncoderDecoderFacts& facts() const { return facts_; }
 
   /// source: s rows    returns: [s, width]
   /// Errors: data if a sentence is longer than learned positions reach.
@@ -77,12 +83,34 @@ class EncoderDecoder : public TokenModel {
   /// One step. returns: [n, width]; row i equals the last row of decode() over hypothesis i.
   virtual Tensor step(DecoderCache& cache, const DecoderStep& step, const nn::Run& run) const = 0;
 
-  int64_t vocab_size() const override { return facts().source_vocab_size; }
-  int64_t max_length() const override { return facts().longest_source; }
   /// The encoder's states of a source alone.
   Tensor hidden(const nn::TokenRows& tokens, const nn::Run& run) const override {
     return encode(tokens, run);
   }
+
+ private:
+  EncoderDecoderFacts facts_;
+};
+
+/// A tensor of a checkpoint, f32.
+struct NamedFloats {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::vector<float> values;
+};
+
+/// A model of a family that Hugging Face's transformers has.
+struct HubModel {
+  Json config;
+  std::vector<NamedFloats> tensors;
+};
+
+/// Is of a format that transformers has not.
+struct WithHubModel {
+  /// The model that computes the same in transformers, if it is another. Errors: data, naming
+  /// `source` and the field, where there is none.
+  virtual std::optional<HubModel> hub_model(const nn::Parameters& parameters,
+                                            const std::string& source) const = 0;
 };
 
 }  // namespace heddle

@@ -16,8 +16,8 @@ std::vector<int32_t> first_of(const Segments& segments) {
   return rows;
 }
 
-Linear layer(const Scope& s, const ClassOptions& o) {
-  return {s, {.in = o.width, .out = o.labels, .bias = o.bias, .init = Init::normal(o.std)}};
+Linear layer(const Scope& s, const ClassOptions& o, bool has_bias = true) {
+  return {s, {.in = o.width, .out = o.labels, .bias = has_bias, .init = Init::normal(o.std)}};
 }
 
 }  // namespace
@@ -56,16 +56,17 @@ Heads::OfInput classes_of_tokens(const Scope& s, const ClassOptions& o) {
 
 Heads::OfInput classes_of_last_token(const Scope& s, const ClassOptions& o,
                                      std::optional<int64_t> pad) {
-  return [linear = layer(s, o), pad](const Tensor& h, const ModelInput& input, const Run& run) {
-    const auto& tokens = input.as<TokenRows>();
-    std::vector<int32_t> last = first_of(*tokens.segments);
-    for (int64_t i = 0; i < tokens.segments->count(); ++i) {
-      for (int64_t r = tokens.segments->begin(i); r < tokens.segments->end(i); ++r) {
-        if (!pad || tokens.ids[r] != *pad) last[i] = static_cast<int32_t>(r);
-      }
-    }
-    return linear(gather_rows(h, last), run);
-  };
+  return
+      [linear = layer(s, o, false), pad](const Tensor& h, const ModelInput& input, const Run& run) {
+        const auto& tokens = input.as<TokenRows>();
+        std::vector<int32_t> last = first_of(*tokens.segments);
+        for (int64_t i = 0; i < tokens.segments->count(); ++i) {
+          for (int64_t r = tokens.segments->begin(i); r < tokens.segments->end(i); ++r) {
+            if (!pad || tokens.ids[r] != *pad) last[i] = static_cast<int32_t>(r);
+          }
+        }
+        return linear(gather_rows(h, last), run);
+      };
 }
 
 Heads::OfInput classes_of_pooled(const Scope& s, const ClassOptions& o, Heads::OfInput pooler) {

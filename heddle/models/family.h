@@ -23,7 +23,10 @@ class ConfigOf final : public ModelConfig {
 
   std::vector<Field> fields() const override { return fields_of(own); }
   std::vector<HeadClass> heads() const override { return M::heads(); }
-  std::vector<std::pair<std::string, std::string>> aliases() const override { return M::aliases(); }
+  std::vector<std::pair<std::string, std::string>> aliases() const override {
+    if constexpr (requires { M::aliases(); }) return M::aliases();
+    return {};
+  }
   std::vector<std::pair<std::string, Json>> passed_over() const override {
     if constexpr (requires { M::passed_over(); }) return M::passed_over();
     return {};
@@ -68,11 +71,10 @@ struct ClassOptions {
   int64_t labels = 2;
   double std = 0.02;
   double dropout = 0;
-  bool bias = true;
 };
 /// Classes of each row.
 Heads::OfInput classes_of_tokens(const Scope& s, const ClassOptions& o);
-/// Classes of each sequence by its last token that is not `pad`. No dropout.
+/// Classes of each sequence by its last token that is not `pad`. Neither dropout nor bias.
 Heads::OfInput classes_of_last_token(const Scope& s, const ClassOptions& o,
                                      std::optional<int64_t> pad);
 /// Classes of each sequence over what `pooler` gives of it.

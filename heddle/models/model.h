@@ -50,11 +50,12 @@ class Model {
   /// Names of the classes of heads().sequence_classes or token_classes.
   const std::vector<std::string>& labels() const { return config_->hub.labels; }
 
+  int64_t layers() const { return layers_; }
+  /// Width of the states.
+  int64_t width() const { return width_; }
+
   /// Other spellings of its tensors in checkpoints.
   virtual nn::TensorNames names() const = 0;
-  virtual int64_t layers() const = 0;
-  /// Width of the states.
-  virtual int64_t width() const = 0;
   /// What its cost follows from.
   virtual ModelPlan plan() const { return {}; }
   /// The last layer's states: [rows, width]. Errors: internal if it reads another kind.
@@ -81,9 +82,11 @@ class Model {
   }
 
  protected:
+  Model(int64_t layers, int64_t width) : layers_(layers), width_(width) {}
   Heads heads_;
 
  private:
+  int64_t layers_, width_;
   template <class M>
   friend class ConfigOf;
   std::shared_ptr<const ModelConfig> config_;

@@ -99,6 +99,11 @@ std::string default_model_type(Head head) {
   fail(ErrorKind::internal, "no type of model is the default of no head");
 }
 
+std::string class_of_head(Head head) {
+  const std::vector<HeadClass> all = model_config(default_model_type(head))->heads();
+  return std::ranges::find(all, head, &HeadClass::head)->name;
+}
+
 std::vector<std::string> model_presets() {
   std::vector<std::string> names;
   for (const Preset& preset : kPresets) names.emplace_back(preset.name);

@@ -15,6 +15,8 @@ std::unique_ptr<ModelConfig> model_config(const std::string& type);
 
 /// The type that is trained for a head where none is named. Errors: internal for one of none.
 std::string default_model_type(Head head);
+/// What `architectures` calls that type with the head: "BertForMaskedLM". Errors: as above.
+std::string class_of_head(Head head);
 
 /// A published size: "base", "gpt2-medium", "bert-large". Errors: usage for an unknown name (the
 /// nearest is proposed).

@@ -23,7 +23,7 @@ struct SummaryConfig {
 /// Classes of each sequence: the state of its last token ("cls_index" too) or first, or the mean of
 /// all; a linear layer `s.summary` if there is one; the activation that `hub` names
 /// (summary_activation; tanh if the key is absent, none if it is null); dropout; classes at `out`.
-/// Of `o`, dropout and bias do not count.
+/// The dropout of `o` does not count.
 Heads::OfInput classes_of_summary(const Scope& s, const Scope& out, const ClassOptions& o,
                                   const SummaryConfig& c, const HubConfig& hub);
 

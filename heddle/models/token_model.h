@@ -12,14 +12,20 @@ namespace heddle {
 /// TokenModel::max_length() of one that takes sequences of any length.
 inline constexpr int64_t kAnyLength = std::numeric_limits<int32_t>::max() / 2;
 
+struct TokenSizes {
+  int64_t vocab_size;  ///< tokens known; ids are below
+  int64_t max_length;  ///< longest sequence in tokens; kAnyLength if it has no bound
+  int64_t layers, width;
+};
+
 class TokenModel : public Model {
  public:
   static constexpr const char* kAbility = "reads tokens";
 
-  /// Tokens known; ids are below.
-  virtual int64_t vocab_size() const = 0;
-  /// Longest sequence in tokens; kAnyLength if it has no bound.
-  virtual int64_t max_length() const = 0;
+  explicit TokenModel(const TokenSizes& sizes) : Model(sizes.layers, sizes.width), sizes_(sizes) {}
+
+  int64_t vocab_size() const { return sizes_.vocab_size; }
+  int64_t max_length() const { return sizes_.max_length; }
   /// The last layer's states: [rows, width]. Errors: data if a sequence is longer than
   /// max_length().
   virtual Tensor hidden(const nn::TokenRows& tokens, const nn::Run& run) const = 0;
@@ -29,6 +35,9 @@ class TokenModel : public Model {
   /// Positions of a sequence's tokens as it was given, hidden ones too: 0, 1, .. unless the family
   /// counts otherwise. ids: [n]
   virtual std::vector<int32_t> positions(std::span<const int32_t> ids) const;
+
+ protected:
+  TokenSizes sizes_;
 };
 
 /// Predicts the next token. With tokens.cache hidden() reads tokens that continue sequences, and
@@ -37,6 +46,7 @@ class LanguageModel : public TokenModel {
  public:
   static constexpr const char* kAbility = "predicts the next token";
   static constexpr Head kHead = Head::next_token;
+  using TokenModel::TokenModel;
 
   /// To the logits of the next token.
   const nn::OutputProjection& output() const { return *heads_.output; }

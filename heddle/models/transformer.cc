@@ -307,17 +307,16 @@ void TransformerConfig::check(const std::string& source) const {
   check_token_ids(facts_of(*this), source);
 }
 
-Transformer::Transformer(const Scope& s, const TransformerConfig& config, const HubConfig&) {
+Transformer::Transformer(const Scope& s, const TransformerConfig& config, const HubConfig&)
+    : EncoderDecoder(facts_of(config), config.d_model) {
   config.check_sizes("config");
   parts_ = std::make_unique<Parts>(s, config);
   heads_.output = Parts::output_projection(s, config, parts_->target.table());
-  facts_ = facts_of(config);
 }
 Transformer::~Transformer() = default;
 Transformer::Transformer(Transformer&&) noexcept = default;
 
 const TransformerConfig& Transformer::transformer_config() const { return parts_->config; }
-int64_t Transformer::width() const { return parts_->config.d_model; }
 ModelPlan Transformer::plan() const { return plan_of(parts_->config); }
 
 Tensor Transformer::encode(const TokenRows& tokens, const Run& run) const {

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "heddle/models/encoder_decoder.h"
-#include "heddle/models/hub_model.h"
 #include "heddle/models/transformer_config.h"
 
 namespace heddle {
@@ -14,7 +13,6 @@ class Transformer : public EncoderDecoder, public WithHubModel {
   using Config = TransformerConfig;
   static constexpr bool kIsOwnFormat = true;
   static std::vector<HeadClass> heads() { return {{Head::target_token, "HeddleTransformer"}}; }
-  static std::vector<std::pair<std::string, std::string>> aliases() { return {}; }
 
   /// Makes or finds the parameters under `s`. Errors: data if the sizes do not fit together.
   Transformer(const nn::Scope& s, const TransformerConfig& config, const HubConfig& hub = {});
@@ -23,7 +21,6 @@ class Transformer : public EncoderDecoder, public WithHubModel {
 
   /// Of a marian, that of the heddle_transformer that computes the same.
   const TransformerConfig& transformer_config() const;
-  const EncoderDecoderFacts& facts() const override { return facts_; }
   Tensor encode(const nn::TokenRows& source, const nn::Run& run) const override;
   Tensor decode(const nn::TokenRows& target, const Tensor& memory, const Segments& source,
                 const nn::Run& run) const override;
@@ -35,14 +32,11 @@ class Transformer : public EncoderDecoder, public WithHubModel {
   /// A marian, see families/marian.cc.
   std::optional<HubModel> hub_model(const nn::Parameters& parameters,
                                     const std::string& source) const override;
-  int64_t layers() const override { return facts_.decoder_layers; }
-  int64_t width() const override;
   ModelPlan plan() const override;
 
  private:
   struct Parts;
   std::unique_ptr<Parts> parts_;
-  EncoderDecoderFacts facts_;
 };
 
 /// The config as one of the registry.

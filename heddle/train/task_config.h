@@ -52,6 +52,7 @@ class TaskConfig {
  public:
   /// The defaults. Errors: usage, naming the known tasks, for an unknown one.
   explicit TaskConfig(const std::string& task);
+  explicit TaskConfig(std::unique_ptr<TaskFields> fields) : fields_(std::move(fields)) {}
   TaskConfig(const TaskConfig& other) : fields_(other.fields_->copy()) {}
   TaskConfig& operator=(const TaskConfig& other) {
     fields_ = other.fields_->copy();

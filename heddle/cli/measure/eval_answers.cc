@@ -216,9 +216,8 @@ void eval_classes(const EvalFlags& flags) {
   const LoadedModel model = load_text_model(flags.model);
   const bool is_words = static_cast<bool>(model.model->heads().token_classes);
   const std::vector<std::string>& labels = model.model->labels();
-  check(is_words || model.model->heads().sequence_classes, ErrorKind::data,
-        "{}: the model has no head for classes; one is needed, like BertForSequenceClassification",
-        flags.model);
+  check_head(model, is_words || model.model->heads().sequence_classes, Head::sequence_classes,
+             "classes");
   check(labels.size() >= 2, ErrorKind::data,
         "{}: the model has one label, so there is nothing to tell apart", flags.model);
   LabelledFiles columns;

@@ -49,9 +49,8 @@ LoadedModel load_prompt_model(const std::string& path) {
   LoadedModel model =
       load_model(path, {.head = Head::next_token, .tokenizers = LoadOptions::Tokenizers::if_there});
   check(predicts_next_token(*model.model), ErrorKind::data,
-        "{}: this {} does not predict the next token; a language model is needed, such as "
-        "GPT2LMHeadModel",
-        path, model.type);
+        "{}: this {} does not predict the next token; a language model is needed, such as {}", path,
+        model.type, class_of_head(Head::next_token));
   model.generation = read_generation_config(model.path);
   if (token_id(model.generation->forced_bos)) {
     log_warning("{}: forced_bos_token_id is a rule of encoder-decoders; heddle passes over it",

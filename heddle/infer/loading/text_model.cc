@@ -60,6 +60,11 @@ void check_ids(const LoadedModel& model, std::span<const int32_t> ids) {
   }
 }
 
+void check_head(const LoadedModel& model, bool has_it, Head head, const char* what) {
+  check(has_it, ErrorKind::data, "{}: the model has no head for {}; one is needed, like {}",
+        model.path, what, class_of_head(head));
+}
+
 int64_t room_of(const LoadedModel& model) {
   const int64_t special = model.tokenizer->special_count();
   check_room(model, special);

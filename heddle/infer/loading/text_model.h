@@ -16,6 +16,9 @@ namespace heddle {
 /// if the model is a translator, or the tokenizer has special ids that the model does not know.
 LoadedModel load_text_model(const std::string& path);
 
+/// Errors: data, naming a class that has it, if a model lacks a head for `what`: "classes".
+void check_head(const LoadedModel& model, bool has_it, Head head, const char* what);
+
 /// Ids that a text may have beside the special ones. Errors: data if there is no room.
 int64_t room_of(const LoadedModel& model);
 /// Errors: data, naming the token, if an id is beyond the model's.

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "heddle/io/tensor_file.h"
@@ -60,23 +59,13 @@ struct BartFields : TransformerConfig {
 
   template <class V>
   void fields(V& v) {
-    constexpr std::array kLeftOut = {"decoder_vocab_size",
-                                     "embedding_dropout",
-                                     "normalize_before",
-                                     "normalize_embedding",
-                                     "normalization",
-                                     "layer_norm_eps",
-                                     "projection_bias",
-                                     "output_bias",
-                                     "attention_scoring",
-                                     "position_embedding_type",
-                                     "rope_theta",
-                                     "sinusoidal_layout",
-                                     "sinusoidal_frequencies",
-                                     "share_encoder_decoder_embeddings"};
+    constexpr std::string_view kLeftOut =
+        "decoder_vocab_size embedding_dropout normalize_before normalize_embedding normalization "
+        "layer_norm_eps projection_bias output_bias attention_scoring position_embedding_type "
+        "rope_theta sinusoidal_layout sinusoidal_frequencies share_encoder_decoder_embeddings";
     const auto own = [&](std::string_view key, auto& member, const char* help,
                          FieldRule rule = {}) {
-      if (std::find(kLeftOut.begin(), kLeftOut.end(), key) != kLeftOut.end()) return;
+      if (is_listed(key, kLeftOut)) return;
       if (key == "activation_function") rule = one_of(nn::activation_names());
       v(key.data(), member, help, std::move(rule));
     };

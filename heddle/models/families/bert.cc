@@ -15,7 +15,6 @@ class Bert final : public EncoderStack, public WithTokenTypes {
             {Head::sequence_classes, "BertForSequenceClassification"},
             {Head::token_classes, "BertForTokenClassification"}};
   }
-  static std::vector<std::pair<std::string, std::string>> aliases() { return {}; }
 
   Bert(const Scope& s, const Config& c, const HubConfig& hub)
       : EncoderStack(base_scope(s, "bert", hub), c, hub.pad_token_id.value_or(0)) {
@@ -31,9 +30,8 @@ class Bert final : public EncoderStack, public WithTokenTypes {
                      nn::activation_of(c.activation), p / "decoder", p / "bias");
     }
     if (tells_next) {
-      heads_.next_sentence = classes_of_pooled(
-          s / "cls" / "seq_relationship",
-          {.width = c.width, .labels = 2, .std = c.initializer_range}, heads_.pooler);
+      heads_.next_sentence = classes_of_pooled(s / "cls" / "seq_relationship",
+                                               {c.width, 2, c.initializer_range}, heads_.pooler);
     } else if (hub.head == Head::sequence_classes) {
       heads_.sequence_classes = classes_of_pooled(s / "classifier", c.classes(hub), heads_.pooler);
     } else if (hub.head == Head::token_classes) {

@@ -21,10 +21,7 @@ struct BertConfig : EncoderFields {
   }
   void check(const std::string& source) const { EncoderFields::check(source, {}); }
   ClassOptions classes(const HubConfig& hub) const {
-    return {.width = width,
-            .labels = static_cast<int64_t>(hub.labels.size()),
-            .std = initializer_range,
-            .dropout = classifier_dropout.value_or(dropout)};
+    return {width, hub.classes(), initializer_range, classifier_dropout.value_or(dropout)};
   }
 };
 

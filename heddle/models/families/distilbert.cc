@@ -56,10 +56,7 @@ class DistilBert final : public EncoderStack {
 
   DistilBert(const Scope& s, const Config& c, const HubConfig& hub)
       : EncoderStack(base_scope(s, "distilbert", hub), c, hub.pad_token_id.value_or(0), kNames) {
-    ClassOptions classes{.width = c.width,
-                         .labels = static_cast<int64_t>(hub.labels.size()),
-                         .std = c.initializer_range,
-                         .dropout = c.dropout};
+    ClassOptions classes{c.width, hub.classes(), c.initializer_range, c.dropout};
     if (hub.head == Head::masked_token) {
       predict_tokens(s / "vocab_transform", s / "vocab_layer_norm", nn::activation_of(c.activation),
                      s / "vocab_projector", s / "vocab_projector" / "bias");

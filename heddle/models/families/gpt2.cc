@@ -134,28 +134,20 @@ class Gpt2 final : public LanguageModel {
   }
 
   Gpt2(const Scope& s, const Config& c, const HubConfig& hub)
-      : c_(c),
+      : LanguageModel({c.vocab_size, c.n_positions, c.n_layer, c.n_embd}),
+        c_(c),
         embedding_(embeddings(s / "transformer", c)),
         h_(nn::make_layers<Gpt2Block>(s / "transformer" / "h", c.n_layer, c)),
         ln_f_(s / "transformer" / "ln_f", c.n_embd, c.layer_norm_epsilon) {
-    ClassOptions classes{.width = c.n_embd,
-                         .labels = static_cast<int64_t>(hub.labels.size()),
-                         .std = c.initializer_range,
-                         .dropout = c.classifier_dropout};
+    const ClassOptions classes{c.n_embd, hub.classes(), c.initializer_range, c.classifier_dropout};
     if (hub.head == Head::next_token) {
       heads_.output.emplace(output_table(s, c, embedding_.table()));
     } else if (hub.head == Head::sequence_classes) {
-      classes.bias = false;
       heads_.sequence_classes = classes_of_last_token(s / "score", classes, hub.pad_token_id);
     } else if (hub.head == Head::token_classes) {
       heads_.token_classes = classes_of_tokens(s / "classifier", classes);
     }
   }
-
-  int64_t vocab_size() const override { return c_.vocab_size; }
-  int64_t max_length() const override { return c_.n_positions; }
-  int64_t layers() const override { return c_.n_layer; }
-  int64_t width() const override { return c_.n_embd; }
 
   Tensor hidden(const TokenRows& tokens, const Run& run) const override {
     return nn::run_stack(

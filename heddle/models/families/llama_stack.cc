@@ -112,7 +112,8 @@ std::vector<HeadClass> LlamaStack::heads_of(const std::string& family) {
 
 LlamaStack::LlamaStack(const Scope& s, const LlamaFields& c, const LlamaKind& kind,
                        const HubConfig& hub)
-    : c_(c),
+    : LanguageModel({c.vocab_size, c.max_position_embeddings, c.num_hidden_layers, c.hidden_size}),
+      c_(c),
       kind_(kind),
       embedding_((s / "model" / "embed_tokens").prefix(),
                  (s / "model" / "embed_tokens" / "weight")
@@ -123,10 +124,7 @@ LlamaStack::LlamaStack(const Scope& s, const LlamaFields& c, const LlamaKind& ki
   for (int64_t i = 0; i < c.num_hidden_layers; ++i) {
     blocks_.push_back(std::make_shared<const Block>(s / "model" / "layers" / i, c, kind, i, rope));
   }
-  ClassOptions classes{.width = c.hidden_size,
-                       .labels = static_cast<int64_t>(hub.labels.size()),
-                       .std = c.initializer_range,
-                       .dropout = 0.1};
+  const ClassOptions classes{c.hidden_size, hub.classes(), c.initializer_range, 0.1};
   if (hub.head == Head::next_token) {
     Parameter& table = c.tie_word_embeddings ? embedding_.table()
                                              : (s / "lm_head" / "weight")
@@ -136,7 +134,6 @@ LlamaStack::LlamaStack(const Scope& s, const LlamaFields& c, const LlamaKind& ki
   } else if (hub.head == Head::token_classes) {
     heads_.token_classes = classes_of_tokens(s / "score", classes);
   } else if (hub.head == Head::sequence_classes) {
-    classes.bias = false;
     heads_.sequence_classes = classes_of_last_token(s / "score", classes, hub.pad_token_id);
   }
 }

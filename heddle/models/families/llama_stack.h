@@ -78,14 +78,9 @@ struct LlamaKind {
 class LlamaStack : public LanguageModel {
  public:
   static std::vector<HeadClass> heads_of(const std::string& family);
-  static std::vector<std::pair<std::string, std::string>> aliases() { return {}; }
 
   LlamaStack(const Scope& s, const LlamaFields& c, const LlamaKind& kind, const HubConfig& hub);
 
-  int64_t vocab_size() const override { return c_.vocab_size; }
-  int64_t max_length() const override { return c_.max_position_embeddings; }
-  int64_t layers() const override { return c_.num_hidden_layers; }
-  int64_t width() const override { return c_.hidden_size; }
   int64_t cache_width() const override { return 2 * c_.key_heads() * c_.head_width(); }
   Tensor hidden(const TokenRows& tokens, const Run& run) const override;
   nn::TensorNames names() const override;

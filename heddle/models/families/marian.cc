@@ -2,7 +2,6 @@
 // and back. Source: Junczys-Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation in C++";
 // transformers 5.23, models/marian.
 #include <algorithm>
-#include <array>
 
 #include "heddle/models/families/bart_stack.h"
 
@@ -10,27 +9,12 @@ namespace heddle {
 namespace {
 
 // Keys that both have, under one name and with one meaning.
-constexpr std::array kShared = {"vocab_size",
-                                "d_model",
-                                "encoder_layers",
-                                "decoder_layers",
-                                "encoder_attention_heads",
-                                "decoder_attention_heads",
-                                "encoder_ffn_dim",
-                                "decoder_ffn_dim",
-                                "activation_function",
-                                "dropout",
-                                "attention_dropout",
-                                "activation_dropout",
-                                "max_position_embeddings",
-                                "scale_embedding",
-                                "share_encoder_decoder_embeddings",
-                                "tie_word_embeddings",
-                                "init_std",
-                                "pad_token_id",
-                                "bos_token_id",
-                                "eos_token_id",
-                                "decoder_start_token_id"};
+constexpr std::string_view kShared =
+    "vocab_size d_model encoder_layers decoder_layers encoder_attention_heads "
+    "decoder_attention_heads encoder_ffn_dim decoder_ffn_dim activation_function dropout "
+    "attention_dropout activation_dropout max_position_embeddings scale_embedding "
+    "share_encoder_decoder_embeddings tie_word_embeddings init_std pad_token_id bos_token_id "
+    "eos_token_id decoder_start_token_id";
 
 constexpr double kEps = 1e-5;  // PyTorch's, which the config cannot change
 
@@ -55,8 +39,7 @@ struct MarianConfig : TransformerConfig {
   template <class V>
   void fields(V& v) {
     const auto shared = [&](const char* key, auto& member, const char* help, FieldRule rule = {}) {
-      if (std::find(kShared.begin(), kShared.end(), std::string_view(key)) == kShared.end()) return;
-      v(key, member, help, std::move(rule));
+      if (is_listed(key, kShared)) v(key, member, help, std::move(rule));
     };
     TransformerConfig::fields(shared);
     v("decoder_vocab_size", target_vocab, "tokens of the target; none: vocab_size", at_least(1));
@@ -173,7 +156,9 @@ Json marian_config_json(const TransformerConfig& c, const std::string& source) {
   json["architectures"] = std::vector<std::string>{"MarianMTModel"};
   json["is_encoder_decoder"] = true;
   const Json fields = to_json(c);
-  for (const char* key : kShared) json[key] = fields.at(key);
+  for (const auto& [key, value] : fields.as_object()) {
+    if (is_listed(key, kShared)) json[key] = value;
+  }
   json["decoder_vocab_size"] = c.target_vocab_size();
   json["num_hidden_layers"] = c.encoder_layers;
   json["static_position_embeddings"] = true;

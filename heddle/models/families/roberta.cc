@@ -13,11 +13,11 @@ class Roberta final : public EncoderStack, public WithTokenTypes {
             {Head::sequence_classes, "RobertaForSequenceClassification"},
             {Head::token_classes, "RobertaForTokenClassification"}};
   }
-  static std::vector<std::pair<std::string, std::string>> aliases() { return {}; }
 
   Roberta(const Scope& s, const Config& c, const HubConfig& hub)
       : EncoderStack(base_scope(s, "roberta", hub), c, hub.pad_token_id.value_or(1)),
         pad_(hub.pad_token_id.value_or(1)) {
+    sizes_.max_length = std::max<int64_t>(0, c.max_position_embeddings - pad_ - 1);
     const ClassOptions classes = c.classes(hub);
     if (hub.head == Head::none && hub.has_pooler) {
       heads_.pooler = pooler(s / "pooler" / "dense", Activation::tanh);
@@ -31,10 +31,6 @@ class Roberta final : public EncoderStack, public WithTokenTypes {
     } else if (hub.head == Head::token_classes) {
       heads_.token_classes = classes_of_tokens(s / "classifier", classes);
     }
-  }
-
-  int64_t max_length() const override {
-    return std::max<int64_t>(0, fields_.max_position_embeddings - pad_ - 1);
   }
 
   std::vector<int32_t> positions(std::span<const int32_t> ids) const override {

@@ -150,7 +150,10 @@ class TransformerXl final : public LanguageModel, public WithMemory {
   }
 
   TransformerXl(const Scope& s, const Config& c, const HubConfig& hub)
-      : c_(c), adaptive_(adaptive_of(c, hub)), embedding_(tables(s, hub).embedding()) {
+      : LanguageModel({c.vocab_size, kAnyLength, c.n_layer, c.d_model}),
+        c_(c),
+        adaptive_(adaptive_of(c, hub)),
+        embedding_(tables(s, hub).embedding()) {
     for (int64_t i = 0; i < c.n_layer; ++i) {
       layers_.push_back(layer(base_scope(s, "transformer", hub), c, i));
     }
@@ -159,18 +162,11 @@ class TransformerXl final : public LanguageModel, public WithMemory {
       heads_.output.emplace(adaptive.output());
       tied_ = adaptive.tied();
     } else if (hub.head == Head::sequence_classes) {
-      const ClassOptions classes{.width = c.d_model,
-                                 .labels = static_cast<int64_t>(hub.labels.size()),
-                                 .std = c.init_std,
-                                 .bias = false};
+      const ClassOptions classes{c.d_model, hub.classes(), c.init_std};
       heads_.sequence_classes = classes_of_last_token(s / "score", classes, hub.pad_token_id);
     }
   }
 
-  int64_t vocab_size() const override { return c_.vocab_size; }
-  int64_t max_length() const override { return kAnyLength; }
-  int64_t layers() const override { return c_.n_layer; }
-  int64_t width() const override { return c_.d_model; }
   int64_t memory_length() const override { return c_.mem_len; }
   int64_t cache_width() const override { return 2 * c_.n_head * c_.d_head; }
   bool is_causal() const override {

@@ -139,7 +139,8 @@ class Xlnet final : public TokenModel, public WithMemory, public WithOrder, publ
   }
 
   Xlnet(const Scope& s, const Config& c, const HubConfig& hub)
-      : c_(c),
+      : TokenModel({c.vocab_size, kAnyLength, c.n_layer, c.d_model}),
+        c_(c),
         table_(table(base_scope(s, "transformer", hub) / "word_embedding" / "weight", c)),
         mask_((base_scope(s, "transformer", hub) / "mask_emb")
                   .parameter({1, c.d_model}, Init::normal(c.initializer_range), nn::Layout::as_is,
@@ -148,9 +149,7 @@ class Xlnet final : public TokenModel, public WithMemory, public WithOrder, publ
     for (int64_t i = 0; i < c.n_layer; ++i) {
       layers_.push_back(layer(base_scope(s, "transformer", hub) / "layer" / i, c, i));
     }
-    const ClassOptions classes{.width = c.d_model,
-                               .labels = static_cast<int64_t>(hub.labels.size()),
-                               .std = c.initializer_range};
+    const ClassOptions classes{c.d_model, hub.classes(), c.initializer_range};
     if (hub.head == Head::ordered_token) {
       heads_.output.emplace(c.tie_word_embeddings ? table_ : table(s / "lm_loss" / "weight", c),
                             &(s / "lm_loss" / "bias").parameter({c.vocab_size}, Init::zeros()));
@@ -162,10 +161,6 @@ class Xlnet final : public TokenModel, public WithMemory, public WithOrder, publ
     }
   }
 
-  int64_t vocab_size() const override { return c_.vocab_size; }
-  int64_t max_length() const override { return kAnyLength; }
-  int64_t layers() const override { return c_.n_layer; }
-  int64_t width() const override { return c_.d_model; }
   int64_t memory_length() const override { return c_.use_mems_eval ? kept() : 0; }
   bool runs_backwards() const override { return c_.bi_data; }
 

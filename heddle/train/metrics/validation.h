@@ -6,7 +6,7 @@
 
 #include "heddle/data/token_cache.h"
 #include "heddle/infer/decoding/translate.h"
-#include "heddle/models/transformer.h"
+#include "heddle/models/encoder_decoder.h"
 #include "heddle/train/metrics/validation_score.h"
 
 namespace heddle::train {

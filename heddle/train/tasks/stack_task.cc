@@ -80,8 +80,7 @@ void StackTask::make_model(Head head, const std::vector<std::string>& labels) {
 void StackTask::begin_model() {
   const StackConfig& stack = config_.stack;
   model_ = stack.make(nn::Scope(parameters_));
-  tokens_ = &model_->need<TokenModel>("train");
-  const auto* order = model_->as<WithOrder>();
+  const auto* order = model().as<WithOrder>();
   check(order == nullptr || !order->runs_backwards(), ErrorKind::usage,
         "half of each batch of this {} runs backwards, which training has no batches for; give "
         "--bi-data false",

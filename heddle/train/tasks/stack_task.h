@@ -60,7 +60,7 @@ class StackTask : public Task {
   virtual SaveOptions tokenizers() const { return {.tokenizer = &*tokenizer_}; }
 
   const Tokenizer& tokenizer() const { return *tokenizer_; }
-  const TokenModel& model() const { return *tokens_; }
+  const TokenModel& model() const { return model_->need<TokenModel>("train"); }
   template <class Fields>
   const Fields& own() const {
     return config_.task_config.as<Fields>();
@@ -76,8 +76,7 @@ class StackTask : public Task {
   std::optional<Tokenizer> tokenizer_;
   nn::Parameters parameters_{static_cast<uint64_t>(config_.seed)};
   std::unique_ptr<Model> model_;
-  const TokenModel* tokens_ = nullptr;  // the same
-  std::optional<TrainedParts> parts_;   // where less than the whole model is trained
+  std::optional<TrainedParts> parts_;  // where less than the whole model is trained
   std::string training_key_, validation_key_;
   std::string begun_from_;  // checksum of the weights that are not trained, if there are such
 };
