@@ -8,23 +8,14 @@
 #include <fstream>
 #include <sstream>
 #include <thread>
-#include <vector>
 
 namespace heddle {
 namespace {
 
-// "" where there is none.
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-std::string whole(const std::string& path) {
-  std::ifstream file(path);
+// "" where there is no such file.
+std::string text_of(const std::string& path) {
   std::ostringstream text;
-  text << file.rdbuf();
+  text << std::ifstream(path).rdbuf();
   return text.str();
 }
 
@@ -42,21 +33,13 @@ int smallest_quota(const std::string& root, std::string path, bool is_second_ver
   int least = 0;
   for (;;) {
     const std::string folder = root + (path == "/" ? "" : path);
-    const int cores = is_second_version ? cores_of(first_line(folder + "/cpu.max"))
-                                        : cores_of(first_line(folder + "/cpu.cfs_quota_us") + " " +
-                                                   first_line(folder + "/cpu.cfs_period_us"));
+    const int cores = is_second_version ? cores_of(text_of(folder + "/cpu.max"))
+                                        : cores_of(text_of(folder + "/cpu.cfs_quota_us") + " " +
+                                                   text_of(folder + "/cpu.cfs_period_us"));
     if (cores > 0) least = least == 0 ? cores : std::min(least, cores);
     if (path.empty() || path == "/") return least;
     path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
   }
-}
-
-bool has_cpu(const std::string& controllers) {
-  std::istringstream names(controllers);
-  for (std::string name; std::getline(names, name, ',');) {
-    if (name == "cpu") return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -70,7 +53,7 @@ int cpu_quota(const std::string& root, std::string_view groups) {
     if (second == line.npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const bool is_second_version = controllers.empty();
-    if (!is_second_version && !has_cpu(controllers)) continue;
+    if (!is_second_version && ("," + controllers + ",").find(",cpu,") == line.npos) continue;
     const std::string folder = is_second_version ? root : root + "/" + controllers;
     const int cores = smallest_quota(folder, line.substr(second + 1), is_second_version);
     if (cores > 0) least = least == 0 ? cores : std::min(least, cores);
@@ -83,7 +66,7 @@ int available_cores() {
   const unsigned all = std::thread::hardware_concurrency();
   int cores = all == 0 ? 1 : static_cast<int>(all);
   if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
-  const int quota = cpu_quota("/sys/fs/cgroup", whole("/proc/self/cgroup"));
+  const int quota = cpu_quota("/sys/fs/cgroup", text_of("/proc/self/cgroup"));
   return std::max(1, quota > 0 ? std::min(cores, quota) : cores);
 }
 

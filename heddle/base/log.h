@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-enum class LogLevel : int { error, warning, info, debug };
+enum class LogLevel : int { error, warning, info };
 
 /// The most talkative level that is shown; info at the start. `--quiet` sets error.
 void set_log_level(LogLevel level);
@@ -31,11 +31,6 @@ template <class... Args>
 void log_info(fmt::format_string<Args...> format, const Args&... args) {
   if (log_level() < LogLevel::info) return;
   log_line(LogLevel::info, fmt::vformat(format, fmt::make_format_args(args...)));
-}
-template <class... Args>
-void log_debug(fmt::format_string<Args...> format, const Args&... args) {
-  if (log_level() < LogLevel::debug) return;
-  log_line(LogLevel::debug, fmt::vformat(format, fmt::make_format_args(args...)));
 }
 
 /// True if the standard error is a terminal that can move its cursor.

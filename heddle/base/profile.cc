@@ -17,6 +17,11 @@ constexpr uint32_t kNone = 0;          // names[0] is ""
 constexpr size_t kMaxNames = 1 << 20;  // beyond that, names are dropped
 constexpr size_t kMaxPending = 256;    // calls that wait for the name of their op
 
+void add(Work& sum, const Work& work) {
+  sum.bytes += work.bytes;
+  sum.flops += work.flops;
+}
+
 struct OpenPhase {
   uint32_t name = kNone;
   uint32_t as_layer = kNone;  // "(name)", for calls outside every layer
@@ -69,11 +74,7 @@ struct Recorder {
     const auto [place, is_new] = row_of.emplace(key, profile.rows.size());
     const auto& names = profile.names;
     if (is_new) profile.rows.push_back({names[e.op], names[e.kernel], names[e.layer], e.pass, {}});
-    Profile::Totals& t = profile.rows[place->second].totals;
-    ++t.calls;
-    t.time += e.time;
-    t.work.bytes += e.work.bytes;
-    t.work.flops += e.work.flops;
+    profile.rows[place->second].totals.add({1, e.time, e.work});
     add_event(e);
   }
 
@@ -93,8 +94,7 @@ struct Recorder {
     e.work = work;
     OpenPhase& phase = phases.back();
     phase.inside += e.time;
-    phase.work.bytes += work.bytes;
-    phase.work.flops += work.flops;
+    add(phase.work, work);
     if (step_op != kNone) {
       e.op = step_op;
       e.layer = step_layer != kNone ? step_layer : phase.as_layer;
@@ -123,13 +123,9 @@ struct Recorder {
     phases.pop_back();
     const int64_t time = now - open.begin;
     phases.back().inside += time;
-    phases.back().work.bytes += open.work.bytes;
-    phases.back().work.flops += open.work.flops;
+    add(phases.back().work, open.work);
     Profile::Phase& p = profile.phases[phase_of.at(open.name)];
-    ++p.totals.calls;
-    p.totals.time += time;
-    p.totals.work.bytes += open.work.bytes;
-    p.totals.work.flops += open.work.flops;
+    p.totals.add({1, time, open.work});
     p.own_time += time - open.inside;
     add_event({.op = open.name,
                .pass = ProfilePass::phase,
@@ -178,6 +174,12 @@ void leave_phase() {
 }
 
 }  // namespace profile_detail
+
+void Profile::Totals::add(const Totals& other) {
+  calls += other.calls;
+  time += other.time;
+  heddle::add(work, other.work);
+}
 
 void start_profile(size_t max_events) {
   Recorder& r = recorder();

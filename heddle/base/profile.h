@@ -28,6 +28,7 @@ struct Profile {
     int64_t calls = 0;
     int64_t time = 0;
     Work work = {};
+    void add(const Totals& other);
   };
   /// The calls of one kernel by one op in one layer.
   struct Row {

@@ -54,13 +54,6 @@ std::string rate(double amount, int64_t time) {  // 1e9 in a second = 1 in a nan
 
 std::string ms(int64_t time) { return fmt::format("{:.1f}", milliseconds(time)); }
 
-void add(Profile::Totals& sum, const Profile::Totals& t) {
-  sum.calls += t.calls;
-  sum.time += t.time;
-  sum.work.bytes += t.work.bytes;
-  sum.work.flops += t.work.flops;
-}
-
 void add_numbers(TableLine& line, const Profile::Totals& t, int64_t whole) {
   const auto bytes = static_cast<double>(t.work.bytes);
   for (std::string cell : {ms(t.time), fmt::format("{:.1f} %", share(t.time, whole)),
@@ -78,7 +71,7 @@ std::string label(const std::string& op, ProfilePass pass) {
 template <class Key, class KeyOf>
 std::vector<std::pair<Key, Profile::Totals>> sums(const Profile& p, const KeyOf& key_of) {
   std::map<Key, Profile::Totals> totals;
-  for (const Profile::Row& row : p.rows) add(totals[key_of(row)], row.totals);
+  for (const Profile::Row& row : p.rows) totals[key_of(row)].add(row.totals);
   std::vector<std::pair<Key, Profile::Totals>> sorted(totals.begin(), totals.end());
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.second.time > b.second.time; });
@@ -118,7 +111,7 @@ std::string layer_table(const Profile& p) {
     if (i < kLayers) {
       add_line(name, backward[name], t);
     } else {
-      add(rest, t);
+      rest.add(t);
       rest_backward += backward[name];
     }
   }
@@ -142,29 +135,22 @@ std::string phase_table(const Profile& p) {
 }
 
 const char* category(ProfilePass pass) {
-  switch (pass) {
-    case ProfilePass::none: return "kernel";
-    case ProfilePass::forward: return "forward";
-    case ProfilePass::backward: return "backward";
-    case ProfilePass::phase: return "phase";
-  }
-  return "";
+  constexpr const char* kNames[] = {"kernel", "forward", "backward", "phase"};
+  return kNames[static_cast<size_t>(pass)];
 }
 
 std::string trace_event(const Profile& p, const Profile::Event& e) {
-  Json args = Json::object();
-  args["kernel"] = p.names[e.kernel];
-  args["layer"] = p.names[e.layer];
-  args["bytes"] = e.work.bytes;
-  args["flops"] = e.work.flops;
-  Json event = Json::object();
-  event["name"] = label(p.names[e.op], e.pass);
-  event["cat"] = category(e.pass);
-  event["ph"] = "X";
-  event["ts"] = static_cast<double>(e.begin) * 1e-3;
-  event["dur"] = static_cast<double>(e.time) * 1e-3;
-  event["pid"] = 1;
-  event["tid"] = 1;
+  Json args = Json::object({{"kernel", p.names[e.kernel]},
+                            {"layer", p.names[e.layer]},
+                            {"bytes", e.work.bytes},
+                            {"flops", e.work.flops}});
+  Json event = Json::object({{"name", label(p.names[e.op], e.pass)},
+                             {"cat", category(e.pass)},
+                             {"ph", "X"},
+                             {"ts", static_cast<double>(e.begin) * 1e-3},
+                             {"dur", static_cast<double>(e.time) * 1e-3},
+                             {"pid", 1},
+                             {"tid", 1}});
   event["args"] = std::move(args);
   return event.dump();
 }
@@ -173,7 +159,7 @@ std::string trace_event(const Profile& p, const Profile::Event& e) {
 
 std::string profile_tables(const Profile& profile) {
   Profile::Totals all;
-  for (const Profile::Row& row : profile.rows) add(all, row.totals);
+  for (const Profile::Row& row : profile.rows) all.add(row.totals);
   std::string out = fmt::format(
       "profile: {:.3f} s, of which {:.3f} s ({:.1f} %) in {} kernel calls and {:.3f} s ({:.1f} %) "
       "outside kernels\n",

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "heddle/base/log.h"
+#include "heddle/base/utf8.h"
 
 namespace heddle {
 
@@ -54,7 +55,7 @@ std::string progress_line(std::string_view label, double fraction, std::string_v
   }
   line += tail;
   auto end = std::min(line.size(), static_cast<size_t>(columns));
-  while (end < line.size() && (line[end] & 0xC0) == 0x80) --end;  // no half of a character
+  while (end < line.size() && is_continuation(line[end])) --end;  // no half of a character
   line.resize(end);
   return line;
 }
@@ -80,18 +81,6 @@ std::string counted(int64_t count, std::string_view one, std::string_view severa
   if (count == 1) return fmt::format("1 {}", one);
   return several.empty() ? fmt::format("{} {}s", format_count(count), one)
                          : fmt::format("{} {}", format_count(count), several);
-}
-
-std::string format_bytes(int64_t bytes) {
-  if (bytes < 1000) return fmt::format("{} bytes", bytes);
-  double value = static_cast<double>(bytes);
-  const char* unit = "";
-  for (const char* next : {"KB", "MB", "GB", "TB"}) {
-    if (value < 999.95) break;
-    value /= 1000;
-    unit = next;
-  }
-  return fmt::format("{:.1f} {}", value, unit);
 }
 
 }  // namespace heddle

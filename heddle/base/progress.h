@@ -55,7 +55,5 @@ std::string format_count(int64_t count);
 /// "1 update", "1,234 updates"; of a plural that is not made by an s: counted(2, "class",
 /// "classes").
 std::string counted(int64_t count, std::string_view one, std::string_view several = "");
-/// "999 bytes", "1.5 KB", "3.2 GB" (powers of 1000).
-std::string format_bytes(int64_t bytes);
 
 }  // namespace heddle

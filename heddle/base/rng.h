@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace heddle {
 
@@ -79,5 +81,11 @@ class RngStream {
   PhiloxCounter block_{};
   int used_ = 4;
 };
+
+/// Random order (Fisher-Yates), the same with every standard library, unlike std::shuffle.
+template <class T>
+void shuffle_values(std::vector<T>& values, RngStream& random) {
+  for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random.below(i)]);
+}
 
 }  // namespace heddle

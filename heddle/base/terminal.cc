@@ -8,11 +8,12 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "heddle/base/utf8.h"
+
 namespace heddle {
 namespace {
 
 bool is_control(unsigned char c) { return (c < 0x20 && c != '\t' && c != '\n') || c == 0x7F; }
-bool is_continuation(unsigned char c) { return (c & 0xC0) == 0x80; }
 
 // Bytes of a character that begins so; 0 if none does.
 size_t length_of(unsigned char lead) {
@@ -24,8 +25,8 @@ size_t length_of(unsigned char lead) {
 void spell_byte(unsigned char c, std::string& out) { out += fmt::format("\\x{:02x}", c); }
 
 void add_character(std::string_view character, std::string& out) {
-  uint32_t code = static_cast<unsigned char>(character[0]) & (0xFFu >> (character.size() + 1));
-  for (const char c : character.substr(1)) code = code << 6 | (static_cast<uint32_t>(c) & 0x3F);
+  size_t at = 0;
+  const auto code = static_cast<uint32_t>(next_code_point(character, at));
   const bool is_obeyed = (code >= 0x80 && code < 0xA0) || (code >= 0x202A && code <= 0x202E) ||
                          (code >= 0x2066 && code <= 0x2069);
   is_obeyed ? out += fmt::format("\\u{:04x}", code) : out += character;
@@ -49,7 +50,7 @@ ssize_t write_spelled(void* speller, const char* text, size_t size) {
 void ControlSpeller::add(std::string_view part, std::string& out) {
   for (const char each : part) {
     const auto c = static_cast<unsigned char>(each);
-    if (!begun_.empty() && is_continuation(c)) {
+    if (!begun_.empty() && is_continuation(each)) {
       begun_ += each;
       if (begun_.size() < needed_) continue;
       add_character(begun_, out);

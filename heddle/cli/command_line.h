@@ -2,9 +2,7 @@
 // its own takes some five seconds of compiler time in every file that includes it.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 

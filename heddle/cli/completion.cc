@@ -5,6 +5,7 @@
 #include "heddle/base/error.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/description.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle::cli {
 namespace {
@@ -18,15 +19,8 @@ std::vector<std::string> names_of(const std::vector<CommandDescription>& command
   return names;
 }
 
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) {
-    text.replace(at, what.size(), by);
-  }
-  return text;
-}
-
 // As a word between single quotes, which all three shells read alike.
-std::string quoted(const std::string& text) { return "'" + replaced(text, "'", "'\\''") + "'"; }
+std::string quoted(const std::string& text) { return "'" + replace_all(text, "'", "'\\''") + "'"; }
 
 // --- bash -----------------------------------------------------------------------------------
 
@@ -77,8 +71,8 @@ complete -o default -F _heddle heddle
 // What _arguments is told of a flag: '(-h --help)'{-h,--help}'[help]:value:action'.
 std::string zsh_flag(const FlagDescription& flag) {
   std::string help = flag.help;
-  for (const char* c : {"[", "]", ":"}) help = replaced(help, c, std::string("\\") + c);
-  const std::string value = replaced(flag.value, ":", "\\:");
+  for (const char* c : {"[", "]", ":"}) help = replace_all(help, c, std::string("\\") + c);
+  const std::string value = replace_all(flag.value, ":", "\\:");
   std::string spec;
   if (flag.names.empty()) return quoted(fmt::format(":{}:_files", value));
   if (!flag.value.empty()) {
@@ -99,7 +93,7 @@ std::string zsh_function(const CommandDescription& command) {
   text += " \\\n    '1: :->command' \\\n    '*:: :->rest'\n  case $state in\n    command)\n";
   text += "      local -a commands=(";
   for (const CommandDescription& inner : command.commands) {
-    text += "\n        " + quoted(inner.words.back() + ":" + replaced(inner.help, ":", "\\:"));
+    text += "\n        " + quoted(inner.words.back() + ":" + replace_all(inner.help, ":", "\\:"));
   }
   text += ")\n      _describe command commands ;;\n    rest)\n      case $line[1] in\n";
   for (const CommandDescription& inner : command.commands) {

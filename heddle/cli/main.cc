@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <iostream>
 #include <new>
 #include <string>
@@ -13,7 +12,7 @@
 #include <vector>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files/mapped_files.h"
+#include "heddle/base/files/mmap.h"
 #include "heddle/base/signals.h"
 #include "heddle/base/terminal.h"
 #include "heddle/base/version.h"

@@ -8,7 +8,6 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/rng.h"
-#include "heddle/data/shuffle.h"
 
 namespace heddle {
 

@@ -14,6 +14,7 @@ namespace {
 
 constexpr uint64_t kMagic = 0x316e656b6f746468u;  // "hdtoken1"
 constexpr size_t kFooter = sizeof(CacheFooter);
+constexpr size_t kBlock = size_t{4} << 20;  // of bytes that are hashed together
 constexpr size_t kHashed = offsetof(CacheFooter, footer_hash);
 
 static_assert(std::is_trivially_copyable_v<CacheFooter> && kFooter == 15 * sizeof(int64_t),
@@ -27,44 +28,21 @@ size_t round_up_8(size_t n) { return (n + 7) / 8 * 8; }
 
 }  // namespace
 
-void ContentHash::add(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const size_t take = std::min(bytes.size(), kBlock - pending_.size());
-    pending_.insert(pending_.end(), bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(take));
-    bytes = bytes.subspan(take);
-    if (pending_.size() == kBlock) {
-      hashes_.push_back(xxh64(pending_));
-      pending_.clear();
-    }
-  }
-}
-
-uint64_t ContentHash::finish() {
-  if (!pending_.empty()) hashes_.push_back(xxh64(pending_));
-  pending_.clear();
-  return xxh64(std::as_bytes(std::span(hashes_)));
-}
-
-uint64_t ContentHash::of(std::span<const std::byte> bytes) {
-  std::vector<uint64_t> hashes((bytes.size() + kBlock - 1) / kBlock);
-  parallel_for(static_cast<int64_t>(hashes.size()), [&](int64_t i) {
-    const size_t begin = static_cast<size_t>(i) * kBlock;
-    hashes[static_cast<size_t>(i)] =
-        xxh64(bytes.subspan(begin, std::min(kBlock, bytes.size() - begin)));
-  });
-  return xxh64(std::as_bytes(std::span(hashes)));
-}
-
 CacheWriter::CacheWriter(const ByteSink& sink, int id_bytes) : sink_(sink), id_bytes_(id_bytes) {}
 
 void CacheWriter::put(const void* data, size_t size) {
-  const auto* bytes = static_cast<const std::byte*>(data);
-  buffer_.insert(buffer_.end(), bytes, bytes + size);
-  if (buffer_.size() >= ContentHash::kBlock) flush();
+  std::span<const std::byte> bytes(static_cast<const std::byte*>(data), size);
+  while (!bytes.empty()) {
+    const auto part = bytes.first(std::min(bytes.size(), kBlock - buffer_.size()));
+    buffer_.insert(buffer_.end(), part.begin(), part.end());
+    bytes = bytes.subspan(part.size());
+    if (buffer_.size() == kBlock) flush();
+  }
 }
 
 void CacheWriter::flush() {
-  hash_.add(buffer_);
+  if (buffer_.empty()) return;
+  hashes_.push_back(xxh64(buffer_));
   sink_(buffer_);
   buffer_.clear();
 }
@@ -107,12 +85,21 @@ void CacheWriter::finish(uint64_t key, const CorpusReport& report) {
   footer.key = key;
   footer.id_bytes = id_bytes_;
   footer.report = report;
-  footer.content_hash = hash_.finish();
+  footer.content_hash = xxh64(std::as_bytes(std::span(hashes_)));
   footer.footer_hash = footer_hash(footer);
   sink_(std::as_bytes(std::span(&footer, 1)));
 }
 
 namespace {
+
+uint64_t content_hash(std::span<const std::byte> bytes) {
+  std::vector<uint64_t> hashes((bytes.size() + kBlock - 1) / kBlock);
+  parallel_for(static_cast<int64_t>(hashes.size()), [&](int64_t i) {
+    const size_t begin = static_cast<size_t>(i) * kBlock;
+    hashes[i] = xxh64(bytes.subspan(begin, std::min(kBlock, bytes.size() - begin)));
+  });
+  return xxh64(std::as_bytes(std::span(hashes)));
+}
 
 /// Points the view at its parts; what is wrong with the sizes, or "".
 std::string lay_out(CacheView& view, uint64_t key) {
@@ -174,7 +161,7 @@ std::optional<CacheView> open_cache_file(const std::string& path, uint64_t key,
   fault = lay_out(view, key);
   if (!fault.empty()) return std::nullopt;
   const auto content = view.file.bytes().first(view.file.size() - kFooter);
-  if (ContentHash::of(content) != view.footer.content_hash || !are_offsets_sound(view)) {
+  if (content_hash(content) != view.footer.content_hash || !are_offsets_sound(view)) {
     fault = "its contents were altered";
     return std::nullopt;
   }

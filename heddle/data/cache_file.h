@@ -25,23 +25,9 @@ struct CacheFooter {
   uint64_t key = 0;
   int64_t id_bytes = 0;  ///< 2 or 4
   CorpusReport report;
-  uint64_t content_hash = 0;  ///< of all bytes before the footer, see ContentHash
+  uint64_t content_hash = 0;  ///< of all bytes before the footer: XXH64 of each
+                              ///< block of 4 MiB, and XXH64 of these
   uint64_t footer_hash = 0;   ///< of the fields above
-};
-
-/// Hash of a stream of bytes: XXH64 of each block of 4 MiB, and XXH64 of these. Blocks, so that
-/// opening can hash on all threads.
-class ContentHash {
- public:
-  static constexpr size_t kBlock = size_t{4} << 20;
-  void add(std::span<const std::byte> bytes);
-  uint64_t finish();
-  /// The same for bytes that are all there, on all threads.
-  static uint64_t of(std::span<const std::byte> bytes);
-
- private:
-  std::vector<std::byte> pending_;
-  std::vector<uint64_t> hashes_;
 };
 
 /// Writes a cache file through a sink, pair by pair. Memory: 8 bytes a pair and one block.
@@ -59,9 +45,9 @@ class CacheWriter {
 
   const ByteSink& sink_;
   int id_bytes_;
-  std::vector<std::byte> buffer_;
+  std::vector<std::byte> buffer_;  // of the block that is being filled
+  std::vector<uint64_t> hashes_;   // of those before it
   std::vector<int32_t> source_lengths_, target_lengths_;
-  ContentHash hash_;
 };
 
 /// A cache file that was found to be whole.

@@ -10,20 +10,16 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/files/lines.h"
+#include "heddle/base/utf8.h"
 #include "heddle/data/table.h"
-#include "heddle/text/strings/utf8.h"
 
 namespace heddle {
 namespace {
 
-bool ends_with_any(const std::string& name, std::initializer_list<const char*> endings) {
-  return std::any_of(endings.begin(), endings.end(),
-                     [&](const char* ending) { return name.ends_with(ending); });
-}
-
 bool is_text(const std::string& path) {
   return is_json_lines(path) || is_table(path) ||
-         ends_with_any(path, {".txt", ".txt.gz", ".md", ".text", ".conll"});
+         std::ranges::any_of(std::array{".txt", ".txt.gz", ".md", ".text", ".conll"},
+                             [&](const char* ending) { return path.ends_with(ending); });
 }
 
 // One document a row.
@@ -76,6 +72,29 @@ std::optional<std::string> find_split(const std::string& folder,
   return std::nullopt;
 }
 
+void cut(std::vector<std::string> documents, double val_share, DocumentSplit& split) {
+  if (documents.size() == 1) {
+    const auto characters = static_cast<double>(count_characters(documents[0]));
+    const auto kept = static_cast<int64_t>((1 - val_share) * characters);
+    const size_t at = end_of_characters(documents[0], kept);
+    split.val.push_back(documents[0].substr(at));
+    documents[0].resize(at);
+    split.train.push_back(std::move(documents[0]));
+    return;
+  }
+  const auto held_out =
+      static_cast<int64_t>(std::ceil(val_share * static_cast<double>(documents.size())));
+  const auto middle = documents.end() - held_out;
+  split.train.insert(split.train.end(), std::make_move_iterator(documents.begin()),
+                     std::make_move_iterator(middle));
+  split.val.insert(split.val.end(), std::make_move_iterator(middle),
+                   std::make_move_iterator(documents.end()));
+}
+
+bool has_text(const std::vector<std::string>& documents) {
+  return std::ranges::any_of(documents, [](const std::string& d) { return !d.empty(); });
+}
+
 }  // namespace
 
 TextFiles find_text_files(const DocumentFiles& files) {
@@ -104,52 +123,11 @@ TextFiles find_text_files(const DocumentFiles& files) {
   return found;
 }
 
-namespace {
-
-// The first characters of a text, as a share of them.
-size_t bytes_of_share(const std::string& text, double share) {
-  const auto is_first = [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; };
-  const auto characters = std::count_if(text.begin(), text.end(), is_first);
-  auto left = static_cast<int64_t>(share * static_cast<double>(characters));
-  size_t at = 0;
-  for (; at < text.size(); ++at) {
-    if (is_first(text[at]) && left-- == 0) break;
-  }
-  return at;
-}
-
-void cut(std::vector<std::string> documents, double val_share, DocumentSplit& split) {
-  if (documents.size() == 1) {
-    const size_t at = bytes_of_share(documents[0], 1 - val_share);
-    split.val.push_back(documents[0].substr(at));
-    documents[0].resize(at);
-    split.train.push_back(std::move(documents[0]));
-    return;
-  }
-  const auto held_out =
-      static_cast<int64_t>(std::ceil(val_share * static_cast<double>(documents.size())));
-  const auto middle = documents.end() - held_out;
-  split.train.insert(split.train.end(), std::make_move_iterator(documents.begin()),
-                     std::make_move_iterator(middle));
-  split.val.insert(split.val.end(), std::make_move_iterator(middle),
-                   std::make_move_iterator(documents.end()));
-}
-
-void check_some(const std::vector<std::string>& documents, const std::string& path,
-                const char* what) {
-  check(std::any_of(documents.begin(), documents.end(), [](const auto& d) { return !d.empty(); }),
-        ErrorKind::data, "{}: no text is left to {} on", path, what);
-}
-
-}  // namespace
-
 std::vector<std::string> read_documents(const std::string& path, const std::string& text_key) {
   std::vector<std::string> documents = is_json_lines(path) || is_table(path)
                                            ? read_rows(path, text_key)
                                            : std::vector{read_plain(path)};
-  const bool has_text = std::any_of(documents.begin(), documents.end(),
-                                    [](const std::string& d) { return !d.empty(); });
-  check(has_text, ErrorKind::data, "{}: the file has no text", path);
+  check(has_text(documents), ErrorKind::data, "{}: the file has no text", path);
   return documents;
 }
 
@@ -165,8 +143,9 @@ DocumentSplit split_documents(const DocumentFiles& files) {
     }
   }
   if (!sources.val.empty()) split.val = read_documents(sources.val, files.text_key);
-  check_some(split.train, files.train, "train");
-  check_some(split.val, sources.val.empty() ? files.train : sources.val, "validate");
+  check(has_text(split.train), ErrorKind::data, "{}: no text is left to train on", files.train);
+  check(has_text(split.val), ErrorKind::data, "{}: no text is left to validate on",
+        sources.val.empty() ? files.train : sources.val);
   return split;
 }
 

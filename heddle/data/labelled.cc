@@ -9,14 +9,12 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/lines.h"
-#include "heddle/base/json/json.h"
 #include "heddle/base/log.h"
 #include "heddle/base/progress.h"
 #include "heddle/base/rng.h"
-#include "heddle/data/shuffle.h"
+#include "heddle/base/utf8.h"
 #include "heddle/data/table.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/text/strings/utf8.h"
 
 namespace heddle {
 namespace {
@@ -36,11 +34,7 @@ std::vector<LabelledText> read_texts(const std::string& path, const LabelledFile
 
 std::vector<LabelledText> read_json_words(const std::string& path, const LabelledFiles& o) {
   std::vector<LabelledText> texts;
-  LineReader reader(path);
-  for (std::string line; reader.next(line);) {
-    if (line.find_first_not_of(" \t") == std::string::npos) continue;
-    const std::string where = fmt::format("{}: line {}", path, reader.line_number());
-    const Json json = Json::parse(line, where);
+  for_json_lines(path, [&](const Json& json, const std::string& where, int64_t) {
     LabelledText& text = texts.emplace_back();
     text.words = json.at(o.files.text_key, where).as_strings(where);
     for (const Json& label : json.at(o.label_key, where).as_array(where)) {
@@ -50,7 +44,7 @@ std::vector<LabelledText> read_json_words(const std::string& path, const Labelle
     check(text.words.size() == text.labels.size(), ErrorKind::data,
           "{}: {} words but {} labels; each word needs one", where, text.words.size(),
           text.labels.size());
-  }
+  });
   return texts;
 }
 

@@ -6,7 +6,8 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/progress.h"
-#include "heddle/text/strings/utf8.h"
+#include "heddle/base/utf8.h"
+#include "heddle/text/strings/characters.h"
 
 namespace heddle {
 
@@ -70,10 +71,7 @@ std::string CorpusReport::str() const {
 bool is_blank(std::string_view line) {
   for (size_t at = 0; at < line.size();) {
     const char32_t c = next_code_point(line, at);
-    const bool is_space = (c >= 0x09 && c <= 0x0D) || c == ' ' || c == 0x85 || c == 0xA0 ||
-                          c == 0x1680 || (c >= 0x2000 && c <= 0x200B) || c == 0x2028 ||
-                          c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000 || c == 0xFEFF;
-    if (!is_space) return false;
+    if (!is_white_space(c) && c != 0x200B && c != 0xFEFF) return false;
   }
   return true;
 }

@@ -40,8 +40,8 @@ struct CorpusReport {
   friend bool operator==(const CorpusReport&, const CorpusReport&) = default;
 };
 
-/// True if the line has nothing but white space (Unicode's, and the byte order mark). `line` must
-/// be valid UTF-8.
+/// True if the line has nothing but white space (Unicode's, U+200B and the byte order mark). `line`
+/// must be valid UTF-8.
 bool is_blank(std::string_view line);
 
 /// Reads two files in step.

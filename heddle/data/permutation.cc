@@ -2,9 +2,8 @@
 #include "heddle/data/permutation.h"
 
 #include <algorithm>
-#include <utility>
 
-#include "heddle/data/shuffle.h"
+#include "heddle/base/rng.h"
 
 namespace heddle {
 

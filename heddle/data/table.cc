@@ -2,13 +2,11 @@
 #include "heddle/data/table.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/lines.h"
-#include "heddle/base/json/json.h"
-#include "heddle/text/strings/utf8.h"
+#include "heddle/base/utf8.h"
 
 namespace heddle {
 namespace {
@@ -61,11 +59,7 @@ class RowReader {
 
   void split_plain(const std::string& line, TableRow& row) const {
     for (const char c : line) {
-      if (c == separator_) {
-        row.cells.emplace_back();
-      } else {
-        row.cells.back() += c;
-      }
+      c == separator_ ? void(row.cells.emplace_back()) : row.cells.back().push_back(c);
     }
   }
 
@@ -136,20 +130,16 @@ std::vector<TableRow> read_table(const std::string& path, const std::vector<std:
 std::vector<TableRow> read_json_lines(const std::string& path,
                                       const std::vector<std::string>& columns) {
   std::vector<TableRow> rows;
-  LineReader reader(path);
-  for (std::string line; reader.next(line);) {
-    if (line.find_first_not_of(" \t") == std::string::npos) continue;
-    const std::string where = fmt::format("{}: line {}", path, reader.line_number());
-    const Json json = Json::parse(line, where);
+  for_json_lines(path, [&](const Json& json, const std::string& where, int64_t number) {
     TableRow& row = rows.emplace_back();
-    row.line = reader.line_number();
+    row.line = number;
     for (const std::string& column : columns) {
       const Json& cell = json.at(column, where);
       check(cell.is_string() || cell.is_number() || cell.is_bool(), ErrorKind::data,
             "{}: '{}' is {}; a string or a number is needed", where, column, cell.describe());
       row.cells.push_back(cell.is_string() ? cell.as_string() : cell.dump());
     }
-  }
+  });
   return rows;
 }
 
@@ -157,6 +147,16 @@ std::vector<TableRow> read_json_lines(const std::string& path,
 
 bool is_json_lines(const std::string& path) { return has_ending(path, {".jsonl", ".ndjson"}); }
 bool is_table(const std::string& path) { return has_ending(path, {".csv", ".tsv"}); }
+
+void for_json_lines(const std::string& path,
+                    const std::function<void(const Json&, const std::string&, int64_t)>& f) {
+  LineReader reader(path);
+  for (std::string line; reader.next(line);) {
+    if (line.find_first_not_of(" \t") == std::string::npos) continue;
+    const std::string where = fmt::format("{}: line {}", path, reader.line_number());
+    f(Json::parse(line, where), where, reader.line_number());
+  }
+}
 
 std::vector<TableRow> read_columns(const std::string& path, const std::vector<std::string>& columns,
                                    const std::string& hint) {

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
+
+#include "heddle/base/json/json.h"
 
 namespace heddle {
 
@@ -17,6 +20,11 @@ struct TableRow {
 /// (.csv, .tsv) does.
 bool is_json_lines(const std::string& path);
 bool is_table(const std::string& path);
+
+/// Calls f for each line of a file of JSON lines but blank ones, with its place ("FILE: line 7")
+/// and number. Errors: data, naming file and line, for broken JSON; those of LineReader.
+void for_json_lines(const std::string& path,
+                    const std::function<void(const Json&, const std::string&, int64_t)>& f);
 
 /// Columns of a file by its name: .csv (RFC 4180: quoted fields may hold commas, line ends and
 /// doubled quotes; semicolons in place of commas where the first line has such and no comma, as

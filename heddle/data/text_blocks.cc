@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
 #include "heddle/base/error.h"
 #include "heddle/base/rng.h"
-#include "heddle/data/shuffle.h"
 
 namespace heddle {
 namespace {

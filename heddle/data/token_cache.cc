@@ -15,7 +15,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/data/cache_file.h"
-#include "heddle/text/strings/check_text.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle {
 
@@ -202,21 +202,16 @@ TokenizedCorpus TokenizedCorpus::open_or_build(const CorpusOptions& options,
 
 int64_t TokenizedCorpus::size() const { return report().pairs; }
 
-TokenView TokenizedCorpus::source(int64_t i) const {
+TokenView TokenizedCorpus::ids(int64_t i, uint64_t skipped, int32_t count) const {
   const CacheView& view = impl_->view;
-  const auto place = static_cast<size_t>(i);
-  const int64_t width = view.footer.id_bytes;
-  return {view.ids + view.offsets[place] * static_cast<uint64_t>(width), view.source_lengths[place],
-          static_cast<int>(width)};
+  const auto width = static_cast<uint64_t>(view.footer.id_bytes);
+  const uint64_t begin = view.offsets[static_cast<size_t>(i)] + skipped;
+  return {view.ids + begin * width, count, static_cast<int>(width)};
 }
 
+TokenView TokenizedCorpus::source(int64_t i) const { return ids(i, 0, source_lengths()[i]); }
 TokenView TokenizedCorpus::target(int64_t i) const {
-  const CacheView& view = impl_->view;
-  const auto place = static_cast<size_t>(i);
-  const int64_t width = view.footer.id_bytes;
-  const uint64_t begin = view.offsets[place] + static_cast<uint64_t>(view.source_lengths[place]);
-  return {view.ids + begin * static_cast<uint64_t>(width), view.target_lengths[place],
-          static_cast<int>(width)};
+  return ids(i, static_cast<uint64_t>(source_lengths()[i]), target_lengths()[i]);
 }
 
 std::span<const int32_t> TokenizedCorpus::source_lengths() const {

@@ -102,6 +102,8 @@ class TokenizedCorpus {
 
  private:
   struct Impl;
+  // So many ids of a pair, behind the first `skipped`.
+  TokenView ids(int64_t i, uint64_t skipped, int32_t count) const;
   explicit TokenizedCorpus(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<const Impl> impl_;
 };

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/base/files/mapped_files.h"
+#include "heddle/base/files/mmap.h"
 #include "heddle/infer/words/encode_words.h"
 
 namespace heddle {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "heddle/base/files/mapped_files.h"
+#include "heddle/base/files/mmap.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle {

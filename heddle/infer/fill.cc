@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/base/files/mapped_files.h"
+#include "heddle/base/files/mmap.h"
 #include "heddle/infer/decoding/best_tokens.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/text/strings/strings.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "heddle/autograd/tape.h"
-#include "heddle/base/files/mapped_files.h"
+#include "heddle/base/files/mmap.h"
 #include "heddle/base/profile.h"
 #include "heddle/infer/decoding/best_tokens.h"
 #include "heddle/ops/embedding.h"

@@ -16,13 +16,13 @@ void apply_settings(const std::vector<Field>& fields, const std::vector<std::str
     const size_t equals = setting.find('=');
     check(equals != std::string::npos && equals > 0, ErrorKind::usage,
           "--set {}: FIELD=VALUE is needed, as in --set d_model=512", setting);
-    set_field(fields, setting.substr(0, equals), setting.substr(equals + 1));
+    set_from_string(fields, setting.substr(0, equals), setting.substr(equals + 1));
   }
 }
 
 ModelPlan finish(PlainStackConfig config, const std::string& name,
                  const std::vector<std::string>& settings) {
-  apply_settings(fields_of(config), settings);
+  apply_settings(FieldList(config), settings);
   check_fields(config, name);
   ModelPlan plan = plan_of(config);
   plan.name = name;

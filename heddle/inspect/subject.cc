@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/utf8.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/words/word_spans.h"
 #include "heddle/ops/loss.h"
-#include "heddle/text/strings/check_text.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/text/strings/utf8.h"
 #include "heddle/text/tokenizer_folder.h"
 
 namespace heddle::inspect {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <optional>
 #include <unordered_map>
 
 #include "heddle/base/error.h"
@@ -20,72 +19,15 @@ constexpr size_t kMaxValues = 4'000'000;
 constexpr size_t kMaxNameBytes = 200;
 constexpr uint8_t kNewestProtocol = 5;
 
-enum class Op : uint8_t {
-  mark = '(',
-  stop = '.',
-  int_of_4 = 'J',
-  int_of_1 = 'K',
-  int_of_2 = 'M',
-  none = 'N',
-  persistent = 'Q',
-  reduce = 'R',
-  bytes_text = 'T',
-  short_bytes_text = 'U',
-  bytes = 'B',
-  short_bytes = 'C',
-  real = 'G',
-  text = 'X',
-  append = 'a',
-  build = 'b',
-  global = 'c',
-  dict = 'd',
-  empty_dict = '}',
-  appends = 'e',
-  get = 'h',
-  long_get = 'j',
-  list = 'l',
-  empty_list = ']',
-  put = 'q',
-  long_put = 'r',
-  set_item = 's',
-  tuple = 't',
-  empty_tuple = ')',
-  set_items = 'u',
-  protocol = 0x80,
-  new_object = 0x81,
-  tuple_of_1 = 0x85,
-  tuple_of_2 = 0x86,
-  tuple_of_3 = 0x87,
-  is_true = 0x88,
-  is_false = 0x89,
-  long_of_1 = 0x8a,
-  short_text = 0x8c,
-  long_text = 0x8d,
-  stack_global = 0x93,
-  memoize = 0x94,
-  frame = 0x95,
-};
-
 bool holds_items(Kind kind) {
   return kind == Kind::tuple || kind == Kind::list || kind == Kind::dict;
 }
 
 const char* kind_name(Kind kind) {
-  switch (kind) {
-    case Kind::none: return "None";
-    case Kind::boolean: return "a boolean";
-    case Kind::integer: return "an integer";
-    case Kind::real: return "a number";
-    case Kind::text: return "a text";
-    case Kind::bytes: return "bytes";
-    case Kind::tuple: return "a tuple";
-    case Kind::list: return "a list";
-    case Kind::dict: return "a dict";
-    case Kind::name: return "the name";
-    case Kind::call: return "a call of";
-    case Kind::persistent: return "a storage";
-  }
-  return "?";
+  constexpr const char* kNames[] = {"None",   "a boolean", "an integer", "a number",
+                                    "a text", "bytes",     "a tuple",    "a list",
+                                    "a dict", "the name",  "a call of",  "a storage"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
 }  // namespace
@@ -113,10 +55,10 @@ class Pickle::Machine {
   void run() {
     for (;;) {
       const size_t at = reader_.at();
-      const auto op = static_cast<Op>(reader_.read<uint8_t>());
-      if (op == Op::stop) break;
+      const auto op = reader_.read<uint8_t>();
+      if (op == '.') break;  // STOP
       if (!push_plain(op) && !push_text(op) && !push_container(op) && !change(op)) {
-        refuse(static_cast<uint8_t>(op), at);
+        refuse(op, at);
       }
       check_count(std::max({pickle_.nodes_.size(), stack_.size(), marks_.size(), memo_.size()}));
     }
@@ -181,17 +123,18 @@ class Pickle::Machine {
 
   // --- opcodes -----------------------------------------------------------------------------
 
-  // Each of these gives false for an opcode that is not its own.
-  bool push_plain(Op op) {
+  // By their codes, with the names that pickletools has for them. Each of these functions gives
+  // false for an opcode that is not its own.
+  bool push_plain(uint8_t op) {
     switch (op) {
-      case Op::none: push({}); return true;
-      case Op::is_true: push({.kind = Kind::boolean, .integer = 1}); return true;
-      case Op::is_false: push({.kind = Kind::boolean}); return true;
-      case Op::int_of_1: push_integer(reader_.read<uint8_t>()); return true;
-      case Op::int_of_2: push_integer(reader_.read<uint16_t>()); return true;
-      case Op::int_of_4: push_integer(reader_.read<int32_t>()); return true;
-      case Op::long_of_1: push_integer(read_long()); return true;
-      case Op::real: {  // the one thing that is big-endian
+      case 'N': push({}); return true;                                      // NONE
+      case 0x88: push({.kind = Kind::boolean, .integer = 1}); return true;  // NEWTRUE
+      case 0x89: push({.kind = Kind::boolean}); return true;                // NEWFALSE
+      case 'K': push_integer(reader_.read<uint8_t>()); return true;         // BININT1
+      case 'M': push_integer(reader_.read<uint16_t>()); return true;        // BININT2
+      case 'J': push_integer(reader_.read<int32_t>()); return true;         // BININT
+      case 0x8a: push_integer(read_long()); return true;                    // LONG1
+      case 'G': {  // BINFLOAT: the one thing that is big-endian
         const uint64_t bits = __builtin_bswap64(reader_.read<uint64_t>());
         push({.kind = Kind::real, .real = std::bit_cast<double>(bits)});
         return true;
@@ -200,25 +143,24 @@ class Pickle::Machine {
     }
   }
 
-  bool push_text(Op op) {
+  bool push_text(uint8_t op) {
     const auto text = [&](Kind kind, uint64_t bytes) {
       push(kind, {.text = std::string(reader_.text(bytes))});
       return true;
     };
     switch (op) {
-      case Op::short_text: return text(Kind::text, reader_.read<uint8_t>());
-      case Op::text: return text(Kind::text, reader_.read<uint32_t>());
-      case Op::long_text: return text(Kind::text, reader_.read<uint64_t>());
-      // What Python 2 called a text.
-      case Op::short_bytes_text: return text(Kind::text, reader_.read<uint8_t>());
-      case Op::bytes_text: return text(Kind::text, reader_.read<uint32_t>());
-      case Op::short_bytes: return text(Kind::bytes, reader_.read<uint8_t>());
-      case Op::bytes: return text(Kind::bytes, reader_.read<uint32_t>());
+      case 0x8c: return text(Kind::text, reader_.read<uint8_t>());   // SHORT_BINUNICODE
+      case 'X': return text(Kind::text, reader_.read<uint32_t>());   // BINUNICODE
+      case 0x8d: return text(Kind::text, reader_.read<uint64_t>());  // BINUNICODE8
+      case 'U': return text(Kind::text, reader_.read<uint8_t>());    // SHORT_BINSTRING of Python 2
+      case 'T': return text(Kind::text, reader_.read<uint32_t>());   // BINSTRING of Python 2
+      case 'C': return text(Kind::bytes, reader_.read<uint8_t>());   // SHORT_BINBYTES
+      case 'B': return text(Kind::bytes, reader_.read<uint32_t>());  // BINBYTES
       default: return false;
     }
   }
 
-  bool push_container(Op op) {
+  bool push_container(uint8_t op) {
     const auto container = [&](Kind kind, std::vector<PickleValue> items) {
       if (kind == Kind::dict && items.size() % 2 != 0) fail_here("a dict's last key has no value");
       count_items(items.size());
@@ -226,43 +168,43 @@ class Pickle::Machine {
       return true;
     };
     switch (op) {
-      case Op::mark: marks_.push_back(stack_.size()); return true;
-      case Op::empty_tuple: return container(Kind::tuple, {});
-      case Op::tuple_of_1: return container(Kind::tuple, pop_count(1));
-      case Op::tuple_of_2: return container(Kind::tuple, pop_count(2));
-      case Op::tuple_of_3: return container(Kind::tuple, pop_count(3));
-      case Op::tuple: return container(Kind::tuple, pop_to_mark());
-      case Op::empty_list: return container(Kind::list, {});
-      case Op::list: return container(Kind::list, pop_to_mark());
-      case Op::empty_dict: return container(Kind::dict, {});
-      case Op::dict: return container(Kind::dict, pop_to_mark());
-      case Op::persistent: return container(Kind::persistent, pop_count(1));
+      case '(': marks_.push_back(stack_.size()); return true;      // MARK
+      case ')': return container(Kind::tuple, {});                 // EMPTY_TUPLE
+      case 0x85: return container(Kind::tuple, pop_count(1));      // TUPLE1
+      case 0x86: return container(Kind::tuple, pop_count(2));      // TUPLE2
+      case 0x87: return container(Kind::tuple, pop_count(3));      // TUPLE3
+      case 't': return container(Kind::tuple, pop_to_mark());      // TUPLE
+      case ']': return container(Kind::list, {});                  // EMPTY_LIST
+      case 'l': return container(Kind::list, pop_to_mark());       // LIST
+      case '}': return container(Kind::dict, {});                  // EMPTY_DICT
+      case 'd': return container(Kind::dict, pop_to_mark());       // DICT
+      case 'Q': return container(Kind::persistent, pop_count(1));  // BINPERSID
       default: return false;
     }
   }
 
-  bool change(Op op) {
+  bool change(uint8_t op) {
     switch (op) {
-      case Op::protocol: check_protocol(reader_.read<uint8_t>()); return true;
-      case Op::frame: reader_.skip(8); return true;
-      case Op::append: add(Kind::list, pop_count(1)); return true;
-      case Op::appends: add(Kind::list, pop_to_mark()); return true;
-      case Op::set_item: add(Kind::dict, pop_count(2)); return true;
-      case Op::set_items: add(Kind::dict, pop_to_mark()); return true;
-      case Op::put: memo_[reader_.read<uint8_t>()] = top(); return true;
-      case Op::long_put: memo_[reader_.read<uint32_t>()] = top(); return true;
-      case Op::memoize: memo_[static_cast<uint32_t>(memo_.size())] = top(); return true;
-      case Op::get: push(recall(reader_.read<uint8_t>())); return true;
-      case Op::long_get: push(recall(reader_.read<uint32_t>())); return true;
-      case Op::global: read_global(); return true;
-      case Op::stack_global: {
+      case 0x80: check_protocol(reader_.read<uint8_t>()); return true;             // PROTO
+      case 0x95: reader_.skip(8); return true;                                     // FRAME
+      case 'a': add(Kind::list, pop_count(1)); return true;                        // APPEND
+      case 'e': add(Kind::list, pop_to_mark()); return true;                       // APPENDS
+      case 's': add(Kind::dict, pop_count(2)); return true;                        // SETITEM
+      case 'u': add(Kind::dict, pop_to_mark()); return true;                       // SETITEMS
+      case 'q': memo_[reader_.read<uint8_t>()] = top(); return true;               // BINPUT
+      case 'r': memo_[reader_.read<uint32_t>()] = top(); return true;              // LONG_BINPUT
+      case 0x94: memo_[static_cast<uint32_t>(memo_.size())] = top(); return true;  // MEMOIZE
+      case 'h': push(recall(reader_.read<uint8_t>())); return true;                // BINGET
+      case 'j': push(recall(reader_.read<uint32_t>())); return true;               // LONG_BINGET
+      case 'c': read_global(); return true;                                        // GLOBAL
+      case 0x93: {                                                                 // STACK_GLOBAL
         const std::vector<PickleValue> parts = pop_count(2);
         if (!parts[0].is(Kind::text) || !parts[1].is(Kind::text)) fail_here("a name is no text");
         push_name(parts[0].node->text, parts[1].node->text);
         return true;
       }
-      case Op::reduce: reduce(); return true;
-      case Op::build:
+      case 'R': reduce(); return true;  // REDUCE
+      case 'b':                         // BUILD
         pop();
         top();
         return true;  // attributes of an object change no tensor
@@ -272,7 +214,7 @@ class Pickle::Machine {
 
   [[noreturn]] void refuse(uint8_t op, size_t at) const {
     const bool makes_object =
-        op == static_cast<uint8_t>(Op::new_object) || op == 0x92 || op == 'i' || op == 'o';
+        op == 0x81 || op == 0x92 || op == 'i' || op == 'o';  // NEWOBJ, NEWOBJ_EX, INST, OBJ
     check(!makes_object, ErrorKind::data,
           "{}: the pickle would make an object of a class of its own at byte {}; it was not run, "
           "because heddle reads tensors and runs no code",

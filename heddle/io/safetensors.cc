@@ -13,7 +13,6 @@
 #include "heddle/base/files/files.h"
 #include "heddle/base/json/json.h"
 #include "heddle/base/parallel.h"
-#include "heddle/io/json_members.h"
 
 namespace heddle {
 
@@ -83,6 +82,83 @@ HeaderEntry parse_entry(const std::string& path, const std::string& name, const 
         dtype_text(entry.dtype), fmt::join(entry.shape, ", "), needed, entry.end - entry.begin);
   return entry;
 }
+
+/// Walks over the members of an object in their order, so that a large one is never in memory as a
+/// whole. `text` is the object and nothing else but white space, and must outlive this; `source` (a
+/// path) opens messages.
+class JsonMembers {
+ public:
+  JsonMembers(std::string_view text, std::string source) : text_(text), source_(std::move(source)) {
+    expect('{');
+  }
+
+  /// The next member: its name, and the text of its value, for Json::parse(). False after the last.
+  /// Errors: data, with the column (bytes from 1), for what is no JSON.
+  bool next(std::string& name, std::string_view& value) {
+    if (skip_space() == '}') {
+      ++at_;
+      if (skip_space() != '\0' || at_ < text_.size()) fail_here("the end");
+      return false;
+    }
+    if (!is_first_) expect(',');
+    is_first_ = false;
+    skip_space();
+    name = Json::parse(string_text(), source_).as_string(source_);
+    expect(':');
+    skip_space();
+    value = value_text();
+    if (value.empty()) fail_here("a value");
+    return true;
+  }
+
+ private:
+  /// The character that is next, '\0' at the end.
+  char skip_space() {
+    at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size());
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+
+  void expect(char c) {
+    if (skip_space() != c) fail_here(c == '{' ? "'{'" : c == ',' ? "',' or '}'" : "':'");
+    ++at_;
+  }
+
+  /// A string with its quotes, as far as they tell: what is between them is not looked at.
+  std::string_view string_text() {
+    const size_t begin = at_;
+    if (at_ == text_.size() || text_[at_] != '"') fail_here("a name in quotes");
+    for (++at_; at_ < text_.size() && text_[at_] != '"'; ++at_) at_ += text_[at_] == '\\';
+    if (at_ >= text_.size()) fail_here("the end of a string");
+    return text_.substr(begin, ++at_ - begin);
+  }
+
+  /// Up to the ',' or '}' that is not inside.
+  std::string_view value_text() {
+    const size_t begin = at_;
+    for (int64_t depth = 0; at_ < text_.size();) {
+      const char c = text_[at_];
+      if (c == '"') {
+        string_text();
+        continue;
+      }
+      if (depth == 0 && (c == ',' || c == '}' || c == ']')) break;
+      depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+      ++at_;
+    }
+    return text_.substr(begin, at_ - begin);
+  }
+
+  [[noreturn]] void fail_here(const char* needed) const {
+    fail(ErrorKind::data, "{}: not valid JSON at column {}{}: {} is needed", source_,
+         std::min(at_, text_.size()) + 1, at_ >= text_.size() ? ", where the text ends" : "",
+         needed);
+  }
+
+  std::string_view text_;
+  std::string source_;
+  size_t at_ = 0;
+  bool is_first_ = true;
+};
 
 /// The value of a member, which must be short unless it is a string.
 Json parse_member(std::string_view text, const std::string& what) {

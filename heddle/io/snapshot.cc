@@ -40,23 +40,16 @@ void sync_file(const std::string& path) {
 
 const ManifestFile* find_file(const Manifest* manifest, const std::string& name) {
   if (manifest == nullptr) return nullptr;
-  for (const ManifestFile& file : manifest->files) {
-    if (file.name == name) return &file;
-  }
-  return nullptr;
+  const auto found = std::ranges::find(manifest->files, name, &ManifestFile::name);
+  return found == manifest->files.end() ? nullptr : &*found;
 }
 
 Json to_json(const Manifest& manifest) {
-  Json json = Json::object();
-  json["format"] = kFormat;
-  json["content"] = manifest.content;
-  json["files"] = Json::array();
+  Json json =
+      Json::object({{"format", kFormat}, {"content", manifest.content}, {"files", Json::array()}});
   for (const ManifestFile& file : manifest.files) {
-    Json entry = Json::object();
-    entry["name"] = file.name;
-    entry["bytes"] = file.bytes;
-    entry["xxh64"] = file.checksum;
-    json["files"].push_back(std::move(entry));
+    json["files"].push_back(
+        Json::object({{"name", file.name}, {"bytes", file.bytes}, {"xxh64", file.checksum}}));
   }
   return json;
 }

@@ -2,10 +2,8 @@
 #include "heddle/io/torch_file.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <map>
-#include <set>
 
 #include "heddle/base/error.h"
 #include "heddle/io/byte_reader.h"
@@ -21,30 +19,22 @@ using Bytes = std::span<const std::byte>;
 // The largest pickle that is read: some 100,000 tensors' names, strides and storages.
 constexpr size_t kMaxPickle = size_t{16} << 20;
 
-constexpr std::array<std::pair<std::string_view, DType>, 10> kStorages = {
-    {{"torch.FloatStorage", DType::f32},
-     {"torch.BFloat16Storage", DType::bf16},
-     {"torch.HalfStorage", DType::f16},
-     {"torch.DoubleStorage", DType::f64},
-     {"torch.LongStorage", DType::i64},
-     {"torch.IntStorage", DType::i32},
-     {"torch.ShortStorage", DType::i16},
-     {"torch.CharStorage", DType::i8},
-     {"torch.ByteStorage", DType::u8},
-     {"torch.BoolStorage", DType::boolean}}};
+// What torch calls the types of elements, and storages of them.
+struct TorchDType {
+  std::string_view name, storage;
+  DType dtype;
+};
+constexpr TorchDType kDTypes[] = {{"torch.float32", "torch.FloatStorage", DType::f32},
+                                  {"torch.bfloat16", "torch.BFloat16Storage", DType::bf16},
+                                  {"torch.float16", "torch.HalfStorage", DType::f16},
+                                  {"torch.float64", "torch.DoubleStorage", DType::f64},
+                                  {"torch.int64", "torch.LongStorage", DType::i64},
+                                  {"torch.int32", "torch.IntStorage", DType::i32},
+                                  {"torch.int16", "torch.ShortStorage", DType::i16},
+                                  {"torch.int8", "torch.CharStorage", DType::i8},
+                                  {"torch.uint8", "torch.ByteStorage", DType::u8},
+                                  {"torch.bool", "torch.BoolStorage", DType::boolean}};
 constexpr std::string_view kUntyped = "torch.storage.UntypedStorage";
-
-constexpr std::array<std::pair<std::string_view, DType>, 10> kDTypes = {
-    {{"torch.float32", DType::f32},
-     {"torch.bfloat16", DType::bf16},
-     {"torch.float16", DType::f16},
-     {"torch.float64", DType::f64},
-     {"torch.int64", DType::i64},
-     {"torch.int32", DType::i32},
-     {"torch.int16", DType::i16},
-     {"torch.int8", DType::i8},
-     {"torch.uint8", DType::u8},
-     {"torch.bool", DType::boolean}}};
 
 // What makes tensors: storage, offset, sizes, strides, and what matters to training alone.
 constexpr std::string_view kTensor = "torch._utils._rebuild_tensor",
@@ -54,11 +44,9 @@ constexpr std::string_view kTensor = "torch._utils._rebuild_tensor",
                            kParameterWithState = "torch._utils._rebuild_parameter_with_state",
                            kSize = "torch.Size";
 
-std::optional<DType> dtype_of_name(const auto& table, std::string_view name) {
-  for (const auto& [known, dtype] : table) {
-    if (known == name) return dtype;
-  }
-  return std::nullopt;
+std::optional<DType> find_dtype(std::string_view name, std::string_view TorchDType::*kind) {
+  const auto* const known = std::ranges::find(kDTypes, name, kind);
+  return known == std::end(kDTypes) ? std::nullopt : std::optional(known->dtype);
 }
 
 bool makes_tensor(std::string_view name) {
@@ -73,7 +61,7 @@ bool makes_parameter(std::string_view name) {
 bool is_needed(std::string_view name) {
   const bool is_torch = name.starts_with("torch.") && name.find('.', 6) == name.npos;
   return makes_tensor(name) || makes_parameter(name) || name == kSize || name == kUntyped ||
-         (is_torch && name.ends_with("Storage")) || dtype_of_name(kDTypes, name).has_value();
+         (is_torch && name.ends_with("Storage")) || find_dtype(name, &TorchDType::name).has_value();
 }
 
 // A storage as the pickle refers to it.
@@ -173,8 +161,10 @@ class TorchFile::Builder {
     at += dict.size();
     const Pickle keys = read_pickle(bytes_.subspan(at), what + ": storages");
     at += keys.size();
-    std::map<std::string, StorageId> ids;
-    collect_storages(dict.value(), ids);
+    std::map<std::string, StorageId> ids;  // of the tensors' storages, by key
+    for_each_tensor(dict.value(), [&](const std::string&, const View& view) {
+      ids[view.storage.key] = view.storage;
+    });
     const std::map<std::string, Bytes> storages = place_storages(keys.value(), ids, at);
     find_storage_ = [&storages](const std::string& key) {
       const auto found = storages.find(key);
@@ -191,12 +181,6 @@ class TorchFile::Builder {
       check(items[i + 1].integer != 0, ErrorKind::data,
             "{}: its numbers are big-endian; little is needed", path());
     }
-  }
-
-  // The storages of the dict's tensors, by key.
-  void collect_storages(const PickleValue& dict, std::map<std::string, StorageId>& ids) const {
-    for_each_tensor(
-        dict, [&](const std::string&, const View& view) { ids[view.storage.key] = view.storage; });
   }
 
   std::map<std::string, Bytes> place_storages(const PickleValue& keys,
@@ -308,7 +292,7 @@ class TorchFile::Builder {
     const std::string type = is_v3 && given[6].is(Kind::name) ? given[6].node->text
                              : is_v3                          ? describe(given[6])
                                                               : view.storage.type;
-    const auto dtype = is_v3 ? dtype_of_name(kDTypes, type) : dtype_of_name(kStorages, type);
+    const auto dtype = find_dtype(type, is_v3 ? &TorchDType::name : &TorchDType::storage);
     check(dtype.has_value(), ErrorKind::data,
           "{}: {} has {}; heddle reads f64, f32, f16, bf16, i64, i32, i16, i8, u8 and bool", path(),
           what, type);
@@ -333,8 +317,7 @@ class TorchFile::Builder {
   }
 
   int64_t storage_bytes(const StorageId& id) const {
-    const auto dtype =
-        id.type == kUntyped ? std::optional(DType::u8) : dtype_of_name(kStorages, id.type);
+    const auto dtype = id.type == kUntyped ? DType::u8 : find_dtype(id.type, &TorchDType::storage);
     check(dtype.has_value(), ErrorKind::data,
           "{}: storage '{}' is a {}; heddle reads f64, f32, f16, bf16, i64, i32, i16, i8, u8 and "
           "bool",

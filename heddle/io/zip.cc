@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files/crc32.h"
+#include "heddle/base/files/files.h"
 #include "heddle/io/byte_reader.h"
 
 namespace heddle {

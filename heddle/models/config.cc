@@ -209,7 +209,7 @@ void ModelConfig::read(const Json& json, const std::string& source) {
   if (has_rope) read_rope(json, source, flat);
   const auto fixed = passed_over();
   std::vector<std::string> strange;
-  for (const std::string& key : read_fields(own, flat, source)) {
+  for (const std::string& key : from_json(own, flat, source)) {
     const Json& value = flat.at(key);
     const auto one = std::find_if(fixed.begin(), fixed.end(),
                                   [&](const auto& known) { return known.first == key; });
@@ -274,7 +274,7 @@ Json ModelConfig::json() const {
     break;
   }
   if (hub.head == Head::target_token) out["is_encoder_decoder"] = true;
-  const Json flat = write_fields(fields());
+  const Json flat = to_json(fields());
   const bool has_rope = flat.contains("rope_type");
   for (const auto& [key, value] : flat.as_object()) {
     if (has_rope && key.starts_with("rope_") && key != "rope_theta") continue;

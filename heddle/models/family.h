@@ -21,7 +21,7 @@ class ConfigOf final : public ModelConfig {
  public:
   typename M::Config own;
 
-  std::vector<Field> fields() const override { return fields_of(own); }
+  std::vector<Field> fields() const override { return FieldList(own); }
   std::vector<HeadClass> heads() const override { return M::heads(); }
   std::vector<std::pair<std::string, std::string>> aliases() const override {
     if constexpr (requires { M::aliases(); }) return M::aliases();

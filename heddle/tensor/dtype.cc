@@ -1,22 +1,14 @@
 // The names of the element types.
 #include "heddle/tensor/dtype.h"
 
+#include <cstddef>
+
 namespace heddle {
 
 const char* dtype_name(DType dtype) {
-  switch (dtype) {
-    case DType::f32: return "f32";
-    case DType::bf16: return "bf16";
-    case DType::f16: return "f16";
-    case DType::f64: return "f64";
-    case DType::i64: return "i64";
-    case DType::i32: return "i32";
-    case DType::i16: return "i16";
-    case DType::i8: return "i8";
-    case DType::u8: return "u8";
-    case DType::boolean: return "bool";
-  }
-  return "?";
+  constexpr const char* kNames[] = {"f32", "bf16", "f16", "f64", "i64",
+                                    "i32", "i16",  "i8",  "u8",  "bool"};
+  return kNames[static_cast<size_t>(dtype)];
 }
 
 }  // namespace heddle

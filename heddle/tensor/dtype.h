@@ -44,39 +44,22 @@ struct bf16 {
   }
 };
 
-template <class T>
-struct dtype_of_t;
-template <>
-struct dtype_of_t<float> {
-  static constexpr DType value = DType::f32;
-};
-template <>
-struct dtype_of_t<bf16> {
-  static constexpr DType value = DType::bf16;
-};
-template <>
-struct dtype_of_t<double> {
-  static constexpr DType value = DType::f64;
-};
-template <>
-struct dtype_of_t<int64_t> {
-  static constexpr DType value = DType::i64;
-};
-template <>
-struct dtype_of_t<int32_t> {
-  static constexpr DType value = DType::i32;
-};
-template <>
-struct dtype_of_t<uint8_t> {
-  static constexpr DType value = DType::u8;
-};
-template <>
-struct dtype_of_t<int8_t> {
-  static constexpr DType value = DType::i8;
-};
-
 /// The dtype of a C++ type: dtype_of<float> == DType::f32.
 template <class T>
-inline constexpr DType dtype_of = dtype_of_t<T>::value;
+inline constexpr DType dtype_of = T::is_no_dtype;
+template <>
+inline constexpr DType dtype_of<float> = DType::f32;
+template <>
+inline constexpr DType dtype_of<bf16> = DType::bf16;
+template <>
+inline constexpr DType dtype_of<double> = DType::f64;
+template <>
+inline constexpr DType dtype_of<int64_t> = DType::i64;
+template <>
+inline constexpr DType dtype_of<int32_t> = DType::i32;
+template <>
+inline constexpr DType dtype_of<uint8_t> = DType::u8;
+template <>
+inline constexpr DType dtype_of<int8_t> = DType::i8;
 
 }  // namespace heddle

@@ -7,9 +7,9 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/progress.h"
+#include "heddle/base/utf8.h"
 #include "heddle/text/strings/characters.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/text/strings/utf8.h"
 
 namespace heddle {
 namespace {

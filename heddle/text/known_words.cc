@@ -4,9 +4,9 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/files/lines.h"
+#include "heddle/base/utf8.h"
 #include "heddle/text/strings/characters.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/text/strings/utf8.h"
 
 namespace heddle {
 namespace {

@@ -3,9 +3,9 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
+#include "heddle/base/utf8.h"
 #include "heddle/text/pipeline/special_tokens.h"
 #include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
-#include "heddle/text/strings/utf8.h"
 #include "heddle/text/tokenizer_folder.h"
 #include "heddle/text/tokenizer_impl.h"
 
@@ -24,6 +24,11 @@ Encoding fill_in(const std::vector<Template::Item>& items, std::span<const int32
     result.types.insert(result.types.end(), ids.size(), item.type);
   }
   return result;
+}
+
+void check_id(int32_t id, int64_t size) {
+  check(id >= 0 && id < size, ErrorKind::data,
+        "tokenizer: id {} is not in the vocabulary, whose ids are 0 to {}", id, size - 1);
 }
 
 }  // namespace
@@ -81,10 +86,7 @@ int64_t Tokenizer::special_count(bool is_pair) const {
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, const DecodeOptions& options) const {
-  for (const int32_t id : ids) {
-    check(id >= 0 && id < vocab_size(), ErrorKind::data,
-          "tokenizer: id {} is not in the vocabulary, whose ids are 0 to {}", id, vocab_size() - 1);
-  }
+  for (const int32_t id : ids) check_id(id, vocab_size());
   return impl_->decode(ids, options);
 }
 
@@ -99,8 +101,7 @@ int32_t Tokenizer::mask_id() const { return impl_->special.mask; }
 bool Tokenizer::is_special(int32_t id) const { return impl_->is_special(id); }
 
 std::string Tokenizer::token(int32_t id) const {
-  check(id >= 0 && id < vocab_size(), ErrorKind::data,
-        "tokenizer: id {} is not in the vocabulary, whose ids are 0 to {}", id, vocab_size() - 1);
+  check_id(id, vocab_size());
   return impl_->token(id);
 }
 

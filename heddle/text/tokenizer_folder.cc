@@ -5,6 +5,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
+#include "heddle/base/utf8.h"
 #include "heddle/text/pipeline/post_processor.h"
 #include "heddle/text/pipeline/special_tokens.h"
 #include "heddle/text/sentencepiece/marian_tokenizer.h"
@@ -12,7 +13,6 @@
 #include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 #include "heddle/text/strings/pattern.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/text/strings/utf8.h"
 
 namespace heddle {
 
@@ -206,6 +206,14 @@ Tokenizer load_tokenizer_file(const std::string& path) {
   }
   if (name.ends_with(".json")) return load_json(HubFiles::read(folder), name);
   return load_word_piece(HubFiles::read(folder), name);
+}
+
+Tokenizer tokenizer_of_file(TokenizerFile file) {
+  const std::string name = file.name;
+  HubFiles files;
+  files.files.push_back(std::move(file));
+  return name.ends_with(".json") ? load_json(std::move(files), name)
+                                 : load_word_piece(std::move(files), name);
 }
 
 }  // namespace heddle

@@ -25,6 +25,9 @@ Tokenizer load_tokenizer_folder(const std::string& folder);
 /// From one .json, .txt or .bpe file of such a folder; the others that belong to it are read too.
 Tokenizer load_tokenizer_file(const std::string& path);
 
+/// From a tokenizer.json or a vocab.txt that stands nowhere.
+Tokenizer tokenizer_of_file(TokenizerFile file);
+
 /// What a tokenizer's files are known by: of one file its checksum, else one over all.
 std::string fingerprint_of(const std::vector<TokenizerFile>& files);
 

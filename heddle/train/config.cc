@@ -93,7 +93,7 @@ void apply_preset(TrainConfig& config, const std::string& name) {
   check(type == config.model_type, ErrorKind::usage,
         "preset {} is a {}, but model_type is {}; give --model-type {}", name, type,
         config.model_type, type);
-  static_cast<void>(read_fields(config.stack.fields(), sizes, name));
+  static_cast<void>(from_json(config.stack.fields(), sizes, name));
 }
 
 std::vector<std::string> recipe_names() {

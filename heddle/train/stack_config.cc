@@ -7,7 +7,7 @@ StackConfig& StackConfig::operator=(const StackConfig& other) {
   if (this == &other) return *this;
   config_ = model_config(other.type());
   config_->hub = other.config_->hub;
-  static_cast<void>(read_fields(config_->fields(), write_fields(other.fields()), other.type()));
+  static_cast<void>(from_json(config_->fields(), to_json(other.fields()), other.type()));
   return *this;
 }
 
@@ -29,7 +29,7 @@ EncoderDecoderFacts facts_of(const StackConfig& config) {
 }
 
 void StackConfig::set(const std::string& key, int64_t value) {
-  set_field(fields(), key, std::to_string(value));
+  set_from_string(fields(), key, std::to_string(value));
 }
 
 }  // namespace heddle::train

@@ -9,7 +9,6 @@
 #include <csignal>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files/folders.h"
 #include "heddle/base/files/mmap.h"
 #include "tests/base/temporary.h"
 

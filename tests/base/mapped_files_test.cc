@@ -1,5 +1,4 @@
 // Files that change while they are mapped: noticed before work, or explained when bytes are gone.
-#include "heddle/base/files/mapped_files.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

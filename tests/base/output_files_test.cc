@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "heddle/base/files/files.h"
-#include "heddle/base/files/folders.h"
 #include "tests/base/temporary.h"
 
 namespace heddle {

@@ -71,10 +71,6 @@ TEST(Progress, numbers_are_written_for_people) {
   EXPECT_EQ(format_count(1234567), "1,234,567");
   EXPECT_EQ(format_count(-1000), "-1,000");
   EXPECT_EQ(format_count(-100), "-100");
-  EXPECT_EQ(format_bytes(999), "999 bytes");
-  EXPECT_EQ(format_bytes(1500), "1.5 KB");
-  EXPECT_EQ(format_bytes(999'960), "1.0 MB");
-  EXPECT_EQ(format_bytes(3'200'000'000), "3.2 GB");
 }
 
 }  // namespace

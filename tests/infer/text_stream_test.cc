@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "heddle/text/strings/utf8.h"
+#include "heddle/base/utf8.h"
 #include "tests/infer/small_models.h"
 
 namespace heddle::testing {

@@ -8,7 +8,6 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
-#include "heddle/inspect/pages/assets.h"
 #include "tests/base/temporary.h"
 
 namespace heddle::inspect {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "heddle/base/utf8.h"
+
 namespace heddle::inspect {
 namespace {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "heddle/base/files/crc32.h"
+#include "heddle/base/files/files.h"
 
 namespace heddle::testing {
 

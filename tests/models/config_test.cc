@@ -9,7 +9,7 @@ namespace {
 
 // The fields of a config, as they would be written, by key.
 Json fields_of_config(const std::string& text) {
-  return write_fields(read_model_config(Json::parse(text), "config.json")->fields());
+  return to_json(read_model_config(Json::parse(text), "config.json")->fields());
 }
 
 TEST(ModelConfig, both_generations_of_rotary_keys_and_aliases_read_alike) {
@@ -63,7 +63,7 @@ TEST(ModelConfig, what_is_written_reads_back) {
   for (const char* text : texts) {
     const auto config = read_model_config(Json::parse(text), "config.json");
     const auto again = read_model_config(config->json(), "again");
-    EXPECT_EQ(write_fields(again->fields()), write_fields(config->fields())) << text;
+    EXPECT_EQ(to_json(again->fields()), to_json(config->fields())) << text;
     EXPECT_EQ(again->hub.head, config->hub.head);
     EXPECT_EQ(again->hub.labels, config->hub.labels);
     EXPECT_EQ(again->hub.pad_token_id, config->hub.pad_token_id);

@@ -1,5 +1,5 @@
 // UTF-8 validation against table 3-7 of the Unicode Standard.
-#include "heddle/text/strings/utf8.h"
+#include "heddle/base/utf8.h"
 
 #include <gtest/gtest.h>
 

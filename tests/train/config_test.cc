@@ -57,7 +57,7 @@ TEST(TrainConfig, preset_sets_the_sizes_of_the_model) {
   EXPECT_EQ(config.stack.integer({"decoder_attention_heads"}), 4);
   apply_preset(config, "big");
   EXPECT_EQ(config.stack.integer({"d_model"}), 1024);
-  EXPECT_EQ(write_fields(config.stack.fields()).at("dropout").as_double(), 0.3);
+  EXPECT_EQ(to_json(config.stack.fields()).at("dropout").as_double(), 0.3);
   expect_error(ErrorKind::usage, {"'huge'", "tiny, base or big"},
                [&] { apply_preset(config, "huge"); });
 }

@@ -1,4 +1,5 @@
-// Whole files: reading, writing so that a crash leaves the old or the new one, checksums, folders.
+// Whole files and folders: reading, writing so that a crash leaves the old or the new one,
+// checksums.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +38,9 @@ using ByteSink = std::function<void(std::span<const std::byte>)>;
 void write_file_atomic(const std::string& path, std::string_view text);
 void write_file_atomic(const std::string& path, const std::function<void(const ByteSink&)>& writer);
 
-/// Name of the temporary that write_file_atomic() uses: PATH.tmp-RANDOM, 16 hex digits; a killed
-/// process leaves it behind.
+/// PATH.tmp-RANDOM, 16 hex digits: a name that no other process takes, on this machine or another
+/// that shares the disk. A killed process leaves it behind.
+std::string temporary_name(const std::string& path);
 bool is_temporary_name(std::string_view name);
 
 /// Creates the folder and those above it. Errors: data if a file is in the way, else system.
@@ -52,6 +54,14 @@ void rename_path(const std::string& from, const std::string& to);
 /// Makes renames and new files in a folder durable.
 void sync_directory(const std::string& path);
 
+/// Makes the folder `path`, which is missing or empty, so that at every moment it is not there or
+/// complete: the writer fills a temporary folder beside it, which is then renamed.
+/// Errors: system, naming the path; nothing is then left.
+void write_folder_atomic(const std::string& path,
+                         const std::function<void(const std::string& folder)>& writer);
+/// True if the path is the folder or lies below it, by its name or behind links.
+bool lies_inside(const std::string& path, const std::string& folder);
+
 /// XXH64 of the bytes (seed 0) as 16 hex digits: what `xxhsum -H1` prints. It finds damage, at
 /// memory speed; it is no protection against somebody who forges a file.
 /// Source: the xxHash specification 0.1.1.
@@ -59,5 +69,9 @@ std::string checksum(std::span<const std::byte> bytes);
 std::string checksum(std::string_view text);
 std::string checksum_file(const std::string& path);
 uint64_t xxh64(std::span<const std::byte> bytes, uint64_t seed = 0);
+
+/// CRC-32 of the bytes (polynomial 0xEDB88320, as in ISO 3309), as zip and gzip files have it,
+/// computed on all threads.
+uint32_t crc32(std::span<const std::byte> bytes);
 
 }  // namespace heddle

@@ -166,7 +166,6 @@ LineReader::LineReader(const std::string& path)
 }
 LineReader::~LineReader() = default;
 LineReader::LineReader(LineReader&&) noexcept = default;
-LineReader& LineReader::operator=(LineReader&&) noexcept = default;
 
 std::string LineReader::rest() {
   buffer_.erase(0, begin_);
@@ -229,6 +228,15 @@ bool LineReader::next(std::string& line) {
   searched_ = begin_;
   ++line_number_;
   return true;
+}
+
+std::vector<std::string> read_lines(const std::string& path, std::string_view who) {
+  LineReader reader(path);
+  std::vector<std::string> lines;
+  for (std::string line; reader.next(line);) lines.push_back(std::move(line));
+  check(!lines.empty(), ErrorKind::data, "{}: the file is empty; {} needs at least one line", path,
+        who);
+  return lines;
 }
 
 std::string_view without_byte_order_mark(std::string_view text) {

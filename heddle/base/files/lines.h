@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace heddle {
 
@@ -20,7 +21,6 @@ class LineReader {
   explicit LineReader(const std::string& path);
   ~LineReader();
   LineReader(LineReader&&) noexcept;
-  LineReader& operator=(LineReader&&) noexcept;
 
   /// Puts the next line in `line`, without its end, and returns true; false at the end of the file.
   bool next(std::string& line);
@@ -52,6 +52,9 @@ class LineReader {
   bool is_at_end_ = false;
   int64_t line_number_ = 0;
 };
+
+/// All lines of a file. Errors: those of LineReader; data if there is none, with who needs them.
+std::vector<std::string> read_lines(const std::string& path, std::string_view who);
 
 /// A text without the byte-order mark that some editors and shells put before it.
 std::string_view without_byte_order_mark(std::string_view text);

@@ -16,7 +16,6 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
-#include "heddle/base/files/mapped_files.h"
 
 namespace heddle {
 namespace {

@@ -40,19 +40,6 @@ void read_json(std::vector<T>& values, const Json& json, const std::string& what
   }
 }
 
-template <class T>
-Json write_json(const T& value) {
-  return Json(value);
-}
-template <class T>
-Json write_json(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
-template <class T>
-Json write_json(const std::vector<T>& values) {
-  return Json(Json::Array(values.begin(), values.end()));
-}
-
 // --- values from the text of a flag: what is wanted, or "" if all went well ---
 
 template <class T>
@@ -122,7 +109,7 @@ std::string as_flag(const Json& value) {
 }
 
 Json value_of(const Field& field) {
-  return std::visit([](const auto* member) { return write_json(*member); }, field.member);
+  return std::visit([](const auto* member) { return Json(*member); }, field.member);
 }
 
 /// What the rule asks of a value that breaks it, or "".
@@ -151,23 +138,9 @@ std::string broken_rule(const Json& value, const FieldRule& rule) {
   return fmt::format("must be {} and {}", low, high);
 }
 
-template <class T>
-bool is_there(const T&) {
-  return true;
-}
-template <class T>
-bool is_there(const std::optional<T>& value) {
-  return value.has_value();
-}
-template <class T>
-bool is_there(const std::vector<T>& values) {
-  return !values.empty();
-}
-bool is_there(const std::string& text) { return !text.empty(); }
-
 constexpr const char* kAbsent = "(no such field)";
 
-std::vector<std::string> keys_of(const std::vector<Field>& fields) {
+std::vector<std::string> keys_of(const FieldList& fields) {
   std::vector<std::string> keys;
   for (const Field& field : fields) keys.push_back(field.key);
   return keys;
@@ -175,8 +148,8 @@ std::vector<std::string> keys_of(const std::vector<Field>& fields) {
 
 }  // namespace
 
-std::vector<std::string> read_fields(const std::vector<Field>& fields, const Json& json,
-                                     const std::string& source) {
+std::vector<std::string> from_json(const FieldList& fields, const Json& json,
+                                   const std::string& source) {
   const std::vector<std::string> known = keys_of(fields);
   std::vector<std::string> unknown;
   for (const auto& [key, value] : json.as_object(source)) {
@@ -189,17 +162,17 @@ std::vector<std::string> read_fields(const std::vector<Field>& fields, const Jso
     const std::string what = fmt::format("{}: key '{}'", source, key);
     std::visit([&, &v = value](auto* member) { read_json(*member, v, what); }, field.member);
   }
-  check_field_rules(fields, source);
+  check_fields(fields, source);
   return unknown;
 }
 
-Json write_fields(const std::vector<Field>& fields) {
+Json to_json(const FieldList& fields) {
   Json json = Json::object();
   for (const Field& field : fields) json[field.key] = value_of(field);
   return json;
 }
 
-void set_field(const std::vector<Field>& fields, std::string_view key, std::string_view text) {
+void set_from_string(const FieldList& fields, std::string_view key, std::string_view text) {
   const std::string wanted_key = field_key(key);
   // A field is named as it was: by its flag, or by itself.
   const auto shown = [&](const std::string& name) {
@@ -222,7 +195,7 @@ void set_field(const std::vector<Field>& fields, std::string_view key, std::stri
        nearest.empty() ? fmt::format("; there are {}", fmt::join(names, ", ")) : nearest);
 }
 
-std::vector<FieldInfo> describe_fields(const std::vector<Field>& fields) {
+std::vector<FieldInfo> list_fields(const FieldList& fields) {
   std::vector<FieldInfo> infos;
   for (const Field& field : fields) {
     std::string type = std::visit([](auto* member) { return type_name(member); }, field.member);
@@ -232,10 +205,9 @@ std::vector<FieldInfo> describe_fields(const std::vector<Field>& fields) {
   return infos;
 }
 
-std::vector<FieldDifference> compare_fields(const std::vector<Field>& first,
-                                            const std::vector<Field>& second) {
+std::vector<FieldDifference> diff_fields(const FieldList& first, const FieldList& second) {
   std::vector<FieldDifference> differences;
-  const auto find = [](const std::vector<Field>& fields, const std::string& key) {
+  const auto find = [](const FieldList& fields, const std::string& key) {
     return std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.key == key; });
   };
   for (const Field& a : first) {
@@ -256,7 +228,7 @@ std::vector<FieldDifference> compare_fields(const std::vector<Field>& first,
 
 std::string broken_rule(const Field& field) { return broken_rule(value_of(field), field.rule); }
 
-void check_field_rules(const std::vector<Field>& fields, const std::string& source) {
+void check_fields(const FieldList& fields, const std::string& source) {
   for (const Field& field : fields) {
     const std::string broken = broken_rule(field);
     check(broken.empty(), ErrorKind::data, "{}: key '{}' is {}; it {}", source, field.key,
@@ -264,12 +236,15 @@ void check_field_rules(const std::vector<Field>& fields, const std::string& sour
   }
 }
 
-void lay_fields_over(const std::vector<Field>& to, const std::vector<Field>& from) {
+void lay_over(const FieldList& to, const FieldList& from) {
   for (size_t i = 0; i < to.size(); ++i) {
     std::visit(
         [&]<class T>(T* value) {
           const T& above = *std::get<T*>(from[i].member);
-          if (is_there(above)) *value = above;
+          bool is_there = true;
+          if constexpr (requires { above.has_value(); }) is_there = above.has_value();
+          if constexpr (requires { above.empty(); }) is_there = !above.empty();
+          if (is_there) *value = above;
         },
         to[i].member);
   }

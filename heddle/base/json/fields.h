@@ -71,13 +71,18 @@ class FieldCollector {
   std::vector<Field> fields_;
 };
 
-/// The fields of a config, pointing into it. A const config must not be written through them.
-template <class Config>
-std::vector<Field> fields_of(const Config& config) {
-  FieldCollector collector;
-  const_cast<Config&>(config).fields(collector);
-  return collector.take();
-}
+/// The fields of a config, pointing into it; any config that lists them is taken for them. A const
+/// config must not be written through them.
+struct FieldList : std::vector<Field> {
+  FieldList(std::vector<Field> fields) : std::vector<Field>(std::move(fields)) {}
+  template <class Config>
+  requires requires(Config& config, FieldCollector& v) { config.fields(v); }
+  FieldList(const Config& config) {
+    FieldCollector collector;
+    const_cast<Config&>(config).fields(collector);
+    std::vector<Field>::operator=(collector.take());
+  }
+};
 
 /// A field as shown in help and reference pages.
 struct FieldInfo {
@@ -92,16 +97,6 @@ struct FieldDifference {
   std::string key, first, second;  ///< values as a flag would give them
 };
 
-std::vector<std::string> read_fields(const std::vector<Field>& fields, const Json& json,
-                                     const std::string& source);
-Json write_fields(const std::vector<Field>& fields);
-void set_field(const std::vector<Field>& fields, std::string_view key, std::string_view text);
-std::vector<FieldInfo> describe_fields(const std::vector<Field>& fields);
-std::vector<FieldDifference> compare_fields(const std::vector<Field>& first,
-                                            const std::vector<Field>& second);
-void check_field_rules(const std::vector<Field>& fields, const std::string& source);
-void lay_fields_over(const std::vector<Field>& to, const std::vector<Field>& from);
-
 /// What the rule asks of a value that breaks it, "must be at least 1", or "".
 std::string broken_rule(const Field& field);
 
@@ -109,49 +104,28 @@ std::string broken_rule(const Field& field);
 /// the config does not know, for the caller to judge.
 /// Errors: data, naming `source`, key, value and what is wanted, for a wrong type or a value that
 /// breaks its rule; the config may then be half read.
-template <class Config>
-[[nodiscard]] std::vector<std::string> from_json(Config& config, const Json& json,
-                                                 const std::string& source) {
-  return read_fields(fields_of(config), json, source);
-}
+[[nodiscard]] std::vector<std::string> from_json(const FieldList& config, const Json& json,
+                                                 const std::string& source);
 
 /// All fields as an object, in the order of their description.
-template <class Config>
-Json to_json(const Config& config) {
-  return write_fields(fields_of(config));
-}
+Json to_json(const FieldList& config);
 
 /// Sets one field from a flag's text. "--d-model", "d-model" and "d_model" name the same field; a
 /// list is "1,2,3"; an empty optional is "none".
 /// Errors: usage for an unknown key (the nearest name is proposed) or an unsuitable text.
-template <class Config>
-void set_from_string(Config& config, std::string_view key, std::string_view text) {
-  set_field(fields_of(config), key, text);
-}
+void set_from_string(const FieldList& config, std::string_view key, std::string_view text);
 
-template <class Config>
-std::vector<FieldInfo> list_fields(const Config& config) {
-  return describe_fields(fields_of(config));
-}
+std::vector<FieldInfo> list_fields(const FieldList& config);
 
 /// The fields in which two configs of a type differ, in order; empty if they are equal.
-template <class Config>
-std::vector<FieldDifference> diff_fields(const Config& first, const Config& second) {
-  return compare_fields(fields_of(first), fields_of(second));
-}
+std::vector<FieldDifference> diff_fields(const FieldList& first, const FieldList& second);
 
 /// Checks each field's rule. Errors: data, naming source, key, value and the rule.
-template <class Config>
-void check_fields(const Config& config, const std::string& source) {
-  check_field_rules(fields_of(config), source);
-}
+void check_fields(const FieldList& config, const std::string& source);
 
-/// Takes over the fields that `above` has: optionals that hold a value, texts and lists that are
-/// not empty, any number or truth.
-template <class Config>
-void lay_over(Config& config, const Config& above) {
-  lay_fields_over(fields_of(config), fields_of(above));
-}
+/// Takes over the fields that `above`, a config of the same type, has: optionals that hold a value,
+/// texts and lists that are not empty, any number or truth.
+void lay_over(const FieldList& config, const FieldList& above);
 
 /// "d-model", "--d-model" and "d_model" all give "d_model".
 std::string field_key(std::string_view flag);

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "heddle/base/error.h"
@@ -46,12 +47,18 @@ Json& Json::Object::add(std::string key, Json value) {
   return members.back().second;
 }
 
-Json::Json(const std::vector<int64_t>& values) : value_(Array(values.begin(), values.end())) {}
-Json::Json(const std::vector<std::string>& values) : value_(Array(values.begin(), values.end())) {}
+bool Json::Object::operator==(const Object& other) const {
+  const auto is_there = [&](const Member& member) {
+    const size_t place = other.find(member.first);
+    return place != kMissing && other.members[place].second == member.second;
+  };
+  return members.size() == other.members.size() && std::ranges::all_of(members, is_there);
+}
 
-Json Json::object() {
+Json Json::object(std::initializer_list<Member> members) {
   Json json;
-  json.value_ = Object();
+  auto& object = json.value_.emplace<Object>();
+  for (const auto& [key, value] : members) object.add(key, value);
   return json;
 }
 
@@ -194,21 +201,6 @@ size_t Json::size() const {
   return 0;
 }
 
-bool Json::operator==(const Json& other) const {
-  if (value_.index() != other.value_.index()) return false;
-  const auto* object = std::get_if<Object>(&value_);
-  if (object != nullptr) {
-    if (size() != other.size()) return false;
-    for (const Member& member : object->members) {
-      const Json* twin = other.find(member.first);
-      if (twin == nullptr || !(*twin == member.second)) return false;
-    }
-    return true;
-  }
-  if (const auto* array = std::get_if<Array>(&value_)) return *array == other.as_array();
-  if (const auto* text = std::get_if<std::string>(&value_)) return *text == other.as_string();
-  if (is_number()) return is_int() ? as_int() == other.as_int() : as_double() == other.as_double();
-  return is_null() || as_bool() == other.as_bool();
-}
+bool Json::operator==(const Json& other) const { return value_ == other.value_; }
 
 }  // namespace heddle

@@ -4,7 +4,8 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -19,8 +20,8 @@ namespace heddle {
 ///
 ///   const Json config = Json::load("config.json");
 ///   const int64_t layers = config.get_int("n_layer", "config.json");
-///   Json out = Json::object();
-///   out["loss"] = 2.31;
+///   Json out = Json::object({{"update", 7}, {"loss", 2.31}});
+///   out["is_best"] = true;
 ///   std::string line = out.dump();
 class Json {
  public:
@@ -40,10 +41,12 @@ class Json {
   Json(std::string_view value) : value_(std::string(value)) {}
   Json(std::string value) : value_(std::move(value)) {}
   Json(Array value) : value_(std::move(value)) {}
-  Json(const std::vector<int64_t>& values);
-  Json(const std::vector<std::string>& values);
+  template <class T>
+  Json(const std::vector<T>& values) : value_(Array(values.begin(), values.end())) {}
+  template <class T>
+  Json(const std::optional<T>& value) : Json(value ? Json(*value) : Json()) {}
   static Json array() { return Json(Array()); }
-  static Json object();
+  static Json object(std::initializer_list<Member> members = {});
 
   /// Parses a text; `source` (a path) opens every error message.
   /// Errors: data, with line and column, for broken JSON, text that is not UTF-8, NaN or infinity,
@@ -111,6 +114,7 @@ class Json {
     std::unordered_map<std::string, size_t> index;  // filled once there are many members
     size_t find(std::string_view key) const;
     Json& add(std::string key, Json value);
+    bool operator==(const Object& other) const;
   };
   class Builder;
 

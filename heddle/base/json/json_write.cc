@@ -4,40 +4,19 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/json/json.h"
+#include "heddle/base/utf8.h"
 
 namespace heddle {
 
 namespace {
 
-/// Length of the UTF-8 sequence that starts at text[i], 0 if there is none (Unicode 15, table 3-7).
-size_t utf8_length(std::string_view text, size_t i) {
-  const auto byte = [&](size_t k) -> unsigned {
-    return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0u;
-  };
-  const auto is_tail = [&](size_t k) { return (byte(k) & 0xC0u) == 0x80u; };
-  const unsigned first = byte(0), second = byte(1);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return is_tail(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    const bool is_overlong = first == 0xE0 && second < 0xA0;
-    const bool is_surrogate = first == 0xED && second > 0x9F;
-    return is_tail(1) && is_tail(2) && !is_overlong && !is_surrogate ? 3 : 0;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    const bool is_overlong = first == 0xF0 && second < 0x90;
-    const bool is_beyond = first == 0xF4 && second > 0x8F;
-    return is_tail(1) && is_tail(2) && is_tail(3) && !is_overlong && !is_beyond ? 4 : 0;
-  }
-  return 0;
-}
-
 void write_string(std::string& out, std::string_view text) {
   out += '"';
   for (size_t i = 0; i < text.size();) {
     const char c = text[i];
-    const size_t length = utf8_length(text, i);
+    const size_t length = utf8_length(text.substr(i));
     if (length == 0) {
-      out += "\xEF\xBF\xBD";
+      out += kUnknownCharacter;
       ++i;
       continue;
     }

@@ -19,7 +19,7 @@ std::string flag_of(const std::string& key) {
 
 std::vector<Option> add_search_flags(Subcommand& command, SearchConfig& search,
                                      std::initializer_list<const char*> keys) {
-  const std::vector<Field> fields = fields_of(search);
+  const std::vector<Field> fields = FieldList(search);
   std::vector<Option> options;
   for (const std::string key : keys) {
     const auto field =
@@ -37,7 +37,7 @@ std::vector<Option> add_search_flags(Subcommand& command, SearchConfig& search,
 }
 
 void check_search_flags(const SearchConfig& search) {
-  for (const Field& field : fields_of(search)) {
+  for (const Field& field : FieldList(search)) {
     const std::string broken = broken_rule(field);
     if (broken.empty()) continue;
     if (auto* const* number = std::get_if<std::optional<int64_t>*>(&field.member)) {

@@ -6,7 +6,7 @@
 #include "heddle/base/log.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/flags/page_flag.h"
-#include "heddle/text/strings/check_text.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle::cli {
 namespace {
@@ -25,33 +25,40 @@ void add_text_flags(Subcommand& command, TextFlags& flags) {
   add_skip_flag(command, flags.lines);
 }
 
-void for_texts(const char* command, const TextFlags& flags,
-               const std::function<void(std::span<const std::string>)>& f) {
-  if (!flags.texts.empty()) {
-    std::vector<std::string> texts;
-    for (const std::string& text : flags.texts) {
-      check_text(text, "the text");
-      warn_of_file_name(command, text);
-      texts.emplace_back(without_byte_order_mark(text));
-    }
-    return f(texts);
-  }
+void for_texts(const char* command, const TextFlags& flags, int64_t limit,
+               const std::function<void(std::span<const std::string>, int64_t& cut)>& f) {
+  int64_t cut = 0, count = 0;
+  const auto work = [&](std::span<const std::string> texts) {
+    int64_t cut_here = 0;
+    f(texts, cut_here);
+    cut += cut_here;
+    count += std::ssize(texts);
+  };
   const LineAnswers answers = {
       .answer =
           [&](std::span<const std::string> lines, int64_t first) {
             for (const std::string& line : lines) {
               check_text(line, fmt::format("line {}", first + (&line - lines.data())));
             }
-            f(lines);
+            work(lines);
           },
       .skip =
           [&](const std::string& message) {
-            Json line = Json::object();
-            line["error"] = message;
-            print_result(flags.json ? line.dump() : "");
+            print_result(flags.json ? Json::object({{"error", message}}).dump() : "");
           }};
-  const int64_t lines = answer_lines(command, flags.lines, kBlock, answers);
-  check(lines > 0, ErrorKind::usage, "the standard input is empty; give texts, one a line");
+  if (flags.texts.empty()) {
+    const int64_t lines = answer_lines(command, flags.lines, kBlock, answers);
+    check(lines > 0, ErrorKind::usage, "the standard input is empty; give texts, one a line");
+  } else {
+    std::vector<std::string> texts;
+    for (const std::string& text : flags.texts) {
+      check_text(text, "the text");
+      warn_of_file_name(command, text);
+      texts.emplace_back(without_byte_order_mark(text));
+    }
+    work(texts);
+  }
+  warn_of_cut(command, cut, count, limit);
 }
 
 void write_text_page(const char* command, const TextFlags& flags, const inspect::Page& page,

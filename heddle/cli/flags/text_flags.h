@@ -26,16 +26,17 @@ struct TextFlags {
 /// Adds model, --text, --precision, --threads, --json, --page and --skip-bad.
 void add_text_flags(Subcommand& command, TextFlags& flags);
 
-/// Calls f with the texts, some at a time; of lines see answer_lines(): f throws before it writes.
-/// Errors: data, with the line, if one is not UTF-8 or f refuses it; usage if there is none.
-void for_texts(const char* command, const TextFlags& flags,
-               const std::function<void(std::span<const std::string>)>& f);
+/// Calls f with the texts, some at a time, which adds to `cut` how many it cut to `limit` tokens:
+/// one warning counts them. Of lines see answer_lines(): f throws before it writes. Errors: data,
+/// with the line, if one is not UTF-8 or f refuses it; usage if there is none.
+void for_texts(const char* command, const TextFlags& flags, int64_t limit,
+               const std::function<void(std::span<const std::string>, int64_t& cut)>& f);
+
+/// One warning if texts were cut.
+void warn_of_cut(const char* command, int64_t cut, int64_t texts, int64_t limit);
 
 /// Writes the page of so many texts to flags.page, and says so. Errors: see write_page().
 void write_text_page(const char* command, const TextFlags& flags, const inspect::Page& page,
                      int64_t texts);
-
-/// One warning if texts were cut.
-void warn_of_cut(const char* command, int64_t cut, int64_t texts, int64_t limit);
 
 }  // namespace heddle::cli

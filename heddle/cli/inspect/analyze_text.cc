@@ -2,7 +2,6 @@
 #include "heddle/cli/inspect/analyze_text.h"
 
 #include <array>
-#include <cmath>
 
 #include "heddle/base/progress.h"
 
@@ -175,28 +174,21 @@ std::string layers_text(const inspect::LayerSizes& s, const std::vector<inspect:
 
 Json layers_json(const inspect::LayerSizes& s, const std::vector<inspect::LayerCost>& costs,
                  const std::vector<bench::LayerTimes>& curve) {
-  Json json = Json::object();
-  json["n"] = s.n;
-  json["d"] = s.d;
-  json["kernel"] = s.kernel;
-  json["reach"] = s.reach;
-  json["kinds"] = Json::array();
+  Json json = Json::object(
+      {{"n", s.n}, {"d", s.d}, {"kernel", s.kernel}, {"reach", s.reach}, {"kinds", Json::array()}});
   for (size_t i = 0; i < costs.size(); ++i) {
     const inspect::LayerCost& c = costs[i];
-    Json kind = Json::object();
-    kind["layer"] = c.layer;
-    kind["operations"] = c.operations;
-    kind["operation_count"] = c.operation_count;
-    kind["sequential"] = c.sequential;
-    kind["sequential_count"] = c.sequential_count;
-    kind["path"] = c.path;
-    kind["path_count"] = c.path_count;
+    Json kind = Json::object({{"layer", c.layer},
+                              {"operations", c.operations},
+                              {"operation_count", c.operation_count},
+                              {"sequential", c.sequential},
+                              {"sequential_count", c.sequential_count},
+                              {"path", c.path},
+                              {"path_count", c.path_count}});
     for (const bench::LayerTimes& times : curve) {
       if (times.milliseconds[i] < 0) continue;
-      Json point = Json::object();
-      point["n"] = times.n;
-      point["milliseconds"] = times.milliseconds[i];
-      kind["measured"].push_back(point);
+      kind["measured"].push_back(
+          Json::object({{"n", times.n}, {"milliseconds", times.milliseconds[i]}}));
     }
     json["kinds"].push_back(kind);
   }

@@ -70,7 +70,7 @@ std::string mebibytes(int64_t bytes) {
 
 void print_text(const LoadedModel& m, const Sizes& s) {
   fmt::print("{}  ({})\n\nfields\n", m.path, m.type);
-  for (const FieldInfo& field : describe_fields(m.model->config().fields())) {
+  for (const FieldInfo& field : list_fields(m.model->config().fields())) {
     fmt::print("  {:34} {:14} {}\n", field.key, field.default_value, field.help);
   }
   fmt::print("\nparameters\n");
@@ -96,7 +96,7 @@ void print_json(const LoadedModel& m, const Sizes& s) {
   Json json = Json::object();
   json["path"] = m.path;
   json["model_type"] = m.type;
-  json["config"] = write_fields(m.model->config().fields());
+  json["config"] = to_json(m.model->config().fields());
   for (const auto& [part, count] : s.parts) json["parameters"][part] = count;
   json["parameters"]["total"] = s.total;
   json["bytes"]["weights_f32"] = s.weights_f32;

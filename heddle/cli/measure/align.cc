@@ -33,15 +33,6 @@ struct Texts {
   std::string source_name, target_name;  // for messages
 };
 
-std::vector<std::string> read_lines(const std::string& path) {
-  LineReader reader(path);
-  std::vector<std::string> lines;
-  for (std::string line; reader.next(line);) lines.push_back(std::move(line));
-  check(!lines.empty(), ErrorKind::data, "{}: the file is empty; align needs at least one line",
-        path);
-  return lines;
-}
-
 Texts split_pairs(std::span<const std::string> lines, int64_t first, const std::string& path) {
   Texts texts{{}, {}, path, path};
   for (const std::string& line : lines) {
@@ -59,11 +50,12 @@ Texts read_texts(const Flags& flags) {
   if (!flags.pairs.empty()) {
     check(flags.source.empty() && flags.target.empty(), ErrorKind::usage,
           "align: --pairs holds both sides; leave out --src and --tgt");
-    return split_pairs(read_lines(flags.pairs), 1, flags.pairs);
+    return split_pairs(read_lines(flags.pairs, "align"), 1, flags.pairs);
   }
   check(!flags.source.empty() && !flags.target.empty(), ErrorKind::usage,
         "align needs --src FILE and --tgt FILE, or --pairs FILE");
-  Texts texts{read_lines(flags.source), read_lines(flags.target), flags.source, flags.target};
+  Texts texts{read_lines(flags.source, "align"), read_lines(flags.target, "align"), flags.source,
+              flags.target};
   check(texts.source.size() == texts.target.size(), ErrorKind::data,
         "{} has {} lines but {} has {}; line i of the one must be the translation of line i of the "
         "other",
@@ -97,11 +89,8 @@ std::vector<std::vector<int32_t>> encode(const LoadedModel& model,
 }
 
 Json rates_json(const train::AlignmentScore& s) {
-  Json rates = Json::object();
-  rates["aer"] = s.error_rate();
-  rates["precision"] = s.precision();
-  rates["recall"] = s.recall();
-  return rates;
+  return Json::object(
+      {{"aer", s.error_rate()}, {"precision", s.precision()}, {"recall", s.recall()}});
 }
 
 std::string rates_text(const train::AlignmentScore& s) {

@@ -27,12 +27,8 @@ void list_cases(bool as_json) {
       fmt::print("{:22} {:18} {:14} {}\n", c.name, c.unit, dtypes, c.about);
       continue;
     }
-    Json line = Json::object();
-    line["case"] = c.name;
-    line["unit"] = c.unit;
-    line["dtypes"] = c.dtypes;
-    line["about"] = c.about;
-    all.push_back(line);
+    all.push_back(Json::object(
+        {{"case", c.name}, {"unit", c.unit}, {"dtypes", c.dtypes}, {"about", c.about}}));
   }
   if (as_json) fmt::print("{}\n", all.dump());
 }
@@ -44,21 +40,20 @@ double rounded(double x, int digits) {
 }
 
 std::string as_json(const bench::BenchCase& c, const Flags& flags, const bench::BenchResult& r) {
-  Json line = Json::object();
-  line["case"] = c.name;
-  line["dtype"] = flags.precision;
-  line["threads"] = num_threads();
-  line["batch"] = r.batch;
-  line["value"] = rounded(r.value, 4);
-  line["unit"] = c.unit;
-  line["step_ms"] = rounded(r.step_ms, 4);
-  line["repetitions"] = r.repetitions;
-  line["peak_bytes"] = r.peak_bytes;
-  line["roof"] = rounded(r.roof, 4);
-  line["roof_by"] = r.roof_by;
-  line["share_of_roof"] = rounded(r.share_of_roof, 4);
-  line["model"] = r.model;
-  line["parameters"] = r.parameters;
+  Json line = Json::object({{"case", c.name},
+                            {"dtype", flags.precision},
+                            {"threads", num_threads()},
+                            {"batch", r.batch},
+                            {"value", rounded(r.value, 4)},
+                            {"unit", c.unit},
+                            {"step_ms", rounded(r.step_ms, 4)},
+                            {"repetitions", r.repetitions},
+                            {"peak_bytes", r.peak_bytes},
+                            {"roof", rounded(r.roof, 4)},
+                            {"roof_by", r.roof_by},
+                            {"share_of_roof", rounded(r.share_of_roof, 4)},
+                            {"model", r.model},
+                            {"parameters", r.parameters}});
   return line.dump();
 }
 

@@ -1,9 +1,9 @@
 // heddle eval of language models: how well they predict a text.
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "heddle/base/progress.h"
+#include "heddle/base/utf8.h"
 #include "heddle/cli/flags/eval_flags.h"
 #include "heddle/cli/use/dropped_warning.h"
 #include "heddle/data/documents.h"
@@ -31,11 +31,6 @@ struct TextReport : TextUnits {
     return static_cast<double>(likelihood.hits) / static_cast<double>(likelihood.tokens);
   }
 };
-
-int64_t count_characters(const std::string& text) {
-  return std::count_if(text.begin(), text.end(),
-                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
-}
 
 // Warns of characters that are dropped.
 TextUnits count_units(const Tokenizer& tokenizer, std::span<const std::string> documents,

@@ -1,7 +1,6 @@
 // heddle eval of translators: translates a test set and says how good that is.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 
 #include "heddle/base/files/files.h"
@@ -20,17 +19,8 @@ struct Pairs {
   std::vector<std::string> source, reference;
 };
 
-std::vector<std::string> read_lines(const std::string& path) {
-  LineReader reader(path);
-  std::vector<std::string> lines;
-  for (std::string line; reader.next(line);) lines.push_back(std::move(line));
-  check(!lines.empty(), ErrorKind::data, "{}: the file is empty; eval needs at least one line",
-        path);
-  return lines;
-}
-
 Pairs read_pairs(const EvalFlags& flags) {
-  Pairs pairs{read_lines(flags.source), read_lines(flags.reference)};
+  Pairs pairs{read_lines(flags.source, "eval"), read_lines(flags.reference, "eval")};
   check(pairs.source.size() == pairs.reference.size(), ErrorKind::data,
         "{} has {} lines but {} has {}; line i of the one must be the translation of line i of the "
         "other",
@@ -113,11 +103,10 @@ struct TranslationReport {
 };
 
 std::string as_json(const TranslationReport& r, const TranslateOptions& o) {
-  Json json = Json::object();
-  json["bleu"] = r.bleu.score;
-  json["chrf"] = r.chrf.score;
-  json["signature"] = r.bleu.signature;
-  json["chrf_signature"] = r.chrf.signature;
+  Json json = Json::object({{"bleu", r.bleu.score},
+                            {"chrf", r.chrf.score},
+                            {"signature", r.bleu.signature},
+                            {"chrf_signature", r.chrf.signature}});
   for (const double precision : r.bleu.precisions) json["precisions"].push_back(precision);
   json["bp"] = r.bleu.brevity_penalty;
   json["ppl"] = finite_or_null(r.per_token());

@@ -1,7 +1,6 @@
 // heddle score: BLEU and chrF of a file of translations against one or more files of references.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <memory>
 
 #include "heddle/base/error.h"
@@ -49,11 +48,10 @@ std::vector<std::vector<std::string>> read_references(const ScoreFlags& flags, s
 }
 
 std::string as_json(const train::BleuScore& bleu, const train::ChrfScore& chrf) {
-  Json report = Json::object();
-  report["bleu"] = bleu.score;
-  report["chrf"] = chrf.score;
-  report["signature"] = bleu.signature;
-  report["chrf_signature"] = chrf.signature;
+  Json report = Json::object({{"bleu", bleu.score},
+                              {"chrf", chrf.score},
+                              {"signature", bleu.signature},
+                              {"chrf_signature", chrf.signature}});
   for (double precision : bleu.precisions) report["precisions"].push_back(precision);
   report["bp"] = bleu.brevity_penalty;
   report["hyp_len"] = bleu.hypothesis_length;

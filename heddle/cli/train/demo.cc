@@ -1,12 +1,12 @@
 // heddle demo: trains the phrasebook translator and shows what it has learned.
 #include <algorithm>
-#include <cerrno>
 
 #include "corpora/phrasebook.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/files/lines.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
+#include "heddle/base/utf8.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/train/run_report.h"
 #include "heddle/cli/use/unknown_words.h"
@@ -19,21 +19,8 @@
 namespace heddle::cli {
 namespace {
 
-std::vector<std::string> read_lines(const std::string& path) {
-  LineReader reader(path);
-  std::vector<std::string> lines;
-  for (std::string line; reader.next(line);) lines.push_back(line);
-  return lines;
-}
-
-// Columns of a UTF-8 text: its bytes that do not continue a character.
-size_t columns_of(const std::string& text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
 std::string padded(const std::string& text, size_t columns) {
-  const size_t have = columns_of(text);
+  const size_t have = count_characters(text);
   return text + std::string(have < columns ? columns - have : 0, ' ');
 }
 
@@ -49,8 +36,8 @@ void check_own_run(const std::string& run, const train::TrainConfig& config) {
 }
 
 void show_held_out(const LoadedModel& model, const std::string& run, Precision precision) {
-  const auto sources = read_lines(join_path(run, "data/test.en"));
-  const auto references = read_lines(join_path(run, "data/test.de"));
+  const auto sources = read_lines(join_path(run, "data/test.en"), "demo");
+  const auto references = read_lines(join_path(run, "data/test.de"), "demo");
   std::vector<std::string> hypotheses;
   int64_t exact = 0;
   for (Translation& t :
@@ -73,7 +60,7 @@ void show_sentence(const LoadedModel& model, const Phrase& phrase, Precision pre
   const auto ids = model.tokenizer->encode(phrase.source);
   std::string words = "       ", looked = "       ";
   for (const WordLink& link : word_attention(model, ids, t.ids, precision)) {
-    const size_t width = std::max(columns_of(link.target), columns_of(link.source)) + 2;
+    const size_t width = std::max(count_characters(link.target), count_characters(link.source)) + 2;
     words += padded(link.target, width);
     looked += padded(link.source, width);
   }

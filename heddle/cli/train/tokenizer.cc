@@ -10,14 +10,14 @@
 #include "heddle/base/files/lines.h"
 #include "heddle/base/json/json.h"
 #include "heddle/base/progress.h"
+#include "heddle/base/utf8.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/use/dropped_warning.h"
 #include "heddle/cli/use/line_answers.h"
 #include "heddle/infer/loading/hub_hint.h"
 #include "heddle/infer/loading/model_dir.h"
 #include "heddle/inspect/pages/page.h"
-#include "heddle/text/strings/check_text.h"
-#include "heddle/text/strings/utf8.h"
+#include "heddle/text/strings/strings.h"
 #include "heddle/text/subwords/tokenizer_trainer.h"
 #include "heddle/text/subwords/word_list.h"
 #include "heddle/text/tokenizer.h"
@@ -200,9 +200,7 @@ std::string around(const Tokenizer& tokenizer, bool is_pair) {
 
 void run_info(const StreamFlags& flags) {
   const Tokenizer t = load_tokenizer(flags.model);
-  Json json = Json::object();
-  json["kind"] = t.kind();
-  json["vocab_size"] = t.vocab_size();
+  Json json = Json::object({{"kind", t.kind()}, {"vocab_size", t.vocab_size()}});
   const std::pair<const char*, int32_t> special[] = {
       {"pad", t.pad_id()}, {"unk", t.unk_id()}, {"bos", t.bos_id()},  {"eos", t.eos_id()},
       {"cls", t.cls_id()}, {"sep", t.sep_id()}, {"mask", t.mask_id()}};

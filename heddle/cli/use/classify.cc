@@ -62,9 +62,7 @@ void print_one(const std::vector<std::string>& labels, const std::vector<double>
 void print_words(const std::string& text, const std::vector<std::string>& words,
                  const std::vector<WordClass>& classes, const std::vector<std::string>& labels,
                  bool is_json) {
-  Json line = Json::object();
-  line["text"] = text;
-  line["words"] = Json::array();
+  Json line = Json::object({{"text", text}, {"words", Json::array()}});
   for (size_t w = 0; w < words.size(); ++w) {
     const bool has_label = classes[w].label >= 0;
     const std::string label = has_label ? labels[static_cast<size_t>(classes[w].label)] : kNoLabel;
@@ -72,8 +70,7 @@ void print_words(const std::string& text, const std::vector<std::string>& words,
       print_result(words[w] + "\t" + label);
       continue;
     }
-    Json word = Json::object();
-    word["word"] = words[w];
+    Json word = Json::object({{"word", words[w]}});
     word["label"] = has_label ? Json(label) : Json();
     word["probability"] = has_label ? Json(classes[w].probability) : Json();
     line["words"].push_back(std::move(word));
@@ -89,21 +86,17 @@ void run_words(const Flags& flags, const LoadedModel& model, const Precision& pr
   const std::vector<std::string>& labels = model.model->labels();
   inspect::WordClassPage page(flags.text.model, labels);
   DroppedCharacters dropped(*model.tokenizer);
-  int64_t cut = 0, count = 0;
-  for_texts("classify", flags.text, [&](std::span<const std::string> texts) {
+  const int64_t limit = model.max_length;
+  for_texts("classify", flags.text, limit, [&](std::span<const std::string> texts, int64_t& cut) {
     std::vector<std::vector<std::string>> words;
     for (const std::string& text : texts) words.push_back(split_words(text));
-    int64_t cut_here = 0;
-    const auto classes = classify_words(model, words, precision, cut_here);
-    cut += cut_here;
-    count += static_cast<int64_t>(texts.size());
+    const auto classes = classify_words(model, words, precision, cut);
     for (const std::string& text : texts) dropped.count_in(text);
     for (size_t i = 0; i < texts.size(); ++i) {
       print_words(texts[i], words[i], classes[i], labels, flags.text.json);
       if (has_page) page.add(words[i], classes[i]);
     }
   });
-  warn_of_cut("classify", cut, count, model.max_length);
   warn_of_dropped_input("classify", dropped);
   if (has_page) write_text_page("classify", flags.text, page.page(), page.texts());
 }
@@ -117,24 +110,20 @@ void run(const Flags& flags) {
   if (model.model->heads().token_classes) return run_words(flags, model, precision);
   inspect::ClassPage page(flags.text.model, model.model->labels(), class_scale(*model.model),
                           flags.top);
-  int64_t cut = 0, count = 0;
   DroppedCharacters dropped(*model.tokenizer);
-  for_texts("classify", flags.text, [&](std::span<const std::string> texts) {
-    int64_t cut_here = 0;
+  const int64_t limit = model.max_length;
+  for_texts("classify", flags.text, limit, [&](std::span<const std::string> texts, int64_t& cut) {
     const std::vector<TextToClassify> parts = parts_of(texts, flags.is_pair);
-    const auto all = classify(model, parts, precision, cut_here);
+    const auto all = classify(model, parts, precision, cut);
     for (const TextToClassify& part : parts) {
       dropped.count_in(part.text);
       dropped.count_in(part.second.value_or(""));
     }
-    cut += cut_here;
-    count += static_cast<int64_t>(texts.size());
     for (size_t i = 0; i < texts.size(); ++i) {
       print_one(model.model->labels(), all[i], flags);
       if (has_page) page.add(texts[i], all[i]);
     }
   });
-  warn_of_cut("classify", cut, count, model.max_length);
   warn_of_dropped_input("classify", dropped);
   if (has_page) write_text_page("classify", flags.text, page.page(), page.texts());
 }

@@ -33,10 +33,7 @@ void apply(const Flags& flags, SentenceEncoder& encoder) {
 
 void print_vector(const std::vector<float>& x, bool is_json) {
   if (!is_json) return print_result(fmt::format("{}", fmt::join(x, " ")));
-  Json line = Json::object();
-  line["embedding"] = Json::array();
-  for (const float v : x) line["embedding"].push_back(v);
-  print_result(line.dump());
+  print_result(Json::object({{"embedding", x}}).dump());
 }
 
 void run(const Flags& flags) {
@@ -46,18 +43,14 @@ void run(const Flags& flags) {
   SentenceEncoder encoder = load_sentence_encoder(flags.text.model);
   apply(flags, encoder);
   inspect::SimilarityPage page(flags.text.model);
-  int64_t cut = 0, count = 0;
-  for_texts("embed", flags.text, [&](std::span<const std::string> texts) {
-    int64_t cut_here = 0;
-    const auto all = embed(encoder, texts, precision, cut_here);
-    cut += cut_here;
-    count += static_cast<int64_t>(texts.size());
+  const int64_t limit = encoder.text.max_length;
+  for_texts("embed", flags.text, limit, [&](std::span<const std::string> texts, int64_t& cut) {
+    const auto all = embed(encoder, texts, precision, cut);
     for (size_t i = 0; i < texts.size(); ++i) {
       print_vector(all[i], flags.text.json);
       if (has_page) page.add(texts[i], all[i]);
     }
   });
-  warn_of_cut("embed", cut, count, encoder.text.max_length);
   if (has_page) write_text_page("embed", flags.text, page.finish(), page.texts());
 }
 

@@ -20,18 +20,14 @@ struct Flags {
 using Masks = std::vector<std::vector<Fill>>;
 
 std::string as_json(const std::string& text, const Masks& masks) {
-  Json line = Json::object();
-  line["text"] = text;
-  line["masks"] = Json::array();
+  Json line = Json::object({{"text", text}, {"masks", Json::array()}});
   for (const auto& fills : masks) {
     Json list = Json::array();
     for (const Fill& fill : fills) {
-      Json one = Json::object();
-      one["id"] = fill.id;
-      one["token"] = fill.token;
-      one["probability"] = fill.probability;
-      one["text"] = fill.text;
-      list.push_back(std::move(one));
+      list.push_back(Json::object({{"id", fill.id},
+                                   {"token", fill.token},
+                                   {"probability", fill.probability},
+                                   {"text", fill.text}}));
     }
     line["masks"].push_back(std::move(list));
   }
@@ -57,7 +53,7 @@ void run(const Flags& flags) {
   const int32_t mask = model.tokenizer->mask_id();
   inspect::FillPage page(flags.text.model, mask < 0 ? "" : model.tokenizer->token(mask));
   bool is_first = true;
-  for_texts("fill", flags.text, [&](std::span<const std::string> texts) {
+  for_texts("fill", flags.text, 0, [&](std::span<const std::string> texts, int64_t&) {
     const std::vector<Masks> all = fill_masks(model, texts, flags.top, precision);
     for (size_t i = 0; i < texts.size(); ++i) {
       if (flags.text.json) {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "heddle/base/progress.h"
+#include "heddle/base/utf8.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags/compute_flags.h"
 #include "heddle/cli/flags/page_flag.h"
@@ -15,7 +16,6 @@
 #include "heddle/infer/loading/prompt_model.h"
 #include "heddle/infer/words/word_spans.h"
 #include "heddle/inspect/decoding_steps.h"
-#include "heddle/text/strings/utf8.h"
 
 namespace heddle::cli {
 namespace {
@@ -145,9 +145,8 @@ class Output {
       begin(prompt);
       return write_results("\n");
     }
-    Json json = Json::object();
-    json["prompt"] = first_ + (&prompt - prompts_->data()) + 1;
-    json["error"] = prompt.error;
+    Json json = Json::object(
+        {{"prompt", first_ + (&prompt - prompts_->data()) + 1}, {"error", prompt.error}});
     write_results(json.dump() + "\n");
   }
 
@@ -206,14 +205,12 @@ class Output {
 
   Json json(int64_t i, size_t number, const Continuation& c) const {
     const Prompt& prompt = at(i);
-    Json json = Json::object();
-    json["prompt"] = first_ + static_cast<int64_t>(begin_) + i + 1;
-    json["sample"] = number + 1;
+    Json json = Json::object(
+        {{"prompt", first_ + static_cast<int64_t>(begin_) + i + 1}, {"sample", number + 1}});
     if (model_.tokenizer) json["text"] = (flags_.echo ? prompt.text : "") + text_of(i, c);
-    json["ids"] = std::vector<int64_t>(c.ids.begin(), c.ids.end());
+    json["ids"] = c.ids;
     json["log_prob"] = c.log_p;
-    json["log_probs"] = Json::array();
-    for (const float log_p : c.log_ps) json["log_probs"].push_back(log_p);
+    json["log_probs"] = c.log_ps;
     if (options_.beam > 1) json["score"] = c.score;
     json["finish_reason"] = finish_reason(c);
     json["prompt_tokens"] = prompt.ids.size();
@@ -254,13 +251,11 @@ void show_next_tokens(const Flags& flags, const LoadedModel& model, const Genera
         fmt::print("{:20} {:>8} {:>12.6f}\n", Json(text).dump(), token.id, p);
         continue;
       }
-      Json row = Json::object();
-      row["token"] = t ? t->token(token.id) : "";
-      row["text"] = text;
-      row["id"] = token.id;
-      row["probability"] = p;
-      row["log_prob"] = token.log_p;
-      rows.push_back(std::move(row));
+      rows.push_back(Json::object({{"token", t ? t->token(token.id) : ""},
+                                   {"text", text},
+                                   {"id", token.id},
+                                   {"probability", p},
+                                   {"log_prob", token.log_p}}));
     }
     if (!flags.json) continue;
     Json json = Json::object();

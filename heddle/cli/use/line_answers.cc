@@ -12,8 +12,8 @@
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
 #include "heddle/base/profile.h"
+#include "heddle/base/utf8.h"
 #include "heddle/data/parallel_text.h"
-#include "heddle/text/strings/utf8.h"
 
 namespace heddle::cli {
 namespace {

@@ -2,7 +2,7 @@
 #include "heddle/cli/use/prompts.h"
 
 #include "heddle/base/error.h"
-#include "heddle/text/strings/check_text.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle::cli {
 namespace {

@@ -34,10 +34,7 @@ struct Result {
 
 Json as_json(const Result& r, const Tokenizer& tokenizer) {
   const Translation& t = r.translation;
-  Json json = Json::object();
-  json["text"] = t.text;
-  json["score"] = t.score;
-  json["tokens"] = Json::array();
+  Json json = Json::object({{"text", t.text}, {"score", t.score}, {"tokens", Json::array()}});
   for (const int32_t id : t.ids) json["tokens"].push_back(tokenizer.token(id));
   if (r.alignment) json["alignment"] = to_pharaoh(*r.alignment);
   return json;
@@ -191,9 +188,7 @@ void print_all(std::vector<Translation> translations, std::span<const std::strin
 }
 
 void print_bad(const std::string& message, const Flags& flags) {
-  Json json = Json::object();
-  json["text"] = "";
-  json["error"] = message;
+  Json json = Json::object({{"text", ""}, {"error", message}});
   print_result(flags.json ? json.dump() : "");
 }
 

@@ -1,7 +1,6 @@
 // Saying that a translator meets words which were not in its training.
 #pragma once
 
-#include <cstdint>
 #include <set>
 #include <span>
 #include <string>

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "heddle/autograd/tape.h"
-#include "heddle/base/files/mapped_files.h"
+#include "heddle/base/files/mmap.h"
 #include "heddle/infer/engine/engine.h"
 
 namespace heddle {

@@ -3,15 +3,13 @@
 
 #include <algorithm>
 
-#include "heddle/text/strings/utf8.h"
+#include "heddle/base/utf8.h"
 
 namespace heddle {
 namespace {
 
 // Tokens of the prompt that are decoded with the new ones: enough for any character and any word.
 constexpr size_t kContext = 16;
-
-bool is_inside_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
 }  // namespace
 
@@ -32,7 +30,7 @@ bool TextStream::read(std::span<const int32_t> tokens) {
   auto [end, ignored] =
       std::mismatch(before_text_.begin(), before_text_.end(), whole.begin(), whole.end());
   auto from = static_cast<size_t>(end - before_text_.begin());
-  while (from > 0 && from < whole.size() && is_inside_character(whole[from])) --from;
+  while (from > 0 && from < whole.size() && is_continuation(whole[from])) --from;
   text_ = whole.substr(from);
   size_t stop = std::string::npos;
   for (const std::string& s : stops_) stop = std::min(stop, text_.find(s));

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "heddle/base/files/mapped_files.h"
+#include "heddle/base/files/mmap.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/infer/engine/engine.h"

@@ -4,7 +4,7 @@
 #include "heddle/base/json/fields.h"
 #include "heddle/base/profile.h"
 #include "heddle/infer/decoding/translate.h"
-#include "heddle/text/strings/check_text.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle {
 namespace {

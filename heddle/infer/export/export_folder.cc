@@ -8,7 +8,6 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
-#include "heddle/base/files/folders.h"
 #include "heddle/infer/loading/model_dir.h"
 #include "heddle/io/weights.h"
 

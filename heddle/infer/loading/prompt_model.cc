@@ -5,7 +5,7 @@
 
 #include "heddle/base/log.h"
 #include "heddle/infer/engine/sequence_reader.h"
-#include "heddle/text/strings/check_text.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle {
 namespace {

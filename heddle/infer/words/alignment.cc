@@ -5,7 +5,7 @@
 #include <cctype>
 #include <numeric>
 
-#include "heddle/base/files/mapped_files.h"
+#include "heddle/base/files/mmap.h"
 #include "heddle/text/pipeline/special_tokens.h"
 
 namespace heddle {

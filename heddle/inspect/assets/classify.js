@@ -45,7 +45,5 @@
       el("div", {class: "scroll list", style: "max-height: 18rem"}, heddle.bars({label: "texts of each class", isLong: true, rows})),
       el("h2", {}, "Texts"), list.element);
   }
-  const more = heddle.heldBack(items.length, data.count, "text");
-  if (more) main.append(more);
-  main.append(box, heddle.exportButtons("classes", {json: () => data}));
+  main.append(...heddle.heldBack(items.length, data.count, "text"), box, heddle.exportButtons("classes", {json: () => data}));
 })();

@@ -73,8 +73,6 @@
     order.element, el("div", {class: "scroll list"}, el("table", {class: "texts", "aria-label": "classes"},
       el("thead", {}, el("tr", {}, ["class", "#", data.unit + "s", "precision", "recall", "F1", ""].map((t, i) => el("th", {scope: "col", class: t ? (i ? "number" : null) : "wide"}, t)))), body)));
   if (data.wrong.length) {
-    main.append(wrongs, box);
-    const more = heddle.heldBack(data.wrong.length, wrongCount, `wrong ${data.unit}`);
-    if (more) main.append(more);
+    main.append(wrongs, box, ...heddle.heldBack(data.wrong.length, wrongCount, `wrong ${data.unit}`));
   } else main.append(el("p", {}, "No answer was wrong."));
 })();

@@ -39,8 +39,7 @@
   main.append(
     el("p", {class: "faint small mono"}, `${data.model}, ${heddle.plural(data.count, "text")}, vectors of ${data.width}`),
     el("p", {class: "faint"}, "Each text is a vector. The cosine of two of them is 1 where they point the same way, 0 where they have nothing in common: texts that mean the same should be near 1."));
-  const more = heddle.heldBack(n, data.count, "text");
-  if (more) main.append(more);
+  main.append(...heddle.heldBack(n, data.count, "text"));
   if (n < 2) {
     main.append(el("p", {}, "There is one text alone, so nothing to compare it with."));
     return;

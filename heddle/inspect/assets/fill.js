@@ -36,7 +36,5 @@
     {title: "text, with the likeliest tokens", cell: (item) => (plain(item).length > 160 ? heddle.short(plain(item)) : el("span", {}, filled(item, (t, m) => el("strong", {class: "marked"}, tokenOf(t, m)))))},
     {title: "likeliest", class: "number", cell: (item) => heddle.percent(item.masks[0][0][1])}]});
   if (items.length > 1) main.append(list.element);
-  const more = heddle.heldBack(items.length, data.count, "text");
-  if (more) main.append(more);
-  main.append(box, heddle.exportButtons("fill", {json: () => data}));
+  main.append(...heddle.heldBack(items.length, data.count, "text"), box, heddle.exportButtons("fill", {json: () => data}));
 })();

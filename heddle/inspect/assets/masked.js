@@ -17,7 +17,5 @@
       "of the tokens around them some were hidden too. The answer is the likeliest token."),
     shown.element, list.element);
   list.element.querySelector(".list").style.maxHeight = "70vh";
-  const more = heddle.heldBack(items.length, data.count, "masked token");
-  if (more) main.append(more);
-  main.append(heddle.exportButtons("masked", {json: () => data}));
+  main.append(...heddle.heldBack(items.length, data.count, "masked token"), heddle.exportButtons("masked", {json: () => data}));
 })();

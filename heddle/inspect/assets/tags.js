@@ -24,8 +24,7 @@
       el("h2", {}, "Words of this text"), el("p", {class: "panel text", id: "text"}, marked(words(item), item.count - words(item).length)),
       heddle.bars({label: "words", isLong: true, rows: words(item).map(([word, c, p]) =>
         ({name: el("span", {}, word, " ", c === usual ? el("span", {class: "faint"}, name(c)) : el("strong", {}, name(c))), share: p, text: c < 0 ? "–" : heddle.percent(p)}))}));
-    const more = heddle.heldBack(words(item).length, item.count, "word");
-    if (more) box.append(more);
+    box.append(...heddle.heldBack(words(item).length, item.count, "word"));
   };
 
   // --- all texts ----------------------------------------------------------------------------------
@@ -44,7 +43,5 @@
       el("div", {class: "scroll list", style: "max-height: 18rem"}, heddle.bars({label: "words of each class", isLong: true, rows})),
       el("h2", {}, "Texts"), list.element);
   }
-  const more = heddle.heldBack(items.length, data.count, "text");
-  if (more) main.append(more);
-  main.append(box, heddle.exportButtons("words", {json: () => data}));
+  main.append(...heddle.heldBack(items.length, data.count, "text"), box, heddle.exportButtons("words", {json: () => data}));
 })();

@@ -8,7 +8,7 @@
 //   heddle.roving(tbody) -> it, its rows with arrow keys
 //   heddle.inContext([before, part, after], most) -> element, the part marked
 //   heddle.evaluation(data) -> the lines that all pages of heddle eval begin with
-//   heddle.heldBack(shown, count, "text") -> a line that says what the page leaves out, or null
+//   heddle.heldBack(shown, count, "text") -> [a line that says what the page leaves out], or []
 "use strict";
 (() => {
   const el = heddle.el;
@@ -17,7 +17,7 @@
   heddle.short = (text, most = 160) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
   heddle.plural = (n, unit) => `${n.toLocaleString("en")} ${unit}${n === 1 ? "" : "s"}`;
   heddle.heldBack = (shown, count, unit) => (shown < count
-    ? el("p", {class: "faint small"}, `This page holds the first ${shown.toLocaleString("en")} of ${heddle.plural(count, unit)}.`) : null);
+    ? [el("p", {class: "faint small"}, `This page holds the first ${shown.toLocaleString("en")} of ${heddle.plural(count, unit)}.`)] : []);
 
   // Without a whole text around it the part is the text.
   heddle.inContext = ([before, part, after], most = 1000) => {

@@ -45,7 +45,5 @@
   main.append(...heddle.evaluation(data),
     el("p", {class: "faint"}, "BLEU is of a whole text; of a single line chrF2 says more: how far its parts of one to six characters are those of the reference, 100 if all are."),
     el("h2", {}, "Lines by chrF2"), el("p", {class: "faint small"}, "Pick a range to list its lines."), ranges, el("h2", {}, "Lines"), order.element, list.element);
-  const more = heddle.heldBack(items.length, data.count, "line");
-  if (more) main.append(more);
-  main.append(box, heddle.exportButtons("translations", {json: () => data}));
+  main.append(...heddle.heldBack(items.length, data.count, "line"), box, heddle.exportButtons("translations", {json: () => data}));
 })();

@@ -27,26 +27,23 @@ Json sides_json(const Subject& subject) {
 Json kinds_json(const Subject& subject) {
   Json kinds = Json::array();
   for (const AttentionKind& kind : subject.kinds()) {
-    Json json = Json::object();
-    json["name"] = kind.name;
-    json["queries"] = kind.queries;
-    json["keys"] = kind.keys;
-    json["layers"] = kind.layers;
-    json["heads"] = kind.heads;
-    json["is_causal"] = kind.is_causal;
-    json["before"] = kind.before;
-    kinds.push_back(json);
+    kinds.push_back(Json::object({{"name", kind.name},
+                                  {"queries", kind.queries},
+                                  {"keys", kind.keys},
+                                  {"layers", kind.layers},
+                                  {"heads", kind.heads},
+                                  {"is_causal", kind.is_causal},
+                                  {"before", kind.before}}));
   }
   return kinds;
 }
 
 Json head_json(const HeadMap& map) {
-  Json json = Json::object();
-  json["kind"] = map.kind;
-  json["layer"] = map.layer;
-  json["head"] = map.head;
-  json["entropy"] = rounded(map.entropy);
-  json["distance"] = rounded(map.distance);
+  Json json = Json::object({{"kind", map.kind},
+                            {"layer", map.layer},
+                            {"head", map.head},
+                            {"entropy", rounded(map.entropy)},
+                            {"distance", rounded(map.distance)}});
   json["importance"] = map.importance ? Json(rounded(*map.importance)) : Json();
   if (map.link) {
     json["link"] = rounded(*map.link);
@@ -93,11 +90,10 @@ void add_plain(Json& json, const HeadMap& map) {
 
 Json describe(const Subject& subject, const std::vector<HeadMap>& maps,
               const std::optional<Link>& link, void (*add_weights)(Json&, const HeadMap&)) {
-  Json json = Json::object();
-  json["model"] = subject.path();
-  json["model_type"] = subject.type();
-  json["texts"] = subject.texts();
-  json["measure"] = subject.measure();
+  Json json = Json::object({{"model", subject.path()},
+                            {"model_type", subject.type()},
+                            {"texts", subject.texts()},
+                            {"measure", subject.measure()}});
   json["from"] = link ? Json(link->from) : Json();
   json["to"] = link ? Json(link->to) : Json();
   json["sides"] = sides_json(subject);

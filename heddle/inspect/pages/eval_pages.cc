@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "heddle/base/utf8.h"
 #include "heddle/infer/decoding/text_stream.h"
 #include "heddle/inspect/pages/text_pages.h"
 
@@ -43,7 +44,7 @@ Page page_of(const std::string& title, const std::string& script, const Evaluati
 // Bytes at which both texts begin, whole characters: one that was unfinished is not common.
 size_t common_begin(const std::string& a, const std::string& b) {
   size_t at = std::ranges::mismatch(a, b).in1 - a.begin();
-  while (at > 0 && at < a.size() && (static_cast<unsigned char>(a[at]) & 0xC0u) == 0x80u) --at;
+  while (at > 0 && at < a.size() && is_continuation(a[at])) --at;
   return at;
 }
 
@@ -68,7 +69,7 @@ std::vector<size_t> without_spaces(const std::string& text, const std::string& c
 }
 
 Json as_json(const PartOfText& text) {
-  return Json::Array{text.before, shortened(text.part), text.after};
+  return Json::Array{text.before, shortened(text.part, kPageCharacters), text.after};
 }
 
 }  // namespace
@@ -136,13 +137,11 @@ Page masked_page(const Evaluation& evaluation, const Tokenizer& tokenizer,
   page.data["questions"] = Json::array();
   for (const AnsweredQuestion& q :
        questions.first(std::min<size_t>(questions.size(), kPageAnswers))) {
-    Json one = Json::object();
-    one["text"] = as_json(q.text);
-    one["is_right"] = q.truth == q.answer;
-    one["answer"] = alone(tokenizer, q.answer);
-    one["truth_p"] = rounded(q.truth_p);
-    one["answer_p"] = rounded(q.answer_p);
-    page.data["questions"].push_back(std::move(one));
+    page.data["questions"].push_back(Json::object({{"text", as_json(q.text)},
+                                                   {"is_right", q.truth == q.answer},
+                                                   {"answer", alone(tokenizer, q.answer)},
+                                                   {"truth_p", rounded(q.truth_p)},
+                                                   {"answer_p", rounded(q.answer_p)}}));
   }
   return page;
 }
@@ -161,13 +160,11 @@ Page confusion_page(const Evaluation& evaluation, const std::vector<std::string>
   }
   page.data["wrong"] = Json::array();
   for (const AnsweredQuestion& q : wrong.first(std::min<size_t>(wrong.size(), kPageAnswers))) {
-    Json one = Json::object();
-    one["text"] = as_json(q.text);
-    one["truth"] = q.truth;
-    one["answer"] = q.answer;
-    one["truth_p"] = rounded(q.truth_p);
-    one["answer_p"] = rounded(q.answer_p);
-    page.data["wrong"].push_back(std::move(one));
+    page.data["wrong"].push_back(Json::object({{"text", as_json(q.text)},
+                                               {"truth", q.truth},
+                                               {"answer", q.answer},
+                                               {"truth_p", rounded(q.truth_p)},
+                                               {"answer_p", rounded(q.answer_p)}}));
   }
   return page;
 }
@@ -178,12 +175,11 @@ Page translations_page(const Evaluation& evaluation, std::span<const JudgedTrans
   page.data["count"] = count;
   page.data["lines"] = Json::array();
   for (const JudgedTranslation& line : lines.first(std::min<size_t>(lines.size(), kPageAnswers))) {
-    Json one = Json::object();
-    one["source"] = shortened(line.source);
-    one["reference"] = shortened(line.reference);
-    one["translation"] = shortened(line.translation);
-    one["chrf"] = rounded(line.chrf);
-    page.data["lines"].push_back(std::move(one));
+    page.data["lines"].push_back(
+        Json::object({{"source", shortened(line.source, kPageCharacters)},
+                      {"reference", shortened(line.reference, kPageCharacters)},
+                      {"translation", shortened(line.translation, kPageCharacters)},
+                      {"chrf", rounded(line.chrf)}}));
   }
   return page;
 }

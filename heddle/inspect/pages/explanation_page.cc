@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/utf8.h"
 #include "heddle/inspect/explanation.h"
-#include "heddle/text/strings/utf8.h"
 
 namespace heddle::inspect {
 namespace {
@@ -11,20 +11,11 @@ namespace {
 constexpr int64_t kRows = 12, kCols = 8;
 constexpr size_t kLabel = 12;
 
-size_t code_points(const std::string& text) {
-  size_t count = 0;
-  for (size_t at = 0; at < text.size(); ++count) next_code_point(text, at);
-  return count;
-}
-
 // The label in so many columns of a terminal.
 std::string padded(std::string label, size_t width, bool is_left) {
   if (first_invalid_utf8(label)) label = "?";
-  while (code_points(label) > width) {
-    do label.pop_back();
-    while (!label.empty() && first_invalid_utf8(label));
-  }
-  const std::string space(width - code_points(label), ' ');
+  label.resize(end_of_characters(label, static_cast<int64_t>(width)));
+  const std::string space(width - count_characters(label), ' ');
   return is_left ? label + space : space + label;
 }
 
@@ -94,15 +85,13 @@ Page explanation_page(const Explanation& e) {
   page.data["is_causal"] = e.is_causal;
   page.data["steps"] = Json::array();
   for (const ExplainedStep& s : e.steps) {
-    Json json = Json::object();
-    json["key"] = s.key;
-    json["name"] = s.name;
-    json["formula"] = s.formula;
-    json["text"] = s.text;
-    json["rows"] = s.rows;
-    json["cols"] = s.cols;
-    json["values"] = matrix_json(s.result);
-    page.data["steps"].push_back(std::move(json));
+    page.data["steps"].push_back(Json::object({{"key", s.key},
+                                               {"name", s.name},
+                                               {"formula", s.formula},
+                                               {"text", s.text},
+                                               {"rows", s.rows},
+                                               {"cols", s.cols},
+                                               {"values", matrix_json(s.result)}}));
   }
   return page;
 }

@@ -11,7 +11,8 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
-#include "heddle/inspect/pages/assets.h"
+#include "heddle/base/utf8.h"
+#include "heddle/text/strings/base64.h"
 
 namespace heddle::inspect {
 namespace {
@@ -21,52 +22,39 @@ constexpr std::string_view kPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: "
     "blob:";
 
+constexpr int64_t kMostTitle = 80;  // characters
+
 constexpr std::array<std::string_view, 3> kShared = {"base.js", "heatmap.js", "linechart.js"};
+
+constexpr auto kAssets = std::to_array<Asset>({
+#include "assets.inc"  // written by CMakeLists.txt
+});
 
 std::string script(std::string_view name) {
   return fmt::format("<script>\n{}</script>\n", asset(name));
 }
 
-std::string base64(const std::vector<uint8_t>& bytes) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const size_t left = std::min<size_t>(3, bytes.size() - i);
-    uint32_t group = 0;
-    for (size_t k = 0; k < 3; ++k) group = group << 8 | (k < left ? bytes[i + k] : 0u);
-    for (size_t k = 0; k < 4; ++k) {
-      text += k <= left ? kDigits[group >> (18 - 6 * k) & 63u] : '=';
-    }
-  }
-  return text;
-}
-
 template <class Values, class ToInteger>
 std::string pack16(const Values& values, const ToInteger& to_integer) {
-  std::vector<uint8_t> bytes;
+  std::string bytes;
   bytes.reserve(2 * values.size());
   for (const auto value : values) {
     const uint32_t x = to_integer(value);
-    bytes.push_back(static_cast<uint8_t>(x & 255u));
-    bytes.push_back(static_cast<uint8_t>(x >> 8));
+    bytes += static_cast<char>(x & 255u);
+    bytes += static_cast<char>(x >> 8);
   }
-  return base64(bytes);
-}
-
-// The first characters of a text, and "…" if there are more.
-std::string short_title(const std::string& text) {
-  constexpr int kMostCharacters = 80;
-  size_t end = 0;
-  for (int i = 0; i < kMostCharacters && end < text.size(); ++i) {
-    do ++end;  // over the bytes that go on with a character
-    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0u) == 0x80u);
-  }
-  return end == text.size() ? text : text.substr(0, end) + "…";
+  return base64_text(bytes);
 }
 
 }  // namespace
+
+std::span<const Asset> assets() { return kAssets; }
+
+std::string_view asset(std::string_view name) {
+  const auto* const found = std::ranges::find(kAssets, name, &Asset::name);
+  check(found != kAssets.end(), ErrorKind::internal, "heddle/inspect/assets has no '{}'", name);
+  return found->text;
+}
 
 std::string html_text(std::string_view text) {
   std::string out;
@@ -107,7 +95,7 @@ std::string script_json(const Json& data) {
 }
 
 std::string page_html(const Page& page) {
-  const std::string title = html_text(short_title(page.title));
+  const std::string title = html_text(shortened(page.title, kMostTitle));
   std::string html = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
   html += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", kPolicy);
   html += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";

@@ -1,7 +1,9 @@
 // A page: one HTML file that holds its data, style and scripts and asks the network for nothing.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "heddle/base/json/json.h"
@@ -15,6 +17,16 @@ struct Page {
   Json data = {};                    ///< `heddle.data`
   std::vector<std::string> scripts;  ///< names in heddle/inspect/assets: {"attention.js"}
 };
+
+/// A script or a style of heddle/inspect/assets, compiled into the program by the build.
+struct Asset {
+  std::string_view name;  ///< "heatmap.js"
+  std::string_view text;
+};
+/// All of them, by name.
+std::span<const Asset> assets();
+/// The text of one. Errors: internal if there is none of that name.
+std::string_view asset(std::string_view name);
 
 /// The text of the page, UTF-8. The same page gives the same bytes.
 /// Errors: internal if there is no such script; data for NaN or infinity in `data`.

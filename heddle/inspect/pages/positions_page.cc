@@ -34,7 +34,7 @@ void write_positions_page(const std::string& path, const PositionTable& table,
   data["columns"] = table.columns;
   data["names"] = table.names;
   if (table.kind == "rotary") {
-    for (const double f : table.frequencies) data["frequencies"].push_back(f);
+    data["frequencies"] = table.frequencies;
   } else if (table.values.size() <= kExactNumbers) {
     data["values"] = rounded(table.values);
   } else {

@@ -41,15 +41,13 @@ Json updates_json(const RunHistory& run) {
   std::vector<const LoggedUpdates*> all;
   for (const LoggedUpdates& u : run.updates) all.push_back(&u);
   const auto some = thinned(all, kMostPoints);
-  Json json = Json::object();
-  json["update"] = column(some, &LoggedUpdates::update);
-  json["seconds"] = column(some, &LoggedUpdates::seconds);
-  json["loss"] = column(some, &LoggedUpdates::loss);
-  json["nll"] = column(some, &LoggedUpdates::nll);
-  json["gradient_norm"] = column(some, &LoggedUpdates::gradient_norm);
-  json["learning_rate"] = column(some, &LoggedUpdates::learning_rate);
-  json["tokens_per_second"] = column(some, &LoggedUpdates::tokens_per_second);
-  return json;
+  return Json::object({{"update", column(some, &LoggedUpdates::update)},
+                       {"seconds", column(some, &LoggedUpdates::seconds)},
+                       {"loss", column(some, &LoggedUpdates::loss)},
+                       {"nll", column(some, &LoggedUpdates::nll)},
+                       {"gradient_norm", column(some, &LoggedUpdates::gradient_norm)},
+                       {"learning_rate", column(some, &LoggedUpdates::learning_rate)},
+                       {"tokens_per_second", column(some, &LoggedUpdates::tokens_per_second)}});
 }
 
 Json validations_json(const RunHistory& run) {
@@ -61,10 +59,9 @@ Json validations_json(const RunHistory& run) {
     }
     if (all.empty()) continue;
     const auto some = thinned(all, kMostPoints);
-    Json one = Json::object();
-    one["kind"] = kind;
-    one["update"] = column(some, &LoggedValidation::update);
-    one["seconds"] = column(some, &LoggedValidation::seconds);
+    Json one = Json::object({{"kind", kind},
+                             {"update", column(some, &LoggedValidation::update)},
+                             {"seconds", column(some, &LoggedValidation::seconds)}});
     for (const LoggedValidation* v : some) one["loss"].push_back(rounded(v->score.loss));
     one["metrics"] = Json::object();
     for (const train::Metric& m : all.back()->score.metrics) {
@@ -111,11 +108,10 @@ Json samples_json(const RunHistory& run) {
 Json best_json(const RunHistory& run) {
   const LoggedValidation* best = run.best();
   if (best == nullptr) return {};
-  Json json = Json::object();
-  json["update"] = best->update;
-  json["kind"] = best->kind;
-  json["loss"] = rounded(best->score.loss);
-  json["metrics"] = Json::object();
+  Json json = Json::object({{"update", best->update},
+                            {"kind", best->kind},
+                            {"loss", rounded(best->score.loss)},
+                            {"metrics", Json::object()}});
   for (const train::Metric& m : best->score.metrics) json["metrics"][m.name] = rounded(m.value);
   json["seconds"] = best->seconds;
   return json;
@@ -154,21 +150,19 @@ Json live_json(const RunHistory& run) {
 }
 
 Json run_json(const RunHistory& run) {
-  Json json = Json::object();
-  json["name"] = run.name;
-  json["path"] = run.path;
-  json["max_updates"] = run.config.max_updates;
-  json["done"] = run.done;
-  json["seconds"] = rounded(run.seconds);
-  json["finished"] = run.is_finished;
-  json["tokens"] = to_json(run.config).get_string("tokenizer_type");
-  json["objective"] = objective(run.config);
-  json["updates"] = updates_json(run);
-  json["validations"] = validations_json(run);
-  json["best"] = best_json(run);
-  json["samples"] = samples_json(run);
-  json["task"] = run.config.task;
-  return json;
+  return Json::object({{"name", run.name},
+                       {"path", run.path},
+                       {"max_updates", run.config.max_updates},
+                       {"done", run.done},
+                       {"seconds", rounded(run.seconds)},
+                       {"finished", run.is_finished},
+                       {"tokens", to_json(run.config).get_string("tokenizer_type")},
+                       {"objective", objective(run.config)},
+                       {"updates", updates_json(run)},
+                       {"validations", validations_json(run)},
+                       {"best", best_json(run)},
+                       {"samples", samples_json(run)},
+                       {"task", run.config.task}});
 }
 
 Page run_page(const RunHistory& run) {
@@ -206,10 +200,8 @@ void write_comparison(const std::string& path, const std::vector<RunHistory>& ru
   }
   page.data["differences"] = Json::array();
   for (const DifferingField& field : differing_fields(runs)) {
-    Json json = Json::object();
-    json["key"] = field.key;
-    json["values"] = field.values;
-    page.data["differences"].push_back(std::move(json));
+    page.data["differences"].push_back(
+        Json::object({{"key", field.key}, {"values", field.values}}));
   }
   write_page(path, page);
 }

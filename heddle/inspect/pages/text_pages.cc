@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "heddle/text/strings/utf8.h"
+#include "heddle/base/utf8.h"
 
 namespace heddle::inspect {
 namespace {
@@ -33,12 +33,6 @@ double dot(const std::vector<float>& x, const std::vector<float>& y) {
 
 }  // namespace
 
-std::string shortened(const std::string& text, size_t most) {
-  size_t at = 0;
-  for (size_t n = 0; n < most && at < text.size(); ++n) next_code_point(text, at);
-  return at < text.size() ? text.substr(0, at) + "…" : text;
-}
-
 TextPage::TextPage(const std::string& title, const std::string& script, const std::string& model,
                    int64_t most)
     : page_{.title = title, .data = {}, .scripts = {"texts.js", script}}, most_(most) {
@@ -57,9 +51,7 @@ FillPage::FillPage(const std::string& model, std::string mask)
 
 void FillPage::add(const std::string& text, const std::vector<std::vector<Fill>>& masks) {
   if (!take()) return;
-  Json one = Json::object();
-  one["parts"] = around_masks(text, mask_);
-  one["masks"] = Json::array();
+  Json one = Json::object({{"parts", around_masks(text, mask_)}, {"masks", Json::array()}});
   for (const auto& fills : masks) {
     Json tokens = Json::array();
     for (size_t i = 0; i < std::min<size_t>(fills.size(), kPageCandidates); ++i) {
@@ -88,9 +80,7 @@ void ClassPage::add(const std::string& text, const std::vector<double>& p) {
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::greater<>(), [&](int64_t i) { return p[i]; });
   order.resize(std::min(order.size(), static_cast<size_t>(top_)));
-  Json one = Json::object();
-  one["text"] = shortened(text);
-  one["classes"] = Json::array();
+  Json one = Json::object({{"text", shortened(text, kPageCharacters)}, {"classes", Json::array()}});
   for (const int64_t i : order) one["classes"].push_back(Json::Array{i, p[i]});
   page_.data["texts"].push_back(std::move(one));
 }
@@ -103,9 +93,7 @@ WordClassPage::WordClassPage(const std::string& model, const std::vector<std::st
 void WordClassPage::add(const std::vector<std::string>& words,
                         const std::vector<WordClass>& classes) {
   if (!take()) return;
-  Json one = Json::object();
-  one["count"] = words.size();
-  one["words"] = Json::array();
+  Json one = Json::object({{"count", words.size()}, {"words", Json::array()}});
   for (size_t w = 0; w < std::min<size_t>(words.size(), kPageWords); ++w) {
     one["words"].push_back(
         Json::Array{shortened(words[w], 100), classes[w].label, classes[w].probability});
@@ -118,7 +106,7 @@ SimilarityPage::SimilarityPage(const std::string& model)
 
 void SimilarityPage::add(const std::string& text, const std::vector<float>& vector) {
   if (!take()) return;
-  page_.data["texts"].push_back(shortened(text));
+  page_.data["texts"].push_back(shortened(text, kPageCharacters));
   page_.data["width"] = vector.size();
   vectors_.push_back(vector);
 }

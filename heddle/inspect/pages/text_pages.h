@@ -14,10 +14,7 @@ namespace heddle::inspect {
 /// What a page holds of many texts and long ones; it says how many were left out.
 inline constexpr int64_t kPageTexts = 1000, kPageCandidates = 50, kPageVectors = 200,
                          kPageWords = 500;
-inline constexpr size_t kPageCharacters = 1000;
-
-/// The first `most` characters of a text, which is UTF-8, and "…" if there are more.
-std::string shortened(const std::string& text, size_t most = kPageCharacters);
+inline constexpr int64_t kPageCharacters = 1000;  ///< of a text
 
 /// A page to which texts are added as they are worked on; it keeps the first of them.
 class TextPage {

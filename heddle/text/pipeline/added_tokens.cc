@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "heddle/base/error.h"
+#include "heddle/base/utf8.h"
 #include "heddle/text/strings/characters.h"
 #include "heddle/text/strings/pattern.h"
-#include "heddle/text/strings/utf8.h"
 
 namespace heddle {
 
@@ -15,7 +15,7 @@ namespace {
 /// Where the last character of a text begins.
 size_t last_character(std::string_view text) {
   size_t at = text.size() - 1;
-  while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
+  while (at > 0 && is_continuation(text[at])) --at;
   return at;
 }
 
@@ -89,7 +89,6 @@ void AddedTokens::prepare(const Normalizer* normalizer) {
     if (token.special && hides_special_) continue;
     if (!token.normalized) {
       plain_.add(token.content, id);
-      has_plain_ = true;
       continue;
     }
     if (normalizer != nullptr) token.content = (*normalizer)(token.content);
@@ -98,7 +97,6 @@ void AddedTokens::prepare(const Normalizer* normalizer) {
           "{} are taken",
           id, token.content.size(), kMaxTokenBytes);
     if (!token.content.empty()) normalized_.add(token.content, id);
-    has_normalized_ = true;
   }
 }
 
@@ -107,8 +105,7 @@ void AddedTokens::split(std::string_view text, bool is_normalized,
   const TokenTrie& trie = is_normalized ? normalized_ : plain_;
   size_t done = 0;       // up to there f() was called
   size_t space_end = 0;  // of the white space last looked at
-  const bool has_any = is_normalized ? has_normalized_ : has_plain_;
-  for (size_t at = 0; has_any && at < text.size();) {
+  for (size_t at = 0; !trie.is_empty() && at < text.size();) {
     size_t length = 0;
     int32_t id = -1;
     trie.each_prefix(text.substr(at), [&](size_t l, int32_t v) { length = l, id = v; });
@@ -148,13 +145,6 @@ std::optional<int32_t> AddedTokens::find(std::string_view content) const {
 bool AddedTokens::is_special(int32_t id) const {
   const AddedToken* token = find(id);
   return token != nullptr && token->special;
-}
-
-std::vector<int32_t> AddedTokens::ids() const {
-  std::vector<int32_t> all;
-  for (const auto& [id, token] : tokens_) all.push_back(id);
-  std::ranges::sort(all);
-  return all;
 }
 
 }  // namespace heddle

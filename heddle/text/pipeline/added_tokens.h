@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "heddle/base/json/json.h"
 #include "heddle/text/pipeline/normalizer.h"
@@ -49,8 +48,6 @@ class AddedTokens {
   const AddedToken* find(int32_t id) const;
   std::optional<int32_t> find(std::string_view content) const;
   bool is_special(int32_t id) const;
-  /// Of all that were added, in the order of their ids.
-  std::vector<int32_t> ids() const;
   /// The largest id; -1 if there is none.
   int32_t largest_id() const { return largest_; }
 
@@ -58,7 +55,7 @@ class AddedTokens {
   std::unordered_map<int32_t, AddedToken> tokens_;
   StringMap<int32_t> ids_;
   TokenTrie plain_, normalized_;
-  bool has_plain_ = false, has_normalized_ = false, hides_special_ = false;
+  bool hides_special_ = false;
   int32_t largest_ = -1;
 };
 

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "heddle/text/strings/utf8.h"
+#include "heddle/base/utf8.h"
 #include "heddle/text/subwords/model_check.h"
 
 namespace heddle {

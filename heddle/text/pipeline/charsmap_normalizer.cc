@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "heddle/base/error.h"
+#include "heddle/base/utf8.h"
 #include "heddle/text/pipeline/normalizer.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/text/strings/utf8.h"
 #include "heddle/text/subwords/model_check.h"
 
 namespace heddle {
@@ -23,10 +23,9 @@ bool is_ascii(std::string_view text) {
   return true;
 }
 
-class CharsmapNormalizer final : public Normalizer {
+class CharacterMap {
  public:
-  CharsmapNormalizer(std::string charsmap, const std::string& source)
-      : charsmap_(std::move(charsmap)) {
+  CharacterMap(std::string charsmap, const std::string& source) : charsmap_(std::move(charsmap)) {
     const std::string fault = charsmap_fault(charsmap_);
     check(fault.empty(), ErrorKind::data, "{}: the character map is damaged: {}", source, fault);
     uint32_t size = 0;
@@ -34,7 +33,7 @@ class CharsmapNormalizer final : public Normalizer {
     replacements_ = sizeof size + size;
   }
 
-  std::string apply(std::string_view text, size_t most) const override {
+  std::string apply(std::string_view text, size_t most) const {
     std::string result;
     const auto add = [&](std::string_view cluster) {
       add_cluster(cluster, result);
@@ -123,7 +122,9 @@ class CharsmapNormalizer final : public Normalizer {
 
 std::unique_ptr<Normalizer> make_charsmap_normalizer(std::string charsmap,
                                                      const std::string& source) {
-  return std::make_unique<CharsmapNormalizer>(std::move(charsmap), source);
+  return std::make_unique<Normalizer>(
+      [map = std::make_shared<const CharacterMap>(std::move(charsmap), source)](
+          std::string_view text, size_t most) { return map->apply(text, most); });
 }
 
 }  // namespace heddle

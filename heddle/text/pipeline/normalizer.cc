@@ -8,44 +8,23 @@
 #include <vector>
 
 #include "heddle/base/error.h"
+#include "heddle/base/utf8.h"
 #include "heddle/text/strings/base64.h"
 #include "heddle/text/strings/byte_letters.h"
 #include "heddle/text/strings/characters.h"
 #include "heddle/text/strings/pattern.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/text/strings/utf8.h"
 
 namespace heddle {
 
 namespace {
 
-/// A normalizer that is a function of the text and of the bytes that it may become.
-class NormalizerFunction final : public Normalizer {
- public:
-  using F = std::function<std::string(std::string_view, size_t)>;
-  using Start = std::function<bool(std::string_view)>;
-  explicit NormalizerFunction(F f, Start keeps_start = {})
-      : f_(std::move(f)), keeps_start_(std::move(keeps_start)) {}
-  std::string apply(std::string_view text, size_t most) const override { return f_(text, most); }
-  bool keeps_start(std::string_view text) const override {
-    return keeps_start_ ? keeps_start_(text) : Normalizer::keeps_start(text);
-  }
-
- private:
-  F f_;
-  Start keeps_start_;
-};
-
-std::unique_ptr<Normalizer> growing(NormalizerFunction::F f,
-                                    NormalizerFunction::Start keeps_start) {
-  return std::make_unique<NormalizerFunction>(std::move(f), std::move(keeps_start));
-}
-
 /// Of a function that makes a few bytes of each at most.
 std::unique_ptr<Normalizer> of(std::function<std::string(std::string_view)> f,
-                               NormalizerFunction::Start keeps_start = {}) {
-  return growing([f = std::move(f)](std::string_view text, size_t) { return f(text); },
-                 std::move(keeps_start));
+                               Normalizer::Start keeps_start = {}) {
+  return std::make_unique<Normalizer>(
+      [f = std::move(f)](std::string_view text, size_t) { return f(text); },
+      std::move(keeps_start));
 }
 
 /// The text with f(character, text so far) in place of each character.
@@ -129,38 +108,19 @@ std::string nfd(std::string_view text) {
   return unicode_form(&icu::Normalizer2::getNFDInstance, text);
 }
 
-class BertNormalizer final : public Normalizer {
- public:
-  explicit BertNormalizer(const BertNormalizerOptions& options) : options_(options) {}
-
-  std::string apply(std::string_view text, size_t) const override {
-    std::string result =
-        each_character(text, [this](char32_t c, std::string& out) { add(c, out); });
-    if (options_.strip_accents) {
-      result = each_character(nfd(result), [](char32_t c, std::string& out) {
-        if (!is_nonspacing_mark(c)) append_utf8(c, out);
-      });
-    }
-    return options_.lowercase ? lower_case(result) : result;
+void bert_rule(const BertNormalizerOptions& options, char32_t c, std::string& out) {
+  if (options.clean_text) {
+    if (c == 0 || c == 0xFFFD || is_control(c)) return;
+    if (is_white_space(c)) c = ' ';
   }
-
- private:
-  void add(char32_t c, std::string& out) const {
-    if (options_.clean_text) {
-      if (c == 0 || c == 0xFFFD || is_control(c)) return;
-      if (is_white_space(c)) c = ' ';
-    }
-    if (options_.handle_chinese_chars && is_chinese(c)) {
-      out += ' ';
-      append_utf8(c, out);
-      out += ' ';
-    } else {
-      append_utf8(c, out);
-    }
+  if (options.handle_chinese_chars && is_chinese(c)) {
+    out += ' ';
+    append_utf8(c, out);
+    out += ' ';
+  } else {
+    append_utf8(c, out);
   }
-
-  BertNormalizerOptions options_;
-};
+}
 
 /// The rules of NMT in SentencePiece: control characters vanish, what separates becomes a space.
 void nmt_rule(char32_t c, std::string& out) {
@@ -200,7 +160,7 @@ std::unique_ptr<Normalizer> read_sequence(const Json& json, const std::string& s
     }
     return result;
   };
-  return growing(apply, [parts](std::string_view given) {
+  return std::make_unique<Normalizer>(apply, [parts](std::string_view given) {
     std::string text(given);
     for (const auto& part : parts) {
       if (part && !part->keeps_start(text)) return false;
@@ -222,13 +182,15 @@ std::unique_ptr<Normalizer> read_bert(const Json& json, const std::string& sourc
 std::unique_ptr<Normalizer> read_replace(const Json& json, const std::string& source) {
   const Pattern pattern = Pattern::read(json.at("pattern", source), source);
   const std::string content = json.get_string("content", source);
-  return growing([pattern, content](std::string_view text,
-                                    size_t most) { return pattern.replace(text, content, most); },
-                 [pattern, content](std::string_view text) {
-                   if (!content.empty()) return true;
-                   const auto found = pattern.find_all(text);
-                   return found.empty() || found[0].first > 0 || found[0].second == 0;
-                 });
+  return std::make_unique<Normalizer>(
+      [pattern, content](std::string_view text, size_t most) {
+        return pattern.replace(text, content, most);
+      },
+      [pattern, content](std::string_view text) {
+        if (!content.empty()) return true;
+        const auto found = pattern.find_all(text);
+        return found.empty() || found[0].first > 0 || found[0].second == 0;
+      });
 }
 
 std::unique_ptr<Normalizer> read_precompiled(const Json& json, const std::string& source) {
@@ -276,13 +238,23 @@ std::string Normalizer::operator()(std::string_view text) const {
 }
 
 bool Normalizer::keeps_start(std::string_view text) const {
+  if (keeps_start_) return keeps_start_(text);
   size_t end = 0;
   if (!text.empty()) next_code_point(text, end);
   return end == 0 || !(*this)(text.substr(0, end)).empty();
 }
 
 std::unique_ptr<Normalizer> make_bert_normalizer(const BertNormalizerOptions& options) {
-  return std::make_unique<BertNormalizer>(options);
+  return of([options](std::string_view text) {
+    std::string result =
+        each_character(text, [&](char32_t c, std::string& out) { bert_rule(options, c, out); });
+    if (options.strip_accents) {
+      result = each_character(nfd(result), [](char32_t c, std::string& out) {
+        if (!is_nonspacing_mark(c)) append_utf8(c, out);
+      });
+    }
+    return options.lowercase ? lower_case(result) : result;
+  });
 }
 
 std::unique_ptr<Normalizer> read_normalizer(const Json& json, const std::string& source) {

@@ -1,6 +1,7 @@
 // What happens to a text before it is split: the normalizers of tokenizer.json.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,17 +10,26 @@
 
 namespace heddle {
 
+/// A function of a text and of the most bytes that it may become: it stops as soon as it sees more,
+/// or else is known to make a few of each.
 class Normalizer {
  public:
-  virtual ~Normalizer() = default;
+  using Apply = std::function<std::string(std::string_view text, size_t most)>;
+  using Start = std::function<bool(std::string_view text)>;
+  /// Without `keeps_start` one that sees one character at a time.
+  explicit Normalizer(Apply apply, Start keeps_start = {})
+      : apply_(std::move(apply)), keeps_start_(std::move(keeps_start)) {}
+
   /// Errors: data if the text grows beyond most_bytes().
   std::string operator()(std::string_view text) const;
-  /// A step of it, which stops as soon as it sees more than `most` bytes, or else is known to make
-  /// a few of each.
-  virtual std::string apply(std::string_view text, size_t most) const = 0;
+  /// A step of it.
+  std::string apply(std::string_view text, size_t most) const { return apply_(text, most); }
   /// Whether what a text begins with comes from its own beginning, which has not been taken away.
-  /// The default is for those that see one character at a time.
-  virtual bool keeps_start(std::string_view text) const;
+  bool keeps_start(std::string_view text) const;
+
+ private:
+  Apply apply_;
+  Start keeps_start_;
 };
 
 struct BertNormalizerOptions {

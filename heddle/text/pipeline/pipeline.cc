@@ -33,7 +33,7 @@ void Pipeline::encode_between(std::string_view text, bool is_first,
                               std::vector<int32_t>& ids) const {
   std::string normalized;
   if (parts_.normalizer) {
-    if (is_first && parts_.pre_tokenizer && parts_.pre_tokenizer->asks_for_first()) {
+    if (is_first && parts_.pre_tokenizer.asks_for_first) {
       is_first = parts_.normalizer->keeps_start(text);
     }
     text = normalized = (*parts_.normalizer)(text);
@@ -49,12 +49,12 @@ void Pipeline::encode_between(std::string_view text, bool is_first,
 
 void Pipeline::encode_normalized(std::string_view text, bool is_first,
                                  std::vector<int32_t>& ids) const {
-  if (!parts_.pre_tokenizer) {
+  if (!parts_.pre_tokenizer.split) {
     encode_word(text, ids);
     return;
   }
   PreTokens pre_tokens{std::string(text), {{0, text.size(), is_first}}};
-  (*parts_.pre_tokenizer)(pre_tokens);
+  parts_.pre_tokenizer.split(pre_tokens);
   for (size_t i = 0; i < pre_tokens.ranges.size(); ++i) encode_word(pre_tokens[i], ids);
 }
 
@@ -79,7 +79,7 @@ std::string Pipeline::decode(std::span<const int32_t> ids, const DecodeOptions& 
   }
   std::string text;
   if (parts_.decoder && !tokens.empty()) {
-    (*parts_.decoder)(tokens);
+    parts_.decoder(tokens);
     for (const std::string& part : tokens) text += part;
   } else {
     for (size_t i = 0; i < tokens.size(); ++i) (text += i == 0 ? "" : " ") += tokens[i];

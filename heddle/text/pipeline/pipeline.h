@@ -17,11 +17,11 @@ namespace heddle {
 struct PipelineParts {
   AddedTokens added;
   std::unique_ptr<Normalizer> normalizer;
-  std::unique_ptr<PreTokenizer> pre_tokenizer;
+  PreTokenizer pre_tokenizer;
   std::unique_ptr<SubwordModel> model;
-  std::unique_ptr<TokenDecoder> decoder;  ///< absent: tokens are joined with spaces
-  bool clean_up = false;                  ///< whether decode() cleans up unless told
-  std::vector<TokenizerFile> beside;      ///< see Tokenizer::Impl::beside()
+  TokenDecoder decoder;               ///< absent: tokens are joined with spaces
+  bool clean_up = false;              ///< whether decode() cleans up unless told
+  std::vector<TokenizerFile> beside;  ///< see Tokenizer::Impl::beside()
 };
 
 class Pipeline final : public Tokenizer::Impl {

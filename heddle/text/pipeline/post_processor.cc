@@ -1,6 +1,8 @@
 // The post-processors of tokenizer.json.
 #include "heddle/text/pipeline/post_processor.h"
 
+#include <algorithm>
+
 #include "heddle/base/error.h"
 #include "heddle/text/strings/pattern.h"
 
@@ -59,13 +61,8 @@ Items read_items(const Json& json, const char* key, const std::string& source) {
 }
 
 bool adds_ids(const Template& around) {
-  for (const auto& item : around.single) {
-    if (!item.ids.empty()) return true;
-  }
-  for (const auto& item : around.pair) {
-    if (!item.ids.empty()) return true;
-  }
-  return false;
+  const auto has_ids = [](const Template::Item& item) { return !item.ids.empty(); };
+  return std::ranges::any_of(around.single, has_ids) || std::ranges::any_of(around.pair, has_ids);
 }
 
 }  // namespace

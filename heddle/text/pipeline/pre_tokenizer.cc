@@ -4,11 +4,11 @@
 #include <algorithm>
 
 #include "heddle/base/error.h"
+#include "heddle/base/utf8.h"
 #include "heddle/text/strings/byte_letters.h"
 #include "heddle/text/strings/characters.h"
 #include "heddle/text/strings/pattern.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/text/strings/utf8.h"
 
 namespace heddle {
 
@@ -36,62 +36,47 @@ std::vector<SplitPart> parts_of(const std::vector<std::pair<size_t, size_t>>& ma
 
 /// Joins parts, or drops them, as the behavior says.
 std::vector<SplitPart> behave(std::vector<SplitPart> parts, SplitBehavior behavior) {
+  const bool is_mirrored = behavior == SplitBehavior::merged_with_next;
+  const bool merges = is_mirrored || behavior == SplitBehavior::merged_with_previous;
+  if (is_mirrored) std::ranges::reverse(parts);
   std::vector<SplitPart> kept;
-  if (behavior == SplitBehavior::merged_with_next) {
-    bool was_match = false;  // from the last to the first
-    for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-      if (part->is_match && !was_match && !kept.empty()) {
-        kept.back().begin = part->begin;
-      } else {
-        kept.push_back(*part);
-      }
-      was_match = part->is_match;
-    }
-    return {kept.rbegin(), kept.rend()};
-  }
   bool was_match = false;
   for (const SplitPart& part : parts) {
-    const bool is_joined = behavior == SplitBehavior::contiguous ? part.is_match == was_match
-                           : behavior == SplitBehavior::merged_with_previous
-                               ? part.is_match && !was_match
-                               : false;
+    const bool is_joined = behavior == SplitBehavior::contiguous
+                               ? part.is_match == was_match
+                               : merges && part.is_match && !was_match;
     if (is_joined && !kept.empty()) {
-      kept.back().end = part.end;
+      kept.back().begin = std::min(kept.back().begin, part.begin);
+      kept.back().end = std::max(kept.back().end, part.end);
     } else if (behavior != SplitBehavior::removed || !part.is_match) {
       kept.push_back(part);
     }
     was_match = part.is_match;
   }
+  if (is_mirrored) std::ranges::reverse(kept);
   return kept;
 }
 
 /// Splits at what a function finds.
-class Splitter final : public PreTokenizer {
- public:
-  using Finder = std::function<std::vector<SplitPart>(std::string_view)>;
-  Splitter(Finder find, SplitBehavior behavior) : find_(std::move(find)), behavior_(behavior) {}
-
-  void operator()(PreTokens& pre_tokens) const override {
+PreTokenizer splitter(std::function<std::vector<SplitPart>(std::string_view)> find,
+                      SplitBehavior behavior) {
+  return {[find = std::move(find), behavior](PreTokens& pre_tokens) {
     std::vector<PreTokens::Range> ranges;
     for (size_t i = 0; i < pre_tokens.ranges.size(); ++i) {
       const PreTokens::Range& old = pre_tokens.ranges[i];
-      for (const SplitPart& part : behave(find_(pre_tokens[i]), behavior_)) {
+      for (const SplitPart& part : behave(find(pre_tokens[i]), behavior)) {
         if (part.begin == part.end) continue;
         ranges.push_back(
             {old.begin + part.begin, old.begin + part.end, old.is_first && part.begin == 0});
       }
     }
     pre_tokens.ranges = std::move(ranges);
-  }
-
- private:
-  Finder find_;
-  SplitBehavior behavior_;
-};
+  }};
+}
 
 /// Splits at each character for which the function holds.
-std::unique_ptr<PreTokenizer> split_at(bool (*holds)(char32_t), SplitBehavior behavior) {
-  return std::make_unique<Splitter>(
+PreTokenizer split_at(bool (*holds)(char32_t), SplitBehavior behavior) {
+  return splitter(
       [holds](std::string_view text) {
         std::vector<std::pair<size_t, size_t>> matches;
         for (size_t at = 0; at < text.size();) {
@@ -121,106 +106,33 @@ std::vector<SplitPart> words_and_signs(std::string_view text) {
   return parts;
 }
 
-class ByteLevel final : public PreTokenizer {
- public:
-  ByteLevel(bool add_prefix_space, bool use_regex)
-      : add_prefix_space_(add_prefix_space), use_regex_(use_regex) {}
-
-  void operator()(PreTokens& pre_tokens) const override {
-    PreTokens result;
-    result.text.reserve(pre_tokens.text.size() + pre_tokens.text.size() / 4);
-    std::string with_space;
-    std::vector<size_t> ends;
-    for (size_t i = 0; i < pre_tokens.ranges.size(); ++i) {
-      std::string_view pre_token = pre_tokens[i];
-      if (add_prefix_space_ && !pre_token.starts_with(' ')) {
-        with_space = " ";
-        pre_token = with_space += pre_token;
-      }
-      ends.clear();
-      if (use_regex_) {
-        gpt2_words(pre_token, ends);
-      } else {
-        ends.push_back(pre_token.size());
-      }
-      size_t begin = 0;
-      for (const size_t end : ends) {
-        const size_t at = result.text.size();
-        append_byte_letters(pre_token.substr(begin, end - begin), result.text);
-        result.ranges.push_back(
-            {at, result.text.size(), pre_tokens.ranges[i].is_first && begin == 0});
-        begin = end;
-      }
-    }
-    pre_tokens = std::move(result);
+/// The ranges of a text from `begin` on, which begin with a sign each.
+void add_ranges(size_t begin, bool is_first, const MetaspaceOptions& options, PreTokens& result) {
+  const std::string& text = result.text;
+  while (options.split && begin < text.size()) {
+    const size_t next = text.find(options.sign, begin + 1);
+    if (next == text.npos) break;
+    result.ranges.push_back({begin, next, is_first});
+    begin = next;
+    is_first = false;
   }
+  if (begin < text.size()) result.ranges.push_back({begin, text.size(), is_first});
+}
 
- private:
-  bool add_prefix_space_, use_regex_;
-};
-
-class Metaspace final : public PreTokenizer {
- public:
-  explicit Metaspace(MetaspaceOptions options) : options_(std::move(options)) {}
-  bool asks_for_first() const override { return options_.scheme == PrependScheme::first; }
-
-  void operator()(PreTokens& pre_tokens) const override {
-    const std::string& sign = options_.sign;
-    PreTokens result;
-    for (size_t i = 0; i < pre_tokens.ranges.size(); ++i) {
-      const std::string_view pre_token = pre_tokens[i];
-      const bool is_first = pre_tokens.ranges[i].is_first;
-      const size_t begin = result.text.size();
-      const bool has_sign = pre_token.starts_with(' ') || pre_token.starts_with(sign);
-      const bool wants_sign = options_.scheme == PrependScheme::always ||
-                              (options_.scheme == PrependScheme::first && is_first);
-      if (wants_sign && !has_sign) result.text += sign;
-      for (const char c : pre_token) {
-        if (c == ' ') {
-          result.text += sign;
-        } else {
-          result.text += c;
-        }
-      }
-      add_ranges(begin, is_first, result);
-    }
-    pre_tokens = std::move(result);
-  }
-
- private:
-  void add_ranges(size_t begin, bool is_first, PreTokens& result) const {
-    const std::string& text = result.text;
-    while (options_.split && begin < text.size()) {
-      const size_t next = text.find(options_.sign, begin + 1);
-      if (next == text.npos) break;
-      result.ranges.push_back({begin, next, is_first});
-      begin = next;
-      is_first = false;
-    }
-    if (begin < text.size()) result.ranges.push_back({begin, text.size(), is_first});
-  }
-
-  MetaspaceOptions options_;
-};
+using Parts = std::vector<PreTokenizer>;
 
 /// Each part makes a few bytes of each; what all make of a text is bounded.
-class InTurn final : public PreTokenizer {
- public:
-  explicit InTurn(std::vector<std::unique_ptr<PreTokenizer>> parts) : parts_(std::move(parts)) {}
-  bool asks_for_first() const override {
-    return std::ranges::any_of(parts_, [](const auto& part) { return part->asks_for_first(); });
-  }
-  void operator()(PreTokens& pre_tokens) const override {
+PreTokenizer in_turn(Parts parts) {
+  const bool asks = std::ranges::any_of(parts, &PreTokenizer::asks_for_first);
+  const auto split = [parts = std::move(parts)](PreTokens& pre_tokens) {
     const size_t most = most_bytes(pre_tokens.text.size());
-    for (const auto& part : parts_) {
-      (*part)(pre_tokens);
+    for (const PreTokenizer& part : parts) {
+      part.split(pre_tokens);
       check_growth(pre_tokens.text.size(), most);
     }
-  }
-
- private:
-  std::vector<std::unique_ptr<PreTokenizer>> parts_;
-};
+  };
+  return {split, asks};
+}
 
 SplitBehavior read_behavior(const Json& json, const std::string& source) {
   static const std::pair<const char*, SplitBehavior> kNames[] = {
@@ -237,35 +149,23 @@ SplitBehavior read_behavior(const Json& json, const std::string& source) {
                  "Removed, Isolated, MergedWithPrevious, MergedWithNext and Contiguous", source);
 }
 
-std::unique_ptr<PreTokenizer> read_split(const Json& json, const std::string& source) {
-  const Pattern pattern = Pattern::read(json.at("pattern", source), source);
-  const bool is_inverted = bool_or(json, "invert", false, source);
-  return std::make_unique<Splitter>(
-      [pattern, is_inverted](std::string_view text) {
+/// Splits at a pattern, or at what is between.
+PreTokenizer split_at(Pattern pattern, bool is_inverted, SplitBehavior behavior) {
+  return splitter(
+      [pattern = std::move(pattern), is_inverted](std::string_view text) {
         std::vector<SplitPart> parts = parts_of(pattern.find_all(text), text.size());
         for (SplitPart& part : parts) part.is_match = part.is_match != is_inverted;
         return parts;
       },
-      read_behavior(json, source));
-}
-
-std::unique_ptr<PreTokenizer> read_delimiter(const Json& json, const std::string& source) {
-  Json pattern = Json::object();
-  pattern["String"] = json.get_string("delimiter", source);
-  return std::make_unique<Splitter>(
-      [literal = Pattern::read(pattern, source)](std::string_view text) {
-        return parts_of(literal.find_all(text), text.size());
-      },
-      SplitBehavior::removed);
+      behavior);
 }
 
 /// Those of a Sequence inside another stand among its own, under the same bound.
-void read_parts(const Json& json, const std::string& source,
-                std::vector<std::unique_ptr<PreTokenizer>>& parts) {
+void read_parts(const Json& json, const std::string& source, Parts& parts) {
   for (const Json& part : sequence_of(json, "pretokenizers", source)) {
     if (!part.is_null() && component_type(part, source + ": pre_tokenizer") == "Sequence") {
       read_parts(part, source + ": Sequence", parts);
-    } else if (auto one = read_pre_tokenizer(part, source)) {
+    } else if (PreTokenizer one = read_pre_tokenizer(part, source); one.split) {
       parts.push_back(std::move(one));
     }
   }
@@ -295,48 +195,95 @@ MetaspaceOptions read_metaspace(const Json& json, const std::string& source) {
   return options;
 }
 
-std::unique_ptr<PreTokenizer> make_byte_level(bool add_prefix_space, bool use_regex) {
-  return std::make_unique<ByteLevel>(add_prefix_space, use_regex);
+PreTokenizer make_byte_level(bool add_prefix_space, bool use_regex) {
+  return {[=](PreTokens& pre_tokens) {
+    PreTokens result;
+    result.text.reserve(pre_tokens.text.size() + pre_tokens.text.size() / 4);
+    std::string with_space;
+    std::vector<size_t> ends;
+    for (size_t i = 0; i < pre_tokens.ranges.size(); ++i) {
+      std::string_view pre_token = pre_tokens[i];
+      if (add_prefix_space && !pre_token.starts_with(' ')) {
+        with_space = " ";
+        pre_token = with_space += pre_token;
+      }
+      ends.clear();
+      if (use_regex) {
+        gpt2_words(pre_token, ends);
+      } else {
+        ends.push_back(pre_token.size());
+      }
+      size_t begin = 0;
+      for (const size_t end : ends) {
+        const size_t at = result.text.size();
+        append_byte_letters(pre_token.substr(begin, end - begin), result.text);
+        result.ranges.push_back(
+            {at, result.text.size(), pre_tokens.ranges[i].is_first && begin == 0});
+        begin = end;
+      }
+    }
+    pre_tokens = std::move(result);
+  }};
 }
 
-std::unique_ptr<PreTokenizer> make_bert_pre_tokenizer() {
-  std::vector<std::unique_ptr<PreTokenizer>> parts;
-  parts.push_back(split_at(is_white_space, SplitBehavior::removed));
-  parts.push_back(split_at(is_punctuation, SplitBehavior::isolated));
-  return std::make_unique<InTurn>(std::move(parts));
+PreTokenizer make_bert_pre_tokenizer() {
+  return in_turn({split_at(is_white_space, SplitBehavior::removed),
+                  split_at(is_punctuation, SplitBehavior::isolated)});
 }
 
-std::unique_ptr<PreTokenizer> make_metaspace(std::string sign, PrependScheme scheme, bool split) {
-  return std::make_unique<Metaspace>(MetaspaceOptions{std::move(sign), scheme, split});
+PreTokenizer make_metaspace(MetaspaceOptions options) {
+  const bool asks = options.scheme == PrependScheme::first;
+  const auto split = [options = std::move(options)](PreTokens& pre_tokens) {
+    PreTokens result;
+    for (size_t i = 0; i < pre_tokens.ranges.size(); ++i) {
+      const std::string_view pre_token = pre_tokens[i];
+      const bool is_first = pre_tokens.ranges[i].is_first;
+      const size_t begin = result.text.size();
+      const bool has_sign = pre_token.starts_with(' ') || pre_token.starts_with(options.sign);
+      const bool wants_sign = options.scheme == PrependScheme::always ||
+                              (options.scheme == PrependScheme::first && is_first);
+      if (wants_sign && !has_sign) result.text += options.sign;
+      result.text += replace_all(pre_token, " ", options.sign);
+      add_ranges(begin, is_first, options, result);
+    }
+    pre_tokens = std::move(result);
+  };
+  return {split, asks};
 }
 
-std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Json& json, const std::string& source) {
-  if (json.is_null()) return nullptr;
+PreTokenizer read_pre_tokenizer(const Json& json, const std::string& source) {
+  if (json.is_null()) return {};
   const std::string& type = component_type(json, source + ": pre_tokenizer");
   const std::string where = source + ": " + type;
   if (type == "Sequence") {
-    std::vector<std::unique_ptr<PreTokenizer>> parts;
+    Parts parts;
     read_parts(json, where, parts);
-    return std::make_unique<InTurn>(std::move(parts));
+    return in_turn(std::move(parts));
   }
   if (type == "ByteLevel") {
     return make_byte_level(bool_or(json, "add_prefix_space", true, where),
                            bool_or(json, "use_regex", true, where));
   }
   if (type == "Whitespace") {
-    return std::make_unique<Splitter>(words_and_signs, SplitBehavior::isolated);
+    return splitter(words_and_signs, SplitBehavior::isolated);
   }
   if (type == "WhitespaceSplit") return split_at(is_white_space, SplitBehavior::removed);
   if (type == "BertPreTokenizer") return make_bert_pre_tokenizer();
-  if (type == "Metaspace") return std::make_unique<Metaspace>(read_metaspace(json, where));
+  if (type == "Metaspace") return make_metaspace(read_metaspace(json, where));
   if (type == "Punctuation") return split_at(is_punctuation, read_behavior(json, where));
   if (type == "Digits") {
     return split_at(is_number, bool_or(json, "individual_digits", false, where)
                                    ? SplitBehavior::isolated
                                    : SplitBehavior::contiguous);
   }
-  if (type == "Split") return read_split(json, where);
-  if (type == "CharDelimiterSplit") return read_delimiter(json, where);
+  if (type == "Split") {
+    return split_at(Pattern::read(json.at("pattern", where), where),
+                    bool_or(json, "invert", false, where), read_behavior(json, where));
+  }
+  if (type == "CharDelimiterSplit") {
+    const Json literal = Json::object({{"String", json.get_string("delimiter", where)}});
+    return split_at(Pattern::read(literal, where), false, SplitBehavior::removed);
+  }
   fail_component("pre_tokenizer", type,
                  "ByteLevel, Whitespace, WhitespaceSplit, BertPreTokenizer, Metaspace, "
                  "Punctuation, Digits, Split, CharDelimiterSplit and Sequence",

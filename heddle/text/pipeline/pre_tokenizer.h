@@ -3,10 +3,8 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "heddle/base/json/json.h"
@@ -27,27 +25,22 @@ struct PreTokens {
   }
 };
 
-class PreTokenizer {
- public:
-  virtual ~PreTokenizer() = default;
-  /// Splits each pre-token further, and may change its text. Empty pre-tokens vanish.
-  virtual void operator()(PreTokens& pre_tokens) const = 0;
-  /// Whether it asks for PreTokens::Range::is_first.
-  virtual bool asks_for_first() const { return false; }
+struct PreTokenizer {
+  /// Splits each pre-token further, and may change its text. Empty pre-tokens vanish. Absent: a
+  /// text is one pre-token.
+  std::function<void(PreTokens& pre_tokens)> split = {};
+  bool asks_for_first = false;  ///< for PreTokens::Range::is_first
 };
 
 /// What becomes of the places where a text is split.
 enum class SplitBehavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
 /// Byte-level BPE: GPT-2's words (unless !use_regex), then a visible character for each byte.
-std::unique_ptr<PreTokenizer> make_byte_level(bool add_prefix_space, bool use_regex);
+PreTokenizer make_byte_level(bool add_prefix_space, bool use_regex);
 /// White space removed, punctuation isolated.
-std::unique_ptr<PreTokenizer> make_bert_pre_tokenizer();
+PreTokenizer make_bert_pre_tokenizer();
 
 enum class PrependScheme { always, first, never };
-/// Spaces become `sign`; one is put in front of each pre-token, or of the one at the text's
-/// beginning, that has none; pre-tokens are split before each sign.
-std::unique_ptr<PreTokenizer> make_metaspace(std::string sign, PrependScheme scheme, bool split);
 
 /// The replacement, scheme and split of a Metaspace in its new form ("prepend_scheme") or the old
 /// one ("add_prefix_space"). Errors: data if these do not fit each other.
@@ -57,11 +50,14 @@ struct MetaspaceOptions {
   bool split;
 };
 MetaspaceOptions read_metaspace(const Json& json, const std::string& source);
+/// Spaces become `sign`; one is put in front of each pre-token, or of the one at the text's
+/// beginning, that has none; pre-tokens are split before each sign.
+PreTokenizer make_metaspace(MetaspaceOptions options);
 
 /// From the "pre_tokenizer" of a tokenizer.json: ByteLevel, Whitespace, WhitespaceSplit,
 /// BertPreTokenizer, Metaspace, Punctuation, Digits, Split, CharDelimiterSplit and Sequence of
-/// these; nullptr for null. Errors: data, naming what is unknown or wrong.
-std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Json& json, const std::string& source);
+/// these; one without split() for null. Errors: data, naming what is unknown or wrong.
+PreTokenizer read_pre_tokenizer(const Json& json, const std::string& source);
 
 /// Appends the ends of GPT-2's words, in bytes: contractions, and runs of letters, of numbers and
 /// of other characters with a space before them or not, and runs of white space without the last

@@ -133,6 +133,8 @@ HubFiles HubFiles::read(const std::string& folder) {
 }
 
 const std::string& HubFiles::add(const std::string& name) {
+  const auto known = std::ranges::find(files, name, &TokenizerFile::name);
+  if (known != files.end()) return known->bytes;
   files.push_back({name, read_file(path(name))});
   return files.back().bytes;
 }
@@ -197,9 +199,8 @@ std::string HubFiles::special_name(const char* key, const std::string& usual) co
 
 std::string usual_config(const HubFiles& files, bool clean_up, const PipelineDescription& d) {
   if (files.usual_class.empty()) return "";
-  Json json = Json::object();
-  json["tokenizer_class"] = files.usual_class;
-  json["clean_up_tokenization_spaces"] = clean_up;
+  Json json = Json::object(
+      {{"tokenizer_class", files.usual_class}, {"clean_up_tokenization_spaces", clean_up}});
   for (const SpecialKind& kind : kinds()) {
     const int32_t id = d.special.*kind.id;
     if (id < 0 || files.usual_class != kAnyClass) continue;

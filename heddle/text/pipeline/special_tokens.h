@@ -26,7 +26,8 @@ struct HubFiles {
   std::string usual_class;
 
   static HubFiles read(const std::string& folder);
-  /// Reads one more file of the folder, which is kept among `files`. Errors: data if it is missing.
+  /// Reads one more file of the folder, unless it is among `files`, where it is kept. Errors: data
+  /// if it is missing.
   const std::string& add(const std::string& name);
   std::string path(const std::string& name) const;
   /// Whether tokenizer_class, or model_type where that is absent or general, begins with the name,

@@ -2,41 +2,20 @@
 #include "heddle/text/pipeline/token_decoder.h"
 
 #include <charconv>
-#include <functional>
 #include <optional>
 
 #include "heddle/base/error.h"
+#include "heddle/base/utf8.h"
 #include "heddle/text/pipeline/pre_tokenizer.h"
 #include "heddle/text/strings/byte_letters.h"
 #include "heddle/text/strings/pattern.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/text/strings/utf8.h"
 
 namespace heddle {
 
 namespace {
 
 using Strings = std::vector<std::string>;
-
-/// A decoder that is a function.
-class DecoderFunction final : public TokenDecoder {
- public:
-  explicit DecoderFunction(std::function<void(Strings&)> f) : f_(std::move(f)) {}
-  void operator()(Strings& tokens) const override { f_(tokens); }
-
- private:
-  std::function<void(Strings&)> f_;
-};
-
-std::unique_ptr<TokenDecoder> of(std::function<void(Strings&)> f) {
-  return std::make_unique<DecoderFunction>(std::move(f));
-}
-
-std::string joined(const Strings& tokens) {
-  std::string text;
-  for (const std::string& token : tokens) text += token;
-  return text;
-}
 
 void decode_byte_level(Strings& tokens) {
   std::string bytes;
@@ -102,11 +81,11 @@ void decode_byte_fallback(Strings& tokens) {
 }
 
 /// Takes at most `start` and `stop` times `content` away from the ends of each token.
-std::unique_ptr<TokenDecoder> read_strip(const Json& json, const std::string& source) {
+TokenDecoder read_strip(const Json& json, const std::string& source) {
   const std::string content = string_or(json, "content", " ", source);
   const int64_t start = int_or(json, "start", 0, source), stop = int_or(json, "stop", 0, source);
   check(!content.empty(), ErrorKind::data, "{}: its content is empty", source);
-  return of([=](Strings& tokens) {
+  return [=](Strings& tokens) {
     for (std::string& token : tokens) {
       std::string_view rest = token;
       for (int64_t i = 0; i < start && rest.starts_with(content); ++i) {
@@ -117,10 +96,10 @@ std::unique_ptr<TokenDecoder> read_strip(const Json& json, const std::string& so
       }
       token = std::string(rest);
     }
-  });
+  };
 }
 
-using Parts = std::vector<std::shared_ptr<const TokenDecoder>>;
+using Parts = std::vector<TokenDecoder>;
 
 /// Those of a Sequence inside another stand among its own, under the same bound.
 void read_parts(const Json& json, const std::string& source, Parts& parts) {
@@ -139,48 +118,48 @@ size_t bytes_of(const Strings& tokens) {
   return bytes;
 }
 
-std::unique_ptr<TokenDecoder> read_sequence(const Json& json, const std::string& source) {
+TokenDecoder read_sequence(const Json& json, const std::string& source) {
   Parts parts;
   read_parts(json, source, parts);
-  return of([parts](Strings& tokens) {
+  return [parts](Strings& tokens) {
     const size_t most = most_bytes(bytes_of(tokens));
     for (const auto& part : parts) {
-      (*part)(tokens);
+      part(tokens);
       check_growth(bytes_of(tokens), most);
     }
-  });
+  };
 }
 
-std::unique_ptr<TokenDecoder> read_replace(const Json& json, const std::string& source) {
+TokenDecoder read_replace(const Json& json, const std::string& source) {
   const Pattern pattern = Pattern::read(json.at("pattern", source), source);
-  return of([pattern, content = json.get_string("content", source)](Strings& tokens) {
+  return [pattern, content = json.get_string("content", source)](Strings& tokens) {
     for (std::string& token : tokens) {
       token = pattern.replace(token, content, most_bytes(token.size()));
     }
-  });
+  };
 }
 
-std::unique_ptr<TokenDecoder> read_bpe(const Json& json, const std::string& source) {
+TokenDecoder read_bpe(const Json& json, const std::string& source) {
   const std::string suffix = string_or(json, "suffix", "</w>", source);
   check(!suffix.empty(), ErrorKind::data, "{}: its suffix is empty", source);
-  return of([suffix](Strings& tokens) {
+  return [suffix](Strings& tokens) {
     for (size_t i = 0; i < tokens.size(); ++i) {
       tokens[i] = replace_all(tokens[i], suffix, i + 1 == tokens.size() ? "" : " ");
     }
-  });
+  };
 }
 
 }  // namespace
 
-std::unique_ptr<TokenDecoder> make_byte_level_decoder() { return of(decode_byte_level); }
+TokenDecoder make_byte_level_decoder() { return decode_byte_level; }
 
-std::unique_ptr<TokenDecoder> make_wordpiece_decoder(std::string prefix, bool cleanup) {
-  return of([prefix = std::move(prefix), cleanup](Strings& tokens) {
+TokenDecoder make_wordpiece_decoder(std::string prefix, bool cleanup) {
+  return [prefix = std::move(prefix), cleanup](Strings& tokens) {
     decode_word_piece(prefix, cleanup, tokens);
-  });
+  };
 }
 
-std::unique_ptr<TokenDecoder> read_token_decoder(const Json& json, const std::string& source) {
+TokenDecoder read_token_decoder(const Json& json, const std::string& source) {
   if (json.is_null()) return nullptr;
   const std::string& type = component_type(json, source + ": decoder");
   const std::string where = source + ": " + type;
@@ -191,13 +170,14 @@ std::unique_ptr<TokenDecoder> read_token_decoder(const Json& json, const std::st
                                   bool_or(json, "cleanup", true, where));
   }
   if (type == "Metaspace") {
-    return of([options = read_metaspace(json, where)](Strings& tokens) {
+    return [options = read_metaspace(json, where)](Strings& tokens) {
       decode_metaspace(options, tokens);
-    });
+    };
   }
   if (type == "BPEDecoder") return read_bpe(json, where);
-  if (type == "ByteFallback") return of(decode_byte_fallback);
-  if (type == "Fuse") return of([](Strings& tokens) { tokens = {joined(tokens)}; });
+  if (type == "ByteFallback") return decode_byte_fallback;
+  if (type == "Fuse")
+    return [](Strings& tokens) { tokens = {fmt::format("{}", fmt::join(tokens, ""))}; };
   if (type == "Strip") return read_strip(json, where);
   if (type == "Replace") return read_replace(json, where);
   fail_component("decoder", type,

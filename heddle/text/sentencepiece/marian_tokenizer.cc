@@ -11,7 +11,7 @@
 #include "heddle/base/files/files.h"
 #include "heddle/text/pipeline/added_tokens.h"
 #include "heddle/text/pipeline/special_tokens.h"
-#include "heddle/text/sentencepiece/sentencepiece_log.h"
+#include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 #include "heddle/text/strings/pattern.h"
 #include "heddle/text/strings/strings.h"
 #include "heddle/text/subwords/model_check.h"
@@ -25,11 +25,10 @@ namespace {
 // Languages of M2M-100 and of its kin of WMT 2021, whose tokens stand behind the vocabulary in this
 // order, and words that were made up to fill it.
 constexpr const char* kM2mLanguages =
-    "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu "
-    "ha "
-    "he hi hr ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my "
-    "ne nl no ns oc or pa pl ps pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz "
-    "vi wo xh yi yo zh zu";
+    "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl "
+    "gu ha he hi hr ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml "
+    "mn mr ms my ne nl no ns oc or pa pl ps pt ro ru sd si sk sl so sq sr ss su sv sw ta th "
+    "tl tn tr uk ur uz vi wo xh yi yo zh zu";
 constexpr const char* kWmtLanguages = "en ha is ja cs ru zh de";
 constexpr int64_t kMadeUpWords = 8;
 
@@ -171,13 +170,12 @@ std::string token_or(const Tokenizer& tokenizer, int32_t id, const char* otherwi
 
 std::vector<TokenizerFile> marian_tokenizer_files(const Tokenizer& source, const Tokenizer* target,
                                                   int64_t max_length) {
-  Json json = Json::object();
-  json["tokenizer_class"] = "MarianTokenizer";
-  json["eos_token"] = token_or(source, source.eos_id(), "</s>");
-  json["unk_token"] = token_or(source, source.unk_id(), "<unk>");
-  json["pad_token"] = token_or(source, source.pad_id(), "<pad>");
-  json["model_max_length"] = max_length;
-  json["separate_vocabs"] = target != nullptr;
+  Json json = Json::object({{"tokenizer_class", "MarianTokenizer"},
+                            {"eos_token", token_or(source, source.eos_id(), "</s>")},
+                            {"unk_token", token_or(source, source.unk_id(), "<unk>")},
+                            {"pad_token", token_or(source, source.pad_id(), "<pad>")},
+                            {"model_max_length", max_length},
+                            {"separate_vocabs", target != nullptr}});
   const Tokenizer& of_target = target == nullptr ? source : *target;
   std::vector<TokenizerFile> files = {{kMarianSourceName, source.model_bytes()},
                                       {kMarianTargetName, of_target.model_bytes()},

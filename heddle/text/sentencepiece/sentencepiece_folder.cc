@@ -1,13 +1,12 @@
 // SentencePiece models with the special tokens that their families put around texts.
 #include <sentencepiece_processor.h>
 
+#include <algorithm>
 #include <iterator>
 #include <sstream>
 
 #include "heddle/base/error.h"
-#include "heddle/text/sentencepiece/sentencepiece_log.h"
 #include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
-#include "heddle/text/strings/pattern.h"
 #include "heddle/text/subwords/model_check.h"
 
 namespace heddle {
@@ -53,7 +52,7 @@ struct Family {
   std::vector<const char*> special;
   bool adds_space;  ///< the model puts a space in front of each text, else finish() sees to it
   void (*finish)(const HubFiles&, const std::string&, PipelineDescription&);
-  const char* languages = nullptr;  ///< fairseq's numbers, and the languages behind the vocabulary
+  std::string languages = {};  ///< fairseq's numbers, and the languages behind the vocabulary
 };
 
 int32_t id_of(const PipelineDescription& d, const char* name, const std::string& path) {
@@ -99,11 +98,11 @@ void finish_xlnet(const HubFiles& files, const std::string& path, PipelineDescri
 /// special token too if the files say "legacy"; what has one already gets none.
 void finish_llama(const HubFiles& files, const std::string& path, PipelineDescription& d) {
   const bool has_space = files.flag("add_prefix_space", true);
-  d.parts.pre_tokenizer = make_metaspace(std::string(kSpaceSign),
-                                         !has_space                    ? PrependScheme::never
-                                         : files.flag("legacy", false) ? PrependScheme::always
-                                                                       : PrependScheme::first,
-                                         false);
+  d.parts.pre_tokenizer = make_metaspace({std::string(kSpaceSign),
+                                          !has_space                    ? PrependScheme::never
+                                          : files.flag("legacy", false) ? PrependScheme::always
+                                                                        : PrependScheme::first,
+                                          false});
   const bool has_bos = files.flag("add_bos_token", true),
              has_eos = files.flag("add_eos_token", false);
   const Template::Item bos{.ids = {id_of(d, "<s>", path)}}, eos{.ids = {id_of(d, "</s>", path)}};
@@ -133,17 +132,11 @@ void finish_fairseq(const HubFiles&, const std::string& path, PipelineDescriptio
 
 constexpr const char* kFairseqSpecial[] = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
 constexpr const char* kMBartLanguages =
-    "ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko_KR lt_LT "
-    "lv_LV "
-    "my_MM ne_NP nl_XX ro_RO ru_RU si_LK tr_TR vi_VN zh_CN";
-constexpr const char* kMBart50Languages =
-    "ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko_KR lt_LT "
-    "lv_LV "
-    "my_MM ne_NP nl_XX ro_RO ru_RU si_LK tr_TR vi_VN zh_CN af_ZA az_AZ bn_IN fa_IR he_IL hr_HR "
-    "id_ID "
-    "ka_GE km_KH mk_MK ml_IN mn_MN mr_IN pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX "
-    "uk_UA "
-    "ur_PK xh_ZA gl_ES sl_SI";
+    "ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko_KR "
+    "lt_LT lv_LV my_MM ne_NP nl_XX ro_RO ru_RU si_LK tr_TR vi_VN zh_CN";
+constexpr const char* kMBart50Languages =  // behind those
+    "af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka_GE km_KH mk_MK ml_IN mn_MN mr_IN pl_PL "
+    "ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI";
 
 const std::vector<Family>& families() {
   static const std::vector<Family> all = {
@@ -163,7 +156,7 @@ const std::vector<Family>& families() {
        {std::begin(kFairseqSpecial), std::end(kFairseqSpecial)},
        true,
        finish_fairseq,
-       kMBart50Languages},
+       std::string(kMBartLanguages) + " " + kMBart50Languages},
       {{"mbart"},
        "MBartTokenizer",
        {std::begin(kFairseqSpecial), std::end(kFairseqSpecial)},
@@ -185,7 +178,7 @@ std::unique_ptr<SubwordModel> subwords(std::string bytes, const Family& family,
   check(status.ok(), ErrorKind::data, "{}: SentencePiece refuses the model: {}", path,
         status.ToString());
   std::vector<std::string> tokens;
-  const bool is_fairseq = family.languages != nullptr;
+  const bool is_fairseq = !family.languages.empty();
   if (is_fairseq) tokens = {"<s>", "<pad>", "</s>", "<unk>"};
   for (int id = is_fairseq ? kFairseqUnk : 0; id < processor->GetPieceSize(); ++id) {
     tokens.push_back(processor->IdToPiece(id));
@@ -205,9 +198,8 @@ std::optional<PipelineDescription> describe_sentencepiece(HubFiles& files,
                                                           const std::string& name) {
   const std::string path = files.path(name);
   for (const Family& family : families()) {
-    bool is_it = false;
-    for (const char* known : family.classes) is_it = is_it || files.is_class(known);
-    if (!is_it) continue;
+    const auto is_it = [&](const char* known) { return files.is_class(known); };
+    if (std::ranges::none_of(family.classes, is_it)) continue;
     files.keep_class(family.kept_class);
     PipelineDescription d;
     d.kind = "SentencePiece";
@@ -217,11 +209,8 @@ std::optional<PipelineDescription> describe_sentencepiece(HubFiles& files,
                         {"type": "Metaspace"}]})"),
         path);
     add_usual(family.special, d.parts, path);
-    if (family.languages != nullptr) {
-      std::istringstream languages(family.languages);
-      for (std::string language; languages >> language;)
-        add_usual({language.c_str()}, d.parts, path);
-    }
+    std::istringstream languages(family.languages);
+    for (std::string code; languages >> code;) add_usual({code.c_str()}, d.parts, path);
     d.special.unk = d.parts.model->unk().value_or(-1);
     family.finish(files, path, d);
     return d;

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "heddle/base/utf8.h"
 #include "heddle/text/strings/base64.h"
 #include "heddle/text/strings/pattern.h"
-#include "heddle/text/strings/utf8.h"
 
 namespace heddle {
 namespace {
@@ -16,23 +16,15 @@ using Processor = sentencepiece::SentencePieceProcessor;
 
 constexpr const char* kModelKey = "sentencepiece_model";
 
-Json component(const char* type) {
-  Json json = Json::object();
-  json["type"] = type;
-  return json;
-}
+Json component(const char* type) { return Json::object({{"type", type}}); }
 
 Json replace(const char* kind, std::string_view from, std::string_view to) {
-  Json json = component("Replace");
-  json["pattern"][kind] = from;
-  json["content"] = to;
-  return json;
+  return Json::object(
+      {{"type", "Replace"}, {"pattern", Json::object({{kind, from}})}, {"content", to}});
 }
 
-Json sequence(const char* key, Json parts) {
-  Json json = component("Sequence");
-  json[key] = std::move(parts);
-  return json;
+Json sequence(const char* key, Json::Array parts) {
+  return Json::object({{"type", "Sequence"}, {key, parts}});
 }
 
 bool is_word(char c) {
@@ -44,31 +36,27 @@ bool is_text(const Processor& p, int id) {
 }
 
 Json normalizer(const ModelFacts& facts) {
-  Json steps = Json::array();
+  Json::Array steps;
   if (!facts.character_map.empty()) {
-    Json map = component("Precompiled");
-    map["precompiled_charsmap"] = base64_text(facts.character_map);
-    steps.push_back(std::move(map));
+    steps.push_back(Json::object(
+        {{"type", "Precompiled"}, {"precompiled_charsmap", base64_text(facts.character_map)}}));
   }
   if (facts.removes_spaces) {
     steps.push_back(replace("Regex", R"(\A +| +\z)", ""));
     steps.push_back(replace("Regex", " {2,}", " "));
   }
   if (facts.adds_space) {
-    Json space = component("Prepend");
-    space["prepend"] = kSpaceSign;
-    steps.push_back(std::move(space));
+    steps.push_back(Json::object({{"type", "Prepend"}, {"prepend", kSpaceSign}}));
   }
   steps.push_back(replace("String", " ", kSpaceSign));
   return sequence("normalizers", std::move(steps));
 }
 
 Json split(const char* kind, std::string_view pattern, const char* behavior) {
-  Json json = component("Split");
-  json["pattern"][kind] = pattern;
-  json["behavior"] = behavior;
-  json["invert"] = false;
-  return json;
+  return Json::object({{"type", "Split"},
+                       {"pattern", Json::object({{kind, pattern}})},
+                       {"behavior", behavior},
+                       {"invert", false}});
 }
 
 // The "<" of what would be a special token or a byte: "<(?=s>|\/s>|0x[0-9A-F]{2}>)".
@@ -97,20 +85,17 @@ Json pre_tokenizer(const Processor& p, const ModelFacts& facts) {
     is_inside = is_text(p, id) && token.find('<') < token.size() - 1;
   }
   if (is_inside) return words;
-  Json parts = Json::array();
-  parts.push_back(std::move(words));
-  parts.push_back(split("Regex", names_in_texts(p), "MergedWithPrevious"));
-  return sequence("pretokenizers", std::move(parts));
+  return sequence("pretokenizers",
+                  {words, split("Regex", names_in_texts(p), "MergedWithPrevious")});
 }
 
 Json decoder(const Processor& p, const ModelFacts& facts) {
-  Json spaces = component("Metaspace");
-  spaces["replacement"] = kSpaceSign;
-  spaces["prepend_scheme"] = facts.adds_space || facts.removes_spaces ? "always" : "never";
-  spaces["split"] = false;
-  Json steps = Json::array();
-  steps.push_back(std::move(spaces));
-  steps.push_back(replace("String", p.IdToPiece(p.unk_id()), facts.unk_surface));
+  const bool has_space = facts.adds_space || facts.removes_spaces;
+  Json::Array steps = {Json::object({{"type", "Metaspace"},
+                                     {"replacement", kSpaceSign},
+                                     {"prepend_scheme", has_space ? "always" : "never"},
+                                     {"split", false}}),
+                       replace("String", p.IdToPiece(p.unk_id()), facts.unk_surface)};
   if (facts.has_byte_fallback) steps.push_back(component("ByteFallback"));
   steps.push_back(component("Fuse"));
   return sequence("decoders", std::move(steps));
@@ -147,14 +132,15 @@ Json merges(const Processor& p) {
 }
 
 Json bpe(const Processor& p, const ModelFacts& facts) {
-  Json json = component("BPE");
-  json["dropout"] = Json();
-  json["unk_token"] = p.IdToPiece(p.unk_id());
-  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) json[key] = Json();
-  json["fuse_unk"] = true;
-  json["byte_fallback"] = facts.has_byte_fallback;
-  json["ignore_merges"] = false;
-  json["vocab"] = Json::object();
+  Json json = Json::object({{"type", "BPE"},
+                            {"dropout", nullptr},
+                            {"unk_token", p.IdToPiece(p.unk_id())},
+                            {"continuing_subword_prefix", nullptr},
+                            {"end_of_word_suffix", nullptr},
+                            {"fuse_unk", true},
+                            {"byte_fallback", facts.has_byte_fallback},
+                            {"ignore_merges", false},
+                            {"vocab", Json::object()}});
   for (int id = 0; id < p.GetPieceSize(); ++id) json["vocab"][p.IdToPiece(id)] = id;
   json["merges"] = merges(p);
   return json;
@@ -171,10 +157,8 @@ Json unigram(const Processor& p, const ModelFacts& facts) {
   json["unk_id"] = p.unk_id();
   json["vocab"] = Json::array();
   for (int id = 0; id < p.GetPieceSize(); ++id) {
-    Json token = Json::array();
-    token.push_back(p.IdToPiece(id));
-    token.push_back(is_text(p, id) ? static_cast<double>(p.GetScore(id)) : never);
-    json["vocab"].push_back(std::move(token));
+    const double score = is_text(p, id) ? static_cast<double>(p.GetScore(id)) : never;
+    json["vocab"].push_back(Json::Array{p.IdToPiece(id), score});
   }
   json["byte_fallback"] = facts.has_byte_fallback;
   return json;
@@ -184,9 +168,7 @@ Json added_tokens(const Processor& p) {
   Json list = Json::array();
   for (int id = 0; id < p.GetPieceSize(); ++id) {
     if (!p.IsControl(id)) continue;
-    Json token = Json::object();
-    token["id"] = id;
-    token["content"] = p.IdToPiece(id);
+    Json token = Json::object({{"id", id}, {"content", p.IdToPiece(id)}});
     for (const char* key : {"single_word", "lstrip", "rstrip", "normalized"}) token[key] = false;
     token["special"] = true;
     list.push_back(std::move(token));
@@ -195,24 +177,23 @@ Json added_tokens(const Processor& p) {
 }
 
 Json tokenizer_json(const Processor& p, const ModelFacts& facts) {
-  Json json = Json::object();
-  json["version"] = "1.0";
-  for (const char* key : {"truncation", "padding"}) json[key] = Json();
-  json["added_tokens"] = added_tokens(p);
-  json["normalizer"] = normalizer(facts);
-  json["pre_tokenizer"] = pre_tokenizer(p, facts);
-  json["post_processor"] = Json();
-  json["decoder"] = decoder(p, facts);
+  Json json = Json::object({{"version", "1.0"},
+                            {"truncation", nullptr},
+                            {"padding", nullptr},
+                            {"added_tokens", added_tokens(p)},
+                            {"normalizer", normalizer(facts)},
+                            {"pre_tokenizer", pre_tokenizer(p, facts)},
+                            {"post_processor", nullptr},
+                            {"decoder", decoder(p, facts)}});
   json["model"] = facts.type == ModelFacts::bpe ? bpe(p, facts) : unigram(p, facts);
   return json;
 }
 
 // The unknown token has no name there: special tokens vanish from texts, it does not.
 Json config_json(const Processor& p) {
-  Json json = Json::object();
-  json["tokenizer_class"] = kAnyClass;
-  json[kModelKey] = kSentencePieceName;
-  json["clean_up_tokenization_spaces"] = false;
+  Json json = Json::object({{"tokenizer_class", kAnyClass},
+                            {kModelKey, kSentencePieceName},
+                            {"clean_up_tokenization_spaces", false}});
   json["split_special_tokens"] = true;  // "<s>" in a text is text
   const std::pair<const char*, int> names[] = {
       {"pad_token", p.pad_id()}, {"bos_token", p.bos_id()}, {"eos_token", p.eos_id()}};
@@ -237,9 +218,8 @@ bool is_sayable(const Processor& p, const ModelFacts& facts) {
 
 std::vector<TokenizerFile> files_for_transformers(const Processor& processor,
                                                   const ModelFacts& facts) {
-  Json config = Json::object();
-  config["tokenizer_class"] = "SentencePiece";
   if (!is_sayable(processor, facts)) {
+    const Json config = Json::object({{"tokenizer_class", "SentencePiece"}});
     return {{"tokenizer_config.json", config.dump(2) + "\n"}};
   }
   return {{"tokenizer.json", tokenizer_json(processor, facts).dump() + "\n"},

@@ -9,7 +9,6 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/text/sentencepiece/sentencepiece_json.h"
-#include "heddle/text/sentencepiece/sentencepiece_log.h"
 #include "heddle/text/strings/strings.h"
 #include "heddle/text/subwords/model_check.h"
 #include "heddle/text/tokenizer_impl.h"

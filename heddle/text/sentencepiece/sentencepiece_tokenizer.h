@@ -16,6 +16,10 @@ Tokenizer sentencepiece_tokenizer(std::string bytes, const std::string& name);
 /// The same from a file of at most 256 MiB.
 Tokenizer load_sentencepiece(const std::string& path);
 
+/// Raises SentencePiece's log level so that only fatal messages are printed. Beside the noise,
+/// 0.1.97's log lines read the first of an empty list while training on a tiny corpus.
+void silence_sentencepiece();
+
 /// A SentencePiece model of a folder with the special tokens of its family (T5, XLNet, Llama,
 /// Mistral, Mixtral, mBART, mBART-50), by tokenizer_class or model_type; nothing if the family is
 /// none of these. Errors: data, naming the file, for a broken model or one without the family's

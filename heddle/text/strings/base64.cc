@@ -1,4 +1,4 @@
-// Base 64, as tokenizer.json writes character maps.
+// Base 64, as tokenizer.json writes character maps and pages their numbers.
 #include "heddle/text/strings/base64.h"
 
 #include <cstdint>
@@ -45,6 +45,7 @@ std::string base64_text(std::string_view bytes) {
   constexpr std::string_view kLetters =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
   for (size_t at = 0; at < bytes.size(); at += 3) {
     const std::string_view group = bytes.substr(at, 3);
     uint32_t bits = 0;

@@ -1,4 +1,4 @@
-// Base 64, as tokenizer.json writes character maps.
+// Base 64, as tokenizer.json writes character maps and pages their numbers.
 #pragma once
 
 #include <string>

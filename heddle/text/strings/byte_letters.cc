@@ -3,8 +3,8 @@
 
 #include <array>
 
+#include "heddle/base/utf8.h"
 #include "heddle/text/strings/characters.h"
-#include "heddle/text/strings/utf8.h"
 
 namespace heddle {
 

@@ -2,6 +2,7 @@
 #include "heddle/text/strings/characters.h"
 
 #include <unicode/uchar.h>
+#include <unicode/utf8.h>
 
 namespace heddle {
 
@@ -67,22 +68,10 @@ bool is_chinese(char32_t c) {
 }
 
 void append_utf8(char32_t c, std::string& text) {
-  const auto add = [&](char32_t byte) { text += static_cast<char>(byte); };
-  if (c < 0x80) {
-    add(c);
-  } else if (c < 0x800) {
-    add(0xC0 | c >> 6);
-    add(0x80 | (c & 0x3F));
-  } else if (c < 0x10000) {
-    add(0xE0 | c >> 12);
-    add(0x80 | (c >> 6 & 0x3F));
-    add(0x80 | (c & 0x3F));
-  } else {
-    add(0xF0 | c >> 18);
-    add(0x80 | (c >> 12 & 0x3F));
-    add(0x80 | (c >> 6 & 0x3F));
-    add(0x80 | (c & 0x3F));
-  }
+  char bytes[U8_MAX_LENGTH];
+  int32_t size = 0;
+  U8_APPEND_UNSAFE(bytes, size, c);
+  text.append(bytes, static_cast<size_t>(size));
 }
 
 void append_lower_case(char32_t c, std::string& text) {

@@ -1,9 +1,7 @@
 // Classes of characters as Hugging Face's `tokenizers` draws them, by ICU.
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <string_view>
 
 namespace heddle {
 

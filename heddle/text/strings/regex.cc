@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "heddle/base/error.h"
+#include "heddle/base/utf8.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/text/strings/utf8.h"
 
 namespace heddle {
 
@@ -112,7 +112,6 @@ Regex::Regex(const std::string& pattern, const std::string& source)
 }
 
 Regex::~Regex() = default;
-Regex::Regex(Regex&&) noexcept = default;
 
 std::vector<std::pair<size_t, size_t>> Regex::find_all(std::string_view text) const {
   UErrorCode status = U_ZERO_ERROR;

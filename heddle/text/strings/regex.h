@@ -16,7 +16,6 @@ class Regex {
   /// Errors: data, with `source` and the place, if ICU cannot read the expression.
   Regex(const std::string& pattern, const std::string& source);
   ~Regex();
-  Regex(Regex&&) noexcept;
 
   /// Begin and end, in bytes, of the matches from left to right, without overlaps; none is empty
   /// where the one before it ends. Words are those of `onig`, the library of `tokenizers`.

@@ -1,33 +1,17 @@
-// Small operations on texts that several tokenizer components need.
+// Small operations on texts, and what one must be before a tokenizer sees it.
 #include "heddle/text/strings/strings.h"
+
+#include <unicode/unistr.h>
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "heddle/base/error.h"
+#include "heddle/base/utf8.h"
 #include "heddle/text/strings/characters.h"
-#include "heddle/text/strings/utf8.h"
 
 namespace heddle {
-
-namespace {
-
-/// Bytes at the front that are a proper beginning of a well-formed sequence; the front is invalid.
-size_t maximal_subpart(std::string_view bytes) {
-  const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
-  const auto is_in = [&](size_t i, unsigned low, unsigned high) {
-    return i < bytes.size() && at(i) >= low && at(i) <= high;
-  };
-  const unsigned lead = at(0);
-  if (lead < 0xE0 || lead > 0xF4) return 1;  // of two bytes, the first alone is the subpart
-  const unsigned low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-  const unsigned high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-  if (!is_in(1, low, high)) return 1;
-  return lead >= 0xF0 && is_in(2, 0x80, 0xBF) ? 3 : 2;
-}
-
-}  // namespace
 
 size_t most_bytes(size_t text) { return std::min<size_t>(64 * text + 1024, INT32_MAX); }
 
@@ -37,6 +21,14 @@ void check_growth(size_t bytes, size_t most) {
       "tokenizer: its steps make {} bytes of a text, more than {} (64 for each of the text's, and "
       "less than 2 GiB); its files are damaged, or made to fill memory",
       bytes, most);
+}
+
+void check_text(std::string_view text, const std::string& where) {
+  check(text.size() <= kLongestText, ErrorKind::data,
+        "{}: {} bytes are too long for one text; a model takes 1 MiB ({} bytes) at most. Split it "
+        "into lines",
+        where, text.size(), kLongestText);
+  check_utf8(text, where);
 }
 
 std::vector<std::string_view> lines_of(std::string_view text) {
@@ -73,15 +65,9 @@ std::vector<std::string> split_at_commas(std::string_view text) {
 }
 
 std::string replace_invalid_utf8(std::string_view bytes) {
-  std::string result;
-  for (;;) {
-    const auto bad = first_invalid_utf8(bytes);
-    result.append(bytes.substr(0, bad.value_or(bytes.size())));
-    if (!bad) return result;
-    bytes.remove_prefix(*bad);
-    result += kUnknownCharacter;
-    bytes.remove_prefix(maximal_subpart(bytes));
-  }
+  std::string text;
+  const auto size = static_cast<int32_t>(bytes.size());
+  return icu::UnicodeString::fromUTF8({bytes.data(), size}).toUTF8String(text);
 }
 
 std::string_view trimmed(std::string_view text) {

@@ -1,10 +1,11 @@
 // Byte pair encoding — Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword
 // Units".
+#include <algorithm>
 #include <queue>
 #include <unordered_map>
 
 #include "heddle/base/error.h"
-#include "heddle/text/strings/utf8.h"
+#include "heddle/base/utf8.h"
 #include "heddle/text/subwords/subword_model.h"
 
 namespace heddle {
@@ -45,7 +46,6 @@ class Bpe final : public SubwordModel {
  private:
   void add_merge(const Merge& merge, size_t number, const std::string& source);
   std::vector<Symbol> symbols_of(std::string_view text) const;
-  bool add_bytes(std::string_view character, std::vector<Symbol>& symbols) const;
   void join(std::vector<Symbol>& symbols) const;
   const Joined* joined(int32_t left, int32_t right) const {
     const auto at = merges_.find(pair_key(left, right));
@@ -60,11 +60,7 @@ class Bpe final : public SubwordModel {
 Bpe::Bpe(Vocabulary vocabulary, const std::vector<Merge>& merges, BpeOptions options,
          const std::string& source)
     : SubwordModel(std::move(vocabulary)), options_(std::move(options)) {
-  if (!options_.unk.empty()) {
-    unk_ = this->vocabulary().find(options_.unk);
-    check(unk_.has_value(), ErrorKind::data, "{}: unk_token '{}' is not in the vocabulary", source,
-          options_.unk);
-  }
+  if (!options_.unk.empty()) unk_ = this->vocabulary().find_unk(options_.unk, source);
   merges_.reserve(merges.size());
   for (size_t i = 0; i < merges.size(); ++i) add_merge(merges[i], i, source);
 }
@@ -87,17 +83,6 @@ void Bpe::add_merge(const Merge& merge, size_t number, const std::string& source
   merges_[pair_key(left_id, right_id)] = {static_cast<int32_t>(number), id};
 }
 
-bool Bpe::add_bytes(std::string_view character, std::vector<Symbol>& symbols) const {
-  std::vector<int32_t> bytes;
-  for (const char c : character) {
-    const auto id = vocabulary().find_byte(static_cast<unsigned char>(c));
-    if (!id) return false;
-    bytes.push_back(*id);
-  }
-  for (const int32_t id : bytes) symbols.push_back({.id = id, .previous = 0, .next = 0});
-  return true;
-}
-
 std::vector<Symbol> Bpe::symbols_of(std::string_view text) const {
   std::vector<Symbol> symbols;
   symbols.reserve(text.size());
@@ -118,10 +103,15 @@ std::vector<Symbol> Bpe::symbols_of(std::string_view text) const {
       if (at == text.size()) decorated += options_.end_of_word_suffix;
       character = decorated;
     }
-    if (const auto id = vocabulary().find(character)) {
+    const auto id = vocabulary().find(character);
+    const auto bytes =
+        !id && options_.byte_fallback ? vocabulary().find_bytes(character) : std::nullopt;
+    if (id) {
       flush_unk();
       add(*id);
-    } else if (!(options_.byte_fallback && add_bytes(character, symbols)) && unk_) {
+    } else if (bytes) {
+      std::ranges::for_each(*bytes, add);
+    } else if (unk_) {
       if (!options_.fuse_unk) flush_unk();
       is_unk_pending = true;
     }

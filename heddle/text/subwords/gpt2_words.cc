@@ -1,9 +1,9 @@
 // GPT-2's words without a regular expression.
 #include <array>
 
+#include "heddle/base/utf8.h"
 #include "heddle/text/pipeline/pre_tokenizer.h"
 #include "heddle/text/strings/characters.h"
-#include "heddle/text/strings/utf8.h"
 
 namespace heddle {
 

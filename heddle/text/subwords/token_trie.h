@@ -15,6 +15,8 @@ class TokenTrie {
   /// Adds a string, which is not empty; a later value replaces an earlier one.
   void add(std::string_view text, int32_t value);
 
+  bool is_empty() const { return values_.size() == 1; }
+
   /// Calls f(length, value) for each string that begins the text, the shortest first.
   template <class F>
   void each_prefix(std::string_view text, const F& f) const {

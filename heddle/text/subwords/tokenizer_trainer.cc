@@ -11,8 +11,8 @@
 #include "heddle/base/error.h"
 #include "heddle/base/profile.h"
 #include "heddle/base/rng.h"
-#include "heddle/text/sentencepiece/sentencepiece_log.h"
-#include "heddle/text/strings/utf8.h"
+#include "heddle/base/utf8.h"
+#include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 
 namespace heddle {
 
@@ -57,8 +57,6 @@ class Sample {
   RngStream rng_;
   std::vector<CorpusLine> lines_;
 };
-
-bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
 /// Appends the line in parts of at most kMaxSentenceBytes, cut at spaces where there are any.
 void append_parts(std::string_view line, std::vector<std::string>& parts) {

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "heddle/base/error.h"
-#include "heddle/text/strings/utf8.h"
+#include "heddle/base/utf8.h"
 #include "heddle/text/subwords/subword_model.h"
 #include "heddle/text/subwords/token_trie.h"
 
@@ -92,15 +92,9 @@ void Unigram::append_unknown(std::string_view text, std::vector<int32_t>& ids) c
     ids.push_back(*id);
     return;
   }
-  if (byte_fallback_) {
-    const size_t before = ids.size();
-    for (const char c : text) {
-      const auto id = vocabulary().find_byte(static_cast<unsigned char>(c));
-      if (!id) break;
-      ids.push_back(*id);
-    }
-    if (ids.size() == before + text.size()) return;
-    ids.resize(before);
+  if (const auto bytes = byte_fallback_ ? vocabulary().find_bytes(text) : std::nullopt) {
+    ids.insert(ids.end(), bytes->begin(), bytes->end());
+    return;
   }
   check(unk_.has_value(), ErrorKind::data,
         "{}: '{}' has no token, and the model has no token for unknown characters", source_, text);

@@ -78,8 +78,21 @@ void Vocabulary::add(std::string token, int64_t id, const std::string& source) {
   tokens_[id] = &at->first;
 }
 
-std::optional<int32_t> Vocabulary::find_byte(unsigned char byte) const {
-  return find(fmt::format("<0x{:02X}>", byte));
+std::optional<std::vector<int32_t>> Vocabulary::find_bytes(std::string_view text) const {
+  std::vector<int32_t> ids;
+  for (const char c : text) {
+    const auto id = find(fmt::format("<0x{:02X}>", static_cast<unsigned char>(c)));
+    if (!id) return std::nullopt;
+    ids.push_back(*id);
+  }
+  return ids;
+}
+
+int32_t Vocabulary::find_unk(const std::string& unk, const std::string& source) const {
+  const auto id = find(unk);
+  check(id.has_value(), ErrorKind::data, "{}: unk_token '{}' is not in the vocabulary", source,
+        unk);
+  return *id;
 }
 
 }  // namespace heddle

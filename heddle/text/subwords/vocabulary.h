@@ -51,8 +51,10 @@ class Vocabulary {
   }
   /// One more than the largest id.
   int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
-  /// The id of a byte's token, as "<0x0A>".
-  std::optional<int32_t> find_byte(unsigned char byte) const;
+  /// The ids of the tokens of a text's bytes, "<0x0A>"; nothing if one is missing.
+  std::optional<std::vector<int32_t>> find_bytes(std::string_view text) const;
+  /// The id of the token for what is unknown. Errors: data if it is not there.
+  int32_t find_unk(const std::string& unk, const std::string& source) const;
 
  private:
   void add(std::string token, int64_t id, const std::string& source);

@@ -8,39 +8,12 @@
 #include <vector>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files/files.h"
 #include "heddle/base/json/json.h"
-#include "heddle/text/strings/utf8.h"
+#include "heddle/base/utf8.h"
 #include "heddle/text/tokenizer_folder.h"
 
 namespace heddle {
 namespace {
-
-// What is written is read back: the one way in which tokenizers are made.
-class TemporaryFile {
- public:
-  TemporaryFile(const std::string& name, const std::string& content)
-      : folder_(make_folder()), path_(join_path(folder_, name)) {
-    write_file_atomic(path_, content);
-  }
-  ~TemporaryFile() { remove_path(folder_); }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  static std::string make_folder() {
-    const char* chosen = std::getenv("TMPDIR");
-    std::string name = std::string(chosen != nullptr ? chosen : "/tmp") + "/heddle-XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) fail_errno("cannot make a folder", name, errno);
-    return name;
-  }
-  std::string folder_, path_;
-};
-
-Tokenizer tokenizer_of(const std::string& name, const std::string& content) {
-  return Tokenizer::load(TemporaryFile(name, content).path());
-}
 
 // Each character that stands there, by its code point.
 std::map<char32_t, std::string> characters_of(std::span<const std::string> texts) {
@@ -90,7 +63,7 @@ WordCounts count_words(std::span<const std::string> texts) {
     tokens.push_back(c);
     tokens.push_back("##" + c);
   }
-  const Tokenizer letters = tokenizer_of("vocab.txt", vocab_txt(tokens));
+  const Tokenizer letters = tokenizer_of_file({"vocab.txt", vocab_txt(tokens)});
   std::map<Word, int64_t> counts;
   Word word;
   const auto end_word = [&] {
@@ -171,24 +144,16 @@ void join(Word& word, const Pair& pair, int32_t joined) {
 Tokenizer character_tokenizer(std::span<const std::string> texts) {
   const auto characters = characters_of(texts);
   check(!characters.empty(), ErrorKind::data, "there is no character to make a vocabulary of");
-  Json json = Json::object();
-  json["version"] = "1.0";
-  for (const char* key : {"truncation", "padding"}) json[key] = Json();
-  json["added_tokens"] = Json::array();
-  for (const char* key : {"normalizer", "pre_tokenizer", "post_processor"}) json[key] = Json();
-  json["decoder"]["type"] = "Fuse";
-  Json& model = json["model"];
-  model["type"] = "BPE";
-  for (const char* key :
-       {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"}) {
-    model[key] = Json();
-  }
-  for (const char* key : {"fuse_unk", "byte_fallback", "ignore_merges"}) model[key] = false;
-  model["vocab"] = Json::object();
+  Json json = Json::parse(R"({"version": "1.0", "truncation": null, "padding": null,
+      "added_tokens": [], "normalizer": null, "pre_tokenizer": null, "post_processor": null,
+      "decoder": {"type": "Fuse"},
+      "model": {"type": "BPE", "dropout": null, "unk_token": null,
+                "continuing_subword_prefix": null, "end_of_word_suffix": null, "fuse_unk": false,
+                "byte_fallback": false, "ignore_merges": false, "vocab": {}, "merges": []}})");
+  Json& vocab = json["model"]["vocab"];
   int64_t id = 0;
-  for (const auto& [c, text] : characters) model["vocab"][text] = id++;
-  model["merges"] = Json::array();
-  return tokenizer_of("tokenizer.json", json.dump(2) + "\n");
+  for (const auto& [c, text] : characters) vocab[text] = id++;
+  return tokenizer_of_file({"tokenizer.json", json.dump(2) + "\n"});
 }
 
 Tokenizer train_word_pieces(std::span<const std::string> texts, int64_t vocab_size) {
@@ -212,7 +177,7 @@ Tokenizer train_word_pieces(std::span<const std::string> texts, int64_t vocab_si
     }
     pairs.take(pair);
   }
-  return tokenizer_of("vocab.txt", vocab_txt(words.tokens));
+  return tokenizer_of_file({"vocab.txt", vocab_txt(words.tokens)});
 }
 
 }  // namespace heddle

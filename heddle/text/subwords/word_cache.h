@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -7,7 +7,7 @@
 #include <unordered_set>
 
 #include "heddle/base/error.h"
-#include "heddle/text/strings/utf8.h"
+#include "heddle/base/utf8.h"
 
 namespace heddle {
 namespace {

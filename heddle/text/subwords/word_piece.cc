@@ -1,8 +1,6 @@
 // WordPiece and word-level models.
-#include <algorithm>
-
 #include "heddle/base/error.h"
-#include "heddle/text/strings/utf8.h"
+#include "heddle/base/utf8.h"
 #include "heddle/text/subwords/subword_model.h"
 #include "heddle/text/subwords/token_trie.h"
 
@@ -10,19 +8,12 @@ namespace heddle {
 
 namespace {
 
-int32_t unk_id(const Vocabulary& vocabulary, const std::string& unk, const std::string& source) {
-  const auto id = vocabulary.find(unk);
-  check(id.has_value(), ErrorKind::data, "{}: unk_token '{}' is not in the vocabulary", source,
-        unk);
-  return *id;
-}
-
 class WordPiece final : public SubwordModel {
  public:
   WordPiece(Vocabulary vocabulary, WordPieceOptions options, const std::string& source)
       : SubwordModel(std::move(vocabulary)),
         options_(std::move(options)),
-        unk_(unk_id(this->vocabulary(), options_.unk, source)) {
+        unk_(this->vocabulary().find_unk(options_.unk, source)) {
     const std::string& prefix = options_.continuing_subword_prefix;
     for (int32_t id = 0; id < this->vocabulary().size(); ++id) {
       const std::string* token = this->vocabulary().token(id);
@@ -35,9 +26,8 @@ class WordPiece final : public SubwordModel {
   }
 
   void encode(std::string_view text, std::vector<int32_t>& ids) const override {
-    const auto is_front = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; };
     const size_t before = ids.size();
-    if (std::ranges::count_if(text, is_front) <= options_.max_characters) {
+    if (count_characters(text) <= options_.max_characters) {
       size_t at = 0;
       while (at < text.size()) {
         size_t taken = 0;  // by the longest token

@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "heddle/base/files/files.h"
-#include "heddle/base/files/folders.h"
 #include "heddle/base/log.h"
 #include "heddle/train/run/run_folder.h"
 

@@ -37,7 +37,8 @@ struct LanguageFields : TextFields {
     if (config.stack.integer({"mem_len"}) < 0) return;
     sampling = "streams";  // Transformer-XL
     block_size = 64;
-    set_field(config.stack.fields(), "cutoffs", "");  // the published ones are of its vocabulary
+    set_from_string(config.stack.fields(), "cutoffs",
+                    "");  // the published ones are of its vocabulary
   }
   template <class V>
   void fields(V& v) {

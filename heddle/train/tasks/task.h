@@ -64,7 +64,7 @@ template <class T>
 class FieldsOf final : public T::Fields {
  public:
   TaskFacts facts() const override { return T::kFacts; }
-  std::vector<Field> list() const override { return fields_of(*this); }
+  std::vector<Field> list() const override { return FieldList(*this); }
   std::unique_ptr<TaskFields> copy() const override { return std::make_unique<FieldsOf>(*this); }
   std::unique_ptr<Task> make(const TrainConfig& config, const RunPaths& paths,
                              const std::string& run) const override {

@@ -2,7 +2,6 @@
 #include "heddle/train/tasks/text_data.h"
 
 #include "heddle/base/files/files.h"
-#include "heddle/base/files/folders.h"
 #include "heddle/base/log.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"

@@ -1,20 +1,20 @@
 // UTF-8: strict validation and a walk over code points.
-#include "heddle/text/strings/utf8.h"
+#include "heddle/base/utf8.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "heddle/base/error.h"
 
 namespace heddle {
 
-namespace {
-
-/// Bytes of the well-formed sequence that begins at p, 0 if there is none.
-size_t sequence_length(const unsigned char* p, size_t left) {
+size_t utf8_length(std::string_view text) {
   const auto in = [&](size_t i, unsigned low, unsigned high) {
-    return i < left && p[i] >= low && p[i] <= high;
+    const unsigned byte = i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+    return byte >= low && byte <= high;
   };
-  const unsigned lead = p[0];
+  if (text.empty()) return 0;
+  const unsigned lead = static_cast<unsigned char>(text[0]);
   if (lead < 0x80) return 1;
   if (lead >= 0xC2 && lead <= 0xDF) return in(1, 0x80, 0xBF) ? 2 : 0;
   if (lead >= 0xE0 && lead <= 0xEF) {
@@ -30,21 +30,18 @@ size_t sequence_length(const unsigned char* p, size_t left) {
   return 0;
 }
 
-}  // namespace
-
 std::optional<size_t> first_invalid_utf8(std::string_view text) {
-  const auto* p = reinterpret_cast<const unsigned char*>(text.data());
   size_t i = 0;
   while (i < text.size()) {
     uint64_t eight = 0;
     if (text.size() - i >= sizeof eight) {  // most text is ASCII: eight bytes at a time
-      std::memcpy(&eight, p + i, sizeof eight);
+      std::memcpy(&eight, text.data() + i, sizeof eight);
       if ((eight & 0x8080808080808080u) == 0) {
         i += sizeof eight;
         continue;
       }
     }
-    const size_t length = sequence_length(p + i, text.size() - i);
+    const size_t length = utf8_length(text.substr(i));
     if (length == 0) return i;
     i += length;
   }
@@ -56,6 +53,23 @@ void check_utf8(std::string_view text, const std::string& where) {
     fail(ErrorKind::data, "{}: not UTF-8: byte 0x{:02x} at offset {}; convert the text to UTF-8",
          where, static_cast<unsigned char>(text[*at]), *at);
   }
+}
+
+int64_t count_characters(std::string_view text) {
+  return text.size() - std::ranges::count_if(text, is_continuation);
+}
+
+size_t end_of_characters(std::string_view text, int64_t count) {
+  size_t at = 0;
+  for (; at < text.size(); ++at) {
+    if (!is_continuation(text[at]) && count-- == 0) break;
+  }
+  return at;
+}
+
+std::string shortened(const std::string& text, int64_t most) {
+  const size_t end = end_of_characters(text, most);
+  return end < text.size() ? text.substr(0, end) + "…" : text;
 }
 
 char32_t next_code_point(std::string_view text, size_t& at) {

@@ -21,6 +21,20 @@ inline constexpr std::string_view kUnknownCharacter = "\xEF\xBF\xBD";
 /// `where` ("FILE", "line 3") opens the message. Errors: data if the text is not UTF-8.
 void check_utf8(std::string_view text, const std::string& where);
 
+/// Bytes of the well-formed sequence that a text begins with; 0 if there is none, or no text.
+size_t utf8_length(std::string_view text);
+
+/// Whether a byte goes on with a character rather than beginning one.
+inline bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+/// How many characters a text has.
+int64_t count_characters(std::string_view text);
+/// Where the character behind the first `count` begins; the size of a text that has no more.
+size_t end_of_characters(std::string_view text, int64_t count);
+
+/// The first `most` characters of a text, and "…" if there are more.
+std::string shortened(const std::string& text, int64_t most);
+
 /// The code point that begins at `at`, and `at` moved behind it. `text` must be valid UTF-8.
 char32_t next_code_point(std::string_view text, size_t& at);
 

@@ -1,5 +1,5 @@
 // The limit of a text, and its encoding.
-#include "heddle/text/strings/check_text.h"
+#include "heddle/text/strings/strings.h"
 
 #include <gtest/gtest.h>
 
