@@ -18,6 +18,7 @@ constexpr double kHidden = -std::numeric_limits<double>::infinity();
 struct HeadNumbers {
   Matrix q, k, v;
   Matrix scores;
+  Matrix bias;  // of each pair, by the distance between them; no rows: there is none
   Matrix mask;
   bool has_values = false;
   Score score = Score::dot;
@@ -106,6 +107,13 @@ void add_steps(Explanation& e, const HeadNumbers& head) {
                          : "Sums over more numbers are larger; without this the softmax would give "
                            "nearly everything to one key, and learning would stand still.",
                      scaled, q, k});
+  const bool has_bias = head.bias.rows > 0;
+  if (has_bias) {
+    e.steps.push_back({"bias", "Bias", "B",
+                       "What this head adds by how far the key stands from the query, before or "
+                       "behind: a number that it has learned for each bucket of distances.",
+                       head.bias, q, k});
+  }
   if (head.is_windowed) {
     e.steps.push_back({"mask", "Mask", "M = 0 where the key is near and not later, else -∞",
                        "No query may see a key that comes after it, or one that is too far back: "
@@ -121,9 +129,11 @@ void add_steps(Explanation& e, const HeadNumbers& head) {
         {"mask", "Mask", "M = 0 everywhere", "Every query sees every key.", head.mask, q, k});
   }
   Matrix masked = scaled;
-  for (size_t i = 0; i < masked.values.size(); ++i) masked.values[i] += head.mask.values[i];
-  e.steps.push_back(
-      {"masked", "Masked", "S / divisor + M", "What the softmax reads.", masked, q, k});
+  for (size_t i = 0; i < masked.values.size(); ++i) {
+    masked.values[i] += head.mask.values[i] + (has_bias ? head.bias.values[i] : 0);
+  }
+  e.steps.push_back({"masked", "Masked", has_bias ? "S / divisor + B + M" : "S / divisor + M",
+                     "What the softmax reads.", masked, q, k});
   const Matrix weights = softmax_of(masked);
   e.steps.push_back({"weights", "Weights", "A = softmax of each row: exp(x) / sum of exp(x)",
                      "Shares: no weight is below 0, and each row sums to 1.", weights, q, k});
@@ -255,6 +265,19 @@ ByDistance by_distance(const nn::DistanceInputs& in, int64_t head, int64_t width
   return d;
 }
 
+// What a head adds to the score of each pair. sizes: a matrix of as many pairs
+Matrix bias_of(const nn::DotInputs& in, const Matrix& sizes, int64_t head) {
+  const RelativeBias& bias = in.options->bias;
+  Matrix b(sizes.rows, sizes.cols);
+  for (int64_t i = 0; i < b.rows; ++i) {
+    for (int64_t j = 0; j < b.cols; ++j) {
+      const int64_t distance = j - (i + b.cols - b.rows);
+      b.at(i, j) = bias.table.data<float>()[bias.bucket(distance) * bias.table.size(1) + head];
+    }
+  }
+  return b;
+}
+
 Seen see(const Subject& subject, const std::string& wanted, int64_t head) {
   Seen seen;
   nn::Observer observer;
@@ -274,16 +297,16 @@ Seen see(const Subject& subject, const std::string& wanted, int64_t head) {
     }
     const nn::DotInputs& in = *call.dot();
     // The steps are those of dot products; others would be shown numbers that were never computed.
-    check(in.options->scoring == Scoring::dot && !in.options->bias.table.defined(),
-          ErrorKind::usage,
-          "{} compares queries and keys by additive or linear scores or adds a bias; explain "
-          "follows dot products only (heddle attention shows the weights)",
+    check(in.options->scoring == Scoring::dot, ErrorKind::usage,
+          "{} compares queries and keys by additive or linear scores; explain follows dot products "
+          "only (heddle attention shows the weights)",
           subject.path());
     const int64_t width = in.q.size(1) / call.heads();
     h.q = matrix_of(in.q, head * width, width);
     seen.key_head = in.key_head(head);
     h.k = matrix_of(in.k, seen.key_head * width, width);
     seen.scale = in.options->scale;
+    if (in.options->bias.table.defined()) h.bias = bias_of(in, h.mask, head);
   };
   observer.steps = [&](const std::string& name, const nn::AttentionSteps& steps) {
     if (name != wanted) return;

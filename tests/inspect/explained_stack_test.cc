@@ -9,6 +9,7 @@
 #include "heddle/inspect/attention_maps.h"
 #include "heddle/inspect/explanation.h"
 #include "tests/base/temporary.h"
+#include "tests/support/places.h"
 
 namespace heddle::inspect {
 namespace {
@@ -141,6 +142,31 @@ TEST(ExplainedDistances, scores_of_tokens_and_of_distances_add_up) {
       EXPECT_NEAR(distance.at(i, j), want, 1e-9);
     }
   }
+}
+
+// A T5, whose scores gain a bias by distance and are divided by nothing, in all its attention.
+TEST(ExplainedBias, steps_are_the_models_own_numbers) {
+  const Subject subject = Subject::open(std::string(testing::kFixtures) + "/seq2seq/t5",
+                                        {.source = "a man on a horse"});
+  ASSERT_EQ(subject.kinds().size(), 3u);
+  double largest_bias = 0;
+  for (const HeadMap& map : attention_maps(subject, {})) {
+    SCOPED_TRACE(head_name(subject, map));
+    const AttentionKind& kind = subject.kinds()[map.kind];
+    const Explanation e =
+        explain_head(subject, {.kind = kind.name, .layer = map.layer, .head = map.head});
+    EXPECT_EQ(e.divisor, 1);
+    const Matrix& weights = e.step("weights").result;
+    ASSERT_EQ(weights.values.size(), map.weights.size());
+    for (size_t i = 0; i < map.weights.size(); ++i) {
+      EXPECT_NEAR(weights.values[i], map.weights[i], 1e-5);
+    }
+    if (kind.name == "cross") continue;  // sources have no distance from targets
+    for (const double b : e.step("bias").result.values) {
+      largest_bias = std::max(largest_bias, std::abs(b));
+    }
+  }
+  EXPECT_GT(largest_bias, 1e-3);
 }
 
 }  // namespace
