@@ -34,7 +34,8 @@ double accuracy(const heddle::LanguageModel& model) {
     prompts.emplace_back(text.begin(), text.begin() + kDigits + 1);
     answers.emplace_back(text.begin() + kDigits + 1, text.end());
   }
-  const auto written = heddle::generate_ids(model, prompts, {.max_new_tokens = kDigits});
+  const auto written =
+      heddle::generate_ids(model, prompts, {.search = {.max_new_tokens = kDigits}});
   int right = 0;
   for (size_t i = 0; i < answers.size(); ++i) right += written[i].front().ids == answers[i];
   return right / 200.0;

@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   }
   try {
     const heddle::LoadedModel model = heddle::load_translation_model(argv[1]);
-    const heddle::TranslateOptions options{.beam = 5,
+    const heddle::TranslateOptions options{.search = {.beam = 5},
                                            .precision = heddle::resolve_precision("auto")};
     int64_t number = 0;
     for (std::string line; std::getline(std::cin, line);) {

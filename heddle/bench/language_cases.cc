@@ -130,7 +130,7 @@ BenchWorkload make_generation(const BenchOptions& o, int64_t prompt, int64_t new
   for (int64_t i = 0; i < batch; ++i) {
     g->prompts.emplace_back(tokens.begin() + i * prompt, tokens.begin() + (i + 1) * prompt);
   }
-  g->options = {.max_new_tokens = new_tokens, .precision = o.precision};
+  g->options = {.search = {.max_new_tokens = new_tokens}, .precision = o.precision};
   Products products(o.precision, false);
   const int64_t width = kGpt2.width, layers = kGpt2.layers, steps = new_tokens - 1;
   add_blocks(products, batch * prompt, width, 4 * width, layers);

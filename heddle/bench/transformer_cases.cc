@@ -167,7 +167,7 @@ BenchWorkload make_translation(const TransformerSize& s, int64_t beam, const Ben
   const int64_t sentences = o.batch > 0 ? o.batch : s.sentences;
   const auto t = std::make_shared<Translating>(config);
   t->sources = random_sentences(sentences, s.vocab);
-  t->options = {.beam = beam,
+  t->options = {.search = {.beam = beam},
                 .batch_tokens = 2 * beam * t->source_rows(),  // one batch
                 .max_length_factor = 0,
                 .max_length_extra = kForced,

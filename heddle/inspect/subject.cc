@@ -197,7 +197,7 @@ void SubjectMaker::open_translator(const std::string& path, const SubjectOptions
           "--target is empty; give a translation, or leave --target away for the model's own");
   } else {
     TranslateOptions translate = default_options(*model);
-    if (!model->generation) translate.beam = 5;
+    if (!model->generation) translate.search.beam = 5;
     translate.truncate = options.truncate;
     translate.precision = options.precision;
     const Translation best = translate_lines(*model, std::vector{options.source}, translate)[0];

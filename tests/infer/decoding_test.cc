@@ -54,8 +54,8 @@ TEST_F(TinyVocabulary, full_width_beam_lists_all_sentences_as_exhaustive_search_
   const auto all = all_sentences(tiny, source[0], 2);
   ASSERT_EQ(all.size(), 21u);
   for (const int64_t n : {1, 5, 21, 30}) {
-    const auto ours =
-        translate_ids(tiny.model, source, {.beam = 100, .max_length = 2, .n_best = n})[0];
+    const auto ours = translate_ids(tiny.model, source,
+                                    {.search = {.beam = 100, .n_best = n}, .max_length = 2})[0];
     ASSERT_EQ(ours.others.size() + 1, std::min<size_t>(static_cast<size_t>(n), 21));
     for (size_t i = 0; i <= ours.others.size(); ++i) {
       const Translation& t = i == 0 ? ours : ours.others[i - 1];
@@ -72,8 +72,8 @@ double chi_square_limit(double k) {
 
 TEST_F(TinyVocabulary, sampled_sentences_come_as_often_as_their_probability_says) {
   constexpr int64_t kSamples = 4000;
-  const auto ours = translate_ids(tiny.model, source,
-                                  {.max_length = 2, .n_best = kSamples, .sampling = Sampling{}})[0];
+  const auto ours = translate_ids(
+      tiny.model, source, {.search = {.n_best = kSamples, .samples = true}, .max_length = 2})[0];
   ASSERT_EQ(ours.others.size() + 1, static_cast<size_t>(kSamples));
   std::map<Ids, double> count;
   ++count[ours.ids];
@@ -124,9 +124,9 @@ class Options : public ::testing::Test {
 };
 
 TEST_F(Options, longer_list_changes_none_of_the_first) {
-  const auto one = translate_ids(m.model, sources, {.beam = 5});
-  const auto three = translate_ids(m.model, sources, {.beam = 5, .n_best = 3});
-  const auto five = translate_ids(m.model, sources, {.beam = 5, .n_best = 5});
+  const auto one = translate_ids(m.model, sources, {.search = {.beam = 5}});
+  const auto three = translate_ids(m.model, sources, {.search = {.beam = 5, .n_best = 3}});
+  const auto five = translate_ids(m.model, sources, {.search = {.beam = 5, .n_best = 5}});
   expect_same(three, one);
   expect_same(five, one);
   for (size_t i = 0; i < sources.size(); ++i) {
@@ -148,10 +148,10 @@ TEST_F(Options, longer_list_changes_none_of_the_first) {
 TEST_F(Options, forced_prefixes_hold_and_their_score_counts) {
   std::vector<Ids> prefixes = random_sentences(16, 4, 40, 8);
   prefixes[3].clear();
-  const auto free = translate_ids(m.model, sources, {.beam = 3});
+  const auto free = translate_ids(m.model, sources, {.search = {.beam = 3}});
   for (const int64_t beam : {1, 3}) {
-    const auto ours =
-        translate_ids(m.model, sources, {.beam = beam, .length_penalty = 0, .prefixes = prefixes});
+    const auto ours = translate_ids(
+        m.model, sources, {.search = {.beam = beam, .length_penalty = 0}, .prefixes = prefixes});
     for (size_t i = 0; i < sources.size(); ++i) {
       const Ids& ids = ours[i].ids;
       ASSERT_GE(ids.size(), prefixes[i].size());
@@ -210,20 +210,20 @@ Ids plain_greedy(const SmallModel& m, const Ids& source, size_t max_tokens,
 }
 
 TEST_F(Options, rules_equal_a_naive_reference) {
-  const std::vector<TokenRules> all = {
+  const std::vector<SearchConfig> all = {
       {.no_repeat_ngram = 1},
       {.no_repeat_ngram = 2},
-      {.no_repeat_ngram = 3, .min_length = 14},
+      {.min_new_tokens = 14, .no_repeat_ngram = 3},
       {.repetition_penalty = 1.5},
       {.repetition_penalty = 0.6},
-      {.min_length = 9},
-      {.no_repeat_ngram = 2, .repetition_penalty = 1.1, .min_length = 10}};
+      {.min_new_tokens = 9},
+      {.min_new_tokens = 10, .no_repeat_ngram = 2, .repetition_penalty = 1.1}};
   const auto unruled = translate_ids(m.model, sources, {.max_length = 18});
   for (size_t r = 0; r < all.size(); ++r) {
-    const auto ours = translate_ids(m.model, sources, {.max_length = 18, .rules = all[r]});
+    const auto ours = translate_ids(m.model, sources, {.search = all[r], .max_length = 18});
     size_t changed = 0;
     for (size_t i = 0; i < sources.size(); ++i) {
-      EXPECT_EQ(ours[i].ids, plain_greedy(m, sources[i], 18, all[r])) << r << " " << i;
+      EXPECT_EQ(ours[i].ids, plain_greedy(m, sources[i], 18, all[r].rules())) << r << " " << i;
       changed += ours[i].ids != unruled[i].ids;
     }
     EXPECT_GT(changed, 0u) << r;  // else it shows nothing
@@ -232,7 +232,8 @@ TEST_F(Options, rules_equal_a_naive_reference) {
 
 TEST_F(Options, no_hypothesis_of_a_beam_repeats_an_ngram_or_ends_too_early) {
   const TranslateOptions o{
-      .beam = 4, .max_length = 20, .n_best = 4, .rules = {.no_repeat_ngram = 2, .min_length = 6}};
+      .search = {.min_new_tokens = 6, .beam = 4, .no_repeat_ngram = 2, .n_best = 4},
+      .max_length = 20};
   for (Translation& t : translate_ids(m.model, sources, o)) {
     t.others.push_back({.ids = t.ids, .text = {}});
     for (const Translation& each : t.others) {
@@ -248,7 +249,7 @@ TEST_F(Options, no_hypothesis_of_a_beam_repeats_an_ngram_or_ends_too_early) {
 
 TEST_F(Options, end_comes_where_the_rules_leave_no_token) {
   const SmallModel tiny(small_config(7));
-  const TranslateOptions o{.beam = 2, .rules = {.no_repeat_ngram = 1, .min_length = 30}};
+  const TranslateOptions o{.search = {.min_new_tokens = 30, .beam = 2, .no_repeat_ngram = 1}};
   const auto ours = translate_ids(tiny.model, std::vector<Ids>{{4, 6, 5}}, o);
   EXPECT_EQ(std::set<int32_t>(ours[0].ids.begin(), ours[0].ids.end()),
             (std::set<int32_t>{1, 4, 5, 6}));
@@ -257,9 +258,9 @@ TEST_F(Options, end_comes_where_the_rules_leave_no_token) {
 
 TEST_F(Options, batches_and_threads_change_no_bit) {
   const std::vector<TranslateOptions> all = {
-      {.beam = 4, .n_best = 3, .rules = {.no_repeat_ngram = 2, .repetition_penalty = 1.2}},
-      {.n_best = 3, .sampling = Sampling{.temperature = 1.3, .top_p = 0.9, .seed = 4}},
-      {.sampling = Sampling{.top_k = 5}, .rules = {.min_length = 4}, .prefixes = {{7, 9}}}};
+      {.search = {.beam = 4, .no_repeat_ngram = 2, .repetition_penalty = 1.2, .n_best = 3}},
+      {.search = {.temperature = 1.3, .top_p = 0.9, .seed = 4, .n_best = 3, .samples = true}},
+      {.search = {.min_new_tokens = 4, .top_k = 5, .samples = true}, .prefixes = {{7, 9}}}};
   const int before = num_threads();
   for (const TranslateOptions& o : all) {
     set_num_threads(1);
@@ -279,9 +280,9 @@ TEST_F(Options, batches_and_threads_change_no_bit) {
 }
 
 TEST_F(Options, samples_are_functions_of_seed_and_line_number) {
-  const auto sample = [&](uint64_t seed, std::span<const Ids> from, int64_t first_line) {
+  const auto sample = [&](int64_t seed, std::span<const Ids> from, int64_t first_line) {
     return translate_ids(m.model, from,
-                         {.sampling = Sampling{.seed = seed, .first_line = first_line}});
+                         {.search = {.seed = seed, .samples = true, .first_line = first_line}});
   };
   const auto all = sample(1, sources, 1);
   expect_same(sample(1, std::span(sources).subspan(5), 6), {all.begin() + 5, all.end()});
@@ -296,9 +297,9 @@ TEST_F(Options, samples_are_functions_of_seed_and_line_number) {
 }
 
 TEST_F(Options, sampling_one_token_only_is_greedy) {
-  expect_same(translate_ids(m.model, sources, {.sampling = Sampling{.top_k = 1}}),
+  expect_same(translate_ids(m.model, sources, {.search = {.top_k = 1, .samples = true}}),
               translate_ids(m.model, sources, {}));
-  expect_same(translate_ids(m.model, sources, {.sampling = Sampling{.min_p = 1}}),
+  expect_same(translate_ids(m.model, sources, {.search = {.min_p = 1, .samples = true}}),
               translate_ids(m.model, sources, {}));
 }
 
@@ -306,17 +307,17 @@ TEST_F(Options, values_out_of_range_are_usage_errors) {
   const auto fails = [&](const char* text, const TranslateOptions& o) {
     expect_error(ErrorKind::usage, {text}, [&] { translate_ids(m.model, sources, o); });
   };
-  fails("--n-best is 0", {.n_best = 0});
-  fails("--n-best is 3", {.beam = 2, .n_best = 3});
-  fails("--sample", {.beam = 2, .sampling = Sampling{}});
-  fails("--temperature is -1", {.sampling = Sampling{.temperature = -1}});
-  fails("--top-k is -1", {.sampling = Sampling{.top_k = -1}});
-  fails("--top-p is 0", {.sampling = Sampling{.top_p = 0}});
-  fails("--top-p is nan", {.sampling = Sampling{.top_p = NAN}});
-  fails("--min-p is 2", {.sampling = Sampling{.min_p = 2}});
-  fails("--no-repeat-ngram is -1", {.rules = {.no_repeat_ngram = -1}});
-  fails("--repetition-penalty is 0", {.rules = {.repetition_penalty = 0}});
-  fails("--min-length is 9", {.max_length = 8, .rules = {.min_length = 9}});
+  fails("--n-best is 0", {.search = {.n_best = 0}});
+  fails("--n-best is 3", {.search = {.beam = 2, .n_best = 3}});
+  fails("--sample", {.search = {.beam = 2, .samples = true}});
+  fails("--temperature is -1", {.search = {.temperature = -1, .samples = true}});
+  fails("--top-k is -1", {.search = {.top_k = -1, .samples = true}});
+  fails("--top-p is 0", {.search = {.top_p = 0, .samples = true}});
+  fails("--top-p is nan", {.search = {.top_p = NAN, .samples = true}});
+  fails("--min-p is 2", {.search = {.min_p = 2, .samples = true}});
+  fails("--no-repeat-ngram is -1", {.search = {.no_repeat_ngram = -1}});
+  fails("--repetition-penalty is 0", {.search = {.repetition_penalty = 0}});
+  fails("--min-length is 9", {.search = {.min_new_tokens = 9}, .max_length = 8});
   fails("2 prefixes for 16 sentences", {.prefixes = {{4}, {5}}});
 }
 

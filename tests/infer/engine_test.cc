@@ -75,42 +75,46 @@ Ids random_ids(Random& random, int64_t most) {
   return ids;
 }
 
-TokenRules random_rules(Random& random) {
-  if (random() % 3 != 0) return {};
-  TokenRules rules{.no_repeat_ngram = one_of(random, {0, 0, 1, 2}),
-                   .min_length = one_of(random, {0, 3}),
-                   .min_total_length = one_of(random, {0, 9})};
-  if (random() % 2 == 0) rules.repetition_penalty = 1.3;
-  if (random() % 2 == 0) rules.banned_ngrams = {{5, 6}, {7, 8, 9}};
-  return rules;
+void add_random_rules(Random& random, SearchConfig& s) {
+  if (random() % 3 != 0) return;
+  s.no_repeat_ngram = one_of(random, {0, 0, 1, 2});
+  s.min_new_tokens = one_of(random, {0, 3});
+  s.min_length = one_of(random, {0, 9});
+  if (random() % 2 == 0) s.repetition_penalty = 1.3;
+  if (random() % 2 == 0) s.banned = {{5, 6}, {7, 8, 9}};
 }
 
 Request random_request(Random& random, bool translates) {
-  Request r{.tokens = random_ids(random, 9), .rules = random_rules(random)};
-  BeamOptions& s = r.search;
-  s.max_length = 1 + static_cast<int64_t>(random() % 16);
+  Request r{.tokens = random_ids(random, 9)};
+  SearchConfig& s = r.search;
+  add_random_rules(random, s);
+  r.max_length = 1 + static_cast<int64_t>(random() % 16);
   s.length_penalty = static_cast<double>(random() % 5) / 2;
-  s.penalty = random() % 2 == 0 ? LengthPenalty::wu : LengthPenalty::power;
-  s.early_stopping = static_cast<EarlyStopping>(random() % 3);
+  r.penalty = random() % 2 == 0 ? LengthPenalty::wu : LengthPenalty::power;
+  s.early_stopping = std::array{"true", "false", "never"}[random() % 3];
   for (auto ends = random() % 3; ends > 0; --ends) s.eos.push_back(kEnd + static_cast<int>(ends));
   if (random() % 2 == 0) {
-    r.sampling = Sampling{.temperature = 0.5 + static_cast<double>(random() % 3) / 2,
-                          .top_k = one_of(random, {0, 5}),
-                          .top_p = random() % 2 == 0 ? 0.8 : 1,
-                          .seed = random(),
-                          .first_line = static_cast<int64_t>(random() % 100)};
-    if (random() % 8 == 0) r.sampling->temperature = 0;
+    s.samples = true;
+    s.temperature = 0.5 + static_cast<double>(random() % 3) / 2;
+    s.top_k = one_of(random, {0, 5});
+    s.top_p = random() % 2 == 0 ? 0.8 : 1;
+    s.seed = random();
+    s.first_line = static_cast<int64_t>(random() % 100);
+    if (random() % 8 == 0) s.temperature = 0;
     s.n_best = one_of(random, {1, 1, 3});
   } else {
     s.beam = one_of(random, {1, 1, 2, 4});
-    s.n_best = 1 + static_cast<int64_t>(random() % static_cast<size_t>(s.beam));
+    s.n_best = 1 + static_cast<int64_t>(random() % static_cast<size_t>(*s.beam));
     r.penalises_log_p = random() % 2 == 0;
   }
   if (random() % 3 == 0) r.prefix = random_ids(random, 3);
-  if (random() % 3 == 0) r.suppressed = random_ids(random, 5);
-  if (random() % 3 == 0) r.forced_eos = s.eos.empty() ? 7 : s.eos[0];
+  if (random() % 3 == 0) {
+    const Ids ids = random_ids(random, 5);
+    s.suppressed.assign(ids.begin(), ids.end());
+  }
+  if (random() % 3 == 0) s.forced_eos = s.eos.empty() ? 7 : s.eos[0];
   if (random() % 5 == 0) {
-    s.goes_on = [](const Hypothesis& h) { return h.ids.back() % 11 != 0; };
+    r.goes_on = [](const Hypothesis& h) { return h.ids.back() % 11 != 0; };
   }
   r.forced_eos_is_free = random() % 2 == 0;
   r.scores = random() % 2 == 0;
@@ -252,7 +256,7 @@ class GptEngine : public ::testing::Test {
   Engine engine{subject.model(), {}};
 
   // Greedy: n tokens behind one.
-  static Request tokens(int64_t n) { return {.tokens = {5}, .search = {.max_length = n}}; }
+  static Request tokens(int64_t n) { return {.tokens = {5}, .max_length = n}; }
   void run() {
     while (engine.step()) {
     }
@@ -302,7 +306,7 @@ TEST_F(GptEngine, requests_that_make_no_sense_are_refused) {
 TEST_F(GptEngine, callbacks_may_cancel_and_submit) {
   std::vector<std::string> heard;
   Request first = tokens(9), second = tokens(9), third = tokens(2);
-  first.search.goes_on = [&](const Hypothesis& h) {
+  first.goes_on = [&](const Hypothesis& h) {
     if (h.ids.size() == 4) engine.cancel(1);
     return true;
   };
@@ -321,7 +325,7 @@ TEST_F(GptEngine, callbacks_may_cancel_and_submit) {
 
 TEST_F(GptEngine, error_of_a_step_drops_what_ran_and_leaves_the_engine_usable) {
   Request bad = tokens(9);
-  bad.search.goes_on = [](const Hypothesis&) -> bool { throw std::runtime_error("no"); };
+  bad.goes_on = [](const Hypothesis&) -> bool { throw std::runtime_error("no"); };
   engine.submit(tokens(9));
   engine.submit(bad);
   EXPECT_THROW(engine.step(), std::runtime_error);

@@ -118,7 +118,7 @@ TEST(Export, marian_translates_the_same_sentences) {
               source_ids(ours, line, "", false, nullptr));
   }
   TranslateOptions options = default_options(marian);
-  EXPECT_EQ(options.beam, 1);
+  EXPECT_EQ(options.search.beam.value_or(1), 1);
   options.max_length = 20;
   const auto expected = translate_lines(ours, lines, {.max_length = 20});
   const auto actual = translate_lines(marian, lines, options);

@@ -153,8 +153,9 @@ TEST_P(GenerateIn, equals_a_whole_pass_for_each_token) {
   for (const Ids& prompt : kPrompts) {
     const Ids expected = plain_greedy(m.model, prompt, 12, GetParam());
     const std::vector<Ids> one = {prompt};
-    EXPECT_EQ(generated_ids(m.model, one, {.max_new_tokens = 12, .precision = GetParam()})[0],
-              expected);
+    EXPECT_EQ(
+        generated_ids(m.model, one, {.search = {.max_new_tokens = 12}, .precision = GetParam()})[0],
+        expected);
     EXPECT_GT(std::set<int32_t>(expected.begin(), expected.end()).size(), 2u);  // no trivial text
   }
 }
@@ -169,9 +170,10 @@ TEST_P(GenerateIn, window_that_slides_equals_a_whole_pass_over_what_it_holds) {
         if (context > 0 && std::ssize(prompt) > context) continue;
         const int64_t tokens = context == 0 ? 80 : 40;
         const std::vector<Ids> one = {prompt};
-        EXPECT_EQ(generated_ids(
-                      model, one,
-                      {.max_new_tokens = tokens, .context = context, .precision = GetParam()})[0],
+        EXPECT_EQ(generated_ids(model, one,
+                                {.search = {.max_new_tokens = tokens},
+                                 .context = context,
+                                 .precision = GetParam()})[0],
                   plain_greedy(model, prompt, tokens, GetParam(), context == 0 ? 48 : context))
             << config << " " << context;
       }
@@ -183,17 +185,18 @@ TEST_P(GenerateIn, windows_that_slide_together_are_those_of_each_alone) {
   const SmallGpt2 m;
   for (const char* way : {"greedy", "beam", "samples"}) {
     GenerateOptions options{
-        .max_new_tokens = 30, .context = 18, .scores = true, .precision = GetParam()};
-    if (way == std::string("beam")) options.beam = options.n_best = 3;
+        .search = {.max_new_tokens = 30}, .context = 18, .scores = true, .precision = GetParam()};
+    if (way == std::string("beam")) options.search.beam = options.search.n_best = 3;
     if (way == std::string("samples")) {
-      options.n_best = 2;
-      options.sampling = Sampling{.seed = 9};
+      options.search.n_best = 2;
+      options.search.samples = true;
+      options.search.seed = 9;
     }
     const auto together = generate_ids(m.model, kPrompts, options);
     for (size_t i = 0; i < kPrompts.size(); ++i) {
       const std::vector<Ids> one = {kPrompts[i]};
       GenerateOptions alone = options;
-      if (alone.sampling) alone.sampling->first_line += static_cast<int64_t>(i);
+      alone.search.first_line += static_cast<int64_t>(i);
       EXPECT_EQ(together[i][0].ids.size(), 30u);
       EXPECT_FALSE(together[i][0].has_no_room);
       expect_same({generate_ids(m.model, one, alone)[0]}, {together[i]});
@@ -203,8 +206,8 @@ TEST_P(GenerateIn, windows_that_slide_together_are_those_of_each_alone) {
 
 TEST(Generate, text_that_does_not_slide_ends_where_the_context_is_full) {
   const SmallGpt2 m;
-  const auto found =
-      generate_ids(m.model, kPrompts, {.max_new_tokens = 20, .context = 18, .slides = false});
+  const auto found = generate_ids(
+      m.model, kPrompts, {.search = {.max_new_tokens = 20}, .context = 18, .slides = false});
   for (size_t i = 0; i < kPrompts.size(); ++i) {
     // The token behind the last position is known.
     const size_t room = 18 - kPrompts[i].size() + 1;
@@ -221,16 +224,18 @@ TEST(Generate, text_that_does_not_slide_ends_where_the_context_is_full) {
 TEST_P(GenerateIn, batch_and_threads_change_nothing) {
   const SmallGpt2 m;
   GenerateOptions options{
-      .max_new_tokens = 20, .eos = {17}, .scores = true, .precision = GetParam()};
+      .search = {.max_new_tokens = 20, .eos = {17}}, .scores = true, .precision = GetParam()};
   const int before = num_threads();
   for (const char* way : {"greedy", "beam", "samples"}) {
-    if (way == std::string("beam")) options.beam = options.n_best = 3;
-    if (way == std::string("samples")) options.beam = 1, options.sampling = Sampling{.seed = 9};
+    if (way == std::string("beam")) options.search.beam = options.search.n_best = 3;
+    if (way == std::string("samples")) {
+      options.search.beam = 1, options.search.seed = 9, options.search.samples = true;
+    }
     const auto together = generate_ids(m.model, kPrompts, options);
     for (size_t i = 0; i < kPrompts.size(); ++i) {
       const std::vector<Ids> one = {kPrompts[i]};
       GenerateOptions alone = options;
-      if (alone.sampling) alone.sampling->first_line += static_cast<int64_t>(i);
+      alone.search.first_line += static_cast<int64_t>(i);
       expect_same({generate_ids(m.model, one, alone)[0]}, {together[i]});
     }
     for (const int64_t batch_tokens : {1, 90, 200}) {  // prompts are read while others go on
@@ -254,17 +259,18 @@ INSTANTIATE_TEST_SUITE_P(Precisions, GenerateIn,
 TEST(Generate, ends_at_eos_which_is_not_among_the_tokens) {
   const SmallGpt2 m;
   const std::vector<Ids> prompts = {kPrompts[1]};
-  const Ids all = generated_ids(m.model, prompts, {.max_new_tokens = 12})[0];
+  const Ids all = generated_ids(m.model, prompts, {.search = {.max_new_tokens = 12}})[0];
   const int32_t eos = all[5];
   const auto first = std::find(all.begin(), all.end(), eos);
-  EXPECT_EQ(generated_ids(m.model, prompts, {.max_new_tokens = 12, .eos = {eos}})[0],
+  EXPECT_EQ(generated_ids(m.model, prompts, {.search = {.max_new_tokens = 12, .eos = {eos}}})[0],
             Ids(all.begin(), first));
 }
 
 TEST(Generate, ends_where_the_positions_do) {
   const SmallGpt2 m;
   const std::vector<Ids> prompts = {Ids(47, 3), Ids(48, 3), {3}};
-  const auto results = generated_ids(m.model, prompts, {.max_new_tokens = 100, .slides = false});
+  const auto results =
+      generated_ids(m.model, prompts, {.search = {.max_new_tokens = 100}, .slides = false});
   // 48 positions are read; the token after the last is still known.
   EXPECT_EQ(results[0].size(), 2u);
   EXPECT_EQ(results[1].size(), 1u);
@@ -274,15 +280,15 @@ TEST(Generate, ends_where_the_positions_do) {
 TEST(Generate, suppressed_tokens_never_come) {
   const SmallGpt2 m;
   const std::vector<Ids> prompts = {kPrompts[1]};
-  const Ids all = generated_ids(m.model, prompts, {.max_new_tokens = 12})[0];
-  const Ids other =
-      generated_ids(m.model, prompts, {.max_new_tokens = 12, .suppressed = {all[0]}})[0];
+  const Ids all = generated_ids(m.model, prompts, {.search = {.max_new_tokens = 12}})[0];
+  const Ids other = generated_ids(m.model, prompts,
+                                  {.search = {.max_new_tokens = 12, .suppressed = {all[0]}}})[0];
   EXPECT_EQ(std::count(other.begin(), other.end(), all[0]), 0);
 }
 
 TEST(Generate, no_tokens_wanted_gives_none) {
   const SmallGpt2 m;
-  EXPECT_EQ(generated_ids(m.model, kPrompts, {.max_new_tokens = 0}),
+  EXPECT_EQ(generated_ids(m.model, kPrompts, {.search = {.max_new_tokens = 0}}),
             std::vector<Ids>(kPrompts.size()));
   EXPECT_TRUE(generated_ids(m.model, {}, {}).empty());
 }
@@ -292,8 +298,8 @@ TEST(Generate, log_p_is_that_of_a_whole_pass) {
   const SmallGpt2 m;
   const std::vector<Ids> prompts = {kPrompts[1]};
   for (const int64_t beam : {1, 4}) {
-    const Continuation c =
-        generate_ids(m.model, prompts, {.max_new_tokens = 9, .beam = beam, .scores = true})[0][0];
+    const Continuation c = generate_ids(
+        m.model, prompts, {.search = {.max_new_tokens = 9, .beam = beam}, .scores = true})[0][0];
     Ids all = kPrompts[1];
     all.insert(all.end(), c.ids.begin(), c.ids.end());
     const Tensor logits = m.model.output()(whole_pass(m.model, all, {}), {});
@@ -315,16 +321,20 @@ TEST(Generate, samples_come_as_often_as_the_distribution_says) {
   const std::vector<Ids> prompts = {kPrompts[1]};
   const Tensor logits = m.model.output()(whole_pass(m.model, kPrompts[1], {}), {});
   const int64_t last = logits.size(0) - 1, n = 8000;
-  const Sampling sampling{.temperature = 1.5, .top_k = 12, .seed = 4};
+  const SearchConfig search{.max_new_tokens = 1,
+                            .temperature = 1.5,
+                            .top_k = 12,
+                            .seed = 4,
+                            .n_best = n,
+                            .samples = true};
   std::vector<double> p(60);
   double sum = 0;
   for (const NextToken& w :
        best_tokens(logits.slice(0, last, 1), {.count = 12})) {  // p of the 12 likeliest
-    sum += p[w.id] = std::exp(w.log_p / sampling.temperature);
+    sum += p[w.id] = std::exp(w.log_p / *search.temperature);
   }
   std::vector<int64_t> counts(60);
-  const auto found =
-      generate_ids(m.model, prompts, {.max_new_tokens = 1, .n_best = n, .sampling = sampling});
+  const auto found = generate_ids(m.model, prompts, {.search = search});
   for (const Continuation& c : found[0]) ++counts[c.ids[0]];
   for (size_t i = 0; i < p.size(); ++i) {
     const double expected = p[i] / sum, deviation = std::sqrt(expected * (1 - expected) / n);
@@ -334,9 +344,10 @@ TEST(Generate, samples_come_as_often_as_the_distribution_says) {
 
 TEST(Generate, sample_i_is_the_same_however_many_there_are) {
   const SmallGpt2 m;
-  GenerateOptions options{.max_new_tokens = 12, .n_best = 5, .sampling = Sampling{.seed = 3}};
+  GenerateOptions options{
+      .search = {.max_new_tokens = 12, .seed = 3, .n_best = 5, .samples = true}};
   const auto five = generate_ids(m.model, kPrompts, options);
-  options.n_best = 2;
+  options.search.n_best = 2;
   const auto two = generate_ids(m.model, kPrompts, options);
   for (size_t i = 0; i < kPrompts.size(); ++i) {
     for (size_t j = 0; j < 2; ++j) EXPECT_EQ(two[i][j].ids, five[i][j].ids);
@@ -346,12 +357,13 @@ TEST(Generate, sample_i_is_the_same_however_many_there_are) {
 
 TEST(Generate, on_token_sees_each_token_in_order_and_ends_a_sequence) {
   const SmallGpt2 m;
-  const std::vector<Ids> whole = generated_ids(m.model, kPrompts, {.max_new_tokens = 10});
+  const std::vector<Ids> whole =
+      generated_ids(m.model, kPrompts, {.search = {.max_new_tokens = 10}});
   std::vector<Ids> seen(kPrompts.size());
   std::vector<int64_t> done;
   const auto found =
       generate_ids(m.model, kPrompts,
-                   {.max_new_tokens = 10,
+                   {.search = {.max_new_tokens = 10},
                     .on_token =
                         [&](const NewToken& w) {
                           seen[w.prompt].push_back(w.tokens.back());
@@ -373,12 +385,12 @@ TEST(Generate, options_outside_their_range_are_usage_errors) {
   const auto refused = [&](const std::string& message, const GenerateOptions& options) {
     expect_error(ErrorKind::usage, {message}, [&] { generate_ids(m.model, kPrompts, options); });
   };
-  refused("--beam is 0", {.beam = 0});
-  refused("--beam 2", {.beam = 2, .sampling = Sampling()});
-  refused("--n-best is 3 but --beam 2", {.beam = 2, .n_best = 3});
+  refused("--beam is 0", {.search = {.beam = 0}});
+  refused("--beam 2", {.search = {.beam = 2, .samples = true}});
+  refused("--n-best is 3 but --beam 2", {.search = {.beam = 2, .n_best = 3}});
   refused("--batch-tokens is 0", {.batch_tokens = 0});
-  refused("--temperature is -1", {.sampling = Sampling{.temperature = -1}});
-  refused("--no-repeat-ngram is -1", {.rules = {.no_repeat_ngram = -1}});
+  refused("--temperature is -1", {.search = {.temperature = -1, .samples = true}});
+  refused("--no-repeat-ngram is -1", {.search = {.no_repeat_ngram = -1}});
 }
 
 TEST(Generate, prompts_that_do_not_fit_are_data_errors) {

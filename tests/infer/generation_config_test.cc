@@ -36,7 +36,7 @@ TEST(GenerationConfig, reads_what_both_files_say_the_first_one_first) {
   EXPECT_EQ(c.max_new_tokens, 20);
   EXPECT_EQ(c.beam, 6);
   EXPECT_EQ(c.length_penalty, 0.5);
-  EXPECT_EQ(c.stops_early(), EarlyStopping::never);
+  EXPECT_EQ(c.beam_options().early_stopping, EarlyStopping::never);
   EXPECT_EQ(c.rules().repetition_penalty, 1.2);
   EXPECT_EQ(c.rules().no_repeat_ngram, 3);
   EXPECT_EQ(c.sampling().temperature, 0.6);
@@ -49,7 +49,7 @@ TEST(GenerationConfig, without_files_nothing_ends_and_nothing_is_ruled) {
   EXPECT_TRUE(c.ends().empty());
   EXPECT_FALSE(token_id(c.bos));
   EXPECT_FALSE(c.rules().any());
-  EXPECT_EQ(c.stops_early(), EarlyStopping::no);
+  EXPECT_EQ(c.beam_options().early_stopping, EarlyStopping::no);
 }
 
 TEST(SearchConfig, what_is_laid_over_takes_the_place_of_what_it_says_and_leaves_the_rest) {
@@ -70,7 +70,7 @@ TEST(SearchConfig, what_is_laid_over_takes_the_place_of_what_it_says_and_leaves_
   EXPECT_EQ(c.beam, 2);
   EXPECT_EQ(c.sampling().top_k, 0);
   EXPECT_EQ(c.ends(), Ids{3});
-  EXPECT_EQ(c.stops_early(), EarlyStopping::never);
+  EXPECT_EQ(c.beam_options().early_stopping, EarlyStopping::never);
   EXPECT_EQ(c.sampling().temperature, 0.6);
   EXPECT_EQ(c.sampling().top_p, 0.5);
   EXPECT_EQ(c.rules().banned_ngrams, (std::vector<Ids>{{4, 5}}));

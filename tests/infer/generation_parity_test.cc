@@ -48,24 +48,11 @@ struct Fixture {
   }
 };
 
-EarlyStopping early_stopping_of(const Json& json) {
-  if (json.is_string()) return EarlyStopping::never;
-  return json.as_bool() ? EarlyStopping::yes : EarlyStopping::no;
-}
-
 GenerateOptions options_of(const Json& json) {
-  GenerateOptions o{.eos = {1}, .scores = true};
-  for (const auto& [key, value] : json.as_object()) {
-    if (key == "max_new_tokens") o.max_new_tokens = value.as_int();
-    if (key == "num_beams") o.beam = value.as_int();
-    if (key == "num_return_sequences") o.n_best = value.as_int();
-    if (key == "length_penalty") o.length_penalty = value.as_double();
-    if (key == "early_stopping") o.early_stopping = early_stopping_of(value);
-    if (key == "repetition_penalty") o.rules.repetition_penalty = value.as_double();
-    if (key == "no_repeat_ngram_size") o.rules.no_repeat_ngram = value.as_int();
-    if (key == "min_new_tokens") o.rules.min_length = value.as_int();
-    if (key == "eos_token_id") o.eos = ids_of(value);
-    if (key == "forced_eos_token_id") o.forced_eos = static_cast<int32_t>(value.as_int());
+  GenerateOptions o{.search = {.eos = {1}}, .scores = true};
+  const auto others = read_search(o.search, json, "options");
+  for (const std::string& key : others) {
+    if (key == "num_return_sequences") o.search.n_best = json.get_int(key);
   }
   return o;
 }
@@ -95,12 +82,12 @@ void expect_results(const Fixture& f, const Model& any, const Json& one, Counts&
     for (size_t i = 0; i < expected.size(); ++i) {
       const Ids ids = ids_of(expected[i].at("ids"));
       EXPECT_EQ(tokens_of(ours[p][i], ids), ids) << name << " prompt " << p;
-      const auto end = std::find(options.eos.begin(), options.eos.end(), ids.back());
-      EXPECT_EQ(ours[p][i].ended == EndedBy::eos, end != options.eos.end()) << name;
+      const bool has_end = contains(options.search.ends(), ids.back());
+      EXPECT_EQ(ours[p][i].ended == EndedBy::eos, has_end) << name;
       if (const Json* score = expected[i].find("score")) {
         EXPECT_NEAR(ours[p][i].score, score->as_double(), 1e-4) << name << " prompt " << p;
       }
-      counts.tokens += ids.size(), counts.ends += end != options.eos.end();
+      counts.tokens += ids.size(), counts.ends += has_end;
     }
   }
 }

@@ -65,7 +65,7 @@ TEST_P(MarianCases, every_translation_is_that_of_generate) {
       const std::vector<std::string> languages = pair->as_strings();
       set_languages(model, languages[0], languages[1], options);
     }
-    options.n_best = options.beam;
+    options.search.n_best = options.search.beam.value_or(1);
     options.scores = true;
     std::vector<std::string> lines;
     for (const Json& r : c.at("results").as_array()) lines.push_back(r.get_string("line"));
@@ -110,11 +110,11 @@ TEST(Marian, settings_of_config_json_count_where_there_is_no_generation_config) 
   const LoadedModel model = load_translation_model(folder.path());
   EXPECT_EQ(model.type, "marian");
   const TranslateOptions options = default_options(model);
-  EXPECT_EQ(options.beam, 6);
+  EXPECT_EQ(options.search.beam, 6);
   EXPECT_EQ(options.max_length, 15);  // 17 with the start and the end
-  EXPECT_TRUE(options.needs_end);     // forced_eos_token_id
-  EXPECT_EQ(options.suppressed, std::vector<int32_t>{84});
-  EXPECT_EQ(options.rules.banned_ngrams, (std::vector<std::vector<int32_t>>{{3, 4, 5}}));
+  EXPECT_TRUE(token_id(options.search.forced_eos));
+  EXPECT_EQ(options.search.suppressed_ids(), std::vector<int32_t>{84});
+  EXPECT_EQ(options.search.rules().banned_ngrams, (std::vector<std::vector<int32_t>>{{3, 4, 5}}));
 }
 
 TEST(Marian, sides_of_separate_vocabularies_have_ids_of_their_own) {

@@ -112,7 +112,7 @@ TEST(Memory, generation_equals_a_pass_for_each_token_over_the_memory) {
   for (const bool same_length : {false, true}) {
     for (const bool pre_lnorm : {false, true}) {
       const SmallXl xl(6, same_length, pre_lnorm);
-      const auto found = generate_ids(*xl.model, kPrompts, {.max_new_tokens = 15});
+      const auto found = generate_ids(*xl.model, kPrompts, {.search = {.max_new_tokens = 15}});
       for (size_t i = 0; i < kPrompts.size(); ++i) {
         EXPECT_EQ(found[i][0].ids, plain_greedy(*xl.model, kPrompts[i], 15)) << i;
       }
@@ -125,7 +125,8 @@ TEST(Memory, generation_equals_a_pass_for_each_token_over_the_memory) {
 TEST(Memory, generation_equals_feeding_the_whole_text_again) {
   for (const auto& [mem_len, same_length] : {std::pair<int64_t, bool>{6, true}, {0, false}}) {
     const SmallXl xl(mem_len, same_length);
-    const auto found = generate_ids(*xl.model, kPrompts, {.max_new_tokens = 15, .scores = true});
+    const auto found =
+        generate_ids(*xl.model, kPrompts, {.search = {.max_new_tokens = 15}, .scores = true});
     for (size_t i = 0; i < kPrompts.size(); ++i) {
       const Continuation& c = found[i][0];
       Ids all = kPrompts[i];

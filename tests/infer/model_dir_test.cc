@@ -39,8 +39,8 @@ TEST_F(ModelDir, saved_and_loaded_gives_the_same_translations) {
   EXPECT_TRUE(diff_fields(config_of(loaded), m.config).empty());
   EXPECT_EQ(loaded.tokenizer->fingerprint(), shared_tokenizer().fingerprint());
   const auto sources = random_sentences(6, 6, m.config.vocab_size);
-  const auto ours = translate_ids(loaded.translator(), sources, {.beam = 2});
-  const auto theirs = translate_ids(m.model, sources, {.beam = 2});
+  const auto ours = translate_ids(loaded.translator(), sources, {.search = {.beam = 2}});
+  const auto theirs = translate_ids(m.model, sources, {.search = {.beam = 2}});
   for (size_t i = 0; i < sources.size(); ++i) {
     EXPECT_EQ(ours[i].ids, theirs[i].ids);
     EXPECT_EQ(ours[i].score, theirs[i].score);

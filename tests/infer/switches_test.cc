@@ -78,8 +78,8 @@ TEST_P(Switches, model_comes_back_from_its_files) {
   const LoadedModel again = load_model(folder.path());
   EXPECT_TRUE(diff_fields(m.config, config_of(again)).empty());
   const auto sources = random_sentences(8, 6, 40);
-  expect_same(translate_ids(again.translator(), sources, {.beam = 2}),
-              translate_ids(m.model, sources, {.beam = 2}));
+  expect_same(translate_ids(again.translator(), sources, {.search = {.beam = 2}}),
+              translate_ids(m.model, sources, {.search = {.beam = 2}}));
   const auto maps = cross_attention_maps(again.translator(), sources, sources);
   for (int64_t i = 0; i < maps[0].size(0); ++i) {
     double sum = 0;

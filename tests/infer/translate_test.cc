@@ -55,8 +55,8 @@ class Decoding : public ::testing::TestWithParam<Case> {
 TEST_P(Decoding, cached_greedy_equals_uncached_decoding_bit_for_bit) {
   nn::Run run;
   run.use(GetParam().precision);
-  const auto ours = translate({.beam = 1, .length_penalty = 0.7});
-  const auto without_scores = translate({.beam = 1, .scores = false});
+  const auto ours = translate({.search = {.beam = 1, .length_penalty = 0.7}});
+  const auto without_scores = translate({.search = {.beam = 1}, .scores = false});
   size_t tokens = 0;
   for (size_t i = 0; i < sources.size(); ++i) {
     const int64_t most = 2 * static_cast<int64_t>(sources[i].size()) + 10;
@@ -71,9 +71,9 @@ TEST_P(Decoding, cached_greedy_equals_uncached_decoding_bit_for_bit) {
 
 TEST_P(Decoding, sentence_alone_equals_the_same_in_any_batch) {
   for (const int64_t beam : {1, 3}) {
-    const auto together = translate({.beam = beam, .batch_tokens = 1 << 20});
-    expect_same(translate({.beam = beam, .batch_tokens = 1}), together);
-    expect_same(translate({.beam = beam, .batch_tokens = 77}), together);
+    const auto together = translate({.search = {.beam = beam}, .batch_tokens = 1 << 20});
+    expect_same(translate({.search = {.beam = beam}, .batch_tokens = 1}), together);
+    expect_same(translate({.search = {.beam = beam}, .batch_tokens = 77}), together);
   }
 }
 
@@ -81,10 +81,10 @@ TEST_P(Decoding, one_thread_equals_two_and_three) {
   const int before = num_threads();
   for (const int64_t beam : {1, 4}) {
     set_num_threads(1);
-    const auto one = translate({.beam = beam});
+    const auto one = translate({.search = {.beam = beam}});
     for (const int threads : {2, 3}) {
       set_num_threads(threads);
-      expect_same(translate({.beam = beam}), one);
+      expect_same(translate({.search = {.beam = beam}}), one);
     }
   }
   set_num_threads(before);
@@ -94,7 +94,7 @@ TEST_P(Decoding, one_thread_equals_two_and_three) {
 TEST_P(Decoding, beam_score_is_the_log_probability_of_its_tokens) {
   nn::Run run;
   run.use(GetParam().precision);
-  const auto ours = translate({.beam = 4, .length_penalty = 0.6});
+  const auto ours = translate({.search = {.beam = 4, .length_penalty = 0.6}});
   for (size_t i = 0; i < sources.size(); ++i) {
     double log_p = 0;
     Ids prefix;
@@ -162,14 +162,14 @@ TEST_F(TranslateIds, results_stand_in_the_order_of_the_sources) {
 
 TEST_F(TranslateIds, empty_source_gives_an_empty_translation) {
   sources[4].clear();
-  const auto all = translate_ids(m.model, sources, {.beam = 2});
+  const auto all = translate_ids(m.model, sources, {.search = {.beam = 2}});
   EXPECT_EQ(all[4].ids, Ids());
   EXPECT_EQ(all[4].score, 0);
   EXPECT_TRUE(translate_ids(m.model, {}, {}).empty());
 }
 
 TEST_F(TranslateIds, special_and_suppressed_ids_never_come) {
-  const TranslateOptions options{.beam = 3, .suppressed = {1, 5, 6, 7}};
+  const TranslateOptions options{.search = {.beam = 3, .suppressed = {1, 5, 6, 7}}};
   for (const Translation& t : translate_ids(m.model, sources, options)) {
     for (const int32_t id : t.ids) {
       EXPECT_TRUE(id == 4 || id > 7) << id;
@@ -178,8 +178,8 @@ TEST_F(TranslateIds, special_and_suppressed_ids_never_come) {
 }
 
 TEST_F(TranslateIds, length_is_limited_and_the_end_forced) {
-  const auto all =
-      translate_ids(m.model, sources, {.beam = 2, .max_length_factor = 0, .max_length_extra = 3});
+  const auto all = translate_ids(
+      m.model, sources, {.search = {.beam = 2}, .max_length_factor = 0, .max_length_extra = 3});
   for (const Translation& t : all) EXPECT_LE(t.ids.size(), 2u);
 }
 
@@ -188,7 +188,7 @@ TEST_F(TranslateIds, learned_positions_limit_the_length) {
   c.position_embedding_type = "learned";
   c.max_position_embeddings = 9;
   const SmallModel learned(c);
-  for (const Translation& t : translate_ids(learned.model, sources, {.beam = 2})) {
+  for (const Translation& t : translate_ids(learned.model, sources, {.search = {.beam = 2}})) {
     EXPECT_LE(t.ids.size(), 8u);
   }
 }
@@ -196,7 +196,7 @@ TEST_F(TranslateIds, learned_positions_limit_the_length) {
 TEST_F(TranslateIds, larger_beam_finds_likelier_translations) {
   const auto score = [&](int64_t beam) {
     double sum = 0;
-    const TranslateOptions options{.beam = beam, .length_penalty = 0};
+    const TranslateOptions options{.search = {.beam = beam, .length_penalty = 0}};
     for (const Translation& t : translate_ids(m.model, sources, options)) sum += t.score;
     return sum;
   };
@@ -205,7 +205,7 @@ TEST_F(TranslateIds, larger_beam_finds_likelier_translations) {
 
 TEST_F(TranslateIds, beam_or_batch_below_one_is_a_usage_error) {
   expect_error(ErrorKind::usage, {"--beam is 0"},
-               [&] { translate_ids(m.model, sources, {.beam = 0}); });
+               [&] { translate_ids(m.model, sources, {.search = {.beam = 0}}); });
   expect_error(ErrorKind::usage, {"--batch-tokens is 0"},
                [&] { translate_ids(m.model, sources, {.batch_tokens = 0}); });
 }

@@ -34,7 +34,7 @@ class DecodingSteps : public ::testing::Test {
 
 TEST_F(DecodingSteps, watching_changes_nothing_and_the_best_way_spells_the_result) {
   for (const int64_t beam : {1, 4}) {
-    const TranslateOptions options{.beam = beam};
+    const TranslateOptions options{.search = {.beam = beam}};
     const Translation plain = translate_lines(model(), std::vector<std::string>{kLine}, options)[0];
     const DecodingRecord r = record(options);
     EXPECT_EQ(r.text, plain.text);
@@ -49,7 +49,7 @@ TEST_F(DecodingSteps, watching_changes_nothing_and_the_best_way_spells_the_resul
 }
 
 TEST_F(DecodingSteps, node_adds_its_tokens_log_p_to_its_parents) {
-  const DecodingRecord r = record({.beam = 3});
+  const DecodingRecord r = record({.search = {.beam = 3}});
   int compared = 0;
   for (const BeamNode& node : r.nodes) {
     if (node.parent < 0) continue;
@@ -67,7 +67,7 @@ TEST_F(DecodingSteps, node_adds_its_tokens_log_p_to_its_parents) {
 }
 
 TEST_F(DecodingSteps, beam_keeps_at_most_its_width_at_each_step) {
-  const DecodingRecord r = record({.beam = 3});
+  const DecodingRecord r = record({.search = {.beam = 3}});
   std::map<int64_t, int> live;
   for (const BeamNode& node : r.nodes) {
     if (!node.is_ended) ++live[node.step];
@@ -77,7 +77,7 @@ TEST_F(DecodingSteps, beam_keeps_at_most_its_width_at_each_step) {
 }
 
 TEST_F(DecodingSteps, attention_of_each_beginning_is_a_row_of_the_map_of_the_translation) {
-  const DecodingRecord r = record({.beam = 3});
+  const DecodingRecord r = record({.search = {.beam = 3}});
   const std::vector<int32_t> source = model().tokenizer->encode(kLine);
   std::vector<int32_t> target;
   for (size_t i = 1; i + 1 < r.best.size(); ++i) target.push_back(r.nodes[r.best[i]].id);
@@ -93,8 +93,8 @@ TEST_F(DecodingSteps, attention_of_each_beginning_is_a_row_of_the_map_of_the_tra
 
 TEST_F(DecodingSteps, samples_and_prefixes_are_recorded_too) {
   const std::vector<int32_t> prefix = model().tokenizer->encode("der");
-  const DecodingRecord r =
-      record({.max_length = 6, .n_best = 2, .sampling = Sampling{.seed = 5}, .prefixes = {prefix}});
+  const DecodingRecord r = record(
+      {.search = {.seed = 5, .n_best = 2, .samples = true}, .max_length = 6, .prefixes = {prefix}});
   ASSERT_GE(r.best.size(), prefix.size() + 2);
   for (size_t i = 0; i < prefix.size(); ++i) EXPECT_EQ(r.nodes[r.best[i + 1]].id, prefix[i]);
   expect_error(ErrorKind::usage, {"--page", "empty"},

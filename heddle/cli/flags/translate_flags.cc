@@ -41,9 +41,9 @@ Precision apply_translate_flags(const TranslateFlags& flags) {
 TranslateOptions translate_options(const TranslateFlags& flags, LoadedModel& model,
                                    Precision precision) {
   TranslateOptions o = default_options(model, flags.search);
-  o.rules.min_length = flags.min_length.value_or(o.rules.min_length);
+  if (flags.min_length) o.search.min_new_tokens = flags.min_length;
   o.max_length = flags.max_length.value_or(o.max_length);
-  o.n_best = flags.n_best;
+  o.search.n_best = flags.n_best;
   o.batch_tokens = flags.batch_tokens;
   o.truncate = flags.truncate;
   o.precision = precision;

@@ -115,8 +115,8 @@ std::string as_json(const TranslationReport& r, const TranslateOptions& o) {
   json["tokens"] = r.loss.predicted;
   json["words"] = r.words;
   json["lines"] = r.lines;
-  json["beam"] = o.beam;
-  json["length_penalty"] = o.length_penalty;
+  json["beam"] = o.search.beam.value_or(1);
+  json["length_penalty"] = o.search.length_penalty.value_or(1);
   json["precision"] = precision_name(o.precision);
   return json.dump();
 }

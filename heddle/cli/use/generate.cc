@@ -32,7 +32,6 @@ struct Flags : PromptFlags {
   bool samples_tokens() const { return sample || samples > 1 || search.draws(); }
 };
 
-constexpr int64_t kNewTokens = 64;  // where neither a flag nor the model says
 constexpr const char* kSeparator = "----------";
 
 const char* finish_reason(const Continuation& c) {
@@ -44,7 +43,7 @@ const char* finish_reason(const Continuation& c) {
   }
 }
 
-GenerateOptions options_of(const Flags& f, const SearchConfig& search, const Precision& precision) {
+GenerateOptions options_of(const Flags& f, SearchConfig search, const Precision& precision) {
   check(
       f.n_best == 1 || f.samples == 1, ErrorKind::usage,
       "--n-best and --samples exclude each other: a search finds the best, draws are as they come");
@@ -53,32 +52,21 @@ GenerateOptions options_of(const Flags& f, const SearchConfig& search, const Pre
   const int64_t most = std::max(f.n_best, f.samples);
   check(most >= 1 && most <= 4096, ErrorKind::usage,
         "--samples and --n-best must be from 1 to 4096");
-  // Without max_new_tokens a model may limit the length of prompt and continuation together.
-  GenerateOptions o{
-      .max_new_tokens = search.max_new_tokens.value_or(search.max_length.value_or(kNewTokens)),
-      .max_length = search.max_new_tokens ? 0 : search.max_length.value_or(0),
-      .eos = search.ends(),
-      .forced_eos = token_id(search.forced_eos),
-      .suppressed = search.suppressed_ids(),
-      .context = f.context,
-      .slides = !f.no_slide,
-      .beam = std::max(beam, samples ? 1 : f.n_best),
-      .length_penalty = search.length_penalty.value_or(1),
-      .early_stopping = search.stops_early(),
-      .n_best = most,
-      .rules = search.rules(),
-      .batch_tokens = f.batch_tokens,
-      .scores = f.json,
-      .precision = precision};
-  if (!f.search.min_new_tokens) o.rules.min_total_length = search.min_length.value_or(0);
-  check(o.rules.min_length <= o.max_new_tokens, ErrorKind::usage,
+  search.beam = std::max(beam, samples ? 1 : f.n_best);
+  search.n_best = most;
+  search.samples = samples;
+  if (f.search.min_new_tokens) search.min_length.reset();
+  const int64_t least = search.min_new_tokens.value_or(0), wanted = wanted_tokens(search);
+  check(least <= wanted, ErrorKind::usage,
         "--min-new-tokens is {} but --max-new-tokens {}; the first must not be above the second",
-        o.rules.min_length, o.max_new_tokens);
-  if (samples) {
-    o.sampling = search.sampling();
-    check_sampling(*o.sampling);
-  }
-  return o;
+        least, wanted);
+  if (samples) check_sampling(search.sampling());
+  return {.search = std::move(search),
+          .context = f.context,
+          .slides = !f.no_slide,
+          .batch_tokens = f.batch_tokens,
+          .scores = f.json,
+          .precision = precision};
 }
 
 // Writes what follows the prompts of a block: as it grows where there is only one text, else in
@@ -93,7 +81,7 @@ class Output {
 
   void run(const std::vector<Prompt>& prompts) {
     prompts_ = &prompts;
-    is_live_ = prompts.size() == 1 && options_.n_best == 1 && options_.beam == 1 && !flags_.json &&
+    is_live_ = prompts.size() == 1 && options_.search.width() == 1 && !flags_.json &&
                model_.tokenizer.has_value();
     for (size_t i = 0; i < prompts.size();) {
       if (!prompts[i].error.empty()) {
@@ -122,7 +110,7 @@ class Output {
     shown_ = 0;
     streams_.clear();
     GenerateOptions o = options_;
-    if (o.sampling) o.sampling->first_line = first_ + static_cast<int64_t>(begin_) + 1;
+    o.search.first_line = first_ + static_cast<int64_t>(begin_) + 1;
     if (is_live_ || !flags_.stops.empty()) {
       o.on_token = [this](const NewToken& token) { return read(token); };
     }
@@ -156,7 +144,7 @@ class Output {
 
   // Whether the sequence goes on.
   bool read(const NewToken& token) {
-    if (options_.beam > 1) return stream(token.prompt).read(token.tokens);
+    if (options_.search.beam > 1) return stream(token.prompt).read(token.tokens);
     const std::pair key(token.prompt, token.sample);
     auto found = streams_.find(key);  // making a stream decodes the prompt's end
     if (found == streams_.end()) found = streams_.emplace(key, stream(token.prompt)).first;
@@ -211,7 +199,7 @@ class Output {
     json["ids"] = c.ids;
     json["log_prob"] = c.log_p;
     json["log_probs"] = c.log_ps;
-    if (options_.beam > 1) json["score"] = c.score;
+    if (options_.search.beam > 1) json["score"] = c.score;
     json["finish_reason"] = finish_reason(c);
     json["prompt_tokens"] = prompt.ids.size();
     return json;
@@ -299,7 +287,7 @@ void run(const Flags& flags) {
   SearchConfig search = *model.generation;
   lay_over(search, flags.search);
   const GenerateOptions options = options_of(flags, search, precision);
-  const int64_t room = search.max_new_tokens.value_or(kNewTokens);
+  const int64_t room = search.max_new_tokens.value_or(wanted_tokens({}));
   const int64_t context = context_of(model.tokens(), options);
   Prompts prompts(flags, model,
                   {.max_new_tokens = flags.no_slide ? room : std::min(room, context / 2),

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <deque>
 #include <memory>
+#include <tuple>
 
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags/alignment_flags.h"
@@ -129,13 +130,16 @@ Precision apply(const Flags& flags) {
 
 TranslateOptions options_of(const Flags& flags, LoadedModel& model, Precision precision) {
   TranslateOptions o = translate_options(flags, model, precision);
-  if (flags.sample) {
-    o.sampling = flags.search.sampling();
-    o.beam = flags.search.beam.value_or(1);
+  o.search.samples = flags.sample;
+  if (flags.sample) {  // as the flags say, whatever the model does
+    const SearchConfig& f = flags.search;
+    o.search.beam = f.beam;
+    std::tie(o.search.temperature, o.search.top_k, o.search.top_p, o.search.min_p, o.search.seed) =
+        std::tie(f.temperature, f.top_k, f.top_p, f.min_p, f.seed);
   } else {
-    o.beam = std::max(o.beam, o.n_best);
+    o.search.beam = std::max(o.search.beam.value_or(1), o.search.n_best);
   }
-  o.scores = flags.json || o.n_best > 1;
+  o.scores = flags.json || o.search.n_best > 1;
   return o;
 }
 

@@ -14,7 +14,7 @@ using Ids = std::vector<int32_t>;
 using Results = std::vector<std::vector<Continuation>>;
 
 void check_options(const GenerateOptions& o) {
-  check_search({.beam = o.beam, .n_best = o.n_best}, o.sampling, o.rules);
+  o.search.check();
   check(o.batch_tokens >= 1, ErrorKind::usage, "--batch-tokens is {}; it must be at least 1",
         o.batch_tokens);
 }
@@ -33,36 +33,21 @@ Continuation as_continuation(const Hypothesis& h) {
   return {.ids = h.ids, .log_ps = h.log_ps, .log_p = h.log_p, .score = h.score, .ended = h.ended};
 }
 
-// Tokens that are wanted behind a prompt.
-int64_t wanted_tokens(const GenerateOptions& o, const Ids& prompt) {
-  if (o.max_length == 0) return o.max_new_tokens;
-  return std::min(o.max_new_tokens, std::max<int64_t>(1, o.max_length - std::ssize(prompt)));
-}
-
 // What prompt i asks of the engine.
 Request request_of(const GenerateOptions& o, const Ids& prompt, int64_t i, int64_t context) {
-  const int64_t wanted = wanted_tokens(o, prompt);
+  const int64_t wanted = wanted_tokens(o.search, std::ssize(prompt));
   // The token behind the last position is still known.
   const int64_t room = context - std::ssize(prompt) + 1;
   Request r{.tokens = prompt,
-            .search = {.beam = o.beam,
-                       .n_best = o.n_best,
-                       .penalty = LengthPenalty::power,
-                       .length_penalty = o.length_penalty,
-                       .early_stopping = o.early_stopping,
-                       .max_length = o.slides ? wanted : std::min(wanted, room),
-                       .eos = o.eos},
-            .sampling = o.sampling,
-            .rules = o.rules,
-            .suppressed = o.suppressed,
-            .forced_eos = o.forced_eos,
-            .penalises_log_p = o.beam > 1,
+            .search = o.search,
+            .max_length = o.slides ? wanted : std::min(wanted, room),
+            .penalises_log_p = o.search.beam.value_or(1) > 1,
             .scores = o.scores,
             .context = context,
             .slides = o.slides};
-  if (r.sampling) r.sampling->first_line += i;
+  r.search.first_line += i;
   if (o.on_token) {
-    r.search.goes_on = [&o, i](const Hypothesis& h) { return o.on_token({i, h.sample, h.ids}); };
+    r.goes_on = [&o, i](const Hypothesis& h) { return o.on_token({i, h.sample, h.ids}); };
   }
   if (o.on_step) {
     r.on_step = [&o, i](DecodeStep step) {
@@ -74,6 +59,11 @@ Request request_of(const GenerateOptions& o, const Ids& prompt, int64_t i, int64
 }
 
 }  // namespace
+
+int64_t wanted_tokens(const SearchConfig& search, int64_t prompt) {
+  if (search.max_new_tokens) return *search.max_new_tokens;
+  return search.max_length ? std::max<int64_t>(1, *search.max_length - prompt) : 64;
+}
 
 int64_t context_of(const TokenModel& model, const GenerateOptions& options) {
   check(options.context >= 0 && options.context <= model.max_length(), ErrorKind::usage,
@@ -87,10 +77,10 @@ std::vector<std::vector<Continuation>> generate_ids(const TokenModel& model,
                                                     const GenerateOptions& options) {
   check_mapped_files();
   check_options(options);
-  const std::vector<int32_t> end = {options.forced_eos.value_or(0)};
+  const std::vector<int32_t> end = {token_id(options.search.forced_eos).value_or(0)};
   nn::check_ids(end, model.vocab_size(), "forced_eos_token_id");
   check_prompts(model, prompts, context_of(model, options));
-  if (options.max_new_tokens <= 0) {
+  if (wanted_tokens(options.search) <= 0) {
     return Results(prompts.size(), std::vector<Continuation>(1));
   }
   Results results(prompts.size());
@@ -100,7 +90,7 @@ std::vector<std::vector<Continuation>> generate_ids(const TokenModel& model,
   for (size_t i = 0; i < prompts.size(); ++i) {
     const auto number = static_cast<int64_t>(i);
     Request r = request_of(options, prompts[i], number, context_of(model, options));
-    const bool has_room = r.search.max_length == wanted_tokens(options, prompts[i]);
+    const bool has_room = r.max_length == wanted_tokens(options.search, std::ssize(prompts[i]));
     r.on_done = [&, number, has_room](std::span<const Hypothesis> ended) {
       for (const Hypothesis& h : ended) {
         results[number].push_back(as_continuation(h));
@@ -124,6 +114,7 @@ std::vector<std::vector<NextToken>> likely_next_tokens(const TokenModel& model,
   check_mapped_files();
   check_prompts(model, prompts, context_of(model, options));
   const NoGrad off;
+  const Ids suppressed = options.search.suppressed_ids();
   nn::Run run;
   run.use(options.precision);
   std::vector<std::vector<NextToken>> found;
@@ -139,9 +130,9 @@ std::vector<std::vector<NextToken>> likely_next_tokens(const TokenModel& model,
     const auto reader = make_sequence_reader(model);
     reader->add(std::vector<std::span<const int32_t>>(lengths.size()), run);
     const Tensor h = reader->read(ids, Segments::from_lengths(lengths), run);
-    const std::vector<NextToken> best = best_tokens(
-        *model.heads().output, h, run,
-        {.count = std::min(count, model.vocab_size()), .suppressed = options.suppressed});
+    const std::vector<NextToken> best =
+        best_tokens(*model.heads().output, h, run,
+                    {.count = std::min(count, model.vocab_size()), .suppressed = suppressed});
     for (size_t i = 0; i < lengths.size(); ++i) {
       const size_t each = best.size() / lengths.size();
       found.emplace_back(best.begin() + i * each, best.begin() + (i + 1) * each);

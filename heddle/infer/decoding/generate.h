@@ -3,13 +3,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <vector>
 
-#include "heddle/infer/decoding/beam.h"
-#include "heddle/infer/decoding/sample.h"
-#include "heddle/infer/decoding/token_rules.h"
+#include "heddle/infer/decoding/search_config.h"
 #include "heddle/models/token_model.h"
 
 namespace heddle {
@@ -32,23 +29,12 @@ struct NewToken {
 };
 
 struct GenerateOptions {
-  int64_t max_new_tokens = 64;  ///< tokens added to each prompt at most
-  /// Tokens of a prompt and what follows it at most, where one more fits; 0: no limit.
-  int64_t max_length = 0;
-  std::vector<int32_t> eos = {};           ///< each of them ends a sequence; none: nothing does
-  std::optional<int32_t> forced_eos = {};  ///< the last token that there is room for
-  std::vector<int32_t> suppressed = {};    ///< ids that never come
+  SearchConfig search = {};
   /// Tokens that the model sees at once at most; 0: TokenModel::max_length(). Once they are full,
   /// the sequence goes on from its last context / 2 tokens, which are read anew as a text of their
   /// own; so a token is chosen from the last context / 2 to context. Else the sequence ends there.
   int64_t context = 0;
   bool slides = true;
-  int64_t beam = 1;  ///< hypotheses kept of each prompt; 1 is greedy
-  double length_penalty = 1;
-  EarlyStopping early_stopping = EarlyStopping::no;
-  int64_t n_best = 1;  ///< continuations of each prompt: at most the beam, or samples
-  std::optional<Sampling> sampling = {};  ///< draw tokens at random; the beam is 1
-  TokenRules rules = {};                  ///< they count the tokens of the prompt too
   int64_t batch_tokens = 8192;  ///< tokens of prompts and continuations that are worked on at once
   bool scores = false;          ///< whether log p is wanted: greedy search is faster without
   /// Asked after each token whether that sequence goes on. A beam search asks about tokens that may
@@ -68,19 +54,23 @@ struct GenerateOptions {
 /// threads, bit for bit. A sequence ends at an end, when on_token says so, at max_new_tokens, or
 /// where the context is full and does not slide. (Nor does a window slide token by token, as
 /// nanoGPT's: without positions in the cache that would be a pass over the whole window a token.)
-/// With the default of early_stopping this is what Hugging Face's generate() does. Errors: usage
+/// This is what Hugging Face's generate() does. Errors: usage
 /// for options outside their range; data if a prompt is empty, longer than the context, or has an
 /// id that is not in the vocabulary, or if the weights are not finite.
 std::vector<std::vector<Continuation>> generate_ids(const TokenModel& model,
                                                     std::span<const std::vector<int32_t>> prompts,
                                                     const GenerateOptions& options);
 
+/// Tokens behind a prompt of so many, at most: max_new_tokens; without, what max_length leaves, at
+/// least one; without both 64.
+int64_t wanted_tokens(const SearchConfig& search, int64_t prompt = 0);
+
 /// The context of these options. Errors: usage, naming --context, if it is not 0 to max_length().
 int64_t context_of(const TokenModel& model, const GenerateOptions& options);
 
 /// The `count` likeliest tokens after each prompt, likeliest first, with log p; one pass.
 /// returns: [prompts][count], fewer if the vocabulary has no more. options: batch_tokens,
-/// suppressed and precision count.    Errors: as above
+/// suppressed ids and precision count.    Errors: as above
 std::vector<std::vector<NextToken>> likely_next_tokens(
     const TokenModel& model, std::span<const std::vector<int32_t>> prompts, int64_t count,
     const GenerateOptions& options);

@@ -17,7 +17,6 @@ struct Sampling {
   double top_p = 1;  ///< only the fewest tokens that have this probability together, in (0, 1]
   double min_p = 0;  ///< only tokens with this share of the likeliest's probability, in [0, 1]
   uint64_t seed = 1;
-  int64_t first_line = 1;  ///< number of the first sentence, part of the key of randomness
 };
 
 /// Errors: usage, naming the flag, for values outside the ranges above.

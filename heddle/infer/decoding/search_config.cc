@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "heddle/base/error.h"
+
 namespace heddle {
 namespace {
 
@@ -29,15 +31,22 @@ std::vector<int32_t> SearchConfig::suppressed_ids() const {
   return ids;
 }
 
-EarlyStopping SearchConfig::stops_early() const {
-  if (early_stopping == "never") return EarlyStopping::never;
-  return early_stopping == "true" ? EarlyStopping::yes : EarlyStopping::no;
+BeamOptions SearchConfig::beam_options() const {
+  return {.beam = beam.value_or(1),
+          .n_best = n_best,
+          .samples = samples,
+          .length_penalty = length_penalty.value_or(1),
+          .early_stopping = early_stopping == "never"  ? EarlyStopping::never
+                            : early_stopping == "true" ? EarlyStopping::yes
+                                                       : EarlyStopping::no,
+          .eos = ends()};
 }
 
 TokenRules SearchConfig::rules() const {
   TokenRules rules{.no_repeat_ngram = no_repeat_ngram.value_or(0),
                    .repetition_penalty = repetition_penalty.value_or(1),
-                   .min_length = min_new_tokens.value_or(0)};
+                   .min_length = min_new_tokens.value_or(0),
+                   .min_total_length = min_length.value_or(0)};
   for (const std::vector<int64_t>& tokens : banned) {
     if (tokens.size() > 1) rules.banned_ngrams.push_back(as_ids(tokens));
   }
@@ -51,6 +60,22 @@ Sampling SearchConfig::sampling() const {
           .top_p = top_p.value_or(none.top_p),
           .min_p = min_p.value_or(none.min_p),
           .seed = seed ? static_cast<uint64_t>(*seed) : none.seed};
+}
+
+void SearchConfig::check() const {
+  const int64_t wide = beam.value_or(1);
+  heddle::check(wide >= 1, ErrorKind::usage, "--beam is {}; it must be at least 1 (1 is greedy)",
+                wide);
+  heddle::check(n_best >= 1, ErrorKind::usage, "--n-best is {}; it must be at least 1", n_best);
+  heddle::check(!samples || wide == 1, ErrorKind::usage,
+                "--sample draws tokens and --beam {} searches for the likeliest; give one of them",
+                wide);
+  heddle::check(samples || n_best <= wide, ErrorKind::usage,
+                "--n-best is {} but --beam {}; the beam must be at least as wide (or give "
+                "--sample)",
+                n_best, wide);
+  check_token_rules(rules());
+  if (samples) check_sampling(sampling());
 }
 
 std::vector<std::string> read_search(SearchConfig& config, const Json& json,

@@ -32,6 +32,11 @@ struct SearchConfig {
   std::optional<int64_t> bos = {}, decoder_start = {}, forced_bos = {}, forced_eos = {};
   std::vector<std::vector<int64_t>> banned = {};
 
+  // What a request alone says; no layer is laid over it.
+  int64_t n_best = 1;      ///< results wanted, <= beam unless drawn
+  bool samples = false;    ///< n_best draws, each on its own, instead of a search; the beam is 1
+  int64_t first_line = 1;  ///< number of the first text, part of the key of randomness
+
   template <class V>
   void fields(V& v) {
     constexpr double kMost = std::numeric_limits<int32_t>::max();
@@ -80,9 +85,13 @@ struct SearchConfig {
   std::vector<int32_t> ends() const;
   /// suppress_tokens, and bad_words_ids of one token that is no end, as in Hugging Face.
   std::vector<int32_t> suppressed_ids() const;
-  EarlyStopping stops_early() const;
-  TokenRules rules() const;  ///< but min_length
+  BeamOptions beam_options() const;  ///< but penalty, max_length and goes_on
+  TokenRules rules() const;
   Sampling sampling() const;
+  /// Hypotheses at once.
+  int64_t width() const { return samples ? n_best : beam.value_or(1); }
+  /// Errors: usage, naming the flag, for values outside their ranges or that exclude each other.
+  void check() const;
 };
 
 /// The id that a field holds; -1 is none.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 
 #include "heddle/base/files/mmap.h"
 #include "heddle/base/parallel.h"
@@ -59,34 +60,24 @@ class Queue {
 
 // What sentence i asks of the engine.
 Request request_of(const EncoderDecoderFacts& c, const TranslateOptions& o,
-                   std::span<const int32_t> suppressed, std::span<const int32_t> source,
-                   int64_t i) {
+                   const SearchConfig& search, std::span<const int32_t> source, int64_t i) {
   const std::span<const int32_t> prefix = prefix_of(o, i);
-  const auto end = static_cast<int32_t>(c.eos_token_id);
-  Request r{.tokens = {o.start.value_or(static_cast<int32_t>(c.decoder_start_token_id))},
+  Request r{.tokens = {static_cast<int32_t>(o.start.value_or(c.decoder_start_token_id))},
             .source = {source.begin(), source.end()},
             .prefix = {prefix.begin(), prefix.end()},
-            .search = {.beam = o.beam,
-                       .n_best = o.n_best,
-                       .penalty = o.is_hub ? LengthPenalty::power : LengthPenalty::wu,
-                       .length_penalty = o.length_penalty,
-                       .early_stopping = o.early_stopping,
-                       .max_length = max_length(c, o, source.size(), prefix.size()),
-                       .eos = {end}},
-            .sampling = o.sampling,
-            .rules = o.rules,
-            .suppressed = {suppressed.begin(), suppressed.end()},
+            .search = search,
+            .max_length = max_length(c, o, source.size(), prefix.size()),
+            .penalty = o.is_hub ? LengthPenalty::power : LengthPenalty::wu,
             .forced_eos_is_free = o.is_hub,
-            .penalises_log_p = o.is_hub && o.beam > 1,
+            .penalises_log_p = o.is_hub && search.beam.value_or(1) > 1,
             .scores = o.scores};
   r.source.insert(r.source.end(), o.source_end.begin(), o.source_end.end());
-  if (o.source_end.empty()) r.source.push_back(end);
-  if (o.forced_bos) {
-    r.prefix.insert(r.prefix.begin(), *o.forced_bos);
+  if (o.source_end.empty()) r.source.push_back(static_cast<int32_t>(c.eos_token_id));
+  if (const auto first = token_id(search.forced_bos)) {
+    r.prefix.insert(r.prefix.begin(), *first);
     r.free_prefix = 1;
   }
-  if (o.needs_end) r.forced_eos = end;
-  if (r.sampling) r.sampling->first_line += i;
+  r.search.first_line += i;
   if (o.on_step) {
     r.on_step = [&o, i](DecodeStep step) {
       step.sentence = i;
@@ -106,7 +97,7 @@ Translation as_translation(std::span<const Hypothesis> ended) {
 
 // Translates sentence i of the queue into results[i], at most `budget` encoder rows at a time.
 void translate_queue(const EncoderDecoder& model, const TranslateOptions& options,
-                     std::span<const int32_t> suppressed, Queue& queue, int64_t budget,
+                     const SearchConfig& search, Queue& queue, int64_t budget,
                      std::vector<Translation>& results) {
   Engine engine(model, options.precision);
   int64_t live_rows = 0;  // of the encoder
@@ -114,7 +105,7 @@ void translate_queue(const EncoderDecoder& model, const TranslateOptions& option
     // Many at a time: an encoder pass over few sentences costs more than slots that stay empty.
     if (live_rows <= budget / 2) {
       for (const int64_t i : queue.take(budget - live_rows, live_rows == 0)) {
-        Request r = request_of(model.facts(), options, suppressed, queue.source(i), i);
+        Request r = request_of(model.facts(), options, search, queue.source(i), i);
         r.on_done = [&, i](std::span<const Hypothesis> ended) {
           results[i] = as_translation(ended);
           live_rows -= queue.rows_of(i);
@@ -133,32 +124,34 @@ void translate_queue(const EncoderDecoder& model, const TranslateOptions& option
 // product. (Whom a sentence is decoded with changes none of its bits.)
 constexpr int64_t kSmallModel = 8'000'000;
 
-// Ids that no translation holds: those of the config that are no tokens, and the caller's.
-std::vector<int32_t> suppressed_ids(const EncoderDecoderFacts& c, const TranslateOptions& o) {
-  std::vector<int32_t> ids = o.suppressed;
-  for (const int64_t id : {c.pad_token_id, c.bos_token_id, c.decoder_start_token_id}) {
-    if (!o.is_hub) ids.push_back(static_cast<int32_t>(id));
-  }
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+// The search of all sentences. Ids of the config that are no tokens never come, nor do the
+// caller's.
+SearchConfig search_of(const EncoderDecoderFacts& c, const TranslateOptions& o) {
+  SearchConfig search = o.search;
+  const std::vector<int32_t> never = search.suppressed_ids();
+  std::set<int64_t> ids(never.begin(), never.end());
+  if (!o.is_hub) ids.insert({c.pad_token_id, c.bos_token_id, c.decoder_start_token_id});
   std::erase_if(
-      ids, [&](int32_t id) { return id == c.eos_token_id || id < 0 || id >= c.target_vocab_size; });
-  return ids;
+      ids, [&](int64_t id) { return id == c.eos_token_id || id < 0 || id >= c.target_vocab_size; });
+  search.suppressed.assign(ids.begin(), ids.end());
+  std::erase_if(search.banned, [](const auto& row) { return row.size() == 1; });  // among them
+  search.eos = {c.eos_token_id};
+  if (!o.is_hub || token_id(search.forced_eos)) search.forced_eos = c.eos_token_id;
+  if (!o.is_hub && search.early_stopping.empty()) search.early_stopping = "true";
+  return search;
 }
 
-// Hypotheses of a sentence at once.
-int64_t width(const TranslateOptions& o) { return o.sampling ? o.n_best : o.beam; }
-
 void check_options(const TranslateOptions& o) {
-  check_search({.beam = o.beam, .n_best = o.n_best}, o.sampling, o.rules);
+  o.search.check();
   check(o.batch_tokens >= 1, ErrorKind::usage, "--batch-tokens is {}; it must be at least 1",
         o.batch_tokens);
   check(o.max_length >= 0, ErrorKind::usage,
         "--max-length is {}; it must be at least 1, or 0 for one that follows the source's",
         o.max_length);
-  check(o.max_length == 0 || o.rules.min_length <= o.max_length, ErrorKind::usage,
-        "--min-length is {} but --max-length {}; the first must not be above the second",
-        o.rules.min_length, o.max_length);
+  const int64_t least = o.search.min_new_tokens.value_or(0);
+  check(o.max_length == 0 || least <= o.max_length, ErrorKind::usage,
+        "--min-length is {} but --max-length {}; the first must not be above the second", least,
+        o.max_length);
 }
 
 void check_prefixes(const EncoderDecoderFacts& c, const TranslateOptions& o, size_t sources) {
@@ -194,9 +187,9 @@ std::vector<Translation> translate_ids(const EncoderDecoder& model, Sources sour
   }
   std::stable_sort(order.begin(), order.end(),
                    [&](int64_t a, int64_t b) { return sources[a].size() > sources[b].size(); });
-  const std::vector<int32_t> suppressed = suppressed_ids(model.facts(), options);
+  const SearchConfig search = search_of(model.facts(), options);
   const auto translate = [&](Queue& queue, int64_t tokens) {
-    translate_queue(model, options, suppressed, queue, tokens / width(options), results);
+    translate_queue(model, options, search, queue, tokens / search.width(), results);
   };
   int64_t budget = options.batch_tokens;
   const bool is_small = model.facts().multiplied <= kSmallModel && order.size() > 1;
@@ -208,7 +201,7 @@ std::vector<Translation> translate_ids(const EncoderDecoder& model, Sources sour
   }
   int64_t tokens = 0;
   for (const int64_t i : order) tokens += static_cast<int64_t>(sources[i].size()) + 1;
-  budget = std::min(budget, (tokens / num_threads() + 1) * width(options));
+  budget = std::min(budget, (tokens / num_threads() + 1) * search.width());
   Queue all(sources, order);
   parallel_for(num_threads(), [&](int64_t) { translate(all, budget); });
   return results;

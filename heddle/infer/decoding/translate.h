@@ -8,38 +8,28 @@
 #include <string>
 #include <vector>
 
-#include "heddle/infer/decoding/beam.h"
-#include "heddle/infer/decoding/sample.h"
-#include "heddle/infer/decoding/token_rules.h"
 #include "heddle/infer/loading/loaded_model.h"
 
 namespace heddle {
 
 struct TranslateOptions {
-  int64_t beam = 1;             ///< hypotheses kept of each sentence; 1 is greedy
-  double length_penalty = 1.0;  ///< alpha of ((5 + length) / 6)^alpha; 0 is none
+  /// But its greatest lengths, which default_options() looks at, and its ends: the model's is one.
+  SearchConfig search = {};
   /// As Hugging Face's generate(): the score is log p / length^alpha, of which an end that is
-  /// forced at the greatest length takes nothing; beam search penalises repeats in log p; and only
-  /// `suppressed` tokens never come.
+  /// forced at the greatest length takes nothing, if it is (forced_eos); beam search penalises
+  /// repeats in log p; and only suppressed tokens never come. Else log p / ((5 + length) / 6)^alpha
+  /// and a forced end; pad, bos and start never come; and early_stopping is true unless it is said.
   bool is_hub = false;
-  EarlyStopping early_stopping = EarlyStopping::yes;
-  bool needs_end = true;                  ///< the greatest length forces the end
-  int64_t batch_tokens = 4096;            ///< source tokens of a batch, times the beam
-  double max_length_factor = 2;           ///< longest translation in tokens, its end included:
-  int64_t max_length_extra = 10;          ///< factor * source tokens + extra + those of the prefix
-  int64_t max_length = 0;                 ///< if not 0, in place of it: tokens without the end
-  int64_t n_best = 1;                     ///< translations of each sentence, at most the beam
-  std::optional<Sampling> sampling = {};  ///< draw n_best translations at random; the beam is 1
-  TokenRules rules = {};
+  int64_t batch_tokens = 4096;    ///< source tokens of a batch, times the beam
+  double max_length_factor = 2;   ///< longest translation in tokens, its end included:
+  int64_t max_length_extra = 10;  ///< factor * source tokens + extra + those of the prefix
+  int64_t max_length = 0;         ///< if not 0, in place of it: tokens without the end
   /// Ids that the translations begin with: none, one for all sentences, or one for each.
   std::vector<std::vector<int32_t>> prefixes = {};
-  std::vector<int32_t> suppressed = {};  ///< ids that never come, beside pad, bos and start
   std::vector<int32_t> source_end = {};  ///< ids behind each source; none: the end
-  std::optional<int32_t> start = {};     ///< the decoder's first token; none: the model's
-  /// First token of the translations, before their prefixes, whose log p is 0: a language.
-  std::optional<int32_t> forced_bos = {};
-  bool truncate = false;  ///< cut what is longer than the model takes, else an error
-  bool scores = true;     ///< whether scores are wanted: greedy search is faster without
+  std::optional<int64_t> start = {};     ///< the decoder's first token; none: the model's
+  bool truncate = false;                 ///< cut what is longer than the model takes, else an error
+  bool scores = true;  ///< whether scores are wanted: greedy search is faster without
   /// Sees every step; sentences may be decoded on several threads.
   std::function<void(const DecodeStep&)> on_step = {};
   Precision precision = {};

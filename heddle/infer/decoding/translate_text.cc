@@ -101,21 +101,15 @@ Ids tokenise(const LoadedModel& model, std::span<const std::string> lines, bool 
 TranslateOptions default_options(const LoadedModel& model, const SearchConfig& above) {
   SearchConfig g = model.generation.value_or(SearchConfig());
   lay_over(g, above);
-  TranslateOptions o{.beam = g.beam.value_or(1),
-                     .length_penalty = g.length_penalty.value_or(1),
-                     .is_hub = model.generation.has_value(),
-                     .rules = g.rules(),
-                     .suppressed = g.suppressed_ids()};
+  TranslateOptions o{.search = g, .is_hub = model.generation.has_value()};
   if (!o.is_hub) return o;
   o.source_end = around_texts(model).behind;
-  o.forced_bos = token_id(g.forced_bos);
-  o.early_stopping = g.stops_early();
-  o.needs_end = token_id(g.forced_eos).has_value();
   // Theirs count the start, and the end too; 20 is what they take if nothing is said.
   const int64_t most = g.max_new_tokens ? *g.max_new_tokens : g.max_length.value_or(20) - 1;
   o.max_length = std::max<int64_t>(1, most - 1);
-  o.rules.min_length =
-      std::min(std::max(o.rules.min_length, g.min_length.value_or(0) - 1), o.max_length);
+  o.search.min_new_tokens =
+      std::min(std::max(g.min_new_tokens.value_or(0), g.min_length.value_or(0) - 1), o.max_length);
+  o.search.min_length.reset();
   return o;
 }
 
@@ -131,12 +125,12 @@ void set_languages(LoadedModel& model, const std::string& source, const std::str
   const bool starts_with_one = std::any_of(languages.begin(), languages.end(),
                                            [&](const auto& l) { return l.second == start; });
   if (target.empty()) {
-    check(languages.empty() || starts_with_one || options.forced_bos, ErrorKind::usage,
-          "{} writes {} languages; say which with --target-language: {}", model.path,
-          languages.size(), fmt::join(names_of(languages), ", "));
+    check(languages.empty() || starts_with_one || token_id(options.search.forced_bos),
+          ErrorKind::usage, "{} writes {} languages; say which with --target-language: {}",
+          model.path, languages.size(), fmt::join(names_of(languages), ", "));
     return;
   }
-  (starts_with_one ? options.start : options.forced_bos) =
+  (starts_with_one ? options.start : options.search.forced_bos) =
       language_token(model, target, "--target-language");
 }
 
@@ -165,8 +159,8 @@ std::vector<Translation> translate_lines(const LoadedModel& model,
   const Ids sources = tokenise(model, lines, options.truncate, first_line, cut);
   const Tokenizer& tokenizer = model.target();
   TranslateOptions with_unk = options;
-  if (with_unk.sampling) with_unk.sampling->first_line = first_line;
-  if (!options.is_hub && tokenizer.unk_id() >= 0) with_unk.suppressed.push_back(tokenizer.unk_id());
+  with_unk.search.first_line = first_line;
+  if (!options.is_hub) with_unk.search.suppressed.push_back(tokenizer.unk_id());
   std::vector<Translation> results = translate_ids(model.translator(), sources, with_unk);
   const ProfilePhase phase("detokenise");
   for (Translation& t : results) {

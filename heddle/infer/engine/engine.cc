@@ -14,13 +14,12 @@ namespace {
 using Ids = std::vector<int32_t>;
 
 BeamOptions search_of(const Request& r) {
-  BeamOptions search = r.search;
-  search.samples = r.sampling.has_value();
+  BeamOptions search = r.search.beam_options();
+  search.penalty = r.penalty;
+  search.max_length = r.max_length;
+  search.goes_on = r.goes_on;
   return search;
 }
-
-// Hypotheses at once.
-int64_t width_of(const Request& r) { return r.sampling ? r.search.n_best : r.search.beam; }
 
 }  // namespace
 
@@ -28,15 +27,20 @@ int64_t width_of(const Request& r) { return r.sampling ? r.search.n_best : r.sea
 // on, or, before its tokens are read, as one sequence without tokens.
 struct Engine::Running {
   Running(int64_t number, Request asked)
-      : id(number), request(std::move(asked)), search(search_of(request)) {
-    const BeamOptions& s = request.search;
-    wanted = {.count = request.sampling ? 1 : continuations(s.beam, s.eos.size()),
-              .suppressed = request.suppressed,
-              .eos = s.eos,
-              .rules = request.rules,
-              .sampling = request.sampling,
-              .scores = request.scores || s.beam > 1,
+      : id(number),
+        request(std::move(asked)),
+        ends(request.search.ends()),
+        suppressed(request.search.suppressed_ids()),
+        search(search_of(request)) {
+    const SearchConfig& s = request.search;
+    const int64_t beam = s.beam.value_or(1);
+    wanted = {.count = s.samples ? 1 : continuations(beam, ends.size()),
+              .suppressed = suppressed,
+              .eos = ends,
+              .rules = s.rules(),
+              .scores = request.scores || beam > 1,
               .penalises_log_p = request.penalises_log_p};
+    if (s.samples) wanted.sampling = s.sampling();
   }
 
   // Of what was given and each hypothesis that goes on.
@@ -51,20 +55,21 @@ struct Engine::Running {
   // The only token that may come behind n tokens of the output, or -1.
   int32_t forced(size_t n) const {
     if (n < request.prefix.size()) return request.prefix[n];
-    return search.is_last() ? request.forced_eos.value_or(-1) : -1;
+    return search.is_last() ? token_id(request.search.forced_eos).value_or(-1) : -1;
   }
   bool is_free(size_t n) const {
     if (n < request.prefix.size()) return n < request.free_prefix;
     return request.forced_eos_is_free && forced(n) >= 0;
   }
   double draw(const Hypothesis& h) const {
-    if (!request.sampling) return 0;
-    return sample_draw(request.sampling->seed, request.sampling->first_line, h.sample,
+    if (!wanted.sampling) return 0;
+    return sample_draw(wanted.sampling->seed, request.search.first_line, h.sample,
                        static_cast<int64_t>(h.ids.size()));
   }
 
   const int64_t id;
   const Request request;
+  const Ids ends, suppressed;
   BeamSearch search;
   NextTokensOptions wanted;
   int64_t rows = 0;  // reserved
@@ -92,15 +97,15 @@ int64_t Engine::context_of(const Request& r) const {
 }
 
 int64_t Engine::rows_needed(const Request& r) const {
-  const int64_t context = context_of(r), n = width_of(r);
+  const int64_t context = context_of(r), n = r.search.width();
   const auto given = std::ssize(r.tokens), source = std::ssize(r.source);
-  const int64_t own = std::max<int64_t>(0, r.search.max_length - 1);  // the last is never read
+  const int64_t own = std::max<int64_t>(0, r.max_length - 1);  // the last is never read
   if (given + own > context) return source + reader_->rows_of(0, context, n);
   return source + reader_->rows_of(given, own, n);
 }
 
 void Engine::check_request(const Request& r) const {
-  check_search(r.search, r.sampling, r.rules);
+  r.search.check();
   const int64_t vocab = model_.heads().output->vocab(), context = context_of(r);
   nn::check_ids(r.tokens, vocab, "tokens");
   nn::check_ids(r.prefix, vocab, "prefix");
@@ -112,12 +117,12 @@ void Engine::check_request(const Request& r) const {
   const int64_t most = translator_ ? model_.max_length() : 0;
   check(std::ssize(r.source) <= most, ErrorKind::data,
         "the source has {} tokens; the model takes {} at most", r.source.size(), most);
-  check(r.search.max_length >= 1, ErrorKind::usage, "--max-new-tokens is {}; it must be at least 1",
-        r.search.max_length);
-  const int64_t read = std::ssize(r.tokens) + (r.slides ? 0 : r.search.max_length - 1);
+  check(r.max_length >= 1, ErrorKind::usage, "--max-new-tokens is {}; it must be at least 1",
+        r.max_length);
+  const int64_t read = std::ssize(r.tokens) + (r.slides ? 0 : r.max_length - 1);
   check(read <= context, ErrorKind::data,
         "{} tokens and at most {} new ones; the model takes {} and gives one more", r.tokens.size(),
-        r.search.max_length, context);
+        r.max_length, context);
 }
 
 int64_t Engine::submit(Request request) {

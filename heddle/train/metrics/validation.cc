@@ -57,7 +57,7 @@ std::vector<SampleTranslation> Validator::samples(const EncoderDecoder& model) c
                        .translation = {}});
   }
   TranslateOptions options = options_.translate;
-  options.beam = 1;
+  options.search.beam = 1;
   options.scores = false;
   const std::vector<Translation> translations = translate_ids(model, sources, options);
   for (int64_t i = 0; i < count; ++i) {

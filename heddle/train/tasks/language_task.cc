@@ -125,8 +125,10 @@ class LanguageTask final : public StackTask {
     const int64_t given = std::min<int64_t>(most, static_cast<int64_t>(val_.size()));
     const std::vector<std::vector<int32_t>> prompts = {{val_.begin(), val_.begin() + given}};
     const auto tokens = generate_ids(*language_, prompts,
-                                     {.max_new_tokens = 200,
-                                      .sampling = Sampling{.temperature = 0.8, .seed = seed()},
+                                     {.search = {.max_new_tokens = 200,
+                                                 .temperature = 0.8,
+                                                 .seed = config_.seed,
+                                                 .samples = true},
                                       .precision = resolve_precision(config_.precision)});
     Json sample = Json::object();
     sample["prompt"] = tokenizer().decode(prompts[0]);

@@ -90,7 +90,7 @@ class TranslationTask final : public StackTask {
     const auto& own = c.task_config.as<Fields>();
     return {.batch_tokens = own.batch_tokens,
             .wants_bleu = c.select == "bleu" || c.early_stop == "bleu",
-            .translate = {.beam = own.validation_beam,
+            .translate = {.search = {.beam = own.validation_beam},
                           .scores = false,
                           .precision = resolve_precision(c.precision)}};
   }
