@@ -1,6 +1,8 @@
 // Names and statuses of the kinds of error, and the throw itself.
 #include "heddle/base/error.h"
 
+#include "heddle/base/field_names.h"
+
 namespace heddle {
 
 const char* error_kind_name(ErrorKind kind) {
@@ -28,7 +30,7 @@ int http_status(ErrorKind kind) {
 }
 
 void throw_error(ErrorKind kind, fmt::string_view format, fmt::format_args args) {
-  throw Error(kind, fmt::vformat(format, args));
+  throw Error(kind, fmt::vformat(name_fields({format.data(), format.size()}), args));
 }
 
 }  // namespace heddle

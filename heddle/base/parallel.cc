@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "heddle/base/cores.h"
+#include "heddle/base/field_names.h"
 #include "heddle/base/log.h"
 
 namespace heddle {
@@ -95,8 +96,8 @@ class Pool {
         log_warning(
             "the system gives {} of the {} threads that were asked for ({}); going on with {}. See "
             "the limits of processes (ulimit -u, pids.max of a container), or ask for fewer with "
-            "--threads",
-            workers_ + 1, threads(), error.code().message(), workers_ + 1);
+            "{}",
+            workers_ + 1, threads(), error.code().message(), workers_ + 1, field_name("threads"));
         set_threads(workers_ + 1);
         return;
       }

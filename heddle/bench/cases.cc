@@ -49,7 +49,7 @@ const BenchCase& find_case(const std::string& name) {
 
 Precision precision_of_run(const BenchCase& c, const std::string& name) {
   check(std::find(c.dtypes.begin(), c.dtypes.end(), name) != c.dtypes.end(), ErrorKind::usage,
-        "bench: {} does not run in '{}'; --precision must be one of {}", c.name, name,
+        "bench: {} does not run in '{}'; `precision` must be one of {}", c.name, name,
         fmt::join(c.dtypes, ", "));
   return resolve_precision(name);
 }

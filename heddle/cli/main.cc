@@ -12,11 +12,13 @@
 #include <vector>
 
 #include "heddle/base/error.h"
+#include "heddle/base/field_names.h"
 #include "heddle/base/files/mmap.h"
 #include "heddle/base/signals.h"
 #include "heddle/base/terminal.h"
 #include "heddle/base/version.h"
 #include "heddle/cli/commands.h"
+#include "heddle/cli/flags/search_flags.h"
 #include "heddle/cli/profile.h"
 #include "heddle/cli/usage_error.h"
 #include "heddle/cli/use/line_answers.h"
@@ -140,6 +142,7 @@ int main(int argc, char** argv) {
   claim_standard_files();
   heddle::explain_cut_files();
   heddle::guard_terminal();
+  heddle::name_fields_by(heddle::cli::flag_of);
   try {
     return run({argv + 1, argv + argc});
   } catch (const heddle::Error& error) {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "heddle/base/error.h"
+#include "heddle/base/field_names.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/files/lines.h"
 #include "heddle/base/utf8.h"
@@ -25,8 +26,8 @@ bool is_text(const std::string& path) {
 // One document a row.
 std::vector<std::string> read_rows(const std::string& path, const std::string& key) {
   std::vector<std::string> documents;
-  const char* const hint =
-      "Name it by --text-key; of a file without such a row, by its number (--text-key 1)";
+  const std::string hint = name_fields(
+      "Name it by `text_key`; of a file without such a row, by its number (`text_key` 1)");
   for (TableRow& row : read_columns(path, {key}, hint)) {
     documents.push_back(std::move(row.cells[0]));
   }

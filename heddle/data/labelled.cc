@@ -8,6 +8,7 @@
 #include <set>
 
 #include "heddle/base/error.h"
+#include "heddle/base/field_names.h"
 #include "heddle/base/files/lines.h"
 #include "heddle/base/log.h"
 #include "heddle/base/progress.h"
@@ -21,9 +22,9 @@ namespace {
 
 std::vector<LabelledText> read_texts(const std::string& path, const LabelledFiles& o) {
   std::vector<LabelledText> texts;
-  const char* const hint =
-      "Name columns by --text-key and --label-key; of a file without such a row, by their numbers "
-      "(--text-key 1 --label-key 2)";
+  const std::string hint = name_fields(
+      "Name columns by `text_key` and `label_key`; of a file without such a row, by their numbers "
+      "(`text_key` 1 `label_key` 2)");
   for (TableRow& row : read_columns(path, {o.files.text_key, o.label_key}, hint)) {
     texts.push_back({{std::move(row.cells[0])},
                      {std::string(trimmed(row.cells[1]))},
@@ -83,7 +84,7 @@ void hold_out(LabelledSplit& split, double share, uint64_t seed) {
   const size_t n = split.train.size();
   const auto count = static_cast<size_t>(std::ceil(share * static_cast<double>(n)));
   check(count > 0 && count < n, ErrorKind::data,
-        "of {} labelled texts {} would be held out; give --val-data, or another --val-share", n,
+        "of {} labelled texts {} would be held out; give `val_data`, or another `val_share`", n,
         count);
   std::vector<size_t> order(n);
   for (size_t i = 0; i < n; ++i) order[i] = i;
@@ -100,7 +101,7 @@ void hold_out(LabelledSplit& split, double share, uint64_t seed) {
   }
   check(!held.empty(), ErrorKind::data,
         "none of {} labelled texts can be held out, since each is the only one of a label; give "
-        "--val-data",
+        "`val_data`",
         n);
   std::vector<LabelledText> train;
   for (size_t i = 0; i < n; ++i) {

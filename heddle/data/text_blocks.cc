@@ -26,7 +26,7 @@ BlockPlan::BlockPlan(int64_t tokens, const BlockOptions& options)
     : tokens_(tokens), options_(options) {
   check(tokens > options.block, ErrorKind::data,
         "the training text has {} tokens, but a sequence takes {} (block_size {} and the one that "
-        "is predicted last); give more text or lower --block-size",
+        "is predicted last); give more text or lower `block_size`",
         tokens, options.block + 1, options.block);
   samples_ = std::max<int64_t>(1, (tokens - 1) / options.block);
   batches_ = (samples_ + options.batch - 1) / options.batch;
@@ -34,7 +34,7 @@ BlockPlan::BlockPlan(int64_t tokens, const BlockOptions& options)
   batches_ = samples_ / options.batch;
   check(batches_ > 0, ErrorKind::data,
         "the training text has {} tokens, but {} streams of it (batch_size) take {} (block_size {} "
-        "each and one more); give more text, or lower --batch-size or --block-size",
+        "each and one more); give more text, or lower `batch_size` or `block_size`",
         tokens, options.batch, options.batch * options.block + 1, options.block);
   samples_ = batches_ * options.batch;
 }

@@ -51,7 +51,7 @@ std::vector<std::vector<std::vector<Fill>>> fill_masks(const LoadedModel& model,
   check_head(model, heads.output.has_value(), Head::masked_token, "masked tokens");
   check(mask >= 0, ErrorKind::data, "{}: its tokenizer has no mask token", model.path);
   const int64_t vocab = model.tokens().vocab_size();
-  check(top >= 1 && top <= vocab, ErrorKind::usage, "--top is {}; it must be 1 to {}", top, vocab);
+  check(top >= 1 && top <= vocab, ErrorKind::usage, "`top` is {}; it must be 1 to {}", top, vocab);
   std::vector<Encoding> encodings;
   for (const std::string& text : texts) encodings.push_back(encode_masked(model, text));
   const PackedTexts packed(model.tokens(), encodings);

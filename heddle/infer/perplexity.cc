@@ -45,8 +45,8 @@ bool has_memory(const LanguageModel& model) { return model.as<WithMemory>() != n
 void check_segments(const LanguageModel& model, PerplexityOptions& o) {
   check(
       o.stride == 0, ErrorKind::usage,
-      "--stride is {}; a model with memory reads segments end to end: leave it away, or set their "
-      "length by --context",
+      "`stride` is {}; a model with memory reads segments end to end: leave it away, or set their "
+      "length by `context`",
       o.stride);
   constexpr int64_t kWithoutMemory = 512;
   const int64_t remembered = memory_length(model);
@@ -55,20 +55,20 @@ void check_segments(const LanguageModel& model, PerplexityOptions& o) {
 }
 
 void check_windows(const LanguageModel& model, PerplexityOptions& o) {
-  check(o.memory, ErrorKind::usage, "--no-memory: the model has none to do without; leave it away");
+  check(o.memory, ErrorKind::usage, "`no_memory`: the model has none to do without; leave it away");
   if (o.context == 0) o.context = model.max_length();
   if (o.stride == 0) o.stride = std::max<int64_t>(1, o.context / 2);
   check(o.context < 2 || (o.stride >= 1 && o.stride < o.context), ErrorKind::usage,
-        "--stride is {}; it must be at least 1 and below the context of {}", o.stride, o.context);
+        "`stride` is {}; it must be at least 1 and below the context of {}", o.stride, o.context);
 }
 
 void check_options(const LanguageModel& model, std::span<const int32_t> ids, PerplexityOptions& o) {
   const int64_t longest = model.max_length();
   has_memory(model) ? check_segments(model, o) : check_windows(model, o);
   check(o.context >= 2 && o.context <= longest, ErrorKind::usage,
-        "--context is {}; it must be from 2 to the {} tokens that the model takes", o.context,
+        "`context` is {}; it must be from 2 to the {} tokens that the model takes", o.context,
         longest);
-  check(o.batch_tokens >= 1, ErrorKind::usage, "--batch-tokens is {}; it must be at least 1",
+  check(o.batch_tokens >= 1, ErrorKind::usage, "`batch_tokens` is {}; it must be at least 1",
         o.batch_tokens);
   check(o.details >= 0, ErrorKind::internal, "likelihood_of_text: {} details", o.details);
   check(ids.size() >= 2, ErrorKind::data,

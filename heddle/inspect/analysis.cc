@@ -377,18 +377,18 @@ Workload filled(const ModelPlan& plan, Workload w) {
   if (w.source == 0)
     w.source = plan.stacks[0].position_rows > 0 ? plan.stacks[0].position_rows : 512;
   if (w.target == 0) w.target = w.source;
-  check(w.batch >= 1, ErrorKind::usage, "--batch is {}; it must be at least 1", w.batch);
-  check(w.source >= 1, ErrorKind::usage, "--length is {}; it must be at least 1", w.source);
-  check(w.target >= 1, ErrorKind::usage, "--target-length is {}; it must be at least 1", w.target);
-  check(w.window >= 0, ErrorKind::usage, "--window is {}; it must be at least 1, or 0 for none",
+  check(w.batch >= 1, ErrorKind::usage, "`batch` is {}; it must be at least 1", w.batch);
+  check(w.source >= 1, ErrorKind::usage, "`length` is {}; it must be at least 1", w.source);
+  check(w.target >= 1, ErrorKind::usage, "`target_length` is {}; it must be at least 1", w.target);
+  check(w.window >= 0, ErrorKind::usage, "`window` is {}; it must be at least 1, or 0 for none",
         w.window);
   check_countable(plan, w);
   for (size_t i = 0; i < plan.stacks.size(); ++i) {
     const int64_t length = i == 0 ? w.source : w.target, rows = plan.stacks[i].position_rows;
     check(
         rows == 0 || length <= rows, ErrorKind::data,
-        "{}: {} tokens are more than its {} learned positions; ask for a shorter --length, or for "
-        "more positions with --set",
+        "{}: {} tokens are more than its {} learned positions; ask for a shorter `length`, or for "
+        "more positions with `set`",
         plan.name, length, rows);
   }
   return w;

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "heddle/base/error.h"
+#include "heddle/base/field_names.h"
 
 namespace heddle::inspect {
 namespace {
@@ -34,8 +35,8 @@ void check_numbers(const Subject& subject, const char* flag, const std::vector<i
       is_there = is_there || (x >= 0 && x < kind.*count);
       have += fmt::format("{}{} 0 to {}", have.empty() ? "" : ", ", kind.name, kind.*count - 1);
     }
-    check(is_there, ErrorKind::usage, "--{} {}: there is none of that number; {} has {}s {}", flag,
-          x, subject.path(), flag, have);
+    check(is_there, ErrorKind::usage, "{} {}: there is none of that number; {} has {}s {}",
+          field_name(flag), x, subject.path(), flag, have);
   }
 }
 
@@ -52,12 +53,13 @@ void check_link(const Subject& subject, const Link& link) {
       const std::string line = fmt::format("{}: {}", side.name, side.list_words());
       if (have.find(line) == std::string::npos) have += (have.empty() ? "" : "; ") + line;
     }
-    fail(ErrorKind::usage, "--{}: there is no word '{}'; the words are: {}", flag, word, have);
+    fail(ErrorKind::usage, "{}: there is no word '{}'; the words are: {}", field_name(flag), word,
+         have);
   };
   check_word("from", link.from, true);
   check_word("to", link.to, false);
   fail(ErrorKind::usage,
-       "--from '{}' --to '{}': no attention goes from a text with the one to a "
+       "`from` '{}' `to` '{}': no attention goes from a text with the one to a "
        "text with the other; from the source it goes to the source, from the target to both",
        link.from, link.to);
 }
@@ -187,7 +189,7 @@ std::vector<HeadMap> chosen_heads(const Subject& subject, const HeadsOptions& op
     }
   }
   check(!maps.empty(), ErrorKind::usage,
-        "--layer and --head together choose no head of {}; leave one of them away", subject.path());
+        "`layer` and `head` together choose no head of {}; leave one of them away", subject.path());
   return maps;
 }
 

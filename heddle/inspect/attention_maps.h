@@ -60,7 +60,7 @@ std::vector<HeadMap> attention_maps(const Subject& subject, const HeadsOptions& 
 /// link. returns: indices of `maps`
 std::vector<size_t> ranking(const std::vector<HeadMap>& maps, bool by_link);
 
-/// "encoder, layer 2, head 5", counted from 0 as by --layer and --head.
+/// "encoder, layer 2, head 5", counted from 0 as the fields `layer` and `head` do.
 std::string head_name(const Subject& subject, const HeadMap& map);
 
 }  // namespace heddle::inspect

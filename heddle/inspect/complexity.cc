@@ -13,9 +13,9 @@ std::vector<LayerCost> layer_costs(const LayerSizes& s) {
         "a layer over {} positions of width {}: both must be "
         "at least 1",
         s.n, s.d);
-  check(s.kernel >= 2, ErrorKind::usage, "--kernel is {}; a convolution sees at least 2 positions",
+  check(s.kernel >= 2, ErrorKind::usage, "`kernel` is {}; a convolution sees at least 2 positions",
         s.kernel);
-  check(s.reach >= 1, ErrorKind::usage, "--reach is {}; it must be at least 1", s.reach);
+  check(s.reach >= 1, ErrorKind::usage, "`reach` is {}; it must be at least 1", s.reach);
   const auto n = static_cast<double>(s.n), d = static_cast<double>(s.d);
   const double k = std::min(static_cast<double>(s.kernel), std::max(2.0, n));
   const double r = std::min(static_cast<double>(s.reach), n);

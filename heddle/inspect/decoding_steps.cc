@@ -127,7 +127,7 @@ DecodingRecord record_decoding(const LoadedModel& model, const std::string& line
                                const RecordOptions& options) {
   const Ids source = source_ids(model, line, "line 1", options.translate.truncate, nullptr);
   check(!source.empty(), ErrorKind::usage,
-        "--page: the sentence is empty; give one on standard input");
+        "`page`: the sentence is empty; give one on standard input");
   DecodingRecord record;
   StepRecorder recorder(options.tokens, record);
   TranslateOptions translate = options.translate;
@@ -151,7 +151,7 @@ DecodingRecord record_decoding(const LoadedModel& model, const std::string& line
 DecodingRecord record_generation(const LoadedModel& model, const std::string& prompt,
                                  std::span<const int32_t> ids, GenerateOptions options,
                                  int64_t tokens) {
-  check(model.tokenizer.has_value(), ErrorKind::usage, "--page: {} has no tokenizer", model.path);
+  check(model.tokenizer.has_value(), ErrorKind::usage, "`page`: {} has no tokenizer", model.path);
   DecodingRecord record;
   StepRecorder recorder(tokens, record);
   options.scores = true;

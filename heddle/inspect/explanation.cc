@@ -187,18 +187,18 @@ void add_distance_steps(Explanation& e, const ByDistance& d, HeadNumbers& head) 
 void check_sizes(const ExplainedMatrices& g, int64_t queries, int64_t keys) {
   if (g.q) {
     check(g.q->cols == g.k->cols, ErrorKind::usage,
-          "--q has {} columns and --k {}; a query and a key must have as many numbers", g.q->cols,
+          "`q` has {} columns and `k` {}; a query and a key must have as many numbers", g.q->cols,
           g.k->cols);
   }
   check(!g.v || g.v->rows == keys, ErrorKind::usage,
-        "--v has {} rows, but there are {} keys; each key has one row of values",
+        "`v` has {} rows, but there are {} keys; each key has one row of values",
         g.v ? g.v->rows : 0, keys);
   check(queries <= kMostTokens && keys <= kMostTokens, ErrorKind::usage,
         "{} queries and {} keys are too many to follow; at most {} can be shown", queries, keys,
         kMostTokens);
   const auto tokens = static_cast<int64_t>(g.tokens.size());
   check(tokens == 0 || (tokens == keys && tokens == queries), ErrorKind::usage,
-        "--tokens has {} tokens, but there are {} queries and {} keys; give one token for each",
+        "`tokens` has {} tokens, but there are {} queries and {} keys; give one token for each",
         tokens, queries, keys);
 }
 
@@ -325,15 +325,15 @@ const AttentionKind& find_kind(const Subject& subject, const std::string& name) 
     if (kind.name == name) return kind;
     have += (have.empty() ? "" : ", ") + kind.name;
   }
-  fail(ErrorKind::usage, "--kind '{}': {} has attention of the kinds {}", name, subject.path(),
+  fail(ErrorKind::usage, "`kind` '{}': {} has attention of the kinds {}", name, subject.path(),
        have);
 }
 
 void check_head(const AttentionKind& kind, const ExplainedHead& which) {
   check(which.layer >= 0 && which.layer < kind.layers, ErrorKind::usage,
-        "--layer {}: {} attention has layers 0 to {}", which.layer, kind.name, kind.layers - 1);
+        "`layer` {}: {} attention has layers 0 to {}", which.layer, kind.name, kind.layers - 1);
   check(which.head >= 0 && which.head < kind.heads, ErrorKind::usage,
-        "--head {}: {} attention has heads 0 to {}", which.head, kind.name, kind.heads - 1);
+        "`head` {}: {} attention has heads 0 to {}", which.head, kind.name, kind.heads - 1);
 }
 
 }  // namespace
@@ -347,9 +347,9 @@ const ExplainedStep& Explanation::step(const std::string& key) const {
 
 Explanation explain_matrices(const ExplainedMatrices& g) {
   check(g.scores.has_value() || (g.q && g.k), ErrorKind::usage,
-        "there is nothing to explain: give a model and --text, or --q and --k, or --scores");
+        "there is nothing to explain: give a model and `text`, or `q` and `k`, or `scores`");
   check(!g.scores || (!g.q && !g.k), ErrorKind::usage,
-        "--scores stands in place of --q and --k; give either");
+        "`scores` stands in place of `q` and `k`; give either");
   HeadNumbers head;
   head.score = g.score;
   head.scores = g.scores ? *g.scores : Matrix(g.q->rows, g.k->rows);
@@ -363,7 +363,7 @@ Explanation explain_matrices(const ExplainedMatrices& g) {
   e.divisor = g.divisor.value_or(root);
   e.is_causal = g.is_causal;
   check(std::isfinite(e.divisor) && e.divisor > 0, ErrorKind::usage,
-        "--divide is {}; scores are divided by a number above 0", e.divisor);
+        "`divide` is {}; scores are divided by a number above 0", e.divisor);
   e.queries = g.tokens.empty() ? numbered("query", head.scores.rows) : g.tokens;
   e.keys = g.tokens.empty() ? numbered("key", head.scores.cols) : g.tokens;
   if (g.q) {

@@ -15,7 +15,7 @@ void apply_settings(const std::vector<Field>& fields, const std::vector<std::str
   for (const std::string& setting : settings) {
     const size_t equals = setting.find('=');
     check(equals != std::string::npos && equals > 0, ErrorKind::usage,
-          "--set {}: FIELD=VALUE is needed, as in --set d_model=512", setting);
+          "`set` {}: FIELD=VALUE is needed, as in `set` d_model=512", setting);
     set_from_string(fields, setting.substr(0, equals), setting.substr(equals + 1));
   }
 }

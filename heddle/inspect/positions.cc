@@ -102,7 +102,7 @@ PositionTable position_table(const PositionOptions& o) {
     fill_sinusoidal(t, o.sinusoidal);
   } else if (o.kind == "rotary") {
     check(o.base > 1 && std::isfinite(o.base), ErrorKind::usage,
-          "--base is {}; rotary positions need a number above 1", o.base);
+          "`base` is {}; rotary positions need a number above 1", o.base);
     fill_rotary(t, o.width, o.base);
   } else if (o.kind == "none") {
     t.about = kNoneAbout;

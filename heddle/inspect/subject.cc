@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/field_names.h"
 #include "heddle/base/utf8.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/loaded_model.h"
@@ -123,15 +124,15 @@ Side side_behind_memory(const Side& text, int64_t before) {
 
 // Ids and types of a text of at most `longest` tokens, special ones included.
 Encoding text_ids(const Tokenizer& tokenizer, int64_t longest, const SubjectOptions& options) {
-  check_text(options.source, "--text");
+  check_text(options.source, field_name("text"));
   Ids ids = tokenizer.encode(options.source);
   check(!ids.empty(), ErrorKind::usage,
-        "--text is empty; give a sentence, as in --text \"a man rides a horse\"");
+        "`text` is empty; give a sentence, as in `text` \"a man rides a horse\"");
   const int64_t room = std::max<int64_t>(1, longest - tokenizer.special_count());
   if (static_cast<int64_t>(ids.size()) > room) {
     check(options.truncate, ErrorKind::data,
-          "--text has {} tokens; the model takes {}, special ones included. Shorten it, or cut it "
-          "with --truncate",
+          "`text` has {} tokens; the model takes {}, special ones included. Shorten it, or cut it "
+          "with `truncate`",
           ids.size() + static_cast<size_t>(tokenizer.special_count()), longest);
     ids.resize(static_cast<size_t>(room));
   }
@@ -184,17 +185,18 @@ struct SubjectMaker {
 
 void SubjectMaker::open_translator(const std::string& path, const SubjectOptions& options) {
   check(options.ids.empty(), ErrorKind::usage,
-        "--ids: {} is a translator with a tokenizer; give the sentence as --text", path);
+        "`ids`: {} is a translator with a tokenizer; give the sentence as `text`", path);
   const auto model = std::make_shared<const LoadedModel>(load_translation_model(path));
-  const Ids source = source_ids(*model, options.source, "--text", options.truncate, nullptr);
+  const Ids source =
+      source_ids(*model, options.source, field_name("text"), options.truncate, nullptr);
   check(!source.empty(), ErrorKind::usage,
-        "--text is empty; give a sentence, as in --text \"a man rides a horse\"");
+        "`text` is empty; give a sentence, as in `text` \"a man rides a horse\"");
   std::string text = options.target.value_or("");
   Ids target;
   if (options.target) {
-    target = target_ids(*model, text, "--target", options.truncate, nullptr);
+    target = target_ids(*model, text, field_name("target"), options.truncate, nullptr);
     check(!target.empty(), ErrorKind::usage,
-          "--target is empty; give a translation, or leave --target away for the model's own");
+          "`target` is empty; give a translation, or leave `target` away for the model's own");
   } else {
     TranslateOptions translate = default_options(*model);
     if (!model->generation) translate.search.beam = 5;
@@ -235,15 +237,15 @@ void SubjectMaker::open_translator(const std::string& path, const SubjectOptions
 void SubjectMaker::open_stack(const std::string& path, const SubjectOptions& options) {
   const auto stack = std::make_shared<const LoadedModel>(load_model(path));
   check(!options.target, ErrorKind::usage,
-        "--target: {} is a model of type {}, which reads one text; leave --target away", path,
+        "`target`: {} is a model of type {}, which reads one text; leave `target` away", path,
         stack->type);
   const TokenModel& model = stack->tokens();
   const std::optional<Tokenizer> tokenizer = find_tokenizer(stack->path);
   check(!options.ids.empty() || tokenizer, ErrorKind::usage,
-        "{}: the folder has no tokenizer; give the text as token ids, as in --ids 12,7,30", path);
+        "{}: the folder has no tokenizer; give the text as token ids, as in `ids` 12,7,30", path);
   const Encoding text = options.ids.empty() ? text_ids(*tokenizer, model.max_length(), options)
                                             : Encoding{.ids = options.ids, .types = {}};
-  nn::check_ids(text.ids, model.vocab_size(), "--ids", ErrorKind::usage);
+  nn::check_ids(text.ids, model.vocab_size(), field_name("ids"), ErrorKind::usage);
   subject.path_ = stack->path;
   subject.type_ = stack->type;
   subject.texts_ = {options.ids.empty() ? options.source

@@ -51,9 +51,9 @@ void TrainConfig::check(const std::string& source) const {
     fail(ErrorKind::usage, "{}", e.what());  // what a run is told, not a file that was read
   }
   heddle::check(max_updates > 0 || max_minutes > 0, ErrorKind::usage,
-                "{}: the run has no end; give --max-updates or --max-minutes", source);
+                "{}: the run has no end; give `max_updates` or `max_minutes`", source);
   heddle::check(max_updates > 0 || (schedule != "cosine" && schedule != "linear"), ErrorKind::usage,
-                "{}: schedule {} falls until max_updates; give --max-updates", source, schedule);
+                "{}: schedule {} falls until max_updates; give `max_updates`", source, schedule);
 }
 
 bool is_limit(const std::string& key) {
@@ -91,7 +91,7 @@ void apply_preset(TrainConfig& config, const std::string& name) {
   const Json sizes = preset_sizes(name);
   const std::string& type = sizes.get_string("model_type");
   check(type == config.model_type, ErrorKind::usage,
-        "preset {} is a {}, but model_type is {}; give --model-type {}", name, type,
+        "preset {} is a {}, but model_type is {}; give `model_type` {}", name, type,
         config.model_type, type);
   static_cast<void>(from_json(config.stack.fields(), sizes, name));
 }

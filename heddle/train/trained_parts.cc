@@ -7,6 +7,7 @@
 #include <regex>
 #include <utility>
 
+#include "heddle/base/field_names.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/json/json.h"
 #include "heddle/base/parallel.h"
@@ -19,11 +20,11 @@ namespace {
 // Weights that a regular expression chooses by their names.
 class Choice {
  public:
-  Choice(const std::string& text, const char* flag) : text_(text), flag_(flag) {
+  Choice(const std::string& text, const char* key) : text_(text), key_(key) {
     try {
       regex_ = std::regex(text);
     } catch (const std::regex_error&) {
-      fail(ErrorKind::usage, "{} '{}' is no regular expression", flag, text);
+      fail(ErrorKind::usage, "{} '{}' is no regular expression", field_name(key), text);
     }
   }
   bool is_given() const { return !text_.empty(); }
@@ -33,13 +34,13 @@ class Choice {
     const bool is_found = std::any_of(model.all().begin(), model.all().end(), [&](const auto& p) {
       return std::any_of(p->parts().begin(), p->parts().end(), has_name);
     });
-    check(!is_given() || is_found, ErrorKind::usage, "{} '{}': no weight has such a name", flag_,
-          text_);
+    check(!is_given() || is_found, ErrorKind::usage, "{} '{}': no weight has such a name",
+          field_name(key_), text_);
   }
 
  private:
   std::string text_;
-  const char* flag_;
+  const char* key_;
   std::regex regex_;
 };
 
@@ -58,7 +59,7 @@ std::vector<std::string> target_names(const TrainConfig& config, const nn::Param
       break;
     }
   }
-  check(!names.empty(), ErrorKind::usage, "name the layers of the adapters: --lora-targets");
+  check(!names.empty(), ErrorKind::usage, "name the layers of the adapters: `lora_targets`");
   return names;
 }
 
@@ -86,7 +87,7 @@ TrainedParts::TrainedParts(const TrainConfig& config, nn::Parameters& model,
                            const std::vector<std::string>& fresh)
     : config_(config), model_(&model), parameters_(static_cast<uint64_t>(config.seed)) {
   const bool adapts = config.lora_rank > 0;
-  const Choice only(config.train_only, "--train-only"), frozen(config.freeze, "--freeze");
+  const Choice only(config.train_only, "train_only"), frozen(config.freeze, "freeze");
   only.check_among(model), frozen.check_among(model);
   const auto is_whole = [&](const nn::Parameter& p, const nn::Part& part) {
     if (std::find(fresh.begin(), fresh.end(), p.name()) != fresh.end()) return true;
@@ -98,7 +99,7 @@ TrainedParts::TrainedParts(const TrainConfig& config, nn::Parameters& model,
       if (!is_whole(*t.parameter, t.part) && !frozen.has(t.part.name)) add_adapter(t);
     }
     check(!adapters_.empty(), ErrorKind::usage,
-          "--lora-targets names only layers that are new, trained whole or frozen; name others");
+          "`lora_targets` names only layers that are new, trained whole or frozen; name others");
   }
   for (const auto& p : model.all()) {
     for (const nn::Part& part : p->parts()) {
@@ -106,7 +107,7 @@ TrainedParts::TrainedParts(const TrainConfig& config, nn::Parameters& model,
     }
   }
   check(!parameters_.all().empty(), ErrorKind::usage,
-        "--train-only and --freeze leave nothing to train");
+        "`train_only` and `freeze` leave nothing to train");
   apply();
 }
 

@@ -141,7 +141,7 @@ class Trainer {
   void check_same_text(const std::string& saved, const std::string& key, const char* what) {
     check(saved.empty() || saved == key, ErrorKind::data,
           "{}: the {} text{} is not what this run began with; restore it, or start anew with "
-          "--overwrite",
+          "`overwrite`",
           out_, what, key.find(" on ") == key.npos ? "" : ", or the model begun from,");
   }
 

@@ -143,9 +143,9 @@ TEST(TextBlocks, streams_go_on_from_batch_to_batch) {
 }
 
 TEST(TextBlocks, text_shorter_than_a_sequence_is_a_data_error) {
-  expect_error(ErrorKind::data, {"10 tokens", "11", "--block-size"},
+  expect_error(ErrorKind::data, {"10 tokens", "11", "block_size"},
                [] { BlockPlan(10, {.block = 10}); });
-  expect_error(ErrorKind::data, {"12 tokens", "3 streams", "13", "--batch-size"},
+  expect_error(ErrorKind::data, {"12 tokens", "3 streams", "13", "batch_size"},
                [] { BlockPlan(12, {.block = 4, .batch = 3, .order = BlockOrder::streams}); });
   expect_error(ErrorKind::usage, {"'stream'", "streams"}, [] { block_order("stream"); });
 }

@@ -88,11 +88,11 @@ TEST(Labelled, missing_column_is_said_with_the_flags_that_name_columns) {
   const TemporaryFolder folder;
   const std::string path = folder.write("a.csv", "great,1\nbad,0\n");
   expect_error(ErrorKind::data,
-               {"no column 'text'", "there are: great, 1", "--text-key and --label-key",
-                "--text-key 1 --label-key 2"},
+               {"no column 'text'", "there are: great, 1", "text_key and label_key",
+                "text_key 1 label_key 2"},
                [&] { read_labelled_file(path, {}); });
   EXPECT_EQ(read_labelled_file(path, {.files = {.text_key = "1"}, .label_key = "2"}).size(), 2u);
-  expect_error(ErrorKind::data, {"no column 'text'", "--text-key 1)"},
+  expect_error(ErrorKind::data, {"no column 'text'", "text_key 1)"},
                [&] { read_documents(path, "text"); });
 }
 
@@ -150,7 +150,7 @@ TEST(Labelled, training_keeps_a_text_of_each_label) {
     EXPECT_EQ(three.val.size(), 5u);
   }
   const std::string two = folder.write("two.csv", "text,label\na,1\nb,0\n");
-  expect_error(ErrorKind::data, {"none of 2", "only one of a label", "--val-data"},
+  expect_error(ErrorKind::data, {"none of 2", "only one of a label", "val_data"},
                [&] { read_labelled({.files = {.train = two}}); });
 }
 

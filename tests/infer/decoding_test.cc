@@ -307,17 +307,17 @@ TEST_F(Options, values_out_of_range_are_usage_errors) {
   const auto fails = [&](const char* text, const TranslateOptions& o) {
     expect_error(ErrorKind::usage, {text}, [&] { translate_ids(m.model, sources, o); });
   };
-  fails("--n-best is 0", {.search = {.n_best = 0}});
-  fails("--n-best is 3", {.search = {.beam = 2, .n_best = 3}});
-  fails("--sample", {.search = {.beam = 2, .samples = true}});
-  fails("--temperature is -1", {.search = {.temperature = -1, .samples = true}});
-  fails("--top-k is -1", {.search = {.top_k = -1, .samples = true}});
-  fails("--top-p is 0", {.search = {.top_p = 0, .samples = true}});
-  fails("--top-p is nan", {.search = {.top_p = NAN, .samples = true}});
-  fails("--min-p is 2", {.search = {.min_p = 2, .samples = true}});
-  fails("--no-repeat-ngram is -1", {.search = {.no_repeat_ngram = -1}});
-  fails("--repetition-penalty is 0", {.search = {.repetition_penalty = 0}});
-  fails("--min-length is 9", {.search = {.min_new_tokens = 9}, .max_length = 8});
+  fails("n_best is 0", {.search = {.n_best = 0}});
+  fails("n_best is 3", {.search = {.beam = 2, .n_best = 3}});
+  fails("sample", {.search = {.beam = 2, .samples = true}});
+  fails("temperature is -1", {.search = {.temperature = -1, .samples = true}});
+  fails("top_k is -1", {.search = {.top_k = -1, .samples = true}});
+  fails("top_p is 0", {.search = {.top_p = 0, .samples = true}});
+  fails("top_p is nan", {.search = {.top_p = NAN, .samples = true}});
+  fails("min_p is 2", {.search = {.min_p = 2, .samples = true}});
+  fails("no_repeat_ngram_size is -1", {.search = {.no_repeat_ngram = -1}});
+  fails("repetition_penalty is 0", {.search = {.repetition_penalty = 0}});
+  fails("min_length is 9", {.search = {.min_new_tokens = 9}, .max_length = 8});
   fails("2 prefixes for 16 sentences", {.prefixes = {{4}, {5}}});
 }
 
@@ -327,7 +327,7 @@ TEST_F(Options, prefix_that_is_no_sequence_of_tokens_is_a_data_error) {
   };
   fails("the id 40 is no token", {.prefixes = {{4, 40}}});
   fails("the id 3 is no token", {.prefixes = {{4, 3}}});
-  fails("more than --max-length 2", {.max_length = 2, .prefixes = {{4, 5, 6}}});
+  fails("more than max_length 2", {.max_length = 2, .prefixes = {{4, 5, 6}}});
 }
 
 }  // namespace

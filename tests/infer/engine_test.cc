@@ -295,7 +295,7 @@ TEST_F(GptEngine, requests_that_make_no_sense_are_refused) {
   refused(ErrorKind::data, "the id -1 is not", {.tokens = {4}, .prefix = {-1}});
   refused(ErrorKind::data, "the source has 1 tokens", {.tokens = {4}, .source = {4}});
   refused(ErrorKind::data, "at most 25 new ones; the model takes 24", tokens(25));
-  refused(ErrorKind::usage, "--beam is 0", {.tokens = {4}, .search = {.beam = 0}});
+  refused(ErrorKind::usage, "num_beams is 0", {.tokens = {4}, .search = {.beam = 0}});
   refused(ErrorKind::usage, "it must be at least 1", tokens(0));
   const Subject translator(kCases[0]);
   Engine other(translator.model(), {});

@@ -215,7 +215,7 @@ TEST(Generate, text_that_does_not_slide_ends_where_the_context_is_full) {
     EXPECT_EQ(found[i][0].ended, EndedBy::length);
     EXPECT_EQ(found[i][0].has_no_room, room < 20);
   }
-  expect_error(ErrorKind::usage, {"--context is 49", "1 to 48"},
+  expect_error(ErrorKind::usage, {"context is 49", "1 to 48"},
                [&] { generate_ids(m.model, kPrompts, {.context = 49}); });
   expect_error(ErrorKind::data, {"prompt 4 has 17 tokens; the model takes 16 at most"},
                [&] { generate_ids(m.model, kPrompts, {.context = 16}); });
@@ -385,12 +385,12 @@ TEST(Generate, options_outside_their_range_are_usage_errors) {
   const auto refused = [&](const std::string& message, const GenerateOptions& options) {
     expect_error(ErrorKind::usage, {message}, [&] { generate_ids(m.model, kPrompts, options); });
   };
-  refused("--beam is 0", {.search = {.beam = 0}});
-  refused("--beam 2", {.search = {.beam = 2, .samples = true}});
-  refused("--n-best is 3 but --beam 2", {.search = {.beam = 2, .n_best = 3}});
-  refused("--batch-tokens is 0", {.batch_tokens = 0});
-  refused("--temperature is -1", {.search = {.temperature = -1, .samples = true}});
-  refused("--no-repeat-ngram is -1", {.search = {.no_repeat_ngram = -1}});
+  refused("num_beams is 0", {.search = {.beam = 0}});
+  refused("num_beams 2", {.search = {.beam = 2, .samples = true}});
+  refused("n_best is 3 but num_beams 2", {.search = {.beam = 2, .n_best = 3}});
+  refused("batch_tokens is 0", {.batch_tokens = 0});
+  refused("temperature is -1", {.search = {.temperature = -1, .samples = true}});
+  refused("no_repeat_ngram_size is -1", {.search = {.no_repeat_ngram = -1}});
 }
 
 TEST(Generate, prompts_that_do_not_fit_are_data_errors) {

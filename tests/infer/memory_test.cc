@@ -85,9 +85,9 @@ TEST(Memory, default_segment_is_as_long_as_the_memory) {
 
 TEST(Memory, options_that_make_no_sense_are_usage_errors) {
   const SmallXl xl(7, true);
-  expect_error(ErrorKind::usage, {"--stride is 3", "--context"},
+  expect_error(ErrorKind::usage, {"stride is 3", "context"},
                [&] { likelihood_of_text(*xl.model, long_text(), {.context = 5, .stride = 3}); });
-  expect_error(ErrorKind::usage, {"--context is 1"},
+  expect_error(ErrorKind::usage, {"context is 1"},
                [&] { likelihood_of_text(*xl.model, long_text(), {.context = 1}); });
 }
 

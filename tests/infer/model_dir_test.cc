@@ -59,7 +59,7 @@ TEST_F(ModelDir, of_a_run_that_has_none_yet_says_how_it_gets_one) {
   expect_error(ErrorKind::data, {"neither config.json nor best/config.json"},
                [&] { find_model_dir(run); });
   write_file_atomic(run + "/train.json", "{}");
-  expect_error(ErrorKind::data, {"not been validated yet", "heddle train --out " + run},
+  expect_error(ErrorKind::data, {"not been validated yet", "heddle train out " + run},
                [&] { find_model_dir(run); });
 }
 

@@ -68,8 +68,8 @@ TEST(FillMasks, texts_that_cannot_be_filled_are_refused) {
         "[MASK] the the the the the the the the the the the the the the the the the the the the "
         "the the the the");
   });
-  expect_error(ErrorKind::usage, {"--top is 0"}, [&] { fill("[MASK]", 0); });
-  expect_error(ErrorKind::usage, {"--top is 161"}, [&] { fill("[MASK]", 161); });
+  expect_error(ErrorKind::usage, {"top is 0"}, [&] { fill("[MASK]", 0); });
+  expect_error(ErrorKind::usage, {"top is 161"}, [&] { fill("[MASK]", 161); });
   expect_error(ErrorKind::data, {"not UTF-8"}, [&] { fill("[MASK]\xFF"); });
   const LoadedModel other = load_text_model(fixture("classify"));
   const std::string text = "[MASK]";

@@ -204,9 +204,9 @@ TEST_F(TranslateIds, larger_beam_finds_likelier_translations) {
 }
 
 TEST_F(TranslateIds, beam_or_batch_below_one_is_a_usage_error) {
-  expect_error(ErrorKind::usage, {"--beam is 0"},
+  expect_error(ErrorKind::usage, {"num_beams is 0"},
                [&] { translate_ids(m.model, sources, {.search = {.beam = 0}}); });
-  expect_error(ErrorKind::usage, {"--batch-tokens is 0"},
+  expect_error(ErrorKind::usage, {"batch_tokens is 0"},
                [&] { translate_ids(m.model, sources, {.batch_tokens = 0}); });
 }
 

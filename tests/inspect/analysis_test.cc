@@ -319,7 +319,7 @@ TEST(Analysis, bad_names_fields_and_sizes_are_said) {
                [] { find_plan("base", {"encoder_attention_heads=7"}); });
   expect_error(ErrorKind::data, "1024 learned positions",
                [] { analyze(find_plan("gpt2"), {.source = 1025}); });
-  expect_error(ErrorKind::usage, "--batch is 0", [] { analyze(find_plan("base"), {.batch = 0}); });
+  expect_error(ErrorKind::usage, "batch is 0", [] { analyze(find_plan("base"), {.batch = 0}); });
   expect_error(ErrorKind::data, "64 bits",
                [] { analyze(find_plan("base"), {.batch = 1 << 20, .source = 1 << 24}); });
   expect_error(ErrorKind::data, "64 bits", [] {
@@ -347,7 +347,7 @@ TEST(LayerCosts, a_power_of_the_kernel_needs_no_further_layer) {
 }
 
 TEST(LayerCosts, kernel_of_1_and_no_positions_are_refused) {
-  expect_error(ErrorKind::usage, "--kernel is 1", [] { layer_costs({.kernel = 1}); });
+  expect_error(ErrorKind::usage, "kernel is 1", [] { layer_costs({.kernel = 1}); });
   expect_error(ErrorKind::usage, "at least 1", [] { layer_costs({.n = 0}); });
 }
 

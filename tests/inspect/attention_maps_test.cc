@@ -180,21 +180,21 @@ TEST_F(AttentionMaps, importance_is_the_rise_of_the_loss_without_the_heads_colum
 }
 
 TEST_F(AttentionMaps, head_layer_or_word_that_is_not_there_is_a_usage_error_that_says_what_is) {
-  expect_error(ErrorKind::usage, {"--layer 2", "encoder 0 to 1"}, [] { maps({.layers = {2}}); });
-  expect_error(ErrorKind::usage, {"--head -1", "cross 0 to 3"}, [] { maps({.heads = {-1}}); });
-  expect_error(ErrorKind::usage, {"--from", "'cat'", "the, old, man", "der, alte"}, [] {
+  expect_error(ErrorKind::usage, {"layer 2", "encoder 0 to 1"}, [] { maps({.layers = {2}}); });
+  expect_error(ErrorKind::usage, {"head -1", "cross 0 to 3"}, [] { maps({.heads = {-1}}); });
+  expect_error(ErrorKind::usage, {"from", "'cat'", "the, old, man", "der, alte"}, [] {
     maps({.link = Link{"cat", "man"}});
   });
-  expect_error(ErrorKind::usage, {"--to", "'cat'"}, [] { maps({.link = Link{"man", "cat"}}); });
+  expect_error(ErrorKind::usage, {"to", "'cat'"}, [] { maps({.link = Link{"man", "cat"}}); });
   // The encoder does not look at the target.
-  expect_error(ErrorKind::usage, {"--from 'man' --to 'Mann'"}, [] {
+  expect_error(ErrorKind::usage, {"from 'man' to 'Mann'"}, [] {
     maps({.link = Link{"man", "Mann"}});
   });
-  expect_error(ErrorKind::usage, {"--text is empty"},
+  expect_error(ErrorKind::usage, {"text is empty"},
                [] { Subject::open(path(), {.source = "  ", .target = {}, .ids = {}}); });
-  expect_error(ErrorKind::usage, {"--target is empty"},
+  expect_error(ErrorKind::usage, {"target is empty"},
                [] { Subject::open(path(), {.source = "man", .target = "", .ids = {}}); });
-  expect_error(ErrorKind::data, {"--text", "not UTF-8"},
+  expect_error(ErrorKind::data, {"text", "not UTF-8"},
                [] { Subject::open(path(), {.source = "caf\xE9", .target = {}, .ids = {}}); });
 }
 
@@ -215,7 +215,7 @@ TEST(AttentionMapsOfGpt2, ids_take_the_position_of_a_tokenizer) {
   EXPECT_EQ(all[0].weights[1], 0);  // #3 does not see #4
   EXPECT_EQ(*all[3].link, all[3].weights[6]);
   EXPECT_NE(*all[0].importance, 0);
-  expect_error(ErrorKind::usage, {"no tokenizer", "--ids"}, [&] {
+  expect_error(ErrorKind::usage, {"no tokenizer", "ids"}, [&] {
     Subject::open(folder / "model", {.source = "text", .target = {}, .ids = {}});
   });
   expect_error(ErrorKind::usage, {"30 is not in the vocabulary"},

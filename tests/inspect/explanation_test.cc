@@ -80,16 +80,16 @@ TEST(Explanation, matrices_that_do_not_fit_are_usage_errors_that_name_the_flag) 
   expect_error(ErrorKind::usage, {"nothing to explain"}, [&] { explain_matrices(given); });
   given.q = parse("1 2");
   given.k = parse("1 2 3");
-  expect_error(ErrorKind::usage, {"--q has 2", "--k 3"}, [&] { explain_matrices(given); });
+  expect_error(ErrorKind::usage, {"q has 2", "k 3"}, [&] { explain_matrices(given); });
   given.k = parse("1 2; 3 4");
   given.v = parse("1");
-  expect_error(ErrorKind::usage, {"--v has 1 rows", "2 keys"}, [&] { explain_matrices(given); });
+  expect_error(ErrorKind::usage, {"v has 1 rows", "2 keys"}, [&] { explain_matrices(given); });
   given.v.reset();
   given.tokens = {"a"};
-  expect_error(ErrorKind::usage, {"--tokens"}, [&] { explain_matrices(given); });
+  expect_error(ErrorKind::usage, {"tokens"}, [&] { explain_matrices(given); });
   given.tokens.clear();
   given.divisor = 0.0;
-  expect_error(ErrorKind::usage, {"--divide is 0"}, [&] { explain_matrices(given); });
+  expect_error(ErrorKind::usage, {"divide is 0"}, [&] { explain_matrices(given); });
 }
 
 TEST(MatrixText, that_is_no_matrix_is_a_usage_error_that_says_where) {
@@ -175,10 +175,10 @@ TEST_F(ExplainedModel, kind_layer_or_head_that_is_not_there_is_a_usage_error) {
   const auto explain = [&](const ExplainedHead& which) {
     return [which] { explain_head(subject(), which); };
   };
-  expect_error(ErrorKind::usage, {"--kind 'self'", "encoder, decoder, cross"},
+  expect_error(ErrorKind::usage, {"kind 'self'", "encoder, decoder, cross"},
                explain({.kind = "self"}));
-  expect_error(ErrorKind::usage, {"--layer 2", "0 to 1"}, explain({.kind = "", .layer = 2}));
-  expect_error(ErrorKind::usage, {"--head -1"}, explain({.kind = "", .layer = 0, .head = -1}));
+  expect_error(ErrorKind::usage, {"layer 2", "0 to 1"}, explain({.kind = "", .layer = 2}));
+  expect_error(ErrorKind::usage, {"head -1"}, explain({.kind = "", .layer = 0, .head = -1}));
 }
 
 TEST_F(ExplainedModel, page_holds_each_step_with_null_for_what_is_hidden) {

@@ -62,9 +62,9 @@ TEST_P(Training, corpus_too_small_for_the_vocabulary_is_a_data_error_with_a_size
   options_.vocab_size = 5000;
   const Failure failure = failure_of(small_corpus(), options_);
   EXPECT_EQ(failure.kind, ErrorKind::data);
-  const size_t at = failure.message.find("--vocab-size ");
+  const size_t at = failure.message.find("vocab_size ");
   ASSERT_NE(at, failure.message.npos) << failure.message;
-  options_.vocab_size = std::stoi(failure.message.substr(at + 13));
+  options_.vocab_size = std::stoi(failure.message.substr(at + 11));
   EXPECT_EQ(train_tokenizer(small_corpus(), options_).vocab_size(), options_.vocab_size);
 }
 
@@ -72,9 +72,9 @@ TEST_P(Training, more_characters_than_tokens_is_a_data_error_with_a_size_that_wo
   options_.vocab_size = 270;
   const Failure failure = failure_of(small_corpus(), options_);
   EXPECT_EQ(failure.kind, ErrorKind::data);
-  const size_t at = failure.message.find("--vocab-size ");
+  const size_t at = failure.message.find("vocab_size ");
   ASSERT_NE(at, failure.message.npos) << failure.message;
-  options_.vocab_size = std::stoi(failure.message.substr(at + 13));
+  options_.vocab_size = std::stoi(failure.message.substr(at + 11));
   EXPECT_EQ(train_tokenizer(small_corpus(), options_).vocab_size(), options_.vocab_size);
 }
 

@@ -51,7 +51,7 @@ TEST(WordPieces, most_frequent_neighbours_are_joined_first) {
 
 TEST(WordPieces, fewer_tokens_than_characters_are_refused) {
   const std::vector<std::string> texts = {"abc def"};
-  expect_error(ErrorKind::data, {"8 tokens", "11", "--vocab-size"},
+  expect_error(ErrorKind::data, {"8 tokens", "11", "vocab_size"},
                [&] { train_word_pieces(texts, 8); });
   EXPECT_EQ(train_word_pieces(texts, 1000).vocab_size(), 11);  // no two neighbours come twice
 }

@@ -49,7 +49,7 @@ TEST(ParseGold, anything_else_is_a_data_error_that_shows_it) {
     expect_error(ErrorKind::data, {"f: line 3", bad},
                  [&] { parse_gold(bad, 0, false, "f: line 3"); });
   }
-  expect_error(ErrorKind::data, {"0-1", "--gold-base"}, [&] { parse_gold("0-1", 1, false, "f"); });
+  expect_error(ErrorKind::data, {"0-1", "gold_base"}, [&] { parse_gold("0-1", 1, false, "f"); });
 }
 
 }  // namespace

@@ -104,13 +104,13 @@ TEST(TrainConfig, what_does_not_fit_together_is_a_usage_error_that_says_so) {
     expect_error(ErrorKind::usage, words, [&] { config.check("train"); });
   };
   expect_refused({"32", "5 heads"}, [](auto& c) { c.stack.set("encoder_attention_heads", 5); });
-  expect_refused({"no end", "--max-updates", "--max-minutes"}, [](auto& c) { c.max_updates = 0; });
-  expect_refused({"cosine", "--max-updates"}, [](auto& c) {
+  expect_refused({"no end", "max_updates", "max_minutes"}, [](auto& c) { c.max_updates = 0; });
+  expect_refused({"cosine", "max_updates"}, [](auto& c) {
     c.schedule = "cosine";
     c.max_updates = 0;
     c.max_minutes = 1;
   });
-  expect_refused({"301", "300", "--batch-tokens"},
+  expect_refused({"301", "300", "batch_tokens"},
                  [](auto& c) { set_from_string(c, "max_tokens", "301"); });
   expect_refused({"learned positions", "40", "30"}, [](auto& c) {
     set_from_string(c, "position_embedding_type", "learned");
@@ -142,7 +142,7 @@ TEST(TrainConfig, only_limits_may_change_when_a_run_goes_on) {
       continue;  // a word of a list
     }
     if (diff_fields(stored, other).empty()) continue;
-    expect_error(ErrorKind::usage, {"RUN", flag_name(field.key), "--overwrite"},
+    expect_error(ErrorKind::usage, {"RUN", field.key, "overwrite"},
                  [&] { check_same_config(stored, other, "RUN"); });
   }
 }

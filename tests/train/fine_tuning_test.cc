@@ -158,27 +158,27 @@ TEST_F(StackRun, what_cannot_be_fine_tuned_is_refused) {
   };
   config = fine_tuning("masked_lm", "mlm");
   config.train_only = "nothing";
-  refused(ErrorKind::usage, config, {"--train-only 'nothing'", "no weight"});
+  refused(ErrorKind::usage, config, {"train_only 'nothing'", "no weight"});
   config.train_only = config.freeze = "query";
   refused(ErrorKind::usage, config, {"nothing to train"});
   config.train_only = "(";
-  refused(ErrorKind::usage, config, {"--train-only", "'('"});
+  refused(ErrorKind::usage, config, {"train_only", "'('"});
   config.train_only = "";
   config.freeze = "q_proj";
-  refused(ErrorKind::usage, config, {"--freeze 'q_proj'", "no weight"});
+  refused(ErrorKind::usage, config, {"freeze 'q_proj'", "no weight"});
   config = fine_tuning("masked_lm", "mlm");
   config.lora_rank = 2;
   config.lora_targets = "c_attn";
   refused(ErrorKind::usage, config, {"'c_attn'", "query"});
   config.lora_targets = "query";
   config.freeze = "query";
-  refused(ErrorKind::usage, config, {"--lora-targets", "frozen"});
+  refused(ErrorKind::usage, config, {"lora_targets", "frozen"});
   config = fine_tuning("sequence_classification", "mlm");
   set_from_string(config, "block_size", "1");
   refused(ErrorKind::usage, config, {"block_size 1 leaves -1 tokens"});
   config = tiny_bert("sequence_classification");
   config.lora_rank = 2;
-  expect_error(ErrorKind::usage, {"lora_rank 2", "--from"}, [&] { train(config, "refused"); });
+  expect_error(ErrorKind::usage, {"lora_rank 2", "from"}, [&] { train(config, "refused"); });
   EXPECT_FALSE(std::filesystem::exists(folder_ / "refused"));
 }
 
@@ -325,7 +325,7 @@ TEST_F(StackRun, adapters_stand_on_no_new_layer) {
     EXPECT_NE(module.find(".layer.0."), std::string::npos) << module;
   }
   config.lora_targets = "pooler.dense";
-  expect_error(ErrorKind::usage, {"--lora-targets", "new"},
+  expect_error(ErrorKind::usage, {"lora_targets", "new"},
                [&] { train(config, "other", "texts.tsv", "mlm"); });
   config.lora_targets = "word_embeddings";
   expect_error(ErrorKind::usage, {"'word_embeddings'"},

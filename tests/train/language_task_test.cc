@@ -119,7 +119,7 @@ TEST_F(LanguageRun, text_that_changed_is_refused) {
   train(config, "run");
   config.max_updates = 30;
   folder_.write("text.txt", "x" + simple_text().substr(1));
-  expect_error(ErrorKind::data, {"training text", "--overwrite"}, [&] { train(config, "run"); });
+  expect_error(ErrorKind::data, {"training text", "overwrite"}, [&] { train(config, "run"); });
 }
 
 TEST_F(LanguageRun, what_cannot_be_trained_is_refused_and_leaves_no_folder) {
@@ -131,12 +131,12 @@ TEST_F(LanguageRun, what_cannot_be_trained_is_refused_and_leaves_no_folder) {
   };
   const TrainConfig config = tiny_config();
   refused(ErrorKind::data, config, "", {"other.txt", "no text"});
-  refused(ErrorKind::data, config, "a short text", {"10 tokens", "13", "--block-size"});
+  refused(ErrorKind::data, config, "a short text", {"10 tokens", "13", "block_size"});
   refused(ErrorKind::data, config, std::string(300, 'a') + "\xff", {"UTF-8"});
   TrainConfig longer = config;
   set_from_string(longer, "block_size", "13");
   refused(ErrorKind::usage, longer, simple_text(), {"block_size 13", "12 tokens"});
-  expect_error(ErrorKind::usage, {"--data", "causal_lm"},
+  expect_error(ErrorKind::usage, {"data", "causal_lm"},
                [&] { train_model(config, {.out = folder_ / "refused"}); });
   TrainConfig heads = config;
   heads.stack.set("n_head", 3);

@@ -107,13 +107,12 @@ TEST_F(MemoryRun, run_in_two_ends_in_the_bits_of_a_whole_one) {
 TEST_F(MemoryRun, what_makes_no_sense_is_refused) {
   TrainConfig config = tiny_config();
   config.stack.set("mem_len", 0);
-  expect_error(ErrorKind::usage, {"same_length", "--same-length false"},
-               [&] { train(config, "a"); });
+  expect_error(ErrorKind::usage, {"same_length", "same_length false"}, [&] { train(config, "a"); });
   config = tiny_config();
   set_from_string(config, "block_size", "0");
-  expect_error(ErrorKind::usage, {"--block-size"}, [&] { train(config, "a"); });
+  expect_error(ErrorKind::usage, {"block_size"}, [&] { train(config, "a"); });
   set_from_string(config, "block_size", "1000");
-  expect_error(ErrorKind::data, {"8 streams", "--batch-size"}, [&] { train(config, "a"); });
+  expect_error(ErrorKind::data, {"8 streams", "batch_size"}, [&] { train(config, "a"); });
 }
 
 }  // namespace

@@ -171,7 +171,7 @@ TEST_F(PermutationRun, run_in_two_ends_in_the_bits_of_a_whole_one) {
 TEST_F(PermutationRun, what_makes_no_sense_is_refused) {
   TrainConfig config = tiny_config(1);
   set_from_string(config, "block_size", "0");
-  expect_error(ErrorKind::usage, {"--block-size"}, [&] { train(config, "a"); });
+  expect_error(ErrorKind::usage, {"block_size"}, [&] { train(config, "a"); });
   config = tiny_config(1);
   expect_error(ErrorKind::usage, {"plm_probability"},
                [&] { set_from_string(config, "plm_probability", "0"); });
@@ -182,7 +182,7 @@ TEST_F(PermutationRun, what_makes_no_sense_is_refused) {
   expect_error(ErrorKind::data, {"attn_type is uni", "bi"}, [&] { train(one_way, "a"); });
   TrainConfig backwards = tiny_config(1);
   set_from_string(backwards, "bi_data", "true");
-  expect_error(ErrorKind::usage, {"--bi-data"}, [&] { train(backwards, "b"); });
+  expect_error(ErrorKind::usage, {"bi_data"}, [&] { train(backwards, "b"); });
 }
 
 // A batch of these alone would have nothing to predict.

@@ -186,8 +186,7 @@ TEST_F(TrainerTest, another_seed_is_refused_by_its_flag_and_overwrite_begins_ane
   const auto before = files_below(folder_ / "run");
   const auto models = model_bytes(folder_ / "run");
   config.seed = 2;
-  expect_error(ErrorKind::usage, {"--seed 1", "not 2", "--overwrite"},
-               [&] { train(config, "run"); });
+  expect_error(ErrorKind::usage, {"seed 1", "not 2", "overwrite"}, [&] { train(config, "run"); });
   EXPECT_TRUE(before == files_below(folder_ / "run"));
   EXPECT_FALSE(train(config, "run", true).was_finished);
   EXPECT_FALSE(models == model_bytes(folder_ / "run"));
@@ -198,7 +197,7 @@ TEST_F(TrainerTest, another_seed_is_refused_by_its_flag_and_overwrite_begins_ane
 TEST_F(TrainerTest, folder_with_something_else_is_refused_and_kept) {
   testing::write_file(folder_ / "mine" / "thesis.txt", "text");
   for (const bool overwrite : {false, true}) {
-    expect_error(ErrorKind::usage, {"mine", "thesis.txt", "--out"},
+    expect_error(ErrorKind::usage, {"mine", "thesis.txt", "out"},
                  [&] { train(small_config(), "mine", overwrite); });
   }
   EXPECT_EQ(files_below(folder_ / "mine").size(), 1u);
@@ -427,8 +426,7 @@ TEST_F(TrainerTest, tokenizer_that_is_given_is_used_and_must_fit) {
   EXPECT_EQ(read_file(folder_ / "first" / "tokenizer.model"),
             read_file(folder_ / "second" / "best" / "tokenizer.model"));
   config.stack.set("vocab_size", 350);
-  expect_error(ErrorKind::data, {"340", "350", "--vocab-size 340"},
-               [&] { train(config, "third"); });
+  expect_error(ErrorKind::data, {"340", "350", "vocab_size 340"}, [&] { train(config, "third"); });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "heddle/base/error.h"
+#include "heddle/base/field_names.h"
 #include "heddle/base/nearest.h"
 
 namespace heddle {
@@ -200,7 +201,7 @@ std::vector<FieldInfo> list_fields(const FieldList& fields) {
   for (const Field& field : fields) {
     std::string type = std::visit([](auto* member) { return type_name(member); }, field.member);
     if (!field.rule.words.empty()) type = fmt::format("{}", fmt::join(field.rule.words, "|"));
-    infos.push_back({field.key, type, as_flag(value_of(field)), field.help});
+    infos.push_back({field.key, type, as_flag(value_of(field)), name_fields(field.help)});
   }
   return infos;
 }

@@ -6,16 +6,12 @@
 #include "heddle/base/error.h"
 
 namespace heddle::cli {
-namespace {
 
-// Those that are not the key with dashes.
-std::string flag_of(const std::string& key) {
+std::string flag_of(std::string_view key) {
   if (key == "num_beams") return "--beam";
   if (key == "no_repeat_ngram_size") return "--no-repeat-ngram";
   return flag_name(key);
 }
-
-}  // namespace
 
 std::vector<Option> add_search_flags(Subcommand& command, SearchConfig& search,
                                      std::initializer_list<const char*> keys) {
@@ -34,18 +30,6 @@ std::vector<Option> add_search_flags(Subcommand& command, SearchConfig& search,
     }
   }
   return options;
-}
-
-void check_search_flags(const SearchConfig& search) {
-  for (const Field& field : FieldList(search)) {
-    const std::string broken = broken_rule(field);
-    if (broken.empty()) continue;
-    if (auto* const* number = std::get_if<std::optional<int64_t>*>(&field.member)) {
-      fail(ErrorKind::usage, "{} is {}; it {}", flag_of(field.key), (*number)->value(), broken);
-    }
-    auto* const real = std::get<std::optional<double>*>(field.member);
-    fail(ErrorKind::usage, "{} is {}; it {}", flag_of(field.key), real->value(), broken);
-  }
 }
 
 }  // namespace heddle::cli

@@ -13,7 +13,7 @@ namespace heddle::cli {
 std::vector<Option> add_search_flags(Subcommand& command, SearchConfig& search,
                                      std::initializer_list<const char*> keys);
 
-/// Errors: usage, naming the flag, for a value outside its range.
-void check_search_flags(const SearchConfig& search);
+/// The flag that sets a field: its key with dashes, but for two of searches.
+std::string flag_of(std::string_view key);
 
 }  // namespace heddle::cli

@@ -27,7 +27,7 @@ void add_translate_flags(Subcommand& app, TranslateFlags& flags) {
 }
 
 Precision apply_translate_flags(const TranslateFlags& flags) {
-  check_search_flags(flags.search);
+  flags.search.check_ranges();
   const int64_t least = flags.min_length.value_or(0), most = flags.max_length.value_or(0);
   check(flags.batch_tokens >= 1, ErrorKind::usage, "--batch-tokens is {}; it must be at least 1",
         flags.batch_tokens);

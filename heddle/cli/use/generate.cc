@@ -274,7 +274,7 @@ void run(const Flags& flags) {
                 (flags.lines.path.empty() ? 0 : 1) <=
             1,
         ErrorKind::usage, "--prompt, --prompts and --ids exclude each other");
-  check_search_flags(flags.search);
+  flags.search.check_ranges();
   const Precision precision = apply_compute_flags(flags.compute);
   if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
   const LoadedModel model = load_prompt_model(flags.model);

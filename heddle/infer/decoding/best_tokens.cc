@@ -65,7 +65,7 @@ class Search {
     check(
         std::isfinite(scale.most) && std::isfinite(scale.log_sum), ErrorKind::data,
         "the model gives no finite probability to any token; its weights are damaged, or too large "
-        "for this precision (try --precision f32)");
+        "for this precision (try `precision` f32)");
     return scale;
   }
 

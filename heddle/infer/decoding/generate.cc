@@ -15,7 +15,7 @@ using Results = std::vector<std::vector<Continuation>>;
 
 void check_options(const GenerateOptions& o) {
   o.search.check();
-  check(o.batch_tokens >= 1, ErrorKind::usage, "--batch-tokens is {}; it must be at least 1",
+  check(o.batch_tokens >= 1, ErrorKind::usage, "`batch_tokens` is {}; it must be at least 1",
         o.batch_tokens);
 }
 
@@ -67,7 +67,7 @@ int64_t wanted_tokens(const SearchConfig& search, int64_t prompt) {
 
 int64_t context_of(const TokenModel& model, const GenerateOptions& options) {
   check(options.context >= 0 && options.context <= model.max_length(), ErrorKind::usage,
-        "--context is {}; the model sees 1 to {} tokens at once", options.context,
+        "`context` is {}; the model sees 1 to {} tokens at once", options.context,
         model.max_length());
   return options.context == 0 ? model.max_length() : options.context;
 }
@@ -75,14 +75,14 @@ int64_t context_of(const TokenModel& model, const GenerateOptions& options) {
 std::vector<std::vector<Continuation>> generate_ids(const TokenModel& model,
                                                     std::span<const Ids> prompts,
                                                     const GenerateOptions& options) {
+  if (wanted_tokens(options.search) <= 0) {
+    return Results(prompts.size(), std::vector<Continuation>(1));
+  }
   check_mapped_files();
   check_options(options);
   const std::vector<int32_t> end = {token_id(options.search.forced_eos).value_or(0)};
   nn::check_ids(end, model.vocab_size(), "forced_eos_token_id");
   check_prompts(model, prompts, context_of(model, options));
-  if (wanted_tokens(options.search) <= 0) {
-    return Results(prompts.size(), std::vector<Continuation>(1));
-  }
   Results results(prompts.size());
   Engine engine(model, options.precision);
   std::vector<Request> requests;

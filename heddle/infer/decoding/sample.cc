@@ -90,13 +90,13 @@ NextToken sample_of_row(const Rows& logits, int64_t r, const SampleRow& o) {
 
 void check_sampling(const Sampling& s) {
   check(std::isfinite(s.temperature) && s.temperature >= 0, ErrorKind::usage,
-        "--temperature is {}; it must be at least 0, which takes the likeliest token each time",
+        "`temperature` is {}; it must be at least 0, which takes the likeliest token each time",
         s.temperature);
-  check(s.top_k >= 0, ErrorKind::usage, "--top-k is {}; it must be at least 1, or 0 for all tokens",
+  check(s.top_k >= 0, ErrorKind::usage, "`top_k` is {}; it must be at least 1, or 0 for all tokens",
         s.top_k);
   check(s.top_p > 0 && s.top_p <= 1, ErrorKind::usage,
-        "--top-p is {}; it must be above 0 and at most 1", s.top_p);
-  check(s.min_p >= 0 && s.min_p <= 1, ErrorKind::usage, "--min-p is {}; it must be from 0 to 1",
+        "`top_p` is {}; it must be above 0 and at most 1", s.top_p);
+  check(s.min_p >= 0 && s.min_p <= 1, ErrorKind::usage, "`min_p` is {}; it must be from 0 to 1",
         s.min_p);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "heddle/base/error.h"
+#include "heddle/base/field_names.h"
 
 namespace heddle {
 namespace {
@@ -62,19 +63,32 @@ Sampling SearchConfig::sampling() const {
           .seed = seed ? static_cast<uint64_t>(*seed) : none.seed};
 }
 
+void SearchConfig::check_ranges() const {
+  for (const Field& field : FieldList(*this)) {
+    const std::string broken = broken_rule(field), name = field_name(field.key);
+    if (broken.empty()) continue;
+    if (auto* const* whole = std::get_if<std::optional<int64_t>*>(&field.member)) {
+      fail(ErrorKind::usage, "{} is {}; it {}", name, (*whole)->value(), broken);
+    }
+    if (auto* const* real = std::get_if<std::optional<double>*>(&field.member)) {
+      fail(ErrorKind::usage, "{} is {}; it {}", name, (*real)->value(), broken);
+    }
+    fail(ErrorKind::usage, "{} {}", name, broken);
+  }
+}
+
 void SearchConfig::check() const {
+  check_ranges();
   const int64_t wide = beam.value_or(1);
-  heddle::check(wide >= 1, ErrorKind::usage, "--beam is {}; it must be at least 1 (1 is greedy)",
-                wide);
-  heddle::check(n_best >= 1, ErrorKind::usage, "--n-best is {}; it must be at least 1", n_best);
+  heddle::check(n_best >= 1, ErrorKind::usage, "`n_best` is {}; it must be at least 1", n_best);
   heddle::check(!samples || wide == 1, ErrorKind::usage,
-                "--sample draws tokens and --beam {} searches for the likeliest; give one of them",
+                "`sample` draws tokens and `num_beams` {} searches for the likeliest; give one of "
+                "them",
                 wide);
   heddle::check(samples || n_best <= wide, ErrorKind::usage,
-                "--n-best is {} but --beam {}; the beam must be at least as wide (or give "
-                "--sample)",
+                "`n_best` is {} but `num_beams` {}; the beam must be at least as wide (or give "
+                "`sample`)",
                 n_best, wide);
-  check_token_rules(rules());
   if (samples) check_sampling(sampling());
 }
 

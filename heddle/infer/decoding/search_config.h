@@ -90,7 +90,9 @@ struct SearchConfig {
   Sampling sampling() const;
   /// Hypotheses at once.
   int64_t width() const { return samples ? n_best : beam.value_or(1); }
-  /// Errors: usage, naming the flag, for values outside their ranges or that exclude each other.
+  /// Errors: usage, naming the field, for values outside their ranges.
+  void check_ranges() const;
+  /// The same, and for values that exclude each other.
   void check() const;
 };
 

@@ -2,21 +2,8 @@
 #include "heddle/infer/decoding/token_rules.h"
 
 #include <algorithm>
-#include <cmath>
-
-#include "heddle/base/error.h"
 
 namespace heddle {
-
-void check_token_rules(const TokenRules& rules) {
-  check(rules.no_repeat_ngram >= 0, ErrorKind::usage,
-        "--no-repeat-ngram is {}; it must be at least 1, or 0 for no ban", rules.no_repeat_ngram);
-  check(std::isfinite(rules.repetition_penalty) && rules.repetition_penalty > 0, ErrorKind::usage,
-        "--repetition-penalty is {}; it must be above 0 (1 is none, larger repeats less)",
-        rules.repetition_penalty);
-  check(rules.min_length >= 0, ErrorKind::usage, "--min-length is {}; it must be at least 0",
-        rules.min_length);
-}
 
 void ban_repeats(std::span<const int32_t> ids, int64_t n, std::vector<int32_t>& banned) {
   const auto before = static_cast<size_t>(n - 1);  // tokens that the next one follows

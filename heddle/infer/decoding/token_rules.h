@@ -20,9 +20,6 @@ struct TokenRules {
   }
 };
 
-/// Errors: usage, naming the flag.
-void check_token_rules(const TokenRules& rules);
-
 /// Adds to `banned` each id that would complete an n-gram which `ids` holds already.
 /// Source: Paulus et al. 2017, section 2.5.
 void ban_repeats(std::span<const int32_t> ids, int64_t n, std::vector<int32_t>& banned);

@@ -143,14 +143,14 @@ SearchConfig search_of(const EncoderDecoderFacts& c, const TranslateOptions& o) 
 
 void check_options(const TranslateOptions& o) {
   o.search.check();
-  check(o.batch_tokens >= 1, ErrorKind::usage, "--batch-tokens is {}; it must be at least 1",
+  check(o.batch_tokens >= 1, ErrorKind::usage, "`batch_tokens` is {}; it must be at least 1",
         o.batch_tokens);
   check(o.max_length >= 0, ErrorKind::usage,
-        "--max-length is {}; it must be at least 1, or 0 for one that follows the source's",
+        "`max_length` is {}; it must be at least 1, or 0 for one that follows the source's",
         o.max_length);
   const int64_t least = o.search.min_new_tokens.value_or(0);
   check(o.max_length == 0 || least <= o.max_length, ErrorKind::usage,
-        "--min-length is {} but --max-length {}; the first must not be above the second", least,
+        "`min_length` is {} but `max_length` {}; the first must not be above the second", least,
         o.max_length);
 }
 
@@ -161,7 +161,7 @@ void check_prefixes(const EncoderDecoderFacts& c, const TranslateOptions& o, siz
   for (size_t i = 0; i < o.prefixes.size(); ++i) {
     const auto length = static_cast<int64_t>(o.prefixes[i].size());
     check(o.max_length == 0 || length <= o.max_length, ErrorKind::data,
-          "prefix {} has {} tokens, more than --max-length {}", i + 1, length, o.max_length);
+          "prefix {} has {} tokens, more than `max_length` {}", i + 1, length, o.max_length);
     check(length < c.longest_target, ErrorKind::data,
           "prefix {} has {} tokens; the model takes {} with the end", i + 1, length,
           c.longest_target);

@@ -1,6 +1,7 @@
 // Lines of text around translation: ids in, ids out.
 #include <algorithm>
 
+#include "heddle/base/field_names.h"
 #include "heddle/base/json/fields.h"
 #include "heddle/base/profile.h"
 #include "heddle/infer/decoding/translate.h"
@@ -38,17 +39,17 @@ std::vector<std::string> names_of(const std::vector<std::pair<std::string, int32
   return names;
 }
 
-// The token of a language. `flag` asks for it.
-int32_t language_token(const LoadedModel& model, const std::string& name, const char* flag) {
+// The token of a language that the field `key` asks for.
+int32_t language_token(const LoadedModel& model, const std::string& name, const char* key) {
   const auto languages = model.tokenizer.value().languages();
   check(!languages.empty(), ErrorKind::usage,
-        "{} is '{}', but the tokenizer of {} marks no languages; leave it out", flag, name,
-        model.path);
+        "{} is '{}', but the tokenizer of {} marks no languages; leave it out", field_name(key),
+        name, model.path);
   for (const auto& [known, token] : languages) {
     if (known == name) return token;
   }
   const std::vector<std::string> names = names_of(languages);
-  fail(ErrorKind::usage, "{} is '{}'{}; the languages of {} are {}", flag, name,
+  fail(ErrorKind::usage, "{} is '{}'{}; the languages of {} are {}", field_name(key), name,
        did_you_mean(name, names), model.path, fmt::join(names, ", "));
 }
 
@@ -72,7 +73,7 @@ std::vector<int32_t> line_ids(const LoadedModel& model, const Tokenizer& tokeniz
   if (static_cast<int64_t>(ids.size()) > limit) {
     check(truncate, ErrorKind::data,
           "{}: {} tokens with the end of the sentence; the model takes {} "
-          "(max_position_embeddings). Split the line, or cut it with --truncate",
+          "(max_position_embeddings). Split the line, or cut it with `truncate`",
           where, static_cast<int64_t>(ids.size()) + special, limit + special);
     ids.resize(static_cast<size_t>(limit));
     if (was_cut != nullptr) *was_cut = true;
@@ -116,7 +117,7 @@ TranslateOptions default_options(const LoadedModel& model, const SearchConfig& a
 void set_languages(LoadedModel& model, const std::string& source, const std::string& target,
                    TranslateOptions& options) {
   if (!source.empty()) {
-    model.source_language = language_token(model, source, "--source-language");
+    model.source_language = language_token(model, source, "source_language");
     options.source_end = around_texts(model).behind;
   }
   if (model.model->config().is_own_format()) return;
@@ -126,12 +127,12 @@ void set_languages(LoadedModel& model, const std::string& source, const std::str
                                            [&](const auto& l) { return l.second == start; });
   if (target.empty()) {
     check(languages.empty() || starts_with_one || token_id(options.search.forced_bos),
-          ErrorKind::usage, "{} writes {} languages; say which with --target-language: {}",
+          ErrorKind::usage, "{} writes {} languages; say which with `target_language`: {}",
           model.path, languages.size(), fmt::join(names_of(languages), ", "));
     return;
   }
   (starts_with_one ? options.start : options.search.forced_bos) =
-      language_token(model, target, "--target-language");
+      language_token(model, target, "target_language");
 }
 
 std::vector<int32_t> source_ids(const LoadedModel& model, const std::string& line,

@@ -117,7 +117,7 @@ void Engine::check_request(const Request& r) const {
   const int64_t most = translator_ ? model_.max_length() : 0;
   check(std::ssize(r.source) <= most, ErrorKind::data,
         "the source has {} tokens; the model takes {} at most", r.source.size(), most);
-  check(r.max_length >= 1, ErrorKind::usage, "--max-new-tokens is {}; it must be at least 1",
+  check(r.max_length >= 1, ErrorKind::usage, "`max_new_tokens` is {}; it must be at least 1",
         r.max_length);
   const int64_t read = std::ssize(r.tokens) + (r.slides ? 0 : r.max_length - 1);
   check(read <= context, ErrorKind::data,

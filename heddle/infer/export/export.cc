@@ -154,7 +154,7 @@ Exported export_model(const std::string& path, const std::string& out,
   }
   const std::string type = hub ? hub->config.get_string("model_type") : model.type;
   check(options.format == "transformers" || options.format == type, ErrorKind::usage,
-        "--format is '{}'; it must be transformers or {}", options.format, type);
+        "`format` is '{}'; it must be transformers or {}", options.format, type);
   Exported exported;
   write_export_folder(to, [&](const std::string& made) {
     exported = hub ? export_translator(model, *hub, made, options.dtype)

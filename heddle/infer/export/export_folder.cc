@@ -101,7 +101,7 @@ void check_export_folder(const ExportFolder& folder) {
   const Names names = names_in(folder.path);
   if (names.empty()) return;
   check(folder.overwrite, ErrorKind::usage,
-        "{}: it is not empty; choose another folder, or replace the model there with --overwrite",
+        "{}: it is not empty; choose another folder, or replace the model there with `overwrite`",
         folder.path);
   for (const std::string& name : names) {
     check(is_model_file(folder, name), ErrorKind::usage,

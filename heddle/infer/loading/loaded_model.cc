@@ -185,7 +185,7 @@ bool is_translator(const std::string& path) {
 
 void check_reads_one_text(const std::string& path) {
   check(!is_translator(path), ErrorKind::data,
-        "{}: it is a translator ({}), which heddle translate, align and eval --src take; a model "
+        "{}: it is a translator ({}), which heddle translate, align and eval `src` take; a model "
         "of another type is needed here",
         path, model_type_of(path));
 }

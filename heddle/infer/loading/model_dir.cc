@@ -1,6 +1,8 @@
 // Finding a model's folder, and saying what else a path names.
 #include "heddle/infer/loading/model_dir.h"
 
+#include "heddle/base/error.h"
+#include "heddle/base/field_names.h"
 #include "heddle/base/files/files.h"
 #include "heddle/infer/loading/hub_hint.h"
 #include "heddle/io/snapshot.h"
@@ -15,19 +17,19 @@ std::string hint_of_run(const std::string& run) {
   if (!is_directory(join_path(replaced, "best"))) {
     return fmt::format(
         "this training run has not been validated yet, so it has no model; go on with heddle train "
-        "--out {}",
-        run);
+        "{} {}",
+        field_name("out"), run);
   }
   if (has_saved) {
     return fmt::format(
-        "the run begun here with --overwrite has not been validated yet, so it has no model; go on "
-        "with heddle train --out {}, or name {}, which keeps the earlier run until then",
-        run, replaced);
+        "the run begun here with {} has not been validated yet, so it has no model; go on "
+        "with heddle train {} {}, or name {}, which keeps the earlier run until then",
+        field_name("overwrite"), field_name("out"), run, replaced);
   }
   return fmt::format(
-      "a start with --overwrite was stopped here; heddle train --out {} puts back the run that it "
+      "a start with {} was stopped here; heddle train {} {} puts back the run that it "
       "was to replace, which lies in {}",
-      run, replaced);
+      field_name("overwrite"), field_name("out"), run, replaced);
 }
 
 }  // namespace

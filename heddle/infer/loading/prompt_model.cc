@@ -63,7 +63,7 @@ std::vector<int32_t> prompt_ids(const LoadedModel& model, const std::string& tex
                                 const std::string& where, const PromptOptions& options,
                                 bool* was_cut) {
   check(model.tokenizer.has_value(), ErrorKind::usage,
-        "{}: the folder has no tokenizer; give the prompt as ids, as in --ids 12,7,30", model.path);
+        "{}: the folder has no tokenizer; give the prompt as ids, as in `ids` 12,7,30", model.path);
   check_text(text, where);
   // Cut first, so that the special tokens stay; of them only those in front begin a text.
   std::vector<int32_t> ids = model.tokenizer->encode(text);
@@ -90,7 +90,7 @@ std::vector<int32_t> prompt_ids(const LoadedModel& model, std::vector<int32_t> i
   if (length <= longest) return ids;
   check(options.truncate, ErrorKind::data,
         "{} has {} tokens; the model takes {} at most. Shorten it, or keep its last tokens with "
-        "--truncate",
+        "`truncate`",
         where, length, longest);
   if (was_cut != nullptr) *was_cut = true;
   ids.erase(ids.begin(), ids.end() - std::max<int64_t>(1, longest - options.max_new_tokens));

@@ -23,7 +23,7 @@ Json rounded(const std::vector<float>& values) {
 void write_positions_page(const std::string& path, const PositionTable& table,
                           const std::string& title) {
   check(table.values.size() <= kMostNumbers, ErrorKind::usage,
-        "{} numbers are too many for a page, which holds {}; ask for fewer --positions, or for the "
+        "{} numbers are too many for a page, which holds {}; ask for fewer `positions`, or for the "
         "numbers alone",
         table.values.size(), kMostNumbers);
   Page page{.title = "Positions" + title, .scripts = {"positions.js"}};

@@ -188,13 +188,13 @@ std::string number_after(const std::string& message, std::string_view mark) {
   const std::string most = number_after(status, "Please set it to a value <= ");
   check(most.empty(), ErrorKind::data,
         "tokenizer train: the corpus is too small for a vocabulary of {} tokens: it gives {}; "
-        "use --vocab-size {} or less, or more text",
+        "use `vocab_size` {} or less, or more text",
         o.vocab_size, most, most);
   const std::string least = number_after(
       status, fmt::format("Vocabulary size is smaller than required_chars. {} vs ", o.vocab_size));
   check(least.empty(), ErrorKind::data,
         "tokenizer train: a vocabulary of {} tokens is too small: special tokens, bytes and the "
-        "characters of the corpus take {}; use --vocab-size {} or more, or a lower --coverage",
+        "characters of the corpus take {}; use `vocab_size` {} or more, or a lower `coverage`",
         o.vocab_size, least, least);
   fail(ErrorKind::data, "tokenizer train: SentencePiece cannot train on this corpus: {}", status);
 }

@@ -160,7 +160,7 @@ Tokenizer train_word_pieces(std::span<const std::string> texts, int64_t vocab_si
   WordCounts words = count_words(texts);
   check(static_cast<int64_t>(words.tokens.size()) <= vocab_size, ErrorKind::data,
         "a vocabulary of {} tokens is asked for, but the characters alone are {}; raise "
-        "--vocab-size",
+        "`vocab_size`",
         vocab_size, words.tokens.size());
   PairCounts pairs(words);
   while (static_cast<int64_t>(words.tokens.size()) < vocab_size) {

@@ -2,6 +2,7 @@
 #include "heddle/train/batches/corpora.h"
 
 #include "corpora/agreement.h"
+#include "heddle/base/field_names.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
 #include "heddle/base/progress.h"
@@ -48,7 +49,7 @@ void check_lines(const ParallelFiles& files) {
 struct RunVocabulary {
   std::string path, given;  // given: a model to copy, or empty
   std::vector<std::string> texts;
-  const char* size_flag;
+  const char* size_key;
   int64_t size;
 };
 
@@ -84,9 +85,9 @@ Tokenizer open_tokenizer(const TrainConfig& config, const ParallelFiles& files,
   Tokenizer tokenizer = Tokenizer::load(v.path);
   check(tokenizer.vocab_size() == v.size, ErrorKind::data,
         "{}: the tokenizer has {} tokens, the model {}; set {} {}", v.path, tokenizer.vocab_size(),
-        v.size, v.size_flag, tokenizer.vocab_size());
+        v.size, field_name(v.size_key), tokenizer.vocab_size());
   check(tokenizer.eos_id() == eos, ErrorKind::data,
-        "{}: the tokenizer ends sentences with id {}, the model with {}; set --eos-token-id",
+        "{}: the tokenizer ends sentences with id {}, the model with {}; set `eos_token_id`",
         v.path, tokenizer.eos_id(), eos);
   return tokenizer;
 }
@@ -103,7 +104,7 @@ TokenizerPair open_tokenizers(const TrainConfig& config, const ParallelFiles& pa
   RunVocabulary first{join_path(run, "tokenizer.model"),
                       own.tokenizer,
                       {pairs.source},
-                      "--vocab-size",
+                      "vocab_size",
                       facts.source_vocab_size};
   if (is_joint) first.texts.push_back(pairs.target);
   TokenizerPair both{open_tokenizer(config, pairs, first, facts.eos_token_id)};
@@ -112,7 +113,7 @@ TokenizerPair open_tokenizers(const TrainConfig& config, const ParallelFiles& pa
                                {join_path(run, "target_tokenizer.model"),
                                 own.target_tokenizer,
                                 {pairs.target},
-                                "--decoder-vocab-size",
+                                "decoder_vocab_size",
                                 facts.target_vocab_size},
                                facts.eos_token_id);
   return both;
@@ -128,8 +129,8 @@ void PairFields::check_fit(const TrainConfig& config, const std::string& source)
         "their number",
         source);
   check(max_tokens <= batch_tokens, ErrorKind::usage,
-        "{}: max_tokens {} is more than a batch of {} tokens; raise --batch-tokens or "
-        "lower --max-tokens",
+        "{}: max_tokens {} is more than a batch of {} tokens; raise `batch_tokens` or "
+        "lower `max_tokens`",
         source, max_tokens, batch_tokens);
   const int64_t positions = facts_of(config.stack).longest_target;
   check(max_tokens <= positions, ErrorKind::usage,
@@ -139,22 +140,22 @@ void PairFields::check_fit(const TrainConfig& config, const std::string& source)
 void PairFields::check_data(const TrainConfig& config, const RunPaths& paths) const {
   const std::string& data = paths.data;
   check(!paths.from.empty() || config.stack.config().is_own_format(), ErrorKind::usage,
-        "train: a {} is trained from one that is there, with its tokenizer; name it with --from",
+        "train: a {} is trained from one that is there, with its tokenizer; name it with `from`",
         config.model_type);
   if (corpus != "files") {
     const char* target = corpus == "agreement" ? "fr" : "de";
     check(source_lang == "en" && target_lang == target, ErrorKind::usage,
-          "the corpus {0} is en to {1}, not {2} to {3}; set --source-lang en --target-lang {1}",
+          "the corpus {0} is en to {1}, not {2} to {3}; set `source_lang` en `target_lang` {1}",
           corpus, target, source_lang, target_lang);
     return;
   }
   check(!data.empty(), ErrorKind::usage,
-        "train needs --data DIR, a folder with train.{0}, train.{1}, val.{0}, val.{1}", source_lang,
+        "train needs `data` DIR, a folder with train.{0}, train.{1}, val.{0}, val.{1}", source_lang,
         target_lang);
   check(!path_exists(data) || is_directory(data), ErrorKind::usage,
         "train: {0} is a file, and translation needs a folder with train.{1}, train.{2}, val.{1}, "
-        "val.{2}; for a file of text give another task, as --task causal_lm, or its recipe, as "
-        "--recipe shakespeare-char",
+        "val.{2}; for a file of text give another task, as `task` causal_lm, or its recipe, as "
+        "`recipe` shakespeare-char",
         data, source_lang, target_lang);
   for (const char* split : {"train", "val"}) {
     find_parallel(data, split, source_lang, target_lang);

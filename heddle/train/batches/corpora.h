@@ -5,6 +5,7 @@
 #include <string>
 
 #include "heddle/data/token_cache.h"
+#include "heddle/infer/decoding/limits.h"
 #include "heddle/text/known_words.h"
 #include "heddle/text/tokenizer.h"
 #include "heddle/train/config.h"
@@ -21,13 +22,13 @@ class PairFields : public TaskFields {
 
   template <class V>
   void fields(V& v) {
-    v("corpus", corpus, "files of --data, or pairs that heddle generates: see heddle phrasebook",
+    v("corpus", corpus, "files of `data`, or pairs that heddle generates: see heddle phrasebook",
       one_of({"files", "phrasebook", "agreement"}));
     v("source_lang", source_lang, "suffix of the source files");
     v("target_lang", target_lang, "suffix of the target files");
     v("tokenizer", tokenizer, "a SentencePiece .model to use; empty: one is trained");
     v("target_tokenizer", target_tokenizer,
-      "one for the target alone, with --decoder-vocab-size; empty: one is trained there");
+      "one for the target alone, with `decoder_vocab_size`; empty: one is trained there");
     v("tokenizer_type", tokenizer_type, "of the tokenizer that is trained",
       one_of({"bpe", "unigram"}));
     v("max_tokens", max_tokens, "longest sentence used in training, in tokens, the end included",
@@ -39,7 +40,8 @@ class PairFields : public TaskFields {
     v("r_drop", r_drop,
       "R-Drop: two passes over each batch, this times their divergence added to the loss; 0: off",
       at_least(0));
-    v("validation_beam", validation_beam, "beam of the validation's BLEU; 1: greedy", at_least(1));
+    v("validation_beam", validation_beam, "beam of the validation's BLEU; 1: greedy",
+      between(1, kMostBeams));
   }
 
   void check_fit(const TrainConfig& config, const std::string& source) const override;

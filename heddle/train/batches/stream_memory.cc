@@ -35,7 +35,7 @@ nn::Memory StreamMemory::before(const Place& place, int64_t stream, DType dtype)
   check(found != parts_.end() && (place == found->second.next || place == found->second.last),
         ErrorKind::data,
         "the state of this run has no memory of stream {} before batch {} of epoch {}; start anew "
-        "with --overwrite",
+        "with `overwrite`",
         stream, place.batch, place.epoch);
   const Part& part = found->second;
   nn::Memory memory = place == part.next ? part.behind : part.before;

@@ -39,7 +39,7 @@ GoldAlignment parse_gold(std::string_view line, int base, bool reversed, const s
     check(has_sign && b.ec == std::errc() && b.ptr == end, ErrorKind::data,
           "{}: '{}' is no link; 3-4 is a sure one, 3p4 a possible one", where, word);
     check(first >= base && second >= base, ErrorKind::data,
-          "{}: the link '{}' is below the first word's number, {}; see --gold-base", where, word,
+          "{}: the link '{}' is below the first word's number, {}; see `gold_base`", where, word,
           base);
     AlignmentLink link{first - base, second - base};
     if (reversed) std::swap(link.source, link.target);

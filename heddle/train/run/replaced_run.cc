@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "heddle/base/field_names.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
 #include "heddle/train/run/run_folder.h"
@@ -53,16 +54,16 @@ bool keeps_replaced(const std::string& run) { return is_run(replaced_path(run));
 
 void check_can_replace(const std::string& run, const TrainConfig& config, const RunPaths& paths) {
   std::vector<std::pair<std::string, std::string>> inputs = {
-      {"--data", paths.data}, {"--val-data", paths.val_data}, {"--from", paths.from}};
+      {"data", paths.data}, {"val_data", paths.val_data}, {"from", paths.from}};
   const Json settings = to_json(config);
   for (const char* key : {"tokenizer", "target_tokenizer"}) {
-    if (settings.contains(key)) inputs.emplace_back(flag_name(key), settings.get_string(key));
+    if (settings.contains(key)) inputs.emplace_back(key, settings.get_string(key));
   }
-  for (const auto& [flag, path] : inputs) {
+  for (const auto& [key, path] : inputs) {
     check(path.empty() || !lies_inside(path, run), ErrorKind::usage,
-          "train: {} {} lies in {}, which --overwrite replaces; choose another --out, or copy it "
+          "train: {} {} lies in {}, which `overwrite` replaces; choose another `out`, or copy it "
           "elsewhere first",
-          flag, path, run);
+          field_name(key), path, run);
   }
   check(!is_there(replaced_path(run)) || keeps_replaced(run), ErrorKind::usage,
         "train: {} is in the way: a run that is replaced is kept there; move it elsewhere",
@@ -106,9 +107,10 @@ void settle_replaced(const std::string& run) {
   }
   if (put_back(run, state)) {
     log_warning(
-        "{}: a start with --overwrite was stopped before its first save; the run that it was to "
-        "replace stands there again",
-        run);
+        "{}: a start with {} was stopped before its first save; the run that it was to replace "
+        "stands "
+        "there again",
+        run, field_name("overwrite"));
   }
 }
 

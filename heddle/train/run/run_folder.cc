@@ -5,6 +5,7 @@
 #include <array>
 #include <filesystem>
 
+#include "heddle/base/field_names.h"
 #include "heddle/base/files/files.h"
 
 namespace heddle::train {
@@ -72,8 +73,8 @@ void check_same_config(const TrainConfig& stored, const TrainConfig& wanted,
                        const std::string& run) {
   for (const FieldDifference& d : diff_fields(stored, wanted)) {
     check(is_limit(d.key), ErrorKind::usage,
-          "{} was begun with {} {}, not {}; use the same, or start anew with --overwrite", run,
-          flag_name(d.key), d.first, d.second);
+          "{} was begun with {} {}, not {}; use the same, or start anew with `overwrite`", run,
+          field_name(d.key), d.first, d.second);
   }
 }
 
@@ -86,7 +87,7 @@ void check_empty(const std::string& run) {
     const bool is_ours =
         name == kStateName && is_directory(path) && !path_exists(join_path(path, kManifestName));
     check(is_ours, ErrorKind::usage,
-          "{} is not empty and holds no run of heddle (it has '{}'); choose another --out", run,
+          "{} is not empty and holds no run of heddle (it has '{}'); choose another `out`", run,
           name);
   }
 }

@@ -68,7 +68,7 @@ LogWindow window_from_json(const Json& j, const std::string& source) {
   check(
       j.contains("predicted"), ErrorKind::data,
       "{}: an older heddle began this run, and its state has other names; go on with that one, or "
-      "begin again with --overwrite",
+      "begin again with `overwrite`",
       source);
   return {.loss = j.get_double("loss", source),
           .nll = j.get_double("nll", source),

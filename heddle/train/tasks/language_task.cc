@@ -81,7 +81,7 @@ class LanguageTask final : public StackTask {
     language_ = &model().need<LanguageModel>("train");
     check(language_->is_causal(), ErrorKind::usage,
           "this {} lets tokens see those after them (mem_len 0 with same_length, as in "
-          "transformers); give --same-length false",
+          "transformers); give `same_length` false",
           config.model_type);
     block_ = whole_block_size();
     const BlockOrder order = block_order(own<Fields>().sampling);

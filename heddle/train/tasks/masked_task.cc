@@ -34,8 +34,8 @@ class MaskedTask final : public ChunkTask {
     const DocumentSplit split = split_documents(text().files(paths));
     open_tokenizer(split.train);
     check(tokenizer().mask_id() >= 0, ErrorKind::usage,
-          "the tokenizer has no [MASK] token to hide others with; give --tokenizer, or "
-          "--tokenizer-type wordpiece");
+          "the tokenizer has no [MASK] token to hide others with; give `tokenizer`, or "
+          "`tokenizer_type` wordpiece");
     make_model(own<Fields>().next_sentence ? Head::pretraining : Head::masked_token);
     cut(split, tokenizer().special_count(own<Fields>().next_sentence));
   }
@@ -59,7 +59,7 @@ class MaskedTask final : public ChunkTask {
                                                  }},
                                             run);
     check(score.sums.predicted > 0, ErrorKind::data,
-          "no token of the held-out text is hidden; hold out more of it, or raise --mask-share");
+          "no token of the held-out text is hidden; hold out more of it, or raise `mask_share`");
     return {.loss = score.loss(), .metrics = {{"accuracy", score.confusion.accuracy()}}};
   }
 

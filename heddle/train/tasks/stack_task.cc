@@ -22,7 +22,7 @@ void check_data(const TrainConfig& config, const RunPaths& paths) {
   config.task_config->check_data(config, paths);
   if (config.lora_rank == 0) return;
   check(!paths.from.empty(), ErrorKind::usage,
-        "train: adapters (lora_rank {}) stand on a model that is there; name it with --from",
+        "train: adapters (lora_rank {}) stand on a model that is there; name it with `from`",
         config.lora_rank);
   check(!is_adapter_alone(find_model_dir(paths.from)), ErrorKind::usage,
         "train: {} is an adapter, and an adapter stands on a whole model; make it one with heddle "
@@ -83,7 +83,7 @@ void StackTask::begin_model() {
   const auto* order = model().as<WithOrder>();
   check(order == nullptr || !order->runs_backwards(), ErrorKind::usage,
         "half of each batch of this {} runs backwards, which training has no batches for; give "
-        "--bi-data false",
+        "`bi_data` false",
         stack.type());
   std::vector<std::string> fresh;
   if (!paths_.from.empty()) {
@@ -118,7 +118,7 @@ void StackTask::note_keys(std::span<const int32_t> train, std::span<const int32_
 int64_t StackTask::block_size() const {
   const int64_t most = model().max_length();
   check(text().block_size <= most, ErrorKind::usage,
-        "block_size {} is more than the {} tokens that the model takes; lower --block-size",
+        "block_size {} is more than the {} tokens that the model takes; lower `block_size`",
         text().block_size, most);
   return text().block_size > 0 ? text().block_size : most;
 }
@@ -126,7 +126,7 @@ int64_t StackTask::block_size() const {
 int64_t StackTask::whole_block_size() const {
   const int64_t size = block_size();
   check(size < kAnyLength, ErrorKind::usage,
-        "a {} takes sequences of any length; say by --block-size how long they are in training",
+        "a {} takes sequences of any length; say by `block_size` how long they are in training",
         config_.model_type);
   return size;
 }

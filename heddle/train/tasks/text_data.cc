@@ -49,7 +49,7 @@ void TextFields::suit(TrainConfig& config) {
 
 void TextFields::check_data(const TrainConfig& config, const RunPaths& paths) const {
   check(!paths.data.empty(), ErrorKind::usage,
-        "train needs --data, a file or a folder of them, for task {}", config.task);
+        "train needs `data`, a file or a folder of them, for task {}", config.task);
   find_text_files(files(paths));
 }
 

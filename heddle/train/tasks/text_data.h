@@ -36,7 +36,7 @@ class TextFields : public TaskFields {
   template <class V>
   void file_fields(V& v) {
     v("val_share", val_share,
-      "share of the text, its end, that is held out without --val-data; of labelled texts the seed "
+      "share of the text, its end, that is held out without `val_data`; of labelled texts the seed "
       "chooses which, and leaves one of each label to train on",
       between(0, 1));
     v("text_key", text_key,
