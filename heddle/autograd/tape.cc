@@ -2,8 +2,9 @@
 #include "heddle/autograd/tape.h"
 
 #include <array>
+#include <utility>
 
-#include "heddle/base/profile.h"
+#include "heddle/autograd/dry_run.h"
 #include "heddle/kernels/kernels.h"
 
 namespace heddle {
@@ -23,6 +24,7 @@ struct TapeStep {
 };
 
 struct Tape {
+  const std::function<void(const DryOp&)>* dry_run = nullptr;
   std::vector<TapeStep> steps;
   int64_t first = 0;  // number of steps[0]: places of tapes that were emptied lie below it
   bool recording = true;
@@ -162,6 +164,17 @@ class Recording {
 
 }  // namespace
 
+DryRun::DryRun(std::function<void(const DryOp&)> each)
+    : each_(std::move(each)),
+      counted_before_(std::exchange(profile_detail::counted, &work_)),
+      each_before_(std::exchange(the_tape.dry_run, &each_)) {}
+
+DryRun::~DryRun() {
+  clear_tape();
+  profile_detail::counted = counted_before_;
+  the_tape.dry_run = each_before_;
+}
+
 bool is_recording() { return the_tape.recording; }
 
 NoGrad::NoGrad() : before_(the_tape.recording) { the_tape.recording = false; }
@@ -186,6 +199,10 @@ Tensor record(const char* name, std::initializer_list<Tensor> inputs, const Tens
 void record_many(const char* name, std::span<const Tensor> inputs,
                  std::initializer_list<Tensor*> outputs, BackwardMany backward) {
   if (is_profiling()) name_profiled_op(name);
+  if (the_tape.dry_run != nullptr) {
+    const Work work = std::exchange(*profile_detail::counted, {});
+    (*the_tape.dry_run)({name, LayerName::current(), inputs, *outputs.begin()[0], work});
+  }
   if (the_tape.check_finite) {
     for (const Tensor* output : outputs) check_output(name, *output);
   }

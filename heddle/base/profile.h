@@ -80,6 +80,18 @@ inline constinit thread_local int calls = 0;  // how many are under way, one ins
 /// True on the thread that is profiled.
 inline bool is_profiling() { return profile_detail::is_on; }
 
+namespace profile_detail {
+inline constinit thread_local Work* counted = nullptr;
+}
+
+/// True on the thread of a dry run (autograd/dry_run.h): kernels count their work and do none.
+inline bool is_counting() { return profile_detail::counted != nullptr; }
+/// Adds to the work of a dry run that is under way.
+inline void count_work(const Work& work) {
+  profile_detail::counted->bytes += work.bytes;
+  profile_detail::counted->flops += work.flops;
+}
+
 /// A call while it lives, under the name of a kernel. Calls inside it are part of it.
 class ProfiledCall {
  public:

@@ -159,13 +159,13 @@ BenchWorkload make_encoding(const BenchOptions& o) {
   };
   const int64_t batch = o.batch > 0 ? o.batch : kBertBatch, rows = batch * kBertLength;
   const auto e = std::make_shared<Encoding>();
-  const StackPlan c = e->model->plan().stacks[0];
-  e->ids = random_tokens(rows, c.token_rows);
+  const int64_t width = e->model->width();
+  e->ids = random_tokens(rows, e->model->need<TokenModel>("bench").vocab_size());
   e->segments = Segments::uniform(batch, kBertLength);
   e->run.use(o.precision);
   Products products(o.precision, false);
-  add_blocks(products, rows, c.width, c.hidden, c.layers);
-  products.linear(batch, c.width, c.width);  // the pooler
+  add_blocks(products, rows, width, 4 * width, e->model->layers());
+  products.linear(batch, width, width);  // the pooler
   return {.step =
               [e] {
                 const NoGrad off;

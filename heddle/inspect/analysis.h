@@ -1,4 +1,4 @@
-// What a model costs: shapes at each step, parameters, FLOPs and bytes, by arithmetic alone.
+// What a model costs: shapes at each step, parameters, FLOPs and bytes, by dry runs.
 #pragma once
 
 #include <cstdint>
@@ -6,36 +6,9 @@
 #include <vector>
 
 #include "heddle/base/json/json.h"
-#include "heddle/inspect/model_plan.h"
+#include "heddle/inspect/dry_pass.h"
 
 namespace heddle::inspect {
-
-/// How much goes through the model at once.
-struct Workload {
-  int64_t batch = 1;  ///< sequences
-  int64_t source =
-      0;  ///< tokens of each (of the only stack, or of the encoder); 0: as the model has
-  int64_t target = 0;  ///< tokens of each translation; 0: as many as source
-  int64_t window = 0;  ///< self-attention restricted to blocks of so many positions; 0: all see all
-};
-
-/// One step of the forward pass, as one layer does it.
-struct Step {
-  std::string part = {};  ///< "encoder input", "encoder layer", "output"
-  std::string name = {};  ///< "queries, keys, values"
-  std::vector<int64_t> in = {},
-                       out = {};  ///< shapes of what comes in and goes out, of the whole batch
-  int64_t times = 1;              ///< layers that do it
-  // Of one layer:
-  int64_t parameters = 0;
-  int64_t flops = 0;          ///< of products, a multiplication and an addition each
-  bool is_attention = false;  ///< a product of activations, not with a weight
-  int64_t hidden_flops = 0;   ///< the part spent on pairs that the mask then hides
-  int64_t kept = 0;           ///< scalars that the backward pass reads
-  int64_t kept_f32 = 0;       ///< more of them, in f32 whatever the format of numbers is
-  int64_t matrix = 0;         ///< entries of attention matrices; flash attention stores none
-  int64_t matrix_rows = 0;    ///< their rows: flash attention stores a number for each
-};
 
 /// Bytes in both formats of numbers.
 struct Bytes {
@@ -54,8 +27,10 @@ struct AttentionMemory {
 };
 
 struct Analysis {
-  ModelPlan plan = {};
-  Workload workload = {};  ///< with its zeros filled in
+  std::string name = {}, type = {};  ///< as analyze() was given it; model_type
+  int64_t width = 0;                 ///< of the states
+  bool has_source = false;           ///< an encoder–decoder
+  Workload workload = {};            ///< with its zeros filled in
   std::vector<Step> steps = {};
   int64_t parameters = 0, matrix_parameters = 0;
   // FLOPs of the batch.
@@ -77,15 +52,16 @@ struct Analysis {
   Bytes cache_source = {};  ///< of a token of the source
 };
 
+/// Nothing is computed and no memory taken, whatever the size. name: of the model, for messages
 /// Errors: usage for a workload below 1; data for sequences that a table of positions does not
-/// reach.
-Analysis analyze(const ModelPlan& plan, const Workload& workload);
+/// reach, or sums that do not fit into 64 bits.
+Analysis analyze(const ModelConfig& config, const std::string& name, const Workload& workload);
 
 /// All of it for programs.
 Json to_json(const Analysis& analysis);
 
 /// The analysis as a page, with the table of layers (as `heddle analyze --json` has it). name: of
-/// the model, as find_plan() was given it.    Errors: those of write_page().
+/// the model, as find_size() was given it.    Errors: those of write_page().
 void write_analysis_page(const std::string& path, const std::string& name, const Analysis& analysis,
                          const Json& layers);
 

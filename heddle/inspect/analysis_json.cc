@@ -17,11 +17,11 @@ Json to_json(const Step& step) {
   json["name"] = step.name;
   json["in"] = step.in;
   json["out"] = step.out;
-  json["layers"] = step.times;
+  json["layers"] = step.layers;
   json["parameters"] = step.parameters;
   json["flops"] = step.flops;
-  json["kept"] = step.kept + step.kept_f32;
-  json["matrix_entries"] = step.matrix;
+  const AttentionMatrices& m = step.attention;
+  if (m.matrices > 0) json["matrices"] = std::vector<int64_t>{m.matrices, m.rows, m.columns};
   return json;
 }
 
@@ -41,11 +41,11 @@ Json to_json(const AttentionMemory& m) {
 
 Json to_json(const Analysis& a) {
   Json json = Json::object();
-  json["name"] = a.plan.name;
-  json["model_type"] = a.plan.type;
+  json["name"] = a.name;
+  json["model_type"] = a.type;
   json["batch"] = a.workload.batch;
   json["length"] = a.workload.source;
-  if (a.plan.stacks.size() > 1) json["target_length"] = a.workload.target;
+  if (a.has_source) json["target_length"] = a.workload.target;
   json["window"] = a.workload.window;
   json["parameters"] = a.parameters;
   json["matrix_parameters"] = a.matrix_parameters;

@@ -63,7 +63,8 @@ inline int64_t visible_pairs(const AttentionArgs& args) {
     const int64_t m = args.k_offsets[i + 1] - args.k_offsets[i];
     if (args.ranges.limit != nullptr) {
       for (int64_t q = args.q_offsets[i]; q < args.q_offsets[i + 1]; ++q) {
-        pairs += std::clamp<int64_t>(int64_t{args.ranges.limit[q]} - args.ranges.first[q], 0, m);
+        pairs += std::max<int64_t>(
+            0, std::min<int64_t>(args.ranges.limit[q], m) - std::max(args.ranges.first[q], 0));
       }
       continue;
     }

@@ -1,4 +1,4 @@
-// The families of the table, and the same with calls that are timed.
+// The families of the table, and the same with calls that are timed, or counted alone.
 #include <cstddef>
 
 #include "heddle/base/profile.h"
@@ -7,7 +7,8 @@
 namespace heddle {
 namespace {
 
-// A kernel whose calls are ProfiledCalls under its name, made from the type of its pointer.
+// A kernel whose calls are ProfiledCalls under its name, or work of a dry run, made from the type
+// of its pointer.
 template <auto Member, class Type = decltype(Member)>
 struct Timed;
 
@@ -17,6 +18,10 @@ struct Timed<Member, Result (*Family::*)(Args...)> {
   static inline Result (*plain)(Args...) = nullptr;
 
   static Result call(Args... args) {
+    if (is_counting()) {
+      count_work(work_of(args...));
+      return Result();
+    }
     const ProfiledCall timed(name, work_of(args...));
     return plain(args...);
   }
@@ -55,7 +60,7 @@ Kernels& table_of_cpu() {
 }  // namespace
 
 const Kernels& kernels() {
-  if (!is_profiling()) [[likely]]
+  if (!is_profiling() && !is_counting()) [[likely]]
     return table_of_cpu();
   static const Kernels of_profile = timed(table_of_cpu());
   return of_profile;

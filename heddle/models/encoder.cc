@@ -107,17 +107,4 @@ void EncoderStack::predict_tokens(const Scope& dense_scope, const Scope& norm_sc
   heads_.output.emplace(table, &at.parameter({fields_.vocab_size}, Init::zeros()));
 }
 
-ModelPlan EncoderStack::plan() const {
-  return {.stacks = {{.layers = fields_.layers,
-                      .heads = fields_.heads,
-                      .width = fields_.width,
-                      .hidden = fields_.hidden,
-                      .keeps_before_activation = fields_.activation != "relu",
-                      .token_rows = fields_.vocab_size,
-                      .position_rows = fields_.max_position_embeddings,
-                      .type_rows = fields_.type_vocab_size,
-                      .has_embedding_norm = true}},
-          .has_pooler = static_cast<bool>(heads_.pooler)};
-}
-
 }  // namespace heddle

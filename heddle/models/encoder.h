@@ -71,7 +71,6 @@ class EncoderStack : public TokenModel {
                const EncoderNames& names = {});
 
   Tensor hidden(const TokenRows& tokens, const Run& run) const override;
-  ModelPlan plan() const override;
 
  protected:
   struct Layer {

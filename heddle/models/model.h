@@ -9,7 +9,6 @@
 
 #include "heddle/models/config.h"
 #include "heddle/models/input.h"
-#include "heddle/models/plan.h"
 #include "heddle/nn/embedding.h"
 
 namespace heddle {
@@ -56,8 +55,6 @@ class Model {
 
   /// Other spellings of its tensors in checkpoints.
   virtual nn::TensorNames names() const = 0;
-  /// What its cost follows from.
-  virtual ModelPlan plan() const { return {}; }
   /// The last layer's states: [rows, width]. Errors: internal if it reads another kind.
   virtual Tensor hidden(const ModelInput& input, const nn::Run& run) const = 0;
   /// What `heddle forward` gives, by the head.

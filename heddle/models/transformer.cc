@@ -317,7 +317,6 @@ Transformer::~Transformer() = default;
 Transformer::Transformer(Transformer&&) noexcept = default;
 
 const TransformerConfig& Transformer::transformer_config() const { return parts_->config; }
-ModelPlan Transformer::plan() const { return plan_of(parts_->config); }
 
 Tensor Transformer::encode(const TokenRows& tokens, const Run& run) const {
   const Parts& p = *parts_;
@@ -373,44 +372,6 @@ Tensor Transformer::step(DecoderCache& cache, const DecoderStep& step, const Run
                   layer(x, attend, ask, nullptr, run);
                 });
   return p.scaled(h);
-}
-
-ModelPlan plan_of(const TransformerConfig& c) {
-  const bool is_learned = c.position_embedding_type == "learned";
-  StackPlan encoder{.name = "encoder",
-                    .layers = c.encoder_layers,
-                    .heads = c.encoder_attention_heads,
-                    .width = c.d_model,
-                    .hidden = c.encoder_ffn_dim,
-                    .head_width = c.head_width,
-                    .has_bias = c.projection_bias,
-                    .has_projection_bias = c.projection_bias,
-                    .has_mlp_bias = c.mlp_bias && c.activation_function != "swiglu",
-                    .has_norm_bias = c.normalization == "layer_norm",
-                    .is_gated = c.is_gated || c.activation_function == "swiglu",
-                    .keeps_before_activation = c.activation_function != "relu",
-                    .scoring = nn::scoring_of(c.attention_scoring),
-                    .has_last_norm = c.normalize_before,
-                    .token_rows = c.vocab_size,
-                    .adds_positions = is_learned || c.position_embedding_type == "sinusoidal",
-                    .position_rows = is_learned ? c.position_offset + c.max_position_embeddings : 0,
-                    .has_embedding_norm = c.normalize_embedding,
-                    .of_input = {.matrices = c.relative_buckets * c.encoder_attention_heads}};
-  StackPlan decoder = encoder;
-  decoder.name = "decoder";
-  decoder.layers = c.decoder_layers;
-  decoder.heads = c.decoder_attention_heads;
-  decoder.hidden = c.decoder_ffn_dim;
-  decoder.is_causal = decoder.has_cross = true;
-  decoder.of_input.matrices = c.relative_buckets * c.decoder_attention_heads;
-  decoder.token_rows = c.share_encoder_decoder_embeddings ? 0 : c.target_vocab_size();
-  return {.name = "heddle_transformer",
-          .type = "heddle_transformer",
-          .stacks = {encoder, decoder},
-          .vocab = c.target_vocab_size(),
-          .is_output_tied = c.tie_word_embeddings,
-          .has_output_bias = c.output_bias,
-          .is_output_bias_a_row = true};
 }
 
 std::unique_ptr<ModelConfig> model_config(const TransformerConfig& config) {

@@ -32,7 +32,6 @@ class Transformer : public EncoderDecoder, public WithHubModel {
   /// A marian, see families/marian.cc.
   std::optional<HubModel> hub_model(const nn::Parameters& parameters,
                                     const std::string& source) const override;
-  ModelPlan plan() const override;
 
  private:
   struct Parts;
@@ -41,7 +40,5 @@ class Transformer : public EncoderDecoder, public WithHubModel {
 
 /// The config as one of the registry.
 std::unique_ptr<ModelConfig> model_config(const TransformerConfig& config);
-/// What its cost follows from.
-ModelPlan plan_of(const TransformerConfig& config);
 
 }  // namespace heddle

@@ -94,6 +94,7 @@ Tensor AdaptiveSoftmax::log_probabilities(const Tensor& h, const Run& run) const
     const Tensor log_p = Tensor::empty(logits.shape(), DType::f32);
     kernels().log_softmax(logits.rows(), log_p.rows());
     if (c == 0) head = log_p;
+    if (is_counting()) continue;
     const int64_t tokens = clusters_[c].tokens;
     for (int64_t r = 0; r < rows; ++r) {
       const float* const of_row = head.rows().row<float>(r);

@@ -11,29 +11,6 @@ int64_t AdaptiveOptions::narrow_of(int64_t i) const {
   return result;
 }
 
-int64_t AdaptiveOptions::input_elements() const {
-  int64_t count = divisor > 1 ? 0 : projection_elements(0);
-  for (int64_t i = 0; i < groups(); ++i) {
-    count += table_elements(i) + (divisor > 1 ? projection_elements(i) : 0);
-  }
-  return count;
-}
-
-int64_t AdaptiveOptions::output_elements() const {
-  int64_t count = (groups() - 1) * narrow;
-  for (int64_t i = 0; i < groups(); ++i) {
-    if (!is_tied) count += table_elements(i);
-    if (!tied_projections[i]) count += projection_elements(i);
-  }
-  return count;
-}
-
-int64_t AdaptiveOptions::output_products() const {
-  int64_t count = (groups() - 1) * narrow;
-  for (int64_t i = 0; i < groups(); ++i) count += table_elements(i) + projection_elements(i);
-  return count;
-}
-
 void AdaptiveOptions::check(const std::string& source) const {
   int64_t before = 0;
   for (const int64_t cutoff : cutoffs) {

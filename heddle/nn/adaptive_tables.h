@@ -26,21 +26,9 @@ struct AdaptiveOptions {
   int64_t begin_of(int64_t i) const { return i == 0 ? 0 : i == groups() ? vocab : cutoffs[i - 1]; }
   bool has_projections() const { return divisor > 1 || narrow != width; }
 
-  /// Elements of the matrices that tokens come in by, and of those that the output alone has.
-  int64_t input_elements() const;
-  int64_t output_elements() const;
-  /// Multiplications that give all logits of a row.
-  int64_t output_products() const;
-
   /// Errors: data, naming `source`, if cutoffs do not rise within the vocabulary or vectors narrow
   /// to nothing.
   void check(const std::string& source) const;
-
- private:
-  int64_t projection_elements(int64_t i) const {
-    return has_projections() ? width * narrow_of(i) : 0;
-  }
-  int64_t table_elements(int64_t i) const { return (begin_of(i + 1) - begin_of(i)) * narrow_of(i); }
 };
 
 /// Parameters of an AdaptiveEmbedding under `in` (emb_layers.I.weight, emb_projs.I) and of an

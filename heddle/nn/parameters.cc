@@ -174,6 +174,8 @@ void Parameters::check_held(const Shape& shape, const std::string& name) {
   double more = 1;
   for (const int64_t size : shape.sizes()) more *= static_cast<double>(size);
   asked += more;
+  check(asked < 9e18, ErrorKind::data,
+        "{}: there would be {:.3g} weights; their number does not fit into 64 bits", name, asked);
   check(asked <= 2.0 * static_cast<double>(held_) + 1e5, ErrorKind::data,
         "{}: it holds {} weights, but config.json asks for at least {:.0f}, up to {}; is it the "
         "config of this model?",

@@ -359,7 +359,12 @@ Tensor relative_attention(const RelativeInputs& x, const RelativeRows& rows,
   const Tensor out = Tensor::zeros(x.content.shape(), x.content.dtype());
   const RelativeInputs plain = x.detached();
   const Call call(plain, rows, options);
-  call.for_blocks([&](const QueryBlock& b) { call.forward(b, out); });
+  if (is_counting()) {  // scores of contents and of distances, and the weighted sum
+    const int64_t pairs = visible_pairs(rows.queries, rows.keys, false, &rows.visibility);
+    count_work({0, 3 * 2.0 * static_cast<double>(pairs * out.size(1))});
+  } else {
+    call.for_blocks([&](const QueryBlock& b) { call.forward(b, out); });
+  }
   if (!needs_grad({&x.content, &x.distance, &x.k, &x.v, &x.r, &x.types})) return out;
   return record("relative_attention", {x.content, x.distance, x.k, x.v, x.r, x.types}, out,
                 [plain, rows, options](const Tensor& dy) -> Grads {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "heddle/base/parallel.h"
+#include "heddle/kernels/work.h"
 #include "heddle/tensor/dispatch.h"
 
 namespace heddle {
@@ -31,6 +32,10 @@ Tensor turned(const Tensor& x, std::span<const int32_t> positions, const RopeOpt
               bool is_back) {
   Tensor y = empty_like(x);
   const Rows from = x.rows(), to = y.rows();
+  if (is_counting()) {
+    count_work({bytes_of(from) + bytes_of(to), 0});
+    return y;
+  }
   visit_float(x.dtype(), [&]<class T>() {
     parallel_blocks(from.rows, 64, [&](int64_t begin, int64_t end) {
       std::vector<float> own(o.head_width);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "heddle/base/error.h"
+#include "heddle/kernels/attention.h"
 
 namespace heddle {
 namespace {
@@ -59,6 +60,18 @@ void hide_keys(Visibility& v, const Segments& keys, std::span<const uint8_t> uns
   for (size_t j = 0; j < unseen.size(); ++j) {
     if (unseen[j] != 0) v.order[j] = Visibility::kUnseen;
   }
+}
+
+int64_t visible_pairs(const Segments& queries, const Segments& keys, bool is_causal,
+                      const Visibility* visibility) {
+  AttentionArgs args{.q_offsets = queries.offsets().data(),
+                     .k_offsets = keys.offsets().data(),
+                     .segments = queries.count(),
+                     .causal = is_causal && visibility == nullptr};
+  if (visibility != nullptr && !visibility->is_all()) {
+    args.ranges = {visibility->first.data(), visibility->limit.data()};
+  }
+  return visible_pairs(args);
 }
 
 }  // namespace heddle

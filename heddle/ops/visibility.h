@@ -41,4 +41,9 @@ void keep_window(Visibility& visibility, const Segments& queries, const Segments
 /// Errors: shape.
 void hide_keys(Visibility& visibility, const Segments& keys, std::span<const uint8_t> unseen);
 
+/// Pairs of a query and a key that it sees, in all segments, by a visibility or, if it is null, by
+/// `is_causal`; of orders that are no indices an estimate.
+int64_t visible_pairs(const Segments& queries, const Segments& keys, bool is_causal,
+                      const Visibility* visibility);
+
 }  // namespace heddle

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "heddle/base/error.h"
@@ -52,9 +53,26 @@ void* system_allocate(int64_t capacity) {
   return data;
 }
 
+thread_local std::shared_ptr<int64_t> untouched;  // bytes in use, while there is UntouchedMemory
+
+std::shared_ptr<Storage> untouched_block(int64_t bytes) {
+  const auto size = static_cast<size_t>(std::max<int64_t>(1, bytes));
+  void* const data = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  check(data != MAP_FAILED, ErrorKind::system,
+        "there are no {} bytes of addresses; use a smaller batch or model", bytes);
+  *untouched += bytes;
+  const auto free = [size, bytes, in_use = untouched](void* block) {
+    munmap(block, size);
+    *in_use -= bytes;
+  };
+  return Storage::borrow(data, bytes, std::shared_ptr<void>(data, free));
+}
+
 }  // namespace
 
 std::shared_ptr<Storage> Storage::allocate(int64_t bytes) {
+  if (untouched != nullptr) return untouched_block(bytes);
   std::shared_ptr<Storage> storage(new Storage);
   storage->bytes_ = bytes;
   const int64_t capacity = rounded(bytes);
@@ -99,6 +117,12 @@ Storage::~Storage() {
   c.stats.in_use -= capacity_;
   c.stats.cached += capacity_;
 }
+
+UntouchedMemory::UntouchedMemory()
+    : in_use_(std::make_shared<int64_t>(0)), before_(std::exchange(untouched, in_use_)) {}
+UntouchedMemory::~UntouchedMemory() { untouched = before_; }
+
+bool UntouchedMemory::is_used() { return untouched != nullptr; }
 
 AllocatorStats allocator_stats() {
   std::lock_guard lock(cache().mutex);

@@ -29,6 +29,25 @@ class Storage {
   std::shared_ptr<void> owner_;
 };
 
+/// While it lives, blocks that its thread asks for are addresses alone: zeros that take memory only
+/// where they are written; copies of tensors are zeros too. For a pass that computes nothing. The
+/// blocks may outlive it.
+class UntouchedMemory {
+ public:
+  UntouchedMemory();
+  ~UntouchedMemory();
+  UntouchedMemory(const UntouchedMemory&) = delete;
+  UntouchedMemory& operator=(const UntouchedMemory&) = delete;
+
+  /// Bytes of the blocks that live.
+  int64_t in_use() const { return *in_use_; }
+  /// Whether a block that is asked for now holds zeros.
+  static bool is_used();
+
+ private:
+  std::shared_ptr<int64_t> in_use_, before_;
+};
+
 /// Counters of the caching allocator, in bytes.
 struct AllocatorStats {
   int64_t in_use = 0;

@@ -31,6 +31,7 @@ Tensor Tensor::empty(const Shape& shape, DType dtype) {
 
 Tensor Tensor::zeros(const Shape& shape, DType dtype) {
   Tensor t = empty(shape, dtype);
+  if (UntouchedMemory::is_used()) return t;
   std::memset(t.raw(), 0, t.elements() * size_of(dtype));
   return t;
 }
@@ -126,6 +127,7 @@ Tensor Tensor::to_contiguous() const { return contiguous() ? detached() : clone(
 
 Tensor Tensor::clone() const {
   Tensor t = empty(shape_, dtype_);
+  if (UntouchedMemory::is_used()) return t;
   const int64_t bytes = size_of(dtype_);
   auto* out = static_cast<char*>(t.raw());
   const auto* in = static_cast<const char*>(raw());

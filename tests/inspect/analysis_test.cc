@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "heddle/inspect/complexity.h"
+#include "heddle/inspect/model_sizes.h"
 #include "heddle/models/transformer.h"
 
 namespace heddle::inspect {
@@ -11,15 +12,35 @@ namespace {
 
 constexpr int64_t kKiB = 1 << 10, kMiB = 1 << 20, kGiB = 1 << 30;
 
-int64_t parameters_of(const std::string& name, const std::vector<std::string>& settings = {}) {
-  return model_parameters(find_plan(name, settings));
+using Settings = std::vector<std::string>;
+
+Analysis analysis_of(const std::string& name, const Settings& settings = {},
+                     const Workload& w = {}) {
+  return analyze(*find_size(name, settings), name, w);
+}
+
+Analysis analysis_of_json(const std::string& config, const Workload& w = {.source = 4}) {
+  return analyze(*read_model_config(Json::parse(config), "test"), "test", w);
+}
+
+int64_t parameters_of(const std::string& name) {
+  return analysis_of(name, {}, {.source = 4}).parameters;
+}
+
+// Of one of the layers that are called so.
+int64_t layer_parameters(const Analysis& a, const std::string& part) {
+  int64_t sum = 0, layers = 0;
+  for (const Step& step : a.steps) {
+    if (step.part == part) sum += step.parameters, layers = step.layers;
+  }
+  return layers == 0 ? -1 : sum / layers;
 }
 
 TEST(ModelParameters, base_and_big_of_the_paper_have_63_and_214_million) {
-  const ModelPlan base = find_plan("base");
-  EXPECT_EQ(model_parameters(base), 63'082'496);
-  EXPECT_EQ(layer_parameters(base.stacks[0]), 3'152'384);
-  EXPECT_EQ(layer_parameters(base.stacks[1]), 4'204'032);
+  const Analysis base = analysis_of("base");
+  EXPECT_EQ(base.parameters, 63'082'496);
+  EXPECT_EQ(layer_parameters(base, "model.encoder.layers"), 3'152'384);
+  EXPECT_EQ(layer_parameters(base, "model.decoder.layers"), 4'204'032);
   EXPECT_EQ(parameters_of("big"), 214'245'376);
 }
 
@@ -33,16 +54,17 @@ TEST(ModelParameters, published_sizes_come_out) {
 
 // Four square matrices, whatever the number of heads.
 TEST(ModelParameters, attention_of_width_300_has_360000_for_4_and_10_heads) {
-  for (const char* heads : {"heads=4", "heads=10"}) {
-    const StackPlan s = find_plan("stack", {"d_model=300", heads, "ffn_dim=1200"}).stacks[0];
-    const int64_t rest =
-        linear_parameters(300, 1200, true) + linear_parameters(1200, 300, true) + 2 * 2 * 300;
-    EXPECT_EQ(layer_parameters(s) - rest, 361'200) << heads;
-    StackPlan plain = s;
-    plain.has_bias = plain.has_projection_bias = false;
-    EXPECT_EQ(layer_parameters(plain) - rest, 360'000) << heads;
+  for (const char* heads : {"encoder_attention_heads=4", "encoder_attention_heads=10"}) {
+    const auto attention = [&](const char* bias) {
+      const Analysis a = analysis_of("base", {"d_model=300", heads, "decoder_attention_heads=4",
+                                              "encoder_ffn_dim=1200", bias});
+      const int64_t rest = 2 * 300 * 1200 + 1200 + 300 + 2 * 2 * 300;
+      return layer_parameters(a, "model.encoder.layers") - rest;
+    };
+    EXPECT_EQ(attention("projection_bias=true"), 361'200) << heads;
+    EXPECT_EQ(attention("projection_bias=false"), 360'000) << heads;
   }
-  EXPECT_THROW(find_plan("stack", {"d_model=300", "heads=8"}), Error);
+  EXPECT_THROW(find_size("stack", {"d_model=300", "heads=8"}), Error);
 }
 
 // What is counted here and what a model really makes, for switches that change its parameters.
@@ -51,16 +73,16 @@ TEST(ModelParameters, counts_are_those_of_the_models_that_are_built) {
   c.vocab_size = 50, c.d_model = 12, c.encoder_layers = 2, c.decoder_layers = 3;
   c.encoder_attention_heads = 2, c.decoder_attention_heads = 3;
   c.encoder_ffn_dim = 20, c.decoder_ffn_dim = 28, c.max_position_embeddings = 9;
-  const auto expect_equal = [](const auto& model_config, auto make) {
+  const auto expect_equal = [](const ModelConfig& config) {
     nn::Parameters parameters(1);
-    make(nn::Scope(parameters), model_config);
-    EXPECT_EQ(model_parameters(plan_of(model_config)), parameters.elements());
+    config.make(nn::Scope(parameters));
+    const Analysis a = analyze(config, "test", {.source = 4});
+    EXPECT_EQ(a.parameters, parameters.elements());
     int64_t matrices = 0;
     for (const auto& p : parameters.all()) matrices += p->shape().rank() > 1 ? p->elements() : 0;
-    const Analysis a = analyze(plan_of(model_config), {.source = 4});
     EXPECT_EQ(a.matrix_parameters, matrices);
     int64_t steps = 0;
-    for (const Step& step : a.steps) steps += step.times * step.parameters;
+    for (const Step& step : a.steps) steps += step.parameters;
     EXPECT_EQ(steps, parameters.elements());
   };
   for (int bits = 0; bits < 128; ++bits) {
@@ -72,17 +94,17 @@ TEST(ModelParameters, counts_are_those_of_the_models_that_are_built) {
     c.share_encoder_decoder_embeddings = bits & 32;
     c.tie_word_embeddings = bits & 64;
     SCOPED_TRACE(bits);
-    expect_equal(c, [](const nn::Scope& s, const TransformerConfig& t) { Transformer(s, t); });
+    expect_equal(*model_config(c));
   }
   for (const char* scoring : {"dot", "additive", "linear"}) {
     for (const char* activation : {"relu", "swiglu"}) {
       c.attention_scoring = scoring, c.activation_function = activation;
       SCOPED_TRACE(fmt::format("{} {}", scoring, activation));
-      expect_equal(c, [](const nn::Scope& s, const TransformerConfig& t) { Transformer(s, t); });
+      expect_equal(*model_config(c));
     }
   }
   c.normalization = "rms_norm";
-  expect_equal(c, [](const nn::Scope& s, const TransformerConfig& t) { Transformer(s, t); });
+  expect_equal(*model_config(c));
   for (
       const char* config :
       {R"({"model_type": "gpt2", "vocab_size": 40, "n_positions": 8, "n_embd": 12, "n_layer": 2,
@@ -113,47 +135,38 @@ TEST(ModelParameters, counts_are_those_of_the_models_that_are_built) {
        R"({"model_type": "xlnet", "vocab_size": 40, "d_model": 12, "n_layer": 2, "n_head": 3,
             "d_inner": 20, "tie_word_embeddings": false})"}) {
     SCOPED_TRACE(config);
-    expect_equal(*read_model_config(Json::parse(config), "test"),
-                 [](const nn::Scope& s, const ModelConfig& m) { m.make(s); });
+    expect_equal(*read_model_config(Json::parse(config), "test"));
   }
 }
 
 TEST(Steps, positions_are_added_where_they_are_vectors) {
-  const auto adds = [](const ModelPlan& plan) {
-    const auto steps = analyze(plan, {.source = 8}).steps;
-    return std::any_of(steps.begin(), steps.end(),
-                       [](const Step& step) { return step.name == "add positions"; });
+  const auto adds = [](const Analysis& a) {
+    return std::any_of(a.steps.begin(), a.steps.end(),
+                       [](const Step& step) { return step.name == "embedding and positions"; });
   };
   for (const char* type : {"gpt2", "bert", "llama", "transfo-xl", "xlnet"}) {
-    const Json config = Json::parse(fmt::format(R"({{"model_type": "{}"}})", type));
+    const Analysis a = analysis_of_json(fmt::format(R"({{"model_type": "{}"}})", type));
     const std::string name = type;
-    EXPECT_EQ(adds(plan_of(*read_model_config(config, "test"))), name == "gpt2" || name == "bert")
-        << type;
+    EXPECT_EQ(adds(a), name == "gpt2" || name == "bert") << type;
   }
   for (const char* positions : {"sinusoidal", "learned", "rotary", "none"}) {
     TransformerConfig c;
     c.position_embedding_type = positions;
     const std::string name = positions;
-    EXPECT_EQ(adds(plan_of(c)), name == "sinusoidal" || name == "learned") << positions;
+    EXPECT_EQ(adds(analyze(*model_config(c), "test", {.source = 8})),
+              name == "sinusoidal" || name == "learned")
+        << positions;
   }
 }
 
 // Touvron et al. 2023, section 2.2: three matrices of hidden 8d/3 are as many weights as the two of
 // 4d. LLaMA 7B has 6,738,415,616 parameters, Mixtral 8x7B 46,702,792,704.
 TEST(ModelParameters, gated_layers_of_8d_over_3_have_those_of_plain_ones) {
-  const auto layer_of = [](const std::string& config) {
-    return plan_of(*read_model_config(Json::parse(config), "test")).stacks[0];
-  };
-  const StackPlan llama = layer_of(
+  const Analysis llama = analysis_of_json(
       R"({"model_type": "llama", "hidden_size": 384, "intermediate_size": 1024,
           "num_attention_heads": 6, "num_hidden_layers": 1})");
-  StackPlan plain = llama;
-  plain.is_gated = false, plain.hidden = 4 * 384;
-  EXPECT_EQ(layer_parameters(llama), layer_parameters(plain));
-  EXPECT_EQ(layer_parameters(llama) - 4 * 384 * 384 - 2 * 384, 8 * 384 * 384);
-  const auto count = [](const std::string& config) {
-    return model_parameters(plan_of(*read_model_config(Json::parse(config), "test")));
-  };
+  EXPECT_EQ(layer_parameters(llama, "model.layers") - 4 * 384 * 384 - 2 * 384, 8 * 384 * 384);
+  const auto count = [](const std::string& config) { return analysis_of_json(config).parameters; };
   EXPECT_EQ(count(R"({"model_type": "llama"})"), 6'738'415'616);
   EXPECT_EQ(count(R"({"model_type": "mixtral"})"), 46'702'792'704);
   // Qwen2-7B and Qwen3-0.6B.
@@ -168,10 +181,11 @@ TEST(ModelParameters, gated_layers_of_8d_over_3_have_those_of_plain_ones) {
 }
 
 AttentionMemory attention_of(int64_t positions, int64_t layers, int64_t heads, int64_t window = 0) {
-  const ModelPlan plan =
-      find_plan("stack", {fmt::format("layers={}", layers), fmt::format("heads={}", heads),
-                          fmt::format("d_model={}", 64 * heads)});
-  return analyze(plan, {.source = positions, .window = window}).attention;
+  return analysis_of("stack",
+                     {fmt::format("layers={}", layers), fmt::format("heads={}", heads),
+                      fmt::format("d_model={}", 64 * heads)},
+                     {.source = positions, .window = window})
+      .attention;
 }
 
 TEST(AttentionMatrices, pixels_of_a_128_image_need_768_gib) {
@@ -202,24 +216,26 @@ TEST(AttentionMatrices, a_hundred_thousand_positions_and_64_heads_need_1192_gib_
 
 // Hidden 8d/3: three matrices hold what two of 4d do (Touvron et al. 2023, section 2.2).
 TEST(ModelParameters, swiglu_of_8_thirds_has_those_of_a_plain_layer_of_4) {
-  const std::string wide = "d_model=768";
-  const StackPlan gated =
-      find_plan("base", {wide, "encoder_ffn_dim=2048", "activation_function=swiglu"}).stacks[0];
-  const StackPlan plain = find_plan("base", {wide, "encoder_ffn_dim=3072"}).stacks[0];
+  const auto layer = [](const Settings& settings) {
+    Settings all = settings;
+    all.insert(all.begin(), "d_model=768");
+    return layer_parameters(analysis_of("base", all), "model.encoder.layers");
+  };
   const int64_t biases = 3072 + 768;
-  EXPECT_EQ(layer_parameters(gated), layer_parameters(plain) - biases);
+  EXPECT_EQ(layer({"encoder_ffn_dim=2048", "activation_function=swiglu"}),
+            layer({"encoder_ffn_dim=3072"}) - biases);
 }
 
 // One layer each, 3 tokens in and 2 out, width 4 in 2 heads of 2, by hand.
-const std::vector<std::string> kSmall = {"d_model=4",         "encoder_layers=1",
-                                         "decoder_layers=1",  "encoder_attention_heads=2",
-                                         "encoder_ffn_dim=6", "decoder_attention_heads=2",
-                                         "decoder_ffn_dim=6", "vocab_size=5"};
+const Settings kSmall = {"d_model=4",         "encoder_layers=1",
+                         "decoder_layers=1",  "encoder_attention_heads=2",
+                         "encoder_ffn_dim=6", "decoder_attention_heads=2",
+                         "decoder_ffn_dim=6", "vocab_size=5"};
 
 Analysis small(const std::string& setting) {
-  std::vector<std::string> settings = kSmall;
+  Settings settings = kSmall;
   settings.push_back(setting);
-  return analyze(find_plan("base", settings), {.source = 3, .target = 2});
+  return analysis_of("base", settings, {.source = 3, .target = 2});
 }
 
 TEST(Flops, swiglu_has_three_products_of_a_token) {
@@ -241,9 +257,11 @@ TEST(Flops, additive_scores_compute_and_keep_every_pair) {
   EXPECT_EQ(sum.attention_flops, 2 * 2 * 4 * (9 + 4 + 6));
   EXPECT_EQ(sum.decoding_flops, dot.decoding_flops);
   EXPECT_EQ(sum.parameters - dot.parameters, 3 * 2 * 2);  // a v of 2 for each of 2 heads
-  // q + k and its tanh, 4 wide, in f32 in both formats.
-  EXPECT_EQ(sum.kept.f32 - dot.kept.f32, 4 * 2 * 4 * 19);
-  EXPECT_EQ(sum.kept.bf16 - dot.kept.bf16, 4 * 2 * 4 * 19);
+  // q + k and its tanh, 4 wide, in f32 in both formats; in bf16 an f32 copy of each v too. The
+  // queries to the source, 4 wide, of 2 tokens, are not read again; the others lie beside values.
+  const int64_t sums = 4 * 2 * 4 * 19;
+  EXPECT_EQ(sum.kept.f32 - dot.kept.f32, sums - 4 * 2 * 4);
+  EXPECT_EQ(sum.kept.bf16 - dot.kept.bf16, sums + 4 * 3 * 2 * 2 - 2 * 2 * 4);
   EXPECT_FALSE(sum.attention.has_flash);
   EXPECT_EQ(sum.attention.flash.f32, sum.attention.all.f32);
   EXPECT_EQ(sum.training_flash_flops, sum.training_flops);
@@ -263,8 +281,8 @@ TEST(Flops, linear_scores_have_a_product_a_token_and_none_a_pair) {
 // Four products for attention beside the four projections, two for the feed-forward layers.
 TEST(Flops, a_layer_is_24_n_d2_and_4_n2_d_where_the_inner_width_is_4d) {
   const int64_t n = 10, d = 16;
-  const Analysis a = analyze(
-      find_plan("stack", {"layers=3", "heads=4", "d_model=16", "ffn_dim=64"}), {.source = n});
+  const Analysis a =
+      analysis_of("stack", {"layers=3", "heads=4", "d_model=16", "ffn_dim=64"}, {.source = n});
   EXPECT_EQ(a.forward_flops, 3 * (24 * n * d * d + 4 * n * n * d));
   EXPECT_EQ(a.attention_flops, 3 * 4 * n * n * d);
   EXPECT_EQ(a.training_flops, 3 * a.forward_flops);
@@ -272,29 +290,29 @@ TEST(Flops, a_layer_is_24_n_d2_and_4_n2_d_where_the_inner_width_is_4d) {
 }
 
 TEST(Flops, a_causal_pass_is_the_sum_of_its_tokens_over_caches) {
-  const ModelPlan plan = find_plan(
-      "stack", {"layers=2", "heads=2", "d_model=8", "ffn_dim=16", "causal=true", "vocab_size=11"});
+  const Settings settings = {"layers=2",   "heads=2",     "d_model=8",
+                             "ffn_dim=16", "causal=true", "vocab_size=11"};
   const int64_t n = 7, d = 8, linear = 2 * 2 * (4 * d * d + 2 * d * 16) + 2 * d * 11;
   int64_t by_hand = 0, passes = 0;
   for (int64_t t = 1; t <= n; ++t) {
     by_hand += linear + 2 * 4 * t * d;  // token t sees t positions
     passes += by_hand;                  // all tokens so far again
   }
-  const Analysis a = analyze(plan, {.source = n});
+  const Analysis a = analysis_of("stack", settings, {.source = n});
   EXPECT_EQ(a.forward_flops, by_hand);
   EXPECT_EQ(a.decoding_flops, by_hand);
   EXPECT_DOUBLE_EQ(a.uncached_decoding_flops, static_cast<double>(passes));
 }
 
 TEST(Caches, a_token_keeps_a_key_and_a_value_in_every_layer) {
-  const Analysis a = analyze(find_plan("base"), {.batch = 2, .source = 30, .target = 20});
+  const Analysis a = analysis_of("base", {}, {.batch = 2, .source = 30, .target = 20});
   EXPECT_EQ(a.cache_token.f32, 4 * 6 * 2 * 512);
   EXPECT_EQ(a.cache_source.bf16, 2 * 6 * 2 * 512);
   EXPECT_EQ(a.cache.f32, 2 * 50 * a.cache_token.f32);
 }
 
 TEST(Analysis, bert_writes_nothing_and_has_no_cache) {
-  const Analysis a = analyze(find_plan("bert-base"), {});
+  const Analysis a = analysis_of("bert-base");
   EXPECT_EQ(a.workload.source, 512);
   EXPECT_EQ(a.decoding_flops, 0);
   EXPECT_EQ(a.cache.f32, 0);
@@ -311,19 +329,19 @@ void expect_error(ErrorKind kind, const std::string& part, const std::function<v
 }
 
 TEST(Analysis, bad_names_fields_and_sizes_are_said) {
-  expect_error(ErrorKind::usage, "did you mean 'gpt2-large'?", [] { find_plan("gpt2-lage"); });
+  expect_error(ErrorKind::usage, "did you mean 'gpt2-large'?", [] { find_size("gpt2-lage"); });
   expect_error(ErrorKind::usage, "did you mean 'd_model'?",
-               [] { find_plan("base", {"d_modl=3"}); });
-  expect_error(ErrorKind::usage, "FIELD=VALUE", [] { find_plan("base", {"d_model"}); });
+               [] { find_size("base", {"d_modl=3"}); });
+  expect_error(ErrorKind::usage, "FIELD=VALUE", [] { find_size("base", {"d_model"}); });
   expect_error(ErrorKind::data, "7 heads",
-               [] { find_plan("base", {"encoder_attention_heads=7"}); });
+               [] { find_size("base", {"encoder_attention_heads=7"}); });
   expect_error(ErrorKind::data, "1024 learned positions",
-               [] { analyze(find_plan("gpt2"), {.source = 1025}); });
-  expect_error(ErrorKind::usage, "batch is 0", [] { analyze(find_plan("base"), {.batch = 0}); });
+               [] { analysis_of("gpt2", {}, {.source = 1025}); });
+  expect_error(ErrorKind::usage, "batch is 0", [] { analysis_of("base", {}, {.batch = 0}); });
   expect_error(ErrorKind::data, "64 bits",
-               [] { analyze(find_plan("base"), {.batch = 1 << 20, .source = 1 << 24}); });
+               [] { analysis_of("base", {}, {.batch = 1 << 20, .source = 1 << 24}); });
   expect_error(ErrorKind::data, "64 bits", [] {
-    analyze(find_plan("stack", {"heads=1", "d_model=4000000000000"}), {});
+    analysis_of("stack", {"heads=1", "d_model=4000000000000"});
   });
 }
 

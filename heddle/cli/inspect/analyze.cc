@@ -8,6 +8,7 @@
 #include "heddle/cli/flags/page_flag.h"
 #include "heddle/cli/inspect/analyze_text.h"
 #include "heddle/inspect/analysis.h"
+#include "heddle/inspect/model_sizes.h"
 #include "heddle/inspect/pages/page.h"
 
 namespace heddle::cli {
@@ -49,10 +50,10 @@ void run(Flags f) {
   if (!f.page.empty()) inspect::check_output(f.page, "the page");
   if (f.threads > 0) set_num_threads(f.threads);
   const inspect::Analysis analysis =
-      inspect::analyze(inspect::find_plan(f.name, f.settings), f.workload);
+      inspect::analyze(*inspect::find_size(f.name, f.settings), f.name, f.workload);
   inspect::LayerSizes& sizes = f.sizes;
   if (sizes.n == 0) sizes.n = analysis.workload.source;
-  if (sizes.d == 0) sizes.d = analysis.plan.stacks[0].width;
+  if (sizes.d == 0) sizes.d = analysis.width;
   const auto costs = inspect::layer_costs(sizes);
   std::vector<bench::LayerTimes> curve;
   if (f.measure) {
@@ -84,7 +85,7 @@ void add_analyze(Subcommand& app) {
       ->add_option(
           "model", flags->name,
           fmt::format("a model directory, run, config.json or settings file, or a size: {}",
-                      fmt::join(inspect::plan_names(), ", ")))
+                      fmt::join(inspect::size_names(), ", ")))
       ->required();
   command->add_option("--set", flags->settings, "FIELD=VALUE: another value of a field; repeatable")
       ->type_name("FIELD=VALUE");

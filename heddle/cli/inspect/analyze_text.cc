@@ -36,40 +36,43 @@ std::string shape(const std::vector<int64_t>& sizes) {
   return fmt::format("{}", fmt::join(sizes, " x "));
 }
 
+// The sum over layers, or that of one where all are alike.
+std::string of_layers(int64_t sum, int64_t layers) {
+  if (layers == 1 || sum % layers != 0) return format_count(sum);
+  return fmt::format("{} x {} = {}", format_count(sum / layers), layers, format_count(sum));
+}
+
 std::string steps_text(const Analysis& a) {
-  std::string text = fmt::format("{:30}{:38}{:>8}{:>14}{:>10}\n", "step", "shape", "layers",
+  std::string text = fmt::format("{:42}{:48}{:>8}{:>14}{:>10}\n", "step", "shape", "layers",
                                  "parameters", "FLOPs");
   std::string part;
   for (const Step& step : a.steps) {
     if (step.part != part) text += step.part + "\n";
     part = step.part;
-    text += fmt::format("  {:28}{:38}{:>8}{:>14}{:>10}\n", step.name,
-                        shape(step.in) + " -> " + shape(step.out), step.times,
-                        format_count(step.parameters),
-                        step.flops > 0 ? decimal(static_cast<double>(step.flops)) : "");
+    const auto& [matrices, rows, columns] = step.attention;
+    const std::string by =
+        matrices > 0 ? fmt::format(" ({} x {} x {} weights)", matrices, rows, columns) : "";
+    const std::string flops =
+        step.flops > 0 ? decimal(static_cast<double>(step.flops / step.layers)) : "";
+    text += fmt::format("  {:40}{:48}{:>8}{:>14}{:>10}\n", step.name,
+                        step.out.empty() ? "" : shape(step.in) + " -> " + shape(step.out) + by,
+                        step.layers, format_count(step.parameters / step.layers), flops);
   }
   return text + "FLOPs and parameters are those of one layer; rows are the tokens of the batch.\n";
 }
 
 std::string parameters_text(const Analysis& a) {
   std::string text = "\nparameters\n";
-  std::vector<std::string> parts;
-  for (const Step& step : a.steps) {
-    if (parts.empty() || parts.back() != step.part) parts.push_back(step.part);
-  }
-  for (const std::string& part : parts) {
-    int64_t each = 0, times = 1;
-    for (const Step& step : a.steps) {
-      if (step.part != part) continue;
-      each += step.parameters;
-      times = step.times;
+  for (size_t i = 0; i < a.steps.size();) {
+    const std::string& part = a.steps[i].part;
+    int64_t sum = 0, layers = 1;
+    for (; i < a.steps.size() && a.steps[i].part == part; ++i) {
+      sum += a.steps[i].parameters;
+      layers = std::max(layers, a.steps[i].layers);
     }
-    if (each == 0) continue;
-    const std::string sum =
-        times > 1 ? fmt::format(" x {} = {}", times, format_count(times * each)) : "";
-    text += fmt::format("  {:28}{:>16}{}\n", part, format_count(each), sum);
+    if (sum > 0) text += fmt::format("  {:38}  {}\n", part, of_layers(sum, layers));
   }
-  return text + fmt::format("  {:28}{:>16}\n", "total", format_count(a.parameters));
+  return text + fmt::format("  {:38}  {}\n", "total", format_count(a.parameters));
 }
 
 std::string flops_text(const Analysis& a) {
@@ -134,12 +137,11 @@ std::string milliseconds(double ms) { return ms < 0 ? "-" : fmt::format("{:.3f}"
 
 std::string analysis_text(const Analysis& a) {
   const inspect::Workload& w = a.workload;
-  const std::string target =
-      a.plan.stacks.size() > 1 ? fmt::format(" in, {} out", format_count(w.target)) : "";
+  const std::string target = a.has_source ? fmt::format(" in, {} out", format_count(w.target)) : "";
   const std::string window =
       w.window > 0 ? fmt::format(", self-attention in blocks of {}", w.window) : "";
-  return fmt::format("{}  ({}): {} parameters; {} sequence{} of {} positions{}{}\n\n", a.plan.name,
-                     a.plan.type, format_count(a.parameters), w.batch, w.batch == 1 ? "" : "s",
+  return fmt::format("{}  ({}): {} parameters; {} sequence{} of {} positions{}{}\n\n", a.name,
+                     a.type, format_count(a.parameters), w.batch, w.batch == 1 ? "" : "s",
                      format_count(w.source), target, window) +
          steps_text(a) + parameters_text(a) + flops_text(a) + memory_text(a);
 }

@@ -23,7 +23,7 @@
   const tile = (value, what) => el("div", {class: "panel"}, el("div", {style: "font-size: 1.2rem; font-weight: 600; white-space: nowrap"}, value), el("div", {class: "faint small"}, what));
   const what = `${d.batch === 1 ? "one sequence" : d.batch + " sequences"} of ${d.length.toLocaleString("en")} ${isPair ? `tokens in, ${d.target_length.toLocaleString("en")} out` : "positions"}` +
     (d.window ? `, self-attention in blocks of ${d.window}` : "");
-  heddle.main.append(faint(`${d.model_type}, for ${what}. All by arithmetic from the sizes; nothing was run${L.kinds.some((k) => k.measured) ? " but the curve at the end" : ""}.`),
+  heddle.main.append(faint(`${d.model_type}, for ${what}. All by a dry run, which counts and computes nothing${L.kinds.some((k) => k.measured) ? " but the curve at the end" : ""}.`),
     el("div", {style: "display: grid; gap: .75rem; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); margin: .75rem 0"},
       tile(count(d.parameters), "parameters"), tile(bytes(d.bytes.weights.f32), `of weights in f32, ${bytes(d.bytes.weights.bf16)} in bf16`),
       tile(flops(d.flops.forward), "for one forward pass"), tile(heddle.percent(d.flops.attention / d.flops.forward), "of it in attention's own products")));
@@ -42,10 +42,11 @@
   for (const s of d.steps) {
     let p = parts.find((q) => q.name === s.part);
     if (!p) parts.push(p = {name: s.part, layers: s.layers, parameters: 0, flops: 0});
-    p.parameters += s.parameters * s.layers;
-    p.flops += s.flops * s.layers;
+    p.parameters += s.parameters;
+    p.flops += s.flops;
+    p.layers = Math.max(p.layers, s.layers);
   }
-  const label = (p) => (p.layers > 1 ? `${p.name}s (${p.layers})` : p.name);
+  const label = (p) => (p.layers > 1 ? `${p.name}.* (${p.layers})` : p.name);
   const share = (x, all) => ` · ${heddle.percent(x / all)}`;
   section("Where parameters and FLOPs are", el("div", {class: "columns two"},
     el("div", {}, el("h3", {}, "Parameters"), bars("parameters", parts.filter((p) => p.parameters).map((p) => ({name: label(p), value: p.parameters})),
@@ -54,27 +55,20 @@
       (x) => flops(x) + share(x, d.flops.forward)))));
 
   // --- steps ------------------------------------------------------------------------------------
-  const about = {
-    "token embeddings": "each token's row of the table", "add positions": "a vector for each position", "queries, keys, values": "three linear layers in one product",
-    "scores q k^T / sqrt(d_k)": "each query with each key, a matrix a head", "softmax": "each row sums to 1", "weighted sum of values": "the heads side by side again",
-    "output projection": "mixes the heads", "scores q k^T": "each query with each key, a matrix a head",
-    "scores v tanh(q + k)": "a small network for each query and key", "shares of queries and keys": "a number for each token and head", "scores: sums of shares": "a matrix a head",
-    "feed-forward, gate and up": "twice to the inner width", "silu(gate) * up": "the gate decides what passes", "feed-forward, down": "and back", "feed-forward, in": "to the inner width", "feed-forward, out": "and back", "add and norm": "the residual stream goes on",
-    "keys, values of the source": "from the encoder, once a sentence", "queries to the source": "from the decoder", "logits of the next token": "a score for each token",
-  };
-  const dear = Math.max(...d.steps.map((s) => s.flops * s.layers), 1);
+  const dear = Math.max(...d.steps.map((s) => s.flops), 1);
   const body = el("tbody", {}), nowrap = "white-space: nowrap";  // a phone scrolls the table sideways
+  const each = (sum, s) => Math.floor(sum / s.layers);
   let part = "";
   for (const s of d.steps) {
     if (s.part !== part) body.append(el("tr", {}, el("th", {colspan: 6, scope: "rowgroup"}, label(parts.find((p) => p.name === s.part)) + (s.layers > 1 ? ", each:" : ""))));
     part = s.part;
-    body.append(el("tr", {}, el("td", {style: "min-width: 11rem"}, s.name.replace("k^T / sqrt(d_k)", "kᵀ / √dₖ"), el("div", {class: "faint small"}, about[s.name] || "")),
-      el("td", {class: "number", style: nowrap}, shape(s.in)), el("td", {}, "→"), el("td", {class: "number", style: nowrap}, shape(s.out)),
-      el("td", {class: "number"}, s.parameters ? s.parameters.toLocaleString("en") : ""),
-      el("td", {class: "number", style: `${nowrap}; background: linear-gradient(to left, color-mix(in srgb, var(--accent) 35%, transparent) ${100 * s.flops * s.layers / dear}%, transparent 0)`},
-        s.flops ? flops(s.flops) : "")));
+    body.append(el("tr", {}, el("td", {style: "min-width: 11rem"}, s.name, el("div", {class: "faint small"}, s.matrices ? `by matrices of weights, ${shape(s.matrices)}` : "")),
+      el("td", {class: "number", style: nowrap}, shape(s.in)), el("td", {}, s.out.length ? "→" : ""), el("td", {class: "number", style: nowrap}, shape(s.out)),
+      el("td", {class: "number"}, s.parameters ? each(s.parameters, s).toLocaleString("en") : ""),
+      el("td", {class: "number", style: `${nowrap}; background: linear-gradient(to left, color-mix(in srgb, var(--accent) 35%, transparent) ${100 * s.flops / dear}%, transparent 0)`},
+        s.flops ? flops(each(s.flops, s)) : "")));
   }
-  section("Step by step", faint("The shape of what comes in and goes out of each step, for the whole batch: rows are tokens; attention's matrices are heads × queries × keys. FLOPs are those of products, two for each multiplication and addition."),
+  section("Step by step", faint("The shape of what comes in and goes out of each step, for the whole batch: rows are tokens; steps have the names of their layers in the checkpoint and of the operation; attention's matrices are heads × queries × keys. FLOPs are those of products, two for each multiplication and addition."),
     scroll("steps", el("table", {class: "small"}, el("thead", {}, el("tr", {}, ...["step", "in", "", "out", "parameters", "FLOPs"].map((t, i) => el("th", {scope: "col", class: i ? "number" : null}, t)))), body)));
 
   // --- FLOPs ------------------------------------------------------------------------------------

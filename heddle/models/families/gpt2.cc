@@ -163,20 +163,6 @@ class Gpt2 final : public LanguageModel {
     return names;
   }
 
-  ModelPlan plan() const override {
-    return {.stacks = {{.layers = c_.n_layer,
-                        .heads = c_.n_head,
-                        .width = c_.n_embd,
-                        .hidden = Gpt2Block::inner(c_),
-                        .is_causal = true,
-                        .keeps_before_activation = c_.activation_function != "relu",
-                        .has_last_norm = true,
-                        .token_rows = c_.vocab_size,
-                        .position_rows = c_.n_positions}},
-            .vocab = heads_.output ? c_.vocab_size : 0,
-            .is_output_tied = c_.tie_word_embeddings};
-  }
-
  private:
   Config c_;
   nn::Embedding embedding_;

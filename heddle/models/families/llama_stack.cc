@@ -152,28 +152,4 @@ nn::TensorNames LlamaStack::names() const {
   return names;
 }
 
-ModelPlan LlamaStack::plan() const {
-  return {.stacks = {{.layers = c_.num_hidden_layers,
-                      .heads = c_.num_attention_heads,
-                      .width = c_.hidden_size,
-                      .hidden = c_.intermediate_size,
-                      .head_width = c_.head_width(),
-                      .key_heads = c_.key_heads(),
-                      .experts = kind_.experts,
-                      .chosen_experts = kind_.chosen,
-                      .is_causal = true,
-                      .has_bias = kind_.attention_bias,
-                      .has_projection_bias = kind_.output_bias,
-                      .has_mlp_bias = kind_.mlp_bias,
-                      .has_norm_bias = false,
-                      .is_gated = true,
-                      .keeps_before_activation = true,
-                      .of_attention = {.vectors = kind_.has_head_norms ? 2 * c_.head_width() : 0},
-                      .has_last_norm = true,
-                      .token_rows = c_.vocab_size,
-                      .adds_positions = false}},
-          .vocab = heads_.output ? c_.vocab_size : 0,
-          .is_output_tied = c_.tie_word_embeddings};
-}
-
 }  // namespace heddle

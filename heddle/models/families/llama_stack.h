@@ -84,7 +84,6 @@ class LlamaStack : public LanguageModel {
   int64_t cache_width() const override { return 2 * c_.key_heads() * c_.head_width(); }
   Tensor hidden(const TokenRows& tokens, const Run& run) const override;
   nn::TensorNames names() const override;
-  ModelPlan plan() const override;
 
  private:
   struct Block;

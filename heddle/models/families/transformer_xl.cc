@@ -192,28 +192,6 @@ class TransformerXl final : public LanguageModel, public WithMemory {
     return names;
   }
 
-  ModelPlan plan() const override {
-    const int64_t biases = 2 * c_.n_head * c_.d_head;
-    const int64_t classes = adaptive_.groups() - 1;
-    return {.stacks = {{.layers = c_.n_layer,
-                        .heads = c_.n_head,
-                        .width = c_.d_model,
-                        .hidden = c_.d_inner,
-                        .head_width = c_.d_head,
-                        .is_causal = is_causal(),
-                        .has_bias = false,
-                        .has_projection_bias = false,
-                        .has_distances = true,
-                        .of_attention = {0, c_.untie_r ? biases : 0},
-                        .adds_positions = false,
-                        .of_input = {adaptive_.input_elements(), c_.untie_r ? 0 : biases}}},
-            .vocab = heads_.output ? c_.vocab_size : 0,
-            .has_output_bias = true,
-            .of_output = heads_.output ? OtherParameters{adaptive_.output_elements(), classes}
-                                       : OtherParameters{},
-            .output_products = adaptive_.output_products()};
-  }
-
  private:
   nn::AdaptiveTables tables(const Scope& s, const HubConfig& hub) const {
     return {base_scope(s, "transformer", hub) / "word_emb", s / "crit", adaptive_};

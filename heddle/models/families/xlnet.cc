@@ -198,25 +198,6 @@ class Xlnet final : public TokenModel, public WithMemory, public WithOrder, publ
     return names;
   }
 
-  ModelPlan plan() const override {
-    return {.stacks = {{.layers = c_.n_layer,
-                        .heads = c_.n_head,
-                        .width = c_.d_model,
-                        .hidden = c_.d_inner,
-                        .is_causal = c_.attn_type == "uni",
-                        .has_bias = false,
-                        .has_projection_bias = false,
-                        .keeps_before_activation = c_.ff_activation != "relu",
-                        .has_distances = true,
-                        .of_attention = {2 * c_.d_model, 3 * c_.d_model},  // types; biases
-                        .token_rows = c_.vocab_size,
-                        .adds_positions = false,
-                        .of_input = {c_.d_model, 0}}},  // mask_emb
-            .vocab = heads_.output ? c_.vocab_size : 0,
-            .is_output_tied = c_.tie_word_embeddings,
-            .has_output_bias = true};
-  }
-
  private:
   static Parameter& table(const Scope& s, const Config& c) {
     return s.parameter({c.vocab_size, c.d_model}, Init::normal(c.initializer_range));
