@@ -13,18 +13,17 @@ constexpr const char* kNoneAbout =
     "nothing is added to the tokens: in another order they give the same vectors in that order";
 
 std::string sinusoidal_about(const nn::SinusoidalOptions& o) {
-  const std::string exponent = o.frequencies == "paper" ? "2i/d" : "i/(d/2 - 1)";
-  if (o.layout == "interleaved") {
-    return fmt::format(
-        "PE(pos, 2i) = sin(pos / 10000^({0})), PE(pos, 2i+1) = cos(pos / 10000^({0}))", exponent);
-  }
-  return fmt::format(
-      "PE(pos, i) = sin(pos / 10000^({0})), PE(pos, d/2 + i) = cos(pos / 10000^({0}))", exponent);
+  const bool is_interleaved = o.layout == "interleaved";
+  return fmt::format("PE(pos, {0}) = sin({2} / 10000^({3})), PE(pos, {1}) = cos({2} / 10000^({3}))",
+                     is_interleaved ? "2i" : "i", is_interleaved ? "2i+1" : "d/2 + i",
+                     o.offset == 0 ? "pos" : fmt::format("(pos + {})", o.offset),
+                     o.frequencies == "paper" ? "2i/d" : "i/(d/2 - 1)");
 }
 
 void fill_sinusoidal(PositionTable& t, const nn::SinusoidalOptions& o) {
   t.about = sinusoidal_about(o);
-  t.values = nn::sinusoidal_table(t.positions, t.columns, o).to_floats();
+  t.values =
+      nn::sinusoidal_table(t.positions, t.columns, o).slice(0, o.offset, t.positions).to_floats();
   t.names.resize(t.columns);
   const int64_t half = t.columns / 2;
   for (int64_t i = 0; i < half; ++i) {
@@ -74,17 +73,17 @@ const nn::Parameter* find_table(const nn::Parameters& parameters, const std::str
 }
 
 PositionTable learned_table(const nn::Parameters& parameters, const std::string& path,
-                            const std::string& stack, int64_t positions) {
+                            const std::string& stack, int64_t positions, int64_t offset) {
   const nn::Parameter* found = find_table(parameters, stack);
   check(found != nullptr, ErrorKind::data, "{}: the model has no table of learned positions", path);
-  const int64_t rows = found->shape()[0];
+  const int64_t rows = found->shape()[0] - offset;
   check(positions <= rows, ErrorKind::data,
         "{}: {} positions are asked for, the model learned {}; ask for at most so many", path,
         positions, rows);
   PositionTable t{.kind = "learned", .about = "learned in training: " + found->name()};
   t.positions = positions == 0 ? rows : positions;
   t.columns = found->shape()[1];
-  t.values = found->value().slice(0, 0, t.positions).to_floats();
+  t.values = found->value().slice(0, offset, t.positions).to_floats();
   name_columns(t);
   return t;
 }
@@ -120,16 +119,19 @@ PositionTable model_positions(const std::string& model, const std::string& stack
                               int64_t positions) {
   const LoadedModel m = load_model(model);
   const auto* translator = m.model->as<EncoderDecoder>();
-  if (translator == nullptr || translator->facts().positions.kind == "learned") {
-    return learned_table(m.parameters, m.path, stack, positions);
-  }
+  if (translator == nullptr) return learned_table(m.parameters, m.path, stack, positions, 0);
   const EncoderDecoderFacts& facts = translator->facts();
   const PositionFacts& p = facts.positions;
+  if (p.kind == "learned") {
+    return learned_table(m.parameters, m.path, stack, positions, p.sinusoidal.offset);
+  }
+  constexpr int64_t kMany = 128;  // of a model that takes any number
+  if (positions == 0) positions = p.positions >= kAnyLength ? kMany : p.positions;
   // Rotary positions turn the columns of a head.
   const int64_t heads =
       stack == "decoder" ? facts.decoder_attention_heads : facts.encoder_attention_heads;
   return position_table({.kind = p.kind,
-                         .positions = positions == 0 ? p.positions : positions,
+                         .positions = positions,
                          .width = p.kind == "rotary" ? m.model->width() / heads : m.model->width(),
                          .sinusoidal = p.sinusoidal,
                          .base = p.rope_theta});

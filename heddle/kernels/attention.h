@@ -29,8 +29,9 @@ struct ScoreBias {
 /// segment of n queries and m keys sees keys 0 .. j + m - n; where there are ranges they say it
 /// instead. A query that sees no key gives zeros.
 struct AttentionArgs {
-  Rows q = {}, k = {}, v = {};         ///< [rows, heads * head_dim] each
-  Rows o = {};                         ///< [q rows, heads * head_dim]
+  Rows q = {};          ///< [rows, heads * head_dim]
+  Rows k = {}, v = {};  ///< [rows, key heads * head_dim]: heads / key heads neighbours share one
+  Rows o = {};          ///< [q rows, heads * head_dim]
   const int64_t* q_offsets = nullptr;  ///< [segments + 1]
   const int64_t* k_offsets = nullptr;  ///< [segments + 1]
   int64_t segments = 0;

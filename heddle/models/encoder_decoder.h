@@ -11,13 +11,13 @@
 
 namespace heddle {
 
-/// Keys and values that one decoder layer has computed, rows of 2 * d_model.
+/// Keys and values that one decoder layer has computed, rows of cache_width.
 struct LayerCache {
   nn::RowCache self;   ///< a row a token of a hypothesis
   nn::RowCache cross;  ///< a row a source token, computed once
 };
 
-/// Everything that decoding token by token keeps.
+/// What the layers keep while decoding token by token.
 struct DecoderCache {
   std::vector<LayerCache> layers;
 };
@@ -32,9 +32,9 @@ struct DecoderStep {
 
 /// What tells a stack's positions apart.
 struct PositionFacts {
-  std::string kind = "learned";  ///< "sinusoidal", "rotary", "none"
-  int64_t positions = 0;         ///< as many as the config has
-  nn::SinusoidalOptions sinusoidal = {};
+  std::string kind = "learned";           ///< "sinusoidal", "rotary", "none"
+  int64_t positions = 0;                  ///< as many as the config has
+  nn::SinusoidalOptions sinusoidal = {};  ///< its offset is that of learned tables too
   double rope_theta = 10000;
 };
 

@@ -277,25 +277,26 @@ namespace {
 EncoderDecoderFacts facts_of(const TransformerConfig& c) {
   const int64_t d = c.d_model;
   const int64_t keys = c.head_width > 0 ? c.decoder_attention_heads * c.head_width : d;
-  EncoderDecoderFacts facts{.source_vocab_size = c.vocab_size,
-                            .target_vocab_size = c.target_vocab_size(),
-                            .pad_token_id = c.pad_token_id,
-                            .bos_token_id = c.bos_token_id,
-                            .eos_token_id = c.eos_token_id,
-                            .decoder_start_token_id = c.decoder_start_token_id,
-                            .has_two_vocabularies = c.decoder_vocab_size > 0,
-                            .decoder_layers = c.decoder_layers,
-                            .encoder_attention_heads = c.encoder_attention_heads,
-                            .decoder_attention_heads = c.decoder_attention_heads,
-                            .positions = {c.position_embedding_type,
-                                          c.max_position_embeddings,
-                                          {c.sinusoidal_layout, c.sinusoidal_frequencies},
-                                          c.rope_theta},
-                            .longest_source = c.max_position_embeddings,
-                            .cache_width = 2 * keys,
-                            .multiplied = c.target_vocab_size() * d +
-                                          c.encoder_layers * d * (4 * d + 2 * c.encoder_ffn_dim) +
-                                          c.decoder_layers * d * (8 * d + 2 * c.decoder_ffn_dim)};
+  EncoderDecoderFacts facts{
+      .source_vocab_size = c.vocab_size,
+      .target_vocab_size = c.target_vocab_size(),
+      .pad_token_id = c.pad_token_id,
+      .bos_token_id = c.bos_token_id,
+      .eos_token_id = c.eos_token_id,
+      .decoder_start_token_id = c.decoder_start_token_id,
+      .has_two_vocabularies = c.decoder_vocab_size > 0,
+      .decoder_layers = c.decoder_layers,
+      .encoder_attention_heads = c.encoder_attention_heads,
+      .decoder_attention_heads = c.decoder_attention_heads,
+      .positions = {c.position_embedding_type,
+                    c.max_position_embeddings,
+                    {c.sinusoidal_layout, c.sinusoidal_frequencies, c.position_offset},
+                    c.rope_theta},
+      .longest_source = c.max_position_embeddings,
+      .cache_width = 2 * keys,
+      .multiplied = c.target_vocab_size() * d +
+                    c.encoder_layers * d * (4 * d + 2 * c.encoder_ffn_dim) +
+                    c.decoder_layers * d * (8 * d + 2 * c.decoder_ffn_dim)};
   if (c.position_embedding_type == "learned") facts.longest_target = c.max_position_embeddings;
   return facts;
 }

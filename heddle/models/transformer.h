@@ -19,7 +19,7 @@ class Transformer : public EncoderDecoder, public WithHubModel {
   ~Transformer() override;
   Transformer(Transformer&&) noexcept;
 
-  /// Of a marian, that of the heddle_transformer that computes the same.
+  /// Of a family over it, that of the heddle_transformer that computes the same.
   const TransformerConfig& transformer_config() const;
   Tensor encode(const nn::TokenRows& source, const nn::Run& run) const override;
   Tensor decode(const nn::TokenRows& target, const Tensor& memory, const Segments& source,

@@ -77,7 +77,7 @@ bool exceeds(const Segments& queries, const Segments& keys, std::span<const int3
 
 }  // namespace
 
-// `at` and `of`: positions of queries and of keys; null where `is_causal` says it all.
+// `at` and `of`: positions of queries and of keys. returns: null where `is_causal` says it all
 std::shared_ptr<const Visibility> SelfAttention::visibility(const Segments& queries,
                                                             const Segments& keys,
                                                             std::span<const int32_t> at,

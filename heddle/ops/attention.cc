@@ -1,4 +1,4 @@
-// Attention by the fused kernel, and its plain definition head by head.
+// Attention by the fused kernel.
 #include "heddle/ops/attention.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Layer norm and RMS norm, their sums with the residual stream and their plain definitions.
+// Layer norm and RMS norm, their sums with the residual stream, and group norm.
 #include "heddle/ops/norm.h"
 
 #include "heddle/ops/elementwise.h"

@@ -7,6 +7,7 @@
 
 #include "tests/infer/small_models.h"
 #include "tests/support/cli_runner.h"
+#include "tests/support/places.h"
 
 namespace heddle::inspect {
 namespace {
@@ -76,6 +77,28 @@ TEST(Positions, model_without_a_learned_table_gives_the_computed_one_of_its_conf
   save_model(folder.path().string(), *m.made, m.parameters);
   const PositionTable t = model_positions(folder.path().string(), "encoder", 7);
   EXPECT_EQ(t.values, nn::sinusoidal_table(7, 32, {.layout = "halves"}).to_floats());
+}
+
+// The tables of BART and M2M-100 begin with rows of no position.
+TEST(Positions, rows_before_the_first_position_are_passed_over) {
+  const std::string fixtures = std::string(testing::kFixtures) + "/seq2seq/";
+  const PositionTable bart = model_positions(fixtures + "bart", "encoder", 3);
+  const LoadedModel model = load_model(fixtures + "bart");
+  int compared = 0;
+  for (const auto& p : model.parameters.all()) {
+    if (!p->name().ends_with("encoder.embed_positions.weight")) continue;
+    EXPECT_EQ(bart.values, p->value().slice(0, 2, 3).to_floats());
+    ++compared;
+  }
+  EXPECT_EQ(compared, 1);
+  const PositionTable m2m = model_positions(fixtures + "m2m_100", "encoder", 1);
+  EXPECT_NEAR(m2m.values[0], std::sin(2.0), 1e-6);  // pad + 1 rows stand before
+  EXPECT_NE(m2m.about.find("sin((pos + 2) /"), std::string::npos) << m2m.about;
+}
+
+TEST(Positions, model_that_takes_any_length_has_128_on_a_page) {
+  const std::string t5 = std::string(testing::kFixtures) + "/seq2seq/t5";
+  EXPECT_EQ(model_positions(t5, "encoder", 0).positions, 128);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "heddle/base/field_names.h"
 #include "heddle/base/json/fields.h"
 #include "heddle/base/profile.h"
+#include "heddle/data/parallel_text.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/text/strings/strings.h"
 
@@ -11,10 +12,6 @@ namespace heddle {
 namespace {
 
 using Ids = std::vector<std::vector<int32_t>>;
-
-bool is_blank(const std::string& line) {
-  return line.find_first_not_of(" \t\r\v\f") == std::string::npos;
-}
 
 // What stands before and behind each source.
 struct Around {

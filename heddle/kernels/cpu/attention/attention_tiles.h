@@ -8,7 +8,8 @@
 
 namespace heddle::cpu {
 
-/// Whether attention_tiles computes this: everything is bf16 and this machine has AMX.
+/// Whether attention_tiles computes this: everything is bf16, the scale is above 0, there is no
+/// bias, and this machine has AMX.
 /// It must not depend on lengths: a query that is decoded alone and the same query in its whole
 /// sequence take the same path.
 bool goes_by_tiles(const AttentionArgs& args);
