@@ -6,7 +6,7 @@
 #include <set>
 
 #include "heddle/base/parallel.h"
-#include "heddle/infer/decoding/beam.h"
+#include "heddle/infer/search/beam.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/plain_decoding.h"
 

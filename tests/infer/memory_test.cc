@@ -1,9 +1,9 @@
 // A language model with segment memory: what it remembers gives what the whole text gives.
 #include <gtest/gtest.h>
 
-#include "heddle/infer/decoding/best_tokens.h"
 #include "heddle/infer/decoding/generate.h"
 #include "heddle/infer/perplexity.h"
+#include "heddle/infer/search/best_tokens.h"
 #include "heddle/models/registry.h"
 #include "tests/base/temporary.h"
 

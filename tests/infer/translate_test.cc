@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "heddle/base/parallel.h"
-#include "heddle/infer/decoding/beam.h"
+#include "heddle/infer/search/beam.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/plain_decoding.h"
 

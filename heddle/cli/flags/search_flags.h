@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "heddle/cli/command_line.h"
-#include "heddle/infer/decoding/search_config.h"
+#include "heddle/infer/search/search_config.h"
 
 namespace heddle::cli {
 

@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "heddle/infer/decoding/next_tokens.h"
 #include "heddle/infer/engine/request.h"
 #include "heddle/infer/engine/sequence_reader.h"
+#include "heddle/infer/search/next_tokens.h"
 #include "heddle/models/encoder_decoder.h"
 
 namespace heddle {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "heddle/infer/decoding/search_config.h"
+#include "heddle/infer/search/search_config.h"
 
 namespace heddle {
 

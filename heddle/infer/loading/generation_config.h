@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "heddle/infer/decoding/search_config.h"
+#include "heddle/infer/search/search_config.h"
 
 namespace heddle {
 

@@ -2,7 +2,7 @@
 #include "heddle/train/batches/permuted_batch.h"
 
 #include "heddle/base/profile.h"
-#include "heddle/infer/decoding/best_tokens.h"
+#include "heddle/infer/search/best_tokens.h"
 
 namespace heddle::train {
 namespace {

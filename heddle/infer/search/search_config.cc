@@ -1,5 +1,5 @@
 // JSON of a search, and what a search takes of it.
-#include "heddle/infer/decoding/search_config.h"
+#include "heddle/infer/search/search_config.h"
 
 #include <algorithm>
 

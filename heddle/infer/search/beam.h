@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "heddle/infer/decoding/best_tokens.h"
+#include "heddle/infer/search/best_tokens.h"
 
 namespace heddle {
 

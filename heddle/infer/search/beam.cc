@@ -1,6 +1,6 @@
 // Beam search of one sequence: which continuations live, which end, and when nothing can improve;
 // and samples, which do not compete.
-#include "heddle/infer/decoding/beam.h"
+#include "heddle/infer/search/beam.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,9 +3,9 @@
 
 #include <optional>
 
-#include "heddle/infer/decoding/best_tokens.h"
-#include "heddle/infer/decoding/sample.h"
-#include "heddle/infer/decoding/token_rules.h"
+#include "heddle/infer/search/best_tokens.h"
+#include "heddle/infer/search/sample.h"
+#include "heddle/infer/search/token_rules.h"
 
 namespace heddle {
 

@@ -1,5 +1,5 @@
 // Temperature, top-k, top-p and min-p, then one draw by the inverse of the running sum.
-#include "heddle/infer/decoding/sample.h"
+#include "heddle/infer/search/sample.h"
 
 #include <algorithm>
 #include <cmath>

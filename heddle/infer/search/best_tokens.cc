@@ -1,5 +1,5 @@
 // The k best of a row by a threshold that rises while the row is read; nothing is sorted.
-#include "heddle/infer/decoding/best_tokens.h"
+#include "heddle/infer/search/best_tokens.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Bans and penalties, by looking through the tokens so far.
-#include "heddle/infer/decoding/token_rules.h"
+#include "heddle/infer/search/token_rules.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Rules change the logits, or ban tokens, before tokens are chosen.
-#include "heddle/infer/decoding/next_tokens.h"
+#include "heddle/infer/search/next_tokens.h"
 
 #include <algorithm>
 

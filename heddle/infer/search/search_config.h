@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "heddle/base/json/fields.h"
-#include "heddle/infer/decoding/beam.h"
-#include "heddle/infer/decoding/limits.h"
-#include "heddle/infer/decoding/sample.h"
-#include "heddle/infer/decoding/token_rules.h"
+#include "heddle/infer/search/beam.h"
+#include "heddle/infer/search/limits.h"
+#include "heddle/infer/search/sample.h"
+#include "heddle/infer/search/token_rules.h"
 
 namespace heddle {
 
