@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files/files.h"
+#include "tests/base/temporary.h"
 #include "tests/text/small_tokenizers.h"
 
 namespace heddle {
@@ -152,10 +152,9 @@ TEST_P(ExactTokenizer, bytes_that_form_no_character_decode_to_the_replacement_ch
 }
 
 TEST_P(ExactTokenizer, saved_model_loads_with_the_same_bytes_and_fingerprint) {
-  const std::string path = ::testing::TempDir() + "heddle_tokenizer_test.model";
-  tokenizer_.save(path);
-  const Tokenizer loaded = Tokenizer::load(path);
-  remove_path(path);
+  const TemporaryFolder folder;
+  tokenizer_.save(folder / "saved.model");
+  const Tokenizer loaded = Tokenizer::load(folder / "saved.model");
   EXPECT_EQ(loaded.model_bytes(), tokenizer_.model_bytes());
   EXPECT_EQ(loaded.fingerprint(), tokenizer_.fingerprint());
   EXPECT_EQ(loaded.encode("my sister"), tokenizer_.encode("my sister"));
