@@ -1,8 +1,6 @@
 // Views where the strides allow, copies where not, and their gradients.
 #include "heddle/ops/shape.h"
 
-#include <cstring>
-
 #include "heddle/kernels/kernels.h"
 
 namespace heddle {
@@ -10,19 +8,8 @@ namespace {
 
 // Copies x into the view y of the same shape and dtype.
 void copy_into(const Tensor& x, const Tensor& y) {
-  const Tensor from = x.to_contiguous();
-  const int64_t bytes = size_of(x.dtype());
-  if (is_counting()) return count_work({2 * bytes * x.elements(), 0});
-  const int64_t inner = x.rank() == 0 ? 1 : x.size(-1);
-  const int64_t outer = inner == 0 ? 0 : x.elements() / inner;
-  std::array<int64_t, Shape::kMaxRank> at{};
-  for (int64_t i = 0; i < outer; ++i) {
-    int64_t offset = 0;
-    for (int axis = 0; axis + 1 < y.rank(); ++axis) offset += at[axis] * y.stride(axis);
-    std::memcpy(static_cast<char*>(y.raw()) + offset * bytes,
-                static_cast<const char*>(from.raw()) + i * inner * bytes, inner * bytes);
-    for (int axis = y.rank() - 2; axis >= 0 && ++at[axis] == y.size(axis); --axis) at[axis] = 0;
-  }
+  if (is_counting()) return count_work({2 * size_of(x.dtype()) * x.elements(), 0});
+  x.copy_to(y);
 }
 
 // Calls f(begin in the whole, begin in the part, rows) for the segments of one of two parts that

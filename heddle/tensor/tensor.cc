@@ -127,23 +127,35 @@ Tensor Tensor::to_contiguous() const { return contiguous() ? detached() : clone(
 
 Tensor Tensor::clone() const {
   Tensor t = empty(shape_, dtype_);
-  if (UntouchedMemory::is_used()) return t;
-  const int64_t bytes = size_of(dtype_);
-  auto* out = static_cast<char*>(t.raw());
-  const auto* in = static_cast<const char*>(raw());
-  if (contiguous()) {
-    std::memcpy(out, in, elements() * bytes);
-    return t;
-  }
-  std::array<int64_t, Shape::kMaxRank> at{};
-  const int64_t n = elements();
-  for (int64_t i = 0; i < n; ++i) {
-    int64_t offset = 0;
-    for (int axis = 0; axis < rank(); ++axis) offset += at[axis] * strides_[axis];
-    std::memcpy(out + i * bytes, in + offset * bytes, bytes);
-    for (int axis = rank() - 1; axis >= 0 && ++at[axis] == shape_[axis]; --axis) at[axis] = 0;
-  }
+  copy_to(t);
   return t;
+}
+
+void Tensor::copy_to(const Tensor& y) const {
+  check(y.shape_ == shape_ && y.dtype_ == dtype_, ErrorKind::internal, "copy of {} {} to {} {}",
+        shape_, dtype_name(dtype_), y.shape_, dtype_name(y.dtype_));
+  if (UntouchedMemory::is_used() || elements() == 0) return;
+  const int64_t bytes = size_of(dtype_);
+  auto* out = static_cast<char*>(y.raw());
+  const auto* in = static_cast<const char*>(raw());
+  if (contiguous() && y.contiguous()) {
+    std::memcpy(out, in, elements() * bytes);
+    return;
+  }
+  const int last = rank() - 1;
+  const bool are_runs = strides_[last] == 1 && y.strides_[last] == 1;
+  const int64_t run = are_runs ? shape_[last] : 1;  // elements side by side in both
+  std::array<int64_t, Shape::kMaxRank> at{};
+  for (int64_t i = 0; i < elements(); i += run) {
+    int64_t from = 0, to = 0;
+    for (int axis = 0; axis <= last; ++axis) {
+      from += at[axis] * strides_[axis];
+      to += at[axis] * y.strides_[axis];
+    }
+    std::memcpy(out + to * bytes, in + from * bytes, run * bytes);
+    int axis = last;
+    for (at[axis] += run; axis > 0 && at[axis] == shape_[axis]; ++at[axis]) at[axis--] = 0;
+  }
 }
 
 std::vector<float> Tensor::to_floats() const {

@@ -79,6 +79,8 @@ class Tensor {
   Tensor to_contiguous() const;
   /// A contiguous copy of its own memory.
   Tensor clone() const;
+  /// Writes the elements to those of y, a view of other memory of the same shape and dtype.
+  void copy_to(const Tensor& y) const;
   /// All elements as float, row-major. Any dtype that heddle reads.
   std::vector<float> to_floats() const;
   /// The only element of a one-element tensor, as float.

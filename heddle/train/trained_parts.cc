@@ -63,6 +63,17 @@ std::vector<std::string> target_names(const TrainConfig& config, const nn::Param
   return names;
 }
 
+// PEFT's name of what a model with this head does; null where it has none.
+Json peft_task(Head head) {
+  switch (head) {
+    case Head::next_token: return Json("CAUSAL_LM");
+    case Head::target_token: return Json("SEQ_2_SEQ_LM");
+    case Head::sequence_classes: return Json("SEQ_CLS");
+    case Head::token_classes: return Json("TOKEN_CLS");
+    default: return {};
+  }
+}
+
 Tensor& gradient_of(nn::Parameter& p) {
   if (!p.grad().defined()) p.grad() = Tensor::zeros(p.shape(), DType::f32);
   return p.grad();
@@ -203,11 +214,7 @@ void TrainedParts::save_adapter(const std::string& folder, const std::string& ba
   make_directories(folder);
   Json json = Json::object();
   json["peft_type"] = "LORA";
-  json["task_type"] = config_.task == "causal_lm"                 ? Json("CAUSAL_LM")
-                      : config_.task == "translation"             ? Json("SEQ_2_SEQ_LM")
-                      : config_.task == "sequence_classification" ? Json("SEQ_CLS")
-                      : config_.task == "token_classification"    ? Json("TOKEN_CLS")
-                                                                  : Json();
+  json["task_type"] = peft_task(config_.head());
   json["base_model_name_or_path"] = base;
   json["r"] = config_.lora_rank;
   json["lora_alpha"] = config_.lora_alpha;
