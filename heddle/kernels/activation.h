@@ -13,7 +13,6 @@ namespace heddle {
 
 enum class Activation : uint8_t { none, relu, gelu, gelu_new, silu, tanh };
 
-/// What each computes, in plain loops.
 namespace definition {
 
 /// Value and slope at x.
@@ -64,18 +63,13 @@ struct ActivationKernels {
   void (*activation_backward)(Activation, Rows x, Rows dy, const Dropout&, Rows dx);
   void (*dropout)(Rows x, const Dropout&, Rows y);  ///< also its own backward
 
-  /// visit.operator()<&pointer, definition>(name) for each.
-  template <class Visit>
-  static void list(const Visit& visit) {
+  static ActivationKernels of_cpu();
+  static void list(const auto& visit) {
     visit.template operator()<&ActivationKernels::activation, definition::activation>("activation");
     visit.template operator()<&ActivationKernels::activation_backward,
                               definition::activation_backward>("activation_backward");
     visit.template operator()<&ActivationKernels::dropout, definition::dropout>("dropout");
   }
 };
-
-namespace cpu {
-ActivationKernels activation_kernels();
-}
 
 }  // namespace heddle

@@ -94,7 +94,7 @@ inline Work work_of(const AttentionBackwardArgs& args) {
           5 * product_flops(f)};
 }
 
-/// What each computes, in plain loops; attention_definition.cc.
+/// attention_definition.cc
 namespace definition {
 void attention(const AttentionArgs& args);
 void attention_backward(const AttentionBackwardArgs& args);
@@ -104,18 +104,13 @@ struct AttentionKernels {
   void (*attention)(const AttentionArgs&);
   void (*attention_backward)(const AttentionBackwardArgs&);
 
-  /// visit.operator()<&pointer, definition>(name) for each.
-  template <class Visit>
-  static void list(const Visit& visit) {
+  static AttentionKernels of_cpu();
+  static void list(const auto& visit) {
     visit.template operator()<&AttentionKernels::attention, definition::attention>("attention");
     visit
         .template operator()<&AttentionKernels::attention_backward, definition::attention_backward>(
             "attention_backward");
   }
 };
-
-namespace cpu {
-AttentionKernels attention_kernels();
-}
 
 }  // namespace heddle

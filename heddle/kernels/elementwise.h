@@ -12,7 +12,6 @@ inline Work work_of(float, const Rows& x, float beta, const Rows& y) {  // axpby
   return {bytes_of(x) + (beta == 0 ? 1 : 2) * bytes_of(y), 0};
 }
 
-/// What each computes, in plain loops.
 namespace definition {
 
 inline void convert(Rows x, Rows y) {
@@ -47,9 +46,8 @@ struct ElementwiseKernels {
   void (*add_row)(Rows x, const float* bias, Rows y);  ///< y[r] = x[r] + bias
   void (*exp)(Rows x, Rows y);
 
-  /// visit.operator()<&pointer, definition>(name) for each.
-  template <class Visit>
-  static void list(const Visit& visit) {
+  static ElementwiseKernels of_cpu();
+  static void list(const auto& visit) {
     visit.template operator()<&ElementwiseKernels::convert, definition::convert>("convert");
     visit.template operator()<&ElementwiseKernels::add, definition::add>("add");
     visit.template operator()<&ElementwiseKernels::mul, definition::mul>("mul");
@@ -58,9 +56,5 @@ struct ElementwiseKernels {
     visit.template operator()<&ElementwiseKernels::exp, definition::exp>("exp");
   }
 };
-
-namespace cpu {
-ElementwiseKernels elementwise_kernels();
-}
 
 }  // namespace heddle

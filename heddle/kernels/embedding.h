@@ -22,7 +22,6 @@ inline Work work_of(const Rows& dy, const int32_t*, float, const Dropout&, const
 /// gather_rows
 inline Work work_of(const Rows&, const int32_t*, const Rows& y) { return {2 * bytes_of(y), 0}; }
 
-/// What each computes, in plain loops.
 namespace definition {
 
 inline void embedding(Rows table, const int32_t* ids, float scale, Rows positions,
@@ -70,9 +69,8 @@ struct EmbeddingKernels {
   /// y[i] = x[index[i]]
   void (*gather_rows)(Rows x, const int32_t* index, Rows y);
 
-  /// visit.operator()<&pointer, definition>(name) for each.
-  template <class Visit>
-  static void list(const Visit& visit) {
+  static EmbeddingKernels of_cpu();
+  static void list(const auto& visit) {
     visit.template operator()<&EmbeddingKernels::embedding, definition::embedding>("embedding");
     visit
         .template operator()<&EmbeddingKernels::embedding_backward, definition::embedding_backward>(
@@ -81,9 +79,5 @@ struct EmbeddingKernels {
         "gather_rows");
   }
 };
-
-namespace cpu {
-EmbeddingKernels embedding_kernels();
-}
 
 }  // namespace heddle

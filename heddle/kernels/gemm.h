@@ -42,7 +42,6 @@ inline Work work_of(const GemmArgs& args) {
               static_cast<double>(inner)};
 }
 
-/// What each computes, in plain loops.
 namespace definition {
 
 /// Divides a vector by its largest magnitude / 127, rounds, and returns that divisor.
@@ -80,16 +79,11 @@ inline void gemm(const GemmArgs& g) {
 struct GemmKernels {
   void (*gemm)(const GemmArgs&);
 
-  /// visit.operator()<&pointer, definition>(name) for each.
-  template <class Visit>
-  static void list(const Visit& visit) {
+  static GemmKernels of_cpu();
+  static void list(const auto& visit) {
     visit.template operator()<&GemmKernels::gemm, definition::gemm>("gemm");
   }
 };
-
-namespace cpu {
-GemmKernels gemm_kernels();
-}
 
 /// A number for GemmArgs::constant_b that was not given before.
 uint64_t new_constant();

@@ -16,9 +16,12 @@
 
 namespace heddle {
 
-/// A family is a header (arguments, pointers, what a call costs) and a file of heddle/kernels/cpu.
+/// A family is a header (arguments, pointers, what a call costs, and in `definition` what each
+/// computes, in plain loops) and a file of heddle/kernels/cpu.
 template <class... Families>
 struct KernelTable : Families... {
+  static KernelTable of_cpu() { return {Families::of_cpu()...}; }
+  /// Calls visit.operator()<&pointer, definition>(name) for each.
   static void list(const auto& visit) { (Families::list(visit), ...); }
 };
 using Kernels =

@@ -30,7 +30,6 @@ inline Work work_of(const CrossEntropyArgs& args) {
   return {bytes_of(args.logits) + bytes_of(args.dlogits), 0};
 }
 
-/// What each computes, in plain loops.
 namespace definition {
 
 inline void cross_entropy(const CrossEntropyArgs& a) {
@@ -82,16 +81,11 @@ inline void cross_entropy(const CrossEntropyArgs& a) {
 struct LossKernels {
   void (*cross_entropy)(const CrossEntropyArgs&);
 
-  /// visit.operator()<&pointer, definition>(name) for each.
-  template <class Visit>
-  static void list(const Visit& visit) {
+  static LossKernels of_cpu();
+  static void list(const auto& visit) {
     visit.template operator()<&LossKernels::cross_entropy, definition::cross_entropy>(
         "cross_entropy");
   }
 };
-
-namespace cpu {
-LossKernels loss_kernels();
-}
 
 }  // namespace heddle

@@ -75,7 +75,6 @@ inline Work work_of(const NormBackwardArgs& args) {
           0};
 }
 
-/// What each computes, in plain loops.
 namespace definition {
 
 inline void norm(const NormArgs& a) {
@@ -190,9 +189,8 @@ struct NormKernels {
   void (*group_norm)(const GroupNormArgs&);
   void (*group_norm_backward)(const GroupNormBackwardArgs&);
 
-  /// visit.operator()<&pointer, definition>(name) for each.
-  template <class Visit>
-  static void list(const Visit& visit) {
+  static NormKernels of_cpu();
+  static void list(const auto& visit) {
     visit.template operator()<&NormKernels::norm, definition::norm>("norm");
     visit.template operator()<&NormKernels::norm_backward, definition::norm_backward>(
         "norm_backward");
@@ -201,9 +199,5 @@ struct NormKernels {
         "group_norm_backward");
   }
 };
-
-namespace cpu {
-NormKernels norm_kernels();
-}
 
 }  // namespace heddle

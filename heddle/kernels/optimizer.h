@@ -32,7 +32,6 @@ inline Work work_of(const AdamArgs& args) {
   return {args.n * (4 * floats + (args.shadow != nullptr ? 2 : 0)), 0};
 }
 
-/// What each computes, in plain loops.
 namespace definition {
 
 inline void adam(const AdamArgs& a) {
@@ -57,15 +56,10 @@ inline void adam(const AdamArgs& a) {
 struct OptimizerKernels {
   void (*adam)(const AdamArgs&);
 
-  /// visit.operator()<&pointer, definition>(name) for each.
-  template <class Visit>
-  static void list(const Visit& visit) {
+  static OptimizerKernels of_cpu();
+  static void list(const auto& visit) {
     visit.template operator()<&OptimizerKernels::adam, definition::adam>("adam");
   }
 };
-
-namespace cpu {
-OptimizerKernels optimizer_kernels();
-}
 
 }  // namespace heddle

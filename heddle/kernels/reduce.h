@@ -28,7 +28,6 @@ struct LogitScanArgs {
 inline Work work_of(const LogitScanArgs& args) { return {bytes_of(args.logits), 0}; }
 inline Work work_of(const float*, int64_t n) { return {n * 4, 0}; }  // sum_squares
 
-/// What each computes, in plain loops.
 namespace definition {
 
 inline void sum_columns(Rows x, float* y) {
@@ -119,9 +118,8 @@ struct ReduceKernels {
   void (*log_softmax)(Rows x, Rows y);  ///< y f32
   void (*scan_logits)(const LogitScanArgs&);
 
-  /// visit.operator()<&pointer, definition>(name) for each.
-  template <class Visit>
-  static void list(const Visit& visit) {
+  static ReduceKernels of_cpu();
+  static void list(const auto& visit) {
     visit.template operator()<&ReduceKernels::sum_columns, definition::sum_columns>("sum_columns");
     visit.template operator()<&ReduceKernels::sum_rows, definition::sum_rows>("sum_rows");
     visit.template operator()<&ReduceKernels::sum_squares, definition::sum_squares>("sum_squares");
@@ -133,9 +131,5 @@ struct ReduceKernels {
     visit.template operator()<&ReduceKernels::scan_logits, definition::scan_logits>("scan_logits");
   }
 };
-
-namespace cpu {
-ReduceKernels reduce_kernels();
-}
 
 }  // namespace heddle

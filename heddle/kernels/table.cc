@@ -50,10 +50,7 @@ Kernels complete(Kernels table) {
 }
 
 Kernels& table_of_cpu() {
-  static Kernels table =
-      complete({cpu::gemm_kernels(), cpu::elementwise_kernels(), cpu::activation_kernels(),
-                cpu::reduce_kernels(), cpu::norm_kernels(), cpu::embedding_kernels(),
-                cpu::attention_kernels(), cpu::loss_kernels(), cpu::optimizer_kernels()});
+  static Kernels table = complete(Kernels::of_cpu());
   return table;
 }
 

@@ -125,27 +125,24 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace heddle::cpu {
-
 HWY_EXPORT(activation_impl);
 HWY_EXPORT(activation_backward_impl);
-
-namespace {
-
-void activation(Activation kind, Rows x, const Dropout& dropout, Rows y) {
-  HWY_DYNAMIC_DISPATCH(activation_impl)(kind, x, dropout, y);
-}
-void activation_backward(Activation kind, Rows x, Rows dy, const Dropout& dropout, Rows dx) {
-  HWY_DYNAMIC_DISPATCH(activation_backward_impl)(kind, x, dy, dropout, dx);
-}
-void dropout(Rows x, const Dropout& dropout, Rows y) {
-  HWY_DYNAMIC_DISPATCH(activation_impl)(Activation::none, x, dropout, y);
-}
-
-}  // namespace
-
-ActivationKernels activation_kernels() {
-  return {.activation = activation, .activation_backward = activation_backward, .dropout = dropout};
-}
-
 }  // namespace heddle::cpu
+
+namespace heddle {
+
+ActivationKernels ActivationKernels::of_cpu() {
+  return {
+      .activation =
+          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::activation_impl)(args...); },
+      .activation_backward =
+          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::activation_backward_impl)(args...); },
+      .dropout =
+          [](auto... args) {
+            return HWY_DYNAMIC_DISPATCH(cpu::activation_impl)(Activation::none, args...);
+          },
+  };
+}
+
+}  // namespace heddle
 #endif

@@ -120,31 +120,26 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace heddle::cpu {
-
 HWY_EXPORT(convert_impl);
-HWY_EXPORT(exp_impl);
 HWY_EXPORT(add_impl);
 HWY_EXPORT(mul_impl);
 HWY_EXPORT(axpby_impl);
 HWY_EXPORT(add_row_impl);
-
-namespace {
-
-void convert(Rows x, Rows y) { HWY_DYNAMIC_DISPATCH(convert_impl)(x, y); }
-void exp(Rows x, Rows y) { HWY_DYNAMIC_DISPATCH(exp_impl)(x, y); }
-void add(Rows a, Rows b, Rows y) { HWY_DYNAMIC_DISPATCH(add_impl)(a, b, y); }
-void mul(Rows a, Rows b, Rows y) { HWY_DYNAMIC_DISPATCH(mul_impl)(a, b, y); }
-void axpby(float alpha, Rows x, float beta, Rows y) {
-  HWY_DYNAMIC_DISPATCH(axpby_impl)(alpha, x, beta, y);
-}
-void add_row(Rows x, const float* bias, Rows y) { HWY_DYNAMIC_DISPATCH(add_row_impl)(x, bias, y); }
-
-}  // namespace
-
-ElementwiseKernels elementwise_kernels() {
-  return {
-      .convert = convert, .add = add, .mul = mul, .axpby = axpby, .add_row = add_row, .exp = exp};
-}
-
+HWY_EXPORT(exp_impl);
 }  // namespace heddle::cpu
+
+namespace heddle {
+
+ElementwiseKernels ElementwiseKernels::of_cpu() {
+  return {
+      .convert = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::convert_impl)(args...); },
+      .add = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::add_impl)(args...); },
+      .mul = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::mul_impl)(args...); },
+      .axpby = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::axpby_impl)(args...); },
+      .add_row = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::add_row_impl)(args...); },
+      .exp = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::exp_impl)(args...); },
+  };
+}
+
+}  // namespace heddle
 #endif

@@ -124,31 +124,22 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace heddle::cpu {
-
 HWY_EXPORT(embedding_impl);
 HWY_EXPORT(embedding_backward_impl);
 HWY_EXPORT(gather_rows_impl);
-
-namespace {
-
-void embedding(Rows table, const int32_t* ids, float scale, Rows positions,
-               const int32_t* position_ids, const Dropout& dropout, Rows y) {
-  HWY_DYNAMIC_DISPATCH(embedding_impl)(table, ids, scale, positions, position_ids, dropout, y);
-}
-void embedding_backward(Rows dy, const int32_t* ids, float scale, const Dropout& dropout,
-                        Rows dtable) {
-  HWY_DYNAMIC_DISPATCH(embedding_backward_impl)(dy, ids, scale, dropout, dtable);
-}
-void gather_rows(Rows x, const int32_t* index, Rows y) {
-  HWY_DYNAMIC_DISPATCH(gather_rows_impl)(x, index, y);
-}
-
-}  // namespace
-
-EmbeddingKernels embedding_kernels() {
-  return {
-      .embedding = embedding, .embedding_backward = embedding_backward, .gather_rows = gather_rows};
-}
-
 }  // namespace heddle::cpu
+
+namespace heddle {
+
+EmbeddingKernels EmbeddingKernels::of_cpu() {
+  return {
+      .embedding = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::embedding_impl)(args...); },
+      .embedding_backward =
+          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::embedding_backward_impl)(args...); },
+      .gather_rows =
+          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::gather_rows_impl)(args...); },
+  };
+}
+
+}  // namespace heddle
 #endif

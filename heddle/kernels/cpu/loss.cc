@@ -188,16 +188,16 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace heddle::cpu {
-
 HWY_EXPORT(cross_entropy_impl);
-
-namespace {
-
-void cross_entropy(const CrossEntropyArgs& args) { HWY_DYNAMIC_DISPATCH(cross_entropy_impl)(args); }
-
-}  // namespace
-
-LossKernels loss_kernels() { return {.cross_entropy = cross_entropy}; }
-
 }  // namespace heddle::cpu
+
+namespace heddle {
+
+LossKernels LossKernels::of_cpu() {
+  return {.cross_entropy = [](auto... args) {
+    return HWY_DYNAMIC_DISPATCH(cpu::cross_entropy_impl)(args...);
+  }};
+}
+
+}  // namespace heddle
 #endif

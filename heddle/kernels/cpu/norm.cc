@@ -250,29 +250,25 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace heddle::cpu {
-
 HWY_EXPORT(norm_impl);
 HWY_EXPORT(norm_backward_impl);
 HWY_EXPORT(group_norm_impl);
 HWY_EXPORT(group_norm_backward_impl);
-
-namespace {
-
-void norm(const NormArgs& args) { HWY_DYNAMIC_DISPATCH(norm_impl)(args); }
-void norm_backward(const NormBackwardArgs& args) { HWY_DYNAMIC_DISPATCH(norm_backward_impl)(args); }
-void group_norm(const GroupNormArgs& args) { HWY_DYNAMIC_DISPATCH(group_norm_impl)(args); }
-void group_norm_backward(const GroupNormBackwardArgs& args) {
-  HWY_DYNAMIC_DISPATCH(group_norm_backward_impl)(args);
-}
-
-}  // namespace
-
-NormKernels norm_kernels() {
-  return {.norm = norm,
-          .norm_backward = norm_backward,
-          .group_norm = group_norm,
-          .group_norm_backward = group_norm_backward};
-}
-
 }  // namespace heddle::cpu
+
+namespace heddle {
+
+NormKernels NormKernels::of_cpu() {
+  return {
+      .norm = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::norm_impl)(args...); },
+      .norm_backward =
+          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::norm_backward_impl)(args...); },
+      .group_norm =
+          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::group_norm_impl)(args...); },
+      .group_norm_backward =
+          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::group_norm_backward_impl)(args...); },
+  };
+}
+
+}  // namespace heddle
 #endif

@@ -54,16 +54,14 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace heddle::cpu {
-
 HWY_EXPORT(adam_impl);
-
-namespace {
-
-void adam(const AdamArgs& args) { HWY_DYNAMIC_DISPATCH(adam_impl)(args); }
-
-}  // namespace
-
-OptimizerKernels optimizer_kernels() { return {.adam = adam}; }
-
 }  // namespace heddle::cpu
+
+namespace heddle {
+
+OptimizerKernels OptimizerKernels::of_cpu() {
+  return {.adam = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::adam_impl)(args...); }};
+}
+
+}  // namespace heddle
 #endif

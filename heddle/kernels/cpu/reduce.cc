@@ -271,7 +271,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace heddle::cpu {
-
 HWY_EXPORT(sum_columns_impl);
 HWY_EXPORT(sum_rows_impl);
 HWY_EXPORT(sum_squares_impl);
@@ -280,34 +279,28 @@ HWY_EXPORT(softmax_impl);
 HWY_EXPORT(softmax_backward_impl);
 HWY_EXPORT(log_softmax_impl);
 HWY_EXPORT(scan_logits_impl);
-
-namespace {
-
-void sum_columns(Rows x, float* y) { HWY_DYNAMIC_DISPATCH(sum_columns_impl)(x, y); }
-void sum_rows(Rows x, float* y) { HWY_DYNAMIC_DISPATCH(sum_rows_impl)(x, y); }
-double sum_squares(const float* x, int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(sum_squares_impl)(x, n);
-}
-bool all_finite(Rows x) { return HWY_DYNAMIC_DISPATCH(all_finite_impl)(x); }
-void softmax(Rows x, Rows y) { HWY_DYNAMIC_DISPATCH(softmax_impl)(x, y); }
-void softmax_backward(Rows y, Rows dy, Rows dx) {
-  HWY_DYNAMIC_DISPATCH(softmax_backward_impl)(y, dy, dx);
-}
-void log_softmax(Rows x, Rows y) { HWY_DYNAMIC_DISPATCH(log_softmax_impl)(x, y); }
-void scan_logits(const LogitScanArgs& args) { HWY_DYNAMIC_DISPATCH(scan_logits_impl)(args); }
-
-}  // namespace
-
-ReduceKernels reduce_kernels() {
-  return {.sum_columns = sum_columns,
-          .sum_rows = sum_rows,
-          .sum_squares = sum_squares,
-          .all_finite = all_finite,
-          .softmax = softmax,
-          .softmax_backward = softmax_backward,
-          .log_softmax = log_softmax,
-          .scan_logits = scan_logits};
-}
-
 }  // namespace heddle::cpu
+
+namespace heddle {
+
+ReduceKernels ReduceKernels::of_cpu() {
+  return {
+      .sum_columns =
+          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::sum_columns_impl)(args...); },
+      .sum_rows = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::sum_rows_impl)(args...); },
+      .sum_squares =
+          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::sum_squares_impl)(args...); },
+      .all_finite =
+          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::all_finite_impl)(args...); },
+      .softmax = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::softmax_impl)(args...); },
+      .softmax_backward =
+          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::softmax_backward_impl)(args...); },
+      .log_softmax =
+          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::log_softmax_impl)(args...); },
+      .scan_logits =
+          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::scan_logits_impl)(args...); },
+  };
+}
+
+}  // namespace heddle
 #endif

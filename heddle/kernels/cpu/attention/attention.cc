@@ -365,17 +365,18 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace heddle::cpu {
-
 HWY_EXPORT(attention_impl);
-
-static void attention(const AttentionArgs& args) {
-  if (goes_by_tiles(args)) return attention_tiles(args);
-  HWY_DYNAMIC_DISPATCH(attention_impl)(args);
-}
-
-AttentionKernels attention_kernels() {
-  return {.attention = attention, .attention_backward = attention_backward};
-}
-
 }  // namespace heddle::cpu
+
+namespace heddle {
+
+AttentionKernels AttentionKernels::of_cpu() {
+  const auto attention = [](const AttentionArgs& args) {
+    if (cpu::goes_by_tiles(args)) return cpu::attention_tiles(args);
+    HWY_DYNAMIC_DISPATCH(cpu::attention_impl)(args);
+  };
+  return {.attention = attention, .attention_backward = cpu::attention_backward};
+}
+
+}  // namespace heddle
 #endif

@@ -137,7 +137,7 @@ class LeftFactor {
       return;
     }
     const Rows to = a_.slice(first, count);
-    cpu::elementwise_kernels().convert(from_.slice(first, count), to.columns(0, from_.width));
+    ElementwiseKernels::of_cpu().convert(from_.slice(first, count), to.columns(0, from_.width));
     const int64_t bytes = size_of(to.dtype);
     for (int64_t r = 0; r < count && from_.width < to.width; ++r) {
       std::memset(to.slice(r, 1).columns(from_.width, 1).data, 0, (to.width - from_.width) * bytes);
@@ -194,10 +194,10 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
     }
     code.block(block);
   }
-  if (block.c.data != c.data) cpu::elementwise_kernels().convert(block.c, c);
+  if (block.c.data != c.data) ElementwiseKernels::of_cpu().convert(block.c, c);
   // While the block lies in the cache; of the rounded sums, as if they had been stored first.
   if (g.activation != Activation::none && !has_relu) {
-    cpu::activation_kernels().activation(g.activation, c, {}, result);
+    ActivationKernels::of_cpu().activation(g.activation, c, {}, result);
   }
 }
 
@@ -309,12 +309,12 @@ void without_inner(const GemmArgs& g) {
     const Rows c = (g.pre_activation.data == nullptr ? g.c : g.pre_activation).slice(r, 1);
     const Rows start{const_cast<float*>(zeros.data()), 1, c.width, c.width, DType::f32};
     if (g.bias == nullptr) {
-      cpu::elementwise_kernels().convert(start, c);
+      ElementwiseKernels::of_cpu().convert(start, c);
     } else {
-      cpu::elementwise_kernels().add_row(g.accumulate ? c : start, g.bias, c);
+      ElementwiseKernels::of_cpu().add_row(g.accumulate ? c : start, g.bias, c);
     }
     if (g.activation != Activation::none)
-      cpu::activation_kernels().activation(g.activation, c, {}, g.c.slice(r, 1));
+      ActivationKernels::of_cpu().activation(g.activation, c, {}, g.c.slice(r, 1));
   }
 }
 
@@ -333,16 +333,13 @@ void forget_packed(uint64_t constant_b) {
   }
 }
 
-namespace cpu {
-
-static void gemm(const GemmArgs& args) {
-  check_sizes(args);
-  if (args.c.rows == 0 || args.c.width == 0) return;
-  if (args.a.rows == 0 || args.a.width == 0) return without_inner(args);
-  multiply(args);
+GemmKernels GemmKernels::of_cpu() {
+  return {.gemm = [](const GemmArgs& args) {
+    check_sizes(args);
+    if (args.c.rows == 0 || args.c.width == 0) return;
+    if (args.a.rows == 0 || args.a.width == 0) return without_inner(args);
+    multiply(args);
+  }};
 }
 
-GemmKernels gemm_kernels() { return {.gemm = gemm}; }
-
-}  // namespace cpu
 }  // namespace heddle
