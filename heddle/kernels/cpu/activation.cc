@@ -76,47 +76,37 @@ void visit_activation(Activation kind, const F& f) {
   }
 }
 
-template <class Op, class T>
-void forward(const Rows& x, const Dropout& dropout, const Rows& y) {
-  parallel_blocks(y.rows, rows_per_block(y.width * 4), [&](int64_t begin, int64_t end) HWY_ATTR {
-    for (int64_t r = begin; r < end; ++r) {
-      DropoutRow mask(dropout, r);
-      const auto px = at<T>(x, r);
-      const auto py = at<T>(y, r);
-      for_columns(y.width, [&](int64_t c, auto part) HWY_ATTR {
-        store(mask.apply(Op::value(load(offset(px, c), part)), c), offset(py, c), part);
-      });
-    }
-  });
-}
-
-template <class Op, class T>
-void backward(const Rows& x, const Rows& dy, const Dropout& dropout, const Rows& dx) {
-  parallel_blocks(dx.rows, rows_per_block(dx.width * 4), [&](int64_t begin, int64_t end) HWY_ATTR {
-    for (int64_t r = begin; r < end; ++r) {
-      DropoutRow mask(dropout, r);
-      const auto px = at<T>(x, r);
-      const auto pdy = at<T>(dy, r);
-      const auto pdx = at<T>(dx, r);
-      for_columns(dx.width, [&](int64_t c, auto part) HWY_ATTR {
-        const Vec d = mask.apply(load(offset(pdy, c), part), c);
-        store(hn::Mul(d, Op::slope(load(offset(px, c), part))), offset(pdx, c), part);
-      });
-    }
-  });
-}
-
 }  // namespace
 
 void activation_impl(Activation kind, Rows x, const Dropout& dropout, Rows y) {
   visit_activation(kind, [&]<class Op>() {
-    visit_rows([&]<class T>() { forward<Op, T>(x, dropout, y); }, x, y);
+    for_each_row(
+        [&]<class T>(int64_t r) HWY_ATTR {
+          DropoutRow mask(dropout, r);
+          const auto px = at<T>(x, r);
+          const auto py = at<T>(y, r);
+          for_columns(y.width, [&](int64_t c, auto part) HWY_ATTR {
+            store(mask.apply(Op::value(load(offset(px, c), part)), c), offset(py, c), part);
+          });
+        },
+        y, x);
   });
 }
 
 void activation_backward_impl(Activation kind, Rows x, Rows dy, const Dropout& dropout, Rows dx) {
   visit_activation(kind, [&]<class Op>() {
-    visit_rows([&]<class T>() { backward<Op, T>(x, dy, dropout, dx); }, x, dy, dx);
+    for_each_row(
+        [&]<class T>(int64_t r) HWY_ATTR {
+          DropoutRow mask(dropout, r);
+          const auto px = at<T>(x, r);
+          const auto pdy = at<T>(dy, r);
+          const auto pdx = at<T>(dx, r);
+          for_columns(dx.width, [&](int64_t c, auto part) HWY_ATTR {
+            const Vec d = mask.apply(load(offset(pdy, c), part), c);
+            store(hn::Mul(d, Op::slope(load(offset(px, c), part))), offset(pdx, c), part);
+          });
+        },
+        dx, x, dy);
   });
 }
 

@@ -100,19 +100,15 @@ void axpby_impl(float alpha, Rows x, float beta, Rows y) {
        x, y, y);
 }
 void add_row_impl(Rows x, const float* bias, Rows y) {
-  visit_rows(
-      [&]<class T>() {
-        parallel_blocks(y.rows, rows_per_block(y.width * 4), [&](int64_t b, int64_t e) HWY_ATTR {
-          for (int64_t r = b; r < e; ++r) {
-            const auto px = at<T>(x, r);
-            const auto py = at<T>(y, r);
-            for_columns(y.width, [&](int64_t c, auto part) HWY_ATTR {
-              store(hn::Add(load(offset(px, c), part), load(bias + c, part)), offset(py, c), part);
-            });
-          }
+  for_each_row(
+      [&]<class T>(int64_t r) HWY_ATTR {
+        const auto px = at<T>(x, r);
+        const auto py = at<T>(y, r);
+        for_columns(y.width, [&](int64_t c, auto part) HWY_ATTR {
+          store(hn::Add(load(offset(px, c), part), load(bias + c, part)), offset(py, c), part);
         });
       },
-      x, y);
+      y, x);
 }
 
 }  // namespace heddle::cpu::HWY_NAMESPACE

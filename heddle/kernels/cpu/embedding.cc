@@ -18,21 +18,6 @@ HWY_BEFORE_NAMESPACE();
 namespace heddle::cpu::HWY_NAMESPACE {
 namespace {
 
-template <class T>
-HWY_INLINE void embed_row(const Rows& table, int64_t id, float scale, const Rows& positions,
-                          int64_t position, const Dropout& dropout, const Rows& y, int64_t r) {
-  const auto from = at<T>(table, id);
-  const auto added = at<T>(positions, position);
-  const auto to = at<T>(y, r);
-  const Vec scale_v = splat(scale);
-  DropoutRow mask(dropout, r);
-  for_columns(y.width, [&](int64_t c, auto part) HWY_ATTR {
-    Vec v = hn::Mul(round_to(load(offset(from, c), part), to), scale_v);
-    if (positions.data) v = hn::Add(v, load(offset(added, c), part));
-    store(mask.apply(v, c), offset(to, c), part);
-  });
-}
-
 // to += scale * mask(dy[r])
 template <class T>
 HWY_INLINE void add_gradient(const Rows& dy, int64_t r, float scale, const Dropout& dropout,
@@ -50,16 +35,20 @@ HWY_INLINE void add_gradient(const Rows& dy, int64_t r, float scale, const Dropo
 
 void embedding_impl(Rows table, const int32_t* ids, float scale, Rows positions,
                     const int32_t* position_ids, const Dropout& dropout, Rows y) {
-  visit_rows(
-      [&]<class T>() {
-        parallel_blocks(y.rows, rows_per_block(y.width * 4), [&](int64_t begin, int64_t end) {
-          for (int64_t r = begin; r < end; ++r) {
-            const int64_t p = positions.data ? position_ids[r] : 0;
-            embed_row<T>(table, ids[r], scale, positions, p, dropout, y, r);
-          }
+  for_each_row(
+      [&]<class T>(int64_t r) HWY_ATTR {
+        const auto from = at<T>(table, ids[r]);
+        const auto added = at<T>(positions, positions.data ? position_ids[r] : 0);
+        const auto to = at<T>(y, r);
+        const Vec scale_v = splat(scale);
+        DropoutRow mask(dropout, r);
+        for_columns(y.width, [&](int64_t c, auto part) HWY_ATTR {
+          Vec v = hn::Mul(round_to(load(offset(from, c), part), to), scale_v);
+          if (positions.data) v = hn::Add(v, load(offset(added, c), part));
+          store(mask.apply(v, c), offset(to, c), part);
         });
       },
-      table, positions, y);
+      y, table, positions);
 }
 
 // Counting sort of the rows by id, stable; then blocks of ids, each id's rows in order.
@@ -91,32 +80,25 @@ void embedding_backward_impl(Rows dy, const int32_t* ids, float scale, const Dro
 }
 
 void gather_rows_impl(Rows x, const int32_t* index, Rows y) {
-  const int64_t block = rows_per_block(y.width * size_of(y.dtype));
   if (x.dtype == y.dtype) {  // any dtype
-    const int64_t size = size_of(x.dtype), bytes = y.width * size;
-    const char* from = static_cast<const char*>(x.data);
-    char* to = static_cast<char*>(y.data);
-    parallel_blocks(y.rows, block, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        std::memcpy(to + r * y.stride * size, from + index[r] * x.stride * size,
-                    static_cast<size_t>(bytes));
-      }
-    });
+    const auto bytes = static_cast<size_t>(y.width * size_of(y.dtype));
+    parallel_blocks(y.rows, rows_per_block(static_cast<int64_t>(bytes)),
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t r = begin; r < end; ++r) {
+                        std::memcpy(y.slice(r, 1).data, x.slice(index[r], 1).data, bytes);
+                      }
+                    });
     return;
   }
-  visit_rows(
-      [&]<class T>() {
-        parallel_blocks(y.rows, block, [&](int64_t begin, int64_t end) HWY_ATTR {
-          for (int64_t r = begin; r < end; ++r) {
-            const auto from = at<T>(x, index[r]);
-            const auto to = at<T>(y, r);
-            for_columns(y.width, [&](int64_t c, auto part) HWY_ATTR {
-              store(load(offset(from, c), part), offset(to, c), part);
-            });
-          }
+  for_each_row(
+      [&]<class T>(int64_t r) HWY_ATTR {
+        const auto from = at<T>(x, index[r]);
+        const auto to = at<T>(y, r);
+        for_columns(y.width, [&](int64_t c, auto part) HWY_ATTR {
+          store(load(offset(from, c), part), offset(to, c), part);
         });
       },
-      x, y);
+      y, x);
 }
 
 }  // namespace heddle::cpu::HWY_NAMESPACE

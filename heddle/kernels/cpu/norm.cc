@@ -214,14 +214,7 @@ void group_norm_backward_impl(const GroupNormBackwardArgs& args) {
 }
 
 void norm_impl(const NormArgs& args) {
-  visit_rows(
-      [&]<class T>() {
-        parallel_blocks(args.y.rows, rows_per_block(args.y.width * 4),
-                        [&](int64_t begin, int64_t end) {
-                          for (int64_t r = begin; r < end; ++r) norm_row<T>(args, r);
-                        });
-      },
-      args.x, args.sub, args.h, args.y);
+  for_each_row([&]<class T>(int64_t r) { norm_row<T>(args, r); }, args.y, args.x, args.sub, args.h);
 }
 
 void norm_backward_impl(const NormBackwardArgs& args) {

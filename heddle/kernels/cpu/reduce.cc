@@ -62,14 +62,14 @@ HWY_INLINE float sum_row(P p, int64_t width) {
   return sum.sum();
 }
 
-// e[c] = exp(p[c] - max), returns their sum.
+// The sum of exp(p[c] - max) over columns, which e receives unless it is null.
 template <class P>
 HWY_INLINE float exp_row(P p, int64_t width, float max, float* e) {
   Vec sum = zero();
   for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
     const Vec v = exp_normal(hn::Sub(load(offset(p, c), part), splat(max)));
     sum = hn::Add(sum, keep(v, zero(), part));
-    store(v, e + c, part);
+    if (e) store(v, e + c, part);
   });
   return sum_lanes(sum);
 }
@@ -118,12 +118,7 @@ void log_softmax_row(const Rows& x, const Rows& y, int64_t r) {
   float* py = y.row<float>(r);
   const float max = max_row(px, x.width);
   const float shift = max == -kInfinity ? 0.0f : max;
-  Vec sum = zero();
-  for_columns(x.width, [&](int64_t c, auto part) HWY_ATTR {
-    sum = hn::Add(sum,
-                  keep(exp_normal(hn::Sub(load(offset(px, c), part), splat(shift))), zero(), part));
-  });
-  const Vec log_sum = splat(std::log(sum_lanes(sum)));
+  const Vec log_sum = splat(std::log(exp_row(px, x.width, shift, nullptr)));
   for_columns(x.width, [&](int64_t c, auto part) HWY_ATTR {
     store(hn::Sub(hn::Sub(load(offset(px, c), part), splat(shift)), log_sum), py + c, part);
   });
@@ -140,7 +135,7 @@ float sum_of_logits(const T* x, int64_t width, float most, bool is_wanted) {
     const float total = sum.sum();
     return std::isnan(total) ? total : 0;
   }
-  const Vec shift = splat(most == -std::numeric_limits<float>::infinity() ? 0 : most);
+  const Vec shift = splat(most == -kInfinity ? 0 : most);
   for_columns_in_chains(width, [&](int64_t c, auto part, int chain) HWY_ATTR {
     const Vec e = exp_normal(hn::Sub(load(x + c, part), shift));
     sum.v[chain] = hn::Add(sum.v[chain], keep(e, zero(), part));
@@ -240,17 +235,11 @@ bool all_finite_impl(Rows x) {
 }
 
 void softmax_impl(Rows x, Rows y) {
-  visit_rows(
-      [&]<class T>() { for_rows(x.rows, x.width, [&](int64_t r) { softmax_row<T>(x, y, r); }); }, x,
-      y);
+  for_each_row([&]<class T>(int64_t r) { softmax_row<T>(x, y, r); }, y, x);
 }
 
 void softmax_backward_impl(Rows y, Rows dy, Rows dx) {
-  visit_rows(
-      [&]<class T>() {
-        for_rows(y.rows, y.width, [&](int64_t r) { softmax_backward_row<T>(y, dy, dx, r); });
-      },
-      y, dy, dx);
+  for_each_row([&]<class T>(int64_t r) { softmax_backward_row<T>(y, dy, dx, r); }, y, dy, dx);
 }
 
 void log_softmax_impl(Rows x, Rows y) {

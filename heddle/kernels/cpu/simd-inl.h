@@ -18,6 +18,8 @@
 #include <limits>
 
 #include "heddle/base/error.h"
+#include "heddle/base/parallel.h"
+#include "heddle/kernels/cpu/scratch.h"
 #include "heddle/kernels/dropout.h"
 #include "heddle/tensor/dtype.h"
 #include "heddle/tensor/rows.h"
@@ -246,6 +248,19 @@ void visit_rows(const F& f, const R&... rows) {
   };
   (computable(rows), ...);
   f.template operator()<AnyPtr>();
+}
+
+/// Calls f.operator()<T>(row) for the rows of y, a block of them at a time on all threads; T as
+/// visit_rows() finds it of y and the others.
+template <class F, class... R>
+void for_each_row(const F& f, const Rows& y, const R&... others) {
+  visit_rows(
+      [&]<class T>() {
+        parallel_blocks(y.rows, rows_per_block(y.width * 4), [&](int64_t begin, int64_t end) {
+          for (int64_t r = begin; r < end; ++r) f.template operator()<T>(r);
+        });
+      },
+      y, others...);
 }
 
 // ---- sums and maxima of lanes
