@@ -322,16 +322,16 @@ HWY_INLINE Vec exp_vec(Vec x) {
   return hn::Mul(hn::Mul(p, power(half)), power(hn::Sub(n, half)));
 }
 
-/// e^x for x <= 88, with fewer steps; NaN for NaN, and 0 below -87.3: x86 takes a hundred times as
-/// long for the denormals that would start there.
-HWY_INLINE Vec exp_normal(Vec x) {
+/// e^x for x <= 88, with fewer steps; NaN for NaN, and 0 below `least`: x86 takes a hundred times
+/// as long for the denormals that start at -87.3.
+HWY_INLINE Vec exp_normal(Vec x, float least = -87.3f) {
   // Adding 1.5 * 2^23 rounds x / ln 2 to an integer n, which the lowest bits then hold.
   const Vec magic = splat(0x1.8p23f);
   const Vec shifted = hn::MulAdd(x, splat(0x1.715476p+0f), magic);
   const Vec p = exp_near_zero(without_powers(x, hn::Sub(shifted, magic)));
   const auto exponent = hn::Add(hn::BitCast(I32(), shifted), hn::Set(I32(), 127));
   const Vec power = hn::BitCast(F32(), hn::ShiftLeft<23>(exponent));  // 2^n
-  return hn::IfThenZeroElse(hn::Lt(x, splat(-87.3f)), hn::Mul(p, power));
+  return hn::IfThenZeroElse(hn::Lt(x, splat(least)), hn::Mul(p, power));
 }
 
 /// 1 / (1 + e^-x).
@@ -379,41 +379,42 @@ HWY_INLINE Normal normal_vec(Vec x) {
 
 // ---- dropout
 
-/// The four Philox words of 16 lanes: words[w][lane] = philox({first + lane, c1, c2, c3}, key)[w].
-/// Even and odd lanes run apart, one 32-bit value in each 64-bit lane; what a product leaves in the
-/// upper half never counts, because products read the lower halves only.
-HWY_INLINE void philox16(uint32_t first, uint32_t c1, uint32_t c2, uint32_t c3, RngKey key,
-                         uint32_t (*HWY_RESTRICT words)[16]) {
+/// words[w] = philox({c0, c1, c2, c3}, key)[w] in each lane. Even and odd lanes run apart, one
+/// 32-bit value in each 64-bit lane; what a product leaves in the upper half never counts, because
+/// products read the lower halves only.
+HWY_INLINE void philox_lanes(VecU32 c0, VecU32 c1, VecU32 c2, VecU32 c3, RngKey key,
+                             VecU32* HWY_RESTRICT words) {
   const U32 du;
   const auto mul = [](VecU32 a, uint32_t m)
                        HWY_ATTR { return hn::BitCast(U32(), hn::MulEven(a, hn::Set(U32(), m))); };
   const auto high = [](VecU32 a) HWY_ATTR { return hn::Shuffle2301(a); };
+  VecU32 e0 = c0, e1 = c1, e2 = c2, e3 = c3;
+  VecU32 o0 = high(c0), o1 = high(c1), o2 = high(c2), o3 = high(c3);
+  VecU32 key0 = hn::Set(du, key.low), key1 = hn::Set(du, key.high);
+  for (int round = 0; round < 10; ++round) {
+    const VecU32 ep0 = mul(e0, 0xD2511F53u), ep1 = mul(e2, 0xCD9E8D57u);
+    const VecU32 op0 = mul(o0, 0xD2511F53u), op1 = mul(o2, 0xCD9E8D57u);
+    e0 = hn::Xor3(high(ep1), e1, key0), e1 = ep1;
+    o0 = hn::Xor3(high(op1), o1, key0), o1 = op1;
+    e2 = hn::Xor3(high(ep0), e3, key1), e3 = ep0;
+    o2 = hn::Xor3(high(op0), o3, key1), o3 = op0;
+    key0 = hn::Add(key0, hn::Set(du, 0x9E3779B9u));
+    key1 = hn::Add(key1, hn::Set(du, 0xBB67AE85u));
+  }
+  const auto join = [&](VecU32 even, VecU32 odd) HWY_ATTR { return hn::OddEven(high(odd), even); };
+  words[0] = join(e0, o0), words[1] = join(e1, o1);
+  words[2] = join(e2, o2), words[3] = join(e3, o3);
+}
+
+/// The four Philox words of 16 lanes: words[w][lane] = philox({first + lane, c1, c2, c3}, key)[w].
+HWY_INLINE void philox16(uint32_t first, uint32_t c1, uint32_t c2, uint32_t c3, RngKey key,
+                         uint32_t (*HWY_RESTRICT words)[16]) {
+  const U32 du;
   for (uint32_t begin = 0; begin < 16; begin += static_cast<uint32_t>(hn::Lanes(du))) {
-    const VecU32 lane = hn::Iota(du, first + begin);
-    VecU32 e0 = lane, e1 = hn::Set(du, c1), e2 = hn::Set(du, c2), e3 = hn::Set(du, c3);
-    VecU32 o0 = high(lane), o1 = e1, o2 = e2, o3 = e3;
-    VecU32 key0 = hn::Set(du, key.low), key1 = hn::Set(du, key.high);
-    for (int round = 0; round < 10; ++round) {
-      const VecU32 ep0 = mul(e0, 0xD2511F53u), ep1 = mul(e2, 0xCD9E8D57u);
-      const VecU32 op0 = mul(o0, 0xD2511F53u), op1 = mul(o2, 0xCD9E8D57u);
-      e0 = hn::Xor3(high(ep1), e1, key0);
-      o0 = hn::Xor3(high(op1), o1, key0);
-      e1 = ep1;
-      o1 = op1;
-      e2 = hn::Xor3(high(ep0), e3, key1);
-      o2 = hn::Xor3(high(op0), o3, key1);
-      e3 = ep0;
-      o3 = op0;
-      key0 = hn::Add(key0, hn::Set(du, 0x9E3779B9u));
-      key1 = hn::Add(key1, hn::Set(du, 0xBB67AE85u));
-    }
-    const auto put = [&](VecU32 even, VecU32 odd, int w) HWY_ATTR {
-      hn::Store(hn::OddEven(high(odd), even), du, words[w] + begin);
-    };
-    put(e0, o0, 0);
-    put(e1, o1, 1);
-    put(e2, o2, 2);
-    put(e3, o3, 3);
+    VecU32 lane[4];
+    philox_lanes(hn::Iota(du, first + begin), hn::Set(du, c1), hn::Set(du, c2), hn::Set(du, c3),
+                 key, lane);
+    for (int w = 0; w < 4; ++w) hn::Store(lane[w], du, words[w] + begin);
   }
 }
 

@@ -15,6 +15,7 @@
 
 #include "heddle/kernels/cpu/attention/attention_plan.h"
 #include "heddle/kernels/cpu/simd-inl.h"
+#include "heddle/tensor/dispatch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heddle::cpu::HWY_NAMESPACE {
@@ -39,26 +40,19 @@ struct RowSource {
   }
 };
 
-template <class T>
-void pack_rows_of(const RowSource& source, int64_t count, int64_t width, float factor,
-                  int64_t stride, float* HWY_RESTRICT out) {
-  const Vec f = splat(factor);
-  for (int64_t i = 0; i < count; ++i) {
-    const T* in = source.row<T>(i);
-    float* to = out + i * stride;
-    for_columns(width, [&](int64_t c, auto part)
-                           HWY_ATTR { hn::Store(hn::Mul(load(in + c, part), f), F32(), to + c); });
-  }
-}
-
 /// out[i * stride + c] = factor * source(i, c).
 inline void pack_rows(const RowSource& source, int64_t count, int64_t width, float factor,
                       int64_t stride, float* out) {
-  if (source.x.dtype == DType::bf16) {
-    pack_rows_of<bf16>(source, count, width, factor, stride, out);
-  } else {
-    pack_rows_of<float>(source, count, width, factor, stride, out);
-  }
+  visit_float(source.x.dtype, [&]<class T>() HWY_ATTR {
+    const Vec f = splat(factor);
+    for (int64_t i = 0; i < count; ++i) {
+      const T* in = source.row<T>(i);
+      float* HWY_RESTRICT to = out + i * stride;
+      for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
+        hn::Store(hn::Mul(load(in + c, part), f), F32(), to + c);
+      });
+    }
+  });
 }
 
 // The 128-bit parts of v go to memory, `distance` apart.
@@ -129,46 +123,33 @@ HWY_INLINE int64_t transpose_four(const bf16* const* rows, int64_t width, float 
   return c;
 }
 
-template <class T>
-void pack_columns_of(const RowSource& source, int64_t count, int64_t width, float factor,
-                     int64_t stride, float* out) {
-  for (int64_t i = 0; i < count; i += 4) {
-    const T* rows[4];
-    for (int64_t j = 0; j < 4; ++j) rows[j] = source.row<T>(std::min(i + j, count - 1));
-    for (int64_t c = transpose_four(rows, width, factor, stride, out + i); c < width; ++c) {
-      for (int64_t j = 0; j < 4; ++j) {
-        out[c * stride + i + j] = static_cast<float>(rows[j][c]) * factor;
-      }
-    }
-  }
-}
-
 /// out[c * stride + i] = factor * source(i, c) for i < count; up to three further i are written.
 inline void pack_columns(const RowSource& source, int64_t count, int64_t width, float factor,
                          int64_t stride, float* out) {
-  if (source.x.dtype == DType::bf16) {
-    pack_columns_of<bf16>(source, count, width, factor, stride, out);
-  } else {
-    pack_columns_of<float>(source, count, width, factor, stride, out);
-  }
-}
-
-template <class T>
-void store_row_of(const float* from, float factor, int64_t width, T* to) {
-  // Adding zero turns -0 into +0, so that a masked key (+ 0 * v) cannot be told from an absent one.
-  for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
-    store(hn::MulAdd(hn::Load(F32(), from + c), splat(factor), zero()), to + c, part);
+  visit_float(source.x.dtype, [&]<class T>() HWY_ATTR {
+    for (int64_t i = 0; i < count; i += 4) {
+      const T* rows[4];
+      for (int64_t j = 0; j < 4; ++j) rows[j] = source.row<T>(std::min(i + j, count - 1));
+      for (int64_t c = transpose_four(rows, width, factor, stride, out + i); c < width; ++c) {
+        for (int64_t j = 0; j < 4; ++j) {
+          out[c * stride + i + j] = static_cast<float>(rows[j][c]) * factor;
+        }
+      }
+    }
   });
 }
 
 /// Row `row` of x, columns from `column`: = factor * from.
 inline void store_row(const float* from, float factor, const Rows& x, int64_t row, int64_t column,
                       int64_t width) {
-  if (x.dtype == DType::bf16) {
-    store_row_of(from, factor, width, x.row<bf16>(row) + column);
-  } else {
-    store_row_of(from, factor, width, x.row<float>(row) + column);
-  }
+  visit_float(x.dtype, [&]<class T>() HWY_ATTR {
+    T* to = x.row<T>(row) + column;
+    // Adding zero turns -0 into +0, so that a masked key (+ 0 * v) cannot be told from an absent
+    // one.
+    for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
+      store(hn::MulAdd(hn::Load(F32(), from + c), splat(factor), zero()), to + c, part);
+    });
+  });
 }
 
 // ---------------------------------------------------------------- products
@@ -255,26 +236,7 @@ inline void product(const Product& p) {
 
 // ---------------------------------------------------------------- weights
 
-/// e^x for x up to 80, with exp_vec's coefficients; 0 below -87: denormal numbers, which x86
-/// computes a hundred times slower, never appear. NaN for NaN.
-HWY_INLINE Vec exp_weight(Vec x) {
-  const F32 d;
-  const auto tiny = hn::Lt(x, splat(-87.0f));
-  // Adding 1.5 * 2^23 rounds x / ln 2 to an integer n, which is then in the lowest bits.
-  const Vec shifted = hn::MulAdd(x, splat(0x1.715476p+0f), splat(0x1.8p+23f));
-  const Vec n = hn::Sub(shifted, splat(0x1.8p+23f));
-  Vec r = hn::NegMulAdd(n, splat(0x1.62e4p-1f), x);
-  r = hn::NegMulAdd(n, splat(0x1.7f7d1cp-20f), r);
-  Vec p = splat(0x1.6a1a6ep-10f);
-  p = hn::MulAdd(p, r, splat(0x1.123fc6p-7f));
-  p = hn::MulAdd(p, r, splat(0x1.555916p-5f));
-  p = hn::MulAdd(p, r, splat(0x1.55548ap-3f));
-  p = hn::MulAdd(p, r, splat(0x1.fffffcp-2f));
-  p = hn::Add(hn::MulAdd(hn::Mul(r, r), p, r), splat(1.0f));
-  const auto exponent = hn::Add(hn::BitCast(I32(), shifted), hn::Set(I32(), 127));
-  const Vec power = hn::BitCast(d, hn::ShiftLeft<23>(exponent));  // 2^n
-  return hn::IfThenZeroElse(tiny, hn::Mul(p, power));
-}
+HWY_INLINE Vec exp_weight(Vec x) { return exp_normal(x, -87.0f); }
 
 // ---------------------------------------------------------------- ranges and biases
 
@@ -288,20 +250,6 @@ struct RangeOf {
     return hn::RebindMask(F32(), hn::AndNot(hn::Lt(order, first), hn::Lt(order, limit)));
   }
 };
-
-/// The orders of keys [begin, begin + count) of a segment, filled to whole vectors so that no query
-/// sees what is not there.
-inline void copy_orders(const SegmentSizes& sizes, int64_t begin, int64_t count,
-                        int32_t* HWY_RESTRICT to) {
-  if (sizes.ranges.order) return sizes.copy_orders(begin, count, padded16(count), to);
-  const I32 d;
-  const auto unseen = hn::Set(d, std::numeric_limits<int32_t>::max());
-  for (int64_t c = 0; c < count; c += kLanes) {
-    const auto here = hn::FirstN(d, static_cast<size_t>(std::min(count - c, kLanes)));
-    const auto order = hn::Iota(d, static_cast<int32_t>(begin + c));
-    hn::Store(hn::IfThenElse(here, order, unseen), d, to + c);
-  }
-}
 
 /// The ranges of queries [begin, end) of a segment, up to a whole vector more of the last one's.
 inline void copy_ranges(const SegmentSizes& sizes, int64_t begin, int64_t end,
@@ -352,43 +300,6 @@ struct HeadBias {
 };
 
 // ---------------------------------------------------------------- dropout
-
-/// words[w] = philox({c0, c1, c2, c3}, key)[w] in each lane. Even and odd lanes run apart, as in
-/// philox16, where the counters are consecutive.
-HWY_INLINE void philox_lanes(VecU32 c0, VecU32 c1, VecU32 c2, VecU32 c3, RngKey key,
-                             VecU32* HWY_RESTRICT words) {
-  const U32 du;
-  const hn::Repartition<uint64_t, U32> du64;
-  const auto high = [&](VecU32 a) HWY_ATTR {
-    return hn::BitCast(du, hn::ShiftRight<32>(hn::BitCast(du64, a)));
-  };
-  const auto mul = [&](VecU32 a, uint32_t m)
-                       HWY_ATTR { return hn::BitCast(du, hn::MulEven(a, hn::Set(du, m))); };
-  VecU32 o0 = high(c0), o1 = high(c1), o2 = high(c2), o3 = high(c3);
-  for (int round = 0; round < 10; ++round) {
-    const VecU32 k0 = hn::Set(du, key.low), k1 = hn::Set(du, key.high);
-    const VecU32 e0 = mul(c0, 0xD2511F53u), e2 = mul(c2, 0xCD9E8D57u);
-    const VecU32 p0 = mul(o0, 0xD2511F53u), p2 = mul(o2, 0xCD9E8D57u);
-    c0 = hn::Xor(high(e2), hn::Xor(c1, k0));
-    o0 = hn::Xor(high(p2), hn::Xor(o1, k0));
-    c1 = e2;
-    o1 = p2;
-    c2 = hn::Xor(high(e0), hn::Xor(c3, k1));
-    o2 = hn::Xor(high(p0), hn::Xor(o3, k1));
-    c3 = e0;
-    o3 = p0;
-    key.low += 0x9E3779B9u;
-    key.high += 0xBB67AE85u;
-  }
-  const auto join = [&](VecU32 even, VecU32 odd) HWY_ATTR {
-    const auto up = hn::BitCast(du, hn::ShiftLeft<32>(hn::BitCast(du64, odd)));
-    return hn::OddEven(up, even);
-  };
-  words[0] = join(c0, o0);
-  words[1] = join(c1, o1);
-  words[2] = join(c2, o2);
-  words[3] = join(c3, o3);
-}
 
 /// The lanes whose 16 bits (the lower half of the word for an even slot) are below the threshold.
 template <class V>

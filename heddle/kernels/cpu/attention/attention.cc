@@ -34,12 +34,8 @@ struct KeyTile {
 
 // One head of a range of queries of a segment, with the memory of its tiles. Scores lie key by key,
 // a query in each lane, so that maxima and sums over keys need nothing across lanes.
-struct ForwardItem {
+struct ForwardItem : HeadItem {
   const AttentionArgs& args;
-  const AttentionItem& item;
-  const SegmentSizes sizes;
-  const int64_t column;    // where the head starts
-  const int64_t shared;    // where its keys and values do
   const int64_t stride;    // of packed rows
   const int64_t n;         // queries
   const int64_t columns;   // of packed queries
@@ -54,11 +50,8 @@ struct ForwardItem {
   uint32_t started = 0;    // a bit for each block of queries, or for each of few, that has sums
 
   ForwardItem(const AttentionArgs& a, const AttentionItem& i)
-      : args(a),
-        item(i),
-        sizes(a, i.segment),
-        column(i.head * a.head_dim),
-        shared(key_column(a, i.head)),
+      : HeadItem(a, i),
+        args(a),
         stride(padded16(a.head_dim)),
         n(i.q_end - i.q_begin),
         columns(padded16(n)) {
@@ -279,11 +272,9 @@ void ForwardItem::few_queries(const KeyTile& tile, const RowSource& keys, const 
     float* to = o + row * stride;
     const bool starts = (started >> row & 1) == 0;
     started |= uint32_t{1} << row;
-    if (values.x.dtype == DType::bf16) {
-      add_values<bf16>(values, w, sees, factor, starts, args.head_dim, to);
-    } else {
-      add_values<float>(values, w, sees, factor, starts, args.head_dim, to);
-    }
+    visit_float(values.x.dtype, [&]<class T>() {
+      add_values<T>(values, w, sees, factor, starts, args.head_dim, to);
+    });
   }
 }
 
@@ -324,7 +315,7 @@ void ForwardItem::run() {
     const int64_t count = std::min(kKeyTile, item.k_end - begin);
     const KeyTile tile{begin, count, sizes.orders(begin, begin + count)};
     if (sight(0, n).misses(tile.orders)) continue;
-    if (hides) copy_orders(sizes, begin, count, order);
+    if (hides) sizes.copy_orders(begin, count, padded16(count), order);
     const int32_t* at = index ? index + begin : nullptr;
     const RowSource keys{args.k, shared, sizes.k_first + begin, at};
     const RowSource values{args.v, shared, sizes.k_first + begin, at};

@@ -52,13 +52,9 @@ class BiasGradient {
 };
 
 // One head of a range of queries and of keys of a segment, with the memory of its tiles.
-struct BackwardItem {
+struct BackwardItem : HeadItem {
   const AttentionBackwardArgs& args;
   const AttentionArgs& forward;
-  const AttentionItem& item;
-  const SegmentSizes sizes;
-  const int64_t column;  // where the head starts
-  const int64_t shared;  // where its keys and values do
   const int64_t width;   // of a head
   const int64_t stride;  // of packed rows
   const float keep_scale;
@@ -72,12 +68,9 @@ struct BackwardItem {
   BiasGradient& d_bias;
 
   BackwardItem(const AttentionBackwardArgs& a, const AttentionItem& i, BiasGradient& b)
-      : args(a),
+      : HeadItem(a.forward, i),
+        args(a),
         forward(a.forward),
-        item(i),
-        sizes(a.forward, i.segment),
-        column(i.head * a.forward.head_dim),
-        shared(key_column(a.forward, i.head)),
         width(a.forward.head_dim),
         stride(padded16(width)),
         keep_scale(a.forward.dropout.p > 0 ? a.forward.dropout.keep_scale() : 1.0f),
@@ -256,7 +249,7 @@ void BackwardItem::key_tile(int64_t tile, int64_t count) {
   const Orders orders = sizes.orders(tile, tile + count);
   const Range seeing = sizes.queries_of(orders, {item.q_begin, item.q_end});
   if (seeing.size() > 0) {
-    if (sizes.has_ranges()) copy_orders(sizes, tile, count, order);
+    if (sizes.has_ranges()) sizes.copy_orders(tile, count, padded16(count), order);
     pack_columns(keys, count, width, 1, kKeyTile, kt);
     pack_columns(values, count, width, 1, kKeyTile, vt);
     if (item.wants_dq) pack_rows(keys, count, width, 1, stride, k);
@@ -312,33 +305,8 @@ void attention_backward_impl(const AttentionBackwardArgs& args) {
   const AttentionArgs& forward = args.forward;
   AttentionPlan& plan = attention_plan(kVectorGroupWork);
   BiasGradient d_bias(args);
-  const auto work = [&](int64_t queries, int64_t keys, int64_t products) {
-    return static_cast<double>((queries + 8) * (keys + 4) * forward.head_dim * products);
-  };
-  for (int64_t segment = 0; segment < forward.segments; ++segment) {
-    const SegmentSizes sizes(forward, segment);
-    const int64_t n = sizes.queries, m = sizes.keys;
-    if (n == 0 && m == 0) continue;
-    const bool at_once = goes_at_once(forward, sizes);
-    for (int64_t head = 0; head < forward.heads; ++head) {
-      if (at_once) {
-        plan.add({segment, head, 0, n, 0, m, true, true}, work(n, m, 5));
-        continue;
-      }
-      for (int64_t begin = 0; begin < n; begin += kBackwardQueries) {
-        const int64_t end = std::min(begin + kBackwardQueries, n);
-        const Range keys = sizes.keys_of(begin, end);
-        plan.add({segment, head, begin, end, keys.begin, keys.end, true, false},
-                 work(end - begin, keys.size(), 3));
-      }
-      for (int64_t begin = 0; begin < m; begin += kKeyTile) {
-        const int64_t end = std::min(begin + kKeyTile, m);
-        const Range queries = sizes.queries_of(sizes.orders(begin, end), {0, n});
-        plan.add({segment, head, queries.begin, queries.end, begin, end, false, true},
-                 work(queries.size(), end - begin, 4));
-      }
-    }
-  }
+  plan_backward(plan, forward, {kBackwardQueries, kKeyTile, 1, kKeyTile, {.queries = 8, .keys = 4}},
+                [&](const SegmentSizes& sizes) { return goes_at_once(forward, sizes); });
   plan.run([&](const AttentionItem* item, const AttentionItem* end) {
     for (; item != end; ++item) {
       if (item + 1 != end) fetch_ahead(args, item[1]);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -117,7 +118,11 @@ struct SegmentSizes {
   }
   /// to[i] = order(begin + i), up to `padded` such that no query sees what is not there.
   void copy_orders(int64_t begin, int64_t count, int64_t padded, int32_t* to) const {
-    for (int64_t i = 0; i < count; ++i) to[i] = order(begin + i);
+    if (ranges.order) {
+      std::copy_n(ranges.order + begin, count, to);
+    } else {
+      std::iota(to, to + count, static_cast<int32_t>(begin));
+    }
     std::fill(to + count, to + padded, std::numeric_limits<int32_t>::max());
   }
 
@@ -161,6 +166,20 @@ struct SegmentSizes {
 inline int64_t key_column(const AttentionArgs& args, int64_t head) {
   return head / (args.heads * args.head_dim / args.k.width) * args.head_dim;
 }
+
+/// An item, the sizes of its segment, and where its head stands.
+struct HeadItem {
+  const AttentionItem& item;
+  const SegmentSizes sizes;
+  const int64_t column;  ///< where the head starts
+  const int64_t shared;  ///< where its keys and values do
+
+  HeadItem(const AttentionArgs& args, const AttentionItem& i)
+      : item(i),
+        sizes(args, i.segment),
+        column(i.head * args.head_dim),
+        shared(key_column(args, i.head)) {}
+};
 
 /// Starts to fetch columns [column, column + width) of rows [first, first + count) into the cache.
 inline void fetch_ahead(const Rows& x, int64_t first, int64_t count, int64_t column, int64_t width,
@@ -274,6 +293,48 @@ inline void plan_forward(AttentionPlan& plan, const AttentionArgs& args, int64_t
         plan.add({segment, head, begin, end, keys.begin, keys.end},
                  static_cast<double>(products * args.head_dim * 2));
       }
+    }
+  }
+}
+
+/// How the backward pass cuts a head: so many queries, or keys, an item, which begin at multiples
+/// of the steps.
+struct BackwardCut {
+  int64_t queries, keys;
+  int64_t query_step, key_step;
+  ItemCost cost;
+};
+
+/// Adds the items of the backward pass: a head's gradients at once, where at_once(sizes) says so,
+/// or those of its queries and of its keys apart.
+template <class F>
+void plan_backward(AttentionPlan& plan, const AttentionArgs& args, const BackwardCut& cut,
+                   const F& at_once) {
+  const auto work = [&](const Range& queries, const Range& keys, int64_t products) {
+    const int64_t pairs = (queries.size() + cut.cost.queries) * (keys.size() + cut.cost.keys);
+    return static_cast<double>(pairs * args.head_dim * products);
+  };
+  const auto from_step = [](Range r, int64_t step) { return Range{r.begin / step * step, r.end}; };
+  for (int64_t i = 0; i < args.segments * args.heads; ++i) {
+    const int64_t segment = i / args.heads, head = i % args.heads;
+    const SegmentSizes sizes(args, segment);
+    const Range all_queries{0, sizes.queries}, all_keys{0, sizes.keys};
+    if (sizes.queries == 0 && sizes.keys == 0) continue;
+    if (at_once(sizes)) {
+      plan.add({segment, head, 0, sizes.queries, 0, sizes.keys, true, true},
+               work(all_queries, all_keys, 5));
+      continue;
+    }
+    for (int64_t begin = 0; begin < sizes.queries; begin += cut.queries) {
+      const Range q = all_queries.part(begin, cut.queries);
+      const Range k = from_step(sizes.keys_of(q.begin, q.end), cut.key_step);
+      plan.add({segment, head, q.begin, q.end, k.begin, k.end, true, false}, work(q, k, 3));
+    }
+    for (int64_t begin = 0; begin < sizes.keys; begin += cut.keys) {
+      const Range k = all_keys.part(begin, cut.keys);
+      const Range q =
+          from_step(sizes.queries_of(sizes.orders(k.begin, k.end), all_queries), cut.query_step);
+      plan.add({segment, head, q.begin, q.end, k.begin, k.end, false, true}, work(q, k, 4));
     }
   }
 }

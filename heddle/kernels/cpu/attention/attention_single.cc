@@ -66,15 +66,13 @@ TileRows rows_of(const AttentionArgs& args, const Rows& x, const SegmentSizes& s
 }
 
 // One head of one query. Elements lie in chunks of 32, the even ones before the odd ones.
-class Single {
+class Single : HeadItem {
  public:
-  Single(const AttentionArgs& args, const AttentionItem& item)
-      : item_(item),
-        sizes_(args, item.segment),
-        column_(item.head * args.head_dim),
+  Single(const AttentionArgs& args, const AttentionItem& item_of_head)
+      : HeadItem(args, item_of_head),
         width_(args.head_dim),
-        keys_(rows_of(args, args.k, sizes_, key_column(args, item.head))),
-        values_(rows_of(args, args.v, sizes_, key_column(args, item.head))),
+        keys_(rows_of(args, args.k, sizes, shared)),
+        values_(rows_of(args, args.v, sizes, shared)),
         factor_(_mm512_set1_ps(args.scale * kLog2E)) {
     const int64_t floats = inner_tiles_of(width_) * kTileInner;
     TileScratch memory(0, 2 * floats);
@@ -82,7 +80,7 @@ class Single {
     sums_ = memory.numbers<float>(floats);
   }
   void run(const Rows& q, const Rows& o) {
-    const uint16_t* from = q.row<uint16_t>(sizes_.q_first) + column_;
+    const uint16_t* from = q.row<uint16_t>(sizes.q_first) + column;
     for (int64_t c = 0; c < width_; c += kTileInner) {
       const __m512i x = _mm512_maskz_loadu_epi16(first_16bit(width_ - c), from + c);
       _mm512_store_ps(query_ + c, even(x));
@@ -90,21 +88,20 @@ class Single {
       _mm512_store_ps(sums_ + c, _mm512_setzero_ps());
       _mm512_store_ps(sums_ + c + 16, _mm512_setzero_ps());
     }
-    for (int64_t block = item_.k_begin; block < item_.k_end; block += kTileKeyBlock) step(block);
-    finish(o.row<uint16_t>(sizes_.q_first) + column_);
+    for (int64_t block = item.k_begin; block < item.k_end; block += kTileKeyBlock) step(block);
+    finish(o.row<uint16_t>(sizes.q_first) + column);
   }
 
  private:
   // Those of up to 16 keys that the query sees.
   __mmask16 in_range(int64_t key, int64_t count) const {
-    if (!sizes_.has_ranges()) return 0xffff;
+    if (!sizes.has_ranges()) return 0xffff;
     alignas(64) int32_t orders[kTileRows];
-    sizes_.copy_orders(key, count, kTileRows, orders);
+    sizes.copy_orders(key, count, kTileRows, orders);
     const __m512i order = _mm512_load_si512(orders);
     const __mmask16 begun =
-        _mm512_cmpge_epi32_mask(order, _mm512_set1_epi32(sizes_.first(item_.q_begin)));
-    return _mm512_mask_cmplt_epi32_mask(begun, order,
-                                        _mm512_set1_epi32(sizes_.limit(item_.q_begin)));
+        _mm512_cmpge_epi32_mask(order, _mm512_set1_epi32(sizes.first(item.q_begin)));
+    return _mm512_mask_cmplt_epi32_mask(begun, order, _mm512_set1_epi32(sizes.limit(item.q_begin)));
   }
 
   // Scores of up to 16 keys.
@@ -132,7 +129,7 @@ class Single {
 
   // Up to kTileKeyBlock keys from `block` on.
   void step(int64_t block) {
-    const int64_t keys = std::min(kTileKeyBlock, item_.k_end - block);
+    const int64_t keys = std::min(kTileKeyBlock, item.k_end - block);
     __m512 score[kTileKeyBlock / kTileRows];
     __mmask16 seen[kTileKeyBlock / kTileRows] = {};
     __m512 most = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
@@ -162,7 +159,7 @@ class Single {
     const __m512 less = changes ? exp2_weight(_mm512_sub_ps(before, most_)) : _mm512_set1_ps(1);
     total_ = _mm512_fmadd_ps(total_, less, combined<Sum>(part));
     const int64_t floats = inner_tiles_of(width_) * kTileInner;
-    for (int64_t c = 0; c < floats && changes && block > item_.k_begin; c += 16) {
+    for (int64_t c = 0; c < floats && changes && block > item.k_begin; c += 16) {
       _mm512_store_ps(sums_ + c, _mm512_mul_ps(_mm512_load_ps(sums_ + c), less));
     }
     for (int64_t key = 0; key < keys; key += kTileInner) {
@@ -224,9 +221,7 @@ class Single {
     }
   }
 
-  const AttentionItem& item_;
-  const SegmentSizes sizes_;
-  const int64_t column_, width_;
+  const int64_t width_;
   const TileRows keys_, values_;
   const __m512 factor_;  // of the scores
   __m512 most_ = _mm512_set1_ps(-std::numeric_limits<float>::infinity());

@@ -59,13 +59,9 @@ struct Rows16 {
 };
 
 // One head of a range of queries of a segment.
-struct Forward {
+struct Forward : HeadItem {
   const AttentionArgs& args;
   const WeightDropout& dropout;
-  const AttentionItem& item;
-  const SegmentSizes sizes;
-  const int64_t column;   // where the head starts
-  const int64_t shared;   // where its keys and values do
   const int64_t n;        // queries
   const int64_t inner;    // tiles of a head as inner dimension
   const int64_t columns;  // tiles of a head as columns
@@ -105,12 +101,9 @@ struct Forward {
 };
 
 Forward::Forward(const AttentionArgs& a, const WeightDropout& d, const AttentionItem& i)
-    : args(a),
+    : HeadItem(a, i),
+      args(a),
       dropout(d),
-      item(i),
-      sizes(a, i.segment),
-      column(i.head * a.head_dim),
-      shared(key_column(a, i.head)),
       n(i.q_end - i.q_begin),
       inner(inner_tiles_of(a.head_dim)),
       columns(tiles_of(a.head_dim)),

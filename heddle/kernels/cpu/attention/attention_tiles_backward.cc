@@ -30,14 +30,10 @@ constexpr int64_t kQueryTiles = kQueryBlock / kTileRows, kQueryInner = kQueryBlo
 constexpr int64_t kKeyTiles = kKeyBlock / kTileRows, kKeyInner = kKeyBlock / kTileInner;
 
 // One head of a range of queries and of keys of a segment.
-struct Backward {
+struct Backward : HeadItem {
   const AttentionBackwardArgs& args;
   const AttentionArgs& forward;
-  const AttentionItem& item;
-  const SegmentSizes sizes;
   const WeightDropout& dropout;
-  const int64_t column;   // where the head starts
-  const int64_t shared;   // where its keys and values do
   const int64_t inner;    // tiles of a head as inner dimension
   const int64_t columns;  // tiles of a head as columns
   const float factor;     // of the scores
@@ -80,13 +76,10 @@ struct Backward {
 };
 
 Backward::Backward(const AttentionBackwardArgs& a, const WeightDropout& d, const AttentionItem& i)
-    : args(a),
+    : HeadItem(a.forward, i),
+      args(a),
       forward(a.forward),
-      item(i),
-      sizes(a.forward, i.segment),
       dropout(d),
-      column(i.head * a.forward.head_dim),
-      shared(key_column(a.forward, i.head)),
       inner(inner_tiles_of(a.forward.head_dim)),
       columns(tiles_of(a.forward.head_dim)),
       factor(a.forward.scale * kLog2E) {
@@ -367,42 +360,13 @@ bool goes_at_once(const AttentionArgs& args, const SegmentSizes& sizes) {
   return fits && (is_small || args.segments * args.heads >= 4 * num_threads());
 }
 
-void add_items(const AttentionArgs& args, int64_t segment, int64_t head, AttentionPlan& plan) {
-  const SegmentSizes sizes(args, segment);
-  const int64_t n = sizes.queries, m = sizes.keys;
-  const auto work = [&](int64_t queries, int64_t keys, int64_t products) {
-    return static_cast<double>((queries + 16) * (keys + 16) * args.head_dim * products);
-  };
-  if (n == 0 && m == 0) return;
-  if (goes_at_once(args, sizes)) {
-    plan.add({segment, head, 0, n, 0, m, true, true}, work(n, m, 5));
-    return;
-  }
-  for (int64_t begin = 0; begin < n; begin += kItemQueries) {
-    const int64_t end = std::min(begin + kItemQueries, n);
-    Range keys = sizes.keys_of(begin, end);
-    keys.begin = keys.begin / kKeyBlock * kKeyBlock;
-    plan.add({segment, head, begin, end, keys.begin, keys.end, true, false},
-             work(end - begin, keys.size(), 3));
-  }
-  for (int64_t begin = 0; begin < m; begin += kItemKeys) {
-    const int64_t end = std::min(begin + kItemKeys, m);
-    Range queries = sizes.queries_of(sizes.orders(begin, end), {0, n});
-    queries.begin = queries.begin / kStep * kStep;
-    plan.add({segment, head, queries.begin, queries.end, begin, end, false, true},
-             work(queries.size(), end - begin, 4));
-  }
-}
-
 }  // namespace
 
 void attention_tiles_backward(const AttentionBackwardArgs& args) {
   AttentionPlan& plan = attention_plan(kTileGroupWork);
-  for (int64_t segment = 0; segment < args.forward.segments; ++segment) {
-    for (int64_t head = 0; head < args.forward.heads; ++head) {
-      add_items(args.forward, segment, head, plan);
-    }
-  }
+  plan_backward(plan, args.forward,
+                {kItemQueries, kItemKeys, kStep, kKeyBlock, {.queries = 16, .keys = 16}},
+                [&](const SegmentSizes& sizes) { return goes_at_once(args.forward, sizes); });
   const WeightDropout dropout(args.forward.dropout);
   plan.run([&](const AttentionItem* item, const AttentionItem* end) {
     begin_tiles();

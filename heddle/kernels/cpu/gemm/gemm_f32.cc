@@ -6,6 +6,7 @@
 //
 #include "heddle/kernels/cpu/gemm/gemm_block.h"
 #include "heddle/kernels/cpu/simd-inl.h"
+#include "heddle/tensor/dispatch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heddle::cpu::HWY_NAMESPACE {
@@ -98,11 +99,9 @@ void pack_as(const Rows& b, bool transposed, void* to) {
 // As: what values of b count as.
 template <class As>
 void pack(const Rows& b, bool transposed, void* panel) {
-  if (b.dtype == DType::bf16) {
-    pack_as<bf16, float>(b, transposed, panel);
-  } else {
-    pack_as<float, As>(b, transposed, panel);
-  }
+  visit_float(b.dtype, [&]<class T>() {
+    pack_as<T, std::conditional_t<std::is_same_v<T, bf16>, float, As>>(b, transposed, panel);
+  });
 }
 
 template <class First, class Second>
@@ -205,32 +204,22 @@ void block_as(const GemmBlock& g) {
 }
 
 void block(const GemmBlock& g) {
-  const bool to_bf16 = g.c.dtype == DType::bf16;
-  if (g.group_bytes > 0) {
-    to_bf16 ? block_as<true, bf16>(g) : block_as<true, float>(g);
-  } else {
-    to_bf16 ? block_as<false, bf16>(g) : block_as<false, float>(g);
-  }
+  visit_float(g.c.dtype,
+              [&]<class T>() { g.group_bytes > 0 ? block_as<true, T>(g) : block_as<false, T>(g); });
 }
 
-template <class T>
-void pack_transposed_as(const Rows& a, float* to) {
-  for (int64_t m = 0; m < a.width; m += kMostRows) {
-    const int64_t count = std::min<int64_t>(kMostRows, a.width - m);
-    for (int64_t l = 0; l < a.rows; ++l) {
-      const T* from = a.row<T>(l) + m;
-      for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
-      to += kMostRows;
+void pack_transposed(const Rows& a, void* packed) {
+  auto* to = static_cast<float*>(packed);
+  visit_float(a.dtype, [&]<class T>() {
+    for (int64_t m = 0; m < a.width; m += kMostRows) {
+      const int64_t count = std::min<int64_t>(kMostRows, a.width - m);
+      for (int64_t l = 0; l < a.rows; ++l) {
+        const T* from = a.row<T>(l) + m;
+        for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
+        to += kMostRows;
+      }
     }
-  }
-}
-
-void pack_transposed(const Rows& a, void* to) {
-  if (a.dtype == DType::bf16) {
-    pack_transposed_as<bf16>(a, static_cast<float*>(to));
-  } else {
-    pack_transposed_as<float>(a, static_cast<float*>(to));
-  }
+  });
 }
 
 template <class As>

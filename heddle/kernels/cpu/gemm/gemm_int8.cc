@@ -7,6 +7,7 @@
 #include "heddle/kernels/cpu/gemm/gemm_block.h"
 #include "heddle/kernels/cpu/gemm/quantize.h"
 #include "heddle/kernels/cpu/simd-inl.h"
+#include "heddle/tensor/dispatch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heddle::cpu::HWY_NAMESPACE {
@@ -60,11 +61,7 @@ void block(const GemmBlock& g) {
       for (int64_t c = 0; c < count; ++c) {
         float value = static_cast<float>(sums[c]) * (g.scale[row] * scale[c]);
         if (g.bias != nullptr) value += g.bias[column + c];
-        if (g.c.dtype == DType::f32) {
-          g.c.row<float>(row)[column + c] = value;
-        } else {
-          g.c.row<bf16>(row)[column + c] = bf16(value);
-        }
+        visit_float(g.c.dtype, [&]<class T>() { g.c.row<T>(row)[column + c] = T(value); });
       }
     }
   }

@@ -11,6 +11,7 @@
 #include "heddle/kernels/cpu/gemm/quantize.h"
 #include "heddle/kernels/cpu/scratch.h"
 #include "heddle/kernels/cpu/simd-inl.h"
+#include "heddle/tensor/dispatch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heddle::cpu::HWY_NAMESPACE {
@@ -59,13 +60,11 @@ void quantize_row(const T* x, int64_t n, int8_t zero_point, int8_t* q, int64_t w
 }  // namespace
 
 void quantize_rows_impl(const Rows& x, int8_t zero_point, const Rows& q, float* scale) {
-  for (int64_t r = 0; r < x.rows; ++r) {
-    if (x.dtype == DType::bf16) {
-      quantize_row(x.row<bf16>(r), x.width, zero_point, q.row<int8_t>(r), q.width, scale + r);
-    } else {
-      quantize_row(x.row<float>(r), x.width, zero_point, q.row<int8_t>(r), q.width, scale + r);
+  visit_float(x.dtype, [&]<class T>() {
+    for (int64_t r = 0; r < x.rows; ++r) {
+      quantize_row(x.row<T>(r), x.width, zero_point, q.row<int8_t>(r), q.width, scale + r);
     }
-  }
+  });
 }
 
 }  // namespace heddle::cpu::HWY_NAMESPACE
