@@ -2,8 +2,7 @@
 // at a step.
 #if defined(__x86_64__)
 #include "heddle/kernels/cpu/gemm/amx_shape.h"
-#include "heddle/kernels/cpu/gemm/gemm_bf16_store.h"
-#include "heddle/kernels/cpu/gemm/gemm_int8_scale.h"
+#include "heddle/kernels/cpu/gemm/gemm_panel.h"
 
 namespace heddle::cpu {
 namespace {
@@ -184,31 +183,11 @@ void block(const GemmBlock& g) {
 }  // namespace
 
 const GemmCode& gemm_amx() {
-  static const GemmCode code = {.columns = 32,
-                                .inner_step = 32,
-                                .inner_chunk = 1024,
-                                .block_rows = 256,
-                                .group_rows = 32,
-                                .packed = DType::bf16,
-                                .has_relu = true,
-                                .pack = pack_bf16,
-                                .pack_transposed = pack_transposed_bf16,
-                                .block = block<Bf16>};
+  static const GemmCode code = bf16_code(1024, block<Bf16>);
   return code;
 }
-
 const GemmCode& gemm_int8_amx() {
-  static const GemmCode code = {.columns = kInt8Columns,
-                                .inner_step = 64,
-                                .inner_chunk = kMostInt8Inner,
-                                .block_rows = 256,
-                                .group_rows = 32,
-                                .packed = DType::i8,
-                                .tail = sizeof(Int8Columns),
-                                .has_relu = true,
-                                .pack = pack_int8,
-                                .pack_transposed = nullptr,
-                                .block = block<Int8>};
+  static const GemmCode code = int8_code(32, 0, block<Int8>);
   return code;
 }
 

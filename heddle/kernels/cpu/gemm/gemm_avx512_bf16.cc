@@ -1,6 +1,6 @@
 // Matrix products in bf16 by AVX-512's dot products of pairs, for CPUs without AMX.
 #if defined(__x86_64__)
-#include "heddle/kernels/cpu/gemm/gemm_bf16_store.h"
+#include "heddle/kernels/cpu/gemm/gemm_panel.h"
 
 namespace heddle::cpu {
 namespace {
@@ -58,16 +58,7 @@ void block(const GemmBlock& g) {
 }  // namespace
 
 const GemmCode& gemm_avx512_bf16() {
-  static const GemmCode code = {.columns = 32,
-                                .inner_step = 32,
-                                .inner_chunk = 512,
-                                .block_rows = 256,
-                                .group_rows = 32,
-                                .packed = DType::bf16,
-                                .has_relu = true,
-                                .pack = pack_bf16,
-                                .pack_transposed = pack_transposed_bf16,
-                                .block = block};
+  static const GemmCode code = bf16_code(512, block);
   return code;
 }
 

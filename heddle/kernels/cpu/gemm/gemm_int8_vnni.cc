@@ -2,7 +2,7 @@
 // multiply unsigned by signed numbers: a is stored plus 128, and 128 times the sum of a column is
 // taken off.
 #if defined(__x86_64__)
-#include "heddle/kernels/cpu/gemm/gemm_int8_scale.h"
+#include "heddle/kernels/cpu/gemm/gemm_panel.h"
 
 namespace heddle::cpu {
 namespace {
@@ -54,18 +54,7 @@ void block(const GemmBlock& g) {
 }  // namespace
 
 const GemmCode& gemm_int8_vnni() {
-  static const GemmCode code = {.columns = kInt8Columns,
-                                .inner_step = 64,
-                                .inner_chunk = kMostInt8Inner,
-                                .block_rows = 256,
-                                .group_rows = 1,
-                                .packed = DType::i8,
-                                .tail = sizeof(Int8Columns),
-                                .zero_point = -128,
-                                .has_relu = true,
-                                .pack = pack_int8,
-                                .pack_transposed = nullptr,
-                                .block = block};
+  static const GemmCode code = int8_code(1, -128, block);
   return code;
 }
 

@@ -1,4 +1,5 @@
-// What the two codes for bf16 share: moving 32 columns of sums to and from c.
+// What the codes for panels of 32 columns share, in bf16 and in int8: their sizes, and moving sums
+// of a panel to and from c.
 #pragma once
 
 #if defined(__x86_64__)
@@ -8,6 +9,7 @@
 #include <immintrin.h>
 
 #include "heddle/kernels/cpu/gemm/gemm_block.h"
+#include "heddle/kernels/cpu/gemm/quantize.h"
 
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512bf16")
@@ -67,6 +69,57 @@ struct PanelOut {
     }
   }
 };
+
+/// What follows the elements of a panel.
+inline const Int8Columns& columns_of(const GemmBlock& g, const char* panel) {
+  return *reinterpret_cast<const Int8Columns*>(panel + g.inner * kInt8Columns);
+}
+
+/// Where 32 columns of sums of products in int8 go.
+struct Int8PanelOut : PanelOut {
+  __m512 scale_low, scale_high;
+
+  Int8PanelOut(const GemmBlock& block, int64_t first, const char* panel) : PanelOut(block, first) {
+    scale_low = _mm512_loadu_ps(columns_of(block, panel).scale);
+    scale_high = _mm512_loadu_ps(columns_of(block, panel).scale + 16);
+  }
+  // By name, since the compiler may or may not join a product and a sum: the bits would depend on
+  // it.
+  void store(int64_t row, __m512i a, __m512i b) const {
+    const __m512 unit = _mm512_set1_ps(g->scale[row]);
+    write(row, _mm512_fmadd_ps(_mm512_cvtepi32_ps(a), _mm512_mul_ps(unit, scale_low), bias_low),
+          _mm512_fmadd_ps(_mm512_cvtepi32_ps(b), _mm512_mul_ps(unit, scale_high), bias_high));
+  }
+};
+
+/// Products in bf16 by `block`.
+inline GemmCode bf16_code(int64_t inner_chunk, void (*block)(const GemmBlock&)) {
+  return {.columns = 32,
+          .inner_step = 32,
+          .inner_chunk = inner_chunk,
+          .block_rows = 256,
+          .group_rows = 32,
+          .packed = DType::bf16,
+          .has_relu = true,
+          .pack = pack_bf16,
+          .pack_transposed = pack_transposed_bf16,
+          .block = block};
+}
+/// Products in int8 by `block`.
+inline GemmCode int8_code(int64_t group_rows, int8_t zero_point, void (*block)(const GemmBlock&)) {
+  return {.columns = kInt8Columns,
+          .inner_step = 64,
+          .inner_chunk = kMostInt8Inner,
+          .block_rows = 256,
+          .group_rows = group_rows,
+          .packed = DType::i8,
+          .tail = sizeof(Int8Columns),
+          .zero_point = zero_point,
+          .has_relu = true,
+          .pack = pack_int8,
+          .pack_transposed = nullptr,
+          .block = block};
+}
 
 /// Calls f.operator()<n>(row) for rows [row, end), n of them at a time: as many as registers hold.
 template <class F>
