@@ -4,7 +4,6 @@
 
 #include "heddle/models/family.h"
 #include "heddle/nn/attention.h"
-#include "heddle/nn/experts.h"
 #include "heddle/nn/mlp.h"
 
 namespace heddle {

@@ -2,8 +2,8 @@
 // Context"; tokens by frequency as in Baevski & Auli 2019. Names and keys are those of
 // transformers' `transfo-xl`, whose logits are log probabilities.
 #include "heddle/models/family.h"
-#include "heddle/nn/adaptive_tables.h"
-#include "heddle/nn/relative/relative_stack.h"
+#include "heddle/nn/adaptive.h"
+#include "heddle/nn/relative/relative_attention.h"
 
 namespace heddle {
 namespace {

@@ -3,7 +3,7 @@
 // second stream that does not see it.
 #include "heddle/models/summary.h"
 #include "heddle/nn/embedding.h"
-#include "heddle/nn/relative/relative_stack.h"
+#include "heddle/nn/relative/relative_attention.h"
 #include "heddle/ops/embedding.h"
 
 namespace heddle {
