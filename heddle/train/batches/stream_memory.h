@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <map>
 
-#include "heddle/nn/relative/memory.h"
+#include "heddle/nn/token_rows.h"
 #include "heddle/train/run/state.h"
 
 namespace heddle::train {
