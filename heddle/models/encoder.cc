@@ -27,43 +27,35 @@ nn::Embedding embeddings(const Scope& s, const EncoderFields& c, int64_t pad) {
            .norm = LayerNorm(s / "LayerNorm", c.width, c.layer_norm_eps)}};
 }
 
-}  // namespace
-
-EncoderStack::Layer::Layer(const Scope& s, const EncoderFields& c, const EncoderNames& names,
-                           int64_t i)
-    : attention{(s / names.attention).prefix(),
-                Linear(s / names.attention,
-                       {names.projections[0], names.projections[1], names.projections[2]},
-                       dense(c, c.width, c.width)),
-                Linear(s / names.attention_out, dense(c, c.width, c.width)),
-                {.heads = c.heads,
-                 .dropout = c.attention_dropout,
-                 .observed = fmt::format("attentions.{}", i)}},
-      attention_norm(s / names.attention_norm, c.width, c.layer_norm_eps),
-      mlp{s.prefix(),
-          Linear(s / names.in, dense(c, c.width, c.hidden)),
-          Linear(s / names.out, dense(c, c.hidden, c.width)),
-          {.activation = nn::activation_of(c.activation)}},
-      norm(s / names.norm, c.width, c.layer_norm_eps),
-      attention_site((s / names.attention_out).prefix()),
-      site((s / names.out).prefix()),
-      dropout(c.dropout) {}
-
-void EncoderStack::Layer::operator()(Residual& x, const TokenRows& tokens, const Run& run) const {
-  x.leave(attention(x.enter(attention_norm), tokens, run),
-          run.dropout(dropout, attention_site, tokens.rows), attention_norm);
-  x.leave(mlp(x.enter(norm), tokens.rows, run), run.dropout(dropout, site, tokens.rows), norm);
+nn::Block block(const Scope& s, const EncoderFields& c, const EncoderNames& names, int64_t i) {
+  const Scope attention = s / names.attention, attention_out = s / names.attention_out;
+  return {.attention = {attention.prefix(),
+                        Linear(attention, {names.projections.begin(), names.projections.end()},
+                               dense(c, c.width, c.width)),
+                        Linear(attention_out, dense(c, c.width, c.width)),
+                        {.heads = c.heads,
+                         .dropout = c.attention_dropout,
+                         .observed = fmt::format("attentions.{}", i)}},
+          .attention_norm = LayerNorm(s / names.attention_norm, c.width, c.layer_norm_eps),
+          .mlp = nn::FeedForward(s.prefix(), Linear(s / names.in, dense(c, c.width, c.hidden)),
+                                 Linear(s / names.out, dense(c, c.hidden, c.width)),
+                                 {.activation = nn::activation_of(c.activation)}),
+          .mlp_norm = LayerNorm(s / names.norm, c.width, c.layer_norm_eps),
+          .attention_site = attention_out.prefix(),
+          .mlp_site = (s / names.out).prefix(),
+          .dropout = c.dropout};
 }
+
+}  // namespace
 
 EncoderStack::EncoderStack(const Scope& base, const EncoderFields& fields, int64_t pad,
                            const EncoderNames& names)
     : TokenModel({fields.vocab_size, fields.max_position_embeddings, fields.layers, fields.width}),
       fields_(fields),
-      embedding_(embeddings(base / "embeddings", fields, pad)) {
-  for (int64_t i = 0; i < fields.layers; ++i) {
-    layers_.emplace_back(base / names.layers / i, fields, names, i);
-  }
-}
+      embedding_(embeddings(base / "embeddings", fields, pad)),
+      layers_(nn::make_layers(base / names.layers, fields.layers, [&](const Scope& s, int64_t i) {
+        return block(s, fields, names, i);
+      })) {}
 
 // Tokens without positions get those of their sequences as the family counts them.
 Tensor EncoderStack::hidden(const TokenRows& tokens, const Run& run) const {

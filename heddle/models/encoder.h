@@ -4,8 +4,7 @@
 #include <array>
 
 #include "heddle/models/family.h"
-#include "heddle/nn/attention.h"
-#include "heddle/nn/mlp.h"
+#include "heddle/nn/block.h"
 
 namespace heddle {
 
@@ -52,6 +51,26 @@ struct EncoderFields {
   }
 };
 
+/// The fields of BERT, which RoBERTa has too.
+struct BertConfig : EncoderFields {
+  std::optional<double> classifier_dropout;
+
+  BertConfig() { type_vocab_size = 2; }
+
+  template <class V>
+  void fields(V& v) {
+    EncoderFields::fields(v, {});
+    v("type_vocab_size", type_vocab_size, "token types: parts of a pair", at_least(1));
+    v("layer_norm_eps", layer_norm_eps, "inside the root of each norm", above(0));
+    v("classifier_dropout", classifier_dropout, "before classes; none: hidden_dropout_prob",
+      from_below(0, 1));
+  }
+  void check(const std::string& source) const { EncoderFields::check(source, {}); }
+  ClassOptions classes(const HubConfig& hub) const {
+    return {width, hub.classes(), initializer_range, classifier_dropout.value_or(dropout)};
+  }
+};
+
 /// Names of parameters under the scope of a layer; the defaults are BERT's.
 struct EncoderNames {
   const char* layers = "encoder.layer";  ///< under the base: scopes 0, 1, .. of the layers
@@ -73,18 +92,6 @@ class EncoderStack : public TokenModel {
   Tensor hidden(const TokenRows& tokens, const Run& run) const override;
 
  protected:
-  struct Layer {
-    nn::SelfAttention attention;
-    LayerNorm attention_norm;
-    nn::FeedForward mlp;
-    LayerNorm norm;
-    std::string attention_site, site;
-    double dropout;
-
-    Layer(const Scope& s, const EncoderFields& c, const EncoderNames& names, int64_t i);
-    void operator()(Residual& x, const TokenRows& tokens, const Run& run) const;
-  };
-
   Linear::Options square() const;
   /// Activation of a linear layer over the first token.
   Heads::OfInput pooler(const Scope& s, Activation kind) const;
@@ -95,7 +102,7 @@ class EncoderStack : public TokenModel {
 
   EncoderFields fields_;
   nn::Embedding embedding_;
-  std::vector<Layer> layers_;
+  std::vector<nn::Block> layers_;
 };
 
 }  // namespace heddle

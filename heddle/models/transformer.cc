@@ -6,8 +6,7 @@
 #include <numbers>
 
 #include "heddle/models/family.h"
-#include "heddle/nn/attention.h"
-#include "heddle/nn/mlp.h"
+#include "heddle/nn/block.h"
 #include "heddle/ops/elementwise.h"
 
 namespace heddle {
@@ -102,32 +101,18 @@ LayerNorm make_norm(const Scope& s, const TransformerConfig& c) {
                                        : LayerNorm(s, c.d_model, c.layer_norm_eps);
 }
 
-struct EncoderLayer {
-  std::string name;
-  SelfAttention self_attn;
-  LayerNorm self_attn_layer_norm;
-  FeedForward mlp;
-  LayerNorm final_layer_norm;
-  double dropout;
-
-  EncoderLayer(const Scope& s, const TransformerConfig& c, int64_t i, const Bias& bias)
-      : name(s.prefix()),
-        self_attn(make_self_attention(s / "self_attn", c,
-                                      {.heads = c.encoder_attention_heads,
-                                       .bias = bias,
-                                       .observed = fmt::format("encoder_attentions.{}", i)})),
-        self_attn_layer_norm(make_norm(s / "self_attn_layer_norm", c)),
-        mlp(make_mlp(s, c, c.encoder_ffn_dim)),
-        final_layer_norm(make_norm(s / "final_layer_norm", c)),
-        dropout(c.dropout) {}
-
-  void operator()(Residual& x, const TokenRows& tokens, const Run& run) const {
-    x.leave(self_attn(x.enter(self_attn_layer_norm), tokens, run),
-            run.dropout(dropout, name + ".self_attn", tokens.rows), self_attn_layer_norm);
-    x.leave(mlp(x.enter(final_layer_norm), tokens.rows, run),
-            run.dropout(dropout, name + ".fc2", tokens.rows), final_layer_norm);
-  }
-};
+nn::Block encoder_layer(const Scope& s, const TransformerConfig& c, int64_t i, const Bias& bias) {
+  return {.attention = make_self_attention(s / "self_attn", c,
+                                           {.heads = c.encoder_attention_heads,
+                                            .bias = bias,
+                                            .observed = fmt::format("encoder_attentions.{}", i)}),
+          .attention_norm = make_norm(s / "self_attn_layer_norm", c),
+          .mlp = make_mlp(s, c, c.encoder_ffn_dim),
+          .mlp_norm = make_norm(s / "final_layer_norm", c),
+          .attention_site = s.prefix() + ".self_attn",
+          .mlp_site = s.prefix() + ".fc2",
+          .dropout = c.dropout};
+}
 
 struct DecoderLayer {
   std::string name;
@@ -229,7 +214,7 @@ void TransformerConfig::check_sizes(const std::string& source) const {
 struct Transformer::Parts {
   TransformerConfig config;
   nn::Embedding source, target;
-  std::vector<EncoderLayer> encoder;
+  std::vector<nn::Block> encoder;
   std::vector<DecoderLayer> decoder;
   std::optional<LayerNorm> encoder_norm, decoder_norm;
 
@@ -237,13 +222,17 @@ struct Transformer::Parts {
       : config(c),
         source(token_embedding(s / "model" / "encoder", c, side_table(s, c, "encoder"))),
         target(token_embedding(s / "model" / "decoder", c, side_table(s, c, "decoder"))),
-        encoder(nn::make_layers<EncoderLayer>(s / "model" / "encoder" / "layers", c.encoder_layers,
-                                              c,
-                                              relative_bias(s / "model" / "encoder" / "layers", c,
-                                                            c.encoder_attention_heads, false))),
-        decoder(nn::make_layers<DecoderLayer>(
-            s / "model" / "decoder" / "layers", c.decoder_layers, c,
-            relative_bias(s / "model" / "decoder" / "layers", c, c.decoder_attention_heads, true))),
+        encoder(nn::make_layers(
+            s / "model" / "encoder" / "layers", c.encoder_layers,
+            [&, bias = relative_bias(s / "model" / "encoder" / "layers", c,
+                                     c.encoder_attention_heads, false)](
+                const Scope& at, int64_t i) { return encoder_layer(at, c, i, bias); })),
+        decoder(nn::make_layers(
+            s / "model" / "decoder" / "layers", c.decoder_layers,
+            [&, bias = relative_bias(s / "model" / "decoder" / "layers", c,
+                                     c.decoder_attention_heads, true)](const Scope& at, int64_t i) {
+              return DecoderLayer(at, c, i, bias);
+            })),
         encoder_norm(last_norm(s / "model" / "encoder", c)),
         decoder_norm(last_norm(s / "model" / "decoder", c)) {}
 

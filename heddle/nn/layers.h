@@ -97,12 +97,11 @@ void observe(const Run& run, const std::string& name, Residual& x);
 Tensor project_heads(const Linear& out, const std::string& name, AttentionSteps steps,
                      const Run& run);
 
-/// n layers named by their number: Layer(s / i, config, i, more..).
-template <class Layer, class Config, class... More>
-std::vector<Layer> make_layers(const Scope& s, int64_t n, const Config& config,
-                               const More&... more) {
-  std::vector<Layer> layers;
-  for (int64_t i = 0; i < n; ++i) layers.emplace_back(s / i, config, i, more...);
+/// n layers named by their number: layer(s / i, i).
+template <class Make>
+auto make_layers(const Scope& s, int64_t n, const Make& layer) {
+  std::vector<decltype(layer(s, n))> layers;
+  for (int64_t i = 0; i < n; ++i) layers.push_back(layer(s / i, i));
   return layers;
 }
 

@@ -83,7 +83,8 @@ SparseExperts::SparseExperts(const Scope& s, Options options)
   }
 }
 
-Tensor SparseExperts::operator()(const Tensor& x, const Run& run) const {
+Tensor SparseExperts::operator()(const Tensor& x, const std::shared_ptr<const RowIds>& /*ids*/,
+                                 const Run& run) const {
   const Tensor logits = gate_(x, run);
   if (run.observer != nullptr && run.observer->router) {
     run.observer->router(options_.observed, logits.detached());

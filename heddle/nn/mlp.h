@@ -49,8 +49,8 @@ class SparseExperts {
   /// Names: gate, and of expert i experts.i.w1 (gate), w3 (up), w2 (down).
   SparseExperts(const Scope& s, Options options);
 
-  /// x: [rows, width]    returns: [rows, width]
-  Tensor operator()(const Tensor& x, const Run& run) const;
+  /// x: [rows, width]    returns: [rows, width]. Nothing is dropped.
+  Tensor operator()(const Tensor& x, const std::shared_ptr<const RowIds>&, const Run& run) const;
 
  private:
   Options options_;

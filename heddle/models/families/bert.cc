@@ -1,6 +1,6 @@
 // BERT: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers", section 3; its
 // blocks are those of Vaswani et al. 2017.
-#include "heddle/models/families/bert_config.h"
+#include "heddle/models/encoder.h"
 
 namespace heddle {
 

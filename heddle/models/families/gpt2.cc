@@ -2,14 +2,10 @@
 #include <cmath>
 
 #include "heddle/models/family.h"
-#include "heddle/nn/attention.h"
-#include "heddle/nn/mlp.h"
+#include "heddle/nn/block.h"
 
 namespace heddle {
 namespace {
-
-using nn::FeedForward;
-using nn::SelfAttention;
 
 // Hugging Face's keys; the defaults are GPT-2 124M.
 struct Gpt2Config {
@@ -65,41 +61,30 @@ float score_scale(const Gpt2Config& c, int64_t layer) {
   return static_cast<float>(scale);
 }
 
-struct Gpt2Block {
-  LayerNorm ln_1, ln_2;
-  SelfAttention attn;
-  FeedForward mlp;
-  std::string attn_site, mlp_site;
-  double dropout;
-
-  Gpt2Block(const Scope& s, const Gpt2Config& c, int64_t i)
-      : ln_1(s / "ln_1", c.n_embd, c.layer_norm_epsilon),
-        ln_2(s / "ln_2", c.n_embd, c.layer_norm_epsilon),
-        attn{(s / "attn").prefix(),
-             conv1d(s / "attn" / "c_attn", c.n_embd, 3 * c.n_embd, c.initializer_range),
-             conv1d(s / "attn" / "c_proj", c.n_embd, c.n_embd, residual_std(c)),
-             {.heads = c.n_head,
-              .is_causal = true,
-              .dropout = c.attn_pdrop,
-              .scale = score_scale(c, i),
-              .layer = i,
-              .observed = fmt::format("attentions.{}", i)}},
-        mlp{(s / "mlp").prefix(),
-            conv1d(s / "mlp" / "c_fc", c.n_embd, inner(c), c.initializer_range),
-            conv1d(s / "mlp" / "c_proj", inner(c), c.n_embd, residual_std(c)),
-            {.activation = nn::activation_of(c.activation_function)}},
-        attn_site((s / "attn" / "c_proj").prefix()),
-        mlp_site((s / "mlp" / "c_proj").prefix()),
-        dropout(c.resid_pdrop) {}
-
-  static int64_t inner(const Gpt2Config& c) { return c.n_inner.value_or(4 * c.n_embd); }
-
-  void operator()(Residual& x, const TokenRows& tokens, const Run& run) const {
-    x.leave(attn(x.enter(ln_1), tokens, run), run.dropout(dropout, attn_site, tokens.rows), ln_1);
-    x.leave(mlp(x.enter(ln_2), tokens.rows, run), run.dropout(dropout, mlp_site, tokens.rows),
-            ln_2);
-  }
-};
+nn::Block block(const Scope& s, const Gpt2Config& c, int64_t i) {
+  const int64_t inner = c.n_inner.value_or(4 * c.n_embd);
+  const LayerNorm ln_1(s / "ln_1", c.n_embd, c.layer_norm_epsilon),
+      ln_2(s / "ln_2", c.n_embd, c.layer_norm_epsilon);
+  const Scope attn = s / "attn", mlp = s / "mlp";
+  return {.attention = {attn.prefix(),
+                        conv1d(attn / "c_attn", c.n_embd, 3 * c.n_embd, c.initializer_range),
+                        conv1d(attn / "c_proj", c.n_embd, c.n_embd, residual_std(c)),
+                        {.heads = c.n_head,
+                         .is_causal = true,
+                         .dropout = c.attn_pdrop,
+                         .scale = score_scale(c, i),
+                         .layer = i,
+                         .observed = fmt::format("attentions.{}", i)}},
+          .attention_norm = ln_1,
+          .mlp = nn::FeedForward(mlp.prefix(),
+                                 conv1d(mlp / "c_fc", c.n_embd, inner, c.initializer_range),
+                                 conv1d(mlp / "c_proj", inner, c.n_embd, residual_std(c)),
+                                 {.activation = nn::activation_of(c.activation_function)}),
+          .mlp_norm = ln_2,
+          .attention_site = (attn / "c_proj").prefix(),
+          .mlp_site = (mlp / "c_proj").prefix(),
+          .dropout = c.resid_pdrop};
+}
 
 nn::Embedding embeddings(const Scope& s, const Gpt2Config& c) {
   const Init init = Init::normal(c.initializer_range);
@@ -137,7 +122,8 @@ class Gpt2 final : public LanguageModel {
       : LanguageModel({c.vocab_size, c.n_positions, c.n_layer, c.n_embd}),
         c_(c),
         embedding_(embeddings(s / "transformer", c)),
-        h_(nn::make_layers<Gpt2Block>(s / "transformer" / "h", c.n_layer, c)),
+        h_(nn::make_layers(s / "transformer" / "h", c.n_layer,
+                           [&](const Scope& at, int64_t i) { return block(at, c, i); })),
         ln_f_(s / "transformer" / "ln_f", c.n_embd, c.layer_norm_epsilon) {
     const ClassOptions classes{c.n_embd, hub.classes(), c.initializer_range, c.classifier_dropout};
     if (hub.head == Head::next_token) {
@@ -166,7 +152,7 @@ class Gpt2 final : public LanguageModel {
  private:
   Config c_;
   nn::Embedding embedding_;
-  std::vector<Gpt2Block> h_;
+  std::vector<nn::Block> h_;
   LayerNorm ln_f_;
 };
 

@@ -1,6 +1,6 @@
 // RoBERTa: Liu et al. 2019, "RoBERTa: A Robustly Optimized BERT Pretraining Approach": BERT with
 // other heads, whose positions count the tokens that are not padding, from pad_token_id + 1 on.
-#include "heddle/models/families/bert_config.h"
+#include "heddle/models/encoder.h"
 
 namespace heddle {
 
