@@ -45,8 +45,8 @@ const Json& one_values() {
 }
 
 // Errors: data, naming `source` and key, if the value is neither null nor one of those.
-void check_one_value(const std::string& key, const Json& value, const Json::Array& values,
-                     const std::string& type, const std::string& source) {
+void check_among(const std::string& key, const Json& value, const Json::Array& values,
+                 const std::string& type, const std::string& source) {
   std::vector<std::string> texts;
   for (const Json& x : values) texts.push_back(x.dump());
   texts.emplace_back("null");
@@ -80,79 +80,8 @@ std::vector<std::string> numbered_labels(int64_t count, const std::string& sourc
   return labels;
 }
 
-// The keys of rotary positions, each on its own: {"rope_theta", ..}, {"rope_type", ..}, .. As in
-// transformers, rope_scaling of older files takes the place of rope_parameters, and what either
-// says goes before the same key beside it.
-void read_rope(const Json& config, const std::string& file, Json& flat) {
-  const auto is_there = [&](const char* key) {
-    const Json* json = config.find(key);
-    return json != nullptr && !json->is_null() && !(json->is_object() && json->size() == 0);
-  };
-  if (is_there("rope_theta")) flat["rope_theta"] = config.at("rope_theta");
-  const char* const key_of_all = is_there("rope_scaling") ? "rope_scaling" : "rope_parameters";
-  if (!is_there(key_of_all)) return;
-  constexpr std::string_view kScaling =
-      "factor low_freq_factor high_freq_factor original_max_position_embeddings";
-  constexpr const char* kOriginal = "original_max_position_embeddings";
-  if (is_there(kOriginal)) flat["rope_original_max_position_embeddings"] = config.at(kOriginal);
-  const std::string source = fmt::format("{}: key '{}'", file, key_of_all);
-  for (const auto& [key, value] : config.at(key_of_all).as_object(source)) {
-    if (key == "rope_theta") {
-      flat["rope_theta"] = value;
-    } else if (key == "type" || key == "rope_type") {
-      flat["rope_type"] = value;
-    } else if (is_listed(key, kScaling)) {
-      flat["rope_" + key] = value;
-    } else {
-      const Json* one = one_values().find(key);
-      check(one != nullptr, ErrorKind::data,
-            "{}: key '{}' of the rotary positions is not supported", source, key);
-      check_one_value(key, value, one->as_array(), "rope", source);
-    }
-  }
-}
-
-// `layer_types` of newer files says layer by layer what max_window_layers says of all.
-int64_t whole_layers(const Json& types, const std::string& source) {
-  const std::string where = source + ": key 'layer_types'";
-  int64_t whole = 0, layer = 0;
-  for (const std::string& type : types.as_strings(where)) {
-    const bool is_whole = type == "full_attention";
-    heddle::check(is_whole || type == "sliding_attention", ErrorKind::data,
-                  "{}: layer {} is of {}; heddle has full_attention and sliding_attention", where,
-                  layer, type);
-    heddle::check(!is_whole || whole == layer, ErrorKind::data,
-                  "{}: layer {} sees all behind one that sees a window; that is not supported",
-                  where, layer);
-    whole += is_whole ? 1 : 0;
-    ++layer;
-  }
-  return whole;
-}
-
-bool is_rope_key(const std::string& key) {
-  return key == "rope_scaling" || key == "rope_parameters" || key == "rope_theta" ||
-         key == "original_max_position_embeddings";
-}
-
 bool has_field(const std::vector<Field>& fields, const std::string& key) {
   return std::any_of(fields.begin(), fields.end(), [&](const Field& f) { return f.key == key; });
-}
-
-// What rope_type alone makes of the fields of RopeConfig, as an object of either generation.
-Json rope_scaling_of(const Json& flat) {
-  Json scaling = Json::object();
-  const std::string& type = flat.get_string("rope_type");
-  if (type == "default") return {};
-  scaling["rope_type"] = type;
-  scaling["factor"] = flat.at("rope_factor");
-  if (type != "llama3") return scaling;
-  scaling["low_freq_factor"] = flat.at("rope_low_freq_factor");
-  scaling["high_freq_factor"] = flat.at("rope_high_freq_factor");
-  const Json& original = flat.at("rope_original_max_position_embeddings");
-  scaling["original_max_position_embeddings"] =
-      original.is_null() ? flat.at("max_position_embeddings") : original;
-  return scaling;
 }
 
 }  // namespace
@@ -160,6 +89,13 @@ Json rope_scaling_of(const Json& flat) {
 bool is_listed(std::string_view key, std::string_view keys) {
   const std::string all = fmt::format(" {} ", keys);
   return key.find(' ') == key.npos && all.find(fmt::format(" {} ", key)) != all.npos;
+}
+
+bool check_one_value(const std::string& key, const Json& value, const std::string& type,
+                     const std::string& source) {
+  const Json* one = one_values().find(key);
+  if (one != nullptr) check_among(key, value, one->as_array(), type, source);
+  return one != nullptr;
 }
 
 bool is_generation_key(const std::string& key) {
@@ -174,21 +110,19 @@ bool is_generation_key(const std::string& key) {
       "typical_p");
 }
 
-// Fields are read at last, when aliases have become their names and rope keys stand alone.
-void ModelConfig::read(const Json& json, const std::string& source) {
+// Fields are read at last, when aliases have become their names.
+void ModelConfig::read(const Json& given, const std::string& source) {
   const std::vector<Field> own = fields();
-  const bool has_rope = has_field(own, "rope_type");
   hub = HubConfig();
   hub.head = heads()[0].head;
   Json flat = Json::object();
+  const Json json = from_hub(given, source);
   for (const auto& [key, value] : json.as_object(source)) {
     const auto also = aliases();
     const auto alias = std::find_if(also.begin(), also.end(),
                                     [&, &k = key](const auto& a) { return a.first == k; });
     if (alias != also.end()) {
       flat[alias->second] = value;
-    } else if (has_rope && is_rope_key(key)) {
-      continue;  // below
     } else if (key == "architectures") {
       read_head(value, source);
     } else if (key == "id2label") {
@@ -196,8 +130,6 @@ void ModelConfig::read(const Json& json, const std::string& source) {
     } else if (key == "num_labels" || key == "_num_labels") {
       const std::string what = fmt::format("{}: key '{}'", source, key);
       if (!json.contains("id2label")) hub.labels = numbered_labels(value.as_int(what), source);
-    } else if (key == "layer_types" && has_field(own, "max_window_layers")) {
-      if (!value.is_null()) flat["max_window_layers"] = whole_layers(value, source);
     } else if (value.is_null() && key.ends_with("_token_id") && has_field(own, key)) {
       continue;  // transformers 5 writes what is not set
     } else if (key == "pad_token_id" && !has_field(own, key)) {
@@ -206,7 +138,6 @@ void ModelConfig::read(const Json& json, const std::string& source) {
       flat[key] = value;
     }
   }
-  if (has_rope) read_rope(json, source, flat);
   const auto fixed = passed_over();
   std::vector<std::string> strange;
   for (const std::string& key : from_json(own, flat, source)) {
@@ -214,10 +145,9 @@ void ModelConfig::read(const Json& json, const std::string& source) {
     const auto one = std::find_if(fixed.begin(), fixed.end(),
                                   [&](const auto& known) { return known.first == key; });
     if (one != fixed.end()) {
-      check_one_value(key, value, {one->second}, type, source);
-    } else if (const Json* known = one_values().find(key)) {
-      check_one_value(key, value, known->as_array(), type, source);
-    } else if (!is_listed(key, kHarmless) && !is_generation_key(key)) {
+      check_among(key, value, {one->second}, type, source);
+    } else if (!check_one_value(key, value, type, source) && !is_listed(key, kHarmless) &&
+               !is_generation_key(key)) {
       strange.push_back(key);
     }
     hub.others[key] = value;
@@ -274,14 +204,9 @@ Json ModelConfig::json() const {
     break;
   }
   if (hub.head == Head::target_token) out["is_encoder_decoder"] = true;
-  const Json flat = to_json(fields());
-  const bool has_rope = flat.contains("rope_type");
-  for (const auto& [key, value] : flat.as_object()) {
-    if (has_rope && key.starts_with("rope_") && key != "rope_theta") continue;
-    // transformers' Qwen divides by a null, and takes what is not there from the other sizes.
-    if (key != "head_dim" || !value.is_null()) out[key] = value;
-  }
-  if (has_rope) out["rope_scaling"] = rope_scaling_of(flat);
+  const Json own = to_json(fields());
+  for (const auto& [key, value] : own.as_object()) out[key] = value;
+  to_hub(out);
   if (hub.head == Head::sequence_classes || hub.head == Head::token_classes) {
     for (size_t i = 0; i < hub.labels.size(); ++i) {
       out["id2label"][std::to_string(i)] = hub.labels[i];

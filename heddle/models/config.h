@@ -29,27 +29,6 @@ enum class Head : uint8_t {
   token_classes      ///< BertForTokenClassification: a class a token
 };
 
-/// Fields of rotary positions, which Hugging Face writes as rope_theta and rope_scaling, or, since
-/// transformers 5, as rope_parameters. See nn::RotaryOptions.
-struct RopeConfig {
-  double rope_theta = 10000;
-  std::string rope_type = "default";
-  double rope_factor = 1, rope_low_freq_factor = 1, rope_high_freq_factor = 4;
-  std::optional<int64_t> rope_original_max_position_embeddings;
-
-  template <class V>
-  void fields(V& v) {
-    v("rope_theta", rope_theta, "base of the frequencies of rotary positions", above(1));
-    v("rope_type", rope_type, "how a context is stretched beyond that of training",
-      one_of({"default", "linear", "llama3"}));
-    v("rope_factor", rope_factor, "linear, llama3: how far it is stretched", at_least(1));
-    v("rope_low_freq_factor", rope_low_freq_factor, "llama3: longer waves are stretched", above(0));
-    v("rope_high_freq_factor", rope_high_freq_factor, "llama3: shorter waves stay", above(0));
-    v("rope_original_max_position_embeddings", rope_original_max_position_embeddings,
-      "llama3: context in training; none: max_position_embeddings", at_least(1));
-  }
-};
-
 /// What is the same in every family.
 struct HubConfig {
   Head head = Head::none;
@@ -110,19 +89,27 @@ class ModelConfig {
 
  private:
   virtual void fit_own(const TensorFile& weights) = 0;
+  /// A config.json with the family's own fields where Hugging Face writes something else, and back.
+  virtual Json from_hub(const Json& json, const std::string& source) const = 0;
+  virtual void to_hub(Json& json) const = 0;
   void read_head(const Json& architectures, const std::string& source);
   void report_unknown(const std::vector<std::string>& keys, const std::string& source) const;
 };
 
 /// Whether a key is one of `keys`, which spaces separate.
 bool is_listed(std::string_view key, std::string_view keys);
+/// Whether a key is one that changes numbers and of which heddle, without a field of that name, has
+/// what does nothing only. Errors: data, naming `source`, key and `type`, for another value.
+bool check_one_value(const std::string& key, const Json& value, const std::string& type,
+                     const std::string& source);
 /// Whether a key says how to generate: older checkpoints keep in config.json what newer ones have
 /// in generation_config.json.
 bool is_generation_key(const std::string& key);
 
 /// A config of the class M with its defaults; the file of each model instantiates this for its M.
 /// M has: Config with fields() and check(), static heads(), M(Scope, Config, HubConfig); it may
-/// have aliases(), passed_over(), kIsOwnFormat, kHubNotes, and its Config fit(TensorFile).
+/// have aliases(), passed_over(), kIsOwnFormat, kHubNotes, and its Config fit(TensorFile) and,
+/// static, from_hub() and to_hub().
 template <class M>
 std::unique_ptr<ModelConfig> new_config();
 

@@ -51,6 +51,13 @@ class ConfigOf final : public ModelConfig {
   void fit_own(const TensorFile& weights) override {
     if constexpr (requires { own.fit(weights); }) own.fit(weights);
   }
+  Json from_hub(const Json& json, const std::string& source) const override {
+    if constexpr (requires { own.from_hub(json, source); }) return own.from_hub(json, source);
+    return json;
+  }
+  void to_hub(Json& json) const override {
+    if constexpr (requires { own.to_hub(json); }) own.to_hub(json);
+  }
 };
 
 template <class M>

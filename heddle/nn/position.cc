@@ -34,11 +34,12 @@ std::shared_ptr<const RopeTable> rotary_table(int64_t head_width, int64_t positi
                                               const RotaryOptions& o) {
   check(head_width % 2 == 0, ErrorKind::shape,
         "rotary positions need heads of an even width, not {}; they turn pairs", head_width);
+  const auto original = static_cast<double>(o.original_positions.value_or(positions));
   std::vector<double> frequencies = rope_frequencies(head_width, o.theta);
   for (double& f : frequencies) {
     double share = o.type == "linear" ? 1 : 0;  // of the slow form in the blend
     if (o.type == "llama3") {
-      const double waves = static_cast<double>(o.original_positions) * f / (2 * std::numbers::pi);
+      const double waves = original * f / (2 * std::numbers::pi);
       share = 1 - std::clamp((waves - o.low_freq_factor) / (o.high_freq_factor - o.low_freq_factor),
                              0.0, 1.0);
     }

@@ -16,7 +16,7 @@ struct MixtralConfig : LlamaFields {
     num_key_value_heads = 8;
     max_position_embeddings = 4096 * 32;
     rms_norm_eps = 1e-5;
-    rope.rope_theta = 1e6;
+    rope.theta = 1e6;
   }
   template <class V>
   void fields(V& v) {

@@ -18,6 +18,9 @@ struct Qwen2Config : LlamaFields {
     LlamaFields::fields(v);
     window.fields(v);
   }
+  static Json from_hub(const Json& json, const std::string& source) {
+    return LlamaFields::from_hub(WindowFields::from_hub(json, source), source);
+  }
 };
 
 }  // namespace

@@ -21,6 +21,9 @@ struct Qwen3Config : LlamaFields {
     v("attention_bias", attention_bias, "biases in the attention projections");
     window.fields(v);
   }
+  static Json from_hub(const Json& json, const std::string& source) {
+    return LlamaFields::from_hub(WindowFields::from_hub(json, source), source);
+  }
 };
 
 }  // namespace
