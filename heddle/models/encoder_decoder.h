@@ -1,7 +1,7 @@
 // What translation asks of a model of two stacks, whatever its family.
 #pragma once
 
-#include <optional>
+#include <algorithm>
 #include <span>
 #include <string>
 #include <vector>
@@ -52,7 +52,14 @@ struct EncoderDecoderFacts {
 };
 
 /// Checks that the special ids are tokens, as translating needs. Errors: data, naming `source`.
-void check_token_ids(const EncoderDecoderFacts& facts, const std::string& source);
+inline void check_token_ids(const EncoderDecoderFacts& f, const std::string& source) {
+  const int64_t tokens = std::min(f.source_vocab_size, f.target_vocab_size);
+  for (const int64_t id :
+       {f.pad_token_id, f.bos_token_id, f.eos_token_id, f.decoder_start_token_id}) {
+    check(id < tokens, ErrorKind::data, "{}: the special id {} is not below vocab_size {}", source,
+          id, tokens);
+  }
+}
 
 /// An encoder reads a source; a decoder that sees it predicts the next token of a target.
 class EncoderDecoder : public TokenModel {
@@ -75,7 +82,9 @@ class EncoderDecoder : public TokenModel {
   const nn::OutputProjection& output() const { return *heads_.output; }
 
   /// Begins decoding token by token.
-  DecoderCache start() const;
+  DecoderCache start() const {
+    return {std::vector<LayerCache>(static_cast<size_t>(facts_.decoder_layers))};
+  }
   /// Computes the cross keys and values of sentences, which go to these rows of the cache.
   /// memory: [s, width], rows: [s]
   virtual void add_sources(DecoderCache& cache, const Tensor& memory, std::span<const int32_t> rows,
@@ -107,10 +116,9 @@ struct HubModel {
 
 /// Is of a format that transformers has not.
 struct WithHubModel {
-  /// The model that computes the same in transformers, if it is another. Errors: data, naming
-  /// `source` and the field, where there is none.
-  virtual std::optional<HubModel> hub_model(const nn::Parameters& parameters,
-                                            const std::string& source) const = 0;
+  /// The model that computes the same in transformers. Errors: data, naming `source` and the field,
+  /// where there is none.
+  virtual HubModel hub_model(const nn::Parameters& parameters, const std::string& source) const = 0;
 };
 
 }  // namespace heddle

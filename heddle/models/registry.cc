@@ -16,7 +16,7 @@ constexpr std::array kModels = {
     ModelEntry{"bert", new_config<class Bert>},
     ModelEntry{"distilbert", new_config<class DistilBert>},
     ModelEntry{"gpt2", new_config<class Gpt2>},
-    ModelEntry{"heddle_transformer", new_config<class Transformer>},
+    ModelEntry{"heddle_transformer", new_config<class HeddleTransformer>},
     ModelEntry{"llama", new_config<class Llama>},
     ModelEntry{"m2m_100", new_config<class M2M100>},
     ModelEntry{"marian", new_config<class Marian>},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "heddle/models/model.h"
@@ -34,7 +35,11 @@ class TokenModel : public Model {
   }
   /// Positions of a sequence's tokens as it was given, hidden ones too: 0, 1, .. unless the family
   /// counts otherwise. ids: [n]
-  virtual std::vector<int32_t> positions(std::span<const int32_t> ids) const;
+  virtual std::vector<int32_t> positions(std::span<const int32_t> ids) const {
+    std::vector<int32_t> positions(ids.size());
+    std::iota(positions.begin(), positions.end(), 0);
+    return positions;
+  }
 
  protected:
   TokenSizes sizes_;
@@ -62,7 +67,10 @@ struct WithMemory {
   virtual int64_t memory_length() const = 0;
 };
 /// WithMemory::memory_length(); 0 if the model is none.
-int64_t memory_length(const Model& model);
+inline int64_t memory_length(const Model& model) {
+  const auto* memory = model.as<WithMemory>();
+  return memory != nullptr ? memory->memory_length() : 0;
+}
 
 /// Its tokens may be known in another order than the text's (TokenRows::order).
 struct WithOrder {

@@ -304,7 +304,6 @@ Transformer::Transformer(const Scope& s, const TransformerConfig& config, const 
   heads_.output = Parts::output_projection(s, config, parts_->target.table());
 }
 Transformer::~Transformer() = default;
-Transformer::Transformer(Transformer&&) noexcept = default;
 
 const TransformerConfig& Transformer::transformer_config() const { return parts_->config; }
 
@@ -365,13 +364,13 @@ Tensor Transformer::step(DecoderCache& cache, const DecoderStep& step, const Run
 }
 
 std::unique_ptr<ModelConfig> model_config(const TransformerConfig& config) {
-  auto result = std::make_unique<ConfigOf<Transformer>>();
+  auto result = std::make_unique<ConfigOf<HeddleTransformer>>();
   result->type = "heddle_transformer";
   result->hub.head = Head::target_token;
   result->own = config;
   return result;
 }
 
-template std::unique_ptr<ModelConfig> new_config<Transformer>();
+template std::unique_ptr<ModelConfig> new_config<HeddleTransformer>();
 
 }  // namespace heddle

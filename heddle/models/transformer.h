@@ -8,16 +8,11 @@
 
 namespace heddle {
 
-class Transformer : public EncoderDecoder, public WithHubModel {
+class Transformer : public EncoderDecoder {
  public:
-  using Config = TransformerConfig;
-  static constexpr bool kIsOwnFormat = true;
-  static std::vector<HeadClass> heads() { return {{Head::target_token, "HeddleTransformer"}}; }
-
   /// Makes or finds the parameters under `s`. Errors: data if the sizes do not fit together.
   Transformer(const nn::Scope& s, const TransformerConfig& config, const HubConfig& hub = {});
   ~Transformer() override;
-  Transformer(Transformer&&) noexcept;
 
   /// Of a family over it, that of the heddle_transformer that computes the same.
   const TransformerConfig& transformer_config() const;
@@ -29,16 +24,25 @@ class Transformer : public EncoderDecoder, public WithHubModel {
   Tensor step(DecoderCache& cache, const DecoderStep& step, const nn::Run& run) const override;
 
   nn::TensorNames names() const override { return {}; }
-  /// A marian, see families/marian.cc.
-  std::optional<HubModel> hub_model(const nn::Parameters& parameters,
-                                    const std::string& source) const override;
 
  private:
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };
 
-/// The config as one of the registry.
+/// The family of heddle's own format: what a config says, and no other name.
+class HeddleTransformer final : public Transformer, public WithHubModel {
+ public:
+  using Config = TransformerConfig;
+  static constexpr bool kIsOwnFormat = true;
+  static std::vector<HeadClass> heads() { return {{Head::target_token, "HeddleTransformer"}}; }
+  using Transformer::Transformer;
+
+  /// A marian, see families/marian.cc.
+  HubModel hub_model(const nn::Parameters& parameters, const std::string& source) const override;
+};
+
+/// A config of that family.
 std::unique_ptr<ModelConfig> model_config(const TransformerConfig& config);
 
 }  // namespace heddle

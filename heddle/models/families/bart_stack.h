@@ -81,7 +81,6 @@ struct BartFields : TransformerConfig {
 /// The model of a family.
 class BartStack : public Transformer {
  public:
-  static constexpr bool kIsOwnFormat = false;
   static std::vector<HeadClass> heads_of(const std::string& family) {
     return {{Head::target_token, family + "ForConditionalGeneration"},
             {Head::target_token, family + "Model"}};

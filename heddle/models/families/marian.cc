@@ -73,7 +73,6 @@ struct MarianConfig : TransformerConfig {
 class Marian final : public Transformer {
  public:
   using Config = MarianConfig;
-  static constexpr bool kIsOwnFormat = false;
   static std::vector<HeadClass> heads() {
     return {{Head::target_token, "MarianMTModel"}, {Head::target_token, "MarianModel"}};
   }
@@ -197,11 +196,10 @@ std::vector<NamedFloats> marian_tensors(const TransformerConfig& c,
 
 }  // namespace
 
-std::optional<HubModel> Transformer::hub_model(const nn::Parameters& parameters,
-                                               const std::string& source) const {
-  if (!config().is_own_format()) return {};
+HubModel HeddleTransformer::hub_model(const nn::Parameters& parameters,
+                                      const std::string& source) const {
   const TransformerConfig& c = transformer_config();
-  return HubModel{marian_config_json(c, source), marian_tensors(c, parameters)};
+  return {marian_config_json(c, source), marian_tensors(c, parameters)};
 }
 
 }  // namespace heddle

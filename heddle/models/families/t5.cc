@@ -125,7 +125,6 @@ std::string checkpoint_name(std::string name) {
 class T5 final : public Transformer {
  public:
   using Config = T5Config;
-  static constexpr bool kIsOwnFormat = false;
   static std::vector<HeadClass> heads() {
     return {{Head::target_token, "T5ForConditionalGeneration"}, {Head::target_token, "T5Model"}};
   }

@@ -1,7 +1,7 @@
 // XLNet: Yang et al. 2019, "XLNet: Generalized Autoregressive Pretraining for Language
 // Understanding". A token is known to those after it in some order; its prediction is made in a
 // second stream that does not see it.
-#include "heddle/models/summary.h"
+#include "heddle/models/family.h"
 #include "heddle/nn/embedding.h"
 #include "heddle/nn/relative/relative_attention.h"
 #include "heddle/ops/embedding.h"
