@@ -6,8 +6,7 @@
 #include <numbers>
 
 #include "heddle/kernels/dropout.h"
-#include "heddle/kernels/element.h"
-#include "heddle/kernels/work.h"
+#include "heddle/kernels/family.h"
 
 namespace heddle {
 

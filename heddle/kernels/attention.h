@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include "heddle/kernels/dropout.h"
-#include "heddle/kernels/work.h"
+#include "heddle/kernels/family.h"
 
 namespace heddle {
 

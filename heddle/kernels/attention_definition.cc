@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "heddle/kernels/attention.h"
-#include "heddle/kernels/element.h"
+#include "heddle/kernels/family.h"
 
 namespace heddle::definition {
 

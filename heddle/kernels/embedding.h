@@ -4,8 +4,7 @@
 #include <cstring>
 
 #include "heddle/kernels/dropout.h"
-#include "heddle/kernels/element.h"
-#include "heddle/kernels/work.h"
+#include "heddle/kernels/family.h"
 
 namespace heddle {
 

@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "heddle/kernels/activation.h"
-#include "heddle/kernels/element.h"
-#include "heddle/kernels/work.h"
+#include "heddle/kernels/family.h"
 
 namespace heddle {
 

@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "heddle/base/error.h"
-#include "heddle/kernels/element.h"
-#include "heddle/kernels/work.h"
+#include "heddle/kernels/family.h"
 
 namespace heddle {
 

@@ -3,8 +3,7 @@
 
 #include <cmath>
 
-#include "heddle/kernels/element.h"
-#include "heddle/kernels/work.h"
+#include "heddle/kernels/family.h"
 
 namespace heddle {
 

@@ -3,6 +3,11 @@
 
 namespace heddle {
 
+DropoutSpec DropoutSpec::of_head(int64_t head) const {
+  const uint64_t own = uint64_t{key.high} << 32 | key.low;
+  return {p, make_key(own, 0, hash_name("head"), static_cast<uint64_t>(head)), rows};
+}
+
 Dropout DropoutSpec::over(int64_t row_count) const {
   if (p <= 0) return {};
   check(rows && static_cast<int64_t>(rows->sample.size()) == row_count, ErrorKind::internal,

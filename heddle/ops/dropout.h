@@ -22,6 +22,8 @@ struct DropoutSpec {
   RngKey key;
   std::shared_ptr<const RowIds> rows;
 
+  /// The same rows with other numbers, those of a head.
+  DropoutSpec of_head(int64_t head) const;
   /// For a kernel over `rows` rows. Errors: internal if the row ids are of another number.
   Dropout over(int64_t row_count) const;
 };

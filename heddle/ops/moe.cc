@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "heddle/kernels/kernels.h"
+#include "heddle/ops/elementwise.h"
 
 namespace heddle {
 namespace {
@@ -27,15 +27,6 @@ std::vector<double> softmax_of(const float* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) sum += p[i] = std::exp(x[i] - most);
   for (double& each : p) each /= sum;
   return p;
-}
-
-Tensor from_floats(const std::vector<float>& values, const Shape& shape, DType dtype) {
-  Tensor x = Tensor::empty(shape, DType::f32);
-  std::copy(values.begin(), values.end(), x.data<float>());
-  if (dtype == DType::f32) return x;
-  Tensor y = Tensor::empty(shape, dtype);
-  kernels().convert(x.rows(), y.rows());
-  return y;
 }
 
 }  // namespace
@@ -74,7 +65,7 @@ Routes route(const Tensor& logits, int64_t k) {
                                     static_cast<float>(weights[i] * (dw[i] - sum));
                               }
                             }
-                            return {from_floats(d, shape, dtype)};
+                            return {cast(Tensor::from(d, shape), dtype)};
                           });
   return routes;
 }
@@ -101,7 +92,7 @@ Tensor scale_rows(const Tensor& x, const Tensor& factors) {
                       sum += double{a[c]} * b[c];
                     d[r] = static_cast<float>(sum);
                   }
-                  return {scaled(dy, by), from_floats(d, shape, DType::f32)};
+                  return {scaled(dy, by), Tensor::from(d, shape)};
                 });
 }
 
@@ -144,7 +135,7 @@ Tensor balance_loss(const std::vector<Tensor>& logits, int64_t k) {
                       d[r + e] = static_cast<float>(seed * each * p[r + e] * (chosen[e] - sum));
                     }
                   }
-                  grads.push_back(from_floats(d, logits[i].shape(), logits[i].dtype()));
+                  grads.push_back(cast(Tensor::from(d, logits[i].shape()), logits[i].dtype()));
                 }
                 return grads;
               });

@@ -1,4 +1,5 @@
-// Sums, whose order does not depend on the number of threads.
+// Sums, whose order does not depend on the number of threads; softmax, whose gradient needs the
+// output only.
 #include "heddle/ops/reduce.h"
 
 #include "heddle/kernels/kernels.h"
@@ -20,5 +21,16 @@ Tensor sum(const Tensor& x) {
 }
 
 Tensor dot(const Tensor& x, const Tensor& w) { return sum(mul(x, w)); }
+
+Tensor softmax(const Tensor& x) {
+  Tensor y = empty_like(x);
+  kernels().softmax(x.rows(), y.rows());
+  // dL/dx = y * (dy - sum(y * dy)): needs y only, so x can be freed.
+  return record("softmax", {x}, y, [y = y.detached()](const Tensor& dy) -> Grads {
+    Tensor dx = empty_like(y);
+    kernels().softmax_backward(y.rows(), dy.rows(), dx.rows());
+    return {dx};
+  });
+}
 
 }  // namespace heddle

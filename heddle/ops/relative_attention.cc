@@ -11,8 +11,8 @@
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/ops/matmul.h"
+#include "heddle/ops/reduce.h"
 #include "heddle/ops/shape.h"
-#include "heddle/ops/softmax.h"
 
 namespace heddle {
 namespace {
@@ -258,10 +258,7 @@ class Call {
   }
 
   Dropout dropout(const QueryBlock& b) const {
-    DropoutSpec spec = options_.dropout;
-    spec.key = make_key(uint64_t{spec.key.high} << 32 | spec.key.low, 0, hash_name("head"),
-                        static_cast<uint64_t>(b.head));
-    Dropout d = spec.over(x_.content.size(0));
+    Dropout d = options_.dropout.of_head(b.head).over(x_.content.size(0));
     if (d.p > 0) d.sample += b.q_first, d.position += b.q_first;
     return d;
   }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "heddle/base/parallel.h"
-#include "heddle/kernels/work.h"
+#include "heddle/kernels/family.h"
 #include "heddle/tensor/dispatch.h"
 
 namespace heddle {

@@ -8,8 +8,8 @@
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/ops/matmul.h"
+#include "heddle/ops/reduce.h"
 #include "heddle/ops/shape.h"
-#include "heddle/ops/softmax.h"
 
 namespace heddle {
 namespace {
@@ -67,9 +67,7 @@ DropoutSpec part_of(const DropoutSpec& spec, int64_t begin, int64_t count, int64
   const auto part = [&](const std::vector<uint32_t>& all) {
     return std::vector<uint32_t>(all.begin() + begin, all.begin() + begin + count);
   };
-  DropoutSpec result = spec;
-  result.key = make_key(uint64_t{spec.key.high} << 32 | spec.key.low, 0, hash_name("head"),
-                        static_cast<uint64_t>(head));
+  DropoutSpec result = spec.of_head(head);
   result.rows =
       std::make_shared<const RowIds>(RowIds{part(spec.rows->sample), part(spec.rows->position)});
   return result;

@@ -25,7 +25,11 @@ constexpr int64_t size_of(DType dtype) {
 }
 
 /// "f32", "bf16", ...
-const char* dtype_name(DType dtype);
+inline const char* dtype_name(DType dtype) {
+  constexpr const char* kNames[] = {"f32", "bf16", "f16", "f64", "i64",
+                                    "i32", "i16",  "i8",  "u8",  "bool"};
+  return kNames[static_cast<int>(dtype)];
+}
 
 /// The upper half of an f32: 8 bits of exponent, 7 of fraction.
 struct bf16 {

@@ -11,7 +11,7 @@
 #include "heddle/ops/attention.h"
 #include "heddle/ops/loss.h"
 #include "heddle/ops/norm.h"
-#include "heddle/ops/softmax.h"
+#include "heddle/ops/reduce.h"
 #include "heddle/train/optimizer.h"
 #include "heddle/train/schedule.h"
 

@@ -10,7 +10,6 @@
 #include "heddle/ops/norm.h"
 #include "heddle/ops/reduce.h"
 #include "heddle/ops/shape.h"
-#include "heddle/ops/softmax.h"
 #include "tests/ops/case_parts.h"
 #include "tests/ops/definitions.h"
 #include "tests/ops/references.h"

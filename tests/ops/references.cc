@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "heddle/ops/embedding.h"
+#include "heddle/ops/reduce.h"
 #include "heddle/ops/scoring.h"
 #include "heddle/ops/shape.h"
-#include "heddle/ops/softmax.h"
 
 namespace heddle {
 namespace {
