@@ -303,7 +303,7 @@ Seen see(const Subject& subject, const std::string& wanted, int64_t head) {
           subject.path());
     const int64_t width = in.q.size(1) / call.heads();
     h.q = matrix_of(in.q, head * width, width);
-    seen.key_head = in.key_head(head);
+    seen.key_head = in.options->key_head(head);
     h.k = matrix_of(in.k, seen.key_head * width, width);
     seen.scale = in.options->scale;
     if (in.options->bias.table.defined()) h.bias = bias_of(in, h.mask, head);

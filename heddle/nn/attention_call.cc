@@ -24,10 +24,6 @@ int64_t AttentionCall::heads() const {
   return dot() != nullptr ? dot()->options->heads : distance()->options->heads;
 }
 
-Tensor AttentionCall::weights(int64_t segment, int64_t head) const {
-  return weights(segment, head, {0, queries_->length(segment)});
-}
-
 Tensor AttentionCall::weights(int64_t segment, int64_t head, QueryRows rows) const {
   if (const DotInputs* in = dot()) {
     return attention_weights(in->q, in->k, *queries_, *keys_, *in->options, segment, head, rows);

@@ -13,11 +13,6 @@ struct DotInputs {
   Tensor q;  ///< [query rows, heads * d]
   Tensor k;  ///< [key rows, key_heads * d]
   const AttentionOptions* options;
-
-  /// The head of k that serves a head of q.
-  int64_t key_head(int64_t head) const {
-    return options->key_heads > 0 ? head / (options->heads / options->key_heads) : head;
-  }
 };
 
 /// What the scores by content and distance are made of.
@@ -42,10 +37,9 @@ class AttentionCall {
   const Segments& keys() const { return *keys_; }
   int64_t heads() const;
 
-  /// The weights of one segment and head without dropout, [queries, keys] f32, computed again; or
-  /// those of some of its queries, [rows.count, keys].
-  Tensor weights(int64_t segment, int64_t head) const;
-  Tensor weights(int64_t segment, int64_t head, QueryRows rows) const;
+  /// The weights of some queries of one segment and head without dropout, [rows.count, keys] f32,
+  /// computed again.
+  Tensor weights(int64_t segment, int64_t head, QueryRows rows = {}) const;
   /// Row by row, 1 where a query of the segment sees a key, else 0; empty: each sees all.
   std::vector<uint8_t> seen(int64_t segment) const;
   /// Whether no query of segment 0 sees a key that comes after it.

@@ -1,8 +1,8 @@
 // Attention by the fused kernel.
 #include "heddle/ops/attention.h"
 
+#include <array>
 #include <cmath>
-#include <utility>
 
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/reduce.h"
@@ -11,17 +11,6 @@
 
 namespace heddle {
 namespace {
-
-// Whether the fused kernel is not for it.
-bool is_plain(const AttentionOptions& o) { return o.scoring != Scoring::dot; }
-
-// Columns of q, and of k or v, in a fused qkv.
-std::pair<int64_t, int64_t> widths_of(const Tensor& qkv, const AttentionOptions& o) {
-  const int64_t all = o.heads + 2 * key_heads_of(o);
-  check(qkv.size(1) % all == 0, ErrorKind::shape,
-        "attention: {} columns of queries, keys and values are not {} heads", qkv.size(1), all);
-  return {qkv.size(1) / all * o.heads, qkv.size(1) / all * key_heads_of(o)};
-}
 
 // to[r] = the sums of `from` over the heads that share keys, in order.
 void sum_groups(const Tensor& from, int64_t head_width, const Tensor& to) {
@@ -151,78 +140,77 @@ Tensor gradients(const SavedAttention& s, const Tensor& dy, const Tensor& dq, co
   return d_bias.defined() ? table_gradient(s.options.bias, d_bias) : Tensor();
 }
 
+// Columns of one of the inputs of an op: queries, keys or values.
+struct InputColumns {
+  size_t input;
+  int64_t first, count;
+  Tensor of(const std::vector<Tensor>& all) const { return all[input].slice(1, first, count); }
+};
+
+// Attention of q, k and v in that order; the last of the inputs is the table of the bias.
+Tensor attention_of(const char* name, const std::vector<Tensor>& inputs,
+                    const std::array<InputColumns, 3>& parts, const Segments& queries,
+                    const Segments& keys, const AttentionOptions& options) {
+  if (options.scoring != Scoring::dot) {  // the fused kernel is not for it
+    const auto part = [&](const InputColumns& p) {
+      const Tensor& x = inputs[p.input];
+      return p.count == x.size(1) ? x : slice(x, 1, p.first, p.count);
+    };
+    return scored_attention(part(parts[0]), part(parts[1]), part(parts[2]), queries, keys, options);
+  }
+  bool keep = false;
+  for (const Tensor& input : inputs) keep = keep || needs_grad({&input});
+  const SavedAttention s = forward(parts[0].of(inputs), parts[1].of(inputs), parts[2].of(inputs),
+                                   queries, keys, options, keep);
+  Tensor y = s.out;
+  if (!keep) return y;
+  std::vector<Shape> shapes;
+  for (size_t i = 0; i + 1 < inputs.size(); ++i) shapes.push_back(inputs[i].shape());
+  record_many(name, inputs, {&y}, [s, parts, shapes](std::span<const Tensor> dys) -> Grads {
+    Grads grads;
+    for (const Shape& shape : shapes) grads.push_back(Tensor::empty(shape, s.q.dtype()));
+    grads.push_back(
+        gradients(s, dys[0], parts[0].of(grads), parts[1].of(grads), parts[2].of(grads)));
+    return grads;
+  });
+  return y;
+}
+
 }  // namespace
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
                  const Segments& keys, const AttentionOptions& options) {
-  if (is_plain(options)) return scored_attention(q, k, v, queries, keys, options);
-  const bool keep = needs_grad({&q, &k, &v, &options.bias.table});
-  const SavedAttention s = forward(q, k, v, queries, keys, options, keep);
-  if (!keep) return s.out;
-  return record("attention", {q, k, v, options.bias.table}, s.out, [s](const Tensor& dy) -> Grads {
-    Tensor dq = Tensor::empty(s.q.shape(), s.q.dtype());
-    Tensor dk = Tensor::empty(s.k.shape(), s.k.dtype());
-    Tensor dv = Tensor::empty(s.v.shape(), s.v.dtype());
-    const Tensor d_table = gradients(s, dy, dq, dk, dv);
-    return {dq, dk, dv, d_table};
-  });
+  return attention_of("attention", {q, k, v, options.bias.table},
+                      {{{0, 0, q.size(1)}, {1, 0, k.size(1)}, {2, 0, v.size(1)}}}, queries, keys,
+                      options);
 }
 
 Tensor self_attention(const Tensor& qkv, const Segments& segments,
                       const AttentionOptions& options) {
-  const auto [d, e] = widths_of(qkv, options);
-  if (is_plain(options)) {
-    return scored_attention(slice(qkv, 1, 0, d), slice(qkv, 1, d, e), slice(qkv, 1, d + e, e),
-                            segments, segments, options);
-  }
-  const bool keep = needs_grad({&qkv, &options.bias.table});
-  const Tensor x = qkv.detached();
-  const SavedAttention s = forward(x.slice(1, 0, d), x.slice(1, d, e), x.slice(1, d + e, e),
-                                   segments, segments, options, keep);
-  if (!keep) return s.out;
-  const auto backward = [s, d = d, e = e](const Tensor& dy) -> Grads {
-    Tensor dqkv = Tensor::empty({s.q.size(0), d + 2 * e}, s.q.dtype());
-    const Tensor d_table =
-        gradients(s, dy, dqkv.slice(1, 0, d), dqkv.slice(1, d, e), dqkv.slice(1, d + e, e));
-    return {dqkv, d_table};
-  };
-  return record("self_attention", {qkv, options.bias.table}, s.out, backward);
+  const int64_t all = options.heads + 2 * options.heads_of_keys();
+  check(qkv.size(1) % all == 0, ErrorKind::shape,
+        "attention: {} columns of queries, keys and values are not {} heads", qkv.size(1), all);
+  const int64_t d = qkv.size(1) / all * options.heads;
+  const int64_t e = qkv.size(1) / all * options.heads_of_keys();
+  return attention_of("self_attention", {qkv, options.bias.table},
+                      {{{0, 0, d}, {0, d, e}, {0, d + e, e}}}, segments, segments, options);
 }
 
 Tensor cross_attention(const Tensor& q, const Tensor& kv, const Segments& queries,
                        const Segments& keys, const AttentionOptions& options) {
   const int64_t d = kv.size(1) / 2;
-  if (is_plain(options)) {
-    return scored_attention(q, slice(kv, 1, 0, d), slice(kv, 1, d, d), queries, keys, options);
-  }
-  const bool keep = needs_grad({&q, &kv, &options.bias.table});
-  const Tensor x = kv.detached();
-  const SavedAttention s =
-      forward(q, x.slice(1, 0, d), x.slice(1, d, d), queries, keys, options, keep);
-  if (!keep) return s.out;
-  const auto backward = [s, d](const Tensor& dy) -> Grads {
-    Tensor dq = Tensor::empty(s.q.shape(), s.q.dtype());
-    Tensor dkv = Tensor::empty({s.k.size(0), 2 * d}, s.k.dtype());
-    const Tensor d_table = gradients(s, dy, dq, dkv.slice(1, 0, d), dkv.slice(1, d, d));
-    return {dq, dkv, d_table};
-  };
-  return record("cross_attention", {q, kv, options.bias.table}, s.out, backward);
-}
-
-Tensor attention_weights(const Tensor& q, const Tensor& k, const Segments& queries,
-                         const Segments& keys, const AttentionOptions& o, int64_t segment,
-                         int64_t head) {
-  return attention_weights(q, k, queries, keys, o, segment, head, {0, queries.length(segment)});
+  return attention_of("cross_attention", {q, kv, options.bias.table},
+                      {{{0, 0, q.size(1)}, {1, 0, d}, {1, d, d}}}, queries, keys, options);
 }
 
 Tensor attention_weights(const Tensor& q, const Tensor& k, const Segments& queries,
                          const Segments& keys, const AttentionOptions& o, int64_t segment,
                          int64_t head, QueryRows rows) {
-  NoGrad off;
+  const NoGrad off;
+  if (rows.count < 0) rows.count = queries.length(segment) - rows.first;
   const int64_t d = q.size(1) / o.heads, m = keys.length(segment);
-  const int64_t shared = head / (o.heads / key_heads_of(o));
   const auto part = [&](const Tensor& x, int64_t first, int64_t count) {
-    const int64_t column = (&x == &q ? head : shared) * d;
+    const int64_t column = (&x == &q ? head : o.key_head(head)) * d;
     return cast(x.slice(0, first, count).slice(1, column, d), DType::f32);
   };
   AttentionOptions in_f32 = o;

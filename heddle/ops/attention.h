@@ -47,6 +47,10 @@ struct AttentionOptions {
   Scoring scoring = Scoring::dot;
   Tensor score_weight = {};  ///< [heads, d] of additive, [heads, 2 d] of linear scores
   RelativeBias bias = {};    ///< added to the scaled scores
+
+  int64_t heads_of_keys() const { return key_heads > 0 ? key_heads : heads; }
+  /// The head of k and v that serves a head of q.
+  int64_t key_head(int64_t head) const { return head / (heads / heads_of_keys()); }
 };
 
 /// softmax(q kᵀ scale) v for each segment and head; column block h is head h. Memory is linear in
@@ -56,18 +60,15 @@ struct AttentionOptions {
 /// Vaswani et al. 2017, eq. (1).
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
                  const Segments& keys, const AttentionOptions& options);
-/// The weights of one segment and head, [queries, keys] f32, recomputed for inspection.
-Tensor attention_weights(const Tensor& q, const Tensor& k, const Segments& queries,
-                         const Segments& keys, const AttentionOptions& options, int64_t segment,
-                         int64_t head);
-
-/// Rows of it, [count, keys]: those of queries first .. first + count - 1 of the segment.
+/// Queries first .. first + count - 1 of a segment; a count of -1: up to the last.
 struct QueryRows {
-  int64_t first = 0, count = 0;
+  int64_t first = 0, count = -1;
 };
+/// The weights of some queries of one segment and head, [count, keys] f32, recomputed for
+/// inspection.
 Tensor attention_weights(const Tensor& q, const Tensor& k, const Segments& queries,
                          const Segments& keys, const AttentionOptions& options, int64_t segment,
-                         int64_t head, QueryRows rows);
+                         int64_t head, QueryRows rows = {});
 
 /// Attention over one fused tensor, as self-attention computes it: qkv: [rows, (heads + 2 *
 /// key_heads) * d].

@@ -374,6 +374,7 @@ Tensor relative_attention_weights(const RelativeInputs& x, const RelativeRows& r
                                   QueryRows of) {
   check_sizes(x, rows, options);
   const NoGrad off;
+  if (of.count < 0) of.count = rows.queries.length(segment) - of.first;
   const RelativeInputs plain = x.detached();
   const Call call(plain, rows, options);
   const Tensor all = Tensor::zeros({of.count, rows.keys.length(segment)}, DType::f32);

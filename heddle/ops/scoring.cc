@@ -75,11 +75,9 @@ DropoutSpec part_of(const DropoutSpec& spec, int64_t begin, int64_t count, int64
 
 }  // namespace
 
-int64_t key_heads_of(const AttentionOptions& o) { return o.key_heads > 0 ? o.key_heads : o.heads; }
-
 void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
                      const Segments& keys, const AttentionOptions& o) {
-  const int64_t key_heads = key_heads_of(o);
+  const int64_t key_heads = o.heads_of_keys();
   check(o.heads >= 1 && q.size(1) % o.heads == 0 && o.heads % key_heads == 0, ErrorKind::shape,
         "attention: the width {} is not divisible by {} heads, or these by {} of the keys",
         q.size(1), o.heads, key_heads);
@@ -204,9 +202,9 @@ Tensor scored_attention(const Tensor& q, const Tensor& all_k, const Tensor& all_
     const std::vector<uint8_t> sees = seen_keys(queries, keys, i, {0, n}, o);
     std::vector<Tensor> heads;
     for (int64_t h = 0; h < o.heads; ++h) {
-      const int64_t shared = h * (k.size(1) / d) / o.heads;
       const auto part = [&](const Tensor& x, const Segments& s) {
-        return slice(slice(x, 0, s.begin(i), s.length(i)), 1, (&x == &q ? h : shared) * d, d);
+        return slice(slice(x, 0, s.begin(i), s.length(i)), 1, (&x == &q ? h : o.key_head(h)) * d,
+                     d);
       };
       const Tensor scores =
           m == 0 ? Tensor::empty({n, 0}, q.dtype())

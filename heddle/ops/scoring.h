@@ -30,8 +30,6 @@ Tensor gaussian_scores(const Tensor& q, const Tensor& k);
 Tensor attend(const Tensor& scores, const Tensor& v, std::span<const uint8_t> mask = {},
               const DropoutSpec& dropout = {});
 
-/// Heads of the keys: as many as of the queries unless options say otherwise.
-int64_t key_heads_of(const AttentionOptions& options);
 /// Errors: shape unless heads, widths and segments fit one another.
 void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
                      const Segments& keys, const AttentionOptions& options);
