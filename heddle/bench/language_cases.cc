@@ -46,14 +46,6 @@ std::vector<int32_t> random_tokens(int64_t n, int64_t vocab) {
   return tokens;
 }
 
-// `times` passes through blocks of this width, `rows` rows each.
-void add_blocks(Products& p, int64_t rows, int64_t width, int64_t hidden, int64_t times) {
-  p.linear(rows, width, 3 * width, times);  // queries, keys, values
-  p.linear(rows, width, width, times);
-  p.linear(rows, width, hidden, times);
-  p.linear(rows, hidden, width, times);
-}
-
 /// Weights, optimizer and one batch that every update learns from.
 struct LanguageTraining {
   nn::Parameters parameters{1};
@@ -97,7 +89,7 @@ BenchWorkload make_training(const LanguageSize& s, const BenchOptions& o) {
   const auto t = std::make_shared<LanguageTraining>(s, sequences, o.precision.compute);
   const int64_t rows = t->segments.rows();
   Products products(o.precision, true);
-  add_blocks(products, rows, s.width, 4 * s.width, s.layers);
+  products.blocks(rows, s.width, 4 * s.width, s.layers);
   products.logits(rows, s.width, s.vocab);
   return {.step = [t] { t->update(); },
           .units = static_cast<double>(rows),
@@ -133,8 +125,8 @@ BenchWorkload make_generation(const BenchOptions& o, int64_t prompt, int64_t new
   g->options = {.search = {.max_new_tokens = new_tokens}, .precision = o.precision};
   Products products(o.precision, false);
   const int64_t width = kGpt2.width, layers = kGpt2.layers, steps = new_tokens - 1;
-  add_blocks(products, batch * prompt, width, 4 * width, layers);
-  add_blocks(products, batch, width, 4 * width, layers * steps);
+  products.blocks(batch * prompt, width, 4 * width, layers);
+  products.blocks(batch, width, 4 * width, layers * steps);
   products.logits(batch, width, kGpt2.vocab, new_tokens);
   const int64_t element = o.precision.weight_bytes();
   // The prompt and each step read every weight but the positions.
@@ -164,7 +156,7 @@ BenchWorkload make_encoding(const BenchOptions& o) {
   e->segments = Segments::uniform(batch, kBertLength);
   e->run.use(o.precision);
   Products products(o.precision, false);
-  add_blocks(products, rows, width, 4 * width, e->model->layers());
+  products.blocks(rows, width, 4 * width, e->model->layers());
   products.linear(batch, width, width);  // the pooler
   return {.step =
               [e] {

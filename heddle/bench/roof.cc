@@ -35,6 +35,20 @@ Tensor some_numbers(const Shape& shape, DType dtype) {
   return y;
 }
 
+// The encoder, and the cross keys and values.
+void add_sources(Products& p, const TransformerConfig& c, int64_t rows) {
+  p.blocks(rows, c.d_model, c.encoder_ffn_dim, c.encoder_layers);
+  p.linear(rows, c.d_model, 2 * c.d_model, c.decoder_layers);
+}
+
+// `times` passes over `rows` rows each, cross keys and values aside.
+void add_decoder(Products& p, const TransformerConfig& c, int64_t rows, int64_t times) {
+  const int64_t n = c.decoder_layers * times;
+  p.blocks(rows, c.d_model, c.decoder_ffn_dim, n);
+  p.linear(rows, c.d_model, c.d_model, 2 * n);  // cross queries, out
+  p.logits(rows, c.d_model, c.vocab_size, times);
+}
+
 double seconds_of_product(const MatrixProduct& p) {
   // An identity of our own: the driver keeps the packed form until it is told to forget it.
   constexpr uint64_t kIdentity = ~uint64_t{0};
@@ -139,6 +153,30 @@ double Products::flops() const {
            static_cast<double>(p.count);
   }
   return sum;
+}
+
+Products training_products(const TransformerConfig& c, int64_t source_rows, int64_t target_rows,
+                           const Precision& precision) {
+  Products p(precision, true);
+  add_sources(p, c, source_rows);
+  add_decoder(p, c, target_rows, 1);
+  return p;
+}
+
+Products translation_products(const TransformerConfig& c, const TranslationSize& size,
+                              const Precision& precision) {
+  Products p(precision, false);
+  add_sources(p, c, size.source_rows);
+  add_decoder(p, c, size.sentences, 1);
+  add_decoder(p, c, size.sentences * size.beam, size.steps - 1);
+  return p;
+}
+
+int64_t translation_weights_read(const TransformerConfig& c, int64_t steps) {
+  Products once(DType::f32, false), of_step(DType::f32, false);  // a row reads each weight once
+  add_sources(once, c, 1);
+  add_decoder(of_step, c, 1, 1);
+  return static_cast<int64_t>((once.flops() + static_cast<double>(steps) * of_step.flops()) / 2);
 }
 
 double seconds_of_products(const Products& products) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "heddle/models/transformer_config.h"
 #include "heddle/tensor/precision.h"
 
 namespace heddle::bench {
@@ -33,6 +34,14 @@ class Products {
   /// makes them: the roof does not pay for writing a matrix that need not exist.
   void logits(int64_t rows, int64_t width, int64_t vocab, int64_t count = 1);
 
+  /// Blocks of self-attention and a feed-forward layer, `count` times.
+  void blocks(int64_t rows, int64_t width, int64_t hidden, int64_t count) {
+    linear(rows, width, 3 * width, count);  // queries, keys, values
+    linear(rows, width, width, count);
+    linear(rows, width, hidden, count);
+    linear(rows, hidden, width, count);
+  }
+
   /// Each distinct product once, with its count.
   const std::vector<MatrixProduct>& all() const { return all_; }
   /// Multiplications and additions: 2 m n k of each.
@@ -47,6 +56,28 @@ class Products {
   bool trains_ = false;
   std::vector<MatrixProduct> all_;
 };
+
+/// Of one update of the encoder-decoder, forward and backward, over so many rows of source and
+/// target. Source: Vaswani et al. 2017, section 3.
+Products training_products(const TransformerConfig& c, int64_t source_rows, int64_t target_rows,
+                           const Precision& precision);
+
+/// Sentences that are translated together.
+struct TranslationSize {
+  int64_t source_rows = 0;  ///< tokens of all sources, their ends included
+  int64_t sentences = 0;
+  int64_t beam = 1;
+  int64_t steps = 0;  ///< tokens of each translation
+};
+
+/// Of the encoder over all sources, then of the steps: the first with one hypothesis a sentence,
+/// the others with `beam`.
+Products translation_products(const TransformerConfig& c, const TranslationSize& size,
+                              const Precision& precision);
+
+/// Scalars of weights that translating reads: those of the encoder and the cross keys and values
+/// once, those of the decoder and the output projection once a step.
+int64_t translation_weights_read(const TransformerConfig& c, int64_t steps);
 
 /// Seconds of all products, one driver call each on the threads that are set: each distinct one is
 /// timed on operands of its own (median) and multiplied by its count.

@@ -4,7 +4,6 @@
 
 #include "heddle/base/rng.h"
 #include "heddle/bench/case.h"
-#include "heddle/bench/transformer_products.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/models/transformer.h"
 #include "heddle/train/optimizer.h"

@@ -5,7 +5,6 @@
 
 #include "heddle/bench/case.h"
 #include "heddle/bench/timing.h"
-#include "heddle/bench/transformer_products.h"
 
 namespace heddle::bench {
 namespace {
