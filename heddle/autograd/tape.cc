@@ -151,17 +151,6 @@ void walk_back(std::vector<TapeStep> steps, int64_t first, std::span<const Tenso
   }
 }
 
-class Recording {
- public:
-  Recording() : before_(the_tape.recording) { the_tape.recording = true; }
-  Recording(const Recording&) = delete;
-  Recording& operator=(const Recording&) = delete;
-  ~Recording() { the_tape.recording = before_; }
-
- private:
-  bool before_;
-};
-
 }  // namespace
 
 DryRun::DryRun(std::function<void(const DryOp&)> each)
@@ -177,8 +166,8 @@ DryRun::~DryRun() {
 
 bool is_recording() { return the_tape.recording; }
 
-NoGrad::NoGrad() : before_(the_tape.recording) { the_tape.recording = false; }
-NoGrad::~NoGrad() { the_tape.recording = before_; }
+Recording::Recording(bool is_on) : before_(std::exchange(the_tape.recording, is_on)) {}
+Recording::~Recording() { the_tape.recording = before_; }
 
 bool needs_grad(std::initializer_list<const Tensor*> inputs) {
   if (!the_tape.recording) return false;
@@ -236,7 +225,7 @@ std::vector<Tensor> recompute(std::span<const Tensor> inputs, const Recomputed& 
     std::vector<Tensor> again;
     const int64_t first = the_tape.first;
     {
-      const Recording on;
+      const Recording on(true);
       for (size_t i = 0; i < kept.size(); ++i) {
         Tensor entry = kept[i].detached();
         push("input", {}, std::array{&entry}, [&found, i](std::span<const Tensor> dy) -> Grads {

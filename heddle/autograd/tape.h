@@ -25,16 +25,20 @@ using BackwardMany = std::function<Grads(std::span<const Tensor> dys)>;
 /// Whether the tape of this thread records (true unless a NoGrad lives).
 bool is_recording();
 
-/// Switches recording off while it lives: nothing is saved for a backward pass.
-class NoGrad {
+/// Switches recording on or off while it lives.
+class Recording {
  public:
-  NoGrad();
-  ~NoGrad();
-  NoGrad(const NoGrad&) = delete;
-  NoGrad& operator=(const NoGrad&) = delete;
+  explicit Recording(bool is_on);
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
 
  private:
   bool before_;
+};
+/// Switches it off: nothing is saved for a backward pass.
+struct NoGrad : Recording {
+  NoGrad() : Recording(false) {}
 };
 
 /// True if recording and one of the inputs leads to a leaf.

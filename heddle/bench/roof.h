@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "heddle/models/transformer_config.h"
+#include "heddle/models/transformer.h"
 #include "heddle/tensor/precision.h"
 
 namespace heddle::bench {

@@ -114,14 +114,14 @@ bool is_generation_key(const std::string& key) {
 void ModelConfig::read(const Json& given, const std::string& source) {
   const std::vector<Field> own = fields();
   hub = HubConfig();
-  hub.head = heads()[0].head;
+  const HubFamily known = family();
+  const auto first = [](const auto& pair) -> const std::string& { return pair.first; };
+  hub.head = known.heads[0].head;
   Json flat = Json::object();
   const Json json = from_hub(given, source);
   for (const auto& [key, value] : json.as_object(source)) {
-    const auto also = aliases();
-    const auto alias = std::find_if(also.begin(), also.end(),
-                                    [&, &k = key](const auto& a) { return a.first == k; });
-    if (alias != also.end()) {
+    const auto alias = std::ranges::find(known.aliases, key, first);
+    if (alias != known.aliases.end()) {
       flat[alias->second] = value;
     } else if (key == "architectures") {
       read_head(value, source);
@@ -138,13 +138,11 @@ void ModelConfig::read(const Json& given, const std::string& source) {
       flat[key] = value;
     }
   }
-  const auto fixed = passed_over();
   std::vector<std::string> strange;
   for (const std::string& key : from_json(own, flat, source)) {
     const Json& value = flat.at(key);
-    const auto one = std::find_if(fixed.begin(), fixed.end(),
-                                  [&](const auto& known) { return known.first == key; });
-    if (one != fixed.end()) {
+    const auto one = std::ranges::find(known.passed_over, key, first);
+    if (one != known.passed_over.end()) {
       check_among(key, value, {one->second}, type, source);
     } else if (!check_one_value(key, value, type, source) && !is_listed(key, kHarmless) &&
                !is_generation_key(key)) {

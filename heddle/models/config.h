@@ -45,11 +45,20 @@ struct HeadClass {
   std::string name;  ///< "GPT2LMHeadModel"
 };
 
-/// What transformers does with a family's folders.
-struct HubNotes {
+/// A family as Hugging Face has it.
+struct HubFamily {
+  std::vector<HeadClass>
+      heads;  ///< that it may have; first that of a config without `architectures`
+  /// Keys that are taken for a field: {"hidden_size", "n_embd"}.
+  std::vector<std::pair<std::string, std::string>> aliases = {};
+  /// Keys that Hugging Face's code passes over, with the only values that are what it does.
+  std::vector<std::pair<std::string, Json>> passed_over = {};
   const char* dropped_in = nullptr;  ///< the first release without the family
-  bool misreads_tokenizers =
-      false;  ///< AutoTokenizer passes the class over: it wants tokenizer.json
+  /// AutoTokenizer passes the class over: it wants tokenizer.json.
+  bool misreads_tokenizers = false;
+  /// The format is heddle's own: an unknown key is an error then, and where its folder says nothing
+  /// of searching, heddle's defaults count.
+  bool is_own_format = false;
 };
 
 /// A model that could be made: what `heddle train` sets by flags and a checkpoint by config.json.
@@ -62,16 +71,9 @@ class ModelConfig {
 
   /// The family's own fields, which may be set. A const config must not be written through them.
   virtual std::vector<Field> fields() const = 0;
-  /// Heads it may have; the first is that of a config without `architectures`.
-  virtual std::vector<HeadClass> heads() const = 0;
-  /// Keys that Hugging Face takes for a field: {"hidden_size", "n_embd"}.
-  virtual std::vector<std::pair<std::string, std::string>> aliases() const = 0;
-  /// Keys that Hugging Face's code passes over, with the only values that are what it does.
-  virtual std::vector<std::pair<std::string, Json>> passed_over() const = 0;
-  /// Whether the format is heddle's own: an unknown key is an error then, and where its folder says
-  /// nothing of searching, heddle's defaults count.
-  virtual bool is_own_format() const = 0;
-  virtual HubNotes hub_notes() const = 0;
+  virtual HubFamily family() const = 0;
+  std::vector<HeadClass> heads() const { return family().heads; }
+  bool is_own_format() const { return family().is_own_format; }
   /// Errors: data, naming `source`, for fields that do not fit together.
   virtual void check(const std::string& source) const = 0;
   /// The model with parameters under `s`, made or to be loaded. Errors: those of check().
@@ -107,9 +109,8 @@ bool check_one_value(const std::string& key, const Json& value, const std::strin
 bool is_generation_key(const std::string& key);
 
 /// A config of the class M with its defaults; the file of each model instantiates this for its M.
-/// M has: Config with fields() and check(), static heads(), M(Scope, Config, HubConfig); it may
-/// have aliases(), passed_over(), kIsOwnFormat, kHubNotes, and its Config fit(TensorFile) and,
-/// static, from_hub() and to_hub().
+/// M has: Config with fields() and check(), static family(), M(Scope, Config, HubConfig); its
+/// Config may have fit(TensorFile) and, static, from_hub() and to_hub().
 template <class M>
 std::unique_ptr<ModelConfig> new_config();
 

@@ -22,23 +22,7 @@ class ConfigOf final : public ModelConfig {
   typename M::Config own;
 
   std::vector<Field> fields() const override { return FieldList(own); }
-  std::vector<HeadClass> heads() const override { return M::heads(); }
-  std::vector<std::pair<std::string, std::string>> aliases() const override {
-    if constexpr (requires { M::aliases(); }) return M::aliases();
-    return {};
-  }
-  std::vector<std::pair<std::string, Json>> passed_over() const override {
-    if constexpr (requires { M::passed_over(); }) return M::passed_over();
-    return {};
-  }
-  bool is_own_format() const override {
-    if constexpr (requires { M::kIsOwnFormat; }) return M::kIsOwnFormat;
-    return false;
-  }
-  HubNotes hub_notes() const override {
-    if constexpr (requires { M::kHubNotes; }) return M::kHubNotes;
-    return {};
-  }
+  HubFamily family() const override { return M::family(); }
   void check(const std::string& source) const override { own.check(source); }
   std::unique_ptr<Model> make(const Scope& s) const override {
     check("config");

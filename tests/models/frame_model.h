@@ -29,8 +29,9 @@ struct FrameConfig {
 class FrameModel final : public Model {
  public:
   using Config = FrameConfig;
-  static std::vector<HeadClass> heads() {
-    return {{Head::sequence_classes, "FrameForSequenceClassification"}, {Head::none, "FrameModel"}};
+  static HubFamily family() {
+    return {.heads = {{Head::sequence_classes, "FrameForSequenceClassification"},
+                      {Head::none, "FrameModel"}}};
   }
 
   FrameModel(const Scope& s, const Config& c, const HubConfig& hub)

@@ -114,7 +114,7 @@ std::string tokenizer_note(const LoadedModel& model, const std::string& out) {
     return fmt::format("the tokenizer is copied as it is, since heddle cannot read it: {}",
                        e.what());
   }
-  const bool is_misread = model.model->config().hub_notes().misreads_tokenizers;
+  const bool is_misread = model.model->config().family().misreads_tokenizers;
   if (note.empty() && is_misread && has("tokenizer_config.json") && !has("tokenizer.json")) {
     const std::string path = join_path(out, "tokenizer_config.json");
     note = fmt::format(
@@ -129,7 +129,7 @@ Exported export_known(const LoadedModel& model, const std::string& out, DType dt
   save_model(out, *model.model, model.parameters, {.dtype = dtype});
   copy_files_beside_weights(model.path, out);
   Exported result{model.type, tokenizer_note(model, out)};
-  if (const char* version = model.model->config().hub_notes().dropped_in) {
+  if (const char* version = model.model->config().family().dropped_in) {
     if (!result.note.empty()) result.note += "; ";
     result.note +=
         fmt::format("transformers has no {} since {}; older releases load it", model.type, version);

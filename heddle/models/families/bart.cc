@@ -19,10 +19,7 @@ class Bart final : public BartStack {
  public:
   using Config = BartConfig;
   using BartStack::BartStack;
-  static std::vector<HeadClass> heads() { return heads_of("Bart"); }
-  static std::vector<std::pair<std::string, Json>> passed_over() {
-    return passed_over_of(Config());
-  }
+  static HubFamily family() { return family_of("Bart", Config()); }
 };
 
 template std::unique_ptr<ModelConfig> new_config<Bart>();

@@ -81,14 +81,12 @@ struct BartFields : TransformerConfig {
 /// The model of a family.
 class BartStack : public Transformer {
  public:
-  static std::vector<HeadClass> heads_of(const std::string& family) {
-    return {{Head::target_token, family + "ForConditionalGeneration"},
-            {Head::target_token, family + "Model"}};
-  }
-  static std::vector<std::pair<std::string, Json>> passed_over_of(const BartFields& c) {
-    return {{"normalize_before", c.normalize_before},
-            {"normalize_embedding", c.normalize_embedding},
-            {"add_final_layer_norm", c.normalize_before}};
+  static HubFamily family_of(const std::string& family, const BartFields& c) {
+    return {.heads = {{Head::target_token, family + "ForConditionalGeneration"},
+                      {Head::target_token, family + "Model"}},
+            .passed_over = {{"normalize_before", c.normalize_before},
+                            {"normalize_embedding", c.normalize_embedding},
+                            {"add_final_layer_norm", c.normalize_before}}};
   }
 
   BartStack(const Scope& s, BartFields c, const HubConfig& hub)

@@ -7,13 +7,13 @@ namespace heddle {
 class Bert final : public EncoderStack, public WithTokenTypes {
  public:
   using Config = BertConfig;
-  static std::vector<HeadClass> heads() {
-    return {{Head::none, "BertModel"},
-            {Head::masked_token, "BertForMaskedLM"},
-            {Head::next_sentence, "BertForNextSentencePrediction"},
-            {Head::pretraining, "BertForPreTraining"},
-            {Head::sequence_classes, "BertForSequenceClassification"},
-            {Head::token_classes, "BertForTokenClassification"}};
+  static HubFamily family() {
+    return {.heads = {{Head::none, "BertModel"},
+                      {Head::masked_token, "BertForMaskedLM"},
+                      {Head::next_sentence, "BertForNextSentencePrediction"},
+                      {Head::pretraining, "BertForPreTraining"},
+                      {Head::sequence_classes, "BertForSequenceClassification"},
+                      {Head::token_classes, "BertForTokenClassification"}}};
   }
 
   Bert(const Scope& s, const Config& c, const HubConfig& hub)

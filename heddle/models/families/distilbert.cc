@@ -42,16 +42,14 @@ constexpr EncoderNames kNames = {.layers = "transformer.layer",
 class DistilBert final : public EncoderStack {
  public:
   using Config = DistilBertConfig;
-  static std::vector<HeadClass> heads() {
-    return {{Head::masked_token, "DistilBertForMaskedLM"},
-            {Head::none, "DistilBertModel"},
-            {Head::sequence_classes, "DistilBertForSequenceClassification"},
-            {Head::token_classes, "DistilBertForTokenClassification"}};
-  }
-  static std::vector<std::pair<std::string, std::string>> aliases() {
-    return {{"hidden_size", "dim"},
-            {"num_attention_heads", "n_heads"},
-            {"num_hidden_layers", "n_layers"}};
+  static HubFamily family() {
+    return {.heads = {{Head::masked_token, "DistilBertForMaskedLM"},
+                      {Head::none, "DistilBertModel"},
+                      {Head::sequence_classes, "DistilBertForSequenceClassification"},
+                      {Head::token_classes, "DistilBertForTokenClassification"}},
+            .aliases = {{"hidden_size", "dim"},
+                        {"num_attention_heads", "n_heads"},
+                        {"num_hidden_layers", "n_layers"}}};
   }
 
   DistilBert(const Scope& s, const Config& c, const HubConfig& hub)

@@ -105,17 +105,15 @@ Parameter& output_table(const Scope& s, const Gpt2Config& c, Parameter& table) {
 class Gpt2 final : public LanguageModel {
  public:
   using Config = Gpt2Config;
-  static std::vector<HeadClass> heads() {
-    return {{Head::next_token, "GPT2LMHeadModel"},
-            {Head::none, "GPT2Model"},
-            {Head::sequence_classes, "GPT2ForSequenceClassification"},
-            {Head::token_classes, "GPT2ForTokenClassification"}};
-  }
-  static std::vector<std::pair<std::string, std::string>> aliases() {
-    return {{"hidden_size", "n_embd"},
-            {"max_position_embeddings", "n_positions"},
-            {"num_attention_heads", "n_head"},
-            {"num_hidden_layers", "n_layer"}};
+  static HubFamily family() {
+    return {.heads = {{Head::next_token, "GPT2LMHeadModel"},
+                      {Head::none, "GPT2Model"},
+                      {Head::sequence_classes, "GPT2ForSequenceClassification"},
+                      {Head::token_classes, "GPT2ForTokenClassification"}},
+            .aliases = {{"hidden_size", "n_embd"},
+                        {"max_position_embeddings", "n_positions"},
+                        {"num_attention_heads", "n_head"},
+                        {"num_hidden_layers", "n_layer"}}};
   }
 
   Gpt2(const Scope& s, const Config& c, const HubConfig& hub)

@@ -20,7 +20,7 @@ struct LlamaConfig : LlamaFields {
 class Llama final : public LlamaStack {
  public:
   using Config = LlamaConfig;
-  static std::vector<HeadClass> heads() { return heads_of("Llama"); }
+  static HubFamily family() { return family_of("Llama"); }
   Llama(const nn::Scope& s, const Config& c, const HubConfig& hub)
       : LlamaStack(s, c,
                    {.attention_bias = c.attention_bias,

@@ -113,20 +113,20 @@ struct LlamaFields {
   }
 };
 
-/// A window that the later layers see alone (Qwen).
-struct WindowFields {
+/// The same with a window that the later layers see alone (Qwen).
+struct WindowedFields : LlamaFields {
   bool use_sliding_window = false;
   std::optional<int64_t> sliding_window = 4096;
   int64_t max_window_layers = 28;
 
   template <class V>
-  void fields(V& v) {
+  void window_fields(V& v) {
     v("use_sliding_window", use_sliding_window, "the later layers see a window alone");
     v("sliding_window", sliding_window, "positions back that a token sees there, its own too",
       at_least(1));
     v("max_window_layers", max_window_layers, "layers, from the first, that see all", at_least(0));
   }
-  int64_t width() const { return use_sliding_window ? sliding_window.value_or(0) : 0; }
+  int64_t window() const { return use_sliding_window ? sliding_window.value_or(0) : 0; }
 
   /// `layer_types` of newer files says layer by layer what max_window_layers says of all.
   static Json from_hub(const Json& json, const std::string& source) {
@@ -138,19 +138,19 @@ struct WindowFields {
         flat["max_window_layers"] = whole_layers(value, source + ": key 'layer_types'");
       }
     }
-    return flat;
+    return LlamaFields::from_hub(flat, source);
   }
   /// Layers that see all, which are the first ones.
   static int64_t whole_layers(const Json& types, const std::string& where) {
     int64_t whole = 0, layer = 0;
     for (const std::string& type : types.as_strings(where)) {
       const bool is_whole = type == "full_attention";
-      check(is_whole || type == "sliding_attention", ErrorKind::data,
-            "{}: layer {} is of {}; heddle has full_attention and sliding_attention", where, layer,
-            type);
-      check(!is_whole || whole == layer, ErrorKind::data,
-            "{}: layer {} sees all behind one that sees a window; that is not supported", where,
-            layer);
+      heddle::check(is_whole || type == "sliding_attention", ErrorKind::data,
+                    "{}: layer {} is of {}; heddle has full_attention and sliding_attention", where,
+                    layer, type);
+      heddle::check(!is_whole || whole == layer, ErrorKind::data,
+                    "{}: layer {} sees all behind one that sees a window; that is not supported",
+                    where, layer);
       whole += is_whole ? 1 : 0;
       ++layer;
     }
@@ -172,11 +172,12 @@ struct LlamaKind {
 /// The model of a family, named by its prefix: "Llama".
 class LlamaStack : public LanguageModel {
  public:
-  static std::vector<HeadClass> heads_of(const std::string& family) {
-    return {{Head::next_token, family + "ForCausalLM"},
-            {Head::none, family + "Model"},
-            {Head::sequence_classes, family + "ForSequenceClassification"},
-            {Head::token_classes, family + "ForTokenClassification"}};
+  static HubFamily family_of(const std::string& family, bool misreads_tokenizers = false) {
+    return {.heads = {{Head::next_token, family + "ForCausalLM"},
+                      {Head::none, family + "Model"},
+                      {Head::sequence_classes, family + "ForSequenceClassification"},
+                      {Head::token_classes, family + "ForTokenClassification"}},
+            .misreads_tokenizers = misreads_tokenizers};
   }
 
   LlamaStack(const Scope& s, const LlamaFields& c, const LlamaKind& kind, const HubConfig& hub)

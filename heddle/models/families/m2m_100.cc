@@ -27,10 +27,7 @@ M2M100Config counted(M2M100Config c) {
 class M2M100 final : public BartStack {
  public:
   using Config = M2M100Config;
-  static std::vector<HeadClass> heads() { return heads_of("M2M100"); }
-  static std::vector<std::pair<std::string, Json>> passed_over() {
-    return passed_over_of(Config());
-  }
+  static HubFamily family() { return family_of("M2M100", Config()); }
   M2M100(const Scope& s, const Config& c, const HubConfig& hub) : BartStack(s, counted(c), hub) {}
 
   // Padding is at -1, whose vector is zero.

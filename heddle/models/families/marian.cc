@@ -73,15 +73,13 @@ struct MarianConfig : TransformerConfig {
 class Marian final : public Transformer {
  public:
   using Config = MarianConfig;
-  static std::vector<HeadClass> heads() {
-    return {{Head::target_token, "MarianMTModel"}, {Head::target_token, "MarianModel"}};
+  static HubFamily family() {
+    return {.heads = {{Head::target_token, "MarianMTModel"}, {Head::target_token, "MarianModel"}},
+            .passed_over = {{"normalize_before", false},
+                            {"normalize_embedding", false},
+                            {"add_final_layer_norm", false}}};
   }
   // Keys of Marian's ancestors.
-  static std::vector<std::pair<std::string, Json>> passed_over() {
-    return {{"normalize_before", false},
-            {"normalize_embedding", false},
-            {"add_final_layer_norm", false}};
-  }
 
   Marian(const Scope& s, const Config& c, const HubConfig& hub)
       : Transformer(s, c.transformer(), hub) {}

@@ -18,10 +18,7 @@ class MBart final : public BartStack {
  public:
   using Config = MBartConfig;
   using BartStack::BartStack;
-  static std::vector<HeadClass> heads() { return heads_of("MBart"); }
-  static std::vector<std::pair<std::string, Json>> passed_over() {
-    return passed_over_of(Config());
-  }
+  static HubFamily family() { return family_of("MBart", Config()); }
 };
 
 template std::unique_ptr<ModelConfig> new_config<MBart>();

@@ -24,10 +24,9 @@ struct MistralConfig : LlamaFields {
 
 class Mistral final : public LlamaStack {
  public:
-  // transformers 5.23 looks for files of Mistral's own.
-  static constexpr HubNotes kHubNotes = {.misreads_tokenizers = true};
   using Config = MistralConfig;
-  static std::vector<HeadClass> heads() { return heads_of("Mistral"); }
+  // transformers 5.23 looks for files of Mistral's own: it misreads tokenizers.
+  static HubFamily family() { return family_of("Mistral", true); }
   Mistral(const nn::Scope& s, const Config& c, const HubConfig& hub)
       : LlamaStack(s, c, {.window = c.sliding_window.value_or(0)}, hub) {}
 };

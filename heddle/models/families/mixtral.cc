@@ -40,12 +40,12 @@ struct MixtralConfig : LlamaFields {
 
 class Mixtral final : public LlamaStack, public WithExperts {
  public:
-  // transformers 5.23 looks for files of Mistral's own.
-  static constexpr HubNotes kHubNotes = {.misreads_tokenizers = true};
   using Config = MixtralConfig;
-  static std::vector<HeadClass> heads() { return heads_of("Mixtral"); }
-  static std::vector<std::pair<std::string, std::string>> aliases() {
-    return {{"num_experts", "num_local_experts"}};
+  // transformers 5.23 looks for files of Mistral's own: it misreads tokenizers.
+  static HubFamily family() {
+    HubFamily family = family_of("Mixtral", true);
+    family.aliases = {{"num_experts", "num_local_experts"}};
+    return family;
   }
   Mixtral(const nn::Scope& s, const Config& c, const HubConfig& hub)
       : LlamaStack(s, c,

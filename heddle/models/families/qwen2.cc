@@ -5,9 +5,7 @@
 namespace heddle {
 namespace {
 
-struct Qwen2Config : LlamaFields {
-  WindowFields window;
-
+struct Qwen2Config : WindowedFields {
   Qwen2Config() {
     vocab_size = 151936;
     intermediate_size = 22016;
@@ -16,10 +14,7 @@ struct Qwen2Config : LlamaFields {
   template <class V>
   void fields(V& v) {
     LlamaFields::fields(v);
-    window.fields(v);
-  }
-  static Json from_hub(const Json& json, const std::string& source) {
-    return LlamaFields::from_hub(WindowFields::from_hub(json, source), source);
+    window_fields(v);
   }
 };
 
@@ -28,13 +23,12 @@ struct Qwen2Config : LlamaFields {
 class Qwen2 final : public LlamaStack {
  public:
   using Config = Qwen2Config;
-  static std::vector<HeadClass> heads() { return heads_of("Qwen2"); }
+  static HubFamily family() { return family_of("Qwen2"); }
   Qwen2(const nn::Scope& s, const Config& c, const HubConfig& hub)
-      : LlamaStack(s, c,
-                   {.attention_bias = true,
-                    .window = c.window.width(),
-                    .whole_layers = c.window.max_window_layers},
-                   hub) {}
+      : LlamaStack(
+            s, c,
+            {.attention_bias = true, .window = c.window(), .whole_layers = c.max_window_layers},
+            hub) {}
 };
 
 template std::unique_ptr<ModelConfig> new_config<Qwen2>();

@@ -5,9 +5,8 @@
 namespace heddle {
 namespace {
 
-struct Qwen3Config : LlamaFields {
+struct Qwen3Config : WindowedFields {
   bool attention_bias = false;
-  WindowFields window;
 
   Qwen3Config() {
     vocab_size = 151936;
@@ -19,10 +18,7 @@ struct Qwen3Config : LlamaFields {
   void fields(V& v) {
     LlamaFields::fields(v);
     v("attention_bias", attention_bias, "biases in the attention projections");
-    window.fields(v);
-  }
-  static Json from_hub(const Json& json, const std::string& source) {
-    return LlamaFields::from_hub(WindowFields::from_hub(json, source), source);
+    window_fields(v);
   }
 };
 
@@ -31,14 +27,14 @@ struct Qwen3Config : LlamaFields {
 class Qwen3 final : public LlamaStack {
  public:
   using Config = Qwen3Config;
-  static std::vector<HeadClass> heads() { return heads_of("Qwen3"); }
+  static HubFamily family() { return family_of("Qwen3"); }
   Qwen3(const nn::Scope& s, const Config& c, const HubConfig& hub)
       : LlamaStack(s, c,
                    {.attention_bias = c.attention_bias,
                     .output_bias = c.attention_bias,
                     .has_head_norms = true,
-                    .window = c.window.width(),
-                    .whole_layers = c.window.max_window_layers},
+                    .window = c.window(),
+                    .whole_layers = c.max_window_layers},
                    hub) {}
 };
 

@@ -7,11 +7,11 @@ namespace heddle {
 class Roberta final : public EncoderStack, public WithTokenTypes {
  public:
   using Config = BertConfig;
-  static std::vector<HeadClass> heads() {
-    return {{Head::masked_token, "RobertaForMaskedLM"},
-            {Head::none, "RobertaModel"},
-            {Head::sequence_classes, "RobertaForSequenceClassification"},
-            {Head::token_classes, "RobertaForTokenClassification"}};
+  static HubFamily family() {
+    return {.heads = {{Head::masked_token, "RobertaForMaskedLM"},
+                      {Head::none, "RobertaModel"},
+                      {Head::sequence_classes, "RobertaForSequenceClassification"},
+                      {Head::token_classes, "RobertaForTokenClassification"}}};
   }
 
   Roberta(const Scope& s, const Config& c, const HubConfig& hub)

@@ -125,11 +125,10 @@ std::string checkpoint_name(std::string name) {
 class T5 final : public Transformer {
  public:
   using Config = T5Config;
-  static std::vector<HeadClass> heads() {
-    return {{Head::target_token, "T5ForConditionalGeneration"}, {Head::target_token, "T5Model"}};
-  }
-  static std::vector<std::pair<std::string, std::string>> aliases() {
-    return {{"hidden_size", "d_model"}, {"num_hidden_layers", "num_layers"}};
+  static HubFamily family() {
+    return {.heads = {{Head::target_token, "T5ForConditionalGeneration"},
+                      {Head::target_token, "T5Model"}},
+            .aliases = {{"hidden_size", "d_model"}, {"num_hidden_layers", "num_layers"}}};
   }
   T5(const Scope& s, const Config& c, const HubConfig& hub)
       : Transformer(s.renamed(checkpoint_name), c.stack(hub), hub) {}

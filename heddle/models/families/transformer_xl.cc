@@ -135,18 +135,16 @@ void hide_all(RelativeRows& rows) {
 
 class TransformerXl final : public LanguageModel, public WithMemory {
  public:
-  static constexpr HubNotes kHubNotes = {.dropped_in = "4.36"};
   using Config = TransformerXlConfig;
-  static std::vector<HeadClass> heads() {
-    return {{Head::next_token, "TransfoXLLMHeadModel"},
-            {Head::none, "TransfoXLModel"},
-            {Head::sequence_classes, "TransfoXLForSequenceClassification"}};
-  }
-  static std::vector<std::pair<std::string, std::string>> aliases() {
-    return {{"n_token", "vocab_size"},
-            {"hidden_size", "d_model"},
-            {"num_attention_heads", "n_head"},
-            {"num_hidden_layers", "n_layer"}};
+  static HubFamily family() {
+    return {.heads = {{Head::next_token, "TransfoXLLMHeadModel"},
+                      {Head::none, "TransfoXLModel"},
+                      {Head::sequence_classes, "TransfoXLForSequenceClassification"}},
+            .aliases = {{"n_token", "vocab_size"},
+                        {"hidden_size", "d_model"},
+                        {"num_attention_heads", "n_head"},
+                        {"num_hidden_layers", "n_layer"}},
+            .dropped_in = "4.36"};
   }
 
   TransformerXl(const Scope& s, const Config& c, const HubConfig& hub)

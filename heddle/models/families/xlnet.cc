@@ -125,17 +125,15 @@ std::shared_ptr<const RowIds> target_ids(const TokenRows& tokens) {
 class Xlnet final : public TokenModel, public WithMemory, public WithOrder, public WithTokenTypes {
  public:
   using Config = XlnetConfig;
-  static std::vector<HeadClass> heads() {
-    return {{Head::ordered_token, "XLNetLMHeadModel"},
-            {Head::none, "XLNetModel"},
-            {Head::sequence_classes, "XLNetForSequenceClassification"},
-            {Head::token_classes, "XLNetForTokenClassification"}};
-  }
-  static std::vector<std::pair<std::string, std::string>> aliases() {
-    return {{"n_token", "vocab_size"},
-            {"hidden_size", "d_model"},
-            {"num_attention_heads", "n_head"},
-            {"num_hidden_layers", "n_layer"}};
+  static HubFamily family() {
+    return {.heads = {{Head::ordered_token, "XLNetLMHeadModel"},
+                      {Head::none, "XLNetModel"},
+                      {Head::sequence_classes, "XLNetForSequenceClassification"},
+                      {Head::token_classes, "XLNetForTokenClassification"}},
+            .aliases = {{"n_token", "vocab_size"},
+                        {"hidden_size", "d_model"},
+                        {"num_attention_heads", "n_head"},
+                        {"num_hidden_layers", "n_layer"}}};
   }
 
   Xlnet(const Scope& s, const Config& c, const HubConfig& hub)
