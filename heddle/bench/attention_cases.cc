@@ -2,22 +2,13 @@
 // tokens, not with their square.
 #include <memory>
 
-#include "heddle/base/rng.h"
 #include "heddle/bench/case.h"
 #include "heddle/ops/attention.h"
-#include "heddle/ops/elementwise.h"
 
 namespace heddle::bench {
 namespace {
 
 constexpr int64_t kHeads = 8, kHeadWidth = 64, kWidth = kHeads * kHeadWidth;
-
-Tensor random_rows(int64_t rows, int64_t width, DType dtype) {
-  const Tensor x = Tensor::empty({rows, width}, DType::f32);
-  RngStream random(make_key(1, 0, hash_name("bench")));
-  for (int64_t i = 0; i < x.elements(); ++i) x.data<float>()[i] = random.uniform() - 0.5f;
-  return cast(x, dtype);
-}
 
 // Seven products of tokens × tokens × 64 for each head: scores and their use; scores again and the
 // gradients of weights, values, queries and keys. In blocks of 256 queries, since the matrix of all
@@ -40,7 +31,7 @@ BenchWorkload make_attention(int64_t tokens, const BenchOptions& o) {
   const int64_t sequences = o.batch > 0 ? o.batch : 1;
   const auto s = std::make_shared<State>();
   s->segments = Segments::uniform(sequences, tokens);
-  s->qkv = random_rows(sequences * tokens, 3 * kWidth, o.precision.compute).with_leaf(&s->leaf);
+  s->qkv = some_numbers({sequences * tokens, 3 * kWidth}, o.precision.compute).with_leaf(&s->leaf);
   return {.step =
               [s] {
                 backward(self_attention(s->qkv, s->segments, {.heads = kHeads}));

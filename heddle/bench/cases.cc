@@ -27,8 +27,7 @@ int64_t peak_resident_bytes() {
 const std::vector<BenchCase>& cases() {
   static const std::vector<BenchCase> all = [] {
     std::vector<BenchCase> table;
-    for (const auto& part :
-         {transformer_cases(), language_cases(), attention_cases(), start_cases()}) {
+    for (const auto& part : {model_cases(), attention_cases(), start_cases()}) {
       table.insert(table.end(), part.begin(), part.end());
     }
     return table;

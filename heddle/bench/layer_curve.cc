@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "heddle/base/rng.h"
+#include "heddle/bench/roof.h"
 #include "heddle/bench/timing.h"
 #include "heddle/ops/attention.h"
 #include "heddle/ops/elementwise.h"
@@ -13,17 +13,9 @@
 namespace heddle::bench {
 namespace {
 
-// Small numbers without pattern; what they are does not change the time.
-Tensor numbers(const Shape& shape) {
-  Tensor t = Tensor::empty(shape, DType::f32);
-  RngStream random(make_key(1, 0, hash_name("bench")));
-  for (int64_t i = 0; i < t.elements(); ++i) t.data<float>()[i] = random.uniform() / 8 - 0.0625f;
-  return t;
-}
-
 struct Layers {
   inspect::LayerSizes sizes;
-  Tensor w = numbers({sizes.d, sizes.d});
+  Tensor w = some_numbers({sizes.d, sizes.d}, DType::f32);
 
   int64_t heads() const { return sizes.d % 64 == 0 ? sizes.d / 64 : 1; }
 
@@ -67,7 +59,7 @@ std::vector<LayerTimes> layer_times(const inspect::LayerSizes& sizes, double sec
   std::vector<LayerTimes> curve;
   std::vector<bool> is_slow(4, false);
   for (const int64_t n : lengths) {
-    const Tensor x = numbers({n, sizes.d});
+    const Tensor x = some_numbers({n, sizes.d}, DType::f32);
     LayerTimes times{.n = n};
     const auto kinds = layers.all(x);
     for (size_t i = 0; i < kinds.size(); ++i) {

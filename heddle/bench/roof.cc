@@ -9,7 +9,6 @@
 #include "heddle/base/rng.h"
 #include "heddle/bench/timing.h"
 #include "heddle/kernels/kernels.h"
-#include "heddle/tensor/tensor.h"
 
 namespace heddle::bench {
 namespace {
@@ -19,20 +18,6 @@ constexpr double kProductSeconds = 0.05, kReadSeconds = 0.2;  // of the repetiti
 
 auto shape_of(const MatrixProduct& p) {
   return std::tie(p.m, p.n, p.k, p.transpose_a, p.transpose_b, p.in, p.out, p.int8, p.is_constant);
-}
-
-// Numbers as weights have them: products of zeros or of NaN may take another time.
-Tensor some_numbers(const Shape& shape, DType dtype) {
-  const Tensor x = Tensor::empty(shape, DType::f32);
-  RngStream random(make_key(1, 2, 3));
-  float* const data = x.data<float>();
-  const int64_t n = x.elements(), period = std::min<int64_t>(n, 1 << 16);
-  for (int64_t i = 0; i < period; ++i) data[i] = random.uniform() - 0.5f;
-  for (int64_t i = period; i < n; ++i) data[i] = data[i - period];
-  if (dtype == DType::f32) return x;
-  Tensor y = empty_like(x, dtype);
-  kernels().convert(x.rows(), y.rows());
-  return y;
 }
 
 // The encoder, and the cross keys and values.
@@ -101,6 +86,19 @@ uint64_t sum_words_any(const uint64_t* x, int64_t n) {
 }
 
 }  // namespace
+
+Tensor some_numbers(const Shape& shape, DType dtype) {
+  const Tensor x = Tensor::empty(shape, DType::f32);
+  RngStream random(make_key(1, 2, 3));
+  float* const data = x.data<float>();
+  const int64_t n = x.elements(), period = std::min<int64_t>(n, 1 << 16);
+  for (int64_t i = 0; i < period; ++i) data[i] = random.uniform() - 0.5f;
+  for (int64_t i = period; i < n; ++i) data[i] = data[i - period];
+  if (dtype == DType::f32) return x;
+  Tensor y = empty_like(x, dtype);
+  kernels().convert(x.rows(), y.rows());
+  return y;
+}
 
 void Products::add(const MatrixProduct& p) {
   if (p.m == 0 || p.n == 0 || p.k == 0 || p.count == 0) return;

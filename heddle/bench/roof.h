@@ -7,6 +7,7 @@
 
 #include "heddle/models/transformer.h"
 #include "heddle/tensor/precision.h"
+#include "heddle/tensor/tensor.h"
 
 namespace heddle::bench {
 
@@ -78,6 +79,9 @@ Products translation_products(const TransformerConfig& c, const TranslationSize&
 /// Scalars of weights that translating reads: those of the encoder and the cross keys and values
 /// once, those of the decoder and the output projection once a step.
 int64_t translation_weights_read(const TransformerConfig& c, int64_t steps);
+
+/// Numbers as weights have them: products of zeros or of NaN may take another time.
+Tensor some_numbers(const Shape& shape, DType dtype);
 
 /// Seconds of all products, one driver call each on the threads that are set: each distinct one is
 /// timed on operands of its own (median) and multiplied by its count.
