@@ -28,42 +28,18 @@ AttentionOptions options_of(const SelfAttention::Options& o, const Run& run) {
   return options;
 }
 
-}  // namespace
-
-SelfAttention::SelfAttention(std::string name, Linear qkv, Linear out, Options options)
-    : name_(std::move(name)),
-      qkv_(std::move(qkv)),
-      out_(std::move(out)),
-      options_(std::move(options)) {}
-
 // qkv with a norm over each head's queries and each head's keys. d: width of a head
-Tensor SelfAttention::norm_heads(const Tensor& qkv, int64_t queries, int64_t keys,
-                                 int64_t d) const {
+Tensor norm_heads(const SelfAttention::Options& o, const Tensor& qkv, int64_t queries, int64_t keys,
+                  int64_t d) {
   const int64_t rows = qkv.size(0);
   const auto part = [&](const LayerNorm& norm, int64_t first, int64_t width) {
     const Tensor heads = reshape(concat({slice(qkv, 1, first, width)}, 1), {rows * width / d, d});
     return reshape(norm(heads), {rows, width});
   };
-  return concat({part(*options_.query_norm, 0, queries), part(*options_.key_norm, queries, keys),
+  return concat({part(*o.query_norm, 0, queries), part(*o.key_norm, queries, keys),
                  slice(qkv, 1, queries + keys, keys)},
                 1);
 }
-
-// Queries, keys and values, turned by their positions if positions are rotary.
-SelfAttention::Projected SelfAttention::project(const Tensor& x, std::span<const int32_t> positions,
-                                                const Run& run) const {
-  Tensor qkv = qkv_(x, run);  // [rows, (heads + 2 * key_heads) * d]
-  const int64_t heads = options_.heads;
-  const int64_t key_heads = options_.key_heads > 0 ? options_.key_heads : heads;
-  const int64_t d = qkv.size(1) / (heads + 2 * key_heads);
-  if (options_.query_norm) qkv = norm_heads(qkv, heads * d, key_heads * d, d);
-  if (options_.rope == nullptr) return {qkv, heads * d, key_heads * d};
-  return {rope(qkv, positions,
-               {.head_width = d, .columns = (heads + key_heads) * d, .table = options_.rope}),
-          heads * d, key_heads * d};
-}
-
-namespace {
 
 // Whether a query stands so far behind a key of its sequence that a window could hide it.
 bool exceeds(const Segments& queries, const Segments& keys, std::span<const int32_t> at,
@@ -75,20 +51,40 @@ bool exceeds(const Segments& queries, const Segments& keys, std::span<const int3
   return false;
 }
 
-}  // namespace
-
 // `at` and `of`: positions of queries and of keys. returns: null where `is_causal` says it all
-std::shared_ptr<const Visibility> SelfAttention::visibility(const Segments& queries,
-                                                            const Segments& keys,
-                                                            std::span<const int32_t> at,
-                                                            std::span<const int32_t> of,
-                                                            std::span<const uint8_t> unseen) const {
-  const bool is_windowed = exceeds(queries, keys, at, of, options_.window);
+std::shared_ptr<const Visibility> visibility(const SelfAttention::Options& o,
+                                             const Segments& queries, const Segments& keys,
+                                             std::span<const int32_t> at,
+                                             std::span<const int32_t> of,
+                                             std::span<const uint8_t> unseen) {
+  const bool is_windowed = exceeds(queries, keys, at, of, o.window);
   if (!is_windowed && unseen.empty()) return nullptr;
-  Visibility v = visibility_of(queries, keys, options_.is_causal);
-  if (is_windowed) keep_window(v, queries, keys, at, of, options_.window);
+  Visibility v = visibility_of(queries, keys, o.is_causal);
+  if (is_windowed) keep_window(v, queries, keys, at, of, o.window);
   if (!unseen.empty()) hide_keys(v, keys, unseen);
   return std::make_shared<const Visibility>(std::move(v));
+}
+
+}  // namespace
+
+SelfAttention::SelfAttention(std::string name, Linear qkv, Linear out, Options options)
+    : name_(std::move(name)),
+      qkv_(std::move(qkv)),
+      out_(std::move(out)),
+      options_(std::move(options)) {}
+
+// Queries, keys and values, turned by their positions if positions are rotary.
+SelfAttention::Projected SelfAttention::project(const Tensor& x, std::span<const int32_t> positions,
+                                                const Run& run) const {
+  Tensor qkv = qkv_(x, run);  // [rows, (heads + 2 * key_heads) * d]
+  const int64_t heads = options_.heads;
+  const int64_t key_heads = options_.key_heads > 0 ? options_.key_heads : heads;
+  const int64_t d = qkv.size(1) / (heads + 2 * key_heads);
+  if (options_.query_norm) qkv = norm_heads(options_, qkv, heads * d, key_heads * d, d);
+  if (options_.rope == nullptr) return {qkv, heads * d, key_heads * d};
+  return {rope(qkv, positions,
+               {.head_width = d, .columns = (heads + key_heads) * d, .table = options_.rope}),
+          heads * d, key_heads * d};
 }
 
 Tensor SelfAttention::operator()(const Tensor& x, const TokenRows& tokens, const Run& run) const {
@@ -102,7 +98,7 @@ Tensor SelfAttention::operator()(const Tensor& x, const TokenRows& tokens, const
   AttentionOptions options = options_of(options_, run);
   options.dropout = run.dropout(options_.dropout, name_, tokens.rows);
   options.visibility =
-      visibility(*tokens.segments, *tokens.segments, positions, positions, tokens.unseen);
+      visibility(options_, *tokens.segments, *tokens.segments, positions, positions, tokens.unseen);
   observe(run, options_.observed, qkv.slice(1, 0, d), qkv.slice(1, d, e), *tokens.segments,
           *tokens.segments, options);
   const LayerName layer(name_);
@@ -118,8 +114,8 @@ Tensor SelfAttention::operator()(const Tensor& x, RowCache& kept, const CachedKe
   const LayerName layer(name_);
   options.key_rows = keys.key_rows;
   if (options_.window > 0 && keys.keys->max_length() > options_.window) {
-    options.visibility =
-        visibility(*keys.queries, *keys.keys, keys.position_ids, keys.keys->positions(), {});
+    options.visibility = visibility(options_, *keys.queries, *keys.keys, keys.position_ids,
+                                    keys.keys->positions(), {});
   }
   return out_(attention(qkv.slice(1, 0, d), kept.rows().slice(1, 0, e), kept.rows().slice(1, e, e),
                         *keys.queries, *keys.keys, options),

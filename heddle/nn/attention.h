@@ -50,11 +50,6 @@ class SelfAttention {
     Tensor qkv;
     int64_t queries, keys;  ///< columns of q, and of each of k and v
   };
-  Tensor norm_heads(const Tensor& qkv, int64_t queries, int64_t keys, int64_t d) const;
-  std::shared_ptr<const Visibility> visibility(const Segments& queries, const Segments& keys,
-                                               std::span<const int32_t> at,
-                                               std::span<const int32_t> of,
-                                               std::span<const uint8_t> unseen) const;
   Projected project(const Tensor& x, std::span<const int32_t> positions, const Run& run) const;
 
   std::string name_;

@@ -21,9 +21,12 @@ struct SinusoidalOptions {
   int64_t offset = 0;
 };
 
-/// PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(pos / 10000^(2i/d)).
-/// returns: [offset + positions, width] f32, computed in f64    Errors: shape if width is odd.
-/// Source: Vaswani et al. 2017, section 3.5.
+/// PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(pos / 10000^(2i/d)), of `rows`
+/// positions from `first` on, each `step` further.    returns: [rows, width] f32, computed in f64
+/// Errors: shape if width is odd.    Source: Vaswani et al. 2017, section 3.5.
+Tensor sinusoids(int64_t first, int64_t step, int64_t rows, int64_t width,
+                 const SinusoidalOptions& options = {});
+/// The same as a table of positions: [offset + positions, width].
 Tensor sinusoidal_table(int64_t positions, int64_t width, const SinusoidalOptions& options = {});
 
 /// How rotary positions turn the heads. The fields are those that Hugging Face writes as rope_theta

@@ -56,46 +56,38 @@ Grads norm_gradient(const SavedNorm& s, const Tensor& dh_in, const Tensor& dy) {
   return grads;
 }
 
-// Both norms; beta is undefined in an RMS norm.
-Tensor norm(const char* name, const Tensor& x, const Tensor& gamma, const Tensor& beta, float eps) {
-  check_sizes(x, gamma, beta);
-  Tensor y = empty_like(x);
-  const SavedNorm s(x, gamma, beta.defined(), {}, false);
-  kernels().norm({.x = x.rows(),
-                  .y = y.rows(),
-                  .gamma = gamma.data<float>(),
-                  .beta = values_of(beta),
-                  .eps = eps,
-                  .mean = values_of(s.mean),
-                  .rstd = s.rstd.data<float>()});
-  std::vector<Tensor> inputs = {x, gamma};
-  if (beta.defined()) inputs.push_back(beta);
-  record_many(name, inputs, {&y},
-              [s](std::span<const Tensor> dys) -> Grads { return norm_gradient(s, {}, dys[0]); });
-  return y;
-}
+Rows rows_of(const Tensor& x) { return x.defined() ? x.rows() : Rows{}; }
 
-AddNorm add_any_norm(const char* name, const std::vector<Tensor>& inputs, const DropoutSpec& spec,
-                     float eps) {
-  const Tensor &x = inputs[0], &sub = inputs[1], &gamma = inputs[2];
-  const Tensor beta = inputs.size() > 3 ? inputs[3] : Tensor();
+// All norms. `sub` is undefined where nothing is added; beta is in an RMS norm.
+AddNorm norm(const char* name, const Tensor& x, const Tensor& sub, const DropoutSpec& spec,
+             const Tensor& gamma, const Tensor& beta, float eps) {
   check_sizes(x, gamma, beta);
-  check(x.shape() == sub.shape() && x.dtype() == sub.dtype(), ErrorKind::shape,
-        "{}: x is {} {}, sub {} {}", name, x.shape(), dtype_name(x.dtype()), sub.shape(),
-        dtype_name(sub.dtype()));
+  const bool adds = sub.defined();
+  check(!adds || (x.shape() == sub.shape() && x.dtype() == sub.dtype()), ErrorKind::shape,
+        "{}: x is {} {}, sub {} {}", name, x.shape(), dtype_name(x.dtype()),
+        adds ? sub.shape() : Shape(), dtype_name(sub.dtype()));
   const Rows in = x.rows();
-  AddNorm out{empty_like(x), empty_like(x)};
-  const SavedNorm s(out.sum, gamma, beta.defined(), spec, true);
+  AddNorm out{adds ? empty_like(x) : Tensor(), empty_like(x)};
+  const SavedNorm s(adds ? out.sum : x, gamma, beta.defined(), spec, adds);
   kernels().norm({.x = in,
-                  .sub = sub.rows(),
+                  .sub = rows_of(sub),
                   .dropout = spec.over(in.rows),
-                  .h = out.sum.rows(),
+                  .h = rows_of(out.sum),
                   .y = out.norm.rows(),
                   .gamma = gamma.data<float>(),
                   .beta = values_of(beta),
                   .eps = eps,
                   .mean = values_of(s.mean),
                   .rstd = s.rstd.data<float>()});
+  std::vector<Tensor> inputs = {x};
+  for (const Tensor& input : {sub, gamma, beta}) {
+    if (input.defined()) inputs.push_back(input);
+  }
+  if (!adds) {
+    record_many(name, inputs, {&out.norm},
+                [s](std::span<const Tensor> dys) { return norm_gradient(s, {}, dys[0]); });
+    return out;
+  }
   record_many(name, inputs, {&out.sum, &out.norm}, [s](std::span<const Tensor> dys) -> Grads {
     if (dys[1].defined()) return norm_gradient(s, dys[0], dys[1]);
     // Nothing used the norm: the sum alone passes its gradient on.
@@ -114,11 +106,11 @@ AddNorm add_any_norm(const char* name, const std::vector<Tensor>& inputs, const 
 }  // namespace
 
 Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, float eps) {
-  return norm("layer_norm", x, gamma, beta, eps);
+  return norm("layer_norm", x, {}, {}, gamma, beta, eps).norm;
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& gamma, float eps) {
-  return norm("rms_norm", x, gamma, {}, eps);
+  return norm("rms_norm", x, {}, {}, gamma, {}, eps).norm;
 }
 
 Tensor group_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta,
@@ -157,12 +149,12 @@ Tensor group_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta,
 
 AddNorm add_norm(const Tensor& x, const Tensor& sub, const DropoutSpec& spec, const Tensor& gamma,
                  const Tensor& beta, float eps) {
-  return add_any_norm("add_norm", {x, sub, gamma, beta}, spec, eps);
+  return norm("add_norm", x, sub, spec, gamma, beta, eps);
 }
 
 AddNorm add_rms_norm(const Tensor& x, const Tensor& sub, const DropoutSpec& spec,
                      const Tensor& gamma, float eps) {
-  return add_any_norm("add_rms_norm", {x, sub, gamma}, spec, eps);
+  return norm("add_rms_norm", x, sub, spec, gamma, {}, eps);
 }
 
 Tensor dropout_add(const Tensor& x, const Tensor& sub, const DropoutSpec& spec) {

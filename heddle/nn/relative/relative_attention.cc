@@ -3,7 +3,6 @@
 #include "heddle/nn/relative/relative_attention.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "heddle/ops/elementwise.h"
@@ -18,17 +17,7 @@ Distances distances(int32_t farthest, int32_t nearest, int64_t clamp, int64_t wi
                                      : std::numeric_limits<int32_t>::max());
   farthest = std::clamp(farthest, -most, most);
   nearest = std::clamp(nearest, -most, most);
-  const int64_t half = width / 2;
-  const Tensor table = Tensor::empty({farthest - nearest + 1, width}, DType::f32);
-  for (int64_t i = 0; i < half; ++i) {
-    const double frequency =
-        std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(width));
-    for (int64_t t = 0; t < table.size(0); ++t) {
-      const double angle = static_cast<double>(farthest - t) * frequency;
-      table.data<float>()[t * width + i] = static_cast<float>(std::sin(angle));
-      table.data<float>()[t * width + half + i] = static_cast<float>(std::cos(angle));
-    }
-  }
+  const Tensor table = sinusoids(farthest, -1, farthest - nearest + 1, width, {.layout = "halves"});
   return {farthest, cast(table, dtype)};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "heddle/nn/mlp.h"
+#include "heddle/nn/position.h"
 #include "heddle/nn/relative/relative_rows.h"
 #include "heddle/nn/token_rows.h"
 
