@@ -175,12 +175,7 @@ class TransformerXl final : public LanguageModel, public WithMemory {
     const auto pass = pass_of(tokens, run);
     const Tensor x =
         dropout(embedding_(tokens.ids, run), run.dropout(c_.dropout, "word_emb", tokens.rows));
-    std::vector<Tensor> entered;
-    const Tensor h = nn::run_relative_stack(layers_, {x}, pass, run,
-                                            tokens.memory != nullptr ? &entered : nullptr)[0];
-    if (tokens.memory != nullptr) {
-      *tokens.memory = pass->memory.next(entered, *tokens.segments, {c_.mem_len});
-    }
+    const Tensor h = nn::run_relative_stack(layers_, {x}, pass, {c_.mem_len}, run)[0];
     return dropout(h, run.dropout(c_.dropout, "last", tokens.rows));
   }
 

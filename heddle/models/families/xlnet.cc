@@ -144,9 +144,8 @@ class Xlnet final : public TokenModel, public WithMemory, public WithOrder, publ
                   .parameter({1, c.d_model}, Init::normal(c.initializer_range), nn::Layout::as_is,
                              {1, 1, c.d_model})),
         embedding_("word_embedding", table_, nn::Positions::none(), {.dropout = c.dropout}) {
-    for (int64_t i = 0; i < c.n_layer; ++i) {
-      layers_.push_back(layer(base_scope(s, "transformer", hub) / "layer" / i, c, i));
-    }
+    layers_ = nn::make_layers(base_scope(s, "transformer", hub) / "layer", c.n_layer,
+                              [&](const Scope& at, int64_t i) { return layer(at, c, i); });
     const ClassOptions classes{c.d_model, hub.classes(), c.initializer_range};
     if (hub.head == Head::ordered_token) {
       heads_.output.emplace(c.tie_word_embeddings ? table_ : table(s / "lm_loss" / "weight", c),
@@ -171,13 +170,7 @@ class Xlnet final : public TokenModel, public WithMemory, public WithOrder, publ
       x.push_back(embedding(mask_.in(run.compute), masks, 1, {}, {},
                             run.dropout(c_.dropout, "mask_emb", pass->streams[1].ids)));
     }
-    std::vector<Tensor> entered;
-    x = nn::run_relative_stack(layers_, x, pass, run,
-                               tokens.memory != nullptr ? &entered : nullptr);
-    if (tokens.memory != nullptr) {
-      *tokens.memory =
-          pass->memory.next(entered, *tokens.segments, {kept(), c_.reuse_len.value_or(0)});
-    }
+    x = nn::run_relative_stack(layers_, x, pass, {kept(), c_.reuse_len.value_or(0)}, run);
     const nn::RelativeStream& last = pass->streams.back();
     return dropout(x.back(), run.dropout(c_.dropout, last.prefix + "last", last.ids));
   }

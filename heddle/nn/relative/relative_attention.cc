@@ -149,16 +149,19 @@ std::vector<Tensor> RelativeLayer::operator()(std::span<const Tensor> x, const T
 std::vector<Tensor> run_relative_stack(const std::vector<RelativeLayer>& layers,
                                        std::vector<Tensor> x,
                                        const std::shared_ptr<const RelativePass>& pass,
-                                       const Run& run, std::vector<Tensor>* entered) {
+                                       const Memory::Keep& keep, const Run& run) {
+  Memory* const memory = pass->tokens.memory;
+  std::vector<Tensor> entered;
   for (size_t i = 0; i < layers.size(); ++i) {
     show(x, i, *pass, run);
-    if (entered != nullptr) entered->push_back(x[0]);
+    if (memory != nullptr) entered.push_back(x[0]);
     const Recomputed layer = [&layer = layers[i], i, pass, run](std::span<const Tensor> in) {
       return layer(in, pass->memory.layers[i], *pass, run);
     };
     x = run.recompute && is_recording() ? recompute(x, layer) : layer(x);
   }
   show(x, layers.size(), *pass, run);
+  if (memory != nullptr) *memory = pass->memory.next(entered, *pass->tokens.segments, keep);
   return x;
 }
 

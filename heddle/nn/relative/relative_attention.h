@@ -97,13 +97,13 @@ struct RelativeLayer {
                                  const RelativePass& pass, const Run& run) const;
 };
 
-/// All layers. x: the states of each stream, [its rows, width]; `entered`, if not null, receives
-/// what entered each layer in the first, for Memory::next(). An observer sees the streams by turns:
-/// hidden_states.0 of one, or hidden_states.0 and target_hidden_states.1 of two, as Hugging Face
-/// counts them. returns: what x becomes
+/// All layers. x: the states of each stream, [its rows, width]. What the tokens' memory becomes, if
+/// they have one, `keep` says of what entered each layer in the first stream. An observer sees the
+/// streams by turns: hidden_states.0 of one, or hidden_states.0 and target_hidden_states.1 of two,
+/// as Hugging Face counts them. returns: what x becomes
 std::vector<Tensor> run_relative_stack(const std::vector<RelativeLayer>& layers,
                                        std::vector<Tensor> x,
                                        const std::shared_ptr<const RelativePass>& pass,
-                                       const Run& run, std::vector<Tensor>* entered);
+                                       const Memory::Keep& keep, const Run& run);
 
 }  // namespace heddle::nn
