@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "heddle/models/transformer.h"
-#include "heddle/tensor/precision.h"
 #include "heddle/tensor/tensor.h"
 
 namespace heddle::bench {

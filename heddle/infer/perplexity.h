@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "heddle/models/token_model.h"
-#include "heddle/tensor/precision.h"
+#include "heddle/tensor/dtype.h"
 
 namespace heddle {
 

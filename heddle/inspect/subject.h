@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "heddle/nn/run.h"
-#include "heddle/tensor/precision.h"
+#include "heddle/tensor/dtype.h"
 
 namespace heddle::inspect {
 

@@ -8,7 +8,7 @@
 
 #include "heddle/nn/attention_call.h"
 #include "heddle/ops/dropout.h"
-#include "heddle/tensor/precision.h"
+#include "heddle/tensor/dtype.h"
 
 namespace heddle::nn {
 

@@ -7,7 +7,6 @@
 
 #include "heddle/base/parallel.h"
 #include "heddle/kernels/family.h"
-#include "heddle/tensor/dispatch.h"
 
 namespace heddle {
 namespace {

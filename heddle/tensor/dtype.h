@@ -1,8 +1,11 @@
-// Element types and the bf16 value type.
+// Element types, the bf16 value type, and which formats to compute in.
 #pragma once
 
 #include <bit>
 #include <cstdint>
+#include <utility>
+
+#include "heddle/base/error.h"
 
 namespace heddle {
 
@@ -65,5 +68,26 @@ template <>
 inline constexpr DType dtype_of<uint8_t> = DType::u8;
 template <>
 inline constexpr DType dtype_of<int8_t> = DType::i8;
+
+/// Calls f.template operator()<T>() with T = float or bf16.
+/// Errors: device if the dtype is not one that heddle computes in.
+template <class F>
+decltype(auto) visit_float(DType dtype, F&& f) {
+  if (dtype == DType::bf16) return std::forward<F>(f).template operator()<bf16>();
+  check(dtype == DType::f32, ErrorKind::device,
+        "cannot compute in {}; convert the tensor to f32 or bf16 first", dtype_name(dtype));
+  return std::forward<F>(f).template operator()<float>();
+}
+
+/// The number formats of a forward pass.
+struct Precision {
+  DType compute = DType::f32;  ///< of activations; of products too, unless they are in int8
+  bool int8 = false;           ///< products with weights, where no gradient is wanted
+
+  Precision(DType c = DType::f32, bool i = false) : compute(c), int8(i) {}  // NOLINT: of a dtype
+  /// Bytes of a weight in a product.
+  int64_t weight_bytes() const { return int8 ? 1 : size_of(compute); }
+  friend bool operator==(const Precision&, const Precision&) = default;
+};
 
 }  // namespace heddle

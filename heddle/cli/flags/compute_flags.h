@@ -5,7 +5,7 @@
 
 #include "heddle/cli/command_line.h"
 
-#include "heddle/tensor/precision.h"
+#include "heddle/tensor/dtype.h"
 
 namespace heddle::cli {
 

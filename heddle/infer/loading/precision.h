@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "heddle/tensor/precision.h"
+#include "heddle/tensor/dtype.h"
 
 namespace heddle {
 

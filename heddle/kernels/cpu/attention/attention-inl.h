@@ -15,7 +15,6 @@
 
 #include "heddle/kernels/cpu/attention/attention_plan.h"
 #include "heddle/kernels/cpu/simd-inl.h"
-#include "heddle/tensor/dispatch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heddle::cpu::HWY_NAMESPACE {

@@ -6,7 +6,6 @@
 //
 #include "heddle/kernels/cpu/gemm/gemm_block.h"
 #include "heddle/kernels/cpu/simd-inl.h"
-#include "heddle/tensor/dispatch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace heddle::cpu::HWY_NAMESPACE {
