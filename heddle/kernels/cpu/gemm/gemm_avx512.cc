@@ -1,0 +1,102 @@
+// Matrix products by AVX-512's dot products, for CPUs without AMX: of pairs of bf16, and of four
+// int8 (VNNI). The latter multiply unsigned by signed numbers: a is stored plus 128, and 128 times
+// the sum of a column is taken off.
+#if defined(__x86_64__)
+#include "heddle/kernels/cpu/gemm/gemm_panel.h"
+
+namespace heddle::cpu {
+namespace {
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512bf16,avx512vnni")
+
+// What differs between the formats.
+struct Bf16 {
+  static constexpr int64_t kBytes = 2;  // of an element
+  using Sum = __m512;
+  struct Out : PanelOut {
+    Out(const GemmBlock& block, int64_t first, const char*) : PanelOut(block, first) {}
+    void begin(int64_t row, Sum* sum) const {
+      sum[0] = sum[1] = _mm512_setzero_ps();
+      if (g->accumulate) load(row, &sum[0], &sum[1]);
+    }
+  };
+  static Sum dot(Sum sum, __m512i a, __m512i b) {
+    return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
+  }
+};
+struct Int8 {
+  static constexpr int64_t kBytes = 1;
+  using Sum = __m512i;
+  struct Out : Int8PanelOut {
+    Sum start[2];
+    Out(const GemmBlock& block, int64_t first, const char* panel)
+        : Int8PanelOut(block, first, panel) {
+      const int32_t* sums = columns_of(block, panel).sum128;
+      const Sum zero = _mm512_setzero_si512();
+      start[0] = _mm512_sub_epi32(zero, _mm512_loadu_si512(sums));
+      start[1] = _mm512_sub_epi32(zero, _mm512_loadu_si512(sums + 16));
+    }
+    void begin(int64_t, Sum* sum) const { sum[0] = start[0], sum[1] = start[1]; }
+  };
+  static Sum dot(Sum sum, __m512i a, __m512i b) { return _mm512_dpbusd_epi32(sum, a, b); }
+};
+
+template <class Format, int kRows>
+__attribute__((noinline)) void rows_times_panel(const GemmBlock& g, int64_t row, const char* b,
+                                                const typename Format::Out& out) {
+  typename Format::Sum sum[kRows][2];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) out.begin(row + r, sum[r]);
+  const bool packed = g.group_bytes > 0;  // rows of 64 bytes, 32 rows to a group
+  const int64_t stride = packed ? 64 : g.a_stride * Format::kBytes, step = packed ? 2048 : 64;
+  const char* a = static_cast<const char*>(g.a) +
+                  (packed ? row / 32 * g.group_bytes + row % 32 * 64 : row * stride);
+  for (int64_t l = 0; l < g.inner; l += 64 / Format::kBytes) {
+    for (int64_t word = 0; word < 16; ++word) {  // four bytes of a row
+      const __m512i b0 = _mm512_loadu_si512(b + word * 64);
+      const __m512i b1 = _mm512_loadu_si512(b + 1024 + word * 64);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        int four;
+        __builtin_memcpy(&four, a + r * stride + word * 4, sizeof four);
+        const __m512i x = _mm512_set1_epi32(four);
+        sum[r][0] = Format::dot(sum[r][0], x, b0);
+        sum[r][1] = Format::dot(sum[r][1], x, b1);
+      }
+    }
+    a += step, b += 2048;
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) out.store(row + r, sum[r][0], sum[r][1]);
+}
+
+template <class Format>
+void block(const GemmBlock& g) {
+  for (int64_t column = 0; column < g.c.width; column += 32) {
+    const char* b = static_cast<const char*>(g.b) + column / 32 * g.panel_bytes;
+    const typename Format::Out out(g, column, b);
+    const int64_t rows = g.c.rows, group = g.group_bytes > 0 ? 32 : rows;
+    for (int64_t first = 0; first < rows; first += group) {
+      for_rows_in_registers(
+          first, first + group < rows ? first + group : rows,
+          [&]<int kRows>(int64_t row) { rows_times_panel<Format, kRows>(g, row, b, out); });
+    }
+  }
+}
+
+#pragma GCC pop_options
+
+}  // namespace
+
+const GemmCode& gemm_avx512_bf16() {
+  static const GemmCode code = bf16_code(512, block<Bf16>);
+  return code;
+}
+const GemmCode& gemm_int8_vnni() {
+  static const GemmCode code = int8_code(1, -128, block<Int8>);
+  return code;
+}
+
+}  // namespace heddle::cpu
+#endif
