@@ -59,7 +59,7 @@ inline __m512 combined(__m512 x) {
 }
 
 // The keys of a segment in k or v: columns of a head.
-TileRows rows_of(const AttentionArgs& args, const Rows& x, const SegmentSizes& sizes,
+TileRows<uint16_t> rows_of(const AttentionArgs& args, const Rows& x, const SegmentSizes& sizes,
                  int64_t column) {
   const int32_t* index = args.key_rows ? args.key_rows + sizes.k_first : nullptr;
   return {{x, column, args.head_dim, sizes.k_first, sizes.keys, index}, 0, sizes.keys};
@@ -222,7 +222,7 @@ class Single : HeadItem {
   }
 
   const int64_t width_;
-  const TileRows keys_, values_;
+  const TileRows<uint16_t> keys_, values_;
   const __m512 factor_;  // of the scores
   __m512 most_ = _mm512_set1_ps(-std::numeric_limits<float>::infinity());
   __m512 total_ = _mm512_setzero_ps();

@@ -3,6 +3,7 @@
 
 #include "heddle/kernels/cpu/gemm/amx_shape.h"
 #include "heddle/kernels/cpu/gemm/bf16_shuffle.h"
+#include "heddle/kernels/cpu/gemm/gemm_block.h"
 #include "heddle/kernels/cpu/matrix_unit.h"
 
 namespace heddle::cpu {
@@ -15,29 +16,33 @@ bool has_tiles() { return matrix_unit() == MatrixUnit::amx; }
 
 namespace {
 
-inline __m512i load(const uint16_t* from, __mmask32 columns) {
-  return _mm512_maskz_loadu_epi16(columns, from);
+// 16 values rounded to bf16, to nearest even; NaN stays NaN (as `narrow` in simd-inl.h: the CPU's
+// own instruction makes zeros of the smallest numbers).
+inline __m256i rounded(__m512 v) {
+  const __m512i u = _mm512_castps_si512(v);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+  const __m512i half = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
+  const __m512i near = _mm512_srli_epi32(_mm512_add_epi32(u, half), 16);
+  const __m512i quiet = _mm512_or_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(0x40));
+  const __mmask16 is_nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+  return _mm512_cvtepi32_epi16(_mm512_mask_mov_epi32(near, is_nan, quiet));
 }
 
-}  // namespace
-
-void pack_left(const TileSource& source, const Tiles& to) {
-  for (int64_t r = 0; r < source.count; r += kTileRows) {
-    const TileRows part(source, r, kTileRows);
-    for (int64_t c = 0; c < source.width; c += kTileInner) {
-      const __mmask32 columns = first_16bit(source.width - c);
-      char* tile = to.at(r / kTileRows, c / kTileInner);
-      for (int64_t i = 0; i < part.count(); ++i) {
-        _mm512_store_si512(tile + i * 64, load(part.row(i) + c, columns));
-      }
-    }
-  }
+// Some of 32 elements of bf16, or of f32 rounded; zeros beside them.
+inline __m512i load(const uint16_t* p, __mmask32 which) {
+  return _mm512_maskz_loadu_epi16(which, p);
+}
+inline __m512i load(const float* p, __mmask32 which) {
+  const __m512 low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(which), p);
+  const __m512 high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(which >> 16), p + 16);
+  return _mm512_inserti64x4(_mm512_castsi256_si512(rounded(low)), rounded(high), 1);
 }
 
-void pack_right(const TileSource& source, const Tiles& to) {
+template <class T>
+void pack_right_of(const TileSource& source, const Tiles& to) {
   const __m512i zero = _mm512_setzero_si512();
   for (int64_t r = 0; r < source.count; r += kTileInner) {
-    const TileRows part(source, r, kTileInner);
+    const TileRows<T> part(source, r, kTileInner);
     for (int64_t c = 0; c < source.width; c += 2 * kTileRows) {
       const __mmask32 columns = first_16bit(source.width - c);
       char* first = to.at(r / kTileInner, c / kTileRows);
@@ -60,11 +65,12 @@ void pack_right(const TileSource& source, const Tiles& to) {
   }
 }
 
-void pack_right_transposed(const TileSource& source, const Tiles& to) {
+template <class T>
+void pack_right_transposed_of(const TileSource& source, const Tiles& to) {
   for (int64_t r = 0; r < source.count; r += kTileRows) {
-    const TileRows part(source, r, kTileRows);
+    const TileRows<T> part(source, r, kTileRows);
     // The columns of rows that are not there may hold anything.
-    const uint16_t* row[kTileRows];
+    const T* row[kTileRows];
     for (int64_t i = 0; i < kTileRows; ++i) row[i] = part.row(i < part.count() ? i : 0);
     for (int64_t c = 0; c < source.width; c += kTileInner) {
       const __mmask32 columns = first_16bit(source.width - c);
@@ -76,6 +82,70 @@ void pack_right_transposed(const TileSource& source, const Tiles& to) {
 #pragma GCC unroll 16
       for (int i = 0; i < 16; ++i) _mm512_store_si512(tile + i * 64, word[i]);
     }
+  }
+}
+
+}  // namespace
+
+void pack_left(const TileSource& source, const Tiles& to) {
+  for (int64_t r = 0; r < source.count; r += kTileRows) {
+    const TileRows<uint16_t> part(source, r, kTileRows);
+    for (int64_t c = 0; c < source.width; c += kTileInner) {
+      const __mmask32 columns = first_16bit(source.width - c);
+      char* tile = to.at(r / kTileRows, c / kTileInner);
+      for (int64_t i = 0; i < part.count(); ++i) {
+        _mm512_store_si512(tile + i * 64, load(part.row(i) + c, columns));
+      }
+    }
+  }
+}
+
+void pack_right(const TileSource& source, const Tiles& to) {
+  source.x.dtype == DType::f32 ? pack_right_of<float>(source, to)
+                               : pack_right_of<uint16_t>(source, to);
+}
+
+void pack_right_transposed(const TileSource& source, const Tiles& to) {
+  source.x.dtype == DType::f32 ? pack_right_transposed_of<float>(source, to)
+                               : pack_right_transposed_of<uint16_t>(source, to);
+}
+
+void pack_left_transposed(const TileSource& source, const Tiles& to) {
+  const __m512i zero = _mm512_setzero_si512();
+  for (int64_t r = 0; r < source.count; r += kTileInner) {
+    const TileRows<uint16_t> part(source, r, kTileInner);
+    for (int64_t c = 0; c < source.width; c += 2 * kTileRows) {
+      const __mmask32 columns = first_16bit(source.width - c);
+      const auto row = [&](int64_t i) {
+        return i < part.count() ? load(part.row(i) + c, columns) : zero;
+      };
+      __m512i low[16], high[16];
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i) interleave(row(2 * i), row(2 * i + 1), &low[i], &high[i]);
+      transpose_16x16(low);
+      char* tile = to.at(c / kTileRows, r / kTileInner);
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i) _mm512_store_si512(tile + i * 64, low[i]);
+      transpose_16x16(high);
+      tile += to.row * kTileBytes;
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i) _mm512_store_si512(tile + i * 64, high[i]);
+    }
+  }
+}
+
+void pack_bf16(const Rows& b, bool transposed, void* panel) {
+  const Tiles to{static_cast<char*>(panel), 2, 1};
+  if (transposed) return pack_right_transposed({b, 0, b.width, 0, b.rows < 32 ? b.rows : 32}, to);
+  pack_right({b, 0, b.width < 32 ? b.width : 32, 0, b.rows}, to);
+}
+
+void pack_transposed_bf16(const Rows& a, void* to) {
+  char* tiles = static_cast<char*>(to);
+  for (int64_t m = 0; m < a.width; m += 32) {
+    const int64_t left = a.width - m;
+    pack_left_transposed({a, m, left < 32 ? left : 32, 0, a.rows}, {tiles, 1, 2});
+    tiles += 2 * inner_tiles_of(a.rows) * kTileBytes;
   }
 }
 

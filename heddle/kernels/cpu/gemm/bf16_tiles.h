@@ -59,7 +59,8 @@ void stay_awake();
 void begin_tiles();
 void end_tiles();
 
-/// Some rows of some columns of a bf16 matrix. Row i is x.row(index ? index[i] : first + i).
+/// Some rows of some columns of a matrix, bf16 or, as right matrix only, f32, which is rounded. Row
+/// i is x.row(index ? index[i] : first + i).
 struct TileSource {
   const Rows& x;
   int64_t column, width;  ///< columns [column, column + width)
@@ -68,19 +69,20 @@ struct TileSource {
 };
 
 /// Some rows of a source, in registers: what is stored through pointers could have changed it.
+template <class T>
 class TileRows {
  public:
   TileRows(const TileSource& source, int64_t first, int64_t most)
       : index_(source.index ? source.index + first : nullptr),
-        start_(source.x.row<uint16_t>(index_ ? 0 : source.first + first) + source.column),
+        start_(source.x.row<T>(index_ ? 0 : source.first + first) + source.column),
         stride_(source.x.stride),
         count_(source.count - first < most ? source.count - first : most) {}
   int64_t count() const { return count_; }
-  const uint16_t* row(int64_t i) const { return start_ + (index_ ? index_[i] : i) * stride_; }
+  const T* row(int64_t i) const { return start_ + (index_ ? index_[i] : i) * stride_; }
 
  private:
   const int32_t* index_;
-  const uint16_t* start_;
+  const T* start_;
   int64_t stride_, count_;
 };
 
@@ -90,6 +92,8 @@ void pack_left(const TileSource& source, const Tiles& to);
 void pack_right(const TileSource& source, const Tiles& to);
 /// The transposed source as right matrix; its columns are the inner dimension.
 void pack_right_transposed(const TileSource& source, const Tiles& to);
+/// The transposed source as left matrix, in pairs of tiles; its rows are the inner dimension.
+void pack_left_transposed(const TileSource& source, const Tiles& to);
 /// Transposes a left matrix of up to 32 rows and 32 inner elements into another; `rows` and `inner`
 /// are tiles' rows that are in use, 16 or 32, of the given matrix and of the other one.
 void transpose_left(const Tiles& from, int64_t rows, const Tiles& to, int64_t inner);
