@@ -5,7 +5,6 @@
 #include "heddle/base/parallel.h"
 #include "heddle/kernels/cpu/scratch.h"
 #include "heddle/kernels/cpu/targets.h"
-// after targets.h
 #include "hwy/foreach_target.h"
 // after foreach_target.h
 #include "heddle/kernels/cpu/simd-inl.h"

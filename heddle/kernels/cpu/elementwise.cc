@@ -7,7 +7,6 @@
 #include "heddle/kernels/cpu/scratch.h"
 #include "heddle/kernels/cpu/targets.h"
 #include "heddle/kernels/elementwise.h"
-// after targets.h
 #include "hwy/foreach_target.h"
 // after foreach_target.h
 #include "heddle/kernels/cpu/simd-inl.h"
@@ -29,42 +28,24 @@ void for_blocks(const F& f, const Rows& y, const R&... inputs) {
   });
 }
 
-// y = op(x)
-template <class Op>
-void map(const Op& op, const Rows& x, const Rows& y) {
+// y = op(x..), element by element.
+template <class Op, class... R>
+void map(const Op& op, const Rows& y, const R&... x) {
   visit_rows(
       [&]<class T>() {
         for_blocks(
             [&](int64_t r, int64_t b, int64_t e) HWY_ATTR {
-              const auto px = at<T>(x, r, b);
               const auto py = at<T>(y, r, b);
-              for_columns(e - b, [&](int64_t c, auto part) HWY_ATTR {
-                store(op(load(offset(px, c), part)), offset(py, c), part);
-              });
+              const auto run = [&](auto... px) HWY_ATTR {
+                for_columns(e - b, [&](int64_t c, auto part) HWY_ATTR {
+                  store(op(load(offset(px, c), part)...), offset(py, c), part);
+                });
+              };
+              run(at<T>(x, r, b)...);
             },
-            y, x);
+            y, x...);
       },
-      x, y);
-}
-
-// y = op(a, b)
-template <class Op>
-void map2(const Op& op, const Rows& a, const Rows& b, const Rows& y) {
-  visit_rows(
-      [&]<class T>() {
-        for_blocks(
-            [&](int64_t r, int64_t begin, int64_t end) HWY_ATTR {
-              const auto pa = at<T>(a, r, begin);
-              const auto pb = at<T>(b, r, begin);
-              const auto py = at<T>(y, r, begin);
-              for_columns(end - begin, [&](int64_t c, auto part) HWY_ATTR {
-                store(op(load(offset(pa, c), part), load(offset(pb, c), part)), offset(py, c),
-                      part);
-              });
-            },
-            y, a, b);
-      },
-      a, b, y);
+      y, x...);
 }
 
 }  // namespace
@@ -79,25 +60,25 @@ void convert_impl(Rows x, Rows y) {
         y, x);
     return;
   }
-  map([](Vec v) HWY_ATTR { return v; }, x, y);
+  map([](Vec v) HWY_ATTR { return v; }, y, x);
 }
 void exp_impl(Rows x, Rows y) {
-  map([](Vec v) HWY_ATTR { return exp_vec(v); }, x, y);
+  map([](Vec v) HWY_ATTR { return exp_vec(v); }, y, x);
 }
 void add_impl(Rows a, Rows b, Rows y) {
-  map2([](Vec u, Vec v) HWY_ATTR { return hn::Add(u, v); }, a, b, y);
+  map([](Vec u, Vec v) HWY_ATTR { return hn::Add(u, v); }, y, a, b);
 }
 void mul_impl(Rows a, Rows b, Rows y) {
-  map2([](Vec u, Vec v) HWY_ATTR { return hn::Mul(u, v); }, a, b, y);
+  map([](Vec u, Vec v) HWY_ATTR { return hn::Mul(u, v); }, y, a, b);
 }
 void axpby_impl(float alpha, Rows x, float beta, Rows y) {
   if (beta == 0) {
-    map([alpha](Vec u) HWY_ATTR { return hn::Mul(splat(alpha), u); }, x, y);
+    map([alpha](Vec u) HWY_ATTR { return hn::Mul(splat(alpha), u); }, y, x);
     return;
   }
-  map2([alpha, beta](Vec u, Vec v)
-           HWY_ATTR { return hn::MulAdd(splat(alpha), u, hn::Mul(splat(beta), v)); },
-       x, y, y);
+  map([alpha, beta](Vec u, Vec v)
+          HWY_ATTR { return hn::MulAdd(splat(alpha), u, hn::Mul(splat(beta), v)); },
+      y, x, y);
 }
 void add_row_impl(Rows x, const float* bias, Rows y) {
   for_each_row(

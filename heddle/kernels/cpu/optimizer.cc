@@ -5,7 +5,6 @@
 #include "heddle/kernels/optimizer.h"
 #include "heddle/base/parallel.h"
 #include "heddle/kernels/cpu/targets.h"
-// after targets.h
 #include "hwy/foreach_target.h"
 // after foreach_target.h
 #include "heddle/kernels/cpu/simd-inl.h"

@@ -6,7 +6,6 @@
 
 #include "heddle/kernels/cpu/attention/attention_tiles.h"
 #include "heddle/kernels/cpu/targets.h"
-// after targets.h
 #include "hwy/foreach_target.h"
 // after foreach_target.h
 #include "heddle/kernels/cpu/attention/attention-inl.h"

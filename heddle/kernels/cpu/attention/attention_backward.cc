@@ -5,7 +5,6 @@
 #define HWY_TARGET_INCLUDE "heddle/kernels/cpu/attention/attention_backward.cc"
 #include "heddle/kernels/cpu/attention/attention_tiles.h"
 #include "heddle/kernels/cpu/targets.h"
-// after targets.h
 #include "hwy/foreach_target.h"
 // after foreach_target.h
 #include "heddle/kernels/cpu/attention/attention-inl.h"
