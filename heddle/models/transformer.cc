@@ -101,57 +101,43 @@ LayerNorm make_norm(const Scope& s, const TransformerConfig& c) {
                                        : LayerNorm(s, c.d_model, c.layer_norm_eps);
 }
 
-nn::Block encoder_layer(const Scope& s, const TransformerConfig& c, int64_t i, const Bias& bias) {
-  return {.attention = make_self_attention(s / "self_attn", c,
-                                           {.heads = c.encoder_attention_heads,
-                                            .bias = bias,
-                                            .observed = fmt::format("encoder_attentions.{}", i)}),
-          .attention_norm = make_norm(s / "self_attn_layer_norm", c),
-          .mlp = make_mlp(s, c, c.encoder_ffn_dim),
+// Of the decoder with a look at the source.
+nn::Block layer(const Scope& s, const TransformerConfig& c, int64_t i, const Bias& bias,
+                bool is_decoder) {
+  SelfAttention self_attn = make_self_attention(
+      s / "self_attn", c,
+      {.heads = is_decoder ? c.decoder_attention_heads : c.encoder_attention_heads,
+       .is_causal = is_decoder,
+       .bias = bias,
+       .observed = fmt::format("{}_attentions.{}", is_decoder ? "decoder" : "encoder", i)});
+  const LayerNorm self_attn_norm = make_norm(s / "self_attn_layer_norm", c);
+  std::optional<CrossAttention> encoder_attn;
+  std::optional<LayerNorm> encoder_attn_norm;
+  if (is_decoder) {
+    encoder_attn.emplace(
+        make_cross_attention(s / "encoder_attn", c, fmt::format("cross_attentions.{}", i)));
+    encoder_attn_norm.emplace(make_norm(s / "encoder_attn_layer_norm", c));
+  }
+  return {.attention = std::move(self_attn),
+          .attention_norm = self_attn_norm,
+          .cross = std::move(encoder_attn),
+          .cross_norm = encoder_attn_norm,
+          .mlp = make_mlp(s, c, is_decoder ? c.decoder_ffn_dim : c.encoder_ffn_dim),
           .mlp_norm = make_norm(s / "final_layer_norm", c),
           .attention_site = s.prefix() + ".self_attn",
+          .cross_site = s.prefix() + ".encoder_attn",
           .mlp_site = s.prefix() + ".fc2",
           .dropout = c.dropout};
 }
 
-struct DecoderLayer {
-  std::string name;
-  SelfAttention self_attn;
-  LayerNorm self_attn_layer_norm;
-  CrossAttention encoder_attn;
-  LayerNorm encoder_attn_layer_norm;
-  FeedForward mlp;
-  LayerNorm final_layer_norm;
-  double dropout;
-
-  DecoderLayer(const Scope& s, const TransformerConfig& c, int64_t i, const Bias& bias)
-      : name(s.prefix()),
-        self_attn(make_self_attention(s / "self_attn", c,
-                                      {.heads = c.decoder_attention_heads,
-                                       .is_causal = true,
-                                       .bias = bias,
-                                       .observed = fmt::format("decoder_attentions.{}", i)})),
-        self_attn_layer_norm(make_norm(s / "self_attn_layer_norm", c)),
-        encoder_attn(
-            make_cross_attention(s / "encoder_attn", c, fmt::format("cross_attentions.{}", i))),
-        encoder_attn_layer_norm(make_norm(s / "encoder_attn_layer_norm", c)),
-        mlp(make_mlp(s, c, c.decoder_ffn_dim)),
-        final_layer_norm(make_norm(s / "final_layer_norm", c)),
-        dropout(c.dropout) {}
-
-  // `attend` and `ask` are self- and cross-attention over whole sentences or, token by token, over
-  // a cache; `rows` are for dropout.
-  template <class Attend, class Ask>
-  void operator()(Residual& x, const Attend& attend, const Ask& ask,
-                  const std::shared_ptr<const RowIds>& rows, const Run& run) const {
-    x.leave(attend(x.enter(self_attn_layer_norm)), run.dropout(dropout, name + ".self_attn", rows),
-            self_attn_layer_norm);
-    x.leave(ask(x.enter(encoder_attn_layer_norm)),
-            run.dropout(dropout, name + ".encoder_attn", rows), encoder_attn_layer_norm);
-    x.leave(mlp(x.enter(final_layer_norm), rows, run), run.dropout(dropout, name + ".fc2", rows),
-            final_layer_norm);
-  }
-};
+// The layers of a side, which share a bias.
+std::vector<nn::Block> make_side(const Scope& s, const TransformerConfig& c, bool is_decoder) {
+  const Bias bias = relative_bias(
+      s, c, is_decoder ? c.decoder_attention_heads : c.encoder_attention_heads, is_decoder);
+  return nn::make_layers(
+      s, is_decoder ? c.decoder_layers : c.encoder_layers,
+      [&](const Scope& at, int64_t i) { return layer(at, c, i, bias, is_decoder); });
+}
 
 Positions positions(const Scope& s, const TransformerConfig& c) {
   if (c.position_embedding_type == "learned") {
@@ -214,25 +200,15 @@ void TransformerConfig::check_sizes(const std::string& source) const {
 struct Transformer::Parts {
   TransformerConfig config;
   nn::Embedding source, target;
-  std::vector<nn::Block> encoder;
-  std::vector<DecoderLayer> decoder;
+  std::vector<nn::Block> encoder, decoder;
   std::optional<LayerNorm> encoder_norm, decoder_norm;
 
   Parts(const Scope& s, const TransformerConfig& c)
       : config(c),
         source(token_embedding(s / "model" / "encoder", c, side_table(s, c, "encoder"))),
         target(token_embedding(s / "model" / "decoder", c, side_table(s, c, "decoder"))),
-        encoder(nn::make_layers(
-            s / "model" / "encoder" / "layers", c.encoder_layers,
-            [&, bias = relative_bias(s / "model" / "encoder" / "layers", c,
-                                     c.encoder_attention_heads, false)](
-                const Scope& at, int64_t i) { return encoder_layer(at, c, i, bias); })),
-        decoder(nn::make_layers(
-            s / "model" / "decoder" / "layers", c.decoder_layers,
-            [&, bias = relative_bias(s / "model" / "decoder" / "layers", c,
-                                     c.decoder_attention_heads, true)](const Scope& at, int64_t i) {
-              return DecoderLayer(at, c, i, bias);
-            })),
+        encoder(make_side(s / "model" / "encoder" / "layers", c, false)),
+        decoder(make_side(s / "model" / "decoder" / "layers", c, true)),
         encoder_norm(last_norm(s / "model" / "encoder", c)),
         decoder_norm(last_norm(s / "model" / "decoder", c)) {}
 
@@ -323,10 +299,10 @@ Tensor Transformer::decode(const TokenRows& tokens, const Tensor& memory, const 
       "decoder_", Residual(p.target(tokens, run), p.config.normalize_before), p.decoder.size(),
       pointer(p.decoder_norm), run,
       [&p, tokens, run, sides](size_t i, Residual& x, std::span<const Tensor> outside) {
-        const DecoderLayer& layer = p.decoder[i];
-        const auto attend = [&](const Tensor& y) { return layer.self_attn(y, tokens, run); };
-        const Tensor kv = layer.encoder_attn.keys_and_values(outside[0], run);
-        const auto ask = [&](const Tensor& y) { return layer.encoder_attn(y, kv, sides, run); };
+        const nn::Block& layer = p.decoder[i];
+        const auto attend = [&](const Tensor& y) { return layer.attention(y, tokens, run); };
+        const Tensor kv = layer.cross->keys_and_values(outside[0], run);
+        const auto ask = [&](const Tensor& y) { return (*layer.cross)(y, kv, sides, run); };
         layer(x, attend, ask, tokens.rows, run);
       },
       std::span(&memory, 1));
@@ -336,8 +312,8 @@ Tensor Transformer::decode(const TokenRows& tokens, const Tensor& memory, const 
 void Transformer::add_sources(DecoderCache& cache, const Tensor& memory,
                               std::span<const int32_t> rows, const Run& run) const {
   for (size_t i = 0; i < cache.layers.size(); ++i) {
-    const DecoderLayer& layer = parts_->decoder[i];
-    cache.layers[i].cross.put(layer.encoder_attn.keys_and_values(memory, run), rows);
+    const nn::Block& layer = parts_->decoder[i];
+    cache.layers[i].cross.put(layer.cross->keys_and_values(memory, run), rows);
   }
 }
 
@@ -350,13 +326,13 @@ Tensor Transformer::step(DecoderCache& cache, const DecoderStep& step, const Run
   const Tensor h =
       run_stack("decoder_", Residual(p.target(tokens, run), p.config.normalize_before),
                 p.decoder.size(), pointer(p.decoder_norm), run, [&](size_t i, Residual& x, auto) {
-                  const DecoderLayer& layer = p.decoder[i];
+                  const nn::Block& layer = p.decoder[i];
                   LayerCache& kept = cache.layers[i];
                   const auto attend = [&](const Tensor& y) {
-                    return layer.self_attn(y, kept.self, keys, run);
+                    return layer.attention(y, kept.self, keys, run);
                   };
                   const auto ask = [&](const Tensor& y) {
-                    return layer.encoder_attn(y, kept.cross, step.sources, run);
+                    return (*layer.cross)(y, kept.cross, step.sources, run);
                   };
                   layer(x, attend, ask, nullptr, run);
                 });

@@ -1,4 +1,5 @@
-// A block of a stack: self-attention, then a feed-forward layer, in the residual stream.
+// A block of a stack: self-attention, in decoders a look at a source, and a feed-forward layer,
+// each a sublayer of the residual stream.
 #pragma once
 
 #include <variant>
@@ -12,18 +13,30 @@ namespace heddle::nn {
 struct Block {
   SelfAttention attention;
   LayerNorm attention_norm;
+  std::optional<CrossAttention> cross = {};  ///< of a decoder over a source
+  std::optional<LayerNorm> cross_norm = {};
   std::variant<FeedForward, SparseExperts> mlp;
   LayerNorm mlp_norm;
-  std::string attention_site = {}, mlp_site = {};  ///< of the dropout of what each adds
-  double dropout = 0;                              ///< of both
+  /// Of the dropout of what each sublayer adds.
+  std::string attention_site = {}, cross_site = {}, mlp_site = {};
+  double dropout = 0;  ///< of all
 
   void operator()(Residual& x, const TokenRows& tokens, const Run& run) const {
-    x.leave(attention(x.enter(attention_norm), tokens, run),
-            run.dropout(dropout, attention_site, tokens.rows), attention_norm);
-    const auto of_mlp = [&](const auto& layer) {
-      return layer(x.enter(mlp_norm), tokens.rows, run);
-    };
-    x.leave(std::visit(of_mlp, mlp), run.dropout(dropout, mlp_site, tokens.rows), mlp_norm);
+    const auto attend = [&](const Tensor& y) { return attention(y, tokens, run); };
+    (*this)(x, attend, attend, tokens.rows, run);
+  }
+  /// `attend` and `ask` are self- and cross-attention over whole sentences or, token by token, over
+  /// a cache; `rows` are for dropout.
+  template <class Attend, class Ask>
+  void operator()(Residual& x, const Attend& attend, const Ask& ask,
+                  const std::shared_ptr<const RowIds>& rows, const Run& run) const {
+    x.leave(attend(x.enter(attention_norm)), run.dropout(dropout, attention_site, rows),
+            attention_norm);
+    if (cross) {
+      x.leave(ask(x.enter(*cross_norm)), run.dropout(dropout, cross_site, rows), *cross_norm);
+    }
+    const auto of_mlp = [&](const auto& layer) { return layer(x.enter(mlp_norm), rows, run); };
+    x.leave(std::visit(of_mlp, mlp), run.dropout(dropout, mlp_site, rows), mlp_norm);
   }
 };
 
