@@ -72,6 +72,25 @@ Tensor EncoderStack::hidden(const TokenRows& tokens, const Run& run) const {
       [this, tokens, run](size_t i, Residual& x, auto) { layers_[i](x, tokens, run); });
 }
 
+nn::TensorNames EncoderStack::names_of(const std::string& base,
+                                       const std::string& predictions) const {
+  nn::TensorNames names{.base = base,
+                        .endings = {{".gamma", ".weight"}, {".beta", ".bias"}},
+                        .unneeded = {"embeddings.position_ids"}};
+  const auto pass_over = [&](const std::string& name) { names.unneeded.push_back(name); };
+  if (!heads_.pooler) pass_over(base + ".pooler."), pass_over("pooler.");
+  if (!heads_.output) pass_over(predictions);
+  if (head() == Head::none) pass_over("classifier.");
+  const std::string weight = predictions + "decoder.weight", own = predictions + "decoder.bias";
+  if (heads_.output && fields_.tie_word_embeddings) {
+    names.tied = {{weight, base + ".embeddings.word_embeddings.weight"},
+                  {own, predictions + "bias"}};
+  } else if (heads_.output) {
+    names.tied = {{predictions + "bias", own}};
+  }
+  return names;
+}
+
 Linear::Options EncoderStack::square() const {
   return dense(fields_, fields_.width, fields_.width);
 }

@@ -92,6 +92,10 @@ class EncoderStack : public TokenModel {
   Tensor hidden(const TokenRows& tokens, const Run& run) const override;
 
  protected:
+  /// Spellings of BERT's and RoBERTa's checkpoints: old ones say gamma and beta. The head for
+  /// tokens stands under `predictions`, where a tied one has its bias beside the decoder.
+  nn::TensorNames names_of(const std::string& base, const std::string& predictions) const;
+
   Linear::Options square() const;
   /// Activation of a linear layer over the first token.
   Heads::OfInput pooler(const Scope& s, Activation kind) const;

@@ -39,23 +39,10 @@ class Bert final : public EncoderStack, public WithTokenTypes {
     }
   }
 
-  // Old checkpoints say gamma and beta; those of other tasks have other heads.
+  // Checkpoints of other tasks have other heads.
   nn::TensorNames names() const override {
-    nn::TensorNames names{.base = "bert",
-                          .endings = {{".gamma", ".weight"}, {".beta", ".bias"}},
-                          .unneeded = {"embeddings.position_ids"}};
-    const auto pass_over = [&](const char* name) { names.unneeded.emplace_back(name); };
-    if (!heads_.pooler) pass_over("bert.pooler."), pass_over("pooler.");
-    if (!heads_.next_sentence) pass_over("cls.seq_relationship.");
-    if (!heads_.output) pass_over("cls.predictions.");
-    if (head() == Head::none) pass_over("classifier.");
-    const std::string predictions = "cls.predictions.";
-    if (heads_.output && fields_.tie_word_embeddings) {
-      names.tied = {{predictions + "decoder.weight", "bert.embeddings.word_embeddings.weight"},
-                    {predictions + "decoder.bias", predictions + "bias"}};
-    } else if (heads_.output) {
-      names.tied = {{predictions + "bias", predictions + "decoder.bias"}};
-    }
+    nn::TensorNames names = names_of("bert", "cls.predictions.");
+    if (!heads_.next_sentence) names.unneeded.emplace_back("cls.seq_relationship.");
     return names;
   }
 };

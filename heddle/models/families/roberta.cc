@@ -41,22 +41,7 @@ class Roberta final : public EncoderStack, public WithTokenTypes {
     return positions;
   }
 
-  nn::TensorNames names() const override {
-    nn::TensorNames names{.base = "roberta",
-                          .endings = {{".gamma", ".weight"}, {".beta", ".bias"}},
-                          .unneeded = {"embeddings.position_ids"}};
-    const auto pass_over = [&](const char* name) { names.unneeded.emplace_back(name); };
-    if (!heads_.pooler) pass_over("roberta.pooler."), pass_over("pooler.");
-    if (!heads_.output) pass_over("lm_head.");
-    if (head() == Head::none) pass_over("classifier.");
-    if (heads_.output && fields_.tie_word_embeddings) {
-      names.tied = {{"lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight"},
-                    {"lm_head.decoder.bias", "lm_head.bias"}};
-    } else if (heads_.output) {
-      names.tied = {{"lm_head.bias", "lm_head.decoder.bias"}};
-    }
-    return names;
-  }
+  nn::TensorNames names() const override { return names_of("roberta", "lm_head."); }
 
  private:
   // tanh of a linear layer over the first token, with dropout before it.
