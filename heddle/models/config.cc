@@ -5,6 +5,7 @@
 
 #include "heddle/base/log.h"
 #include "heddle/io/tensor_file.h"
+#include "heddle/models/registry.h"
 
 namespace heddle {
 namespace {
@@ -108,6 +109,15 @@ bool is_generation_key(const std::string& key) {
       "num_return_sequences output_scores remove_invalid_values repetition_penalty "
       "return_dict_in_generate suppress_tokens begin_suppress_tokens temperature top_k top_p "
       "typical_p");
+}
+
+std::unique_ptr<ModelConfig> read_model_config(const Json& json, const std::string& source) {
+  const std::string& type = json.get_string("model_type", source);
+  check(is_model_type(type), ErrorKind::data, "{}: model_type is '{}'; heddle knows {}{}", source,
+        type, fmt::join(model_types(), ", "), did_you_mean(type, model_types()));
+  auto config = model_config(type);
+  config->read(json, source);
+  return config;
 }
 
 // Fields are read at last, when aliases have become their names.

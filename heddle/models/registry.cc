@@ -122,15 +122,6 @@ Json preset_sizes(const std::string& name) {
        did_you_mean(name, model_presets()), fmt::join(model_presets(), ", "));
 }
 
-std::unique_ptr<ModelConfig> read_model_config(const Json& json, const std::string& source) {
-  const std::string& type = json.get_string("model_type", source);
-  check(is_model_type(type), ErrorKind::data, "{}: model_type is '{}'; heddle knows {}{}", source,
-        type, fmt::join(model_types(), ", "), did_you_mean(type, model_types()));
-  auto config = model_config(type);
-  config->read(json, source);
-  return config;
-}
-
 std::unique_ptr<Model> make_model(const nn::Scope& s, const Json& json, const std::string& source) {
   return read_model_config(json, source)->make(s);
 }

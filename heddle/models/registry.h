@@ -25,10 +25,6 @@ std::unique_ptr<ModelConfig> preset_config(const std::string& name);
 /// Its model_type and the sizes that it sets. Errors: as above.
 Json preset_sizes(const std::string& name);
 
-/// The config of `model_type` in a config.json; the other keys by ModelConfig::read().
-/// Errors: data, naming `source`, also if there is no model_type.
-std::unique_ptr<ModelConfig> read_model_config(const Json& json, const std::string& source);
-
 /// A model of a config.json with parameters under `s`, made or to be loaded.
 std::unique_ptr<Model> make_model(const nn::Scope& s, const Json& json,
                                   const std::string& source = "config");
