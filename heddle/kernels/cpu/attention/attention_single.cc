@@ -60,7 +60,7 @@ inline __m512 combined(__m512 x) {
 
 // The keys of a segment in k or v: columns of a head.
 TileRows<uint16_t> rows_of(const AttentionArgs& args, const Rows& x, const SegmentSizes& sizes,
-                 int64_t column) {
+                           int64_t column) {
   const int32_t* index = args.key_rows ? args.key_rows + sizes.k_first : nullptr;
   return {{x, column, args.head_dim, sizes.k_first, sizes.keys, index}, 0, sizes.keys};
 }

@@ -11,7 +11,7 @@ namespace {
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512bf16,avx512vnni")
 
 // What differs between the formats.
-struct Bf16 {
+struct PairsOfBf16 {
   static constexpr int64_t kBytes = 2;  // of an element
   using Sum = __m512;
   struct Out : PanelOut {
@@ -25,7 +25,7 @@ struct Bf16 {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
   }
 };
-struct Int8 {
+struct FoursOfInt8 {
   static constexpr int64_t kBytes = 1;
   using Sum = __m512i;
   struct Out : Int8PanelOut {
@@ -90,11 +90,11 @@ void block(const GemmBlock& g) {
 }  // namespace
 
 const GemmCode& gemm_avx512_bf16() {
-  static const GemmCode code = bf16_code(512, block<Bf16>);
+  static const GemmCode code = bf16_code(512, block<PairsOfBf16>);
   return code;
 }
 const GemmCode& gemm_int8_vnni() {
-  static const GemmCode code = int8_code(1, -128, block<Int8>);
+  static const GemmCode code = int8_code(1, -128, block<FoursOfInt8>);
   return code;
 }
 
