@@ -71,10 +71,10 @@ CrossAttention make_cross_attention(const Scope& s, const TransformerConfig& c,
           Linear(s / "out_proj", projection(c, inner, c.d_model)),
           {.heads = heads,
            .dropout = c.attention_dropout,
-           .observed = std::move(observed),
            .scale = scoring.scale,
            .scoring = scoring.kind,
-           .score = nn::score_parameter(s, scoring, heads, inner / heads)}};
+           .score = nn::score_parameter(s, scoring, heads, inner / heads),
+           .observed = std::move(observed)}};
 }
 
 FeedForward make_mlp(const Scope& s, const TransformerConfig& c, int64_t hidden) {

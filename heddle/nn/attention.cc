@@ -13,17 +13,13 @@ void observe(const Run& run, const std::string& name, const Tensor& q, const Ten
   run.observer->attention(AttentionCall(name, q, k, queries, keys, options));
 }
 
-// What both kinds of attention set alike.
-template <class Options>
-AttentionOptions scores_of(const Options& o, const Run& run) {
-  AttentionOptions options{.heads = o.heads, .scale = o.scale, .scoring = o.scoring};
-  if (o.score != nullptr) options.score_weight = o.score->in(run.compute);
-  return options;
-}
 AttentionOptions options_of(const SelfAttention::Options& o, const Run& run) {
-  AttentionOptions options = scores_of(o, run);
-  options.key_heads = o.key_heads;
-  options.causal = o.is_causal;
+  AttentionOptions options{.heads = o.heads,
+                           .key_heads = o.key_heads,
+                           .causal = o.is_causal,
+                           .scale = o.scale,
+                           .scoring = o.scoring};
+  if (o.score != nullptr) options.score_weight = o.score->in(run.compute);
   if (o.bias) options.bias = {o.bias->table->in(DType::f32), o.bias->buckets};
   return options;
 }
@@ -132,7 +128,7 @@ CrossAttention::CrossAttention(std::string name, Linear q, Linear kv, Linear out
 Tensor CrossAttention::operator()(const Tensor& x, const Tensor& memory_kv, const Sides& sides,
                                   const Run& run) const {
   const Tensor q = q_(x, run);
-  AttentionOptions options = scores_of(options_, run);
+  AttentionOptions options = options_of(options_, run);
   options.dropout = run.dropout(options_.dropout, name_, sides.rows);
   observe(run, options_.observed, q, memory_kv.slice(1, 0, memory_kv.size(1) / 2), *sides.queries,
           *sides.source, options);
@@ -146,7 +142,7 @@ Tensor CrossAttention::operator()(const Tensor& x, const RowCache& kept, const C
                                   const Run& run) const {
   const Tensor q = q_(x, run);
   const int64_t width = q.size(1);
-  AttentionOptions options = scores_of(options_, run);
+  AttentionOptions options = options_of(options_, run);
   options.key_rows = keys.key_rows;
   const LayerName layer(name_);
   return out_(attention(q, kept.rows().slice(1, 0, width), kept.rows().slice(1, width, width),

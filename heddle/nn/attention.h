@@ -60,14 +60,8 @@ class SelfAttention {
 /// The same over the tokens of another sequence.
 class CrossAttention {
  public:
-  struct Options {
-    int64_t heads = 1;
-    double dropout = 0;
-    std::string observed = {};
-    float scale = 0;
-    Scoring scoring = Scoring::dot;
-    Parameter* score = nullptr;
-  };
+  /// Neither causal nor windowed, without biases, head norms and rotary positions.
+  using Options = SelfAttention::Options;
   /// `kv` gives keys and values side by side.
   CrossAttention(std::string name, Linear q, Linear kv, Linear out, Options options);
 
