@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "heddle/base/utf8.h"
-#include "heddle/text/strings/base64.h"
 #include "heddle/text/strings/pattern.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle {
 namespace {

@@ -1,11 +1,14 @@
-// Classes of characters as Hugging Face's `tokenizers` draws them, by ICU.
+// Classes of characters as Hugging Face's `tokenizers` draws them, by ICU; letters for bytes.
 #include "heddle/text/strings/characters.h"
 
 #include <unicode/uchar.h>
 #include <unicode/utf8.h>
 
-namespace heddle {
+#include <array>
 
+#include "heddle/base/utf8.h"
+
+namespace heddle {
 namespace {
 
 UChar32 code(char32_t c) { return static_cast<UChar32>(c); }
@@ -19,6 +22,29 @@ bool is_as_old_as(char32_t c, int version) {
   UVersionInfo age;
   u_charAge(code(c), age);
   return age[0] <= version;
+}
+
+constexpr int kLetters = 0x100 + 68;  // code points from 0
+
+struct Tables {
+  std::array<std::string, 256> letters;
+  std::array<int, kLetters> bytes;  // -1: stands for none
+
+  Tables() {
+    bytes.fill(-1);
+    char32_t next = 0x100;
+    for (int byte = 0; byte < 256; ++byte) {
+      const bool is_visible = (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte != 0xAD);
+      const char32_t letter = is_visible ? static_cast<char32_t>(byte) : next++;
+      bytes[letter] = byte;
+      append_utf8(letter, letters[byte]);
+    }
+  }
+};
+
+const Tables& tables() {
+  static const Tables all;
+  return all;
 }
 
 }  // namespace
@@ -82,6 +108,22 @@ void append_lower_case(char32_t c, std::string& text) {
   } else {
     append_utf8(static_cast<char32_t>(u_tolower(code(c))), text);
   }
+}
+
+void append_byte_letters(std::string_view bytes, std::string& text) {
+  const Tables& t = tables();
+  for (const char byte : bytes) text += t.letters[static_cast<unsigned char>(byte)];
+}
+
+std::optional<std::string> bytes_of_letters(std::string_view text) {
+  const Tables& t = tables();
+  std::string bytes;
+  for (size_t at = 0; at < text.size();) {
+    const char32_t c = next_code_point(text, at);
+    if (c >= kLetters || t.bytes[c] < 0) return std::nullopt;
+    bytes += static_cast<char>(t.bytes[c]);
+  }
+  return bytes;
 }
 
 }  // namespace heddle

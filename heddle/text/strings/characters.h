@@ -1,7 +1,9 @@
-// Classes of characters as Hugging Face's `tokenizers` draws them, by ICU.
+// Classes of characters as Hugging Face's `tokenizers` draws them, by ICU; letters for bytes.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace heddle {
 
@@ -27,5 +29,13 @@ bool is_chinese(char32_t c);
 void append_utf8(char32_t c, std::string& text);
 /// Lower case of one character whatever stands beside it (one, of U+0130 two).
 void append_lower_case(char32_t c, std::string& text);
+
+/// Byte-level BPE writes each byte as a visible character: those of Latin-1 that are visible stand for themselves, the other
+/// 68 bytes are U+0100 and on in order (a space is U+0120, "Ġ").
+/// Source: Radford et al. 2019, their code (bytes_to_unicode).
+void append_byte_letters(std::string_view bytes, std::string& text);
+
+/// The bytes of such characters; nothing if another one is among them.
+std::optional<std::string> bytes_of_letters(std::string_view text);
 
 }  // namespace heddle

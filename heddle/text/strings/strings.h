@@ -54,4 +54,10 @@ std::string unused_character(std::string_view text, std::span<const char32_t> ta
 /// ".", " n't" is "n't", and so on. Source: `clean_up_tokenization` of Hugging Face's transformers.
 std::string clean_up_spaces(std::string text);
 
+/// The bytes of a text in base 64 (RFC 4648, with '=' at the end; what is cut there is zero).
+/// Errors: data, with `source` and the offset, if it is none.
+std::string base64_bytes(std::string_view text, const std::string& source);
+/// The bytes in base 64, with '=' at the end.
+std::string base64_text(std::string_view bytes);
+
 }  // namespace heddle
