@@ -12,7 +12,7 @@
 #include "heddle/infer/words/word_spans.h"
 #include "heddle/ops/loss.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/text/tokenizer_folder.h"
+#include "heddle/text/tokenizer.h"
 
 namespace heddle::inspect {
 namespace {

@@ -19,6 +19,7 @@ inline constexpr std::string_view kSpaceSign = "\xE2\x96\x81";
 struct TokenizerFile {
   std::string name;  ///< without its folder
   std::string bytes;
+  friend bool operator==(const TokenizerFile&, const TokenizerFile&) = default;
 };
 
 /// Ids with the special ones around them, and to which part each belongs (token_type_ids).
@@ -128,5 +129,18 @@ class Tokenizer {
  private:
   std::shared_ptr<const Impl> impl_;
 };
+
+/// The tokenizer of a folder; nothing if none of its files is there. Errors: see Tokenizer::load().
+std::optional<Tokenizer> find_tokenizer(const std::string& folder);
+
+/// Those of a translator's folder.
+struct TokenizerPair {
+  Tokenizer source;
+  std::optional<Tokenizer> target = {};  ///< absent: it is the source's
+};
+std::optional<TokenizerPair> find_tokenizer_pair(const std::string& folder);
+
+/// From a tokenizer.json or a vocab.txt that stands nowhere.
+Tokenizer tokenizer_of_file(TokenizerFile file);
 
 }  // namespace heddle

@@ -14,7 +14,7 @@
 #include "heddle/infer/loading/model_dir.h"
 #include "heddle/text/sentencepiece/marian_tokenizer.h"
 #include "heddle/text/strings/pattern.h"
-#include "heddle/text/tokenizer_folder.h"
+#include "heddle/text/tokenizer.h"
 
 namespace heddle {
 namespace {

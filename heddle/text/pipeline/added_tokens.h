@@ -9,7 +9,6 @@
 
 #include "heddle/base/json/json.h"
 #include "heddle/text/pipeline/normalizer.h"
-#include "heddle/text/subwords/token_trie.h"
 #include "heddle/text/subwords/vocabulary.h"
 
 namespace heddle {

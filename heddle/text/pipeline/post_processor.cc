@@ -76,6 +76,11 @@ Template bert_template(int32_t cls, int32_t sep) {
                    {.type = 1, .ids = {sep}}}};
 }
 
+Template eos_template(int32_t eos) {
+  return {.single = {{.text = 0}, {.ids = {eos}}},
+          .pair = {{.text = 0}, {.text = 1}, {.ids = {eos}}}};
+}
+
 Template roberta_template(int32_t cls, int32_t sep) {
   return {.single = {{.ids = {cls}}, {.text = 0}, {.ids = {sep}}},
           .pair = {{.ids = {cls}}, {.text = 0}, {.ids = {sep, sep}}, {.text = 1}, {.ids = {sep}}}};

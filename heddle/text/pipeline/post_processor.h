@@ -10,6 +10,8 @@ namespace heddle {
 
 /// [CLS] A [SEP], [CLS] A [SEP] B [SEP] with the type 1 from B on.
 Template bert_template(int32_t cls, int32_t sep);
+/// A </s>, A B </s>.
+Template eos_template(int32_t eos);
 /// <s> A </s>, <s> A </s> </s> B </s>, all of type 0.
 Template roberta_template(int32_t cls, int32_t sep);
 

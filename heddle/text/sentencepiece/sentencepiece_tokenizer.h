@@ -3,9 +3,15 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "heddle/text/pipeline/special_tokens.h"
+#include "heddle/text/subwords/model_check.h"
 #include "heddle/text/tokenizer.h"
+
+namespace sentencepiece {
+class SentencePieceProcessor;
+}
 
 namespace heddle {
 
@@ -15,6 +21,12 @@ namespace heddle {
 Tokenizer sentencepiece_tokenizer(std::string bytes, const std::string& name);
 /// The same from a file of at most 256 MiB.
 Tokenizer load_sentencepiece(const std::string& path);
+
+/// Has the library read a model, once it is checked: its bytes, and fields that count in place of
+/// its own. Errors: as above.
+ModelFacts load_processor(std::string_view bytes, const std::string& name,
+                          sentencepiece::SentencePieceProcessor& processor,
+                          std::string_view fields = {});
 
 /// Raises SentencePiece's log level so that only fatal messages are printed. Beside the noise,
 /// 0.1.97's log lines read the first of an empty list while training on a tiny corpus.

@@ -30,8 +30,8 @@ void append_utf8(char32_t c, std::string& text);
 /// Lower case of one character whatever stands beside it (one, of U+0130 two).
 void append_lower_case(char32_t c, std::string& text);
 
-/// Byte-level BPE writes each byte as a visible character: those of Latin-1 that are visible stand for themselves, the other
-/// 68 bytes are U+0100 and on in order (a space is U+0120, "Ġ").
+/// The visible characters that byte-level BPE writes for bytes: those of Latin-1 that are visible
+/// stand for themselves, the other 68 bytes are U+0100 and on in order (a space is U+0120, "Ġ").
 /// Source: Radford et al. 2019, their code (bytes_to_unicode).
 void append_byte_letters(std::string_view bytes, std::string& text);
 

@@ -21,4 +21,11 @@ Tokenizer character_tokenizer(std::span<const std::string> texts);
 /// pair whose tokens have the lowest ids. Errors: data if the characters alone are more.
 Tokenizer train_word_pieces(std::span<const std::string> texts, int64_t vocab_size);
 
+/// A tokenizer that takes the words between spaces as they stand in the list, in its order, behind
+/// <pad> 0, <unk> 1, <s> 2 and </s> 3; a word that is not in it is <unk>. It is a SentencePiece
+/// model of type WORD, so it is kept and read like any other. The same list gives the same bytes.
+/// Errors: data for an empty list, or a word that is empty, comes twice, holds a space or U+2581,
+/// is not UTF-8 or is a special token's name.
+Tokenizer word_list_tokenizer(std::span<const std::string> words);
+
 }  // namespace heddle

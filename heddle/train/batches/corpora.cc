@@ -8,7 +8,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/text/subwords/tokenizer_trainer.h"
-#include "heddle/text/tokenizer_folder.h"
+#include "heddle/text/tokenizer.h"
 
 namespace heddle::train {
 namespace {
