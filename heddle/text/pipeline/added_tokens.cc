@@ -7,17 +7,11 @@
 #include "heddle/base/utf8.h"
 #include "heddle/text/strings/characters.h"
 #include "heddle/text/strings/pattern.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle {
 
 namespace {
-
-/// Where the last character of a text begins.
-size_t last_character(std::string_view text) {
-  size_t at = text.size() - 1;
-  while (at > 0 && is_continuation(text[at])) --at;
-  return at;
-}
 
 bool ends_with_word(std::string_view text) {
   if (text.empty()) return false;
@@ -28,24 +22,6 @@ bool ends_with_word(std::string_view text) {
 bool starts_with_word(std::string_view text) {
   size_t at = 0;
   return !text.empty() && is_word_character(next_code_point(text, at));
-}
-
-/// Bytes of white space at the front, and at the end.
-size_t leading_space(std::string_view text) {
-  size_t end = 0;
-  for (size_t at = 0; at < text.size() && is_white_space(next_code_point(text, at));) end = at;
-  return end;
-}
-
-size_t trailing_space(std::string_view text) {
-  size_t begin = text.size();
-  while (begin > 0) {
-    size_t at = last_character(text.substr(0, begin));
-    const size_t first = at;
-    if (!is_white_space(next_code_point(text, at))) break;
-    begin = first;
-  }
-  return text.size() - begin;
 }
 
 }  // namespace

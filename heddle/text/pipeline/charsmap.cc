@@ -1,6 +1,6 @@
-// Precompiled character maps, SentencePiece's normalisation by a table of replacements: checked, and
-// applied as `tokenizers` does. A map is the size of a double-array trie (uint32), its units (uint32,
-// as Darts-clone has them), and replacements that end with '\0'.
+// Precompiled character maps, SentencePiece's normalisation by a table of replacements: checked,
+// and applied as `tokenizers` does. A map is the size of a double-array trie (uint32), its units
+// (uint32, as Darts-clone has them), and replacements that end with '\0'.
 #include <unicode/brkiter.h>
 #include <unicode/utext.h>
 
@@ -42,7 +42,10 @@ constexpr int kMaxMatches = 32;                    // Normalizer::kMaxTrieResult
 class TrieCheck {
  public:
   TrieCheck(std::string_view trie, std::string_view replacements)
-      : trie_(trie), replacements_(replacements), units_(trie.size() / sizeof(uint32_t)), states_(units_) {}
+      : trie_(trie),
+        replacements_(replacements),
+        units_(trie.size() / sizeof(uint32_t)),
+        states_(units_) {}
 
   /// Throws std::runtime_error with the fault.
   void run() { visit(transition(0, unit_at(trie_, 0)), 0); }

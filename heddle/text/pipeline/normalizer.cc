@@ -132,19 +132,6 @@ void nmt_rule(char32_t c, std::string& out) {
   append_utf8(is_space ? U' ' : c, out);
 }
 
-std::string strip(std::string_view text, bool left, bool right) {
-  size_t begin = 0, end = 0;  // end: behind the last character that is no space
-  bool is_leading = left;
-  for (size_t at = 0; at < text.size();) {
-    const bool is_space = is_white_space(next_code_point(text, at));
-    if (!is_space) end = at;
-    if (is_leading && is_space) begin = at;
-    is_leading = is_leading && is_space;
-  }
-  if (!right) end = text.size();
-  return begin < end ? std::string(text.substr(begin, end - begin)) : "";
-}
-
 std::unique_ptr<Normalizer> read_sequence(const Json& json, const std::string& source) {
   std::vector<std::shared_ptr<const Normalizer>> parts;
   for (const Json& part : sequence_of(json, "normalizers", source)) {
@@ -266,11 +253,13 @@ std::unique_ptr<Normalizer> read_normalizer(const Json& json, const std::string&
   if (type == "Strip") {
     const bool left = bool_or(json, "strip_left", true, where);
     const bool right = bool_or(json, "strip_right", true, where);
-    return of([=](std::string_view text) { return strip(text, left, right); },
-              [left](std::string_view text) {
-                size_t at = 0;
-                return !left || text.empty() || !is_white_space(next_code_point(text, at));
-              });
+    return of(
+        [=](std::string_view text) {
+          if (left) text.remove_prefix(leading_space(text));
+          if (right) text.remove_suffix(trailing_space(text));
+          return std::string(text);
+        },
+        [left](std::string_view text) { return !left || leading_space(text) == 0; });
   }
   if (type == "Prepend") {
     return of([prefix = json.get_string("prepend", where)](std::string_view text) {

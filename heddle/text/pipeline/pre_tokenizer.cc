@@ -118,10 +118,8 @@ void add_ranges(size_t begin, bool is_first, const MetaspaceOptions& options, Pr
   if (begin < text.size()) result.ranges.push_back({begin, text.size(), is_first});
 }
 
-using Parts = std::vector<PreTokenizer>;
-
 /// Each part makes a few bytes of each; what all make of a text is bounded.
-PreTokenizer in_turn(Parts parts) {
+PreTokenizer in_turn(std::vector<PreTokenizer> parts) {
   const bool asks = std::ranges::any_of(parts, &PreTokenizer::asks_for_first);
   const auto split = [parts = std::move(parts)](PreTokens& pre_tokens) {
     const size_t most = most_bytes(pre_tokens.text.size());
@@ -157,17 +155,6 @@ PreTokenizer split_at(Pattern pattern, bool is_inverted, SplitBehavior behavior)
         return parts;
       },
       behavior);
-}
-
-/// Those of a Sequence inside another stand among its own, under the same bound.
-void read_parts(const Json& json, const std::string& source, Parts& parts) {
-  for (const Json& part : sequence_of(json, "pretokenizers", source)) {
-    if (!part.is_null() && component_type(part, source + ": pre_tokenizer") == "Sequence") {
-      read_parts(part, source + ": Sequence", parts);
-    } else if (PreTokenizer one = read_pre_tokenizer(part, source); one.split) {
-      parts.push_back(std::move(one));
-    }
-  }
 }
 
 enum class Class { letter, number, space, other };
@@ -315,8 +302,10 @@ PreTokenizer read_pre_tokenizer(const Json& json, const std::string& source) {
   const std::string& type = component_type(json, source + ": pre_tokenizer");
   const std::string where = source + ": " + type;
   if (type == "Sequence") {
-    Parts parts;
-    read_parts(json, where, parts);
+    std::vector<PreTokenizer> parts;
+    for (const auto& [part, place] : flat_sequence(json, "pretokenizers", "pre_tokenizer", where)) {
+      parts.push_back(read_pre_tokenizer(*part, place));
+    }
     return in_turn(std::move(parts));
   }
   if (type == "ByteLevel") {

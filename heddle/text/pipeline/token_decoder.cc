@@ -99,19 +99,6 @@ TokenDecoder read_strip(const Json& json, const std::string& source) {
   };
 }
 
-using Parts = std::vector<TokenDecoder>;
-
-/// Those of a Sequence inside another stand among its own, under the same bound.
-void read_parts(const Json& json, const std::string& source, Parts& parts) {
-  for (const Json& part : sequence_of(json, "decoders", source)) {
-    if (!part.is_null() && component_type(part, source + ": decoder") == "Sequence") {
-      read_parts(part, source + ": Sequence", parts);
-    } else if (auto one = read_token_decoder(part, source)) {
-      parts.push_back(std::move(one));
-    }
-  }
-}
-
 size_t bytes_of(const Strings& tokens) {
   size_t bytes = 0;
   for (const std::string& token : tokens) bytes += token.size();
@@ -119,8 +106,10 @@ size_t bytes_of(const Strings& tokens) {
 }
 
 TokenDecoder read_sequence(const Json& json, const std::string& source) {
-  Parts parts;
-  read_parts(json, source, parts);
+  std::vector<TokenDecoder> parts;
+  for (const auto& [part, place] : flat_sequence(json, "decoders", "decoder", source)) {
+    parts.push_back(read_token_decoder(*part, place));
+  }
   return [parts](Strings& tokens) {
     const size_t most = most_bytes(bytes_of(tokens));
     for (const auto& part : parts) {

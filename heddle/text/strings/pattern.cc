@@ -5,6 +5,7 @@
 #include <unicode/unistr.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "heddle/base/error.h"
 #include "heddle/base/utf8.h"
@@ -190,6 +191,21 @@ void fail_component(const char* what, const std::string& type, const std::string
 
 const Json::Array& sequence_of(const Json& json, const char* list, const std::string& source) {
   return json.at(list, source).as_array(source + ": " + list);
+}
+
+std::vector<PlacedComponent> flat_sequence(const Json& json, const char* list,
+                                           const std::string& what, const std::string& source) {
+  std::vector<PlacedComponent> parts;
+  for (const Json& part : sequence_of(json, list, source)) {
+    if (part.is_null()) continue;
+    if (component_type(part, source + ": " + what) == "Sequence") {
+      std::ranges::move(flat_sequence(part, list, what, source + ": Sequence"),
+                        std::back_inserter(parts));
+    } else {
+      parts.emplace_back(&part, source);
+    }
+  }
+  return parts;
 }
 
 bool bool_or(const Json& json, const char* key, bool otherwise, const std::string& source) {

@@ -55,6 +55,11 @@ const std::string& component_type(const Json& json, const std::string& source);
 
 /// The members `list` of a Sequence. Errors: data if there is no such array.
 const Json::Array& sequence_of(const Json& json, const char* list, const std::string& source);
+/// The same, with those of a Sequence inside another among its own and null left out; `what` they
+/// are, and where each stands, for messages.
+using PlacedComponent = std::pair<const Json*, std::string>;
+std::vector<PlacedComponent> flat_sequence(const Json& json, const char* list,
+                                           const std::string& what, const std::string& source);
 
 /// A member, or `otherwise` if it is absent or null. Errors: data if it is of another type.
 bool bool_or(const Json& json, const char* key, bool otherwise, const std::string& source);

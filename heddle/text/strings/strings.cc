@@ -82,15 +82,33 @@ std::string replace_invalid_utf8(std::string_view bytes) {
   return icu::UnicodeString::fromUTF8({bytes.data(), size}).toUTF8String(text);
 }
 
-std::string_view trimmed(std::string_view text) {
-  size_t begin = text.size(), end = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t front = at;
-    if (is_white_space(next_code_point(text, at))) continue;
-    begin = std::min(begin, front);
-    end = at;
+size_t last_character(std::string_view text) {
+  size_t at = text.size() - 1;
+  while (at > 0 && is_continuation(text[at])) --at;
+  return at;
+}
+
+size_t leading_space(std::string_view text) {
+  size_t end = 0;
+  for (size_t at = 0; at < text.size() && is_white_space(next_code_point(text, at));) end = at;
+  return end;
+}
+
+size_t trailing_space(std::string_view text) {
+  size_t begin = text.size();
+  while (begin > 0) {
+    const size_t first = last_character(text.substr(0, begin));
+    size_t at = first;
+    if (!is_white_space(next_code_point(text, at))) break;
+    begin = first;
   }
-  return end == 0 ? std::string_view() : text.substr(begin, end - begin);
+  return text.size() - begin;
+}
+
+std::string_view trimmed(std::string_view text) {
+  text.remove_prefix(leading_space(text));
+  text.remove_suffix(trailing_space(text));
+  return text;
 }
 
 std::string lower_case(std::string_view text) {

@@ -40,7 +40,12 @@ std::vector<std::string> split_at_commas(std::string_view text);
 /// Source: The Unicode Standard 15.0, section 3.9, "U+FFFD Substitution of Maximal Subparts".
 std::string replace_invalid_utf8(std::string_view bytes);
 
-/// The text, which is UTF-8, without the white space (Unicode's) at its ends.
+/// Where the last character of a text, which is not empty, begins.
+size_t last_character(std::string_view text);
+/// Bytes of white space (Unicode's) at the front of a text, which is UTF-8, and at its end.
+size_t leading_space(std::string_view text);
+size_t trailing_space(std::string_view text);
+/// The text without them.
 std::string_view trimmed(std::string_view text);
 
 /// Lower case of each character alone (the text is UTF-8).
