@@ -1,7 +1,7 @@
 // Names and statuses of the kinds of error, and the throw itself.
 #include "heddle/base/error.h"
 
-#include "heddle/base/field_names.h"
+#include "heddle/base/names.h"
 
 namespace heddle {
 

@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "heddle/base/error.h"
-#include "heddle/base/field_names.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/files/lines.h"
+#include "heddle/base/names.h"
 #include "heddle/base/utf8.h"
 #include "heddle/data/table.h"
 

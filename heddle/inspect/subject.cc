@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/base/field_names.h"
+#include "heddle/base/names.h"
 #include "heddle/base/utf8.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/loaded_model.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "heddle/base/error.h"
-#include "heddle/base/nearest.h"
+#include "heddle/base/names.h"
 #include "heddle/tensor/convert.h"
 
 namespace heddle {

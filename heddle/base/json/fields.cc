@@ -6,8 +6,7 @@
 #include <cmath>
 
 #include "heddle/base/error.h"
-#include "heddle/base/field_names.h"
-#include "heddle/base/nearest.h"
+#include "heddle/base/names.h"
 
 namespace heddle {
 
