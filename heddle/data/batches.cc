@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "heddle/base/error.h"
+#include "heddle/base/profile.h"
 #include "heddle/base/rng.h"
 
 namespace heddle {
-
 namespace {
 
 int64_t source_rows(const PairLengths& lengths, int64_t pair) {
@@ -129,6 +129,14 @@ void add_block(std::span<int64_t> pairs, const PairLengths& lengths, const Batch
   for (const auto& [begin, end] : batches) plan.add(pairs.subspan(begin, end - begin));
 }
 
+void append_row_names(uint32_t name, int64_t rows, std::vector<uint32_t>& sample,
+                      std::vector<uint32_t>& position) {
+  for (int64_t i = 0; i < rows; ++i) {
+    sample.push_back(name);
+    position.push_back(static_cast<uint32_t>(i));
+  }
+}
+
 }  // namespace
 
 void BatchPlan::add(std::span<const int64_t> batch) {
@@ -183,6 +191,38 @@ std::vector<std::vector<int64_t>> split_batch(const PairLengths& lengths,
   std::vector<std::vector<int64_t>> out(count);
   for (size_t i = 0; i < batch.size(); ++i) out[shard_of[i]].push_back(batch[i]);
   return out;
+}
+
+TranslationBatch make_translation_batch(const TokenizedCorpus& corpus,
+                                        std::span<const int64_t> pairs,
+                                        const TranslationIds& special, int64_t passes) {
+  const ProfilePhase phase("batch");
+  TranslationBatch batch;
+  std::vector<int64_t> source_rows, target_rows;
+  const auto append = [&](int64_t pair, uint32_t pass) {
+    check(pair >= 0 && pair < corpus.size(), ErrorKind::internal,
+          "translation batch: pair {} of a corpus of {}", pair, corpus.size());
+    const TokenView source = corpus.source(pair), target = corpus.target(pair);
+    batch.samples.push_back(pair);
+    source.append_to(batch.source);
+    batch.source.push_back(special.eos);
+    batch.target_in.push_back(special.decoder_start);
+    target.append_to(batch.target_in);
+    target.append_to(batch.target_out);
+    batch.target_out.push_back(special.eos);
+    source_rows.push_back(source.size() + 1);
+    target_rows.push_back(target.size() + 1);
+    const uint32_t name = static_cast<uint32_t>(pair) ^ (pass << 31);
+    append_row_names(name, source.size() + 1, batch.source_sample, batch.source_position);
+    append_row_names(name, target.size() + 1, batch.target_sample, batch.target_position);
+  };
+  for (int64_t pass = 0; pass < passes; ++pass) {
+    for (const int64_t pair : pairs) append(pair, static_cast<uint32_t>(pass));
+  }
+  batch.source_segments = Segments::from_lengths(source_rows);
+  batch.target_segments = Segments::from_lengths(target_rows);
+  batch.target_tokens = batch.target_segments.rows();
+  return batch;
 }
 
 }  // namespace heddle

@@ -296,6 +296,12 @@ void sync_directory(const std::string& path) {
   if (fsync(folder.fd) != 0 && errno != EINVAL) fail_errno("cannot sync the folder", path, errno);
 }
 
+void sync_file(const std::string& path) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.fd < 0) fail_errno("cannot open", path, errno);
+  if (fsync(file.fd) != 0) fail_errno("cannot write", path, errno);
+}
+
 std::string temporary_name(const std::string& path) {
   uint64_t random = 0;
   if (getrandom(&random, sizeof random, 0) != sizeof random) {
