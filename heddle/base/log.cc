@@ -2,7 +2,6 @@
 // file for what is one locked fwrite.
 #include "heddle/base/log.h"
 
-#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 

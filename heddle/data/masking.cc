@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "heddle/base/rng.h"
-
 namespace heddle {
 
 std::vector<int32_t> mask_tokens(std::vector<int32_t>& ids, const MaskingOptions& options,

@@ -1,19 +1,15 @@
 // Text to token ids and back: what all kinds of tokenizers share.
 #include "heddle/text/tokenizer.h"
 
-#include <algorithm>
-
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/utf8.h"
-#include "heddle/text/pipeline/post_processor.h"
 #include "heddle/text/pipeline/special_tokens.h"
-#include "heddle/text/sentencepiece/marian_tokenizer.h"
-#include "heddle/text/sentencepiece/sentencepiece_json.h"
 #include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 #include "heddle/text/strings/pattern.h"
 #include "heddle/text/strings/strings.h"
 #include "heddle/text/tokenizer_impl.h"
+#include "heddle/text/tokenizer_json.h"
 
 namespace heddle {
 namespace {

@@ -121,7 +121,7 @@ class Tokenizer {
   void save(const std::string& path) const;
   /// Writes the files to a folder that exists, each atomically, so that load() of the folder gives
   /// this tokenizer, whatever config.json is in it. Beside a SentencePiece model without a family
-  /// stands a tokenizer.json, see heddle/text/sentencepiece/sentencepiece_json.h, and beside
+  /// stands a tokenizer.json, see heddle/text/sentencepiece/sentencepiece_tokenizer.h, and beside
   /// WordPiece vocabularies and characters their class, so that transformers gives the same ids and
   /// texts. Errors: system.
   void save_folder(const std::string& folder) const;

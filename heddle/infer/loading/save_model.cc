@@ -7,7 +7,7 @@
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/loading/model_dir.h"
 #include "heddle/io/weights.h"
-#include "heddle/text/sentencepiece/marian_tokenizer.h"
+#include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 
 namespace heddle {
 namespace {

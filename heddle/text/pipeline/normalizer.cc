@@ -4,7 +4,6 @@
 #include <unicode/normalizer2.h>
 
 #include <algorithm>
-#include <functional>
 #include <vector>
 
 #include "heddle/base/error.h"

@@ -1,6 +1,6 @@
 // Marian's and M2M-100's tokenizers: SentencePiece finds the tokens of a text, vocab.json has their
 // ids.
-#include "heddle/text/sentencepiece/marian_tokenizer.h"
+#include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 
 #include <sentencepiece_processor.h>
 
@@ -9,10 +9,9 @@
 #include <sstream>
 
 #include "heddle/base/error.h"
-#include "heddle/text/pipeline/post_processor.h"
-#include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 #include "heddle/text/strings/pattern.h"
 #include "heddle/text/strings/strings.h"
+#include "heddle/text/tokenizer_json.h"
 
 namespace heddle {
 namespace {

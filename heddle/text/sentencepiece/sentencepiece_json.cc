@@ -1,5 +1,5 @@
 // SentencePiece models in the form that Hugging Face's transformers reads without a family.
-#include "heddle/text/sentencepiece/sentencepiece_json.h"
+#include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 
 #include <sentencepiece_processor.h>
 

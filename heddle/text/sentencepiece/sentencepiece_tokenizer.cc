@@ -8,7 +8,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
-#include "heddle/text/sentencepiece/sentencepiece_json.h"
+#include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 #include "heddle/text/strings/strings.h"
 #include "heddle/text/tokenizer_impl.h"
 

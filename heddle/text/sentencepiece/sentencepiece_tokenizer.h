@@ -1,9 +1,11 @@
-// Tokenizers that are a SentencePiece model.
+// Tokenizers that are a SentencePiece model, alone, with what its family puts around texts, or with
+// a vocab.json.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "heddle/text/pipeline/special_tokens.h"
 #include "heddle/text/subwords/model_check.h"
@@ -37,5 +39,49 @@ void silence_sentencepiece();
 /// none of these. Errors: data, naming the file, for a broken model or one without the family's
 /// special tokens.
 std::optional<PipelineDescription> describe_sentencepiece(HubFiles& files, const std::string& name);
+
+/// The file of a SentencePiece model without a family.
+inline constexpr const char* kSentencePieceName = "tokenizer.model";
+
+/// What stands beside tokenizer.model for transformers: a tokenizer.json (byte fallback, character
+/// map and spaces as the model has them) and a tokenizer_config.json by which it is read whatever
+/// config.json says. heddle reads the model itself. The ids are the same, and the texts of ids that
+/// come from texts, but for texts with U+2581, which is a space to transformers, for clusters that
+/// a character map replaces in part, where a BPE could join a, aa, a in two ways, and for "</s>" in
+/// texts of a unigram model that knows neither sign and no bytes. Of a model
+/// that tokenizer.json cannot say (words, symbols of the user, tokens of several words) there is
+/// the tokenizer_config.json alone, with a class that only heddle knows.
+std::vector<TokenizerFile> files_for_transformers(
+    const sentencepiece::SentencePieceProcessor& processor, const ModelFacts& facts);
+
+/// Whether tokenizer_config.json is one of those, so that tokenizer.model counts.
+bool is_for_transformers(const HubFiles& files);
+
+// The files of a folder: a SentencePiece model for each language, and the ids of their tokens, of
+// both languages or with those of the target in a file of its own ("separate_vocabs" of
+// tokenizer_config.json).
+inline constexpr const char* kMarianSourceName = "source.spm";
+inline constexpr const char* kMarianTargetName = "target.spm";
+inline constexpr const char* kMarianVocabName = "vocab.json";
+inline constexpr const char* kMarianTargetVocabName = "target_vocab.json";
+
+enum class MarianSide : uint8_t { source, target };
+
+/// That of M2M-100: sentencepiece.bpe.model and vocab.json, behind which the tokens of languages
+/// stand, "__fr__". Errors: as below.
+/// Source: transformers 5.23, models/m2m_100/tokenization_m2m_100.py.
+Tokenizer load_m2m_tokenizer(HubFiles files);
+
+/// The tokenizer of one language. A text, and what follows a special token in it, may begin with
+/// the name of a target language, ">>fr<<", which is a token. Tokens that the vocabulary lacks are
+/// unk_id(); decoding leaves out unk_id(), as transformers does.
+/// Errors: data, naming the file, for anything missing or without sense.
+/// Source: transformers 5.23, models/marian/tokenization_marian.py.
+Tokenizer load_marian_tokenizer(const std::string& folder, MarianSide side);
+
+/// The files of a folder that two SentencePiece tokenizers make, or one for both languages (target
+/// null). max_length: model_max_length, in tokens
+std::vector<TokenizerFile> marian_tokenizer_files(const Tokenizer& source, const Tokenizer* target,
+                                                  int64_t max_length);
 
 }  // namespace heddle

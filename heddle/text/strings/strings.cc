@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
 #include "heddle/base/error.h"
 #include "heddle/base/utf8.h"

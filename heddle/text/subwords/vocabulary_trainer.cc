@@ -1,9 +1,7 @@
 // Characters into a tokenizer.json; words, counted and merged, into a vocab.txt.
 #include "heddle/text/subwords/vocabulary_trainer.h"
 
-#include <algorithm>
 #include <bit>
-#include <cstdint>
 #include <map>
 #include <set>
 #include <string_view>
@@ -14,7 +12,6 @@
 #include "heddle/base/error.h"
 #include "heddle/base/json/json.h"
 #include "heddle/base/utf8.h"
-#include "heddle/text/tokenizer.h"
 
 namespace heddle {
 namespace {
