@@ -1,5 +1,5 @@
 // Normalizers: what they do to texts that are made to take long, or to fill memory.
-#include "heddle/text/pipeline/normalizer.h"
+#include "heddle/text/pipeline/pipeline.h"
 
 #include <gtest/gtest.h>
 

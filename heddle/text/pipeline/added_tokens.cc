@@ -1,5 +1,5 @@
 // Tokens that are found in a text before anything else is done with it.
-#include "heddle/text/pipeline/added_tokens.h"
+#include "heddle/text/pipeline/pipeline.h"
 
 #include <algorithm>
 

@@ -11,7 +11,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/utf8.h"
-#include "heddle/text/pipeline/normalizer.h"
+#include "heddle/text/pipeline/pipeline.h"
 #include "heddle/text/strings/strings.h"
 #include "heddle/text/subwords/model_check.h"
 

@@ -1,5 +1,5 @@
 // The normalizers of tokenizer.json.
-#include "heddle/text/pipeline/normalizer.h"
+#include "heddle/text/pipeline/pipeline.h"
 
 #include <unicode/normalizer2.h>
 

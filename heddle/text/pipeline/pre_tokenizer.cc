@@ -1,5 +1,5 @@
 // The pre-tokenizers of tokenizer.json.
-#include "heddle/text/pipeline/pre_tokenizer.h"
+#include "heddle/text/pipeline/pipeline.h"
 
 #include <algorithm>
 #include <array>

@@ -1,12 +1,11 @@
 // The decoders of tokenizer.json.
-#include "heddle/text/pipeline/token_decoder.h"
+#include "heddle/text/pipeline/pipeline.h"
 
 #include <charconv>
 #include <optional>
 
 #include "heddle/base/error.h"
 #include "heddle/base/utf8.h"
-#include "heddle/text/pipeline/pre_tokenizer.h"
 #include "heddle/text/strings/characters.h"
 #include "heddle/text/strings/pattern.h"
 #include "heddle/text/strings/strings.h"
