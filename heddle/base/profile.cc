@@ -22,11 +22,6 @@ constexpr uint32_t kNone = 0;          // names[0] is ""
 constexpr size_t kMaxNames = 1 << 20;  // beyond that, names are dropped
 constexpr size_t kMaxPending = 256;    // calls that wait for the name of their op
 
-void add(Work& sum, const Work& work) {
-  sum.bytes += work.bytes;
-  sum.flops += work.flops;
-}
-
 struct OpenPhase {
   uint32_t name = kNone;
   uint32_t as_layer = kNone;  // "(name)", for calls outside every layer
@@ -99,7 +94,7 @@ struct Recorder {
     e.work = work;
     OpenPhase& phase = phases.back();
     phase.inside += e.time;
-    add(phase.work, work);
+    phase.work.add(work);
     if (step_op != kNone) {
       e.op = step_op;
       e.layer = step_layer != kNone ? step_layer : phase.as_layer;
@@ -128,7 +123,7 @@ struct Recorder {
     phases.pop_back();
     const int64_t time = now - open.begin;
     phases.back().inside += time;
-    add(phases.back().work, open.work);
+    phases.back().work.add(open.work);
     Profile::Phase& p = profile.phases[phase_of.at(open.name)];
     p.totals.add({1, time, open.work});
     p.own_time += time - open.inside;
@@ -155,26 +150,24 @@ void with_recorder(const F& f) {
 
 constexpr size_t kLayers = 20;
 
-struct TableLine {
-  std::vector<std::string> cells;
-};
+using TableLine = std::vector<std::string>;  // cells
 
 // Columns as wide as their widest cell; the first `texts` to the left, numbers to the right.
 std::string aligned(const std::vector<TableLine>& lines, size_t texts) {
   std::vector<size_t> widths;
   for (const TableLine& line : lines) {
-    widths.resize(std::max(widths.size(), line.cells.size()));
-    for (size_t i = 0; i < line.cells.size(); ++i) {
-      widths[i] = std::max(widths[i], line.cells[i].size());
+    widths.resize(std::max(widths.size(), line.size()));
+    for (size_t i = 0; i < line.size(); ++i) {
+      widths[i] = std::max(widths[i], line[i].size());
     }
   }
   std::string out;
   for (const TableLine& line : lines) {
     std::string row;
-    for (size_t i = 0; i < line.cells.size(); ++i) {
+    for (size_t i = 0; i < line.size(); ++i) {
       row += i == 0 ? "" : "  ";
-      row += i < texts ? fmt::format("{:<{}}", line.cells[i], widths[i])
-                       : fmt::format("{:>{}}", line.cells[i], widths[i]);
+      row += i < texts ? fmt::format("{:<{}}", line[i], widths[i])
+                       : fmt::format("{:>{}}", line[i], widths[i]);
     }
     row.erase(row.find_last_not_of(' ') + 1);
     out += row + "\n";
@@ -200,7 +193,7 @@ void add_numbers(TableLine& line, const Profile::Totals& t, int64_t whole) {
   for (std::string cell : {ms(t.time), fmt::format("{:.1f} %", share(t.time, whole)),
                            t.work.bytes > 0 ? fmt::format("{:.3f}", bytes * 1e-9) : "",
                            rate(bytes, t.time), rate(t.work.flops, t.time)}) {
-    line.cells.push_back(std::move(cell));
+    line.push_back(std::move(cell));
   }
 }
 
@@ -222,10 +215,10 @@ std::vector<std::pair<Key, Profile::Totals>> sums(const Profile& p, const KeyOf&
 std::string op_table(const Profile& p) {
   using Key = std::pair<std::string, std::string>;
   std::vector<TableLine> lines = {
-      {{"op", "kernel", "calls", "ms", "share", "GB", "GB/s", "GFLOP/s"}}};
+      {"op", "kernel", "calls", "ms", "share", "GB", "GB/s", "GFLOP/s"}};
   const auto key = [](const Profile::Row& r) { return Key{label(r.op, r.pass), r.kernel}; };
   for (const auto& [names, t] : sums<Key>(p, key)) {
-    TableLine line{{names.first, names.second, format_count(t.calls)}};
+    TableLine line = {names.first, names.second, format_count(t.calls)};
     add_numbers(line, t, p.time);
     lines.push_back(std::move(line));
   }
@@ -238,9 +231,9 @@ std::string layer_table(const Profile& p) {
     if (r.pass == ProfilePass::backward) backward[r.layer] += r.totals.time;
   }
   std::vector<TableLine> lines = {
-      {{"layer", "calls", "backward ms", "ms", "share", "GB", "GB/s", "GFLOP/s"}}};
+      {"layer", "calls", "backward ms", "ms", "share", "GB", "GB/s", "GFLOP/s"}};
   const auto add_line = [&](const std::string& name, int64_t back, const Profile::Totals& t) {
-    TableLine line{{name, format_count(t.calls), back > 0 ? ms(back) : ""}};
+    TableLine line = {name, format_count(t.calls), back > 0 ? ms(back) : ""};
     add_numbers(line, t, p.time);
     lines.push_back(std::move(line));
   };
@@ -264,14 +257,14 @@ std::string layer_table(const Profile& p) {
 
 std::string phase_table(const Profile& p) {
   std::vector<TableLine> lines = {
-      {{"phase", "calls", "ms", "share", "GB", "GB/s", "GFLOP/s", "own ms"}}};
+      {"phase", "calls", "ms", "share", "GB", "GB/s", "GFLOP/s", "own ms"}};
   for (const Profile::Phase& phase : p.phases) {
-    TableLine line{{phase.name, format_count(phase.totals.calls)}};
+    TableLine line = {phase.name, format_count(phase.totals.calls)};
     add_numbers(line, phase.totals, p.time);
-    line.cells.push_back(ms(phase.own_time));
+    line.push_back(ms(phase.own_time));
     lines.push_back(std::move(line));
   }
-  lines.push_back({{"outside phases", "", "", "", "", "", "", ms(p.time_outside_phases)}});
+  lines.push_back({"outside phases", "", "", "", "", "", "", ms(p.time_outside_phases)});
   return aligned(lines, 1);
 }
 
@@ -326,7 +319,7 @@ void leave_phase() {
 void Profile::Totals::add(const Totals& other) {
   calls += other.calls;
   time += other.time;
-  heddle::add(work, other.work);
+  work.add(other.work);
 }
 
 void start_profile(size_t max_events) {

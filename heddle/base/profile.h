@@ -14,6 +14,11 @@ namespace heddle {
 struct Work {
   int64_t bytes = 0;  ///< read and written
   double flops = 0;   ///< floating-point operations; 0 where they are not counted
+
+  void add(const Work& other) {
+    bytes += other.bytes;
+    flops += other.flops;
+  }
 };
 
 enum class ProfilePass : uint8_t {
@@ -76,22 +81,16 @@ void enter_phase(const char* name);
 void leave_phase();
 int64_t now();
 inline constinit thread_local int calls = 0;  // how many are under way, one inside the other
+inline constinit thread_local Work* counted = nullptr;
 }  // namespace profile_detail
 
 /// True on the thread that is profiled.
 inline bool is_profiling() { return profile_detail::is_on; }
 
-namespace profile_detail {
-inline constinit thread_local Work* counted = nullptr;
-}
-
 /// True on the thread of a dry run (autograd/dry_run.h): kernels count their work and do none.
 inline bool is_counting() { return profile_detail::counted != nullptr; }
 /// Adds to the work of a dry run that is under way.
-inline void count_work(const Work& work) {
-  profile_detail::counted->bytes += work.bytes;
-  profile_detail::counted->flops += work.flops;
-}
+inline void count_work(const Work& work) { profile_detail::counted->add(work); }
 
 /// A call while it lives, under the name of a kernel. Calls inside it are part of it.
 class ProfiledCall {
