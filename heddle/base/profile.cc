@@ -190,11 +190,9 @@ std::string ms(int64_t time) { return fmt::format("{:.1f}", milliseconds(time));
 
 void add_numbers(TableLine& line, const Profile::Totals& t, int64_t whole) {
   const auto bytes = static_cast<double>(t.work.bytes);
-  for (std::string cell : {ms(t.time), fmt::format("{:.1f} %", share(t.time, whole)),
+  line.insert(line.end(), {ms(t.time), fmt::format("{:.1f} %", share(t.time, whole)),
                            t.work.bytes > 0 ? fmt::format("{:.3f}", bytes * 1e-9) : "",
-                           rate(bytes, t.time), rate(t.work.flops, t.time)}) {
-    line.push_back(std::move(cell));
-  }
+                           rate(bytes, t.time), rate(t.work.flops, t.time)});
 }
 
 std::string label(const std::string& op, ProfilePass pass) {
@@ -274,18 +272,18 @@ const char* category(ProfilePass pass) {
 }
 
 std::string trace_event(const Profile& p, const Profile::Event& e) {
-  Json args = Json::object({{"kernel", p.names[e.kernel]},
-                            {"layer", p.names[e.layer]},
-                            {"bytes", e.work.bytes},
-                            {"flops", e.work.flops}});
-  Json event = Json::object({{"name", label(p.names[e.op], e.pass)},
-                             {"cat", category(e.pass)},
-                             {"ph", "X"},
-                             {"ts", static_cast<double>(e.begin) * 1e-3},
-                             {"dur", static_cast<double>(e.time) * 1e-3},
-                             {"pid", 1},
-                             {"tid", 1}});
-  event["args"] = std::move(args);
+  const Json args = Json::object({{"kernel", p.names[e.kernel]},
+                                  {"layer", p.names[e.layer]},
+                                  {"bytes", e.work.bytes},
+                                  {"flops", e.work.flops}});
+  const Json event = Json::object({{"name", label(p.names[e.op], e.pass)},
+                                   {"cat", category(e.pass)},
+                                   {"ph", "X"},
+                                   {"ts", static_cast<double>(e.begin) * 1e-3},
+                                   {"dur", static_cast<double>(e.time) * 1e-3},
+                                   {"pid", 1},
+                                   {"tid", 1},
+                                   {"args", args}});
   return event.dump();
 }
 
