@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <random>
 
-#include "heddle/text/strings/characters.h"
 #include "heddle/text/strings/strings.h"
 #include "tests/base/temporary.h"
 

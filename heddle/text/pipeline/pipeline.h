@@ -13,7 +13,6 @@
 
 #include "heddle/base/json/json.h"
 #include "heddle/text/subwords/subword_model.h"
-#include "heddle/text/subwords/vocabulary.h"
 #include "heddle/text/tokenizer_impl.h"
 
 namespace heddle {

@@ -12,7 +12,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/utf8.h"
-#include "heddle/text/subwords/vocabulary.h"
+#include "heddle/text/subwords/subword_model.h"
 #include "heddle/text/tokenizer.h"
 
 namespace heddle {

@@ -1,5 +1,5 @@
 // Tokens of text and their ids.
-#include "heddle/text/subwords/vocabulary.h"
+#include "heddle/text/subwords/subword_model.h"
 
 #include <utility>
 
