@@ -4,11 +4,11 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/utf8.h"
+#include "heddle/text/pipeline/pipeline.h"
 #include "heddle/text/pipeline/special_tokens.h"
 #include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 #include "heddle/text/strings/pattern.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/text/tokenizer_impl.h"
 #include "heddle/text/tokenizer_json.h"
 
 namespace heddle {

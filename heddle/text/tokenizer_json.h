@@ -6,7 +6,6 @@
 
 #include "heddle/base/json/json.h"
 #include "heddle/text/pipeline/pipeline.h"
-#include "heddle/text/tokenizer_impl.h"
 
 namespace heddle {
 

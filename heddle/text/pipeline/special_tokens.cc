@@ -8,7 +8,6 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/text/strings/pattern.h"
-#include "heddle/text/tokenizer_json.h"
 
 namespace heddle {
 

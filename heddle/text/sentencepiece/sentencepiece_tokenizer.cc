@@ -8,9 +8,9 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
+#include "heddle/text/pipeline/pipeline.h"
 #include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/text/tokenizer_impl.h"
 
 // Exported by the library (0.1.97 and 0.2.0) but absent from its installed headers.
 namespace sentencepiece::logging {
