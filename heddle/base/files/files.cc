@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -62,31 +61,19 @@ void write_all(int fd, std::span<const std::byte> bytes, const std::string& path
   }
 }
 
-/// Collects small pieces, since a call for each costs more than its bytes.
-class WriteBuffer {
- public:
-  WriteBuffer(int fd, const std::string& path) : fd_(fd), path_(path) {}
-  void add(std::span<const std::byte> bytes) {
-    if (bytes_.size() + bytes.size() > kSize) flush();
-    if (bytes.size() > kSize) return write_all(fd_, bytes, path_);
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-  }
-  void flush() {
-    write_all(fd_, bytes_, path_);
-    bytes_.clear();
-  }
-
- private:
-  static constexpr size_t kSize = 1 << 16;
-  int fd_;
-  const std::string& path_;
-  std::vector<std::byte> bytes_;
-};
-
 void write_by(const std::function<void(const ByteSink&)>& writer, int fd, const std::string& path) {
-  WriteBuffer buffer(fd, path);
-  writer([&](std::span<const std::byte> bytes) { buffer.add(bytes); });
-  buffer.flush();
+  constexpr size_t kMost = 1 << 16;
+  std::vector<std::byte> small;  // pieces, since a call for each costs more than its bytes
+  const auto flush = [&] {
+    write_all(fd, small, path);
+    small.clear();
+  };
+  writer([&](std::span<const std::byte> bytes) {
+    if (small.size() + bytes.size() > kMost) flush();
+    if (bytes.size() > kMost) return write_all(fd, bytes, path);
+    small.insert(small.end(), bytes.begin(), bytes.end());
+  });
+  flush();
 }
 
 /// Where the bytes for a path go.
@@ -117,11 +104,10 @@ Destination find_destination(const std::string& path) {
       d.is_of_proc = true;
       return d;
     }
-    char target[PATH_MAX];
-    const ssize_t size = readlink(d.path.c_str(), target, sizeof target);
-    if (size < 0) fail_errno("cannot write", path, errno);
-    const std::string name(target, static_cast<size_t>(size));
-    d.path = name.starts_with('/') ? name : join_path(folder, name);
+    std::error_code error;
+    const fs::path target = fs::read_symlink(d.path, error);
+    if (error) fail_errno("cannot write", path, error.value());
+    d.path = fs::path(folder) / target;  // the target alone if it begins at the root
   }
 }
 

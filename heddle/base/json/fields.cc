@@ -14,17 +14,12 @@ namespace {
 
 // --- values to and from JSON ---
 
-void read_json(int64_t& value, const Json& json, const std::string& what) {
-  value = json.as_int(what);
-}
-void read_json(double& value, const Json& json, const std::string& what) {
-  value = json.as_double(what);
-}
-void read_json(bool& value, const Json& json, const std::string& what) {
-  value = json.as_bool(what);
-}
-void read_json(std::string& value, const Json& json, const std::string& what) {
-  value = json.as_string(what);
+template <class T>
+void read_json(T& value, const Json& json, const std::string& what) {
+  if constexpr (std::same_as<T, int64_t>) value = json.as_int(what);
+  if constexpr (std::same_as<T, double>) value = json.as_double(what);
+  if constexpr (std::same_as<T, bool>) value = json.as_bool(what);
+  if constexpr (std::same_as<T, std::string>) value = json.as_string(what);
 }
 template <class T>
 void read_json(std::optional<T>& value, const Json& json, const std::string& what) {

@@ -31,6 +31,15 @@ std::string key_name(std::string_view key, std::string_view source) {
   fail(ErrorKind::data, "{} is {}; {} is needed", what, value.describe(), needed);
 }
 
+template <class T, class As>
+std::vector<T> each_as(const Json::Array& array, std::string_view what, As as) {
+  std::vector<T> values;
+  for (const Json& value : array) {
+    values.push_back((value.*as)(fmt::format("{}[{}]", what, values.size())));
+  }
+  return values;
+}
+
 void write_string(std::string& out, std::string_view text) {
   out += '"';
   for (size_t i = 0; i < text.size();) {
@@ -214,19 +223,11 @@ const Json::Array& Json::as_array(std::string_view what) const {
 }
 
 std::vector<int64_t> Json::as_ints(std::string_view what) const {
-  std::vector<int64_t> values;
-  for (const Json& value : as_array(what)) {
-    values.push_back(value.as_int(fmt::format("{}[{}]", what, values.size())));
-  }
-  return values;
+  return each_as<int64_t>(as_array(what), what, &Json::as_int);
 }
 
 std::vector<std::string> Json::as_strings(std::string_view what) const {
-  std::vector<std::string> values;
-  for (const Json& value : as_array(what)) {
-    values.push_back(value.as_string(fmt::format("{}[{}]", what, values.size())));
-  }
-  return values;
+  return each_as<std::string>(as_array(what), what, &Json::as_string);
 }
 
 const std::vector<Json::Member>& Json::as_object(std::string_view what) const {
