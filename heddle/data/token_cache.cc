@@ -73,6 +73,7 @@ class CacheWriter {
   std::vector<std::byte> buffer_;  // of the block that is being filled
   std::vector<uint64_t> hashes_;   // of those before it
   std::vector<int32_t> source_lengths_, target_lengths_;
+  size_t ids_ = 0;
 };
 
 CacheWriter::CacheWriter(const ByteSink& sink, int id_bytes) : sink_(sink), id_bytes_(id_bytes) {}
@@ -95,6 +96,7 @@ void CacheWriter::flush() {
 }
 
 void CacheWriter::add_ids(std::span<const int32_t> ids) {
+  ids_ += ids.size();
   if (id_bytes_ == 4) return put(ids.data(), ids.size_bytes());
   for (const int32_t id : ids) {
     const auto narrow = static_cast<uint16_t>(id);
@@ -110,14 +112,9 @@ void CacheWriter::add_pair(std::span<const int32_t> source, std::span<const int3
 }
 
 void CacheWriter::finish(uint64_t key, const CorpusReport& report) {
+  const size_t bytes = ids_ * static_cast<size_t>(id_bytes_);
   uint64_t offset = 0;
-  for (size_t i = 0; i < source_lengths_.size(); ++i) {
-    offset += static_cast<uint64_t>(source_lengths_[i]) + static_cast<uint64_t>(target_lengths_[i]);
-  }
-  const size_t bytes = offset * static_cast<size_t>(id_bytes_);
-  const uint64_t zeros = 0;
-  put(&zeros, round_up_8(bytes) - bytes);
-  offset = 0;
+  put(&offset, round_up_8(bytes) - bytes);  // zeros
   put(&offset, sizeof offset);
   for (size_t i = 0; i < source_lengths_.size(); ++i) {
     offset += static_cast<uint64_t>(source_lengths_[i]) + static_cast<uint64_t>(target_lengths_[i]);
