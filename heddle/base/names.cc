@@ -50,6 +50,8 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
   return best;
 }
 
+const char* version() { return HEDDLE_VERSION; }
+
 std::string field_name(std::string_view key) {
   return g_name == nullptr ? std::string(key) : g_name(key);
 }

@@ -12,6 +12,9 @@ namespace heddle {
 /// edits than a third of the longer name, or 2 for names of fewer than six characters.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
 
+/// The version of heddle, as in "0.1.0".
+const char* version();
+
 /// A field: its key, or what name_fields_by() was given for it.
 std::string field_name(std::string_view key);
 /// The program calls fields by their flags; null: by their keys. To be called before any thread is

@@ -16,7 +16,6 @@
 #include "heddle/base/log.h"
 #include "heddle/base/names.h"
 #include "heddle/base/signals.h"
-#include "heddle/base/version.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags/search_flags.h"
 #include "heddle/cli/profile.h"

@@ -80,7 +80,7 @@ Tokenizer load_byte_level_bpe(HubFiles files, const char* vocab_name, const char
   parts.model = make_bpe(Vocabulary::of_json(vocab, vocab_path),
                          merges_of_lines(merges, merges_path), {}, merges_path);
   parts.pre_tokenizer = make_byte_level(files.flag("add_prefix_space", false), true);
-  parts.decoder = make_byte_level_decoder();
+  parts.decoder = decode_byte_level;
   const Vocabulary& known = parts.model->vocabulary();
   const bool has_ends = known.find("<s>") && known.find("</s>") && known.find("<mask>");
   const bool is_roberta = has_ends && !files.is_class("gpt2");

@@ -13,7 +13,6 @@
 #include "heddle/base/utf8.h"
 #include "heddle/text/pipeline/pipeline.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/text/subwords/model_check.h"
 
 namespace heddle {
 namespace {

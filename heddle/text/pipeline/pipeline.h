@@ -95,6 +95,12 @@ std::unique_ptr<Normalizer> make_bert_normalizer(const BertNormalizerOptions& op
 std::unique_ptr<Normalizer> make_charsmap_normalizer(std::string charsmap,
                                                      const std::string& source);
 
+/// Checks a precompiled character map (size of the trie, double array, replacement strings):
+/// every transition and value lies inside, there is no cycle, at most 32 rules match one prefix,
+/// and replacements are short valid UTF-8. Returns what is wrong, empty if nothing is.
+/// Source: Darts-clone's double array; SentencePiece's Normalizer.
+std::string charsmap_fault(std::string_view charsmap);
+
 /// From the "normalizer" of a tokenizer.json: BertNormalizer, NFC, NFD, NFKC, NFKD, Lowercase,
 /// Strip, StripAccents, Replace, Prepend, Precompiled, Nmt, ByteLevel and Sequence of these;
 /// nullptr for null. Errors: data, naming what is unknown or wrong, with `source` in front.
@@ -163,7 +169,7 @@ void gpt2_words(std::string_view text, std::vector<size_t>& ends);
 using TokenDecoder = std::function<void(std::vector<std::string>& tokens)>;
 
 /// Bytes of byte-level BPE; U+FFFD where they form no character.
-TokenDecoder make_byte_level_decoder();
+void decode_byte_level(std::vector<std::string>& tokens);
 /// Spaces between tokens that do not begin with the prefix, which is taken away.
 TokenDecoder make_wordpiece_decoder(std::string prefix, bool cleanup);
 

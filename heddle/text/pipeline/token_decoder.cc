@@ -15,34 +15,9 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-void decode_byte_level(Strings& tokens) {
-  std::string bytes;
-  for (const std::string& token : tokens) bytes += bytes_of_letters(token).value_or(token);
-  tokens = {replace_invalid_utf8(bytes)};
-}
-
 /// As `tokenizers` cleans up each token, before they are joined.
 std::string clean_up_token(const std::string& token) {
   return replace_all(clean_up_spaces(token), " do not", " don't");
-}
-
-void decode_word_piece(const std::string& prefix, bool cleanup, Strings& tokens) {
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    std::string& token = tokens[i];
-    if (i > 0 && token.starts_with(prefix)) {
-      token.erase(0, prefix.size());
-    } else if (i > 0) {
-      token.insert(0, " ");
-    }
-    if (cleanup) token = clean_up_token(token);
-  }
-}
-
-void decode_metaspace(const MetaspaceOptions& options, Strings& tokens) {
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    const bool is_dropped = i == 0 && options.scheme != PrependScheme::never;
-    tokens[i] = replace_all(tokens[i], options.sign, is_dropped ? "" : " ");
-  }
 }
 
 /// The byte of a token like "<0x0A>".
@@ -138,11 +113,23 @@ TokenDecoder read_bpe(const Json& json, const std::string& source) {
 
 }  // namespace
 
-TokenDecoder make_byte_level_decoder() { return decode_byte_level; }
+void decode_byte_level(Strings& tokens) {
+  std::string bytes;
+  for (const std::string& token : tokens) bytes += bytes_of_letters(token).value_or(token);
+  tokens = {replace_invalid_utf8(bytes)};
+}
 
 TokenDecoder make_wordpiece_decoder(std::string prefix, bool cleanup) {
   return [prefix = std::move(prefix), cleanup](Strings& tokens) {
-    decode_word_piece(prefix, cleanup, tokens);
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      std::string& token = tokens[i];
+      if (i > 0 && token.starts_with(prefix)) {
+        token.erase(0, prefix.size());
+      } else if (i > 0) {
+        token.insert(0, " ");
+      }
+      if (cleanup) token = clean_up_token(token);
+    }
   };
 }
 
@@ -151,14 +138,17 @@ TokenDecoder read_token_decoder(const Json& json, const std::string& source) {
   const std::string& type = component_type(json, source + ": decoder");
   const std::string where = source + ": " + type;
   if (type == "Sequence") return read_sequence(json, where);
-  if (type == "ByteLevel") return make_byte_level_decoder();
+  if (type == "ByteLevel") return decode_byte_level;
   if (type == "WordPiece") {
     return make_wordpiece_decoder(string_or(json, "prefix", "##", where),
                                   bool_or(json, "cleanup", true, where));
   }
   if (type == "Metaspace") {
     return [options = read_metaspace(json, where)](Strings& tokens) {
-      decode_metaspace(options, tokens);
+      for (size_t i = 0; i < tokens.size(); ++i) {
+        const bool is_dropped = i == 0 && options.scheme != PrependScheme::never;
+        tokens[i] = replace_all(tokens[i], options.sign, is_dropped ? "" : " ");
+      }
     };
   }
   if (type == "BPEDecoder") return read_bpe(json, where);

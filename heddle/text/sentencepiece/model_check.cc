@@ -1,5 +1,5 @@
 // Checks the structure of a SentencePiece .model file before the library sees it.
-#include "heddle/text/subwords/model_check.h"
+#include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 
 #include <algorithm>
 #include <bit>
