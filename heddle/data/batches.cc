@@ -13,25 +13,18 @@
 namespace heddle {
 namespace {
 
-int64_t source_rows(const PairLengths& lengths, int64_t pair) {
-  return int64_t{lengths.source[static_cast<size_t>(pair)]} + 1;
-}
-int64_t target_rows(const PairLengths& lengths, int64_t pair) {
-  return int64_t{lengths.target[static_cast<size_t>(pair)]} + 1;
-}
+int64_t rows_of(std::span<const int32_t> lengths, int64_t i) { return int64_t{lengths[i]} + 1; }
 
 /// Stable counting sort of pairs by one of their lengths.
 void sort_by_length(std::span<int64_t> pairs, std::span<const int32_t> lengths,
                     std::vector<int64_t>& scratch) {
   int32_t longest = 0;
-  for (const int64_t p : pairs) longest = std::max(longest, lengths[static_cast<size_t>(p)]);
+  for (const int64_t p : pairs) longest = std::max(longest, lengths[p]);
   std::vector<size_t> place(static_cast<size_t>(longest) + 2, 0);
-  for (const int64_t p : pairs) ++place[static_cast<size_t>(lengths[static_cast<size_t>(p)]) + 1];
+  for (const int64_t p : pairs) ++place[lengths[p] + 1];
   std::partial_sum(place.begin(), place.end(), place.begin());
   scratch.resize(pairs.size());
-  for (const int64_t p : pairs) {
-    scratch[place[static_cast<size_t>(lengths[static_cast<size_t>(p)])]++] = p;
-  }
+  for (const int64_t p : pairs) scratch[place[lengths[p]]++] = p;
   std::copy(scratch.begin(), scratch.end(), pairs.begin());
 }
 
@@ -64,7 +57,7 @@ void cut_evenly(std::span<const int64_t> pairs, const PairLengths& lengths,
   rows.reserve(pairs.size());
   int64_t low = 1;  // the largest pair: below it no cut is possible
   for (const int64_t p : pairs) {
-    const int64_t source = source_rows(lengths, p), target = target_rows(lengths, p);
+    const int64_t source = rows_of(lengths.source, p), target = rows_of(lengths.target, p);
     rows.push_back({static_cast<int32_t>(source), static_cast<int32_t>(target)});
     low = std::max({low, source, target});
   }
@@ -97,7 +90,7 @@ void check_arguments(const PairLengths& lengths, const BatchOptions& options) {
         "batches: max_sentences is {} and sort_pool is {}; neither may be negative (0: no limit)",
         options.max_sentences, options.sort_pool);
   for (size_t i = 0; i < lengths.source.size(); ++i) {
-    const int64_t source = lengths.source[i] + int64_t{1}, target = lengths.target[i] + int64_t{1};
+    const int64_t source = rows_of(lengths.source, i), target = rows_of(lengths.target, i);
     check(std::max(source, target) <= options.batch_tokens, ErrorKind::usage,
           "batches: pair {} has {} source and {} target tokens with the end token, but a batch "
           "holds at most {} (batch_tokens); raise batch_tokens, or lower the longest sentence "
@@ -177,7 +170,7 @@ std::vector<std::vector<int64_t>> split_batch(const PairLengths& lengths,
   check(shards >= 1, ErrorKind::usage, "batches: {} shards; at least 1 is needed", shards);
   const size_t count = std::min(batch.size(), static_cast<size_t>(shards));
   const auto weight = [&](size_t i) {
-    return source_rows(lengths, batch[i]) + target_rows(lengths, batch[i]);
+    return rows_of(lengths.source, batch[i]) + rows_of(lengths.target, batch[i]);
   };
   std::vector<size_t> heaviest_first(batch.size());
   std::iota(heaviest_first.begin(), heaviest_first.end(), size_t{0});

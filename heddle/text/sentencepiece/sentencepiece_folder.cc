@@ -104,23 +104,21 @@ void finish_llama(const HubFiles& files, const std::string& path, PipelineDescri
                                           false});
   const bool has_bos = files.flag("add_bos_token", true),
              has_eos = files.flag("add_eos_token", false);
-  const Template::Item bos{.ids = {id_of(d, "<s>", path)}}, eos{.ids = {id_of(d, "</s>", path)}};
+  const int32_t bos = id_of(d, "<s>", path), eos = id_of(d, "</s>", path);
   d.around = {.single = {}, .pair = {}};
   std::string steps = R"({"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "},
                          {"type": "ByteFallback"}, {"type": "Fuse"})";
   if (has_space) steps += R"(, {"type": "Strip", "content": " ", "start": 1, "stop": 0})";
   d.parts.decoder =
       read_token_decoder(Json::parse(R"({"type": "Sequence", "decoders": [)" + steps + "]}"), path);
-  for (const bool is_pair : {false, true}) {
-    for (int text = 0; text <= (is_pair ? 1 : 0); ++text) {
-      auto& items = is_pair ? d.around.pair : d.around.single;
-      for (Template::Item item : {bos, Template::Item{.text = text}, eos}) {
-        if (item.text < 0 && !(item.ids == bos.ids ? has_bos : has_eos)) continue;
-        item.type = text;
-        items.push_back(std::move(item));
-      }
-    }
-  }
+  const auto add_text = [&](std::vector<Template::Item>& items, int text) {
+    if (has_bos) items.push_back({.type = text, .ids = {bos}});
+    items.push_back({.text = text, .type = text});
+    if (has_eos) items.push_back({.type = text, .ids = {eos}});
+  };
+  add_text(d.around.single, 0);
+  add_text(d.around.pair, 0);
+  add_text(d.around.pair, 1);
 }
 
 /// The languages around texts are laid out when all tokens are known.
