@@ -129,9 +129,6 @@ struct PreTokenizer {
   bool asks_for_first = false;  ///< for PreTokens::Range::is_first
 };
 
-/// What becomes of the places where a text is split.
-enum class SplitBehavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
-
 /// Byte-level BPE: GPT-2's words (unless !use_regex), then a visible character for each byte.
 PreTokenizer make_byte_level(bool add_prefix_space, bool use_regex);
 /// White space removed, punctuation isolated.
@@ -155,13 +152,6 @@ PreTokenizer make_metaspace(MetaspaceOptions options);
 /// BertPreTokenizer, Metaspace, Punctuation, Digits, Split, CharDelimiterSplit and Sequence of
 /// these; one without split() for null. Errors: data, naming what is unknown or wrong.
 PreTokenizer read_pre_tokenizer(const Json& json, const std::string& source);
-
-/// Appends the ends of GPT-2's words, in bytes: contractions, and runs of letters, of numbers and
-/// of other characters with a space before them or not, and runs of white space without the last
-/// character if a word follows. The words lie end to end.
-/// Source: Radford et al. 2019, their code:
-/// 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-void gpt2_words(std::string_view text, std::vector<size_t>& ends);
 
 // --- from tokens back to text ---
 

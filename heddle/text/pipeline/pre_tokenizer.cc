@@ -12,6 +12,9 @@
 namespace heddle {
 namespace {
 
+/// What becomes of the places where a text is split.
+enum class SplitBehavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
+
 /// A part of a pre-token: what was looked for, or what is between.
 struct SplitPart {
   size_t begin, end;
@@ -164,6 +167,10 @@ Class class_of(char32_t c) {
   return is_white_space(c) ? Class::space : Class::other;
 }
 
+/// Finds GPT-2's words: contractions, and runs of letters, of numbers and of other characters with
+/// a space before them or not, and runs of white space without the last character if a word
+/// follows. The words lie end to end. Source: Radford et al. 2019, their code:
+/// 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 class WordFinder {
  public:
   explicit WordFinder(std::string_view text) : text_(text) {}
@@ -193,13 +200,8 @@ class WordFinder {
   }
 
   size_t spaces(size_t begin) const {
-    size_t last = begin, end = begin;  // last: where the last character of the run begins
-    for (size_t next = begin; next < text_.size();) {
-      const size_t at = next;
-      if (read(next) != Class::space) break;
-      last = at;
-      end = next;
-    }
+    const size_t end = run(begin, Class::space);
+    const size_t last = last_character(text_.substr(0, end));
     return end == text_.size() || last == begin ? end : last;
   }
 
@@ -245,26 +247,19 @@ PreTokenizer make_byte_level(bool add_prefix_space, bool use_regex) {
     PreTokens result;
     result.text.reserve(pre_tokens.text.size() + pre_tokens.text.size() / 4);
     std::string with_space;
-    std::vector<size_t> ends;
     for (size_t i = 0; i < pre_tokens.ranges.size(); ++i) {
       std::string_view pre_token = pre_tokens[i];
       if (add_prefix_space && !pre_token.starts_with(' ')) {
         with_space = " ";
         pre_token = with_space += pre_token;
       }
-      ends.clear();
-      if (use_regex) {
-        gpt2_words(pre_token, ends);
-      } else {
-        ends.push_back(pre_token.size());
-      }
-      size_t begin = 0;
-      for (const size_t end : ends) {
+      const WordFinder words(pre_token);
+      for (size_t begin = 0, end; begin < pre_token.size(); begin = end) {
+        end = use_regex ? words.end_of_word(begin) : pre_token.size();
         const size_t at = result.text.size();
         append_byte_letters(pre_token.substr(begin, end - begin), result.text);
         result.ranges.push_back(
             {at, result.text.size(), pre_tokens.ranges[i].is_first && begin == 0});
-        begin = end;
       }
     }
     pre_tokens = std::move(result);
@@ -335,11 +330,6 @@ PreTokenizer read_pre_tokenizer(const Json& json, const std::string& source) {
                  "ByteLevel, Whitespace, WhitespaceSplit, BertPreTokenizer, Metaspace, "
                  "Punctuation, Digits, Split, CharDelimiterSplit and Sequence",
                  source);
-}
-
-void gpt2_words(std::string_view text, std::vector<size_t>& ends) {
-  const WordFinder words(text);
-  for (size_t at = 0; at < text.size();) ends.push_back(at = words.end_of_word(at));
 }
 
 }  // namespace heddle

@@ -1,5 +1,5 @@
-// Characters into a tokenizer.json; words, counted and merged, into a vocab.txt; the words of a list
-// into a SentencePiece model of type WORD, field by field (sentencepiece_model.proto).
+// Characters into a tokenizer.json; words, counted and merged, into a vocab.txt; the words of a
+// list into a SentencePiece model of type WORD, field by field (sentencepiece_model.proto).
 #include "heddle/text/subwords/tokenizer_trainer.h"
 
 #include <bit>
@@ -141,7 +141,7 @@ void join(Word& word, const Pair& pair, int32_t joined) {
   word.resize(out);
 }
 
-constexpr std::string_view kSpecial[] = {"<pad>", "<unk>", "<s>", "</s>"};
+constexpr std::string_view kWordListSpecials[] = {"<pad>", "<unk>", "<s>", "</s>"};
 
 // Types of tokens.
 constexpr uint64_t kNormal = 1, kUnknown = 2, kControl = 3;
@@ -236,9 +236,10 @@ Tokenizer train_word_pieces(std::span<const std::string> texts, int64_t vocab_si
 
 Tokenizer word_list_tokenizer(std::span<const std::string> words) {
   check(!words.empty(), ErrorKind::data, "word list: it is empty; at least one word is needed");
-  std::unordered_set<std::string_view> known(std::begin(kSpecial), std::end(kSpecial));
+  std::unordered_set<std::string_view> known(std::begin(kWordListSpecials),
+                                             std::end(kWordListSpecials));
   ProtoWriter model;
-  for (const std::string_view name : kSpecial) {
+  for (const std::string_view name : kWordListSpecials) {
     add_token(model, name, name == "<unk>" ? kUnknown : kControl);
   }
   for (size_t i = 0; i < words.size(); ++i) {
@@ -247,15 +248,15 @@ Tokenizer word_list_tokenizer(std::span<const std::string> words) {
   }
   ProtoWriter trainer;
   trainer.add(3, uint64_t{3});  // model_type: WORD
-  trainer.add(4, uint64_t{std::size(kSpecial) + words.size()});
+  trainer.add(4, uint64_t{std::size(kWordListSpecials) + words.size()});
   trainer.add(40, uint64_t{1});  // unk_id, bos_id, eos_id, pad_id
   trainer.add(41, uint64_t{2});
   trainer.add(42, uint64_t{3});
   trainer.add(43, uint64_t{0});
-  trainer.add(48, kSpecial[0]);  // names of pad, unk, bos, eos
-  trainer.add(45, kSpecial[1]);
-  trainer.add(46, kSpecial[2]);
-  trainer.add(47, kSpecial[3]);
+  trainer.add(48, kWordListSpecials[0]);  // names of pad, unk, bos, eos
+  trainer.add(45, kWordListSpecials[1]);
+  trainer.add(46, kWordListSpecials[2]);
+  trainer.add(47, kWordListSpecials[3]);
   model.add(2, trainer.bytes());
   ProtoWriter normalizer;
   normalizer.add(1, std::string_view("identity"));
