@@ -9,7 +9,6 @@
 #include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 #include "heddle/text/strings/pattern.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/text/tokenizer_json.h"
 
 namespace heddle {
 namespace {

@@ -1,5 +1,5 @@
 // Reading tokenizer.json, the file of Hugging Face's `tokenizers`.
-#include "heddle/text/tokenizer_json.h"
+#include "heddle/text/pipeline/pipeline.h"
 
 #include <algorithm>
 
@@ -230,6 +230,40 @@ bool adds_ids(const Template& around) {
   return std::ranges::any_of(around.single, has_ids) || std::ranges::any_of(around.pair, has_ids);
 }
 
+/// From the "post_processor" of a tokenizer.json: TemplateProcessing, BertProcessing,
+/// RobertaProcessing, ByteLevel (which concerns offsets only) and Sequence of these, at most one of
+/// which adds ids. Gives the ids of cls and sep where it names them.
+/// Errors: data, naming what is unknown or wrong.
+Template read_post_processor(const Json& json, SpecialIds& special, const std::string& source) {
+  if (json.is_null()) return {};
+  const std::string& type = component_type(json, source + ": post_processor");
+  const std::string where = source + ": " + type;
+  if (type == "ByteLevel") return {};
+  if (type == "TemplateProcessing") {
+    return {.single = read_items(json, "single", where), .pair = read_items(json, "pair", where)};
+  }
+  if (type == "BertProcessing" || type == "RobertaProcessing") {
+    special.cls = token_of_pair(json, "cls", where);
+    special.sep = token_of_pair(json, "sep", where);
+    return type == "BertProcessing" ? bert_template(special.cls, special.sep)
+                                    : roberta_template(special.cls, special.sep);
+  }
+  if (type == "Sequence") {
+    Template result;
+    for (const Json& part : sequence_of(json, "processors", where)) {
+      Template one = read_post_processor(part, special, where);
+      if (!adds_ids(one)) continue;
+      check(!adds_ids(result), ErrorKind::data,
+            "{}: two of its post-processors add tokens, which is not supported", where);
+      result = std::move(one);
+    }
+    return result;
+  }
+  fail_component("post_processor", type,
+                 "TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel and Sequence",
+                 source);
+}
+
 }  // namespace
 
 PipelineDescription read_tokenizer_json(const Json& json, const std::string& source) {
@@ -274,36 +308,6 @@ Template eos_template(int32_t eos) {
 Template roberta_template(int32_t cls, int32_t sep) {
   return {.single = {{.ids = {cls}}, {.text = 0}, {.ids = {sep}}},
           .pair = {{.ids = {cls}}, {.text = 0}, {.ids = {sep, sep}}, {.text = 1}, {.ids = {sep}}}};
-}
-
-Template read_post_processor(const Json& json, SpecialIds& special, const std::string& source) {
-  if (json.is_null()) return {};
-  const std::string& type = component_type(json, source + ": post_processor");
-  const std::string where = source + ": " + type;
-  if (type == "ByteLevel") return {};
-  if (type == "TemplateProcessing") {
-    return {.single = read_items(json, "single", where), .pair = read_items(json, "pair", where)};
-  }
-  if (type == "BertProcessing" || type == "RobertaProcessing") {
-    special.cls = token_of_pair(json, "cls", where);
-    special.sep = token_of_pair(json, "sep", where);
-    return type == "BertProcessing" ? bert_template(special.cls, special.sep)
-                                    : roberta_template(special.cls, special.sep);
-  }
-  if (type == "Sequence") {
-    Template result;
-    for (const Json& part : sequence_of(json, "processors", where)) {
-      Template one = read_post_processor(part, special, where);
-      if (!adds_ids(one)) continue;
-      check(!adds_ids(result), ErrorKind::data,
-            "{}: two of its post-processors add tokens, which is not supported", where);
-      result = std::move(one);
-    }
-    return result;
-  }
-  fail_component("post_processor", type,
-                 "TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel and Sequence",
-                 source);
 }
 
 }  // namespace heddle

@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "heddle/data/batches.h"
+#include "heddle/data/documents.h"
 #include "heddle/data/masking.h"
-#include "heddle/data/table.h"
 #include "tests/base/temporary.h"
 
 namespace heddle {

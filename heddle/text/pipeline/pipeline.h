@@ -281,4 +281,29 @@ class Pipeline final : public Tokenizer::Impl {
   WordCache cache_;
 };
 
+// --- reading it from tokenizer.json ---
+
+/// The parts of a tokenizer before it is made, so that other files may add to them.
+struct PipelineDescription {
+  std::string kind;  ///< "byte-level BPE", "WordPiece", ...
+  PipelineParts parts;
+  Template around;
+  SpecialIds special;  ///< those that the parts name by their use
+};
+
+/// "truncation" and "padding" of the file are not followed: whoever asks for ids cuts them.
+/// Errors: data, naming `source` and the component, for anything broken, missing or unknown.
+PipelineDescription read_tokenizer_json(const Json& json, const std::string& source);
+
+/// Lines of merges.txt: two tokens with a space between; the first line may be a comment
+/// ("#version"). Errors: data, with the line.
+std::vector<Merge> merges_of_lines(std::string_view text, const std::string& source);
+
+/// [CLS] A [SEP], [CLS] A [SEP] B [SEP] with the type 1 from B on.
+Template bert_template(int32_t cls, int32_t sep);
+/// A </s>, A B </s>.
+Template eos_template(int32_t eos);
+/// <s> A </s>, <s> A </s> </s> B </s>, all of type 0.
+Template roberta_template(int32_t cls, int32_t sep);
+
 }  // namespace heddle

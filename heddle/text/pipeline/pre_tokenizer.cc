@@ -181,11 +181,9 @@ class WordFinder {
     size_t first = at;
     Class kind = read(first);
     if (kind == Class::space) {
-      size_t second = first;
       if (text_[at] != ' ' || first == text_.size()) return spaces(at);
-      kind = read(second);
+      kind = read(first);
       if (kind == Class::space) return spaces(at);
-      first = second;
     }
     return run(first, kind);
   }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "heddle/base/json/json.h"
-#include "heddle/text/tokenizer_json.h"
+#include "heddle/text/pipeline/pipeline.h"
 
 namespace heddle {
 

@@ -9,9 +9,9 @@
 #include <sstream>
 
 #include "heddle/base/error.h"
+#include "heddle/text/pipeline/pipeline.h"
 #include "heddle/text/strings/pattern.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/text/tokenizer_json.h"
 
 namespace heddle {
 namespace {
