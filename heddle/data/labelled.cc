@@ -14,7 +14,6 @@
 #include "heddle/base/progress.h"
 #include "heddle/base/rng.h"
 #include "heddle/base/utf8.h"
-#include "heddle/data/documents.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle {
