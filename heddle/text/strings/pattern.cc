@@ -91,56 +91,57 @@ std::string with_own_words(std::string_view pattern) {
 
 }  // namespace
 
-struct Regex::Impl {
-  std::unique_ptr<icu::RegexPattern> compiled;
-  std::string pattern, source;
-};
-
-Regex::Regex(const std::string& pattern, const std::string& source)
-    : impl_(std::make_unique<Impl>()) {
-  UErrorCode status = U_ZERO_ERROR;
-  UParseError place{};
-  // As the library `onig` of `tokenizers` has it: ^ and $ at every line, lines end with \n alone.
-  impl_->compiled.reset(
-      icu::RegexPattern::compile(icu::UnicodeString::fromUTF8(with_own_words(pattern)),
-                                 UREGEX_MULTILINE | UREGEX_UNIX_LINES, place, status));
-  check(U_SUCCESS(status), ErrorKind::data,
-        "{}: the regular expression '{}' cannot be read: {} at character {}", source, pattern,
-        u_errorName(status), place.offset);
-  impl_->pattern = pattern;
-  impl_->source = source;
-}
-
-Regex::~Regex() = default;
-
-std::vector<std::pair<size_t, size_t>> Regex::find_all(std::string_view text) const {
-  UErrorCode status = U_ZERO_ERROR;
-  // In UTF-16, of which ICU sees all at once; of UTF-8 it would decode a few bytes again and again.
-  const auto input = icu::UnicodeString::fromUTF8({text.data(), static_cast<int32_t>(text.size())});
-  const std::unique_ptr<icu::RegexMatcher> matcher(impl_->compiled->matcher(input, status));
-  size_t units = 0, bytes = 0;  // a place in both
-  const auto bytes_before = [&](int32_t place) {
-    while (units < static_cast<size_t>(place)) {
-      units += next_code_point(text, bytes) > 0xFFFF ? 2 : 1;
-    }
-    return bytes;
-  };
-  std::vector<std::pair<size_t, size_t>> matches;
-  if (U_SUCCESS(status)) {
-    matcher->setTimeLimit(most_steps(text.size()), status);
-    matcher->setStackLimit(kMostStackBytes, status);
-    while (matcher->find(status)) {
-      const size_t begin = bytes_before(matcher->start(status));
-      const size_t end = bytes_before(matcher->end(status));
-      const bool is_empty_again = begin == end && !matches.empty() && matches.back().second == end;
-      if (!is_empty_again) matches.emplace_back(begin, end);
-    }
+class Pattern::Regex {
+ public:
+  Regex(const std::string& pattern, const std::string& source)
+      : pattern_(pattern), source_(source) {
+    UErrorCode status = U_ZERO_ERROR;
+    UParseError place{};
+    // As the library `onig` of `tokenizers` has it: ^ and $ at every line, lines end with \n alone.
+    compiled_.reset(
+        icu::RegexPattern::compile(icu::UnicodeString::fromUTF8(with_own_words(pattern)),
+                                   UREGEX_MULTILINE | UREGEX_UNIX_LINES, place, status));
+    check(U_SUCCESS(status), ErrorKind::data,
+          "{}: the regular expression '{}' cannot be read: {} at character {}", source, pattern,
+          u_errorName(status), place.offset);
   }
-  check(U_SUCCESS(status), ErrorKind::data,
-        "{}: the regular expression '{}' fails on a text of {} bytes: {}", impl_->source,
-        impl_->pattern, text.size(), u_errorName(status));
-  return matches;
-}
+
+  std::vector<std::pair<size_t, size_t>> find_all(std::string_view text) const {
+    UErrorCode status = U_ZERO_ERROR;
+    // In UTF-16, of which ICU sees all at once; of UTF-8 it would decode a few bytes again and
+    // again.
+    const auto input =
+        icu::UnicodeString::fromUTF8({text.data(), static_cast<int32_t>(text.size())});
+    const std::unique_ptr<icu::RegexMatcher> matcher(compiled_->matcher(input, status));
+    size_t units = 0, bytes = 0;  // a place in both
+    const auto bytes_before = [&](int32_t place) {
+      while (units < static_cast<size_t>(place)) {
+        units += next_code_point(text, bytes) > 0xFFFF ? 2 : 1;
+      }
+      return bytes;
+    };
+    std::vector<std::pair<size_t, size_t>> matches;
+    if (U_SUCCESS(status)) {
+      matcher->setTimeLimit(most_steps(text.size()), status);
+      matcher->setStackLimit(kMostStackBytes, status);
+      while (matcher->find(status)) {
+        const size_t begin = bytes_before(matcher->start(status));
+        const size_t end = bytes_before(matcher->end(status));
+        const bool is_empty_again =
+            begin == end && !matches.empty() && matches.back().second == end;
+        if (!is_empty_again) matches.emplace_back(begin, end);
+      }
+    }
+    check(U_SUCCESS(status), ErrorKind::data,
+          "{}: the regular expression '{}' fails on a text of {} bytes: {}", source_, pattern_,
+          text.size(), u_errorName(status));
+    return matches;
+  }
+
+ private:
+  std::string pattern_, source_;
+  std::unique_ptr<icu::RegexPattern> compiled_;
+};
 
 Pattern Pattern::read(const Json& json, const std::string& source) {
   Pattern result;

@@ -12,36 +12,24 @@
 
 namespace heddle {
 
-/// A regular expression over UTF-8, by ICU; read once; may be used from several threads.
-class Regex {
- public:
-  /// Errors: data, with `source` and the place, if ICU cannot read the expression.
-  Regex(const std::string& pattern, const std::string& source);
-  ~Regex();
-
-  /// Begin and end, in bytes, of the matches from left to right, without overlaps; none is empty
-  /// where the one before it ends. Words are those of `onig`, the library of `tokenizers`.
-  /// Errors: data if all matches together take more steps than a text of this length is given, or
-  /// one too much memory.
-  std::vector<std::pair<size_t, size_t>> find_all(std::string_view text) const;
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
-
-/// A string or a regular expression to look for.
+/// A string, or a regular expression over UTF-8 by ICU, to look for; read once, may be used from
+/// several threads.
 class Pattern {
  public:
-  /// {"String": "..."} or {"Regex": "..."}. Errors: data for anything else.
+  /// {"String": "..."} or {"Regex": "..."}. Errors: data for anything else, and, with the place,
+  /// for an expression that ICU cannot read.
   static Pattern read(const Json& json, const std::string& source);
 
-  /// Begin and end of the matches from left to right, without overlaps.
+  /// Begin and end, in bytes, of the matches from left to right, without overlaps. Of an expression
+  /// none is empty where the one before it ends, and words are those of `onig`, the library of
+  /// `tokenizers`. Errors: data if all matches together take more steps than a text of this length
+  /// is given, or one too much memory.
   std::vector<std::pair<size_t, size_t>> find_all(std::string_view text) const;
   /// The text with `content` in place of each match. Errors: data if it grows beyond `most` bytes.
   std::string replace(std::string_view text, std::string_view content, size_t most) const;
 
  private:
+  class Regex;
   std::string literal_;
   std::shared_ptr<const Regex> regex_;  // nullptr: literal_
 };
