@@ -46,7 +46,7 @@ Tokenizer finish(HubFiles files, bool is_class_known, PipelineDescription descri
     description.parts.clean_up =
         files.flag("clean_up_tokenization_spaces", description.parts.clean_up);
   }
-  return make_tokenizer(std::move(files), std::move(description));
+  return make_tokenizer(std::move(description), std::move(files.files));
 }
 
 int32_t required_id(const PipelineParts& parts, const std::string& name, const std::string& path) {

@@ -113,14 +113,6 @@ void make_special(AddedToken token, const std::string& source, PipelineParts& pa
   parts.added.add(*id, std::move(token), source);
 }
 
-/// What a tokenizer's files are known by: of one file its checksum, else one over all.
-std::string fingerprint_of(const std::vector<TokenizerFile>& files) {
-  if (files.size() == 1) return checksum(files[0].bytes);
-  std::string all;
-  for (const TokenizerFile& file : files) all += file.name + ' ' + checksum(file.bytes) + '\n';
-  return checksum(all);
-}
-
 /// "" if there is no class by which transformers reads the files as heddle does.
 std::string usual_config(const HubFiles& files, const PipelineDescription& d) {
   if (files.usual_class.empty()) return "";
@@ -284,16 +276,6 @@ void lay_out_languages(HubFiles& files, PipelineDescription& description) {
   for (auto* items : {&around.single, &around.pair}) {
     items->insert(kin->is_behind ? items->end() : items->begin(), {.ids = {*language}});
   }
-}
-
-Tokenizer make_tokenizer(HubFiles files, PipelineDescription description) {
-  auto pipeline = std::make_shared<Pipeline>(std::move(description.parts));
-  pipeline->kind = description.kind;
-  pipeline->special = description.special;
-  pipeline->around = std::move(description.around);
-  pipeline->fingerprint = fingerprint_of(files.files);
-  pipeline->files = std::move(files.files);
-  return Tokenizer(std::move(pipeline));
 }
 
 std::string language_of(const std::string& token) {

@@ -69,9 +69,6 @@ void apply_special_tokens(const HubFiles& files, bool is_class_known,
 /// M2M-100) does that: src_lang of tokenizer_config.json, or English.
 void lay_out_languages(HubFiles& files, PipelineDescription& description);
 
-/// The tokenizer of a description that is complete, with the fingerprint of the files.
-Tokenizer make_tokenizer(HubFiles files, PipelineDescription description);
-
 /// The language that a token stands for: "en_XX", "eng_Latn", or "en" of "__en__"; "" if it is
 /// none.
 std::string language_of(const std::string& token);

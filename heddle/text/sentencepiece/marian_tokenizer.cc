@@ -137,7 +137,7 @@ Tokenizer load(HubFiles hub, const char* model_name, const char* vocab_name,
   d.parts.model = std::make_unique<MarianSubwords>(std::move(vocabulary), processor, d.special.unk,
                                                    languages.empty());
   lay_out_languages(hub, d);
-  return make_tokenizer(std::move(hub), std::move(d));
+  return make_tokenizer(std::move(d), std::move(hub.files));
 }
 
 Json vocabulary_json(const Tokenizer& tokenizer) {

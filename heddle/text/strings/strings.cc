@@ -113,16 +113,6 @@ void append_utf8(char32_t c, std::string& text) {
   text.append(bytes, static_cast<size_t>(size));
 }
 
-void append_lower_case(char32_t c, std::string& text) {
-  if (c < 0x80) {
-    text += static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
-  } else if (c == 0x130) {
-    text += "i\u0307";
-  } else {
-    append_utf8(static_cast<char32_t>(u_tolower(code(c))), text);
-  }
-}
-
 size_t most_bytes(size_t text) { return std::min<size_t>(64 * text + 1024, INT32_MAX); }
 
 void check_growth(size_t bytes, size_t most) {
@@ -212,7 +202,16 @@ std::string_view trimmed(std::string_view text) {
 std::string lower_case(std::string_view text) {
   std::string result;
   result.reserve(text.size());
-  for (size_t at = 0; at < text.size();) append_lower_case(next_code_point(text, at), result);
+  for (size_t at = 0; at < text.size();) {
+    const char32_t c = next_code_point(text, at);
+    if (c < 0x80) {
+      result += static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+    } else if (c == 0x130) {
+      result += "i\u0307";
+    } else {
+      append_utf8(static_cast<char32_t>(u_tolower(code(c))), result);
+    }
+  }
   return result;
 }
 

@@ -30,8 +30,6 @@ bool is_combining_mark(char32_t c);
 bool is_chinese(char32_t c);
 
 void append_utf8(char32_t c, std::string& text);
-/// Lower case of one character whatever stands beside it (one, of U+0130 two).
-void append_lower_case(char32_t c, std::string& text);
 
 /// Bytes that a tokenizer may make of a text of so many before it splits it: far more than any does
 /// that is not made to fill memory, and less than 2 GiB, which ICU counts.
@@ -73,7 +71,7 @@ size_t trailing_space(std::string_view text);
 /// The text without them.
 std::string_view trimmed(std::string_view text);
 
-/// Lower case of each character alone (the text is UTF-8).
+/// Lower case of each character whatever stands beside it (one, of U+0130 two); the text is UTF-8.
 std::string lower_case(std::string_view text);
 
 /// A character of the last private plane, U+100000 to U+10FFFD, that is neither in the text, which
