@@ -30,9 +30,7 @@ struct OpenPhase {
   Work work = {};
 };
 
-// The lock is for stop_profile() by another thread; it is never waited for otherwise.
 struct Recorder {
-  std::mutex mutex;
   bool is_active = false;
   size_t max_events = 0;
   int64_t begin = 0;
@@ -135,17 +133,22 @@ struct Recorder {
   }
 };
 
-Recorder& recorder() {
-  static Recorder* recorder = new Recorder;  // never destroyed: a signal may end the program late
-  return *recorder;
+// The lock is for stop_profile() by another thread; it is never waited for otherwise.
+struct Shared {
+  std::mutex mutex;
+  Recorder recorder;
+};
+
+Shared& shared() {
+  static Shared* shared = new Shared;  // never destroyed: a signal may end the program late
+  return *shared;
 }
 
 // Calls f(recorder) if it still records.
 template <class F>
 void with_recorder(const F& f) {
-  Recorder& r = recorder();
-  const std::lock_guard lock(r.mutex);
-  if (r.is_active) f(r);
+  const std::lock_guard lock(shared().mutex);
+  if (shared().recorder.is_active) f(shared().recorder);
 }
 
 constexpr size_t kLayers = 20;
@@ -321,19 +324,14 @@ void Profile::Totals::add(const Totals& other) {
 }
 
 void start_profile(size_t max_events) {
-  Recorder& r = recorder();
-  const std::lock_guard lock(r.mutex);
+  const std::lock_guard lock(shared().mutex);
+  Recorder& r = shared().recorder;
+  r = Recorder();
   r.is_active = true;
   r.max_events = max_events;
-  r.profile = {};
+  r.begin = profile_detail::now();
   r.profile.names.emplace_back();
   r.ids = {{"", kNone}};
-  r.row_of.clear();
-  r.phase_of.clear();
-  r.pending.clear();
-  r.layers.clear();
-  r.step_op = r.step_layer = kNone;
-  r.begin = profile_detail::now();
   r.phases.assign(1, {.as_layer = r.id("(outside phases)"), .begin = r.begin});
   profile_detail::calls = 0;
   profile_detail::is_on = true;
@@ -342,8 +340,8 @@ void start_profile(size_t max_events) {
 std::optional<Profile> stop_profile() {
   const int64_t end = profile_detail::now();
   profile_detail::is_on = false;
-  Recorder& r = recorder();
-  const std::lock_guard lock(r.mutex);
+  const std::lock_guard lock(shared().mutex);
+  Recorder& r = shared().recorder;
   if (!r.is_active) return std::nullopt;
   r.is_active = false;
   while (r.phases.size() > 1) r.end_phase(end);

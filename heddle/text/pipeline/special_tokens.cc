@@ -8,6 +8,7 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/text/strings/pattern.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle {
 
@@ -165,12 +166,8 @@ std::string HubFiles::stated_class() const {
 }
 
 bool HubFiles::is_class(std::string_view name) const {
-  std::string known = stated_class();
-  if (known.empty()) known = model_type;
-  std::ranges::transform(known, known.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  });
-  return known.starts_with(name);
+  const std::string known = stated_class();
+  return lower_case(known.empty() ? model_type : known).starts_with(name);
 }
 
 void HubFiles::keep_class(const std::string& name) {
