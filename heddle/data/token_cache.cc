@@ -145,9 +145,8 @@ struct CacheView {
 
 uint64_t content_hash(std::span<const std::byte> bytes) {
   std::vector<uint64_t> hashes((bytes.size() + kBlock - 1) / kBlock);
-  parallel_for(static_cast<int64_t>(hashes.size()), [&](int64_t i) {
-    const size_t begin = static_cast<size_t>(i) * kBlock;
-    hashes[i] = xxh64(bytes.subspan(begin, std::min(kBlock, bytes.size() - begin)));
+  parallel_blocks(static_cast<int64_t>(bytes.size()), kBlock, [&](int64_t begin, int64_t end) {
+    hashes[begin / kBlock] = xxh64(bytes.subspan(begin, end - begin));
   });
   return xxh64(std::as_bytes(std::span(hashes)));
 }
