@@ -1,9 +1,11 @@
-// Threads: one pool for the whole program.
+// Threads: one pool for the whole program, with as many as it may use cores.
 #pragma once
 
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <string>
+#include <string_view>
 
 namespace heddle {
 
@@ -56,5 +58,15 @@ void parallel_blocks(int64_t n, int64_t block, const F& f) {
     f(begin, begin + block < n ? begin + block : n);
   });
 }
+
+/// Cores that the affinity mask of the process allows (`taskset`), and no more than the quota of
+/// its control groups pays for (containers: `docker --cpus 2`), rounded up. At least 1.
+int available_cores();
+
+/// The quota of the control groups that `groups` names (the text of /proc/self/cgroup), in cores
+/// rounded up; 0 where there is none. The smallest counts of a group and those above it. `root` is
+/// where their files lie, /sys/fs/cgroup.
+/// Sources: the kernel's documentation, cgroup-v2 (cpu.max) and cgroup-v1 (cpu.cfs_quota_us).
+int cpu_quota(const std::string& root, std::string_view groups);
 
 }  // namespace heddle

@@ -3,10 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
+
+#include "heddle/base/json/json.h"
+#include "heddle/base/progress.h"
 
 namespace heddle {
 namespace {
@@ -17,11 +22,6 @@ constexpr uint32_t kNone = 0;          // names[0] is ""
 constexpr size_t kMaxNames = 1 << 20;  // beyond that, names are dropped
 constexpr size_t kMaxPending = 256;    // calls that wait for the name of their op
 
-void add(Work& sum, const Work& work) {
-  sum.bytes += work.bytes;
-  sum.flops += work.flops;
-}
-
 struct OpenPhase {
   uint32_t name = kNone;
   uint32_t as_layer = kNone;  // "(name)", for calls outside every layer
@@ -30,9 +30,7 @@ struct OpenPhase {
   Work work = {};
 };
 
-// The lock is for stop_profile() by another thread; it is never waited for otherwise.
 struct Recorder {
-  std::mutex mutex;
   bool is_active = false;
   size_t max_events = 0;
   int64_t begin = 0;
@@ -94,7 +92,7 @@ struct Recorder {
     e.work = work;
     OpenPhase& phase = phases.back();
     phase.inside += e.time;
-    add(phase.work, work);
+    phase.work.add(work);
     if (step_op != kNone) {
       e.op = step_op;
       e.layer = step_layer != kNone ? step_layer : phase.as_layer;
@@ -123,7 +121,7 @@ struct Recorder {
     phases.pop_back();
     const int64_t time = now - open.begin;
     phases.back().inside += time;
-    add(phases.back().work, open.work);
+    phases.back().work.add(open.work);
     Profile::Phase& p = profile.phases[phase_of.at(open.name)];
     p.totals.add({1, time, open.work});
     p.own_time += time - open.inside;
@@ -135,17 +133,161 @@ struct Recorder {
   }
 };
 
-Recorder& recorder() {
-  static Recorder* recorder = new Recorder;  // never destroyed: a signal may end the program late
-  return *recorder;
+// The lock is for stop_profile() by another thread; it is never waited for otherwise.
+struct Shared {
+  std::mutex mutex;
+  Recorder recorder;
+};
+
+Shared& shared() {
+  static Shared* shared = new Shared;  // never destroyed: a signal may end the program late
+  return *shared;
 }
 
 // Calls f(recorder) if it still records.
 template <class F>
 void with_recorder(const F& f) {
-  Recorder& r = recorder();
-  const std::lock_guard lock(r.mutex);
-  if (r.is_active) f(r);
+  const std::lock_guard lock(shared().mutex);
+  if (shared().recorder.is_active) f(shared().recorder);
+}
+
+constexpr size_t kLayers = 20;
+
+using TableLine = std::vector<std::string>;  // cells
+
+// Columns as wide as their widest cell; the first `texts` to the left, numbers to the right.
+std::string aligned(const std::vector<TableLine>& lines, size_t texts) {
+  std::vector<size_t> widths;
+  for (const TableLine& line : lines) {
+    widths.resize(std::max(widths.size(), line.size()));
+    for (size_t i = 0; i < line.size(); ++i) {
+      widths[i] = std::max(widths[i], line[i].size());
+    }
+  }
+  std::string out;
+  for (const TableLine& line : lines) {
+    std::string row;
+    for (size_t i = 0; i < line.size(); ++i) {
+      row += i == 0 ? "" : "  ";
+      row += i < texts ? fmt::format("{:<{}}", line[i], widths[i])
+                       : fmt::format("{:>{}}", line[i], widths[i]);
+    }
+    row.erase(row.find_last_not_of(' ') + 1);
+    out += row + "\n";
+  }
+  return out;
+}
+
+double milliseconds(int64_t time) { return static_cast<double>(time) * 1e-6; }
+
+double share(int64_t part, int64_t whole) {
+  return whole > 0 ? 100 * static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+// "" for what is not known.
+std::string rate(double amount, int64_t time) {  // 1e9 in a second = 1 in a nanosecond
+  return amount > 0 && time > 0 ? fmt::format("{:.1f}", amount / static_cast<double>(time)) : "";
+}
+
+std::string ms(int64_t time) { return fmt::format("{:.1f}", milliseconds(time)); }
+
+void add_numbers(TableLine& line, const Profile::Totals& t, int64_t whole) {
+  const auto bytes = static_cast<double>(t.work.bytes);
+  line.insert(line.end(), {ms(t.time), fmt::format("{:.1f} %", share(t.time, whole)),
+                           t.work.bytes > 0 ? fmt::format("{:.3f}", bytes * 1e-9) : "",
+                           rate(bytes, t.time), rate(t.work.flops, t.time)});
+}
+
+std::string label(const std::string& op, ProfilePass pass) {
+  return pass == ProfilePass::backward ? op + " backward" : op;
+}
+
+// Sums of rows under a key, longest first.
+template <class Key, class KeyOf>
+std::vector<std::pair<Key, Profile::Totals>> sums(const Profile& p, const KeyOf& key_of) {
+  std::map<Key, Profile::Totals> totals;
+  for (const Profile::Row& row : p.rows) totals[key_of(row)].add(row.totals);
+  std::vector<std::pair<Key, Profile::Totals>> sorted(totals.begin(), totals.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second.time > b.second.time; });
+  return sorted;
+}
+
+std::string op_table(const Profile& p) {
+  using Key = std::pair<std::string, std::string>;
+  std::vector<TableLine> lines = {
+      {"op", "kernel", "calls", "ms", "share", "GB", "GB/s", "GFLOP/s"}};
+  const auto key = [](const Profile::Row& r) { return Key{label(r.op, r.pass), r.kernel}; };
+  for (const auto& [names, t] : sums<Key>(p, key)) {
+    TableLine line = {names.first, names.second, format_count(t.calls)};
+    add_numbers(line, t, p.time);
+    lines.push_back(std::move(line));
+  }
+  return aligned(lines, 2);
+}
+
+std::string layer_table(const Profile& p) {
+  std::map<std::string, int64_t> backward;
+  for (const Profile::Row& r : p.rows) {
+    if (r.pass == ProfilePass::backward) backward[r.layer] += r.totals.time;
+  }
+  std::vector<TableLine> lines = {
+      {"layer", "calls", "backward ms", "ms", "share", "GB", "GB/s", "GFLOP/s"}};
+  const auto add_line = [&](const std::string& name, int64_t back, const Profile::Totals& t) {
+    TableLine line = {name, format_count(t.calls), back > 0 ? ms(back) : ""};
+    add_numbers(line, t, p.time);
+    lines.push_back(std::move(line));
+  };
+  const auto layers = sums<std::string>(p, [](const Profile::Row& r) { return r.layer; });
+  Profile::Totals rest;
+  int64_t rest_backward = 0;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const auto& [name, t] = layers[i];
+    if (i < kLayers) {
+      add_line(name, backward[name], t);
+    } else {
+      rest.add(t);
+      rest_backward += backward[name];
+    }
+  }
+  if (layers.size() > kLayers) {
+    add_line(fmt::format("{} more", layers.size() - kLayers), rest_backward, rest);
+  }
+  return aligned(lines, 1);
+}
+
+std::string phase_table(const Profile& p) {
+  std::vector<TableLine> lines = {
+      {"phase", "calls", "ms", "share", "GB", "GB/s", "GFLOP/s", "own ms"}};
+  for (const Profile::Phase& phase : p.phases) {
+    TableLine line = {phase.name, format_count(phase.totals.calls)};
+    add_numbers(line, phase.totals, p.time);
+    line.push_back(ms(phase.own_time));
+    lines.push_back(std::move(line));
+  }
+  lines.push_back({"outside phases", "", "", "", "", "", "", ms(p.time_outside_phases)});
+  return aligned(lines, 1);
+}
+
+const char* category(ProfilePass pass) {
+  constexpr const char* kNames[] = {"kernel", "forward", "backward", "phase"};
+  return kNames[static_cast<size_t>(pass)];
+}
+
+std::string trace_event(const Profile& p, const Profile::Event& e) {
+  const Json args = Json::object({{"kernel", p.names[e.kernel]},
+                                  {"layer", p.names[e.layer]},
+                                  {"bytes", e.work.bytes},
+                                  {"flops", e.work.flops}});
+  const Json event = Json::object({{"name", label(p.names[e.op], e.pass)},
+                                   {"cat", category(e.pass)},
+                                   {"ph", "X"},
+                                   {"ts", static_cast<double>(e.begin) * 1e-3},
+                                   {"dur", static_cast<double>(e.time) * 1e-3},
+                                   {"pid", 1},
+                                   {"tid", 1},
+                                   {"args", args}});
+  return event.dump();
 }
 
 }  // namespace
@@ -178,23 +320,18 @@ void leave_phase() {
 void Profile::Totals::add(const Totals& other) {
   calls += other.calls;
   time += other.time;
-  heddle::add(work, other.work);
+  work.add(other.work);
 }
 
 void start_profile(size_t max_events) {
-  Recorder& r = recorder();
-  const std::lock_guard lock(r.mutex);
+  const std::lock_guard lock(shared().mutex);
+  Recorder& r = shared().recorder;
+  r = Recorder();
   r.is_active = true;
   r.max_events = max_events;
-  r.profile = {};
+  r.begin = profile_detail::now();
   r.profile.names.emplace_back();
   r.ids = {{"", kNone}};
-  r.row_of.clear();
-  r.phase_of.clear();
-  r.pending.clear();
-  r.layers.clear();
-  r.step_op = r.step_layer = kNone;
-  r.begin = profile_detail::now();
   r.phases.assign(1, {.as_layer = r.id("(outside phases)"), .begin = r.begin});
   profile_detail::calls = 0;
   profile_detail::is_on = true;
@@ -203,8 +340,8 @@ void start_profile(size_t max_events) {
 std::optional<Profile> stop_profile() {
   const int64_t end = profile_detail::now();
   profile_detail::is_on = false;
-  Recorder& r = recorder();
-  const std::lock_guard lock(r.mutex);
+  const std::lock_guard lock(shared().mutex);
+  Recorder& r = shared().recorder;
   if (!r.is_active) return std::nullopt;
   r.is_active = false;
   while (r.phases.size() > 1) r.end_phase(end);
@@ -257,6 +394,32 @@ ProfiledStep::~ProfiledStep() {
     r.step_op = op_before_;
     r.step_layer = layer_before_;
   });
+}
+
+std::string profile_tables(const Profile& profile) {
+  Profile::Totals all;
+  for (const Profile::Row& row : profile.rows) all.add(row.totals);
+  std::string out = fmt::format(
+      "profile: {:.3f} s, of which {:.3f} s ({:.1f} %) in {} kernel calls and {:.3f} s ({:.1f} %) "
+      "outside kernels\n",
+      milliseconds(profile.time) * 1e-3, milliseconds(all.time) * 1e-3,
+      share(all.time, profile.time), format_count(all.calls),
+      milliseconds(profile.time - all.time) * 1e-3, share(profile.time - all.time, profile.time));
+  if (!profile.rows.empty()) out += "\n" + op_table(profile) + "\n" + layer_table(profile);
+  // "own": where the time outside kernels is.
+  if (!profile.phases.empty()) out += "\n" + phase_table(profile);
+  return out;
+}
+
+void write_trace(const Profile& profile, const std::function<void(std::string_view)>& write) {
+  write("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [");
+  std::string_view before = "\n";
+  for (const Profile::Event& event : profile.events) {
+    write(before);
+    write(trace_event(profile, event));
+    before = ",\n";
+  }
+  write("\n]}\n");
 }
 
 }  // namespace heddle

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,11 @@ namespace heddle {
 struct Work {
   int64_t bytes = 0;  ///< read and written
   double flops = 0;   ///< floating-point operations; 0 where they are not counted
+
+  void add(const Work& other) {
+    bytes += other.bytes;
+    flops += other.flops;
+  }
 };
 
 enum class ProfilePass : uint8_t {
@@ -75,22 +81,16 @@ void enter_phase(const char* name);
 void leave_phase();
 int64_t now();
 inline constinit thread_local int calls = 0;  // how many are under way, one inside the other
+inline constinit thread_local Work* counted = nullptr;
 }  // namespace profile_detail
 
 /// True on the thread that is profiled.
 inline bool is_profiling() { return profile_detail::is_on; }
 
-namespace profile_detail {
-inline constinit thread_local Work* counted = nullptr;
-}
-
 /// True on the thread of a dry run (autograd/dry_run.h): kernels count their work and do none.
 inline bool is_counting() { return profile_detail::counted != nullptr; }
 /// Adds to the work of a dry run that is under way.
-inline void count_work(const Work& work) {
-  profile_detail::counted->bytes += work.bytes;
-  profile_detail::counted->flops += work.flops;
-}
+inline void count_work(const Work& work) { profile_detail::counted->add(work); }
 
 /// A call while it lives, under the name of a kernel. Calls inside it are part of it.
 class ProfiledCall {
@@ -151,5 +151,14 @@ class ProfiledStep {
   bool is_on_;
   uint32_t op_before_ = 0, layer_before_ = 0;
 };
+
+/// Tables by op and kernel, by layer (the 20 that took longest, and the rest as one), and by phase:
+/// calls, ms, share of the whole time, GB, GB/s, GFLOP/s; and the time outside kernels.
+std::string profile_tables(const Profile& profile);
+
+/// Writes {"traceEvents": [...]}, piece by piece, in the Trace Event Format: complete events ("X")
+/// with name, cat (forward, backward, kernel or phase), ts and dur in microseconds, and args
+/// {kernel, layer, bytes, flops}.
+void write_trace(const Profile& profile, const std::function<void(std::string_view)>& write);
 
 }  // namespace heddle

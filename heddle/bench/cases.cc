@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "heddle/base/error.h"
-#include "heddle/base/nearest.h"
+#include "heddle/base/names.h"
 #include "heddle/bench/case.h"
 #include "heddle/bench/timing.h"
 

@@ -16,7 +16,7 @@
 #include "heddle/bench/case.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/io/safetensors.h"
-#include "heddle/io/weights.h"
+#include "heddle/io/tensor_file.h"
 #include "heddle/models/transformer.h"
 
 namespace heddle::bench {

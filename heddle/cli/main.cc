@@ -12,11 +12,10 @@
 #include <vector>
 
 #include "heddle/base/error.h"
-#include "heddle/base/field_names.h"
 #include "heddle/base/files/mmap.h"
+#include "heddle/base/log.h"
+#include "heddle/base/names.h"
 #include "heddle/base/signals.h"
-#include "heddle/base/terminal.h"
-#include "heddle/base/version.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags/search_flags.h"
 #include "heddle/cli/profile.h"

@@ -15,7 +15,7 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
-#include "heddle/base/profile_report.h"
+#include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
 
 namespace heddle::cli {

@@ -8,7 +8,7 @@
 #include <cctype>
 
 #include "heddle/base/error.h"
-#include "heddle/base/nearest.h"
+#include "heddle/base/names.h"
 
 namespace heddle::cli {
 namespace {

@@ -7,31 +7,24 @@
 #include <utility>
 
 #include "heddle/base/error.h"
+#include "heddle/base/profile.h"
 #include "heddle/base/rng.h"
 
 namespace heddle {
-
 namespace {
 
-int64_t source_rows(const PairLengths& lengths, int64_t pair) {
-  return int64_t{lengths.source[static_cast<size_t>(pair)]} + 1;
-}
-int64_t target_rows(const PairLengths& lengths, int64_t pair) {
-  return int64_t{lengths.target[static_cast<size_t>(pair)]} + 1;
-}
+int64_t rows_of(std::span<const int32_t> lengths, int64_t i) { return int64_t{lengths[i]} + 1; }
 
 /// Stable counting sort of pairs by one of their lengths.
 void sort_by_length(std::span<int64_t> pairs, std::span<const int32_t> lengths,
                     std::vector<int64_t>& scratch) {
   int32_t longest = 0;
-  for (const int64_t p : pairs) longest = std::max(longest, lengths[static_cast<size_t>(p)]);
+  for (const int64_t p : pairs) longest = std::max(longest, lengths[p]);
   std::vector<size_t> place(static_cast<size_t>(longest) + 2, 0);
-  for (const int64_t p : pairs) ++place[static_cast<size_t>(lengths[static_cast<size_t>(p)]) + 1];
+  for (const int64_t p : pairs) ++place[lengths[p] + 1];
   std::partial_sum(place.begin(), place.end(), place.begin());
   scratch.resize(pairs.size());
-  for (const int64_t p : pairs) {
-    scratch[place[static_cast<size_t>(lengths[static_cast<size_t>(p)])]++] = p;
-  }
+  for (const int64_t p : pairs) scratch[place[lengths[p]]++] = p;
   std::copy(scratch.begin(), scratch.end(), pairs.begin());
 }
 
@@ -64,7 +57,7 @@ void cut_evenly(std::span<const int64_t> pairs, const PairLengths& lengths,
   rows.reserve(pairs.size());
   int64_t low = 1;  // the largest pair: below it no cut is possible
   for (const int64_t p : pairs) {
-    const int64_t source = source_rows(lengths, p), target = target_rows(lengths, p);
+    const int64_t source = rows_of(lengths.source, p), target = rows_of(lengths.target, p);
     rows.push_back({static_cast<int32_t>(source), static_cast<int32_t>(target)});
     low = std::max({low, source, target});
   }
@@ -97,7 +90,7 @@ void check_arguments(const PairLengths& lengths, const BatchOptions& options) {
         "batches: max_sentences is {} and sort_pool is {}; neither may be negative (0: no limit)",
         options.max_sentences, options.sort_pool);
   for (size_t i = 0; i < lengths.source.size(); ++i) {
-    const int64_t source = lengths.source[i] + int64_t{1}, target = lengths.target[i] + int64_t{1};
+    const int64_t source = rows_of(lengths.source, i), target = rows_of(lengths.target, i);
     check(std::max(source, target) <= options.batch_tokens, ErrorKind::usage,
           "batches: pair {} has {} source and {} target tokens with the end token, but a batch "
           "holds at most {} (batch_tokens); raise batch_tokens, or lower the longest sentence "
@@ -128,6 +121,16 @@ void add_block(std::span<int64_t> pairs, const PairLengths& lengths, const Batch
   if (options.shuffle) shuffle_values(batches, rng);
   for (const auto& [begin, end] : batches) plan.add(pairs.subspan(begin, end - begin));
 }
+
+void append_row_names(uint32_t name, int64_t rows, std::vector<uint32_t>& sample,
+                      std::vector<uint32_t>& position) {
+  for (int64_t i = 0; i < rows; ++i) {
+    sample.push_back(name);
+    position.push_back(static_cast<uint32_t>(i));
+  }
+}
+
+const uint64_t kSite = hash_name("data/text_blocks");
 
 }  // namespace
 
@@ -167,7 +170,7 @@ std::vector<std::vector<int64_t>> split_batch(const PairLengths& lengths,
   check(shards >= 1, ErrorKind::usage, "batches: {} shards; at least 1 is needed", shards);
   const size_t count = std::min(batch.size(), static_cast<size_t>(shards));
   const auto weight = [&](size_t i) {
-    return source_rows(lengths, batch[i]) + target_rows(lengths, batch[i]);
+    return rows_of(lengths.source, batch[i]) + rows_of(lengths.target, batch[i]);
   };
   std::vector<size_t> heaviest_first(batch.size());
   std::iota(heaviest_first.begin(), heaviest_first.end(), size_t{0});
@@ -183,6 +186,108 @@ std::vector<std::vector<int64_t>> split_batch(const PairLengths& lengths,
   std::vector<std::vector<int64_t>> out(count);
   for (size_t i = 0; i < batch.size(); ++i) out[shard_of[i]].push_back(batch[i]);
   return out;
+}
+
+TranslationBatch make_translation_batch(const TokenizedCorpus& corpus,
+                                        std::span<const int64_t> pairs,
+                                        const TranslationIds& special, int64_t passes) {
+  const ProfilePhase phase("batch");
+  TranslationBatch batch;
+  std::vector<int64_t> source_rows, target_rows;
+  const auto append = [&](int64_t pair, uint32_t pass) {
+    check(pair >= 0 && pair < corpus.size(), ErrorKind::internal,
+          "translation batch: pair {} of a corpus of {}", pair, corpus.size());
+    const TokenView source = corpus.source(pair), target = corpus.target(pair);
+    batch.samples.push_back(pair);
+    source.append_to(batch.source);
+    batch.source.push_back(special.eos);
+    batch.target_in.push_back(special.decoder_start);
+    target.append_to(batch.target_in);
+    target.append_to(batch.target_out);
+    batch.target_out.push_back(special.eos);
+    source_rows.push_back(source.size() + 1);
+    target_rows.push_back(target.size() + 1);
+    const uint32_t name = static_cast<uint32_t>(pair) ^ (pass << 31);
+    append_row_names(name, source.size() + 1, batch.source_sample, batch.source_position);
+    append_row_names(name, target.size() + 1, batch.target_sample, batch.target_position);
+  };
+  for (int64_t pass = 0; pass < passes; ++pass) {
+    for (const int64_t pair : pairs) append(pair, static_cast<uint32_t>(pass));
+  }
+  batch.source_segments = Segments::from_lengths(source_rows);
+  batch.target_segments = Segments::from_lengths(target_rows);
+  batch.target_tokens = batch.target_segments.rows();
+  return batch;
+}
+
+BlockOrder block_order(const std::string& name) {
+  if (name == "random") return BlockOrder::random;
+  if (name == "consecutive") return BlockOrder::consecutive;
+  check(name == "streams", ErrorKind::usage,
+        "sampling is '{}'; choose random, consecutive or streams", name);
+  return BlockOrder::streams;
+}
+
+BlockPlan::BlockPlan(int64_t tokens, const BlockOptions& options)
+    : tokens_(tokens), options_(options) {
+  check(tokens > options.block, ErrorKind::data,
+        "the training text has {} tokens, but a sequence takes {} (block_size {} and the one that "
+        "is predicted last); give more text or lower `block_size`",
+        tokens, options.block + 1, options.block);
+  samples_ = std::max<int64_t>(1, (tokens - 1) / options.block);
+  batches_ = (samples_ + options.batch - 1) / options.batch;
+  if (options.order != BlockOrder::streams) return;
+  batches_ = samples_ / options.batch;
+  check(batches_ > 0, ErrorKind::data,
+        "the training text has {} tokens, but {} streams of it (batch_size) take {} (block_size {} "
+        "each and one more); give more text, or lower `batch_size` or `block_size`",
+        tokens, options.batch, options.batch * options.block + 1, options.block);
+  samples_ = batches_ * options.batch;
+}
+
+std::vector<int64_t> BlockPlan::batch(int64_t i) const {
+  const int64_t first = i * options_.batch;
+  const bool is_open = options_.order == BlockOrder::random;
+  const int64_t end = is_open ? first + options_.batch : std::min(first + options_.batch, samples_);
+  std::vector<int64_t> samples(static_cast<size_t>(end - first));
+  std::iota(samples.begin(), samples.end(), first);
+  return samples;
+}
+
+int64_t BlockPlan::begin(int64_t epoch, int64_t sample) {
+  if (options_.order == BlockOrder::random) {
+    RngStream random(make_key(options_.seed, static_cast<uint64_t>(epoch), kSite,
+                              static_cast<uint64_t>(sample)));
+    return static_cast<int64_t>(random.below(static_cast<uint64_t>(tokens_ - options_.block)));
+  }
+  if (placed_epoch_ != epoch) place(epoch);
+  return begins_[static_cast<size_t>(sample)];
+}
+
+void BlockPlan::place(int64_t epoch) {
+  RngStream random(make_key(options_.seed, static_cast<uint64_t>(epoch), kSite));
+  const int64_t spare = tokens_ - 1 - samples_ * options_.block;
+  const auto shift = static_cast<int64_t>(random.below(static_cast<uint64_t>(spare) + 1));
+  begins_.resize(static_cast<size_t>(samples_));
+  const bool is_stream = options_.order == BlockOrder::streams;
+  for (int64_t i = 0; i < samples_; ++i) {
+    const int64_t at = is_stream ? i % options_.batch * batches_ + i / options_.batch : i;
+    begins_[static_cast<size_t>(i)] = shift + at * options_.block;
+  }
+  if (!is_stream) shuffle_values(begins_, random);
+  placed_epoch_ = epoch;
+}
+
+std::vector<int64_t> ShuffledPlan::batch(int64_t epoch, int64_t i) {
+  if (epoch_ != epoch) {
+    RngStream random(make_key(seed_, static_cast<uint64_t>(epoch), kSite));
+    order_.resize(static_cast<size_t>(samples_));
+    std::iota(order_.begin(), order_.end(), int64_t{0});
+    shuffle_values(order_, random);
+    epoch_ = epoch;
+  }
+  const int64_t end = std::min((i + 1) * batch_, samples_);
+  return {order_.begin() + i * batch_, order_.begin() + end};
 }
 
 }  // namespace heddle

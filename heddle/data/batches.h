@@ -1,9 +1,14 @@
-// Batches by a budget of tokens: which pairs of a corpus make up each batch of an epoch.
+// Batches by a budget of tokens: which pairs of a corpus make up each batch of an epoch, and a
+// batch as the model takes it: rows end to end, without padding.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
+
+#include "heddle/data/token_cache.h"
+#include "heddle/tensor/segments.h"
 
 namespace heddle {
 
@@ -61,5 +66,96 @@ BatchPlan plan_epoch(const PairLengths& lengths, const BatchOptions& options, in
 /// Errors: usage if shards < 1.
 std::vector<std::vector<int64_t>> split_batch(const PairLengths& lengths,
                                               std::span<const int64_t> batch, int64_t shards);
+
+struct TranslationIds {
+  int32_t decoder_start = 2;  ///< first input of the decoder
+  int32_t eos = 3;            ///< ends source and target
+};
+
+/// Pairs laid end to end; s and t are the numbers of source and target rows.
+struct TranslationBatch {
+  std::vector<int32_t> source;      ///< [s] ids, then eos, of each pair
+  Segments source_segments;         ///< one segment a pair
+  std::vector<int32_t> target_in;   ///< [t] decoder_start, then ids
+  std::vector<int32_t> target_out;  ///< [t] ids, then eos: what target_in's row is to predict
+  Segments target_segments;
+  std::vector<int64_t> samples;  ///< [pairs] indices in the corpus
+  // Counters of randomness (dropout): they name a row whatever batch it is in.
+  std::vector<uint32_t> source_sample;    ///< [s] index of the pair in the corpus, lower 32 bits
+  std::vector<uint32_t> source_position;  ///< [s] position of the row in its sentence, from 0
+  std::vector<uint32_t> target_sample;    ///< [t]
+  std::vector<uint32_t> target_position;  ///< [t]
+  int64_t target_tokens = 0;              ///< t: tokens that the loss is over, eos included
+
+  int64_t pairs() const { return static_cast<int64_t>(samples.size()); }
+};
+
+/// The batch of these pairs, in this order, `passes` (1 or 2) times over; a second pass counts as
+/// other samples, so that dropout differs. Errors: internal if an index is not in the corpus.
+TranslationBatch make_translation_batch(const TokenizedCorpus& corpus,
+                                        std::span<const int64_t> pairs,
+                                        const TranslationIds& special, int64_t passes = 1);
+
+/// In which order the sequences of an epoch come from a text.
+enum class BlockOrder : uint8_t {
+  random,       ///< they begin anywhere
+  consecutive,  ///< end to end, in random order
+  streams  ///< the text is cut into as many parts as a batch has sequences, which are read side
+           ///< by side: sequence i of a batch goes on where sequence i of the one before ended
+};
+/// By its name: "random", ... Errors: usage for any other.
+BlockOrder block_order(const std::string& name);
+
+/// Which sequences make up an epoch over a text of so many tokens.
+struct BlockOptions {
+  int64_t block = 64;  ///< tokens that a sequence predicts
+  int64_t batch = 16;  ///< sequences of a batch
+  BlockOrder order = BlockOrder::random;
+  uint64_t seed = 0;
+};
+
+/// The sequences of each epoch, a pure function of seed, epoch and the number of tokens: sample
+/// `i` of epoch `e` begins at token begin(e, i) and has options.block + 1 tokens, of which each
+/// predicts the next. Random ones are drawn on their own; others lie end to end from a place that
+/// differs by epoch. Of streams, sample i is sequence i % batch of batch i / batch.
+/// Sources: random: Karpathy's nanoGPT, get_batch(); streams: Dai et al. 2019, "Transformer-XL".
+class BlockPlan {
+ public:
+  /// Errors: data if the text is shorter than a sequence, or than one for each stream, naming both
+  /// lengths.
+  BlockPlan(int64_t tokens, const BlockOptions& options);
+
+  /// Batches of an epoch: as many as cover the tokens of the text once, at least 1.
+  int64_t batches() const { return batches_; }
+  /// Numbers of the samples of a batch.
+  std::vector<int64_t> batch(int64_t i) const;
+  int64_t begin(int64_t epoch, int64_t sample);
+
+ private:
+  void place(int64_t epoch);
+
+  int64_t tokens_;
+  BlockOptions options_;
+  int64_t samples_, batches_;
+  int64_t placed_epoch_ = -1;
+  std::vector<int64_t> begins_;  // of samples that lie end to end, in their order
+};
+
+/// Samples that are what they are (sentences with labels), in another random order each epoch.
+class ShuffledPlan {
+ public:
+  ShuffledPlan(int64_t samples, int64_t batch, uint64_t seed)
+      : samples_(samples), batch_(batch), seed_(seed) {}
+
+  int64_t batches() const { return (samples_ + batch_ - 1) / batch_; }
+  /// Numbers of the samples of a batch of an epoch.
+  std::vector<int64_t> batch(int64_t epoch, int64_t i);
+
+ private:
+  int64_t samples_, batch_;
+  uint64_t seed_;
+  int64_t epoch_ = -1;
+  std::vector<int64_t> order_;
+};
 
 }  // namespace heddle

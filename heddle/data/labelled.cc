@@ -8,13 +8,12 @@
 #include <set>
 
 #include "heddle/base/error.h"
-#include "heddle/base/field_names.h"
 #include "heddle/base/files/lines.h"
 #include "heddle/base/log.h"
+#include "heddle/base/names.h"
 #include "heddle/base/progress.h"
 #include "heddle/base/rng.h"
 #include "heddle/base/utf8.h"
-#include "heddle/data/table.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle {

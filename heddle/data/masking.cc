@@ -1,5 +1,7 @@
-// Choosing and changing tokens.
+// Choosing and changing tokens; spans of them, and a shuffle of their tokens.
 #include "heddle/data/masking.h"
+
+#include <algorithm>
 
 namespace heddle {
 
@@ -24,6 +26,42 @@ std::vector<int32_t> mask_tokens(std::vector<int32_t>& ids, const MaskingOptions
     }
   }
   return targets;
+}
+
+Permutation draw_permutation(std::span<const int32_t> ids, const PermutationOptions& options,
+                             RngKey key) {
+  RngStream random(key);
+  const auto tokens = static_cast<int64_t>(ids.size());
+  const auto is_open = [&](int64_t i) {
+    return !options.is_special || !options.is_special(ids[static_cast<size_t>(i)]);
+  };
+  Permutation p{.targets = {}, .steps = std::vector<int32_t>(ids.size(), 0)};
+  for (int64_t at = 0; at < tokens;) {
+    const auto span =
+        1 + static_cast<int64_t>(random.below(static_cast<uint64_t>(options.max_span)));
+    // At most 2^53 tokens, which a tiny share would leave far behind.
+    const auto room =
+        static_cast<int64_t>(std::min(static_cast<double>(span) / options.share, 0x1p53));
+    const int64_t begin =
+        at + static_cast<int64_t>(random.below(static_cast<uint64_t>(room - span + 1)));
+    for (int64_t i = begin; i < std::min(begin + span, tokens); ++i) {
+      if (is_open(i)) p.targets.push_back(static_cast<int32_t>(i));
+    }
+    at += room;
+  }
+  if (p.targets.empty()) {
+    std::vector<int32_t> open;
+    for (int64_t i = 0; i < tokens; ++i) {
+      if (is_open(i)) open.push_back(static_cast<int32_t>(i));
+    }
+    if (!open.empty()) p.targets = {open[random.below(open.size())]};
+  }
+  std::vector<int32_t> order = p.targets;
+  shuffle_values(order, random);
+  for (size_t i = 0; i < order.size(); ++i) {
+    p.steps[static_cast<size_t>(order[i])] = static_cast<int32_t>(i) + 1;
+  }
+  return p;
 }
 
 }  // namespace heddle

@@ -7,7 +7,7 @@
 #include "heddle/base/files/files.h"
 #include "heddle/base/progress.h"
 #include "heddle/base/utf8.h"
-#include "heddle/text/strings/characters.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle {
 

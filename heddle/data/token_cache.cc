@@ -1,30 +1,225 @@
-// Building and opening the cache of a tokenised corpus.
+// Building and opening the cache of a tokenised corpus, and the format of its file.
 #include "heddle/data/token_cache.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <limits>
-#include <optional>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
+#include "heddle/base/files/mmap.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
-#include "heddle/data/cache_file.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle {
 
-struct TokenizedCorpus::Impl {
-  CacheView view;
-  std::string key;
+namespace {
+
+// --- the file: written as a stream, checked when opened ---
+
+/// Last bytes of a cache file. Layout of the file, in the byte order of the machine:
+///   ids      uint16 or uint32: source then target of pair 0, of pair 1, ..; zeros up to 8 bytes
+///   offsets  uint64[pairs + 1]: id at which each pair begins
+///   lengths  int32[pairs] of the sources, int32[pairs] of the targets
+///   footer   this struct
+/// The footer comes last because it is known last, and because a file cut short lacks it.
+struct CacheFooter {
+  uint64_t magic = 0;
+  uint64_t key = 0;
+  int64_t id_bytes = 0;  ///< 2 or 4
+  CorpusReport report;
+  uint64_t content_hash = 0;  ///< of all bytes before the footer: XXH64 of each
+                              ///< block of 4 MiB, and XXH64 of these
+  uint64_t footer_hash = 0;   ///< of the fields above
 };
 
-namespace {
+constexpr uint64_t kMagic = 0x316e656b6f746468u;  // "hdtoken1"
+constexpr size_t kFooter = sizeof(CacheFooter);
+constexpr size_t kBlock = size_t{4} << 20;  // of bytes that are hashed together
+constexpr size_t kHashed = offsetof(CacheFooter, footer_hash);
+
+static_assert(std::is_trivially_copyable_v<CacheFooter> && kFooter == 15 * sizeof(int64_t),
+              "the footer is stored as it lies in memory, without gaps");
+
+uint64_t footer_hash(const CacheFooter& footer) {
+  return xxh64(std::as_bytes(std::span(&footer, 1)).first(kHashed));
+}
+
+size_t round_up_8(size_t n) { return (n + 7) / 8 * 8; }
+
+/// Writes a cache file through a sink, pair by pair. Memory: 8 bytes a pair and one block.
+class CacheWriter {
+ public:
+  /// id_bytes: 2 or 4.
+  CacheWriter(const ByteSink& sink, int id_bytes);
+  void add_pair(std::span<const int32_t> source, std::span<const int32_t> target);
+  void finish(uint64_t key, const CorpusReport& report);
+
+ private:
+  void add_ids(std::span<const int32_t> ids);
+  void put(const void* data, size_t size);
+  void flush();
+
+  const ByteSink& sink_;
+  int id_bytes_;
+  std::vector<std::byte> buffer_;  // of the block that is being filled
+  std::vector<uint64_t> hashes_;   // of those before it
+  std::vector<int32_t> source_lengths_, target_lengths_;
+  size_t ids_ = 0;
+};
+
+CacheWriter::CacheWriter(const ByteSink& sink, int id_bytes) : sink_(sink), id_bytes_(id_bytes) {}
+
+void CacheWriter::put(const void* data, size_t size) {
+  std::span<const std::byte> bytes(static_cast<const std::byte*>(data), size);
+  while (!bytes.empty()) {
+    const auto part = bytes.first(std::min(bytes.size(), kBlock - buffer_.size()));
+    buffer_.insert(buffer_.end(), part.begin(), part.end());
+    bytes = bytes.subspan(part.size());
+    if (buffer_.size() == kBlock) flush();
+  }
+}
+
+void CacheWriter::flush() {
+  if (buffer_.empty()) return;
+  hashes_.push_back(xxh64(buffer_));
+  sink_(buffer_);
+  buffer_.clear();
+}
+
+void CacheWriter::add_ids(std::span<const int32_t> ids) {
+  ids_ += ids.size();
+  if (id_bytes_ == 4) return put(ids.data(), ids.size_bytes());
+  for (const int32_t id : ids) {
+    const auto narrow = static_cast<uint16_t>(id);
+    put(&narrow, sizeof narrow);
+  }
+}
+
+void CacheWriter::add_pair(std::span<const int32_t> source, std::span<const int32_t> target) {
+  add_ids(source);
+  add_ids(target);
+  source_lengths_.push_back(static_cast<int32_t>(source.size()));
+  target_lengths_.push_back(static_cast<int32_t>(target.size()));
+}
+
+void CacheWriter::finish(uint64_t key, const CorpusReport& report) {
+  const size_t bytes = ids_ * static_cast<size_t>(id_bytes_);
+  uint64_t offset = 0;
+  put(&offset, round_up_8(bytes) - bytes);  // zeros
+  put(&offset, sizeof offset);
+  for (size_t i = 0; i < source_lengths_.size(); ++i) {
+    offset += static_cast<uint64_t>(source_lengths_[i]) + static_cast<uint64_t>(target_lengths_[i]);
+    put(&offset, sizeof offset);
+  }
+  put(source_lengths_.data(), source_lengths_.size() * sizeof(int32_t));
+  put(target_lengths_.data(), target_lengths_.size() * sizeof(int32_t));
+  flush();
+
+  CacheFooter footer;
+  footer.magic = kMagic;
+  footer.key = key;
+  footer.id_bytes = id_bytes_;
+  footer.report = report;
+  footer.content_hash = xxh64(std::as_bytes(std::span(hashes_)));
+  footer.footer_hash = footer_hash(footer);
+  sink_(std::as_bytes(std::span(&footer, 1)));
+}
+
+/// A cache file that was found to be whole.
+struct CacheView {
+  MappedFile file;
+  CacheFooter footer;
+  const std::byte* ids;
+  std::span<const uint64_t> offsets;
+  std::span<const int32_t> source_lengths, target_lengths;
+};
+
+uint64_t content_hash(std::span<const std::byte> bytes) {
+  std::vector<uint64_t> hashes((bytes.size() + kBlock - 1) / kBlock);
+  parallel_blocks(static_cast<int64_t>(bytes.size()), kBlock, [&](int64_t begin, int64_t end) {
+    hashes[begin / kBlock] = xxh64(bytes.subspan(begin, end - begin));
+  });
+  return xxh64(std::as_bytes(std::span(hashes)));
+}
+
+/// Points the view at its parts; what is wrong with the sizes, or "".
+std::string lay_out(CacheView& view, uint64_t key) {
+  const std::span<const std::byte> bytes = view.file.bytes();
+  if (bytes.size() < kFooter) return "it is too short";
+  std::memcpy(&view.footer, bytes.data() + bytes.size() - kFooter, kFooter);
+  const CacheFooter& footer = view.footer;
+  if (bytes.size() % 8 != 0 || footer.magic != kMagic) return "it was cut short or is no cache";
+  if (footer.footer_hash != footer_hash(footer)) return "its footer was altered";
+  if (footer.key != key) return "it belongs to another corpus";
+  // Bounds before products: a forged footer may hold any number.
+  const auto limit = static_cast<int64_t>(bytes.size());
+  const CorpusReport& report = footer.report;
+  const int64_t ids = footer.id_bytes;
+  const bool is_sane = (ids == 2 || ids == 4) && report.pairs >= 0 && report.pairs <= limit &&
+                       report.source_tokens >= 0 && report.source_tokens <= limit &&
+                       report.target_tokens >= 0 && report.target_tokens <= limit;
+  if (!is_sane) return "its sizes make no sense";
+  const auto pairs = static_cast<size_t>(report.pairs);
+  const size_t id_size =
+      round_up_8(static_cast<size_t>((report.source_tokens + report.target_tokens) * ids));
+  if (bytes.size() != id_size + 8 * (pairs + 1) + 8 * pairs + kFooter) {
+    return "its size is not what its footer says";
+  }
+  view.ids = bytes.data();
+  const std::byte* offsets = bytes.data() + id_size;
+  const std::byte* lengths = offsets + 8 * (pairs + 1);
+  view.offsets = {reinterpret_cast<const uint64_t*>(offsets), pairs + 1};
+  view.source_lengths = {reinterpret_cast<const int32_t*>(lengths), pairs};
+  view.target_lengths = {reinterpret_cast<const int32_t*>(lengths) + pairs, pairs};
+  return "";
+}
+
+/// Every sentence lies inside the ids: holds for each file that heddle wrote, checked so that no
+/// file at all can make a reader leave the mapping.
+bool are_offsets_sound(const CacheView& view) {
+  const CorpusReport& report = view.footer.report;
+  for (size_t i = 0; i < view.source_lengths.size(); ++i) {
+    const int64_t source = view.source_lengths[i], target = view.target_lengths[i];
+    if (source < 0 || target < 0) return false;
+    if (view.offsets[i + 1] - view.offsets[i] != static_cast<uint64_t>(source + target)) {
+      return false;
+    }
+    if (view.offsets[i + 1] < view.offsets[i]) return false;
+  }
+  return view.offsets.front() == 0 &&
+         view.offsets.back() == static_cast<uint64_t>(report.source_tokens + report.target_tokens);
+}
+
+/// Opens a cache file and checks all of it (sizes, hashes, offsets), at the speed of the memory or
+/// the disk. Returns nothing, and in `fault` what is wrong, if it is not exactly as written.
+/// Errors: system if it cannot be read.
+std::optional<CacheView> open_cache_file(const std::string& path, uint64_t key,
+                                         std::string& fault) {
+  if (file_size(path) == 0) {
+    fault = "it is empty";
+    return std::nullopt;
+  }
+  CacheView view{MappedFile(path), {}, nullptr, {}, {}, {}};
+  fault = lay_out(view, key);
+  if (!fault.empty()) return std::nullopt;
+  const auto content = view.file.bytes().first(view.file.size() - kFooter);
+  if (content_hash(content) != view.footer.content_hash || !are_offsets_sound(view)) {
+    fault = "its contents were altered";
+    return std::nullopt;
+  }
+  return view;
+}
+
+// --- making it ---
 
 // What is in memory at once while a cache is made: at most this many pairs, or bytes and one pair.
 constexpr size_t kBlockPairs = 16384;
@@ -36,10 +231,6 @@ struct CachedPair {
   std::string source_text, target_text;
   std::vector<int32_t> source, target;
   bool is_empty = false, is_too_long = false;
-};
-
-struct Limits {
-  int64_t source, target;
 };
 
 uint64_t cache_key(const CorpusOptions& options, const TextEncoder& encoder) {
@@ -67,7 +258,7 @@ std::vector<int32_t> encode_checked(const TextEncoder& encoder, std::string_view
 }
 
 void encode_pair(CachedPair& pair, const TextEncoder& encoder, const TextEncoder& target_encoder,
-                 const Limits& limits) {
+                 const CorpusOptions& options) {
   pair.is_empty = is_blank(pair.source_text) || is_blank(pair.target_text);
   if (pair.is_empty) return;
   pair.is_too_long =
@@ -76,8 +267,9 @@ void encode_pair(CachedPair& pair, const TextEncoder& encoder, const TextEncoder
   pair.source = encode_checked(encoder, pair.source_text);
   pair.target = encode_checked(target_encoder, pair.target_text);
   pair.is_empty = pair.source.empty() || pair.target.empty();
-  pair.is_too_long = std::ssize(pair.source) + 1 > limits.source ||  // + 1: the end token
-                     std::ssize(pair.target) + 1 > limits.target;
+  pair.is_too_long =
+      std::ssize(pair.source) + 1 > options.max_source_tokens ||  // + 1: the end token
+      std::ssize(pair.target) + 1 > options.max_target_tokens;
 }
 
 /// Reads up to a block of pairs into `block`, reusing its memory; the number read.
@@ -110,7 +302,6 @@ void count_pair(CorpusReport& report, const CachedPair& pair, int32_t source_unk
 
 void build(const CorpusOptions& options, const TextEncoder& encoder, uint64_t key,
            const std::string& path) {
-  const Limits limits{options.max_source_tokens, options.max_target_tokens};
   const TextEncoder& target = options.target_encoder ? *options.target_encoder : encoder;
   write_file_atomic(path, [&](const ByteSink& sink) {
     CacheWriter writer(sink, std::max(encoder.vocab_size, target.vocab_size) <= 65536 ? 2 : 4);
@@ -120,7 +311,7 @@ void build(const CorpusOptions& options, const TextEncoder& encoder, uint64_t ke
     while (const size_t count = read_block(reader, block)) {
       parallel_blocks(static_cast<int64_t>(count), kThreadPairs, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-          encode_pair(block[static_cast<size_t>(i)], encoder, target, limits);
+          encode_pair(block[static_cast<size_t>(i)], encoder, target, options);
         }
       });
       for (size_t i = 0; i < count; ++i) {
@@ -132,7 +323,8 @@ void build(const CorpusOptions& options, const TextEncoder& encoder, uint64_t ke
     check(report.pairs > 0, ErrorKind::data,
           "{} and {}: no pair is left to use: {}; at most {} source and {} target tokens are "
           "allowed, the end token included",
-          options.files.source, options.files.target, report.str(), limits.source, limits.target);
+          options.files.source, options.files.target, report.str(), options.max_source_tokens,
+          options.max_target_tokens);
     writer.finish(key, report);
   });
 }
@@ -160,6 +352,11 @@ void remove_leftovers(const std::string& dir, const std::string& name) {
 }
 
 }  // namespace
+
+struct TokenizedCorpus::Impl {
+  CacheView view;
+  std::string key;
+};
 
 TextEncoder text_encoder(const Tokenizer& tokenizer) {
   return {.encode = [tokenizer](std::string_view text) { return tokenizer.encode(text); },

@@ -91,8 +91,6 @@ class TokenizedCorpus {
   /// Numbers of ids, without special ids: int32[size()].
   std::span<const int32_t> source_lengths() const;
   std::span<const int32_t> target_lengths() const;
-  int64_t source_length(int64_t i) const { return source_lengths()[static_cast<size_t>(i)]; }
-  int64_t target_length(int64_t i) const { return target_lengths()[static_cast<size_t>(i)]; }
 
   const CorpusReport& report() const;
   /// The key (16 hex digits): equal for equal contents, encoder and limits.

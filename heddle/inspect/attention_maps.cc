@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "heddle/base/error.h"
-#include "heddle/base/field_names.h"
+#include "heddle/base/names.h"
 
 namespace heddle::inspect {
 namespace {

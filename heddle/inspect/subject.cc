@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/base/field_names.h"
+#include "heddle/base/names.h"
 #include "heddle/base/utf8.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/words/word_spans.h"
 #include "heddle/ops/loss.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/text/tokenizer_folder.h"
+#include "heddle/text/tokenizer.h"
 
 namespace heddle::inspect {
 namespace {

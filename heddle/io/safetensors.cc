@@ -2,7 +2,6 @@
 #include "heddle/io/safetensors.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 #include <tuple>
@@ -24,32 +23,25 @@ constexpr size_t kPrefix = 8;
 // Of a tensor's description; a name stands outside it, and six axes of 19 digits within.
 constexpr size_t kLongestEntry = 4096;
 constexpr std::string_view kMetadataKey = "__metadata__";
-constexpr std::array<std::pair<std::string_view, DType>, 10> kDTypes = {{{"F64", DType::f64},
-                                                                         {"F32", DType::f32},
-                                                                         {"F16", DType::f16},
-                                                                         {"BF16", DType::bf16},
-                                                                         {"I64", DType::i64},
-                                                                         {"I32", DType::i32},
-                                                                         {"I16", DType::i16},
-                                                                         {"I8", DType::i8},
-                                                                         {"U8", DType::u8},
-                                                                         {"BOOL", DType::boolean}}};
+using DTypeName = std::pair<std::string_view, DType>;
+constexpr DTypeName kDTypes[] = {{"F64", DType::f64},     {"F32", DType::f32}, {"F16", DType::f16},
+                                 {"BF16", DType::bf16},   {"I64", DType::i64}, {"I32", DType::i32},
+                                 {"I16", DType::i16},     {"I8", DType::i8},   {"U8", DType::u8},
+                                 {"BOOL", DType::boolean}};
 
 DType parse_dtype(const std::string& text, const std::string& what) {
-  for (const auto& [name, dtype] : kDTypes) {
-    if (name == text) return dtype;
-  }
-  fail(ErrorKind::data,
-       "{} has dtype '{}'; heddle reads F64, F32, F16, BF16, I64, I32, I16, I8, U8 and BOOL", what,
-       text);
+  const auto* const known = std::ranges::find(kDTypes, text, &DTypeName::first);
+  check(known != std::end(kDTypes), ErrorKind::data,
+        "{} has dtype '{}'; heddle reads F64, F32, F16, BF16, I64, I32, I16, I8, U8 and BOOL", what,
+        text);
+  return known->second;
 }
 
 std::string_view dtype_text(DType dtype) {
-  for (const auto& [name, known] : kDTypes) {
-    if (known == dtype) return name;
-  }
-  fail(ErrorKind::internal, "safetensors: dtype {} has no name in the format",
-       static_cast<int>(dtype));
+  const auto* const known = std::ranges::find(kDTypes, dtype, &DTypeName::second);
+  check(known != std::end(kDTypes), ErrorKind::internal,
+        "safetensors: dtype {} has no name in the format", static_cast<int>(dtype));
+  return known->first;
 }
 
 /// A tensor's entry in the header: its place is [begin, end) of the data that follows the header.

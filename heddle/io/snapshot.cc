@@ -29,15 +29,6 @@ void check_name(const std::string& name, const std::string& manifest_path) {
         manifest_path, name);
 }
 
-void sync_file(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) fail_errno("cannot open", path, errno);
-  const int status = fsync(fd);
-  const int error = errno;
-  close(fd);
-  if (status != 0) fail_errno("cannot write", path, error);
-}
-
 const ManifestFile* find_file(const Manifest* manifest, const std::string& name) {
   if (manifest == nullptr) return nullptr;
   const auto found = std::ranges::find(manifest->files, name, &ManifestFile::name);

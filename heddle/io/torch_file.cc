@@ -95,16 +95,26 @@ class TorchFile::Builder {
     const std::string_view front(reinterpret_cast<const char*>(bytes_.data()),
                                  std::min(bytes_.size(), magic.size()));
     if (front == magic) return build_before_1_6(magic.size());
-    check(!front.starts_with("version https"), ErrorKind::data,
-          "{}: this is a Git LFS pointer, not the weights; fetch them (git lfs pull)", path());
-    fail(ErrorKind::data,
-         "{}: the {} bytes begin neither as a zip archive nor as torch.save wrote before PyTorch "
-         "1.6; it is no file of torch.save, or the download was cut short",
-         path(), bytes_.size());
+    expect(!front.starts_with("version https"),
+           "this is a Git LFS pointer, not the weights; fetch them (git lfs pull)");
+    refuse(
+        "the {} bytes begin neither as a zip archive nor as torch.save wrote before PyTorch 1.6; "
+        "it is no file of torch.save, or the download was cut short",
+        bytes_.size());
   }
 
  private:
   const std::string& path() const { return file_.path(); }
+
+  // Errors: data, with the path before the message.
+  template <class... Args>
+  [[noreturn]] void refuse(fmt::format_string<Args...> format, const Args&... args) const {
+    fail(ErrorKind::data, "{}: {}", path(), fmt::vformat(format, fmt::make_format_args(args...)));
+  }
+  template <class... Args>
+  void expect(bool condition, fmt::format_string<Args...> format, const Args&... args) const {
+    if (!condition) refuse(format, args...);
+  }
 
   Pickle read_pickle(Bytes bytes, const std::string& what) const {
     return Pickle(bytes.first(std::min(bytes.size(), kMaxPickle)), what, is_needed);
@@ -117,21 +127,19 @@ class TorchFile::Builder {
     const ZipArchive& archive = file_.archive_.emplace(bytes_, path());
     const ZipEntry* pickle = nullptr;
     for (const ZipEntry& entry : archive.entries()) {
-      check(!entry.name.ends_with("/constants.pkl"), ErrorKind::data,
-            "{}: it holds '{}', so it is a TorchScript program; heddle runs no code. Save the "
-            "weights alone: torch.save(model.state_dict(), ..)",
-            path(), entry.name);
+      expect(!entry.name.ends_with("/constants.pkl"),
+             "it holds '{}', so it is a TorchScript program; heddle runs no code. Save the weights "
+             "alone: torch.save(model.state_dict(), ..)",
+             entry.name);
       const bool is_pickle = entry.name.ends_with("/data.pkl") || entry.name == "data.pkl";
       if (is_pickle && pickle == nullptr) pickle = &entry;
     }
-    check(pickle != nullptr, ErrorKind::data,
-          "{}: the zip archive holds no data.pkl; it is no file of torch.save", path());
+    expect(pickle != nullptr, "the zip archive holds no data.pkl; it is no file of torch.save");
     const std::string root = pickle->name.substr(0, pickle->name.size() - 8);
     check_byte_order(archive, root + "byteorder");
     archive.verify(*pickle);
-    check(pickle->bytes.size() <= kMaxPickle, ErrorKind::data,
-          "{}: '{}' has {} bytes; at most {} are read", path(), pickle->name, pickle->bytes.size(),
-          kMaxPickle);
+    expect(pickle->bytes.size() <= kMaxPickle, "'{}' has {} bytes; at most {} are read",
+           pickle->name, pickle->bytes.size(), kMaxPickle);
     find_storage_ = [&archive, root](const std::string& key) {
       const ZipEntry* entry = archive.find(root + "data/" + key);
       return entry == nullptr ? std::nullopt : std::optional<Bytes>(entry->bytes);
@@ -145,8 +153,7 @@ class TorchFile::Builder {
     if (entry == nullptr) return;
     const std::string order(reinterpret_cast<const char*>(entry->bytes.data()),
                             std::min<size_t>(entry->bytes.size(), 16));
-    check(order == "little", ErrorKind::data, "{}: its numbers are {}-endian; little is needed",
-          path(), order);
+    expect(order == "little", "its numbers are {}-endian; little is needed", order);
   }
 
   // Pickles end to end (magic, protocol, machine, the dict, the storages' keys), then of each
@@ -178,30 +185,27 @@ class TorchFile::Builder {
     const std::vector<PickleValue>& items = machine.node->items;
     for (size_t i = 0; i + 1 < items.size(); i += 2) {
       if (!items[i].is(Kind::text) || items[i].node->text != "little_endian") continue;
-      check(items[i + 1].integer != 0, ErrorKind::data,
-            "{}: its numbers are big-endian; little is needed", path());
+      expect(items[i + 1].integer != 0, "its numbers are big-endian; little is needed");
     }
   }
 
   std::map<std::string, Bytes> place_storages(const PickleValue& keys,
                                               const std::map<std::string, StorageId>& ids,
                                               size_t at) const {
-    check(keys.is(Kind::list), ErrorKind::data, "{}: the keys of the storages are {}, no list",
-          path(), describe(keys));
+    expect(keys.is(Kind::list), "the keys of the storages are {}, no list", describe(keys));
     std::map<std::string, Bytes> storages;
     ByteReader reader(bytes_, path());
     reader.skip(at);
     for (const PickleValue& key : keys.node->items) {
       const std::string name = text_of(key, "the key of a storage");
       const auto id = ids.find(name);
-      check(id != ids.end(), ErrorKind::data,
-            "{}: storage '{}' belongs to no tensor, so its dtype is unknown; save the file with "
-            "PyTorch 1.6 or newer",
-            path(), name);
+      expect(id != ids.end(),
+             "storage '{}' belongs to no tensor, so its dtype is unknown; save the file with "
+             "PyTorch 1.6 or newer",
+             name);
       const auto count = reader.read<int64_t>();
-      check(count >= 0 && count == id->second.count, ErrorKind::data,
-            "{}: storage '{}' has {} elements, but its tensors say {}", path(), name, count,
-            id->second.count);
+      expect(count >= 0 && count == id->second.count,
+             "storage '{}' has {} elements, but its tensors say {}", name, count, id->second.count);
       storages[name] = reader.take(static_cast<uint64_t>(storage_bytes(id->second)));
     }
     return storages;
@@ -211,9 +215,8 @@ class TorchFile::Builder {
 
   template <class F>
   void for_each_tensor(const PickleValue& dict, const F& f) const {
-    check(dict.is(Kind::dict), ErrorKind::data,
-          "{}: it holds {}, not a dict of tensors; save model.state_dict()", path(),
-          describe(dict));
+    expect(dict.is(Kind::dict), "it holds {}, not a dict of tensors; save model.state_dict()",
+           describe(dict));
     const std::vector<PickleValue>& items = dict.node->items;
     std::string others;
     int64_t tensors = 0;
@@ -223,26 +226,23 @@ class TorchFile::Builder {
         if (others.size() < 200) others += (others.empty() ? "'" : ", '") + key + "'";
         continue;
       }
-      check(items[i].is(Kind::text), ErrorKind::data, "{}: {} is a tensor's name; a text is needed",
-            path(), key);
+      expect(items[i].is(Kind::text), "{} is a tensor's name; a text is needed", key);
       f(key, read_view(items[i + 1], fmt::format("tensor '{}'", key)));
       ++tensors;
     }
-    check(tensors > 0 || others.empty(), ErrorKind::data,
-          "{}: none of its entries is a tensor ({}); save model.state_dict() itself", path(),
-          others);
+    expect(tensors > 0 || others.empty(),
+           "none of its entries is a tensor ({}); save model.state_dict() itself", others);
   }
 
   std::string text_of(const PickleValue& value, const std::string& what) const {
-    check(value.is(Kind::text), ErrorKind::data, "{}: {} is {}; a text is needed", path(), what,
-          describe(value));
+    expect(value.is(Kind::text), "{} is {}; a text is needed", what, describe(value));
     return value.node->text;
   }
 
   int64_t count_of(const PickleValue& value, const std::string& what) const {
-    check(value.is(Kind::integer) && value.integer >= 0, ErrorKind::data,
-          "{}: {} is {}; a whole number of at least 0 is needed", path(), what,
-          value.is(Kind::integer) ? std::to_string(value.integer) : describe(value));
+    expect(value.is(Kind::integer) && value.integer >= 0,
+           "{} is {}; a whole number of at least 0 is needed", what,
+           value.is(Kind::integer) ? std::to_string(value.integer) : describe(value));
     return value.integer;
   }
 
@@ -251,11 +251,11 @@ class TorchFile::Builder {
     if (value.is(Kind::call) && value.name() == kSize && value.arguments().size() == 1) {
       list = &value.arguments()[0];
     }
-    check(list->is(Kind::tuple) || list->is(Kind::list), ErrorKind::data,
-          "{}: {} are {}; a tuple of numbers is needed", path(), what, describe(*list));
-    check(list->node->items.size() <= size_t{Shape::kMaxRank}, ErrorKind::data,
-          "{}: {} are {} numbers; a tensor of heddle has at most {} axes", path(), what,
-          list->node->items.size(), Shape::kMaxRank);
+    expect(list->is(Kind::tuple) || list->is(Kind::list), "{} are {}; a tuple of numbers is needed",
+           what, describe(*list));
+    expect(list->node->items.size() <= size_t{Shape::kMaxRank},
+           "{} are {} numbers; a tensor of heddle has at most {} axes", what,
+           list->node->items.size(), Shape::kMaxRank);
     std::vector<int64_t> counts;
     for (const PickleValue& item : list->node->items) counts.push_back(count_of(item, what));
     return counts;
@@ -263,9 +263,8 @@ class TorchFile::Builder {
 
   const std::vector<PickleValue>& arguments(const PickleValue& call, size_t least,
                                             const std::string& what) const {
-    check(call.arguments().size() >= least, ErrorKind::data,
-          "{}: {} is made with {} arguments; {} takes {}", path(), what, call.arguments().size(),
-          call.name(), least);
+    expect(call.arguments().size() >= least, "{} is made with {} arguments; {} takes {}", what,
+           call.arguments().size(), call.name(), least);
     return call.arguments();
   }
 
@@ -273,58 +272,52 @@ class TorchFile::Builder {
     const PickleValue* call = &made;
     if (makes_parameter(call->name())) {
       call = &arguments(*call, 1, what)[0];
-      check(call->is(Kind::call), ErrorKind::data, "{}: {} is a parameter of {}", path(), what,
-            describe(*call));
+      expect(call->is(Kind::call), "{} is a parameter of {}", what, describe(*call));
     }
     const std::string& maker = call->name();
-    check(makes_tensor(maker), ErrorKind::data, "{}: {} is {}, no tensor", path(), what,
-          describe(*call));
+    expect(makes_tensor(maker), "{} is {}, no tensor", what, describe(*call));
     const auto& given = arguments(*call, maker == kTensor3 ? 7 : 4, what);
     View view;
     view.storage = read_storage(given[0], what);
     view.offset = count_of(given[1], what + ": offset");
     view.sizes = counts_of(given[2], what + ": sizes");
     view.strides = counts_of(given[3], what + ": strides");
-    check(view.sizes.size() == view.strides.size(), ErrorKind::data,
-          "{}: {} has {} sizes but {} strides", path(), what, view.sizes.size(),
-          view.strides.size());
+    expect(view.sizes.size() == view.strides.size(), "{} has {} sizes but {} strides", what,
+           view.sizes.size(), view.strides.size());
     const bool is_v3 = maker == kTensor3;
     const std::string type = is_v3 && given[6].is(Kind::name) ? given[6].node->text
                              : is_v3                          ? describe(given[6])
                                                               : view.storage.type;
     const auto dtype = find_dtype(type, is_v3 ? &TorchDType::name : &TorchDType::storage);
-    check(dtype.has_value(), ErrorKind::data,
-          "{}: {} has {}; heddle reads f64, f32, f16, bf16, i64, i32, i16, i8, u8 and bool", path(),
-          what, type);
+    expect(dtype.has_value(),
+           "{} has {}; heddle reads f64, f32, f16, bf16, i64, i32, i16, i8, u8 and bool", what,
+           type);
     view.dtype = *dtype;
     return view;
   }
 
   // ('storage', type, key, device, count), in the older form with a view of None.
   StorageId read_storage(const PickleValue& value, const std::string& what) const {
-    check(value.is(Kind::persistent) && value.node->items[0].is(Kind::tuple), ErrorKind::data,
-          "{}: the storage of {} is {}", path(), what, describe(value));
+    expect(value.is(Kind::persistent) && value.node->items[0].is(Kind::tuple),
+           "the storage of {} is {}", what, describe(value));
     const std::vector<PickleValue>& id = value.node->items[0].node->items;
-    check(id.size() >= 5 && id[0].is(Kind::text) && id[0].node->text == "storage" &&
-              id[1].is(Kind::name),
-          ErrorKind::data, "{}: the storage of {} is not described as torch.save does", path(),
-          what);
-    check(id.size() < 6 || id[5].is(Kind::none), ErrorKind::data,
-          "{}: the storage of {} is a view of another, as PyTorch before 0.4 wrote; save it anew",
-          path(), what);
+    expect(id.size() >= 5 && id[0].is(Kind::text) && id[0].node->text == "storage" &&
+               id[1].is(Kind::name),
+           "the storage of {} is not described as torch.save does", what);
+    expect(id.size() < 6 || id[5].is(Kind::none),
+           "the storage of {} is a view of another, as PyTorch before 0.4 wrote; save it anew",
+           what);
     return {id[1].node->text, text_of(id[2], what + ": key of the storage"),
             count_of(id[4], what + ": size of the storage")};
   }
 
   int64_t storage_bytes(const StorageId& id) const {
     const auto dtype = id.type == kUntyped ? DType::u8 : find_dtype(id.type, &TorchDType::storage);
-    check(dtype.has_value(), ErrorKind::data,
-          "{}: storage '{}' is a {}; heddle reads f64, f32, f16, bf16, i64, i32, i16, i8, u8 and "
-          "bool",
-          path(), id.key, id.type);
+    expect(dtype.has_value(),
+           "storage '{}' is a {}; heddle reads f64, f32, f16, bf16, i64, i32, i16, i8, u8 and bool",
+           id.key, id.type);
     const int64_t bytes = bytes_of(*dtype, std::span(&id.count, 1));
-    check(bytes >= 0, ErrorKind::data, "{}: storage '{}' claims {} elements", path(), id.key,
-          id.count);
+    expect(bytes >= 0, "storage '{}' claims {} elements", id.key, id.count);
     return bytes;
   }
 
@@ -343,23 +336,22 @@ class TorchFile::Builder {
 
   StoredTensor tensor_of(const View& view, const std::string& what) {
     const std::optional<Bytes> found = find_storage_(view.storage.key);
-    check(found.has_value(), ErrorKind::data, "{}: {} lies in storage '{}', which is not there",
-          path(), what, view.storage.key);
-    check(static_cast<int64_t>(found->size()) == storage_bytes(view.storage), ErrorKind::data,
-          "{}: storage '{}' has {} bytes, but {} says {}", path(), view.storage.key, found->size(),
-          what, storage_bytes(view.storage));
+    expect(found.has_value(), "{} lies in storage '{}', which is not there", what,
+           view.storage.key);
+    expect(static_cast<int64_t>(found->size()) == storage_bytes(view.storage),
+           "storage '{}' has {} bytes, but {} says {}", view.storage.key, found->size(), what,
+           storage_bytes(view.storage));
     const int64_t size = size_of(view.dtype);
     const int64_t needed = bytes_of(view.dtype, view.sizes);
-    check(needed >= 0, ErrorKind::data, "{}: {} has the impossible shape [{}]", path(), what,
-          fmt::join(view.sizes, ", "));
+    expect(needed >= 0, "{} has the impossible shape [{}]", what, fmt::join(view.sizes, ", "));
     StoredTensor tensor{view.dtype, view.sizes, {}};
     if (needed == 0) return tensor;
     const int64_t last = last_element(view);
-    check(last >= 0 && last < static_cast<int64_t>(found->size()) / size, ErrorKind::data,
-          "{}: {} of shape [{}] with strides [{}] from element {} reaches beyond the {} elements "
-          "of its storage",
-          path(), what, fmt::join(view.sizes, ", "), fmt::join(view.strides, ", "), view.offset,
-          static_cast<int64_t>(found->size()) / size);
+    expect(last >= 0 && last < static_cast<int64_t>(found->size()) / size,
+           "{} of shape [{}] with strides [{}] from element {} reaches beyond the {} elements of "
+           "its storage",
+           what, fmt::join(view.sizes, ", "), fmt::join(view.strides, ", "), view.offset,
+           static_cast<int64_t>(found->size()) / size);
     const Bytes from = found->subspan(static_cast<size_t>(view.offset * size));
     tensor.bytes = is_in_order(view) ? from.first(static_cast<size_t>(needed))
                                      : copy_in_order(view, from, needed, what);
@@ -390,11 +382,10 @@ class TorchFile::Builder {
   // copies together may be as large as the file, not larger.
   Bytes copy_in_order(const View& view, Bytes from, int64_t needed, const std::string& what) {
     copied_ += static_cast<size_t>(needed);
-    check(static_cast<size_t>(needed) <= bytes_.size() && copied_ <= bytes_.size() + kMaxPickle,
-          ErrorKind::data,
-          "{}: {} of shape [{}] with strides [{}] would take {} bytes, more than the file has; "
-          "save a contiguous() copy",
-          path(), what, fmt::join(view.sizes, ", "), fmt::join(view.strides, ", "), needed);
+    expect(static_cast<size_t>(needed) <= bytes_.size() && copied_ <= bytes_.size() + kMaxPickle,
+           "{} of shape [{}] with strides [{}] would take {} bytes, more than the file has; save a "
+           "contiguous() copy",
+           what, fmt::join(view.sizes, ", "), fmt::join(view.strides, ", "), needed);
     std::vector<std::byte>& copy = file_.copies_.emplace_back(static_cast<size_t>(needed));
     const auto size = static_cast<size_t>(size_of(view.dtype));
     std::vector<int64_t> index(view.sizes.size());

@@ -8,7 +8,6 @@
 #include "heddle/base/error.h"
 #include "heddle/base/progress.h"
 #include "heddle/base/utf8.h"
-#include "heddle/text/strings/characters.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle {

@@ -5,7 +5,6 @@
 #include "heddle/base/files/files.h"
 #include "heddle/base/files/lines.h"
 #include "heddle/base/utf8.h"
-#include "heddle/text/strings/characters.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle {

@@ -19,6 +19,7 @@ inline constexpr std::string_view kSpaceSign = "\xE2\x96\x81";
 struct TokenizerFile {
   std::string name;  ///< without its folder
   std::string bytes;
+  friend bool operator==(const TokenizerFile&, const TokenizerFile&) = default;
 };
 
 /// Ids with the special ones around them, and to which part each belongs (token_type_ids).
@@ -120,7 +121,7 @@ class Tokenizer {
   void save(const std::string& path) const;
   /// Writes the files to a folder that exists, each atomically, so that load() of the folder gives
   /// this tokenizer, whatever config.json is in it. Beside a SentencePiece model without a family
-  /// stands a tokenizer.json, see heddle/text/sentencepiece/sentencepiece_json.h, and beside
+  /// stands a tokenizer.json, see heddle/text/sentencepiece/sentencepiece_tokenizer.h, and beside
   /// WordPiece vocabularies and characters their class, so that transformers gives the same ids and
   /// texts. Errors: system.
   void save_folder(const std::string& folder) const;
@@ -128,5 +129,18 @@ class Tokenizer {
  private:
   std::shared_ptr<const Impl> impl_;
 };
+
+/// The tokenizer of a folder; nothing if none of its files is there. Errors: see Tokenizer::load().
+std::optional<Tokenizer> find_tokenizer(const std::string& folder);
+
+/// Those of a translator's folder.
+struct TokenizerPair {
+  Tokenizer source;
+  std::optional<Tokenizer> target = {};  ///< absent: it is the source's
+};
+std::optional<TokenizerPair> find_tokenizer_pair(const std::string& folder);
+
+/// From a tokenizer.json or a vocab.txt that stands nowhere.
+Tokenizer tokenizer_of_file(TokenizerFile file);
 
 }  // namespace heddle

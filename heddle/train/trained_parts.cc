@@ -7,9 +7,9 @@
 #include <regex>
 #include <utility>
 
-#include "heddle/base/field_names.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/json/json.h"
+#include "heddle/base/names.h"
 #include "heddle/base/parallel.h"
 #include "heddle/kernels/kernels.h"
 #include "heddle/text/strings/strings.h"

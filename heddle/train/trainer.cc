@@ -11,10 +11,10 @@
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
+#include "heddle/base/names.h"
 #include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
 #include "heddle/base/signals.h"
-#include "heddle/base/version.h"
 #include "heddle/infer/loading/precision.h"
 #include "heddle/train/run/replaced_run.h"
 #include "heddle/train/run/run_log.h"

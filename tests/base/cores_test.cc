@@ -1,5 +1,5 @@
 // Quotas of control groups, of both versions.
-#include "heddle/base/cores.h"
+#include "heddle/base/parallel.h"
 
 #include <gtest/gtest.h>
 

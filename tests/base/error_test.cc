@@ -1,7 +1,7 @@
 // What programs and servers tell of an error.
 #include "heddle/base/error.h"
 
-#include "heddle/base/field_names.h"
+#include "heddle/base/names.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The nearest known name to a mistyped one.
-#include "heddle/base/nearest.h"
+#include "heddle/base/names.h"
 
 #include <gtest/gtest.h>
 

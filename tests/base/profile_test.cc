@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "heddle/base/json/json.h"
-#include "heddle/base/profile_report.h"
 
 namespace heddle {
 namespace {

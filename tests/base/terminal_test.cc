@@ -1,9 +1,7 @@
 // Control characters that files hold are spelled out for messages and terminals.
-#include "heddle/base/terminal.h"
+#include "heddle/base/log.h"
 
 #include <gtest/gtest.h>
-
-#include "heddle/base/log.h"
 
 namespace heddle {
 namespace {

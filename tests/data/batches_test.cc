@@ -12,7 +12,6 @@
 #include "heddle/base/error.h"
 #include "heddle/base/rng.h"
 #include "heddle/data/token_cache.h"
-#include "heddle/data/translation_batch.h"
 #include "tests/base/temporary.h"
 
 namespace heddle {

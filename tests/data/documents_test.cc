@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "heddle/data/text_blocks.h"
+#include "heddle/data/batches.h"
 #include "tests/base/temporary.h"
 
 namespace heddle {

@@ -5,9 +5,9 @@
 
 #include <numeric>
 
+#include "heddle/data/batches.h"
+#include "heddle/data/documents.h"
 #include "heddle/data/masking.h"
-#include "heddle/data/table.h"
-#include "heddle/data/text_blocks.h"
 #include "tests/base/temporary.h"
 
 namespace heddle {

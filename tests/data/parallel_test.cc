@@ -124,7 +124,7 @@ TEST(TokenizedCorpus, blank_and_long_pairs_are_left_out_and_counted) {
   EXPECT_EQ(corpus.target(0).ids(), (std::vector<int32_t>{7, 7}));
   EXPECT_EQ(corpus.source(1).ids(), (std::vector<int32_t>{4, 1}));
   EXPECT_EQ(corpus.target(1).ids(), (std::vector<int32_t>{1, 1, 4}));
-  EXPECT_EQ(corpus.target_length(1), 3);
+  EXPECT_EQ(corpus.target_lengths()[1], 3);
 }
 
 TEST(TokenizedCorpus, limit_counts_the_end_token) {

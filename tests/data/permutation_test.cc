@@ -1,5 +1,5 @@
 // Spans and orders of predicted tokens: their statistics, and what is never predicted.
-#include "heddle/data/permutation.h"
+#include "heddle/data/masking.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The files in which a folder may keep its weights: whole, in shards, of either format.
-#include "heddle/io/weights.h"
+#include "heddle/io/tensor_file.h"
 
 #include <gtest/gtest.h>
 

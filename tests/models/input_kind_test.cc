@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "heddle/autograd/tape.h"
-#include "heddle/io/weights.h"
+#include "heddle/io/tensor_file.h"
 #include "heddle/models/encoder_decoder.h"
 #include "heddle/models/registry.h"
 #include "tests/base/temporary.h"

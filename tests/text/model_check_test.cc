@@ -1,5 +1,5 @@
 // Hostile .model files: truncated, altered, forged. None may crash; most must be refused by name.
-#include "heddle/text/subwords/model_check.h"
+#include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,11 @@
 // Normalizers: what they do to texts that are made to take long, or to fill memory.
-#include "heddle/text/pipeline/normalizer.h"
+#include "heddle/text/pipeline/pipeline.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "heddle/text/strings/characters.h"
 #include "heddle/text/strings/strings.h"
 #include "tests/base/temporary.h"
 

@@ -1,9 +1,8 @@
 // Regular expressions: matches as `onig` finds them, and texts on which they would never end.
-#include "heddle/text/strings/regex.h"
+#include "heddle/text/strings/pattern.h"
 
 #include <gtest/gtest.h>
 
-#include "heddle/text/strings/pattern.h"
 #include "heddle/text/strings/strings.h"
 #include "tests/base/temporary.h"
 

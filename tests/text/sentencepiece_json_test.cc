@@ -1,7 +1,7 @@
 // What stands beside a SentencePiece model for transformers gives the ids and texts of the model.
 // tests/text/tokenizer_fixtures_test.cc shows that a tokenizer.json is read as `tokenizers` reads
 // it, tools/check_export.py that transformers reads this one so.
-#include "heddle/text/sentencepiece/sentencepiece_json.h"
+#include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,7 @@
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/json/json.h"
-#include "heddle/text/subwords/vocabulary_trainer.h"
-#include "heddle/text/subwords/word_list.h"
+#include "heddle/text/subwords/tokenizer_trainer.h"
 #include "tests/base/temporary.h"
 #include "tests/support/places.h"
 #include "tests/text/small_tokenizers.h"

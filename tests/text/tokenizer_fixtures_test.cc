@@ -8,7 +8,7 @@
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/json/json.h"
-#include "heddle/text/strings/base64.h"
+#include "heddle/text/strings/strings.h"
 #include "heddle/text/tokenizer.h"
 #include "tests/base/temporary.h"
 #include "tests/support/places.h"

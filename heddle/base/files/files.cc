@@ -1,4 +1,4 @@
-// Whole files and folders: reading, atomic writing, temporary names.
+// Whole files and folders: reading, atomic writing, temporary names, checksums.
 #include "heddle/base/files/files.h"
 
 #include <fcntl.h>
@@ -7,10 +7,12 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cerrno>
-#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -18,6 +20,8 @@
 #include <system_error>
 
 #include "heddle/base/error.h"
+#include "heddle/base/files/mmap.h"
+#include "heddle/base/parallel.h"
 
 namespace heddle {
 
@@ -62,31 +66,19 @@ void write_all(int fd, std::span<const std::byte> bytes, const std::string& path
   }
 }
 
-/// Collects small pieces, since a call for each costs more than its bytes.
-class WriteBuffer {
- public:
-  WriteBuffer(int fd, const std::string& path) : fd_(fd), path_(path) {}
-  void add(std::span<const std::byte> bytes) {
-    if (bytes_.size() + bytes.size() > kSize) flush();
-    if (bytes.size() > kSize) return write_all(fd_, bytes, path_);
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-  }
-  void flush() {
-    write_all(fd_, bytes_, path_);
-    bytes_.clear();
-  }
-
- private:
-  static constexpr size_t kSize = 1 << 16;
-  int fd_;
-  const std::string& path_;
-  std::vector<std::byte> bytes_;
-};
-
 void write_by(const std::function<void(const ByteSink&)>& writer, int fd, const std::string& path) {
-  WriteBuffer buffer(fd, path);
-  writer([&](std::span<const std::byte> bytes) { buffer.add(bytes); });
-  buffer.flush();
+  constexpr size_t kMost = 1 << 16;
+  std::vector<std::byte> small;  // pieces, since a call for each costs more than its bytes
+  const auto flush = [&] {
+    write_all(fd, small, path);
+    small.clear();
+  };
+  writer([&](std::span<const std::byte> bytes) {
+    if (small.size() + bytes.size() > kMost) flush();
+    if (bytes.size() > kMost) return write_all(fd, bytes, path);
+    small.insert(small.end(), bytes.begin(), bytes.end());
+  });
+  flush();
 }
 
 /// Where the bytes for a path go.
@@ -117,11 +109,10 @@ Destination find_destination(const std::string& path) {
       d.is_of_proc = true;
       return d;
     }
-    char target[PATH_MAX];
-    const ssize_t size = readlink(d.path.c_str(), target, sizeof target);
-    if (size < 0) fail_errno("cannot write", path, errno);
-    const std::string name(target, static_cast<size_t>(size));
-    d.path = name.starts_with('/') ? name : join_path(folder, name);
+    std::error_code error;
+    const fs::path target = fs::read_symlink(d.path, error);
+    if (error) fail_errno("cannot write", path, error.value());
+    d.path = fs::path(folder) / target;  // the target alone if it begins at the root
   }
 }
 
@@ -169,6 +160,29 @@ void keep_permissions(int fd, const struct stat& old) {
     [[maybe_unused]] const int ignored = fchown(fd, old.st_uid, old.st_gid);
   }
   if (made.st_mode != old.st_mode) fchmod(fd, old.st_mode & 07777);
+}
+
+// XXH64, written from the xxHash specification 0.1.1. Refused alternatives: CRC-32C (32 bits are
+// too few to key a cache of corpora by content), SHA-256 (0.3 GB/s without its instructions).
+constexpr uint64_t kPrime1 = 0x9E3779B185EBCA87u, kPrime2 = 0xC2B2AE3D27D4EB4Fu,
+                   kPrime3 = 0x165667B19E3779F9u, kPrime4 = 0x85EBCA77C2B2AE63u,
+                   kPrime5 = 0x27D4EB2F165667C5u;
+
+// How far ahead of the sums memory is asked for. From memory, 500 MB on two busy cores, one and two
+// threads: 106 and 85-96 ms without, 57-65 and 47-51 ms with it (Xeon with AMX, 2026-11).
+constexpr size_t kAhead = 4096;
+
+static_assert(std::endian::native == std::endian::little, "lanes are read as little-endian");
+
+template <class T>
+uint64_t lane(const std::byte* p) {
+  T value;
+  std::memcpy(&value, p, sizeof value);
+  return value;
+}
+
+uint64_t round(uint64_t sum, uint64_t value) {
+  return std::rotl(sum + value * kPrime2, 31) * kPrime1;
 }
 
 }  // namespace
@@ -296,6 +310,12 @@ void sync_directory(const std::string& path) {
   if (fsync(folder.fd) != 0 && errno != EINVAL) fail_errno("cannot sync the folder", path, errno);
 }
 
+void sync_file(const std::string& path) {
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.fd < 0) fail_errno("cannot open", path, errno);
+  if (fsync(file.fd) != 0) fail_errno("cannot write", path, errno);
+}
+
 std::string temporary_name(const std::string& path) {
   uint64_t random = 0;
   if (getrandom(&random, sizeof random, 0) != sizeof random) {
@@ -338,6 +358,63 @@ bool lies_inside(const std::string& path, const std::string& folder) {
   if (error) return false;
   const fs::path real_folder = fs::weakly_canonical(folder, error);
   return !error && is_below(real, real_folder);
+}
+
+uint64_t xxh64(std::span<const std::byte> bytes, uint64_t seed) {
+  const std::byte* p = bytes.data();
+  size_t left = bytes.size();
+  uint64_t hash = seed + kPrime5;
+  if (left >= 32) {
+    std::array<uint64_t, 4> sums = {seed + kPrime1 + kPrime2, seed + kPrime2, seed, seed - kPrime1};
+    for (; left >= 32; p += 32, left -= 32) {
+      __builtin_prefetch(p + std::min(left, kAhead));
+      for (size_t i = 0; i < 4; ++i) sums[i] = round(sums[i], lane<uint64_t>(p + 8 * i));
+    }
+    hash = std::rotl(sums[0], 1) + std::rotl(sums[1], 7) + std::rotl(sums[2], 12) +
+           std::rotl(sums[3], 18);
+    for (uint64_t sum : sums) hash = (hash ^ round(0, sum)) * kPrime1 + kPrime4;
+  }
+  hash += bytes.size();
+  for (; left >= 8; p += 8, left -= 8) {
+    hash = std::rotl(hash ^ round(0, lane<uint64_t>(p)), 27) * kPrime1 + kPrime4;
+  }
+  if (left >= 4) {
+    hash = std::rotl(hash ^ (lane<uint32_t>(p) * kPrime1), 23) * kPrime2 + kPrime3;
+    p += 4, left -= 4;
+  }
+  for (; left > 0; ++p, --left) {
+    hash = std::rotl(hash ^ (lane<uint8_t>(p) * kPrime5), 11) * kPrime1;
+  }
+  hash = (hash ^ (hash >> 33)) * kPrime2;
+  hash = (hash ^ (hash >> 29)) * kPrime3;
+  return hash ^ (hash >> 32);
+}
+
+std::string checksum(std::span<const std::byte> bytes) {
+  return fmt::format("{:016x}", xxh64(bytes));
+}
+
+std::string checksum(std::string_view text) { return checksum(std::as_bytes(std::span(text))); }
+
+std::string checksum_file(const std::string& path) {
+  if (file_size(path) == 0) return checksum(std::string_view());
+  return checksum(MappedFile(path).bytes());
+}
+
+// zlib's, block by block on all threads.
+uint32_t crc32(std::span<const std::byte> bytes) {
+  constexpr int64_t kBlock = int64_t{1} << 22;
+  const auto size = static_cast<int64_t>(bytes.size());
+  std::vector<uLong> sums((size + kBlock - 1) / kBlock);
+  parallel_blocks(size, kBlock, [&](int64_t begin, int64_t end) {
+    const auto* part = reinterpret_cast<const Bytef*>(bytes.data() + begin);
+    sums[begin / kBlock] = ::crc32(0, part, static_cast<uInt>(end - begin));
+  });
+  uLong sum = 0;
+  for (int64_t begin = 0; begin < size; begin += kBlock) {
+    sum = crc32_combine(sum, sums[begin / kBlock], std::min(kBlock, size - begin));
+  }
+  return static_cast<uint32_t>(sum);
 }
 
 }  // namespace heddle

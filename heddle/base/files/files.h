@@ -53,6 +53,8 @@ void remove_path(const std::string& path);
 void rename_path(const std::string& from, const std::string& to);
 /// Makes renames and new files in a folder durable.
 void sync_directory(const std::string& path);
+/// Makes what a file holds durable.
+void sync_file(const std::string& path);
 
 /// Makes the folder `path`, which is missing or empty, so that at every moment it is not there or
 /// complete: the writer fills a temporary folder beside it, which is then renamed.

@@ -132,10 +132,7 @@ std::span<std::byte> MappedFile::writable_bytes() {
   return bytes_;
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      bytes_(std::exchange(other.bytes_, {})),
-      mapping_(other.mapping_) {}
+MappedFile::MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);

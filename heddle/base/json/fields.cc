@@ -6,8 +6,7 @@
 #include <cmath>
 
 #include "heddle/base/error.h"
-#include "heddle/base/field_names.h"
-#include "heddle/base/nearest.h"
+#include "heddle/base/names.h"
 
 namespace heddle {
 
@@ -15,17 +14,12 @@ namespace {
 
 // --- values to and from JSON ---
 
-void read_json(int64_t& value, const Json& json, const std::string& what) {
-  value = json.as_int(what);
-}
-void read_json(double& value, const Json& json, const std::string& what) {
-  value = json.as_double(what);
-}
-void read_json(bool& value, const Json& json, const std::string& what) {
-  value = json.as_bool(what);
-}
-void read_json(std::string& value, const Json& json, const std::string& what) {
-  value = json.as_string(what);
+template <class T>
+void read_json(T& value, const Json& json, const std::string& what) {
+  if constexpr (std::same_as<T, int64_t>) value = json.as_int(what);
+  if constexpr (std::same_as<T, double>) value = json.as_double(what);
+  if constexpr (std::same_as<T, bool>) value = json.as_bool(what);
+  if constexpr (std::same_as<T, std::string>) value = json.as_string(what);
 }
 template <class T>
 void read_json(std::optional<T>& value, const Json& json, const std::string& what) {
@@ -141,27 +135,25 @@ std::string broken_rule(const Json& value, const FieldRule& rule) {
 
 constexpr const char* kAbsent = "(no such field)";
 
-std::vector<std::string> keys_of(const FieldList& fields) {
-  std::vector<std::string> keys;
-  for (const Field& field : fields) keys.push_back(field.key);
-  return keys;
+/// nullptr where there is none of that key.
+const Field* find_field(const FieldList& fields, std::string_view key) {
+  const auto found = std::ranges::find(fields, key, &Field::key);
+  return found == fields.end() ? nullptr : &*found;
 }
 
 }  // namespace
 
 std::vector<std::string> from_json(const FieldList& fields, const Json& json,
                                    const std::string& source) {
-  const std::vector<std::string> known = keys_of(fields);
   std::vector<std::string> unknown;
   for (const auto& [key, value] : json.as_object(source)) {
-    const auto it = std::find(known.begin(), known.end(), key);
-    if (it == known.end()) {
+    const Field* field = find_field(fields, key);
+    if (field == nullptr) {
       unknown.push_back(key);
       continue;
     }
-    const Field& field = fields[static_cast<size_t>(it - known.begin())];
     const std::string what = fmt::format("{}: key '{}'", source, key);
-    std::visit([&, &v = value](auto* member) { read_json(*member, v, what); }, field.member);
+    std::visit([&, &v = value](auto* member) { read_json(*member, v, what); }, field->member);
   }
   check_fields(fields, source);
   return unknown;
@@ -179,14 +171,13 @@ void set_from_string(const FieldList& fields, std::string_view key, std::string_
   const auto shown = [&](const std::string& name) {
     return key.starts_with("--") ? flag_name(name) : name;
   };
-  for (const Field& field : fields) {
-    if (field.key != wanted_key) continue;
+  if (const Field* field = find_field(fields, wanted_key)) {
     const std::string wanted =
-        std::visit([&](auto* member) { return read_text(*member, text); }, field.member);
-    check(wanted.empty(), ErrorKind::usage, "{} is '{}'; {} is needed", shown(field.key), text,
+        std::visit([&](auto* member) { return read_text(*member, text); }, field->member);
+    check(wanted.empty(), ErrorKind::usage, "{} is '{}'; {} is needed", shown(field->key), text,
           wanted);
-    const std::string broken = broken_rule(value_of(field), field.rule);
-    check(broken.empty(), ErrorKind::usage, "{} is {}; it {}", shown(field.key), text, broken);
+    const std::string broken = broken_rule(*field);
+    check(broken.empty(), ErrorKind::usage, "{} is {}; it {}", shown(field->key), text, broken);
     return;
   }
   std::vector<std::string> names;
@@ -208,21 +199,17 @@ std::vector<FieldInfo> list_fields(const FieldList& fields) {
 
 std::vector<FieldDifference> diff_fields(const FieldList& first, const FieldList& second) {
   std::vector<FieldDifference> differences;
-  const auto find = [](const FieldList& fields, const std::string& key) {
-    return std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.key == key; });
-  };
   for (const Field& a : first) {
-    const auto b = find(second, a.key);
-    if (b == second.end()) {
+    const Field* b = find_field(second, a.key);
+    if (b == nullptr) {
       differences.push_back({a.key, as_flag(value_of(a)), kAbsent});
     } else if (!(value_of(a) == value_of(*b))) {
       differences.push_back({a.key, as_flag(value_of(a)), as_flag(value_of(*b))});
     }
   }
   for (const Field& b : second) {
-    if (find(first, b.key) == first.end()) {
-      differences.push_back({b.key, kAbsent, as_flag(value_of(b))});
-    }
+    if (find_field(first, b.key) != nullptr) continue;
+    differences.push_back({b.key, kAbsent, as_flag(value_of(b))});
   }
   return differences;
 }

@@ -1,20 +1,27 @@
-// JSON values: access and comparison. Parsing is in json_parse.cc, writing in json_write.cc.
+// JSON values: access and comparison; parsing by nlohmann's event parser, which does not recurse;
+// writing: numbers that read back to the same bits, strings that are always UTF-8.
 #include "heddle/base/json/json.h"
 
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
+#include "heddle/base/utf8.h"
 
 namespace heddle {
-
 namespace {
 
 constexpr size_t kMissing = static_cast<size_t>(-1);
 constexpr size_t kIndexFrom = 24;  // members; below that a scan is faster than a hash
+constexpr size_t kDeepest = 200;   // levels that are read
+// What values may take of memory: whole tokenizers take 5 to 15 bytes a byte of text, "[0,0,...]"
+// takes 44. Nothing that is read as JSON needs more than a gibibyte.
+constexpr size_t kMostTimes = 24, kHarmless = size_t{64} << 20, kMostBytes = size_t{1} << 30;
 
 std::string key_name(std::string_view key, std::string_view source) {
   return source.empty() ? fmt::format("key '{}'", key) : fmt::format("{}: key '{}'", source, key);
@@ -22,6 +29,104 @@ std::string key_name(std::string_view key, std::string_view source) {
 
 [[noreturn]] void fail_type(const Json& value, std::string_view what, const char* needed) {
   fail(ErrorKind::data, "{} is {}; {} is needed", what, value.describe(), needed);
+}
+
+template <class T, class As>
+std::vector<T> each_as(const Json::Array& array, std::string_view what, As as) {
+  std::vector<T> values;
+  for (const Json& value : array) {
+    values.push_back((value.*as)(fmt::format("{}[{}]", what, values.size())));
+  }
+  return values;
+}
+
+void write_string(std::string& out, std::string_view text) {
+  out += '"';
+  for (size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    const size_t length = utf8_length(text.substr(i));
+    if (length == 0) {
+      out += kUnknownCharacter;
+      ++i;
+      continue;
+    }
+    const char letter = c == '"' || c == '\\' ? c
+                        : c == '\n'           ? 'n'
+                        : c == '\t'           ? 't'
+                        : c == '\r'           ? 'r'
+                                              : '\0';
+    if (letter != '\0') {
+      (out += '\\') += letter;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      out.append(text, i, length);
+    }
+    i += length;
+  }
+  out += '"';
+}
+
+void write_double(std::string& out, double value) {
+  check(std::isfinite(value), ErrorKind::data, "JSON has no way to write the number {}", value);
+  const std::string text = fmt::format("{}", value);  // shortest that reads back
+  out += text;
+  if (text.find_first_of(".e") == std::string::npos) out += ".0";
+}
+
+void new_line(std::string& out, int indent, int level) {
+  if (indent < 0) return;
+  out += '\n';
+  out.append(static_cast<size_t>(indent) * static_cast<size_t>(level), ' ');
+}
+
+/// What f writes of each member, between brackets.
+template <class Members, class F>
+void write_list(std::string& out, std::string_view brackets, const Members& members, int indent,
+                int level, const F& f) {
+  out += brackets[0];
+  bool is_first = true;
+  for (const auto& member : members) {
+    if (!is_first) out += indent < 0 ? ", " : ",";
+    is_first = false;
+    new_line(out, indent, level + 1);
+    f(member);
+  }
+  if (!is_first) new_line(out, indent, level);
+  out += brackets[1];
+}
+
+void write(std::string& out, const Json& value, int indent, int level) {
+  if (value.is_null()) {
+    out += "null";
+  } else if (value.is_bool()) {
+    out += value.as_bool() ? "true" : "false";
+  } else if (value.is_int()) {
+    fmt::format_to(std::back_inserter(out), "{}", value.as_int());
+  } else if (value.is_number()) {
+    write_double(out, value.as_double());
+  } else if (value.is_string()) {
+    write_string(out, value.as_string());
+  } else if (value.is_array()) {
+    write_list(out, "[]", value.as_array(), indent, level,
+               [&](const Json& element) { write(out, element, indent, level + 1); });
+  } else {
+    write_list(out, "{}", value.as_object(), indent, level, [&](const Json::Member& member) {
+      write_string(out, member.first);
+      out += ": ";
+      write(out, member.second, indent, level + 1);
+    });
+  }
+}
+
+/// "line 3, column 7" of a byte, both from 1; columns count bytes.
+std::string place_of(std::string_view text, size_t byte) {
+  byte = std::min(byte, text.size());
+  size_t line = 1, start = 0;
+  for (size_t i = 0; i < byte; ++i) {
+    if (text[i] == '\n') ++line, start = i + 1;
+  }
+  return fmt::format("line {}, column {}", line, byte - start + 1);
 }
 
 }  // namespace
@@ -118,19 +223,11 @@ const Json::Array& Json::as_array(std::string_view what) const {
 }
 
 std::vector<int64_t> Json::as_ints(std::string_view what) const {
-  std::vector<int64_t> values;
-  for (const Json& value : as_array(what)) {
-    values.push_back(value.as_int(fmt::format("{}[{}]", what, values.size())));
-  }
-  return values;
+  return each_as<int64_t>(as_array(what), what, &Json::as_int);
 }
 
 std::vector<std::string> Json::as_strings(std::string_view what) const {
-  std::vector<std::string> values;
-  for (const Json& value : as_array(what)) {
-    values.push_back(value.as_string(fmt::format("{}[{}]", what, values.size())));
-  }
-  return values;
+  return each_as<std::string>(as_array(what), what, &Json::as_string);
 }
 
 const std::vector<Json::Member>& Json::as_object(std::string_view what) const {
@@ -202,5 +299,120 @@ size_t Json::size() const {
 }
 
 bool Json::operator==(const Json& other) const { return value_ == other.value_; }
+
+std::string Json::dump(int indent) const {
+  std::string out;
+  write(out, *this, indent, 0);
+  return out;
+}
+
+/// The receiver of nlohmann's events. Depth, repeated keys and memory are checked here.
+class Json::Builder {
+ public:
+  Builder(std::string_view text, const std::string& source)
+      : text_(text),
+        source_(source),
+        most_bytes_(std::clamp(kMostTimes * text.size(), kHarmless, kMostBytes)) {}
+
+  bool null() { return add(Json()); }
+  bool boolean(bool value) { return add(Json(value)); }
+  bool number_integer(int64_t value) { return add(Json(value)); }
+  bool number_unsigned(uint64_t value) {
+    const bool fits = value <= static_cast<uint64_t>(INT64_MAX);
+    return add(fits ? Json(static_cast<int64_t>(value)) : Json(static_cast<double>(value)));
+  }
+  bool number_float(double value, const std::string&) { return add(Json(value)); }
+  bool string(std::string& value) {
+    charge(value.size());
+    return add(Json(std::move(value)));
+  }
+  bool binary(nlohmann::json::binary_t&) { return false; }
+  bool start_object(size_t) { return open(Json::object()); }
+  bool start_array(size_t) { return open(Json::array()); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+
+  bool key(std::string& name) {
+    const Object& object = std::get<Object>(open_.back().value_);
+    charge(name.size() + sizeof(Member) - sizeof(Json));
+    check(object.find(name) == kMissing, ErrorKind::data,
+          "{}: key '{}' appears twice in one object{}", source_, name, path());
+    keys_.back() = std::move(name);
+    return true;
+  }
+
+  bool parse_error(size_t byte, const std::string&, const nlohmann::detail::exception& error) {
+    std::string reason = error.what();  // "[json.exception...] parse error at line ...: reason"
+    const size_t head = reason.find(": ");
+    if (head != std::string::npos) reason.erase(0, head + 2);
+    if (text_.empty()) reason = "the text is empty (0 bytes)";
+    fail(ErrorKind::data, "{}: not valid JSON at {}: {}", source_,
+         place_of(text_, byte > 0 ? byte - 1 : 0), reason);
+  }
+
+  Json take() { return std::move(root_); }
+
+ private:
+  /// Counts what is taken, but not what vectors hold ready and the allocator adds.
+  void charge(size_t bytes) {
+    used_ += bytes;
+    check(used_ <= most_bytes_, ErrorKind::data,
+          "{}: the values of this JSON ({} bytes of text) take more than {} bytes of memory; the "
+          "file is damaged or hostile",
+          source_, text_.size(), most_bytes_);
+  }
+
+  bool open(Json value) {
+    check(open_.size() < kDeepest, ErrorKind::data,
+          "{}: JSON is nested more than {} levels deep; the file is damaged or hostile", source_,
+          kDeepest);
+    open_.push_back(std::move(value));
+    keys_.emplace_back();
+    return true;
+  }
+
+  bool close() {
+    Json value = std::move(open_.back());
+    open_.pop_back();
+    keys_.pop_back();
+    return add(std::move(value));
+  }
+
+  bool add(Json value) {
+    charge(sizeof(Json));
+    if (open_.empty()) {
+      root_ = std::move(value);
+    } else if (open_.back().is_array()) {
+      std::get<Array>(open_.back().value_).push_back(std::move(value));
+    } else {
+      std::get<Object>(open_.back().value_).add(std::move(keys_.back()), std::move(value));
+    }
+    return true;
+  }
+
+  /// " (in 'a.b')": where the parser is, for messages.
+  std::string path() const {
+    std::string names;
+    for (size_t i = 0; i + 1 < keys_.size(); ++i) {
+      const bool is_array = open_[i].is_array();
+      const std::string step = is_array ? fmt::format("[{}]", open_[i].size()) : keys_[i];
+      names += (names.empty() || is_array ? "" : ".") + step;
+    }
+    return names.empty() ? "" : fmt::format(" (in '{}')", names);
+  }
+
+  std::string_view text_;
+  const std::string& source_;
+  size_t most_bytes_, used_ = 0;
+  std::vector<Json> open_;         // values not closed yet, outermost first
+  std::vector<std::string> keys_;  // for each, the key whose value is being read
+  Json root_;
+};
+
+Json Json::parse(std::string_view text, const std::string& source) {
+  Builder builder(text, source);
+  nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+  return builder.take();
+}
 
 }  // namespace heddle

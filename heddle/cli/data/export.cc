@@ -7,7 +7,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
-#include "heddle/base/terminal.h"
+#include "heddle/base/log.h"
 #include "heddle/cli/commands.h"
 #include "heddle/infer/export/export.h"
 

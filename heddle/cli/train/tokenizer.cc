@@ -19,7 +19,6 @@
 #include "heddle/inspect/pages/page.h"
 #include "heddle/text/strings/strings.h"
 #include "heddle/text/subwords/tokenizer_trainer.h"
-#include "heddle/text/subwords/word_list.h"
 #include "heddle/text/tokenizer.h"
 
 namespace heddle::cli {

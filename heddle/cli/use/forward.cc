@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "heddle/base/terminal.h"
+#include "heddle/base/log.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags/compute_flags.h"
 #include "heddle/infer/forward.h"

@@ -1,8 +1,8 @@
 // Lines of text around translation: ids in, ids out.
 #include <algorithm>
 
-#include "heddle/base/field_names.h"
 #include "heddle/base/json/fields.h"
+#include "heddle/base/names.h"
 #include "heddle/base/profile.h"
 #include "heddle/data/parallel_text.h"
 #include "heddle/infer/decoding/translate.h"

@@ -12,9 +12,9 @@
 #include "heddle/infer/export/export_folder.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/loading/model_dir.h"
-#include "heddle/text/sentencepiece/marian_tokenizer.h"
+#include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 #include "heddle/text/strings/pattern.h"
-#include "heddle/text/tokenizer_folder.h"
+#include "heddle/text/tokenizer.h"
 
 namespace heddle {
 namespace {

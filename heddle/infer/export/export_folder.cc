@@ -9,7 +9,7 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/infer/loading/model_dir.h"
-#include "heddle/io/weights.h"
+#include "heddle/io/tensor_file.h"
 
 namespace heddle {
 namespace {

@@ -11,7 +11,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/infer/loading/model_dir.h"
 #include "heddle/io/safetensors.h"
-#include "heddle/io/weights.h"
+#include "heddle/io/tensor_file.h"
 
 namespace heddle {
 namespace {

@@ -7,8 +7,8 @@
 #include "heddle/base/profile.h"
 #include "heddle/infer/loading/adapter.h"
 #include "heddle/infer/loading/model_dir.h"
-#include "heddle/io/weights.h"
-#include "heddle/text/tokenizer_folder.h"
+#include "heddle/io/tensor_file.h"
+#include "heddle/text/tokenizer.h"
 
 namespace heddle {
 namespace {

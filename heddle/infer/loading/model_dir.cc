@@ -2,8 +2,8 @@
 #include "heddle/infer/loading/model_dir.h"
 
 #include "heddle/base/error.h"
-#include "heddle/base/field_names.h"
 #include "heddle/base/files/files.h"
+#include "heddle/base/names.h"
 #include "heddle/infer/loading/hub_hint.h"
 #include "heddle/io/snapshot.h"
 

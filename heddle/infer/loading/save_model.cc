@@ -6,8 +6,8 @@
 #include "heddle/base/profile.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/loading/model_dir.h"
-#include "heddle/io/weights.h"
-#include "heddle/text/sentencepiece/marian_tokenizer.h"
+#include "heddle/io/tensor_file.h"
+#include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 
 namespace heddle {
 namespace {

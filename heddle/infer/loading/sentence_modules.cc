@@ -3,7 +3,7 @@
 
 #include "heddle/base/files/files.h"
 #include "heddle/infer/embed.h"
-#include "heddle/io/weights.h"
+#include "heddle/io/tensor_file.h"
 
 namespace heddle {
 namespace {

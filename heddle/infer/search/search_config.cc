@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "heddle/base/error.h"
-#include "heddle/base/field_names.h"
+#include "heddle/base/names.h"
 
 namespace heddle {
 namespace {

@@ -12,7 +12,7 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/utf8.h"
-#include "heddle/text/strings/base64.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle::inspect {
 namespace {

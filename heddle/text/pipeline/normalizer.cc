@@ -1,17 +1,13 @@
 // The normalizers of tokenizer.json.
-#include "heddle/text/pipeline/normalizer.h"
+#include "heddle/text/pipeline/pipeline.h"
 
 #include <unicode/normalizer2.h>
 
 #include <algorithm>
-#include <functional>
 #include <vector>
 
 #include "heddle/base/error.h"
 #include "heddle/base/utf8.h"
-#include "heddle/text/strings/base64.h"
-#include "heddle/text/strings/byte_letters.h"
-#include "heddle/text/strings/characters.h"
 #include "heddle/text/strings/pattern.h"
 #include "heddle/text/strings/strings.h"
 
@@ -132,19 +128,6 @@ void nmt_rule(char32_t c, std::string& out) {
                         (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
                         c == 0xFEFF || c == 0xFFFD;
   append_utf8(is_space ? U' ' : c, out);
-}
-
-std::string strip(std::string_view text, bool left, bool right) {
-  size_t begin = 0, end = 0;  // end: behind the last character that is no space
-  bool is_leading = left;
-  for (size_t at = 0; at < text.size();) {
-    const bool is_space = is_white_space(next_code_point(text, at));
-    if (!is_space) end = at;
-    if (is_leading && is_space) begin = at;
-    is_leading = is_leading && is_space;
-  }
-  if (!right) end = text.size();
-  return begin < end ? std::string(text.substr(begin, end - begin)) : "";
 }
 
 std::unique_ptr<Normalizer> read_sequence(const Json& json, const std::string& source) {
@@ -268,11 +251,13 @@ std::unique_ptr<Normalizer> read_normalizer(const Json& json, const std::string&
   if (type == "Strip") {
     const bool left = bool_or(json, "strip_left", true, where);
     const bool right = bool_or(json, "strip_right", true, where);
-    return of([=](std::string_view text) { return strip(text, left, right); },
-              [left](std::string_view text) {
-                size_t at = 0;
-                return !left || text.empty() || !is_white_space(next_code_point(text, at));
-              });
+    return of(
+        [=](std::string_view text) {
+          if (left) text.remove_prefix(leading_space(text));
+          if (right) text.remove_suffix(trailing_space(text));
+          return std::string(text);
+        },
+        [left](std::string_view text) { return !left || leading_space(text) == 0; });
   }
   if (type == "Prepend") {
     return of([prefix = json.get_string("prepend", where)](std::string_view text) {

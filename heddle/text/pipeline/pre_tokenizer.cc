@@ -1,18 +1,19 @@
 // The pre-tokenizers of tokenizer.json.
-#include "heddle/text/pipeline/pre_tokenizer.h"
+#include "heddle/text/pipeline/pipeline.h"
 
 #include <algorithm>
+#include <array>
 
 #include "heddle/base/error.h"
 #include "heddle/base/utf8.h"
-#include "heddle/text/strings/byte_letters.h"
-#include "heddle/text/strings/characters.h"
 #include "heddle/text/strings/pattern.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle {
-
 namespace {
+
+/// What becomes of the places where a text is split.
+enum class SplitBehavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
 /// A part of a pre-token: what was looked for, or what is between.
 struct SplitPart {
@@ -119,10 +120,8 @@ void add_ranges(size_t begin, bool is_first, const MetaspaceOptions& options, Pr
   if (begin < text.size()) result.ranges.push_back({begin, text.size(), is_first});
 }
 
-using Parts = std::vector<PreTokenizer>;
-
 /// Each part makes a few bytes of each; what all make of a text is bounded.
-PreTokenizer in_turn(Parts parts) {
+PreTokenizer in_turn(std::vector<PreTokenizer> parts) {
   const bool asks = std::ranges::any_of(parts, &PreTokenizer::asks_for_first);
   const auto split = [parts = std::move(parts)](PreTokens& pre_tokens) {
     const size_t most = most_bytes(pre_tokens.text.size());
@@ -160,16 +159,62 @@ PreTokenizer split_at(Pattern pattern, bool is_inverted, SplitBehavior behavior)
       behavior);
 }
 
-/// Those of a Sequence inside another stand among its own, under the same bound.
-void read_parts(const Json& json, const std::string& source, Parts& parts) {
-  for (const Json& part : sequence_of(json, "pretokenizers", source)) {
-    if (!part.is_null() && component_type(part, source + ": pre_tokenizer") == "Sequence") {
-      read_parts(part, source + ": Sequence", parts);
-    } else if (PreTokenizer one = read_pre_tokenizer(part, source); one.split) {
-      parts.push_back(std::move(one));
-    }
-  }
+enum class Class { letter, number, space, other };
+
+Class class_of(char32_t c) {
+  if (is_letter(c)) return Class::letter;
+  if (is_number(c)) return Class::number;
+  return is_white_space(c) ? Class::space : Class::other;
 }
+
+/// Finds GPT-2's words: contractions, and runs of letters, of numbers and of other characters with
+/// a space before them or not, and runs of white space without the last character if a word
+/// follows. The words lie end to end. Source: Radford et al. 2019, their code:
+/// 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+class WordFinder {
+ public:
+  explicit WordFinder(std::string_view text) : text_(text) {}
+
+  /// The end of the word that begins at `at`.
+  size_t end_of_word(size_t at) const {
+    if (const size_t end = contraction(at)) return end;
+    size_t first = at;
+    Class kind = read(first);
+    if (kind == Class::space) {
+      if (text_[at] != ' ' || first == text_.size()) return spaces(at);
+      kind = read(first);
+      if (kind == Class::space) return spaces(at);
+    }
+    return run(first, kind);
+  }
+
+ private:
+  /// The class of the character at `at`, which moves behind it.
+  Class read(size_t& at) const { return class_of(next_code_point(text_, at)); }
+
+  size_t run(size_t at, Class kind) const {
+    for (size_t next = at; next < text_.size() && read(next) == kind;) at = next;
+    return at;
+  }
+
+  size_t spaces(size_t begin) const {
+    const size_t end = run(begin, Class::space);
+    const size_t last = last_character(text_.substr(0, end));
+    return end == text_.size() || last == begin ? end : last;
+  }
+
+  size_t contraction(size_t at) const {
+    static constexpr std::array<std::string_view, 7> kEndings = {"'s", "'t",  "'re", "'ve",
+                                                                 "'m", "'ll", "'d"};
+    if (text_[at] != '\'') return 0;
+    for (const std::string_view ending : kEndings) {
+      if (text_.substr(at, ending.size()) == ending) return at + ending.size();
+    }
+    return 0;
+  }
+
+  std::string_view text_;
+};
 
 }  // namespace
 
@@ -200,26 +245,19 @@ PreTokenizer make_byte_level(bool add_prefix_space, bool use_regex) {
     PreTokens result;
     result.text.reserve(pre_tokens.text.size() + pre_tokens.text.size() / 4);
     std::string with_space;
-    std::vector<size_t> ends;
     for (size_t i = 0; i < pre_tokens.ranges.size(); ++i) {
       std::string_view pre_token = pre_tokens[i];
       if (add_prefix_space && !pre_token.starts_with(' ')) {
         with_space = " ";
         pre_token = with_space += pre_token;
       }
-      ends.clear();
-      if (use_regex) {
-        gpt2_words(pre_token, ends);
-      } else {
-        ends.push_back(pre_token.size());
-      }
-      size_t begin = 0;
-      for (const size_t end : ends) {
+      const WordFinder words(pre_token);
+      for (size_t begin = 0, end; begin < pre_token.size(); begin = end) {
+        end = use_regex ? words.end_of_word(begin) : pre_token.size();
         const size_t at = result.text.size();
         append_byte_letters(pre_token.substr(begin, end - begin), result.text);
         result.ranges.push_back(
             {at, result.text.size(), pre_tokens.ranges[i].is_first && begin == 0});
-        begin = end;
       }
     }
     pre_tokens = std::move(result);
@@ -256,8 +294,10 @@ PreTokenizer read_pre_tokenizer(const Json& json, const std::string& source) {
   const std::string& type = component_type(json, source + ": pre_tokenizer");
   const std::string where = source + ": " + type;
   if (type == "Sequence") {
-    Parts parts;
-    read_parts(json, where, parts);
+    std::vector<PreTokenizer> parts;
+    for (const auto& [part, place] : flat_sequence(json, "pretokenizers", "pre_tokenizer", where)) {
+      parts.push_back(read_pre_tokenizer(*part, place));
+    }
     return in_turn(std::move(parts));
   }
   if (type == "ByteLevel") {

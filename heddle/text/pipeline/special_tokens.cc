@@ -8,6 +8,7 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/text/strings/pattern.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle {
 
@@ -113,6 +114,22 @@ void make_special(AddedToken token, const std::string& source, PipelineParts& pa
   parts.added.add(*id, std::move(token), source);
 }
 
+/// "" if there is no class by which transformers reads the files as heddle does.
+std::string usual_config(const HubFiles& files, const PipelineDescription& d) {
+  if (files.usual_class.empty()) return "";
+  Json json = Json::object(
+      {{"tokenizer_class", files.usual_class}, {"clean_up_tokenization_spaces", d.parts.clean_up}});
+  for (const SpecialKind& kind : kinds()) {
+    const int32_t id = d.special.*kind.id;
+    if (id < 0 || files.usual_class != kAnyClass) continue;
+    const AddedToken* token = d.parts.added.find(id);
+    if (token == nullptr) continue;  // a token of the model, which no text is searched for
+    if (!token->special) return "";  // to name it would make it special
+    json[kind.key] = token->content;
+  }
+  return json.dump(2) + "\n";
+}
+
 }  // namespace
 
 HubFiles HubFiles::read(const std::string& folder) {
@@ -149,12 +166,8 @@ std::string HubFiles::stated_class() const {
 }
 
 bool HubFiles::is_class(std::string_view name) const {
-  std::string known = stated_class();
-  if (known.empty()) known = model_type;
-  std::ranges::transform(known, known.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  });
-  return known.starts_with(name);
+  const std::string known = stated_class();
+  return lower_case(known.empty() ? model_type : known).starts_with(name);
 }
 
 void HubFiles::keep_class(const std::string& name) {
@@ -167,16 +180,6 @@ void HubFiles::keep_class(const std::string& name) {
   } else {
     files.insert(files.begin(), {"tokenizer_config.json", bytes});
   }
-}
-
-std::vector<TokenizerFile> HubFiles::take_config_aside(std::string usual) {
-  const std::string name = "tokenizer_config.json";
-  std::erase_if(
-      files, [&](const TokenizerFile& file) { return file.name == name && file.bytes == usual; });
-  const bool is_other =
-      std::ranges::any_of(files, [&](const TokenizerFile& file) { return file.name == name; });
-  if (is_other || usual.empty()) return {};
-  return {{name, std::move(usual)}};
 }
 
 bool HubFiles::flag(const char* key, bool otherwise) const {
@@ -197,19 +200,12 @@ std::string HubFiles::special_name(const char* key, const std::string& usual) co
   return read_added_token(*value, path("tokenizer_config.json") + ": " + key).content;
 }
 
-std::string usual_config(const HubFiles& files, bool clean_up, const PipelineDescription& d) {
-  if (files.usual_class.empty()) return "";
-  Json json = Json::object(
-      {{"tokenizer_class", files.usual_class}, {"clean_up_tokenization_spaces", clean_up}});
-  for (const SpecialKind& kind : kinds()) {
-    const int32_t id = d.special.*kind.id;
-    if (id < 0 || files.usual_class != kAnyClass) continue;
-    const AddedToken* token = d.parts.added.find(id);
-    if (token == nullptr) continue;  // a token of the model, which no text is searched for
-    if (!token->special) return "";  // to name it would make it special
-    json[kind.key] = token->content;
-  }
-  return json.dump(2) + "\n";
+void take_config_aside(HubFiles& files, PipelineDescription& description) {
+  const std::string name = "tokenizer_config.json";
+  const std::string usual = usual_config(files, description);
+  std::erase(files.files, TokenizerFile{name, usual});
+  const bool is_other = std::ranges::count(files.files, name, &TokenizerFile::name) > 0;
+  if (!is_other && !usual.empty()) description.parts.beside = {{name, usual}};
 }
 
 void add_usual(const std::vector<const char*>& names, PipelineParts& parts,
@@ -251,9 +247,7 @@ void apply_special_tokens(const HubFiles& files, bool is_class_known,
   }
 }
 
-void lay_out_languages(HubFiles& files,
-                       const std::function<std::optional<int32_t>(const std::string&)>& find,
-                       Template& around) {
+void lay_out_languages(HubFiles& files, PipelineDescription& description) {
   struct Kin {
     const char* name;
     const char* kept_class;
@@ -269,12 +263,13 @@ void lay_out_languages(HubFiles& files,
   if (kin == std::end(all)) return;
   const std::string name =
       string_or(files.config, "src_lang", kin->usual, files.path("tokenizer_config.json"));
-  const auto language = find(kin->name == std::string("m2m") ? "__" + name + "__" : name);
-  const auto eos = find(files.special_name("eos_token", "</s>"));
+  const bool is_marked = kin->name == std::string_view("m2m");
+  const auto language = find_id(description.parts, is_marked ? "__" + name + "__" : name);
+  const auto eos = find_id(description.parts, files.special_name("eos_token", "</s>"));
   if (!language || !eos) return;
   files.keep_class(kin->kept_class);
-  around = {.single = {{.text = 0}, {.ids = {*eos}}},
-            .pair = {{.text = 0}, {.text = 1}, {.ids = {*eos}}}};
+  Template& around = description.around;
+  around = eos_template(*eos);
   for (auto* items : {&around.single, &around.pair}) {
     items->insert(kin->is_behind ? items->end() : items->begin(), {.ids = {*language}});
   }

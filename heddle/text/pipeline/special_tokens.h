@@ -1,13 +1,11 @@
 // Special tokens by name: tokenizer_config.json, special_tokens_map.json, added_tokens.json.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "heddle/base/json/json.h"
-#include "heddle/text/tokenizer_json.h"
+#include "heddle/text/pipeline/pipeline.h"
 
 namespace heddle {
 
@@ -22,7 +20,7 @@ struct HubFiles {
   Json added;                        ///< added_tokens.json
   std::string model_type;            ///< of config.json; "" if it says none
   std::vector<TokenizerFile> files;  ///< all that were read, config.json aside: see keep_class()
-  /// The class by which transformers reads the files as heddle does, see usual_config().
+  /// The class by which transformers reads the files as heddle does, see take_config_aside().
   std::string usual_class;
 
   static HubFiles read(const std::string& folder);
@@ -43,19 +41,17 @@ struct HubFiles {
   /// not say the class, it gets this one, so that the files, saved, are read so again whatever
   /// config.json is then beside them, and have a fingerprint of their own.
   void keep_class(const std::string& name);
-  /// Takes a tokenizer_config.json of these bytes out of `files`, so that the others have the same
-  /// fingerprint with it and without. Returns what is to be saved beside `files`.
-  std::vector<TokenizerFile> take_config_aside(std::string usual);
 
  private:
   std::string stated_class() const;
 };
 
-/// A tokenizer_config.json by which transformers reads the files beside it as heddle does, whatever
-/// config.json says: the class, clean-up as heddle has it of files that say nothing, and, where the
-/// class does not know them, the special tokens. `d` has these already. "" if there is no such
-/// class.
-std::string usual_config(const HubFiles& files, bool clean_up, const PipelineDescription& d);
+/// Has a tokenizer_config.json saved beside the files, by which transformers reads them as heddle
+/// does, whatever config.json says: the class (if there is such a one), clean-up as heddle has it
+/// of files that say nothing, and, where the class does not know them, the special tokens, which
+/// the description has already. A file of these bytes is taken out of `files`, so that the others
+/// have the same fingerprint with it and without.
+void take_config_aside(HubFiles& files, PipelineDescription& description);
 
 /// Makes the tokens of these names, as far as the vocabulary has them, tokens that are found in
 /// texts.
@@ -70,10 +66,8 @@ void apply_special_tokens(const HubFiles& files, bool is_class_known,
                           PipelineDescription& description);
 
 /// Puts the language of a text around it where the class of the tokenizer (mBART, mBART-50, NLLB,
-/// M2M-100) does that: src_lang of tokenizer_config.json, or English. `find`: ids of tokens.
-void lay_out_languages(HubFiles& files,
-                       const std::function<std::optional<int32_t>(const std::string&)>& find,
-                       Template& around);
+/// M2M-100) does that: src_lang of tokenizer_config.json, or English.
+void lay_out_languages(HubFiles& files, PipelineDescription& description);
 
 /// The language that a token stands for: "en_XX", "eng_Latn", or "en" of "__en__"; "" if it is
 /// none.

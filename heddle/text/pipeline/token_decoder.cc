@@ -1,13 +1,11 @@
 // The decoders of tokenizer.json.
-#include "heddle/text/pipeline/token_decoder.h"
+#include "heddle/text/pipeline/pipeline.h"
 
 #include <charconv>
 #include <optional>
 
 #include "heddle/base/error.h"
 #include "heddle/base/utf8.h"
-#include "heddle/text/pipeline/pre_tokenizer.h"
-#include "heddle/text/strings/byte_letters.h"
 #include "heddle/text/strings/pattern.h"
 #include "heddle/text/strings/strings.h"
 
@@ -17,34 +15,9 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-void decode_byte_level(Strings& tokens) {
-  std::string bytes;
-  for (const std::string& token : tokens) bytes += bytes_of_letters(token).value_or(token);
-  tokens = {replace_invalid_utf8(bytes)};
-}
-
 /// As `tokenizers` cleans up each token, before they are joined.
 std::string clean_up_token(const std::string& token) {
   return replace_all(clean_up_spaces(token), " do not", " don't");
-}
-
-void decode_word_piece(const std::string& prefix, bool cleanup, Strings& tokens) {
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    std::string& token = tokens[i];
-    if (i > 0 && token.starts_with(prefix)) {
-      token.erase(0, prefix.size());
-    } else if (i > 0) {
-      token.insert(0, " ");
-    }
-    if (cleanup) token = clean_up_token(token);
-  }
-}
-
-void decode_metaspace(const MetaspaceOptions& options, Strings& tokens) {
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    const bool is_dropped = i == 0 && options.scheme != PrependScheme::never;
-    tokens[i] = replace_all(tokens[i], options.sign, is_dropped ? "" : " ");
-  }
 }
 
 /// The byte of a token like "<0x0A>".
@@ -99,19 +72,6 @@ TokenDecoder read_strip(const Json& json, const std::string& source) {
   };
 }
 
-using Parts = std::vector<TokenDecoder>;
-
-/// Those of a Sequence inside another stand among its own, under the same bound.
-void read_parts(const Json& json, const std::string& source, Parts& parts) {
-  for (const Json& part : sequence_of(json, "decoders", source)) {
-    if (!part.is_null() && component_type(part, source + ": decoder") == "Sequence") {
-      read_parts(part, source + ": Sequence", parts);
-    } else if (auto one = read_token_decoder(part, source)) {
-      parts.push_back(std::move(one));
-    }
-  }
-}
-
 size_t bytes_of(const Strings& tokens) {
   size_t bytes = 0;
   for (const std::string& token : tokens) bytes += token.size();
@@ -119,8 +79,10 @@ size_t bytes_of(const Strings& tokens) {
 }
 
 TokenDecoder read_sequence(const Json& json, const std::string& source) {
-  Parts parts;
-  read_parts(json, source, parts);
+  std::vector<TokenDecoder> parts;
+  for (const auto& [part, place] : flat_sequence(json, "decoders", "decoder", source)) {
+    parts.push_back(read_token_decoder(*part, place));
+  }
   return [parts](Strings& tokens) {
     const size_t most = most_bytes(bytes_of(tokens));
     for (const auto& part : parts) {
@@ -151,11 +113,23 @@ TokenDecoder read_bpe(const Json& json, const std::string& source) {
 
 }  // namespace
 
-TokenDecoder make_byte_level_decoder() { return decode_byte_level; }
+void decode_byte_level(Strings& tokens) {
+  std::string bytes;
+  for (const std::string& token : tokens) bytes += bytes_of_letters(token).value_or(token);
+  tokens = {replace_invalid_utf8(bytes)};
+}
 
 TokenDecoder make_wordpiece_decoder(std::string prefix, bool cleanup) {
   return [prefix = std::move(prefix), cleanup](Strings& tokens) {
-    decode_word_piece(prefix, cleanup, tokens);
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      std::string& token = tokens[i];
+      if (i > 0 && token.starts_with(prefix)) {
+        token.erase(0, prefix.size());
+      } else if (i > 0) {
+        token.insert(0, " ");
+      }
+      if (cleanup) token = clean_up_token(token);
+    }
   };
 }
 
@@ -164,14 +138,17 @@ TokenDecoder read_token_decoder(const Json& json, const std::string& source) {
   const std::string& type = component_type(json, source + ": decoder");
   const std::string where = source + ": " + type;
   if (type == "Sequence") return read_sequence(json, where);
-  if (type == "ByteLevel") return make_byte_level_decoder();
+  if (type == "ByteLevel") return decode_byte_level;
   if (type == "WordPiece") {
     return make_wordpiece_decoder(string_or(json, "prefix", "##", where),
                                   bool_or(json, "cleanup", true, where));
   }
   if (type == "Metaspace") {
     return [options = read_metaspace(json, where)](Strings& tokens) {
-      decode_metaspace(options, tokens);
+      for (size_t i = 0; i < tokens.size(); ++i) {
+        const bool is_dropped = i == 0 && options.scheme != PrependScheme::never;
+        tokens[i] = replace_all(tokens[i], options.sign, is_dropped ? "" : " ");
+      }
     };
   }
   if (type == "BPEDecoder") return read_bpe(json, where);

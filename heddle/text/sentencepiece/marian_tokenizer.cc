@@ -1,23 +1,17 @@
 // Marian's and M2M-100's tokenizers: SentencePiece finds the tokens of a text, vocab.json has their
 // ids.
-#include "heddle/text/sentencepiece/marian_tokenizer.h"
+#include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 #include "heddle/base/error.h"
-#include "heddle/base/files/files.h"
-#include "heddle/text/pipeline/added_tokens.h"
-#include "heddle/text/pipeline/special_tokens.h"
-#include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
+#include "heddle/text/pipeline/pipeline.h"
 #include "heddle/text/strings/pattern.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/text/subwords/model_check.h"
-#include "heddle/text/subwords/vocabulary.h"
-#include "heddle/text/tokenizer_folder.h"
-#include "heddle/text/tokenizer_impl.h"
 
 namespace heddle {
 namespace {
@@ -41,118 +35,110 @@ std::vector<std::string> m2m_languages(const HubFiles& hub) {
   return tokens;
 }
 
-class VocabularyTokenizer : public Tokenizer::Impl {
+using Processor = sentencepiece::SentencePieceProcessor;
+
+class MarianSubwords final : public SubwordModel {
  public:
-  // `languages`: tokens behind those of the vocabulary.
-  VocabularyTokenizer(HubFiles hub, const char* model_name, const char* vocab_name,
-                      const std::vector<std::string>& languages = {})
-      : path_(hub.path(vocab_name)) {
-    const std::string& bytes = hub.add(model_name);
-    check_sentencepiece_model(bytes, hub.path(model_name));
-    silence_sentencepiece();
-    const auto status = processor_.LoadFromSerializedProto(bytes);
-    check(status.ok(), ErrorKind::data, "{}: SentencePiece refuses the model: {}",
-          hub.path(model_name), status.ToString());
-    Json vocabulary = Json::parse(hub.add(vocab_name), path_);
-    for (const std::string& name : languages) vocabulary[name] = vocabulary.size();
-    for (int64_t i = 0; i < kMadeUpWords && !languages.empty(); ++i) {
-      vocabulary[fmt::format("madeupword{}", i)] = vocabulary.size();
-    }
-    vocabulary_ = Vocabulary::of_json(vocabulary, path_);
-    for (const std::string& name : languages) add_special(name);
-    special.unk = add_special(hub.special_name("unk_token", "<unk>"));
-    special.eos = add_special(hub.special_name("eos_token", "</s>"));
-    special.pad = add_special(hub.special_name("pad_token", "<pad>"));
-    check(special.unk >= 0 && special.eos >= 0, ErrorKind::data,
-          "{}: it has no '<unk>' or no '</s>', which every text needs; tokenizer_config.json may "
-          "give other names",
-          path_);
-    if (!languages.empty()) {
-      special.bos = add_special(hub.special_name("bos_token", "<s>"));
-      special.sep = special.eos;
-    }
-    added_.prepare(nullptr);
-    around.single = {{.text = 0}, {.ids = {special.eos}}};
-    around.pair = {{.text = 0}, {.text = 1}, {.ids = {special.eos}}};
-    lay_out_languages(
-        hub, [&](const std::string& name) { return vocabulary_.find(name); }, around);
-    kind = languages.empty() ? "Marian" : "M2M-100";
-    fingerprint = fingerprint_of(hub.files);
-    files = std::move(hub.files);
-  }
+  MarianSubwords(Vocabulary vocabulary, std::shared_ptr<const Processor> processor, int32_t unk,
+                 bool has_targets)
+      : SubwordModel(std::move(vocabulary)),
+        processor_(std::move(processor)),
+        unk_(unk),
+        has_targets_(has_targets) {}
 
-  std::vector<int32_t> encode(std::string_view text) const override {
-    std::vector<int32_t> ids;
-    added_.split(text, false, [&](std::string_view part, int32_t id) {
-      if (id >= 0) return ids.push_back(id);
-      encode_part(part, ids);
-    });
-    return ids;
-  }
-
-  std::string decode(std::span<const int32_t> ids, const DecodeOptions& options) const override {
-    std::string text;
+  void encode(std::string_view text, std::vector<int32_t>& ids) const override {
+    const size_t end = has_targets_ && text.starts_with(">>") ? text.find("<<") : text.npos;
+    if (end != text.npos) {
+      ids.push_back(id_of(text.substr(0, end + 2)));
+      text.remove_prefix(end + 2);
+    }
     std::vector<std::string> tokens;
+    const auto status = processor_->Encode(text, &tokens);
+    check(status.ok(), ErrorKind::data, "tokenizer: cannot encode a text of {} bytes: {}",
+          text.size(), status.ToString());
+    for (const std::string& token : tokens) ids.push_back(id_of(token));
+  }
+  std::optional<int32_t> unk() const override { return unk_; }
+
+ private:
+  int32_t id_of(std::string_view token) const { return vocabulary().find(token).value_or(unk_); }
+
+  std::shared_ptr<const Processor> processor_;
+  int32_t unk_;
+  bool has_targets_;  // ">>fr<<" in front of texts
+};
+
+// Texts of the tokens between special ones, which stand as they are with a space behind them.
+TokenDecoder marian_decoder(std::shared_ptr<const Processor> processor,
+                            std::set<std::string> special) {
+  return [processor, special](std::vector<std::string>& tokens) {
+    std::string text;
+    std::vector<std::string> some;
     const auto flush = [&] {
       std::string part;
-      const auto status = processor_.Decode(tokens, &part);
-      check(status.ok(), ErrorKind::data, "tokenizer: cannot decode {} tokens: {}", tokens.size(),
+      const auto status = processor->Decode(some, &part);
+      check(status.ok(), ErrorKind::data, "tokenizer: cannot decode {} tokens: {}", some.size(),
             status.ToString());
       text += part;
-      tokens.clear();
+      some.clear();
     };
-    for (const int32_t id : ids) {
-      if (!is_special(id)) {
-        tokens.push_back(token(id));
-      } else if (!options.skip_special) {
-        flush();
-        text += token(id) + " ";
+    for (const std::string& token : tokens) {
+      if (!special.contains(token)) {
+        some.push_back(token);
+        continue;
       }
+      flush();
+      text += token + " ";
     }
     flush();
     text = replace_all(text, kSpaceSign, " ");
     const size_t begin = std::min(text.find_first_not_of(' '), text.size());
-    return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
-  }
+    tokens = {text.substr(begin, text.find_last_not_of(' ') + 1 - begin)};
+  };
+}
 
-  int64_t vocab_size() const override { return vocabulary_.size(); }
-  std::string token(int32_t id) const override {
-    const std::string* found = vocabulary_.token(id);
-    return found == nullptr ? "" : *found;
+// `languages`: tokens behind those of the vocabulary.
+Tokenizer load(HubFiles hub, const char* model_name, const char* vocab_name,
+               const std::vector<std::string>& languages = {}) {
+  const std::string path = hub.path(vocab_name);
+  const auto processor = std::make_shared<Processor>();
+  load_processor(hub.add(model_name), hub.path(model_name), *processor);
+  Json json = Json::parse(hub.add(vocab_name), path);
+  for (const std::string& name : languages) json[name] = json.size();
+  for (int64_t i = 0; i < kMadeUpWords && !languages.empty(); ++i) {
+    json[fmt::format("madeupword{}", i)] = json.size();
   }
-  int32_t token_id(std::string_view token) const override {
-    return vocabulary_.find(token).value_or(special.unk);
-  }
-  bool is_special(int32_t id) const override { return added_.is_special(id); }
-
- private:
+  Vocabulary vocabulary = Vocabulary::of_json(json, path);
+  PipelineDescription d;
+  std::set<std::string> special;
   // The id of a token that is then found in texts, -1 if the vocabulary lacks it.
-  int32_t add_special(const std::string& name) {
-    const auto id = vocabulary_.find(name);
+  const auto add_special = [&](const std::string& name) {
+    const auto id = vocabulary.find(name);
     if (!id) return -1;
-    added_.add(*id, {.content = name, .normalized = false, .special = true}, path_);
+    special.insert(name);
+    d.parts.added.add(*id, {.content = name, .normalized = false, .special = true}, path);
     return *id;
+  };
+  for (const std::string& name : languages) add_special(name);
+  d.special.unk = add_special(hub.special_name("unk_token", "<unk>"));
+  d.special.eos = add_special(hub.special_name("eos_token", "</s>"));
+  d.special.pad = add_special(hub.special_name("pad_token", "<pad>"));
+  check(d.special.unk >= 0 && d.special.eos >= 0, ErrorKind::data,
+        "{}: it has no '<unk>' or no '</s>', which every text needs; tokenizer_config.json may "
+        "give other names",
+        path);
+  if (!languages.empty()) {
+    d.special.bos = add_special(hub.special_name("bos_token", "<s>"));
+    d.special.sep = d.special.eos;
   }
-
-  // What stands between special tokens.
-  void encode_part(std::string_view part, std::vector<int32_t>& ids) const {
-    const size_t end = part.starts_with(">>") && kind == "Marian" ? part.find("<<") : part.npos;
-    if (end != part.npos) {
-      ids.push_back(token_id(part.substr(0, end + 2)));
-      part.remove_prefix(end + 2);
-    }
-    std::vector<std::string> tokens;
-    const auto status = processor_.Encode(part, &tokens);
-    check(status.ok(), ErrorKind::data, "tokenizer: cannot encode a text of {} bytes: {}",
-          part.size(), status.ToString());
-    for (const std::string& text : tokens) ids.push_back(token_id(text));
-  }
-
-  std::string path_;
-  Vocabulary vocabulary_;
-  AddedTokens added_;
-  sentencepiece::SentencePieceProcessor processor_;
-};
+  d.kind = languages.empty() ? "Marian" : "M2M-100";
+  d.around = eos_template(d.special.eos);
+  d.parts.decoder = marian_decoder(processor, std::move(special));
+  d.parts.model = std::make_unique<MarianSubwords>(std::move(vocabulary), processor, d.special.unk,
+                                                   languages.empty());
+  lay_out_languages(hub, d);
+  return make_tokenizer(std::move(d), std::move(hub.files));
+}
 
 Json vocabulary_json(const Tokenizer& tokenizer) {
   Json json = Json::object();
@@ -189,16 +175,14 @@ Tokenizer load_marian_tokenizer(const std::string& folder, MarianSide side) {
   HubFiles hub = HubFiles::read(folder);
   const bool is_separate = hub.flag("separate_vocabs", false);
   const bool is_target = side == MarianSide::target;
-  return Tokenizer(std::make_shared<VocabularyTokenizer>(
-      std::move(hub), is_target ? kMarianTargetName : kMarianSourceName,
-      is_target && is_separate ? kMarianTargetVocabName : kMarianVocabName));
+  return load(std::move(hub), is_target ? kMarianTargetName : kMarianSourceName,
+              is_target && is_separate ? kMarianTargetVocabName : kMarianVocabName);
 }
 
 Tokenizer load_m2m_tokenizer(HubFiles files) {
   files.keep_class("M2M100Tokenizer");
   const std::vector<std::string> languages = m2m_languages(files);
-  return Tokenizer(std::make_shared<VocabularyTokenizer>(
-      std::move(files), "sentencepiece.bpe.model", kMarianVocabName, languages));
+  return load(std::move(files), "sentencepiece.bpe.model", kMarianVocabName, languages);
 }
 
 }  // namespace heddle

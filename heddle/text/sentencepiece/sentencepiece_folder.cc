@@ -7,7 +7,6 @@
 
 #include "heddle/base/error.h"
 #include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
-#include "heddle/text/subwords/model_check.h"
 
 namespace heddle {
 
@@ -105,23 +104,21 @@ void finish_llama(const HubFiles& files, const std::string& path, PipelineDescri
                                           false});
   const bool has_bos = files.flag("add_bos_token", true),
              has_eos = files.flag("add_eos_token", false);
-  const Template::Item bos{.ids = {id_of(d, "<s>", path)}}, eos{.ids = {id_of(d, "</s>", path)}};
+  const int32_t bos = id_of(d, "<s>", path), eos = id_of(d, "</s>", path);
   d.around = {.single = {}, .pair = {}};
   std::string steps = R"({"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "},
                          {"type": "ByteFallback"}, {"type": "Fuse"})";
   if (has_space) steps += R"(, {"type": "Strip", "content": " ", "start": 1, "stop": 0})";
   d.parts.decoder =
       read_token_decoder(Json::parse(R"({"type": "Sequence", "decoders": [)" + steps + "]}"), path);
-  for (const bool is_pair : {false, true}) {
-    for (int text = 0; text <= (is_pair ? 1 : 0); ++text) {
-      auto& items = is_pair ? d.around.pair : d.around.single;
-      for (Template::Item item : {bos, Template::Item{.text = text}, eos}) {
-        if (item.text < 0 && !(item.ids == bos.ids ? has_bos : has_eos)) continue;
-        item.type = text;
-        items.push_back(std::move(item));
-      }
-    }
-  }
+  const auto add_text = [&](std::vector<Template::Item>& items, int text) {
+    if (has_bos) items.push_back({.type = text, .ids = {bos}});
+    items.push_back({.text = text, .type = text});
+    if (has_eos) items.push_back({.type = text, .ids = {eos}});
+  };
+  add_text(d.around.single, 0);
+  add_text(d.around.pair, 0);
+  add_text(d.around.pair, 1);
 }
 
 /// The languages around texts are laid out when all tokens are known.
@@ -130,7 +127,6 @@ void finish_fairseq(const HubFiles&, const std::string& path, PipelineDescriptio
   d.special.sep = id_of(d, "</s>", path);
 }
 
-constexpr const char* kFairseqSpecial[] = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
 constexpr const char* kMBartLanguages =
     "ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko_KR "
     "lt_LT lv_LV my_MM ne_NP nl_XX ro_RO ru_RU si_LK tr_TR vi_VN zh_CN";
@@ -139,6 +135,7 @@ constexpr const char* kMBart50Languages =  // behind those
     "ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI";
 
 const std::vector<Family>& families() {
+  const std::vector<const char*> fairseq = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
   static const std::vector<Family> all = {
       {{"t5"}, "T5Tokenizer", {"<pad>", "</s>", "<unk>"}, true, finish_t5},
       {{"xlnet"},
@@ -153,30 +150,21 @@ const std::vector<Family>& families() {
        finish_llama},
       {{"mbart50"},
        "MBart50Tokenizer",
-       {std::begin(kFairseqSpecial), std::end(kFairseqSpecial)},
+       fairseq,
        true,
        finish_fairseq,
        std::string(kMBartLanguages) + " " + kMBart50Languages},
-      {{"mbart"},
-       "MBartTokenizer",
-       {std::begin(kFairseqSpecial), std::end(kFairseqSpecial)},
-       true,
-       finish_fairseq,
-       kMBartLanguages}};
+      {{"mbart"}, "MBartTokenizer", fairseq, true, finish_fairseq, kMBartLanguages}};
   return all;
 }
 
 /// With `adds_space` false, the model puts no space in front of texts, whatever it says.
-std::unique_ptr<SubwordModel> subwords(std::string bytes, const Family& family,
+std::unique_ptr<SubwordModel> subwords(std::string_view bytes, const Family& family,
                                        const std::string& path) {
-  check_sentencepiece_model(bytes, path);
-  silence_sentencepiece();
-  // normalizer_spec once more, with add_dummy_prefix alone: what comes last counts.
-  if (!family.adds_space) bytes += std::string("\x1A\x02\x18\x00", 4);
+  // normalizer_spec once more, with add_dummy_prefix alone.
+  constexpr std::string_view kNoSpace("\x1A\x02\x18\x00", 4);
   auto processor = std::make_unique<sentencepiece::SentencePieceProcessor>();
-  const auto status = processor->LoadFromSerializedProto(bytes);
-  check(status.ok(), ErrorKind::data, "{}: SentencePiece refuses the model: {}", path,
-        status.ToString());
+  load_processor(bytes, path, *processor, family.adds_space ? std::string_view() : kNoSpace);
   std::vector<std::string> tokens;
   const bool is_fairseq = !family.languages.empty();
   if (is_fairseq) tokens = {"<s>", "<pad>", "</s>", "<unk>"};

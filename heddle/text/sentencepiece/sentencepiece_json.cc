@@ -1,13 +1,13 @@
 // SentencePiece models in the form that Hugging Face's transformers reads without a family.
-#include "heddle/text/sentencepiece/sentencepiece_json.h"
+#include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
 
 #include "heddle/base/utf8.h"
-#include "heddle/text/strings/base64.h"
 #include "heddle/text/strings/pattern.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle {
 namespace {

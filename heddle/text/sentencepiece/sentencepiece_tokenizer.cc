@@ -8,10 +8,9 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
-#include "heddle/text/sentencepiece/sentencepiece_json.h"
+#include "heddle/text/pipeline/pipeline.h"
+#include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/text/subwords/model_check.h"
-#include "heddle/text/tokenizer_impl.h"
 
 // Exported by the library (0.1.97 and 0.2.0) but absent from its installed headers.
 namespace sentencepiece::logging {
@@ -47,17 +46,13 @@ class SentencePieceTokenizer final : public Tokenizer::Impl {
   std::vector<int32_t> encode_space_sign(std::string_view text) const;
   void append_text(std::span<const int32_t> ids, std::string& text) const;
 
-  ModelFacts facts_;
   sentencepiece::SentencePieceProcessor processor_;
+  ModelFacts facts_;
   std::array<int32_t, 256> byte_ids_{};  // ids of <0x00> .. <0xFF>, with byte fallback
 };
 
-SentencePieceTokenizer::SentencePieceTokenizer(std::string bytes, const std::string& name) {
-  facts_ = check_sentencepiece_model(bytes, name);
-  silence_sentencepiece();
-  const auto status = processor_.LoadFromSerializedProto(bytes);
-  check(status.ok(), ErrorKind::data, "{}: SentencePiece refuses the model: {}", name,
-        status.ToString());
+SentencePieceTokenizer::SentencePieceTokenizer(std::string bytes, const std::string& name)
+    : facts_(load_processor(bytes, name, processor_)) {
   kind = "SentencePiece";
   fingerprint = checksum(bytes);
   files = {{"tokenizer.model", std::move(bytes)}};
@@ -126,6 +121,19 @@ std::string SentencePieceTokenizer::decode(std::span<const int32_t> ids,
 }  // namespace
 
 void silence_sentencepiece() { sentencepiece::logging::SetMinLogLevel(kFatal); }
+
+ModelFacts load_processor(std::string_view bytes, const std::string& name,
+                          sentencepiece::SentencePieceProcessor& processor,
+                          std::string_view fields) {
+  ModelFacts facts = check_sentencepiece_model(bytes, name);
+  silence_sentencepiece();
+  const auto status = fields.empty()
+                          ? processor.LoadFromSerializedProto(bytes)
+                          : processor.LoadFromSerializedProto(std::string(bytes).append(fields));
+  check(status.ok(), ErrorKind::data, "{}: SentencePiece refuses the model: {}", name,
+        status.ToString());
+  return facts;
+}
 
 Tokenizer sentencepiece_tokenizer(std::string bytes, const std::string& name) {
   return Tokenizer(std::make_shared<SentencePieceTokenizer>(std::move(bytes), name));

@@ -1,10 +1,147 @@
-// A string or a regular expression to look for, and other parts that components share.
+// Strings and regular expressions to look for, and what else components of tokenizer.json share.
 #include "heddle/text/strings/pattern.h"
 
+#include <unicode/regex.h>
+#include <unicode/unistr.h>
+
+#include <algorithm>
+#include <iterator>
+
 #include "heddle/base/error.h"
+#include "heddle/base/utf8.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle {
+namespace {
+
+constexpr int32_t kMostStackBytes = 64 << 20;
+
+/// Steps of ICU's engine for all matches of a text together, in its unit of ten thousand: enough
+/// for those that look at all of a text of 20,000 bytes from each of its places, and at each place
+/// of a longer one at some hundred bytes.
+int32_t most_steps(size_t bytes) {
+  return static_cast<int32_t>(2'000 + 2 * std::min<size_t>(bytes, 50'000) + bytes / 100);
+}
+
+/// What \w is to `onig`. ICU's holds the joiners. The small figures of Latin-1 belong to it too,
+/// but not inside brackets: there `onig` has another table.
+std::string word_set(bool is_negated, bool is_in_brackets) {
+  return fmt::format("[{}\\p{{Alphabetic}}\\p{{M}}\\p{{Nd}}\\p{{Pc}}{}]", is_negated ? "^" : "",
+                     is_in_brackets ? "" : "\\u00B2\\u00B3\\u00B9\\u00BC-\\u00BE");
+}
+
+/// Between a character of a word and one of none (\b), or not (\B).
+std::string word_boundary(bool is_negated) {
+  const std::string word = word_set(false, false), is_word = "(?=" + word + ")",
+                    is_none = "(?!" + word + ")";
+  return "(?:(?<=" + word + ")" + (is_negated ? is_word : is_none) + "|(?<!" + word + ")" +
+         (is_negated ? is_none : is_word) + ")";
+}
+
+/// Bytes of a \w, \W, \p{Word}, \P{Word}, \p{^Word}, [:word:] or [:^word:] at the front of a
+/// pattern, 0 if there is none.
+size_t word_class(std::string_view pattern, bool is_in_brackets, bool& is_negated) {
+  if (pattern.starts_with("\\w") || pattern.starts_with("\\W")) {
+    is_negated = pattern[1] == 'W';
+    return 2;
+  }
+  const bool is_posix = is_in_brackets && pattern.starts_with("[:");
+  const bool is_property = pattern.starts_with("\\p{") || pattern.starts_with("\\P{");
+  if (!is_posix && !is_property) return 0;
+  const std::string_view end = is_posix ? ":]" : "}";
+  const size_t begin = is_posix ? 2 : 3, close = pattern.find(end, begin);
+  if (close == pattern.npos) return 0;
+  std::string name = lower_case(pattern.substr(begin, close - begin));
+  is_negated = name.starts_with('^') != pattern.starts_with("\\P");
+  std::erase_if(name, [](char c) { return c == '^' || c == ' ' || c == '_' || c == '-'; });
+  return name == "word" ? close + end.size() : 0;
+}
+
+/// The pattern with words as `onig` has them.
+std::string with_own_words(std::string_view pattern) {
+  std::string result;
+  int depth = 0;  // of brackets
+  const auto copy = [&](size_t bytes) {
+    result += pattern.substr(0, bytes);
+    pattern.remove_prefix(std::min(bytes, pattern.size()));
+  };
+  while (!pattern.empty()) {
+    bool is_negated = false;
+    if (const size_t bytes = word_class(pattern, depth > 0, is_negated)) {
+      result += word_set(is_negated, depth > 0);
+      pattern.remove_prefix(bytes);
+    } else if (pattern.starts_with("\\b") || (depth == 0 && pattern.starts_with("\\B"))) {
+      result += depth > 0 ? "\\u0008" : word_boundary(pattern[1] == 'B');
+      pattern.remove_prefix(2);
+    } else if (pattern[0] == '\\') {
+      copy(2);
+    } else if (depth > 0 && pattern.starts_with("[:") && pattern.find(":]") != pattern.npos) {
+      copy(pattern.find(":]") + 2);
+    } else if (pattern[0] == '[') {
+      ++depth;
+      copy(pattern.starts_with("[^") ? 2 : 1);
+      if (pattern.starts_with(']')) result += '\\', copy(1);  // the first is itself
+    } else {
+      depth -= pattern[0] == ']' && depth > 0 ? 1 : 0;
+      copy(1);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+class Pattern::Regex {
+ public:
+  Regex(const std::string& pattern, const std::string& source)
+      : pattern_(pattern), source_(source) {
+    UErrorCode status = U_ZERO_ERROR;
+    UParseError place{};
+    // As the library `onig` of `tokenizers` has it: ^ and $ at every line, lines end with \n alone.
+    compiled_.reset(
+        icu::RegexPattern::compile(icu::UnicodeString::fromUTF8(with_own_words(pattern)),
+                                   UREGEX_MULTILINE | UREGEX_UNIX_LINES, place, status));
+    check(U_SUCCESS(status), ErrorKind::data,
+          "{}: the regular expression '{}' cannot be read: {} at character {}", source, pattern,
+          u_errorName(status), place.offset);
+  }
+
+  std::vector<std::pair<size_t, size_t>> find_all(std::string_view text) const {
+    UErrorCode status = U_ZERO_ERROR;
+    // In UTF-16, of which ICU sees all at once; of UTF-8 it would decode a few bytes again and
+    // again.
+    const auto input =
+        icu::UnicodeString::fromUTF8({text.data(), static_cast<int32_t>(text.size())});
+    const std::unique_ptr<icu::RegexMatcher> matcher(compiled_->matcher(input, status));
+    size_t units = 0, bytes = 0;  // a place in both
+    const auto bytes_before = [&](int32_t place) {
+      while (units < static_cast<size_t>(place)) {
+        units += next_code_point(text, bytes) > 0xFFFF ? 2 : 1;
+      }
+      return bytes;
+    };
+    std::vector<std::pair<size_t, size_t>> matches;
+    if (U_SUCCESS(status)) {
+      matcher->setTimeLimit(most_steps(text.size()), status);
+      matcher->setStackLimit(kMostStackBytes, status);
+      while (matcher->find(status)) {
+        const size_t begin = bytes_before(matcher->start(status));
+        const size_t end = bytes_before(matcher->end(status));
+        const bool is_empty_again =
+            begin == end && !matches.empty() && matches.back().second == end;
+        if (!is_empty_again) matches.emplace_back(begin, end);
+      }
+    }
+    check(U_SUCCESS(status), ErrorKind::data,
+          "{}: the regular expression '{}' fails on a text of {} bytes: {}", source_, pattern_,
+          text.size(), u_errorName(status));
+    return matches;
+  }
+
+ private:
+  std::string pattern_, source_;
+  std::unique_ptr<icu::RegexPattern> compiled_;
+};
 
 Pattern Pattern::read(const Json& json, const std::string& source) {
   Pattern result;
@@ -55,6 +192,21 @@ void fail_component(const char* what, const std::string& type, const std::string
 
 const Json::Array& sequence_of(const Json& json, const char* list, const std::string& source) {
   return json.at(list, source).as_array(source + ": " + list);
+}
+
+std::vector<PlacedComponent> flat_sequence(const Json& json, const char* list,
+                                           const std::string& what, const std::string& source) {
+  std::vector<PlacedComponent> parts;
+  for (const Json& part : sequence_of(json, list, source)) {
+    if (part.is_null()) continue;
+    if (component_type(part, source + ": " + what) == "Sequence") {
+      std::ranges::move(flat_sequence(part, list, what, source + ": Sequence"),
+                        std::back_inserter(parts));
+    } else {
+      parts.emplace_back(&part, source);
+    }
+  }
+  return parts;
 }
 
 bool bool_or(const Json& json, const char* key, bool otherwise, const std::string& source) {

@@ -1,17 +1,117 @@
-// Small operations on texts, and what one must be before a tokenizer sees it.
+// Characters and small operations on texts.
 #include "heddle/text/strings/strings.h"
 
+#include <unicode/uchar.h>
 #include <unicode/unistr.h>
+#include <unicode/utf8.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <utility>
-#include <vector>
 
 #include "heddle/base/error.h"
 #include "heddle/base/utf8.h"
-#include "heddle/text/strings/characters.h"
 
 namespace heddle {
+namespace {
+
+/// Of a letter of base 64; -1 if it is none.
+int value_of(char c) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+UChar32 code(char32_t c) { return static_cast<UChar32>(c); }
+
+bool is_in(char32_t c, uint32_t mask) { return (U_GET_GC_MASK(code(c)) & mask) != 0; }
+
+/// Whether a character was there in that version of Unicode. Some few were of another category
+/// then: they are excepted where it matters, and were found by asking `tokenizers` 0.23 for each
+/// character (2026-11-22, ICU 72).
+bool is_as_old_as(char32_t c, int version) {
+  UVersionInfo age;
+  u_charAge(code(c), age);
+  return age[0] <= version;
+}
+
+constexpr int kLetters = 0x100 + 68;  // code points from 0
+
+struct ByteLetters {
+  std::array<std::string, 256> letters;
+  std::array<int, kLetters> bytes;  // -1: stands for none
+
+  ByteLetters() {
+    bytes.fill(-1);
+    char32_t next = 0x100;
+    for (int byte = 0; byte < 256; ++byte) {
+      const bool is_visible = (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte != 0xAD);
+      const char32_t letter = is_visible ? static_cast<char32_t>(byte) : next++;
+      bytes[letter] = byte;
+      append_utf8(letter, letters[byte]);
+    }
+  }
+};
+
+const ByteLetters& byte_letters() {
+  static const ByteLetters all;
+  return all;
+}
+
+}  // namespace
+
+bool is_white_space(char32_t c) {
+  if (c < 0x80) return c == ' ' || (c >= '\t' && c <= '\r');
+  return u_isUWhiteSpace(code(c));
+}
+
+bool is_letter(char32_t c) { return is_in(c, U_GC_L_MASK); }
+bool is_number(char32_t c) { return is_in(c, U_GC_N_MASK); }
+
+bool is_word_character(char32_t c) {
+  return is_in(c, U_GC_L_MASK | U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK) || c == 0x200C ||
+         c == 0x200D || (c >= 0x80 && u_isUAlphabetic(code(c)));
+}
+
+bool is_punctuation(char32_t c) {
+  if (c < 0x80) {
+    return (c >= 33 && c <= 47) || (c >= 58 && c <= 64) || (c >= 91 && c <= 96) ||
+           (c >= 123 && c <= 126);
+  }
+  const bool was_punctuation = c == 0x166D || c == 0x111C9;
+  return was_punctuation || (is_in(c, U_GC_P_MASK) && is_as_old_as(c, 8));
+}
+
+bool is_control(char32_t c) {
+  if (c == '\t' || c == '\n' || c == '\r') return false;
+  return is_in(c, U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK) && is_as_old_as(c, 8);
+}
+
+bool is_nonspacing_mark(char32_t c) {
+  const bool became_one = c == 0x1885 || c == 0x1886 || c == 0xA9BD || c == 0x111C9;
+  return c == 0x1734 || (c >= 0x80 && is_in(c, U_GC_MN_MASK) && is_as_old_as(c, 8) && !became_one);
+}
+
+bool is_combining_mark(char32_t c) {
+  const bool was_one = c == 0x1CF2 || c == 0x1CF3, became_one = c == 0x111C9;
+  return was_one || (c >= 0x80 && is_in(c, U_GC_M_MASK) && is_as_old_as(c, 9) && !became_one);
+}
+
+bool is_chinese(char32_t c) {
+  return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) ||
+         (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B81F) ||
+         (c >= 0x2B920 && c <= 0x2CEAF) || (c >= 0xF900 && c <= 0xFAFF) ||
+         (c >= 0x2F800 && c <= 0x2FA1F);
+}
+
+void append_utf8(char32_t c, std::string& text) {
+  char bytes[U8_MAX_LENGTH];
+  int32_t size = 0;
+  U8_APPEND_UNSAFE(bytes, size, c);
+  text.append(bytes, static_cast<size_t>(size));
+}
 
 size_t most_bytes(size_t text) { return std::min<size_t>(64 * text + 1024, INT32_MAX); }
 
@@ -70,21 +170,48 @@ std::string replace_invalid_utf8(std::string_view bytes) {
   return icu::UnicodeString::fromUTF8({bytes.data(), size}).toUTF8String(text);
 }
 
-std::string_view trimmed(std::string_view text) {
-  size_t begin = text.size(), end = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t front = at;
-    if (is_white_space(next_code_point(text, at))) continue;
-    begin = std::min(begin, front);
-    end = at;
+size_t last_character(std::string_view text) {
+  size_t at = text.size() - 1;
+  while (at > 0 && is_continuation(text[at])) --at;
+  return at;
+}
+
+size_t leading_space(std::string_view text) {
+  size_t end = 0;
+  for (size_t at = 0; at < text.size() && is_white_space(next_code_point(text, at));) end = at;
+  return end;
+}
+
+size_t trailing_space(std::string_view text) {
+  size_t begin = text.size();
+  while (begin > 0) {
+    const size_t first = last_character(text.substr(0, begin));
+    size_t at = first;
+    if (!is_white_space(next_code_point(text, at))) break;
+    begin = first;
   }
-  return end == 0 ? std::string_view() : text.substr(begin, end - begin);
+  return text.size() - begin;
+}
+
+std::string_view trimmed(std::string_view text) {
+  text.remove_prefix(leading_space(text));
+  text.remove_suffix(trailing_space(text));
+  return text;
 }
 
 std::string lower_case(std::string_view text) {
   std::string result;
   result.reserve(text.size());
-  for (size_t at = 0; at < text.size();) append_lower_case(next_code_point(text, at), result);
+  for (size_t at = 0; at < text.size();) {
+    const char32_t c = next_code_point(text, at);
+    if (c < 0x80) {
+      result += static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+    } else if (c == 0x130) {
+      result += "i\u0307";
+    } else {
+      append_utf8(static_cast<char32_t>(u_tolower(code(c))), result);
+    }
+  }
   return result;
 }
 
@@ -113,6 +240,63 @@ std::string clean_up_spaces(std::string text) {
     if (text.find(from) != text.npos) text = replace_all(text, from, to);
   }
   return text;
+}
+
+std::string base64_bytes(std::string_view text, const std::string& source) {
+  check(text.size() % 4 == 0, ErrorKind::data,
+        "{}: {} characters of base 64; a multiple of 4 is needed, it may be cut short", source,
+        text.size());
+  for (int i = 0; i < 2 && text.ends_with('='); ++i) text.remove_suffix(1);
+  std::string bytes;
+  bytes.reserve(text.size() / 4 * 3 + 2);
+  uint32_t bits = 0;
+  int count = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const int value = value_of(text[at]);
+    check(value >= 0, ErrorKind::data, "{}: byte 0x{:02x} at offset {} is not base 64", source,
+          static_cast<unsigned char>(text[at]), at);
+    bits = bits << 6 | static_cast<uint32_t>(value);
+    count += 6;
+    if (count >= 8) {
+      count -= 8;
+      bytes += static_cast<char>(bits >> count & 0xFF);
+    }
+  }
+  return bytes;
+}
+
+std::string base64_text(std::string_view bytes) {
+  constexpr std::string_view kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t at = 0; at < bytes.size(); at += 3) {
+    const std::string_view group = bytes.substr(at, 3);
+    uint32_t bits = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      bits = bits << 8 | (i < group.size() ? static_cast<unsigned char>(group[i]) : 0u);
+    }
+    for (size_t i = 0; i < 4; ++i) {
+      text += i <= group.size() ? kLetters[bits >> (18 - 6 * i) & 63] : '=';
+    }
+  }
+  return text;
+}
+
+void append_byte_letters(std::string_view bytes, std::string& text) {
+  const ByteLetters& all = byte_letters();
+  for (const char byte : bytes) text += all.letters[static_cast<unsigned char>(byte)];
+}
+
+std::optional<std::string> bytes_of_letters(std::string_view text) {
+  const ByteLetters& all = byte_letters();
+  std::string bytes;
+  for (size_t at = 0; at < text.size();) {
+    const char32_t c = next_code_point(text, at);
+    if (c >= kLetters || all.bytes[c] < 0) return std::nullopt;
+    bytes += static_cast<char>(all.bytes[c]);
+  }
+  return bytes;
 }
 
 }  // namespace heddle

@@ -132,6 +132,11 @@ void Bpe::join(std::vector<Symbol>& symbols) const {
     }
   }
   std::priority_queue<MergeCandidate> queue(std::less<MergeCandidate>(), std::move(first));
+  const auto offer = [&](int32_t at, int32_t next) {
+    if (at < 0 || next < 0) return;
+    const Joined* j = joined(symbols[at].id, symbols[next].id);
+    if (j != nullptr) queue.push({j->rank, at, j->id});
+  };
   while (!queue.empty()) {
     const MergeCandidate best = queue.top();
     queue.pop();
@@ -143,17 +148,9 @@ void Bpe::join(std::vector<Symbol>& symbols) const {
     left.id = best.id;
     left.next = right.next;
     right.is_gone = true;
-    if (left.next >= 0) {
-      symbols[left.next].previous = best.at;
-      if (const Joined* j = joined(left.id, symbols[left.next].id)) {
-        queue.push({j->rank, best.at, j->id});
-      }
-    }
-    if (left.previous >= 0) {
-      if (const Joined* j = joined(symbols[left.previous].id, left.id)) {
-        queue.push({j->rank, left.previous, j->id});
-      }
-    }
+    if (left.next >= 0) symbols[left.next].previous = best.at;
+    offer(best.at, left.next);
+    offer(left.previous, best.at);
   }
 }
 

@@ -2,7 +2,6 @@
 #include "heddle/base/error.h"
 #include "heddle/base/utf8.h"
 #include "heddle/text/subwords/subword_model.h"
-#include "heddle/text/subwords/token_trie.h"
 
 namespace heddle {
 

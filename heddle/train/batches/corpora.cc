@@ -2,13 +2,13 @@
 #include "heddle/train/batches/corpora.h"
 
 #include "corpora/agreement.h"
-#include "heddle/base/field_names.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
+#include "heddle/base/names.h"
 #include "heddle/base/progress.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/text/subwords/tokenizer_trainer.h"
-#include "heddle/text/tokenizer_folder.h"
+#include "heddle/text/tokenizer.h"
 
 namespace heddle::train {
 namespace {

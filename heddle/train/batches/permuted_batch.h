@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "heddle/data/permutation.h"
+#include "heddle/data/masking.h"
 #include "heddle/models/model.h"
 #include "heddle/train/batches/sequence_batch.h"
 #include "heddle/train/tasks/loss_sums.h"

@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "heddle/base/field_names.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
+#include "heddle/base/names.h"
 #include "heddle/train/run/run_folder.h"
 
 namespace heddle::train {

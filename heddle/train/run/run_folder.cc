@@ -5,8 +5,8 @@
 #include <array>
 #include <filesystem>
 
-#include "heddle/base/field_names.h"
 #include "heddle/base/files/files.h"
+#include "heddle/base/names.h"
 
 namespace heddle::train {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "heddle/data/text_blocks.h"
+#include "heddle/data/batches.h"
 #include "heddle/train/batches/masked_sequences.h"
 #include "heddle/train/tasks/stack_task.h"
 

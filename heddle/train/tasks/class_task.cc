@@ -3,8 +3,8 @@
 
 #include "heddle/base/log.h"
 #include "heddle/base/progress.h"
+#include "heddle/data/batches.h"
 #include "heddle/data/labelled.h"
-#include "heddle/data/text_blocks.h"
 #include "heddle/train/batches/class_examples.h"
 #include "heddle/train/tasks/class_loss.h"
 #include "heddle/train/tasks/stack_task.h"

@@ -3,7 +3,7 @@
 
 #include "heddle/base/log.h"
 #include "heddle/base/progress.h"
-#include "heddle/data/text_blocks.h"
+#include "heddle/data/batches.h"
 #include "heddle/infer/decoding/generate.h"
 #include "heddle/infer/loading/precision.h"
 #include "heddle/train/batches/stream_memory.h"

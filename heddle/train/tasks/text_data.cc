@@ -7,7 +7,6 @@
 #include "heddle/base/progress.h"
 #include "heddle/infer/loading/model_dir.h"
 #include "heddle/text/subwords/tokenizer_trainer.h"
-#include "heddle/text/subwords/vocabulary_trainer.h"
 #include "heddle/train/run/run_paths.h"
 
 namespace heddle::train {

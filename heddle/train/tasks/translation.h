@@ -1,7 +1,7 @@
 // The loss of translation: forward and backward over one batch.
 #pragma once
 
-#include "heddle/data/translation_batch.h"
+#include "heddle/data/batches.h"
 #include "heddle/models/encoder_decoder.h"
 #include "heddle/train/tasks/loss_sums.h"
 

@@ -1,5 +1,5 @@
 // Checks the structure of a SentencePiece .model file before the library sees it.
-#include "heddle/text/subwords/model_check.h"
+#include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +12,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/utf8.h"
-#include "heddle/text/subwords/vocabulary.h"
+#include "heddle/text/subwords/subword_model.h"
 #include "heddle/text/tokenizer.h"
 
 namespace heddle {
