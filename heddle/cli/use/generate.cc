@@ -60,7 +60,7 @@ GenerateOptions options_of(const Flags& f, SearchConfig search, const Precision&
   check(least <= wanted, ErrorKind::usage,
         "--min-new-tokens is {} but --max-new-tokens {}; the first must not be above the second",
         least, wanted);
-  if (samples) check_sampling(search.sampling());
+  if (samples) search.check_draws();
   return {.search = std::move(search),
           .context = f.context,
           .slides = !f.no_slide,

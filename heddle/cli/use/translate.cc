@@ -124,7 +124,7 @@ Precision apply(const Flags& flags) {
         "--n-best is {}; it must be from 1 to 1024", flags.n_best);
   check(flags.prefix.empty() || flags.prefix_file.empty(), ErrorKind::usage,
         "--prefix and --prefix-file exclude each other");
-  check_sampling(flags.search.sampling());
+  flags.search.check_draws();
   return apply_translate_flags(flags);
 }
 

@@ -1,20 +1,21 @@
 // The next token of each hypothesis: rules first, then the likeliest or a draw.
 #pragma once
 
-#include <optional>
+#include <vector>
 
 #include "heddle/infer/search/best_tokens.h"
-#include "heddle/infer/search/sample.h"
-#include "heddle/infer/search/token_rules.h"
+#include "heddle/infer/search/search_config.h"
 
 namespace heddle {
 
 struct NextTokensOptions {
+  /// Its rules: how often a token or an n-gram may come, how early the end; and how a token is
+  /// drawn if it samples.
+  const SearchConfig* search = nullptr;
   int64_t count = 1;                         ///< tokens wanted of a row; 1 if they are drawn
-  std::span<const int32_t> suppressed = {};  ///< ids that never come
-  std::span<const int32_t> eos = {};         ///< ids that end a sequence; may be empty
-  TokenRules rules = {};
-  std::optional<Sampling> sampling = {};
+  std::span<const int32_t> suppressed = {};  ///< SearchConfig::suppressed_ids()
+  std::vector<std::vector<int32_t>> banned_ngrams = {};  ///< SearchConfig::banned_ngrams()
+  std::span<const int32_t> ends = {};                    ///< SearchConfig::ends()
   bool scores = true;  ///< whether log p is wanted; without, it is 0
   /// Whether the penalty for repeats is one of log p and the rest keeps its share, as in Hugging
   /// Face's beam search, or one of logits, as in its greedy search and sampling.

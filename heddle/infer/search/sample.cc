@@ -22,7 +22,8 @@ bool is_likelier(const DrawCandidate& a, const DrawCandidate& b) {
 }
 
 // What may come in a row, by id.
-void collect(std::span<const float> x, const SampleRow& o, std::vector<DrawCandidate>& tokens) {
+void collect(std::span<const float> x, const SampleRow& o, double temperature,
+             std::vector<DrawCandidate>& tokens) {
   tokens.clear();
   float largest = -INFINITY;
   for (size_t i = 0; i < x.size(); ++i) {
@@ -32,29 +33,31 @@ void collect(std::span<const float> x, const SampleRow& o, std::vector<DrawCandi
     largest = std::max(largest, x[i]);
   }
   for (DrawCandidate& c : tokens) {
-    c.weight = std::exp((static_cast<double>(c.logit) - largest) / o.sampling->temperature);
+    c.weight = std::exp((static_cast<double>(c.logit) - largest) / temperature);
   }
 }
 
 // The likeliest token is always kept. The order is by id again afterwards.
-void keep_likely(const Sampling& s, std::vector<DrawCandidate>& tokens) {
-  const bool is_top_k = s.top_k > 0 && s.top_k < static_cast<int64_t>(tokens.size());
+void keep_likely(const SearchConfig& search, std::vector<DrawCandidate>& tokens) {
+  const int64_t top_k = search.top_k.value_or(0);
+  const double top_p = search.top_p.value_or(1), min_p = search.min_p.value_or(0);
+  const bool is_top_k = top_k > 0 && top_k < static_cast<int64_t>(tokens.size());
   if (is_top_k) {
-    std::nth_element(tokens.begin(), tokens.begin() + (s.top_k - 1), tokens.end(), is_likelier);
-    tokens.resize(static_cast<size_t>(s.top_k));
+    std::nth_element(tokens.begin(), tokens.begin() + (top_k - 1), tokens.end(), is_likelier);
+    tokens.resize(static_cast<size_t>(top_k));
   }
-  if (s.top_p < 1) {
+  if (top_p < 1) {
     std::sort(tokens.begin(), tokens.end(), is_likelier);
     double total = 0, sum = 0;
     for (const DrawCandidate& c : tokens) total += c.weight;
     size_t kept = 0;
-    while (kept < tokens.size() && sum < s.top_p * total) sum += tokens[kept++].weight;
+    while (kept < tokens.size() && sum < top_p * total) sum += tokens[kept++].weight;
     tokens.resize(std::max<size_t>(kept, 1));
   }
-  if (s.min_p > 0) {  // the likeliest has the weight 1
-    std::erase_if(tokens, [&](const DrawCandidate& c) { return c.weight < s.min_p; });
+  if (min_p > 0) {  // the likeliest has the weight 1
+    std::erase_if(tokens, [&](const DrawCandidate& c) { return c.weight < min_p; });
   }
-  if (is_top_k || s.top_p < 1) {
+  if (is_top_k || top_p < 1) {
     std::sort(tokens.begin(), tokens.end(),
               [](const DrawCandidate& a, const DrawCandidate& b) { return a.id < b.id; });
   }
@@ -75,30 +78,19 @@ NextToken sample_of_row(const Rows& logits, int64_t r, const SampleRow& o) {
   const std::span<const float> x(logits.row<float>(r), static_cast<size_t>(logits.width));
   const LogitScale scale = scale_of_row(logits, r);
   if (o.forced >= 0) return {o.forced, scale.log_p(x[o.forced])};
-  collect(x, o, tokens);
+  const double temperature = o.search->temperature.value_or(1);
+  collect(x, o, temperature, tokens);
   if (tokens.empty()) return {};
-  if (o.sampling->temperature == 0) {
+  if (temperature == 0) {
     const DrawCandidate& token = *std::min_element(tokens.begin(), tokens.end(), is_likelier);
     return {token.id, scale.log_p(token.logit)};
   }
-  keep_likely(*o.sampling, tokens);
+  keep_likely(*o.search, tokens);
   const DrawCandidate& token = drawn(tokens, o.draw);
   return {token.id, scale.log_p(token.logit)};
 }
 
 }  // namespace
-
-void check_sampling(const Sampling& s) {
-  check(std::isfinite(s.temperature) && s.temperature >= 0, ErrorKind::usage,
-        "`temperature` is {}; it must be at least 0, which takes the likeliest token each time",
-        s.temperature);
-  check(s.top_k >= 0, ErrorKind::usage, "`top_k` is {}; it must be at least 1, or 0 for all tokens",
-        s.top_k);
-  check(s.top_p > 0 && s.top_p <= 1, ErrorKind::usage,
-        "`top_p` is {}; it must be above 0 and at most 1", s.top_p);
-  check(s.min_p >= 0 && s.min_p <= 1, ErrorKind::usage, "`min_p` is {}; it must be from 0 to 1",
-        s.min_p);
-}
 
 double sample_draw(uint64_t seed, int64_t line, int64_t sample, int64_t position) {
   static constexpr uint64_t kSite = hash_name("translate.sample");
@@ -115,7 +107,7 @@ std::vector<NextToken> sample_tokens(const Tensor& logits, std::span<const Sampl
   const Rows all = logits.rows();
   std::vector<int64_t> numbers;
   for (int64_t r = 0; r < all.rows; ++r) {
-    if (rows[r].sampling != nullptr) numbers.push_back(r);
+    if (rows[r].search != nullptr) numbers.push_back(r);
   }
   const ProfiledCall timed("sample_tokens", {.bytes = std::ssize(numbers) * all.width * 4});
   std::vector<NextToken> tokens(numbers.size());

@@ -6,21 +6,9 @@
 #include <vector>
 
 #include "heddle/infer/search/best_tokens.h"
+#include "heddle/infer/search/search_config.h"
 
 namespace heddle {
-
-/// Which tokens may be drawn, and how evenly. The limits apply in this order, each to what the one
-/// before left, as in Hugging Face's generation: temperature, top-k, top-p, min-p.
-struct Sampling {
-  double temperature = 1;  ///< logits are divided by it; 0: only the likeliest token may be drawn
-  int64_t top_k = 0;       ///< only the k likeliest tokens; 0: all
-  double top_p = 1;  ///< only the fewest tokens that have this probability together, in (0, 1]
-  double min_p = 0;  ///< only tokens with this share of the likeliest's probability, in [0, 1]
-  uint64_t seed = 1;
-};
-
-/// Errors: usage, naming the flag, for values outside the ranges above.
-void check_sampling(const Sampling& sampling);
 
 /// The number in [0, 1) that draws a token: a pure function of seed, line, sample (which of several
 /// translations of the line) and position of the token, so it depends on nothing that is computed
@@ -29,8 +17,8 @@ double sample_draw(uint64_t seed, int64_t line, int64_t sample, int64_t position
 
 /// What may come in a row, see BestTokensRow.
 struct SampleRow {
-  const Sampling* sampling = nullptr;  ///< null: the row is passed over
-  double draw = 0;                     ///< in [0, 1)
+  const SearchConfig* search = nullptr;  ///< temperature and limits; null: the row is passed over
+  double draw = 0;                       ///< in [0, 1)
   std::span<const int32_t> suppressed = {};
   std::span<const int32_t> banned = {};
   int32_t forced = -1;
