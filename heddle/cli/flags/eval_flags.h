@@ -20,8 +20,6 @@ struct EvalFlags : TranslateFlags {
 
 /// JSON has no infinity: a perplexity beyond double is null.
 Json finite_or_null(double value);
-/// Words between white space.
-int64_t count_words(const std::string& text);
 
 /// What is asked for as a page, which ends it if it cannot be written; false: none.
 bool wants_page(const EvalFlags& flags);

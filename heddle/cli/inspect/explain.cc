@@ -1,11 +1,11 @@
 // heddle explain: one attention call step by step, of a model or of matrices from the command line.
 #include <memory>
-#include <sstream>
 
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags/inspect_flags.h"
 #include "heddle/inspect/explanation.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle::cli {
 namespace {
@@ -21,13 +21,6 @@ struct Flags : InspectFlags {
   bool has_matrices() const { return !q.empty() || !k.empty() || !scores.empty(); }
 };
 
-std::vector<std::string> tokens_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> tokens;
-  for (std::string token; stream >> token;) tokens.push_back(token);
-  return tokens;
-}
-
 inspect::Explanation explain_given(const Flags& flags) {
   check(flags.score == "dot" || flags.score == "gaussian", ErrorKind::usage,
         "--score is '{}'; dot or gaussian is needed", flags.score);
@@ -41,7 +34,7 @@ inspect::Explanation explain_given(const Flags& flags) {
   if (!flags.scores.empty()) given.scores = inspect::parse_matrix(flags.scores, "--scores");
   if (flags.has_divisor->count() > 0) given.divisor = flags.divisor;
   given.is_causal = flags.is_causal;
-  given.tokens = tokens_of(flags.tokens);
+  given.tokens = split_at_spaces(flags.tokens);
   return inspect::explain_matrices(given);
 }
 

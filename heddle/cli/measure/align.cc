@@ -76,18 +76,6 @@ std::vector<train::GoldAlignment> read_gold(const Flags& flags, size_t pairs) {
   return gold;
 }
 
-std::vector<std::vector<int32_t>> encode(const LoadedModel& model,
-                                         std::span<const std::string> lines, int64_t first,
-                                         const std::string& path, bool is_target) {
-  std::vector<std::vector<int32_t>> ids;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    const std::string where = fmt::format("{}: line {}", path, first + static_cast<int64_t>(i));
-    ids.push_back(is_target ? target_ids(model, lines[i], where, false, nullptr)
-                            : source_ids(model, lines[i], where, false, nullptr));
-  }
-  return ids;
-}
-
 Json rates_json(const train::AlignmentScore& s) {
   return Json::object(
       {{"aer", s.error_rate()}, {"precision", s.precision()}, {"recall", s.recall()}});
@@ -162,8 +150,12 @@ void print_each(const Flags& flags, const LoadedModel& model, const AlignmentOpt
   const auto print = [&](std::span<const std::string> source, std::span<const std::string> target,
                          int64_t first, const Texts& names) {
     const auto alignments =
-        align_pairs(model, encode(model, source, first, names.source_name, false),
-                    encode(model, target, first, names.target_name, true), options);
+        align_pairs(model,
+                    line_ids(model, PairSide::source, source,
+                             {.where = names.source_name + ": line", .first_line = first}),
+                    line_ids(model, PairSide::target, target,
+                             {.where = names.target_name + ": line", .first_line = first}),
+                    options);
     for (const Alignment& a : alignments) print_result(to_pharaoh(a));
   };
   LineAnswers answers = {.answer = {}, .skip = [](const std::string&) { print_result(""); }};
@@ -209,8 +201,10 @@ void run(const Flags& flags) {
   if (!flags.gold.empty()) p.gold = read_gold(flags, texts.source.size());
   const LoadedModel model = load_translation_model(flags.model);
   check_alignment(model.translator().facts(), options);
-  p.source = encode(model, texts.source, 1, texts.source_name, false);
-  p.target = encode(model, texts.target, 1, texts.target_name, true);
+  p.source =
+      line_ids(model, PairSide::source, texts.source, {.where = texts.source_name + ": line"});
+  p.target =
+      line_ids(model, PairSide::target, texts.target, {.where = texts.target_name + ": line"});
   const auto alignments = align_pairs(model, p.source, p.target, options);
   std::string lines;
   for (const Alignment& a : alignments) lines += to_pharaoh(a) + "\n";

@@ -1,7 +1,6 @@
 // heddle eval: how good a model is, by measures that suit its kind.
 #include <cmath>
 #include <memory>
-#include <sstream>
 
 #include "heddle/base/log.h"
 #include "heddle/cli/commands.h"
@@ -154,13 +153,6 @@ void add_data_flags(Subcommand& command, EvalFlags& flags) {
 }  // namespace
 
 Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-
-int64_t count_words(const std::string& text) {
-  std::istringstream stream(text);
-  int64_t words = 0;
-  for (std::string word; stream >> word;) ++words;
-  return words;
-}
 
 bool wants_page(const EvalFlags& flags) {
   if (flags.page.empty()) return false;

@@ -8,9 +8,10 @@
 #include "heddle/cli/use/dropped_warning.h"
 #include "heddle/data/documents.h"
 #include "heddle/infer/loading/precision.h"
-#include "heddle/infer/loading/prompt_model.h"
+#include "heddle/infer/loading/text_model.h"
 #include "heddle/infer/perplexity.h"
 #include "heddle/inspect/pages/eval_pages.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle::cli {
 namespace {
@@ -43,7 +44,7 @@ TextUnits count_units(const Tokenizer& tokenizer, std::span<const std::string> d
     if (dropped.count() > before) units.are_known &= dropped.is_rest_whole(document, rest);
     units.bytes += std::ssize(rest);
     units.characters += count_characters(rest);
-    units.words += count_words(rest);
+    units.words += std::ssize(split_at_spaces(rest));
   }
   units.dropped = dropped.count();
   if (units.are_known) {

@@ -9,6 +9,7 @@
 #include "heddle/cli/flags/eval_flags.h"
 #include "heddle/infer/loading/precision.h"
 #include "heddle/inspect/pages/eval_pages.h"
+#include "heddle/text/strings/strings.h"
 #include "heddle/train/metrics/metrics.h"
 #include "heddle/train/tasks/translation.h"
 
@@ -29,19 +30,6 @@ Pairs read_pairs(const EvalFlags& flags) {
 }
 
 using Ids = std::vector<std::vector<int32_t>>;
-
-Ids encode(const LoadedModel& model, const std::vector<std::string>& lines, const std::string& path,
-           const TranslateOptions& options, bool is_target, int64_t& cut) {
-  Ids ids;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    bool was_cut = false;
-    const std::string where = fmt::format("{}: line {}", path, i + 1);
-    ids.push_back(is_target ? target_ids(model, lines[i], where, options.truncate, &was_cut)
-                            : source_ids(model, lines[i], where, options.truncate, &was_cut));
-    cut += was_cut;
-  }
-  return ids;
-}
 
 void append(std::vector<int32_t>& rows, std::vector<int64_t>& lengths,
             const std::vector<int32_t>& ids, int64_t first, int64_t last) {
@@ -172,12 +160,16 @@ void eval_translation(const EvalFlags& flags) {
   LoadedModel model = load_translation_model(flags.model);
   const TranslateOptions options = translate_options(flags, model, precision);
   int64_t cut = 0;
-  const Ids source = encode(model, pairs.source, flags.source, options, false, cut);
-  const Ids target = encode(model, pairs.reference, flags.reference, options, true, cut);
+  const Ids source =
+      line_ids(model, PairSide::source, pairs.source,
+               {.where = flags.source + ": line", .truncate = options.truncate, .cut = &cut});
+  const Ids target =
+      line_ids(model, PairSide::target, pairs.reference,
+               {.where = flags.reference + ": line", .truncate = options.truncate, .cut = &cut});
   const std::vector<std::string> hypotheses = translate_all(model, pairs, options);
   if (!flags.output.empty()) write_lines(flags.output, hypotheses);
   int64_t words = 0;
-  for (const std::string& line : pairs.reference) words += count_words(line);
+  for (const std::string& line : pairs.reference) words += std::ssize(split_at_spaces(line));
   const TranslationReport report{
       .bleu = train::corpus_bleu(hypotheses, pairs.reference, bleu),
       .chrf = train::corpus_chrf(hypotheses, pairs.reference, {.lowercase = flags.lowercase}),

@@ -9,8 +9,8 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags/text_flags.h"
 #include "heddle/cli/use/dropped_warning.h"
-#include "heddle/infer/words/encode_words.h"
 #include "heddle/inspect/pages/text_pages.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle::cli {
 namespace {
@@ -89,7 +89,7 @@ void run_words(const Flags& flags, const LoadedModel& model, const Precision& pr
   const int64_t limit = model.max_length;
   for_texts("classify", flags.text, limit, [&](std::span<const std::string> texts, int64_t& cut) {
     std::vector<std::vector<std::string>> words;
-    for (const std::string& text : texts) words.push_back(split_words(text));
+    for (const std::string& text : texts) words.push_back(split_at_spaces(text));
     const auto classes = classify_words(model, words, precision, cut);
     for (const std::string& text : texts) dropped.count_in(text);
     for (size_t i = 0; i < texts.size(); ++i) {

@@ -13,7 +13,7 @@
 #include "heddle/cli/use/prompts.h"
 #include "heddle/infer/decoding/generate.h"
 #include "heddle/infer/decoding/text_stream.h"
-#include "heddle/infer/loading/prompt_model.h"
+#include "heddle/infer/loading/text_model.h"
 #include "heddle/infer/words/word_spans.h"
 #include "heddle/inspect/decoding_steps.h"
 

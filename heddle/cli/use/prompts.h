@@ -8,7 +8,7 @@
 
 #include "heddle/cli/use/dropped_warning.h"
 #include "heddle/cli/use/line_answers.h"
-#include "heddle/infer/loading/prompt_model.h"
+#include "heddle/infer/loading/text_model.h"
 
 namespace heddle::cli {
 

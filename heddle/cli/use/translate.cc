@@ -162,10 +162,8 @@ void run_steps(const Flags& flags, const TranslateOptions& options, const Loaded
 void align(std::vector<Result>& results, std::span<const std::string> lines,
            std::span<const size_t> counts, const Flags& flags, const LoadedModel& model) {
   std::vector<std::vector<int32_t>> sources, targets;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    const auto ids = source_ids(model, lines[i], "", true, nullptr);
-    sources.insert(sources.end(), counts[i], ids);
-  }
+  const auto ids = line_ids(model, PairSide::source, lines, {.truncate = true});
+  for (size_t i = 0; i < lines.size(); ++i) sources.insert(sources.end(), counts[i], ids[i]);
   for (const Result& r : results) targets.push_back(r.translation.ids);
   AlignmentOptions options = flags.alignment_options;
   options.precision = resolve_precision(flags.compute.precision);

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "heddle/infer/search/search_config.h"
+#include "heddle/infer/search/beam.h"
 #include "heddle/models/token_model.h"
 
 namespace heddle {

@@ -1,9 +1,12 @@
-// A model of the registry with its tokenizer: texts in, rows of tokens to the model.
+// Texts as their models take them: special ids around them, cut where they are too long.
 #include "heddle/infer/loading/text_model.h"
 
 #include <algorithm>
 
 #include "heddle/base/files/files.h"
+#include "heddle/base/log.h"
+#include "heddle/infer/engine/sequence_reader.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle {
 namespace {
@@ -65,6 +68,13 @@ void check_head(const LoadedModel& model, bool has_it, Head head, const char* wh
         model.path, what, class_of_head(head));
 }
 
+SpecialIds special_ids(const Tokenizer& tokenizer, int32_t language) {
+  constexpr int32_t kText = -1;
+  const std::vector<int32_t> ids = tokenizer.with_special(std::vector{kText}, language).ids;
+  const auto text = std::find(ids.begin(), ids.end(), kText);
+  return {{ids.begin(), text}, {text + (text != ids.end()), ids.end()}};
+}
+
 int64_t room_of(const LoadedModel& model) {
   const int64_t special = model.tokenizer->special_count();
   check_room(model, special);
@@ -103,6 +113,30 @@ Encoding encode_to_fit(const LoadedModel& model, std::string_view first, std::st
   return checked(model, t.with_special(a, b), first);
 }
 
+EncodedWords encode_words(const Tokenizer& tokenizer, std::span<const std::string> words,
+                          int64_t longest) {
+  EncodedWords result;
+  std::vector<int32_t> ids;
+  for (const std::string& word : words) {
+    const std::vector<int32_t> own = tokenizer.encode(word);
+    const bool has_first = !own.empty() && std::ssize(ids) < longest;
+    result.first_rows.push_back(has_first ? std::ssize(ids) : -1);
+    ids.insert(ids.end(), own.begin(), own.end());
+  }
+  if (std::ssize(ids) > longest) {
+    ids.resize(static_cast<size_t>(longest));
+    result.was_cut = true;
+  }
+  result.encoding = tokenizer.with_special(ids);
+  // The special ids stand before and behind: where the text begins is where its ids do.
+  const std::vector<int32_t>& all = result.encoding.ids;
+  const auto at = std::search(all.begin(), all.end(), ids.begin(), ids.end()) - all.begin();
+  for (int64_t& row : result.first_rows) {
+    if (row >= 0) row += at;
+  }
+  return result;
+}
+
 PackedTexts::PackedTexts(const TokenModel& model, std::span<const Encoding> texts) {
   std::vector<int64_t> lengths;
   for (const Encoding& text : texts) {
@@ -113,6 +147,88 @@ PackedTexts::PackedTexts(const TokenModel& model, std::span<const Encoding> text
     lengths.push_back(static_cast<int64_t>(text.ids.size()));
   }
   segments = Segments::from_lengths(lengths);
+}
+
+// --- prompts -------------------------------------------------------------------------------------
+
+namespace {
+
+int64_t longest_prompt(const LoadedModel& model, const PromptOptions& options) {
+  return options.context > 0 ? options.context : model.tokens().max_length();
+}
+
+// Of an empty prompt.
+std::vector<int32_t> first_ids(const LoadedModel& model, const std::string& where) {
+  const SearchConfig& search = model.generation.value();
+  if (const auto bos = token_id(search.bos)) return {*bos};
+  const std::vector<int32_t> ends = search.ends();
+  check(!ends.empty(), ErrorKind::data,
+        "{} is empty, and the model has neither a bos_token_id nor an eos_token_id to begin with; "
+        "give at least one token",
+        where);
+  return {ends[0]};
+}
+
+}  // namespace
+
+std::vector<int32_t> begin_text(const Tokenizer& tokenizer, const std::string& text) {
+  std::vector<int32_t> ids = special_ids(tokenizer).before;
+  const std::vector<int32_t> tokens = tokenizer.encode(text);
+  ids.insert(ids.end(), tokens.begin(), tokens.end());
+  return ids;
+}
+
+LoadedModel load_prompt_model(const std::string& path) {
+  check_reads_one_text(path);
+  LoadedModel model =
+      load_model(path, {.head = Head::next_token, .tokenizers = LoadOptions::Tokenizers::if_there});
+  check(predicts_next_token(*model.model), ErrorKind::data,
+        "{}: this {} does not predict the next token; a language model is needed, such as {}", path,
+        model.type, class_of_head(Head::next_token));
+  model.generation = read_generation_config(model.path);
+  if (token_id(model.generation->forced_bos)) {
+    log_warning("{}: forced_bos_token_id is a rule of encoder-decoders; heddle passes over it",
+                model.path);
+  }
+  return model;
+}
+
+std::vector<int32_t> prompt_ids(const LoadedModel& model, const std::string& text,
+                                const std::string& where, const PromptOptions& options,
+                                bool* was_cut) {
+  check(model.tokenizer.has_value(), ErrorKind::usage,
+        "{}: the folder has no tokenizer; give the prompt as ids, as in `ids` 12,7,30", model.path);
+  check_text(text, where);
+  // Cut first, so that the special tokens stay; of them only those in front begin a text.
+  std::vector<int32_t> ids = model.tokenizer->encode(text);
+  const std::vector<int32_t> front = special_ids(*model.tokenizer).before;
+  const auto room = longest_prompt(model, options) - static_cast<int64_t>(front.size());
+  if (options.truncate && static_cast<int64_t>(ids.size()) > room) {
+    if (was_cut != nullptr) *was_cut = true;
+    ids.erase(ids.begin(), ids.end() - std::max<int64_t>(1, room - options.max_new_tokens));
+    ids.insert(ids.begin(), front.begin(), front.end());
+    return prompt_ids(model, std::move(ids), where, options, nullptr);
+  }
+  ids.insert(ids.begin(), front.begin(), front.end());
+  return prompt_ids(model, std::move(ids), where, options, was_cut);
+}
+
+std::vector<int32_t> prompt_ids(const LoadedModel& model, std::vector<int32_t> ids,
+                                const std::string& where, const PromptOptions& options,
+                                bool* was_cut) {
+  if (was_cut != nullptr) *was_cut = false;
+  const int64_t longest = longest_prompt(model, options);
+  if (ids.empty()) ids = first_ids(model, where);
+  nn::check_ids(ids, model.tokens().vocab_size(), where);
+  const auto length = static_cast<int64_t>(ids.size());
+  if (length <= longest) return ids;
+  check(options.truncate, ErrorKind::data,
+        "{} has {} tokens; the model takes {} at most. Shorten it, or keep its last tokens with "
+        "`truncate`",
+        where, length, longest);
+  if (was_cut != nullptr) *was_cut = true;
+  ids.erase(ids.begin(), ids.end() - std::max<int64_t>(1, longest - options.max_new_tokens));
+  return ids;
 }
 
 }  // namespace heddle

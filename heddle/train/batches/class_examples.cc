@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "heddle/base/error.h"
-#include "heddle/infer/words/encode_words.h"
+#include "heddle/infer/loading/text_model.h"
 
 namespace heddle::train {
 namespace {
