@@ -12,7 +12,7 @@
 #include "heddle/cli/use/unknown_words.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/precision.h"
-#include "heddle/infer/words/word_attention.h"
+#include "heddle/infer/words/alignment.h"
 #include "heddle/train/metrics/metrics.h"
 #include "heddle/train/trainer.h"
 

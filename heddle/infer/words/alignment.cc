@@ -80,7 +80,7 @@ std::vector<int64_t> first_numbers(int64_t n) {
 
 // Whether a token holds punctuation and nothing else: of ASCII, without the signs that stand inside
 // words, and the dashes and quotes of U+2010 to U+203F.
-bool is_punctuation(std::string_view token) {
+bool has_only_marks(std::string_view token) {
   size_t marks = 0;
   for (size_t at = 0; at < token.size();) {
     const std::string_view rest = token.substr(at);
@@ -102,13 +102,31 @@ bool is_punctuation(std::string_view token) {
 }
 
 // Leaves out the punctuation at the ends of a word, unless there is nothing else.
-void trim(TokenRange& word, const std::vector<bool>& is_mark) {
-  TokenRange inner = word;
+void trim(WordSpan& word, const std::vector<bool>& is_mark) {
+  WordSpan inner = word;
   while (inner.begin < inner.end && is_mark[inner.begin]) ++inner.begin;
   word.is_punctuation = inner.begin == inner.end;
   if (word.is_punctuation) return;
   while (is_mark[inner.end - 1]) --inner.end;
   word = inner;
+}
+
+// The number of the source's word with the most attention, the first among equals: among those that
+// are punctuation if the target's is, or among all if none is like it. source: at least one
+size_t best_source(const Tensor& map, const WordSpan& target, std::span<const WordSpan> source,
+                   bool shifted) {
+  const auto is_like = [&](const WordSpan& word) {
+    return word.is_punctuation == target.is_punctuation;
+  };
+  const bool has_like = std::any_of(source.begin(), source.end(), is_like);
+  size_t best = 0;
+  double most = -1;
+  for (size_t s = 0; s < source.size(); ++s) {
+    if (has_like && !is_like(source[s])) continue;
+    const double w = word_weight(map, target, source[s], shifted);
+    if (w > most) most = w, best = s;
+  }
+  return best;
 }
 
 }  // namespace
@@ -168,8 +186,17 @@ std::vector<Tensor> cross_attention_maps(const EncoderDecoder& model, Ids source
   return maps;
 }
 
-std::vector<TokenRange> split_words(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
-  std::vector<TokenRange> words;
+Tensor cross_attention_map(const EncoderDecoder& model, std::span<const int32_t> source,
+                           std::span<const int32_t> target, int64_t layer, Precision precision) {
+  AlignmentOptions options{.precision = precision};
+  if (layer >= 0) options.layers = {layer};
+  const std::vector<int32_t> sources[] = {{source.begin(), source.end()}};
+  const std::vector<int32_t> targets[] = {{target.begin(), target.end()}};
+  return cross_attention_maps(model, sources, targets, options)[0];
+}
+
+std::vector<WordSpan> split_words(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
+  std::vector<WordSpan> words;
   std::vector<bool> is_mark(ids.size());
   bool is_inside = false;
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -178,7 +205,7 @@ std::vector<TokenRange> split_words(const Tokenizer& tokenizer, std::span<const 
       is_inside = false;
       continue;
     }
-    is_mark[i] = is_punctuation(token);
+    is_mark[i] = has_only_marks(token);
     for (size_t at = 0; at < token.size();) {
       if (token.compare(at, kSpaceSign.size(), kSpaceSign) == 0) {
         is_inside = false;
@@ -191,26 +218,26 @@ std::vector<TokenRange> split_words(const Tokenizer& tokenizer, std::span<const 
       ++at;
     }
   }
-  for (TokenRange& word : words) trim(word, is_mark);
+  for (WordSpan& word : words) trim(word, is_mark);
   return words;
 }
 
-Alignment align_words(const Tensor& map, std::span<const TokenRange> source,
-                      std::span<const TokenRange> target, bool shifted) {
+double word_weight(const Tensor& map, const WordSpan& target, const WordSpan& source,
+                   bool shifted) {
+  double sum = 0;
+  for (int64_t i = target.begin; i < target.end; ++i) {
+    const float* row = map.data<float>() + (i + shifted) * map.size(1);
+    for (int64_t j = source.begin; j < source.end; ++j) sum += row[j];
+  }
+  return sum / static_cast<double>(target.end - target.begin);
+}
+
+Alignment align_words(const Tensor& map, std::span<const WordSpan> source,
+                      std::span<const WordSpan> target, bool shifted) {
   Alignment links;
   if (source.empty()) return links;
   for (size_t t = 0; t < target.size(); ++t) {
-    const auto is_like = [&](const TokenRange& word) {
-      return word.is_punctuation == target[t].is_punctuation;
-    };
-    const bool has_like = std::any_of(source.begin(), source.end(), is_like);
-    size_t best = 0;
-    double most = -1;
-    for (size_t s = 0; s < source.size(); ++s) {
-      if (has_like && !is_like(source[s])) continue;
-      const double w = word_weight(map, target[t], source[s], shifted);
-      if (w > most) most = w, best = s;
-    }
+    const size_t best = best_source(map, target[t], source, shifted);
     links.push_back({static_cast<int32_t>(best), static_cast<int32_t>(t)});
   }
   std::sort(links.begin(), links.end());
@@ -235,6 +262,24 @@ std::string to_pharaoh(const Alignment& alignment) {
     text += fmt::format("{}-{}", link.source, link.target);
   }
   return text;
+}
+
+std::vector<WordLink> word_attention(const LoadedModel& model, std::span<const int32_t> source,
+                                     std::span<const int32_t> target, Precision precision) {
+  const Tensor map = cross_attention_map(model.translator(), source, target, -1, precision);
+  std::vector<WordSpan> words = word_spans(*model.tokenizer, source);
+  std::erase_if(words, [](const WordSpan& word) { return word.is_punctuation; });
+  std::vector<WordLink> links;
+  for (const WordSpan& word : word_spans(model.target(), target)) {
+    if (word.is_punctuation) continue;
+    links.push_back({.target = word_text(model.target(), target, word), .source = ""});
+    if (words.empty()) continue;
+    const size_t best = best_source(map, word, words, false);
+    links.back().source = word_text(*model.tokenizer, source, words[best]);
+    links.back().source_index = static_cast<int64_t>(best);
+    links.back().weight = word_weight(map, word, words[best]);
+  }
+  return links;
 }
 
 }  // namespace heddle

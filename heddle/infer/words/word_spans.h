@@ -1,7 +1,6 @@
 // Words made of tokens: which runs of tokens a reader takes for one word.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -14,9 +13,8 @@ namespace heddle {
 
 /// A run of tokens [begin, end) that is a word, or punctuation.
 struct WordSpan {
-  size_t begin = 0, end = 0;
+  int64_t begin = 0, end = 0;
   bool is_punctuation = false;
-  bool has_text = false;  ///< false as long as there is only the space before it
 };
 
 /// The words of a sentence, in order. A word goes on up to the next space or punctuation; tokens
