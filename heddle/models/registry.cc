@@ -71,12 +71,7 @@ std::vector<std::string> model_types() {
   return types;
 }
 
-bool is_model_type(const std::string& type) {
-  return std::any_of(kModels.begin(), kModels.end(),
-                     [&](const ModelEntry& e) { return type == e.type; });
-}
-
-std::unique_ptr<ModelConfig> model_config(const std::string& type) {
+std::unique_ptr<ModelConfig> model_config(const std::string& type, const std::string& source) {
   for (const ModelEntry& entry : kModels) {
     if (type != entry.type) continue;
     auto config = entry.config();
@@ -84,8 +79,9 @@ std::unique_ptr<ModelConfig> model_config(const std::string& type) {
     config->hub.head = config->heads()[0].head;
     return config;
   }
-  fail(ErrorKind::data, "model_type is '{}'; heddle knows {}{}", type,
-       fmt::join(model_types(), ", "), did_you_mean(type, model_types()));
+  fail(ErrorKind::data, "{}model_type is '{}'; heddle knows {}{}",
+       source.empty() ? "" : source + ": ", type, fmt::join(model_types(), ", "),
+       did_you_mean(type, model_types()));
 }
 
 std::string default_model_type(Head head) {
@@ -123,10 +119,7 @@ Json preset_sizes(const std::string& name) {
 }
 
 std::unique_ptr<ModelConfig> read_model_config(const Json& json, const std::string& source) {
-  const std::string& type = json.get_string("model_type", source);
-  check(is_model_type(type), ErrorKind::data, "{}: model_type is '{}'; heddle knows {}{}", source,
-        type, fmt::join(model_types(), ", "), did_you_mean(type, model_types()));
-  auto config = model_config(type);
+  auto config = model_config(json.get_string("model_type", source), source);
   config->read(json, source);
   return config;
 }

@@ -1,5 +1,5 @@
 // generation_config.json: both files, lists and single ids, and values that make no sense.
-#include "heddle/infer/loading/generation_config.h"
+#include "heddle/infer/loading/loaded_model.h"
 
 #include <gtest/gtest.h>
 

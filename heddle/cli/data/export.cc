@@ -9,7 +9,7 @@
 #include "heddle/base/files/files.h"
 #include "heddle/base/terminal.h"
 #include "heddle/cli/commands.h"
-#include "heddle/infer/export/export.h"
+#include "heddle/infer/export.h"
 
 namespace heddle::cli {
 namespace {

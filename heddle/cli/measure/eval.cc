@@ -122,7 +122,7 @@ void add_text_flags(Subcommand& command, EvalFlags& flags) {
       ->group(kText);
   command
       .add_flag("--no-memory", flags.no_memory,
-                "each segment begins without the memory of those before (Transformer-XL)")
+                "each segment begins without the memory of those before")
       ->group(kText);
   command
       .add_option(

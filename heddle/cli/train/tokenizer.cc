@@ -14,7 +14,6 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/use/dropped_warning.h"
 #include "heddle/cli/use/line_answers.h"
-#include "heddle/infer/loading/hub_hint.h"
 #include "heddle/infer/loading/model_dir.h"
 #include "heddle/inspect/pages/page.h"
 #include "heddle/text/strings/strings.h"

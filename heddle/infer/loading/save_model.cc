@@ -58,6 +58,11 @@ void add_own_files(const std::string& path, const EncoderDecoderFacts& facts,
   files.push_back({kGenerationName, json.dump(2) + "\n"});
 }
 
+// What `torch_dtype` of config.json calls it. Of f32, bf16 and f16.
+const char* torch_dtype_name(DType dtype) {
+  return dtype == DType::f32 ? "float32" : dtype == DType::bf16 ? "bfloat16" : "float16";
+}
+
 Json config_json(const Model& model, const SaveOptions& options) {
   Json json = model.config().json();
   json["torch_dtype"] = torch_dtype_name(options.dtype);
@@ -109,10 +114,6 @@ void copy_files_beside_weights(const std::string& from, const std::string& to) {
     const std::string path = join_path(from, name);
     if (path_exists(path)) write_file_atomic(join_path(to, name), read_file(path));
   }
-}
-
-const char* torch_dtype_name(DType dtype) {
-  return dtype == DType::f32 ? "float32" : dtype == DType::bf16 ? "bfloat16" : "float16";
 }
 
 }  // namespace heddle

@@ -82,8 +82,8 @@ int64_t room_of(const LoadedModel& model) {
 }
 
 LoadedModel load_text_model(const std::string& path) {
-  check_reads_one_text(path);
-  LoadedModel model = load_model(path, {.tokenizers = LoadOptions::Tokenizers::needed});
+  LoadedModel model = load_model(
+      path, {.tokenizers = LoadOptions::Tokenizers::needed, .reads = LoadOptions::Reads::one_text});
   model.max_length = std::min(model.max_length, tokenizer_limit(model.path));
   check_ids(model, model.tokenizer->with_special({}).ids);
   return model;
@@ -179,9 +179,9 @@ std::vector<int32_t> begin_text(const Tokenizer& tokenizer, const std::string& t
 }
 
 LoadedModel load_prompt_model(const std::string& path) {
-  check_reads_one_text(path);
-  LoadedModel model =
-      load_model(path, {.head = Head::next_token, .tokenizers = LoadOptions::Tokenizers::if_there});
+  LoadedModel model = load_model(path, {.head = Head::next_token,
+                                        .tokenizers = LoadOptions::Tokenizers::if_there,
+                                        .reads = LoadOptions::Reads::one_text});
   check(predicts_next_token(*model.model), ErrorKind::data,
         "{}: this {} does not predict the next token; a language model is needed, such as {}", path,
         model.type, class_of_head(Head::next_token));

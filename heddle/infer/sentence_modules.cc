@@ -8,22 +8,18 @@
 namespace heddle {
 namespace {
 
-constexpr std::pair<const char*, Pooling> kPoolings[] = {
-    {"cls", Pooling::cls},
-    {"max", Pooling::max},
-    {"mean", Pooling::mean},
-    {"mean_sqrt_len_tokens", Pooling::mean_sqrt_len},
-    {"weightedmean", Pooling::weighted_mean},
-    {"lasttoken", Pooling::last_token}};
+struct PoolingName {
+  const char *name, *flag;  // older files have a flag for each, in this order
+  Pooling pooling;
+};
 
-/// Older files have a flag for each, in this order.
-constexpr std::pair<const char*, Pooling> kPoolingFlags[] = {
-    {"pooling_mode_cls_token", Pooling::cls},
-    {"pooling_mode_max_tokens", Pooling::max},
-    {"pooling_mode_mean_tokens", Pooling::mean},
-    {"pooling_mode_mean_sqrt_len_tokens", Pooling::mean_sqrt_len},
-    {"pooling_mode_weightedmean_tokens", Pooling::weighted_mean},
-    {"pooling_mode_lasttoken", Pooling::last_token}};
+constexpr PoolingName kPoolings[] = {
+    {"cls", "pooling_mode_cls_token", Pooling::cls},
+    {"max", "pooling_mode_max_tokens", Pooling::max},
+    {"mean", "pooling_mode_mean_tokens", Pooling::mean},
+    {"mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens", Pooling::mean_sqrt_len},
+    {"weightedmean", "pooling_mode_weightedmean_tokens", Pooling::weighted_mean},
+    {"lasttoken", "pooling_mode_lasttoken", Pooling::last_token}};
 
 bool is_set(const Json& json, const char* key, const std::string& source) {
   const Json* value = json.find(key);
@@ -47,14 +43,14 @@ std::vector<Pooling> read_pooling(const std::string& path) {
     const std::vector<std::string> names =
         mode->is_string() ? std::vector<std::string>{mode->as_string()} : mode->as_strings(what);
     for (const std::string& name : names) {
-      const auto known = std::ranges::find_if(kPoolings, [&](auto& p) { return name == p.first; });
+      const auto known = std::ranges::find_if(kPoolings, [&](auto& p) { return name == p.name; });
       check(known != std::end(kPoolings), ErrorKind::data, "{} is '{}', which heddle does not know",
             what, name);
-      modes.push_back(known->second);
+      modes.push_back(known->pooling);
     }
   } else {
-    for (const auto& [key, pooling] : kPoolingFlags) {
-      if (is_set(json, key, path)) modes.push_back(pooling);
+    for (const PoolingName& known : kPoolings) {
+      if (is_set(json, known.flag, path)) modes.push_back(known.pooling);
     }
   }
   check(!modes.empty(), ErrorKind::data, "{}: it names no pooling", path);
@@ -147,9 +143,9 @@ std::vector<Module> read_modules(const std::string& folder) {
 
 Pooling pooling_of(const std::string& name) {
   std::vector<std::string> known;
-  for (const auto& [each, pooling] : kPoolings) {
-    if (name == each) return pooling;
-    known.push_back(each);
+  for (const PoolingName& each : kPoolings) {
+    if (name == each.name) return each.pooling;
+    known.emplace_back(each.name);
   }
   fail(ErrorKind::usage, "unknown pooling '{}'; there are {}", name, fmt::join(known, ", "));
 }
