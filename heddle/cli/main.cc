@@ -18,10 +18,10 @@
 #include "heddle/base/terminal.h"
 #include "heddle/base/version.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/search_flags.h"
+#include "heddle/cli/flags/shared_flags.h"
+#include "heddle/cli/lines.h"
 #include "heddle/cli/profile.h"
 #include "heddle/cli/usage_error.h"
-#include "heddle/cli/use/line_answers.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include "heddle/base/json/json.h"
 #include "heddle/base/log.h"
 #include "heddle/base/progress.h"
-#include "heddle/cli/flags/page_flag.h"
+#include "heddle/cli/flags/shared_flags.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle::cli {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "heddle/cli/command_line.h"
-#include "heddle/cli/flags/compute_flags.h"
-#include "heddle/cli/use/line_answers.h"
+#include "heddle/cli/flags/shared_flags.h"
+#include "heddle/cli/lines.h"
 #include "heddle/inspect/pages/page.h"
 
 namespace heddle::cli {

@@ -6,9 +6,8 @@
 #include "heddle/base/files/lines.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/alignment_flags.h"
-#include "heddle/cli/flags/compute_flags.h"
-#include "heddle/cli/use/line_answers.h"
+#include "heddle/cli/flags/shared_flags.h"
+#include "heddle/cli/lines.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/inspect/pages/page.h"
 #include "heddle/train/metrics/alignment_error.h"
@@ -221,21 +220,6 @@ void run(const Flags& flags) {
 }
 
 }  // namespace
-
-void add_alignment_flags(Subcommand& command, AlignmentOptions& options, Option needed) {
-  const auto add = [&](const char* name, std::vector<int64_t>& numbers, const char* help) {
-    Option option = command.add_option(name, numbers, help)->delimiter(',');
-    if (needed) option->needs(needed);
-  };
-  add("--align-layers", options.layers,
-      "decoder layers whose cross attention aligns, from 0: 2 or 1,2 (averaged); by itself the "
-      "last, of more than four layers the last but one");
-  add("--align-heads", options.heads, "heads, from 0, averaged; by itself all");
-  Option shift = command.add_flag(
-      "--align-shift", options.shifted,
-      "take a word's attention from the step that reads it, not from the one that predicts it");
-  if (needed) shift->needs(needed);
-}
 
 void add_align(Subcommand& app) {
   auto flags = std::make_shared<Flags>();

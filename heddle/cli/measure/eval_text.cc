@@ -5,7 +5,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/base/utf8.h"
 #include "heddle/cli/flags/eval_flags.h"
-#include "heddle/cli/use/dropped_warning.h"
+#include "heddle/cli/warnings.h"
 #include "heddle/data/documents.h"
 #include "heddle/infer/loading/precision.h"
 #include "heddle/infer/loading/text_model.h"

@@ -4,7 +4,7 @@
 
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/page_flag.h"
+#include "heddle/cli/flags/shared_flags.h"
 #include "heddle/inspect/pages/page.h"
 #include "heddle/inspect/run_history.h"
 

@@ -9,7 +9,7 @@
 #include "heddle/base/utf8.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/train/run_report.h"
-#include "heddle/cli/use/unknown_words.h"
+#include "heddle/cli/warnings.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/precision.h"
 #include "heddle/infer/words/alignment.h"

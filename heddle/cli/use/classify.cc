@@ -8,7 +8,7 @@
 #include "heddle/base/json/json.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags/text_flags.h"
-#include "heddle/cli/use/dropped_warning.h"
+#include "heddle/cli/warnings.h"
 #include "heddle/inspect/pages/text_pages.h"
 #include "heddle/text/strings/strings.h"
 

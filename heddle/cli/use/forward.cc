@@ -4,7 +4,7 @@
 
 #include "heddle/base/terminal.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/compute_flags.h"
+#include "heddle/cli/flags/shared_flags.h"
 #include "heddle/infer/forward.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/page.h"

@@ -6,11 +6,10 @@
 #include <tuple>
 
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/alignment_flags.h"
-#include "heddle/cli/flags/page_flag.h"
+#include "heddle/cli/flags/shared_flags.h"
 #include "heddle/cli/flags/translate_flags.h"
-#include "heddle/cli/use/line_answers.h"
-#include "heddle/cli/use/unknown_words.h"
+#include "heddle/cli/lines.h"
+#include "heddle/cli/warnings.h"
 #include "heddle/infer/loading/precision.h"
 #include "heddle/inspect/decoding_steps.h"
 

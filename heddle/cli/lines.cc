@@ -1,5 +1,5 @@
 // Blocks of lines as they come, and bad lines among good ones.
-#include "heddle/cli/use/line_answers.h"
+#include "heddle/cli/lines.h"
 #include "heddle/cli/command_line.h"
 
 #include <unistd.h>
