@@ -10,7 +10,7 @@ const Option& Option::required(bool is_required) const {
   return *this;
 }
 
-const Option& Option::capture_default_str() const {
+const Option& Option::with_default() const {
   option_->capture_default_str();
   return *this;
 }

@@ -24,7 +24,7 @@ class Option {
 
   const Option& required(bool is_required = true) const;
   /// The value that the variable has now is what the help calls the default.
-  const Option& capture_default_str() const;
+  const Option& with_default() const;
   /// What the help says is taken: "FILE.html".
   const Option& type_name(const std::string& name) const;
   const Option& option_text(const std::string& text) const;
@@ -72,6 +72,11 @@ class Subcommand {
   /// int64_t, uint64_t, float, double, optional or vector of some (command_line.cc lists them).
   template <class T>
   Option add_option(const std::string& name, T& value, const std::string& help = "");
+  /// One whose help calls the value that it has now the default.
+  template <class T>
+  Option add_setting(const std::string& name, T& value, const std::string& help) {
+    return add_option(name, value, help).with_default();
+  }
   Option add_option_function(const std::string& name, std::function<void(const std::string&)> f,
                              const std::string& help);
   /// A flag without a value.

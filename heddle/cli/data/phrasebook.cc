@@ -77,12 +77,11 @@ void add_phrasebook(Subcommand& app) {
   command->add_option("-o,--out", options->out, "folder for {train,val,test}.{en,de}, or .{en,fr}")
       ->required();
   command
-      ->add_option(
+      ->add_setting(
           "--corpus", options->corpus,
           "phrasebook: everyday English and German; agreement: English and French in which "
           "pronouns and adjectives depend on words far away")
-      ->one_of({"phrasebook", "agreement"})
-      ->capture_default_str();
+      ->one_of({"phrasebook", "agreement"});
   command
       ->add_option("--pairs", options->pairs,
                    "different pairs in all [120000 of the phrasebook, 40000 of agreement]")
@@ -91,8 +90,7 @@ void add_phrasebook(Subcommand& app) {
       ->add_option("--held-out", options->held_out,
                    "pairs for validation, and as many for the test [1000; 500]")
       ->not_negative();
-  command->add_option("--seed", options->seed, "another seed gives other pairs")
-      ->capture_default_str();
+  command->add_setting("--seed", options->seed, "another seed gives other pairs");
   command->add_flag("--overwrite", options->overwrite, "replace such files that are there");
   command->callback([options] { run(*options); });
 }

@@ -10,12 +10,9 @@
 namespace heddle::cli {
 
 void add_compute_flags(Subcommand& command, ComputeFlags& flags) {
-  command
-      .add_option("--precision", flags.precision,
-                  "f32, bf16, int8, or auto: bf16 where the CPU has it")
-      ->capture_default_str();
-  command.add_option("-t,--threads", flags.threads, "threads; 0: one a core")
-      ->capture_default_str();
+  command.add_setting("--precision", flags.precision,
+                      "f32, bf16, int8, or auto: bf16 where the CPU has it");
+  command.add_setting("-t,--threads", flags.threads, "threads; 0: one a core");
 }
 
 Precision apply_compute_flags(const ComputeFlags& flags) {

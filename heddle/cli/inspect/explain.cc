@@ -64,15 +64,14 @@ void add_explain(Subcommand& app) {
   add_page_flag(*command, flags->page, "write a page instead of printing the steps");
   command->add_option("--kind", flags->head.kind,
                       "encoder, decoder, cross or self; default the last");
-  command->add_option("--layer", flags->head.layer, "from 0")->capture_default_str();
-  command->add_option("--head", flags->head.head, "from 0")->capture_default_str();
+  command->add_setting("--layer", flags->head.layer, "from 0");
+  command->add_setting("--head", flags->head.head, "from 0");
   command->add_option("--q", flags->q,
                       "queries, without a model: \"1 2; 3 4\", JSON, or a file with either");
   command->add_option("--k", flags->k, "keys, a row each");
   command->add_option("--v", flags->v, "values, a row for each key");
   command->add_option("--scores", flags->scores, "scores, in place of --q and --k");
-  command->add_option("--score", flags->score, "dot: q·k, or gaussian: -|q - k|²/2")
-      ->capture_default_str();
+  command->add_setting("--score", flags->score, "dot: q·k, or gaussian: -|q - k|²/2");
   flags->has_divisor = command->add_option(
       "--divide", flags->divisor, "what scores are divided by; default sqrt of the width of q");
   command->add_flag("--causal", flags->is_causal, "no query sees a key that comes after it");

@@ -67,29 +67,24 @@ void add_positions(Subcommand& app) {
       "positions", "The table that tells positions apart, as numbers or as a heat map");
   Option model =
       command->add_option("model", flags->model, "a model directory or run, for its own positions");
-  command->add_option("--kind", o.kind, "what tells positions apart, without a model")
+  command->add_setting("--kind", o.kind, "what tells positions apart, without a model")
       ->one_of({"sinusoidal", "rotary", "none"})
-      ->capture_default_str()
       ->excludes(model);
   command->add_option("--positions", o.positions,
                       "rows; 0: 10, on a page 128 or all that the model has");
   command->add_option("--width", o.width, "width of the vectors; 0: 8, on a page 128")
       ->excludes(model);
   command
-      ->add_option("--layout", o.sinusoidal.layout, "sines and cosines in turn, or in two halves")
+      ->add_setting("--layout", o.sinusoidal.layout, "sines and cosines in turn, or in two halves")
       ->one_of({"interleaved", "halves"})
-      ->capture_default_str()
       ->excludes(model);
-  command->add_option("--frequencies", o.sinusoidal.frequencies, "exponents 2i/d, or i/(d/2 - 1)")
+  command->add_setting("--frequencies", o.sinusoidal.frequencies, "exponents 2i/d, or i/(d/2 - 1)")
       ->one_of({"paper", "tensor2tensor"})
-      ->capture_default_str()
       ->excludes(model);
-  command->add_option("--base", o.base, "of rotary positions: pair i turns by base^(-2i/d)")
-      ->capture_default_str()
+  command->add_setting("--base", o.base, "of rotary positions: pair i turns by base^(-2i/d)")
       ->excludes(model);
-  command->add_option("--stack", flags->stack, "whose learned table")
-      ->one_of({"encoder", "decoder"})
-      ->capture_default_str();
+  command->add_setting("--stack", flags->stack, "whose learned table")
+      ->one_of({"encoder", "decoder"});
   command->add_flag("--json", flags->json, "one line of JSON");
   add_page_flag(*command, flags->page, "write a page instead of printing the table");
   command->callback([flags] { run(*flags); });

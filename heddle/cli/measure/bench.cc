@@ -97,16 +97,13 @@ void add_bench(Subcommand& app) {
       "bench",
       "Time a case of training or inference, and say how far it is from the machine's limit");
   command->add_option("case", flags->name, "a case, or list: names them all")->required();
-  command->add_option("--precision", flags->precision, "f32, bf16 or int8")->capture_default_str();
-  command->add_option("-t,--threads", flags->threads, "threads; 0: one a core")
-      ->capture_default_str();
-  command
-      ->add_option("--batch", flags->batch, "sentences or sequences at a time; 0: the case's own")
-      ->capture_default_str();
-  command
-      ->add_option("--seconds", flags->seconds,
-                   "how long to repeat, after two repetitions of warm-up; three at least are timed")
-      ->capture_default_str();
+  command->add_setting("--precision", flags->precision, "f32, bf16 or int8");
+  command->add_setting("-t,--threads", flags->threads, "threads; 0: one a core");
+  command->add_setting("--batch", flags->batch,
+                       "sentences or sequences at a time; 0: the case's own");
+  command->add_setting(
+      "--seconds", flags->seconds,
+      "how long to repeat, after two repetitions of warm-up; three at least are timed");
   command->add_flag("--json", flags->json, "one line of JSON");
   command->callback([flags] { run(*flags); });
 }

@@ -101,9 +101,8 @@ void add_pair_flags(Subcommand& command, EvalFlags& flags) {
   command.add_option("--ref", flags.reference, "their translations, one a line")->group(kPairs);
   command.add_flag("--lowercase", flags.lowercase, "lower-case both sides for BLEU and chrF")
       ->group(kPairs);
-  command.add_option("--tokenize", flags.tokenize, "words of BLEU: 13a or none")
+  command.add_setting("--tokenize", flags.tokenize, "words of BLEU: 13a or none")
       ->one_of({"13a", "none"})
-      ->capture_default_str()
       ->group(kPairs);
   command.add_option("-o,--output", flags.output, "also a file with the translations")
       ->type_name("FILE")

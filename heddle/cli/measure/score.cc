@@ -94,9 +94,8 @@ void add_score(Subcommand& app) {
       ->allow_extra_args(false);
   command->add_flag("--lowercase", flags->lowercase,
                     "lower-case both sides first, for BLEU and for chrF");
-  command->add_option("--tokenize", flags->tokenize, "words of BLEU: 13a or none")
-      ->one_of({"13a", "none"})
-      ->capture_default_str();
+  command->add_setting("--tokenize", flags->tokenize, "words of BLEU: 13a or none")
+      ->one_of({"13a", "none"});
   command->add_flag("--json", flags->json, "one line of JSON instead of two of text");
   command->callback([flags] { run_score(*flags); });
 }

@@ -233,18 +233,14 @@ void add_train_command(Subcommand& parent) {
                   "a text file, plain or .gz; several make a joint vocabulary")
       ->required();
   app->add_option("-o,--output", flags->out, "the SentencePiece .model file to write")->required();
-  app->add_option("--vocab-size", t.vocab_size, "pieces, 4 special and 256 bytes included")
-      ->capture_default_str();
-  app->add_option("--type", flags->type, "bpe or unigram")->capture_default_str();
-  app->add_option("--seed", t.seed, "chooses the sample of a large corpus")->capture_default_str();
+  app->add_setting("--vocab-size", t.vocab_size, "pieces, 4 special and 256 bytes included");
+  app->add_setting("--type", flags->type, "bpe or unigram");
+  app->add_setting("--seed", t.seed, "chooses the sample of a large corpus");
   app->add_option("-t,--threads", flags->threads, "accepted; training takes one, for equal bytes");
-  app->add_option("--coverage", t.character_coverage, "share of characters with their own piece")
-      ->capture_default_str();
-  app->add_option("--max-sentences", t.max_sentences, "lines beyond this are sampled")
-      ->capture_default_str();
-  app->add_option("--normalization", t.normalization,
-                  "identity, nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf")
-      ->capture_default_str();
+  app->add_setting("--coverage", t.character_coverage, "share of characters with their own piece");
+  app->add_setting("--max-sentences", t.max_sentences, "lines beyond this are sampled");
+  app->add_setting("--normalization", t.normalization,
+                   "identity, nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf");
   app->add_flag("--lowercase", t.lower_case, "fold case (implies nfkc_cf)");
   app->add_flag("--no-byte-fallback", flags->no_byte_fallback,
                 "unknown characters become <unk>, not bytes");

@@ -138,8 +138,7 @@ void add_classify(Subcommand& app) {
       "its class");
   add_text_flags(*command, flags->text);
   const Option top =
-      command->add_option("--top", flags->top, "classes printed of each text; --json gives all");
-  top.capture_default_str();
+      command->add_setting("--top", flags->top, "classes printed of each text; --json gives all");
   command->add_flag("--pair", flags->is_pair, "two texts a line, with a tab between");
   command->callback([flags, top] {
     flags->has_top = top.count() > 0;

@@ -76,7 +76,7 @@ void add_fill(Subcommand& app) {
       "Fill masks: likely tokens for the masks of texts ([MASK], or as the tokenizer spells it), "
       "with their probabilities");
   add_text_flags(*command, flags->text);
-  command->add_option("--top", flags->top, "tokens for each mask")->capture_default_str();
+  command->add_setting("--top", flags->top, "tokens for each mask");
   command->callback([flags] { run(*flags); });
 }
 

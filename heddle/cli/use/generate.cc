@@ -332,15 +332,14 @@ void add_output_flags(Subcommand& c, Flags& f) {
   add_search_flags(c, f.search, {"min_new_tokens"});
   c.add_option("--stop", f.stops, "text that ends the output, which does not hold it; repeatable");
   add_search_flags(c, f.search, {"num_beams"});
-  c.add_option("--n-best", f.n_best, "continuations of each prompt, best first; widens the beam")
-      ->capture_default_str();
+  c.add_setting("--n-best", f.n_best, "continuations of each prompt, best first; widens the beam");
   add_search_flags(c, f.search, {"length_penalty", "no_repeat_ngram_size", "repetition_penalty"});
 }
 
 void add_sampling_flags(Subcommand& c, Flags& f) {
   c.add_flag("--sample", f.sample,
              "draw each token at random, by its probability; so does each flag below");
-  c.add_option("--samples", f.samples, "texts drawn of each prompt")->capture_default_str();
+  c.add_setting("--samples", f.samples, "texts drawn of each prompt");
   add_search_flags(c, f.search, {"temperature", "top_k", "top_p", "min_p", "seed"});
 }
 
@@ -360,10 +359,8 @@ void add_generate(Subcommand& app) {
   command->add_flag("--json", flags->json,
                     "a JSON object a text: text, ids, log_prob, log_probs, finish_reason");
   command->add_flag("--echo", flags->echo, "the prompt before its continuation");
-  command
-      ->add_option("--batch-tokens", flags->batch_tokens,
-                   "tokens of prompts and continuations that are worked on at once")
-      ->capture_default_str();
+  command->add_setting("--batch-tokens", flags->batch_tokens,
+                       "tokens of prompts and continuations that are worked on at once");
   add_compute_flags(*command, flags->compute);
   command->callback([flags] { run(*flags); });
 }

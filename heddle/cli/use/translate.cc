@@ -239,19 +239,16 @@ void add_translate(Subcommand& app) {
   Subcommand command = app.add_subcommand(
       "translate", "Translate lines of a file or of standard input, a line in, a line out");
   add_translate_flags(*command, *flags);
-  command
-      ->add_option("input", flags->lines.path,
-                   "a file with a text a line, plain or gzip; - is standard input")
-      ->capture_default_str();
+  command->add_setting("input", flags->lines.path,
+                       "a file with a text a line, plain or gzip; - is standard input");
   add_skip_flag(*command, flags->lines);
   command->add_flag("--json", flags->json,
                     "a JSON object a line, with text, score (log p over the length penalty) and "
                     "tokens");
-  command
-      ->add_option("--n-best", flags->n_best,
-                   "translations of each line, best first, as lines LINE ||| TEXT ||| SCORE (LINE "
-                   "counts from 0); widens the beam to as many; with --sample, so many draws")
-      ->capture_default_str();
+  command->add_setting(
+      "--n-best", flags->n_best,
+      "translations of each line, best first, as lines LINE ||| TEXT ||| SCORE (LINE "
+      "counts from 0); widens the beam to as many; with --sample, so many draws");
   add_sampling_flags(*command, *flags);
   add_alignment_flags(
       *command, flags->alignment_options,
