@@ -66,4 +66,15 @@ Option add_page_flag(Subcommand& command, std::string& path, const char* help) {
   return command.add_option("--page", path, help)->type_name("FILE.html");
 }
 
+bool wants_page(const std::string& path) {
+  if (!path.empty()) inspect::check_output(path, "the page");
+  return !path.empty();
+}
+
+void write_page(const char* command, const std::string& what, const std::string& path,
+                const inspect::Page& page) {
+  inspect::write_page(path, page);
+  fmt::print(stderr, "{}: {} in {}; open it in a browser\n", command, what, path);
+}
+
 }  // namespace heddle::cli

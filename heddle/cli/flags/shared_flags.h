@@ -8,6 +8,7 @@
 #include "heddle/cli/command_line.h"
 #include "heddle/infer/search/search_config.h"
 #include "heddle/infer/words/alignment.h"
+#include "heddle/inspect/pages/page.h"
 
 namespace heddle::cli {
 
@@ -35,5 +36,10 @@ void add_alignment_flags(Subcommand& command, AlignmentOptions& options, Option 
 
 /// Adds --page FILE.html. `help`: what the page shows, "write a page of ..".
 Option add_page_flag(Subcommand& command, std::string& path, const char* help);
+/// Whether a page is asked for (`path` is not empty). Errors: see inspect::check_output().
+bool wants_page(const std::string& path);
+/// Writes the page, and says so: "eval: a page in FILE.html; open it in a browser".
+void write_page(const char* command, const std::string& what, const std::string& path,
+                const inspect::Page& page);
 
 }  // namespace heddle::cli

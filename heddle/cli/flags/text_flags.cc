@@ -61,13 +61,6 @@ void for_texts(const char* command, const TextFlags& flags, int64_t limit,
   warn_of_cut(command, cut, count, limit);
 }
 
-void write_text_page(const char* command, const TextFlags& flags, const inspect::Page& page,
-                     int64_t texts) {
-  inspect::write_page(flags.page, page);
-  fmt::print(stderr, "{}: {} in {}; open it in a browser\n", command, counted(texts, "text"),
-             flags.page);
-}
-
 void warn_of_cut(const char* command, int64_t cut, int64_t texts, int64_t limit) {
   if (cut == 0) return;
   log_warning("{}: {} of {} longer than {} and cut", command, format_count(cut),

@@ -242,7 +242,7 @@ Json layers_json(const inspect::LayerSizes& s, const std::vector<inspect::LayerC
 
 void run(Flags f) {
   use_image(f);
-  if (!f.page.empty()) inspect::check_output(f.page, "the page");
+  wants_page(f.page);
   if (f.threads > 0) set_num_threads(f.threads);
   const inspect::Analysis analysis =
       inspect::analyze(*inspect::find_size(f.name, f.settings), f.name, f.workload);

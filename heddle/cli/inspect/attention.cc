@@ -21,7 +21,7 @@ constexpr size_t kTableRows = 20;
 void run(const Flags& flags) {
   check(flags.from.empty() == flags.to.empty(), ErrorKind::usage,
         "--from and --to go together: --from it --to animal");
-  if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
+  wants_page(flags.page);
   const inspect::Subject subject = open_subject(flags);
   inspect::HeadsOptions options{.layers = flags.layers,
                                 .heads = flags.heads,
@@ -31,9 +31,8 @@ void run(const Flags& flags) {
   const std::vector<inspect::HeadMap> maps = inspect::attention_maps(subject, options);
   const size_t shown = flags.layers.empty() && flags.heads.empty() ? inspect::first_shown(maps) : 0;
   if (!flags.page.empty()) {
-    inspect::write_page(flags.page, inspect::attention_page(subject, maps, options.link, shown));
-    fmt::print(stderr, "attention: {} in {}; open it in a browser\n",
-               counted(std::ssize(maps), "head"), flags.page);
+    write_page("attention", counted(std::ssize(maps), "head"), flags.page,
+               inspect::attention_page(subject, maps, options.link, shown));
   }
   if (flags.json) {
     fmt::print("{}\n", inspect::attention_json(subject, maps, options.link).dump());

@@ -39,7 +39,7 @@ inspect::Explanation explain_given(const Flags& flags) {
 }
 
 void run(const Flags& flags) {
-  if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
+  wants_page(flags.page);
   check(flags.model.empty() || !flags.has_matrices(), ErrorKind::usage,
         "a model and matrices were given; explain one of them");
   const inspect::Explanation e = flags.model.empty()
@@ -49,9 +49,8 @@ void run(const Flags& flags) {
     fmt::print("{}", inspect::explanation_text(e));
     return;
   }
-  inspect::write_page(flags.page, inspect::explanation_page(e));
-  fmt::print(stderr, "explain: {} in {}; open it in a browser\n",
-             counted(std::ssize(e.steps), "step"), flags.page);
+  write_page("explain", counted(std::ssize(e.steps), "step"), flags.page,
+             inspect::explanation_page(e));
 }
 
 }  // namespace

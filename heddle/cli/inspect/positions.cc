@@ -45,7 +45,7 @@ void run(const Flags& f) {
   check(f.options.positions >= 0 && f.options.width >= 0, ErrorKind::usage,
         "--positions is {} and --width {}; they must be at least 1", f.options.positions,
         f.options.width);
-  if (!f.page.empty()) inspect::check_output(f.page, "the page");
+  wants_page(f.page);
   const inspect::PositionTable table = make_table(f);
   if (!f.page.empty()) {
     inspect::write_positions_page(

@@ -74,7 +74,7 @@ void take_keys_of_run(EvalFlags& flags, bool has_labels) {
 }
 
 void run(EvalFlags flags) {
-  wants_page(flags);
+  wants_page(flags.page);
   if (!flags.output.empty()) inspect::check_output(flags.output, "the translations");
   const std::string group = group_of(flags);
   check_flags(flags, group);
@@ -152,17 +152,6 @@ void add_data_flags(Subcommand& command, EvalFlags& flags) {
 }  // namespace
 
 Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-
-bool wants_page(const EvalFlags& flags) {
-  if (flags.page.empty()) return false;
-  inspect::check_output(flags.page, "the page");
-  return true;
-}
-
-void write_eval_page(const EvalFlags& flags, const inspect::Page& page) {
-  inspect::write_page(flags.page, page);
-  fmt::print(stderr, "eval: a page in {}; open it in a browser\n", flags.page);
-}
 
 void add_eval(Subcommand& app) {
   auto flags = std::make_shared<EvalFlags>();

@@ -153,7 +153,7 @@ std::string as_text(const TextReport& r) {
 void eval_text(const EvalFlags& flags) {
   check(!flags.seed, ErrorKind::usage, "--seed is for models of masked tokens; {} is none",
         flags.model);
-  const bool has_page = wants_page(flags);
+  const bool has_page = wants_page(flags.page);
   const Precision precision = apply_translate_flags(flags);
   const LoadedModel model = load_prompt_model(flags.model);
   const auto* language = model.model->as<LanguageModel>();
@@ -179,8 +179,8 @@ void eval_text(const EvalFlags& flags) {
                                  .details = has_page ? inspect::kPagePredictions : 0})};
   fmt::print("{}\n", flags.json ? as_json(report, precision) : as_text(report));
   if (!has_page) return;
-  write_eval_page(
-      flags, inspect::prediction_page({flags.model, flags.data, as_text(report)}, *model.tokenizer,
+  write_page("eval", "a page", flags.page,
+             inspect::prediction_page({flags.model, flags.data, as_text(report)}, *model.tokenizer,
                                       ids, report.likelihood.details, language->vocab_size()));
 }
 

@@ -10,7 +10,6 @@
 #include "heddle/infer/loading/precision.h"
 #include "heddle/inspect/pages/eval_pages.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/train/metrics/metrics.h"
 #include "heddle/train/tasks/translation.h"
 
 namespace heddle::cli {
@@ -91,12 +90,7 @@ struct TranslationReport {
 };
 
 std::string as_json(const TranslationReport& r, const TranslateOptions& o) {
-  Json json = Json::object({{"bleu", r.bleu.score},
-                            {"chrf", r.chrf.score},
-                            {"signature", r.bleu.signature},
-                            {"chrf_signature", r.chrf.signature}});
-  for (const double precision : r.bleu.precisions) json["precisions"].push_back(precision);
-  json["bp"] = r.bleu.brevity_penalty;
+  Json json = scores_json(r.bleu, r.chrf);
   json["ppl"] = finite_or_null(r.per_token());
   json["ppl_word"] = finite_or_null(r.per_word());
   json["nll"] = finite_or_null(r.loss.nll);
@@ -110,14 +104,9 @@ std::string as_json(const TranslationReport& r, const TranslateOptions& o) {
 }
 
 std::string as_text(const TranslationReport& r) {
-  const double* p = r.bleu.precisions;
-  return fmt::format(
-      "BLEU  {:.2f}  {:.1f}/{:.1f}/{:.1f}/{:.1f} (BP = {:.3f} hyp_len = {} ref_len = {})  {}\n"
-      "chrF2 {:.2f}  {}\n"
-      "perplexity {:.3f} per token ({}), {:.3f} per word ({})",
-      r.bleu.score, p[0], p[1], p[2], p[3], r.bleu.brevity_penalty, r.bleu.hypothesis_length,
-      r.bleu.reference_length, r.bleu.signature, r.chrf.score, r.chrf.signature, r.per_token(),
-      counted(r.loss.predicted, "token"), r.per_word(), counted(r.words, "word"));
+  return fmt::format("{}\nperplexity {:.3f} per token ({}), {:.3f} per word ({})",
+                     scores_text(r.bleu, r.chrf), r.per_token(), counted(r.loss.predicted, "token"),
+                     r.per_word(), counted(r.words, "word"));
 }
 
 std::vector<std::string> translate_all(const LoadedModel& model, const Pairs& pairs,
@@ -151,8 +140,27 @@ void write_lines(const std::string& path, const std::vector<std::string>& lines)
 
 }  // namespace
 
+Json scores_json(const train::BleuScore& bleu, const train::ChrfScore& chrf) {
+  Json json = Json::object({{"bleu", bleu.score},
+                            {"chrf", chrf.score},
+                            {"signature", bleu.signature},
+                            {"chrf_signature", chrf.signature}});
+  for (const double precision : bleu.precisions) json["precisions"].push_back(precision);
+  json["bp"] = bleu.brevity_penalty;
+  return json;
+}
+
+std::string scores_text(const train::BleuScore& bleu, const train::ChrfScore& chrf) {
+  const double* p = bleu.precisions;
+  return fmt::format(
+      "BLEU  {:.2f}  {:.1f}/{:.1f}/{:.1f}/{:.1f} (BP = {:.3f} hyp_len = {} ref_len = {})  {}\n"
+      "chrF2 {:.2f}  {}",
+      bleu.score, p[0], p[1], p[2], p[3], bleu.brevity_penalty, bleu.hypothesis_length,
+      bleu.reference_length, bleu.signature, chrf.score, chrf.signature);
+}
+
 void eval_translation(const EvalFlags& flags) {
-  const bool has_page = wants_page(flags);
+  const bool has_page = wants_page(flags.page);
   const Precision precision = apply_translate_flags(flags);
   const train::BleuOptions bleu = {.lowercase = flags.lowercase,
                                    .tokenizer = train::bleu_tokenizer(flags.tokenize)};
@@ -178,7 +186,7 @@ void eval_translation(const EvalFlags& flags) {
       .words = words};
   fmt::print("{}\n", flags.json ? as_json(report, options) : as_text(report));
   report_cut("eval", cut, model);
-  if (has_page) write_eval_page(flags, page_of(pairs, hypotheses, report, flags));
+  if (has_page) write_page("eval", "a page", flags.page, page_of(pairs, hypotheses, report, flags));
 }
 
 }  // namespace heddle::cli

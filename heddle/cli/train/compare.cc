@@ -88,7 +88,7 @@ void print_table(const std::vector<std::vector<std::string>>& rows) {
 }
 
 void run(const Flags& flags) {
-  if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
+  wants_page(flags.page);
   std::vector<RunHistory> runs;
   for (const std::string& path : flags.runs) runs.push_back(inspect::read_history(path));
   print_table(summary(runs));

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "heddle/base/json/json.h"
+#include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags/text_flags.h"
 #include "heddle/cli/warnings.h"
@@ -98,13 +99,12 @@ void run_words(const Flags& flags, const LoadedModel& model, const Precision& pr
     }
   });
   warn_of_dropped_input("classify", dropped);
-  if (has_page) write_text_page("classify", flags.text, page.page(), page.texts());
+  if (has_page) write_page("classify", counted(page.texts(), "text"), flags.text.page, page.page());
 }
 
 void run(const Flags& flags) {
   check(flags.top >= 1, ErrorKind::usage, "--top is {}; it must be at least 1", flags.top);
-  const bool has_page = !flags.text.page.empty();
-  if (has_page) inspect::check_output(flags.text.page, "the page");
+  const bool has_page = wants_page(flags.text.page);
   const Precision precision = apply_compute_flags(flags.text.compute);
   const LoadedModel model = load_text_model(flags.text.model);
   if (model.model->heads().token_classes) return run_words(flags, model, precision);
@@ -125,7 +125,7 @@ void run(const Flags& flags) {
     }
   });
   warn_of_dropped_input("classify", dropped);
-  if (has_page) write_text_page("classify", flags.text, page.page(), page.texts());
+  if (has_page) write_page("classify", counted(page.texts(), "text"), flags.text.page, page.page());
 }
 
 }  // namespace

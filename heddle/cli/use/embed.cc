@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "heddle/base/json/json.h"
+#include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags/text_flags.h"
 #include "heddle/inspect/pages/text_pages.h"
@@ -37,8 +38,7 @@ void print_vector(const std::vector<float>& x, bool is_json) {
 }
 
 void run(const Flags& flags) {
-  const bool has_page = !flags.text.page.empty();
-  if (has_page) inspect::check_output(flags.text.page, "the page");
+  const bool has_page = wants_page(flags.text.page);
   const Precision precision = apply_compute_flags(flags.text.compute);
   SentenceEncoder encoder = load_sentence_encoder(flags.text.model);
   apply(flags, encoder);
@@ -51,7 +51,7 @@ void run(const Flags& flags) {
       if (has_page) page.add(texts[i], all[i]);
     }
   });
-  if (has_page) write_text_page("embed", flags.text, page.finish(), page.texts());
+  if (has_page) write_page("embed", counted(page.texts(), "text"), flags.text.page, page.finish());
 }
 
 }  // namespace

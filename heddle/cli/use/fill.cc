@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "heddle/base/json/json.h"
+#include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags/text_flags.h"
 #include "heddle/inspect/pages/text_pages.h"
@@ -46,8 +47,7 @@ void print_plain(const Masks& masks, bool is_first) {
 }
 
 void run(const Flags& flags) {
-  const bool has_page = !flags.text.page.empty();
-  if (has_page) inspect::check_output(flags.text.page, "the page");
+  const bool has_page = wants_page(flags.text.page);
   const Precision precision = apply_compute_flags(flags.text.compute);
   const LoadedModel model = load_text_model(flags.text.model);
   const int32_t mask = model.tokenizer->mask_id();
@@ -64,7 +64,7 @@ void run(const Flags& flags) {
       if (has_page) page.add(texts[i], all[i]);
     }
   });
-  if (has_page) write_text_page("fill", flags.text, page.page(), page.texts());
+  if (has_page) write_page("fill", counted(page.texts(), "text"), flags.text.page, page.page());
 }
 
 }  // namespace

@@ -274,7 +274,7 @@ void run(const Flags& flags) {
         ErrorKind::usage, "--prompt, --prompts and --ids exclude each other");
   flags.search.check_ranges();
   const Precision precision = apply_compute_flags(flags.compute);
-  if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
+  wants_page(flags.page);
   const LoadedModel model = load_prompt_model(flags.model);
   check(flags.stops.empty() || model.tokenizer.has_value(), ErrorKind::usage,
         "--stop: {} has no tokenizer, so there is no text to find it in", flags.model);

@@ -195,7 +195,7 @@ void print_bad(const std::string& message, const Flags& flags) {
 
 void run(const Flags& flags) {
   const Precision precision = apply(flags);
-  if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
+  wants_page(flags.page);
   LoadedModel model = load_translation_model(flags.model);
   TranslateOptions options = options_of(flags, model, precision);
   check_alignment(model.translator().facts(), flags.alignment_options);
