@@ -1,7 +1,6 @@
 // heddle translate: a line in, a line out.
 #include <algorithm>
 #include <cstdio>
-#include <deque>
 #include <memory>
 #include <tuple>
 
@@ -79,31 +78,21 @@ class Prefixes {
  public:
   Prefixes(const Flags& flags, const LoadedModel& model) : model_(model), path_(flags.prefix_file) {
     if (!flags.prefix.empty()) for_all_.push_back(prefix_ids(model, flags.prefix, "--prefix"));
-    if (!path_.empty()) file_ = std::make_unique<LineReader>(path_);
+    if (path_.empty()) return;
+    LineReader file(path_);
+    for (std::string line; file.next(line);) lines_.push_back(line);
   }
 
-  // Those of so many lines, of which the first has this number: never below that of the call
-  // before.
-  std::vector<std::vector<int32_t>> of(int64_t first, size_t lines) {
-    if (file_ == nullptr) return for_all_;
-    std::string text;
-    for (; first_ < first; ++first_) {
-      if (read_.empty()) {
-        file_->next(text);  // of a line that was left out
-      } else {
-        read_.pop_front();
-      }
-    }
-    while (read_.size() < lines) {
-      check(file_->next(text), ErrorKind::data,
-            "{}: it has {} lines, fewer than the input; line i is the prefix of line i", path_,
-            file_->line_number());
-      read_.push_back(text);
-    }
+  // Those of so many lines, of which the first has this number.
+  std::vector<std::vector<int32_t>> of(int64_t first, size_t lines) const {
+    if (path_.empty()) return for_all_;
+    const auto end = static_cast<size_t>(first - 1) + lines;
+    check(end <= lines_.size(), ErrorKind::data,
+          "{}: it has {} lines, fewer than the input; line i is the prefix of line i", path_,
+          lines_.size());
     std::vector<std::vector<int32_t>> prefixes;
-    for (size_t i = 0; i < lines; ++i) {
-      const auto number = first + static_cast<int64_t>(i);
-      prefixes.push_back(prefix_ids(model_, read_[i], fmt::format("{}: line {}", path_, number)));
+    for (size_t i = end - lines; i < end; ++i) {
+      prefixes.push_back(prefix_ids(model_, lines_[i], fmt::format("{}: line {}", path_, i + 1)));
     }
     return prefixes;
   }
@@ -112,9 +101,7 @@ class Prefixes {
   const LoadedModel& model_;
   std::string path_;
   std::vector<std::vector<int32_t>> for_all_;
-  std::unique_ptr<LineReader> file_;
-  std::deque<std::string> read_;  // lines first_, first_ + 1, ..
-  int64_t first_ = 1;
+  std::vector<std::string> lines_;
 };
 
 // What is wrong before the model is read. returns: the precision

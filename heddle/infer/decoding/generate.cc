@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "heddle/autograd/tape.h"
 #include "heddle/base/files/mmap.h"
 #include "heddle/infer/engine/engine.h"
 
@@ -111,34 +110,21 @@ std::vector<std::vector<Continuation>> generate_ids(const TokenModel& model,
 std::vector<std::vector<NextToken>> likely_next_tokens(const TokenModel& model,
                                                        std::span<const Ids> prompts, int64_t count,
                                                        const GenerateOptions& options) {
-  check_mapped_files();
-  check_prompts(model, prompts, context_of(model, options));
-  const NoGrad off;
   const Ids suppressed = options.search.suppressed_ids();
-  nn::Run run;
-  run.use(options.precision);
-  std::vector<std::vector<NextToken>> found;
-  for (size_t begin = 0, end = 0; begin < prompts.size(); begin = end) {
-    Ids ids;
-    std::vector<int64_t> lengths;
-    while (end < prompts.size() &&
-           (end == begin ||
-            static_cast<int64_t>(ids.size() + prompts[end].size()) <= options.batch_tokens)) {
-      ids.insert(ids.end(), prompts[end].begin(), prompts[end].end());
-      lengths.push_back(static_cast<int64_t>(prompts[end++].size()));
-    }
-    const auto reader = make_sequence_reader(model);
-    reader->add(std::vector<std::span<const int32_t>>(lengths.size()), run);
-    const Tensor h = reader->read(ids, Segments::from_lengths(lengths), run);
-    const std::vector<NextToken> best =
-        best_tokens(*model.heads().output, h, run,
-                    {.count = std::min(count, model.vocab_size()), .suppressed = suppressed});
-    for (size_t i = 0; i < lengths.size(); ++i) {
-      const size_t each = best.size() / lengths.size();
-      found.emplace_back(best.begin() + i * each, best.begin() + (i + 1) * each);
-      std::erase_if(found.back(), [](const NextToken& token) { return token.id < 0; });
-    }
-  }
+  std::vector<std::vector<NextToken>> found(prompts.size());
+  const GenerateOptions one_token = {
+      .search = {.max_new_tokens = 1},
+      .context = options.context,
+      .batch_tokens = options.batch_tokens,
+      .on_step =
+          [&](const DecodeStep& step) {
+            auto& tokens = found[static_cast<size_t>(step.sentence)];
+            tokens = best_tokens(step.logits, {.count = std::min(count, model.vocab_size()),
+                                               .suppressed = suppressed});
+            std::erase_if(tokens, [](const NextToken& token) { return token.id < 0; });
+          },
+      .precision = options.precision};
+  generate_ids(model, prompts, one_token);
   return found;
 }
 

@@ -68,8 +68,8 @@ int64_t wanted_tokens(const SearchConfig& search, int64_t prompt = 0);
 /// The context of these options. Errors: usage, naming --context, if it is not 0 to max_length().
 int64_t context_of(const TokenModel& model, const GenerateOptions& options);
 
-/// The `count` likeliest tokens after each prompt, likeliest first, with log p; one pass.
-/// returns: [prompts][count], fewer if the vocabulary has no more. options: batch_tokens,
+/// The `count` likeliest tokens after each prompt, likeliest first, with log p.
+/// returns: [prompts][count], fewer if the vocabulary has no more. options: context, batch_tokens,
 /// suppressed ids and precision count.    Errors: as above
 std::vector<std::vector<NextToken>> likely_next_tokens(
     const TokenModel& model, std::span<const std::vector<int32_t>> prompts, int64_t count,
