@@ -30,30 +30,6 @@ Pairs read_pairs(const EvalFlags& flags) {
 
 using Ids = std::vector<std::vector<int32_t>>;
 
-void append(std::vector<int32_t>& rows, std::vector<int64_t>& lengths,
-            const std::vector<int32_t>& ids, int64_t first, int64_t last) {
-  if (first >= 0) rows.push_back(static_cast<int32_t>(first));
-  rows.insert(rows.end(), ids.begin(), ids.end());
-  if (last >= 0) rows.push_back(static_cast<int32_t>(last));
-  lengths.push_back(static_cast<int64_t>(ids.size()) + 1);
-}
-
-TranslationBatch make_batch(const EncoderDecoderFacts& c, const Ids& source, const Ids& target,
-                            std::span<const size_t> pairs) {
-  TranslationBatch b;
-  std::vector<int64_t> source_lengths, target_lengths, target_again;
-  for (const size_t i : pairs) {
-    b.samples.push_back(static_cast<int64_t>(i));
-    append(b.source, source_lengths, source[i], -1, c.eos_token_id);
-    append(b.target_in, target_lengths, target[i], c.decoder_start_token_id, -1);
-    append(b.target_out, target_again, target[i], -1, c.eos_token_id);
-  }
-  b.source_segments = Segments::from_lengths(source_lengths);
-  b.target_segments = Segments::from_lengths(target_lengths);
-  b.target_tokens = b.target_segments.rows();
-  return b;
-}
-
 // Negative log likelihood of the references, ends included.
 train::LossSums likelihood(const LoadedModel& model, const Ids& source, const Ids& target,
                            const TranslateOptions& options) {
@@ -71,10 +47,9 @@ train::LossSums likelihood(const LoadedModel& model, const Ids& source, const Id
       tokens += static_cast<int64_t>(rows(order[end++]));
     } while (end < order.size() &&
              tokens + static_cast<int64_t>(rows(order[end])) <= options.batch_tokens);
+    const auto pairs = std::span(order).subspan(begin, end - begin);
     sums += train::batch_loss(model.translator(),
-                              make_batch(model.translator().facts(), source, target,
-                                         std::span(order).subspan(begin, end - begin)),
-                              run);
+                              pack_pairs(model.translator().facts(), source, target, pairs), run);
   }
   return sums;
 }

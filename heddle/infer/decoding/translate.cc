@@ -221,10 +221,10 @@ int32_t end_of(const LoadedModel& model) {
 }
 
 // What stands before and behind each source.
-SpecialIds around_sources(const LoadedModel& model) {
-  SpecialIds around;
+IdsAround around_sources(const LoadedModel& model) {
+  IdsAround around;
   if (model.tokenizer && !model.model->config().is_own_format()) {
-    around = special_ids(*model.tokenizer, model.source_language);
+    around = ids_around_text(*model.tokenizer, model.source_language);
   }
   if (around.behind.empty()) around.behind = {end_of(model)};
   return around;
@@ -259,7 +259,7 @@ std::string without_breaks(std::string text) {
 }
 
 std::vector<int32_t> encode_to_fit(const LoadedModel& model, const Tokenizer& tokenizer,
-                                   const SpecialIds& around, const std::string& line,
+                                   const IdsAround& around, const std::string& line,
                                    const std::string& where, bool truncate, bool* was_cut) {
   if (was_cut != nullptr) *was_cut = false;
   check_text(line, where);

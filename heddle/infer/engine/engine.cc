@@ -7,7 +7,6 @@
 #include "heddle/autograd/tape.h"
 #include "heddle/base/profile.h"
 #include "heddle/infer/search/next_tokens.h"
-#include "heddle/infer/search/sample.h"
 #include "heddle/ops/embedding.h"
 
 namespace heddle {

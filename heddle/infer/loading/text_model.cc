@@ -68,7 +68,7 @@ void check_head(const LoadedModel& model, bool has_it, Head head, const char* wh
         model.path, what, class_of_head(head));
 }
 
-SpecialIds special_ids(const Tokenizer& tokenizer, int32_t language) {
+IdsAround ids_around_text(const Tokenizer& tokenizer, int32_t language) {
   constexpr int32_t kText = -1;
   const std::vector<int32_t> ids = tokenizer.with_special(std::vector{kText}, language).ids;
   const auto text = std::find(ids.begin(), ids.end(), kText);
@@ -149,6 +149,31 @@ PackedTexts::PackedTexts(const TokenModel& model, std::span<const Encoding> text
   segments = Segments::from_lengths(lengths);
 }
 
+TranslationBatch pack_pairs(const EncoderDecoderFacts& facts,
+                            std::span<const std::vector<int32_t>> sources,
+                            std::span<const std::vector<int32_t>> targets,
+                            std::span<const size_t> pairs) {
+  const auto eos = static_cast<int32_t>(facts.eos_token_id);
+  TranslationBatch batch;
+  std::vector<int64_t> source_rows, target_rows;
+  for (const size_t i : pairs) {
+    const std::vector<int32_t>&source = sources[i], &target = targets[i];
+    batch.samples.push_back(static_cast<int64_t>(i));
+    batch.source.insert(batch.source.end(), source.begin(), source.end());
+    batch.source.push_back(eos);
+    batch.target_in.push_back(static_cast<int32_t>(facts.decoder_start_token_id));
+    batch.target_in.insert(batch.target_in.end(), target.begin(), target.end());
+    batch.target_out.insert(batch.target_out.end(), target.begin(), target.end());
+    batch.target_out.push_back(eos);
+    source_rows.push_back(std::ssize(source) + 1);
+    target_rows.push_back(std::ssize(target) + 1);
+  }
+  batch.source_segments = Segments::from_lengths(source_rows);
+  batch.target_segments = Segments::from_lengths(target_rows);
+  batch.target_tokens = batch.target_segments.rows();
+  return batch;
+}
+
 // --- prompts -------------------------------------------------------------------------------------
 
 namespace {
@@ -172,7 +197,7 @@ std::vector<int32_t> first_ids(const LoadedModel& model, const std::string& wher
 }  // namespace
 
 std::vector<int32_t> begin_text(const Tokenizer& tokenizer, const std::string& text) {
-  std::vector<int32_t> ids = special_ids(tokenizer).before;
+  std::vector<int32_t> ids = ids_around_text(tokenizer).before;
   const std::vector<int32_t> tokens = tokenizer.encode(text);
   ids.insert(ids.end(), tokens.begin(), tokens.end());
   return ids;
@@ -201,7 +226,7 @@ std::vector<int32_t> prompt_ids(const LoadedModel& model, const std::string& tex
   check_text(text, where);
   // Cut first, so that the special tokens stay; of them only those in front begin a text.
   std::vector<int32_t> ids = model.tokenizer->encode(text);
-  const std::vector<int32_t> front = special_ids(*model.tokenizer).before;
+  const std::vector<int32_t> front = ids_around_text(*model.tokenizer).before;
   const auto room = longest_prompt(model, options) - static_cast<int64_t>(front.size());
   if (options.truncate && static_cast<int64_t>(ids.size()) > room) {
     if (was_cut != nullptr) *was_cut = true;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "heddle/data/translation_batch.h"
 #include "heddle/infer/loading/loaded_model.h"
 
 namespace heddle {
@@ -21,10 +22,10 @@ void check_head(const LoadedModel& model, bool has_it, Head head, const char* wh
 
 /// The special ids that a tokenizer puts around a text, of this of its languages(); -1: as its
 /// files have it.
-struct SpecialIds {
+struct IdsAround {
   std::vector<int32_t> before, behind;
 };
-SpecialIds special_ids(const Tokenizer& tokenizer, int32_t language = -1);
+IdsAround ids_around_text(const Tokenizer& tokenizer, int32_t language = -1);
 
 /// Ids that a text may have beside the special ones. Errors: data if there is no room.
 int64_t room_of(const LoadedModel& model);
@@ -57,6 +58,13 @@ struct PackedTexts {
   PackedTexts(const TokenModel& model, std::span<const Encoding> texts);
   nn::TokenRows tokens() const { return {ids, &segments, nullptr, position_ids, types}; }
 };
+
+/// These of the pairs, given as ids without ends, laid end to end for a decoder that is given the
+/// targets.
+TranslationBatch pack_pairs(const EncoderDecoderFacts& facts,
+                            std::span<const std::vector<int32_t>> sources,
+                            std::span<const std::vector<int32_t>> targets,
+                            std::span<const size_t> pairs);
 
 // --- prompts -------------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <numeric>
 
 #include "heddle/base/files/mmap.h"
 #include "heddle/text/pipeline/special_tokens.h"
@@ -25,57 +24,31 @@ void add_weights(const nn::AttentionCall& call, std::span<const int64_t> heads,
   }
 }
 
-// A batch of pairs, numbered as in the whole list.
-class Batch {
- public:
-  Batch(const EncoderDecoderFacts& c, Ids sources, Ids targets, std::span<const size_t> pairs) {
-    for (const size_t i : pairs) {
-      source_.insert(source_.end(), sources[i].begin(), sources[i].end());
-      source_.push_back(static_cast<int32_t>(c.eos_token_id));
-      target_.push_back(static_cast<int32_t>(c.decoder_start_token_id));
-      target_.insert(target_.end(), targets[i].begin(), targets[i].end());
-      source_lengths_.push_back(static_cast<int64_t>(sources[i].size()) + 1);
-      target_lengths_.push_back(static_cast<int64_t>(targets[i].size()) + 1);
-    }
+// Of each pair of a batch, averaged over these heads of these layers.
+std::vector<Tensor> maps_of(const EncoderDecoder& model, const TranslationBatch& batch,
+                            std::span<const int64_t> layers, std::span<const int64_t> heads,
+                            const Precision& precision) {
+  const Segments &keys = batch.source_segments, &queries = batch.target_segments;
+  std::vector<Tensor> maps;
+  for (int64_t i = 0; i < keys.count(); ++i) {
+    maps.push_back(Tensor::zeros({queries.length(i), keys.length(i)}, DType::f32));
   }
-
-  std::vector<Tensor> maps(const EncoderDecoder& model, std::span<const int64_t> layers,
-                           std::span<const int64_t> heads, const Precision& precision) const {
-    std::vector<Tensor> maps;
-    for (size_t i = 0; i < source_lengths_.size(); ++i) {
-      maps.push_back(Tensor::zeros({target_lengths_[i], source_lengths_[i]}, DType::f32));
+  nn::Observer observer;
+  observer.attention = [&](const nn::AttentionCall& call) {
+    for (const int64_t layer : layers) {
+      if (call.name() == fmt::format("cross_attentions.{}", layer)) add_weights(call, heads, maps);
     }
-    nn::Observer observer;
-    observer.attention = [&](const nn::AttentionCall& call) {
-      for (const int64_t layer : layers) {
-        if (call.name() == fmt::format("cross_attentions.{}", layer)) {
-          add_weights(call, heads, maps);
-        }
-      }
-    };
-    nn::Run run;
-    run.use(precision);
-    const Segments keys = Segments::from_lengths(source_lengths_);
-    const Segments queries = Segments::from_lengths(target_lengths_);
-    const Tensor memory = model.encode({source_, &keys, nullptr}, run);
-    run.observer = &observer;
-    model.decode({target_, &queries, nullptr}, memory, keys, run);
-    const auto count = static_cast<float>(layers.size() * heads.size());
-    for (const Tensor& map : maps) {
-      for (int64_t i = 0; i < map.elements(); ++i) map.data<float>()[i] /= count;
-    }
-    return maps;
+  };
+  nn::Run run;
+  run.use(precision);
+  const Tensor memory = model.encode({batch.source, &keys, nullptr}, run);
+  run.observer = &observer;
+  model.decode({batch.target_in, &queries, nullptr}, memory, keys, run);
+  const auto count = static_cast<float>(layers.size() * heads.size());
+  for (const Tensor& map : maps) {
+    for (int64_t i = 0; i < map.elements(); ++i) map.data<float>()[i] /= count;
   }
-
- private:
-  std::vector<int32_t> source_, target_;
-  std::vector<int64_t> source_lengths_, target_lengths_;
-};
-
-std::vector<int64_t> first_numbers(int64_t n) {
-  std::vector<int64_t> numbers(n);
-  std::iota(numbers.begin(), numbers.end(), int64_t{0});
-  return numbers;
+  return maps;
 }
 
 // Whether a token holds punctuation and nothing else: of ASCII, without the signs that stand inside
@@ -156,7 +129,9 @@ std::vector<Tensor> cross_attention_maps(const EncoderDecoder& model, Ids source
         "attention maps of {} sources and {} targets", sources.size(), targets.size());
   std::vector<int64_t> layers = options.layers, heads = options.heads;
   if (layers.empty()) layers = {aligning_layer(c)};
-  if (heads.empty()) heads = first_numbers(c.decoder_attention_heads);
+  for (int64_t h = 0; options.heads.empty() && h < c.decoder_attention_heads; ++h) {
+    heads.push_back(h);
+  }
   for (const int64_t layer : layers) {
     check(layer >= 0 && layer < c.decoder_layers, ErrorKind::shape,
           "cross attention of decoder layer {}: the model has {}", layer, c.decoder_layers);
@@ -171,7 +146,8 @@ std::vector<Tensor> cross_attention_maps(const EncoderDecoder& model, Ids source
   int64_t tokens = 0;
   const auto finish = [&] {
     if (pairs.empty()) return;
-    auto done = Batch(c, sources, targets, pairs).maps(model, layers, heads, options.precision);
+    auto done =
+        maps_of(model, pack_pairs(c, sources, targets, pairs), layers, heads, options.precision);
     for (size_t i = 0; i < pairs.size(); ++i) maps[pairs[i]] = std::move(done[i]);
     pairs.clear();
     tokens = 0;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/infer/loading/loaded_model.h"
+#include "heddle/infer/loading/text_model.h"
 #include "heddle/infer/words/word_spans.h"
 
 namespace heddle {
