@@ -28,31 +28,23 @@ void check_prompts(const TokenModel& model, std::span<const Ids> prompts, int64_
   }
 }
 
-Continuation as_continuation(const Hypothesis& h) {
-  return {.ids = h.ids, .log_ps = h.log_ps, .log_p = h.log_p, .score = h.score, .ended = h.ended};
-}
-
 // What prompt i asks of the engine.
 Request request_of(const GenerateOptions& o, const Ids& prompt, int64_t i, int64_t context) {
   const int64_t wanted = wanted_tokens(o.search, std::ssize(prompt));
   // The token behind the last position is still known.
   const int64_t room = context - std::ssize(prompt) + 1;
-  Request r{.tokens = prompt,
+  Request r{.number = i,
+            .tokens = prompt,
             .search = o.search,
             .max_length = o.slides ? wanted : std::min(wanted, room),
             .penalises_log_p = o.search.beam.value_or(1) > 1,
             .scores = o.scores,
             .context = context,
-            .slides = o.slides};
+            .slides = o.slides,
+            .on_step = o.on_step};
   r.search.first_line += i;
   if (o.on_token) {
     r.goes_on = [&o, i](const Hypothesis& h) { return o.on_token({i, h.sample, h.ids}); };
-  }
-  if (o.on_step) {
-    r.on_step = [&o, i](DecodeStep step) {
-      step.sentence = i;
-      o.on_step(step);
-    };
   }
   return r;
 }
@@ -75,7 +67,7 @@ std::vector<std::vector<Continuation>> generate_ids(const TokenModel& model,
                                                     std::span<const Ids> prompts,
                                                     const GenerateOptions& options) {
   if (wanted_tokens(options.search) <= 0) {
-    return Results(prompts.size(), std::vector<Continuation>(1));
+    return Results(prompts.size(), {Continuation{{.ended = EndedBy::length}}});
   }
   check_mapped_files();
   check_options(options);
@@ -92,8 +84,7 @@ std::vector<std::vector<Continuation>> generate_ids(const TokenModel& model,
     const bool has_room = r.max_length == wanted_tokens(options.search, std::ssize(prompts[i]));
     r.on_done = [&, number, has_room](std::span<const Hypothesis> ended) {
       for (const Hypothesis& h : ended) {
-        results[number].push_back(as_continuation(h));
-        results[number].back().has_no_room = h.ended == EndedBy::length && !has_room;
+        results[number].push_back({h, h.ended == EndedBy::length && !has_room});
       }
       if (options.on_done) options.on_done(number, results[number]);
     };

@@ -11,13 +11,9 @@
 
 namespace heddle {
 
-/// What follows a prompt.
-struct Continuation {
-  std::vector<int32_t> ids = {};   ///< new tokens, without the end
-  std::vector<float> log_ps = {};  ///< of each of them, nats; 0 if no scores were asked for
-  double log_p = 0;                ///< of the tokens, and of the end if it came
-  double score = 0;                ///< log p over the length penalty
-  EndedBy ended = EndedBy::length;
+/// What follows a prompt: new tokens without the end, log p of each (0 if no scores were asked
+/// for), their sum, and the score, which is that over the length penalty.
+struct Continuation : Hypothesis {
   bool has_no_room = false;  ///< ended by a length that is the context's
 };
 

@@ -26,8 +26,8 @@ std::span<const int32_t> prefix_of(const TranslateOptions& o, int64_t sentence) 
 }
 
 // The longest translation of so many source tokens, its end included.
-int64_t max_length(const EncoderDecoderFacts& facts, const TranslateOptions& o, size_t tokens,
-                   size_t prefix) {
+int64_t longest_translation(const EncoderDecoderFacts& facts, const TranslateOptions& o,
+                            size_t tokens, size_t prefix) {
   const double length = o.max_length_factor * static_cast<double>(tokens);
   int64_t limit = o.max_length > 0 ? o.max_length + 1
                                    : static_cast<int64_t>(std::min(length, 1e9)) +
@@ -67,15 +67,17 @@ class Queue {
 Request request_of(const EncoderDecoderFacts& c, const TranslateOptions& o,
                    const SearchConfig& search, std::span<const int32_t> source, int64_t i) {
   const std::span<const int32_t> prefix = prefix_of(o, i);
-  Request r{.tokens = {static_cast<int32_t>(o.start.value_or(c.decoder_start_token_id))},
+  Request r{.number = i,
+            .tokens = {static_cast<int32_t>(o.start.value_or(c.decoder_start_token_id))},
             .source = {source.begin(), source.end()},
             .prefix = {prefix.begin(), prefix.end()},
             .search = search,
-            .max_length = max_length(c, o, source.size(), prefix.size()),
+            .max_length = longest_translation(c, o, source.size(), prefix.size()),
             .penalty = o.is_hub ? LengthPenalty::power : LengthPenalty::wu,
             .forced_eos_is_free = o.is_hub,
             .penalises_log_p = o.is_hub && search.beam.value_or(1) > 1,
-            .scores = o.scores};
+            .scores = o.scores,
+            .on_step = o.on_step};
   r.source.insert(r.source.end(), o.source_end.begin(), o.source_end.end());
   if (o.source_end.empty()) r.source.push_back(static_cast<int32_t>(c.eos_token_id));
   if (const auto first = token_id(search.forced_bos)) {
@@ -83,12 +85,6 @@ Request request_of(const EncoderDecoderFacts& c, const TranslateOptions& o,
     r.free_prefix = 1;
   }
   r.search.first_line += i;
-  if (o.on_step) {
-    r.on_step = [&o, i](DecodeStep step) {
-      step.sentence = i;
-      o.on_step(step);
-    };
-  }
   return r;
 }
 

@@ -207,8 +207,8 @@ void Engine::advance(const Tensor& h, std::vector<NextToken> next) {
       const std::vector<Hypothesis> before(r->search.live().begin(), r->search.live().end());
       r->search.advance(own);
       const Tensor rows = h.slice(0, row, live).to_contiguous();
-      r->request.on_step({r->id, before, (*model_.heads().output)(rows, run_), r->search.live(),
-                          r->search.just_ended()});
+      r->request.on_step({r->request.number, before, (*model_.heads().output)(rows, run_),
+                          r->search.live(), r->search.just_ended()});
     } else {
       r->search.advance(own);
     }

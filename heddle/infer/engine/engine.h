@@ -16,6 +16,7 @@ namespace heddle {
 
 /// What is asked of the engine: tokens to go on from, how, and who hears of it.
 struct Request {
+  int64_t number = 0;  ///< DecodeStep::sentence of its steps
   /// What is gone on from: a prompt, or what the decoder of an encoder-decoder begins with.
   std::vector<int32_t> tokens = {};
   std::vector<int32_t> source = {};  ///< what an encoder-decoder translates, with its end
@@ -37,7 +38,7 @@ struct Request {
   int64_t context = 0;
   bool slides = false;
 
-  /// Sees every step; DecodeStep::sentence is the id of the request.
+  /// Sees every step.
   std::function<void(const DecodeStep&)> on_step = {};
   /// Gets BeamSearch::results() once the search is done.
   std::function<void(std::span<const Hypothesis>)> on_done = {};

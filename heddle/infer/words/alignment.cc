@@ -108,14 +108,14 @@ int64_t aligning_layer(const EncoderDecoderFacts& c) {
   return c.decoder_layers - (c.decoder_layers <= 4 ? 1 : 2);
 }
 
-void check_alignment(const EncoderDecoderFacts& c, const AlignmentOptions& o) {
+void check_alignment(const EncoderDecoderFacts& c, const AlignmentOptions& o, ErrorKind kind) {
   for (const int64_t layer : o.layers) {
-    check(layer >= 0 && layer < c.decoder_layers, ErrorKind::usage,
+    check(layer >= 0 && layer < c.decoder_layers, kind,
           "there is no decoder layer {}; the model has the layers 0 to {}", layer,
           c.decoder_layers - 1);
   }
   for (const int64_t head : o.heads) {
-    check(head >= 0 && head < c.decoder_attention_heads, ErrorKind::usage,
+    check(head >= 0 && head < c.decoder_attention_heads, kind,
           "there is no head {}; the model's decoder has the heads 0 to {}", head,
           c.decoder_attention_heads - 1);
   }
@@ -127,18 +127,11 @@ std::vector<Tensor> cross_attention_maps(const EncoderDecoder& model, Ids source
   const EncoderDecoderFacts& c = model.facts();
   check(sources.size() == targets.size(), ErrorKind::internal,
         "attention maps of {} sources and {} targets", sources.size(), targets.size());
+  check_alignment(c, options, ErrorKind::shape);
   std::vector<int64_t> layers = options.layers, heads = options.heads;
   if (layers.empty()) layers = {aligning_layer(c)};
   for (int64_t h = 0; options.heads.empty() && h < c.decoder_attention_heads; ++h) {
     heads.push_back(h);
-  }
-  for (const int64_t layer : layers) {
-    check(layer >= 0 && layer < c.decoder_layers, ErrorKind::shape,
-          "cross attention of decoder layer {}: the model has {}", layer, c.decoder_layers);
-  }
-  for (const int64_t head : heads) {
-    check(head >= 0 && head < c.decoder_attention_heads, ErrorKind::shape,
-          "cross attention of head {}: the model has {}", head, c.decoder_attention_heads);
   }
   const NoGrad off;
   std::vector<Tensor> maps(sources.size());

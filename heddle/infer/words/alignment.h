@@ -25,8 +25,9 @@ struct AlignmentOptions {
 /// else the last. Source: Garg et al. 2019, "Jointly Learning to Align and Translate", section 4.1.
 int64_t aligning_layer(const EncoderDecoderFacts& facts);
 
-/// Errors: usage, naming the flag, for a layer or head that the model does not have.
-void check_alignment(const EncoderDecoderFacts& facts, const AlignmentOptions& options);
+/// Errors: `kind` for a layer or head that the model does not have.
+void check_alignment(const EncoderDecoderFacts& facts, const AlignmentOptions& options,
+                     ErrorKind kind = ErrorKind::usage);
 
 /// Cross-attention weights of pairs, the targets given, averaged over layers and heads.
 /// sources, targets: ids without the end    returns: for each pair [t + 1, s + 1] f32: row i is the
