@@ -22,12 +22,12 @@ enum class EndedBy {
 
 /// A beginning of a translation or continuation, or a whole one.
 struct Hypothesis {
-  std::vector<int32_t> ids;   ///< tokens so far
-  std::vector<float> log_ps;  ///< of each of them
-  double log_p = 0;           ///< sum over the tokens, and the end if it came
-  int64_t sample = 0;         ///< which of the samples it is
-  int64_t parent = 0;         ///< number among live() of the last step that it goes on from
-  double score = 0;           ///< of one that ended: log p over the length penalty
+  std::vector<int32_t> ids = {};   ///< tokens so far
+  std::vector<float> log_ps = {};  ///< of each of them
+  double log_p = 0;                ///< sum over the tokens, and the end if it came
+  int64_t sample = 0;              ///< which of the samples it is
+  int64_t parent = 0;              ///< number among live() of the last step that it goes on from
+  double score = 0;                ///< of one that ended: log p over the length penalty
   EndedBy ended = EndedBy::nothing;
 };
 
