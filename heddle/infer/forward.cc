@@ -2,7 +2,6 @@
 #include "heddle/infer/forward.h"
 
 #include <cstring>
-#include <functional>
 #include <list>
 
 #include "heddle/ops/attention.h"

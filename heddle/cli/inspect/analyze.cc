@@ -10,7 +10,6 @@
 #include "heddle/cli/flags/shared_flags.h"
 #include "heddle/inspect/analysis.h"
 #include "heddle/inspect/model_sizes.h"
-#include "heddle/inspect/pages/page.h"
 
 namespace heddle::cli {
 namespace {

@@ -4,7 +4,6 @@
 #include "heddle/base/error.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags/shared_flags.h"
-#include "heddle/inspect/pages/page.h"
 #include "heddle/inspect/positions.h"
 #include "heddle/inspect/run_history.h"
 

@@ -53,13 +53,8 @@ Texts read_texts(const Flags& flags) {
   }
   check(!flags.source.empty() && !flags.target.empty(), ErrorKind::usage,
         "align needs --src FILE and --tgt FILE, or --pairs FILE");
-  Texts texts{read_lines(flags.source, "align"), read_lines(flags.target, "align"), flags.source,
-              flags.target};
-  check(texts.source.size() == texts.target.size(), ErrorKind::data,
-        "{} has {} lines but {} has {}; line i of the one must be the translation of line i of the "
-        "other",
-        flags.source, texts.source.size(), flags.target, texts.target.size());
-  return texts;
+  auto [source, target] = read_pairs(flags.source, flags.target, "align");
+  return {std::move(source), std::move(target), flags.source, flags.target};
 }
 
 std::vector<train::GoldAlignment> read_gold(const Flags& flags, size_t pairs) {

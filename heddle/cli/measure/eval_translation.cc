@@ -7,6 +7,7 @@
 #include "heddle/base/files/lines.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/flags/eval_flags.h"
+#include "heddle/cli/lines.h"
 #include "heddle/infer/loading/precision.h"
 #include "heddle/inspect/pages/eval_pages.h"
 #include "heddle/text/strings/strings.h"
@@ -14,19 +15,6 @@
 
 namespace heddle::cli {
 namespace {
-
-struct Pairs {
-  std::vector<std::string> source, reference;
-};
-
-Pairs read_pairs(const EvalFlags& flags) {
-  Pairs pairs{read_lines(flags.source, "eval"), read_lines(flags.reference, "eval")};
-  check(pairs.source.size() == pairs.reference.size(), ErrorKind::data,
-        "{} has {} lines but {} has {}; line i of the one must be the translation of line i of the "
-        "other",
-        flags.source, pairs.source.size(), flags.reference, pairs.reference.size());
-  return pairs;
-}
 
 using Ids = std::vector<std::vector<int32_t>>;
 
@@ -84,7 +72,7 @@ std::string as_text(const TranslationReport& r) {
                      r.per_word(), counted(r.words, "word"));
 }
 
-std::vector<std::string> translate_all(const LoadedModel& model, const Pairs& pairs,
+std::vector<std::string> translate_all(const LoadedModel& model, const PairLines& pairs,
                                        const TranslateOptions& options) {
   std::vector<std::string> texts;
   for (Translation& t : translate_lines(model, pairs.source, options)) {
@@ -93,14 +81,13 @@ std::vector<std::string> translate_all(const LoadedModel& model, const Pairs& pa
   return texts;
 }
 
-inspect::Page page_of(const Pairs& pairs, const std::vector<std::string>& hypotheses,
+inspect::Page page_of(const PairLines& pairs, const std::vector<std::string>& hypotheses,
                       const TranslationReport& report, const EvalFlags& flags) {
   std::vector<inspect::JudgedTranslation> lines;
   for (size_t i = 0; i < std::min<size_t>(hypotheses.size(), inspect::kPageAnswers); ++i) {
-    const train::ChrfScore chrf =
-        train::corpus_chrf({&hypotheses[i], 1}, train::Sentences(&pairs.reference[i], 1),
-                           {.lowercase = flags.lowercase});
-    lines.push_back({pairs.source[i], pairs.reference[i], hypotheses[i], chrf.score});
+    const train::ChrfScore chrf = train::corpus_chrf(
+        {&hypotheses[i], 1}, train::Sentences(&pairs.target[i], 1), {.lowercase = flags.lowercase});
+    lines.push_back({pairs.source[i], pairs.target[i], hypotheses[i], chrf.score});
   }
   return inspect::translations_page(
       {flags.model, fmt::format("{}, {}", flags.source, flags.reference), as_text(report)}, lines,
@@ -139,7 +126,7 @@ void eval_translation(const EvalFlags& flags) {
   const Precision precision = apply_translate_flags(flags);
   const train::BleuOptions bleu = {.lowercase = flags.lowercase,
                                    .tokenizer = train::bleu_tokenizer(flags.tokenize)};
-  const Pairs pairs = read_pairs(flags);
+  const PairLines pairs = read_pairs(flags.source, flags.reference, "eval");
   LoadedModel model = load_translation_model(flags.model);
   const TranslateOptions options = translate_options(flags, model, precision);
   int64_t cut = 0;
@@ -147,15 +134,15 @@ void eval_translation(const EvalFlags& flags) {
       line_ids(model, PairSide::source, pairs.source,
                {.where = flags.source + ": line", .truncate = options.truncate, .cut = &cut});
   const Ids target =
-      line_ids(model, PairSide::target, pairs.reference,
+      line_ids(model, PairSide::target, pairs.target,
                {.where = flags.reference + ": line", .truncate = options.truncate, .cut = &cut});
   const std::vector<std::string> hypotheses = translate_all(model, pairs, options);
   if (!flags.output.empty()) write_lines(flags.output, hypotheses);
   int64_t words = 0;
-  for (const std::string& line : pairs.reference) words += std::ssize(split_at_spaces(line));
+  for (const std::string& line : pairs.target) words += std::ssize(split_at_spaces(line));
   const TranslationReport report{
-      .bleu = train::corpus_bleu(hypotheses, pairs.reference, bleu),
-      .chrf = train::corpus_chrf(hypotheses, pairs.reference, {.lowercase = flags.lowercase}),
+      .bleu = train::corpus_bleu(hypotheses, pairs.target, bleu),
+      .chrf = train::corpus_chrf(hypotheses, pairs.target, {.lowercase = flags.lowercase}),
       .loss = likelihood(model, source, target, options),
       .lines = static_cast<int64_t>(pairs.source.size()),
       .words = words};

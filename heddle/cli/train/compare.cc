@@ -5,7 +5,6 @@
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags/shared_flags.h"
-#include "heddle/inspect/pages/page.h"
 #include "heddle/inspect/run_history.h"
 
 namespace heddle::cli {
