@@ -2,6 +2,7 @@
 #include "heddle/cli/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <optional>
 
 namespace heddle::cli {
 

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -20,7 +22,6 @@ class Option {
   Option() = default;
   explicit Option(CLI::Option* option) : option_(option) {}
   explicit operator bool() const { return option_ != nullptr; }
-  const Option* operator->() const { return this; }
 
   const Option& required(bool is_required = true) const;
   /// The value that the variable has now is what the help calls the default.
@@ -54,13 +55,18 @@ class Subcommand {
  public:
   Subcommand() = default;
   explicit Subcommand(CLI::App& app) : app_(&app) {}
-  Subcommand& operator*() { return *this; }
-  const Subcommand& operator*() const { return *this; }
-  Subcommand* operator->() { return this; }
-  const Subcommand* operator->() const { return this; }
 
   /// A command of this one.
   Subcommand add_subcommand(const std::string& name, const std::string& help);
+  /// One that runs with its flags once all are right.
+  template <class Flags>
+  std::pair<Subcommand, Flags&> add_command(const std::string& name, const std::string& help,
+                                            std::function<void(Flags&)> run) {
+    auto flags = std::make_shared<Flags>();
+    Subcommand command = add_subcommand(name, help);
+    command.callback([flags, run = std::move(run)] { run(*flags); });
+    return {command, *flags};
+  }
   /// A command must follow.
   void require_subcommand();
   /// What is done once all flags are right.

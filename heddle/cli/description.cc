@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -366,25 +365,29 @@ void write_manual(const Subcommand& program, const std::string& folder) {
 }  // namespace
 
 void add_completion(Subcommand& app) {
-  auto shell = std::make_shared<std::string>();
-  Subcommand command = app.add_subcommand(
-      "completion", "Print what lets a shell complete heddle's commands, flags and values");
-  command->add_option("shell", *shell, "bash, zsh or fish")->required();
-  command->callback([shell, &app] {
-    add_train_settings(app);
-    complete(app, *shell);
-  });
+  struct Flags {
+    std::string shell;
+  };
+  auto [command, flags] = app.add_command<Flags>(
+      "completion", "Print what lets a shell complete heddle's commands, flags and values",
+      [&app](Flags& f) {
+        add_train_settings(app);
+        complete(app, f.shell);
+      });
+  command.add_option("shell", flags.shell, "bash, zsh or fish").required();
 }
 
 void add_manual(Subcommand& app) {
-  auto folder = std::make_shared<std::string>();
-  Subcommand command = app.add_subcommand("manual", "Write the manual pages, one a command");
-  command->add_option("-o,--out", *folder, "folder of the pages heddle.1, heddle-train.1, ..")
-      ->required();
-  command->callback([folder, &app] {
-    add_train_settings(app);
-    write_manual(app, *folder);
-  });
+  struct Flags {
+    std::string folder;
+  };
+  auto [command, flags] =
+      app.add_command<Flags>("manual", "Write the manual pages, one a command", [&app](Flags& f) {
+        add_train_settings(app);
+        write_manual(app, f.folder);
+      });
+  command.add_option("-o,--out", flags.folder, "folder of the pages heddle.1, heddle-train.1, ..")
+      .required();
 }
 
 }  // namespace heddle::cli

@@ -53,7 +53,7 @@ void add_commands(heddle::cli::Subcommand& program) {
   for (const CommandGroup& group : command_groups()) {
     for (const AddCommand add : group.commands) {
       add(program);
-      program.get_subcommands().back()->app().group(group.name);
+      program.get_subcommands().back().app().group(group.name);
     }
   }
 }

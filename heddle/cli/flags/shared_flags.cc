@@ -49,8 +49,8 @@ std::vector<Option> add_search_flags(Subcommand& command, SearchConfig& search,
 
 void add_alignment_flags(Subcommand& command, AlignmentOptions& options, Option needed) {
   const auto add = [&](const char* name, std::vector<int64_t>& numbers, const char* help) {
-    Option option = command.add_option(name, numbers, help)->delimiter(',');
-    if (needed) option->needs(needed);
+    Option option = command.add_option(name, numbers, help).delimiter(',');
+    if (needed) option.needs(needed);
   };
   add("--align-layers", options.layers,
       "decoder layers whose cross attention aligns, from 0: 2 or 1,2 (averaged); by itself the "
@@ -59,11 +59,11 @@ void add_alignment_flags(Subcommand& command, AlignmentOptions& options, Option 
   Option shift = command.add_flag(
       "--align-shift", options.shifted,
       "take a word's attention from the step that reads it, not from the one that predicts it");
-  if (needed) shift->needs(needed);
+  if (needed) shift.needs(needed);
 }
 
 Option add_page_flag(Subcommand& command, std::string& path, const char* help) {
-  return command.add_option("--page", path, help)->type_name("FILE.html");
+  return command.add_option("--page", path, help).type_name("FILE.html");
 }
 
 bool wants_page(const std::string& path) {

@@ -16,7 +16,7 @@ constexpr BlockSize kBlock = {.lines = 64, .bytes = 64 << 10};
 }  // namespace
 
 void add_text_flags(Subcommand& command, TextFlags& flags) {
-  command.add_option("model", flags.model, "a model directory, or a training run")->required();
+  command.add_option("model", flags.model, "a model directory, or a training run").required();
   add_compute_flags(command, flags.compute);
   command.add_flag("--json", flags.json, "one line of JSON a text");
   command.add_option("--text", flags.texts,

@@ -7,7 +7,7 @@ namespace heddle::cli {
 void add_translate_flags(Subcommand& app, TranslateFlags& flags) {
   flags.command = app;
   app.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
-      ->required();
+      .required();
   app.add_option("--source-language", flags.source_language,
                  "language of the texts, of a model that is told, as its tokenizer has it: en_XX, "
                  "eng_Latn, en");

@@ -1,7 +1,6 @@
 // heddle analyze: what a model costs, from its sizes alone.
 #include <algorithm>
 #include <array>
-#include <memory>
 
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
@@ -272,37 +271,33 @@ void run(Flags f) {
 }  // namespace
 
 void add_analyze(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command = app.add_subcommand(
-      "analyze", "Shapes, parameters, FLOPs and bytes of a model, from its sizes alone");
+  auto [command, flags] = app.add_command<Flags>(
+      "analyze", "Shapes, parameters, FLOPs and bytes of a model, from its sizes alone", run);
   command
-      ->add_option(
-          "model", flags->name,
-          fmt::format("a model directory, run, config.json or settings file, or a size: {}",
-                      fmt::join(inspect::size_names(), ", ")))
-      ->required();
-  command->add_option("--set", flags->settings, "FIELD=VALUE: another value of a field; repeatable")
-      ->type_name("FIELD=VALUE");
-  inspect::Workload& w = flags->workload;
-  command->add_setting("--batch", w.batch, "sequences at once");
-  command->add_setting("--length", w.source,
-                       "tokens of a sequence or source; 0: its longest, or 512");
-  command->add_setting("--target-length", w.target, "tokens of a translation; 0: as --length");
-  command->add_option("--image", flags->image, "a sequence is an image of so many pixels squared");
-  command->add_setting("--patch", flags->patch, "cut into patches of so many pixels squared");
-  command->add_option("--window", w.window,
-                      "self-attention within blocks of so many positions (of an image: squared)");
-  command->add_option("--n", flags->sizes.n, "positions in the table of layers [the length]");
-  command->add_option("--d", flags->sizes.d, "width in the table of layers [the model's]");
-  command->add_setting("--kernel", flags->sizes.kernel, "positions that its convolution sees");
-  command->add_setting("--reach", flags->sizes.reach,
-                       "positions that its restricted attention sees");
-  command->add_flag("--measure", flags->measure, "time such layers on this machine");
-  command->add_setting("--seconds", flags->seconds, "for --measure, roughly");
-  command->add_option("-t,--threads", flags->threads, "threads of --measure; 0: one a core");
-  command->add_flag("--json", flags->json, "one line of JSON");
-  add_page_flag(*command, flags->page, "write a page instead of printing the tables");
-  command->callback([flags] { run(*flags); });
+      .add_option("model", flags.name,
+                  fmt::format("a model directory, run, config.json or settings file, or a size: {}",
+                              fmt::join(inspect::size_names(), ", ")))
+      .required();
+  command.add_option("--set", flags.settings, "FIELD=VALUE: another value of a field; repeatable")
+      .type_name("FIELD=VALUE");
+  inspect::Workload& w = flags.workload;
+  command.add_setting("--batch", w.batch, "sequences at once");
+  command.add_setting("--length", w.source,
+                      "tokens of a sequence or source; 0: its longest, or 512");
+  command.add_setting("--target-length", w.target, "tokens of a translation; 0: as --length");
+  command.add_option("--image", flags.image, "a sequence is an image of so many pixels squared");
+  command.add_setting("--patch", flags.patch, "cut into patches of so many pixels squared");
+  command.add_option("--window", w.window,
+                     "self-attention within blocks of so many positions (of an image: squared)");
+  command.add_option("--n", flags.sizes.n, "positions in the table of layers [the length]");
+  command.add_option("--d", flags.sizes.d, "width in the table of layers [the model's]");
+  command.add_setting("--kernel", flags.sizes.kernel, "positions that its convolution sees");
+  command.add_setting("--reach", flags.sizes.reach, "positions that its restricted attention sees");
+  command.add_flag("--measure", flags.measure, "time such layers on this machine");
+  command.add_setting("--seconds", flags.seconds, "for --measure, roughly");
+  command.add_option("-t,--threads", flags.threads, "threads of --measure; 0: one a core");
+  command.add_flag("--json", flags.json, "one line of JSON");
+  add_page_flag(command, flags.page, "write a page instead of printing the tables");
 }
 
 }  // namespace heddle::cli

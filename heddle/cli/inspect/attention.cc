@@ -1,5 +1,4 @@
 // heddle attention: what each head looks at, as a page, as JSON, as a table.
-#include <memory>
 
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
@@ -44,20 +43,18 @@ void run(const Flags& flags) {
 }  // namespace
 
 void add_attention(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command = app.add_subcommand(
-      "attention", "Show what each head of a model looks at: a page, JSON, or a table");
-  add_inspect_flags(*command, *flags);
-  add_page_flag(*command, flags->page, "write a page of all heads");
-  command->add_flag("--json", flags->json, "one line of JSON with tokens, weights and statistics");
-  command->add_option("--from", flags->from, "rank the heads by the weight from this word ...");
-  command->add_option("--to", flags->to, "... to this one, as in --from it --to animal");
-  command->add_option("--layer", flags->layers, "only these layers, from 0: --layer 0,5")
-      ->delimiter(',');
-  command->add_option("--head", flags->heads, "only these heads, from 0")->delimiter(',');
-  command->add_flag("--no-importance", flags->has_no_importance,
-                    "leave out what the loss is without each head, which takes a pass a head");
-  command->callback([flags] { run(*flags); });
+  auto [command, flags] = app.add_command<Flags>(
+      "attention", "Show what each head of a model looks at: a page, JSON, or a table", run);
+  add_inspect_flags(command, flags);
+  add_page_flag(command, flags.page, "write a page of all heads");
+  command.add_flag("--json", flags.json, "one line of JSON with tokens, weights and statistics");
+  command.add_option("--from", flags.from, "rank the heads by the weight from this word ...");
+  command.add_option("--to", flags.to, "... to this one, as in --from it --to animal");
+  command.add_option("--layer", flags.layers, "only these layers, from 0: --layer 0,5")
+      .delimiter(',');
+  command.add_option("--head", flags.heads, "only these heads, from 0").delimiter(',');
+  command.add_flag("--no-importance", flags.has_no_importance,
+                   "leave out what the loss is without each head, which takes a pass a head");
 }
 
 }  // namespace heddle::cli

@@ -1,6 +1,5 @@
 // heddle align: which word goes with which in given pairs, by attention, and how wrong that is.
 #include <cstdio>
-#include <memory>
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/files/lines.h"
@@ -217,27 +216,26 @@ void run(const Flags& flags) {
 }  // namespace
 
 void add_align(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command = app.add_subcommand(
+  auto [command, flags] = app.add_command<Flags>(
       "align",
       "Word alignment of given translations by attention, as lines of SOURCE-TARGET (words between "
-      "spaces, from 0); with --gold its error rate");
-  command->add_option("model", flags->model, "a model directory, or a training run (then RUN/best)")
-      ->required();
-  command->add_option("--src", flags->source, "sentences, one a line (plain or gzip)");
-  command->add_option("--tgt", flags->target, "their translations, one a line");
-  command->add_option("--pairs", flags->pairs, "both in one file: SOURCE ||| TARGET");
-  command->add_option("--gold", flags->gold,
-                      "hand-made links, a line a pair: 0-0 is sure, 1p2 possible");
-  command->add_setting("--gold-base", flags->gold_base, "number of the first word in it: 0 or 1");
-  command->add_flag("--gold-reversed", flags->is_reversed, "its links are TARGET-SOURCE");
-  command->add_flag("--each-head", flags->each, "also the error rate of each head by itself");
-  command->add_option("-o,--output", flags->output, "a file for the alignments")->type_name("FILE");
-  add_skip_flag(*command, flags->lines);
-  add_alignment_flags(*command, flags->options, {});
-  add_compute_flags(*command, flags->compute);
-  command->add_flag("--json", flags->json, "the error rate as one line of JSON");
-  command->callback([flags] { run(*flags); });
+      "spaces, from 0); with --gold its error rate",
+      run);
+  command.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
+      .required();
+  command.add_option("--src", flags.source, "sentences, one a line (plain or gzip)");
+  command.add_option("--tgt", flags.target, "their translations, one a line");
+  command.add_option("--pairs", flags.pairs, "both in one file: SOURCE ||| TARGET");
+  command.add_option("--gold", flags.gold,
+                     "hand-made links, a line a pair: 0-0 is sure, 1p2 possible");
+  command.add_setting("--gold-base", flags.gold_base, "number of the first word in it: 0 or 1");
+  command.add_flag("--gold-reversed", flags.is_reversed, "its links are TARGET-SOURCE");
+  command.add_flag("--each-head", flags.each, "also the error rate of each head by itself");
+  command.add_option("-o,--output", flags.output, "a file for the alignments").type_name("FILE");
+  add_skip_flag(command, flags.lines);
+  add_alignment_flags(command, flags.options, {});
+  add_compute_flags(command, flags.compute);
+  command.add_flag("--json", flags.json, "the error rate as one line of JSON");
 }
 
 }  // namespace heddle::cli

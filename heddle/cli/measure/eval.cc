@@ -1,6 +1,5 @@
 // heddle eval: how good a model is, by measures that suit its kind.
 #include <cmath>
-#include <memory>
 
 #include "heddle/base/log.h"
 #include "heddle/cli/commands.h"
@@ -20,7 +19,7 @@ constexpr const char* kClasses = "Of models with classes";
 constexpr const char* kData = "Of all but translators";
 
 bool is_given(const Subcommand& command, const char* flag) {
-  return command.get_option(flag)->count() > 0;
+  return command.get_option(flag).count() > 0;
 }
 
 Head head_of(const std::string& model) { return train::config_of_model(model).hub().head; }
@@ -31,8 +30,8 @@ bool has_classes(Head head) {
 
 // The group of what the model is, which must be what the flags are for.
 const char* group_of(const EvalFlags& flags) {
-  const bool has_pairs = is_given(*flags.command, "--src") || is_given(*flags.command, "--ref");
-  const bool has_data = is_given(*flags.command, "--data");
+  const bool has_pairs = is_given(flags.command, "--src") || is_given(flags.command, "--ref");
+  const bool has_data = is_given(flags.command, "--data");
   check(!has_pairs || !has_data, ErrorKind::usage,
         "--src and --ref are for translators, --data for all other models; give one of them");
   if (is_translator(flags.model)) {
@@ -50,11 +49,11 @@ const char* group_of(const EvalFlags& flags) {
 }
 
 void check_flags(const EvalFlags& flags, const std::string& group) {
-  for (const Option& option : flags.command->get_options()) {
-    const std::string its = option->group_name();
-    if (option->count() == 0 || !its.starts_with("Of ") || its == group) continue;
+  for (const Option& option : flags.command.get_options()) {
+    const std::string its = option.group_name();
+    if (option.count() == 0 || !its.starts_with("Of ") || its == group) continue;
     check(its == kData && group != kPairs, ErrorKind::usage,
-          "{} is a flag {}, and {} is none of these; leave it out", option->name(),
+          "{} is a flag {}, and {} is none of these; leave it out", option.name(),
           "o" + its.substr(1), flags.model);
   }
 }
@@ -65,7 +64,7 @@ void take_keys_of_run(EvalFlags& flags, bool has_labels) {
   const Json settings = to_json(train::stored_config(flags.model));
   const auto take = [&](const char* flag, std::string& key) {
     const std::string& of_run = settings.get_string(field_key(flag));
-    if (is_given(*flags.command, flag) || key == of_run) return;
+    if (is_given(flags.command, flag) || key == of_run) return;
     key = of_run;
     log_info("eval: {} {}, as in the training of {}", flag, key, flags.model);
   };
@@ -95,18 +94,18 @@ void run(EvalFlags flags) {
 void add_pair_flags(Subcommand& command, EvalFlags& flags) {
   for (const char* flag : {"--beam", "--length-penalty", "--min-length", "--max-length",
                            "--no-repeat-ngram", "--repetition-penalty", "--truncate"}) {
-    command.get_option(flag)->group(kPairs);
+    command.get_option(flag).group(kPairs);
   }
-  command.add_option("--src", flags.source, "sentences to translate, one a line")->group(kPairs);
-  command.add_option("--ref", flags.reference, "their translations, one a line")->group(kPairs);
+  command.add_option("--src", flags.source, "sentences to translate, one a line").group(kPairs);
+  command.add_option("--ref", flags.reference, "their translations, one a line").group(kPairs);
   command.add_flag("--lowercase", flags.lowercase, "lower-case both sides for BLEU and chrF")
-      ->group(kPairs);
+      .group(kPairs);
   command.add_setting("--tokenize", flags.tokenize, "words of BLEU: 13a or none")
-      ->one_of({"13a", "none"})
-      ->group(kPairs);
+      .one_of({"13a", "none"})
+      .group(kPairs);
   command.add_option("-o,--output", flags.output, "also a file with the translations")
-      ->type_name("FILE")
-      ->group(kPairs);
+      .type_name("FILE")
+      .group(kPairs);
 }
 
 void add_text_flags(Subcommand& command, EvalFlags& flags) {
@@ -114,20 +113,20 @@ void add_text_flags(Subcommand& command, EvalFlags& flags) {
       .add_option("--context", flags.context,
                   "tokens of it that the model sees at once [as many as it takes]; of one with "
                   "memory: of a segment [as many as it remembers]")
-      ->group(kText);
+      .group(kText);
   command
       .add_option("--stride", flags.stride,
                   "tokens from one window of the text to the next [half the context]")
-      ->group(kText);
+      .group(kText);
   command
       .add_flag("--no-memory", flags.no_memory,
                 "each segment begins without the memory of those before")
-      ->group(kText);
+      .group(kText);
   command
       .add_option(
           "--seed", flags.seed,
           "of the choice of masked tokens: the same seed masks the same tokens of a text [1]")
-      ->group(kText);
+      .group(kText);
 }
 
 void add_data_flags(Subcommand& command, EvalFlags& flags) {
@@ -136,17 +135,17 @@ void add_data_flags(Subcommand& command, EvalFlags& flags) {
                   "as for training: the text whose tokens a language model is to predict (and a "
                   "model of masked tokens 15 % of them); texts with their classes (.csv, .tsv, "
                   ".jsonl), or words with theirs (CoNLL, .jsonl)")
-      ->type_name("FILE")
-      ->group(kData);
+      .type_name("FILE")
+      .group(kData);
   command
       .add_option("--text-key", flags.text_key,
                   "column or key of the text [that of the run, or text]; numbers count columns "
                   "without names")
-      ->group(kData);
+      .group(kData);
   command
       .add_option("--label-key", flags.label_key,
                   "column or key of the label [that of the run, or label]")
-      ->group(kClasses);
+      .group(kClasses);
 }
 
 }  // namespace
@@ -154,20 +153,19 @@ void add_data_flags(Subcommand& command, EvalFlags& flags) {
 Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 void add_eval(Subcommand& app) {
-  auto flags = std::make_shared<EvalFlags>();
-  Subcommand command = app.add_subcommand(
+  auto [command, flags] = app.add_command<EvalFlags>(
       "eval",
       "Measure a model: BLEU, chrF and perplexity of translations; perplexity and accuracy on a "
-      "text; accuracy and macro F1 of classes");
-  add_translate_flags(*command, *flags);
-  command->add_flag("--json", flags->json, "one line of JSON");
-  add_page_flag(*command, flags->page,
+      "text; accuracy and macro F1 of classes",
+      run);
+  add_translate_flags(command, flags);
+  command.add_flag("--json", flags.json, "one line of JSON");
+  add_page_flag(command, flags.page,
                 "also write a page of what was right and wrong: translations, tokens with their "
                 "losses, masked tokens, or classes");
-  add_pair_flags(*command, *flags);
-  add_text_flags(*command, *flags);
-  add_data_flags(*command, *flags);
-  command->callback([flags] { run(*flags); });
+  add_pair_flags(command, flags);
+  add_text_flags(command, flags);
+  add_data_flags(command, flags);
 }
 
 }  // namespace heddle::cli

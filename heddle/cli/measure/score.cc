@@ -1,8 +1,6 @@
 // heddle score: BLEU and chrF of a file of translations against one or more files of references.
 #include <fmt/format.h>
 
-#include <memory>
-
 #include "heddle/base/error.h"
 #include "heddle/base/files/lines.h"
 #include "heddle/cli/commands.h"
@@ -62,22 +60,21 @@ void run_score(const ScoreFlags& flags) {
 }  // namespace
 
 void add_score(Subcommand& app) {
-  auto flags = std::make_shared<ScoreFlags>();
-  Subcommand command = app.add_subcommand(
-      "score", "BLEU and chrF of translations, equal to sacreBLEU's (plain or gzip files)");
-  command->add_option("--hyp", flags->hypothesis, "translations, one a line; - is standard input")
-      ->required();
+  auto [command, flags] = app.add_command<ScoreFlags>(
+      "score", "BLEU and chrF of translations, equal to sacreBLEU's (plain or gzip files)",
+      run_score);
+  command.add_option("--hyp", flags.hypothesis, "translations, one a line; - is standard input")
+      .required();
   command
-      ->add_option("--ref", flags->references,
-                   "references, one a line; give --ref again for several references")
-      ->required()
-      ->allow_extra_args(false);
-  command->add_flag("--lowercase", flags->lowercase,
-                    "lower-case both sides first, for BLEU and for chrF");
-  command->add_setting("--tokenize", flags->tokenize, "words of BLEU: 13a or none")
-      ->one_of({"13a", "none"});
-  command->add_flag("--json", flags->json, "one line of JSON instead of two of text");
-  command->callback([flags] { run_score(*flags); });
+      .add_option("--ref", flags.references,
+                  "references, one a line; give --ref again for several references")
+      .required()
+      .allow_extra_args(false);
+  command.add_flag("--lowercase", flags.lowercase,
+                   "lower-case both sides first, for BLEU and for chrF");
+  command.add_setting("--tokenize", flags.tokenize, "words of BLEU: 13a or none")
+      .one_of({"13a", "none"});
+  command.add_flag("--json", flags.json, "one line of JSON instead of two of text");
 }
 
 }  // namespace heddle::cli

@@ -1,6 +1,5 @@
 // heddle compare: several training runs over each other.
 #include <algorithm>
-#include <memory>
 
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
@@ -104,12 +103,10 @@ void run(const Flags& flags) {
 }  // namespace
 
 void add_compare(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command =
-      app.add_subcommand("compare", "Lay training runs over each other: settings, losses, BLEU");
-  command->add_option("runs", flags->runs, "folders of runs")->required();
-  add_page_flag(*command, flags->page, "also write a page with their curves");
-  command->callback([flags] { run(*flags); });
+  auto [command, flags] = app.add_command<Flags>(
+      "compare", "Lay training runs over each other: settings, losses, BLEU", run);
+  command.add_option("runs", flags.runs, "folders of runs").required();
+  add_page_flag(command, flags.page, "also write a page with their curves");
 }
 
 }  // namespace heddle::cli

@@ -210,8 +210,8 @@ void add_settings(Subcommand& command, GivenFields& fields) {
             flag_name(s.field.key),
             [&fields, key = s.field.key](const std::string& text) { fields[key] = text; },
             fmt::format("{} [{}]", s.field.help, default_text(s.defaults)))
-        ->type_name(s.field.type)
-        ->group(s.group());
+        .type_name(s.field.type)
+        .group(s.group());
   }
 }
 
@@ -382,6 +382,13 @@ void report(const train::RunResult& r, const train::RunOptions& run) {
            metrics, out);
 }
 
+void run(Flags& flags) {
+  if (flags.threads > 0) set_num_threads(flags.threads);
+  flags.run.on_event = report_writer(flags.run.out);
+  train::settle_replaced(flags.run.out);
+  report(train::train_model(config_of_run(flags), flags.run), flags.run);
+}
+
 }  // namespace
 
 void add_train_settings(Subcommand& app) {
@@ -391,35 +398,30 @@ void add_train_settings(Subcommand& app) {
 }
 
 void add_train(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command = app.add_subcommand("train", "Train a model, or go on with a run");
-  command->add_option(
-      "--recipe", flags->recipe,
+  auto [command, flags] =
+      app.add_command<Flags>("train", "Train a model, or go on with a run", run);
+  command.add_option(
+      "--recipe", flags.recipe,
       fmt::format("settings that come with heddle: {}", fmt::join(train::recipe_names(), ", ")));
-  command->add_option("--config", flags->config, "settings from a JSON file")->excludes("--recipe");
-  command->add_option("--preset", flags->preset,
-                      fmt::format("sizes of the model: {}", fmt::join(model_presets(), ", ")));
-  command->add_option("--data", flags->run.paths.data,
-                      "translation: folder with {train,val}.{source,target}; else a file of text "
-                      "or a folder of them");
-  command->add_option("--val-data", flags->run.paths.val_data,
-                      "file that is held out; without it val.* beside train.*, or a share");
-  command->add_option("-o,--out", flags->run.out, "folder of the run")->required();
-  command->add_option("--from", flags->run.paths.from,
-                      "model to begin with: a folder, or a run; a head that it lacks is new");
-  command->add_flag("--overwrite", flags->run.overwrite,
-                    "replace the run that stands there, once the new one has a model");
-  command->add_option("-t,--threads", flags->threads, "threads; the result does not depend on them")
-      ->positive();
+  command.add_option("--config", flags.config, "settings from a JSON file").excludes("--recipe");
+  command.add_option("--preset", flags.preset,
+                     fmt::format("sizes of the model: {}", fmt::join(model_presets(), ", ")));
+  command.add_option("--data", flags.run.paths.data,
+                     "translation: folder with {train,val}.{source,target}; else a file of text "
+                     "or a folder of them");
+  command.add_option("--val-data", flags.run.paths.val_data,
+                     "file that is held out; without it val.* beside train.*, or a share");
+  command.add_option("-o,--out", flags.run.out, "folder of the run").required();
+  command.add_option("--from", flags.run.paths.from,
+                     "model to begin with: a folder, or a run; a head that it lacks is new");
+  command.add_flag("--overwrite", flags.run.overwrite,
+                   "replace the run that stands there, once the new one has a model");
+  command.add_option("-t,--threads", flags.threads, "threads; the result does not depend on them")
+      .positive();
   // Not before they are needed: making them takes more than half of a start of the program.
-  command->before_parsing([command, flags]() mutable { add_settings(*command, flags->fields); });
-  set_train_help(*command, [flags] { return chosen_config(*flags); });
-  command->callback([flags] {
-    if (flags->threads > 0) set_num_threads(flags->threads);
-    flags->run.on_event = report_writer(flags->run.out);
-    train::settle_replaced(flags->run.out);
-    report(train::train_model(config_of_run(*flags), flags->run), flags->run);
-  });
+  command.before_parsing(
+      [command = command, &flags = flags]() mutable { add_settings(command, flags.fields); });
+  set_train_help(command, [&flags = flags] { return chosen_config(flags); });
 }
 
 }  // namespace heddle::cli

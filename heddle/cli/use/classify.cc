@@ -2,7 +2,6 @@
 #include "heddle/infer/classify.h"
 
 #include <algorithm>
-#include <memory>
 #include <numeric>
 
 #include "heddle/base/json/json.h"
@@ -19,7 +18,8 @@ namespace {
 struct Flags {
   TextFlags text;
   int64_t top = 5;
-  bool is_pair = false, has_top = false;
+  bool is_pair = false;
+  Option has_top;
 };
 
 // What stands for the class of a word that has none, as in CoNLL-U.
@@ -80,7 +80,7 @@ void print_words(const std::string& text, const std::vector<std::string>& words,
 }
 
 void run_words(const Flags& flags, const LoadedModel& model, const Precision& precision) {
-  check(!flags.is_pair && !flags.has_top, ErrorKind::usage,
+  check(!flags.is_pair && flags.has_top.count() == 0, ErrorKind::usage,
         "{} is for classes of texts; {} gives each word its likeliest class",
         flags.is_pair ? "--pair" : "--top", flags.text.model);
   const bool has_page = !flags.text.page.empty();
@@ -131,19 +131,15 @@ void run(const Flags& flags) {
 }  // namespace
 
 void add_classify(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command = app.add_subcommand(
+  auto [command, flags] = app.add_command<Flags>(
       "classify",
       "Classes of texts with their probabilities, the likeliest first; of a tagger each word and "
-      "its class");
-  add_text_flags(*command, flags->text);
-  const Option top =
-      command->add_setting("--top", flags->top, "classes printed of each text; --json gives all");
-  command->add_flag("--pair", flags->is_pair, "two texts a line, with a tab between");
-  command->callback([flags, top] {
-    flags->has_top = top.count() > 0;
-    run(*flags);
-  });
+      "its class",
+      run);
+  add_text_flags(command, flags.text);
+  flags.has_top =
+      command.add_setting("--top", flags.top, "classes printed of each text; --json gives all");
+  command.add_flag("--pair", flags.is_pair, "two texts a line, with a tab between");
 }
 
 }  // namespace heddle::cli

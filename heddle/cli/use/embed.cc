@@ -1,8 +1,6 @@
 // heddle embed: a line in, a vector out.
 #include "heddle/infer/embed.h"
 
-#include <memory>
-
 #include "heddle/base/json/json.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
@@ -57,22 +55,21 @@ void run(const Flags& flags) {
 }  // namespace
 
 void add_embed(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command =
-      app.add_subcommand("embed",
-                         "Sentence vectors: a line in, a vector out, as the model's "
-                         "sentence-transformers files say");
-  add_text_flags(*command, flags->text);
-  command->add_option("--pooling", flags->pooling,
-                      "mean, cls, max, mean_sqrt_len_tokens, weightedmean or lasttoken; several "
-                      "are laid end to end (else as the files say, or mean)");
-  Option yes = command->add_flag("--normalize", flags->normalize, "vectors of length 1");
-  command->add_flag("--no-normalize", flags->no_normalize, "vectors as they are pooled")
-      ->excludes(yes);
-  command->add_option("--max-length", flags->max_length,
-                      "tokens of a text, special ones included; longer ones are cut (else as the "
-                      "files say)");
-  command->callback([flags] { run(*flags); });
+  auto [command, flags] =
+      app.add_command<Flags>("embed",
+                             "Sentence vectors: a line in, a vector out, as the model's "
+                             "sentence-transformers files say",
+                             run);
+  add_text_flags(command, flags.text);
+  command.add_option("--pooling", flags.pooling,
+                     "mean, cls, max, mean_sqrt_len_tokens, weightedmean or lasttoken; several "
+                     "are laid end to end (else as the files say, or mean)");
+  Option yes = command.add_flag("--normalize", flags.normalize, "vectors of length 1");
+  command.add_flag("--no-normalize", flags.no_normalize, "vectors as they are pooled")
+      .excludes(yes);
+  command.add_option("--max-length", flags.max_length,
+                     "tokens of a text, special ones included; longer ones are cut (else as the "
+                     "files say)");
 }
 
 }  // namespace heddle::cli

@@ -1,7 +1,6 @@
 // heddle fill: tokens for the masks of a text.
 #include "heddle/infer/fill.h"
 
-#include <memory>
 #include <utility>
 
 #include "heddle/base/json/json.h"
@@ -70,14 +69,13 @@ void run(const Flags& flags) {
 }  // namespace
 
 void add_fill(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command = app.add_subcommand(
+  auto [command, flags] = app.add_command<Flags>(
       "fill",
       "Fill masks: likely tokens for the masks of texts ([MASK], or as the tokenizer spells it), "
-      "with their probabilities");
-  add_text_flags(*command, flags->text);
-  command->add_setting("--top", flags->top, "tokens for each mask");
-  command->callback([flags] { run(*flags); });
+      "with their probabilities",
+      run);
+  add_text_flags(command, flags.text);
+  command.add_setting("--top", flags.top, "tokens for each mask");
 }
 
 }  // namespace heddle::cli

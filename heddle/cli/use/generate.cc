@@ -2,7 +2,6 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <memory>
 
 #include "heddle/base/progress.h"
 #include "heddle/base/utf8.h"
@@ -311,13 +310,12 @@ void run(const Flags& flags) {
 }
 
 void add_prompt_flags(Subcommand& c, Flags& f) {
-  c.add_option("model", f.model, "a model directory, or a training run (then RUN/best)")
-      ->required();
+  c.add_option("model", f.model, "a model directory, or a training run (then RUN/best)").required();
   c.add_option("-p,--prompt", f.prompts,
                "what the text goes on from; repeatable; without it lines of standard input");
-  c.add_option("--prompts", f.lines.path, "a file with a prompt a line")->type_name("FILE");
+  c.add_option("--prompts", f.lines.path, "a file with a prompt a line").type_name("FILE");
   add_skip_flag(c, f.lines);
-  c.add_option("--ids", f.ids, "a prompt as token ids: --ids 12,7,30")->delimiter(',');
+  c.add_option("--ids", f.ids, "a prompt as token ids: --ids 12,7,30").delimiter(',');
   c.add_flag("--truncate", f.truncate,
              "keep the last tokens of a prompt that is longer than the model takes");
 }
@@ -346,23 +344,21 @@ void add_sampling_flags(Subcommand& c, Flags& f) {
 }  // namespace
 
 void add_generate(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command = app.add_subcommand(
-      "generate", "Continue prompts with a language model, written as they grow");
-  add_prompt_flags(*command, *flags);
-  add_output_flags(*command, *flags);
-  add_sampling_flags(*command, *flags);
-  command->add_option("--top", flags->top,
-                      "write no text but the so many likeliest next tokens, with probabilities");
-  add_page_flag(*command, flags->page,
+  auto [command, flags] = app.add_command<Flags>(
+      "generate", "Continue prompts with a language model, written as they grow", run);
+  add_prompt_flags(command, flags);
+  add_output_flags(command, flags);
+  add_sampling_flags(command, flags);
+  command.add_option("--top", flags.top,
+                     "write no text but the so many likeliest next tokens, with probabilities");
+  add_page_flag(command, flags.page,
                 "write a page of how one prompt goes on: likely next tokens, the beam as a tree");
-  command->add_flag("--json", flags->json,
-                    "a JSON object a text: text, ids, log_prob, log_probs, finish_reason");
-  command->add_flag("--echo", flags->echo, "the prompt before its continuation");
-  command->add_setting("--batch-tokens", flags->batch_tokens,
-                       "tokens of prompts and continuations that are worked on at once");
-  add_compute_flags(*command, flags->compute);
-  command->callback([flags] { run(*flags); });
+  command.add_flag("--json", flags.json,
+                   "a JSON object a text: text, ids, log_prob, log_probs, finish_reason");
+  command.add_flag("--echo", flags.echo, "the prompt before its continuation");
+  command.add_setting("--batch-tokens", flags.batch_tokens,
+                      "tokens of prompts and continuations that are worked on at once");
+  add_compute_flags(command, flags.compute);
 }
 
 }  // namespace heddle::cli

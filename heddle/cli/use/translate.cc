@@ -1,7 +1,6 @@
 // heddle translate: a line in, a line out.
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 #include <tuple>
 
 #include "heddle/cli/commands.h"
@@ -222,34 +221,31 @@ void add_sampling_flags(Subcommand& command, Flags& flags) {
 }  // namespace
 
 void add_translate(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command = app.add_subcommand(
-      "translate", "Translate lines of a file or of standard input, a line in, a line out");
-  add_translate_flags(*command, *flags);
-  command->add_setting("input", flags->lines.path,
-                       "a file with a text a line, plain or gzip; - is standard input");
-  add_skip_flag(*command, flags->lines);
-  command->add_flag("--json", flags->json,
-                    "a JSON object a line, with text, score (log p over the length penalty) and "
-                    "tokens");
-  command->add_setting(
-      "--n-best", flags->n_best,
+  auto [command, flags] = app.add_command<Flags>(
+      "translate", "Translate lines of a file or of standard input, a line in, a line out", run);
+  add_translate_flags(command, flags);
+  command.add_setting("input", flags.lines.path,
+                      "a file with a text a line, plain or gzip; - is standard input");
+  add_skip_flag(command, flags.lines);
+  command.add_flag("--json", flags.json,
+                   "a JSON object a line, with text, score (log p over the length penalty) and "
+                   "tokens");
+  command.add_setting(
+      "--n-best", flags.n_best,
       "translations of each line, best first, as lines LINE ||| TEXT ||| SCORE (LINE "
       "counts from 0); widens the beam to as many; with --sample, so many draws");
-  add_sampling_flags(*command, *flags);
+  add_sampling_flags(command, flags);
   add_alignment_flags(
-      *command, flags->alignment_options,
-      command->add_flag(
-          "--alignment", flags->alignment,
-          "add which source word each word came from, by attention: TEXT ||| 0-0 1-2, "
-          "SOURCE-TARGET, words between spaces, from 0"));
-  command->add_option("--prefix", flags->prefix, "text that every translation begins with");
-  command->add_option("--prefix-file", flags->prefix_file,
-                      "a file whose line i is the prefix of line i");
-  add_page_flag(*command, flags->page,
+      command, flags.alignment_options,
+      command.add_flag("--alignment", flags.alignment,
+                       "add which source word each word came from, by attention: TEXT ||| 0-0 1-2, "
+                       "SOURCE-TARGET, words between spaces, from 0"));
+  command.add_option("--prefix", flags.prefix, "text that every translation begins with");
+  command.add_option("--prefix-file", flags.prefix_file,
+                     "a file whose line i is the prefix of line i");
+  add_page_flag(command, flags.page,
                 "write a page of how one line is translated: likely next tokens, the beam as a "
                 "tree, attention");
-  command->callback([flags] { run(*flags); });
 }
 
 }  // namespace heddle::cli
