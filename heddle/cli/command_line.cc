@@ -131,6 +131,8 @@ Option Subcommand::add_flag(const std::string& name, const std::string& help) {
       name, [](int64_t) {}, help));
 }
 
+void Subcommand::begin_group(const std::string& name) { app_->option_defaults()->group(name); }
+
 Option Subcommand::get_option(const std::string& name) const {
   return Option(app_->get_option(name));
 }

@@ -92,6 +92,9 @@ class Subcommand {
   /// A flag that is read and changes nothing.
   Option add_flag(const std::string& name, const std::string& help);
 
+  /// The heading in the help of all flags that are added from here on; at first "Options".
+  void begin_group(const std::string& name);
+
   /// By name, "--src". Errors: internal if there is none.
   Option get_option(const std::string& name) const;
   std::vector<Option> get_options() const;

@@ -96,56 +96,44 @@ void add_pair_flags(Subcommand& command, EvalFlags& flags) {
                            "--no-repeat-ngram", "--repetition-penalty", "--truncate"}) {
     command.get_option(flag).group(kPairs);
   }
-  command.add_option("--src", flags.source, "sentences to translate, one a line").group(kPairs);
-  command.add_option("--ref", flags.reference, "their translations, one a line").group(kPairs);
-  command.add_flag("--lowercase", flags.lowercase, "lower-case both sides for BLEU and chrF")
-      .group(kPairs);
+  command.begin_group(kPairs);
+  command.add_option("--src", flags.source, "sentences to translate, one a line");
+  command.add_option("--ref", flags.reference, "their translations, one a line");
+  command.add_flag("--lowercase", flags.lowercase, "lower-case both sides for BLEU and chrF");
   command.add_setting("--tokenize", flags.tokenize, "words of BLEU: 13a or none")
-      .one_of({"13a", "none"})
-      .group(kPairs);
+      .one_of({"13a", "none"});
   command.add_option("-o,--output", flags.output, "also a file with the translations")
-      .type_name("FILE")
-      .group(kPairs);
+      .type_name("FILE");
 }
 
 void add_text_flags(Subcommand& command, EvalFlags& flags) {
-  command
-      .add_option("--context", flags.context,
-                  "tokens of it that the model sees at once [as many as it takes]; of one with "
-                  "memory: of a segment [as many as it remembers]")
-      .group(kText);
-  command
-      .add_option("--stride", flags.stride,
-                  "tokens from one window of the text to the next [half the context]")
-      .group(kText);
-  command
-      .add_flag("--no-memory", flags.no_memory,
-                "each segment begins without the memory of those before")
-      .group(kText);
-  command
-      .add_option(
-          "--seed", flags.seed,
-          "of the choice of masked tokens: the same seed masks the same tokens of a text [1]")
-      .group(kText);
+  command.begin_group(kText);
+  command.add_option("--context", flags.context,
+                     "tokens of it that the model sees at once [as many as it takes]; of one with "
+                     "memory: of a segment [as many as it remembers]");
+  command.add_option("--stride", flags.stride,
+                     "tokens from one window of the text to the next [half the context]");
+  command.add_flag("--no-memory", flags.no_memory,
+                   "each segment begins without the memory of those before");
+  command.add_option(
+      "--seed", flags.seed,
+      "of the choice of masked tokens: the same seed masks the same tokens of a text [1]");
 }
 
 void add_data_flags(Subcommand& command, EvalFlags& flags) {
+  command.begin_group(kData);
   command
       .add_option("--data", flags.data,
                   "as for training: the text whose tokens a language model is to predict (and a "
                   "model of masked tokens 15 % of them); texts with their classes (.csv, .tsv, "
                   ".jsonl), or words with theirs (CoNLL, .jsonl)")
-      .type_name("FILE")
-      .group(kData);
-  command
-      .add_option("--text-key", flags.text_key,
-                  "column or key of the text [that of the run, or text]; numbers count columns "
-                  "without names")
-      .group(kData);
-  command
-      .add_option("--label-key", flags.label_key,
-                  "column or key of the label [that of the run, or label]")
-      .group(kClasses);
+      .type_name("FILE");
+  command.add_option("--text-key", flags.text_key,
+                     "column or key of the text [that of the run, or text]; numbers count columns "
+                     "without names");
+  command.begin_group(kClasses);
+  command.add_option("--label-key", flags.label_key,
+                     "column or key of the label [that of the run, or label]");
 }
 
 }  // namespace
@@ -166,6 +154,7 @@ void add_eval(Subcommand& app) {
   add_pair_flags(command, flags);
   add_text_flags(command, flags);
   add_data_flags(command, flags);
+  command.begin_group("Options");
 }
 
 }  // namespace heddle::cli

@@ -186,8 +186,6 @@ void check_tokens(const std::string& folder, const Tokenizer& tokenizer, int64_t
 
 }  // namespace
 
-std::string model_type_of(const std::string& path) { return read_folder(path).family->type; }
-
 bool is_translator(const std::string& path) { return read_folder(path).is_translator(); }
 
 std::unique_ptr<ModelConfig> load_model_config(const std::string& path) {

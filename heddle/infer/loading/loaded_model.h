@@ -45,10 +45,8 @@ struct LoadOptions {
   enum class Reads : uint8_t { anything, one_text, pairs } reads = Reads::anything;
 };
 
-/// The model_type of the model that `path` names, see find_model_dir(). Errors: data, naming the
-/// file and the known types, for any other or none.
-std::string model_type_of(const std::string& path);
-/// Whether that model reads a source and writes a target.
+/// Whether the model that `path` names, see find_model_dir(), reads a source and writes a target.
+/// Errors: data, naming the file and the known types, for a model_type of none of them.
 bool is_translator(const std::string& path);
 /// The config of that model, with what its weights and generation_config.json say beside it.
 /// Errors: those of ModelConfig::read() and open_weights().
