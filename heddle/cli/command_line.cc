@@ -93,15 +93,11 @@ Option Subcommand::add_option(const std::string& name, T& value, const std::stri
 }
 
 template Option Subcommand::add_option(const std::string&, std::string&, const std::string&);
-template Option Subcommand::add_option(const std::string&, bool&, const std::string&);
 template Option Subcommand::add_option(const std::string&, int&, const std::string&);
 template Option Subcommand::add_option(const std::string&, int64_t&, const std::string&);
 template Option Subcommand::add_option(const std::string&, uint64_t&, const std::string&);
-template Option Subcommand::add_option(const std::string&, float&, const std::string&);
 template Option Subcommand::add_option(const std::string&, double&, const std::string&);
 template Option Subcommand::add_option(const std::string&, std::vector<std::string>&,
-                                       const std::string&);
-template Option Subcommand::add_option(const std::string&, std::vector<int32_t>&,
                                        const std::string&);
 template Option Subcommand::add_option(const std::string&, std::vector<int64_t>&,
                                        const std::string&);

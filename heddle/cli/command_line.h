@@ -74,8 +74,8 @@ class Subcommand {
   /// What is done before the flags after it are read.
   void before_parsing(std::function<void()> f);
 
-  /// A flag with a value, or an argument where `name` has no dash. T: std::string, bool, int,
-  /// int64_t, uint64_t, float, double, optional or vector of some (command_line.cc lists them).
+  /// A flag with a value, or an argument where `name` has no dash. T: std::string, int,
+  /// int64_t, uint64_t, double, optional or vector of some (command_line.cc lists them).
   template <class T>
   Option add_option(const std::string& name, T& value, const std::string& help = "");
   /// One whose help calls the value that it has now the default.
