@@ -24,17 +24,18 @@ struct Flags : TranslateFlags {
 // Enough lines at a time that batches of like lengths fill up.
 constexpr BlockSize kBlock = {.lines = 1 << 18, .bytes = 1 << 18};
 
-// A translation of a line, and its alignment if that was asked for.
+// A translation of a line, and its alignment.
 struct Result {
-  Translation translation;
-  std::optional<Alignment> alignment;
+  const Translation* translation;
+  size_t line;                                // number among those translated together
+  std::optional<std::string> alignment = {};  // if it was asked for
 };
 
 Json as_json(const Result& r, const Tokenizer& tokenizer) {
-  const Translation& t = r.translation;
+  const Translation& t = *r.translation;
   Json json = Json::object({{"text", t.text}, {"score", t.score}, {"tokens", Json::array()}});
   for (const int32_t id : t.ids) json["tokens"].push_back(tokenizer.token(id));
-  if (r.alignment) json["alignment"] = to_pharaoh(*r.alignment);
+  if (r.alignment) json["alignment"] = *r.alignment;
   return json;
 }
 
@@ -52,24 +53,13 @@ void print_json(std::span<const Result> results, const Flags& flags, const Token
 // the form of Moses, where lines count from 0.
 void print_text(std::span<const Result> results, const Flags& flags, int64_t number) {
   for (const Result& r : results) {
-    std::string line = r.translation.text;
+    std::string line = r.translation->text;
     if (flags.n_best > 1) {
-      line = fmt::format("{} ||| {} ||| {:.6f}", number, line, r.translation.score);
+      line = fmt::format("{} ||| {} ||| {:.6f}", number, line, r.translation->score);
     }
-    if (r.alignment) line += " ||| " + to_pharaoh(*r.alignment);
+    if (r.alignment) line += " ||| " + *r.alignment;
     print_result(line);
   }
-}
-
-// All translations of all lines, those of a line together.
-std::vector<Result> flatten(std::vector<Translation> translations) {
-  std::vector<Result> results;
-  for (Translation& t : translations) {
-    std::vector<Translation> others = std::move(t.others);
-    results.push_back({std::move(t), {}});
-    for (Translation& o : others) results.push_back({std::move(o), {}});
-  }
-  return results;
 }
 
 // The beginnings of translations: one for all lines, or a line of a file for each.
@@ -138,39 +128,42 @@ void run_steps(const Flags& flags, const TranslateOptions& options, const Loaded
         "--page shows how one sentence is translated, but the input has more lines; give one");
   const inspect::DecodingRecord record =
       inspect::record_decoding(model, lines[0], {.translate = options});
-  inspect::write_page(flags.page, inspect::decoding_page(record, model.target()));
   print_result(record.text);
-  fmt::print(stderr, "translate: the steps are in {}; open it in a browser\n", flags.page);
+  write_page("translate", "the steps are", flags.page,
+             inspect::decoding_page(record, model.target()));
 }
 
-// The alignments of all translations of lines; counts[i] are those of line i.
-void align(std::vector<Result>& results, std::span<const std::string> lines,
-           std::span<const size_t> counts, const Flags& flags, const LoadedModel& model) {
-  std::vector<std::vector<int32_t>> sources, targets;
+void align(std::span<Result> results, std::span<const std::string> lines, const Flags& flags,
+           const LoadedModel& model) {
   const auto ids = line_ids(model, PairSide::source, lines, {.truncate = true});
-  for (size_t i = 0; i < lines.size(); ++i) sources.insert(sources.end(), counts[i], ids[i]);
-  for (const Result& r : results) targets.push_back(r.translation.ids);
+  std::vector<std::vector<int32_t>> sources, targets;
+  for (const Result& r : results) {
+    sources.push_back(ids[r.line]);
+    targets.push_back(r.translation->ids);
+  }
   AlignmentOptions options = flags.alignment_options;
   options.precision = resolve_precision(flags.compute.precision);
-  auto alignments = align_pairs(model, sources, targets, options);
-  for (size_t i = 0; i < results.size(); ++i) results[i].alignment = std::move(alignments[i]);
+  const auto alignments = align_pairs(model, sources, targets, options);
+  for (size_t i = 0; i < results.size(); ++i) results[i].alignment = to_pharaoh(alignments[i]);
 }
 
-void print_all(std::vector<Translation> translations, std::span<const std::string> lines,
+void print_all(std::span<const Translation> translations, std::span<const std::string> lines,
                int64_t first_line, const Flags& flags, const LoadedModel& model) {
-  std::vector<size_t> counts;
-  for (const Translation& t : translations) counts.push_back(1 + t.others.size());
-  std::vector<Result> results = flatten(std::move(translations));
-  if (flags.alignment) align(results, lines, counts, flags, model);
+  std::vector<Result> results;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    results.push_back({&translations[i], i});
+    for (const Translation& other : translations[i].others) results.push_back({&other, i});
+  }
+  if (flags.alignment) align(results, lines, flags, model);
   size_t at = 0;
   for (size_t i = 0; i < lines.size(); ++i) {
-    const auto of_line = std::span(results).subspan(at, counts[i]);
+    const auto of_line = std::span(results).subspan(at, 1 + translations[i].others.size());
     if (flags.json) {
       print_json(of_line, flags, model.target());
     } else {
       print_text(of_line, flags, first_line - 1 + static_cast<int64_t>(i));
     }
-    at += counts[i];
+    at += of_line.size();
   }
 }
 
