@@ -259,9 +259,9 @@ void run_steps(const Flags& flags, const LoadedModel& model, GenerateOptions opt
         "--page shows how one prompt goes on; give exactly one");
   const inspect::DecodingRecord record =
       inspect::record_generation(model, some[0].text, some[0].ids, std::move(options));
-  print_result(record.text);
   write_page("generate", "the steps are", flags.page,
              inspect::decoding_page(record, *model.tokenizer));
+  print_result(record.text);
 }
 
 void run(const Flags& flags) {

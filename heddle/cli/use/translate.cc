@@ -128,9 +128,9 @@ void run_steps(const Flags& flags, const TranslateOptions& options, const Loaded
         "--page shows how one sentence is translated, but the input has more lines; give one");
   const inspect::DecodingRecord record =
       inspect::record_decoding(model, lines[0], {.translate = options});
-  print_result(record.text);
   write_page("translate", "the steps are", flags.page,
              inspect::decoding_page(record, model.target()));
+  print_result(record.text);
 }
 
 void align(std::span<Result> results, std::span<const std::string> lines, const Flags& flags,
