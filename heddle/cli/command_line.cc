@@ -51,11 +51,6 @@ const Option& Option::excludes(const Option& other) const {
   return *this;
 }
 
-const Option& Option::excludes(const std::string& name) const {
-  option_->excludes(name);
-  return *this;
-}
-
 const Option& Option::one_of(std::vector<std::string> values) const {
   option_->check(CLI::IsMember(std::move(values)));
   return *this;

@@ -35,7 +35,6 @@ class Option {
   const Option& allow_extra_args(bool is_allowed) const;
   const Option& needs(const Option& other) const;
   const Option& excludes(const Option& other) const;
-  const Option& excludes(const std::string& name) const;
   /// Errors when it is read: usage for any other value.
   const Option& one_of(std::vector<std::string> values) const;
   const Option& positive() const;

@@ -400,10 +400,10 @@ void add_train_settings(Subcommand& app) {
 void add_train(Subcommand& app) {
   auto [command, flags] =
       app.add_command<Flags>("train", "Train a model, or go on with a run", run);
-  command.add_option(
+  const Option recipe = command.add_option(
       "--recipe", flags.recipe,
       fmt::format("settings that come with heddle: {}", fmt::join(train::recipe_names(), ", ")));
-  command.add_option("--config", flags.config, "settings from a JSON file").excludes("--recipe");
+  command.add_option("--config", flags.config, "settings from a JSON file").excludes(recipe);
   command.add_option("--preset", flags.preset,
                      fmt::format("sizes of the model: {}", fmt::join(model_presets(), ", ")));
   command.add_option("--data", flags.run.paths.data,

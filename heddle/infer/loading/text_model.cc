@@ -227,15 +227,15 @@ std::vector<int32_t> prompt_ids(const LoadedModel& model, const std::string& tex
   // Cut first, so that the special tokens stay; of them only those in front begin a text.
   std::vector<int32_t> ids = model.tokenizer->encode(text);
   const std::vector<int32_t> front = ids_around_text(*model.tokenizer).before;
-  const auto room = longest_prompt(model, options) - static_cast<int64_t>(front.size());
-  if (options.truncate && static_cast<int64_t>(ids.size()) > room) {
-    if (was_cut != nullptr) *was_cut = true;
+  const int64_t room = longest_prompt(model, options) - std::ssize(front);
+  const bool is_long = options.truncate && std::ssize(ids) > room;
+  if (is_long) {
     ids.erase(ids.begin(), ids.end() - std::max<int64_t>(1, room - options.max_new_tokens));
-    ids.insert(ids.begin(), front.begin(), front.end());
-    return prompt_ids(model, std::move(ids), where, options, nullptr);
   }
   ids.insert(ids.begin(), front.begin(), front.end());
-  return prompt_ids(model, std::move(ids), where, options, was_cut);
+  ids = prompt_ids(model, std::move(ids), where, options, was_cut);
+  if (is_long && was_cut != nullptr) *was_cut = true;
+  return ids;
 }
 
 std::vector<int32_t> prompt_ids(const LoadedModel& model, std::vector<int32_t> ids,
