@@ -16,7 +16,7 @@ namespace heddle {
 namespace {
 
 // What can be asked of a model before its weights are read.
-struct ModelFolder {
+struct FoundModel {
   std::string path;
   Json config = {};                          // config.json
   std::unique_ptr<ModelConfig> family = {};  // with its defaults
@@ -25,8 +25,8 @@ struct ModelFolder {
   bool is_translator() const { return family->hub.head == Head::target_token; }
 };
 
-ModelFolder read_folder(const std::string& path) {
-  ModelFolder f{find_model_dir(path)};
+FoundModel read_folder(const std::string& path) {
+  FoundModel f{find_model_dir(path)};
   f.config = Json::load(f.source());
   check(f.config.find("model_type") != nullptr, ErrorKind::data,
         "{}: it has no 'model_type'; heddle knows {}", f.source(), fmt::join(model_types(), ", "));
@@ -34,7 +34,7 @@ ModelFolder read_folder(const std::string& path) {
   return f;
 }
 
-void check_reads(LoadOptions::Reads reads, const ModelFolder& folder, const std::string& path) {
+void check_reads(LoadOptions::Reads reads, const FoundModel& folder, const std::string& path) {
   using Reads = LoadOptions::Reads;
   check(reads != Reads::pairs || folder.is_translator(), ErrorKind::data,
         "{}: this {} reads one text; a translator is needed, which has a source and a target", path,
@@ -88,7 +88,7 @@ SearchConfig read_layer(const Json& json, const std::string& path) {
 }
 
 // How a translator's folder wants it searched. What that says of the start goes before its config.
-std::optional<SearchConfig> generation_of(ModelFolder& folder) {
+std::optional<SearchConfig> generation_of(FoundModel& folder) {
   if (folder.family->is_own_format() || !folder.is_translator()) return {};
   SearchConfig generation = read_generation_config(folder.path, &folder.config);
   if (const auto start = token_id(generation.decoder_start)) {
@@ -100,7 +100,7 @@ std::optional<SearchConfig> generation_of(ModelFolder& folder) {
 // --- weights -------------------------------------------------------------------------------------
 
 // The config of a folder, with `head` where it has none and the family has that.
-std::unique_ptr<ModelConfig> config_of(const ModelFolder& folder, Head head) {
+std::unique_ptr<ModelConfig> config_of(const FoundModel& folder, Head head) {
   auto config = read_model_config(folder.config, folder.source());
   const std::vector<HeadClass> heads = config->heads();
   const bool has_head =
@@ -110,7 +110,7 @@ std::unique_ptr<ModelConfig> config_of(const ModelFolder& folder, Head head) {
 }
 
 // The base's weights in a model of the adapter's config, then the adapter on them.
-LoadedModel load_adapted(const ModelFolder& folder, Head head) {
+LoadedModel load_adapted(const FoundModel& folder, Head head) {
   const LoadedModel base = load_model(adapter_base(folder.path), {.head = head});
   nn::Parameters parameters(0);
   const std::unique_ptr<ModelConfig> config = config_of(folder, head);
@@ -122,7 +122,7 @@ LoadedModel load_adapted(const ModelFolder& folder, Head head) {
   return {folder.path, config->type, std::move(parameters), std::move(model)};
 }
 
-LoadedModel load_weights(const ModelFolder& folder, Head head) {
+LoadedModel load_weights(const FoundModel& folder, Head head) {
   if (is_adapter_alone(folder.path)) return load_adapted(folder, head);
   const std::unique_ptr<TensorFile> file = open_weights(folder.path);
   file->verify();
@@ -189,7 +189,7 @@ void check_tokens(const std::string& folder, const Tokenizer& tokenizer, int64_t
 bool is_translator(const std::string& path) { return read_folder(path).is_translator(); }
 
 std::unique_ptr<ModelConfig> load_model_config(const std::string& path) {
-  ModelFolder folder = read_folder(path);
+  FoundModel folder = read_folder(path);
   generation_of(folder);
   auto config = read_model_config(folder.config, folder.source());
   if (!is_adapter_alone(folder.path)) config->fit(*open_weights(folder.path));
@@ -238,7 +238,7 @@ void load_tokenizers(LoadedModel& m, bool is_needed) {
 
 LoadedModel load_model(const std::string& path, const LoadOptions& options) {
   const ProfilePhase phase("load model");
-  ModelFolder folder = read_folder(path);
+  FoundModel folder = read_folder(path);
   check_reads(options.reads, folder, path);
   std::optional<SearchConfig> generation = generation_of(folder);
   LoadedModel m = load_weights(folder, options.head);

@@ -113,30 +113,6 @@ Encoding encode_to_fit(const LoadedModel& model, std::string_view first, std::st
   return checked(model, t.with_special(a, b), first);
 }
 
-EncodedWords encode_words(const Tokenizer& tokenizer, std::span<const std::string> words,
-                          int64_t longest) {
-  EncodedWords result;
-  std::vector<int32_t> ids;
-  for (const std::string& word : words) {
-    const std::vector<int32_t> own = tokenizer.encode(word);
-    const bool has_first = !own.empty() && std::ssize(ids) < longest;
-    result.first_rows.push_back(has_first ? std::ssize(ids) : -1);
-    ids.insert(ids.end(), own.begin(), own.end());
-  }
-  if (std::ssize(ids) > longest) {
-    ids.resize(static_cast<size_t>(longest));
-    result.was_cut = true;
-  }
-  result.encoding = tokenizer.with_special(ids);
-  // The special ids stand before and behind: where the text begins is where its ids do.
-  const std::vector<int32_t>& all = result.encoding.ids;
-  const auto at = std::search(all.begin(), all.end(), ids.begin(), ids.end()) - all.begin();
-  for (int64_t& row : result.first_rows) {
-    if (row >= 0) row += at;
-  }
-  return result;
-}
-
 PackedTexts::PackedTexts(const TokenModel& model, std::span<const Encoding> texts) {
   std::vector<int64_t> lengths;
   for (const Encoding& text : texts) {

@@ -39,17 +39,6 @@ Encoding encode_to_fit(const LoadedModel& model, std::string_view text, bool& wa
 Encoding encode_to_fit(const LoadedModel& model, std::string_view first, std::string_view second,
                        bool& was_cut);
 
-struct EncodedWords {
-  Encoding encoding = {};                ///< with the special ids
-  std::vector<int64_t> first_rows = {};  ///< of each word; -1 if it gives no id or was cut off
-  bool was_cut = false;
-};
-
-/// Words one by one, each as if it were a text, so that the row of its first id is known; ids
-/// beyond `longest`, special ones not counted, are cut off. Errors: those of Tokenizer::encode().
-EncodedWords encode_words(const Tokenizer& tokenizer, std::span<const std::string> words,
-                          int64_t longest);
-
 /// Texts end to end, with the positions that the model counts.
 struct PackedTexts {
   std::vector<int32_t> ids, position_ids, types;  ///< [rows]
