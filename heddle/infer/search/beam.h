@@ -55,7 +55,8 @@ using GoesOn = std::function<bool(const Hypothesis&)>;
 class BeamSearch {
  public:
   /// search: as its check() allows    max_length: tokens and end, at least 1
-  BeamSearch(const SearchConfig& search, LengthPenalty penalty, int64_t max_length, GoesOn goes_on);
+  BeamSearch(const SearchConfig& search, LengthPenalty penalty, int64_t max_length,
+             GoesOn goes_on = {});
 
   /// Continuations wanted of each hypothesis: one if greedy, else the beam for each end and once
   /// more, so that as many may go on whatever ends.
