@@ -2,6 +2,7 @@
 #include "heddle/cli/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <optional>
 
 namespace heddle::cli {
 
@@ -10,7 +11,7 @@ const Option& Option::required(bool is_required) const {
   return *this;
 }
 
-const Option& Option::capture_default_str() const {
+const Option& Option::with_default() const {
   option_->capture_default_str();
   return *this;
 }
@@ -47,11 +48,6 @@ const Option& Option::needs(const Option& other) const {
 
 const Option& Option::excludes(const Option& other) const {
   option_->excludes(other.option_);
-  return *this;
-}
-
-const Option& Option::excludes(const std::string& name) const {
-  option_->excludes(name);
   return *this;
 }
 
@@ -92,15 +88,11 @@ Option Subcommand::add_option(const std::string& name, T& value, const std::stri
 }
 
 template Option Subcommand::add_option(const std::string&, std::string&, const std::string&);
-template Option Subcommand::add_option(const std::string&, bool&, const std::string&);
 template Option Subcommand::add_option(const std::string&, int&, const std::string&);
 template Option Subcommand::add_option(const std::string&, int64_t&, const std::string&);
 template Option Subcommand::add_option(const std::string&, uint64_t&, const std::string&);
-template Option Subcommand::add_option(const std::string&, float&, const std::string&);
 template Option Subcommand::add_option(const std::string&, double&, const std::string&);
 template Option Subcommand::add_option(const std::string&, std::vector<std::string>&,
-                                       const std::string&);
-template Option Subcommand::add_option(const std::string&, std::vector<int32_t>&,
                                        const std::string&);
 template Option Subcommand::add_option(const std::string&, std::vector<int64_t>&,
                                        const std::string&);
@@ -129,6 +121,8 @@ Option Subcommand::add_flag(const std::string& name, const std::string& help) {
   return Option(app_->add_flag_function(
       name, [](int64_t) {}, help));
 }
+
+void Subcommand::begin_group(const std::string& name) { app_->option_defaults()->group(name); }
 
 Option Subcommand::get_option(const std::string& name) const {
   return Option(app_->get_option(name));

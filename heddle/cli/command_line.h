@@ -3,7 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -20,11 +22,10 @@ class Option {
   Option() = default;
   explicit Option(CLI::Option* option) : option_(option) {}
   explicit operator bool() const { return option_ != nullptr; }
-  const Option* operator->() const { return this; }
 
   const Option& required(bool is_required = true) const;
   /// The value that the variable has now is what the help calls the default.
-  const Option& capture_default_str() const;
+  const Option& with_default() const;
   /// What the help says is taken: "FILE.html".
   const Option& type_name(const std::string& name) const;
   const Option& option_text(const std::string& text) const;
@@ -34,7 +35,6 @@ class Option {
   const Option& allow_extra_args(bool is_allowed) const;
   const Option& needs(const Option& other) const;
   const Option& excludes(const Option& other) const;
-  const Option& excludes(const std::string& name) const;
   /// Errors when it is read: usage for any other value.
   const Option& one_of(std::vector<std::string> values) const;
   const Option& positive() const;
@@ -54,13 +54,18 @@ class Subcommand {
  public:
   Subcommand() = default;
   explicit Subcommand(CLI::App& app) : app_(&app) {}
-  Subcommand& operator*() { return *this; }
-  const Subcommand& operator*() const { return *this; }
-  Subcommand* operator->() { return this; }
-  const Subcommand* operator->() const { return this; }
 
   /// A command of this one.
   Subcommand add_subcommand(const std::string& name, const std::string& help);
+  /// One that runs with its flags once all are right.
+  template <class Flags>
+  std::pair<Subcommand, Flags&> add_command(const std::string& name, const std::string& help,
+                                            std::function<void(Flags&)> run) {
+    auto flags = std::make_shared<Flags>();
+    Subcommand command = add_subcommand(name, help);
+    command.callback([flags, run = std::move(run)] { run(*flags); });
+    return {command, *flags};
+  }
   /// A command must follow.
   void require_subcommand();
   /// What is done once all flags are right.
@@ -68,10 +73,15 @@ class Subcommand {
   /// What is done before the flags after it are read.
   void before_parsing(std::function<void()> f);
 
-  /// A flag with a value, or an argument where `name` has no dash. T: std::string, bool, int,
-  /// int64_t, uint64_t, float, double, optional or vector of some (command_line.cc lists them).
+  /// A flag with a value, or an argument where `name` has no dash. T: std::string, int,
+  /// int64_t, uint64_t, double, optional or vector of some (command_line.cc lists them).
   template <class T>
   Option add_option(const std::string& name, T& value, const std::string& help = "");
+  /// One whose help calls the value that it has now the default.
+  template <class T>
+  Option add_setting(const std::string& name, T& value, const std::string& help) {
+    return add_option(name, value, help).with_default();
+  }
   Option add_option_function(const std::string& name, std::function<void(const std::string&)> f,
                              const std::string& help);
   /// A flag without a value.
@@ -80,6 +90,9 @@ class Subcommand {
   Option add_flag(const std::string& name, std::string& value, const std::string& help);
   /// A flag that is read and changes nothing.
   Option add_flag(const std::string& name, const std::string& help);
+
+  /// The heading in the help of all flags that are added from here on; at first "Options".
+  void begin_group(const std::string& name);
 
   /// By name, "--src". Errors: internal if there is none.
   Option get_option(const std::string& name) const;

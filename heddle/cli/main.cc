@@ -17,10 +17,10 @@
 #include "heddle/base/names.h"
 #include "heddle/base/signals.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/search_flags.h"
+#include "heddle/cli/flags/shared_flags.h"
+#include "heddle/cli/lines.h"
 #include "heddle/cli/profile.h"
 #include "heddle/cli/usage_error.h"
-#include "heddle/cli/use/line_answers.h"
 
 namespace {
 
@@ -52,7 +52,7 @@ void add_commands(heddle::cli::Subcommand& program) {
   for (const CommandGroup& group : command_groups()) {
     for (const AddCommand add : group.commands) {
       add(program);
-      program.get_subcommands().back()->app().group(group.name);
+      program.get_subcommands().back().app().group(group.name);
     }
   }
 }

@@ -103,10 +103,8 @@ void add_profile_flag(Subcommand& app, std::string& path) {
   app.add_flag(kFlag, path,
                fmt::format("time and bytes by op, layer and phase, and a Chrome trace [{}]",
                            kDefaultTrace))
-      ->option_text("[FILE.json]");
-  for (Subcommand command : app.get_subcommands()) {
-    add_profile_flag(*command, path);
-  }
+      .option_text("[FILE.json]");
+  for (Subcommand& command : app.get_subcommands()) add_profile_flag(command, path);
 }
 
 std::vector<std::string> join_profile_flag(const std::vector<std::string>& arguments) {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "heddle/base/files/mmap.h"
-#include "heddle/infer/words/encode_words.h"
+#include "heddle/infer/words/word_spans.h"
 
 namespace heddle {
 namespace {

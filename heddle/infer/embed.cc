@@ -1,11 +1,13 @@
-// Sentence vectors: the states of a text's tokens, pooled.
+// Sentence vectors: the states of a text's tokens, pooled as files say.
 #include "heddle/infer/embed.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "heddle/base/files/files.h"
 #include "heddle/base/files/mmap.h"
+#include "heddle/io/weights.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle {
@@ -92,6 +94,177 @@ std::vector<std::vector<float>> embed(const SentenceEncoder& encoder,
           "{}: the model gives a vector that is not finite", encoder.text.path);
   }
   return result;
+}
+
+// --- the files of sentence-transformers: which modules stand behind the model, their settings ---
+
+namespace {
+
+struct PoolingName {
+  const char *name, *flag;  // older files have a flag for each, in this order
+  Pooling pooling;
+};
+
+constexpr PoolingName kPoolings[] = {
+    {"cls", "pooling_mode_cls_token", Pooling::cls},
+    {"max", "pooling_mode_max_tokens", Pooling::max},
+    {"mean", "pooling_mode_mean_tokens", Pooling::mean},
+    {"mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens", Pooling::mean_sqrt_len},
+    {"weightedmean", "pooling_mode_weightedmean_tokens", Pooling::weighted_mean},
+    {"lasttoken", "pooling_mode_lasttoken", Pooling::last_token}};
+
+bool is_set(const Json& json, const char* key, const std::string& source) {
+  const Json* value = json.find(key);
+  return value != nullptr && !value->is_null() &&
+         value->as_bool(fmt::format("{}: key '{}'", source, key));
+}
+
+Json optional_file(const std::string& path) {
+  return path_exists(path) ? Json::load(path) : Json::object();
+}
+
+/// 1_Pooling/config.json.
+std::vector<Pooling> read_pooling(const std::string& path) {
+  const Json json = Json::load(path);
+  const Json* include_prompt = json.find("include_prompt");
+  check(include_prompt == nullptr || is_set(json, "include_prompt", path), ErrorKind::data,
+        "{}: include_prompt is false, which heddle does not support", path);
+  std::vector<Pooling> modes;
+  if (const Json* mode = json.find("pooling_mode")) {
+    const std::string what = path + ": key 'pooling_mode'";
+    const std::vector<std::string> names =
+        mode->is_string() ? std::vector<std::string>{mode->as_string()} : mode->as_strings(what);
+    for (const std::string& name : names) {
+      const auto known = std::ranges::find_if(kPoolings, [&](auto& p) { return name == p.name; });
+      check(known != std::end(kPoolings), ErrorKind::data, "{} is '{}', which heddle does not know",
+            what, name);
+      modes.push_back(known->pooling);
+    }
+  } else {
+    for (const PoolingName& known : kPoolings) {
+      if (is_set(json, known.flag, path)) modes.push_back(known.pooling);
+    }
+  }
+  check(!modes.empty(), ErrorKind::data, "{}: it names no pooling", path);
+  return modes;
+}
+
+std::vector<float> read_floats(const TensorFile& file, const std::string& name,
+                               const std::vector<int64_t>& shape) {
+  const StoredTensor& info = file.info(name);
+  check(info.shape == shape, ErrorKind::data, "{}: {} has shape {}; its config asks for {}",
+        file.path(), name, Shape(info.shape).str(), Shape(shape).str());
+  return info.floats();
+}
+
+/// 2_Dense: config.json and weights.
+DenseLayer read_dense(const std::string& folder) {
+  const std::string path = join_path(folder, "config.json");
+  const Json json = Json::load(path);
+  DenseLayer dense;
+  dense.in = json.get_int("in_features", path);
+  dense.out = json.get_int("out_features", path);
+  check(dense.in >= 1 && dense.out >= 1, ErrorKind::data,
+        "{}: in_features is {}, out_features {}; both must be at least 1", path, dense.in,
+        dense.out);
+  if (const Json* activation = json.find("activation_function")) {
+    const std::string& name = activation->as_string(path + ": key 'activation_function'");
+    dense.has_tanh = name.ends_with(".Tanh");
+    check(dense.has_tanh || name.ends_with(".Identity"), ErrorKind::data,
+          "{}: activation_function is '{}'; heddle knows Tanh and Identity", path, name);
+  }
+  check(!is_set(json, "use_residual", path), ErrorKind::data,
+        "{}: use_residual is true, which heddle does not support", path);
+  const std::unique_ptr<TensorFile> file = open_weights(folder);
+  file->verify();
+  dense.weight = read_floats(*file, "linear.weight", {dense.out, dense.in});
+  const Json* bias = json.find("bias");
+  if (bias == nullptr || bias->as_bool(path + ": key 'bias'")) {
+    dense.bias = read_floats(*file, "linear.bias", {dense.out});
+  }
+  return dense;
+}
+
+/// sentence_bert_config.json of the model's folder.
+void read_limits(const std::string& folder, SentenceEncoder& encoder) {
+  const std::string path = join_path(folder, "sentence_bert_config.json");
+  const Json json = optional_file(path);
+  encoder.options.lower_case = is_set(json, "do_lower_case", path);
+  const Json* most = json.find("max_seq_length");
+  if (most == nullptr || most->is_null()) return;
+  const int64_t limit = most->as_int(path + ": key 'max_seq_length'");
+  check(limit >= 1, ErrorKind::data, "{}: max_seq_length is {}; it must be at least 1", path,
+        limit);
+  encoder.text.max_length = std::min(encoder.text.max_length, limit);
+}
+
+std::string read_prompt(const std::string& folder) {
+  const std::string path = join_path(folder, "config_sentence_transformers.json");
+  const Json json = optional_file(path);
+  const Json* name = json.find("default_prompt_name");
+  if (name == nullptr || name->is_null()) return "";
+  const std::string& key = name->as_string(path + ": key 'default_prompt_name'");
+  return json.at("prompts", path).get_string(key, path);
+}
+
+/// A line of modules.json.
+struct Module {
+  std::string type;    ///< the last part: "Pooling"
+  std::string folder;  ///< of its files
+};
+
+std::vector<Module> read_modules(const std::string& folder) {
+  const std::string path = join_path(folder, "modules.json");
+  const Json json = Json::load(path);
+  std::vector<Module> modules;
+  for (const Json& one : json.as_array(path)) {
+    const std::string& type = one.get_string("type", path);
+    const std::string& place = one.get_string("path", path);
+    check(place.find("..") == std::string::npos && !place.starts_with('/'), ErrorKind::data,
+          "{}: the path '{}' leaves the folder", path, place);
+    modules.push_back({type.substr(type.rfind('.') + 1),  // npos + 1 is 0
+                       place.empty() ? folder : join_path(folder, place)});
+  }
+  check(!modules.empty() && modules[0].type == "Transformer", ErrorKind::data,
+        "{}: its first module is {}; a Transformer is needed", path,
+        modules.empty() ? "absent" : "a " + modules[0].type);
+  return modules;
+}
+
+}  // namespace
+
+Pooling pooling_of(const std::string& name) {
+  std::vector<std::string> known;
+  for (const PoolingName& each : kPoolings) {
+    if (name == each.name) return each.pooling;
+    known.emplace_back(each.name);
+  }
+  fail(ErrorKind::usage, "unknown pooling '{}'; there are {}", name, fmt::join(known, ", "));
+}
+
+SentenceEncoder load_sentence_encoder(const std::string& path) {
+  if (!path_exists(join_path(path, "modules.json"))) return {load_text_model(path), {}};
+  const std::vector<Module> modules = read_modules(path);
+  SentenceEncoder encoder{load_text_model(modules[0].folder), {}};
+  read_limits(modules[0].folder, encoder);
+  encoder.options.prompt = read_prompt(path);
+  for (size_t i = 1; i < modules.size(); ++i) {
+    const bool is_pooled = i > 1;
+    if (modules[i].type == "Pooling" && !is_pooled) {
+      encoder.options.pooling = read_pooling(join_path(modules[i].folder, "config.json"));
+    } else if (modules[i].type == "Dense" && is_pooled && !encoder.options.normalize) {
+      encoder.options.dense.push_back(read_dense(modules[i].folder));
+    } else if (modules[i].type == "Normalize" && is_pooled) {
+      encoder.options.normalize = true;
+    } else {
+      fail(ErrorKind::data,
+           "{}: module {} is a {}; heddle knows a Transformer, then a Pooling, then Dense ones, "
+           "then a "
+           "Normalize",
+           join_path(path, "modules.json"), i, modules[i].type);
+    }
+  }
+  return encoder;
 }
 
 }  // namespace heddle

@@ -2,7 +2,6 @@
 #include "heddle/infer/forward.h"
 
 #include <cstring>
-#include <functional>
 #include <list>
 
 #include "heddle/ops/attention.h"
@@ -220,9 +219,17 @@ class Outputs {
   std::list<Output> all_;  // references stay valid
 };
 
-nn::Observer observer_into(Outputs& out, const BatchSide& source, const BatchSide& target) {
+// Of a model of one stack both sides are the same. What is of the tokens that an order predicts has
+// a name of its own, and where there are such both streams have a number, as Hugging Face counts
+// them.
+nn::Observer observer_into(Outputs& out, const BatchSide& source, const BatchSide& target,
+                           const nn::TokenOrder& order) {
+  static constexpr std::string_view kTarget = "target_";
   nn::Observer observer;
   observer.hidden = [&](const std::string& name, const Tensor& x) {
+    if (name.starts_with(kTarget)) {
+      return out.add_even_rows(name.substr(kTarget.size()), target.batch, x);
+    }
     out.add_rows(name, name.starts_with("encoder") ? source : target, x);
   };
   observer.router = [&](const std::string& name, const Tensor& logits) {
@@ -230,32 +237,18 @@ nn::Observer observer_into(Outputs& out, const BatchSide& source, const BatchSid
   };
   observer.attention = [&](const nn::AttentionCall& call) {
     const std::string& name = call.name();
-    out.add_maps(name, call, name.starts_with("encoder") ? source : target,
-                 name.starts_with("decoder") ? target : source);
-  };
-  return observer;
-}
-
-// Adds what models with a memory or an order of tokens show. Where there are predictions, both
-// streams have a name, as Hugging Face counts them.
-void observe_more(nn::Observer& observer, Outputs& out, const BatchSide& side,
-                  const nn::TokenOrder& order) {
-  constexpr std::string_view kTarget = "target_";
-  observer.hidden = [&](const std::string& name, const Tensor& x) {
-    if (!name.starts_with(kTarget)) return out.add_rows(name, side, x);
-    out.add_even_rows(name.substr(kTarget.size()), side.batch, x);
-  };
-  observer.attention = [&](const nn::AttentionCall& call) {
-    const bool is_target = call.name().starts_with(kTarget);
-    std::string shown = is_target ? call.name().substr(kTarget.size()) : call.name();
+    const bool is_target = name.starts_with(kTarget);
+    std::string shown = is_target ? name.substr(kTarget.size()) : name;
     if (order.targets.count() > 0) shown += is_target ? ".1" : ".0";
     std::vector<int64_t> rows;
     for (size_t t = 0; is_target && t < order.target_tokens.size(); ++t) {
       const int32_t token = order.target_tokens[t];
-      rows.push_back(token < 0 ? -1 : side.cells[token] % side.time);
+      rows.push_back(token < 0 ? -1 : target.cells[token] % target.time);
     }
-    out.add_maps(shown, call, side, side, rows);
+    out.add_maps(shown, call, name.starts_with("encoder") ? source : target,
+                 name.starts_with("decoder") ? target : source, rows);
   };
+  return observer;
 }
 
 // --- memory and order ----------------------------------------------------------------------------
@@ -362,7 +355,8 @@ void forward_pair(const EncoderDecoder& model, const SafetensorsFile& inputs,
         inputs.path(), source.batch, target.batch);
   const NoGrad off;
   Outputs out;
-  const nn::Observer observer = observer_into(out, source, target);
+  const nn::TokenOrder none;
+  const nn::Observer observer = observer_into(out, source, target, none);
   nn::Run run;
   run.use(options.precision);
   if (options.all) run.observer = &observer;
@@ -408,8 +402,7 @@ void forward_tensors(const Model& any, const SafetensorsFile& inputs, const std:
     memory = read_memory(inputs, model, side.batch, run.compute);
     tokens.memory = &memory;
   }
-  nn::Observer observer = observer_into(out, side, side);
-  observe_more(observer, out, side, order);
+  const nn::Observer observer = observer_into(out, side, side, order);
   if (options.all) run.observer = &observer;
   for (const ModelOutput& o : model.forward(tokens, run)) {
     if (o.is_of_sequences) {

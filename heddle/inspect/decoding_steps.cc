@@ -8,7 +8,6 @@
 #include "heddle/base/error.h"
 #include "heddle/infer/decoding/text_stream.h"
 #include "heddle/infer/words/alignment.h"
-#include "heddle/infer/words/word_attention.h"
 #include "heddle/infer/words/word_spans.h"
 
 namespace heddle::inspect {

@@ -7,7 +7,7 @@
 
 #include "heddle/infer/decoding/generate.h"
 #include "heddle/infer/decoding/translate.h"
-#include "heddle/infer/loading/prompt_model.h"
+#include "heddle/infer/loading/text_model.h"
 #include "heddle/inspect/pages/page.h"
 #include "heddle/inspect/subject.h"
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "heddle/base/files/files.h"
-#include "heddle/infer/loading/hub_hint.h"
 #include "heddle/infer/loading/model_dir.h"
 #include "heddle/models/family.h"
 #include "heddle/nn/attention.h"

@@ -112,10 +112,7 @@ bool is_generation_key(const std::string& key) {
 }
 
 std::unique_ptr<ModelConfig> read_model_config(const Json& json, const std::string& source) {
-  const std::string& type = json.get_string("model_type", source);
-  check(is_model_type(type), ErrorKind::data, "{}: model_type is '{}'; heddle knows {}{}", source,
-        type, fmt::join(model_types(), ", "), did_you_mean(type, model_types()));
-  auto config = model_config(type);
+  auto config = model_config(json.get_string("model_type", source), source);
   config->read(json, source);
   return config;
 }

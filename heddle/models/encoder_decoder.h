@@ -24,10 +24,9 @@ struct DecoderCache {
 
 /// One token for each of n hypotheses, grouped by sentence.
 struct DecoderStep {
-  std::span<const int32_t> ids;           ///< [n] the last token of each hypothesis
-  std::span<const int32_t> position_ids;  ///< [n] its position in its translation
-  nn::CachedKeys tokens;   ///< segment i: the tokens of hypothesis i, one of them new
-  nn::CachedKeys sources;  ///< segment i: hypotheses and source tokens of sentence i
+  std::span<const int32_t> ids;  ///< [n] the last token of each hypothesis
+  nn::CachedKeys tokens;         ///< segment i: the tokens of hypothesis i, one of them new
+  nn::CachedKeys sources;        ///< segment i: hypotheses and source tokens of sentence i
 };
 
 /// What tells a stack's positions apart.

@@ -71,12 +71,7 @@ std::vector<std::string> model_types() {
   return types;
 }
 
-bool is_model_type(const std::string& type) {
-  return std::any_of(kModels.begin(), kModels.end(),
-                     [&](const ModelEntry& e) { return type == e.type; });
-}
-
-std::unique_ptr<ModelConfig> model_config(const std::string& type) {
+std::unique_ptr<ModelConfig> model_config(const std::string& type, const std::string& source) {
   for (const ModelEntry& entry : kModels) {
     if (type != entry.type) continue;
     auto config = entry.config();
@@ -84,8 +79,9 @@ std::unique_ptr<ModelConfig> model_config(const std::string& type) {
     config->hub.head = config->heads()[0].head;
     return config;
   }
-  fail(ErrorKind::data, "model_type is '{}'; heddle knows {}{}", type,
-       fmt::join(model_types(), ", "), did_you_mean(type, model_types()));
+  fail(ErrorKind::data, "{}model_type is '{}'; heddle knows {}{}",
+       source.empty() ? "" : source + ": ", type, fmt::join(model_types(), ", "),
+       did_you_mean(type, model_types()));
 }
 
 std::string default_model_type(Head head) {

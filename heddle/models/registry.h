@@ -7,11 +7,10 @@ namespace heddle {
 
 /// The names of the families, in order.
 std::vector<std::string> model_types();
-bool is_model_type(const std::string& type);
 
-/// The config of a family with its defaults. Errors: data for an unknown type (the known ones are
-/// listed).
-std::unique_ptr<ModelConfig> model_config(const std::string& type);
+/// The config of a family with its defaults. Errors: data, beginning with `source`, for an unknown
+/// type (the known ones are listed).
+std::unique_ptr<ModelConfig> model_config(const std::string& type, const std::string& source = "");
 
 /// The type that is trained for a head where none is named. Errors: internal for one of none.
 std::string default_model_type(Head head);

@@ -320,16 +320,14 @@ void Transformer::add_sources(DecoderCache& cache, const Tensor& memory,
 Tensor Transformer::step(DecoderCache& cache, const DecoderStep& step, const Run& run) const {
   const Parts& p = *parts_;
   const TokenRows tokens{
-      .ids = step.ids, .segments = step.tokens.queries, .position_ids = step.position_ids};
-  nn::CachedKeys keys = step.tokens;
-  keys.position_ids = step.position_ids;
+      .ids = step.ids, .segments = step.tokens.queries, .position_ids = step.tokens.position_ids};
   const Tensor h =
       run_stack("decoder_", Residual(p.target(tokens, run), p.config.normalize_before),
                 p.decoder.size(), pointer(p.decoder_norm), run, [&](size_t i, Residual& x, auto) {
                   const nn::Block& layer = p.decoder[i];
                   LayerCache& kept = cache.layers[i];
                   const auto attend = [&](const Tensor& y) {
-                    return layer.attention(y, kept.self, keys, run);
+                    return layer.attention(y, kept.self, step.tokens, run);
                   };
                   const auto ask = [&](const Tensor& y) {
                     return (*layer.cross)(y, kept.cross, step.sources, run);

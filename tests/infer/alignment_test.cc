@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "heddle/infer/words/word_attention.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/plain_decoding.h"
 
@@ -52,7 +51,7 @@ TEST(SplitWords, gives_the_tokens_of_what_spaces_part_without_punctuation_at_the
   const auto ids = t.encode(text);
   std::vector<std::string> words;
   std::vector<bool> marks;
-  for (const TokenRange& w : split_words(t, ids)) {
+  for (const WordSpan& w : split_words(t, ids)) {
     std::string word = t.decode(
         std::span(ids).subspan(static_cast<size_t>(w.begin), static_cast<size_t>(w.end - w.begin)));
     word.erase(0, word.find_first_not_of(' '));
@@ -76,8 +75,8 @@ TEST(AlignWords, sums_over_source_tokens_averages_over_target_tokens_and_keeps_m
                                                      .00f, .10f, .10f, .70f, .10f,  //
                                                      .60f, .10f, .10f, .10f, .10f},
                                   {4, 5});
-  const std::vector<TokenRange> source = {{0, 2}, {2, 3}, {3, 4, true}};
-  const auto align = [&](const std::vector<TokenRange>& target, bool shifted = false) {
+  const std::vector<WordSpan> source = {{0, 2}, {2, 3}, {3, 4, true}};
+  const auto align = [&](const std::vector<WordSpan>& target, bool shifted = false) {
     return align_words(map, source, target, shifted);
   };
   // Row 0: .4 against .3; row 1: .2, .5; row 2 rests on the mark; rows 0 and 1: .3, .4.
@@ -90,8 +89,8 @@ TEST(AlignWords, sums_over_source_tokens_averages_over_target_tokens_and_keeps_m
 
 TEST(AlignWords, without_source_words_there_is_no_link_and_marks_alone_take_what_there_is) {
   const Tensor map = Tensor::full({2, 2}, 0.5f);
-  EXPECT_EQ(align_words(map, {}, std::vector<TokenRange>{{0, 1}}), Alignment());
-  const std::vector<TokenRange> mark = {{0, 1, true}}, word = {{0, 1}};
+  EXPECT_EQ(align_words(map, {}, std::vector<WordSpan>{{0, 1}}), Alignment());
+  const std::vector<WordSpan> mark = {{0, 1, true}}, word = {{0, 1}};
   EXPECT_EQ(align_words(map, mark, word), (Alignment{{0, 0}}));
 }
 

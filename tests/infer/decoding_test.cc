@@ -180,11 +180,12 @@ TEST_F(Options, forced_prefixes_hold_and_their_score_counts) {
 
 // Greedy decoding with rules, token by token, in f64 and with sets of n-grams.
 Ids plain_greedy(const SmallModel& m, const Ids& source, size_t max_tokens,
-                 const TokenRules& rules) {
+                 const SearchConfig& rules) {
   Ids ids;
   while (ids.size() < max_tokens) {
     std::set<Ids> ngrams;
-    const auto n = static_cast<size_t>(rules.no_repeat_ngram);
+    const auto n = static_cast<size_t>(rules.no_repeat_ngram.value_or(0));
+    const double penalty = rules.repetition_penalty.value_or(1);
     for (size_t i = 0; n > 0 && i + n <= ids.size(); ++i) {
       ngrams.insert(Ids(ids.begin() + i, ids.begin() + i + n));
     }
@@ -194,13 +195,13 @@ Ids plain_greedy(const SmallModel& m, const Ids& source, size_t max_tokens,
     for (int32_t id = 0; id < static_cast<int32_t>(logits.size()); ++id) {
       double x = logits[id];
       if (std::count(ids.begin(), ids.end(), id) > 0) {
-        x = x > 0 ? x / rules.repetition_penalty : x * rules.repetition_penalty;
+        x = x > 0 ? x / penalty : x * penalty;
       }
       Ids end(ids);
       end.push_back(id);
       if (n > 0 && end.size() >= n && ngrams.count(Ids(end.end() - n, end.end())) > 0) continue;
       if (id == 0 || id == 2) continue;
-      if (id == 3 && static_cast<int64_t>(ids.size()) < rules.min_length) continue;
+      if (id == 3 && static_cast<int64_t>(ids.size()) < rules.min_new_tokens.value_or(0)) continue;
       if (x > most) most = x, best = id;
     }
     if (best == 3) break;
@@ -223,7 +224,7 @@ TEST_F(Options, rules_equal_a_naive_reference) {
     const auto ours = translate_ids(m.model, sources, {.search = all[r], .max_length = 18});
     size_t changed = 0;
     for (size_t i = 0; i < sources.size(); ++i) {
-      EXPECT_EQ(ours[i].ids, plain_greedy(m, sources[i], 18, all[r].rules())) << r << " " << i;
+      EXPECT_EQ(ours[i].ids, plain_greedy(m, sources[i], 18, all[r])) << r << " " << i;
       changed += ours[i].ids != unruled[i].ids;
     }
     EXPECT_GT(changed, 0u) << r;  // else it shows nothing

@@ -1,6 +1,6 @@
 // Exported models: heddle's translators as Marian give the same logits and tokens; others keep
 // theirs.
-#include "heddle/infer/export/export.h"
+#include "heddle/infer/export.h"
 
 #include <gtest/gtest.h>
 

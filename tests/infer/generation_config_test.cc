@@ -1,5 +1,5 @@
 // generation_config.json: both files, lists and single ids, and values that make no sense.
-#include "heddle/infer/loading/generation_config.h"
+#include "heddle/infer/loading/loaded_model.h"
 
 #include <gtest/gtest.h>
 
@@ -31,25 +31,25 @@ TEST(GenerationConfig, reads_what_both_files_say_the_first_one_first) {
   EXPECT_EQ(token_id(c.bos), 2);
   EXPECT_EQ(c.decoder_start, 8);
   EXPECT_FALSE(c.forced_eos);  // config.json has it, but counts for special ids only
-  EXPECT_EQ(c.rules().banned_ngrams, (std::vector<Ids>{{4, 5}}));
+  EXPECT_EQ(c.banned_ngrams(), (std::vector<Ids>{{4, 5}}));
   EXPECT_EQ(c.suppressed_ids(), (Ids{8, 3}));
   EXPECT_EQ(c.max_new_tokens, 20);
   EXPECT_EQ(c.beam, 6);
   EXPECT_EQ(c.length_penalty, 0.5);
-  EXPECT_EQ(c.beam_options().early_stopping, EarlyStopping::never);
-  EXPECT_EQ(c.rules().repetition_penalty, 1.2);
-  EXPECT_EQ(c.rules().no_repeat_ngram, 3);
-  EXPECT_EQ(c.sampling().temperature, 0.6);
-  EXPECT_EQ(c.sampling().top_k, 0);
-  EXPECT_EQ(c.sampling().top_p, 0.9);
+  EXPECT_EQ(c.early_stopping, "never");
+  EXPECT_EQ(c.repetition_penalty, 1.2);
+  EXPECT_EQ(c.no_repeat_ngram, 3);
+  EXPECT_EQ(c.temperature, 0.6);
+  EXPECT_EQ(c.top_k, 0);
+  EXPECT_EQ(c.top_p, 0.9);
 }
 
 TEST(GenerationConfig, without_files_nothing_ends_and_nothing_is_ruled) {
   const SearchConfig c = Folder("", "").read();
   EXPECT_TRUE(c.ends().empty());
   EXPECT_FALSE(token_id(c.bos));
-  EXPECT_FALSE(c.rules().any());
-  EXPECT_EQ(c.beam_options().early_stopping, EarlyStopping::no);
+  EXPECT_FALSE(c.no_repeat_ngram || c.repetition_penalty || c.min_length || c.min_new_tokens);
+  EXPECT_EQ(c.early_stopping, "");
 }
 
 TEST(SearchConfig, what_is_laid_over_takes_the_place_of_what_it_says_and_leaves_the_rest) {
@@ -68,12 +68,12 @@ TEST(SearchConfig, what_is_laid_over_takes_the_place_of_what_it_says_and_leaves_
   EXPECT_EQ(unknown, std::vector<std::string>{"model"});
   lay_over(c, request);
   EXPECT_EQ(c.beam, 2);
-  EXPECT_EQ(c.sampling().top_k, 0);
+  EXPECT_EQ(c.top_k, 0);
   EXPECT_EQ(c.ends(), Ids{3});
-  EXPECT_EQ(c.beam_options().early_stopping, EarlyStopping::never);
-  EXPECT_EQ(c.sampling().temperature, 0.6);
-  EXPECT_EQ(c.sampling().top_p, 0.5);
-  EXPECT_EQ(c.rules().banned_ngrams, (std::vector<Ids>{{4, 5}}));
+  EXPECT_EQ(c.early_stopping, "never");
+  EXPECT_EQ(c.temperature, 0.6);
+  EXPECT_EQ(c.top_p, 0.5);
+  EXPECT_EQ(c.banned_ngrams(), (std::vector<Ids>{{4, 5}}));
   // Each layer, and so what they make together, is JSON and back.
   SearchConfig again;
   EXPECT_TRUE(read_search(again, to_json(c), "again").empty());

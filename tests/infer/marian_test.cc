@@ -114,7 +114,7 @@ TEST(Marian, settings_of_config_json_count_where_there_is_no_generation_config) 
   EXPECT_EQ(options.max_length, 15);  // 17 with the start and the end
   EXPECT_TRUE(token_id(options.search.forced_eos));
   EXPECT_EQ(options.search.suppressed_ids(), std::vector<int32_t>{84});
-  EXPECT_EQ(options.search.rules().banned_ngrams, (std::vector<std::vector<int32_t>>{{3, 4, 5}}));
+  EXPECT_EQ(options.search.banned_ngrams(), (std::vector<std::vector<int32_t>>{{3, 4, 5}}));
 }
 
 TEST(Marian, sides_of_separate_vocabularies_have_ids_of_their_own) {

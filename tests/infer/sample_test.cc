@@ -1,5 +1,5 @@
 // Drawn tokens against the distribution that temperature and limits define.
-#include "heddle/infer/search/sample.h"
+#include "heddle/infer/search/next_tokens.h"
 
 #include <gtest/gtest.h>
 
@@ -21,43 +21,43 @@ std::vector<float> random_row(int64_t vocab) {
 }
 
 // The definition, one limit after the other, each with probabilities anew.
-std::vector<double> distribution(const std::vector<float>& x, const Sampling& s,
+std::vector<double> distribution(const std::vector<float>& x, const SearchConfig& s,
                                  const std::vector<int32_t>& never) {
   std::vector<double> p(x.size());
-  for (size_t i = 0; i < x.size(); ++i) p[i] = std::exp(x[i] / s.temperature);
+  for (size_t i = 0; i < x.size(); ++i) p[i] = std::exp(x[i] / s.temperature.value_or(1));
   for (const int32_t id : never) p[id] = 0;
   std::vector<size_t> order(x.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p[a] > p[b]; });
   for (size_t i = 0; s.top_k > 0 && i < order.size(); ++i) {
-    if (i >= static_cast<size_t>(s.top_k)) p[order[i]] = 0;
+    if (i >= static_cast<size_t>(*s.top_k)) p[order[i]] = 0;
   }
   const double total = std::accumulate(p.begin(), p.end(), 0.0);
   double sum = 0;
   for (const size_t i : order) {
-    const bool is_in = sum < s.top_p * total;
+    const bool is_in = sum < s.top_p.value_or(1) * total;
     sum += p[i];
     if (!is_in) p[i] = 0;
   }
   const double most = p[order[0]];
-  for (double& v : p) v = v < s.min_p * most ? 0 : v;
+  for (double& v : p) v = v < s.min_p.value_or(0) * most ? 0 : v;
   const double left = std::accumulate(p.begin(), p.end(), 0.0);
   for (double& v : p) v /= left;
   return p;
 }
 
-class Drawn : public ::testing::TestWithParam<Sampling> {};
+class Drawn : public ::testing::TestWithParam<SearchConfig> {};
 
 TEST_P(Drawn, tokens_come_as_often_as_their_probability_says) {
   constexpr int64_t kVocab = 20, kRows = 20000;
   const auto x = random_row(kVocab);
   Tensor logits = Tensor::empty({kRows, kVocab}, DType::f32);
-  const Sampling& sampling = GetParam();
+  const SearchConfig& sampling = GetParam();
   const std::vector<int32_t> suppressed = {3}, banned = {7, 8};
   std::vector<SampleRow> rows;
   for (int64_t r = 0; r < kRows; ++r) {
     std::copy(x.begin(), x.end(), logits.data<float>() + r * kVocab);
-    const double draw = sample_draw(sampling.seed, r / 100, r % 10, r % 100 / 10);
+    const double draw = sample_draw(sampling.seed.value_or(1), r / 100, r % 10, r % 100 / 10);
     rows.push_back({&sampling, draw, suppressed, banned});
   }
   const auto tokens = sample_tokens(logits, rows);
@@ -81,10 +81,10 @@ TEST_P(Drawn, tokens_come_as_often_as_their_probability_says) {
 
 INSTANTIATE_TEST_SUITE_P(
     Limits, Drawn,
-    ::testing::Values(Sampling{}, Sampling{.temperature = 0.5},
-                      Sampling{.temperature = 3, .seed = 9}, Sampling{.top_k = 4},
-                      Sampling{.top_p = 0.7}, Sampling{.min_p = 0.2},
-                      Sampling{.temperature = 2, .top_k = 10, .top_p = 0.8, .min_p = 0.3}));
+    ::testing::Values(SearchConfig{}, SearchConfig{.temperature = 0.5},
+                      SearchConfig{.temperature = 3, .seed = 9}, SearchConfig{.top_k = 4},
+                      SearchConfig{.top_p = 0.7}, SearchConfig{.min_p = 0.2},
+                      SearchConfig{.temperature = 2, .top_k = 10, .top_p = 0.8, .min_p = 0.3}));
 
 TEST(SampleTokens, log_p_is_that_of_the_model_whatever_the_temperature) {
   const auto x = random_row(300);
@@ -92,7 +92,7 @@ TEST(SampleTokens, log_p_is_that_of_the_model_whatever_the_temperature) {
   double sum = 0;
   for (const float v : x) sum += std::exp(static_cast<double>(v));
   for (const double draw : {0.0, 0.3, 0.99999999}) {
-    const Sampling sampling{.temperature = 0.3, .top_k = 5};
+    const SearchConfig sampling{.temperature = 0.3, .top_k = 5};
     const std::vector<SampleRow> row = {{&sampling, draw}};
     const NextToken w = sample_tokens(logits, row)[0];
     EXPECT_NEAR(w.log_p, x[w.id] - std::log(sum), 1e-5);
@@ -102,7 +102,7 @@ TEST(SampleTokens, log_p_is_that_of_the_model_whatever_the_temperature) {
 TEST(SampleTokens, forced_row_gives_its_token_an_empty_one_none_and_others_have_none) {
   const Tensor logits = Tensor::full({3, 5}, 1);
   const std::vector<int32_t> all = {0, 1, 2, 3, 4};
-  const Sampling sampling;
+  const SearchConfig sampling;
   const std::vector<SampleRow> rows = {{&sampling, 0.5, all, {}, 2}, {}, {&sampling, 0.5, all}};
   const auto tokens = sample_tokens(logits, rows);
   ASSERT_EQ(tokens.size(), 2u);

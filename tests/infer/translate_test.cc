@@ -212,7 +212,8 @@ TEST_F(TranslateIds, beam_or_batch_below_one_is_a_usage_error) {
 
 // Two tokens, 4 and 5, and the end, 3, with probabilities laid out by hand.
 TEST(BeamSearch, two_hypotheses_beat_the_greedy_choice) {
-  BeamSearch search({.beam = 2, .length_penalty = 0, .max_length = 3, .eos = {3}});
+  BeamSearch search({.beam = 2, .length_penalty = 0, .early_stopping = "true", .eos = {3}},
+                    LengthPenalty::wu, 3);
   const auto p = [](int32_t id, double probability) {
     return NextToken{id, static_cast<float>(std::log(probability))};
   };
@@ -230,16 +231,19 @@ TEST(BeamSearch, two_hypotheses_beat_the_greedy_choice) {
 }
 
 TEST(BeamSearch, end_outside_the_best_beam_candidates_is_passed_over) {
-  BeamSearch search({.beam = 1, .length_penalty = 0, .max_length = 9, .eos = {3}});
+  BeamSearch search({.beam = 1, .length_penalty = 0, .early_stopping = "true", .eos = {3}},
+                    LengthPenalty::wu, 9);
   search.advance(std::vector<NextToken>{{4, -0.5f}});
   EXPECT_EQ(search.live().size(), 1u);
-  BeamSearch two({.beam = 2, .length_penalty = 0, .max_length = 9, .eos = {3}});
+  BeamSearch two({.beam = 2, .length_penalty = 0, .early_stopping = "true", .eos = {3}},
+                 LengthPenalty::wu, 9);
   two.advance(std::vector<NextToken>{{4, -0.5f}, {5, -0.6f}, {3, -0.7f}, {6, -0.8f}});
   EXPECT_EQ(two.live().size(), 2u);
 }
 
 TEST(BeamSearch, equal_scores_keep_the_better_hypothesis_and_the_lower_rank_first) {
-  BeamSearch search({.beam = 2, .length_penalty = 0, .max_length = 9, .eos = {3}});
+  BeamSearch search({.beam = 2, .length_penalty = 0, .early_stopping = "true", .eos = {3}},
+                    LengthPenalty::wu, 9);
   search.advance(std::vector<NextToken>{{4, -1.0f}, {5, -1.0f}, {6, -1.0f}, {7, -1.0f}});
   ASSERT_EQ(search.live().size(), 2u);
   EXPECT_EQ(search.live()[0].ids, Ids{4});

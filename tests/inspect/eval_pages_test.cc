@@ -7,7 +7,7 @@
 #include <limits>
 #include <set>
 
-#include "heddle/infer/words/encode_words.h"
+#include "heddle/text/strings/strings.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
 
@@ -61,7 +61,7 @@ TEST_F(WordPieceParts, text_around_begins_and_ends_with_whole_words) {
   for (size_t i = 0; i < ids.size(); ++i) {
     const PartOfText text = part_of_text(tokenizer_, ids, i, i + 1);
     const std::string all = text.before + text.part + text.after;
-    for (const std::string& word : split_words(all)) EXPECT_TRUE(known.contains(word)) << all;
+    for (const std::string& word : split_at_spaces(all)) EXPECT_TRUE(known.contains(word)) << all;
     EXPECT_LT(all.size(), 80u) << "about ten ids before and behind";
   }
 }

@@ -411,7 +411,7 @@ TEST(ModelRegistry, unknown_type_names_the_known_ones) {
   StackFixture f("gpt2/tied");
   f.change_config("model_type", "gpt3");
   expect_error(ErrorKind::data, {"'gpt3'", "bert, distilbert, gpt2"},
-               [&] { model_type_of(f.folder()); });
+               [&] { is_translator(f.folder()); });
 }
 
 }  // namespace

@@ -3,13 +3,12 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <memory>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
 #include "heddle/cli/commands.h"
-#include "heddle/infer/export/export.h"
+#include "heddle/infer/export.h"
 
 namespace heddle::cli {
 namespace {
@@ -48,21 +47,16 @@ void run(const Flags& flags) {
 }  // namespace
 
 void add_export(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command = app.add_subcommand(
-      "export", "Write a model as Hugging Face's transformers loads it, with its tokenizer");
-  command->add_option("model", flags->model, "a model directory, or a training run")->required();
-  command->add_option("-o,--out", flags->out, "folder to write; made if need be")->required();
-  command
-      ->add_option("--format", flags->options.format,
-                   "transformers: as it has the model; or the model_type that must come of it")
-      ->capture_default_str();
-  command->add_option("--dtype", flags->dtype, "of the weights: f32, bf16 or f16")
-      ->one_of({"f32", "bf16", "f16"})
-      ->capture_default_str();
-  command->add_flag("--overwrite", flags->options.overwrite,
-                    "replace the model that stands in the folder");
-  command->callback([flags] { run(*flags); });
+  auto [command, flags] = app.add_command<Flags>(
+      "export", "Write a model as Hugging Face's transformers loads it, with its tokenizer", run);
+  command.add_option("model", flags.model, "a model directory, or a training run").required();
+  command.add_option("-o,--out", flags.out, "folder to write; made if need be").required();
+  command.add_setting("--format", flags.options.format,
+                      "transformers: as it has the model; or the model_type that must come of it");
+  command.add_setting("--dtype", flags.dtype, "of the weights: f32, bf16 or f16")
+      .one_of({"f32", "bf16", "f16"});
+  command.add_flag("--overwrite", flags.options.overwrite,
+                   "replace the model that stands in the folder");
 }
 
 }  // namespace heddle::cli

@@ -1,8 +1,7 @@
 // heddle phrasebook: writes the pairs that heddle generates as parallel text.
-#include <memory>
 
-#include "corpora/agreement.h"
 #include "corpora/phrasebook.h"
+#include "corpora/agreement.h"
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/progress.h"
@@ -71,30 +70,26 @@ void run(const Options& o) {
 }  // namespace
 
 void add_phrasebook(Subcommand& app) {
-  auto options = std::make_shared<Options>();
-  Subcommand command =
-      app.add_subcommand("phrasebook", "Write the sentence pairs that heddle generates as text");
-  command->add_option("-o,--out", options->out, "folder for {train,val,test}.{en,de}, or .{en,fr}")
-      ->required();
+  auto [command, options] = app.add_command<Options>(
+      "phrasebook", "Write the sentence pairs that heddle generates as text", run);
+  command.add_option("-o,--out", options.out, "folder for {train,val,test}.{en,de}, or .{en,fr}")
+      .required();
   command
-      ->add_option(
-          "--corpus", options->corpus,
+      .add_setting(
+          "--corpus", options.corpus,
           "phrasebook: everyday English and German; agreement: English and French in which "
           "pronouns and adjectives depend on words far away")
-      ->one_of({"phrasebook", "agreement"})
-      ->capture_default_str();
+      .one_of({"phrasebook", "agreement"});
   command
-      ->add_option("--pairs", options->pairs,
-                   "different pairs in all [120000 of the phrasebook, 40000 of agreement]")
-      ->positive();
+      .add_option("--pairs", options.pairs,
+                  "different pairs in all [120000 of the phrasebook, 40000 of agreement]")
+      .positive();
   command
-      ->add_option("--held-out", options->held_out,
-                   "pairs for validation, and as many for the test [1000; 500]")
-      ->not_negative();
-  command->add_option("--seed", options->seed, "another seed gives other pairs")
-      ->capture_default_str();
-  command->add_flag("--overwrite", options->overwrite, "replace such files that are there");
-  command->callback([options] { run(*options); });
+      .add_option("--held-out", options.held_out,
+                  "pairs for validation, and as many for the test [1000; 500]")
+      .not_negative();
+  command.add_setting("--seed", options.seed, "another seed gives other pairs");
+  command.add_flag("--overwrite", options.overwrite, "replace such files that are there");
 }
 
 }  // namespace heddle::cli

@@ -6,7 +6,7 @@
 
 #include "heddle/base/json/json.h"
 #include "heddle/cli/flags/translate_flags.h"
-#include "heddle/inspect/pages/page.h"
+#include "heddle/train/metrics/metrics.h"
 
 namespace heddle::cli {
 
@@ -18,15 +18,12 @@ struct EvalFlags : TranslateFlags {
   bool no_memory = false, lowercase = false, json = false;
 };
 
+/// BLEU and chrF as `heddle score` and `eval` show them.
+Json scores_json(const train::BleuScore& bleu, const train::ChrfScore& chrf);
+std::string scores_text(const train::BleuScore& bleu, const train::ChrfScore& chrf);
+
 /// JSON has no infinity: a perplexity beyond double is null.
 Json finite_or_null(double value);
-/// Words between white space.
-int64_t count_words(const std::string& text);
-
-/// What is asked for as a page, which ends it if it cannot be written; false: none.
-bool wants_page(const EvalFlags& flags);
-/// Writes the page, and says so.
-void write_eval_page(const EvalFlags& flags, const inspect::Page& page);
 
 /// BLEU, chrF and perplexity of a translator on sentences and their translations.
 void eval_translation(const EvalFlags& flags);

@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "heddle/cli/command_line.h"
-#include "heddle/cli/flags/compute_flags.h"
-#include "heddle/cli/flags/page_flag.h"
+#include "heddle/cli/flags/shared_flags.h"
 #include "heddle/inspect/subject.h"
 
 namespace heddle::cli {

@@ -5,7 +5,7 @@
 #include "heddle/base/json/json.h"
 #include "heddle/base/log.h"
 #include "heddle/base/progress.h"
-#include "heddle/cli/flags/page_flag.h"
+#include "heddle/cli/flags/shared_flags.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle::cli {
@@ -16,7 +16,7 @@ constexpr BlockSize kBlock = {.lines = 64, .bytes = 64 << 10};
 }  // namespace
 
 void add_text_flags(Subcommand& command, TextFlags& flags) {
-  command.add_option("model", flags.model, "a model directory, or a training run")->required();
+  command.add_option("model", flags.model, "a model directory, or a training run").required();
   add_compute_flags(command, flags.compute);
   command.add_flag("--json", flags.json, "one line of JSON a text");
   command.add_option("--text", flags.texts,
@@ -59,13 +59,6 @@ void for_texts(const char* command, const TextFlags& flags, int64_t limit,
     work(texts);
   }
   warn_of_cut(command, cut, count, limit);
-}
-
-void write_text_page(const char* command, const TextFlags& flags, const inspect::Page& page,
-                     int64_t texts) {
-  inspect::write_page(flags.page, page);
-  fmt::print(stderr, "{}: {} in {}; open it in a browser\n", command, counted(texts, "text"),
-             flags.page);
 }
 
 void warn_of_cut(const char* command, int64_t cut, int64_t texts, int64_t limit) {

@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "heddle/cli/command_line.h"
-#include "heddle/cli/flags/compute_flags.h"
-#include "heddle/cli/use/line_answers.h"
-#include "heddle/inspect/pages/page.h"
+#include "heddle/cli/flags/shared_flags.h"
+#include "heddle/cli/lines.h"
 
 namespace heddle::cli {
 
@@ -34,9 +33,5 @@ void for_texts(const char* command, const TextFlags& flags, int64_t limit,
 
 /// One warning if texts were cut.
 void warn_of_cut(const char* command, int64_t cut, int64_t texts, int64_t limit);
-
-/// Writes the page of so many texts to flags.page, and says so. Errors: see write_page().
-void write_text_page(const char* command, const TextFlags& flags, const inspect::Page& page,
-                     int64_t texts);
 
 }  // namespace heddle::cli

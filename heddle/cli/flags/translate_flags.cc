@@ -7,7 +7,7 @@ namespace heddle::cli {
 void add_translate_flags(Subcommand& app, TranslateFlags& flags) {
   flags.command = app;
   app.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
-      ->required();
+      .required();
   app.add_option("--source-language", flags.source_language,
                  "language of the texts, of a model that is told, as its tokenizer has it: en_XX, "
                  "eng_Latn, en");
@@ -20,8 +20,7 @@ void add_translate_flags(Subcommand& app, TranslateFlags& flags) {
   app.add_option("--max-length", flags.max_length,
                  "tokens of a translation at most, the end not counted; 0: twice the source's + 10 "
                  "[as the model says, or 0]");
-  app.add_option("--batch-tokens", flags.batch_tokens, "source tokens of a batch, times the beam")
-      ->capture_default_str();
+  app.add_setting("--batch-tokens", flags.batch_tokens, "source tokens of a batch, times the beam");
   add_compute_flags(app, flags.compute);
   app.add_flag("--truncate", flags.truncate, "cut lines that are longer than the model takes");
 }

@@ -5,8 +5,7 @@
 #include <string>
 
 #include "heddle/cli/command_line.h"
-#include "heddle/cli/flags/compute_flags.h"
-#include "heddle/cli/flags/search_flags.h"
+#include "heddle/cli/flags/shared_flags.h"
 #include "heddle/infer/decoding/translate.h"
 
 namespace heddle::cli {

@@ -1,15 +1,14 @@
 // heddle analyze: what a model costs, from its sizes alone.
-#include <memory>
+#include <algorithm>
+#include <array>
 
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
 #include "heddle/bench/layer_curve.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/page_flag.h"
-#include "heddle/cli/inspect/analyze_text.h"
+#include "heddle/cli/flags/shared_flags.h"
 #include "heddle/inspect/analysis.h"
 #include "heddle/inspect/model_sizes.h"
-#include "heddle/inspect/pages/page.h"
 
 namespace heddle::cli {
 namespace {
@@ -45,9 +44,203 @@ void use_image(Flags& f) {
   f.workload.window = window * window;
 }
 
+// --- numbers as a person reads them --------------------------------------------------------------
+
+using inspect::Analysis;
+using inspect::Bytes;
+using inspect::Step;
+
+// Four digits: "112.5 MiB".
+std::string binary(int64_t bytes) {
+  constexpr std::array kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
+  return fmt::format("{:.{}f} {}", value,
+                     unit == 0 || value >= 1000 ? 0
+                     : value >= 100             ? 1
+                                                : 2,
+                     kUnits[unit]);
+}
+
+std::string decimal(double value) {
+  constexpr std::array kUnits = {"", " k", " M", " G", " T", " P", " E", " Z"};
+  size_t unit = 0;
+  for (; value >= 1000 && unit + 1 < kUnits.size(); ++unit) value /= 1000;
+  return fmt::format("{:.4g}{}", value, kUnits[unit]);
+}
+
+std::string shape(const std::vector<int64_t>& sizes) {
+  return fmt::format("{}", fmt::join(sizes, " x "));
+}
+
+// The sum over layers, or that of one where all are alike.
+std::string of_layers(int64_t sum, int64_t layers) {
+  if (layers == 1 || sum % layers != 0) return format_count(sum);
+  return fmt::format("{} x {} = {}", format_count(sum / layers), layers, format_count(sum));
+}
+
+std::string steps_text(const Analysis& a) {
+  std::string text = fmt::format("{:42}{:48}{:>8}{:>14}{:>10}\n", "step", "shape", "layers",
+                                 "parameters", "FLOPs");
+  std::string part;
+  for (const Step& step : a.steps) {
+    if (step.part != part) text += step.part + "\n";
+    part = step.part;
+    const auto& [matrices, rows, columns] = step.attention;
+    const std::string by =
+        matrices > 0 ? fmt::format(" ({} x {} x {} weights)", matrices, rows, columns) : "";
+    const std::string flops =
+        step.flops > 0 ? decimal(static_cast<double>(step.flops / step.layers)) : "";
+    text += fmt::format("  {:40}{:48}{:>8}{:>14}{:>10}\n", step.name,
+                        step.out.empty() ? "" : shape(step.in) + " -> " + shape(step.out) + by,
+                        step.layers, format_count(step.parameters / step.layers), flops);
+  }
+  return text + "FLOPs and parameters are those of one layer; rows are the tokens of the batch.\n";
+}
+
+std::string parameters_text(const Analysis& a) {
+  std::string text = "\nparameters\n";
+  for (size_t i = 0; i < a.steps.size();) {
+    const std::string& part = a.steps[i].part;
+    int64_t sum = 0, layers = 1;
+    for (; i < a.steps.size() && a.steps[i].part == part; ++i) {
+      sum += a.steps[i].parameters;
+      layers = std::max(layers, a.steps[i].layers);
+    }
+    if (sum > 0) text += fmt::format("  {:38}  {}\n", part, of_layers(sum, layers));
+  }
+  return text + fmt::format("  {:38}  {}\n", "total", format_count(a.parameters));
+}
+
+std::string flops_text(const Analysis& a) {
+  const auto line = [](const char* name, double flops, const std::string& note = "") {
+    return fmt::format("  {:28}{:>16}{}{}\n", name, decimal(flops), note.empty() ? "" : "  ", note);
+  };
+  const auto forward = static_cast<double>(a.forward_flops);
+  const auto attention = static_cast<double>(a.attention_flops);
+  std::string text = "\nFLOPs of the batch (products: a multiplication and an addition each)\n";
+  text += line("forward", forward);
+  text += line("  of which attention", attention,
+               fmt::format("{:.1f} %: it grows with the square of the length",
+                           100 * attention / std::max(1.0, forward)));
+  text += line("training, plain attention", static_cast<double>(a.training_flops),
+               "the backward pass has two products for each");
+  if (a.attention.has_flash) {
+    text += line("training, flash attention", static_cast<double>(a.training_flash_flops),
+                 "which computes the scores again");
+  }
+  if (a.decoding_flops > 0) {
+    text += line("token by token over caches", static_cast<double>(a.decoding_flops));
+  }
+  if (a.uncached_decoding_flops > 0) {
+    text += line("token by token without", a.uncached_decoding_flops,
+                 fmt::format("{:.0f} times as many", a.uncached_decoding_flops / forward));
+  }
+  return text;
+}
+
+std::string bytes_line(const std::string& name, const Bytes& b, const std::string& note = "") {
+  return fmt::format("  {:38}{:>12}{:>12}{}{}\n", name, binary(b.f32), binary(b.bf16),
+                     note.empty() ? "" : "  ", note);
+}
+
+std::string memory_text(const Analysis& a) {
+  std::string text = fmt::format("\n{:40}{:>12}{:>12}\n", "bytes", "f32", "bf16");
+  text += bytes_line("weights", a.weights);
+  text += bytes_line("gradients, Adam, masters (training)", a.optimizer);
+  text += bytes_line("activations kept (training)", a.kept, "attention matrices aside");
+  text += bytes_line("  with --recompute", a.recomputed, "what enters each layer");
+  text += bytes_line("activations at once (inference)", a.at_once);
+  if (a.decoding_flops > 0) {
+    text += bytes_line("cache of keys and values", a.cache);
+    text += bytes_line("  of a written token", a.cache_token);
+    if (a.cache_source.f32 > 0) text += bytes_line("  of a source token", a.cache_source);
+  }
+  const inspect::AttentionMemory& m = a.attention;
+  text += fmt::format("attention: {} matrices of up to {} entries\n", format_count(m.matrices),
+                      format_count(m.entries));
+  text += bytes_line("one matrix (a head, a sequence)", m.head);
+  text += bytes_line("plain attention, training", m.all, "all of them");
+  text += bytes_line("plain attention, inference", m.one_layer, "a layer's");
+  if (!m.has_flash) return text + "  (flash attention is of dot products only)\n";
+  text += bytes_line("flash attention, training", m.flash, "a sum a row");
+  text += bytes_line("flash attention, inference", {});
+  return text;
+}
+
+std::string milliseconds(double ms) { return ms < 0 ? "-" : fmt::format("{:.3f}", ms); }
+
+// Steps, parameters, FLOPs and bytes.
+std::string analysis_text(const Analysis& a) {
+  const inspect::Workload& w = a.workload;
+  const std::string target = a.has_source ? fmt::format(" in, {} out", format_count(w.target)) : "";
+  const std::string window =
+      w.window > 0 ? fmt::format(", self-attention in blocks of {}", w.window) : "";
+  return fmt::format("{}  ({}): {} parameters; {} sequence{} of {} positions{}{}\n\n", a.name,
+                     a.type, format_count(a.parameters), w.batch, w.batch == 1 ? "" : "s",
+                     format_count(w.source), target, window) +
+         steps_text(a) + parameters_text(a) + flops_text(a) + memory_text(a);
+}
+
+// The table of layers and, where there is one, the measured curve.
+std::string layers_text(const inspect::LayerSizes& s, const std::vector<inspect::LayerCost>& costs,
+                        const std::vector<bench::LayerTimes>& curve) {
+  std::string text = fmt::format(
+      "\none layer over n = {} positions of width d = {} (convolution of k = {}, reach r = {})\n",
+      format_count(s.n), s.d, s.kernel, s.reach);
+  text += fmt::format("  {:28}{:>20}{:>22}{:>20}\n", "kind", "operations", "one after the other",
+                      "longest path");
+  for (const inspect::LayerCost& c : costs) {
+    const auto cell = [](const std::string& formula, double value) {
+      return formula == "1" ? std::string("1") : formula + " = " + decimal(value);
+    };
+    text +=
+        fmt::format("  {:28}{:>20}{:>22}{:>20}\n", c.layer, cell(c.operations, c.operation_count),
+                    cell(c.sequential, c.sequential_count), cell(c.path, c.path_count));
+  }
+  if (curve.empty()) return text;
+  text += "\nmilliseconds of such a layer on this machine, f32 (what the table counts, no more)\n";
+  text += fmt::format("  {:>10}", "n");
+  for (const inspect::LayerCost& c : costs) text += fmt::format("{:>28}", c.layer);
+  text += "\n";
+  for (const bench::LayerTimes& times : curve) {
+    text += fmt::format("  {:>10}", format_count(times.n));
+    for (const double ms : times.milliseconds) text += fmt::format("{:>28}", milliseconds(ms));
+    text += "\n";
+  }
+  return text;
+}
+
+// The same for programs.
+Json layers_json(const inspect::LayerSizes& s, const std::vector<inspect::LayerCost>& costs,
+                 const std::vector<bench::LayerTimes>& curve) {
+  Json json = Json::object(
+      {{"n", s.n}, {"d", s.d}, {"kernel", s.kernel}, {"reach", s.reach}, {"kinds", Json::array()}});
+  for (size_t i = 0; i < costs.size(); ++i) {
+    const inspect::LayerCost& c = costs[i];
+    Json kind = Json::object({{"layer", c.layer},
+                              {"operations", c.operations},
+                              {"operation_count", c.operation_count},
+                              {"sequential", c.sequential},
+                              {"sequential_count", c.sequential_count},
+                              {"path", c.path},
+                              {"path_count", c.path_count}});
+    for (const bench::LayerTimes& times : curve) {
+      if (times.milliseconds[i] < 0) continue;
+      kind["measured"].push_back(
+          Json::object({{"n", times.n}, {"milliseconds", times.milliseconds[i]}}));
+    }
+    json["kinds"].push_back(kind);
+  }
+  return json;
+}
+
+// -------------------------------------------------------------------------------------------------
+
 void run(Flags f) {
   use_image(f);
-  if (!f.page.empty()) inspect::check_output(f.page, "the page");
+  wants_page(f.page);
   if (f.threads > 0) set_num_threads(f.threads);
   const inspect::Analysis analysis =
       inspect::analyze(*inspect::find_size(f.name, f.settings), f.name, f.workload);
@@ -78,41 +271,33 @@ void run(Flags f) {
 }  // namespace
 
 void add_analyze(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command = app.add_subcommand(
-      "analyze", "Shapes, parameters, FLOPs and bytes of a model, from its sizes alone");
+  auto [command, flags] = app.add_command<Flags>(
+      "analyze", "Shapes, parameters, FLOPs and bytes of a model, from its sizes alone", run);
   command
-      ->add_option(
-          "model", flags->name,
-          fmt::format("a model directory, run, config.json or settings file, or a size: {}",
-                      fmt::join(inspect::size_names(), ", ")))
-      ->required();
-  command->add_option("--set", flags->settings, "FIELD=VALUE: another value of a field; repeatable")
-      ->type_name("FIELD=VALUE");
-  inspect::Workload& w = flags->workload;
-  command->add_option("--batch", w.batch, "sequences at once")->capture_default_str();
-  command
-      ->add_option("--length", w.source, "tokens of a sequence or source; 0: its longest, or 512")
-      ->capture_default_str();
-  command->add_option("--target-length", w.target, "tokens of a translation; 0: as --length")
-      ->capture_default_str();
-  command->add_option("--image", flags->image, "a sequence is an image of so many pixels squared");
-  command->add_option("--patch", flags->patch, "cut into patches of so many pixels squared")
-      ->capture_default_str();
-  command->add_option("--window", w.window,
-                      "self-attention within blocks of so many positions (of an image: squared)");
-  command->add_option("--n", flags->sizes.n, "positions in the table of layers [the length]");
-  command->add_option("--d", flags->sizes.d, "width in the table of layers [the model's]");
-  command->add_option("--kernel", flags->sizes.kernel, "positions that its convolution sees")
-      ->capture_default_str();
-  command->add_option("--reach", flags->sizes.reach, "positions that its restricted attention sees")
-      ->capture_default_str();
-  command->add_flag("--measure", flags->measure, "time such layers on this machine");
-  command->add_option("--seconds", flags->seconds, "for --measure, roughly")->capture_default_str();
-  command->add_option("-t,--threads", flags->threads, "threads of --measure; 0: one a core");
-  command->add_flag("--json", flags->json, "one line of JSON");
-  add_page_flag(*command, flags->page, "write a page instead of printing the tables");
-  command->callback([flags] { run(*flags); });
+      .add_option("model", flags.name,
+                  fmt::format("a model directory, run, config.json or settings file, or a size: {}",
+                              fmt::join(inspect::size_names(), ", ")))
+      .required();
+  command.add_option("--set", flags.settings, "FIELD=VALUE: another value of a field; repeatable")
+      .type_name("FIELD=VALUE");
+  inspect::Workload& w = flags.workload;
+  command.add_setting("--batch", w.batch, "sequences at once");
+  command.add_setting("--length", w.source,
+                      "tokens of a sequence or source; 0: its longest, or 512");
+  command.add_setting("--target-length", w.target, "tokens of a translation; 0: as --length");
+  command.add_option("--image", flags.image, "a sequence is an image of so many pixels squared");
+  command.add_setting("--patch", flags.patch, "cut into patches of so many pixels squared");
+  command.add_option("--window", w.window,
+                     "self-attention within blocks of so many positions (of an image: squared)");
+  command.add_option("--n", flags.sizes.n, "positions in the table of layers [the length]");
+  command.add_option("--d", flags.sizes.d, "width in the table of layers [the model's]");
+  command.add_setting("--kernel", flags.sizes.kernel, "positions that its convolution sees");
+  command.add_setting("--reach", flags.sizes.reach, "positions that its restricted attention sees");
+  command.add_flag("--measure", flags.measure, "time such layers on this machine");
+  command.add_setting("--seconds", flags.seconds, "for --measure, roughly");
+  command.add_option("-t,--threads", flags.threads, "threads of --measure; 0: one a core");
+  command.add_flag("--json", flags.json, "one line of JSON");
+  add_page_flag(command, flags.page, "write a page instead of printing the tables");
 }
 
 }  // namespace heddle::cli

@@ -1,5 +1,4 @@
 // heddle attention: what each head looks at, as a page, as JSON, as a table.
-#include <memory>
 
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
@@ -21,7 +20,7 @@ constexpr size_t kTableRows = 20;
 void run(const Flags& flags) {
   check(flags.from.empty() == flags.to.empty(), ErrorKind::usage,
         "--from and --to go together: --from it --to animal");
-  if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
+  wants_page(flags.page);
   const inspect::Subject subject = open_subject(flags);
   inspect::HeadsOptions options{.layers = flags.layers,
                                 .heads = flags.heads,
@@ -31,9 +30,8 @@ void run(const Flags& flags) {
   const std::vector<inspect::HeadMap> maps = inspect::attention_maps(subject, options);
   const size_t shown = flags.layers.empty() && flags.heads.empty() ? inspect::first_shown(maps) : 0;
   if (!flags.page.empty()) {
-    inspect::write_page(flags.page, inspect::attention_page(subject, maps, options.link, shown));
-    fmt::print(stderr, "attention: {} in {}; open it in a browser\n",
-               counted(std::ssize(maps), "head"), flags.page);
+    write_page("attention", counted(std::ssize(maps), "head"), flags.page,
+               inspect::attention_page(subject, maps, options.link, shown));
   }
   if (flags.json) {
     fmt::print("{}\n", inspect::attention_json(subject, maps, options.link).dump());
@@ -45,20 +43,18 @@ void run(const Flags& flags) {
 }  // namespace
 
 void add_attention(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command = app.add_subcommand(
-      "attention", "Show what each head of a model looks at: a page, JSON, or a table");
-  add_inspect_flags(*command, *flags);
-  add_page_flag(*command, flags->page, "write a page of all heads");
-  command->add_flag("--json", flags->json, "one line of JSON with tokens, weights and statistics");
-  command->add_option("--from", flags->from, "rank the heads by the weight from this word ...");
-  command->add_option("--to", flags->to, "... to this one, as in --from it --to animal");
-  command->add_option("--layer", flags->layers, "only these layers, from 0: --layer 0,5")
-      ->delimiter(',');
-  command->add_option("--head", flags->heads, "only these heads, from 0")->delimiter(',');
-  command->add_flag("--no-importance", flags->has_no_importance,
-                    "leave out what the loss is without each head, which takes a pass a head");
-  command->callback([flags] { run(*flags); });
+  auto [command, flags] = app.add_command<Flags>(
+      "attention", "Show what each head of a model looks at: a page, JSON, or a table", run);
+  add_inspect_flags(command, flags);
+  add_page_flag(command, flags.page, "write a page of all heads");
+  command.add_flag("--json", flags.json, "one line of JSON with tokens, weights and statistics");
+  command.add_option("--from", flags.from, "rank the heads by the weight from this word ...");
+  command.add_option("--to", flags.to, "... to this one, as in --from it --to animal");
+  command.add_option("--layer", flags.layers, "only these layers, from 0: --layer 0,5")
+      .delimiter(',');
+  command.add_option("--head", flags.heads, "only these heads, from 0").delimiter(',');
+  command.add_flag("--no-importance", flags.has_no_importance,
+                   "leave out what the loss is without each head, which takes a pass a head");
 }
 
 }  // namespace heddle::cli

@@ -1,11 +1,10 @@
 // heddle explain: one attention call step by step, of a model or of matrices from the command line.
-#include <memory>
-#include <sstream>
 
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags/inspect_flags.h"
 #include "heddle/inspect/explanation.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle::cli {
 namespace {
@@ -21,13 +20,6 @@ struct Flags : InspectFlags {
   bool has_matrices() const { return !q.empty() || !k.empty() || !scores.empty(); }
 };
 
-std::vector<std::string> tokens_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> tokens;
-  for (std::string token; stream >> token;) tokens.push_back(token);
-  return tokens;
-}
-
 inspect::Explanation explain_given(const Flags& flags) {
   check(flags.score == "dot" || flags.score == "gaussian", ErrorKind::usage,
         "--score is '{}'; dot or gaussian is needed", flags.score);
@@ -39,14 +31,14 @@ inspect::Explanation explain_given(const Flags& flags) {
   if (!flags.k.empty()) given.k = inspect::parse_matrix(flags.k, "--k");
   if (!flags.v.empty()) given.v = inspect::parse_matrix(flags.v, "--v");
   if (!flags.scores.empty()) given.scores = inspect::parse_matrix(flags.scores, "--scores");
-  if (flags.has_divisor->count() > 0) given.divisor = flags.divisor;
+  if (flags.has_divisor.count() > 0) given.divisor = flags.divisor;
   given.is_causal = flags.is_causal;
-  given.tokens = tokens_of(flags.tokens);
+  given.tokens = split_at_spaces(flags.tokens);
   return inspect::explain_matrices(given);
 }
 
 void run(const Flags& flags) {
-  if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
+  wants_page(flags.page);
   check(flags.model.empty() || !flags.has_matrices(), ErrorKind::usage,
         "a model and matrices were given; explain one of them");
   const inspect::Explanation e = flags.model.empty()
@@ -56,35 +48,31 @@ void run(const Flags& flags) {
     fmt::print("{}", inspect::explanation_text(e));
     return;
   }
-  inspect::write_page(flags.page, inspect::explanation_page(e));
-  fmt::print(stderr, "explain: {} in {}; open it in a browser\n",
-             counted(std::ssize(e.steps), "step"), flags.page);
+  write_page("explain", counted(std::ssize(e.steps), "step"), flags.page,
+             inspect::explanation_page(e));
 }
 
 }  // namespace
 
 void add_explain(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command =
-      app.add_subcommand("explain", "Follow one attention call step by step, with its numbers");
-  add_inspect_flags(*command, *flags, false);
-  add_page_flag(*command, flags->page, "write a page instead of printing the steps");
-  command->add_option("--kind", flags->head.kind,
-                      "encoder, decoder, cross or self; default the last");
-  command->add_option("--layer", flags->head.layer, "from 0")->capture_default_str();
-  command->add_option("--head", flags->head.head, "from 0")->capture_default_str();
-  command->add_option("--q", flags->q,
-                      "queries, without a model: \"1 2; 3 4\", JSON, or a file with either");
-  command->add_option("--k", flags->k, "keys, a row each");
-  command->add_option("--v", flags->v, "values, a row for each key");
-  command->add_option("--scores", flags->scores, "scores, in place of --q and --k");
-  command->add_option("--score", flags->score, "dot: q·k, or gaussian: -|q - k|²/2")
-      ->capture_default_str();
-  flags->has_divisor = command->add_option(
-      "--divide", flags->divisor, "what scores are divided by; default sqrt of the width of q");
-  command->add_flag("--causal", flags->is_causal, "no query sees a key that comes after it");
-  command->add_option("--tokens", flags->tokens, "names of queries and keys: \"I am a student\"");
-  command->callback([flags] { run(*flags); });
+  auto [command, flags] = app.add_command<Flags>(
+      "explain", "Follow one attention call step by step, with its numbers", run);
+  add_inspect_flags(command, flags, false);
+  add_page_flag(command, flags.page, "write a page instead of printing the steps");
+  command.add_option("--kind", flags.head.kind,
+                     "encoder, decoder, cross or self; default the last");
+  command.add_setting("--layer", flags.head.layer, "from 0");
+  command.add_setting("--head", flags.head.head, "from 0");
+  command.add_option("--q", flags.q,
+                     "queries, without a model: \"1 2; 3 4\", JSON, or a file with either");
+  command.add_option("--k", flags.k, "keys, a row each");
+  command.add_option("--v", flags.v, "values, a row for each key");
+  command.add_option("--scores", flags.scores, "scores, in place of --q and --k");
+  command.add_setting("--score", flags.score, "dot: q·k, or gaussian: -|q - k|²/2");
+  flags.has_divisor = command.add_option(
+      "--divide", flags.divisor, "what scores are divided by; default sqrt of the width of q");
+  command.add_flag("--causal", flags.is_causal, "no query sees a key that comes after it");
+  command.add_option("--tokens", flags.tokens, "names of queries and keys: \"I am a student\"");
 }
 
 }  // namespace heddle::cli

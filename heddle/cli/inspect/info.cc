@@ -1,6 +1,5 @@
 // heddle info: what a model is made of.
 #include <algorithm>
-#include <memory>
 
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
@@ -120,11 +119,10 @@ void run(const Flags& flags) {
 }  // namespace
 
 void add_info(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command = app.add_subcommand("info", "Fields, parameters and memory of a model");
-  command->add_option("model", flags->model, "a model directory, or a training run")->required();
-  command->add_flag("--json", flags->json, "one line of JSON");
-  command->callback([flags] { run(*flags); });
+  auto [command, flags] =
+      app.add_command<Flags>("info", "Fields, parameters and memory of a model", run);
+  command.add_option("model", flags.model, "a model directory, or a training run").required();
+  command.add_flag("--json", flags.json, "one line of JSON");
 }
 
 }  // namespace heddle::cli

@@ -1,11 +1,9 @@
 // heddle positions: the table of positions as numbers and as a page.
-#include <memory>
 
+#include "heddle/inspect/positions.h"
 #include "heddle/base/error.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/page_flag.h"
-#include "heddle/inspect/pages/page.h"
-#include "heddle/inspect/positions.h"
+#include "heddle/cli/flags/shared_flags.h"
 #include "heddle/inspect/run_history.h"
 
 namespace heddle::cli {
@@ -45,7 +43,7 @@ void run(const Flags& f) {
   check(f.options.positions >= 0 && f.options.width >= 0, ErrorKind::usage,
         "--positions is {} and --width {}; they must be at least 1", f.options.positions,
         f.options.width);
-  if (!f.page.empty()) inspect::check_output(f.page, "the page");
+  wants_page(f.page);
   const inspect::PositionTable table = make_table(f);
   if (!f.page.empty()) {
     inspect::write_positions_page(
@@ -61,38 +59,30 @@ void run(const Flags& f) {
 }  // namespace
 
 void add_positions(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  inspect::PositionOptions& o = flags->options;
-  Subcommand command = app.add_subcommand(
-      "positions", "The table that tells positions apart, as numbers or as a heat map");
+  auto [command, flags] = app.add_command<Flags>(
+      "positions", "The table that tells positions apart, as numbers or as a heat map", run);
+  inspect::PositionOptions& o = flags.options;
   Option model =
-      command->add_option("model", flags->model, "a model directory or run, for its own positions");
-  command->add_option("--kind", o.kind, "what tells positions apart, without a model")
-      ->one_of({"sinusoidal", "rotary", "none"})
-      ->capture_default_str()
-      ->excludes(model);
-  command->add_option("--positions", o.positions,
-                      "rows; 0: 10, on a page 128 or all that the model has");
-  command->add_option("--width", o.width, "width of the vectors; 0: 8, on a page 128")
-      ->excludes(model);
+      command.add_option("model", flags.model, "a model directory or run, for its own positions");
+  command.add_setting("--kind", o.kind, "what tells positions apart, without a model")
+      .one_of({"sinusoidal", "rotary", "none"})
+      .excludes(model);
+  command.add_option("--positions", o.positions,
+                     "rows; 0: 10, on a page 128 or all that the model has");
+  command.add_option("--width", o.width, "width of the vectors; 0: 8, on a page 128")
+      .excludes(model);
   command
-      ->add_option("--layout", o.sinusoidal.layout, "sines and cosines in turn, or in two halves")
-      ->one_of({"interleaved", "halves"})
-      ->capture_default_str()
-      ->excludes(model);
-  command->add_option("--frequencies", o.sinusoidal.frequencies, "exponents 2i/d, or i/(d/2 - 1)")
-      ->one_of({"paper", "tensor2tensor"})
-      ->capture_default_str()
-      ->excludes(model);
-  command->add_option("--base", o.base, "of rotary positions: pair i turns by base^(-2i/d)")
-      ->capture_default_str()
-      ->excludes(model);
-  command->add_option("--stack", flags->stack, "whose learned table")
-      ->one_of({"encoder", "decoder"})
-      ->capture_default_str();
-  command->add_flag("--json", flags->json, "one line of JSON");
-  add_page_flag(*command, flags->page, "write a page instead of printing the table");
-  command->callback([flags] { run(*flags); });
+      .add_setting("--layout", o.sinusoidal.layout, "sines and cosines in turn, or in two halves")
+      .one_of({"interleaved", "halves"})
+      .excludes(model);
+  command.add_setting("--frequencies", o.sinusoidal.frequencies, "exponents 2i/d, or i/(d/2 - 1)")
+      .one_of({"paper", "tensor2tensor"})
+      .excludes(model);
+  command.add_setting("--base", o.base, "of rotary positions: pair i turns by base^(-2i/d)")
+      .excludes(model);
+  command.add_setting("--stack", flags.stack, "whose learned table").one_of({"encoder", "decoder"});
+  command.add_flag("--json", flags.json, "one line of JSON");
+  add_page_flag(command, flags.page, "write a page instead of printing the table");
 }
 
 }  // namespace heddle::cli

@@ -1,14 +1,12 @@
 // heddle align: which word goes with which in given pairs, by attention, and how wrong that is.
 #include <cstdio>
-#include <memory>
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/files/lines.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/alignment_flags.h"
-#include "heddle/cli/flags/compute_flags.h"
-#include "heddle/cli/use/line_answers.h"
+#include "heddle/cli/flags/shared_flags.h"
+#include "heddle/cli/lines.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/inspect/pages/page.h"
 #include "heddle/train/metrics/alignment_error.h"
@@ -54,13 +52,8 @@ Texts read_texts(const Flags& flags) {
   }
   check(!flags.source.empty() && !flags.target.empty(), ErrorKind::usage,
         "align needs --src FILE and --tgt FILE, or --pairs FILE");
-  Texts texts{read_lines(flags.source, "align"), read_lines(flags.target, "align"), flags.source,
-              flags.target};
-  check(texts.source.size() == texts.target.size(), ErrorKind::data,
-        "{} has {} lines but {} has {}; line i of the one must be the translation of line i of the "
-        "other",
-        flags.source, texts.source.size(), flags.target, texts.target.size());
-  return texts;
+  auto [source, target] = read_pairs(flags.source, flags.target, "align");
+  return {std::move(source), std::move(target), flags.source, flags.target};
 }
 
 std::vector<train::GoldAlignment> read_gold(const Flags& flags, size_t pairs) {
@@ -74,18 +67,6 @@ std::vector<train::GoldAlignment> read_gold(const Flags& flags, size_t pairs) {
         "{} has {} lines, but there are {} pairs; line i holds the links of pair i", flags.gold,
         gold.size(), pairs);
   return gold;
-}
-
-std::vector<std::vector<int32_t>> encode(const LoadedModel& model,
-                                         std::span<const std::string> lines, int64_t first,
-                                         const std::string& path, bool is_target) {
-  std::vector<std::vector<int32_t>> ids;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    const std::string where = fmt::format("{}: line {}", path, first + static_cast<int64_t>(i));
-    ids.push_back(is_target ? target_ids(model, lines[i], where, false, nullptr)
-                            : source_ids(model, lines[i], where, false, nullptr));
-  }
-  return ids;
 }
 
 Json rates_json(const train::AlignmentScore& s) {
@@ -162,8 +143,12 @@ void print_each(const Flags& flags, const LoadedModel& model, const AlignmentOpt
   const auto print = [&](std::span<const std::string> source, std::span<const std::string> target,
                          int64_t first, const Texts& names) {
     const auto alignments =
-        align_pairs(model, encode(model, source, first, names.source_name, false),
-                    encode(model, target, first, names.target_name, true), options);
+        align_pairs(model,
+                    line_ids(model, PairSide::source, source,
+                             {.where = names.source_name + ": line", .first_line = first}),
+                    line_ids(model, PairSide::target, target,
+                             {.where = names.target_name + ": line", .first_line = first}),
+                    options);
     for (const Alignment& a : alignments) print_result(to_pharaoh(a));
   };
   LineAnswers answers = {.answer = {}, .skip = [](const std::string&) { print_result(""); }};
@@ -209,8 +194,10 @@ void run(const Flags& flags) {
   if (!flags.gold.empty()) p.gold = read_gold(flags, texts.source.size());
   const LoadedModel model = load_translation_model(flags.model);
   check_alignment(model.translator().facts(), options);
-  p.source = encode(model, texts.source, 1, texts.source_name, false);
-  p.target = encode(model, texts.target, 1, texts.target_name, true);
+  p.source =
+      line_ids(model, PairSide::source, texts.source, {.where = texts.source_name + ": line"});
+  p.target =
+      line_ids(model, PairSide::target, texts.target, {.where = texts.target_name + ": line"});
   const auto alignments = align_pairs(model, p.source, p.target, options);
   std::string lines;
   for (const Alignment& a : alignments) lines += to_pharaoh(a) + "\n";
@@ -228,44 +215,27 @@ void run(const Flags& flags) {
 
 }  // namespace
 
-void add_alignment_flags(Subcommand& command, AlignmentOptions& options, Option needed) {
-  const auto add = [&](const char* name, std::vector<int64_t>& numbers, const char* help) {
-    Option option = command.add_option(name, numbers, help)->delimiter(',');
-    if (needed) option->needs(needed);
-  };
-  add("--align-layers", options.layers,
-      "decoder layers whose cross attention aligns, from 0: 2 or 1,2 (averaged); by itself the "
-      "last, of more than four layers the last but one");
-  add("--align-heads", options.heads, "heads, from 0, averaged; by itself all");
-  Option shift = command.add_flag(
-      "--align-shift", options.shifted,
-      "take a word's attention from the step that reads it, not from the one that predicts it");
-  if (needed) shift->needs(needed);
-}
-
 void add_align(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command = app.add_subcommand(
+  auto [command, flags] = app.add_command<Flags>(
       "align",
       "Word alignment of given translations by attention, as lines of SOURCE-TARGET (words between "
-      "spaces, from 0); with --gold its error rate");
-  command->add_option("model", flags->model, "a model directory, or a training run (then RUN/best)")
-      ->required();
-  command->add_option("--src", flags->source, "sentences, one a line (plain or gzip)");
-  command->add_option("--tgt", flags->target, "their translations, one a line");
-  command->add_option("--pairs", flags->pairs, "both in one file: SOURCE ||| TARGET");
-  command->add_option("--gold", flags->gold,
-                      "hand-made links, a line a pair: 0-0 is sure, 1p2 possible");
-  command->add_option("--gold-base", flags->gold_base, "number of the first word in it: 0 or 1")
-      ->capture_default_str();
-  command->add_flag("--gold-reversed", flags->is_reversed, "its links are TARGET-SOURCE");
-  command->add_flag("--each-head", flags->each, "also the error rate of each head by itself");
-  command->add_option("-o,--output", flags->output, "a file for the alignments")->type_name("FILE");
-  add_skip_flag(*command, flags->lines);
-  add_alignment_flags(*command, flags->options, {});
-  add_compute_flags(*command, flags->compute);
-  command->add_flag("--json", flags->json, "the error rate as one line of JSON");
-  command->callback([flags] { run(*flags); });
+      "spaces, from 0); with --gold its error rate",
+      run);
+  command.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
+      .required();
+  command.add_option("--src", flags.source, "sentences, one a line (plain or gzip)");
+  command.add_option("--tgt", flags.target, "their translations, one a line");
+  command.add_option("--pairs", flags.pairs, "both in one file: SOURCE ||| TARGET");
+  command.add_option("--gold", flags.gold,
+                     "hand-made links, a line a pair: 0-0 is sure, 1p2 possible");
+  command.add_setting("--gold-base", flags.gold_base, "number of the first word in it: 0 or 1");
+  command.add_flag("--gold-reversed", flags.is_reversed, "its links are TARGET-SOURCE");
+  command.add_flag("--each-head", flags.each, "also the error rate of each head by itself");
+  command.add_option("-o,--output", flags.output, "a file for the alignments").type_name("FILE");
+  add_skip_flag(command, flags.lines);
+  add_alignment_flags(command, flags.options, {});
+  add_compute_flags(command, flags.compute);
+  command.add_flag("--json", flags.json, "the error rate as one line of JSON");
 }
 
 }  // namespace heddle::cli

@@ -1,6 +1,5 @@
 // heddle bench: how fast a case runs here, and how far that is from the machine's limit.
 #include <cmath>
-#include <memory>
 
 #include "heddle/base/error.h"
 #include "heddle/base/json/json.h"
@@ -92,23 +91,18 @@ void run(const Flags& flags) {
 }  // namespace
 
 void add_bench(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command = app.add_subcommand(
+  auto [command, flags] = app.add_command<Flags>(
       "bench",
-      "Time a case of training or inference, and say how far it is from the machine's limit");
-  command->add_option("case", flags->name, "a case, or list: names them all")->required();
-  command->add_option("--precision", flags->precision, "f32, bf16 or int8")->capture_default_str();
-  command->add_option("-t,--threads", flags->threads, "threads; 0: one a core")
-      ->capture_default_str();
-  command
-      ->add_option("--batch", flags->batch, "sentences or sequences at a time; 0: the case's own")
-      ->capture_default_str();
-  command
-      ->add_option("--seconds", flags->seconds,
-                   "how long to repeat, after two repetitions of warm-up; three at least are timed")
-      ->capture_default_str();
-  command->add_flag("--json", flags->json, "one line of JSON");
-  command->callback([flags] { run(*flags); });
+      "Time a case of training or inference, and say how far it is from the machine's limit", run);
+  command.add_option("case", flags.name, "a case, or list: names them all").required();
+  command.add_setting("--precision", flags.precision, "f32, bf16 or int8");
+  command.add_setting("-t,--threads", flags.threads, "threads; 0: one a core");
+  command.add_setting("--batch", flags.batch,
+                      "sentences or sequences at a time; 0: the case's own");
+  command.add_setting(
+      "--seconds", flags.seconds,
+      "how long to repeat, after two repetitions of warm-up; three at least are timed");
+  command.add_flag("--json", flags.json, "one line of JSON");
 }
 
 }  // namespace heddle::cli

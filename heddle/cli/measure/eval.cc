@@ -1,12 +1,10 @@
 // heddle eval: how good a model is, by measures that suit its kind.
 #include <cmath>
-#include <memory>
-#include <sstream>
 
 #include "heddle/base/log.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags/eval_flags.h"
-#include "heddle/cli/flags/page_flag.h"
+#include "heddle/cli/flags/shared_flags.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/train/run/run_folder.h"
 #include "heddle/train/tasks/stack_task.h"
@@ -21,7 +19,7 @@ constexpr const char* kClasses = "Of models with classes";
 constexpr const char* kData = "Of all but translators";
 
 bool is_given(const Subcommand& command, const char* flag) {
-  return command.get_option(flag)->count() > 0;
+  return command.get_option(flag).count() > 0;
 }
 
 Head head_of(const std::string& model) { return train::config_of_model(model).hub().head; }
@@ -32,8 +30,8 @@ bool has_classes(Head head) {
 
 // The group of what the model is, which must be what the flags are for.
 const char* group_of(const EvalFlags& flags) {
-  const bool has_pairs = is_given(*flags.command, "--src") || is_given(*flags.command, "--ref");
-  const bool has_data = is_given(*flags.command, "--data");
+  const bool has_pairs = is_given(flags.command, "--src") || is_given(flags.command, "--ref");
+  const bool has_data = is_given(flags.command, "--data");
   check(!has_pairs || !has_data, ErrorKind::usage,
         "--src and --ref are for translators, --data for all other models; give one of them");
   if (is_translator(flags.model)) {
@@ -51,11 +49,11 @@ const char* group_of(const EvalFlags& flags) {
 }
 
 void check_flags(const EvalFlags& flags, const std::string& group) {
-  for (const Option& option : flags.command->get_options()) {
-    const std::string its = option->group_name();
-    if (option->count() == 0 || !its.starts_with("Of ") || its == group) continue;
+  for (const Option& option : flags.command.get_options()) {
+    const std::string its = option.group_name();
+    if (option.count() == 0 || !its.starts_with("Of ") || its == group) continue;
     check(its == kData && group != kPairs, ErrorKind::usage,
-          "{} is a flag {}, and {} is none of these; leave it out", option->name(),
+          "{} is a flag {}, and {} is none of these; leave it out", option.name(),
           "o" + its.substr(1), flags.model);
   }
 }
@@ -66,7 +64,7 @@ void take_keys_of_run(EvalFlags& flags, bool has_labels) {
   const Json settings = to_json(train::stored_config(flags.model));
   const auto take = [&](const char* flag, std::string& key) {
     const std::string& of_run = settings.get_string(field_key(flag));
-    if (is_given(*flags.command, flag) || key == of_run) return;
+    if (is_given(flags.command, flag) || key == of_run) return;
     key = of_run;
     log_info("eval: {} {}, as in the training of {}", flag, key, flags.model);
   };
@@ -75,7 +73,7 @@ void take_keys_of_run(EvalFlags& flags, bool has_labels) {
 }
 
 void run(EvalFlags flags) {
-  wants_page(flags);
+  wants_page(flags.page);
   if (!flags.output.empty()) inspect::check_output(flags.output, "the translations");
   const std::string group = group_of(flags);
   check_flags(flags, group);
@@ -96,98 +94,67 @@ void run(EvalFlags flags) {
 void add_pair_flags(Subcommand& command, EvalFlags& flags) {
   for (const char* flag : {"--beam", "--length-penalty", "--min-length", "--max-length",
                            "--no-repeat-ngram", "--repetition-penalty", "--truncate"}) {
-    command.get_option(flag)->group(kPairs);
+    command.get_option(flag).group(kPairs);
   }
-  command.add_option("--src", flags.source, "sentences to translate, one a line")->group(kPairs);
-  command.add_option("--ref", flags.reference, "their translations, one a line")->group(kPairs);
-  command.add_flag("--lowercase", flags.lowercase, "lower-case both sides for BLEU and chrF")
-      ->group(kPairs);
-  command.add_option("--tokenize", flags.tokenize, "words of BLEU: 13a or none")
-      ->one_of({"13a", "none"})
-      ->capture_default_str()
-      ->group(kPairs);
+  command.begin_group(kPairs);
+  command.add_option("--src", flags.source, "sentences to translate, one a line");
+  command.add_option("--ref", flags.reference, "their translations, one a line");
+  command.add_flag("--lowercase", flags.lowercase, "lower-case both sides for BLEU and chrF");
+  command.add_setting("--tokenize", flags.tokenize, "words of BLEU: 13a or none")
+      .one_of({"13a", "none"});
   command.add_option("-o,--output", flags.output, "also a file with the translations")
-      ->type_name("FILE")
-      ->group(kPairs);
+      .type_name("FILE");
 }
 
 void add_text_flags(Subcommand& command, EvalFlags& flags) {
-  command
-      .add_option("--context", flags.context,
-                  "tokens of it that the model sees at once [as many as it takes]; of one with "
-                  "memory: of a segment [as many as it remembers]")
-      ->group(kText);
-  command
-      .add_option("--stride", flags.stride,
-                  "tokens from one window of the text to the next [half the context]")
-      ->group(kText);
-  command
-      .add_flag("--no-memory", flags.no_memory,
-                "each segment begins without the memory of those before (Transformer-XL)")
-      ->group(kText);
-  command
-      .add_option(
-          "--seed", flags.seed,
-          "of the choice of masked tokens: the same seed masks the same tokens of a text [1]")
-      ->group(kText);
+  command.begin_group(kText);
+  command.add_option("--context", flags.context,
+                     "tokens of it that the model sees at once [as many as it takes]; of one with "
+                     "memory: of a segment [as many as it remembers]");
+  command.add_option("--stride", flags.stride,
+                     "tokens from one window of the text to the next [half the context]");
+  command.add_flag("--no-memory", flags.no_memory,
+                   "each segment begins without the memory of those before");
+  command.add_option(
+      "--seed", flags.seed,
+      "of the choice of masked tokens: the same seed masks the same tokens of a text [1]");
 }
 
 void add_data_flags(Subcommand& command, EvalFlags& flags) {
+  command.begin_group(kData);
   command
       .add_option("--data", flags.data,
                   "as for training: the text whose tokens a language model is to predict (and a "
                   "model of masked tokens 15 % of them); texts with their classes (.csv, .tsv, "
                   ".jsonl), or words with theirs (CoNLL, .jsonl)")
-      ->type_name("FILE")
-      ->group(kData);
-  command
-      .add_option("--text-key", flags.text_key,
-                  "column or key of the text [that of the run, or text]; numbers count columns "
-                  "without names")
-      ->group(kData);
-  command
-      .add_option("--label-key", flags.label_key,
-                  "column or key of the label [that of the run, or label]")
-      ->group(kClasses);
+      .type_name("FILE");
+  command.add_option("--text-key", flags.text_key,
+                     "column or key of the text [that of the run, or text]; numbers count columns "
+                     "without names");
+  command.begin_group(kClasses);
+  command.add_option("--label-key", flags.label_key,
+                     "column or key of the label [that of the run, or label]");
 }
 
 }  // namespace
 
 Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
-int64_t count_words(const std::string& text) {
-  std::istringstream stream(text);
-  int64_t words = 0;
-  for (std::string word; stream >> word;) ++words;
-  return words;
-}
-
-bool wants_page(const EvalFlags& flags) {
-  if (flags.page.empty()) return false;
-  inspect::check_output(flags.page, "the page");
-  return true;
-}
-
-void write_eval_page(const EvalFlags& flags, const inspect::Page& page) {
-  inspect::write_page(flags.page, page);
-  fmt::print(stderr, "eval: a page in {}; open it in a browser\n", flags.page);
-}
-
 void add_eval(Subcommand& app) {
-  auto flags = std::make_shared<EvalFlags>();
-  Subcommand command = app.add_subcommand(
+  auto [command, flags] = app.add_command<EvalFlags>(
       "eval",
       "Measure a model: BLEU, chrF and perplexity of translations; perplexity and accuracy on a "
-      "text; accuracy and macro F1 of classes");
-  add_translate_flags(*command, *flags);
-  command->add_flag("--json", flags->json, "one line of JSON");
-  add_page_flag(*command, flags->page,
+      "text; accuracy and macro F1 of classes",
+      run);
+  add_translate_flags(command, flags);
+  command.add_flag("--json", flags.json, "one line of JSON");
+  add_page_flag(command, flags.page,
                 "also write a page of what was right and wrong: translations, tokens with their "
                 "losses, masked tokens, or classes");
-  add_pair_flags(*command, *flags);
-  add_text_flags(*command, *flags);
-  add_data_flags(*command, *flags);
-  command->callback([flags] { run(*flags); });
+  add_pair_flags(command, flags);
+  add_text_flags(command, flags);
+  add_data_flags(command, flags);
+  command.begin_group("Options");
 }
 
 }  // namespace heddle::cli

@@ -5,7 +5,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/cli/flags/eval_flags.h"
 #include "heddle/cli/flags/text_flags.h"
-#include "heddle/cli/use/dropped_warning.h"
+#include "heddle/cli/warnings.h"
 #include "heddle/data/documents.h"
 #include "heddle/infer/loading/precision.h"
 #include "heddle/infer/loading/text_model.h"
@@ -98,7 +98,7 @@ void eval_masked_tokens(const EvalFlags& flags) {
       flags.stride == 0 && !flags.no_memory, ErrorKind::usage,
       "--stride and --no-memory are for language models; a model of masked tokens sees each token "
       "once");
-  const bool has_page = wants_page(flags);
+  const bool has_page = wants_page(flags.page);
   const LoadedModel model = load_text_model(flags.model);
   check(model.tokenizer->mask_id() >= 0, ErrorKind::data, "{}: its tokenizer has no mask token",
         flags.model);
@@ -148,7 +148,8 @@ void eval_masked_tokens(const EvalFlags& flags) {
   json["precision"] = precision_name(resolve_precision(flags.compute.precision));
   fmt::print("{}\n", flags.json ? json.dump() : text);
   if (has_page) {
-    write_eval_page(flags, page_of(masked, score.all, {flags.model, flags.data, text}));
+    write_page("eval", "a page", flags.page,
+               page_of(masked, score.all, {flags.model, flags.data, text}));
   }
 }
 
@@ -212,7 +213,7 @@ inspect::Page page_of(const LoadedModel& model, std::span<const train::ClassExam
 }  // namespace
 
 void eval_classes(const EvalFlags& flags) {
-  const bool has_page = wants_page(flags);
+  const bool has_page = wants_page(flags.page);
   const LoadedModel model = load_text_model(flags.model);
   const bool is_words = static_cast<bool>(model.model->heads().token_classes);
   const std::vector<std::string>& labels = model.model->labels();
@@ -247,7 +248,7 @@ void eval_classes(const EvalFlags& flags) {
                            dropped.count()};
   fmt::print("{}\n", flags.json ? as_json(report, flags) : as_text(report));
   warn_of_cut("eval", cut, std::ssize(examples), model.max_length);
-  if (has_page) write_eval_page(flags, page_of(model, examples, report, flags));
+  if (has_page) write_page("eval", "a page", flags.page, page_of(model, examples, report, flags));
 }
 
 }  // namespace heddle::cli

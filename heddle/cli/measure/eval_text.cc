@@ -5,12 +5,13 @@
 #include "heddle/base/progress.h"
 #include "heddle/base/utf8.h"
 #include "heddle/cli/flags/eval_flags.h"
-#include "heddle/cli/use/dropped_warning.h"
+#include "heddle/cli/warnings.h"
 #include "heddle/data/documents.h"
 #include "heddle/infer/loading/precision.h"
-#include "heddle/infer/loading/prompt_model.h"
+#include "heddle/infer/loading/text_model.h"
 #include "heddle/infer/perplexity.h"
 #include "heddle/inspect/pages/eval_pages.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle::cli {
 namespace {
@@ -43,7 +44,7 @@ TextUnits count_units(const Tokenizer& tokenizer, std::span<const std::string> d
     if (dropped.count() > before) units.are_known &= dropped.is_rest_whole(document, rest);
     units.bytes += std::ssize(rest);
     units.characters += count_characters(rest);
-    units.words += count_words(rest);
+    units.words += std::ssize(split_at_spaces(rest));
   }
   units.dropped = dropped.count();
   if (units.are_known) {
@@ -152,7 +153,7 @@ std::string as_text(const TextReport& r) {
 void eval_text(const EvalFlags& flags) {
   check(!flags.seed, ErrorKind::usage, "--seed is for models of masked tokens; {} is none",
         flags.model);
-  const bool has_page = wants_page(flags);
+  const bool has_page = wants_page(flags.page);
   const Precision precision = apply_translate_flags(flags);
   const LoadedModel model = load_prompt_model(flags.model);
   const auto* language = model.model->as<LanguageModel>();
@@ -178,8 +179,8 @@ void eval_text(const EvalFlags& flags) {
                                  .details = has_page ? inspect::kPagePredictions : 0})};
   fmt::print("{}\n", flags.json ? as_json(report, precision) : as_text(report));
   if (!has_page) return;
-  write_eval_page(
-      flags, inspect::prediction_page({flags.model, flags.data, as_text(report)}, *model.tokenizer,
+  write_page("eval", "a page", flags.page,
+             inspect::prediction_page({flags.model, flags.data, as_text(report)}, *model.tokenizer,
                                       ids, report.likelihood.details, language->vocab_size()));
 }
 

@@ -7,65 +7,16 @@
 #include "heddle/base/files/lines.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/flags/eval_flags.h"
+#include "heddle/cli/lines.h"
 #include "heddle/infer/loading/precision.h"
 #include "heddle/inspect/pages/eval_pages.h"
-#include "heddle/train/metrics/metrics.h"
+#include "heddle/text/strings/strings.h"
 #include "heddle/train/tasks/translation.h"
 
 namespace heddle::cli {
 namespace {
 
-struct Pairs {
-  std::vector<std::string> source, reference;
-};
-
-Pairs read_pairs(const EvalFlags& flags) {
-  Pairs pairs{read_lines(flags.source, "eval"), read_lines(flags.reference, "eval")};
-  check(pairs.source.size() == pairs.reference.size(), ErrorKind::data,
-        "{} has {} lines but {} has {}; line i of the one must be the translation of line i of the "
-        "other",
-        flags.source, pairs.source.size(), flags.reference, pairs.reference.size());
-  return pairs;
-}
-
 using Ids = std::vector<std::vector<int32_t>>;
-
-Ids encode(const LoadedModel& model, const std::vector<std::string>& lines, const std::string& path,
-           const TranslateOptions& options, bool is_target, int64_t& cut) {
-  Ids ids;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    bool was_cut = false;
-    const std::string where = fmt::format("{}: line {}", path, i + 1);
-    ids.push_back(is_target ? target_ids(model, lines[i], where, options.truncate, &was_cut)
-                            : source_ids(model, lines[i], where, options.truncate, &was_cut));
-    cut += was_cut;
-  }
-  return ids;
-}
-
-void append(std::vector<int32_t>& rows, std::vector<int64_t>& lengths,
-            const std::vector<int32_t>& ids, int64_t first, int64_t last) {
-  if (first >= 0) rows.push_back(static_cast<int32_t>(first));
-  rows.insert(rows.end(), ids.begin(), ids.end());
-  if (last >= 0) rows.push_back(static_cast<int32_t>(last));
-  lengths.push_back(static_cast<int64_t>(ids.size()) + 1);
-}
-
-TranslationBatch make_batch(const EncoderDecoderFacts& c, const Ids& source, const Ids& target,
-                            std::span<const size_t> pairs) {
-  TranslationBatch b;
-  std::vector<int64_t> source_lengths, target_lengths, target_again;
-  for (const size_t i : pairs) {
-    b.samples.push_back(static_cast<int64_t>(i));
-    append(b.source, source_lengths, source[i], -1, c.eos_token_id);
-    append(b.target_in, target_lengths, target[i], c.decoder_start_token_id, -1);
-    append(b.target_out, target_again, target[i], -1, c.eos_token_id);
-  }
-  b.source_segments = Segments::from_lengths(source_lengths);
-  b.target_segments = Segments::from_lengths(target_lengths);
-  b.target_tokens = b.target_segments.rows();
-  return b;
-}
 
 // Negative log likelihood of the references, ends included.
 train::LossSums likelihood(const LoadedModel& model, const Ids& source, const Ids& target,
@@ -84,10 +35,9 @@ train::LossSums likelihood(const LoadedModel& model, const Ids& source, const Id
       tokens += static_cast<int64_t>(rows(order[end++]));
     } while (end < order.size() &&
              tokens + static_cast<int64_t>(rows(order[end])) <= options.batch_tokens);
+    const auto pairs = std::span(order).subspan(begin, end - begin);
     sums += train::batch_loss(model.translator(),
-                              make_batch(model.translator().facts(), source, target,
-                                         std::span(order).subspan(begin, end - begin)),
-                              run);
+                              pack_pairs(model.translator().facts(), source, target, pairs), run);
   }
   return sums;
 }
@@ -103,12 +53,7 @@ struct TranslationReport {
 };
 
 std::string as_json(const TranslationReport& r, const TranslateOptions& o) {
-  Json json = Json::object({{"bleu", r.bleu.score},
-                            {"chrf", r.chrf.score},
-                            {"signature", r.bleu.signature},
-                            {"chrf_signature", r.chrf.signature}});
-  for (const double precision : r.bleu.precisions) json["precisions"].push_back(precision);
-  json["bp"] = r.bleu.brevity_penalty;
+  Json json = scores_json(r.bleu, r.chrf);
   json["ppl"] = finite_or_null(r.per_token());
   json["ppl_word"] = finite_or_null(r.per_word());
   json["nll"] = finite_or_null(r.loss.nll);
@@ -122,17 +67,12 @@ std::string as_json(const TranslationReport& r, const TranslateOptions& o) {
 }
 
 std::string as_text(const TranslationReport& r) {
-  const double* p = r.bleu.precisions;
-  return fmt::format(
-      "BLEU  {:.2f}  {:.1f}/{:.1f}/{:.1f}/{:.1f} (BP = {:.3f} hyp_len = {} ref_len = {})  {}\n"
-      "chrF2 {:.2f}  {}\n"
-      "perplexity {:.3f} per token ({}), {:.3f} per word ({})",
-      r.bleu.score, p[0], p[1], p[2], p[3], r.bleu.brevity_penalty, r.bleu.hypothesis_length,
-      r.bleu.reference_length, r.bleu.signature, r.chrf.score, r.chrf.signature, r.per_token(),
-      counted(r.loss.predicted, "token"), r.per_word(), counted(r.words, "word"));
+  return fmt::format("{}\nperplexity {:.3f} per token ({}), {:.3f} per word ({})",
+                     scores_text(r.bleu, r.chrf), r.per_token(), counted(r.loss.predicted, "token"),
+                     r.per_word(), counted(r.words, "word"));
 }
 
-std::vector<std::string> translate_all(const LoadedModel& model, const Pairs& pairs,
+std::vector<std::string> translate_all(const LoadedModel& model, const PairLines& pairs,
                                        const TranslateOptions& options) {
   std::vector<std::string> texts;
   for (Translation& t : translate_lines(model, pairs.source, options)) {
@@ -141,14 +81,13 @@ std::vector<std::string> translate_all(const LoadedModel& model, const Pairs& pa
   return texts;
 }
 
-inspect::Page page_of(const Pairs& pairs, const std::vector<std::string>& hypotheses,
+inspect::Page page_of(const PairLines& pairs, const std::vector<std::string>& hypotheses,
                       const TranslationReport& report, const EvalFlags& flags) {
   std::vector<inspect::JudgedTranslation> lines;
   for (size_t i = 0; i < std::min<size_t>(hypotheses.size(), inspect::kPageAnswers); ++i) {
-    const train::ChrfScore chrf =
-        train::corpus_chrf({&hypotheses[i], 1}, train::Sentences(&pairs.reference[i], 1),
-                           {.lowercase = flags.lowercase});
-    lines.push_back({pairs.source[i], pairs.reference[i], hypotheses[i], chrf.score});
+    const train::ChrfScore chrf = train::corpus_chrf(
+        {&hypotheses[i], 1}, train::Sentences(&pairs.target[i], 1), {.lowercase = flags.lowercase});
+    lines.push_back({pairs.source[i], pairs.target[i], hypotheses[i], chrf.score});
   }
   return inspect::translations_page(
       {flags.model, fmt::format("{}, {}", flags.source, flags.reference), as_text(report)}, lines,
@@ -163,30 +102,53 @@ void write_lines(const std::string& path, const std::vector<std::string>& lines)
 
 }  // namespace
 
+Json scores_json(const train::BleuScore& bleu, const train::ChrfScore& chrf) {
+  Json json = Json::object({{"bleu", bleu.score},
+                            {"chrf", chrf.score},
+                            {"signature", bleu.signature},
+                            {"chrf_signature", chrf.signature}});
+  for (const double precision : bleu.precisions) json["precisions"].push_back(precision);
+  json["bp"] = bleu.brevity_penalty;
+  return json;
+}
+
+std::string scores_text(const train::BleuScore& bleu, const train::ChrfScore& chrf) {
+  const double* p = bleu.precisions;
+  return fmt::format(
+      "BLEU  {:.2f}  {:.1f}/{:.1f}/{:.1f}/{:.1f} (BP = {:.3f} hyp_len = {} ref_len = {})  {}\n"
+      "chrF2 {:.2f}  {}",
+      bleu.score, p[0], p[1], p[2], p[3], bleu.brevity_penalty, bleu.hypothesis_length,
+      bleu.reference_length, bleu.signature, chrf.score, chrf.signature);
+}
+
 void eval_translation(const EvalFlags& flags) {
-  const bool has_page = wants_page(flags);
+  const bool has_page = wants_page(flags.page);
   const Precision precision = apply_translate_flags(flags);
   const train::BleuOptions bleu = {.lowercase = flags.lowercase,
                                    .tokenizer = train::bleu_tokenizer(flags.tokenize)};
-  const Pairs pairs = read_pairs(flags);
+  const PairLines pairs = read_pairs(flags.source, flags.reference, "eval");
   LoadedModel model = load_translation_model(flags.model);
   const TranslateOptions options = translate_options(flags, model, precision);
   int64_t cut = 0;
-  const Ids source = encode(model, pairs.source, flags.source, options, false, cut);
-  const Ids target = encode(model, pairs.reference, flags.reference, options, true, cut);
+  const Ids source =
+      line_ids(model, PairSide::source, pairs.source,
+               {.where = flags.source + ": line", .truncate = options.truncate, .cut = &cut});
+  const Ids target =
+      line_ids(model, PairSide::target, pairs.target,
+               {.where = flags.reference + ": line", .truncate = options.truncate, .cut = &cut});
   const std::vector<std::string> hypotheses = translate_all(model, pairs, options);
   if (!flags.output.empty()) write_lines(flags.output, hypotheses);
   int64_t words = 0;
-  for (const std::string& line : pairs.reference) words += count_words(line);
+  for (const std::string& line : pairs.target) words += std::ssize(split_at_spaces(line));
   const TranslationReport report{
-      .bleu = train::corpus_bleu(hypotheses, pairs.reference, bleu),
-      .chrf = train::corpus_chrf(hypotheses, pairs.reference, {.lowercase = flags.lowercase}),
+      .bleu = train::corpus_bleu(hypotheses, pairs.target, bleu),
+      .chrf = train::corpus_chrf(hypotheses, pairs.target, {.lowercase = flags.lowercase}),
       .loss = likelihood(model, source, target, options),
       .lines = static_cast<int64_t>(pairs.source.size()),
       .words = words};
   fmt::print("{}\n", flags.json ? as_json(report, options) : as_text(report));
   report_cut("eval", cut, model);
-  if (has_page) write_eval_page(flags, page_of(pairs, hypotheses, report, flags));
+  if (has_page) write_page("eval", "a page", flags.page, page_of(pairs, hypotheses, report, flags));
 }
 
 }  // namespace heddle::cli

@@ -1,13 +1,10 @@
 // heddle score: BLEU and chrF of a file of translations against one or more files of references.
 #include <fmt/format.h>
 
-#include <memory>
-
 #include "heddle/base/error.h"
 #include "heddle/base/files/lines.h"
-#include "heddle/base/json/json.h"
 #include "heddle/cli/commands.h"
-#include "heddle/train/metrics/metrics.h"
+#include "heddle/cli/flags/eval_flags.h"
 #include "heddle/train/metrics/tokenize_13a.h"
 
 namespace heddle::cli {
@@ -47,27 +44,6 @@ std::vector<std::vector<std::string>> read_references(const ScoreFlags& flags, s
   return references;
 }
 
-std::string as_json(const train::BleuScore& bleu, const train::ChrfScore& chrf) {
-  Json report = Json::object({{"bleu", bleu.score},
-                              {"chrf", chrf.score},
-                              {"signature", bleu.signature},
-                              {"chrf_signature", chrf.signature}});
-  for (double precision : bleu.precisions) report["precisions"].push_back(precision);
-  report["bp"] = bleu.brevity_penalty;
-  report["hyp_len"] = bleu.hypothesis_length;
-  report["ref_len"] = bleu.reference_length;
-  return report.dump();
-}
-
-std::string as_text(const train::BleuScore& bleu, const train::ChrfScore& chrf) {
-  const double* p = bleu.precisions;
-  return fmt::format(
-      "BLEU  {:.2f}  {:.1f}/{:.1f}/{:.1f}/{:.1f} (BP = {:.3f} hyp_len = {} ref_len = {})  {}\n"
-      "chrF2 {:.2f}  {}",
-      bleu.score, p[0], p[1], p[2], p[3], bleu.brevity_penalty, bleu.hypothesis_length,
-      bleu.reference_length, bleu.signature, chrf.score, chrf.signature);
-}
-
 void run_score(const ScoreFlags& flags) {
   const train::BleuOptions options = {.lowercase = flags.lowercase,
                                       .tokenizer = train::bleu_tokenizer(flags.tokenize)};
@@ -75,30 +51,30 @@ void run_score(const ScoreFlags& flags) {
   const auto references = read_references(flags, hypotheses.size());
   const auto bleu = train::corpus_bleu(hypotheses, references, options);
   const auto chrf = train::corpus_chrf(hypotheses, references, {.lowercase = flags.lowercase});
-  const std::string report = flags.json ? as_json(bleu, chrf) : as_text(bleu, chrf);
-  fmt::print("{}\n", report);
+  Json report = scores_json(bleu, chrf);
+  report["hyp_len"] = bleu.hypothesis_length;
+  report["ref_len"] = bleu.reference_length;
+  fmt::print("{}\n", flags.json ? report.dump() : scores_text(bleu, chrf));
 }
 
 }  // namespace
 
 void add_score(Subcommand& app) {
-  auto flags = std::make_shared<ScoreFlags>();
-  Subcommand command = app.add_subcommand(
-      "score", "BLEU and chrF of translations, equal to sacreBLEU's (plain or gzip files)");
-  command->add_option("--hyp", flags->hypothesis, "translations, one a line; - is standard input")
-      ->required();
+  auto [command, flags] = app.add_command<ScoreFlags>(
+      "score", "BLEU and chrF of translations, equal to sacreBLEU's (plain or gzip files)",
+      run_score);
+  command.add_option("--hyp", flags.hypothesis, "translations, one a line; - is standard input")
+      .required();
   command
-      ->add_option("--ref", flags->references,
-                   "references, one a line; give --ref again for several references")
-      ->required()
-      ->allow_extra_args(false);
-  command->add_flag("--lowercase", flags->lowercase,
-                    "lower-case both sides first, for BLEU and for chrF");
-  command->add_option("--tokenize", flags->tokenize, "words of BLEU: 13a or none")
-      ->one_of({"13a", "none"})
-      ->capture_default_str();
-  command->add_flag("--json", flags->json, "one line of JSON instead of two of text");
-  command->callback([flags] { run_score(*flags); });
+      .add_option("--ref", flags.references,
+                  "references, one a line; give --ref again for several references")
+      .required()
+      .allow_extra_args(false);
+  command.add_flag("--lowercase", flags.lowercase,
+                   "lower-case both sides first, for BLEU and for chrF");
+  command.add_setting("--tokenize", flags.tokenize, "words of BLEU: 13a or none")
+      .one_of({"13a", "none"});
+  command.add_flag("--json", flags.json, "one line of JSON instead of two of text");
 }
 
 }  // namespace heddle::cli

@@ -1,11 +1,9 @@
 // heddle compare: several training runs over each other.
 #include <algorithm>
-#include <memory>
 
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/page_flag.h"
-#include "heddle/inspect/pages/page.h"
+#include "heddle/cli/flags/shared_flags.h"
 #include "heddle/inspect/run_history.h"
 
 namespace heddle::cli {
@@ -88,7 +86,7 @@ void print_table(const std::vector<std::vector<std::string>>& rows) {
 }
 
 void run(const Flags& flags) {
-  if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
+  wants_page(flags.page);
   std::vector<RunHistory> runs;
   for (const std::string& path : flags.runs) runs.push_back(inspect::read_history(path));
   print_table(summary(runs));
@@ -105,12 +103,10 @@ void run(const Flags& flags) {
 }  // namespace
 
 void add_compare(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command =
-      app.add_subcommand("compare", "Lay training runs over each other: settings, losses, BLEU");
-  command->add_option("runs", flags->runs, "folders of runs")->required();
-  add_page_flag(*command, flags->page, "also write a page with their curves");
-  command->callback([flags] { run(*flags); });
+  auto [command, flags] = app.add_command<Flags>(
+      "compare", "Lay training runs over each other: settings, losses, BLEU", run);
+  command.add_option("runs", flags.runs, "folders of runs").required();
+  add_page_flag(command, flags.page, "also write a page with their curves");
 }
 
 }  // namespace heddle::cli

@@ -9,15 +9,20 @@
 #include "heddle/base/utf8.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/train/run_report.h"
-#include "heddle/cli/use/unknown_words.h"
+#include "heddle/cli/warnings.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/precision.h"
-#include "heddle/infer/words/word_attention.h"
+#include "heddle/infer/words/alignment.h"
 #include "heddle/train/metrics/metrics.h"
 #include "heddle/train/trainer.h"
 
 namespace heddle::cli {
 namespace {
+
+struct Flags {
+  std::string out = "runs/phrasebook";
+  int threads = 0;
+};
 
 std::string padded(const std::string& text, size_t columns) {
   const size_t have = count_characters(text);
@@ -82,38 +87,34 @@ void show_unknown_word(const LoadedModel& model, Precision precision) {
   UnknownWords("translate", model).look_at(line);
 }
 
+void run(const Flags& flags) {
+  if (flags.threads > 0) set_num_threads(flags.threads);
+  const train::TrainConfig config = train::load_recipe("phrasebook");
+  check_own_run(flags.out, config);
+  const train::RunResult r = train::train_model(
+      config, {.paths = {}, .out = flags.out, .on_event = report_writer(flags.out)});
+  if (r.was_interrupted) return;
+  const LoadedModel model = load_translation_model(flags.out);
+  const Precision precision = resolve_precision(config.precision);
+  fmt::print("trained in {}: {} parameters, {} updates\n", format_duration(r.seconds),
+             format_count(model.parameters.elements()), format_count(r.updates));
+  show_held_out(model, flags.out, precision);
+  fmt::print(
+      "\nFive sentences that were not trained on, and for each German word the English "
+      "word that\nthe decoder attended to most:\n");
+  for (const Phrase& phrase : demo_sentences()) show_sentence(model, phrase, precision);
+  show_unknown_word(model, precision);
+  fmt::print("\nTry your own:  echo 'We have to get up at half past six.' | {} translate {}\n",
+             program_invocation_name, flags.out);
+}
+
 }  // namespace
 
 void add_demo(Subcommand& app) {
-  struct Flags {
-    std::string out = "runs/phrasebook";
-    int threads = 0;
-  };
-  auto flags = std::make_shared<Flags>();
-  Subcommand command = app.add_subcommand(
-      "demo", "Train an English to German phrasebook translator in minutes and show it");
-  command->add_option("-o,--out", flags->out, "folder of the run; a finished one is shown again");
-  command->add_option("-t,--threads", flags->threads, "threads")->positive();
-  command->callback([flags] {
-    if (flags->threads > 0) set_num_threads(flags->threads);
-    const train::TrainConfig config = train::load_recipe("phrasebook");
-    check_own_run(flags->out, config);
-    const train::RunResult r = train::train_model(
-        config, {.paths = {}, .out = flags->out, .on_event = report_writer(flags->out)});
-    if (r.was_interrupted) return;
-    const LoadedModel model = load_translation_model(flags->out);
-    const Precision precision = resolve_precision(config.precision);
-    fmt::print("trained in {}: {} parameters, {} updates\n", format_duration(r.seconds),
-               format_count(model.parameters.elements()), format_count(r.updates));
-    show_held_out(model, flags->out, precision);
-    fmt::print(
-        "\nFive sentences that were not trained on, and for each German word the English "
-        "word that\nthe decoder attended to most:\n");
-    for (const Phrase& phrase : demo_sentences()) show_sentence(model, phrase, precision);
-    show_unknown_word(model, precision);
-    fmt::print("\nTry your own:  echo 'We have to get up at half past six.' | {} translate {}\n",
-               program_invocation_name, flags->out);
-  });
+  auto [command, flags] = app.add_command<Flags>(
+      "demo", "Train an English to German phrasebook translator in minutes and show it", run);
+  command.add_option("-o,--out", flags.out, "folder of the run; a finished one is shown again");
+  command.add_option("-t,--threads", flags.threads, "threads").positive();
 }
 
 }  // namespace heddle::cli

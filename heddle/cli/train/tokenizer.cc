@@ -2,7 +2,6 @@
 #include <charconv>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <optional>
 
 #include "heddle/base/error.h"
@@ -12,9 +11,8 @@
 #include "heddle/base/progress.h"
 #include "heddle/base/utf8.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/use/dropped_warning.h"
-#include "heddle/cli/use/line_answers.h"
-#include "heddle/infer/loading/hub_hint.h"
+#include "heddle/cli/lines.h"
+#include "heddle/cli/warnings.h"
 #include "heddle/infer/loading/model_dir.h"
 #include "heddle/inspect/pages/page.h"
 #include "heddle/text/strings/strings.h"
@@ -225,77 +223,68 @@ void run_info(const StreamFlags& flags) {
 }
 
 void add_train_command(Subcommand& parent) {
-  auto flags = std::make_shared<TrainFlags>();
-  Subcommand app =
-      parent.add_subcommand("train", "learn a vocabulary from text, one line a sentence");
-  TokenizerTraining& t = flags->training;
-  app->add_option("--input", flags->inputs,
-                  "a text file, plain or .gz; several make a joint vocabulary")
-      ->required();
-  app->add_option("-o,--output", flags->out, "the SentencePiece .model file to write")->required();
-  app->add_option("--vocab-size", t.vocab_size, "pieces, 4 special and 256 bytes included")
-      ->capture_default_str();
-  app->add_option("--type", flags->type, "bpe or unigram")->capture_default_str();
-  app->add_option("--seed", t.seed, "chooses the sample of a large corpus")->capture_default_str();
-  app->add_option("-t,--threads", flags->threads, "accepted; training takes one, for equal bytes");
-  app->add_option("--coverage", t.character_coverage, "share of characters with their own piece")
-      ->capture_default_str();
-  app->add_option("--max-sentences", t.max_sentences, "lines beyond this are sampled")
-      ->capture_default_str();
-  app->add_option("--normalization", t.normalization,
-                  "identity, nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf")
-      ->capture_default_str();
-  app->add_flag("--lowercase", t.lower_case, "fold case (implies nfkc_cf)");
-  app->add_flag("--no-byte-fallback", flags->no_byte_fallback,
-                "unknown characters become <unk>, not bytes");
-  app->callback([flags] { run_train(*flags); });
+  auto [app, flags] = parent.add_command<TrainFlags>(
+      "train", "learn a vocabulary from text, one line a sentence", run_train);
+  TokenizerTraining& t = flags.training;
+  app.add_option("--input", flags.inputs,
+                 "a text file, plain or .gz; several make a joint vocabulary")
+      .required();
+  app.add_option("-o,--output", flags.out, "the SentencePiece .model file to write").required();
+  app.add_setting("--vocab-size", t.vocab_size, "pieces, 4 special and 256 bytes included");
+  app.add_setting("--type", flags.type, "bpe or unigram");
+  app.add_setting("--seed", t.seed, "chooses the sample of a large corpus");
+  app.add_option("-t,--threads", flags.threads, "accepted; training takes one, for equal bytes");
+  app.add_setting("--coverage", t.character_coverage, "share of characters with their own piece");
+  app.add_setting("--max-sentences", t.max_sentences, "lines beyond this are sampled");
+  app.add_setting("--normalization", t.normalization,
+                  "identity, nfkc, nmt_nfkc, nfkc_cf or nmt_nfkc_cf");
+  app.add_flag("--lowercase", t.lower_case, "fold case (implies nfkc_cf)");
+  app.add_flag("--no-byte-fallback", flags.no_byte_fallback,
+               "unknown characters become <unk>, not bytes");
 }
 
 void add_words_command(Subcommand& parent) {
-  auto flags = std::make_shared<TrainFlags>();
-  Subcommand app = parent.add_subcommand(
+  auto [app, flags] = parent.add_command<TrainFlags>(
       "words",
       "make a vocabulary of plain words from a list, one a line; ids 0 to 3 are <pad>, "
-      "<unk>, <s>, </s>");
-  app->add_option("--input", flags->inputs, "the list; several make one vocabulary")->required();
-  app->add_option("-o,--output", flags->out, "the SentencePiece .model file to write")->required();
-  app->callback([flags] { run_words(*flags); });
+      "<unk>, <s>, </s>",
+      run_words);
+  app.add_option("--input", flags.inputs, "the list; several make one vocabulary").required();
+  app.add_option("-o,--output", flags.out, "the SentencePiece .model file to write").required();
 }
 
 void add_stream_commands(Subcommand& parent) {
-  auto flags = std::make_shared<StreamFlags>();
-  Subcommand encode =
-      parent.add_subcommand("encode", "standard input to ids, a line in, a line out");
-  encode->add_option("model", flags->model, kModelHelp)->required();
-  Option tokens = encode->add_flag("--tokens", flags->tokens, "print tokens");
-  encode->add_flag("--ids", "print ids (the default)")->excludes(tokens);
-  encode->add_flag("--special", flags->special,
-                   "with the special ids that the files put around a text");
-  add_skip_flag(*encode, flags->lines, false);
-  encode->callback([flags] { run_encode(*flags); });
-  Subcommand decode = parent.add_subcommand("decode", "ids separated by blanks to text");
-  decode->add_option("model", flags->model, kModelHelp)->required();
-  decode->add_flag("--special", flags->special, "write special tokens too");
-  Option clean = decode->add_flag("--clean-up", flags->clean_up,
-                                  "take spaces before punctuation away (else as the files "
-                                  "say)");
-  decode->add_flag("--no-clean-up", flags->no_clean_up, "leave them")->excludes(clean);
-  add_skip_flag(*decode, flags->lines, false);
-  decode->callback([flags] { run_decode(*flags); });
-  Subcommand info = parent.add_subcommand("info", "kind, size and special tokens");
-  info->add_option("model", flags->model, kModelHelp)->required();
-  info->add_flag("--json", flags->json, "one line of JSON");
-  info->callback([flags] { run_info(*flags); });
+  auto [encode, encoded] = parent.add_command<StreamFlags>(
+      "encode", "standard input to ids, a line in, a line out", run_encode);
+  encode.add_option("model", encoded.model, kModelHelp).required();
+  Option tokens = encode.add_flag("--tokens", encoded.tokens, "print tokens");
+  encode.add_flag("--ids", "print ids (the default)").excludes(tokens);
+  encode.add_flag("--special", encoded.special,
+                  "with the special ids that the files put around a text");
+  add_skip_flag(encode, encoded.lines, false);
+  auto [decode, decoded] =
+      parent.add_command<StreamFlags>("decode", "ids separated by blanks to text", run_decode);
+  decode.add_option("model", decoded.model, kModelHelp).required();
+  decode.add_flag("--special", decoded.special, "write special tokens too");
+  Option clean = decode.add_flag("--clean-up", decoded.clean_up,
+                                 "take spaces before punctuation away (else as the files "
+                                 "say)");
+  decode.add_flag("--no-clean-up", decoded.no_clean_up, "leave them").excludes(clean);
+  add_skip_flag(decode, decoded.lines, false);
+  auto [info, shown] =
+      parent.add_command<StreamFlags>("info", "kind, size and special tokens", run_info);
+  info.add_option("model", shown.model, kModelHelp).required();
+  info.add_flag("--json", shown.json, "one line of JSON");
 }
 
 }  // namespace
 
 void add_tokenizer(Subcommand& app) {
   Subcommand command = app.add_subcommand("tokenizer", "train and apply subword vocabularies");
-  command->require_subcommand();
-  add_train_command(*command);
-  add_words_command(*command);
-  add_stream_commands(*command);
+  command.require_subcommand();
+  add_train_command(command);
+  add_words_command(command);
+  add_stream_commands(command);
 }
 
 }  // namespace heddle::cli

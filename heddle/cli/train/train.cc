@@ -1,6 +1,14 @@
 // heddle train: trains a model, or goes on with a run.
 
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <sstream>
 
 #include "heddle/base/error.h"
 #include "heddle/base/log.h"
@@ -8,7 +16,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/train/run_report.h"
-#include "heddle/cli/train/train_settings.h"
+#include "heddle/train/config.h"
 #include "heddle/train/run/replaced_run.h"
 #include "heddle/train/tasks/stack_task.h"
 #include "heddle/train/tasks/task.h"
@@ -16,6 +24,221 @@
 
 namespace heddle::cli {
 namespace {
+
+// Fields that were given as flags: key -> text.
+using GivenFields = std::map<std::string, std::string>;
+
+// --- the fields of all tasks and models as flags, and a help of a size that is read -------------
+
+// What most runs set, in the order of the help.
+constexpr const char* kCommon[] = {
+    "task",         "model_type",    "source_lang", "target_lang", "tokenizer_type",
+    "vocab_size",   "text_key",      "label_key",   "block_size",  "batch_size",
+    "batch_tokens", "learning_rate", "max_updates", "max_minutes", "validate_every",
+    "early_stop",   "lora_rank",     "precision",   "seed"};
+
+// The same thing under the names that models have for it.
+const std::vector<std::vector<const char*>>& same_things() {
+  static const std::vector<std::vector<const char*>> all = {
+      {"n_layer", "n_layers", "num_hidden_layers", "encoder_layers", "decoder_layers"},
+      {"n_head", "n_heads", "num_attention_heads", "encoder_attention_heads",
+       "decoder_attention_heads"},
+      {"n_embd", "hidden_size", "d_model", "dim"},
+      {"n_inner", "intermediate_size", "d_inner", "hidden_dim", "encoder_ffn_dim",
+       "decoder_ffn_dim"},
+      {"n_positions", "max_position_embeddings"},
+      {"resid_pdrop", "hidden_dropout_prob", "dropout"},
+      {"attn_pdrop", "attention_probs_dropout_prob", "attention_dropout", "dropatt"},
+      {"activation_function", "hidden_act", "activation", "ff_activation"},
+      {"layer_norm_epsilon", "layer_norm_eps", "rms_norm_eps"},
+      {"classifier_dropout", "seq_classif_dropout", "summary_last_dropout"},
+      {"d_head", "head_dim"},
+      {"batch_size", "batch_tokens"},
+      {"block_size", "max_tokens"},
+  };
+  return all;
+}
+
+void add_new(std::vector<std::string>& names, const std::string& name) {
+  if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+}
+
+// Adds the choices "a|b" to a list of such that lacks them.
+void add_choices(std::string& all, const std::string& more) {
+  std::istringstream choices(more);
+  for (std::string choice; std::getline(choices, choice, '|');) {
+    const bool is_there = ("|" + all + "|").find("|" + choice + "|") != std::string::npos;
+    if (!is_there) all += "|" + choice;
+  }
+}
+
+// A default, and where it is that.
+struct Default {
+  std::string value;
+  std::vector<std::string> tasks, types;
+};
+
+// "100", or "translation: 4000; else 100" where it goes by one of the two.
+std::string default_text(const std::vector<Default>& all) {
+  if (all.size() == 1) return all[0].value;
+  const auto is_its_own = [](const std::vector<std::string> Default::*names) {
+    return [names](const Default& d) { return d.*names == std::vector{d.value}; };
+  };
+  if (std::all_of(all.begin(), all.end(), is_its_own(&Default::tasks))) return all[0].value;
+  if (std::all_of(all.begin(), all.end(), is_its_own(&Default::types))) return "by task";
+  for (const auto names : {&Default::tasks, &Default::types}) {
+    size_t count = 0;
+    std::vector<std::string> different;
+    for (const Default& d : all) {
+      count += (d.*names).size();
+      for (const std::string& name : d.*names) add_new(different, name);
+    }
+    if (count != different.size()) continue;  // a task or a type has two of them
+    const auto most = std::max_element(
+        all.begin(), all.end(),
+        [&](const Default& a, const Default& b) { return (a.*names).size() < (b.*names).size(); });
+    std::string text;
+    for (const Default& d : all) {
+      if (&d != &*most) text += fmt::format("{}: {}; ", fmt::join(d.*names, ", "), d.value);
+    }
+    return text + "else " + most->value;
+  }
+  return "by task and model";
+}
+
+// A field that a task or a model has, and which do.
+struct Setting {
+  FieldInfo field;
+  std::vector<std::string> tasks, types;
+  std::vector<Default> defaults = {};
+
+  void add(const FieldInfo& info, const std::string& task, const std::string& type) {
+    add_new(tasks, task);
+    add_new(types, type);
+    if (info.type != field.type) add_choices(field.type, info.type);
+    auto at = std::find_if(defaults.begin(), defaults.end(),
+                           [&](const Default& d) { return d.value == info.default_value; });
+    if (at == defaults.end()) at = defaults.insert(at, {info.default_value, {}, {}});
+    add_new(at->tasks, task);
+    add_new(at->types, type);
+  }
+
+  // Fields of models of the registry go by their types, others by their tasks.
+  std::string group() const {
+    if (tasks == train::task_names()) return "Settings";
+    const auto fields = train::StackConfig(types[0]).fields();
+    const bool is_of_model = std::any_of(fields.begin(), fields.end(),
+                                         [&](const Field& f) { return f.key == field.key; });
+    return fmt::format("Settings of {}", fmt::join(is_of_model ? types : tasks, ", "));
+  }
+};
+
+// Every field of every task and model, once: which of them a run has is known when it is read.
+std::vector<Setting> all_settings() {
+  std::vector<Setting> settings;
+  for (const std::string& task : train::task_names()) {
+    for (const std::string& type : train::trainable_types(train::TaskConfig(task)->facts().head)) {
+      for (const FieldInfo& field : list_fields(train::default_config(task, type))) {
+        auto at = std::find_if(settings.begin(), settings.end(),
+                               [&](const Setting& s) { return s.field.key == field.key; });
+        if (at == settings.end()) at = settings.insert(at, {field, {}, {}});
+        at->add(field, task, type);
+      }
+    }
+  }
+  return settings;
+}
+
+// "  --n-layer integer           number of blocks [12]"
+std::string help_line(const FieldInfo& field, const std::string& value) {
+  std::ostringstream out;
+  CLI::detail::format_help(out, flag_name(field.key) + " " + field.type,
+                           fmt::format("{} [{}]", field.help, value), 30);
+  return out.str();
+}
+
+std::string common_settings() {
+  std::string text = "\nCommon settings:\n";
+  const std::vector<Setting> settings = all_settings();
+  for (const char* key : kCommon) {
+    const auto at = std::find_if(settings.begin(), settings.end(),
+                                 [&](const Setting& s) { return s.field.key == key; });
+    text += help_line(at->field, default_text(at->defaults));
+  }
+  return text;
+}
+
+std::string settings_of(const train::TrainConfig& config) {
+  std::string text =
+      fmt::format("\nSettings of task {} with model_type {}:\n", config.task, config.model_type);
+  for (const FieldInfo& field : list_fields(config)) text += help_line(field, field.default_value);
+  return text;
+}
+
+constexpr const char* kMore = R"(
+  heddle train --task TASK [--model-type TYPE] --help   all settings of a task and a model
+  heddle train --recipe NAME --help                     those of a recipe; --preset, --from too
+  heddle train --help-all                               all there are
+)";
+
+class TrainHelp : public CLI::Formatter {
+ public:
+  explicit TrainHelp(std::function<std::optional<train::TrainConfig>()> chosen)
+      : chosen_(std::move(chosen)) {}
+
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    if (mode == CLI::AppFormatMode::All) return Formatter::make_help(app, name, mode);
+    const std::string run = make_group("Options", false, app->get_options([](const auto* option) {
+      return option->get_group() == "Options" && option->nonpositional();
+    }));
+    const std::optional<train::TrainConfig> config = chosen_();
+    return make_description(app) + make_usage(app, name) + run +
+           (config ? settings_of(*config) : common_settings()) + kMore;
+  }
+
+ private:
+  std::function<std::optional<train::TrainConfig>()> chosen_;
+};
+
+// Adds a flag for each field of each task and model, once: which of them a run has is known when
+// the command line is read.
+void add_settings(Subcommand& command, GivenFields& fields) {
+  for (const Setting& s : all_settings()) {
+    command
+        .add_option_function(
+            flag_name(s.field.key),
+            [&fields, key = s.field.key](const std::string& text) { fields[key] = text; },
+            fmt::format("{} [{}]", s.field.help, default_text(s.defaults)))
+        .type_name(s.field.type)
+        .group(s.group());
+  }
+}
+
+// The help of the command: the common settings; of `chosen`, where it gives a config, all of its
+// own with their values; with --help-all all there are.
+void set_train_help(Subcommand& command,
+                    std::function<std::optional<train::TrainConfig>()> chosen) {
+  command.app().set_help_all_flag("--help-all",
+                                  "print the settings of every task and model and exit");
+  command.app().formatter(std::make_shared<TrainHelp>(std::move(chosen)));
+}
+
+// Names that a config has for what other models call `key`: "--n-layer" for num_hidden_layers; ""
+// if there is none.
+std::string own_name(const train::TrainConfig& config, const std::string& key) {
+  std::string names;
+  for (const std::vector<const char*>& same : same_things()) {
+    if (std::find(same.begin(), same.end(), key) == same.end()) continue;
+    for (const FieldInfo& field : list_fields(config)) {
+      if (std::find(same.begin(), same.end(), field.key) == same.end()) continue;
+      names += (names.empty() ? "" : " and ") + flag_name(field.key);
+    }
+  }
+  return names;
+}
+
+// --- the run -------------------------------------------------------------------------------------
 
 struct Flags {
   std::string recipe, config, preset;
@@ -159,6 +382,13 @@ void report(const train::RunResult& r, const train::RunOptions& run) {
            metrics, out);
 }
 
+void run(Flags& flags) {
+  if (flags.threads > 0) set_num_threads(flags.threads);
+  flags.run.on_event = report_writer(flags.run.out);
+  train::settle_replaced(flags.run.out);
+  report(train::train_model(config_of_run(flags), flags.run), flags.run);
+}
+
 }  // namespace
 
 void add_train_settings(Subcommand& app) {
@@ -168,35 +398,30 @@ void add_train_settings(Subcommand& app) {
 }
 
 void add_train(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command = app.add_subcommand("train", "Train a model, or go on with a run");
-  command->add_option(
-      "--recipe", flags->recipe,
+  auto [command, flags] =
+      app.add_command<Flags>("train", "Train a model, or go on with a run", run);
+  const Option recipe = command.add_option(
+      "--recipe", flags.recipe,
       fmt::format("settings that come with heddle: {}", fmt::join(train::recipe_names(), ", ")));
-  command->add_option("--config", flags->config, "settings from a JSON file")->excludes("--recipe");
-  command->add_option("--preset", flags->preset,
-                      fmt::format("sizes of the model: {}", fmt::join(model_presets(), ", ")));
-  command->add_option("--data", flags->run.paths.data,
-                      "translation: folder with {train,val}.{source,target}; else a file of text "
-                      "or a folder of them");
-  command->add_option("--val-data", flags->run.paths.val_data,
-                      "file that is held out; without it val.* beside train.*, or a share");
-  command->add_option("-o,--out", flags->run.out, "folder of the run")->required();
-  command->add_option("--from", flags->run.paths.from,
-                      "model to begin with: a folder, or a run; a head that it lacks is new");
-  command->add_flag("--overwrite", flags->run.overwrite,
-                    "replace the run that stands there, once the new one has a model");
-  command->add_option("-t,--threads", flags->threads, "threads; the result does not depend on them")
-      ->positive();
+  command.add_option("--config", flags.config, "settings from a JSON file").excludes(recipe);
+  command.add_option("--preset", flags.preset,
+                     fmt::format("sizes of the model: {}", fmt::join(model_presets(), ", ")));
+  command.add_option("--data", flags.run.paths.data,
+                     "translation: folder with {train,val}.{source,target}; else a file of text "
+                     "or a folder of them");
+  command.add_option("--val-data", flags.run.paths.val_data,
+                     "file that is held out; without it val.* beside train.*, or a share");
+  command.add_option("-o,--out", flags.run.out, "folder of the run").required();
+  command.add_option("--from", flags.run.paths.from,
+                     "model to begin with: a folder, or a run; a head that it lacks is new");
+  command.add_flag("--overwrite", flags.run.overwrite,
+                   "replace the run that stands there, once the new one has a model");
+  command.add_option("-t,--threads", flags.threads, "threads; the result does not depend on them")
+      .positive();
   // Not before they are needed: making them takes more than half of a start of the program.
-  command->before_parsing([command, flags]() mutable { add_settings(*command, flags->fields); });
-  set_train_help(*command, [flags] { return chosen_config(*flags); });
-  command->callback([flags] {
-    if (flags->threads > 0) set_num_threads(flags->threads);
-    flags->run.on_event = report_writer(flags->run.out);
-    train::settle_replaced(flags->run.out);
-    report(train::train_model(config_of_run(*flags), flags->run), flags->run);
-  });
+  command.before_parsing(
+      [command = command, &flags = flags]() mutable { add_settings(command, flags.fields); });
+  set_train_help(command, [&flags = flags] { return chosen_config(flags); });
 }
 
 }  // namespace heddle::cli

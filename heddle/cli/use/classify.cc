@@ -2,15 +2,15 @@
 #include "heddle/infer/classify.h"
 
 #include <algorithm>
-#include <memory>
 #include <numeric>
 
 #include "heddle/base/json/json.h"
+#include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags/text_flags.h"
-#include "heddle/cli/use/dropped_warning.h"
-#include "heddle/infer/words/encode_words.h"
+#include "heddle/cli/warnings.h"
 #include "heddle/inspect/pages/text_pages.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle::cli {
 namespace {
@@ -18,7 +18,8 @@ namespace {
 struct Flags {
   TextFlags text;
   int64_t top = 5;
-  bool is_pair = false, has_top = false;
+  bool is_pair = false;
+  Option has_top;
 };
 
 // What stands for the class of a word that has none, as in CoNLL-U.
@@ -79,7 +80,7 @@ void print_words(const std::string& text, const std::vector<std::string>& words,
 }
 
 void run_words(const Flags& flags, const LoadedModel& model, const Precision& precision) {
-  check(!flags.is_pair && !flags.has_top, ErrorKind::usage,
+  check(!flags.is_pair && flags.has_top.count() == 0, ErrorKind::usage,
         "{} is for classes of texts; {} gives each word its likeliest class",
         flags.is_pair ? "--pair" : "--top", flags.text.model);
   const bool has_page = !flags.text.page.empty();
@@ -89,7 +90,7 @@ void run_words(const Flags& flags, const LoadedModel& model, const Precision& pr
   const int64_t limit = model.max_length;
   for_texts("classify", flags.text, limit, [&](std::span<const std::string> texts, int64_t& cut) {
     std::vector<std::vector<std::string>> words;
-    for (const std::string& text : texts) words.push_back(split_words(text));
+    for (const std::string& text : texts) words.push_back(split_at_spaces(text));
     const auto classes = classify_words(model, words, precision, cut);
     for (const std::string& text : texts) dropped.count_in(text);
     for (size_t i = 0; i < texts.size(); ++i) {
@@ -98,13 +99,12 @@ void run_words(const Flags& flags, const LoadedModel& model, const Precision& pr
     }
   });
   warn_of_dropped_input("classify", dropped);
-  if (has_page) write_text_page("classify", flags.text, page.page(), page.texts());
+  if (has_page) write_page("classify", counted(page.texts(), "text"), flags.text.page, page.page());
 }
 
 void run(const Flags& flags) {
   check(flags.top >= 1, ErrorKind::usage, "--top is {}; it must be at least 1", flags.top);
-  const bool has_page = !flags.text.page.empty();
-  if (has_page) inspect::check_output(flags.text.page, "the page");
+  const bool has_page = wants_page(flags.text.page);
   const Precision precision = apply_compute_flags(flags.text.compute);
   const LoadedModel model = load_text_model(flags.text.model);
   if (model.model->heads().token_classes) return run_words(flags, model, precision);
@@ -125,26 +125,21 @@ void run(const Flags& flags) {
     }
   });
   warn_of_dropped_input("classify", dropped);
-  if (has_page) write_text_page("classify", flags.text, page.page(), page.texts());
+  if (has_page) write_page("classify", counted(page.texts(), "text"), flags.text.page, page.page());
 }
 
 }  // namespace
 
 void add_classify(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command = app.add_subcommand(
+  auto [command, flags] = app.add_command<Flags>(
       "classify",
       "Classes of texts with their probabilities, the likeliest first; of a tagger each word and "
-      "its class");
-  add_text_flags(*command, flags->text);
-  const Option top =
-      command->add_option("--top", flags->top, "classes printed of each text; --json gives all");
-  top.capture_default_str();
-  command->add_flag("--pair", flags->is_pair, "two texts a line, with a tab between");
-  command->callback([flags, top] {
-    flags->has_top = top.count() > 0;
-    run(*flags);
-  });
+      "its class",
+      run);
+  add_text_flags(command, flags.text);
+  flags.has_top =
+      command.add_setting("--top", flags.top, "classes printed of each text; --json gives all");
+  command.add_flag("--pair", flags.is_pair, "two texts a line, with a tab between");
 }
 
 }  // namespace heddle::cli

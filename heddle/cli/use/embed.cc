@@ -1,9 +1,8 @@
 // heddle embed: a line in, a vector out.
 #include "heddle/infer/embed.h"
 
-#include <memory>
-
 #include "heddle/base/json/json.h"
+#include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags/text_flags.h"
 #include "heddle/inspect/pages/text_pages.h"
@@ -37,8 +36,7 @@ void print_vector(const std::vector<float>& x, bool is_json) {
 }
 
 void run(const Flags& flags) {
-  const bool has_page = !flags.text.page.empty();
-  if (has_page) inspect::check_output(flags.text.page, "the page");
+  const bool has_page = wants_page(flags.text.page);
   const Precision precision = apply_compute_flags(flags.text.compute);
   SentenceEncoder encoder = load_sentence_encoder(flags.text.model);
   apply(flags, encoder);
@@ -51,28 +49,27 @@ void run(const Flags& flags) {
       if (has_page) page.add(texts[i], all[i]);
     }
   });
-  if (has_page) write_text_page("embed", flags.text, page.finish(), page.texts());
+  if (has_page) write_page("embed", counted(page.texts(), "text"), flags.text.page, page.finish());
 }
 
 }  // namespace
 
 void add_embed(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command =
-      app.add_subcommand("embed",
-                         "Sentence vectors: a line in, a vector out, as the model's "
-                         "sentence-transformers files say");
-  add_text_flags(*command, flags->text);
-  command->add_option("--pooling", flags->pooling,
-                      "mean, cls, max, mean_sqrt_len_tokens, weightedmean or lasttoken; several "
-                      "are laid end to end (else as the files say, or mean)");
-  Option yes = command->add_flag("--normalize", flags->normalize, "vectors of length 1");
-  command->add_flag("--no-normalize", flags->no_normalize, "vectors as they are pooled")
-      ->excludes(yes);
-  command->add_option("--max-length", flags->max_length,
-                      "tokens of a text, special ones included; longer ones are cut (else as the "
-                      "files say)");
-  command->callback([flags] { run(*flags); });
+  auto [command, flags] =
+      app.add_command<Flags>("embed",
+                             "Sentence vectors: a line in, a vector out, as the model's "
+                             "sentence-transformers files say",
+                             run);
+  add_text_flags(command, flags.text);
+  command.add_option("--pooling", flags.pooling,
+                     "mean, cls, max, mean_sqrt_len_tokens, weightedmean or lasttoken; several "
+                     "are laid end to end (else as the files say, or mean)");
+  Option yes = command.add_flag("--normalize", flags.normalize, "vectors of length 1");
+  command.add_flag("--no-normalize", flags.no_normalize, "vectors as they are pooled")
+      .excludes(yes);
+  command.add_option("--max-length", flags.max_length,
+                     "tokens of a text, special ones included; longer ones are cut (else as the "
+                     "files say)");
 }
 
 }  // namespace heddle::cli

@@ -1,10 +1,10 @@
 // heddle fill: tokens for the masks of a text.
 #include "heddle/infer/fill.h"
 
-#include <memory>
 #include <utility>
 
 #include "heddle/base/json/json.h"
+#include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags/text_flags.h"
 #include "heddle/inspect/pages/text_pages.h"
@@ -46,8 +46,7 @@ void print_plain(const Masks& masks, bool is_first) {
 }
 
 void run(const Flags& flags) {
-  const bool has_page = !flags.text.page.empty();
-  if (has_page) inspect::check_output(flags.text.page, "the page");
+  const bool has_page = wants_page(flags.text.page);
   const Precision precision = apply_compute_flags(flags.text.compute);
   const LoadedModel model = load_text_model(flags.text.model);
   const int32_t mask = model.tokenizer->mask_id();
@@ -64,20 +63,19 @@ void run(const Flags& flags) {
       if (has_page) page.add(texts[i], all[i]);
     }
   });
-  if (has_page) write_text_page("fill", flags.text, page.page(), page.texts());
+  if (has_page) write_page("fill", counted(page.texts(), "text"), flags.text.page, page.page());
 }
 
 }  // namespace
 
 void add_fill(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command = app.add_subcommand(
+  auto [command, flags] = app.add_command<Flags>(
       "fill",
       "Fill masks: likely tokens for the masks of texts ([MASK], or as the tokenizer spells it), "
-      "with their probabilities");
-  add_text_flags(*command, flags->text);
-  command->add_option("--top", flags->top, "tokens for each mask")->capture_default_str();
-  command->callback([flags] { run(*flags); });
+      "with their probabilities",
+      run);
+  add_text_flags(command, flags.text);
+  command.add_setting("--top", flags.top, "tokens for each mask");
 }
 
 }  // namespace heddle::cli

@@ -1,10 +1,9 @@
 // heddle forward: tensors in, tensors out, under Hugging Face's names.
 #include <algorithm>
-#include <memory>
 
 #include "heddle/base/log.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/compute_flags.h"
+#include "heddle/cli/flags/shared_flags.h"
 #include "heddle/infer/forward.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/page.h"
@@ -38,26 +37,24 @@ void run(const Flags& flags) {
 }  // namespace
 
 void add_forward(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command = app.add_subcommand(
-      "forward", "One pass over tensors of a file, under Hugging Face's names and shapes");
-  command->add_option("model", flags->model, "a model directory, or a training run")->required();
+  auto [command, flags] = app.add_command<Flags>(
+      "forward", "One pass over tensors of a file, under Hugging Face's names and shapes", run);
+  command.add_option("model", flags.model, "a model directory, or a training run").required();
   command
-      ->add_option(
-          "--input", flags->input,
+      .add_option(
+          "--input", flags.input,
           "safetensors with input_ids [batch, time], of a translator decoder_input_ids too; "
           "attention_mask, decoder_attention_mask if there is padding; "
           "token_type_ids, position_ids, mems.I, perm_mask, target_mapping, input_mask if the "
           "model takes them")
-      ->required();
+      .required();
   command
-      ->add_option("-o,--output", flags->output,
-                   "safetensors to write: logits, encoder_last_hidden_state; of an encoder "
-                   "last_hidden_state, pooler_output; of a model with memory mems.I")
-      ->required();
-  command->add_flag("--all", flags->all, "hidden states and attention maps of every layer too");
-  add_compute_flags(*command, flags->compute);
-  command->callback([flags] { run(*flags); });
+      .add_option("-o,--output", flags.output,
+                  "safetensors to write: logits, encoder_last_hidden_state; of an encoder "
+                  "last_hidden_state, pooler_output; of a model with memory mems.I")
+      .required();
+  command.add_flag("--all", flags.all, "hidden states and attention maps of every layer too");
+  add_compute_flags(command, flags.compute);
 }
 
 }  // namespace heddle::cli

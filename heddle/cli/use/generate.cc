@@ -2,18 +2,15 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <memory>
 
 #include "heddle/base/progress.h"
 #include "heddle/base/utf8.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/compute_flags.h"
-#include "heddle/cli/flags/page_flag.h"
-#include "heddle/cli/flags/search_flags.h"
+#include "heddle/cli/flags/shared_flags.h"
 #include "heddle/cli/use/prompts.h"
 #include "heddle/infer/decoding/generate.h"
 #include "heddle/infer/decoding/text_stream.h"
-#include "heddle/infer/loading/prompt_model.h"
+#include "heddle/infer/loading/text_model.h"
 #include "heddle/infer/words/word_spans.h"
 #include "heddle/inspect/decoding_steps.h"
 
@@ -60,7 +57,7 @@ GenerateOptions options_of(const Flags& f, SearchConfig search, const Precision&
   check(least <= wanted, ErrorKind::usage,
         "--min-new-tokens is {} but --max-new-tokens {}; the first must not be above the second",
         least, wanted);
-  if (samples) check_sampling(search.sampling());
+  if (samples) search.check_draws();
   return {.search = std::move(search),
           .context = f.context,
           .slides = !f.no_slide,
@@ -262,9 +259,9 @@ void run_steps(const Flags& flags, const LoadedModel& model, GenerateOptions opt
         "--page shows how one prompt goes on; give exactly one");
   const inspect::DecodingRecord record =
       inspect::record_generation(model, some[0].text, some[0].ids, std::move(options));
-  inspect::write_page(flags.page, inspect::decoding_page(record, *model.tokenizer));
-  write_results(record.text + "\n");
-  fmt::print(stderr, "generate: the steps are in {}; open it in a browser\n", flags.page);
+  write_page("generate", "the steps are", flags.page,
+             inspect::decoding_page(record, *model.tokenizer));
+  print_result(record.text);
 }
 
 void run(const Flags& flags) {
@@ -276,7 +273,7 @@ void run(const Flags& flags) {
         ErrorKind::usage, "--prompt, --prompts and --ids exclude each other");
   flags.search.check_ranges();
   const Precision precision = apply_compute_flags(flags.compute);
-  if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
+  wants_page(flags.page);
   const LoadedModel model = load_prompt_model(flags.model);
   check(flags.stops.empty() || model.tokenizer.has_value(), ErrorKind::usage,
         "--stop: {} has no tokenizer, so there is no text to find it in", flags.model);
@@ -313,13 +310,12 @@ void run(const Flags& flags) {
 }
 
 void add_prompt_flags(Subcommand& c, Flags& f) {
-  c.add_option("model", f.model, "a model directory, or a training run (then RUN/best)")
-      ->required();
+  c.add_option("model", f.model, "a model directory, or a training run (then RUN/best)").required();
   c.add_option("-p,--prompt", f.prompts,
                "what the text goes on from; repeatable; without it lines of standard input");
-  c.add_option("--prompts", f.lines.path, "a file with a prompt a line")->type_name("FILE");
+  c.add_option("--prompts", f.lines.path, "a file with a prompt a line").type_name("FILE");
   add_skip_flag(c, f.lines);
-  c.add_option("--ids", f.ids, "a prompt as token ids: --ids 12,7,30")->delimiter(',');
+  c.add_option("--ids", f.ids, "a prompt as token ids: --ids 12,7,30").delimiter(',');
   c.add_flag("--truncate", f.truncate,
              "keep the last tokens of a prompt that is longer than the model takes");
 }
@@ -334,40 +330,35 @@ void add_output_flags(Subcommand& c, Flags& f) {
   add_search_flags(c, f.search, {"min_new_tokens"});
   c.add_option("--stop", f.stops, "text that ends the output, which does not hold it; repeatable");
   add_search_flags(c, f.search, {"num_beams"});
-  c.add_option("--n-best", f.n_best, "continuations of each prompt, best first; widens the beam")
-      ->capture_default_str();
+  c.add_setting("--n-best", f.n_best, "continuations of each prompt, best first; widens the beam");
   add_search_flags(c, f.search, {"length_penalty", "no_repeat_ngram_size", "repetition_penalty"});
 }
 
 void add_sampling_flags(Subcommand& c, Flags& f) {
   c.add_flag("--sample", f.sample,
              "draw each token at random, by its probability; so does each flag below");
-  c.add_option("--samples", f.samples, "texts drawn of each prompt")->capture_default_str();
+  c.add_setting("--samples", f.samples, "texts drawn of each prompt");
   add_search_flags(c, f.search, {"temperature", "top_k", "top_p", "min_p", "seed"});
 }
 
 }  // namespace
 
 void add_generate(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command = app.add_subcommand(
-      "generate", "Continue prompts with a language model, written as they grow");
-  add_prompt_flags(*command, *flags);
-  add_output_flags(*command, *flags);
-  add_sampling_flags(*command, *flags);
-  command->add_option("--top", flags->top,
-                      "write no text but the so many likeliest next tokens, with probabilities");
-  add_page_flag(*command, flags->page,
+  auto [command, flags] = app.add_command<Flags>(
+      "generate", "Continue prompts with a language model, written as they grow", run);
+  add_prompt_flags(command, flags);
+  add_output_flags(command, flags);
+  add_sampling_flags(command, flags);
+  command.add_option("--top", flags.top,
+                     "write no text but the so many likeliest next tokens, with probabilities");
+  add_page_flag(command, flags.page,
                 "write a page of how one prompt goes on: likely next tokens, the beam as a tree");
-  command->add_flag("--json", flags->json,
-                    "a JSON object a text: text, ids, log_prob, log_probs, finish_reason");
-  command->add_flag("--echo", flags->echo, "the prompt before its continuation");
-  command
-      ->add_option("--batch-tokens", flags->batch_tokens,
-                   "tokens of prompts and continuations that are worked on at once")
-      ->capture_default_str();
-  add_compute_flags(*command, flags->compute);
-  command->callback([flags] { run(*flags); });
+  command.add_flag("--json", flags.json,
+                   "a JSON object a text: text, ids, log_prob, log_probs, finish_reason");
+  command.add_flag("--echo", flags.echo, "the prompt before its continuation");
+  command.add_setting("--batch-tokens", flags.batch_tokens,
+                      "tokens of prompts and continuations that are worked on at once");
+  add_compute_flags(command, flags.compute);
 }
 
 }  // namespace heddle::cli

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "heddle/cli/use/dropped_warning.h"
-#include "heddle/cli/use/line_answers.h"
-#include "heddle/infer/loading/prompt_model.h"
+#include "heddle/cli/lines.h"
+#include "heddle/cli/warnings.h"
+#include "heddle/infer/loading/text_model.h"
 
 namespace heddle::cli {
 

@@ -1,16 +1,13 @@
 // heddle translate: a line in, a line out.
 #include <algorithm>
 #include <cstdio>
-#include <deque>
-#include <memory>
 #include <tuple>
 
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/alignment_flags.h"
-#include "heddle/cli/flags/page_flag.h"
+#include "heddle/cli/flags/shared_flags.h"
 #include "heddle/cli/flags/translate_flags.h"
-#include "heddle/cli/use/line_answers.h"
-#include "heddle/cli/use/unknown_words.h"
+#include "heddle/cli/lines.h"
+#include "heddle/cli/warnings.h"
 #include "heddle/infer/loading/precision.h"
 #include "heddle/inspect/decoding_steps.h"
 
@@ -27,17 +24,18 @@ struct Flags : TranslateFlags {
 // Enough lines at a time that batches of like lengths fill up.
 constexpr BlockSize kBlock = {.lines = 1 << 18, .bytes = 1 << 18};
 
-// A translation of a line, and its alignment if that was asked for.
+// A translation of a line, and its alignment.
 struct Result {
-  Translation translation;
-  std::optional<Alignment> alignment;
+  const Translation* translation;
+  size_t line;                                // number among those translated together
+  std::optional<std::string> alignment = {};  // if it was asked for
 };
 
 Json as_json(const Result& r, const Tokenizer& tokenizer) {
-  const Translation& t = r.translation;
+  const Translation& t = *r.translation;
   Json json = Json::object({{"text", t.text}, {"score", t.score}, {"tokens", Json::array()}});
   for (const int32_t id : t.ids) json["tokens"].push_back(tokenizer.token(id));
-  if (r.alignment) json["alignment"] = to_pharaoh(*r.alignment);
+  if (r.alignment) json["alignment"] = *r.alignment;
   return json;
 }
 
@@ -55,24 +53,13 @@ void print_json(std::span<const Result> results, const Flags& flags, const Token
 // the form of Moses, where lines count from 0.
 void print_text(std::span<const Result> results, const Flags& flags, int64_t number) {
   for (const Result& r : results) {
-    std::string line = r.translation.text;
+    std::string line = r.translation->text;
     if (flags.n_best > 1) {
-      line = fmt::format("{} ||| {} ||| {:.6f}", number, line, r.translation.score);
+      line = fmt::format("{} ||| {} ||| {:.6f}", number, line, r.translation->score);
     }
-    if (r.alignment) line += " ||| " + to_pharaoh(*r.alignment);
+    if (r.alignment) line += " ||| " + *r.alignment;
     print_result(line);
   }
-}
-
-// All translations of all lines, those of a line together.
-std::vector<Result> flatten(std::vector<Translation> translations) {
-  std::vector<Result> results;
-  for (Translation& t : translations) {
-    std::vector<Translation> others = std::move(t.others);
-    results.push_back({std::move(t), {}});
-    for (Translation& o : others) results.push_back({std::move(o), {}});
-  }
-  return results;
 }
 
 // The beginnings of translations: one for all lines, or a line of a file for each.
@@ -80,31 +67,21 @@ class Prefixes {
  public:
   Prefixes(const Flags& flags, const LoadedModel& model) : model_(model), path_(flags.prefix_file) {
     if (!flags.prefix.empty()) for_all_.push_back(prefix_ids(model, flags.prefix, "--prefix"));
-    if (!path_.empty()) file_ = std::make_unique<LineReader>(path_);
+    if (path_.empty()) return;
+    LineReader file(path_);
+    for (std::string line; file.next(line);) lines_.push_back(line);
   }
 
-  // Those of so many lines, of which the first has this number: never below that of the call
-  // before.
-  std::vector<std::vector<int32_t>> of(int64_t first, size_t lines) {
-    if (file_ == nullptr) return for_all_;
-    std::string text;
-    for (; first_ < first; ++first_) {
-      if (read_.empty()) {
-        file_->next(text);  // of a line that was left out
-      } else {
-        read_.pop_front();
-      }
-    }
-    while (read_.size() < lines) {
-      check(file_->next(text), ErrorKind::data,
-            "{}: it has {} lines, fewer than the input; line i is the prefix of line i", path_,
-            file_->line_number());
-      read_.push_back(text);
-    }
+  // Those of so many lines, of which the first has this number.
+  std::vector<std::vector<int32_t>> of(int64_t first, size_t lines) const {
+    if (path_.empty()) return for_all_;
+    const auto end = static_cast<size_t>(first - 1) + lines;
+    check(end <= lines_.size(), ErrorKind::data,
+          "{}: it has {} lines, fewer than the input; line i is the prefix of line i", path_,
+          lines_.size());
     std::vector<std::vector<int32_t>> prefixes;
-    for (size_t i = 0; i < lines; ++i) {
-      const auto number = first + static_cast<int64_t>(i);
-      prefixes.push_back(prefix_ids(model_, read_[i], fmt::format("{}: line {}", path_, number)));
+    for (size_t i = end - lines; i < end; ++i) {
+      prefixes.push_back(prefix_ids(model_, lines_[i], fmt::format("{}: line {}", path_, i + 1)));
     }
     return prefixes;
   }
@@ -113,9 +90,7 @@ class Prefixes {
   const LoadedModel& model_;
   std::string path_;
   std::vector<std::vector<int32_t>> for_all_;
-  std::unique_ptr<LineReader> file_;
-  std::deque<std::string> read_;  // lines first_, first_ + 1, ..
-  int64_t first_ = 1;
+  std::vector<std::string> lines_;
 };
 
 // What is wrong before the model is read. returns: the precision
@@ -124,7 +99,7 @@ Precision apply(const Flags& flags) {
         "--n-best is {}; it must be from 1 to 1024", flags.n_best);
   check(flags.prefix.empty() || flags.prefix_file.empty(), ErrorKind::usage,
         "--prefix and --prefix-file exclude each other");
-  check_sampling(flags.search.sampling());
+  flags.search.check_draws();
   return apply_translate_flags(flags);
 }
 
@@ -153,41 +128,42 @@ void run_steps(const Flags& flags, const TranslateOptions& options, const Loaded
         "--page shows how one sentence is translated, but the input has more lines; give one");
   const inspect::DecodingRecord record =
       inspect::record_decoding(model, lines[0], {.translate = options});
-  inspect::write_page(flags.page, inspect::decoding_page(record, model.target()));
+  write_page("translate", "the steps are", flags.page,
+             inspect::decoding_page(record, model.target()));
   print_result(record.text);
-  fmt::print(stderr, "translate: the steps are in {}; open it in a browser\n", flags.page);
 }
 
-// The alignments of all translations of lines; counts[i] are those of line i.
-void align(std::vector<Result>& results, std::span<const std::string> lines,
-           std::span<const size_t> counts, const Flags& flags, const LoadedModel& model) {
+void align(std::span<Result> results, std::span<const std::string> lines, const Flags& flags,
+           const LoadedModel& model) {
+  const auto ids = line_ids(model, PairSide::source, lines, {.truncate = true});
   std::vector<std::vector<int32_t>> sources, targets;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    const auto ids = source_ids(model, lines[i], "", true, nullptr);
-    sources.insert(sources.end(), counts[i], ids);
+  for (const Result& r : results) {
+    sources.push_back(ids[r.line]);
+    targets.push_back(r.translation->ids);
   }
-  for (const Result& r : results) targets.push_back(r.translation.ids);
   AlignmentOptions options = flags.alignment_options;
   options.precision = resolve_precision(flags.compute.precision);
-  auto alignments = align_pairs(model, sources, targets, options);
-  for (size_t i = 0; i < results.size(); ++i) results[i].alignment = std::move(alignments[i]);
+  const auto alignments = align_pairs(model, sources, targets, options);
+  for (size_t i = 0; i < results.size(); ++i) results[i].alignment = to_pharaoh(alignments[i]);
 }
 
-void print_all(std::vector<Translation> translations, std::span<const std::string> lines,
+void print_all(std::span<const Translation> translations, std::span<const std::string> lines,
                int64_t first_line, const Flags& flags, const LoadedModel& model) {
-  std::vector<size_t> counts;
-  for (const Translation& t : translations) counts.push_back(1 + t.others.size());
-  std::vector<Result> results = flatten(std::move(translations));
-  if (flags.alignment) align(results, lines, counts, flags, model);
+  std::vector<Result> results;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    results.push_back({&translations[i], i});
+    for (const Translation& other : translations[i].others) results.push_back({&other, i});
+  }
+  if (flags.alignment) align(results, lines, flags, model);
   size_t at = 0;
   for (size_t i = 0; i < lines.size(); ++i) {
-    const auto of_line = std::span(results).subspan(at, counts[i]);
+    const auto of_line = std::span(results).subspan(at, 1 + translations[i].others.size());
     if (flags.json) {
       print_json(of_line, flags, model.target());
     } else {
       print_text(of_line, flags, first_line - 1 + static_cast<int64_t>(i));
     }
-    at += counts[i];
+    at += of_line.size();
   }
 }
 
@@ -198,7 +174,7 @@ void print_bad(const std::string& message, const Flags& flags) {
 
 void run(const Flags& flags) {
   const Precision precision = apply(flags);
-  if (!flags.page.empty()) inspect::check_output(flags.page, "the page");
+  wants_page(flags.page);
   LoadedModel model = load_translation_model(flags.model);
   TranslateOptions options = options_of(flags, model, precision);
   check_alignment(model.translator().facts(), flags.alignment_options);
@@ -238,37 +214,31 @@ void add_sampling_flags(Subcommand& command, Flags& flags) {
 }  // namespace
 
 void add_translate(Subcommand& app) {
-  auto flags = std::make_shared<Flags>();
-  Subcommand command = app.add_subcommand(
-      "translate", "Translate lines of a file or of standard input, a line in, a line out");
-  add_translate_flags(*command, *flags);
-  command
-      ->add_option("input", flags->lines.path,
-                   "a file with a text a line, plain or gzip; - is standard input")
-      ->capture_default_str();
-  add_skip_flag(*command, flags->lines);
-  command->add_flag("--json", flags->json,
-                    "a JSON object a line, with text, score (log p over the length penalty) and "
-                    "tokens");
-  command
-      ->add_option("--n-best", flags->n_best,
-                   "translations of each line, best first, as lines LINE ||| TEXT ||| SCORE (LINE "
-                   "counts from 0); widens the beam to as many; with --sample, so many draws")
-      ->capture_default_str();
-  add_sampling_flags(*command, *flags);
+  auto [command, flags] = app.add_command<Flags>(
+      "translate", "Translate lines of a file or of standard input, a line in, a line out", run);
+  add_translate_flags(command, flags);
+  command.add_setting("input", flags.lines.path,
+                      "a file with a text a line, plain or gzip; - is standard input");
+  add_skip_flag(command, flags.lines);
+  command.add_flag("--json", flags.json,
+                   "a JSON object a line, with text, score (log p over the length penalty) and "
+                   "tokens");
+  command.add_setting(
+      "--n-best", flags.n_best,
+      "translations of each line, best first, as lines LINE ||| TEXT ||| SCORE (LINE "
+      "counts from 0); widens the beam to as many; with --sample, so many draws");
+  add_sampling_flags(command, flags);
   add_alignment_flags(
-      *command, flags->alignment_options,
-      command->add_flag(
-          "--alignment", flags->alignment,
-          "add which source word each word came from, by attention: TEXT ||| 0-0 1-2, "
-          "SOURCE-TARGET, words between spaces, from 0"));
-  command->add_option("--prefix", flags->prefix, "text that every translation begins with");
-  command->add_option("--prefix-file", flags->prefix_file,
-                      "a file whose line i is the prefix of line i");
-  add_page_flag(*command, flags->page,
+      command, flags.alignment_options,
+      command.add_flag("--alignment", flags.alignment,
+                       "add which source word each word came from, by attention: TEXT ||| 0-0 1-2, "
+                       "SOURCE-TARGET, words between spaces, from 0"));
+  command.add_option("--prefix", flags.prefix, "text that every translation begins with");
+  command.add_option("--prefix-file", flags.prefix_file,
+                     "a file whose line i is the prefix of line i");
+  add_page_flag(command, flags.page,
                 "write a page of how one line is translated: likely next tokens, the beam as a "
                 "tree, attention");
-  command->callback([flags] { run(*flags); });
 }
 
 }  // namespace heddle::cli

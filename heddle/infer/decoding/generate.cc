@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "heddle/autograd/tape.h"
 #include "heddle/base/files/mmap.h"
 #include "heddle/infer/engine/engine.h"
 
@@ -29,31 +28,23 @@ void check_prompts(const TokenModel& model, std::span<const Ids> prompts, int64_
   }
 }
 
-Continuation as_continuation(const Hypothesis& h) {
-  return {.ids = h.ids, .log_ps = h.log_ps, .log_p = h.log_p, .score = h.score, .ended = h.ended};
-}
-
 // What prompt i asks of the engine.
 Request request_of(const GenerateOptions& o, const Ids& prompt, int64_t i, int64_t context) {
   const int64_t wanted = wanted_tokens(o.search, std::ssize(prompt));
   // The token behind the last position is still known.
   const int64_t room = context - std::ssize(prompt) + 1;
-  Request r{.tokens = prompt,
+  Request r{.number = i,
+            .tokens = prompt,
             .search = o.search,
             .max_length = o.slides ? wanted : std::min(wanted, room),
             .penalises_log_p = o.search.beam.value_or(1) > 1,
             .scores = o.scores,
             .context = context,
-            .slides = o.slides};
+            .slides = o.slides,
+            .on_step = o.on_step};
   r.search.first_line += i;
   if (o.on_token) {
     r.goes_on = [&o, i](const Hypothesis& h) { return o.on_token({i, h.sample, h.ids}); };
-  }
-  if (o.on_step) {
-    r.on_step = [&o, i](DecodeStep step) {
-      step.sentence = i;
-      o.on_step(step);
-    };
   }
   return r;
 }
@@ -76,7 +67,7 @@ std::vector<std::vector<Continuation>> generate_ids(const TokenModel& model,
                                                     std::span<const Ids> prompts,
                                                     const GenerateOptions& options) {
   if (wanted_tokens(options.search) <= 0) {
-    return Results(prompts.size(), std::vector<Continuation>(1));
+    return Results(prompts.size(), {Continuation{{.ended = EndedBy::length}}});
   }
   check_mapped_files();
   check_options(options);
@@ -93,8 +84,7 @@ std::vector<std::vector<Continuation>> generate_ids(const TokenModel& model,
     const bool has_room = r.max_length == wanted_tokens(options.search, std::ssize(prompts[i]));
     r.on_done = [&, number, has_room](std::span<const Hypothesis> ended) {
       for (const Hypothesis& h : ended) {
-        results[number].push_back(as_continuation(h));
-        results[number].back().has_no_room = h.ended == EndedBy::length && !has_room;
+        results[number].push_back({h, h.ended == EndedBy::length && !has_room});
       }
       if (options.on_done) options.on_done(number, results[number]);
     };
@@ -111,34 +101,21 @@ std::vector<std::vector<Continuation>> generate_ids(const TokenModel& model,
 std::vector<std::vector<NextToken>> likely_next_tokens(const TokenModel& model,
                                                        std::span<const Ids> prompts, int64_t count,
                                                        const GenerateOptions& options) {
-  check_mapped_files();
-  check_prompts(model, prompts, context_of(model, options));
-  const NoGrad off;
   const Ids suppressed = options.search.suppressed_ids();
-  nn::Run run;
-  run.use(options.precision);
-  std::vector<std::vector<NextToken>> found;
-  for (size_t begin = 0, end = 0; begin < prompts.size(); begin = end) {
-    Ids ids;
-    std::vector<int64_t> lengths;
-    while (end < prompts.size() &&
-           (end == begin ||
-            static_cast<int64_t>(ids.size() + prompts[end].size()) <= options.batch_tokens)) {
-      ids.insert(ids.end(), prompts[end].begin(), prompts[end].end());
-      lengths.push_back(static_cast<int64_t>(prompts[end++].size()));
-    }
-    const auto reader = make_sequence_reader(model);
-    reader->add(std::vector<std::span<const int32_t>>(lengths.size()), run);
-    const Tensor h = reader->read(ids, Segments::from_lengths(lengths), run);
-    const std::vector<NextToken> best =
-        best_tokens(*model.heads().output, h, run,
-                    {.count = std::min(count, model.vocab_size()), .suppressed = suppressed});
-    for (size_t i = 0; i < lengths.size(); ++i) {
-      const size_t each = best.size() / lengths.size();
-      found.emplace_back(best.begin() + i * each, best.begin() + (i + 1) * each);
-      std::erase_if(found.back(), [](const NextToken& token) { return token.id < 0; });
-    }
-  }
+  std::vector<std::vector<NextToken>> found(prompts.size());
+  const GenerateOptions one_token = {
+      .search = {.max_new_tokens = 1},
+      .context = options.context,
+      .batch_tokens = options.batch_tokens,
+      .on_step =
+          [&](const DecodeStep& step) {
+            auto& tokens = found[static_cast<size_t>(step.sentence)];
+            tokens = best_tokens(step.logits, {.count = std::min(count, model.vocab_size()),
+                                               .suppressed = suppressed});
+            std::erase_if(tokens, [](const NextToken& token) { return token.id < 0; });
+          },
+      .precision = options.precision};
+  generate_ids(model, prompts, one_token);
   return found;
 }
 

@@ -6,18 +6,14 @@
 #include <span>
 #include <vector>
 
-#include "heddle/infer/search/search_config.h"
+#include "heddle/infer/search/beam.h"
 #include "heddle/models/token_model.h"
 
 namespace heddle {
 
-/// What follows a prompt.
-struct Continuation {
-  std::vector<int32_t> ids = {};   ///< new tokens, without the end
-  std::vector<float> log_ps = {};  ///< of each of them, nats; 0 if no scores were asked for
-  double log_p = 0;                ///< of the tokens, and of the end if it came
-  double score = 0;                ///< log p over the length penalty
-  EndedBy ended = EndedBy::length;
+/// What follows a prompt: new tokens without the end, log p of each (0 if no scores were asked
+/// for), their sum, and the score, which is that over the length penalty.
+struct Continuation : Hypothesis {
   bool has_no_room = false;  ///< ended by a length that is the context's
 };
 
@@ -68,8 +64,8 @@ int64_t wanted_tokens(const SearchConfig& search, int64_t prompt = 0);
 /// The context of these options. Errors: usage, naming --context, if it is not 0 to max_length().
 int64_t context_of(const TokenModel& model, const GenerateOptions& options);
 
-/// The `count` likeliest tokens after each prompt, likeliest first, with log p; one pass.
-/// returns: [prompts][count], fewer if the vocabulary has no more. options: batch_tokens,
+/// The `count` likeliest tokens after each prompt, likeliest first, with log p.
+/// returns: [prompts][count], fewer if the vocabulary has no more. options: context, batch_tokens,
 /// suppressed ids and precision count.    Errors: as above
 std::vector<std::vector<NextToken>> likely_next_tokens(
     const TokenModel& model, std::span<const std::vector<int32_t>> prompts, int64_t count,

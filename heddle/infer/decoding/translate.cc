@@ -1,14 +1,19 @@
-// Sentences become requests of an engine, as many at a time as the batch may hold.
+// Sentences become requests of an engine, as many at a time as the batch may hold; lines of text
+// around that.
 #include "heddle/infer/decoding/translate.h"
 
 #include <algorithm>
 #include <mutex>
 #include <set>
 
+#include "heddle/base/field_names.h"
 #include "heddle/base/files/mmap.h"
+#include "heddle/base/json/fields.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
+#include "heddle/data/parallel_text.h"
 #include "heddle/infer/engine/engine.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle {
 namespace {
@@ -21,8 +26,8 @@ std::span<const int32_t> prefix_of(const TranslateOptions& o, int64_t sentence) 
 }
 
 // The longest translation of so many source tokens, its end included.
-int64_t max_length(const EncoderDecoderFacts& facts, const TranslateOptions& o, size_t tokens,
-                   size_t prefix) {
+int64_t longest_translation(const EncoderDecoderFacts& facts, const TranslateOptions& o,
+                            size_t tokens, size_t prefix) {
   const double length = o.max_length_factor * static_cast<double>(tokens);
   int64_t limit = o.max_length > 0 ? o.max_length + 1
                                    : static_cast<int64_t>(std::min(length, 1e9)) +
@@ -62,15 +67,17 @@ class Queue {
 Request request_of(const EncoderDecoderFacts& c, const TranslateOptions& o,
                    const SearchConfig& search, std::span<const int32_t> source, int64_t i) {
   const std::span<const int32_t> prefix = prefix_of(o, i);
-  Request r{.tokens = {static_cast<int32_t>(o.start.value_or(c.decoder_start_token_id))},
+  Request r{.number = i,
+            .tokens = {static_cast<int32_t>(o.start.value_or(c.decoder_start_token_id))},
             .source = {source.begin(), source.end()},
             .prefix = {prefix.begin(), prefix.end()},
             .search = search,
-            .max_length = max_length(c, o, source.size(), prefix.size()),
+            .max_length = longest_translation(c, o, source.size(), prefix.size()),
             .penalty = o.is_hub ? LengthPenalty::power : LengthPenalty::wu,
             .forced_eos_is_free = o.is_hub,
             .penalises_log_p = o.is_hub && search.beam.value_or(1) > 1,
-            .scores = o.scores};
+            .scores = o.scores,
+            .on_step = o.on_step};
   r.source.insert(r.source.end(), o.source_end.begin(), o.source_end.end());
   if (o.source_end.empty()) r.source.push_back(static_cast<int32_t>(c.eos_token_id));
   if (const auto first = token_id(search.forced_bos)) {
@@ -78,12 +85,6 @@ Request request_of(const EncoderDecoderFacts& c, const TranslateOptions& o,
     r.free_prefix = 1;
   }
   r.search.first_line += i;
-  if (o.on_step) {
-    r.on_step = [&o, i](DecodeStep step) {
-      step.sentence = i;
-      o.on_step(step);
-    };
-  }
   return r;
 }
 
@@ -204,6 +205,165 @@ std::vector<Translation> translate_ids(const EncoderDecoder& model, Sources sour
   budget = std::min(budget, (tokens / num_threads() + 1) * search.width());
   Queue all(sources, order);
   parallel_for(num_threads(), [&](int64_t) { translate(all, budget); });
+  return results;
+}
+
+// --- texts ---------------------------------------------------------------------------------------
+
+namespace {
+
+int32_t end_of(const LoadedModel& model) {
+  return static_cast<int32_t>(model.translator().facts().eos_token_id);
+}
+
+// What stands before and behind each source.
+IdsAround around_sources(const LoadedModel& model) {
+  IdsAround around;
+  if (model.tokenizer && !model.model->config().is_own_format()) {
+    around = ids_around_text(*model.tokenizer, model.source_language);
+  }
+  if (around.behind.empty()) around.behind = {end_of(model)};
+  return around;
+}
+
+std::vector<std::string> names_of(const std::vector<std::pair<std::string, int32_t>>& languages) {
+  std::vector<std::string> names;
+  for (const auto& [name, token] : languages) names.push_back(name);
+  return names;
+}
+
+// The token of a language that the field `key` asks for.
+int32_t language_token(const LoadedModel& model, const std::string& name, const char* key) {
+  const auto languages = model.tokenizer.value().languages();
+  check(!languages.empty(), ErrorKind::usage,
+        "{} is '{}', but the tokenizer of {} marks no languages; leave it out", field_name(key),
+        name, model.path);
+  for (const auto& [known, token] : languages) {
+    if (known == name) return token;
+  }
+  const std::vector<std::string> names = names_of(languages);
+  fail(ErrorKind::usage, "{} is '{}'{}; the languages of {} are {}", field_name(key), name,
+       did_you_mean(name, names), model.path, fmt::join(names, ", "));
+}
+
+// A token may be the byte of a line break; a line in must stay a line out.
+std::string without_breaks(std::string text) {
+  for (char& c : text) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  return text;
+}
+
+std::vector<int32_t> encode_to_fit(const LoadedModel& model, const Tokenizer& tokenizer,
+                                   const IdsAround& around, const std::string& line,
+                                   const std::string& where, bool truncate, bool* was_cut) {
+  if (was_cut != nullptr) *was_cut = false;
+  check_text(line, where);
+  if (is_blank(line)) return {};
+  std::vector<int32_t> ids = tokenizer.encode(line);
+  const int64_t special = std::ssize(around.before) + std::ssize(around.behind);
+  const int64_t limit = model.translator().facts().longest_source - special;
+  if (std::ssize(ids) > limit) {
+    check(truncate, ErrorKind::data,
+          "{}: {} tokens with the end of the sentence; the model takes {} "
+          "(max_position_embeddings). Split the line, or cut it with `truncate`",
+          where, std::ssize(ids) + special, limit + special);
+    ids.resize(static_cast<size_t>(limit));
+    if (was_cut != nullptr) *was_cut = true;
+  }
+  ids.insert(ids.begin(), around.before.begin(), around.before.end());
+  return ids;
+}
+
+}  // namespace
+
+TranslateOptions default_options(const LoadedModel& model, const SearchConfig& above) {
+  SearchConfig g = model.generation.value_or(SearchConfig());
+  lay_over(g, above);
+  TranslateOptions o{.search = g, .is_hub = model.generation.has_value()};
+  if (!o.is_hub) return o;
+  o.source_end = around_sources(model).behind;
+  // Theirs count the start, and the end too; 20 is what they take if nothing is said.
+  const int64_t most = g.max_new_tokens ? *g.max_new_tokens : g.max_length.value_or(20) - 1;
+  o.max_length = std::max<int64_t>(1, most - 1);
+  o.search.min_new_tokens =
+      std::min(std::max(g.min_new_tokens.value_or(0), g.min_length.value_or(0) - 1), o.max_length);
+  o.search.min_length.reset();
+  return o;
+}
+
+void set_languages(LoadedModel& model, const std::string& source, const std::string& target,
+                   TranslateOptions& options) {
+  if (!source.empty()) {
+    model.source_language = language_token(model, source, "source_language");
+    options.source_end = around_sources(model).behind;
+  }
+  if (model.model->config().is_own_format()) return;
+  const auto start = static_cast<int32_t>(model.translator().facts().decoder_start_token_id);
+  const auto languages = model.target().languages();
+  const bool starts_with_one = std::any_of(languages.begin(), languages.end(),
+                                           [&](const auto& l) { return l.second == start; });
+  if (target.empty()) {
+    check(languages.empty() || starts_with_one || token_id(options.search.forced_bos),
+          ErrorKind::usage, "{} writes {} languages; say which with `target_language`: {}",
+          model.path, languages.size(), fmt::join(names_of(languages), ", "));
+    return;
+  }
+  (starts_with_one ? options.start : options.search.forced_bos) =
+      language_token(model, target, "target_language");
+}
+
+std::vector<int32_t> source_ids(const LoadedModel& model, const std::string& line,
+                                const std::string& where, bool truncate, bool* was_cut) {
+  return encode_to_fit(model, model.tokenizer.value(), around_sources(model), line, where, truncate,
+                       was_cut);
+}
+
+std::vector<int32_t> target_ids(const LoadedModel& model, const std::string& line,
+                                const std::string& where, bool truncate, bool* was_cut) {
+  return encode_to_fit(model, model.target(), {{}, {end_of(model)}}, line, where, truncate,
+                       was_cut);
+}
+
+std::vector<std::vector<int32_t>> line_ids(const LoadedModel& model, PairSide side,
+                                           std::span<const std::string> lines,
+                                           const LineOptions& o) {
+  const auto ids_of = side == PairSide::source ? source_ids : target_ids;
+  std::vector<std::vector<int32_t>> ids;
+  for (const std::string& line : lines) {
+    bool was_cut = false;
+    const std::string where = fmt::format("{} {}", o.where, o.first_line + std::ssize(ids));
+    ids.push_back(ids_of(model, line, where, o.truncate, &was_cut));
+    if (o.cut != nullptr) *o.cut += was_cut;
+  }
+  return ids;
+}
+
+std::vector<int32_t> prefix_ids(const LoadedModel& model, const std::string& text,
+                                const std::string& where) {
+  check_text(text, where);
+  return model.target().encode(text);
+}
+
+std::vector<Translation> translate_lines(const LoadedModel& model,
+                                         std::span<const std::string> lines,
+                                         const TranslateOptions& options, int64_t first_line,
+                                         int64_t* cut) {
+  std::optional<ProfilePhase> phase("tokenise");
+  const auto sources =
+      line_ids(model, PairSide::source, lines,
+               {.first_line = first_line, .truncate = options.truncate, .cut = cut});
+  phase.reset();
+  const Tokenizer& tokenizer = model.target();
+  TranslateOptions with_unk = options;
+  with_unk.search.first_line = first_line;
+  if (!options.is_hub) with_unk.search.suppressed.push_back(tokenizer.unk_id());
+  std::vector<Translation> results = translate_ids(model.translator(), sources, with_unk);
+  phase.emplace("detokenise");
+  for (Translation& t : results) {
+    t.text = without_breaks(tokenizer.decode(t.ids));
+    for (Translation& o : t.others) o.text = without_breaks(tokenizer.decode(o.ids));
+  }
   return results;
 }
 

@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "heddle/infer/loading/loaded_model.h"
+#include "heddle/infer/loading/text_model.h"
+#include "heddle/infer/search/beam.h"
 
 namespace heddle {
 
@@ -80,6 +81,21 @@ std::vector<int32_t> source_ids(const LoadedModel& model, const std::string& lin
 /// The same of a line in the language of the target.
 std::vector<int32_t> target_ids(const LoadedModel& model, const std::string& line,
                                 const std::string& where, bool truncate, bool* was_cut);
+
+/// The sides of pairs of lines.
+enum class PairSide : uint8_t { source, target };
+
+struct LineOptions {
+  std::string where = "line";  ///< opens messages, before the number of the line
+  int64_t first_line = 1;      ///< number of the first
+  bool truncate = false;
+  int64_t* cut = nullptr;  ///< raised by the number of lines that were cut
+};
+
+/// source_ids() or target_ids() of each line.
+std::vector<std::vector<int32_t>> line_ids(const LoadedModel& model, PairSide side,
+                                           std::span<const std::string> lines,
+                                           const LineOptions& options);
 
 /// Ids of the beginning of a translation. Errors: data, beginning with `where`, if it is not UTF-8.
 std::vector<int32_t> prefix_ids(const LoadedModel& model, const std::string& text,

@@ -6,20 +6,13 @@
 
 #include "heddle/autograd/tape.h"
 #include "heddle/base/profile.h"
+#include "heddle/infer/search/next_tokens.h"
 #include "heddle/ops/embedding.h"
 
 namespace heddle {
 namespace {
 
 using Ids = std::vector<int32_t>;
-
-BeamOptions search_of(const Request& r) {
-  BeamOptions search = r.search.beam_options();
-  search.penalty = r.penalty;
-  search.max_length = r.max_length;
-  search.goes_on = r.goes_on;
-  return search;
-}
 
 }  // namespace
 
@@ -29,18 +22,15 @@ struct Engine::Running {
   Running(int64_t number, Request asked)
       : id(number),
         request(std::move(asked)),
-        ends(request.search.ends()),
         suppressed(request.search.suppressed_ids()),
-        search(search_of(request)) {
-    const SearchConfig& s = request.search;
-    const int64_t beam = s.beam.value_or(1);
-    wanted = {.count = s.samples ? 1 : continuations(beam, ends.size()),
+        search(request.search, request.penalty, request.max_length, request.goes_on) {
+    wanted = {.search = &request.search,
+              .count = search.continuations(),
               .suppressed = suppressed,
-              .eos = ends,
-              .rules = s.rules(),
-              .scores = request.scores || beam > 1,
+              .banned_ngrams = request.search.banned_ngrams(),
+              .ends = search.ends(),
+              .scores = request.scores || request.search.beam.value_or(1) > 1,
               .penalises_log_p = request.penalises_log_p};
-    if (s.samples) wanted.sampling = s.sampling();
   }
 
   // Of what was given and each hypothesis that goes on.
@@ -62,14 +52,15 @@ struct Engine::Running {
     return request.forced_eos_is_free && forced(n) >= 0;
   }
   double draw(const Hypothesis& h) const {
-    if (!wanted.sampling) return 0;
-    return sample_draw(wanted.sampling->seed, request.search.first_line, h.sample,
-                       static_cast<int64_t>(h.ids.size()));
+    const SearchConfig& s = request.search;
+    if (!s.samples) return 0;
+    return sample_draw(static_cast<uint64_t>(s.seed.value_or(1)), s.first_line, h.sample,
+                       std::ssize(h.ids));
   }
 
   const int64_t id;
   const Request request;
-  const Ids ends, suppressed;
+  const Ids suppressed;
   BeamSearch search;
   NextTokensOptions wanted;
   int64_t rows = 0;  // reserved
@@ -216,8 +207,8 @@ void Engine::advance(const Tensor& h, std::vector<NextToken> next) {
       const std::vector<Hypothesis> before(r->search.live().begin(), r->search.live().end());
       r->search.advance(own);
       const Tensor rows = h.slice(0, row, live).to_contiguous();
-      r->request.on_step({r->id, before, (*model_.heads().output)(rows, run_), r->search.live(),
-                          r->search.just_ended()});
+      r->request.on_step({r->request.number, before, (*model_.heads().output)(rows, run_),
+                          r->search.live(), r->search.just_ended()});
     } else {
       r->search.advance(own);
     }

@@ -84,12 +84,9 @@ class TranslationReader final : public SequenceReader {
     }
     const Segments of_sources = Segments::from_lengths(keys);
     const Segments asking = Segments::from_lengths(queries);
-    const Tensor h = model_.step(cache_,
-                                 {.ids = ids,
-                                  .position_ids = tokens_.position_ids(),
-                                  .tokens = tokens_.keys(),
-                                  .sources = {&asking, &of_sources, rows}},
-                                 run);
+    const Tensor h = model_.step(
+        cache_, {.ids = ids, .tokens = tokens_.keys(), .sources = {&asking, &of_sources, rows}},
+        run);
     return last_of_each(h, tokens);
   }
 

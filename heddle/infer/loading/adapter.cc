@@ -55,24 +55,28 @@ void check_supported(const Json& json, const std::string& source) {
   }
 }
 
-// A parameter as a whole or one of its parts by the checkpoint's name.
-void fill_whole(nn::Parameters& parameters, const std::string& name, const Tensor& values,
-                const std::string& source) {
+// The parameter that holds what the checkpoint calls `name`, as a whole or a part of it.
+std::pair<nn::Parameter*, nn::Part> find_part(nn::Parameters& parameters, const std::string& name) {
   for (auto& p : parameters.all()) {
     for (const nn::Part& part : p->parts()) {
-      if (part.name != name) continue;
-      check(part.rows * p->elements() == p->shape()[0] * values.elements(), ErrorKind::data,
-            "{}: '{}' has {} numbers, which do not fit the model", source, name, values.elements());
-      check(part.layout == nn::Layout::as_is, ErrorKind::data,
-            "{}: '{}' lies transposed, which heddle does not support here", source, name);
-      const int64_t row = p->elements() / p->shape()[0];
-      std::memcpy(p->value().data<float>() + part.begin * row, values.data<float>(),
-                  static_cast<size_t>(values.elements()) * sizeof(float));
-      p->changed(true);
-      return;
+      if (part.name == name) return {p.get(), part};
     }
   }
-  fail(ErrorKind::data, "{}: the model has no '{}'", source, name);
+  return {nullptr, {}};
+}
+
+void fill_whole(nn::Parameters& parameters, const std::string& name, const Tensor& values,
+                const std::string& source) {
+  const auto [p, part] = find_part(parameters, name);
+  check(p != nullptr, ErrorKind::data, "{}: the model has no '{}'", source, name);
+  check(part.rows * p->elements() == p->shape()[0] * values.elements(), ErrorKind::data,
+        "{}: '{}' has {} numbers, which do not fit the model", source, name, values.elements());
+  check(part.layout == nn::Layout::as_is, ErrorKind::data,
+        "{}: '{}' lies transposed, which heddle does not support here", source, name);
+  const int64_t row = p->elements() / p->shape()[0];
+  std::memcpy(p->value().data<float>() + part.begin * row, values.data<float>(),
+              static_cast<size_t>(values.elements()) * sizeof(float));
+  p->changed(true);
 }
 
 }  // namespace
@@ -166,21 +170,12 @@ std::string adapter_base(const std::string& folder) {
 
 namespace {
 
-// The layer of exactly this name.
-LowRankTarget layer_named(nn::Parameters& parameters, const std::string& module,
-                          const std::string& source) {
-  for (auto& p : parameters.all()) {
-    if (p->shape().rank() != 2) continue;
-    for (const nn::Part& part : p->parts()) {
-      if (part.name == module + kWeight) return {p.get(), part, module};
-    }
-  }
-  fail(ErrorKind::data, "{}: the model has no layer '{}'", source, module);
-}
-
 void add_pair(nn::Parameters& parameters, const std::string& module, const SafetensorsFile& file,
               int64_t rank, float scale) {
-  const LowRankTarget t = layer_named(parameters, module, file.path());
+  const auto [parameter, part] = find_part(parameters, module + kWeight);
+  check(parameter != nullptr && parameter->shape().rank() == 2, ErrorKind::data,
+        "{}: the model has no layer '{}'", file.path(), module);
+  const LowRankTarget t = {parameter, part, module};
   const Tensor a = read_tensor(file, kAdapterPrefix + module + kDown);
   const Tensor b = read_tensor(file, kAdapterPrefix + module + kUp);
   const int64_t in = t.parameter->shape()[1];

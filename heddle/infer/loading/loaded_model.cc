@@ -2,8 +2,10 @@
 #include "heddle/infer/loading/loaded_model.h"
 
 #include <algorithm>
+#include <array>
 
 #include "heddle/base/files/files.h"
+#include "heddle/base/log.h"
 #include "heddle/base/profile.h"
 #include "heddle/infer/loading/adapter.h"
 #include "heddle/infer/loading/model_dir.h"
@@ -13,21 +15,93 @@
 namespace heddle {
 namespace {
 
-Json read_config(const std::string& folder) {
-  const std::string path = join_path(folder, kConfigName);
-  Json json = Json::load(path);
-  const Json* type = json.find("model_type");
-  check(type != nullptr, ErrorKind::data, "{}: it has no 'model_type'; heddle knows {}", path,
-        fmt::join(model_types(), ", "));
-  const std::string& name = type->as_string(path + ": key 'model_type'");
-  check(is_model_type(name), ErrorKind::data, "{}: model_type is '{}'; heddle knows {}{}", path,
-        name, fmt::join(model_types(), ", "), did_you_mean(name, model_types()));
-  return json;
+// What can be asked of a model before its weights are read.
+struct FoundModel {
+  std::string path;
+  Json config = {};                          // config.json
+  std::unique_ptr<ModelConfig> family = {};  // with its defaults
+
+  std::string source() const { return join_path(path, kConfigName); }
+  bool is_translator() const { return family->hub.head == Head::target_token; }
+};
+
+FoundModel read_folder(const std::string& path) {
+  FoundModel f{find_model_dir(path)};
+  f.config = Json::load(f.source());
+  check(f.config.find("model_type") != nullptr, ErrorKind::data,
+        "{}: it has no 'model_type'; heddle knows {}", f.source(), fmt::join(model_types(), ", "));
+  f.family = model_config(f.config.get_string("model_type", f.source()), f.source());
+  return f;
 }
 
+void check_reads(LoadOptions::Reads reads, const FoundModel& folder, const std::string& path) {
+  using Reads = LoadOptions::Reads;
+  check(reads != Reads::pairs || folder.is_translator(), ErrorKind::data,
+        "{}: this {} reads one text; a translator is needed, which has a source and a target", path,
+        folder.family->type);
+  check(reads != Reads::one_text || !folder.is_translator(), ErrorKind::data,
+        "{}: it is a translator ({}), which heddle translate, align and eval `src` take; a model "
+        "of another type is needed here",
+        path, folder.family->type);
+}
+
+// --- how it is searched --------------------------------------------------------------------------
+
+// Keys that change what transformers writes and have no place here, with the value that does
+// nothing.
+void warn_of_others(const Json& json, const std::string& path) {
+  struct Other {
+    const char* key;
+    double neutral;
+  };
+  static constexpr std::array kOthers = {Other{"begin_suppress_tokens", 0},
+                                         Other{"constraints", 0},
+                                         Other{"diversity_penalty", 0},
+                                         Other{"encoder_no_repeat_ngram_size", 0},
+                                         Other{"encoder_repetition_penalty", 1},
+                                         Other{"epsilon_cutoff", 0},
+                                         Other{"eta_cutoff", 0},
+                                         Other{"exponential_decay_length_penalty", 0},
+                                         Other{"force_words_ids", 0},
+                                         Other{"guidance_scale", 1},
+                                         Other{"penalty_alpha", 0},
+                                         Other{"sequence_bias", 0},
+                                         Other{"stop_strings", 0},
+                                         Other{"typical_p", 1},
+                                         Other{"watermarking_config", 0}};
+  for (const auto& [key, neutral] : kOthers) {
+    const Json* value = json.find(key);
+    if (value == nullptr || value->is_null()) continue;
+    const bool is_empty = (value->is_array() || value->is_object()) && value->size() == 0;
+    if (is_empty || (value->is_number() && value->as_double() == neutral)) continue;
+    log_warning(
+        "{}: key '{}' changes what transformers writes; heddle has no such rule and passes over it",
+        path, key);
+  }
+}
+
+SearchConfig read_layer(const Json& json, const std::string& path) {
+  SearchConfig config;
+  (void)read_search(config, json, path);  // the other keys are the model's, or warned of
+  warn_of_others(json, path);
+  return config;
+}
+
+// How a translator's folder wants it searched. What that says of the start goes before its config.
+std::optional<SearchConfig> generation_of(FoundModel& folder) {
+  if (folder.family->is_own_format() || !folder.is_translator()) return {};
+  SearchConfig generation = read_generation_config(folder.path, &folder.config);
+  if (const auto start = token_id(generation.decoder_start)) {
+    folder.config["decoder_start_token_id"] = *start;
+  }
+  return generation;
+}
+
+// --- weights -------------------------------------------------------------------------------------
+
 // The config of a folder, with `head` where it has none and the family has that.
-std::unique_ptr<ModelConfig> config_of(const std::string& folder, const Json& json, Head head) {
-  auto config = read_model_config(json, join_path(folder, kConfigName));
+std::unique_ptr<ModelConfig> config_of(const FoundModel& folder, Head head) {
+  auto config = read_model_config(folder.config, folder.source());
   const std::vector<HeadClass> heads = config->heads();
   const bool has_head =
       std::any_of(heads.begin(), heads.end(), [&](const HeadClass& h) { return h.head == head; });
@@ -35,40 +109,29 @@ std::unique_ptr<ModelConfig> config_of(const std::string& folder, const Json& js
   return config;
 }
 
-// How a translator's folder wants it searched. What that says of the start goes before `config`.
-std::optional<SearchConfig> search_of(const std::string& folder, Json& config) {
-  const auto family = model_config(config.get_string("model_type"));
-  if (family->is_own_format() || family->hub.head != Head::target_token) return {};
-  SearchConfig generation = read_generation_config(folder);
-  if (const auto start = token_id(generation.decoder_start)) {
-    config["decoder_start_token_id"] = *start;
-  }
-  return generation;
-}
-
 // The base's weights in a model of the adapter's config, then the adapter on them.
-LoadedModel load_adapted(const std::string& folder, const Json& json, Head head) {
-  const LoadedModel base = load_model(adapter_base(folder), {.head = head});
+LoadedModel load_adapted(const FoundModel& folder, Head head) {
+  const LoadedModel base = load_model(adapter_base(folder.path), {.head = head});
   nn::Parameters parameters(0);
-  const std::unique_ptr<ModelConfig> config = config_of(folder, json, head);
+  const std::unique_ptr<ModelConfig> config = config_of(folder, head);
   config->fit(*open_weights(base.path));
   std::unique_ptr<Model> model = config->make(nn::Scope(parameters));
   const std::vector<std::string> missing =
       copy_weights(base.parameters, base.model->names(), parameters, model->names());
-  merge_adapter(folder, parameters, missing);
-  return {folder, config->type, std::move(parameters), std::move(model)};
+  merge_adapter(folder.path, parameters, missing);
+  return {folder.path, config->type, std::move(parameters), std::move(model)};
 }
 
-LoadedModel load_weights(const std::string& folder, const Json& json, Head head) {
-  if (is_adapter_alone(folder)) return load_adapted(folder, json, head);
-  const std::unique_ptr<TensorFile> file = open_weights(folder);
+LoadedModel load_weights(const FoundModel& folder, Head head) {
+  if (is_adapter_alone(folder.path)) return load_adapted(folder, head);
+  const std::unique_ptr<TensorFile> file = open_weights(folder.path);
   file->verify();
   nn::Parameters parameters = nn::Parameters::to_be_loaded(file->elements(), file->path());
-  const std::unique_ptr<ModelConfig> config = config_of(folder, json, head);
+  const std::unique_ptr<ModelConfig> config = config_of(folder, head);
   config->fit(*file);
   std::unique_ptr<Model> model = config->make(nn::Scope(parameters));
   parameters.load(*file, model->names());
-  return {folder, config->type, std::move(parameters), std::move(model)};
+  return {folder.path, config->type, std::move(parameters), std::move(model)};
 }
 
 // --- tokenizers ----------------------------------------------------------------------------------
@@ -123,20 +186,36 @@ void check_tokens(const std::string& folder, const Tokenizer& tokenizer, int64_t
 
 }  // namespace
 
-std::string model_type_of(const std::string& path) {
-  return read_config(find_model_dir(path)).get_string("model_type");
-}
+bool is_translator(const std::string& path) { return read_folder(path).is_translator(); }
 
 std::unique_ptr<ModelConfig> load_model_config(const std::string& path) {
-  const std::string folder = find_model_dir(path);
-  Json json = read_config(folder);
-  search_of(folder, json);
-  auto config = read_model_config(json, join_path(folder, kConfigName));
-  if (!is_adapter_alone(folder)) config->fit(*open_weights(folder));
+  FoundModel folder = read_folder(path);
+  generation_of(folder);
+  auto config = read_model_config(folder.config, folder.source());
+  if (!is_adapter_alone(folder.path)) config->fit(*open_weights(folder.path));
   return config;
 }
 
+SearchConfig read_generation_config(const std::string& folder, const Json* config) {
+  const std::string own = join_path(folder, kGenerationName);
+  const std::string general = join_path(folder, kConfigName);
+  const Json below = config != nullptr      ? *config
+                     : path_exists(general) ? Json::load(general)
+                                            : Json::object();
+  if (!path_exists(own)) return read_layer(below, general);
+  // Beside it transformers takes from config.json no more than the special ids.
+  Json ids = Json::object();
+  for (const char* key :
+       {"eos_token_id", "bos_token_id", "pad_token_id", "decoder_start_token_id"}) {
+    if (const Json* id = below.find(key)) ids[key] = *id;
+  }
+  SearchConfig search = read_layer(ids, general);
+  lay_over(search, read_layer(Json::load(own), own));
+  return search;
+}
+
 void load_tokenizers(LoadedModel& m, bool is_needed) {
+  if (is_needed) m.tokens();  // says what it reads, if that is no text
   const auto* translator = m.model->as<EncoderDecoder>();
   if (translator == nullptr) {
     m.tokenizer = is_needed ? Tokenizer::load(m.path) : find_tokenizer(m.path);
@@ -159,10 +238,10 @@ void load_tokenizers(LoadedModel& m, bool is_needed) {
 
 LoadedModel load_model(const std::string& path, const LoadOptions& options) {
   const ProfilePhase phase("load model");
-  const std::string folder = find_model_dir(path);
-  Json json = read_config(folder);
-  std::optional<SearchConfig> generation = search_of(folder, json);
-  LoadedModel m = load_weights(folder, json, options.head);
+  FoundModel folder = read_folder(path);
+  check_reads(options.reads, folder, path);
+  std::optional<SearchConfig> generation = generation_of(folder);
+  LoadedModel m = load_weights(folder, options.head);
   m.generation = std::move(generation);
   if (const auto* tokens = m.model->as<TokenModel>()) m.max_length = tokens->max_length();
   using Tokenizers = LoadOptions::Tokenizers;
@@ -173,21 +252,8 @@ LoadedModel load_model(const std::string& path, const LoadOptions& options) {
 }
 
 LoadedModel load_translation_model(const std::string& path) {
-  check(is_translator(path), ErrorKind::data,
-        "{}: this {} reads one text; a translator is needed, which has a source and a target", path,
-        model_type_of(path));
-  return load_model(path, {.tokenizers = LoadOptions::Tokenizers::needed});
-}
-
-bool is_translator(const std::string& path) {
-  return model_config(model_type_of(path))->hub.head == Head::target_token;
-}
-
-void check_reads_one_text(const std::string& path) {
-  check(!is_translator(path), ErrorKind::data,
-        "{}: it is a translator ({}), which heddle translate, align and eval `src` take; a model "
-        "of another type is needed here",
-        path, model_type_of(path));
+  return load_model(
+      path, {.tokenizers = LoadOptions::Tokenizers::needed, .reads = LoadOptions::Reads::pairs});
 }
 
 }  // namespace heddle

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/infer/loading/generation_config.h"
+#include "heddle/infer/search/search_config.h"
 #include "heddle/models/encoder_decoder.h"
 #include "heddle/models/registry.h"
 #include "heddle/text/tokenizer.h"
@@ -41,24 +41,27 @@ struct LoadOptions {
   /// no weights of its own.
   Head head = Head::none;
   enum class Tokenizers : uint8_t { none, if_there, needed } tokenizers = Tokenizers::none;
+  /// What the model must read: one text, or pairs of source and target.
+  enum class Reads : uint8_t { anything, one_text, pairs } reads = Reads::anything;
 };
 
-/// The model_type of the model that `path` names, see find_model_dir(). Errors: data, naming the
-/// file and the known types, for any other or none.
-std::string model_type_of(const std::string& path);
-/// Whether that model reads a source and writes a target.
+/// Whether the model that `path` names, see find_model_dir(), reads a source and writes a target.
+/// Errors: data, naming the file and the known types, for a model_type of none of them.
 bool is_translator(const std::string& path);
-/// Errors: data, naming the commands that take it, if it is.
-void check_reads_one_text(const std::string& path);
 /// The config of that model, with what its weights and generation_config.json say beside it.
 /// Errors: those of ModelConfig::read() and open_weights().
 std::unique_ptr<ModelConfig> load_model_config(const std::string& path);
+/// Reads generation_config.json of a folder, and the special ids that it lacks from config.json;
+/// where there is none, all from config.json, as older checkpoints have it; both may be missing.
+/// config: config.json, if it was read already. Errors: data, naming file and key, for a broken
+/// file or a value of a wrong type or range.
+SearchConfig read_generation_config(const std::string& folder, const Json* config = nullptr);
 
 /// Reads config.json and the weights, see open_weights(); `path` is a model directory or a training
 /// run, see find_model_dir(). A folder with an adapter in place of weights gives the model that it
 /// stands on with the adapter added. Errors: those of ModelConfig::read(); data, naming the file
-/// and what to do, for anything missing, broken, altered or cut short, weights of another config,
-/// or a tokenizer of another vocabulary.
+/// and what to do, for anything missing, broken, altered or cut short, weights of another config, a
+/// tokenizer of another vocabulary, or a model that reads something else.
 LoadedModel load_model(const std::string& path, const LoadOptions& options = {});
 /// One that translates, with its tokenizers. Errors: data if the model does not.
 LoadedModel load_translation_model(const std::string& path);
@@ -86,8 +89,5 @@ void save_model(const std::string& path, const Model& model, const nn::Parameter
 std::vector<std::string> files_beside_weights();
 /// Copies those that are there, each atomically. Errors: system.
 void copy_files_beside_weights(const std::string& from, const std::string& to);
-
-/// What `torch_dtype` of config.json calls it: "float32". Of f32, bf16 and f16.
-const char* torch_dtype_name(DType dtype);
 
 }  // namespace heddle

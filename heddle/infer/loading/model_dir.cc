@@ -1,10 +1,13 @@
 // Finding a model's folder, and saying what else a path names.
 #include "heddle/infer/loading/model_dir.h"
 
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/names.h"
-#include "heddle/infer/loading/hub_hint.h"
 #include "heddle/io/snapshot.h"
 
 namespace heddle {
@@ -49,6 +52,25 @@ std::string find_model_dir(const std::string& path) {
   fail(ErrorKind::data,
        "{}: it holds neither {} nor best/{}; a model directory or a training run is needed", path,
        kConfigName, kConfigName);
+}
+
+std::string hub_hint(const std::string& path) {
+  constexpr std::string_view kOthers = "-_./";
+  const auto may_stand = [&](unsigned char c) {
+    return std::isalnum(c) != 0 || kOthers.find(static_cast<char>(c)) != kOthers.npos;
+  };
+  const size_t slash = path.find('/');
+  const bool is_name = !path.empty() && path[0] != '/' && path[0] != '.' && path.back() != '/' &&
+                       std::count(path.begin(), path.end(), '/') <= 1 &&
+                       std::all_of(path.begin(), path.end(), may_stand);
+  // "runs/other", where runs is there, is a path that was mistyped.
+  const bool is_path = slash != path.npos && path_exists(path.substr(0, slash));
+  if (!is_name || is_path || path_exists(path)) return "";
+  const std::string folder = path.substr(slash == path.npos ? 0 : slash + 1);
+  return fmt::format(
+      ". heddle downloads nothing: a model of huggingface.co becomes a folder by "
+      "`huggingface-cli download {} --local-dir {}` (docs/getting-a-model.md)",
+      path, folder);
 }
 
 }  // namespace heddle

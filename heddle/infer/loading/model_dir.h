@@ -17,4 +17,8 @@ inline constexpr const char* kGenerationName = "generation_config.json";
 /// (a training run). Errors: data if there is neither.
 std::string find_model_dir(const std::string& path);
 
+/// ". Models of huggingface.co are downloaded first, .." with the command, if `path` is not there
+/// and reads like such a name ("bert-base-uncased", "openai-community/gpt2"); else "".
+std::string hub_hint(const std::string& path);
+
 }  // namespace heddle

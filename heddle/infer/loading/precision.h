@@ -15,7 +15,4 @@ Precision resolve_precision(const std::string& name);
 /// "f32", "bf16" or "int8".
 std::string precision_name(const Precision& precision);
 
-/// Whether matrix products in bf16 are faster than in f32 on this CPU.
-bool has_native_bf16();
-
 }  // namespace heddle

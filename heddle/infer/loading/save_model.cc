@@ -31,11 +31,6 @@ constexpr std::array kBesideWeights = {kGenerationName,
                                        kMarianTargetVocabName,
                                        "chat_template.jinja"};
 
-// A file of the folder beside the weights.
-struct FileBeside {
-  std::string name, text;
-};
-
 void check_vocabulary(const std::string& path, const Tokenizer* tokenizer, const char* key,
                       int64_t size) {
   check(tokenizer == nullptr || tokenizer->vocab_size() == size, ErrorKind::data,
@@ -45,7 +40,7 @@ void check_vocabulary(const std::string& path, const Tokenizer* tokenizer, const
 
 // The tokenizers of a translator of heddle's own, and the ids that it is decoded with.
 void add_own_files(const std::string& path, const EncoderDecoderFacts& facts,
-                   const SaveOptions& options, std::vector<FileBeside>& files) {
+                   const SaveOptions& options, std::vector<TokenizerFile>& files) {
   check_vocabulary(path, options.tokenizer, "vocab_size", facts.source_vocab_size);
   check_vocabulary(path, options.target, "decoder_vocab_size", facts.target_vocab_size);
   if (options.tokenizer) files.push_back({kTokenizerName, options.tokenizer->model_bytes()});
@@ -56,6 +51,11 @@ void add_own_files(const std::string& path, const EncoderDecoderFacts& facts,
   json["eos_token_id"] = facts.eos_token_id;
   json["decoder_start_token_id"] = facts.decoder_start_token_id;
   files.push_back({kGenerationName, json.dump(2) + "\n"});
+}
+
+// What `torch_dtype` of config.json calls it. Of f32, bf16 and f16.
+const char* torch_dtype_name(DType dtype) {
+  return dtype == DType::f32 ? "float32" : dtype == DType::bf16 ? "bfloat16" : "float16";
 }
 
 Json config_json(const Model& model, const SaveOptions& options) {
@@ -77,23 +77,23 @@ bool holds(const std::string& path, const std::string& text) {
 void save_model(const std::string& path, const Model& model, const nn::Parameters& parameters,
                 const SaveOptions& options) {
   const ProfilePhase phase("save model");
-  std::vector<FileBeside> files;
+  std::vector<TokenizerFile> files;  // beside the weights
   if (model.config().is_own_format()) {
     add_own_files(path, model.as<EncoderDecoder>()->facts(), options, files);
   } else if (options.tokenizer != nullptr) {
-    for (const TokenizerFile& file : options.tokenizer->files()) {
-      files.push_back({file.name, file.bytes});
-    }
+    files = options.tokenizer->files();
   }
   files.push_back({kConfigName, config_json(model, options).dump(2) + "\n"});  // written last
   make_directories(path);
-  const auto is_there = [&](const FileBeside& file) {
-    return holds(join_path(path, file.name), file.text);
+  const auto is_there = [&](const TokenizerFile& file) {
+    return holds(join_path(path, file.name), file.bytes);
   };
   if (!std::all_of(files.begin(), files.end(), is_there)) {
     remove_path(join_path(path, kWeightsName));
     sync_directory(path);
-    for (const FileBeside& file : files) write_file_atomic(join_path(path, file.name), file.text);
+    for (const TokenizerFile& file : files) {
+      write_file_atomic(join_path(path, file.name), file.bytes);
+    }
   }
   if (options.tokenizer && !model.config().is_own_format()) options.tokenizer->save_folder(path);
   if (options.has_weights) parameters.save(join_path(path, kWeightsName), options.dtype);
@@ -109,10 +109,6 @@ void copy_files_beside_weights(const std::string& from, const std::string& to) {
     const std::string path = join_path(from, name);
     if (path_exists(path)) write_file_atomic(join_path(to, name), read_file(path));
   }
-}
-
-const char* torch_dtype_name(DType dtype) {
-  return dtype == DType::f32 ? "float32" : dtype == DType::bf16 ? "bfloat16" : "float16";
 }
 
 }  // namespace heddle

@@ -1,9 +1,12 @@
-// A model of the registry with its tokenizer: texts in, rows of tokens to the model.
+// Texts as their models take them: special ids around them, cut where they are too long.
 #include "heddle/infer/loading/text_model.h"
 
 #include <algorithm>
 
 #include "heddle/base/files/files.h"
+#include "heddle/base/log.h"
+#include "heddle/infer/engine/sequence_reader.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle {
 namespace {
@@ -65,6 +68,13 @@ void check_head(const LoadedModel& model, bool has_it, Head head, const char* wh
         model.path, what, class_of_head(head));
 }
 
+IdsAround ids_around_text(const Tokenizer& tokenizer, int32_t language) {
+  constexpr int32_t kText = -1;
+  const std::vector<int32_t> ids = tokenizer.with_special(std::vector{kText}, language).ids;
+  const auto text = std::find(ids.begin(), ids.end(), kText);
+  return {{ids.begin(), text}, {text + (text != ids.end()), ids.end()}};
+}
+
 int64_t room_of(const LoadedModel& model) {
   const int64_t special = model.tokenizer->special_count();
   check_room(model, special);
@@ -72,8 +82,8 @@ int64_t room_of(const LoadedModel& model) {
 }
 
 LoadedModel load_text_model(const std::string& path) {
-  check_reads_one_text(path);
-  LoadedModel model = load_model(path, {.tokenizers = LoadOptions::Tokenizers::needed});
+  LoadedModel model = load_model(
+      path, {.tokenizers = LoadOptions::Tokenizers::needed, .reads = LoadOptions::Reads::one_text});
   model.max_length = std::min(model.max_length, tokenizer_limit(model.path));
   check_ids(model, model.tokenizer->with_special({}).ids);
   return model;
@@ -113,6 +123,113 @@ PackedTexts::PackedTexts(const TokenModel& model, std::span<const Encoding> text
     lengths.push_back(static_cast<int64_t>(text.ids.size()));
   }
   segments = Segments::from_lengths(lengths);
+}
+
+TranslationBatch pack_pairs(const EncoderDecoderFacts& facts,
+                            std::span<const std::vector<int32_t>> sources,
+                            std::span<const std::vector<int32_t>> targets,
+                            std::span<const size_t> pairs) {
+  const auto eos = static_cast<int32_t>(facts.eos_token_id);
+  TranslationBatch batch;
+  std::vector<int64_t> source_rows, target_rows;
+  for (const size_t i : pairs) {
+    const std::vector<int32_t>&source = sources[i], &target = targets[i];
+    batch.samples.push_back(static_cast<int64_t>(i));
+    batch.source.insert(batch.source.end(), source.begin(), source.end());
+    batch.source.push_back(eos);
+    batch.target_in.push_back(static_cast<int32_t>(facts.decoder_start_token_id));
+    batch.target_in.insert(batch.target_in.end(), target.begin(), target.end());
+    batch.target_out.insert(batch.target_out.end(), target.begin(), target.end());
+    batch.target_out.push_back(eos);
+    source_rows.push_back(std::ssize(source) + 1);
+    target_rows.push_back(std::ssize(target) + 1);
+  }
+  batch.source_segments = Segments::from_lengths(source_rows);
+  batch.target_segments = Segments::from_lengths(target_rows);
+  batch.target_tokens = batch.target_segments.rows();
+  return batch;
+}
+
+// --- prompts -------------------------------------------------------------------------------------
+
+namespace {
+
+int64_t longest_prompt(const LoadedModel& model, const PromptOptions& options) {
+  return options.context > 0 ? options.context : model.tokens().max_length();
+}
+
+// Of an empty prompt.
+std::vector<int32_t> first_ids(const LoadedModel& model, const std::string& where) {
+  const SearchConfig& search = model.generation.value();
+  if (const auto bos = token_id(search.bos)) return {*bos};
+  const std::vector<int32_t> ends = search.ends();
+  check(!ends.empty(), ErrorKind::data,
+        "{} is empty, and the model has neither a bos_token_id nor an eos_token_id to begin with; "
+        "give at least one token",
+        where);
+  return {ends[0]};
+}
+
+}  // namespace
+
+std::vector<int32_t> begin_text(const Tokenizer& tokenizer, const std::string& text) {
+  std::vector<int32_t> ids = ids_around_text(tokenizer).before;
+  const std::vector<int32_t> tokens = tokenizer.encode(text);
+  ids.insert(ids.end(), tokens.begin(), tokens.end());
+  return ids;
+}
+
+LoadedModel load_prompt_model(const std::string& path) {
+  LoadedModel model = load_model(path, {.head = Head::next_token,
+                                        .tokenizers = LoadOptions::Tokenizers::if_there,
+                                        .reads = LoadOptions::Reads::one_text});
+  check(predicts_next_token(*model.model), ErrorKind::data,
+        "{}: this {} does not predict the next token; a language model is needed, such as {}", path,
+        model.type, class_of_head(Head::next_token));
+  model.generation = read_generation_config(model.path);
+  if (token_id(model.generation->forced_bos)) {
+    log_warning("{}: forced_bos_token_id is a rule of encoder-decoders; heddle passes over it",
+                model.path);
+  }
+  return model;
+}
+
+std::vector<int32_t> prompt_ids(const LoadedModel& model, const std::string& text,
+                                const std::string& where, const PromptOptions& options,
+                                bool* was_cut) {
+  check(model.tokenizer.has_value(), ErrorKind::usage,
+        "{}: the folder has no tokenizer; give the prompt as ids, as in `ids` 12,7,30", model.path);
+  check_text(text, where);
+  // Cut first, so that the special tokens stay; of them only those in front begin a text.
+  std::vector<int32_t> ids = model.tokenizer->encode(text);
+  const std::vector<int32_t> front = ids_around_text(*model.tokenizer).before;
+  const int64_t room = longest_prompt(model, options) - std::ssize(front);
+  const bool is_long = options.truncate && std::ssize(ids) > room;
+  if (is_long) {
+    ids.erase(ids.begin(), ids.end() - std::max<int64_t>(1, room - options.max_new_tokens));
+  }
+  ids.insert(ids.begin(), front.begin(), front.end());
+  ids = prompt_ids(model, std::move(ids), where, options, was_cut);
+  if (is_long && was_cut != nullptr) *was_cut = true;
+  return ids;
+}
+
+std::vector<int32_t> prompt_ids(const LoadedModel& model, std::vector<int32_t> ids,
+                                const std::string& where, const PromptOptions& options,
+                                bool* was_cut) {
+  if (was_cut != nullptr) *was_cut = false;
+  const int64_t longest = longest_prompt(model, options);
+  if (ids.empty()) ids = first_ids(model, where);
+  nn::check_ids(ids, model.tokens().vocab_size(), where);
+  const auto length = static_cast<int64_t>(ids.size());
+  if (length <= longest) return ids;
+  check(options.truncate, ErrorKind::data,
+        "{} has {} tokens; the model takes {} at most. Shorten it, or keep its last tokens with "
+        "`truncate`",
+        where, length, longest);
+  if (was_cut != nullptr) *was_cut = true;
+  ids.erase(ids.begin(), ids.end() - std::max<int64_t>(1, longest - options.max_new_tokens));
+  return ids;
 }
 
 }  // namespace heddle

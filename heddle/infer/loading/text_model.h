@@ -1,4 +1,4 @@
-// A model of the registry with its tokenizer: texts in, rows of tokens to the model.
+// Models with their tokenizers: texts in, rows of tokens to the model.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "heddle/data/translation_batch.h"
 #include "heddle/infer/loading/loaded_model.h"
 
 namespace heddle {
@@ -18,6 +19,13 @@ LoadedModel load_text_model(const std::string& path);
 
 /// Errors: data, naming a class that has it, if a model lacks a head for `what`: "classes".
 void check_head(const LoadedModel& model, bool has_it, Head head, const char* what);
+
+/// The special ids that a tokenizer puts around a text, of this of its languages(); -1: as its
+/// files have it.
+struct IdsAround {
+  std::vector<int32_t> before, behind;
+};
+IdsAround ids_around_text(const Tokenizer& tokenizer, int32_t language = -1);
 
 /// Ids that a text may have beside the special ones. Errors: data if there is no room.
 int64_t room_of(const LoadedModel& model);
@@ -39,5 +47,43 @@ struct PackedTexts {
   PackedTexts(const TokenModel& model, std::span<const Encoding> texts);
   nn::TokenRows tokens() const { return {ids, &segments, nullptr, position_ids, types}; }
 };
+
+/// These of the pairs, given as ids without ends, laid end to end for a decoder that is given the
+/// targets.
+TranslationBatch pack_pairs(const EncoderDecoderFacts& facts,
+                            std::span<const std::vector<int32_t>> sources,
+                            std::span<const std::vector<int32_t>> targets,
+                            std::span<const size_t> pairs);
+
+// --- prompts -------------------------------------------------------------------------------------
+
+/// Reads a model that predicts_next_token(), its tokenizer if there is one, and how it generates;
+/// `path` is a model directory or a training run, see find_model_dir(). Errors: data, naming the
+/// file, for anything missing but the tokenizer, broken or cut short, or a model that does not
+/// predict the next token.
+LoadedModel load_prompt_model(const std::string& path);
+
+/// Ids of a text with the special ones that the tokenizer puts at its front, not those behind it.
+std::vector<int32_t> begin_text(const Tokenizer& tokenizer, const std::string& text);
+
+struct PromptOptions {
+  int64_t max_new_tokens = 0;  ///< room that truncation leaves
+  int64_t context = 0;         ///< tokens of a prompt at most; 0: as many as the model takes
+  bool truncate = false;       ///< keep the last tokens of a prompt that is too long, else an error
+};
+
+/// Ids of a prompt, with the special ones that the tokenizer puts at its front. Of an empty prompt:
+/// the id that begins texts, or that ends them (GPT-2). `where` ("prompt 3") opens messages;
+/// `was_cut` may be null.
+/// Errors: usage if the model has no tokenizer; data if the text is not UTF-8, is empty and the
+/// model has no such id, or is longer than the model takes.
+std::vector<int32_t> prompt_ids(const LoadedModel& model, const std::string& text,
+                                const std::string& where, const PromptOptions& options,
+                                bool* was_cut);
+
+/// Ids given as they are: checked, cut, or begun as above.
+std::vector<int32_t> prompt_ids(const LoadedModel& model, std::vector<int32_t> ids,
+                                const std::string& where, const PromptOptions& options,
+                                bool* was_cut);
 
 }  // namespace heddle

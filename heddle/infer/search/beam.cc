@@ -27,35 +27,39 @@ double length_penalty(int64_t length, double alpha, LengthPenalty kind) {
   return std::pow(kind == LengthPenalty::wu ? (5.0 + n) / 6.0 : n, alpha);
 }
 
-int64_t continuations(int64_t beam, size_t ends) {
-  return beam == 1 ? 1 : beam * std::max<int64_t>(2, 1 + static_cast<int64_t>(ends));
-}
-
-BeamSearch::BeamSearch(const BeamOptions& options)
-    : options_(options),
-      kept_(static_cast<size_t>(options.samples ? options.n_best
-                                                : std::max(options.beam, options.n_best))) {
-  live_.resize(options.samples ? static_cast<size_t>(options.n_best) : 1);
+BeamSearch::BeamSearch(const SearchConfig& search, LengthPenalty penalty, int64_t max_length,
+                       GoesOn goes_on)
+    : early_stopping_(search.early_stopping),
+      penalty_(penalty),
+      beam_(search.beam.value_or(1)),
+      max_length_(max_length),
+      n_best_(static_cast<size_t>(search.n_best)),
+      kept_(static_cast<size_t>(search.samples ? search.n_best : std::max(beam_, search.n_best))),
+      samples_(search.samples),
+      alpha_(search.length_penalty.value_or(1)),
+      ends_(search.ends()),
+      goes_on_(std::move(goes_on)) {
+  live_.resize(samples_ ? n_best_ : 1);
   for (size_t i = 0; i < live_.size(); ++i) live_[i].sample = static_cast<int64_t>(i);
 }
 
-bool BeamSearch::is_end(int32_t id) const {
-  return std::find(options_.eos.begin(), options_.eos.end(), id) != options_.eos.end();
+int64_t BeamSearch::continuations() const {
+  return beam_ == 1 ? 1 : beam_ * std::max<int64_t>(2, 1 + std::ssize(ends_));
 }
 
 void BeamSearch::advance(std::span<const NextToken> next) {
   just_ended_.clear();
-  if (options_.samples) {
+  if (samples_) {
     advance_samples(next);
   } else {
     advance_beam(next);
   }
   ++length_;
-  if (!options_.samples && is_done()) live_.clear();
+  if (!samples_ && is_done()) live_.clear();
 }
 
 void BeamSearch::advance_beam(std::span<const NextToken> next) {
-  const int64_t per_row = continuations(options_.beam, options_.eos.size());
+  const int64_t per_row = continuations();
   std::vector<BeamCandidate> candidates;
   for (size_t i = 0; i < next.size(); ++i) {
     if (next[i].id < 0) continue;
@@ -68,13 +72,13 @@ void BeamSearch::advance_beam(std::span<const NextToken> next) {
 
   // What ends counts among the first `beam` only, so that beam 1 is greedy.
   std::vector<Hypothesis> going_on;
-  for (int64_t i = 0; i < wanted && static_cast<int64_t>(going_on.size()) < options_.beam; ++i) {
+  for (int64_t i = 0; i < wanted && static_cast<int64_t>(going_on.size()) < beam_; ++i) {
     const BeamCandidate& c = candidates[i];
     Hypothesis h = extended(live_[c.parent], c.token, c.log_p);
     h.parent = c.parent;
     if (h.ended == EndedBy::nothing) {
       going_on.push_back(std::move(h));
-    } else if (i < options_.beam) {
+    } else if (i < beam_) {
       finish(std::move(h));
     }
   }
@@ -98,13 +102,13 @@ void BeamSearch::advance_samples(std::span<const NextToken> next) {
 Hypothesis BeamSearch::extended(const Hypothesis& h, const NextToken& token, double log_p) const {
   Hypothesis longer = h;
   longer.log_p = log_p;
-  if (is_end(token.id)) {
+  if (contains(ends_, token.id)) {
     longer.ended = EndedBy::eos;
     return longer;
   }
   longer.ids.push_back(token.id);
   longer.log_ps.push_back(token.log_p);
-  if (options_.goes_on && !options_.goes_on(longer)) {
+  if (goes_on_ && !goes_on_(longer)) {
     longer.ended = EndedBy::stop;
   } else if (is_last()) {
     longer.ended = EndedBy::length;
@@ -116,7 +120,7 @@ void BeamSearch::finish(Hypothesis h) {
   h.score = score(h.log_p, length_ + 1);
   ++finished_;
   const auto behind = std::find_if(ended_.begin(), ended_.end(), [&](const Hypothesis& other) {
-    return options_.samples ? other.sample > h.sample : other.score < h.score;
+    return samples_ ? other.sample > h.sample : other.score < h.score;
   });
   just_ended_.push_back(h);
   if (behind == ended_.end() && ended_.size() == kept_) return;
@@ -126,23 +130,19 @@ void BeamSearch::finish(Hypothesis h) {
 
 bool BeamSearch::is_done() const {
   if (live_.empty()) return true;
-  const bool is_full = finished_ >= options_.beam;
-  switch (options_.early_stopping) {
-    case EarlyStopping::yes: return is_full || !can_improve();
-    case EarlyStopping::no: return is_full && score(live_[0].log_p, length_) <= ended_.back().score;
-    case EarlyStopping::never: return !can_improve();
-  }
-  return true;
+  const bool is_full = finished_ >= beam_;
+  if (early_stopping_ == "true") return is_full || !can_improve();
+  if (early_stopping_ == "never") return !can_improve();
+  return is_full && score(live_[0].log_p, length_) <= ended_.back().score;
 }
 
 // Sums of log p only fall, and the penalty is monotone: its best is at the shortest or the greatest
 // length.
 bool BeamSearch::can_improve() const {
-  const auto n_best = static_cast<size_t>(options_.n_best);
-  if (ended_.size() < n_best) return true;
+  if (ended_.size() < n_best_) return true;
   const double bound =
-      std::max(score(live_[0].log_p, length_ + 1), score(live_[0].log_p, options_.max_length));
-  return bound > ended_[n_best - 1].score;
+      std::max(score(live_[0].log_p, length_ + 1), score(live_[0].log_p, max_length_));
+  return bound > ended_[n_best_ - 1].score;
 }
 
 }  // namespace heddle

@@ -5,27 +5,29 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "heddle/infer/search/best_tokens.h"
+#include "heddle/infer/search/search_config.h"
 
 namespace heddle {
 
 enum class EndedBy {
   nothing,  ///< it goes on
   eos,      ///< a token that is an end, which its tokens do not hold
-  stop,     ///< BeamOptions::goes_on
+  stop,     ///< GoesOn
   length,   ///< the greatest length
 };
 
 /// A beginning of a translation or continuation, or a whole one.
 struct Hypothesis {
-  std::vector<int32_t> ids;   ///< tokens so far
-  std::vector<float> log_ps;  ///< of each of them
-  double log_p = 0;           ///< sum over the tokens, and the end if it came
-  int64_t sample = 0;         ///< which of the samples it is
-  int64_t parent = 0;         ///< number among live() of the last step that it goes on from
-  double score = 0;           ///< of one that ended: log p over the length penalty
+  std::vector<int32_t> ids = {};   ///< tokens so far
+  std::vector<float> log_ps = {};  ///< of each of them
+  double log_p = 0;                ///< sum over the tokens, and the end if it came
+  int64_t sample = 0;              ///< which of the samples it is
+  int64_t parent = 0;              ///< number among live() of the last step that it goes on from
+  double score = 0;                ///< of one that ended: log p over the length penalty
   EndedBy ended = EndedBy::nothing;
 };
 
@@ -43,43 +45,28 @@ enum class LengthPenalty {
   power,  ///< length^alpha
 };
 
-/// When a search is done, as Hugging Face's early_stopping names it. In any case it is once no
-/// hypothesis that goes on can be among the n_best.
-enum class EarlyStopping {
-  yes,    ///< as many hypotheses ended as the beam is wide
-  no,     ///< so many ended, and the best that goes on would be worse, did it end now
-  never,  ///< nothing else
-};
-
-struct BeamOptions {
-  int64_t beam = 1;
-  int64_t n_best = 1;    ///< results wanted, <= beam unless sampled
-  bool samples = false;  ///< n_best draws, each on its own, instead of a search
-  LengthPenalty penalty = LengthPenalty::wu;
-  double length_penalty = 1;  ///< alpha
-  EarlyStopping early_stopping = EarlyStopping::yes;
-  int64_t max_length = 1;         ///< tokens and end
-  std::vector<int32_t> eos = {};  ///< each of them is an end
-  /// Asked of each hypothesis with a new token that is no end: false ends it with this token.
-  /// Greedy search and samples ask once a token, in order.
-  std::function<bool(const Hypothesis&)> goes_on = {};
-};
-
 /// ((5 + length) / 6)^alpha or length^alpha. length >= 1
 double length_penalty(int64_t length, double alpha, LengthPenalty kind = LengthPenalty::wu);
 
-/// Continuations wanted of each hypothesis: one if greedy, else the beam for each end and once
-/// more, so that as many may go on whatever ends. ends: how many ids are one
-int64_t continuations(int64_t beam, size_t ends = 1);
+/// Asked of each hypothesis with a new token that is no end: false ends it with this token. Greedy
+/// search and samples ask once a token, in order.
+using GoesOn = std::function<bool(const Hypothesis&)>;
 
 class BeamSearch {
  public:
-  explicit BeamSearch(const BeamOptions& options);
+  /// search: as its check() allows    max_length: tokens and end, at least 1
+  BeamSearch(const SearchConfig& search, LengthPenalty penalty, int64_t max_length,
+             GoesOn goes_on = {});
 
+  /// Continuations wanted of each hypothesis: one if greedy, else the beam for each end and once
+  /// more, so that as many may go on whatever ends.
+  int64_t continuations() const;
+  /// Ids that end a sequence; may be empty.
+  std::span<const int32_t> ends() const { return ends_; }
   /// Hypotheses that go on, best first; empty once the search is done.
   std::span<const Hypothesis> live() const { return live_; }
   /// The next token is the last that fits.
-  bool is_last() const { return length_ + 1 >= options_.max_length; }
+  bool is_last() const { return length_ + 1 >= max_length_; }
 
   /// One step. next: continuations() tokens of each live hypothesis, best first; of samples one.
   void advance(std::span<const NextToken> next);
@@ -87,15 +74,14 @@ class BeamSearch {
   /// The n_best hypotheses that ended, best first, fewer if there were no more; samples in order.
   /// To be asked for when live() is empty. A larger n_best changes none of the first.
   std::span<const Hypothesis> results() const {
-    return std::span(ended_).first(std::min(ended_.size(), static_cast<size_t>(options_.n_best)));
+    return std::span(ended_).first(std::min(ended_.size(), n_best_));
   }
   /// Those that ended in the last step, with their scores, whether or not they are among the best.
   std::span<const Hypothesis> just_ended() const { return just_ended_; }
 
  private:
-  bool is_end(int32_t id) const;
   double score(double log_p, int64_t length) const {
-    return log_p / length_penalty(length, options_.length_penalty, options_.penalty);
+    return log_p / length_penalty(length, alpha_, penalty_);
   }
   // The hypothesis with one more token, its sum of log p being log_p.
   Hypothesis extended(const Hypothesis& h, const NextToken& token, double log_p) const;
@@ -105,11 +91,17 @@ class BeamSearch {
   bool can_improve() const;
   bool is_done() const;
 
-  BeamOptions options_;
+  const std::string early_stopping_;
+  const LengthPenalty penalty_;
+  const int64_t beam_, max_length_;
+  const size_t n_best_, kept_;  // hypotheses that ended and are kept: kept_
+  const bool samples_;
+  const double alpha_;
+  const std::vector<int32_t> ends_;
+  const GoesOn goes_on_;
   int64_t length_ = 0;  // tokens of the live hypotheses
   std::vector<Hypothesis> live_;
   int64_t finished_ = 0;
-  size_t kept_ = 0;  // hypotheses that ended and are kept
   std::vector<Hypothesis> ended_, just_ended_;
 };
 

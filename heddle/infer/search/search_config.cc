@@ -1,7 +1,8 @@
-// JSON of a search, and what a search takes of it.
+// JSON of a search, its ranges, and the ids that it names.
 #include "heddle/infer/search/search_config.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "heddle/base/error.h"
 #include "heddle/base/names.h"
@@ -24,43 +25,20 @@ std::vector<int32_t> SearchConfig::ends() const { return as_ids(eos); }
 std::vector<int32_t> SearchConfig::suppressed_ids() const {
   std::vector<int32_t> ids = as_ids(suppressed);
   for (const std::vector<int64_t>& tokens : banned) {
-    const bool is_end = tokens.size() == 1 && contains(ends(), static_cast<int32_t>(tokens[0]));
-    if (tokens.size() == 1 && tokens[0] >= 0 && !is_end) {
-      ids.push_back(static_cast<int32_t>(tokens[0]));
-    }
+    if (tokens.size() != 1 || tokens[0] < 0) continue;
+    const bool is_end = std::ranges::count(eos, tokens[0]) > 0;
+    if (!is_end) ids.push_back(static_cast<int32_t>(tokens[0]));
   }
   return ids;
 }
 
-BeamOptions SearchConfig::beam_options() const {
-  return {.beam = beam.value_or(1),
-          .n_best = n_best,
-          .samples = samples,
-          .length_penalty = length_penalty.value_or(1),
-          .early_stopping = early_stopping == "never"  ? EarlyStopping::never
-                            : early_stopping == "true" ? EarlyStopping::yes
-                                                       : EarlyStopping::no,
-          .eos = ends()};
-}
-
-TokenRules SearchConfig::rules() const {
-  TokenRules rules{.no_repeat_ngram = no_repeat_ngram.value_or(0),
-                   .repetition_penalty = repetition_penalty.value_or(1),
-                   .min_length = min_new_tokens.value_or(0),
-                   .min_total_length = min_length.value_or(0)};
+std::vector<std::vector<int32_t>> SearchConfig::banned_ngrams() const {
+  std::vector<std::vector<int32_t>> ngrams;
   for (const std::vector<int64_t>& tokens : banned) {
-    if (tokens.size() > 1) rules.banned_ngrams.push_back(as_ids(tokens));
+    std::vector<int32_t> ids = as_ids(tokens);
+    if (tokens.size() > 1 && !ids.empty()) ngrams.push_back(std::move(ids));
   }
-  return rules;
-}
-
-Sampling SearchConfig::sampling() const {
-  const Sampling none;
-  return {.temperature = temperature.value_or(none.temperature),
-          .top_k = top_k.value_or(none.top_k),
-          .top_p = top_p.value_or(none.top_p),
-          .min_p = min_p.value_or(none.min_p),
-          .seed = seed ? static_cast<uint64_t>(*seed) : none.seed};
+  return ngrams;
 }
 
 void SearchConfig::check_ranges() const {
@@ -77,6 +55,20 @@ void SearchConfig::check_ranges() const {
   }
 }
 
+void SearchConfig::check_draws() const {
+  const double heat = temperature.value_or(1), p = top_p.value_or(1), least = min_p.value_or(0);
+  heddle::check(
+      std::isfinite(heat) && heat >= 0, ErrorKind::usage,
+      "`temperature` is {}; it must be at least 0, which takes the likeliest token each time",
+      heat);
+  heddle::check(top_k.value_or(0) >= 0, ErrorKind::usage,
+                "`top_k` is {}; it must be at least 1, or 0 for all tokens", top_k.value_or(0));
+  heddle::check(p > 0 && p <= 1, ErrorKind::usage,
+                "`top_p` is {}; it must be above 0 and at most 1", p);
+  heddle::check(least >= 0 && least <= 1, ErrorKind::usage, "`min_p` is {}; it must be from 0 to 1",
+                least);
+}
+
 void SearchConfig::check() const {
   check_ranges();
   const int64_t wide = beam.value_or(1);
@@ -89,7 +81,7 @@ void SearchConfig::check() const {
                 "`n_best` is {} but `num_beams` {}; the beam must be at least as wide (or give "
                 "`sample`)",
                 n_best, wide);
-  if (samples) check_sampling(sampling());
+  if (samples) check_draws();
 }
 
 std::vector<std::string> read_search(SearchConfig& config, const Json& json,

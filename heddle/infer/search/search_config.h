@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "heddle/base/json/fields.h"
-#include "heddle/infer/search/beam.h"
-#include "heddle/infer/search/limits.h"
-#include "heddle/infer/search/sample.h"
-#include "heddle/infer/search/token_rules.h"
 
 namespace heddle {
+
+/// The widest beam. Memory and time grow with it.
+inline constexpr int64_t kMostBeams = 1024;
 
 /// Hugging Face's keys of generation_config.json, and the same of flags and requests. What is
 /// absent is as the layer below says: model, then command, then request, see lay_over().
@@ -21,13 +20,20 @@ struct SearchConfig {
   std::optional<int64_t> max_new_tokens = {}, max_length = {}, min_new_tokens = {}, min_length = {};
   std::optional<int64_t> beam = {};
   std::optional<double> length_penalty = {};
-  std::string early_stopping = {};  ///< "true", "false", "never"; "" is absent
+  /// When a beam search is done: "true": as many hypotheses ended as the beam is wide; "false" (and
+  /// ""): and the best that goes on would be worse, did it end now; "never" for this reason. In any
+  /// case once none that goes on can be among the n_best.
+  std::string early_stopping = {};
   std::optional<int64_t> no_repeat_ngram = {};
   std::optional<double> repetition_penalty = {};
-  std::optional<double> temperature = {};
-  std::optional<int64_t> top_k = {};
-  std::optional<double> top_p = {}, min_p = {};
+
+  // Which tokens may be drawn, and how evenly: limits in this order, each to what the one before
+  // left.
+  std::optional<double> temperature = {};        ///< 0: only the likeliest token may be drawn
+  std::optional<int64_t> top_k = {};             ///< 0: all
+  std::optional<double> top_p = {}, min_p = {};  ///< in (0, 1]; in [0, 1]
   std::optional<int64_t> seed = {};
+
   std::vector<int64_t> eos = {}, suppressed = {};
   std::optional<int64_t> bos = {}, decoder_start = {}, forced_bos = {}, forced_eos = {};
   std::vector<std::vector<int64_t>> banned = {};
@@ -80,19 +86,18 @@ struct SearchConfig {
   /// Whether one of the fields that only draws look at is there.
   bool draws() const { return temperature || top_k || top_p || min_p || seed; }
 
-  // What searches take: values that change nothing where a field is absent.
-
   std::vector<int32_t> ends() const;
   /// suppress_tokens, and bad_words_ids of one token that is no end, as in Hugging Face.
   std::vector<int32_t> suppressed_ids() const;
-  BeamOptions beam_options() const;  ///< but penalty, max_length and goes_on
-  TokenRules rules() const;
-  Sampling sampling() const;
+  /// bad_words_ids of several tokens.
+  std::vector<std::vector<int32_t>> banned_ngrams() const;
   /// Hypotheses at once.
   int64_t width() const { return samples ? n_best : beam.value_or(1); }
   /// Errors: usage, naming the field, for values outside their ranges.
   void check_ranges() const;
-  /// The same, and for values that exclude each other.
+  /// The same of temperature, top_k, top_p and min_p.
+  void check_draws() const;
+  /// All of these, and values that exclude each other.
   void check() const;
 };
 

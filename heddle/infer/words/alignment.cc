@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <numeric>
 
 #include "heddle/base/files/mmap.h"
 #include "heddle/text/pipeline/special_tokens.h"
@@ -25,62 +24,36 @@ void add_weights(const nn::AttentionCall& call, std::span<const int64_t> heads,
   }
 }
 
-// A batch of pairs, numbered as in the whole list.
-class Batch {
- public:
-  Batch(const EncoderDecoderFacts& c, Ids sources, Ids targets, std::span<const size_t> pairs) {
-    for (const size_t i : pairs) {
-      source_.insert(source_.end(), sources[i].begin(), sources[i].end());
-      source_.push_back(static_cast<int32_t>(c.eos_token_id));
-      target_.push_back(static_cast<int32_t>(c.decoder_start_token_id));
-      target_.insert(target_.end(), targets[i].begin(), targets[i].end());
-      source_lengths_.push_back(static_cast<int64_t>(sources[i].size()) + 1);
-      target_lengths_.push_back(static_cast<int64_t>(targets[i].size()) + 1);
-    }
+// Of each pair of a batch, averaged over these heads of these layers.
+std::vector<Tensor> maps_of(const EncoderDecoder& model, const TranslationBatch& batch,
+                            std::span<const int64_t> layers, std::span<const int64_t> heads,
+                            const Precision& precision) {
+  const Segments &keys = batch.source_segments, &queries = batch.target_segments;
+  std::vector<Tensor> maps;
+  for (int64_t i = 0; i < keys.count(); ++i) {
+    maps.push_back(Tensor::zeros({queries.length(i), keys.length(i)}, DType::f32));
   }
-
-  std::vector<Tensor> maps(const EncoderDecoder& model, std::span<const int64_t> layers,
-                           std::span<const int64_t> heads, const Precision& precision) const {
-    std::vector<Tensor> maps;
-    for (size_t i = 0; i < source_lengths_.size(); ++i) {
-      maps.push_back(Tensor::zeros({target_lengths_[i], source_lengths_[i]}, DType::f32));
+  nn::Observer observer;
+  observer.attention = [&](const nn::AttentionCall& call) {
+    for (const int64_t layer : layers) {
+      if (call.name() == fmt::format("cross_attentions.{}", layer)) add_weights(call, heads, maps);
     }
-    nn::Observer observer;
-    observer.attention = [&](const nn::AttentionCall& call) {
-      for (const int64_t layer : layers) {
-        if (call.name() == fmt::format("cross_attentions.{}", layer)) {
-          add_weights(call, heads, maps);
-        }
-      }
-    };
-    nn::Run run;
-    run.use(precision);
-    const Segments keys = Segments::from_lengths(source_lengths_);
-    const Segments queries = Segments::from_lengths(target_lengths_);
-    const Tensor memory = model.encode({source_, &keys, nullptr}, run);
-    run.observer = &observer;
-    model.decode({target_, &queries, nullptr}, memory, keys, run);
-    const auto count = static_cast<float>(layers.size() * heads.size());
-    for (const Tensor& map : maps) {
-      for (int64_t i = 0; i < map.elements(); ++i) map.data<float>()[i] /= count;
-    }
-    return maps;
+  };
+  nn::Run run;
+  run.use(precision);
+  const Tensor memory = model.encode({batch.source, &keys, nullptr}, run);
+  run.observer = &observer;
+  model.decode({batch.target_in, &queries, nullptr}, memory, keys, run);
+  const auto count = static_cast<float>(layers.size() * heads.size());
+  for (const Tensor& map : maps) {
+    for (int64_t i = 0; i < map.elements(); ++i) map.data<float>()[i] /= count;
   }
-
- private:
-  std::vector<int32_t> source_, target_;
-  std::vector<int64_t> source_lengths_, target_lengths_;
-};
-
-std::vector<int64_t> first_numbers(int64_t n) {
-  std::vector<int64_t> numbers(n);
-  std::iota(numbers.begin(), numbers.end(), int64_t{0});
-  return numbers;
+  return maps;
 }
 
 // Whether a token holds punctuation and nothing else: of ASCII, without the signs that stand inside
 // words, and the dashes and quotes of U+2010 to U+203F.
-bool is_punctuation(std::string_view token) {
+bool has_only_marks(std::string_view token) {
   size_t marks = 0;
   for (size_t at = 0; at < token.size();) {
     const std::string_view rest = token.substr(at);
@@ -102,13 +75,31 @@ bool is_punctuation(std::string_view token) {
 }
 
 // Leaves out the punctuation at the ends of a word, unless there is nothing else.
-void trim(TokenRange& word, const std::vector<bool>& is_mark) {
-  TokenRange inner = word;
+void trim(WordSpan& word, const std::vector<bool>& is_mark) {
+  WordSpan inner = word;
   while (inner.begin < inner.end && is_mark[inner.begin]) ++inner.begin;
   word.is_punctuation = inner.begin == inner.end;
   if (word.is_punctuation) return;
   while (is_mark[inner.end - 1]) --inner.end;
   word = inner;
+}
+
+// The number of the source's word with the most attention, the first among equals: among those that
+// are punctuation if the target's is, or among all if none is like it. source: at least one
+size_t best_source(const Tensor& map, const WordSpan& target, std::span<const WordSpan> source,
+                   bool shifted) {
+  const auto is_like = [&](const WordSpan& word) {
+    return word.is_punctuation == target.is_punctuation;
+  };
+  const bool has_like = std::any_of(source.begin(), source.end(), is_like);
+  size_t best = 0;
+  double most = -1;
+  for (size_t s = 0; s < source.size(); ++s) {
+    if (has_like && !is_like(source[s])) continue;
+    const double w = word_weight(map, target, source[s], shifted);
+    if (w > most) most = w, best = s;
+  }
+  return best;
 }
 
 }  // namespace
@@ -117,14 +108,14 @@ int64_t aligning_layer(const EncoderDecoderFacts& c) {
   return c.decoder_layers - (c.decoder_layers <= 4 ? 1 : 2);
 }
 
-void check_alignment(const EncoderDecoderFacts& c, const AlignmentOptions& o) {
+void check_alignment(const EncoderDecoderFacts& c, const AlignmentOptions& o, ErrorKind kind) {
   for (const int64_t layer : o.layers) {
-    check(layer >= 0 && layer < c.decoder_layers, ErrorKind::usage,
+    check(layer >= 0 && layer < c.decoder_layers, kind,
           "there is no decoder layer {}; the model has the layers 0 to {}", layer,
           c.decoder_layers - 1);
   }
   for (const int64_t head : o.heads) {
-    check(head >= 0 && head < c.decoder_attention_heads, ErrorKind::usage,
+    check(head >= 0 && head < c.decoder_attention_heads, kind,
           "there is no head {}; the model's decoder has the heads 0 to {}", head,
           c.decoder_attention_heads - 1);
   }
@@ -136,16 +127,11 @@ std::vector<Tensor> cross_attention_maps(const EncoderDecoder& model, Ids source
   const EncoderDecoderFacts& c = model.facts();
   check(sources.size() == targets.size(), ErrorKind::internal,
         "attention maps of {} sources and {} targets", sources.size(), targets.size());
+  check_alignment(c, options, ErrorKind::shape);
   std::vector<int64_t> layers = options.layers, heads = options.heads;
   if (layers.empty()) layers = {aligning_layer(c)};
-  if (heads.empty()) heads = first_numbers(c.decoder_attention_heads);
-  for (const int64_t layer : layers) {
-    check(layer >= 0 && layer < c.decoder_layers, ErrorKind::shape,
-          "cross attention of decoder layer {}: the model has {}", layer, c.decoder_layers);
-  }
-  for (const int64_t head : heads) {
-    check(head >= 0 && head < c.decoder_attention_heads, ErrorKind::shape,
-          "cross attention of head {}: the model has {}", head, c.decoder_attention_heads);
+  for (int64_t h = 0; options.heads.empty() && h < c.decoder_attention_heads; ++h) {
+    heads.push_back(h);
   }
   const NoGrad off;
   std::vector<Tensor> maps(sources.size());
@@ -153,7 +139,8 @@ std::vector<Tensor> cross_attention_maps(const EncoderDecoder& model, Ids source
   int64_t tokens = 0;
   const auto finish = [&] {
     if (pairs.empty()) return;
-    auto done = Batch(c, sources, targets, pairs).maps(model, layers, heads, options.precision);
+    auto done =
+        maps_of(model, pack_pairs(c, sources, targets, pairs), layers, heads, options.precision);
     for (size_t i = 0; i < pairs.size(); ++i) maps[pairs[i]] = std::move(done[i]);
     pairs.clear();
     tokens = 0;
@@ -168,8 +155,17 @@ std::vector<Tensor> cross_attention_maps(const EncoderDecoder& model, Ids source
   return maps;
 }
 
-std::vector<TokenRange> split_words(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
-  std::vector<TokenRange> words;
+Tensor cross_attention_map(const EncoderDecoder& model, std::span<const int32_t> source,
+                           std::span<const int32_t> target, int64_t layer, Precision precision) {
+  AlignmentOptions options{.precision = precision};
+  if (layer >= 0) options.layers = {layer};
+  const std::vector<int32_t> sources[] = {{source.begin(), source.end()}};
+  const std::vector<int32_t> targets[] = {{target.begin(), target.end()}};
+  return cross_attention_maps(model, sources, targets, options)[0];
+}
+
+std::vector<WordSpan> split_words(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
+  std::vector<WordSpan> words;
   std::vector<bool> is_mark(ids.size());
   bool is_inside = false;
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -178,7 +174,7 @@ std::vector<TokenRange> split_words(const Tokenizer& tokenizer, std::span<const 
       is_inside = false;
       continue;
     }
-    is_mark[i] = is_punctuation(token);
+    is_mark[i] = has_only_marks(token);
     for (size_t at = 0; at < token.size();) {
       if (token.compare(at, kSpaceSign.size(), kSpaceSign) == 0) {
         is_inside = false;
@@ -191,26 +187,26 @@ std::vector<TokenRange> split_words(const Tokenizer& tokenizer, std::span<const 
       ++at;
     }
   }
-  for (TokenRange& word : words) trim(word, is_mark);
+  for (WordSpan& word : words) trim(word, is_mark);
   return words;
 }
 
-Alignment align_words(const Tensor& map, std::span<const TokenRange> source,
-                      std::span<const TokenRange> target, bool shifted) {
+double word_weight(const Tensor& map, const WordSpan& target, const WordSpan& source,
+                   bool shifted) {
+  double sum = 0;
+  for (int64_t i = target.begin; i < target.end; ++i) {
+    const float* row = map.data<float>() + (i + shifted) * map.size(1);
+    for (int64_t j = source.begin; j < source.end; ++j) sum += row[j];
+  }
+  return sum / static_cast<double>(target.end - target.begin);
+}
+
+Alignment align_words(const Tensor& map, std::span<const WordSpan> source,
+                      std::span<const WordSpan> target, bool shifted) {
   Alignment links;
   if (source.empty()) return links;
   for (size_t t = 0; t < target.size(); ++t) {
-    const auto is_like = [&](const TokenRange& word) {
-      return word.is_punctuation == target[t].is_punctuation;
-    };
-    const bool has_like = std::any_of(source.begin(), source.end(), is_like);
-    size_t best = 0;
-    double most = -1;
-    for (size_t s = 0; s < source.size(); ++s) {
-      if (has_like && !is_like(source[s])) continue;
-      const double w = word_weight(map, target[t], source[s], shifted);
-      if (w > most) most = w, best = s;
-    }
+    const size_t best = best_source(map, target[t], source, shifted);
     links.push_back({static_cast<int32_t>(best), static_cast<int32_t>(t)});
   }
   std::sort(links.begin(), links.end());
@@ -235,6 +231,24 @@ std::string to_pharaoh(const Alignment& alignment) {
     text += fmt::format("{}-{}", link.source, link.target);
   }
   return text;
+}
+
+std::vector<WordLink> word_attention(const LoadedModel& model, std::span<const int32_t> source,
+                                     std::span<const int32_t> target, Precision precision) {
+  const Tensor map = cross_attention_map(model.translator(), source, target, -1, precision);
+  std::vector<WordSpan> words = word_spans(*model.tokenizer, source);
+  std::erase_if(words, [](const WordSpan& word) { return word.is_punctuation; });
+  std::vector<WordLink> links;
+  for (const WordSpan& word : word_spans(model.target(), target)) {
+    if (word.is_punctuation) continue;
+    links.push_back({.target = word_text(model.target(), target, word), .source = ""});
+    if (words.empty()) continue;
+    const size_t best = best_source(map, word, words, false);
+    links.back().source = word_text(*model.tokenizer, source, words[best]);
+    links.back().source_index = static_cast<int64_t>(best);
+    links.back().weight = word_weight(map, word, words[best]);
+  }
+  return links;
 }
 
 }  // namespace heddle

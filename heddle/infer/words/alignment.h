@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "heddle/infer/loading/loaded_model.h"
+#include "heddle/infer/loading/text_model.h"
+#include "heddle/infer/words/word_spans.h"
 
 namespace heddle {
 
@@ -24,8 +25,9 @@ struct AlignmentOptions {
 /// else the last. Source: Garg et al. 2019, "Jointly Learning to Align and Translate", section 4.1.
 int64_t aligning_layer(const EncoderDecoderFacts& facts);
 
-/// Errors: usage, naming the flag, for a layer or head that the model does not have.
-void check_alignment(const EncoderDecoderFacts& facts, const AlignmentOptions& options);
+/// Errors: `kind` for a layer or head that the model does not have.
+void check_alignment(const EncoderDecoderFacts& facts, const AlignmentOptions& options,
+                     ErrorKind kind = ErrorKind::usage);
 
 /// Cross-attention weights of pairs, the targets given, averaged over layers and heads.
 /// sources, targets: ids without the end    returns: for each pair [t + 1, s + 1] f32: row i is the
@@ -36,28 +38,21 @@ std::vector<Tensor> cross_attention_maps(const EncoderDecoder& model,
                                          std::span<const std::vector<int32_t>> targets,
                                          const AlignmentOptions& options = {});
 
-/// The tokens [begin, end) that make up a word, without the punctuation at its ends.
-struct TokenRange {
-  int64_t begin = 0, end = 0;
-  bool is_punctuation = false;  ///< nothing else is in it; then the range is all of it
-};
+/// Cross-attention weights of one decoder layer, averaged over its heads, with the target given;
+/// see cross_attention_maps(). layer -1: aligning_layer(). Errors: shape if there is no such layer.
+Tensor cross_attention_map(const EncoderDecoder& model, std::span<const int32_t> source,
+                           std::span<const int32_t> target, int64_t layer = -1,
+                           Precision precision = {});
 
-/// The words of a text, as spaces part them, in tokens. A token that holds the end of one word and
+/// The words of a text, as spaces part them, without the punctuation at their ends; what is nothing
+/// else is_punctuation, and all of it. A token that holds the end of one word and
 /// the beginning of the next belongs to both, one that names a language to none.
-std::vector<TokenRange> split_words(const Tokenizer& tokenizer, std::span<const int32_t> ids);
+std::vector<WordSpan> split_words(const Tokenizer& tokenizer, std::span<const int32_t> ids);
 
 /// The weight of a source word for a target word in a map of cross_attention_maps(): summed over
-/// the source word's tokens, averaged over the target word's. Words: anything with begin and end.
-template <class Word>
-double word_weight(const Tensor& map, const Word& target, const Word& source,
-                   bool shifted = false) {
-  double sum = 0;
-  for (auto i = target.begin; i < target.end; ++i) {
-    const float* row = map.data<float>() + (static_cast<int64_t>(i) + shifted) * map.size(1);
-    for (auto j = source.begin; j < source.end; ++j) sum += row[j];
-  }
-  return sum / static_cast<double>(target.end - target.begin);
-}
+/// the source word's tokens, averaged over the target word's.
+double word_weight(const Tensor& map, const WordSpan& target, const WordSpan& source,
+                   bool shifted = false);
 
 /// Word `source` of the source goes with word `target` of the target, both from 0.
 struct AlignmentLink {
@@ -70,8 +65,8 @@ using Alignment = std::vector<AlignmentLink>;  ///< in order
 /// among equals.
 /// Attention that has nothing to look for rests on punctuation, so punctuation goes with
 /// punctuation, and words with words, where the source has any.
-Alignment align_words(const Tensor& map, std::span<const TokenRange> source,
-                      std::span<const TokenRange> target, bool shifted = false);
+Alignment align_words(const Tensor& map, std::span<const WordSpan> source,
+                      std::span<const WordSpan> target, bool shifted = false);
 
 /// Alignments of pairs of texts given as ids. A pair with an empty side has no links.
 std::vector<Alignment> align_pairs(const LoadedModel& model,
@@ -81,5 +76,18 @@ std::vector<Alignment> align_pairs(const LoadedModel& model,
 
 /// "0-0 1-2": the form of Pharaoh, SOURCE-TARGET.
 std::string to_pharaoh(const Alignment& alignment);
+
+/// A word of a translation and the source word that it attended to most.
+struct WordLink {
+  std::string target;
+  std::string source;         ///< "" if the source has no word
+  int64_t source_index = -1;  ///< its place among the words of the source
+  double weight = 0;  ///< attention to that word, averaged over the target word's tokens, 0 to 1
+};
+
+/// For each of the word_spans() of the translation, punctuation left out, the source word with the
+/// largest word_weight().
+std::vector<WordLink> word_attention(const LoadedModel& model, std::span<const int32_t> source,
+                                     std::span<const int32_t> target, Precision precision = {});
 
 }  // namespace heddle

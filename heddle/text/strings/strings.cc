@@ -164,6 +164,17 @@ std::vector<std::string> split_at_commas(std::string_view text) {
   return parts;
 }
 
+std::vector<std::string> split_at_spaces(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\n\v\f\r";
+  std::vector<std::string> words;
+  for (size_t end = 0;;) {
+    const size_t begin = text.find_first_not_of(kSpace, end);
+    if (begin == text.npos) return words;
+    end = std::min(text.find_first_of(kSpace, begin), text.size());
+    words.emplace_back(text.substr(begin, end - begin));
+  }
+}
+
 std::string replace_invalid_utf8(std::string_view bytes) {
   std::string text;
   const auto size = static_cast<int32_t>(bytes.size());

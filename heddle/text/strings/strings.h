@@ -57,6 +57,8 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
 
 /// The parts between the commas, empty ones left out.
 std::vector<std::string> split_at_commas(std::string_view text);
+/// The words of a text, between white space of ASCII.
+std::vector<std::string> split_at_spaces(std::string_view text);
 
 /// The bytes as UTF-8, with U+FFFD for each longest part that could begin a character but does not,
 /// and for each byte that could begin none.

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "heddle/base/error.h"
-#include "heddle/infer/words/encode_words.h"
+#include "heddle/infer/words/word_spans.h"
 
 namespace heddle::train {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "heddle/data/token_cache.h"
-#include "heddle/infer/search/limits.h"
+#include "heddle/infer/search/search_config.h"
 #include "heddle/text/known_words.h"
 #include "heddle/text/tokenizer.h"
 #include "heddle/train/config.h"

@@ -1,5 +1,5 @@
 // Blocks of lines as they come, and bad lines among good ones.
-#include "heddle/cli/use/line_answers.h"
+#include "heddle/cli/lines.h"
 #include "heddle/cli/command_line.h"
 
 #include <unistd.h>
@@ -126,6 +126,15 @@ void answer_all(const char* command, const LineFlags& flags, std::span<const std
   Answering answering(command, flags, answers);
   answering.answer(lines, 1);
   answering.report(static_cast<int64_t>(lines.size()));
+}
+
+PairLines read_pairs(const std::string& source, const std::string& target, const char* command) {
+  PairLines pairs{read_lines(source, command), read_lines(target, command)};
+  check(pairs.source.size() == pairs.target.size(), ErrorKind::data,
+        "{} has {} lines but {} has {}; line i of the one must be the translation of line i of the "
+        "other",
+        source, pairs.source.size(), target, pairs.target.size());
+  return pairs;
 }
 
 void warn_of_file_name(const char* command, const std::string& text) {

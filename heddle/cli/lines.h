@@ -93,6 +93,13 @@ int64_t answer_lines(const char* command, const LineFlags& flags, BlockSize size
 void answer_all(const char* command, const LineFlags& flags, std::span<const std::string> lines,
                 const LineAnswers& answers);
 
+/// Lines of two files, each the translation of the other's.
+struct PairLines {
+  std::vector<std::string> source, target;
+};
+/// Errors: those of read_lines(); data if one has more lines.
+PairLines read_pairs(const std::string& source, const std::string& target, const char* command);
+
 /// Warns if a text that was given as an argument is the name of a file: it is taken as a text.
 void warn_of_file_name(const char* command, const std::string& text);
 
