@@ -7,7 +7,7 @@
 #include "heddle/models/registry.h"
 #include "heddle/train/optimizer.h"
 #include "heddle/train/schedule.h"
-#include "heddle/train/tasks/language.h"
+#include "heddle/train/tasks/losses.h"
 
 namespace {
 

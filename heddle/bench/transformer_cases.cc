@@ -8,7 +8,7 @@
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/models/transformer.h"
 #include "heddle/train/optimizer.h"
-#include "heddle/train/tasks/translation.h"
+#include "heddle/train/tasks/losses.h"
 
 namespace heddle::bench {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "heddle/train/metrics/validation_score.h"
+#include "heddle/train/scores.h"
 #include "heddle/train/run/run_folder.h"
 
 namespace heddle::inspect {

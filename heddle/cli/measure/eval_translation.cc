@@ -10,7 +10,7 @@
 #include "heddle/infer/loading/precision.h"
 #include "heddle/inspect/pages/eval_pages.h"
 #include "heddle/train/metrics/metrics.h"
-#include "heddle/train/tasks/translation.h"
+#include "heddle/train/tasks/losses.h"
 
 namespace heddle::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "heddle/base/json/json.h"
 #include "heddle/io/snapshot.h"
 #include "heddle/nn/parameters.h"
-#include "heddle/train/metrics/validation_score.h"
+#include "heddle/train/scores.h"
 #include "heddle/train/optimizer.h"
 
 namespace heddle::train {

@@ -1,4 +1,4 @@
-// Making, scoring and saving models of the registry.
+// Making and saving models of the registry, cutting documents into sequences.
 #include "heddle/train/tasks/stack_task.h"
 
 #include <algorithm>
@@ -149,6 +149,13 @@ LossSums StackTask::accumulate(int64_t epoch, std::span<const int64_t> samples,
   return sums;
 }
 
+std::vector<int64_t> StackTask::spread(int64_t n, int64_t most) {
+  std::vector<int64_t> samples;
+  const int64_t count = std::min(most, n);
+  for (int64_t i = 0; i < count; ++i) samples.push_back(i * n / count);
+  return samples;
+}
+
 // An adapter has its model's config beside it, with the head that it was trained with.
 void StackTask::save_model(const std::string& folder) const {
   SaveOptions options = tokenizers();
@@ -156,6 +163,30 @@ void StackTask::save_model(const std::string& folder) const {
   options.has_weights = !has_adapter || config_.lora_merge;
   heddle::save_model(folder, *model_, parameters_, options);
   if (has_adapter) parts_->save_adapter(folder, find_model_dir(paths_.from));
+}
+
+void ChunkTask::cut(const DocumentSplit& split, int64_t special) {
+  const int64_t block = whole_block_size(), tokens = block - special;
+  check(tokens >= 2, ErrorKind::usage, "block_size {} leaves {} tokens beside the special ones",
+        block, tokens);
+  // One of unknown characters alone has nothing to predict.
+  const auto usable = [&](const std::vector<std::string>& documents) {
+    Chunks chunks = chunks_of(encode_all(tokenizer(), documents), tokens);
+    std::erase_if(chunks, [&](const std::vector<int32_t>& chunk) {
+      return std::all_of(chunk.begin(), chunk.end(),
+                         [&](int32_t id) { return tokenizer().is_special(id); });
+    });
+    return chunks;
+  };
+  train_ = usable(split.train);
+  val_ = usable(split.val);
+  check(!train_.empty() && !val_.empty(), ErrorKind::data,
+        "the text gives {} sequences to train on and {} held out", train_.size(), val_.size());
+  note_keys(joined(train_), joined(val_));
+  log_info("{} to train on, {} held out, {} in the vocabulary",
+           counted(std::ssize(train_), "sequence"), format_count(std::ssize(val_)),
+           counted(tokenizer().vocab_size(), "token"));
+  shuffle(std::ssize(train_));
 }
 
 }  // namespace heddle::train

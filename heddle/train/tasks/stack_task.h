@@ -1,12 +1,14 @@
-// What the tasks over models of the registry have in common: the model, its tokenizer, its folder.
+// What the tasks over models of the registry have in common: the model, its tokenizer, its folder,
+// and the order of samples that are what they are.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "heddle/data/text_blocks.h"
 #include "heddle/infer/loading/loaded_model.h"
-#include "heddle/train/batches/sequence_batch.h"
+#include "heddle/train/batches/sequences.h"
 #include "heddle/train/tasks/task.h"
 #include "heddle/train/tasks/text_data.h"
 #include "heddle/train/trained_parts.h"
@@ -67,6 +69,8 @@ class StackTask : public Task {
   }
   const TextFields& text() const { return own<TextFields>(); }
   uint64_t seed() const { return static_cast<uint64_t>(config_.seed); }
+  /// The numbers of at most `most` of `n` samples, spread evenly.
+  static std::vector<int64_t> spread(int64_t n, int64_t most);
 
   TrainConfig config_;
   RunPaths paths_;
@@ -79,6 +83,36 @@ class StackTask : public Task {
   std::optional<TrainedParts> parts_;  // where less than the whole model is trained
   std::string training_key_, validation_key_;
   std::string begun_from_;  // checksum of the weights that are not trained, if there are such
+};
+
+/// Over samples that come in another order each epoch.
+class ShuffledTask : public StackTask {
+ public:
+  int64_t batches(int64_t) override { return plan_->batches(); }
+
+ protected:
+  using StackTask::StackTask;
+  /// Says how many samples there are to train on.
+  void shuffle(int64_t samples) { plan_.emplace(samples, text().batch_size, seed()); }
+
+ private:
+  std::vector<int64_t> batch_samples(int64_t epoch, int64_t batch) override {
+    return plan_->batch(epoch, batch);
+  }
+
+  std::optional<ShuffledPlan> plan_;
+};
+
+/// Over documents that are cut into sequences.
+class ChunkTask : public ShuffledTask {
+ protected:
+  using ShuffledTask::ShuffledTask;
+
+  /// Cuts the documents into sequences that leave room for `special` ids, once the model is made.
+  /// Errors: usage if block_size leaves no room; data if no sequence is left to train or validate.
+  void cut(const DocumentSplit& split, int64_t special);
+
+  Chunks train_, val_;
 };
 
 }  // namespace heddle::train
