@@ -196,10 +196,7 @@ class Trainer {
       p_.batch = 0;
     }
     LogWindow& w = p_.window;
-    w.loss += sums.loss;
-    w.nll += sums.nll;
-    w.predicted += sums.predicted;
-    w.tokens += sums.tokens;
+    w += sums;
     w.gradient_norm += norm;
     ++w.updates;
     w.seconds += seconds_since(begin);

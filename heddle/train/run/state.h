@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "heddle/base/json/json.h"
+#include "heddle/base/json/fields.h"
 #include "heddle/io/snapshot.h"
 #include "heddle/nn/parameters.h"
-#include "heddle/train/scores.h"
 #include "heddle/train/optimizer.h"
+#include "heddle/train/scores.h"
 
 namespace heddle::train {
 
@@ -22,13 +22,21 @@ struct KeptWeights {
 };
 
 /// What one line of the log sums up: updates since the last such line.
-struct LogWindow {
-  double loss = 0, nll = 0;  ///< sums over tokens
-  int64_t predicted = 0;     ///< tokens (or labels)
-  int64_t tokens = 0;        ///< that were read for them
+struct LogWindow : LossSums {
   double gradient_norm = 0;  ///< sum over updates
   int64_t updates = 0;
   double seconds = 0;  ///< spent on these updates
+
+  template <class V>
+  void fields(V& v) {
+    v("loss", loss, "");
+    v("nll", nll, "");
+    v("predicted", predicted, "");
+    v("tokens", tokens, "");
+    v("gradient_norm", gradient_norm, "");
+    v("updates", updates, "");
+    v("seconds", seconds, "");
+  }
 };
 
 /// Place in the data, and what validations have found.
@@ -51,6 +59,26 @@ struct Progression {
   std::string machine;     ///< machine_signature() of the process that saved
   std::string version;     ///< of the heddle that saved; "": before states named it
   LogWindow window;
+
+  /// All but the weights that are kept, the best score and the window.
+  template <class V>
+  void fields(V& v) {
+    v("update", update, "");
+    v("epoch", epoch, "");
+    v("batch", batch, "");
+    v("seconds", seconds, "");
+    v("log_bytes", log_bytes, "");
+    v("best_update", best_update, "");
+    v("best_kind", best_kind, "");
+    v("stop_best", stop_best, "");
+    v("without_better", without_better, "");
+    v("validated_update", validated_update, "");
+    v("finished", finished, "");
+    v("corpus", corpus, "");
+    v("validation", validation, "");
+    v("machine", machine, "");
+    v("heddle", version, "");
+  }
 };
 
 /// Where a committed state stands, as its manifest says.
