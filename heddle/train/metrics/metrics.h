@@ -2,7 +2,6 @@
 // sacreBLEU 2.x (Post 2018, "A Call for Clarity in Reporting BLEU Scores").
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -68,26 +67,4 @@ ChrfScore corpus_chrf(Sentences hypotheses, Sentences references, const ChrfOpti
 ChrfScore corpus_chrf(Sentences hypotheses, std::span<const std::vector<std::string>> references,
                       const ChrfOptions& options = {});
 
-namespace detail {
-
-/// What the signatures say of the implementation.
-inline constexpr const char* kMetricVersion = "heddle-0.1.0";
-
-inline constexpr int kMaxOrder = 6;
-
-/// A sentence as numbers: equal words (or characters) have equal numbers.
-using Symbols = std::vector<uint32_t>;
-
-/// For each order n = 1..max_order (at most kMaxOrder), at [n - 1]: the hypothesis's n-grams that
-/// are also in a reference, each counted at most as often as in the reference that has it most.
-std::array<int64_t, kMaxOrder> clipped_matches(const Symbols& hypothesis,
-                                               std::span<const Symbols> references, int max_order);
-
-/// n-grams in a sentence of that length.
-int64_t ngram_count(int64_t length, int64_t order);
-
-/// Raises unless there is a line, and as many in each reference. `metric` begins the message.
-void check_corpus(const char* metric, Sentences hypotheses, std::span<const Sentences> references);
-
-}  // namespace detail
 }  // namespace heddle::train
