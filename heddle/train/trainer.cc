@@ -16,8 +16,6 @@
 #include "heddle/base/signals.h"
 #include "heddle/base/version.h"
 #include "heddle/infer/loading/precision.h"
-#include "heddle/train/run/replaced_run.h"
-#include "heddle/train/run/run_log.h"
 #include "heddle/train/run/state.h"
 #include "heddle/train/tasks/task.h"
 

@@ -10,7 +10,6 @@
 #include "heddle/nn/parameters.h"
 #include "heddle/nn/run.h"
 #include "heddle/train/config.h"
-#include "heddle/train/run/run_paths.h"
 #include "heddle/train/run/state.h"
 #include "heddle/train/scores.h"
 

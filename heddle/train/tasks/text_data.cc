@@ -8,7 +8,6 @@
 #include "heddle/infer/loading/model_dir.h"
 #include "heddle/text/subwords/tokenizer_trainer.h"
 #include "heddle/text/subwords/vocabulary_trainer.h"
-#include "heddle/train/run/run_paths.h"
 
 namespace heddle::train {
 namespace {
