@@ -66,7 +66,7 @@ void FillPage::add(const std::string& text, const std::vector<std::vector<Fill>>
 
 ClassPage::ClassPage(const std::string& model, const std::vector<std::string>& labels,
                      ClassScale scale, int64_t top)
-    : TextPage("Classes of texts", "classify.js", model, kPageTexts),
+    : TextPage("Classes of texts", "classes.js", model, kPageTexts),
       top_(std::min(top, kPageCandidates)) {
   page_.data["labels"] = labels;
   page_.data["scale"] = scale == ClassScale::softmax   ? "softmax"
@@ -86,7 +86,7 @@ void ClassPage::add(const std::string& text, const std::vector<double>& p) {
 }
 
 WordClassPage::WordClassPage(const std::string& model, const std::vector<std::string>& labels)
-    : TextPage("Classes of words", "tags.js", model, kPageTexts) {
+    : TextPage("Classes of words", "classes.js", model, kPageTexts) {
   page_.data["labels"] = labels;
 }
 
