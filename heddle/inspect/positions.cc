@@ -154,17 +154,9 @@ Json to_json(const PositionTable& t) {
   json["about"] = t.about;
   json["positions"] = t.positions;
   json["columns"] = t.names;
-  if (!t.frequencies.empty()) {
-    for (const double f : t.frequencies) json["frequencies"].push_back(f);
-  }
-  json["values"] = Json::array();
-  for (int64_t pos = 0; pos < t.positions; ++pos) {
-    Json row = Json::array();
-    for (int64_t i = 0; i < t.columns; ++i) {
-      row.push_back(static_cast<double>(t.values[pos * t.columns + i]));
-    }
-    json["values"].push_back(std::move(row));
-  }
+  if (!t.frequencies.empty()) json["frequencies"] = t.frequencies;
+  json["values"] = rows_json(t.values, t.positions, t.columns,
+                             [](float x) { return static_cast<double>(x); });
   return json;
 }
 

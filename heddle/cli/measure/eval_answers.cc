@@ -9,7 +9,7 @@
 #include "heddle/data/documents.h"
 #include "heddle/infer/loading/precision.h"
 #include "heddle/infer/loading/text_model.h"
-#include "heddle/inspect/pages/eval_pages.h"
+#include "heddle/inspect/pages/text_pages.h"
 #include "heddle/train/tasks/losses.h"
 #include "heddle/train/tasks/text_data.h"
 

@@ -8,7 +8,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/cli/flags/eval_flags.h"
 #include "heddle/infer/loading/precision.h"
-#include "heddle/inspect/pages/eval_pages.h"
+#include "heddle/inspect/pages/text_pages.h"
 #include "heddle/train/metrics/metrics.h"
 #include "heddle/train/tasks/losses.h"
 
