@@ -13,6 +13,10 @@ namespace {
 constexpr const char* kNoneAbout =
     "nothing is added to the tokens: in another order they give the same vectors in that order";
 
+constexpr const char* kBiasAbout =
+    "nothing is added to the tokens: each head adds a learned number to the score of a query and a "
+    "key, by how far apart the two stand";
+
 std::string sinusoidal_about(const nn::SinusoidalOptions& o) {
   const bool is_interleaved = o.layout == "interleaved";
   return fmt::format("PE(pos, {0}) = sin({2} / 10000^({3})), PE(pos, {1}) = cos({2} / 10000^({3}))",
@@ -141,11 +145,17 @@ PositionTable model_positions(const std::string& model, const std::string& stack
   // Rotary positions turn the columns of a head.
   const int64_t heads =
       stack == "decoder" ? facts.decoder_attention_heads : facts.encoder_attention_heads;
-  return position_table({.kind = p.kind,
-                         .positions = positions,
-                         .width = p.kind == "rotary" ? m.model->width() / heads : m.model->width(),
-                         .sinusoidal = p.sinusoidal,
-                         .base = p.rope_theta});
+  const int64_t width = p.kind == "rotary" ? m.model->width() / heads : m.model->width();
+  PositionTable t = position_table({.kind = p.kind,
+                                    .positions = positions,
+                                    .width = width,
+                                    .sinusoidal = p.sinusoidal,
+                                    .base = p.rope_theta});
+  const bool has_bias = std::ranges::any_of(m.parameters.all(), [](const auto& parameter) {
+    return parameter->name().ends_with("relative_attention_bias.weight");
+  });
+  if (t.kind == "none" && has_bias) t.kind = "bias", t.about = kBiasAbout;
+  return t;
 }
 
 Json to_json(const PositionTable& t) {
@@ -155,8 +165,8 @@ Json to_json(const PositionTable& t) {
   json["positions"] = t.positions;
   json["columns"] = t.names;
   if (!t.frequencies.empty()) json["frequencies"] = t.frequencies;
-  json["values"] = rows_json(t.values, t.positions, t.columns,
-                             [](float x) { return static_cast<double>(x); });
+  json["values"] =
+      rows_json(t.values, t.positions, t.columns, [](float x) { return static_cast<double>(x); });
   return json;
 }
 

@@ -84,7 +84,11 @@ class Subject {
     double loss = 0;            // nats per token
     std::vector<float> states;  // where there is no loss: the last hidden states
   };
-  friend struct SubjectMaker;
+
+  void open_translator(const SubjectOptions& options);
+  void open_stack(const SubjectOptions& options);
+  // Runs once and notes which attention calls there are of these kinds.
+  void note_calls(std::vector<AttentionKind> kinds);
 
   std::string path_, given_, type_, measure_;
   std::vector<Side> sides_;
