@@ -208,7 +208,7 @@ void settle_replaced(const std::string& run) {
   StateFolder state(folder);
   if (is_run(replaced) && is_run(run) && state.holds_state()) {
     const auto place = StateFolder::place(folder);
-    if (place && place->has_model) drop_replaced(run);
+    if (place && !place->best_kind.empty()) drop_replaced(run);
     return;
   }
   if (put_back(run, state)) {

@@ -85,6 +85,7 @@ Json content_of(const Progression& p) {
   return j;
 }
 
+// All but the window, which only a run that goes on needs.
 Progression progression_of(const Json& j, const std::string& source) {
   Progression p;
   p.best = score_from_json(j, "best_", source);
@@ -93,7 +94,6 @@ Progression progression_of(const Json& j, const std::string& source) {
   for (const Json& one : j.at("kept", source).as_array(source)) {
     p.kept.push_back({one.get_int("update", source), score_from_json(one, "", source)});
   }
-  if (const Json* window = j.find("window")) p.window = window_from_json(*window, source);
   return p;
 }
 
@@ -132,15 +132,11 @@ std::optional<Progression> StateFolder::peek(const std::string& folder) {
   return progression_of(manifest->content, join_path(folder, kManifestName));
 }
 
-std::optional<StatePlace> StateFolder::place(const std::string& folder) {
+std::optional<Progression> StateFolder::place(const std::string& folder) {
   const std::string path = join_path(folder, kManifestName);
   if (!path_exists(path)) return std::nullopt;
   try {
-    const Json json = Json::load(path), &content = json.at("content", path);
-    return StatePlace{.update = content.get_int("update", path),
-                      .seconds = content.get_double("seconds", path),
-                      .has_model = !content.get_string("best_kind", path).empty(),
-                      .finished = content.get_bool("finished", path)};
+    return progression_of(Json::load(path).at("content", path), path);
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -175,6 +171,8 @@ std::optional<Progression> StateFolder::load(nn::Parameters& parameters, Optimiz
   if (!manifest_) return std::nullopt;
   const std::string path = join_path(folder_, kManifestName);
   Progression p = progression_of(manifest_->content, path);
+  const Json* window = manifest_->content.find("window");
+  if (window != nullptr) p.window = window_from_json(*window, path);
   const auto file = SafetensorsFile::open(join_path(folder_, snapshot_name(p.update)));
   auto& all = parameters.all();
   for (size_t i = 0; i < all.size(); ++i) {

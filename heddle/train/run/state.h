@@ -81,14 +81,6 @@ struct Progression {
   }
 };
 
-/// Where a committed state stands, as its manifest says.
-struct StatePlace {
-  int64_t update = 0;
-  double seconds = 0;
-  bool has_model = false;  ///< best/ has been written
-  bool finished = false;
-};
-
 /// What a task carries from batch to batch, see Task::carried().
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
@@ -104,9 +96,9 @@ class StateFolder {
                                   NamedTensors* carried = nullptr);
   /// The progression alone of a state folder, without weights and lock: for a run that is finished.
   static std::optional<Progression> peek(const std::string& folder);
-  /// Where the state of a state folder stands, its files not looked at. Nothing if none was
-  /// committed, or its manifest cannot be read.
-  static std::optional<StatePlace> place(const std::string& folder);
+  /// The same, its files not looked at. Nothing if none was committed, or its manifest cannot be
+  /// read.
+  static std::optional<Progression> place(const std::string& folder);
   /// True if a state was committed here.
   bool holds_state() const;
   /// Removes all states.
