@@ -148,6 +148,14 @@ double loss_of(const Tensor& h, const nn::OutputProjection& output, const Ids& t
 
 }  // namespace
 
+Subject::Result Subject::result(const nn::Observer* observer) const {
+  const NoGrad off;
+  nn::Run run;
+  run.use(precision_);
+  run.observer = observer;
+  return run_(run);
+}
+
 void Subject::note_calls(std::vector<AttentionKind> kinds) {
   nn::Observer observer;
   observer.attention = [&](const nn::AttentionCall& call) {
@@ -159,7 +167,7 @@ void Subject::note_calls(std::vector<AttentionKind> kinds) {
       kind.before = call.keys().length(0) - sides_[kind.keys].size();
     }
   };
-  plain_ = run_(&observer);
+  plain_ = result(&observer);
   std::erase_if(kinds, [](const AttentionKind& k) { return k.layers == 0; });
   check(!kinds.empty(), ErrorKind::data, "{}: the {} has no layer whose attention can be shown",
         path_, type_);
@@ -205,11 +213,7 @@ void Subject::open_translator(const SubjectOptions& options) {
   from.push_back(static_cast<int32_t>(model->translator().facts().eos_token_id));
   in.insert(in.begin(), static_cast<int32_t>(model->translator().facts().decoder_start_token_id));
   out.push_back(static_cast<int32_t>(model->translator().facts().eos_token_id));
-  run_ = [=, precision = options.precision](const nn::Observer* observer) {
-    const NoGrad off;
-    nn::Run run;
-    run.use(precision);
-    run.observer = observer;
+  run_ = [=](const nn::Run& run) {
     const Segments keys = Segments::uniform(1, static_cast<int64_t>(from.size()));
     const Segments queries = Segments::uniform(1, static_cast<int64_t>(in.size()));
     const Tensor memory = model->translator().encode({from, &keys, nullptr}, run);
@@ -244,11 +248,7 @@ void Subject::open_stack(const SubjectOptions& options) {
   const std::vector<int32_t> position_ids = model.positions(text.ids);
   Ids next(text.ids.begin() + 1, text.ids.end());
   next.push_back(-1);  // what follows the last is not known
-  run_ = [=, precision = options.precision](const nn::Observer* o) {
-    const NoGrad off;
-    nn::Run run;
-    run.use(precision);
-    run.observer = o;
+  run_ = [=](const nn::Run& run) {
     const Segments one = Segments::uniform(1, static_cast<int64_t>(text.ids.size()));
     const nn::TokenRows tokens = {
         .ids = text.ids, .segments = &one, .position_ids = position_ids, .types = text.types};
@@ -267,6 +267,7 @@ void Subject::open_stack(const SubjectOptions& options) {
 Subject Subject::open(const std::string& path, const SubjectOptions& options) {
   Subject subject;
   subject.given_ = path;
+  subject.precision_ = options.precision;
   if (is_translator(path)) {
     subject.open_translator(options);
   } else {
@@ -276,11 +277,11 @@ Subject Subject::open(const std::string& path, const SubjectOptions& options) {
 }
 
 double Subject::change(const nn::Observer& observer) const {
-  const Result result = run_(&observer);
-  if (result.states.empty()) return result.loss - plain_.loss;
+  const Result now = result(&observer);
+  if (now.states.empty()) return now.loss - plain_.loss;
   double difference = 0, size = 0;
-  for (size_t i = 0; i < result.states.size(); ++i) {
-    const double d = result.states[i] - plain_.states[i];
+  for (size_t i = 0; i < now.states.size(); ++i) {
+    const double d = now.states[i] - plain_.states[i];
     difference += d * d;
     size += static_cast<double>(plain_.states[i]) * plain_.states[i];
   }

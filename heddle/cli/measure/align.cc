@@ -11,7 +11,7 @@
 #include "heddle/cli/use/line_answers.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/inspect/pages/page.h"
-#include "heddle/train/metrics/alignment_error.h"
+#include "heddle/train/metrics/metrics.h"
 
 namespace heddle::cli {
 namespace {
