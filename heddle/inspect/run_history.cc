@@ -100,33 +100,30 @@ constexpr size_t kMostNames = 4;  // in a title
 
 // Numbers with six digits: a page of a long run stays small.
 double rounded(double x) { return std::stod(fmt::format("{:.6g}", x)); }
+int64_t rounded(int64_t x) { return x; }
 
 template <class Item, class Member>
 Json column(const std::vector<const Item*>& items, Member member) {
   Json list = Json::array();
-  for (const Item* item : items) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(item->*member)>, double>) {
-      list.push_back(rounded(item->*member));
-    } else {
-      list.push_back(item->*member);
-    }
-  }
+  for (const Item* item : items) list.push_back(rounded(item->*member));
   return list;
 }
 
-// At most `most` of them, evenly spread, the last one included.
-template <class Item>
-std::vector<const Item*> thinned(const std::vector<const Item*>& all, size_t most) {
+// At most `most` of those that are wanted, evenly spread, the last one included.
+template <class Item, class Test>
+std::vector<const Item*> thinned(const std::vector<Item>& items, size_t most,
+                                 const Test& is_wanted) {
+  std::vector<const Item*> all, some;
+  for (const Item& item : items) {
+    if (is_wanted(item)) all.push_back(&item);
+  }
   if (all.size() <= most) return all;
-  std::vector<const Item*> some;
   for (size_t i = 1; i <= most; ++i) some.push_back(all[i * all.size() / most - 1]);
   return some;
 }
 
 Json updates_json(const RunHistory& run) {
-  std::vector<const LoggedUpdates*> all;
-  for (const LoggedUpdates& u : run.updates) all.push_back(&u);
-  const auto some = thinned(all, kMostPoints);
+  const auto some = thinned(run.updates, kMostPoints, [](const auto&) { return true; });
   return Json::object({{"update", column(some, &LoggedUpdates::update)},
                        {"seconds", column(some, &LoggedUpdates::seconds)},
                        {"loss", column(some, &LoggedUpdates::loss)},
@@ -139,18 +136,15 @@ Json updates_json(const RunHistory& run) {
 Json validations_json(const RunHistory& run) {
   Json json = Json::array();
   for (const char* kind : {"snapshot", "ema", "average"}) {
-    std::vector<const LoggedValidation*> all;
-    for (const LoggedValidation& v : run.validations) {
-      if (v.kind == kind) all.push_back(&v);
-    }
-    if (all.empty()) continue;
-    const auto some = thinned(all, kMostPoints);
+    const auto some = thinned(run.validations, kMostPoints,
+                              [&](const LoggedValidation& v) { return v.kind == kind; });
+    if (some.empty()) continue;
     Json one = Json::object({{"kind", kind},
                              {"update", column(some, &LoggedValidation::update)},
                              {"seconds", column(some, &LoggedValidation::seconds)}});
     for (const LoggedValidation* v : some) one["loss"].push_back(rounded(v->score.loss));
     one["metrics"] = Json::object();
-    for (const train::Metric& m : all.back()->score.metrics) {
+    for (const train::Metric& m : some.back()->score.metrics) {
       for (const LoggedValidation* v : some) {
         one["metrics"][m.name].push_back(rounded(v->score.metric(m.name)));
       }
@@ -168,19 +162,16 @@ std::string label_of(const std::string& field, const Json& settings) {
 }
 
 Json samples_json(const RunHistory& run) {
-  std::vector<const LoggedValidation*> all;
-  for (const LoggedValidation& v : run.validations) {
-    if (!v.samples.empty()) all.push_back(&v);
-  }
-  if (all.empty()) return {};
+  const auto some = thinned(run.validations, kMostSamples,
+                            [](const LoggedValidation& v) { return !v.samples.empty(); });
+  if (some.empty()) return {};
   Json json = Json::object();
   const Json settings = to_json(run.config);
-  for (const auto& [field, text] : all.back()->samples[0]) {
+  for (const auto& [field, text] : some.back()->samples[0]) {
     json["labels"].push_back(label_of(field, settings));
   }
-  for (const LoggedValidation* v : thinned(all, kMostSamples)) {
-    Json one = Json::object();
-    one["update"] = v->update;
+  for (const LoggedValidation* v : some) {
+    Json one = Json::object({{"update", v->update}});
     for (const auto& sample : v->samples) {
       Json texts = Json::array();
       for (const auto& [field, text] : sample) texts.push_back(text);
@@ -227,12 +218,11 @@ std::string objective(const train::TrainConfig& config) {
 // While a run goes on its page loads itself again.
 Json live_json(const RunHistory& run) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  Json json = Json::object();
-  json["written"] = std::chrono::duration_cast<std::chrono::seconds>(now).count();
   // Two lines of the log are as far apart as two pages may be.
   const size_t n = run.updates.size();
-  json["every"] = n < 2 ? 0.0 : rounded(run.updates[n - 1].seconds - run.updates[n - 2].seconds);
-  return json;
+  const double every = n < 2 ? 0 : run.updates[n - 1].seconds - run.updates[n - 2].seconds;
+  return Json::object({{"written", std::chrono::duration_cast<std::chrono::seconds>(now).count()},
+                       {"every", rounded(every)}});
 }
 
 Json run_json(const RunHistory& run) {
