@@ -57,9 +57,8 @@
 
   // --- the page -----------------------------------------------------------------------------------
 
-  const kind = isOfWords ? ofWords() : ofTexts(), box = el("section");
-  const list = heddle.textList({label: "texts", items, searched: kind.searched, columns: kind.columns,
-    onPick: (item) => box.replaceChildren(...(item ? kind.drawn(item) : []))});
+  const kind = isOfWords ? ofWords() : ofTexts();
+  const list = heddle.textList({label: "texts", items, searched: kind.searched, columns: kind.columns, shown: kind.drawn});
   const rows = order.map(([c, n]) => ({name: name(c), share: n / order[0][1], text: n.toLocaleString("en"), title: kind.hint,
     onPick: () => list.filter((item) => classesOf(item).includes(c), name(c))}));
   main.append(
@@ -70,5 +69,5 @@
       el("div", {class: "scroll list", style: "max-height: 18rem"}, heddle.bars({label: `${kind.unit} of each class`, isLong: true, rows})),
       el("h2", {}, "Texts"), list.element);
   }
-  main.append(...heddle.heldBack(items.length, data.count, "text"), box, heddle.exportButtons(kind.file, {json: () => data}));
+  main.append(...heddle.heldBack(items.length, data.count, "text"), list.box, heddle.exportButtons(kind.file, {json: () => data}));
 })();
