@@ -58,7 +58,7 @@
   // --- the page -----------------------------------------------------------------------------------
 
   const kind = isOfWords ? ofWords() : ofTexts();
-  const list = heddle.textList({label: "texts", items, searched: kind.searched, columns: kind.columns, shown: kind.drawn});
+  const list = heddle.textList({label: "texts", items, searched: kind.searched, columns: kind.columns, drawn: kind.drawn});
   const rows = order.map(([c, n]) => ({name: name(c), share: n / order[0][1], text: n.toLocaleString("en"), title: kind.hint,
     onPick: () => list.filter((item) => classesOf(item).includes(c), name(c))}));
   main.append(

@@ -23,7 +23,7 @@
   const drawn = (item) => [el("p", {class: "panel text", id: "text"}, heddle.inContext(item.text)), heddle.bars({label: "answer and truth", isLong: true, rows: [
     {name: el("span", {}, "answer: ", el("strong", {}, data.labels[item.answer])), share: item.answer_p, text: heddle.percent(item.answer_p)},
     {name: el("span", {}, "truth: ", el("strong", {}, data.labels[item.truth])), share: item.truth_p, text: heddle.percent(item.truth_p)}]})];
-  const list = heddle.textList({label: `wrong ${data.unit}s`, unit: data.unit, items: data.wrong, shown: drawn,
+  const list = heddle.textList({label: `wrong ${data.unit}s`, unit: data.unit, items: data.wrong, drawn,
     searched: (q) => `${q.text.join("")}\n${data.labels[q.truth]}\n${data.labels[q.answer]}`, columns: [
       {title: data.unit, cell: (q) => heddle.inContext(q.text, 160)},
       {title: "truth", class: "class", cell: (q) => data.labels[q.truth]}, {title: "answer", class: "class", cell: (q) => data.labels[q.answer]},

@@ -27,7 +27,7 @@
     heddle.bars({label: "nearest texts", isLong: true, rows: nearest(item.i).slice(0, 20).map((j) =>
       ({name: heddle.short(data.texts[j] || "(empty)"), share: Math.max(0, cosine(item.i, j)), text: shown(cosine(item.i, j)), title: "its nearest", onPick: () => list.pick(items[j])}))}),
     n > 21 ? el("p", {class: "faint small"}, `The 20 nearest of ${n - 1}.`) : ""];
-  const list = heddle.textList({label: "texts", items, searched: (item) => item.text, shown: drawn, columns: [
+  const list = heddle.textList({label: "texts", items, searched: (item) => item.text, drawn, columns: [
     {title: "text", cell: (item) => heddle.short(item.text || "(empty)")},
     {title: "#", class: "number", cell: (item) => String(item.i + 1)},
     {title: "nearest", class: "number", cell: (item) => (n > 1 ? shown(cosine(item.i, nearest(item.i)[0])) : "–")}]});

@@ -30,7 +30,7 @@
     el("p", {class: "faint small mono"}, `${data.model}, ${heddle.plural(data.count, "text")}`),
     el("p", {class: "faint"}, "The model reads a text to both sides of each mask and gives every token of its vocabulary a probability. " +
       "Pick a token to see it in the text. Of several masks each is filled with the others in place: two tokens that are likely alone need not go together."));
-  const list = heddle.textList({label: "texts", items, searched: plain, shown: drawn, columns: [
+  const list = heddle.textList({label: "texts", items, searched: plain, drawn, columns: [
     {title: "text, with the likeliest tokens", cell: (item) => (plain(item).length > 160 ? heddle.short(plain(item)) : el("span", {}, filled(item, (t, m) => el("strong", {class: "marked"}, tokenOf(t, m)))))},
     {title: "likeliest", class: "number", cell: (item) => heddle.percent(item.masks[0][0][1])}]});
   if (items.length > 1) main.append(list.element);

@@ -2,7 +2,7 @@
 //
 //   heddle.bars({label, rows: [{name, share, text, isChosen, onPick, title}], isLong: names are texts}) -> element
 //   heddle.textList({label, unit: "text", items, columns: [{title, cell: (item) => text, class}],
-//     searched: (item) => what is searched, shown: (item) => [elements] of the one that is picked,
+//     searched: (item) => what is searched, drawn: (item) => [elements] of the one that is picked,
 //     onPick: (item, or null if there is none; byReader)})
 //     -> {element, box: what is shown of that one, filter(test, name), sort((a, b) => number), pick(item)}
 //   heddle.short(text, most), heddle.plural(n, "text")
@@ -48,7 +48,7 @@
       onkeydown: (event) => { if (isEnter(event)) { event.preventDefault(); row.onPick(); } }} : {},
     el("td", {}, row.name), el("td", {}, heddle.bar(row.share)), el("td", {class: "number"}, row.text))))));
 
-  heddle.textList = ({label, unit = "text", items, columns, searched, shown: shownOf, onPick}) => {
+  heddle.textList = ({label, unit = "text", items, columns, searched, drawn, onPick}) => {
     let query = "", test = () => true, picked = null, shown = [], sorted = items;
     const box = el("section"), body = el("tbody"), about = el("span", {class: "faint small", "aria-live": "polite"});
     const all = el("button", {type: "button", hidden: true, onclick: () => filter(() => true, "")});
@@ -61,7 +61,7 @@
         rowOf(item).tabIndex = 0;
         if (hasFocus) rowOf(item).focus();
       }
-      box.replaceChildren(...(item && shownOf ? shownOf(item) : []));
+      box.replaceChildren(...(item && drawn ? drawn(item) : []));
       if (onPick) onPick(item, byReader);
     };
     const draw = () => {

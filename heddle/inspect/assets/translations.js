@@ -27,7 +27,7 @@
 
   // --- all lines ----------------------------------------------------------------------------------
 
-  const list = heddle.textList({label: "lines", unit: "line", items, searched: (t) => `${t.source}\n${t.reference}\n${t.translation}`, shown: drawn, columns: [
+  const list = heddle.textList({label: "lines", unit: "line", items, searched: (t) => `${t.source}\n${t.reference}\n${t.translation}`, drawn, columns: [
     {title: "translation", cell: (t) => heddle.short(t.translation || "(empty)")}, {title: "reference", class: "wide", cell: (t) => heddle.short(t.reference)},
     {title: "chrF2", class: "number", cell: (t) => t.chrf.toFixed(1)}]});
   const orders = [{name: "worst first", by: (a, b) => a.chrf - b.chrf}, {name: "best first", by: (a, b) => b.chrf - a.chrf}, {name: "as given", by: (a, b) => a.i - b.i}];
