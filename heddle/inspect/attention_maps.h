@@ -30,11 +30,11 @@ struct HeadsOptions {
 
 /// The largest weights of each row, and of each block of a grid the largest weight in it.
 struct SparseMap {
-  int64_t kept = 0;              ///< weights kept of a row
-  std::vector<int64_t> columns;  ///< [rows * kept], largest first; -1 where a row has fewer
-  std::vector<float> weights;    ///< [rows * kept]
+  int64_t kept = 0;                   ///< weights kept of a row
+  std::vector<int64_t> columns = {};  ///< [rows * kept], largest first; -1 where a row has fewer
+  std::vector<float> weights = {};    ///< [rows * kept]
   int64_t grid_rows = 0, grid_cols = 0;
-  std::vector<float> grid;  ///< [grid_rows * grid_cols]
+  std::vector<float> grid = {};  ///< [grid_rows * grid_cols]
 };
 
 /// One head of one attention call.
