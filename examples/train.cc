@@ -6,8 +6,7 @@
 #include "heddle/infer/decoding/generate.h"
 #include "heddle/models/registry.h"
 #include "heddle/train/optimizer.h"
-#include "heddle/train/schedule.h"
-#include "heddle/train/tasks/language.h"
+#include "heddle/train/tasks/losses.h"
 
 namespace {
 

@@ -32,8 +32,8 @@ HEDDLE = os.path.join(ROOT, "build", "bin", "heddle")
 MOST_DIFFERENT, SAME = 0.02, 0.0005  # shares of pixels
 SENTENCE = "Today a woman in a red jacket is reading an old book."
 # Pages whose C++ has no asset of its own, and what makes the data of the others.
-SOURCES = ["heddle/inspect/pages/page.cc", "heddle/inspect/pages/run_report.cc", "heddle/inspect/pages/attention_page.cc",
-           "heddle/inspect/pages/explanation_page.cc", "heddle/inspect/pages/analysis_page.cc", "heddle/inspect/pages/positions_page.cc",
+SOURCES = ["heddle/inspect/pages/page.cc", "heddle/inspect/run_history.cc", "heddle/inspect/attention_maps.cc",
+           "heddle/inspect/pages/explanation_page.cc", "heddle/inspect/analysis.cc", "heddle/inspect/positions.cc",
            "heddle/inspect/decoding_steps.cc", "tools/pictures.py", "tools/picture_corpus.py", "tools/plot_log.py"]
 
 TRAIN = """--preset tiny --source-lang en --target-lang de --vocab-size 640 --d-model 64 --encoder-layers 2 --decoder-layers 2

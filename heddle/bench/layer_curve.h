@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "heddle/inspect/complexity.h"
+#include "heddle/inspect/analysis.h"
 
 namespace heddle::bench {
 

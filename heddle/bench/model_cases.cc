@@ -11,8 +11,7 @@
 #include "heddle/models/registry.h"
 #include "heddle/models/transformer.h"
 #include "heddle/train/optimizer.h"
-#include "heddle/train/tasks/language.h"
-#include "heddle/train/tasks/translation.h"
+#include "heddle/train/tasks/losses.h"
 
 namespace heddle::bench {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/files/mmap.h"
-#include "heddle/io/weights.h"
+#include "heddle/io/tensor_file.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle {

@@ -1,8 +1,13 @@
-// Sums over the steps of dry passes, and the rules for what no pass shows.
+// Sums over the steps of dry passes, the rules for what no pass shows, and the page of all that;
+// the table of kinds of layers, by its formulas.
 #include "heddle/inspect/analysis.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "heddle/base/files/files.h"
+#include "heddle/inspect/pages/page.h"
+#include "heddle/inspect/run_history.h"
 #include "heddle/models/encoder_decoder.h"
 
 namespace heddle::inspect {
@@ -169,10 +174,91 @@ class Analyzer {
   Analysis a_;
 };
 
+Json to_json(const Bytes& bytes) {
+  return Json::object({{"f32", bytes.f32}, {"bf16", bytes.bf16}});
+}
+
+Json to_json(const Step& step) {
+  Json json = Json::object({{"part", step.part},
+                            {"name", step.name},
+                            {"in", step.in},
+                            {"out", step.out},
+                            {"layers", step.layers},
+                            {"parameters", step.parameters},
+                            {"flops", step.flops}});
+  const AttentionMatrices& m = step.attention;
+  if (m.matrices > 0) json["matrices"] = std::vector<int64_t>{m.matrices, m.rows, m.columns};
+  return json;
+}
+
+Json to_json(const AttentionMemory& m) {
+  return Json::object({{"entries", m.entries},
+                       {"matrices", m.matrices},
+                       {"head", to_json(m.head)},
+                       {"all", to_json(m.all)},
+                       {"one_layer", to_json(m.one_layer)},
+                       {"flash", to_json(m.flash)},
+                       {"has_flash", m.has_flash}});
+}
+
 }  // namespace
 
 Analysis analyze(const ModelConfig& config, const std::string& name, const Workload& workload) {
   return Analyzer(config, name, workload).run();
+}
+
+Json to_json(const Analysis& a) {
+  Json json = Json::object({{"name", a.name},
+                            {"model_type", a.type},
+                            {"batch", a.workload.batch},
+                            {"length", a.workload.source}});
+  if (a.has_source) json["target_length"] = a.workload.target;
+  json["window"] = a.workload.window;
+  json["parameters"] = a.parameters;
+  json["matrix_parameters"] = a.matrix_parameters;
+  json["flops"] = Json::object({{"forward", a.forward_flops},
+                                {"attention", a.attention_flops},
+                                {"training", a.training_flops},
+                                {"training_flash", a.training_flash_flops},
+                                {"decoding", a.decoding_flops},
+                                {"decoding_uncached", a.uncached_decoding_flops}});
+  json["bytes"] = Json::object({{"weights", to_json(a.weights)},
+                                {"optimizer", to_json(a.optimizer)},
+                                {"kept", to_json(a.kept)},
+                                {"recomputed", to_json(a.recomputed)},
+                                {"at_once", to_json(a.at_once)},
+                                {"cache", to_json(a.cache)},
+                                {"cache_token", to_json(a.cache_token)},
+                                {"cache_source", to_json(a.cache_source)}});
+  json["attention"] = to_json(a.attention);
+  json["steps"] = Json::array();
+  for (const Step& step : a.steps) json["steps"].push_back(to_json(step));
+  return json;
+}
+
+void write_analysis_page(const std::string& path, const std::string& name, const Analysis& analysis,
+                         const Json& layers) {
+  const std::string model = name.ends_with("/config.json") ? parent_path(name) : name;
+  Page page{.title = "What " + short_names({model})[0] + " costs", .scripts = {"analyze.js"}};
+  page.data = to_json(analysis);
+  page.data["layers"] = layers;
+  write_page(path, page);
+}
+
+std::vector<LayerCost> layer_costs(const LayerSizes& s) {
+  check(s.n >= 1 && s.d >= 1, ErrorKind::usage,
+        "a layer over {} positions of width {}: both must be at least 1", s.n, s.d);
+  check(s.kernel >= 2, ErrorKind::usage, "`kernel` is {}; a convolution sees at least 2 positions",
+        s.kernel);
+  check(s.reach >= 1, ErrorKind::usage, "`reach` is {}; it must be at least 1", s.reach);
+  const auto n = static_cast<double>(s.n), d = static_cast<double>(s.d);
+  const double k = std::min(static_cast<double>(s.kernel), std::max(2.0, n));
+  const double r = std::min(static_cast<double>(s.reach), n);
+  const double dilated = std::max(1.0, std::ceil(std::log(n) / std::log(k) - 1e-9));
+  return {{"recurrent", "n d^2", n * d * d, "n", n, "n", n},
+          {"convolutional", "k n d^2", k * n * d * d, "1", 1, "log_k n", dilated},
+          {"self-attention", "n^2 d", n * n * d, "1", 1, "1", 1},
+          {"restricted self-attention", "r n d", r * n * d, "1", 1, "n / r", std::ceil(n / r)}};
 }
 
 }  // namespace heddle::inspect

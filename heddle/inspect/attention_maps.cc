@@ -1,4 +1,5 @@
-// One pass for the weights of all heads, one more for each head that is taken away.
+// One pass for the weights of all heads, one more for each head that is taken away. Maps as JSON,
+// packed for the page or plain for other programs, and as a table.
 #include "heddle/inspect/attention_maps.h"
 
 #include <algorithm>
@@ -15,10 +16,9 @@ namespace {
 constexpr int64_t kBlockRows = 64;  // weights of so many rows exist at a time
 constexpr int64_t kMostKept = 32, kLeastKept = 4, kMostGrid = 192;
 
-// Tokens of the link's words on the sides of a kind; empty if it lacks one of them.
+// Tokens of the link's words on the sides of a kind; a list is empty where it lacks the word.
 struct LinkTokens {
   std::vector<int64_t> from, to;
-  bool is_there() const { return !from.empty() && !to.empty(); }
 };
 
 bool holds(const std::vector<int64_t>& chosen, int64_t x) {
@@ -64,92 +64,87 @@ void check_link(const Subject& subject, const Link& link) {
        link.from, link.to);
 }
 
-// Takes in the rows of one head as they come.
-class Gatherer {
- public:
-  Gatherer(HeadMap& map, const LinkTokens& link, const Side& keys, int64_t before, bool is_whole,
-           int64_t kept)
-      : map_(map), link_(link), keys_(keys), before_(before) {
-    if (is_whole) {
-      map.weights.reserve(static_cast<size_t>(map.rows * map.cols));
-      return;
-    }
-    SparseMap& s = map.sparse.emplace();
-    s.kept = std::min(kept, map.cols);
-    s.grid_rows = std::min(map.rows, kMostGrid);
-    s.grid_cols = std::min(map.cols, kMostGrid);
-    s.grid.assign(static_cast<size_t>(s.grid_rows * s.grid_cols), 0.0f);
-  }
+SparseMap empty_sparse(const HeadMap& map, int64_t kept) {
+  SparseMap s{.kept = std::min(kept, map.cols),
+              .grid_rows = std::min(map.rows, kMostGrid),
+              .grid_cols = std::min(map.cols, kMostGrid)};
+  s.grid.assign(static_cast<size_t>(s.grid_rows * s.grid_cols), 0.0f);
+  return s;
+}
 
-  void add_row(int64_t i, const float* w) {
-    double entropy = 0, distance = 0;
-    for (int64_t j = 0; j < map_.cols; ++j) {
-      if (w[j] > 0) entropy -= static_cast<double>(w[j]) * std::log(static_cast<double>(w[j]));
-      distance += static_cast<double>(w[j]) * static_cast<double>(std::abs(i + before_ - j));
-    }
-    map_.entropy += entropy / static_cast<double>(map_.rows);
-    map_.distance += distance / static_cast<double>(map_.rows);
-    if (link_.is_there() && std::binary_search(link_.from.begin(), link_.from.end(), i)) {
-      add_link(w);
-    }
-    if (map_.sparse) {
-      add_sparse(i, w);
-    } else {
-      map_.weights.insert(map_.weights.end(), w, w + map_.cols);
+// Of row i the largest weights, and what it adds to the grid.
+void add_sparse(HeadMap& map, int64_t i, const float* w) {
+  SparseMap& s = *map.sparse;
+  std::vector<int64_t> order(static_cast<size_t>(map.cols));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::partial_sort(order.begin(), order.begin() + s.kept, order.end(),
+                    [&](int64_t a, int64_t b) { return w[a] != w[b] ? w[a] > w[b] : a < b; });
+  for (int64_t k = 0; k < s.kept; ++k) {
+    s.columns.push_back(order[k]);
+    s.weights.push_back(w[order[k]]);
+  }
+  float* line = s.grid.data() + i * s.grid_rows / map.rows * s.grid_cols;
+  for (int64_t j = 0; j < map.cols; ++j) {
+    float& block = line[j * s.grid_cols / map.cols];
+    block = std::max(block, w[j]);
+  }
+}
+
+// Row i of weights. before: keys before the first query
+void add_row(HeadMap& map, int64_t i, const float* w, int64_t before) {
+  double entropy = 0, distance = 0;
+  for (int64_t j = 0; j < map.cols; ++j) {
+    if (w[j] > 0) entropy -= static_cast<double>(w[j]) * std::log(static_cast<double>(w[j]));
+    distance += static_cast<double>(w[j]) * static_cast<double>(std::abs(i + before - j));
+  }
+  map.entropy += entropy / static_cast<double>(map.rows);
+  map.distance += distance / static_cast<double>(map.rows);
+  if (map.sparse) {
+    add_sparse(map, i, w);
+  } else {
+    map.weights.insert(map.weights.end(), w, w + map.cols);
+  }
+}
+
+// sums: [keys], over the rows of link.from
+void add_link(HeadMap& map, const LinkTokens& link, const Side& keys,
+              const std::vector<double>& sums) {
+  double sum = 0;
+  for (const int64_t j : link.to) sum += sums[j];
+  map.link = sum / static_cast<double>(link.from.size());
+  // The strongest occurrence of `to` against every other word.
+  double best = 0;
+  const auto weight_of = [&](const Side::Word& word) {
+    return std::accumulate(sums.begin() + word.begin, sums.begin() + word.end, 0.0);
+  };
+  const auto is_wanted = [&](const Side::Word& word) {
+    return std::ranges::binary_search(link.to, word.begin);
+  };
+  for (const Side::Word& word : keys.words) {
+    if (is_wanted(word)) best = std::max(best, weight_of(word));
+  }
+  for (const Side::Word& word : keys.words) {
+    if (!is_wanted(word) && weight_of(word) > best) ++map.words_above;
+  }
+}
+
+// Takes in the rows of one head.
+void gather(HeadMap& map, const nn::AttentionCall& call, const LinkTokens& link, const Side& keys,
+            int64_t before) {
+  if (!map.sparse) map.weights.reserve(static_cast<size_t>(map.rows * map.cols));
+  std::vector<double> sums(static_cast<size_t>(map.cols));
+  for (int64_t i = 0; i < map.rows; i += kBlockRows) {
+    const int64_t count = std::min(kBlockRows, map.rows - i);
+    const Tensor w = call.weights(0, map.head, {i, count});
+    for (int64_t r = 0; r < count; ++r) {
+      const float* const row = w.data<float>() + r * map.cols;
+      add_row(map, i + r, row, before);
+      if (!std::ranges::binary_search(link.from, i + r)) continue;
+      for (int64_t j = 0; j < map.cols; ++j) sums[j] += row[j];
     }
   }
-
-  void finish() {
-    if (!link_.is_there()) return;
-    double sum = 0;
-    for (const int64_t j : link_.to) sum += token_sums_[j];
-    map_.link = sum / static_cast<double>(link_.from.size());
-    // The strongest occurrence of `to` against every other word.
-    double best = 0;
-    const auto weight_of = [&](const Side::Word& word) {
-      return std::accumulate(token_sums_.begin() + word.begin, token_sums_.begin() + word.end, 0.0);
-    };
-    const auto is_wanted = [&](const Side::Word& word) {
-      return std::binary_search(link_.to.begin(), link_.to.end(), word.begin);
-    };
-    for (const Side::Word& word : keys_.words) {
-      if (is_wanted(word)) best = std::max(best, weight_of(word));
-    }
-    for (const Side::Word& word : keys_.words) {
-      if (!is_wanted(word) && weight_of(word) > best) ++map_.words_above;
-    }
-  }
-
- private:
-  void add_link(const float* w) {
-    token_sums_.resize(static_cast<size_t>(map_.cols), 0.0);
-    for (int64_t j = 0; j < map_.cols; ++j) token_sums_[j] += w[j];
-  }
-
-  void add_sparse(int64_t i, const float* w) {
-    SparseMap& s = *map_.sparse;
-    order_.resize(static_cast<size_t>(map_.cols));
-    std::iota(order_.begin(), order_.end(), int64_t{0});
-    std::partial_sort(order_.begin(), order_.begin() + s.kept, order_.end(),
-                      [&](int64_t a, int64_t b) { return w[a] != w[b] ? w[a] > w[b] : a < b; });
-    for (int64_t k = 0; k < s.kept; ++k) {
-      s.columns.push_back(order_[k]);
-      s.weights.push_back(w[order_[k]]);
-    }
-    float* line = s.grid.data() + i * s.grid_rows / map_.rows * s.grid_cols;
-    for (int64_t j = 0; j < map_.cols; ++j) {
-      float& block = line[j * s.grid_cols / map_.cols];
-      block = std::max(block, w[j]);
-    }
-  }
-
-  HeadMap& map_;
-  const LinkTokens& link_;
-  const Side& keys_;
-  const int64_t before_;            // keys before the first query
-  std::vector<double> token_sums_;  // over the rows of `from`
-  std::vector<int64_t> order_;
-};
+  if (!link.from.empty() && !link.to.empty()) add_link(map, link, keys, sums);
+}
 
 nn::Observer without_head(const std::string& wanted, int64_t head, int64_t heads) {
   nn::Observer observer;
@@ -193,6 +188,96 @@ std::vector<HeadMap> chosen_heads(const Subject& subject, const HeadsOptions& op
   return maps;
 }
 
+// --- for readers ---
+
+double rounded(double x) { return std::round(x * 1e6) / 1e6; }
+
+Json sides_json(const Subject& subject) {
+  Json sides = Json::array();
+  for (const Side& side : subject.sides()) {
+    Json json = Json::object(), words = Json::array();
+    for (const Side::Word& word : side.words) {
+      words.push_back(Json::Array{word.begin, word.end, word.text});
+    }
+    json["name"] = side.name;
+    json["tokens"] = side.tokens;
+    json["words"] = words;
+    sides.push_back(json);
+  }
+  return sides;
+}
+
+Json kinds_json(const Subject& subject) {
+  Json kinds = Json::array();
+  for (const AttentionKind& kind : subject.kinds()) {
+    kinds.push_back(Json::object({{"name", kind.name},
+                                  {"queries", kind.queries},
+                                  {"keys", kind.keys},
+                                  {"layers", kind.layers},
+                                  {"heads", kind.heads},
+                                  {"is_causal", kind.is_causal},
+                                  {"before", kind.before}}));
+  }
+  return kinds;
+}
+
+Json head_json(const HeadMap& map) {
+  Json json = Json::object({{"kind", map.kind},
+                            {"layer", map.layer},
+                            {"head", map.head},
+                            {"entropy", rounded(map.entropy)},
+                            {"distance", rounded(map.distance)}});
+  json["importance"] = map.importance ? Json(rounded(*map.importance)) : Json();
+  if (map.link) {
+    json["link"] = rounded(*map.link);
+    json["words_above"] = map.words_above;
+  }
+  return json;
+}
+
+void add_packed(Json& json, const HeadMap& map) {
+  if (!map.sparse) {
+    json["weights"] = pack_weights(map.weights);
+    return;
+  }
+  json["kept"] = map.sparse->kept;
+  json["columns"] = pack_indices(map.sparse->columns);
+  json["weights"] = pack_weights(map.sparse->weights);
+  json["grid_rows"] = map.sparse->grid_rows;
+  json["grid_cols"] = map.sparse->grid_cols;
+  json["grid"] = pack_weights(map.sparse->grid);
+}
+
+void add_plain(Json& json, const HeadMap& map) {
+  const auto number = [](float x) { return Json(rounded(x)); };
+  if (!map.sparse) {
+    json["weights"] = rows_json(map.weights, map.rows, map.cols, number);
+    return;
+  }
+  const auto index = [](int64_t x) { return Json(x); };
+  json["columns"] = rows_json(map.sparse->columns, map.rows, map.sparse->kept, index);
+  json["weights"] = rows_json(map.sparse->weights, map.rows, map.sparse->kept, number);
+}
+
+Json describe(const Subject& subject, const std::vector<HeadMap>& maps,
+              const std::optional<Link>& link, void (*add_weights)(Json&, const HeadMap&)) {
+  Json json = Json::object({{"model", subject.path()},
+                            {"model_type", subject.type()},
+                            {"texts", subject.texts()},
+                            {"measure", subject.measure()}});
+  json["from"] = link ? Json(link->from) : Json();
+  json["to"] = link ? Json(link->to) : Json();
+  json["sides"] = sides_json(subject);
+  json["kinds"] = kinds_json(subject);
+  json["heads"] = Json::array();
+  for (const HeadMap& map : maps) {
+    Json head = head_json(map);
+    add_weights(head, map);
+    json["heads"].push_back(std::move(head));
+  }
+  return json;
+}
+
 }  // namespace
 
 std::vector<HeadMap> attention_maps(const Subject& subject, const HeadsOptions& options) {
@@ -200,9 +285,11 @@ std::vector<HeadMap> attention_maps(const Subject& subject, const HeadsOptions& 
   if (options.link) check_link(subject, *options.link);
   int64_t all = 0, rows = 0;
   for (const HeadMap& map : maps) all += map.rows * map.cols, rows += map.rows;
-  const bool is_whole = all <= options.most_weights;
   const int64_t kept =
       std::clamp(options.most_weights / std::max<int64_t>(1, rows), kLeastKept, kMostKept);
+  if (all > options.most_weights) {
+    for (HeadMap& map : maps) map.sparse = empty_sparse(map, kept);
+  }
   int64_t done = 0;
   const int64_t work = static_cast<int64_t>(maps.size()) * (options.importance ? 2 : 1);
   const auto step = [&] {
@@ -219,13 +306,7 @@ std::vector<HeadMap> attention_maps(const Subject& subject, const HeadsOptions& 
         link = {subject.sides()[kind.queries].find(options.link->from),
                 key_side.find(options.link->to)};
       }
-      Gatherer gatherer(map, link, key_side, kind.before, is_whole, kept);
-      for (int64_t i = 0; i < map.rows; i += kBlockRows) {
-        const int64_t count = std::min(kBlockRows, map.rows - i);
-        const Tensor w = call.weights(0, map.head, {i, count});
-        for (int64_t r = 0; r < count; ++r) gatherer.add_row(i + r, w.data<float>() + r * map.cols);
-      }
-      gatherer.finish();
+      gather(map, call, link, key_side, kind.before);
       step();
     }
   };
@@ -254,6 +335,58 @@ std::vector<size_t> ranking(const std::vector<HeadMap>& maps, bool by_link) {
 
 std::string head_name(const Subject& subject, const HeadMap& map) {
   return fmt::format("{}, layer {}, head {}", subject.kinds()[map.kind].name, map.layer, map.head);
+}
+
+Page attention_page(const Subject& subject, const std::vector<HeadMap>& maps,
+                    const std::optional<Link>& link, size_t shown) {
+  Page page{
+      .title = "Attention: " + subject.texts().front(),
+      .data = describe(subject, maps, link, add_packed),
+      .scripts = {"attention.js", "attention_lines.js", "attention_views.js", "attention_page.js"}};
+  page.data["shown"] = shown;
+  return page;
+}
+
+Json attention_json(const Subject& subject, const std::vector<HeadMap>& maps,
+                    const std::optional<Link>& link) {
+  return describe(subject, maps, link, add_plain);
+}
+
+size_t first_shown(const std::vector<HeadMap>& maps) {
+  const std::vector<size_t> linked = ranking(maps, true);
+  if (!linked.empty()) return linked.front();
+  const size_t last_kind = maps.back().kind;
+  for (const size_t i : ranking(maps, false)) {
+    if (maps[i].kind == last_kind) return i;
+  }
+  return 0;
+}
+
+std::string heads_table(const Subject& subject, const std::vector<HeadMap>& maps,
+                        const std::optional<Link>& link, size_t most) {
+  const std::vector<size_t> order = ranking(maps, link.has_value());
+  const std::string what = link ? link->from + " -> " + link->to : "";
+  std::string table;
+  for (size_t i = 0; i < subject.texts().size(); ++i) {
+    table += fmt::format("{}: {}\n", subject.sides()[i].name, subject.texts()[i]);
+  }
+  table += fmt::format("\n{:<25}", "head");
+  if (link) table += fmt::format("  {:>20}  {:>12}", what, "words above");
+  table += fmt::format("  {:>8}  {:>9}  {:>10}\n", "entropy", "distance", "importance");
+  for (size_t k = 0; k < std::min(most, order.size()); ++k) {
+    const HeadMap& map = maps[order[k]];
+    table += fmt::format("{:<25}", head_name(subject, map));
+    if (link) table += fmt::format("  {:>20.3f}  {:>12}", *map.link, map.words_above);
+    table += fmt::format("  {:>8.3f}  {:>9.2f}  ", map.entropy, map.distance);
+    table += map.importance ? fmt::format("{:>+10.4f}\n", *map.importance)
+                            : fmt::format("{:>10}\n", "-");
+  }
+  if (most < order.size()) table += fmt::format("... and {} more\n", order.size() - most);
+  return table +
+         fmt::format(
+             "\nentropy: nats, 0 where each row has one key; distance: tokens between query "
+             "and key;\nimportance: {}, when the head's output is zero\n",
+             subject.measure());
 }
 
 }  // namespace heddle::inspect

@@ -1,4 +1,5 @@
-// Attention weights of chosen heads, recomputed row by row, with what can be said of each head.
+// Attention weights of chosen heads, recomputed row by row, with what can be said of each head; the
+// page of `heddle attention`: heads to pick, as lines and as matrices, with their statistics.
 #pragma once
 
 #include <functional>
@@ -6,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/inspect/pages/page.h"
 #include "heddle/inspect/subject.h"
 
 namespace heddle::inspect {
@@ -28,11 +30,11 @@ struct HeadsOptions {
 
 /// The largest weights of each row, and of each block of a grid the largest weight in it.
 struct SparseMap {
-  int64_t kept = 0;              ///< weights kept of a row
-  std::vector<int64_t> columns;  ///< [rows * kept], largest first; -1 where a row has fewer
-  std::vector<float> weights;    ///< [rows * kept]
+  int64_t kept = 0;                   ///< weights kept of a row
+  std::vector<int64_t> columns = {};  ///< [rows * kept], largest first; -1 where a row has fewer
+  std::vector<float> weights = {};    ///< [rows * kept]
   int64_t grid_rows = 0, grid_cols = 0;
-  std::vector<float> grid;  ///< [grid_rows * grid_cols]
+  std::vector<float> grid = {};  ///< [grid_rows * grid_cols]
 };
 
 /// One head of one attention call.
@@ -62,5 +64,22 @@ std::vector<size_t> ranking(const std::vector<HeadMap>& maps, bool by_link);
 
 /// "encoder, layer 2, head 5", counted from 0 as the fields `layer` and `head` do.
 std::string head_name(const Subject& subject, const HeadMap& map);
+
+/// The page over these maps, which opens with maps[shown].
+Page attention_page(const Subject& subject, const std::vector<HeadMap>& maps,
+                    const std::optional<Link>& link, size_t shown);
+
+/// The same as plain JSON: "sides" (tokens and words), "heads" with statistics and "weights", a row
+/// a query, 6 digits; where only the largest are kept, "columns" beside them.
+Json attention_json(const Subject& subject, const std::vector<HeadMap>& maps,
+                    const std::optional<Link>& link);
+
+/// The head that a reader should see first: the best of the link, else the most important one of
+/// the last kind (cross attention, if there is any), else the first.
+size_t first_shown(const std::vector<HeadMap>& maps);
+
+/// The heads with their statistics as text, the best of the link or the most important first.
+std::string heads_table(const Subject& subject, const std::vector<HeadMap>& maps,
+                        const std::optional<Link>& link, size_t most);
 
 }  // namespace heddle::inspect

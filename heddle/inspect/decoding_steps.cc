@@ -96,21 +96,18 @@ void add_attention(const LoadedModel& model, const Ids& source, const StepRecord
   }
 }
 
+// The way to the whole text of these ids.
 void find_best(const Ids& ids, double score, DecodingRecord& record) {
   for (size_t n = 0; n < record.nodes.size(); ++n) {
-    const BeamNode& node = record.nodes[n];
-    if (!node.is_ended || node.score != score) continue;
+    if (!record.nodes[n].is_ended || record.nodes[n].score != score) continue;
     std::vector<int64_t> way;
+    Ids tokens;
     for (auto at = static_cast<int64_t>(n); at >= 0; at = record.nodes[at].parent) {
-      way.push_back(at);
+      way.insert(way.begin(), at);
+      tokens.insert(tokens.begin(), record.nodes[at].id);
     }
-    std::reverse(way.begin(), way.end());
-    if (way.size() != ids.size() + 2) continue;
-    bool is_same = true;
-    for (size_t i = 0; i < ids.size(); ++i) {
-      is_same = is_same && record.nodes[way[i + 1]].id == ids[i];
-    }
-    if (!is_same) continue;
+    // The first node is the empty beginning, the last one says that the text ends.
+    if (!std::ranges::equal(std::span(tokens).subspan(1, tokens.size() - 2), ids)) continue;
     record.best = std::move(way);
     return;
   }
@@ -177,23 +174,22 @@ Page decoding_page(const DecodingRecord& record, const Tokenizer& tokenizer) {
   page.data["best"] = record.best;
   page.data["nodes"] = Json::array();
   for (const BeamNode& node : record.nodes) {
-    Json json = Json::object();
-    json["parent"] = node.parent;
-    json["step"] = node.step;
-    json["token"] = node.is_ended ? (node.is_cut ? "(cut)" : "(end)")
-                    : node.id < 0 ? "(start)"
-                                  : shown_token(tokenizer, node.id, eos);
-    json["log_p"] = node.log_p;
-    json["is_ended"] = node.is_ended;
-    json["score"] = node.score;
-    Json::Array next;
+    Json next = Json::array();
     for (const NextToken& token : node.next) {
-      next.push_back(Json(Json::Array{shown_token(tokenizer, token.id, eos),
-                                      std::exp(static_cast<double>(token.log_p))}));
+      next.push_back(Json::Array{shown_token(tokenizer, token.id, eos),
+                                 std::exp(static_cast<double>(token.log_p))});
     }
-    json["next"] = Json(std::move(next));
-    json["attention"] = pack_weights(node.attention);
-    page.data["nodes"].push_back(std::move(json));
+    const std::string token = node.is_ended ? (node.is_cut ? "(cut)" : "(end)")
+                              : node.id < 0 ? "(start)"
+                                            : shown_token(tokenizer, node.id, eos);
+    page.data["nodes"].push_back(Json::object({{"parent", node.parent},
+                                               {"step", node.step},
+                                               {"token", token},
+                                               {"log_p", node.log_p},
+                                               {"is_ended", node.is_ended},
+                                               {"score", node.score},
+                                               {"next", next},
+                                               {"attention", pack_weights(node.attention)}}));
   }
   return page;
 }

@@ -1,12 +1,11 @@
 // Ops in the order in which a dry run passes them, gathered by the names of their layers.
-#include "heddle/inspect/dry_pass.h"
-
 #include <algorithm>
 #include <map>
 #include <regex>
 #include <set>
 
 #include "heddle/autograd/dry_run.h"
+#include "heddle/inspect/analysis.h"
 #include "heddle/models/encoder_decoder.h"
 
 namespace heddle::inspect {

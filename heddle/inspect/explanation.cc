@@ -16,18 +16,19 @@ constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
 // The parts of one head.
 struct HeadNumbers {
-  Matrix q, k, v;
+  Matrix q, k;
+  Matrix v;  // no rows: there are no values
   Matrix scores;
   Matrix bias;  // of each pair, by the distance between them; no rows: there is none
   Matrix mask;
-  bool has_values = false;
-  Score score = Score::dot;
   bool is_windowed = false;  // keys that are far behind are hidden, too
-  // How the scores came about, where that is neither of Score.
-  std::string formula = {}, text = {};
+  // How the scores came about.
+  std::string formula = "S = Q Kᵀ";
+  std::string text =
+      "How well each query (row) fits each key (column): the products of their numbers, summed.";
 };
 
-// The scores by distance: row t of r is for the distance of row t, `rows` the row of each pair.
+// The scores by distance: row t of r is for the distance of row t.
 struct ByDistance {
   Matrix q, r, scores;
   std::vector<std::string> names;  // of the rows of r
@@ -82,100 +83,74 @@ Matrix product(const Matrix& a, const Matrix& b) {
   return c;
 }
 
+// A matrix of queries (rows) and keys (columns).
+void add_pairs(Explanation& e, std::string key, std::string name, std::string formula,
+               std::string text, const Matrix& result) {
+  e.steps.push_back({std::move(key), std::move(name), std::move(formula), std::move(text), result,
+                     e.queries, e.keys});
+}
+
 // Scores, divided, masked, softmax, weighted sum.
 void add_steps(Explanation& e, const HeadNumbers& head) {
-  const auto& q = e.queries;
-  const auto& k = e.keys;
-  if (!head.formula.empty()) {
-    e.steps.push_back({"scores", "Scores", head.formula, head.text, head.scores, q, k});
-  } else if (head.score == Score::dot) {
-    e.steps.push_back({"scores", "Scores", "S = Q Kᵀ",
-                       "How well each query (row) fits each key (column): the products of their "
-                       "numbers, summed.",
-                       head.scores, q, k});
-  } else {
-    e.steps.push_back({"scores", "Scores", "S = -|q - k|² / 2",
-                       "How near each query (row) is to each key (column): 0 if they are equal, "
-                       "the lower the farther.",
-                       head.scores, q, k});
-  }
+  add_pairs(e, "scores", "Scores", head.formula, head.text, head.scores);
   Matrix scaled = head.scores;
   for (double& x : scaled.values) x /= e.divisor;
-  e.steps.push_back({"scaled", "Divided", fmt::format("S / {:.6g}", e.divisor),
-                     e.divisor == 1
-                         ? "Nothing is divided here."
-                         : "Sums over more numbers are larger; without this the softmax would give "
-                           "nearly everything to one key, and learning would stand still.",
-                     scaled, q, k});
+  add_pairs(e, "scaled", "Divided", fmt::format("S / {:.6g}", e.divisor),
+            e.divisor == 1
+                ? "Nothing is divided here."
+                : "Sums over more numbers are larger; without this the softmax would give "
+                  "nearly everything to one key, and learning would stand still.",
+            scaled);
   const bool has_bias = head.bias.rows > 0;
   if (has_bias) {
-    e.steps.push_back({"bias", "Bias", "B",
-                       "What this head adds by how far the key stands from the query, before or "
-                       "behind: a number that it has learned for each bucket of distances.",
-                       head.bias, q, k});
+    add_pairs(e, "bias", "Bias", "B",
+              "What this head adds by how far the key stands from the query, before or "
+              "behind: a number that it has learned for each bucket of distances.",
+              head.bias);
   }
-  if (head.is_windowed) {
-    e.steps.push_back({"mask", "Mask", "M = 0 where the key is near and not later, else -∞",
-                       "No query may see a key that comes after it, or one that is too far back: "
-                       "what remains is a band.",
-                       head.mask, q, k});
-  } else if (e.is_causal) {
-    e.steps.push_back({"mask", "Mask", "M = 0 where the key is not later, else -∞",
-                       "No query may see a key that comes after it: what remains is a lower "
-                       "triangle.",
-                       head.mask, q, k});
-  } else {
-    e.steps.push_back(
-        {"mask", "Mask", "M = 0 everywhere", "Every query sees every key.", head.mask, q, k});
-  }
+  add_pairs(e, "mask", "Mask",
+            head.is_windowed ? "M = 0 where the key is near and not later, else -∞"
+            : e.is_causal    ? "M = 0 where the key is not later, else -∞"
+                             : "M = 0 everywhere",
+            head.is_windowed ? "No query may see a key that comes after it, or one that is too far "
+                               "back: what remains is a band."
+            : e.is_causal ? "No query may see a key that comes after it: what remains is a lower "
+                            "triangle."
+                          : "Every query sees every key.",
+            head.mask);
   Matrix masked = scaled;
   for (size_t i = 0; i < masked.values.size(); ++i) {
     masked.values[i] += head.mask.values[i] + (has_bias ? head.bias.values[i] : 0);
   }
-  e.steps.push_back({"masked", "Masked", has_bias ? "S / divisor + B + M" : "S / divisor + M",
-                     "What the softmax reads.", masked, q, k});
+  add_pairs(e, "masked", "Masked", has_bias ? "S / divisor + B + M" : "S / divisor + M",
+            "What the softmax reads.", masked);
   const Matrix weights = softmax_of(masked);
-  e.steps.push_back({"weights", "Weights", "A = softmax of each row: exp(x) / sum of exp(x)",
-                     "Shares: no weight is below 0, and each row sums to 1.", weights, q, k});
-  if (!head.has_values) return;
-  e.steps.push_back({"sum",
-                     "Weighted sum",
-                     "H = A V",
+  add_pairs(e, "weights", "Weights", "A = softmax of each row: exp(x) / sum of exp(x)",
+            "Shares: no weight is below 0, and each row sums to 1.", weights);
+  if (head.v.rows == 0) return;
+  e.steps.push_back({"sum", "Weighted sum", "H = A V",
                      "For each query the values of the keys, mixed by those shares.",
-                     product(weights, head.v),
-                     q,
-                     {}});
+                     product(weights, head.v), e.queries});
 }
 
 // Scores by content, by distance and by type; their sum becomes the head's.
 void add_distance_steps(Explanation& e, const ByDistance& d, HeadNumbers& head) {
   const bool has_types = d.types.rows > 0;
-  e.steps.push_back({"q_distance",
-                     "Queries of distances",
-                     "Q + v",
+  e.steps.push_back({"q_distance", "Queries of distances", "Q + v",
                      "The same queries with another bias: compared with how far away a token is.",
-                     d.q,
-                     e.queries,
-                     {}});
-  e.steps.push_back({"r",
-                     "Distances",
-                     "R = sinusoids of the distances W_R",
+                     d.q, e.queries});
+  e.steps.push_back({"r", "Distances", "R = sinusoids of the distances W_R",
                      "A key for each distance: no token has a position, each pair has a distance.",
-                     d.r,
-                     d.names,
-                     {}});
-  e.steps.push_back({"content_scores", "Scores of tokens", "S_c = (Q + u) Kᵀ",
-                     "How well each query (row) fits each key (column), wherever they stand.",
-                     head.scores, e.queries, e.keys});
-  e.steps.push_back({"distance_scores", "Scores of distances",
-                     "S_d[i, j] = (q_i + v) · r, r of the distance from i to j",
-                     "How well each query fits a key that far away, whatever its token.", d.scores,
-                     e.queries, e.keys});
+                     d.r, d.names});
+  add_pairs(e, "content_scores", "Scores of tokens", "S_c = (Q + u) Kᵀ",
+            "How well each query (row) fits each key (column), wherever they stand.", head.scores);
+  add_pairs(e, "distance_scores", "Scores of distances",
+            "S_d[i, j] = (q_i + v) · r, r of the distance from i to j",
+            "How well each query fits a key that far away, whatever its token.", d.scores);
   if (has_types) {
-    e.steps.push_back({"type_scores", "Scores of types",
-                       "S_t[i, j] = (q_i + s) · e, e of \"same type\" or of \"another\"",
-                       "How well each query fits keys of its own part of the text, or of another.",
-                       d.types, e.queries, e.keys});
+    add_pairs(e, "type_scores", "Scores of types",
+              "S_t[i, j] = (q_i + s) · e, e of \"same type\" or of \"another\"",
+              "How well each query fits keys of its own part of the text, or of another.", d.types);
   }
   for (size_t i = 0; i < head.scores.values.size(); ++i) {
     head.scores.values[i] += d.scores.values[i] + (has_types ? d.types.values[i] : 0);
@@ -351,12 +326,17 @@ Explanation explain_matrices(const ExplainedMatrices& g) {
   check(!g.scores || (!g.q && !g.k), ErrorKind::usage,
         "`scores` stands in place of `q` and `k`; give either");
   HeadNumbers head;
-  head.score = g.score;
+  if (g.score == Score::gaussian) {
+    head.formula = "S = -|q - k|² / 2";
+    head.text =
+        "How near each query (row) is to each key (column): 0 if they are equal, the lower the "
+        "farther.";
+  }
   head.scores = g.scores ? *g.scores : Matrix(g.q->rows, g.k->rows);
   head.mask = mask_of(head.scores.rows, head.scores.cols, g.is_causal);
   check_sizes(g, head.scores.rows, head.scores.cols);
   if (g.q) head.scores = scores_of(*g.q, *g.k, g.score);
-  if (g.v) head.v = *g.v, head.has_values = true;
+  if (g.v) head.v = *g.v;
   const double root = g.q && g.score == Score::dot ? std::sqrt(static_cast<double>(g.q->cols)) : 1;
   Explanation e;
   e.title = "Attention, step by step";
@@ -368,13 +348,11 @@ Explanation explain_matrices(const ExplainedMatrices& g) {
   e.keys = g.tokens.empty() ? numbered("key", head.scores.cols) : g.tokens;
   if (g.q) {
     e.steps.push_back(
-        {"q", "Queries", "Q", "What is asked, a row for each query.", *g.q, e.queries, {}});
-    e.steps.push_back(
-        {"k", "Keys", "K", "What is found by, a row for each key.", *g.k, e.keys, {}});
+        {"q", "Queries", "Q", "What is asked, a row for each query.", *g.q, e.queries});
+    e.steps.push_back({"k", "Keys", "K", "What is found by, a row for each key.", *g.k, e.keys});
   }
   if (g.v) {
-    e.steps.push_back(
-        {"v", "Values", "V", "What is given out, a row for each key.", *g.v, e.keys, {}});
+    e.steps.push_back({"v", "Values", "V", "What is given out, a row for each key.", *g.v, e.keys});
   }
   add_steps(e, head);
   return e;
@@ -397,7 +375,6 @@ Explanation explain_head(const Subject& subject, const ExplainedHead& which) {
   const int64_t width = head.q.cols, begin = which.head * width;
   head.v = matrix_of(seen.steps.v, seen.key_head * width, width);
   head.scores = scores_of(head.q, head.k, Score::dot);
-  head.has_values = true;
   e.title = fmt::format("Attention, step by step: {}", subject.texts().front());
   e.note = fmt::format("{}: {} attention, layer {}, head {} (of layers 0 to {} and heads 0 to {})",
                        short_names({subject.given()})[0], kind.name, which.layer, which.head,
@@ -411,59 +388,35 @@ Explanation explain_head(const Subject& subject, const ExplainedHead& which) {
     return fmt::format("{0} = {1} W_{0}, where W_{0} is [{2} x {3}]", symbol, from, d, width);
   };
   const char* from = is_cross ? "M" : kind.before > 0 ? "[memory; X]" : "X";
-  e.steps.push_back({"x",
-                     "Hidden states",
-                     "X",
+  e.steps.push_back({"x", "Hidden states", "X",
                      "A row for each token: what the layers before have made of it.",
-                     matrix_of(seen.steps.x),
-                     e.queries,
-                     {}});
+                     matrix_of(seen.steps.x), e.queries});
   if (seen.distance) {
     e.steps.push_back(
-        {"q",
-         "Queries of tokens",
-         fmt::format("Q + u, {}", projected("Q", "X")),
-         "What each token asks for, and u, what all of them do: compared with tokens.",
-         head.q,
-         e.queries,
-         {}});
+        {"q", "Queries of tokens", fmt::format("Q + u, {}", projected("Q", "X")),
+         "What each token asks for, and u, what all of them do: compared with tokens.", head.q,
+         e.queries});
   } else {
     e.steps.push_back(
-        {"q", "Queries", projected("Q", "X"), "What each token asks for.", head.q, e.queries, {}});
+        {"q", "Queries", projected("Q", "X"), "What each token asks for.", head.q, e.queries});
   }
-  e.steps.push_back({"k",
-                     "Keys",
-                     projected("K", from),
+  e.steps.push_back({"k", "Keys", projected("K", from),
                      is_cross ? "What each token of the source offers to be found by; M is the "
                                 "encoder's last layer."
                               : "What each token offers to be found by.",
-                     head.k,
-                     e.keys,
-                     {}});
-  e.steps.push_back({"v",
-                     "Values",
-                     projected("V", from),
-                     "What each token gives to who finds it.",
-                     head.v,
-                     e.keys,
-                     {}});
+                     head.k, e.keys});
+  e.steps.push_back({"v", "Values", projected("V", from), "What each token gives to who finds it.",
+                     head.v, e.keys});
   if (seen.distance) add_distance_steps(e, *seen.distance, head);
   add_steps(e, head);
-  e.steps.push_back({"concat",
-                     "All heads side by side",
+  e.steps.push_back({"concat", "All heads side by side",
                      fmt::format("[H_0 ... H_{}], this head's columns are {} to {}", kind.heads - 1,
                                  begin, begin + width - 1),
                      "Each head has looked in its own way; their results stand beside each other.",
-                     matrix_of(seen.steps.heads),
-                     e.queries,
-                     {}});
-  e.steps.push_back({"output",
-                     "Output",
-                     fmt::format("[H_0 ... H_{}] W_O", kind.heads - 1),
-                     "Mixed by one more matrix; this is added to X.",
-                     matrix_of(seen.steps.output),
-                     e.queries,
-                     {}});
+                     matrix_of(seen.steps.heads), e.queries});
+  e.steps.push_back({"output", "Output", fmt::format("[H_0 ... H_{}] W_O", kind.heads - 1),
+                     "Mixed by one more matrix; this is added to X.", matrix_of(seen.steps.output),
+                     e.queries});
   return e;
 }
 

@@ -18,7 +18,7 @@ struct ExplainedStep {
   std::string formula;  ///< "S = Q Kᵀ"
   std::string text;     ///< for a newcomer
   Matrix result;
-  std::vector<std::string> rows, cols;  ///< labels; empty: numbers
+  std::vector<std::string> rows = {}, cols = {};  ///< labels; empty: numbers
 };
 
 struct Explanation {

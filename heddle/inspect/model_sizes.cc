@@ -128,9 +128,7 @@ std::unique_ptr<ModelConfig> plain_stack(const std::vector<std::string>& setting
 // What a run trains.
 std::unique_ptr<ModelConfig> size_of_run(const train::TrainConfig& config, const std::string& path,
                                          const std::vector<std::string>& settings) {
-  train::StackConfig stack = config.stack;
-  const Json json = stack.config().json();
-  return finish(read_model_config(json, path), path, settings);
+  return finish(read_model_config(config.stack.config().json(), path), path, settings);
 }
 
 // A file: config.json of a model, or settings of `heddle train --config`.

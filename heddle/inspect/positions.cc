@@ -1,16 +1,21 @@
-// Tables of positions of every kind.
+// Tables of positions of every kind, and their page: heat map, waves, cosine similarity, numbers.
 #include "heddle/inspect/positions.h"
 
+#include <algorithm>
 #include <cmath>
 
-#include "heddle/base/files/files.h"
 #include "heddle/infer/loading/loaded_model.h"
+#include "heddle/inspect/pages/page.h"
 
 namespace heddle::inspect {
 namespace {
 
 constexpr const char* kNoneAbout =
     "nothing is added to the tokens: in another order they give the same vectors in that order";
+
+constexpr const char* kBiasAbout =
+    "nothing is added to the tokens: each head adds a learned number to the score of a query and a "
+    "key, by how far apart the two stand";
 
 std::string sinusoidal_about(const nn::SinusoidalOptions& o) {
   const bool is_interleaved = o.layout == "interleaved";
@@ -88,6 +93,16 @@ PositionTable learned_table(const nn::Parameters& parameters, const std::string&
   return t;
 }
 
+// Beyond so many numbers they are packed in 16 bits, some 2.7 bytes each instead of 9.
+constexpr size_t kExactNumbers = 1 << 15;
+constexpr size_t kMostNumbers = 1 << 22;
+
+Json rounded(const std::vector<float>& values) {
+  Json list = Json::array();
+  for (const float x : values) list.push_back(std::round(static_cast<double>(x) * 1e6) / 1e6);
+  return list;
+}
+
 }  // namespace
 
 PositionTable position_table(const PositionOptions& o) {
@@ -130,11 +145,17 @@ PositionTable model_positions(const std::string& model, const std::string& stack
   // Rotary positions turn the columns of a head.
   const int64_t heads =
       stack == "decoder" ? facts.decoder_attention_heads : facts.encoder_attention_heads;
-  return position_table({.kind = p.kind,
-                         .positions = positions,
-                         .width = p.kind == "rotary" ? m.model->width() / heads : m.model->width(),
-                         .sinusoidal = p.sinusoidal,
-                         .base = p.rope_theta});
+  const int64_t width = p.kind == "rotary" ? m.model->width() / heads : m.model->width();
+  PositionTable t = position_table({.kind = p.kind,
+                                    .positions = positions,
+                                    .width = width,
+                                    .sinusoidal = p.sinusoidal,
+                                    .base = p.rope_theta});
+  const bool has_bias = std::ranges::any_of(m.parameters.all(), [](const auto& parameter) {
+    return parameter->name().ends_with("relative_attention_bias.weight");
+  });
+  if (t.kind == "none" && has_bias) t.kind = "bias", t.about = kBiasAbout;
+  return t;
 }
 
 Json to_json(const PositionTable& t) {
@@ -143,18 +164,38 @@ Json to_json(const PositionTable& t) {
   json["about"] = t.about;
   json["positions"] = t.positions;
   json["columns"] = t.names;
-  if (!t.frequencies.empty()) {
-    for (const double f : t.frequencies) json["frequencies"].push_back(f);
-  }
-  json["values"] = Json::array();
-  for (int64_t pos = 0; pos < t.positions; ++pos) {
-    Json row = Json::array();
-    for (int64_t i = 0; i < t.columns; ++i) {
-      row.push_back(static_cast<double>(t.values[pos * t.columns + i]));
-    }
-    json["values"].push_back(std::move(row));
-  }
+  if (!t.frequencies.empty()) json["frequencies"] = t.frequencies;
+  json["values"] =
+      rows_json(t.values, t.positions, t.columns, [](float x) { return static_cast<double>(x); });
   return json;
+}
+
+void write_positions_page(const std::string& path, const PositionTable& table,
+                          const std::string& title) {
+  check(table.values.size() <= kMostNumbers, ErrorKind::usage,
+        "{} numbers are too many for a page, which holds {}; ask for fewer `positions`, or for the "
+        "numbers alone",
+        table.values.size(), kMostNumbers);
+  Page page{.title = "Positions" + title, .scripts = {"positions.js"}};
+  Json& data = page.data;
+  data["kind"] = table.kind;
+  data["about"] = table.about;
+  data["positions"] = table.positions;
+  data["columns"] = table.columns;
+  data["names"] = table.names;
+  if (table.kind == "rotary") {
+    data["frequencies"] = table.frequencies;
+  } else if (table.values.size() <= kExactNumbers) {
+    data["values"] = rounded(table.values);
+  } else {
+    float most = 0;
+    for (const float x : table.values) most = std::max(most, std::abs(x));
+    std::vector<float> shares;
+    for (const float x : table.values) shares.push_back(most > 0 ? (x / most + 1) / 2 : 0.5f);
+    data["packed"] = pack_weights(shares);
+    data["most"] = static_cast<double>(most);
+  }
+  write_page(path, page);
 }
 
 }  // namespace heddle::inspect

@@ -18,7 +18,7 @@ struct PositionOptions {
 };
 
 struct PositionTable {
-  std::string kind = {};
+  std::string kind = {};   ///< or "bias": attention has one by distance, the tokens get nothing
   std::string about = {};  ///< what a number is: "PE(pos, 2i) = sin(..), .."
   int64_t positions = 0, columns = 0;
   std::vector<std::string> names = {};  ///< of the columns: "sin 0", "cos 0", ..

@@ -1,11 +1,13 @@
-// Reading what a training run has logged.
+// Reading what a training run has logged, and its page.
 #include "heddle/inspect/run_history.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 
 #include "heddle/base/files/files.h"
 #include "heddle/infer/loading/model_dir.h"
+#include "heddle/inspect/pages/page.h"
 #include "heddle/train/tasks/stack_task.h"
 
 namespace heddle::inspect {
@@ -90,6 +92,162 @@ void read_log(RunHistory& history) {
   }
 }
 
+// --- the page of a training run, and of several runs over each other ---
+
+// More points than a curve has pixels help nobody; samples of so many validations are kept.
+constexpr size_t kMostPoints = 3000, kMostSamples = 60;
+constexpr size_t kMostNames = 4;  // in a title
+
+// Numbers with six digits: a page of a long run stays small.
+double rounded(double x) { return std::stod(fmt::format("{:.6g}", x)); }
+int64_t rounded(int64_t x) { return x; }
+
+template <class Item, class Member>
+Json column(const std::vector<const Item*>& items, Member member) {
+  Json list = Json::array();
+  for (const Item* item : items) list.push_back(rounded(item->*member));
+  return list;
+}
+
+// At most `most` of those that are wanted, evenly spread, the last one included.
+template <class Item, class Test>
+std::vector<const Item*> thinned(const std::vector<Item>& items, size_t most,
+                                 const Test& is_wanted) {
+  std::vector<const Item*> all, some;
+  for (const Item& item : items) {
+    if (is_wanted(item)) all.push_back(&item);
+  }
+  if (all.size() <= most) return all;
+  for (size_t i = 1; i <= most; ++i) some.push_back(all[i * all.size() / most - 1]);
+  return some;
+}
+
+Json updates_json(const RunHistory& run) {
+  const auto some = thinned(run.updates, kMostPoints, [](const auto&) { return true; });
+  return Json::object({{"update", column(some, &LoggedUpdates::update)},
+                       {"seconds", column(some, &LoggedUpdates::seconds)},
+                       {"loss", column(some, &LoggedUpdates::loss)},
+                       {"nll", column(some, &LoggedUpdates::nll)},
+                       {"gradient_norm", column(some, &LoggedUpdates::gradient_norm)},
+                       {"learning_rate", column(some, &LoggedUpdates::learning_rate)},
+                       {"tokens_per_second", column(some, &LoggedUpdates::tokens_per_second)}});
+}
+
+Json validations_json(const RunHistory& run) {
+  Json json = Json::array();
+  for (const char* kind : {"snapshot", "ema", "average"}) {
+    const auto some = thinned(run.validations, kMostPoints,
+                              [&](const LoggedValidation& v) { return v.kind == kind; });
+    if (some.empty()) continue;
+    Json one = Json::object({{"kind", kind},
+                             {"update", column(some, &LoggedValidation::update)},
+                             {"seconds", column(some, &LoggedValidation::seconds)}});
+    for (const LoggedValidation* v : some) one["loss"].push_back(rounded(v->score.loss));
+    one["metrics"] = Json::object();
+    for (const train::Metric& m : some.back()->score.metrics) {
+      for (const LoggedValidation* v : some) {
+        one["metrics"][m.name].push_back(rounded(v->score.metric(m.name)));
+      }
+    }
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+// What a field of a sample is called beside its text.
+std::string label_of(const std::string& field, const Json& settings) {
+  if (field == "source") return settings.get_string("source_lang");
+  if (field == "reference") return settings.get_string("target_lang");
+  return field == "translation" ? "model" : field;
+}
+
+Json samples_json(const RunHistory& run) {
+  const auto some = thinned(run.validations, kMostSamples,
+                            [](const LoggedValidation& v) { return !v.samples.empty(); });
+  if (some.empty()) return {};
+  Json json = Json::object();
+  const Json settings = to_json(run.config);
+  for (const auto& [field, text] : some.back()->samples[0]) {
+    json["labels"].push_back(label_of(field, settings));
+  }
+  for (const LoggedValidation* v : some) {
+    Json one = Json::object({{"update", v->update}});
+    for (const auto& sample : v->samples) {
+      Json texts = Json::array();
+      for (const auto& [field, text] : sample) texts.push_back(text);
+      one["samples"].push_back(std::move(texts));
+    }
+    json["validations"].push_back(std::move(one));
+  }
+  return json;
+}
+
+Json best_json(const RunHistory& run) {
+  const LoggedValidation* best = run.best();
+  if (best == nullptr) return {};
+  Json json = Json::object({{"update", best->update},
+                            {"kind", best->kind},
+                            {"loss", rounded(best->score.loss)},
+                            {"metrics", Json::object()}});
+  for (const train::Metric& m : best->score.metrics) json["metrics"][m.name] = rounded(m.value);
+  json["seconds"] = best->seconds;
+  return json;
+}
+
+Json settings_json(const train::TrainConfig& config) {
+  Json json = Json::array();
+  for (const FieldInfo& field : list_fields(config)) {
+    json.push_back(std::vector<std::string>{field.key, field.default_value, field.help});
+  }
+  return json;
+}
+
+// What is added to the loss that is minimised: "label smoothing 0.1 and R-Drop 5", or nothing.
+std::string objective(const train::TrainConfig& config) {
+  const Json settings = to_json(config);
+  std::string terms;
+  for (const auto& [key, name] :
+       {std::pair("label_smoothing", "label smoothing"), std::pair("r_drop", "R-Drop")}) {
+    const Json* share = settings.find(key);
+    if (share == nullptr || share->as_double() == 0) continue;
+    terms += fmt::format("{}{} {}", terms.empty() ? "" : " and ", name, share->as_double());
+  }
+  return terms;
+}
+
+// While a run goes on its page loads itself again.
+Json live_json(const RunHistory& run) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  // Two lines of the log are as far apart as two pages may be.
+  const size_t n = run.updates.size();
+  const double every = n < 2 ? 0 : run.updates[n - 1].seconds - run.updates[n - 2].seconds;
+  return Json::object({{"written", std::chrono::duration_cast<std::chrono::seconds>(now).count()},
+                       {"every", rounded(every)}});
+}
+
+Json run_json(const RunHistory& run) {
+  return Json::object({{"name", run.name},
+                       {"path", run.path},
+                       {"max_updates", run.config.max_updates},
+                       {"done", run.done},
+                       {"seconds", rounded(run.seconds)},
+                       {"finished", run.is_finished},
+                       {"tokens", to_json(run.config).get_string("tokenizer_type")},
+                       {"objective", objective(run.config)},
+                       {"updates", updates_json(run)},
+                       {"validations", validations_json(run)},
+                       {"best", best_json(run)},
+                       {"samples", samples_json(run)},
+                       {"task", run.config.task}});
+}
+
+Page run_page(const RunHistory& run) {
+  Page page{.title = "Training run " + run.name, .scripts = {"live.js", "report.js"}};
+  page.data["runs"].push_back(run_json(run));
+  page.data["settings"] = settings_json(run.config);
+  return page;
+}
+
 }  // namespace
 
 const LoggedValidation* RunHistory::best() const {
@@ -145,6 +303,38 @@ std::vector<DifferingField> differing_fields(const std::vector<RunHistory>& runs
     }
   }
   return differing;
+}
+
+void write_run_report(const std::string& run, bool is_going_on) {
+  const RunHistory history = read_history(run);
+  Page page = run_page(history);
+  if (is_going_on) page.data["live"] = live_json(history);
+  write_page(join_path(run, "report.html"), page);
+}
+
+void write_comparison(const std::string& path, const std::vector<RunHistory>& runs) {
+  if (runs.size() == 1) {
+    write_page(path, run_page(runs[0]));
+    return;
+  }
+  std::vector<std::string> paths;
+  for (const RunHistory& run : runs) paths.push_back(run.path);
+  const std::vector<std::string> names = short_names(paths);
+  Page page{.title = runs.size() <= kMostNames
+                         ? fmt::format("Training runs {}", fmt::join(names, ", "))
+                         : fmt::format("{} training runs", runs.size()),
+            .scripts = {"live.js", "report.js"}};
+  for (size_t r = 0; r < runs.size(); ++r) {
+    Json json = run_json(runs[r]);
+    json["name"] = names[r];
+    page.data["runs"].push_back(std::move(json));
+  }
+  page.data["differences"] = Json::array();
+  for (const DifferingField& field : differing_fields(runs)) {
+    page.data["differences"].push_back(
+        Json::object({{"key", field.key}, {"values", field.values}}));
+  }
+  write_page(path, page);
 }
 
 }  // namespace heddle::inspect

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "heddle/train/metrics/validation_score.h"
 #include "heddle/train/run/run_folder.h"
+#include "heddle/train/scores.h"
 
 namespace heddle::inspect {
 

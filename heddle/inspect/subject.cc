@@ -30,14 +30,15 @@ struct Ends {
   std::string before, after;
 };
 
+// Adds a token that is a word of its own.
+void add_alone(Side& side, const std::string& text) {
+  side.words.push_back({side.size(), side.size() + 1, text});
+  side.tokens.push_back(text);
+}
+
 Side side_of(std::string name, const Tokenizer& tokenizer, const Ids& ids, const Ends& ends) {
   Side side{.name = std::move(name), .tokens = {}, .words = {}};
-  const auto add_special = [&](const std::string& text) {
-    if (text.empty()) return;
-    side.words.push_back({side.size(), side.size() + 1, text});
-    side.tokens.push_back(text);
-  };
-  add_special(ends.before);
+  if (!ends.before.empty()) add_alone(side, ends.before);
   const int64_t first = side.size();
   for (const int32_t id : ids) side.tokens.push_back(shown_token(tokenizer.token(id)));
   int64_t begin = first;
@@ -51,7 +52,7 @@ Side side_of(std::string name, const Tokenizer& tokenizer, const Ids& ids, const
   }
   if (begin < side.size() && !side.words.empty()) side.words.back().end = side.size();
   if (begin < side.size() && side.words.empty()) side.words.push_back({begin, side.size(), ""});
-  add_special(ends.after);
+  if (!ends.after.empty()) add_alone(side, ends.after);
   return side;
 }
 
@@ -70,8 +71,7 @@ Side side_of_text(const Tokenizer& tokenizer, const Ids& ids) {
   bool is_new = true, was_mark = false, was_space = false;
   for (const int32_t id : ids) {
     if (tokenizer.is_special(id)) {
-      side.words.push_back({side.size(), side.size() + 1, tokenizer.token(id)});
-      side.tokens.push_back(tokenizer.token(id));
+      add_alone(side, tokenizer.token(id));
       is_new = true;
       continue;
     }
@@ -103,10 +103,7 @@ Side side_of_text(const Tokenizer& tokenizer, const Ids& ids) {
 
 Side side_of_ids(const Ids& ids) {
   Side side{.name = "text", .tokens = {}, .words = {}};
-  for (const int32_t id : ids) {
-    side.words.push_back({side.size(), side.size() + 1, fmt::format("#{}", id)});
-    side.tokens.push_back(side.words.back().text);
-  }
+  for (const int32_t id : ids) add_alone(side, fmt::format("#{}", id));
   return side;
 }
 
@@ -151,42 +148,41 @@ double loss_of(const Tensor& h, const nn::OutputProjection& output, const Ids& t
 
 }  // namespace
 
-/// Fills a Subject.
-struct SubjectMaker {
-  Subject subject;
+Subject::Result Subject::result(const nn::Observer* observer) const {
+  const NoGrad off;
+  nn::Run run;
+  run.use(precision_);
+  run.observer = observer;
+  return run_(run);
+}
 
-  // Runs once and notes which attention calls there are. names: "encoder_attentions." and so on.
-  void finish(std::vector<AttentionKind> kinds) {
-    nn::Observer observer;
-    observer.attention = [&](const nn::AttentionCall& call) {
-      for (AttentionKind& kind : kinds) {
-        if (!call.name().starts_with(kind.prefix)) continue;
-        ++kind.layers;
-        kind.heads = call.heads();
-        kind.is_causal = call.is_causal();
-        kind.before = call.keys().length(0) - subject.sides_[kind.keys].size();
-      }
-    };
-    subject.plain_ = subject.run_(&observer);
-    std::erase_if(kinds, [](const AttentionKind& k) { return k.layers == 0; });
-    check(!kinds.empty(), ErrorKind::data, "{}: the {} has no layer whose attention can be shown",
-          subject.path_, subject.type_);
+void Subject::note_calls(std::vector<AttentionKind> kinds) {
+  nn::Observer observer;
+  observer.attention = [&](const nn::AttentionCall& call) {
     for (AttentionKind& kind : kinds) {
-      if (kind.before == 0) continue;
-      subject.sides_.push_back(side_behind_memory(subject.sides_[kind.keys], kind.before));
-      kind.keys = subject.sides_.size() - 1;
+      if (!call.name().starts_with(kind.prefix)) continue;
+      ++kind.layers;
+      kind.heads = call.heads();
+      kind.is_causal = call.is_causal();
+      kind.before = call.keys().length(0) - sides_[kind.keys].size();
     }
-    subject.kinds_ = std::move(kinds);
+  };
+  plain_ = result(&observer);
+  std::erase_if(kinds, [](const AttentionKind& k) { return k.layers == 0; });
+  check(!kinds.empty(), ErrorKind::data, "{}: the {} has no layer whose attention can be shown",
+        path_, type_);
+  for (AttentionKind& kind : kinds) {
+    if (kind.before == 0) continue;
+    sides_.push_back(side_behind_memory(sides_[kind.keys], kind.before));
+    kind.keys = sides_.size() - 1;
   }
+  kinds_ = std::move(kinds);
+}
 
-  void open_translator(const std::string& path, const SubjectOptions& options);
-  void open_stack(const std::string& path, const SubjectOptions& options);
-};
-
-void SubjectMaker::open_translator(const std::string& path, const SubjectOptions& options) {
+void Subject::open_translator(const SubjectOptions& options) {
   check(options.ids.empty(), ErrorKind::usage,
-        "`ids`: {} is a translator with a tokenizer; give the sentence as `text`", path);
-  const auto model = std::make_shared<const LoadedModel>(load_translation_model(path));
+        "`ids`: {} is a translator with a tokenizer; give the sentence as `text`", given_);
+  const auto model = std::make_shared<const LoadedModel>(load_translation_model(given_));
   const Ids source =
       source_ids(*model, options.source, field_name("text"), options.truncate, nullptr);
   check(!source.empty(), ErrorKind::usage,
@@ -206,67 +202,57 @@ void SubjectMaker::open_translator(const std::string& path, const SubjectOptions
     target = best.ids;
     text = best.text;
   }
-  subject.path_ = model->path;
-  subject.type_ = model->type;
-  subject.texts_ = {options.source, text};
-  subject.sides_ = {side_of("source", model->tokenizer.value(), source, {"", "(end)"}),
-                    side_of("target", model->target(), target, {"(start)", ""}),
-                    side_of("written", model->target(), target, {"", "(end)"})};
-  subject.measure_ = "rise of the loss, nats per token";
+  path_ = model->path;
+  type_ = model->type;
+  texts_ = {options.source, text};
+  sides_ = {side_of("source", model->tokenizer.value(), source, {"", "(end)"}),
+            side_of("target", model->target(), target, {"(start)", ""}),
+            side_of("written", model->target(), target, {"", "(end)"})};
+  measure_ = "rise of the loss, nats per token";
   Ids from = source, in = target, out = target;
   from.push_back(static_cast<int32_t>(model->translator().facts().eos_token_id));
   in.insert(in.begin(), static_cast<int32_t>(model->translator().facts().decoder_start_token_id));
   out.push_back(static_cast<int32_t>(model->translator().facts().eos_token_id));
-  subject.run_ = [=, precision = options.precision](const nn::Observer* observer) {
-    const NoGrad off;
-    nn::Run run;
-    run.use(precision);
-    run.observer = observer;
+  run_ = [=](const nn::Run& run) {
     const Segments keys = Segments::uniform(1, static_cast<int64_t>(from.size()));
     const Segments queries = Segments::uniform(1, static_cast<int64_t>(in.size()));
     const Tensor memory = model->translator().encode({from, &keys, nullptr}, run);
     const Tensor h = model->translator().decode({in, &queries, nullptr}, memory, keys, run);
-    return Subject::Result{.loss = loss_of(h, model->translator().output(), out, run),
-                           .states = {}};
+    return Result{.loss = loss_of(h, model->translator().output(), out, run), .states = {}};
   };
-  finish({{"encoder", "encoder_attentions.", 0, 0},
-          {"decoder", "decoder_attentions.", 1, 1},
-          {"cross", "cross_attentions.", 2, 0}});
+  note_calls({{"encoder", "encoder_attentions.", 0, 0},
+              {"decoder", "decoder_attentions.", 1, 1},
+              {"cross", "cross_attentions.", 2, 0}});
 }
 
-void SubjectMaker::open_stack(const std::string& path, const SubjectOptions& options) {
-  const auto stack = std::make_shared<const LoadedModel>(load_model(path));
+void Subject::open_stack(const SubjectOptions& options) {
+  const auto stack = std::make_shared<const LoadedModel>(load_model(given_));
   check(!options.target, ErrorKind::usage,
-        "`target`: {} is a model of type {}, which reads one text; leave `target` away", path,
+        "`target`: {} is a model of type {}, which reads one text; leave `target` away", given_,
         stack->type);
   const TokenModel& model = stack->tokens();
   const std::optional<Tokenizer> tokenizer = find_tokenizer(stack->path);
   check(!options.ids.empty() || tokenizer, ErrorKind::usage,
-        "{}: the folder has no tokenizer; give the text as token ids, as in `ids` 12,7,30", path);
+        "{}: the folder has no tokenizer; give the text as token ids, as in `ids` 12,7,30", given_);
   const Encoding text = options.ids.empty() ? text_ids(*tokenizer, model.max_length(), options)
                                             : Encoding{.ids = options.ids, .types = {}};
   nn::check_ids(text.ids, model.vocab_size(), field_name("ids"), ErrorKind::usage);
-  subject.path_ = stack->path;
-  subject.type_ = stack->type;
-  subject.texts_ = {options.ids.empty() ? options.source
-                                        : fmt::format("{}", fmt::join(options.ids, " "))};
-  subject.sides_ = {tokenizer ? side_of_text(*tokenizer, text.ids) : side_of_ids(text.ids)};
+  path_ = stack->path;
+  type_ = stack->type;
+  texts_ = {options.ids.empty() ? options.source : fmt::format("{}", fmt::join(options.ids, " "))};
+  sides_ = {tokenizer ? side_of_text(*tokenizer, text.ids) : side_of_ids(text.ids)};
   const auto* language = model.as<LanguageModel>();
   const bool has_loss = language != nullptr && text.ids.size() > 1;
-  subject.measure_ =
+  measure_ =
       has_loss ? "rise of the loss, nats per token" : "relative change of the last hidden states";
   const std::vector<int32_t> position_ids = model.positions(text.ids);
   Ids next(text.ids.begin() + 1, text.ids.end());
   next.push_back(-1);  // what follows the last is not known
-  subject.run_ = [=, precision = options.precision](const nn::Observer* o) {
-    const NoGrad off;
-    nn::Run run;
-    run.use(precision);
-    run.observer = o;
+  run_ = [=](const nn::Run& run) {
     const Segments one = Segments::uniform(1, static_cast<int64_t>(text.ids.size()));
     const nn::TokenRows tokens = {
         .ids = text.ids, .segments = &one, .position_ids = position_ids, .types = text.types};
-    Subject::Result result;
+    Result result;
     if (has_loss) {
       const Tensor h = language->hidden(tokens, run);
       result.loss = loss_of(h, language->output(), next, run);
@@ -275,26 +261,27 @@ void SubjectMaker::open_stack(const std::string& path, const SubjectOptions& opt
     }
     return result;
   };
-  finish({{"self", "attentions.", 0, 0}});
+  note_calls({{"self", "attentions.", 0, 0}});
 }
 
 Subject Subject::open(const std::string& path, const SubjectOptions& options) {
-  SubjectMaker maker;
+  Subject subject;
+  subject.given_ = path;
+  subject.precision_ = options.precision;
   if (is_translator(path)) {
-    maker.open_translator(path, options);
+    subject.open_translator(options);
   } else {
-    maker.open_stack(path, options);
+    subject.open_stack(options);
   }
-  maker.subject.given_ = path;
-  return std::move(maker.subject);
+  return subject;
 }
 
 double Subject::change(const nn::Observer& observer) const {
-  const Result result = run_(&observer);
-  if (result.states.empty()) return result.loss - plain_.loss;
+  const Result now = result(&observer);
+  if (now.states.empty()) return now.loss - plain_.loss;
   double difference = 0, size = 0;
-  for (size_t i = 0; i < result.states.size(); ++i) {
-    const double d = result.states[i] - plain_.states[i];
+  for (size_t i = 0; i < now.states.size(); ++i) {
+    const double d = now.states[i] - plain_.states[i];
     difference += d * d;
     size += static_cast<double>(plain_.states[i]) * plain_.states[i];
   }

@@ -68,7 +68,7 @@ class Subject {
   const std::vector<std::string>& texts() const { return texts_; }
 
   /// One pass under the observer. Every attention call of every kind is seen once.
-  void pass(const nn::Observer& observer) const { run_(&observer); }
+  void pass(const nn::Observer& observer) const { result(&observer); }
 
   /// What change() measures: "rise of the loss (nats per token)"; empty if there is nothing to
   /// measure.
@@ -84,13 +84,19 @@ class Subject {
     double loss = 0;            // nats per token
     std::vector<float> states;  // where there is no loss: the last hidden states
   };
-  friend struct SubjectMaker;
+
+  Result result(const nn::Observer* observer) const;
+  void open_translator(const SubjectOptions& options);
+  void open_stack(const SubjectOptions& options);
+  // Runs once and notes which attention calls there are of these kinds.
+  void note_calls(std::vector<AttentionKind> kinds);
 
   std::string path_, given_, type_, measure_;
   std::vector<Side> sides_;
   std::vector<AttentionKind> kinds_;
   std::vector<std::string> texts_;
-  std::function<Result(const nn::Observer*)> run_;
+  std::function<Result(const nn::Run&)> run_;
+  Precision precision_;
   Result plain_;
 };
 

@@ -7,10 +7,19 @@
 
 #include "heddle/base/files/files.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/train/run/recipes.h"
 
 namespace heddle::train {
 namespace {
+
+struct Recipe {
+  std::string_view name;  // "multi30k-en-de"
+  std::string_view json;
+};
+
+// The recipes of recipes/*.json, by name.
+constexpr auto kRecipes = std::to_array<Recipe>({
+#include "recipes.inc"  // written by CMakeLists.txt
+});
 
 // "tiny, base or big"
 std::string choice_of(const std::vector<std::string>& names) {
@@ -20,6 +29,35 @@ std::string choice_of(const std::vector<std::string>& names) {
 }
 
 }  // namespace
+
+StackConfig& StackConfig::operator=(const StackConfig& other) {
+  if (this == &other) return *this;
+  config_ = model_config(other.type());
+  config_->hub = other.config_->hub;
+  static_cast<void>(from_json(config_->fields(), to_json(other.fields()), other.type()));
+  return *this;
+}
+
+int64_t StackConfig::integer(std::initializer_list<const char*> keys) const {
+  const std::vector<Field> all = fields();
+  for (const char* key : keys) {
+    for (const Field& f : all) {
+      const auto* const member = std::get_if<int64_t*>(&f.member);
+      if (f.key == key && member != nullptr) return **member;
+    }
+  }
+  return -1;
+}
+
+EncoderDecoderFacts facts_of(const StackConfig& config) {
+  auto unmade = nn::Parameters::shapes_alone();
+  const std::unique_ptr<Model> model = config.make(nn::Scope(unmade));
+  return model->need<EncoderDecoder>("train").facts();
+}
+
+void StackConfig::set(const std::string& key, int64_t value) {
+  set_from_string(fields(), key, std::to_string(value));
+}
 
 std::vector<std::string> TrainConfig::score_names() const {
   return split_at_commas(task_config->facts().scores);
@@ -98,12 +136,12 @@ void apply_preset(TrainConfig& config, const std::string& name) {
 
 std::vector<std::string> recipe_names() {
   std::vector<std::string> names;
-  for (const Recipe& recipe : recipes()) names.emplace_back(recipe.name);
+  for (const Recipe& recipe : kRecipes) names.emplace_back(recipe.name);
   return names;
 }
 
 TrainConfig load_recipe(const std::string& name) {
-  for (const Recipe& recipe : recipes()) {
+  for (const Recipe& recipe : kRecipes) {
     if (recipe.name == name) {
       return parse_config(Json::parse(recipe.json, "recipe " + name), "recipe " + name);
     }

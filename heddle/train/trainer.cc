@@ -16,8 +16,6 @@
 #include "heddle/base/progress.h"
 #include "heddle/base/signals.h"
 #include "heddle/infer/loading/precision.h"
-#include "heddle/train/run/replaced_run.h"
-#include "heddle/train/run/run_log.h"
 #include "heddle/train/run/state.h"
 #include "heddle/train/tasks/task.h"
 
@@ -196,10 +194,7 @@ class Trainer {
       p_.batch = 0;
     }
     LogWindow& w = p_.window;
-    w.loss += sums.loss;
-    w.nll += sums.nll;
-    w.predicted += sums.predicted;
-    w.tokens += sums.tokens;
+    w += sums;
     w.gradient_norm += norm;
     ++w.updates;
     w.seconds += seconds_since(begin);
@@ -261,16 +256,15 @@ class Trainer {
   void log_window() {
     const LogWindow& w = p_.window;
     const auto tokens = static_cast<double>(std::max<int64_t>(1, w.predicted));
-    Json line = Json::object();
-    line["update"] = p_.update;
-    line["epoch"] = p_.epoch + 1;
-    line["loss"] = w.loss / tokens;
-    line["nll"] = w.nll / tokens;
-    line["gradient_norm"] = w.gradient_norm / static_cast<double>(w.updates);
-    line["learning_rate"] = learning_rate(config_.schedule_options(), p_.update);
-    line["tokens_per_second"] = std::round(tokens_per_second());
-    line["seconds"] = std::round(seconds() * 10) / 10;
-    log_->write(line);
+    log_->write(
+        Json::object({{"update", p_.update},
+                      {"epoch", p_.epoch + 1},
+                      {"loss", w.loss / tokens},
+                      {"nll", w.nll / tokens},
+                      {"gradient_norm", w.gradient_norm / static_cast<double>(w.updates)},
+                      {"learning_rate", learning_rate(config_.schedule_options(), p_.update)},
+                      {"tokens_per_second", std::round(tokens_per_second())},
+                      {"seconds", std::round(seconds() * 10) / 10}}));
     p_.window = LogWindow();
   }
 
@@ -335,10 +329,7 @@ class Trainer {
       p_.stop_best = stop;
       p_.without_better = 0;
     }
-    Json line = Json::object();
-    line["update"] = p_.update;
-    line["validation"] = kind;
-    line["loss"] = s.loss;
+    Json line = Json::object({{"update", p_.update}, {"validation", kind}, {"loss", s.loss}});
     std::string shown;
     for (const Metric& m : s.metrics) {
       line[m.name] = m.value;

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "heddle/train/config.h"
-#include "heddle/train/metrics/validation_score.h"
 #include "heddle/train/run/run_folder.h"
+#include "heddle/train/scores.h"
 
 namespace heddle::train {
 

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "heddle/inspect/complexity.h"
 #include "heddle/inspect/model_sizes.h"
 #include "heddle/models/transformer.h"
 

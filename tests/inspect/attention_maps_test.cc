@@ -8,7 +8,6 @@
 
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/words/alignment.h"
-#include "heddle/inspect/pages/attention_page.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
 

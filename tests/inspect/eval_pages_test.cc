@@ -1,5 +1,5 @@
 // What pages of heddle eval hold: bounds, and parts of texts.
-#include "heddle/inspect/pages/eval_pages.h"
+#include "heddle/inspect/pages/text_pages.h"
 
 #include <gtest/gtest.h>
 

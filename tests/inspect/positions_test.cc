@@ -101,5 +101,12 @@ TEST(Positions, model_that_takes_any_length_has_128_on_a_page) {
   EXPECT_EQ(model_positions(t5, "encoder", 0).positions, 128);
 }
 
+TEST(Positions, bias_by_distance_is_said_where_tokens_are_given_nothing) {
+  const std::string t5 = std::string(testing::kFixtures) + "/seq2seq/t5";
+  const PositionTable t = model_positions(t5, "encoder", 2);
+  EXPECT_EQ(t.kind, "bias");
+  EXPECT_NE(t.about.find("how far apart"), t.about.npos) << t.about;
+}
+
 }  // namespace
 }  // namespace heddle::inspect

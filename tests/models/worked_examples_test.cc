@@ -13,7 +13,6 @@
 #include "heddle/ops/norm.h"
 #include "heddle/ops/reduce.h"
 #include "heddle/train/optimizer.h"
-#include "heddle/train/schedule.h"
 
 namespace heddle {
 namespace {

@@ -2,7 +2,7 @@
 // cut, faint or small.
 #include <gtest/gtest.h>
 
-#include "heddle/inspect/pages/eval_pages.h"
+#include "heddle/inspect/pages/text_pages.h"
 #include "tests/cli/language_model.h"
 #include "tests/cli/tagger_model.h"
 #include "tests/pages/browser.h"

@@ -10,7 +10,7 @@
 #include "heddle/ops/embedding.h"
 #include "heddle/ops/loss.h"
 #include "heddle/ops/moe.h"
-#include "heddle/train/tasks/language.h"
+#include "heddle/train/tasks/losses.h"
 #include "tests/base/temporary.h"
 #include "tests/parity/comparison.h"
 #include "tests/support/places.h"

@@ -1,5 +1,5 @@
 // Alignment error rate by hand, and what is no alignment.
-#include "heddle/train/metrics/alignment_error.h"
+#include "heddle/train/metrics/metrics.h"
 
 #include <gtest/gtest.h>
 

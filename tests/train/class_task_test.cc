@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "heddle/infer/loading/loaded_model.h"
-#include "heddle/train/tasks/class_loss.h"
+#include "heddle/train/tasks/losses.h"
 #include "tests/train/stack_run.h"
 
 namespace heddle::train {

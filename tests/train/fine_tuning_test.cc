@@ -10,7 +10,7 @@
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/train/run/run_folder.h"
-#include "heddle/train/tasks/class_loss.h"
+#include "heddle/train/tasks/losses.h"
 #include "heddle/train/trained_parts.h"
 #include "tests/train/stack_run.h"
 

@@ -3,7 +3,7 @@
 
 #include "heddle/base/files/files.h"
 #include "heddle/ops/loss.h"
-#include "heddle/train/tasks/class_loss.h"
+#include "heddle/train/tasks/losses.h"
 #include "heddle/train/tasks/task.h"
 #include "heddle/train/trainer.h"
 #include "tests/base/temporary.h"

@@ -1,5 +1,5 @@
 // Training a language model: targets, learning, and bits that threads and batching do not change.
-#include "heddle/train/tasks/language.h"
+#include "heddle/train/tasks/losses.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include "heddle/data/batches.h"
 #include "heddle/models/transformer.h"
 #include "heddle/train/batches/corpora.h"
-#include "heddle/train/tasks/translation.h"
+#include "heddle/train/tasks/losses.h"
 #include "tests/train/small_run.h"
 
 namespace heddle::train {

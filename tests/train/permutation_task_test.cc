@@ -7,7 +7,7 @@
 
 #include "heddle/base/log.h"
 #include "heddle/infer/loading/loaded_model.h"
-#include "heddle/train/batches/permuted_batch.h"
+#include "heddle/train/tasks/losses.h"
 #include "heddle/train/trainer.h"
 #include "tests/base/temporary.h"
 #include "tests/train/small_run.h"

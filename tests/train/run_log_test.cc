@@ -1,5 +1,5 @@
 // What opening a log that a cut has hurt leaves of it.
-#include "heddle/train/run/run_log.h"
+#include "heddle/train/run/run_folder.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Learning rates at points that can be worked out by hand.
-#include "heddle/train/schedule.h"
+#include "heddle/train/optimizer.h"
 
 #include <gtest/gtest.h>
 

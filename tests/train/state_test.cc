@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "heddle/base/files/files.h"
-#include "heddle/train/run/run_log.h"
+#include "heddle/train/run/run_folder.h"
 #include "tests/base/temporary.h"
 
 namespace heddle::train {

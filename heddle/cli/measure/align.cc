@@ -9,7 +9,7 @@
 #include "heddle/cli/lines.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/inspect/pages/page.h"
-#include "heddle/train/metrics/alignment_error.h"
+#include "heddle/train/metrics/metrics.h"
 
 namespace heddle::cli {
 namespace {

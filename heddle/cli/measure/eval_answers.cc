@@ -9,11 +9,9 @@
 #include "heddle/data/documents.h"
 #include "heddle/infer/loading/precision.h"
 #include "heddle/infer/loading/text_model.h"
-#include "heddle/inspect/pages/eval_pages.h"
-#include "heddle/train/batches/class_examples.h"
-#include "heddle/train/batches/masked_sequences.h"
-#include "heddle/train/tasks/class_loss.h"
-#include "heddle/train/tasks/text_data.h"
+#include "heddle/inspect/pages/text_pages.h"
+#include "heddle/train/tasks/losses.h"
+#include "heddle/train/tasks/stack_task.h"
 
 namespace heddle::cli {
 namespace {

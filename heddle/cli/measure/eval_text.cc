@@ -10,7 +10,7 @@
 #include "heddle/infer/loading/precision.h"
 #include "heddle/infer/loading/text_model.h"
 #include "heddle/infer/perplexity.h"
-#include "heddle/inspect/pages/eval_pages.h"
+#include "heddle/inspect/pages/text_pages.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle::cli {

@@ -9,9 +9,10 @@
 #include "heddle/cli/flags/eval_flags.h"
 #include "heddle/cli/lines.h"
 #include "heddle/infer/loading/precision.h"
-#include "heddle/inspect/pages/eval_pages.h"
+#include "heddle/inspect/pages/text_pages.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/train/tasks/translation.h"
+#include "heddle/train/metrics/metrics.h"
+#include "heddle/train/tasks/losses.h"
 
 namespace heddle::cli {
 namespace {

@@ -17,7 +17,7 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/train/run_report.h"
 #include "heddle/train/config.h"
-#include "heddle/train/run/replaced_run.h"
+#include "heddle/train/run/run_folder.h"
 #include "heddle/train/tasks/stack_task.h"
 #include "heddle/train/tasks/task.h"
 #include "heddle/train/trainer.h"

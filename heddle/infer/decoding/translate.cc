@@ -6,9 +6,9 @@
 #include <mutex>
 #include <set>
 
-#include "heddle/base/field_names.h"
 #include "heddle/base/files/mmap.h"
 #include "heddle/base/json/fields.h"
+#include "heddle/base/names.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/data/parallel_text.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "heddle/data/translation_batch.h"
+#include "heddle/data/batches.h"
 #include "heddle/infer/loading/loaded_model.h"
 
 namespace heddle {

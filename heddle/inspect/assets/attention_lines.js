@@ -7,23 +7,14 @@
   const kRow = 26, kWindow = 48;  // height of a word; words that are shown at once
   const kFaint = 0.03;            // lines below are left out until a word is chosen
 
-  const ruler = document.createElement("canvas").getContext("2d");
-  const widthOf = (text, size) => {
-    ruler.font = `700 ${size}px system-ui, "DejaVu Sans", sans-serif`;
-    return ruler.measureText(text).width;
-  };
+  const widthOf = (text, size) => heddle.textWidth(text, size, 700);
   // A column as wide as its words need, in smaller letters where there is little room; longer words are cut.
   const columnOf = (units, wide) => {
     const widest = (size) => units.reduce((most, unit) => Math.max(most, widthOf(unit.text, size)), 0) + 14;
     const most = 0.42 * wide, size = [15, 13, 12].find((s) => widest(s) <= most) || 12;
     return {size, column: Math.max(0.34 * wide, Math.min(most, widest(size)))};
   };
-  const labelOf = (unit, p) => {
-    if (widthOf(unit.text, p.size) <= p.x1 - 14) return unit.text;
-    let end = unit.text.length - 1;
-    while (end > 1 && widthOf(unit.text.slice(0, end) + "…", p.size) > p.x1 - 14) --end;
-    return unit.text.slice(0, end) + "…";
-  };
+  const labelOf = (unit, p) => heddle.cut(unit.text, p.x1 - 14, p.size, 700);
 
   heddle.attentionLines = () => {
     const picture = svg("svg", {role: "group", "aria-label": "words joined by lines"});

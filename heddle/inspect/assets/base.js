@@ -5,6 +5,7 @@
 //   heddle.el("p", {class: "faint"}, "text", otherElement)
 //   heddle.svg("line", {x1: 0, ...})    the same for SVG
 //   heddle.bar(share, isMarked)         a bar of that share of the room there is
+//   heddle.textWidth(text, size, weight), heddle.cut(text, width, size, weight), heddle.font(size, weight)
 //   heddle.picker({label, items: [{name, title}], chosen, onChange(index)}) -> {element, choose(i)}
 //   heddle.tip(event or {x, y}, text), heddle.untip()
 //   heddle.exportButtons(name, {svg: () => SVGElement or text, json: () => value})
@@ -55,6 +56,22 @@
   // A share from 0 to 1 as a bar; faint where it is not marked.
   heddle.bar = (share, isMarked = true) => heddle.el("span", {class: isMarked ? "bar" : "bar faint-bar",
     style: `width: ${share > 0 ? Math.max(0.5, 100 * share) : 0}%`});
+
+  // --- the width of texts -----------------------------------------------------------------------
+
+  const ruler = document.createElement("canvas").getContext("2d");
+  heddle.font = (size, weight = 400) => `${weight} ${size}px system-ui, "DejaVu Sans", sans-serif`;
+  heddle.textWidth = (text, size = 13, weight) => {
+    ruler.font = heddle.font(size, weight);
+    return ruler.measureText(text).width;
+  };
+  // The text, or as much of its beginning as fits into the width, and "…".
+  heddle.cut = (text, width, size, weight) => {
+    if (heddle.textWidth(text, size, weight) <= width) return text;
+    let n = text.length;
+    while (n > 1 && heddle.textWidth(text.slice(0, n) + "…", size, weight) > width) --n;
+    return text.slice(0, n) + "…";
+  };
 
   // --- colours ----------------------------------------------------------------------------------
 

@@ -20,14 +20,10 @@
 
   // --- what was wrong ------------------------------------------------------------------------------
 
-  const box = el("section");
-  const draw = (item) => {
-    if (!item) { box.replaceChildren(); return; }
-    box.replaceChildren(el("p", {class: "panel text", id: "text"}, heddle.inContext(item.text)), heddle.bars({label: "answer and truth", isLong: true, rows: [
-      {name: el("span", {}, "answer: ", el("strong", {}, data.labels[item.answer])), share: item.answer_p, text: heddle.percent(item.answer_p)},
-      {name: el("span", {}, "truth: ", el("strong", {}, data.labels[item.truth])), share: item.truth_p, text: heddle.percent(item.truth_p)}]}));
-  };
-  const list = heddle.textList({label: `wrong ${data.unit}s`, unit: data.unit, items: data.wrong, onPick: draw,
+  const drawn = (item) => [el("p", {class: "panel text", id: "text"}, heddle.inContext(item.text)), heddle.bars({label: "answer and truth", isLong: true, rows: [
+    {name: el("span", {}, "answer: ", el("strong", {}, data.labels[item.answer])), share: item.answer_p, text: heddle.percent(item.answer_p)},
+    {name: el("span", {}, "truth: ", el("strong", {}, data.labels[item.truth])), share: item.truth_p, text: heddle.percent(item.truth_p)}]})];
+  const list = heddle.textList({label: `wrong ${data.unit}s`, unit: data.unit, items: data.wrong, drawn,
     searched: (q) => `${q.text.join("")}\n${data.labels[q.truth]}\n${data.labels[q.answer]}`, columns: [
       {title: data.unit, cell: (q) => heddle.inContext(q.text, 160)},
       {title: "truth", class: "class", cell: (q) => data.labels[q.truth]}, {title: "answer", class: "class", cell: (q) => data.labels[q.answer]},
@@ -73,6 +69,6 @@
     order.element, el("div", {class: "scroll list"}, el("table", {class: "texts", "aria-label": "classes"},
       el("thead", {}, el("tr", {}, ["class", "#", data.unit + "s", "precision", "recall", "F1", ""].map((t, i) => el("th", {scope: "col", class: t ? (i ? "number" : null) : "wide"}, t)))), body)));
   if (data.wrong.length) {
-    main.append(wrongs, box, ...heddle.heldBack(data.wrong.length, wrongCount, `wrong ${data.unit}`));
+    main.append(wrongs, list.box, ...heddle.heldBack(data.wrong.length, wrongCount, `wrong ${data.unit}`));
   } else main.append(el("p", {}, "No answer was wrong."));
 })();

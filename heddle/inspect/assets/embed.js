@@ -23,15 +23,11 @@
   };
   let order = data.texts.map((_, i) => i);
 
-  const box = el("section");
-  const draw = (item) => {
-    if (!item) { box.replaceChildren(); return; }
-    box.replaceChildren(el("h2", {}, "Nearest to this text"), el("p", {class: "panel text", id: "text"}, item.text || "(empty)"),
-      heddle.bars({label: "nearest texts", isLong: true, rows: nearest(item.i).slice(0, 20).map((j) =>
-        ({name: heddle.short(data.texts[j] || "(empty)"), share: Math.max(0, cosine(item.i, j)), text: shown(cosine(item.i, j)), title: "its nearest", onPick: () => list.pick(items[j])}))}),
-      n > 21 ? el("p", {class: "faint small"}, `The 20 nearest of ${n - 1}.`) : "");
-  };
-  const list = heddle.textList({label: "texts", items, searched: (item) => item.text, onPick: draw, columns: [
+  const drawn = (item) => [el("h2", {}, "Nearest to this text"), el("p", {class: "panel text", id: "text"}, item.text || "(empty)"),
+    heddle.bars({label: "nearest texts", isLong: true, rows: nearest(item.i).slice(0, 20).map((j) =>
+      ({name: heddle.short(data.texts[j] || "(empty)"), share: Math.max(0, cosine(item.i, j)), text: shown(cosine(item.i, j)), title: "its nearest", onPick: () => list.pick(items[j])}))}),
+    n > 21 ? el("p", {class: "faint small"}, `The 20 nearest of ${n - 1}.`) : ""];
+  const list = heddle.textList({label: "texts", items, searched: (item) => item.text, drawn, columns: [
     {title: "text", cell: (item) => heddle.short(item.text || "(empty)")},
     {title: "#", class: "number", cell: (item) => String(item.i + 1)},
     {title: "nearest", class: "number", cell: (item) => (n > 1 ? shown(cosine(item.i, nearest(item.i)[0])) : "–")}]});
@@ -54,5 +50,5 @@
     el("p", {class: "faint small"}, "Blue is above 0, red below. Pick a row to see what is nearest to its text."), map.element,
     heddle.exportButtons("similarity", {svg: () => map.svg(), json: () => ({texts: data.texts,
       cosines: data.texts.map((_, i) => data.texts.map((_, j) => cosine(i, j)))})}),
-    el("h2", {}, "Texts"), el("div", {class: "columns two"}, list.element, box));
+    el("h2", {}, "Texts"), el("div", {class: "columns two"}, list.element, list.box));
 })();

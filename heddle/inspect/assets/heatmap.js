@@ -16,18 +16,7 @@
 // Drawing costs a look at each pixel at most, never at each cell: 4,096 x 4,096 takes no longer than 600 x 600.
 "use strict";
 (() => {
-  const measure = document.createElement("canvas").getContext("2d");
-  const labelFont = (size) => `${size}px system-ui, "DejaVu Sans", sans-serif`;
-  const widthOf = (text, size = 13) => {
-    measure.font = labelFont(size);
-    return Math.ceil(measure.measureText(text).width);
-  };
-  const cut = (text, width) => {
-    if (measure.measureText(text).width <= width) return text;
-    let n = text.length;
-    while (n > 1 && measure.measureText(text.slice(0, n) + "…").width > width) --n;
-    return text.slice(0, n) + "…";
-  };
+  const widthOf = (text, size) => Math.ceil(heddle.textWidth(text, size));
 
   // As WCAG 2 defines it; black and white are equally readable on 0.18.
   const luminance = (rgb) => rgb.map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4))
@@ -105,13 +94,11 @@
     const labelsOf = (p) => {
       const labels = [], size = (side) => Math.max(11, Math.min(13, Math.floor(side) - 1));
       const rowSize = size(p.h), colSize = size(p.w);
-      measure.font = labelFont(rowSize);
       for (let i = 0; i < view.rows; i += p.rowEvery) {
-        labels.push({text: cut(p.rowText(view.row + i), p.rowMost), x: p.left - 6, y: p.top + (i + 0.5) * p.h, size: rowSize, align: "right", angle: 0});
+        labels.push({text: heddle.cut(p.rowText(view.row + i), p.rowMost, rowSize), x: p.left - 6, y: p.top + (i + 0.5) * p.h, size: rowSize, align: "right", angle: 0});
       }
-      measure.font = labelFont(colSize);
       for (let j = 0; j < view.cols; j += p.colEvery) {
-        labels.push({text: cut(p.colText(view.col + j), p.colMost), x: p.left + (j + 0.5) * p.w, y: p.top - (p.angle ? 6 : 10), size: colSize,
+        labels.push({text: heddle.cut(p.colText(view.col + j), p.colMost, colSize), x: p.left + (j + 0.5) * p.w, y: p.top - (p.angle ? 6 : 10), size: colSize,
           align: p.angle ? "left" : "center", angle: -p.angle});
       }
       const faint = {size: 12, isFaint: true}, half = o.rowTitle ? widthOf(o.rowTitle, 12) / 2 + 1 : 0;
@@ -178,7 +165,7 @@
           if (!o.values || p.w < 26 || p.h < 13 || x === null) continue;
           const text = o.cellText ? o.cellText(view.row + i, view.col + j) : Number.isNaN(x) ? "−∞" : p.w >= 44 ? heddle.number(x, 2) : x.toFixed(Math.abs(x) < 9.95 ? 1 : 0).replace(/^-0.0$/, "0.0").replace("-", "−");
           g.fillStyle = luminance(rgb) > 0.18 ? "#000" : "#fff";
-          g.font = labelFont(11);
+          g.font = heddle.font(11);
           if (g.measureText(text).width > p.w - 2) continue;
           g.textAlign = "center";
           g.textBaseline = "middle";
@@ -195,7 +182,7 @@
         g.translate(label.x, label.y);
         g.rotate(label.angle * Math.PI / 180);
         g.textAlign = label.align;
-        g.font = labelFont(label.size);
+        g.font = heddle.font(label.size);
         g.fillText(label.text, 0, 0);
         g.restore();
       }

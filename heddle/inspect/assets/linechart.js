@@ -12,8 +12,6 @@
 "use strict";
 (() => {
   const kRight = 28, kTop = 14, kBottom = 44;
-  const ruler = document.createElement("canvas").getContext("2d");
-  ruler.font = '13px system-ui, "DejaVu Sans", sans-serif';
 
   // About `count` round numbers from low to high.
   const linearTicks = (low, high, count) => {
@@ -100,7 +98,7 @@
       const series = shown();
       const x = axis(series.flatMap((s) => Array.from(s.x)), o.xLog, false, Math.max(4, wide / 110));
       const y = axis(series.flatMap((s) => Array.from(s.raw || s.y)), o.yLog, o.yZero, 6);
-      left = Math.ceil(Math.max(0, ...y.ticks.map((t) => ruler.measureText(yText(t)).width))) + (o.yTitle ? 34 : 12);
+      left = Math.ceil(Math.max(0, ...y.ticks.map((t) => heddle.textWidth(yText(t))))) + (o.yTitle ? 34 : 12);
       const px = (v) => left + x.at(v) * (wide - left - kRight);
       const py = (v) => o.height - kBottom - y.at(v) * (o.height - kTop - kBottom);
       plot = {px, py, xs: [...new Set(series.flatMap((s) => Array.from(s.x)))].sort((a, b) => a - b)};

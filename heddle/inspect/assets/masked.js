@@ -5,7 +5,7 @@
   const {el, data, main} = heddle;
   const items = data.questions;
   const tests = [() => true, (q) => !q.is_right, (q) => q.is_right];
-  const list = heddle.textList({label: "masked tokens", unit: "token", items, searched: (q) => `${q.text.join("")}\n${q.answer}`, onPick: () => {}, columns: [
+  const list = heddle.textList({label: "masked tokens", unit: "token", items, searched: (q) => `${q.text.join("")}\n${q.answer}`, columns: [
     {title: "masked token, in its text", cell: (q) => heddle.inContext(q.text)},
     {title: "answer", class: "class", cell: (q) => (q.is_right ? el("span", {class: "faint"}, `✓ ${q.answer}`) : el("span", {}, q.answer))},
     {title: "p(answer)", class: "number", cell: (q) => heddle.percent(q.answer_p)},

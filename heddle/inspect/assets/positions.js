@@ -26,6 +26,8 @@
       "The first pairs turn fast and tell neighbours apart, the last ones turn slowly and tell far from near."],
     none: ["Nothing is added to the tokens: the same tokens in another order give the same vectors in that order. Attention alone sees a bag of words.",
       "A decoder still knows something of order, because a token sees only what came before it."],
+    bias: ["Nothing is added to the tokens. Instead each head adds a number to the score of a query and a key, by how far apart the two stand and " +
+      "which comes first: the model learned one for each bucket of distances. heddle explain shows them pair by pair."],
   }[d.kind];
   heddle.main.append(...says.map((text) => el("p", {}, text)),
     el("p", {class: "faint small mono"}, `${d.kind}, ${rows} positions, ${isRotary ? 2 * cols : cols} wide: ${d.about}`));
@@ -60,7 +62,7 @@
     map.element,
     heddle.exportButtons("positions", {svg: () => map.svg(), json: () => ({kind: d.kind, columns: d.names,
       values: Array.from({length: rows}, (_, i) => Array.from({length: cols}, (_, j) => value(i, j)))})}));
-  if (d.kind === "none") return;
+  if (d.kind === "none" || d.kind === "bias") return;
 
   // --- waves ------------------------------------------------------------------------------------
   if (rows > 1) {

@@ -2,8 +2,9 @@
 //
 //   heddle.bars({label, rows: [{name, share, text, isChosen, onPick, title}], isLong: names are texts}) -> element
 //   heddle.textList({label, unit: "text", items, columns: [{title, cell: (item) => text, class}],
-//     searched: (item) => what is searched, onPick: (item, or null if there is none; byReader)})
-//     -> {element, filter(test, name), sort((a, b) => number), pick(item)}
+//     searched: (item) => what is searched, drawn: (item) => [elements] of the one that is picked,
+//     onPick: (item, or null if there is none; byReader)})
+//     -> {element, box: what is shown of that one, filter(test, name), sort((a, b) => number), pick(item)}
 //   heddle.short(text, most), heddle.plural(n, "text")
 //   heddle.roving(tbody) -> it, its rows with arrow keys
 //   heddle.inContext([before, part, after], most) -> element, the part marked
@@ -47,9 +48,9 @@
       onkeydown: (event) => { if (isEnter(event)) { event.preventDefault(); row.onPick(); } }} : {},
     el("td", {}, row.name), el("td", {}, heddle.bar(row.share)), el("td", {class: "number"}, row.text))))));
 
-  heddle.textList = ({label, unit = "text", items, columns, searched, onPick}) => {
+  heddle.textList = ({label, unit = "text", items, columns, searched, drawn, onPick}) => {
     let query = "", test = () => true, picked = null, shown = [], sorted = items;
-    const body = el("tbody"), about = el("span", {class: "faint small", "aria-live": "polite"});
+    const box = el("section"), body = el("tbody"), about = el("span", {class: "faint small", "aria-live": "polite"});
     const all = el("button", {type: "button", hidden: true, onclick: () => filter(() => true, "")});
     const rowOf = (item) => body.children[shown.indexOf(item)];
     const pick = (item, byReader = true, hasFocus = false) => {
@@ -60,7 +61,8 @@
         rowOf(item).tabIndex = 0;
         if (hasFocus) rowOf(item).focus();
       }
-      onPick(item, byReader);
+      box.replaceChildren(...(item && drawn ? drawn(item) : []));
+      if (onPick) onPick(item, byReader);
     };
     const draw = () => {
       const found = sorted.filter((item) => test(item) && searched(item).toLowerCase().includes(query));
@@ -87,6 +89,6 @@
         el("thead", {}, el("tr", {}, columns.map((column) => el("th", {scope: "col", class: column.class}, column.title)))), body)));
     draw();
     const sort = (by) => { sorted = [...items].sort(by); picked = null; draw(); };
-    return {element, filter, sort, pick};
+    return {element, box, filter, sort, pick};
   };
 })();

@@ -19,19 +19,15 @@
       return count > 0 || plain(word) === "" ? word : el("span", {class: "missing"}, word);
     });
   };
-  const box = el("section");
-  const draw = (item) => {
-    if (!item) { box.replaceChildren(); return; }
-    const row = (name, content) => el("tr", {}, el("th", {scope: "row"}, name), el("td", {}, content));
-    box.replaceChildren(el("h2", {}, `Line ${(item.i + 1).toLocaleString("en")}: chrF2 ${item.chrf.toFixed(1)}`),
-      el("table", {class: "texts", id: "line"}, el("tbody", {}, row("source", item.source), row("reference", marked(item.reference, item.translation)),
-        row("translation", marked(item.translation, item.reference)))),
-      el("p", {class: "faint small"}, "Marked: words that the other of the two does not have."));
-  };
+  const row = (name, content) => el("tr", {}, el("th", {scope: "row"}, name), el("td", {}, content));
+  const drawn = (item) => [el("h2", {}, `Line ${(item.i + 1).toLocaleString("en")}: chrF2 ${item.chrf.toFixed(1)}`),
+    el("table", {class: "texts", id: "line"}, el("tbody", {}, row("source", item.source), row("reference", marked(item.reference, item.translation)),
+      row("translation", marked(item.translation, item.reference)))),
+    el("p", {class: "faint small"}, "Marked: words that the other of the two does not have.")];
 
   // --- all lines ----------------------------------------------------------------------------------
 
-  const list = heddle.textList({label: "lines", unit: "line", items, searched: (t) => `${t.source}\n${t.reference}\n${t.translation}`, onPick: draw, columns: [
+  const list = heddle.textList({label: "lines", unit: "line", items, searched: (t) => `${t.source}\n${t.reference}\n${t.translation}`, drawn, columns: [
     {title: "translation", cell: (t) => heddle.short(t.translation || "(empty)")}, {title: "reference", class: "wide", cell: (t) => heddle.short(t.reference)},
     {title: "chrF2", class: "number", cell: (t) => t.chrf.toFixed(1)}]});
   const orders = [{name: "worst first", by: (a, b) => a.chrf - b.chrf}, {name: "best first", by: (a, b) => b.chrf - a.chrf}, {name: "as given", by: (a, b) => a.i - b.i}];
@@ -45,5 +41,5 @@
   main.append(...heddle.evaluation(data),
     el("p", {class: "faint"}, "BLEU is of a whole text; of a single line chrF2 says more: how far its parts of one to six characters are those of the reference, 100 if all are."),
     el("h2", {}, "Lines by chrF2"), el("p", {class: "faint small"}, "Pick a range to list its lines."), ranges, el("h2", {}, "Lines"), order.element, list.element);
-  main.append(...heddle.heldBack(items.length, data.count, "line"), box, heddle.exportButtons("translations", {json: () => data}));
+  main.append(...heddle.heldBack(items.length, data.count, "line"), list.box, heddle.exportButtons("translations", {json: () => data}));
 })();

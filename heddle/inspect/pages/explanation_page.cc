@@ -50,17 +50,9 @@ std::string matrix_text(const ExplainedStep& step) {
 
 // 7 digits; -inf is null.
 Json matrix_json(const Matrix& m) {
-  Json::Array rows;
-  for (int64_t i = 0; i < m.rows; ++i) {
-    Json::Array row;
-    for (int64_t j = 0; j < m.cols; ++j) {
-      const double x = m.at(i, j);
-      row.emplace_back();
-      if (std::isfinite(x)) row.back() = Json(std::stod(fmt::format("{:.7g}", x)));
-    }
-    rows.push_back(Json(std::move(row)));
-  }
-  return Json(std::move(rows));
+  return rows_json(m.values, m.rows, m.cols, [](double x) {
+    return std::isfinite(x) ? Json(std::stod(fmt::format("{:.7g}", x))) : Json();
+  });
 }
 
 }  // namespace

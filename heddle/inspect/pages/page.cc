@@ -34,6 +34,13 @@ std::string script(std::string_view name) {
   return fmt::format("<script>\n{}</script>\n", asset(name));
 }
 
+// One escape after the other: that of what others begin with stands first.
+std::string escaped(std::string text,
+                    std::initializer_list<std::pair<std::string_view, std::string_view>> escapes) {
+  for (const auto& [from, to] : escapes) text = replace_all(text, from, to);
+  return text;
+}
+
 template <class Values, class ToInteger>
 std::string pack16(const Values& values, const ToInteger& to_integer) {
   std::string bytes;
@@ -57,41 +64,17 @@ std::string_view asset(std::string_view name) {
 }
 
 std::string html_text(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += c;
-    }
-  }
-  return out;
+  return escaped(std::string(text),
+                 {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
 }
 
 std::string script_json(const Json& data) {
-  const std::string text = data.dump();
-  std::string out;
-  out.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    const std::string_view rest = std::string_view(text).substr(i);
-    // These stand only inside strings, where JSON lets every character be an escape.
-    if (text[i] == '<') {
-      out += "\\u003c";
-    } else if (text[i] == '>') {
-      out += "\\u003e";
-    } else if (text[i] == '&') {
-      out += "\\u0026";
-    } else if (rest.starts_with("\xE2\x80\xA8") || rest.starts_with("\xE2\x80\xA9")) {
-      out += text[i + 2] == '\xA8' ? "\\u2028" : "\\u2029";
-      i += 2;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
+  // These stand only inside strings, where JSON lets every character be an escape.
+  return escaped(data.dump(), {{"<", "\\u003c"},
+                               {">", "\\u003e"},
+                               {"&", "\\u0026"},
+                               {"\xE2\x80\xA8", "\\u2028"},
+                               {"\xE2\x80\xA9", "\\u2029"}});
 }
 
 std::string page_html(const Page& page) {

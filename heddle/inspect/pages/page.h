@@ -55,4 +55,12 @@ std::string pack_weights(const std::vector<float>& weights);
 /// Integers below 65,536, the same way. Errors: internal if one is not.
 std::string pack_indices(const std::vector<int64_t>& indices);
 
+/// [rows, width] values as an array of rows. to_json: of one value
+template <class T, class ToJson>
+Json rows_json(const std::vector<T>& values, int64_t rows, int64_t width, const ToJson& to_json) {
+  Json::Array all(static_cast<size_t>(rows), Json::array());
+  for (int64_t i = 0; i < rows * width; ++i) all[i / width].push_back(to_json(values[i]));
+  return all;
+}
+
 }  // namespace heddle::inspect

@@ -9,7 +9,6 @@
 #include "heddle/text/known_words.h"
 #include "heddle/text/tokenizer.h"
 #include "heddle/train/config.h"
-#include "heddle/train/run/run_paths.h"
 
 namespace heddle::train {
 

@@ -1,12 +1,15 @@
 // Corpus scores of translations: BLEU (Papineni et al. 2002) and chrF (Popović 2015), each equal to
-// sacreBLEU 2.x (Post 2018, "A Call for Clarity in Reporting BLEU Scores").
+// sacreBLEU 2.x (Post 2018, "A Call for Clarity in Reporting BLEU Scores"); and of alignments, the
+// error rate against links that people drew.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "heddle/infer/words/alignment.h"
 
 namespace heddle::train {
 
@@ -68,26 +71,30 @@ ChrfScore corpus_chrf(Sentences hypotheses, Sentences references, const ChrfOpti
 ChrfScore corpus_chrf(Sentences hypotheses, std::span<const std::vector<std::string>> references,
                       const ChrfOptions& options = {});
 
-namespace detail {
+/// Links of one pair. Sure links are possible too.
+struct GoldAlignment {
+  Alignment sure, possible;  ///< in order, each once
+};
 
-/// What the signatures say of the implementation.
-inline constexpr const char* kMetricVersion = "heddle-0.1.0";
+/// Reads "0-0 1-2 3p4": SOURCE-TARGET is sure, SOURCEpTARGET only possible. `base` is the number of
+/// the first word, 0 or 1; `reversed`: the target's word comes first.
+/// Errors: data, beginning with `where`, for anything else.
+GoldAlignment parse_gold(std::string_view line, int base, bool reversed, const std::string& where);
 
-inline constexpr int kMaxOrder = 6;
+/// Counts over all pairs. A: links found, S: sure, P: possible.
+struct AlignmentScore {
+  int64_t found = 0, sure = 0;                 ///< |A|, |S|
+  int64_t found_sure = 0, found_possible = 0;  ///< |A and S|, |A and P|
+  int64_t out_of_range = 0;                    ///< gold links to words that are not there
 
-/// A sentence as numbers: equal words (or characters) have equal numbers.
-using Symbols = std::vector<uint32_t>;
+  double precision() const;   ///< |A and P| / |A|
+  double recall() const;      ///< |A and S| / |S|
+  double error_rate() const;  ///< 1 - (|A and S| + |A and P|) / (|A| + |S|)
+};
 
-/// For each order n = 1..max_order (at most kMaxOrder), at [n - 1]: the hypothesis's n-grams that
-/// are also in a reference, each counted at most as often as in the reference that has it most.
-std::array<int64_t, kMaxOrder> clipped_matches(const Symbols& hypothesis,
-                                               std::span<const Symbols> references, int max_order);
+/// Adds one pair; gold links beyond its words are left out and counted.
+/// Source: Och & Ney 2003, "A Systematic Comparison of Various Statistical Alignment Models".
+void add_pair(AlignmentScore& score, const Alignment& found, const GoldAlignment& gold,
+              size_t source_words, size_t target_words);
 
-/// n-grams in a sentence of that length.
-int64_t ngram_count(int64_t length, int64_t order);
-
-/// Raises unless there is a line, and as many in each reference. `metric` begins the message.
-void check_corpus(const char* metric, Sentences hypotheses, std::span<const Sentences> references);
-
-}  // namespace detail
 }  // namespace heddle::train

@@ -1,18 +1,25 @@
-// Reading, checking, writing and clearing the folder of a run.
+// Reading, checking, writing, clearing and replacing the folder of a run; its log.
 #include "heddle/train/run/run_folder.h"
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdio>
 #include <filesystem>
 
 #include "heddle/base/files/files.h"
+#include "heddle/base/log.h"
 #include "heddle/base/names.h"
 
 namespace heddle::train {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr const char* kSettingsName = kRunNames.back();
-constexpr const char* kStateName = "state";
 
 struct NamedPath {
   const char* key;
@@ -23,6 +30,48 @@ constexpr std::array kPaths = {NamedPath{"data", &RunPaths::data},
                                NamedPath{"from", &RunPaths::from}};
 
 std::string settings_path(const std::string& run) { return join_path(run, kSettingsName); }
+
+std::string replaced_path(const std::string& run) { return join_path(run, "replaced"); }
+
+bool is_there(const std::string& path) {
+  std::error_code error;
+  return fs::symlink_status(path, error).type() != fs::file_type::not_found && !error;
+}
+
+// True if it was there.
+bool move_entry(const std::string& from, const std::string& to, const std::string& name) {
+  const std::string source = join_path(from, name), target = join_path(to, name);
+  if (!is_there(source)) return false;
+  if (std::rename(source.c_str(), target.c_str()) != 0) {
+    fail_errno(fmt::format("cannot move {} to it", source), target, errno);
+  }
+  return true;
+}
+
+// All that a run writes but the lock; train.json last, which says that it is all there.
+bool move_run(const std::string& from, const std::string& to) {
+  const std::string from_state = join_path(from, "state"), to_state = join_path(to, "state");
+  bool has_moved = false;
+  if (is_directory(from_state)) {
+    make_directories(to_state);
+    for (const std::string& name : list_directory(from_state)) {
+      if (name != kLockName) has_moved = move_entry(from_state, to_state, name) || has_moved;
+    }
+    sync_directory(to_state);
+  }
+  for (const char* name : kRunNames) has_moved = move_entry(from, to, name) || has_moved;
+  sync_directory(to);
+  sync_directory(from);
+  return has_moved;
+}
+
+// The bytes up to the end of the last whole line of the first `bytes`.
+int64_t whole_lines(const std::string& path, int64_t bytes) {
+  std::string text = read_file(path);
+  text.resize(std::min(text.size(), static_cast<size_t>(bytes)));
+  const size_t end = text.rfind('\n');
+  return end == text.npos ? 0 : static_cast<int64_t>(end) + 1;
+}
 
 }  // namespace
 
@@ -36,7 +85,7 @@ RunPaths or_else(RunPaths paths, const RunPaths& stored) {
 RunPaths made_absolute(RunPaths paths) {
   for (const auto& [key, member] : kPaths) {
     std::string& path = paths.*member;
-    if (!path.empty()) path = std::filesystem::absolute(path).string();
+    if (!path.empty()) path = fs::absolute(path).string();
   }
   return paths;
 }
@@ -85,7 +134,7 @@ void check_empty(const std::string& run) {
     // A start that was killed before it wrote train.json leaves state/lock alone.
     const std::string path = join_path(run, name);
     const bool is_ours =
-        name == kStateName && is_directory(path) && !path_exists(join_path(path, kManifestName));
+        name == "state" && is_directory(path) && !path_exists(join_path(path, kManifestName));
     check(is_ours, ErrorKind::usage,
           "{} is not empty and holds no run of heddle (it has '{}'); choose another `out`", run,
           name);
@@ -105,6 +154,101 @@ void remove_temporaries(const std::string& run) {
       if (is_temporary_name(name)) remove_path(join_path(path, name));
     }
   }
+}
+
+bool keeps_replaced(const std::string& run) { return is_run(replaced_path(run)); }
+
+void check_can_replace(const std::string& run, const TrainConfig& config, const RunPaths& paths) {
+  std::vector<std::pair<std::string, std::string>> inputs;
+  for (const auto& [key, member] : kPaths) inputs.emplace_back(key, paths.*member);
+  const Json settings = to_json(config);
+  for (const char* key : {"tokenizer", "target_tokenizer"}) {
+    if (settings.contains(key)) inputs.emplace_back(key, settings.get_string(key));
+  }
+  for (const auto& [key, path] : inputs) {
+    check(path.empty() || !lies_inside(path, run), ErrorKind::usage,
+          "train: {} {} lies in {}, which `overwrite` replaces; choose another `out`, or copy it "
+          "elsewhere first",
+          field_name(key), path, run);
+  }
+  check(!is_there(replaced_path(run)) || keeps_replaced(run), ErrorKind::usage,
+        "train: {} is in the way: a run that is replaced is kept there; move it elsewhere",
+        replaced_path(run));
+}
+
+void set_aside(const std::string& run, StateFolder& state) {
+  if (keeps_replaced(run)) return clear_run(run, state);
+  const std::string replaced = replaced_path(run);
+  make_directories(replaced);
+  move_run(run, replaced);
+}
+
+bool put_back(const std::string& run, StateFolder& state) {
+  const std::string replaced = replaced_path(run);
+  if (is_run(replaced) && is_run(run)) clear_run(run, state);
+  const bool has_moved = is_directory(replaced) && move_run(replaced, run);
+  std::error_code ignored;  // what is not empty is not ours
+  fs::remove(join_path(replaced, "state"), ignored);
+  fs::remove(replaced, ignored);
+  remove_temporaries(run);
+  return has_moved;
+}
+
+void drop_replaced(const std::string& run) {
+  // By another name first: half of it must not look like a run that is to be put back.
+  const std::string old = temporary_name(replaced_path(run));
+  rename_path(replaced_path(run), old);
+  remove_path(old);
+}
+
+void settle_replaced(const std::string& run) {
+  const std::string replaced = replaced_path(run);
+  if (!is_directory(replaced)) return;
+  const std::string folder = join_path(run, "state");
+  StateFolder state(folder);
+  if (is_run(replaced) && is_run(run) && state.holds_state()) {
+    const auto place = StateFolder::place(folder);
+    if (place && !place->best_kind.empty()) drop_replaced(run);
+    return;
+  }
+  if (put_back(run, state)) {
+    log_warning(
+        "{}: a start with {} was stopped before its first save; the run that it was to replace "
+        "stands "
+        "there again",
+        run, field_name("overwrite"));
+  }
+}
+
+RunLog::RunLog(const std::string& path, int64_t bytes)
+    : path_(path),
+      fd_(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)),
+      bytes_(bytes) {
+  if (fd_ < 0) fail_errno("cannot write", path, errno);
+  try {
+    bytes_ = whole_lines(path, bytes);  // to be longer it would be filled up with zeros
+    if (ftruncate(fd_, bytes_) != 0) fail_errno("cannot cut", path, errno);
+  } catch (...) {
+    close(fd_);
+    throw;
+  }
+}
+
+RunLog::~RunLog() { close(fd_); }
+
+void RunLog::write(const Json& line) {
+  const std::string text = line.dump() + "\n";
+  for (std::string_view rest = text; !rest.empty();) {
+    const ssize_t n = ::write(fd_, rest.data(), rest.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_errno("cannot write", path_, errno);
+    rest.remove_prefix(static_cast<size_t>(n));
+  }
+  bytes_ += static_cast<int64_t>(text.size());
+}
+
+void RunLog::sync() const {
+  if (fsync(fd_) != 0) fail_errno("cannot write", path_, errno);
 }
 
 }  // namespace heddle::train

@@ -30,18 +30,6 @@ constexpr const char* kSecondsName = "seconds";
 // Before the names of what the task carries.
 constexpr std::string_view kCarried = "carried.";
 
-Json to_json(const LogWindow& w) {
-  Json j = Json::object();
-  j["loss"] = w.loss;
-  j["nll"] = w.nll;
-  j["predicted"] = w.predicted;
-  j["tokens"] = w.tokens;
-  j["gradient_norm"] = w.gradient_norm;
-  j["updates"] = w.updates;
-  j["seconds"] = w.seconds;
-  return j;
-}
-
 // Fields PREFIXloss and PREFIXmetrics of an object.
 void put_score(Json& j, const std::string& prefix, const ValidationScore& score) {
   j[prefix + "loss"] = score.loss;
@@ -64,74 +52,48 @@ ValidationScore score_from_json(const Json& j, const std::string& prefix,
   return score;
 }
 
+// Reads all fields that states have always had, and those later additions that are there.
+void read_fields(const FieldList& fields, const Json& j, const std::string& source) {
+  constexpr std::string_view kLater[] = {"stop_best", "heddle", "validation"};
+  for (const Field& f : fields) {
+    if (std::ranges::find(kLater, f.key) == std::end(kLater)) j.at(f.key, source);
+  }
+  static_cast<void>(from_json(fields, j, source));
+}
+
 LogWindow window_from_json(const Json& j, const std::string& source) {
   check(
       j.contains("predicted"), ErrorKind::data,
       "{}: an older heddle began this run, and its state has other names; go on with that one, or "
       "begin again with `overwrite`",
       source);
-  return {.loss = j.get_double("loss", source),
-          .nll = j.get_double("nll", source),
-          .predicted = j.get_int("predicted", source),
-          .tokens = j.get_int("tokens", source),
-          .gradient_norm = j.get_double("gradient_norm", source),
-          .updates = j.get_int("updates", source),
-          .seconds = j.get_double("seconds", source)};
+  LogWindow w;
+  read_fields(w, j, source);
+  return w;
 }
 
-Json to_json(const Progression& p) {
-  Json j = Json::object();
-  j["update"] = p.update;
-  j["epoch"] = p.epoch;
-  j["batch"] = p.batch;
-  j["seconds"] = p.seconds;
-  j["log_bytes"] = p.log_bytes;
-  Json kept = Json::array();
+Json content_of(const Progression& p) {
+  Json j = to_json(p);
+  j["kept"] = Json::array();
   for (const KeptWeights& k : p.kept) {
-    Json one = Json::object();
-    one["update"] = k.update;
+    Json one = Json::object({{"update", k.update}});
     put_score(one, "", k.score);
-    kept.push_back(std::move(one));
+    j["kept"].push_back(std::move(one));
   }
-  j["kept"] = std::move(kept);
-  j["best_update"] = p.best_update;
-  j["best_kind"] = p.best_kind;
   put_score(j, "best_", p.best);
-  j["stop_best"] = p.stop_best;
-  j["without_better"] = p.without_better;
-  j["validated_update"] = p.validated_update;
-  j["finished"] = p.finished;
-  j["corpus"] = p.corpus;
-  j["validation"] = p.validation;
-  j["machine"] = p.machine;
-  j["heddle"] = p.version;
   j["window"] = to_json(p.window);
   return j;
 }
 
-Progression from_json(const Json& j, const std::string& source) {
+// All but the window, which only a run that goes on needs.
+Progression progression_of(const Json& j, const std::string& source) {
   Progression p;
-  p.update = j.get_int("update", source);
-  p.epoch = j.get_int("epoch", source);
-  p.batch = j.get_int("batch", source);
-  p.seconds = j.get_double("seconds", source);
-  p.log_bytes = j.get_int("log_bytes", source);
+  p.best = score_from_json(j, "best_", source);
+  p.stop_best = p.best.loss;  // of a state that does not name it
+  read_fields(p, j, source);
   for (const Json& one : j.at("kept", source).as_array(source)) {
     p.kept.push_back({one.get_int("update", source), score_from_json(one, "", source)});
   }
-  p.best_update = j.get_int("best_update", source);
-  p.best_kind = j.get_string("best_kind", source);
-  p.best = score_from_json(j, "best_", source);
-  p.without_better = j.get_int("without_better", source);
-  p.validated_update = j.get_int("validated_update", source);
-  p.finished = j.get_bool("finished", source);
-  p.corpus = j.get_string("corpus", source);
-  p.machine = j.get_string("machine", source);
-  // Later additions; a state without them is read with what they were before.
-  p.stop_best = j.contains("stop_best") ? j.get_double("stop_best", source) : p.best.loss;
-  if (j.contains("heddle")) p.version = j.get_string("heddle", source);
-  if (j.contains("validation")) p.validation = j.get_string("validation", source);
-  if (const Json* window = j.find("window")) p.window = window_from_json(*window, source);
   return p;
 }
 
@@ -167,18 +129,14 @@ StateFolder::StateFolder(std::string folder)
 std::optional<Progression> StateFolder::peek(const std::string& folder) {
   const auto manifest = load_manifest(folder);
   if (!manifest) return std::nullopt;
-  return from_json(manifest->content, join_path(folder, kManifestName));
+  return progression_of(manifest->content, join_path(folder, kManifestName));
 }
 
-std::optional<StatePlace> StateFolder::place(const std::string& folder) {
+std::optional<Progression> StateFolder::place(const std::string& folder) {
   const std::string path = join_path(folder, kManifestName);
   if (!path_exists(path)) return std::nullopt;
   try {
-    const Json json = Json::load(path), &content = json.at("content", path);
-    return StatePlace{.update = content.get_int("update", path),
-                      .seconds = content.get_double("seconds", path),
-                      .has_model = !content.get_string("best_kind", path).empty(),
-                      .finished = content.get_bool("finished", path)};
+    return progression_of(Json::load(path).at("content", path), path);
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -212,7 +170,9 @@ std::optional<Progression> StateFolder::load(nn::Parameters& parameters, Optimiz
   manifest_ = load_manifest(folder_);
   if (!manifest_) return std::nullopt;
   const std::string path = join_path(folder_, kManifestName);
-  Progression p = from_json(manifest_->content, path);
+  Progression p = progression_of(manifest_->content, path);
+  const Json* window = manifest_->content.find("window");
+  if (window != nullptr) p.window = window_from_json(*window, path);
   const auto file = SafetensorsFile::open(join_path(folder_, snapshot_name(p.update)));
   auto& all = parameters.all();
   for (size_t i = 0; i < all.size(); ++i) {
@@ -252,7 +212,7 @@ void StateFolder::save(const Progression& p, const nn::Parameters& parameters,
     write_safetensors(join_path(folder_, names[0]), std::move(views));
   }
   for (const KeptWeights& k : p.kept) names.push_back(weights_name(k.update));
-  manifest_ = commit_manifest(folder_, to_json(p), names, manifest_ ? &*manifest_ : nullptr);
+  manifest_ = commit_manifest(folder_, content_of(p), names, manifest_ ? &*manifest_ : nullptr);
   remove_unnamed(folder_, *manifest_);
 }
 

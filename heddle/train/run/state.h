@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "heddle/base/json/json.h"
+#include "heddle/base/json/fields.h"
 #include "heddle/io/snapshot.h"
 #include "heddle/nn/parameters.h"
-#include "heddle/train/metrics/validation_score.h"
 #include "heddle/train/optimizer.h"
+#include "heddle/train/scores.h"
 
 namespace heddle::train {
 
@@ -22,13 +22,21 @@ struct KeptWeights {
 };
 
 /// What one line of the log sums up: updates since the last such line.
-struct LogWindow {
-  double loss = 0, nll = 0;  ///< sums over tokens
-  int64_t predicted = 0;     ///< tokens (or labels)
-  int64_t tokens = 0;        ///< that were read for them
+struct LogWindow : LossSums {
   double gradient_norm = 0;  ///< sum over updates
   int64_t updates = 0;
   double seconds = 0;  ///< spent on these updates
+
+  template <class V>
+  void fields(V& v) {
+    v("loss", loss, "");
+    v("nll", nll, "");
+    v("predicted", predicted, "");
+    v("tokens", tokens, "");
+    v("gradient_norm", gradient_norm, "");
+    v("updates", updates, "");
+    v("seconds", seconds, "");
+  }
 };
 
 /// Place in the data, and what validations have found.
@@ -51,14 +59,26 @@ struct Progression {
   std::string machine;     ///< machine_signature() of the process that saved
   std::string version;     ///< of the heddle that saved; "": before states named it
   LogWindow window;
-};
 
-/// Where a committed state stands, as its manifest says.
-struct StatePlace {
-  int64_t update = 0;
-  double seconds = 0;
-  bool has_model = false;  ///< best/ has been written
-  bool finished = false;
+  /// All but the weights that are kept, the best score and the window.
+  template <class V>
+  void fields(V& v) {
+    v("update", update, "");
+    v("epoch", epoch, "");
+    v("batch", batch, "");
+    v("seconds", seconds, "");
+    v("log_bytes", log_bytes, "");
+    v("best_update", best_update, "");
+    v("best_kind", best_kind, "");
+    v("stop_best", stop_best, "");
+    v("without_better", without_better, "");
+    v("validated_update", validated_update, "");
+    v("finished", finished, "");
+    v("corpus", corpus, "");
+    v("validation", validation, "");
+    v("machine", machine, "");
+    v("heddle", version, "");
+  }
 };
 
 /// What a task carries from batch to batch, see Task::carried().
@@ -76,9 +96,9 @@ class StateFolder {
                                   NamedTensors* carried = nullptr);
   /// The progression alone of a state folder, without weights and lock: for a run that is finished.
   static std::optional<Progression> peek(const std::string& folder);
-  /// Where the state of a state folder stands, its files not looked at. Nothing if none was
-  /// committed, or its manifest cannot be read.
-  static std::optional<StatePlace> place(const std::string& folder);
+  /// The same, its files not looked at. Nothing if none was committed, or its manifest cannot be
+  /// read.
+  static std::optional<Progression> place(const std::string& folder);
   /// True if a state was committed here.
   bool holds_state() const;
   /// Removes all states.

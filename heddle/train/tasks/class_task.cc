@@ -5,8 +5,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/data/batches.h"
 #include "heddle/data/labelled.h"
-#include "heddle/train/batches/class_examples.h"
-#include "heddle/train/tasks/class_loss.h"
+#include "heddle/train/tasks/losses.h"
 #include "heddle/train/tasks/stack_task.h"
 
 namespace heddle::train {
@@ -26,13 +25,13 @@ struct ClassFields : TextFields {
 }  // namespace
 
 template <Head kHead>
-class ClassTask final : public StackTask {
+class ClassTask final : public ShuffledTask {
  public:
   using Fields = ClassFields;
   static constexpr TaskFacts kFacts = {kHead, "loss,accuracy,macro_f1", 3'000};
 
   ClassTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
-      : StackTask(config, paths, run) {
+      : ShuffledTask(config, paths, run) {
     const auto& own = config.task_config.as<Fields>();
     LabelledSplit split = read_labelled({.files = own.files(paths),
                                          .label_key = own.label_key,
@@ -55,10 +54,8 @@ class ClassTask final : public StackTask {
              cut_ == 0 ? ""
                        : fmt::format("; {} cut to {}", counted(cut_, "text was", "texts were"),
                                      counted(most_, "token")));
-    plan_.emplace(static_cast<int64_t>(train_.size()), own.batch_size, seed());
+    shuffle(std::ssize(train_));
   }
-
-  int64_t batches(int64_t) override { return plan_->batches(); }
 
   LossSums accumulate_whole(int64_t, std::span<const int64_t> samples,
                             const nn::Run& run) override {
@@ -81,27 +78,21 @@ class ClassTask final : public StackTask {
 
   std::vector<Json> samples() override {
     std::vector<Json> samples;
-    const auto n = static_cast<int64_t>(val_.size()), count = std::min<int64_t>(6, n);
-    for (int64_t i = 0; i < count; ++i) {
+    for (const int64_t s : spread(std::ssize(val_), 6)) {
       SequenceBatch batch;
-      add_example(batch, val_, i * n / count);
+      add_example(batch, val_, s);
       std::vector<std::string> names;
       for (const int32_t c : answer_classes(model(), batch, {}).answers)
         names.push_back(labels_[c]);
-      const ClassExample& e = val_[static_cast<size_t>(i * n / count)];
-      Json& sample = samples.emplace_back(Json::object());
-      sample["text"] = e.text;
-      sample["label"] = e.labels;
-      sample["model"] = fmt::format("{}", fmt::join(names, " "));
+      const ClassExample& e = val_[static_cast<size_t>(s)];
+      samples.push_back(Json::object({{"text", e.text},
+                                      {"label", e.labels},
+                                      {"model", fmt::format("{}", fmt::join(names, " "))}}));
     }
     return samples;
   }
 
  private:
-  std::vector<int64_t> batch_samples(int64_t epoch, int64_t batch) override {
-    return plan_->batch(epoch, batch);
-  }
-
   std::vector<ClassExample> examples_of(const std::vector<LabelledText>& texts) {
     return class_examples(
         tokenizer(), texts,
@@ -120,7 +111,6 @@ class ClassTask final : public StackTask {
   std::vector<std::string> labels_;
   int64_t most_ = 0, cut_ = 0;
   std::vector<ClassExample> train_, val_;
-  std::optional<ShuffledPlan> plan_;
 };
 
 template std::unique_ptr<TaskFields> new_fields<ClassTask<Head::sequence_classes>>();

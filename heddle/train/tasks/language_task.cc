@@ -7,7 +7,7 @@
 #include "heddle/infer/decoding/generate.h"
 #include "heddle/infer/loading/precision.h"
 #include "heddle/train/batches/stream_memory.h"
-#include "heddle/train/tasks/language.h"
+#include "heddle/train/tasks/losses.h"
 #include "heddle/train/tasks/stack_task.h"
 
 namespace heddle::train {
@@ -37,8 +37,8 @@ struct LanguageFields : TextFields {
     if (config.stack.integer({"mem_len"}) < 0) return;
     sampling = "streams";  // Transformer-XL
     block_size = 64;
-    set_from_string(config.stack.fields(), "cutoffs",
-                    "");  // the published ones are of its vocabulary
+    // The published ones are of its vocabulary.
+    set_from_string(config.stack.fields(), "cutoffs", "");
   }
   template <class V>
   void fields(V& v) {
@@ -74,8 +74,7 @@ class LanguageTask final : public StackTask {
     check(val_.size() > 1, ErrorKind::data,
           "the held-out text has {} tokens; at least 2 are needed", val_.size());
     log_info("{} {} to train on, {} held out, {} in the vocabulary",
-             format_count(static_cast<int64_t>(train_.size())), own<Fields>().unit(),
-             format_count(static_cast<int64_t>(val_.size())),
+             format_count(std::ssize(train_)), own<Fields>().unit(), format_count(std::ssize(val_)),
              format_count(tokenizer().vocab_size()));
     make_model(Head::next_token);
     language_ = &model().need<LanguageModel>("train");
@@ -130,10 +129,8 @@ class LanguageTask final : public StackTask {
                                                  .seed = config_.seed,
                                                  .samples = true},
                                       .precision = resolve_precision(config_.precision)});
-    Json sample = Json::object();
-    sample["prompt"] = tokenizer().decode(prompts[0]);
-    sample["continuation"] = tokenizer().decode(tokens[0][0].ids);
-    return {sample};
+    return {Json::object({{"prompt", tokenizer().decode(prompts[0])},
+                          {"continuation", tokenizer().decode(tokens[0][0].ids)}})};
   }
 
  private:

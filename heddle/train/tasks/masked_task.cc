@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "heddle/base/rng.h"
-#include "heddle/train/tasks/chunk_task.h"
-#include "heddle/train/tasks/class_loss.h"
+#include "heddle/train/tasks/losses.h"
+#include "heddle/train/tasks/stack_task.h"
 
 namespace heddle::train {
 namespace {
@@ -49,15 +49,13 @@ class MaskedTask final : public ChunkTask {
   }
 
   ValidationScore validate(const nn::Run& run) override {
-    const AnswerScore score = score_answers(model(), answer_masked,
-                                            {.classes = model().vocab_size(),
-                                             .samples = static_cast<int64_t>(val_.size()),
-                                             .add =
-                                                 [this](SequenceBatch& batch, int64_t s) {
-                                                   std::vector<int32_t> next;
-                                                   add(batch, next, val_, s, kHeldOutEpoch);
-                                                 }},
-                                            run);
+    const auto held_out = [this](SequenceBatch& batch, int64_t s) {
+      std::vector<int32_t> next;
+      add(batch, next, val_, s, kHeldOutEpoch);
+    };
+    const AnswerScore score = score_answers(
+        model(), answer_masked,
+        {.classes = model().vocab_size(), .samples = std::ssize(val_), .add = held_out}, run);
     check(score.sums.predicted > 0, ErrorKind::data,
           "no token of the held-out text is hidden; hold out more of it, or raise `mask_share`");
     return {.loss = score.loss(), .metrics = {{"accuracy", score.confusion.accuracy()}}};
@@ -66,11 +64,10 @@ class MaskedTask final : public ChunkTask {
   // Held-out sequences with masked tokens, and what the model puts there.
   std::vector<Json> samples() override {
     std::vector<Json> samples;
-    const auto n = static_cast<int64_t>(val_.size());
-    for (int64_t i = 0; i < std::min<int64_t>(4, n); ++i) {
+    for (const int64_t s : spread(std::ssize(val_), 4)) {
       SequenceBatch batch;
       std::vector<int32_t> next;
-      add(batch, next, val_, i * n / std::min<int64_t>(4, n), kHeldOutEpoch);
+      add(batch, next, val_, s, kHeldOutEpoch);
       const Answers a = answer_masked(model(), batch, {});
       std::vector<int32_t> truth = batch.ids, filled = batch.ids;
       for (size_t r = 0, k = 0; r < batch.ids.size(); ++r) {
@@ -78,10 +75,10 @@ class MaskedTask final : public ChunkTask {
         truth[r] = batch.targets[r];
         filled[r] = a.answers[k++];
       }
-      Json& sample = samples.emplace_back(Json::object());
-      sample["hidden"] = tokenizer().decode(batch.ids, {.skip_special = false});
-      sample["text"] = tokenizer().decode(truth);
-      sample["model"] = tokenizer().decode(filled);
+      samples.push_back(
+          Json::object({{"hidden", tokenizer().decode(batch.ids, {.skip_special = false})},
+                        {"text", tokenizer().decode(truth)},
+                        {"model", tokenizer().decode(filled)}}));
     }
     return samples;
   }

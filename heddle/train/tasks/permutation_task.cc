@@ -1,8 +1,8 @@
 // Sequences of documents, some tokens of which are predicted in a random order.
 #include <algorithm>
 
-#include "heddle/train/batches/permuted_batch.h"
-#include "heddle/train/tasks/chunk_task.h"
+#include "heddle/train/tasks/losses.h"
+#include "heddle/train/tasks/stack_task.h"
 
 namespace heddle::train {
 namespace {
@@ -71,18 +71,16 @@ class PermutationTask final : public ChunkTask {
   // Held-out sequences, and what the model puts in the places of the tokens that it predicts.
   std::vector<Json> samples() override {
     std::vector<Json> samples;
-    const auto n = static_cast<int64_t>(val_.size()), count = std::min<int64_t>(4, n);
-    for (int64_t i = 0; i < count; ++i) {
+    for (const int64_t s : spread(std::ssize(val_), 4)) {
       PermutedBatch batch;
-      add(batch, val_, i * n / count, kHeldOutEpoch);
+      add(batch, val_, s, kHeldOutEpoch);
       const PermutedAnswers a = answer_permuted(model(), batch, {});
       std::vector<int32_t> filled = batch.ids;
       for (size_t k = 0; k < a.tokens.size(); ++k) {
         filled[static_cast<size_t>(batch.order.target_tokens[k])] = a.tokens[k];
       }
-      Json& sample = samples.emplace_back(Json::object());
-      sample["text"] = tokenizer().decode(batch.ids);
-      sample["model"] = tokenizer().decode(filled);
+      samples.push_back(Json::object(
+          {{"text", tokenizer().decode(batch.ids)}, {"model", tokenizer().decode(filled)}}));
     }
     return samples;
   }

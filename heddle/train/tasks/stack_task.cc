@@ -1,34 +1,20 @@
-// Making, scoring and saving models of the registry.
+// Making and saving models of the registry, cutting documents into sequences.
 #include "heddle/train/tasks/stack_task.h"
 
 #include <algorithm>
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
+#include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
 #include "heddle/infer/loading/adapter.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/loading/model_dir.h"
 #include "heddle/io/tensor_file.h"
 #include "heddle/text/dropped_characters.h"
+#include "heddle/text/subwords/tokenizer_trainer.h"
 
 namespace heddle::train {
-
-StackConfig config_of_model(const std::string& from) {
-  return StackConfig(load_model_config(from));
-}
-
-void check_data(const TrainConfig& config, const RunPaths& paths) {
-  config.task_config->check_data(config, paths);
-  if (config.lora_rank == 0) return;
-  check(!paths.from.empty(), ErrorKind::usage,
-        "train: adapters (lora_rank {}) stand on a model that is there; name it with `from`",
-        config.lora_rank);
-  check(!is_adapter_alone(find_model_dir(paths.from)), ErrorKind::usage,
-        "train: {} is an adapter, and an adapter stands on a whole model; make it one with heddle "
-        "export",
-        paths.from);
-}
 
 namespace {
 
@@ -49,7 +35,87 @@ std::string checksum_of(const nn::Parameters& parameters) {
   return " on " + checksum(std::as_bytes(std::span(sums)));
 }
 
+Tokenizer make_tokenizer(const TrainConfig& config, std::span<const std::string> texts) {
+  const std::string& type = config.task_config.as<TextFields>().tokenizer_type;
+  if (type == "char") return character_tokenizer(texts);
+  const int64_t size = config.stack.integer({"vocab_size"});
+  log_info("training a {} tokenizer of {} tokens", type, format_count(size));
+  if (type == "wordpiece") return train_word_pieces(texts, size);
+  std::vector<std::string> lines;
+  for (const std::string& text : texts) {
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('\n', at), text.size());
+      lines.push_back(text.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+  return train_tokenizer(lines,
+                         {.type = tokenizer_type(type),
+                          .vocab_size = size,
+                          .seed = static_cast<uint64_t>(config.seed)},
+                         [](const std::string& message) { log_info("{}", message); });
+}
+
 }  // namespace
+
+StackConfig config_of_model(const std::string& from) {
+  return StackConfig(load_model_config(from));
+}
+
+void check_data(const TrainConfig& config, const RunPaths& paths) {
+  config.task_config->check_data(config, paths);
+  if (config.lora_rank == 0) return;
+  check(!paths.from.empty(), ErrorKind::usage,
+        "train: adapters (lora_rank {}) stand on a model that is there; name it with `from`",
+        config.lora_rank);
+  check(!is_adapter_alone(find_model_dir(paths.from)), ErrorKind::usage,
+        "train: {} is an adapter, and an adapter stands on a whole model; make it one with heddle "
+        "export",
+        paths.from);
+}
+
+// GPT-2's and BERT's optimisation, but for the rate.
+void TextFields::suit(TrainConfig& config) {
+  config.optimizer = "adamw";
+  config.schedule = "cosine";
+  config.warmup_updates = 100;
+  config.adam_beta2 = 0.99;
+  config.adam_epsilon = 1e-8;
+  config.weight_decay = 0.1;
+  config.clip_norm = 1;
+}
+
+void TextFields::check_data(const TrainConfig& config, const RunPaths& paths) const {
+  check(!paths.data.empty(), ErrorKind::usage,
+        "train needs `data`, a file or a folder of them, for task {}", config.task);
+  find_text_files(files(paths));
+}
+
+DocumentFiles TextFields::files(const RunPaths& paths) const {
+  return {paths.data, paths.val_data, val_share, text_key};
+}
+
+Tokenizer open_text_tokenizer(const TrainConfig& config, std::span<const std::string> texts,
+                              const std::string& from, const std::string& run) {
+  const std::string folder = join_path(run, "tokenizer");
+  if (!path_exists(folder) || list_directory(folder).empty()) {
+    const std::string& given = config.task_config.as<TextFields>().tokenizer;
+    const Tokenizer made = !given.empty()  ? Tokenizer::load(given)
+                           : !from.empty() ? Tokenizer::load(find_model_dir(from))
+                                           : make_tokenizer(config, texts);
+    // Whole or not at all: half a tokenizer of several files would be taken for one of its own.
+    write_folder_atomic(folder, [&](const std::string& whole) { made.save_folder(whole); });
+  }
+  return Tokenizer::load(folder);
+}
+
+std::vector<std::vector<int32_t>> encode_all(const Tokenizer& tokenizer,
+                                             std::span<const std::string> texts) {
+  std::vector<std::vector<int32_t>> ids(texts.size());
+  parallel_for(static_cast<int64_t>(texts.size()),
+               [&](int64_t i) { ids[i] = tokenizer.encode(texts[i]); });
+  return ids;
+}
 
 void StackTask::open_tokenizer(std::span<const std::string> texts) {
   tokenizer_ = open_text_tokenizer(config_, texts, paths_.from, run_);
@@ -149,6 +215,13 @@ LossSums StackTask::accumulate(int64_t epoch, std::span<const int64_t> samples,
   return sums;
 }
 
+std::vector<int64_t> StackTask::spread(int64_t n, int64_t most) {
+  std::vector<int64_t> samples;
+  const int64_t count = std::min(most, n);
+  for (int64_t i = 0; i < count; ++i) samples.push_back(i * n / count);
+  return samples;
+}
+
 // An adapter has its model's config beside it, with the head that it was trained with.
 void StackTask::save_model(const std::string& folder) const {
   SaveOptions options = tokenizers();
@@ -156,6 +229,30 @@ void StackTask::save_model(const std::string& folder) const {
   options.has_weights = !has_adapter || config_.lora_merge;
   heddle::save_model(folder, *model_, parameters_, options);
   if (has_adapter) parts_->save_adapter(folder, find_model_dir(paths_.from));
+}
+
+void ChunkTask::cut(const DocumentSplit& split, int64_t special) {
+  const int64_t block = whole_block_size(), tokens = block - special;
+  check(tokens >= 2, ErrorKind::usage, "block_size {} leaves {} tokens beside the special ones",
+        block, tokens);
+  // One of unknown characters alone has nothing to predict.
+  const auto usable = [&](const std::vector<std::string>& documents) {
+    Chunks chunks = chunks_of(encode_all(tokenizer(), documents), tokens);
+    std::erase_if(chunks, [&](const std::vector<int32_t>& chunk) {
+      return std::all_of(chunk.begin(), chunk.end(),
+                         [&](int32_t id) { return tokenizer().is_special(id); });
+    });
+    return chunks;
+  };
+  train_ = usable(split.train);
+  val_ = usable(split.val);
+  check(!train_.empty() && !val_.empty(), ErrorKind::data,
+        "the text gives {} sequences to train on and {} held out", train_.size(), val_.size());
+  note_keys(joined(train_), joined(val_));
+  log_info("{} to train on, {} held out, {} in the vocabulary",
+           counted(std::ssize(train_), "sequence"), format_count(std::ssize(val_)),
+           counted(tokenizer().vocab_size(), "token"));
+  shuffle(std::ssize(train_));
 }
 
 }  // namespace heddle::train

@@ -1,17 +1,63 @@
-// What the tasks over models of the registry have in common: the model, its tokenizer, its folder.
+// What the tasks over models of the registry have in common: the model, its tokenizer (given, of a
+// model, or made of the text), its folder, and the order of samples that are what they are.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "heddle/data/batches.h"
+#include "heddle/data/documents.h"
 #include "heddle/infer/loading/loaded_model.h"
-#include "heddle/train/batches/sequence_batch.h"
+#include "heddle/train/batches/sequences.h"
 #include "heddle/train/tasks/task.h"
-#include "heddle/train/tasks/text_data.h"
 #include "heddle/train/trained_parts.h"
 
 namespace heddle::train {
+
+/// fields() of a task puts its own between these two parts.
+class TextFields : public TaskFields {
+ public:
+  std::string tokenizer, tokenizer_type = "wordpiece", text_key = "text";
+  int64_t block_size = 0, batch_size = 16;
+  double val_share = 0.1;
+
+  void suit(TrainConfig& config) override;
+  void check_data(const TrainConfig& config, const RunPaths& paths) const override;
+  /// The files that are read.
+  DocumentFiles files(const RunPaths& paths) const;
+
+ protected:
+  template <class V>
+  void sequence_fields(V& v) {
+    v("tokenizer", tokenizer, "a tokenizer to use; empty: one is made of the text");
+    v("tokenizer_type", tokenizer_type,
+      "of the one that is made: char has a token for each character, wordpiece is BERT's",
+      one_of({"char", "bpe", "unigram", "wordpiece"}));
+    v("block_size", block_size, "tokens of a sequence; 0: as many as the model takes", at_least(0));
+    v("batch_size", batch_size, "sequences of a batch", between(1, 1 << 30));
+  }
+  template <class V>
+  void file_fields(V& v) {
+    v("val_share", val_share,
+      "share of the text, its end, that is held out without `val_data`; of labelled texts the seed "
+      "chooses which, and leaves one of each label to train on",
+      between(0, 1));
+    v("text_key", text_key,
+      "where a line of JSON, or a row of a table, has its text; a number counts columns without "
+      "names");
+  }
+};
+
+/// The tokenizer in RUN/tokenizer, put there first if there is none: the task's `tokenizer`, else
+/// that of the model that the run begins `from` (may be empty), else one of its tokenizer_type made
+/// of `texts`. Errors: those of Tokenizer::load() and the trainers.
+Tokenizer open_text_tokenizer(const TrainConfig& config, std::span<const std::string> texts,
+                              const std::string& from, const std::string& run);
+
+/// Ids of each text, without special ones, on all threads.
+std::vector<std::vector<int32_t>> encode_all(const Tokenizer& tokenizer,
+                                             std::span<const std::string> texts);
 
 /// The config of the model in a folder, for a run that begins from it.
 StackConfig config_of_model(const std::string& from);
@@ -67,6 +113,8 @@ class StackTask : public Task {
   }
   const TextFields& text() const { return own<TextFields>(); }
   uint64_t seed() const { return static_cast<uint64_t>(config_.seed); }
+  /// The numbers of at most `most` of `n` samples, spread evenly.
+  static std::vector<int64_t> spread(int64_t n, int64_t most);
 
   TrainConfig config_;
   RunPaths paths_;
@@ -79,6 +127,36 @@ class StackTask : public Task {
   std::optional<TrainedParts> parts_;  // where less than the whole model is trained
   std::string training_key_, validation_key_;
   std::string begun_from_;  // checksum of the weights that are not trained, if there are such
+};
+
+/// Over samples that come in another order each epoch.
+class ShuffledTask : public StackTask {
+ public:
+  int64_t batches(int64_t) override { return plan_->batches(); }
+
+ protected:
+  using StackTask::StackTask;
+  /// Says how many samples there are to train on.
+  void shuffle(int64_t samples) { plan_.emplace(samples, text().batch_size, seed()); }
+
+ private:
+  std::vector<int64_t> batch_samples(int64_t epoch, int64_t batch) override {
+    return plan_->batch(epoch, batch);
+  }
+
+  std::optional<ShuffledPlan> plan_;
+};
+
+/// Over documents that are cut into sequences.
+class ChunkTask : public ShuffledTask {
+ protected:
+  using ShuffledTask::ShuffledTask;
+
+  /// Cuts the documents into sequences that leave room for `special` ids, once the model is made.
+  /// Errors: usage if block_size leaves no room; data if no sequence is left to train or validate.
+  void cut(const DocumentSplit& split, int64_t special);
+
+  Chunks train_, val_;
 };
 
 }  // namespace heddle::train

@@ -10,10 +10,8 @@
 #include "heddle/nn/parameters.h"
 #include "heddle/nn/run.h"
 #include "heddle/train/config.h"
-#include "heddle/train/metrics/validation_score.h"
-#include "heddle/train/run/run_paths.h"
 #include "heddle/train/run/state.h"
-#include "heddle/train/tasks/loss_sums.h"
+#include "heddle/train/scores.h"
 
 namespace heddle::train {
 

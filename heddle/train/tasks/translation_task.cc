@@ -1,12 +1,13 @@
-// Batches of sentence pairs, their loss, and translations of held-out sentences.
+// Batches of sentence pairs, their loss, its validation and BLEU, translations of held-out
+// sentences.
 #include "heddle/data/batches.h"
-#include "heddle/infer/loading/loaded_model.h"
+#include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/model_dir.h"
 #include "heddle/infer/loading/precision.h"
 #include "heddle/train/batches/corpora.h"
-#include "heddle/train/metrics/validation.h"
+#include "heddle/train/metrics/metrics.h"
+#include "heddle/train/tasks/losses.h"
 #include "heddle/train/tasks/stack_task.h"
-#include "heddle/train/tasks/translation.h"
 
 namespace heddle::train {
 
@@ -16,10 +17,13 @@ class TranslationTask final : public StackTask {
   static constexpr TaskFacts kFacts = {Head::target_token, "loss,bleu", 20'000};
 
   TranslationTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
-      : StackTask(config, paths, run),
-        corpora_(open_corpora(config, paths, run)),
-        validator_(corpora_.val, corpora_.target(), validation_options(config),
-                   &corpora_.tokenizer) {
+      : StackTask(config, paths, run), corpora_(open_corpora(config, paths, run)) {
+    if (wants_bleu()) {
+      for (int64_t i = 0; i < corpora_.val.size(); ++i) {
+        sources_.push_back(corpora_.val.source(i).ids());
+        references_.push_back(held_out_target(i));
+      }
+    }
     if (!paths.from.empty()) config_.stack.hub() = config_of_model(paths.from).hub();
     begin_model();
     translator_ = model().as<EncoderDecoder>();
@@ -28,7 +32,7 @@ class TranslationTask final : public StackTask {
 
   int64_t batches(int64_t epoch) override {
     if (plan_epoch_ != epoch) {
-      plan_ = plan_epoch(lengths(),
+      plan_ = plan_epoch(lengths_of(corpora_.train),
                          {.batch_tokens = own<Fields>().batch_tokens,
                           .sort_pool = own<Fields>().sort_pool,
                           .seed = seed()},
@@ -40,18 +44,37 @@ class TranslationTask final : public StackTask {
 
   std::vector<std::vector<int64_t>> parts(int64_t epoch, int64_t batch, int64_t parts) override {
     batches(epoch);
-    return split_batch(lengths(), plan_.batch(batch), parts);
+    return split_batch(lengths_of(corpora_.train), plan_.batch(batch), parts);
   }
 
-  ValidationScore validate(const nn::Run& run) override { return validator_(*translator_, run); }
+  // The loss over target tokens, the end included, and sacreBLEU (0 to 100) if it is wanted.
+  ValidationScore validate(const nn::Run& run) override {
+    const BatchPlan plan =
+        plan_epoch(lengths_of(corpora_.val),
+                   {.batch_tokens = own<Fields>().batch_tokens, .shuffle = false}, 0);
+    LossSums sums;
+    for (int64_t i = 0; i < plan.size(); ++i) {
+      const auto batch = make_translation_batch(corpora_.val, plan.batch(i), special_ids());
+      sums += batch_loss(*translator_, batch, run);
+    }
+    ValidationScore score{.loss = sums.nll / static_cast<double>(sums.predicted)};
+    if (!wants_bleu()) return score;
+    const std::vector<std::string> hypotheses = translated(sources_, own<Fields>().validation_beam);
+    score.metrics = {{"bleu", corpus_bleu(hypotheses, references_).score}};
+    return score;
+  }
 
+  // Translated greedily; the reference is what the target's ids say.
   std::vector<Json> samples() override {
+    const std::vector<int64_t> chosen = spread(corpora_.val.size(), 6);
+    std::vector<std::vector<int32_t>> sources;
+    for (const int64_t i : chosen) sources.push_back(corpora_.val.source(i).ids());
+    const std::vector<std::string> translations = translated(sources, 1);
     std::vector<Json> samples;
-    for (const SampleTranslation& t : validator_.samples(*translator_)) {
-      Json& sample = samples.emplace_back(Json::object());
-      sample["source"] = t.source;
-      sample["reference"] = t.reference;
-      sample["translation"] = t.translation;
+    for (size_t k = 0; k < chosen.size(); ++k) {
+      samples.push_back(Json::object({{"source", corpora_.tokenizer.decode(sources[k])},
+                                      {"reference", held_out_target(chosen[k])},
+                                      {"translation", translations[k]}}));
     }
     return samples;
   }
@@ -65,13 +88,10 @@ class TranslationTask final : public StackTask {
 
  private:
   LossSums accumulate_whole(int64_t, std::span<const int64_t> pairs, const nn::Run& run) override {
-    const EncoderDecoderFacts& facts = translator_->facts();
-    const TranslationIds special{static_cast<int32_t>(facts.decoder_start_token_id),
-                                 static_cast<int32_t>(facts.eos_token_id)};
     const int64_t passes = own<Fields>().r_drop > 0 ? 2 : 1;
-    return accumulate_gradients(*translator_,
-                                make_translation_batch(corpora_.train, pairs, special, passes), run,
-                                own<Fields>().label_smoothing, own<Fields>().r_drop);
+    const auto batch = make_translation_batch(corpora_.train, pairs, special_ids(), passes);
+    return accumulate_gradients(*translator_, batch, run, own<Fields>().label_smoothing,
+                                own<Fields>().r_drop);
   }
 
   // Of other formats the files of the model that it was begun from are copied as they are.
@@ -86,22 +106,38 @@ class TranslationTask final : public StackTask {
     return {samples.begin(), samples.end()};
   }
 
-  static ValidationOptions validation_options(const TrainConfig& c) {
-    const auto& own = c.task_config.as<Fields>();
-    return {.batch_tokens = own.batch_tokens,
-            .wants_bleu = c.select == "bleu" || c.early_stop == "bleu",
-            .translate = {.search = {.beam = own.validation_beam},
-                          .scores = false,
-                          .precision = resolve_precision(c.precision)}};
+  bool wants_bleu() const { return config_.select == "bleu" || config_.early_stop == "bleu"; }
+
+  TranslationIds special_ids() const {
+    const EncoderDecoderFacts& facts = translator_->facts();
+    return {static_cast<int32_t>(facts.decoder_start_token_id),
+            static_cast<int32_t>(facts.eos_token_id)};
   }
 
-  PairLengths lengths() const {
-    return {corpora_.train.source_lengths(), corpora_.train.target_lengths()};
+  std::string held_out_target(int64_t i) const {
+    return corpora_.target().decode(corpora_.val.target(i).ids());
+  }
+
+  std::vector<std::string> translated(const std::vector<std::vector<int32_t>>& sources,
+                                      int64_t beam) const {
+    const TranslateOptions options = {.search = {.beam = beam},
+                                      .scores = false,
+                                      .precision = resolve_precision(config_.precision)};
+    std::vector<std::string> texts;
+    for (const Translation& t : translate_ids(*translator_, sources, options)) {
+      texts.push_back(corpora_.target().decode(t.ids));
+    }
+    return texts;
+  }
+
+  static PairLengths lengths_of(const TokenizedCorpus& corpus) {
+    return {corpus.source_lengths(), corpus.target_lengths()};
   }
 
   Corpora corpora_;
   const EncoderDecoder* translator_ = nullptr;
-  Validator validator_;
+  std::vector<std::vector<int32_t>> sources_;  // held-out ones, where BLEU is wanted
+  std::vector<std::string> references_;
   BatchPlan plan_;
   int64_t plan_epoch_ = -1;
 };

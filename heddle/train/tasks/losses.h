@@ -1,27 +1,58 @@
-// Losses of heads for masked tokens and for classes, and how often they are right.
+// Losses of batches, with their gradients or alone, and how often the answers are right.
 #pragma once
 
 #include <functional>
 #include <span>
 #include <vector>
 
-#include "heddle/models/model.h"
-#include "heddle/train/batches/sequence_batch.h"
-#include "heddle/train/metrics/validation_score.h"
-#include "heddle/train/tasks/loss_sums.h"
+#include "heddle/data/batches.h"
+#include "heddle/models/encoder_decoder.h"
+#include "heddle/train/batches/sequences.h"
+#include "heddle/train/scores.h"
 
 namespace heddle::train {
+
+// accumulate_*() add the gradients of the summed loss to the parameters, batch_loss() computes the
+// loss alone.
+
+/// For each row the token after it in its sequence; -1, which does not count, after the last.
+std::vector<int32_t> next_targets(std::span<const int32_t> ids, const Segments& segments);
+
+/// Of a language model, over the targets: targets[i] stands behind row i, a negative one does not
+/// count. Without targets they are next_targets().
+LossSums accumulate_gradients(const LanguageModel& model, const nn::TokenRows& tokens,
+                              std::span<const int32_t> targets, const nn::Run& run);
+LossSums accumulate_gradients(const LanguageModel& model, const nn::TokenRows& tokens,
+                              const nn::Run& run);
+LossSums batch_loss(const LanguageModel& model, const nn::TokenRows& tokens,
+                    std::span<const int32_t> targets, const nn::Run& run);
+LossSums batch_loss(const LanguageModel& model, const nn::TokenRows& tokens, const nn::Run& run);
+
+/// Of a translator. With `divergence` the batch holds two passes (make_translation_batch); sums are
+/// those of one, the mean of both.
+LossSums accumulate_gradients(const EncoderDecoder& model, const TranslationBatch& batch,
+                              const nn::Run& run, double label_smoothing, double divergence = 0);
+LossSums batch_loss(const EncoderDecoder& model, const TranslationBatch& batch, const nn::Run& run);
 
 /// Cross entropy of the tokens that are hidden, batch.targets of each row, and of the next-sentence
 /// class, where there are any: [sequences], 0 the second part follows, 1 it does not. The second
 /// is weighted so that, over the tokens of the batch, both are means as in Devlin et al. 2019,
-/// appendix A.2. Adds gradients to the parameters.
+/// appendix A.2.
 LossSums accumulate_masked(const Model& model, SequenceBatch& batch,
                            std::span<const int32_t> next_sentence, const nn::Run& run);
 /// Cross entropy of the class of each sequence (targets: [sequences]) or of each row ([rows]), by
 /// the model's head, whatever it reads.
 LossSums accumulate_classes(const Model& model, const ModelInput& input,
                             std::span<const int32_t> targets, const nn::Run& run);
+/// Over the predictions.
+LossSums accumulate_permuted(const Model& model, PermutedBatch& batch, const nn::Run& run);
+
+/// The loss alone, and what the model predicts: the likeliest token of each prediction.
+struct PermutedAnswers {
+  LossSums sums = {};
+  std::vector<int32_t> tokens = {};
+};
+PermutedAnswers answer_permuted(const Model& model, PermutedBatch& batch, const nn::Run& run);
 
 /// Right and wrong answers, by class.
 class Confusion {
