@@ -6,8 +6,7 @@
 #include "heddle/base/files/files.h"
 #include "heddle/infer/loading/model_dir.h"
 #include "heddle/models/family.h"
-#include "heddle/nn/attention.h"
-#include "heddle/nn/mlp.h"
+#include "heddle/nn/block.h"
 #include "heddle/train/run/run_folder.h"
 
 namespace heddle::inspect {
@@ -34,7 +33,7 @@ struct PlainStackConfig {
 class PlainStack final : public LanguageModel {
  public:
   using Config = PlainStackConfig;
-  static std::vector<HeadClass> heads() { return {{Head::next_token, "Stack"}}; }
+  static HubFamily family() { return {.heads = {{Head::next_token, "Stack"}}}; }
 
   PlainStack(const Scope& s, const Config& c, const HubConfig&)
       : LanguageModel({.vocab_size = std::max<int64_t>(1, c.vocab_size),
@@ -56,7 +55,8 @@ class PlainStack final : public LanguageModel {
           positions != nullptr ? nn::Positions::learned(*positions) : nn::Positions::none(),
           nn::Embedding::Options{});
     }
-    layers_ = nn::make_layers<Layer>(s / "layers", c.layers, c);
+    layers_ = nn::make_layers(s / "layers", c.layers,
+                              [&](const Scope& at, int64_t) { return block(at, c); });
   }
 
   nn::TensorNames names() const override { return {}; }
@@ -68,36 +68,29 @@ class PlainStack final : public LanguageModel {
         embedding_
             ? (*embedding_)(tokens, run)
             : Tensor::zeros({std::ssize(tokens.ids), width()}, run.compute).with_leaf(&vectors_);
-    return nn::run_stack("", Residual(x, false), layers_.size(), nullptr, run,
-                         [this, tokens, run](size_t i, Residual& y, auto) {
-                           const Layer& l = layers_[i];
-                           y.leave(l.attention(y.enter(l.attention_norm), tokens, run), {},
-                                   l.attention_norm);
-                           y.leave(l.mlp(y.enter(l.norm), nullptr, run), {}, l.norm);
-                         });
+    return nn::run_stack(
+        "", Residual(x, false), layers_.size(), nullptr, run,
+        [this, tokens, run](size_t i, Residual& y, auto) { layers_[i](y, tokens, run); });
   }
 
  private:
-  struct Layer {
-    nn::SelfAttention attention;
-    nn::FeedForward mlp;
-    LayerNorm attention_norm, norm;
-
-    Layer(const Scope& s, const Config& c, int64_t)
-        : attention((s / "attention").prefix(),
-                    Linear(s / "attention", {"q", "k", "v"}, {.in = c.d_model, .out = c.d_model}),
-                    Linear(s / "attention" / "out", {.in = c.d_model, .out = c.d_model}),
-                    {.heads = c.heads, .is_causal = c.causal}),
-          mlp((s / "mlp").prefix(), Linear(s / "mlp" / "in", {.in = c.d_model, .out = c.ffn_dim}),
-              Linear(s / "mlp" / "out", {.in = c.ffn_dim, .out = c.d_model}), {}),
-          attention_norm(s / "attention_norm", c.d_model, 1e-5),
-          norm(s / "norm", c.d_model, 1e-5) {}
-  };
+  static nn::Block block(const Scope& s, const Config& c) {
+    const Scope attention = s / "attention", mlp = s / "mlp";
+    return {.attention = {attention.prefix(),
+                          Linear(attention, {"q", "k", "v"}, {.in = c.d_model, .out = c.d_model}),
+                          Linear(attention / "out", {.in = c.d_model, .out = c.d_model}),
+                          {.heads = c.heads, .is_causal = c.causal}},
+            .attention_norm = LayerNorm(s / "attention_norm", c.d_model, 1e-5),
+            .mlp = nn::FeedForward(mlp.prefix(),
+                                   Linear(mlp / "in", {.in = c.d_model, .out = c.ffn_dim}),
+                                   Linear(mlp / "out", {.in = c.ffn_dim, .out = c.d_model}), {}),
+            .mlp_norm = LayerNorm(s / "norm", c.d_model, 1e-5)};
+  }
 
   bool is_causal_;
   mutable Leaf vectors_;
   std::optional<nn::Embedding> embedding_;
-  std::vector<Layer> layers_;
+  std::vector<nn::Block> layers_;
 };
 
 void apply_settings(const std::vector<Field>& fields, const std::vector<std::string>& settings) {
