@@ -6,7 +6,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/bench/layer_curve.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/shared_flags.h"
+#include "heddle/cli/flags.h"
 #include "heddle/inspect/analysis.h"
 #include "heddle/inspect/model_sizes.h"
 

@@ -2,7 +2,7 @@
 
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/inspect_flags.h"
+#include "heddle/cli/flags.h"
 #include "heddle/inspect/attention_maps.h"
 
 namespace heddle::cli {

@@ -5,7 +5,7 @@
 #include "heddle/base/files/lines.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/shared_flags.h"
+#include "heddle/cli/flags.h"
 #include "heddle/cli/lines.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/inspect/pages/page.h"

@@ -3,8 +3,8 @@
 
 #include "heddle/base/log.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/eval_flags.h"
-#include "heddle/cli/flags/shared_flags.h"
+#include "heddle/cli/flags.h"
+#include "heddle/cli/measure/eval.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/train/run/run_folder.h"
 #include "heddle/train/tasks/stack_task.h"

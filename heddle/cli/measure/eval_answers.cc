@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "heddle/base/progress.h"
-#include "heddle/cli/flags/eval_flags.h"
-#include "heddle/cli/flags/text_flags.h"
+#include "heddle/cli/flags.h"
+#include "heddle/cli/measure/eval.h"
 #include "heddle/cli/warnings.h"
 #include "heddle/data/documents.h"
 #include "heddle/infer/loading/precision.h"

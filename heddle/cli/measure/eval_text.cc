@@ -4,7 +4,7 @@
 
 #include "heddle/base/progress.h"
 #include "heddle/base/utf8.h"
-#include "heddle/cli/flags/eval_flags.h"
+#include "heddle/cli/measure/eval.h"
 #include "heddle/cli/warnings.h"
 #include "heddle/data/documents.h"
 #include "heddle/infer/loading/precision.h"

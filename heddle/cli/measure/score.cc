@@ -4,7 +4,7 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files/lines.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/eval_flags.h"
+#include "heddle/cli/measure/eval.h"
 #include "heddle/train/metrics/tokenize_13a.h"
 
 namespace heddle::cli {

@@ -3,7 +3,7 @@
 
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/shared_flags.h"
+#include "heddle/cli/flags.h"
 #include "heddle/inspect/run_history.h"
 
 namespace heddle::cli {

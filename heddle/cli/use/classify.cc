@@ -7,7 +7,7 @@
 #include "heddle/base/json/json.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/text_flags.h"
+#include "heddle/cli/flags.h"
 #include "heddle/cli/warnings.h"
 #include "heddle/inspect/pages/text_pages.h"
 #include "heddle/text/strings/strings.h"

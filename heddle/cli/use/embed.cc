@@ -4,7 +4,7 @@
 #include "heddle/base/json/json.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/text_flags.h"
+#include "heddle/cli/flags.h"
 #include "heddle/inspect/pages/text_pages.h"
 
 namespace heddle::cli {

@@ -3,7 +3,7 @@
 
 #include "heddle/base/log.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/shared_flags.h"
+#include "heddle/cli/flags.h"
 #include "heddle/infer/forward.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/page.h"

@@ -6,7 +6,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/base/utf8.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/shared_flags.h"
+#include "heddle/cli/flags.h"
 #include "heddle/cli/use/prompts.h"
 #include "heddle/infer/decoding/generate.h"
 #include "heddle/infer/decoding/text_stream.h"

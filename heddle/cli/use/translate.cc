@@ -4,8 +4,7 @@
 #include <tuple>
 
 #include "heddle/cli/commands.h"
-#include "heddle/cli/flags/shared_flags.h"
-#include "heddle/cli/flags/translate_flags.h"
+#include "heddle/cli/flags.h"
 #include "heddle/cli/lines.h"
 #include "heddle/cli/warnings.h"
 #include "heddle/infer/loading/precision.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "heddle/base/json/json.h"
-#include "heddle/cli/flags/translate_flags.h"
+#include "heddle/cli/flags.h"
 #include "heddle/train/metrics/metrics.h"
 
 namespace heddle::cli {

@@ -1,0 +1,227 @@
+// Flags that several commands have, checked before any work.
+#include "heddle/cli/flags.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "heddle/base/error.h"
+#include "heddle/base/json/json.h"
+#include "heddle/base/log.h"
+#include "heddle/base/parallel.h"
+#include "heddle/base/progress.h"
+#include "heddle/infer/loading/precision.h"
+#include "heddle/text/strings/strings.h"
+
+namespace heddle::cli {
+
+void add_compute_flags(Subcommand& command, ComputeFlags& flags) {
+  command.add_setting("--precision", flags.precision,
+                      "f32, bf16, int8, or auto: bf16 where the CPU has it");
+  command.add_setting("-t,--threads", flags.threads, "threads; 0: one a core");
+}
+
+Precision apply_compute_flags(const ComputeFlags& flags) {
+  check(flags.threads >= 0, ErrorKind::usage, "--threads is {}; it must be at least 1, or 0",
+        flags.threads);
+  if (flags.threads > 0) set_num_threads(flags.threads);
+  return resolve_precision(flags.precision);
+}
+
+std::string flag_of(std::string_view key) {
+  if (key == "num_beams") return "--beam";
+  if (key == "no_repeat_ngram_size") return "--no-repeat-ngram";
+  return flag_name(key);
+}
+
+std::vector<Option> add_search_flags(Subcommand& command, SearchConfig& search,
+                                     std::initializer_list<const char*> keys) {
+  const std::vector<Field> fields = FieldList(search);
+  std::vector<Option> options;
+  for (const std::string key : keys) {
+    const auto field =
+        std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.key == key; });
+    check(field != fields.end(), ErrorKind::internal, "SearchConfig has no field {}", key);
+    const std::string name = (key == "max_new_tokens" ? "-n," : "") + flag_of(key);
+    if (auto* const* number = std::get_if<std::optional<int64_t>*>(&field->member)) {
+      options.push_back(command.add_option(name, **number, field->help));
+    } else {
+      auto* const real = std::get<std::optional<double>*>(field->member);
+      options.push_back(command.add_option(name, *real, field->help));
+    }
+  }
+  return options;
+}
+
+void add_alignment_flags(Subcommand& command, AlignmentOptions& options, Option needed) {
+  const auto add = [&](const char* name, std::vector<int64_t>& numbers, const char* help) {
+    Option option = command.add_option(name, numbers, help).delimiter(',');
+    if (needed) option.needs(needed);
+  };
+  add("--align-layers", options.layers,
+      "decoder layers whose cross attention aligns, from 0: 2 or 1,2 (averaged); by itself the "
+      "last, of more than four layers the last but one");
+  add("--align-heads", options.heads, "heads, from 0, averaged; by itself all");
+  Option shift = command.add_flag(
+      "--align-shift", options.shifted,
+      "take a word's attention from the step that reads it, not from the one that predicts it");
+  if (needed) shift.needs(needed);
+}
+
+Option add_page_flag(Subcommand& command, std::string& path, const char* help) {
+  return command.add_option("--page", path, help).type_name("FILE.html");
+}
+
+bool wants_page(const std::string& path) {
+  if (!path.empty()) inspect::check_output(path, "the page");
+  return !path.empty();
+}
+
+void write_page(const char* command, const std::string& what, const std::string& path,
+                const inspect::Page& page) {
+  inspect::write_page(path, page);
+  fmt::print(stderr, "{}: {} in {}; open it in a browser\n", command, what, path);
+}
+
+namespace {
+
+constexpr BlockSize kBlock = {.lines = 64, .bytes = 64 << 10};
+
+}  // namespace
+
+void add_text_flags(Subcommand& command, TextFlags& flags) {
+  command.add_option("model", flags.model, "a model directory, or a training run").required();
+  add_compute_flags(command, flags.compute);
+  command.add_flag("--json", flags.json, "one line of JSON a text");
+  command.add_option("--text", flags.texts,
+                     "a text, instead of lines of the standard input; may come often");
+  add_page_flag(command, flags.page, "also write a page of the results");
+  add_skip_flag(command, flags.lines);
+}
+
+void for_texts(const char* command, const TextFlags& flags, int64_t limit,
+               const std::function<void(std::span<const std::string>, int64_t& cut)>& f) {
+  int64_t cut = 0, count = 0;
+  const auto work = [&](std::span<const std::string> texts) {
+    int64_t cut_here = 0;
+    f(texts, cut_here);
+    cut += cut_here;
+    count += std::ssize(texts);
+  };
+  const LineAnswers answers = {
+      .answer =
+          [&](std::span<const std::string> lines, int64_t first) {
+            for (const std::string& line : lines) {
+              check_text(line, fmt::format("line {}", first + (&line - lines.data())));
+            }
+            work(lines);
+          },
+      .skip =
+          [&](const std::string& message) {
+            print_result(flags.json ? Json::object({{"error", message}}).dump() : "");
+          }};
+  if (flags.texts.empty()) {
+    const int64_t lines = answer_lines(command, flags.lines, kBlock, answers);
+    check(lines > 0, ErrorKind::usage, "the standard input is empty; give texts, one a line");
+  } else {
+    std::vector<std::string> texts;
+    for (const std::string& text : flags.texts) {
+      check_text(text, "the text");
+      warn_of_file_name(command, text);
+      texts.emplace_back(without_byte_order_mark(text));
+    }
+    work(texts);
+  }
+  warn_of_cut(command, cut, count, limit);
+}
+
+void warn_of_cut(const char* command, int64_t cut, int64_t texts, int64_t limit) {
+  if (cut == 0) return;
+  log_warning("{}: {} of {} longer than {} and cut", command, format_count(cut),
+              counted(texts, "text was", "texts were"), counted(limit, "token"));
+}
+
+void add_translate_flags(Subcommand& app, TranslateFlags& flags) {
+  flags.command = app;
+  app.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
+      .required();
+  app.add_option("--source-language", flags.source_language,
+                 "language of the texts, of a model that is told, as its tokenizer has it: en_XX, "
+                 "eng_Latn, en");
+  app.add_option("--target-language", flags.target_language,
+                 "language of the translations; a name that is none lists those that there are");
+  add_search_flags(app, flags.search,
+                   {"num_beams", "length_penalty", "no_repeat_ngram_size", "repetition_penalty"});
+  app.add_option("--min-length", flags.min_length,
+                 "tokens of a translation at least, the end not counted [as the model says, or 0]");
+  app.add_option("--max-length", flags.max_length,
+                 "tokens of a translation at most, the end not counted; 0: twice the source's + 10 "
+                 "[as the model says, or 0]");
+  app.add_setting("--batch-tokens", flags.batch_tokens, "source tokens of a batch, times the beam");
+  add_compute_flags(app, flags.compute);
+  app.add_flag("--truncate", flags.truncate, "cut lines that are longer than the model takes");
+}
+
+Precision apply_translate_flags(const TranslateFlags& flags) {
+  flags.search.check_ranges();
+  const int64_t least = flags.min_length.value_or(0), most = flags.max_length.value_or(0);
+  check(flags.batch_tokens >= 1, ErrorKind::usage, "--batch-tokens is {}; it must be at least 1",
+        flags.batch_tokens);
+  check(least >= 0, ErrorKind::usage, "--min-length is {}; it must be at least 0", least);
+  check(most >= 0 && most <= 1'000'000, ErrorKind::usage,
+        "--max-length is {}; it must be from 1 to 1000000, or 0 for one that follows the source's",
+        most);
+  return apply_compute_flags(flags.compute);
+}
+
+TranslateOptions translate_options(const TranslateFlags& flags, LoadedModel& model,
+                                   Precision precision) {
+  TranslateOptions o = default_options(model, flags.search);
+  if (flags.min_length) o.search.min_new_tokens = flags.min_length;
+  o.max_length = flags.max_length.value_or(o.max_length);
+  o.search.n_best = flags.n_best;
+  o.batch_tokens = flags.batch_tokens;
+  o.truncate = flags.truncate;
+  o.precision = precision;
+  o.scores = false;
+  set_languages(model, flags.source_language, flags.target_language, o);
+  return o;
+}
+
+void report_cut(const char* command, int64_t cut, const LoadedModel& model) {
+  if (cut == 0) return;
+  fmt::print(stderr, "{}: {} cut to the {} tokens that the model takes\n", command,
+             counted(cut, "line was", "lines were"),
+             format_count(model.translator().facts().longest_source));
+}
+
+void add_inspect_flags(Subcommand& app, InspectFlags& flags, bool is_model_required) {
+  app.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
+      .required(is_model_required);
+  flags.has_source = app.add_option("--text", flags.source, "the text to look at");
+  flags.has_target = app.add_option("--target", flags.target,
+                                    "its translation; without it a translator's own, beam 5");
+  app.add_option("--ids", flags.ids, "token ids in place of --text, for models without tokenizer")
+      .delimiter(',');
+  app.add_flag("--truncate", flags.truncate, "cut text that is longer than the model takes");
+  add_compute_flags(app, flags.compute);
+}
+
+inspect::Subject open_subject(const InspectFlags& flags) {
+  inspect::SubjectOptions options{.source = flags.source,
+                                  .target = {},
+                                  .ids = {},
+                                  .truncate = flags.truncate,
+                                  .precision = apply_compute_flags(flags.compute)};
+  check(flags.has_source.count() > 0 || !flags.ids.empty(), ErrorKind::usage,
+        "--text is missing; give a sentence, as in --text \"a man rides a horse\" (or --ids for a "
+        "model without tokenizer)");
+  if (flags.has_target.count() > 0) options.target = flags.target;
+  for (const int64_t id : flags.ids) {
+    check(id >= 0 && id <= std::numeric_limits<int32_t>::max(), ErrorKind::usage,
+          "--ids: {} is no token id; they begin at 0", id);
+    options.ids.push_back(static_cast<int32_t>(id));
+  }
+  return inspect::Subject::open(flags.model, options);
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,114 @@
+// The flags that several commands have: how they compute, search, align and translate, the texts that
+// they take, and the page that they write.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/cli/command_line.h"
+#include "heddle/cli/lines.h"
+#include "heddle/infer/decoding/translate.h"
+#include "heddle/infer/search/search_config.h"
+#include "heddle/infer/words/alignment.h"
+#include "heddle/inspect/pages/page.h"
+#include "heddle/inspect/subject.h"
+
+namespace heddle::cli {
+
+struct ComputeFlags {
+  std::string precision = "auto";
+  int threads = 0;  ///< 0: as many as there are cores
+};
+
+/// Adds --precision and --threads.
+void add_compute_flags(Subcommand& command, ComputeFlags& flags);
+
+/// Sets the threads. Errors: usage, naming the flag, for a wrong value.
+Precision apply_compute_flags(const ComputeFlags& flags);
+
+/// The flags that set these fields, by key.
+std::vector<Option> add_search_flags(Subcommand& command, SearchConfig& search,
+                                     std::initializer_list<const char*> keys);
+
+/// The flag that sets a field: its key with dashes, but for two of searches.
+std::string flag_of(std::string_view key);
+
+/// Adds --align-layers, --align-heads and --align-shift; they may be given only with `needed`, if
+/// not null.
+void add_alignment_flags(Subcommand& command, AlignmentOptions& options, Option needed);
+
+/// Adds --page FILE.html. `help`: what the page shows, "write a page of ..".
+Option add_page_flag(Subcommand& command, std::string& path, const char* help);
+/// Whether a page is asked for (`path` is not empty). Errors: see inspect::check_output().
+bool wants_page(const std::string& path);
+/// Writes the page, and says so: "eval: a page in FILE.html; open it in a browser".
+void write_page(const char* command, const std::string& what, const std::string& path,
+                const inspect::Page& page);
+
+struct TextFlags {
+  std::string model;
+  std::vector<std::string> texts;  ///< of the command line; none: lines of the standard input
+  ComputeFlags compute{.precision = "f32"};
+  bool json = false;
+  std::string page;  ///< the page to write, "" for none
+  LineFlags lines;
+};
+
+/// Adds model, --text, --precision, --threads, --json, --page and --skip-bad.
+void add_text_flags(Subcommand& command, TextFlags& flags);
+
+/// Calls f with the texts, some at a time, which adds to `cut` how many it cut to `limit` tokens:
+/// one warning counts them. Of lines see answer_lines(): f throws before it writes. Errors: data,
+/// with the line, if one is not UTF-8 or f refuses it; usage if there is none.
+void for_texts(const char* command, const TextFlags& flags, int64_t limit,
+               const std::function<void(std::span<const std::string>, int64_t& cut)>& f);
+
+/// One warning if texts were cut.
+void warn_of_cut(const char* command, int64_t cut, int64_t texts, int64_t limit);
+
+struct TranslateFlags {
+  std::string model;
+  SearchConfig search;
+  std::string source_language, target_language;
+  std::optional<int64_t> min_length, max_length;
+  int64_t n_best = 1, batch_tokens = TranslateOptions().batch_tokens;
+  bool truncate = false;
+  Subcommand command;  ///< that has the flags
+  ComputeFlags compute;
+};
+
+void add_translate_flags(Subcommand& app, TranslateFlags& flags);
+
+/// Sets the number of threads. Errors: usage, naming the flag, for values that make no sense.
+Precision apply_translate_flags(const TranslateFlags& flags);
+
+/// What the flags ask for, laid over what the model's folder says, see default_options(), and the
+/// languages. Errors: those of set_languages().
+TranslateOptions translate_options(const TranslateFlags& flags, LoadedModel& model,
+                                   Precision precision);
+
+/// Says on stderr how many lines were cut, if any.
+void report_cut(const char* command, int64_t cut, const LoadedModel& model);
+
+struct InspectFlags {
+  std::string model, source, target;
+  ComputeFlags compute{.precision = "f32"};
+  std::vector<int64_t> ids;
+  bool truncate = false;
+  Option has_source;
+  Option has_target;
+};
+
+/// Adds model, --text, --target, --ids, --truncate, --precision and --threads.
+void add_inspect_flags(Subcommand& app, InspectFlags& flags, bool is_model_required = true);
+
+/// The subject that the flags name; sets the number of threads.
+/// Errors: usage, naming the flag, where nothing is given to look at; those of Subject::open().
+inspect::Subject open_subject(const InspectFlags& flags);
+
+}  // namespace heddle::cli
