@@ -1,12 +1,14 @@
 // What a training run has logged so far, for its report and for comparisons.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "heddle/train/run/run_folder.h"
 #include "heddle/train/scores.h"
+#include "heddle/train/trainer.h"
 
 namespace heddle::inspect {
 
@@ -56,6 +58,10 @@ RunHistory read_history(const std::string& run);
 /// each validation. The page of a run that goes on loads itself again until it is written without.
 /// Errors: those of read_history() and write_page().
 void write_run_report(const std::string& run, bool is_going_on);
+
+/// A RunOptions::on_event that writes the report after validations and at the end, and otherwise at
+/// most twice a minute. A report that cannot be written is one warning; training goes on.
+std::function<void(train::RunEvent)> report_writer(const std::string& run);
 
 /// Several runs over each other on one page, with the fields in which they differ; of one run its
 /// report.

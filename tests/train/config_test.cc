@@ -66,7 +66,7 @@ TEST(TrainConfig, file_is_read_over_its_preset) {
   const TemporaryFolder folder;
   const std::string path =
       folder.write("c.json", R"({"preset": "tiny", "description": "mine", "d_model": 64})");
-  const TrainConfig config = load_config(path);
+  const TrainConfig config = parse_config(Json::load(path), path);
   EXPECT_EQ(config.stack.integer({"d_model"}), 64);
   EXPECT_EQ(config.stack.integer({"encoder_layers"}), 4);
 }
@@ -75,14 +75,14 @@ TEST(TrainConfig, unknown_key_of_a_file_is_named_with_the_nearest_one) {
   const TemporaryFolder folder;
   const std::string path = folder.write("c.json", R"({"learning_rat": 0.1})");
   expect_error(ErrorKind::data, {path, "'learning_rat'", "did you mean 'learning_rate'"},
-               [&] { load_config(path); });
+               [&] { parse_config(Json::load(path), path); });
 }
 
 TEST(TrainConfig, broken_file_is_a_data_error_with_its_place) {
   const TemporaryFolder folder;
   const std::string path = folder.write("c.json", "{\"d_model\": 64,\n  oops}");
-  expect_error(ErrorKind::data, {path, "line 2"}, [&] { load_config(path); });
-  expect_error(ErrorKind::data, {"nowhere.json"}, [] { load_config("nowhere.json"); });
+  expect_error(ErrorKind::data, {path, "line 2"}, [&] { parse_config(Json::load(path), path); });
+  expect_error(ErrorKind::data, {"nowhere.json"}, [] { parse_config(Json::load("nowhere.json"), "nowhere.json"); });
 }
 
 TEST(TrainConfig, settings_come_back_from_the_folder_as_they_were) {

@@ -8,11 +8,11 @@
 #include "heddle/base/progress.h"
 #include "heddle/base/utf8.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/train/run_report.h"
 #include "heddle/cli/warnings.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/precision.h"
 #include "heddle/infer/words/alignment.h"
+#include "heddle/inspect/run_history.h"
 #include "heddle/train/metrics/metrics.h"
 #include "heddle/train/trainer.h"
 
@@ -92,7 +92,7 @@ void run(const Flags& flags) {
   const train::TrainConfig config = train::load_recipe("phrasebook");
   check_own_run(flags.out, config);
   const train::RunResult r = train::train_model(
-      config, {.paths = {}, .out = flags.out, .on_event = report_writer(flags.out)});
+      config, {.paths = {}, .out = flags.out, .on_event = inspect::report_writer(flags.out)});
   if (r.was_interrupted) return;
   const LoadedModel model = load_translation_model(flags.out);
   const Precision precision = resolve_precision(config.precision);

@@ -15,7 +15,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/train/run_report.h"
+#include "heddle/inspect/run_history.h"
 #include "heddle/train/config.h"
 #include "heddle/train/run/run_folder.h"
 #include "heddle/train/tasks/stack_task.h"
@@ -294,7 +294,9 @@ train::TrainConfig first_config(const Flags& f) {
     return found == f.fields.end() ? std::string() : found->second;
   };
   if (!f.recipe.empty()) return begun_from(train::load_recipe(f.recipe), f.run.paths.from);
-  if (!f.config.empty()) return begun_from(train::load_config(f.config), f.run.paths.from);
+  if (!f.config.empty()) {
+    return begun_from(train::parse_config(Json::load(f.config), f.config), f.run.paths.from);
+  }
   if (train::is_run(f.run.out) && !f.run.overwrite) return train::stored_config(f.run.out);
   const std::string task = flag("task");
   if (!f.run.paths.from.empty()) return config_to_fine_tune(f.run.paths.from, task);
@@ -384,7 +386,7 @@ void report(const train::RunResult& r, const train::RunOptions& run) {
 
 void run(Flags& flags) {
   if (flags.threads > 0) set_num_threads(flags.threads);
-  flags.run.on_event = report_writer(flags.run.out);
+  flags.run.on_event = inspect::report_writer(flags.run.out);
   train::settle_replaced(flags.run.out);
   report(train::train_model(config_of_run(flags), flags.run), flags.run);
 }
