@@ -55,10 +55,8 @@ std::vector<std::vector<double>> classify(const LoadedModel& model,
              "classes");
   std::vector<Encoding> encodings;
   for (const TextToClassify& one : texts) {
-    bool was_cut = false;
-    encodings.push_back(one.second ? encode_to_fit(model, one.text, *one.second, was_cut)
-                                   : encode_to_fit(model, one.text, was_cut));
-    cut += was_cut ? 1 : 0;
+    encodings.push_back(one.second ? encode_to_fit(model, one.text, *one.second, cut)
+                                   : encode_to_fit(model, one.text, cut));
   }
   const std::vector<float> logits =
       logits_of(model, encodings, model.model->heads().sequence_classes, precision);

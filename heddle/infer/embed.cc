@@ -70,11 +70,9 @@ std::vector<std::vector<float>> embed(const SentenceEncoder& encoder,
   const TokenModel& model = encoder.text.tokens();
   std::vector<Encoding> encodings;
   for (const std::string& text : texts) {
-    bool was_cut = false;
     const std::string whole = options.prompt + text;
     encodings.push_back(
-        encode_to_fit(encoder.text, options.lower_case ? lower_case(whole) : whole, was_cut));
-    cut += was_cut ? 1 : 0;
+        encode_to_fit(encoder.text, options.lower_case ? lower_case(whole) : whole, cut));
   }
   const PackedTexts packed(model, encodings);
   const NoGrad off;

@@ -16,10 +16,10 @@ constexpr std::string_view kMask = "[MASK]";
 
 Encoding encode_masked(const LoadedModel& model, const std::string& text) {
   const int32_t mask = model.tokenizer->mask_id();
-  bool was_cut = false;
+  int64_t cut = 0;
   Encoding encoding =
-      encode_to_fit(model, replace_all(text, kMask, model.tokenizer->token(mask)), was_cut);
-  check(!was_cut, ErrorKind::data,
+      encode_to_fit(model, replace_all(text, kMask, model.tokenizer->token(mask)), cut);
+  check(cut == 0, ErrorKind::data,
         "fill: the text '{}...' is longer than the {} tokens that the model takes",
         text.substr(0, 60), model.max_length);
   check(std::ranges::count(encoding.ids, mask) > 0, ErrorKind::data,

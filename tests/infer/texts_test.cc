@@ -254,10 +254,10 @@ TEST(LoadedModel, the_tokenizer_of_another_model_is_refused) {
   for (int i = 0; i < 9; ++i) vocab += "token" + std::to_string(i) + "\n";
   folder.write("vocab.txt", vocab);
   const LoadedModel model = load_text_model(folder.path());
-  bool was_cut = false;
-  encode_to_fit(model, "the fox", was_cut);  // a vocabulary may have more than is used
+  int64_t cut = 0;
+  encode_to_fit(model, "the fox", cut);  // a vocabulary may have more than is used
   expect_error(ErrorKind::data, {"'token8'", "another model"},
-               [&] { encode_to_fit(model, "token8", was_cut); });
+               [&] { encode_to_fit(model, "token8", cut); });
   remove_path(folder / "vocab.txt");
   expect_error(ErrorKind::data, {folder.path(), "no tokenizer"},
                [&] { load_text_model(folder.path()); });

@@ -1,24 +1,31 @@
 // heddle generate: text that goes on where a prompt ends.
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <map>
+#include <optional>
 
+#include "heddle/base/error.h"
 #include "heddle/base/progress.h"
 #include "heddle/base/utf8.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
-#include "heddle/cli/use/prompts.h"
+#include "heddle/cli/warnings.h"
 #include "heddle/infer/decoding/generate.h"
 #include "heddle/infer/decoding/text_stream.h"
 #include "heddle/infer/loading/text_model.h"
 #include "heddle/infer/words/word_spans.h"
 #include "heddle/inspect/decoding_steps.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle::cli {
 namespace {
 
-struct Flags : PromptFlags {
+struct Flags {
   std::string model, page;
+  std::vector<std::string> prompts;
+  std::vector<int64_t> ids;
+  LineFlags lines{.path = ""};  // where neither prompts nor ids are given
   ComputeFlags compute;
   std::vector<std::string> stops;
   SearchConfig search;  // laid over the model's
@@ -28,6 +35,113 @@ struct Flags : PromptFlags {
 
   bool samples_tokens() const { return sample || samples > 1 || search.draws(); }
 };
+
+// --- prompts: of the command line, or of lines ---------------------------------------------------
+
+constexpr BlockSize kBlock = {.lines = 256, .bytes = 1 << 20};
+
+struct Prompt {
+  std::string text;
+  std::vector<int32_t> ids;
+  std::string error = {};  // why there are none
+};
+
+// Some prompts at a time.
+class Prompts {
+ public:
+  // Errors: those of LineReader.
+  Prompts(const Flags& flags, const LoadedModel& model, const PromptOptions& options)
+      : flags_(flags), model_(model), options_(options) {
+    if (model.tokenizer) dropped_.emplace("generate", *model.tokenizer);
+    if (!flags.prompts.empty() || !flags.ids.empty()) return;
+    if (from_.path.empty()) from_.path = "-";
+    lines_.emplace("generate", from_.path, kBlock);
+  }
+
+  // The next ones, none at the end. Errors: those of prompt_ids(), and of a prompt whose characters
+  // are all unknown, once the prompts before were given; of a line only if bad ones are not skipped.
+  std::vector<Prompt> next() {
+    if (lines_) return next_lines();
+    if (count_ > 0) return {};
+    std::vector<Prompt> some;
+    for (const std::string& text : flags_.prompts) {
+      warn_of_file_name("generate", text);
+      some.push_back(prompt(std::string(without_byte_order_mark(text)), "prompt"));
+    }
+    if (!flags_.ids.empty()) some.push_back(prompt_of_ids());
+    return some;
+  }
+
+  // Says at the end how many were cut or left out, and how many of their characters. Errors: see
+  // BadLines::report().
+  void report() const {
+    if (dropped_) dropped_->report();
+    if (lines_) bad_.report(lines_->lines());
+    if (cut_ == 0) return;
+    fmt::print(stderr, "generate: {} prompt{} cut to the last tokens that leave room\n", cut_,
+               cut_ == 1 ? " was" : "s were");
+  }
+
+ private:
+  // A bad line throws once the prompts before it were given.
+  std::vector<Prompt> next_lines() {
+    if (failure_) std::rethrow_exception(failure_);
+    std::vector<Prompt> some;
+    for (const std::string& line : lines_->next()) {
+      try {
+        some.push_back(prompt_or_reason(line));
+      } catch (const Error&) {
+        if (some.empty()) throw;
+        failure_ = std::current_exception();
+        break;
+      }
+    }
+    return some;
+  }
+
+  Prompt prompt_or_reason(const std::string& line) {
+    try {
+      return prompt(line, "line");
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::data) throw;
+      return {.text = {}, .ids = {}, .error = bad_.add(line, count_, error)};
+    }
+  }
+
+  Prompt prompt(const std::string& text, const char* what) {
+    const std::string where = fmt::format("{} {}", what, ++count_);
+    if (dropped_) {
+      check_text(text, where);
+      dropped_->look_at(text, where);
+    }
+    return {text, prompt_ids(model_, text, where, options_, cut_)};
+  }
+
+  Prompt prompt_of_ids() {
+    std::vector<int32_t> ids;
+    const int64_t vocab = model_.tokens().vocab_size();
+    for (const int64_t id : flags_.ids) {
+      check(id >= 0 && id < vocab, ErrorKind::usage,
+            "--ids: {} is not in the vocabulary; ids must be at least 0 and below {}", id, vocab);
+      ids.push_back(static_cast<int32_t>(id));
+    }
+    Prompt p{{}, prompt_ids(model_, ids, fmt::format("prompt {}", ++count_), options_, cut_)};
+    if (model_.tokenizer) p.text = model_.tokenizer->decode(p.ids);
+    return p;
+  }
+
+  const Flags& flags_;
+  const LoadedModel& model_;
+  PromptOptions options_;
+  LineFlags from_ = flags_.lines;
+  BadLines bad_{"generate", from_};
+  std::optional<DroppedWarning> dropped_;  // absent without a tokenizer
+  std::optional<LineBlocks> lines_;
+  std::exception_ptr failure_;
+  int64_t count_ = 0, cut_ = 0;
+};
+
+// --- what follows them ---------------------------------------------------------------------------
 
 constexpr const char* kSeparator = "----------";
 

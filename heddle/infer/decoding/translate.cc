@@ -256,8 +256,7 @@ std::string without_breaks(std::string text) {
 
 std::vector<int32_t> encode_to_fit(const LoadedModel& model, const Tokenizer& tokenizer,
                                    const IdsAround& around, const std::string& line,
-                                   const std::string& where, bool truncate, bool* was_cut) {
-  if (was_cut != nullptr) *was_cut = false;
+                                   const std::string& where, bool truncate, int64_t* cut) {
   check_text(line, where);
   if (is_blank(line)) return {};
   std::vector<int32_t> ids = tokenizer.encode(line);
@@ -269,7 +268,7 @@ std::vector<int32_t> encode_to_fit(const LoadedModel& model, const Tokenizer& to
           "(max_position_embeddings). Split the line, or cut it with `truncate`",
           where, std::ssize(ids) + special, limit + special);
     ids.resize(static_cast<size_t>(limit));
-    if (was_cut != nullptr) *was_cut = true;
+    if (cut != nullptr) ++*cut;
   }
   ids.insert(ids.begin(), around.before.begin(), around.before.end());
   return ids;
@@ -314,15 +313,15 @@ void set_languages(LoadedModel& model, const std::string& source, const std::str
 }
 
 std::vector<int32_t> source_ids(const LoadedModel& model, const std::string& line,
-                                const std::string& where, bool truncate, bool* was_cut) {
+                                const std::string& where, bool truncate, int64_t* cut) {
   return encode_to_fit(model, model.tokenizer.value(), around_sources(model), line, where, truncate,
-                       was_cut);
+                       cut);
 }
 
 std::vector<int32_t> target_ids(const LoadedModel& model, const std::string& line,
-                                const std::string& where, bool truncate, bool* was_cut) {
+                                const std::string& where, bool truncate, int64_t* cut) {
   return encode_to_fit(model, model.target(), {{}, {end_of(model)}}, line, where, truncate,
-                       was_cut);
+                       cut);
 }
 
 std::vector<std::vector<int32_t>> line_ids(const LoadedModel& model, PairSide side,
@@ -331,10 +330,8 @@ std::vector<std::vector<int32_t>> line_ids(const LoadedModel& model, PairSide si
   const auto ids_of = side == PairSide::source ? source_ids : target_ids;
   std::vector<std::vector<int32_t>> ids;
   for (const std::string& line : lines) {
-    bool was_cut = false;
     const std::string where = fmt::format("{} {}", o.where, o.first_line + std::ssize(ids));
-    ids.push_back(ids_of(model, line, where, o.truncate, &was_cut));
-    if (o.cut != nullptr) *o.cut += was_cut;
+    ids.push_back(ids_of(model, line, where, o.truncate, o.cut));
   }
   return ids;
 }

@@ -89,25 +89,25 @@ LoadedModel load_text_model(const std::string& path) {
   return model;
 }
 
-Encoding encode_to_fit(const LoadedModel& model, std::string_view text, bool& was_cut) {
+Encoding encode_to_fit(const LoadedModel& model, std::string_view text, int64_t& cut) {
   const Tokenizer& t = *model.tokenizer;
   const auto most = static_cast<size_t>(room_of(model));
   std::vector<int32_t> ids = t.encode(text);
   if (ids.size() > most) {
     ids.resize(most);
-    was_cut = true;
+    ++cut;
   }
   return checked(model, t.with_special(ids), text);
 }
 
 Encoding encode_to_fit(const LoadedModel& model, std::string_view first, std::string_view second,
-                       bool& was_cut) {
+                       int64_t& cut) {
   const Tokenizer& t = *model.tokenizer;
   check_room(model, t.special_count(true));
   std::vector<int32_t> a = t.encode(first), b = t.encode(second);
   const auto most = static_cast<size_t>(model.max_length - t.special_count(true));
   const auto [a_size, b_size] = lengths_that_fit(a.size(), b.size(), most);
-  was_cut = was_cut || a_size < a.size() || b_size < b.size();
+  cut += a_size < a.size() || b_size < b.size();
   a.resize(a_size);
   b.resize(b_size);
   return checked(model, t.with_special(a, b), first);
@@ -196,7 +196,7 @@ LoadedModel load_prompt_model(const std::string& path) {
 
 std::vector<int32_t> prompt_ids(const LoadedModel& model, const std::string& text,
                                 const std::string& where, const PromptOptions& options,
-                                bool* was_cut) {
+                                int64_t& cut) {
   check(model.tokenizer.has_value(), ErrorKind::usage,
         "{}: the folder has no tokenizer; give the prompt as ids, as in `ids` 12,7,30", model.path);
   check_text(text, where);
@@ -209,15 +209,15 @@ std::vector<int32_t> prompt_ids(const LoadedModel& model, const std::string& tex
     ids.erase(ids.begin(), ids.end() - std::max<int64_t>(1, room - options.max_new_tokens));
   }
   ids.insert(ids.begin(), front.begin(), front.end());
-  ids = prompt_ids(model, std::move(ids), where, options, was_cut);
-  if (is_long && was_cut != nullptr) *was_cut = true;
+  int64_t cut_again = 0;
+  ids = prompt_ids(model, std::move(ids), where, options, cut_again);
+  cut += is_long || cut_again > 0;
   return ids;
 }
 
 std::vector<int32_t> prompt_ids(const LoadedModel& model, std::vector<int32_t> ids,
                                 const std::string& where, const PromptOptions& options,
-                                bool* was_cut) {
-  if (was_cut != nullptr) *was_cut = false;
+                                int64_t& cut) {
   const int64_t longest = longest_prompt(model, options);
   if (ids.empty()) ids = first_ids(model, where);
   nn::check_ids(ids, model.tokens().vocab_size(), where);
@@ -227,7 +227,7 @@ std::vector<int32_t> prompt_ids(const LoadedModel& model, std::vector<int32_t> i
         "{} has {} tokens; the model takes {} at most. Shorten it, or keep its last tokens with "
         "`truncate`",
         where, length, longest);
-  if (was_cut != nullptr) *was_cut = true;
+  ++cut;
   ids.erase(ids.begin(), ids.end() - std::max<int64_t>(1, longest - options.max_new_tokens));
   return ids;
 }

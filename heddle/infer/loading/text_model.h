@@ -33,11 +33,10 @@ int64_t room_of(const LoadedModel& model);
 void check_ids(const LoadedModel& model, std::span<const int32_t> ids);
 
 /// A text, or a pair of them, as the tokenizer's files lay it out, cut to model.max_length as
-/// transformers does (of a pair the longer part first). was_cut: set if something was cut, else
-/// left alone. Errors: data if a text is not UTF-8, gives no id, or an id is beyond the model's.
-Encoding encode_to_fit(const LoadedModel& model, std::string_view text, bool& was_cut);
+/// transformers does (of a pair the longer part first). cut: raised by 1 if something was. Errors: data if a text is not UTF-8, gives no id, or an id is beyond the model's.
+Encoding encode_to_fit(const LoadedModel& model, std::string_view text, int64_t& cut);
 Encoding encode_to_fit(const LoadedModel& model, std::string_view first, std::string_view second,
-                       bool& was_cut);
+                       int64_t& cut);
 
 /// Texts end to end, with the positions that the model counts.
 struct PackedTexts {
@@ -73,17 +72,17 @@ struct PromptOptions {
 };
 
 /// Ids of a prompt, with the special ones that the tokenizer puts at its front. Of an empty prompt:
-/// the id that begins texts, or that ends them (GPT-2). `where` ("prompt 3") opens messages;
-/// `was_cut` may be null.
+/// the id that begins texts, or that ends them (GPT-2). `where` ("prompt 3") opens messages; `cut` is
+/// raised by 1 if something was cut.
 /// Errors: usage if the model has no tokenizer; data if the text is not UTF-8, is empty and the
 /// model has no such id, or is longer than the model takes.
 std::vector<int32_t> prompt_ids(const LoadedModel& model, const std::string& text,
                                 const std::string& where, const PromptOptions& options,
-                                bool* was_cut);
+                                int64_t& cut);
 
 /// Ids given as they are: checked, cut, or begun as above.
 std::vector<int32_t> prompt_ids(const LoadedModel& model, std::vector<int32_t> ids,
                                 const std::string& where, const PromptOptions& options,
-                                bool* was_cut);
+                                int64_t& cut);
 
 }  // namespace heddle
