@@ -1,53 +1,47 @@
-// Blocks of lines as they come, and bad lines among good ones.
+// Blocks of lines as they come, bad lines among good ones; a warning at the first text that gives
+// cause, one at the end.
 #include "heddle/cli/lines.h"
-#include "heddle/cli/command_line.h"
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <vector>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
 #include "heddle/base/profile.h"
+#include "heddle/base/progress.h"
 #include "heddle/base/utf8.h"
+#include "heddle/cli/command_line.h"
 #include "heddle/data/parallel_text.h"
 
 namespace heddle::cli {
+
 namespace {
 
 constexpr int64_t kBadLinesSaid = 5;
 
-class Answering {
- public:
-  Answering(const char* command, const LineFlags& flags, const LineAnswers& answers)
-      : answers_(answers), bad_(command, flags) {}
-
-  // Halves of lines among which one is bad are answered each by itself, so that the good ones are
-  // still answered together. Lines are checked before a model sees them, so this costs little.
-  void answer(std::span<const std::string> lines, int64_t first) {
-    try {
-      for (size_t i = 0; i < lines.size(); ++i) {
-        check_utf8(lines[i], fmt::format("line {}", first + static_cast<int64_t>(i)));
-      }
-      return answers_.answer(lines, first);
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::data) throw;
-      if (lines.size() == 1) return answers_.skip(bad_.add(lines[0], first, error));
+// Halves of lines among which one is bad are answered each by itself, so that the good ones are still
+// answered together. Lines are checked before a model sees them, so this costs little.
+void answer(std::span<const std::string> lines, int64_t first, const LineAnswers& answers,
+            BadLines& bad) {
+  try {
+    for (size_t i = 0; i < lines.size(); ++i) {
+      check_utf8(lines[i], fmt::format("line {}", first + static_cast<int64_t>(i)));
     }
-    const size_t half = lines.size() / 2;
-    answer(lines.first(half), first);
-    answer(lines.subspan(half), first + static_cast<int64_t>(half));
+    return answers.answer(lines, first);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::data) throw;
+    if (lines.size() == 1) return answers.skip(bad.add(lines[0], first, error));
   }
-
-  void report(int64_t lines) const { bad_.report(lines); }
-
- private:
-  const LineAnswers& answers_;
-  BadLines bad_;
-};
+  const size_t half = lines.size() / 2;
+  answer(lines.first(half), first, answers, bad);
+  answer(lines.subspan(half), first + static_cast<int64_t>(half), answers, bad);
+}
 
 }  // namespace
 
@@ -112,20 +106,20 @@ void BadLines::report(int64_t lines) const {
 int64_t answer_lines(const char* command, const LineFlags& flags, BlockSize size,
                      const LineAnswers& answers) {
   LineBlocks blocks(command, flags.path, size);
-  Answering answering(command, flags, answers);
+  BadLines bad(command, flags);
   for (std::vector<std::string> block; !(block = blocks.next()).empty();) {
-    answering.answer(block, blocks.first_line());
+    answer(block, blocks.first_line(), answers, bad);
     flush_results();
   }
-  answering.report(blocks.lines());
+  bad.report(blocks.lines());
   return blocks.lines();
 }
 
 void answer_all(const char* command, const LineFlags& flags, std::span<const std::string> lines,
                 const LineAnswers& answers) {
-  Answering answering(command, flags, answers);
-  answering.answer(lines, 1);
-  answering.report(static_cast<int64_t>(lines.size()));
+  BadLines bad(command, flags);
+  answer(lines, 1, answers, bad);
+  bad.report(std::ssize(lines));
 }
 
 PairLines read_pairs(const std::string& source, const std::string& target, const char* command) {
@@ -158,5 +152,76 @@ void flush_results() {
 }
 
 void print_result(const std::string& line) { write_results(line + "\n"); }
+
+namespace {
+
+constexpr size_t kExamples = 5;
+
+std::string shown(const std::vector<std::string>& words) {
+  std::vector<std::string> quoted;
+  for (size_t i = 0; i < std::min(words.size(), kExamples); ++i) {
+    quoted.push_back("'" + words[i] + "'");
+  }
+  if (words.size() > kExamples) quoted.push_back("..");
+  return fmt::format("{}", fmt::join(quoted, ", "));
+}
+
+}  // namespace
+
+void warn_of_dropped(const DroppedCharacters& dropped, const std::string& path,
+                     const char* result) {
+  if (dropped.count() == 0) return;
+  log_warning("{}: the vocabulary lacks {}, which the model does not see; {}: {}", path,
+              dropped.counted_characters(), result, dropped.examples());
+}
+
+void warn_of_dropped_input(const char* command, const DroppedCharacters& dropped) {
+  if (dropped.count() == 0) return;
+  log_warning("{}: left out: {} of the input that the vocabulary lacks: {}", command,
+              dropped.counted_characters(), dropped.examples());
+}
+
+void DroppedWarning::look_at(const std::string& text, const std::string& where) {
+  const int64_t before = dropped_.count();
+  const std::string rest = dropped_.without(text);
+  if (dropped_.count() == before) return;
+  if (before == 0 && !rest.empty()) {
+    said_ = dropped_.count();
+    log_warning("{}: {}: the vocabulary lacks {}, which the model does not see: {}", command_,
+                where, dropped_.counted_characters(), dropped_.examples());
+  }
+  check(!rest.empty(), ErrorKind::data,
+        "{}: the vocabulary has none of its characters, so nothing is left of it: {}", where,
+        dropped_.examples());
+}
+
+void DroppedWarning::report() const {
+  if (dropped_.count() == said_) return;
+  log_warning("{}: in all, the vocabulary lacks {} of the input: {}", command_,
+              dropped_.counted_characters(), dropped_.examples());
+}
+
+void UnknownWords::look_at(std::span<const std::string> lines) {
+  if (!known_) return;
+  std::vector<std::string> new_ones;  // in the order of the text
+  for (const std::string& line : lines) {
+    for (const std::string& word : known_->unknown_words(line)) {
+      if (words_.insert(word).second) new_ones.push_back(word);
+    }
+  }
+  if (new_ones.empty() || said_ > 0) return;
+  said_ = new_ones.size();
+  log_warning(
+      "{}: {} not seen in training, which had {} different words, so the translation of {} is a "
+      "guess",
+      command_, said_ == 1 ? shown(new_ones) + " was" : shown(new_ones) + " were",
+      format_count(static_cast<int64_t>(known_->size())), said_ == 1 ? "its line" : "their lines");
+}
+
+void UnknownWords::report() const {
+  if (words_.size() == said_) return;
+  log_warning("{}: {} different words of the input were not seen in training", command_,
+              format_count(static_cast<int64_t>(words_.size())));
+}
 
 }  // namespace heddle::cli

@@ -4,8 +4,8 @@
 
 #include "heddle/base/progress.h"
 #include "heddle/cli/flags.h"
+#include "heddle/cli/lines.h"
 #include "heddle/cli/measure/eval.h"
-#include "heddle/cli/warnings.h"
 #include "heddle/data/documents.h"
 #include "heddle/infer/loading/precision.h"
 #include "heddle/infer/loading/text_model.h"

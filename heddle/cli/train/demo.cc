@@ -8,7 +8,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/base/utf8.h"
 #include "heddle/cli/commands.h"
-#include "heddle/cli/warnings.h"
+#include "heddle/cli/lines.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/precision.h"
 #include "heddle/infer/words/alignment.h"

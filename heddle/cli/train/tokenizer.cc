@@ -12,7 +12,6 @@
 #include "heddle/base/utf8.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/lines.h"
-#include "heddle/cli/warnings.h"
 #include "heddle/infer/loading/model_dir.h"
 #include "heddle/inspect/pages/page.h"
 #include "heddle/text/strings/strings.h"

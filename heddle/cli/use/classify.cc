@@ -8,7 +8,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
-#include "heddle/cli/warnings.h"
+#include "heddle/cli/lines.h"
 #include "heddle/inspect/pages/text_pages.h"
 #include "heddle/text/strings/strings.h"
 

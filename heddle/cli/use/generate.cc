@@ -10,7 +10,7 @@
 #include "heddle/base/utf8.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
-#include "heddle/cli/warnings.h"
+#include "heddle/cli/lines.h"
 #include "heddle/infer/decoding/generate.h"
 #include "heddle/infer/decoding/text_stream.h"
 #include "heddle/infer/loading/text_model.h"

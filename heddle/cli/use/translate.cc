@@ -6,7 +6,6 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/lines.h"
-#include "heddle/cli/warnings.h"
 #include "heddle/infer/loading/precision.h"
 #include "heddle/inspect/decoding_steps.h"
 
