@@ -20,7 +20,6 @@
 #include "heddle/data/parallel_text.h"
 
 namespace heddle::cli {
-
 namespace {
 
 constexpr int64_t kBadLinesSaid = 5;
