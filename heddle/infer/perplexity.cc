@@ -152,7 +152,7 @@ class Prediction {
 
   // logits: [targets, vocab]
   void add(const Tensor& logits, std::span<const int32_t> targets, TextLikelihood& result) const {
-    const auto of_targets = best_tokens(logits, {.forced = targets});
+    const auto of_targets = best_tokens(logits, {}, targets);
     const auto likeliest = best_tokens(logits, {.scores = false});
     for (size_t i = 0; i < targets.size(); ++i) {
       result.nll -= static_cast<double>(of_targets[i].log_p);

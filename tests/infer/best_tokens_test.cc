@@ -79,7 +79,7 @@ TEST(BestTokens, suppressed_ids_never_come_and_keep_their_share) {
 TEST(BestTokens, forced_row_has_the_forced_id_only) {
   const Tensor logits = random_logits(2, 50, 5);
   const std::vector<int32_t> forced = {-1, 3};
-  const auto tokens = best_tokens(logits, {.count = 2, .forced = forced});
+  const auto tokens = best_tokens(logits, {.count = 2}, forced);
   EXPECT_GE(tokens[1].id, 0);
   EXPECT_EQ(tokens[2].id, 3);
   EXPECT_NEAR(tokens[2].log_p, log_p(logits.data<float>() + 50, 50, 3), 1e-5);
@@ -126,9 +126,9 @@ TEST(BestTokens, of_an_output_in_parts_equal_those_of_all_logits) {
     std::vector<int32_t> forced(300, -1);
     forced[3] = 5000, forced[4] = 2048, forced[5] = 0;
     for (int use = 0; use < 3; ++use) {
-      const BestTokensOptions options = {.count = 3, .forced = forced};
-      const std::vector<NextToken> parts = best_tokens(output, h, run, options);
-      const std::vector<NextToken> whole = best_tokens(output(h, run), options);
+      const BestTokensRow each = {.count = 3};
+      const std::vector<NextToken> parts = best_tokens(output, h, run, each, forced);
+      const std::vector<NextToken> whole = best_tokens(output(h, run), each, forced);
       for (size_t i = 0; i < whole.size(); ++i) {
         ASSERT_EQ(parts[i].id, whole[i].id) << precision << ", row " << i / 3;
         ASSERT_EQ(parts[i].log_p, whole[i].log_p) << precision << ", row " << i / 3;

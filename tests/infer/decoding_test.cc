@@ -96,7 +96,7 @@ TEST_F(TinyVocabulary, sampled_sentences_come_as_often_as_their_probability_says
         const Ids forced = {id};
         p *= std::exp(
                  static_cast<double>(best_tokens(uncached_logits(tiny.model, source[0], prefix, {}),
-                                                 {.forced = forced})[0]
+                                                 {}, forced)[0]
                                          .log_p)) /
              left(prefix);
       }
@@ -161,7 +161,7 @@ TEST_F(Options, forced_prefixes_hold_and_their_score_counts) {
       for (const int32_t id : with_end(ids)) {
         const Ids forced = {id};
         log_p +=
-            best_tokens(uncached_logits(m.model, sources[i], before, {}), {.forced = forced})[0]
+            best_tokens(uncached_logits(m.model, sources[i], before, {}), {}, forced)[0]
                 .log_p;
         before.push_back(id);
       }

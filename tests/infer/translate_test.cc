@@ -19,7 +19,7 @@ Translation plain_greedy(const EncoderDecoder& model, const Ids& source, int64_t
   Translation t;
   double log_p = 0;
   for (;;) {
-    const Ids forced = {static_cast<int64_t>(t.ids.size()) + 1 >= max_length ? 3 : -1};
+    const int32_t forced = static_cast<int64_t>(t.ids.size()) + 1 >= max_length ? 3 : -1;
     const NextToken next = best_tokens(uncached_logits(model, source, t.ids, run),
                                        {.suppressed = suppressed, .forced = forced})[0];
     log_p += next.log_p;
@@ -100,7 +100,7 @@ TEST_P(Decoding, beam_score_is_the_log_probability_of_its_tokens) {
     Ids prefix;
     for (const int32_t id : with_end(ours[i].ids)) {
       const Ids forced = {id};
-      log_p += best_tokens(uncached_logits(m.model, sources[i], prefix, run), {.forced = forced})[0]
+      log_p += best_tokens(uncached_logits(m.model, sources[i], prefix, run), {}, forced)[0]
                    .log_p;
       prefix.push_back(id);
     }

@@ -146,11 +146,10 @@ int64_t part_of(int64_t rows) {
   return std::max<int64_t>(1, ids / LogitScanArgs::kSumBlock) * LogitScanArgs::kSumBlock;
 }
 
-std::vector<BestTokensRow> rows_of(const BestTokensOptions& o, int64_t rows) {
-  std::vector<BestTokensRow> all(
-      static_cast<size_t>(rows),
-      {.count = o.count, .suppressed = o.suppressed, .scores = o.scores});
-  for (size_t r = 0; r < o.forced.size(); ++r) all[r].forced = o.forced[r];
+std::vector<BestTokensRow> rows_of(const BestTokensRow& each, std::span<const int32_t> forced,
+                                   int64_t rows) {
+  std::vector<BestTokensRow> all(static_cast<size_t>(rows), each);
+  for (size_t r = 0; r < forced.size(); ++r) all[r].forced = forced[r];
   return all;
 }
 
@@ -172,8 +171,9 @@ std::vector<NextToken> best_tokens_of_rows(const Tensor& logits,
   return search.finish();
 }
 
-std::vector<NextToken> best_tokens(const Tensor& logits, const BestTokensOptions& options) {
-  return best_tokens_of_rows(logits, rows_of(options, logits.rows().rows));
+std::vector<NextToken> best_tokens(const Tensor& logits, const BestTokensRow& each,
+                                   std::span<const int32_t> forced) {
+  return best_tokens_of_rows(logits, rows_of(each, forced, logits.rows().rows));
 }
 
 std::vector<NextToken> best_tokens_of_rows(const nn::OutputProjection& output, const Tensor& h,
@@ -196,8 +196,9 @@ std::vector<NextToken> best_tokens_of_rows(const nn::OutputProjection& output, c
 }
 
 std::vector<NextToken> best_tokens(const nn::OutputProjection& output, const Tensor& h,
-                                   const nn::Run& run, const BestTokensOptions& options) {
-  return best_tokens_of_rows(output, h, run, rows_of(options, h.size(0)));
+                                   const nn::Run& run, const BestTokensRow& each,
+                                   std::span<const int32_t> forced) {
+  return best_tokens_of_rows(output, h, run, rows_of(each, forced, h.size(0)));
 }
 
 }  // namespace heddle

@@ -30,14 +30,6 @@ struct BestTokensRow {
   bool scores = true;   ///< whether log p is wanted; without, it is 0
 };
 
-/// The same wanted of all rows.
-struct BestTokensOptions {
-  int64_t count = 1;                         ///< tokens wanted of each row, >= 1
-  std::span<const int32_t> suppressed = {};  ///< ids that must not come
-  std::span<const int32_t> forced = {};      ///< [rows] or empty: the only token of this row, or -1
-  bool scores = true;                        ///< whether log p is wanted
-};
-
 /// What turns the logits of a row into log p.
 struct LogitScale {
   float most = 0;     ///< the largest logit
@@ -54,7 +46,9 @@ LogitScale scale_of_row(const Rows& logits, int64_t row);
 /// each Errors: data if a row has no finite maximum (weights that are not finite).
 std::vector<NextToken> best_tokens_of_rows(const Tensor& logits,
                                            std::span<const BestTokensRow> rows);
-std::vector<NextToken> best_tokens(const Tensor& logits, const BestTokensOptions& options);
+/// The same wanted of `each` row. forced: [rows] or empty: the only token of this row, or -1
+std::vector<NextToken> best_tokens(const Tensor& logits, const BestTokensRow& each,
+                                   std::span<const int32_t> forced = {});
 
 /// Rows whose logits are wanted too.
 struct KeptLogits {
@@ -68,6 +62,7 @@ std::vector<NextToken> best_tokens_of_rows(const nn::OutputProjection& output, c
                                            const nn::Run& run, std::span<const BestTokensRow> rows,
                                            KeptLogits* kept = nullptr);
 std::vector<NextToken> best_tokens(const nn::OutputProjection& output, const Tensor& h,
-                                   const nn::Run& run, const BestTokensOptions& options);
+                                   const nn::Run& run, const BestTokensRow& each,
+                                   std::span<const int32_t> forced = {});
 
 }  // namespace heddle

@@ -80,8 +80,8 @@ std::vector<int32_t> apply_rules(const TokensSoFar& row, const Rows& logits, int
 // The token where the rules leave none.
 NextToken without_rules(const TokensSoFar& row, const Tensor& logits, int64_t r) {
   const NextTokensOptions& o = *row.options;
-  const BestTokensOptions anything = {.suppressed = o.suppressed,
-                                      .forced = o.ends.first(o.ends.empty() ? 0 : 1)};
+  const BestTokensRow anything = {.suppressed = o.suppressed,
+                                  .forced = o.ends.empty() ? -1 : o.ends[0]};
   const NextToken token = best_tokens(logits.slice(0, r, 1), anything)[0];
   check(token.id >= 0, ErrorKind::usage, "all tokens of the vocabulary are suppressed");
   return token;
