@@ -48,8 +48,8 @@ const std::vector<Sequence> kSequences = {
     {{5, 9, 2, 7, 7, 1}, {.targets = {1, 2, 5}, .steps = {0, 3, 1, 0, 0, 2}}},
     {{8, 3, 4, 6}, {.targets = {0, 3}, .steps = {1, 0, 0, 2}}}};
 
-PermutedBatch batch_of(const std::vector<Sequence>& sequences) {
-  PermutedBatch batch;
+SequenceBatch batch_of(const std::vector<Sequence>& sequences) {
+  SequenceBatch batch;
   for (size_t i = 0; i < sequences.size(); ++i) {
     batch.add(sequences[i].ids, {}, static_cast<int64_t>(i), sequences[i].permutation);
   }
@@ -58,7 +58,7 @@ PermutedBatch batch_of(const std::vector<Sequence>& sequences) {
 
 std::vector<std::vector<float>> states_of(const Model& model, const std::vector<Sequence>& s) {
   const NoGrad off;
-  PermutedBatch batch = batch_of(s);
+  SequenceBatch batch = batch_of(s);
   const Tensor h = model.hidden(batch.tokens(), {});
   std::vector<std::vector<float>> rows;
   for (int64_t r = 0; r < h.size(0); ++r) rows.push_back(h.slice(0, r, 1).to_floats());
@@ -67,7 +67,7 @@ std::vector<std::vector<float>> states_of(const Model& model, const std::vector<
 
 // By brute force: another token at a position changes the predictions that may see it, and no
 // others.
-TEST(PermutedBatch, a_prediction_sees_the_tokens_of_earlier_steps_and_none_else) {
+TEST(SequenceBatch, a_prediction_sees_the_tokens_of_earlier_steps_and_none_else) {
   for (const int64_t layers : {1, 2}) {
     const TinyXlnet tiny(layers);
     const auto before = states_of(*tiny.model, kSequences);
@@ -94,9 +94,9 @@ TEST(PermutedBatch, a_prediction_sees_the_tokens_of_earlier_steps_and_none_else)
 
 // The mask of transformers' collator, where tokens later in the order are hidden from all, gives
 // the same: perm_mask[i, j] is 1 where j is predicted and not before i.
-TEST(PermutedBatch, steps_are_the_mask_of_transformers) {
+TEST(SequenceBatch, steps_are_the_mask_of_transformers) {
   const TinyXlnet tiny(2);
-  PermutedBatch steps = batch_of(kSequences), mask = batch_of(kSequences);
+  SequenceBatch steps = batch_of(kSequences), mask = batch_of(kSequences);
   (void)steps.tokens();
   mask.order.steps.clear();
   for (const Sequence& s : kSequences) {
@@ -111,11 +111,11 @@ TEST(PermutedBatch, steps_are_the_mask_of_transformers) {
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5) << i;
 }
 
-TEST(PermutedBatch, loss_is_that_of_the_logits_of_the_predictions) {
+TEST(SequenceBatch, loss_is_that_of_the_logits_of_the_predictions) {
   const TinyXlnet tiny(2);
-  PermutedBatch batch = batch_of(kSequences);
+  SequenceBatch batch = batch_of(kSequences);
   EXPECT_EQ(batch.targets, (std::vector<int32_t>{9, 2, 1, 8, 6}));
-  const PermutedAnswers answers = answer_permuted(*tiny.model, batch, {});
+  const Answers answers = answer_permuted(*tiny.model, batch, {});
   const std::vector<float> logits = tiny.model->forward(batch.tokens(), {})[0].x.to_floats();
   double sum = 0;
   for (size_t r = 0; r < 5; ++r) {
@@ -123,7 +123,7 @@ TEST(PermutedBatch, loss_is_that_of_the_logits_of_the_predictions) {
     double all = 0;
     for (int i = 0; i < 30; ++i) all += std::exp(double{row[i]});
     sum += std::log(all) - row[batch.targets[r]];
-    EXPECT_EQ(answers.tokens[r], std::max_element(row, row + 30) - row);
+    EXPECT_EQ(answers.answers[r], std::max_element(row, row + 30) - row);
   }
   EXPECT_NEAR(answers.sums.nll, sum, 1e-5 * sum);
   EXPECT_EQ(answers.sums.predicted, 5);

@@ -55,31 +55,26 @@ void SequenceBatch::add(std::span<const int32_t> sequence, int64_t sample,
   }
 }
 
-nn::TokenRows SequenceBatch::tokens() {
-  segments = Segments::from_lengths(lengths);
-  return {.ids = ids,
-          .segments = &segments,
-          .rows = std::make_shared<const RowIds>(rows),
-          .types = types};
-}
-
-void PermutedBatch::add(std::span<const int32_t> sequence, std::span<const int32_t> its_types,
+void SequenceBatch::add(std::span<const int32_t> sequence, std::span<const int32_t> its_types,
                         int64_t sample, const Permutation& permutation) {
   const auto first = static_cast<int32_t>(ids.size());
-  SequenceBatch::add(sequence, sample, {}, its_types);
+  add(sequence, sample, {}, its_types);
   order.steps.insert(order.steps.end(), permutation.steps.begin(), permutation.steps.end());
   for (const int32_t token : permutation.targets) {
     order.target_tokens.push_back(first + token);
     targets.push_back(sequence[static_cast<size_t>(token)]);
   }
-  predictions_.push_back(static_cast<int64_t>(permutation.targets.size()));
+  predictions.push_back(static_cast<int64_t>(permutation.targets.size()));
 }
 
-nn::TokenRows PermutedBatch::tokens() {
-  order.targets = Segments::from_lengths(predictions_);
-  nn::TokenRows tokens = SequenceBatch::tokens();
-  tokens.order = &order;
-  return tokens;
+nn::TokenRows SequenceBatch::tokens() {
+  segments = Segments::from_lengths(lengths);
+  order.targets = Segments::from_lengths(predictions);
+  return {.ids = ids,
+          .segments = &segments,
+          .rows = std::make_shared<const RowIds>(rows),
+          .types = types,
+          .order = predictions.empty() ? nullptr : &order};
 }
 
 Chunks chunks_of(const std::vector<std::vector<int32_t>>& documents, int64_t most) {

@@ -19,28 +19,21 @@ struct SequenceBatch {
   std::vector<int32_t> targets;     ///< [rows] or [sequences]; negative ones do not count
   std::vector<int64_t> lengths;     ///< [sequences]
   RowIds rows;                      ///< names of the rows, for dropout
+  /// Where tokens become known in an order of their own: then `targets` are the predicted ones, one a
+  /// prediction, of which each sequence has so many.
+  nn::TokenOrder order;
+  std::vector<int64_t> predictions;
 
   /// Lays a sequence, of the sample of this number, behind the others, with its targets and types.
   void add(std::span<const int32_t> sequence, int64_t sample,
            std::span<const int32_t> its_targets = {}, std::span<const int32_t> its_types = {});
+  /// The same of one with an order, whose targets it chooses.
+  void add(std::span<const int32_t> sequence, std::span<const int32_t> its_types, int64_t sample,
+           const Permutation& permutation);
   /// As models take them; they point into this batch.
   nn::TokenRows tokens();
 
   Segments segments;
-};
-
-/// Tokens become known in an order of their own. `targets` holds the predicted ones, one a
-/// prediction of `order`.
-struct PermutedBatch : SequenceBatch {
-  /// Lays a sequence behind the others, with its types (none: all 0) and its order.
-  void add(std::span<const int32_t> sequence, std::span<const int32_t> its_types, int64_t sample,
-           const Permutation& permutation);
-  nn::TokenRows tokens();
-
-  nn::TokenOrder order;
-
- private:
-  std::vector<int64_t> predictions_;  // of each sequence
 };
 
 using Chunks = std::vector<std::vector<int32_t>>;

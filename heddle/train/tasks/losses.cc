@@ -206,24 +206,12 @@ LossSums accumulate_classes(const Model& model, const ModelInput& input,
   return sums_of(ce, input.segments.rows());
 }
 
-LossSums accumulate_permuted(const Model& model, PermutedBatch& batch, const nn::Run& run) {
+LossSums accumulate_permuted(const Model& model, SequenceBatch& batch, const nn::Run& run) {
   const CrossEntropy ce = with_gradients([&] {
     const Tensor h = model.hidden(batch.tokens(), run);
     return output_loss(*model.heads().output, h, batch.targets, run);
   });
   return sums_of(ce, std::ssize(batch.ids));
-}
-
-PermutedAnswers answer_permuted(const Model& model, PermutedBatch& batch, const nn::Run& run) {
-  const NoGrad off;
-  const nn::OutputProjection& output = *model.heads().output;
-  const Tensor h = model.hidden(batch.tokens(), run);
-  const CrossEntropy ce = output_loss(output, h, batch.targets, run);
-  PermutedAnswers answers{.sums = sums_of(ce, std::ssize(batch.ids))};
-  for (const NextToken& token : best_tokens(output, h, run, {.scores = false})) {
-    answers.tokens.push_back(token.id);
-  }
-  return answers;
 }
 
 void Confusion::add(int32_t truth, int32_t answer) {
@@ -264,6 +252,24 @@ Answers answer_classes(const Model& model, SequenceBatch& batch, const nn::Run& 
   const NoGrad off;
   return answers_of(class_logits(model, batch.tokens(), run), batch.targets, std::ssize(batch.ids),
                     wants_log_p);
+}
+
+Answers answer_permuted(const Model& model, SequenceBatch& batch, const nn::Run& run,
+                        bool wants_log_p) {
+  const NoGrad off;
+  const nn::OutputProjection& output = *model.heads().output;
+  const Tensor h = model.hidden(batch.tokens(), run);
+  const CrossEntropy ce = output_loss(output, h, batch.targets, run);
+  Answers out{.sums = sums_of(ce, std::ssize(batch.ids)), .truths = batch.targets};
+  for (const NextToken& token : best_tokens(output, h, run, {.scores = wants_log_p})) {
+    out.answers.push_back(token.id);
+    if (wants_log_p) out.answer_log_p.push_back(token.log_p);
+  }
+  if (!wants_log_p) return out;
+  for (const NextToken& token : best_tokens(output, h, run, {}, batch.targets)) {
+    out.truth_log_p.push_back(token.log_p);
+  }
+  return out;
 }
 
 AnswerScore score_answers(const Model& model, decltype(answer_masked) answer, const Questions& q,

@@ -45,14 +45,7 @@ LossSums accumulate_masked(const Model& model, SequenceBatch& batch,
 LossSums accumulate_classes(const Model& model, const ModelInput& input,
                             std::span<const int32_t> targets, const nn::Run& run);
 /// Over the predictions.
-LossSums accumulate_permuted(const Model& model, PermutedBatch& batch, const nn::Run& run);
-
-/// The loss alone, and what the model predicts: the likeliest token of each prediction.
-struct PermutedAnswers {
-  LossSums sums = {};
-  std::vector<int32_t> tokens = {};
-};
-PermutedAnswers answer_permuted(const Model& model, PermutedBatch& batch, const nn::Run& run);
+LossSums accumulate_permuted(const Model& model, SequenceBatch& batch, const nn::Run& run);
 
 /// Right and wrong answers, by class.
 class Confusion {
@@ -78,6 +71,9 @@ Answers answer_masked(const Model& model, SequenceBatch& batch, const nn::Run& r
                       bool wants_log_p = false);
 Answers answer_classes(const Model& model, SequenceBatch& batch, const nn::Run& run,
                        bool wants_log_p = false);
+/// Of the predictions of an order.
+Answers answer_permuted(const Model& model, SequenceBatch& batch, const nn::Run& run,
+                        bool wants_log_p = false);
 
 /// Many samples to ask a model about.
 struct Questions {
@@ -97,7 +93,7 @@ struct AnswerScore {
   double loss() const { return sums.nll / static_cast<double>(sums.predicted); }
 };
 
-/// Asks all of them; `answer`: answer_masked or answer_classes.
+/// Asks all of them; `answer`: one of the functions above.
 AnswerScore score_answers(const Model& model, decltype(answer_masked) answer,
                           const Questions& questions, const nn::Run& run);
 

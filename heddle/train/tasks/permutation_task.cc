@@ -1,13 +1,10 @@
 // Sequences of documents, some tokens of which are predicted in a random order.
-#include <algorithm>
 
 #include "heddle/train/tasks/losses.h"
 #include "heddle/train/tasks/stack_task.h"
 
 namespace heddle::train {
 namespace {
-
-constexpr int64_t kValidationBatch = 64;
 
 struct PermutationFields : TextFields {
   double plm_probability = 1.0 / 6;
@@ -45,39 +42,31 @@ class PermutationTask final : public ChunkTask {
 
   LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
                             const nn::Run& run) override {
-    PermutedBatch batch;
+    SequenceBatch batch;
     for (const int64_t s : samples) add(batch, train_, s, epoch);
     return accumulate_permuted(model(), batch, run);
   }
 
   ValidationScore validate(const nn::Run& run) override {
-    LossSums sums;
-    int64_t right = 0;
-    const auto n = static_cast<int64_t>(val_.size());
-    for (int64_t begin = 0; begin < n; begin += kValidationBatch) {
-      PermutedBatch batch;
-      for (int64_t s = begin; s < std::min(begin + kValidationBatch, n); ++s) {
-        add(batch, val_, s, kHeldOutEpoch);
-      }
-      const PermutedAnswers a = answer_permuted(model(), batch, run);
-      sums += a.sums;
-      for (size_t i = 0; i < a.tokens.size(); ++i) right += a.tokens[i] == batch.targets[i] ? 1 : 0;
-    }
-    const auto tokens = static_cast<double>(sums.predicted);
-    return {.loss = sums.nll / tokens,
-            .metrics = {{"accuracy", static_cast<double>(right) / tokens}}};
+    const auto held_out = [this](SequenceBatch& batch, int64_t s) {
+      add(batch, val_, s, kHeldOutEpoch);
+    };
+    const AnswerScore score = score_answers(
+        model(), answer_permuted,
+        {.classes = model().vocab_size(), .samples = std::ssize(val_), .add = held_out}, run);
+    return {.loss = score.loss(), .metrics = {{"accuracy", score.confusion.accuracy()}}};
   }
 
   // Held-out sequences, and what the model puts in the places of the tokens that it predicts.
   std::vector<Json> samples() override {
     std::vector<Json> samples;
     for (const int64_t s : spread(std::ssize(val_), 4)) {
-      PermutedBatch batch;
+      SequenceBatch batch;
       add(batch, val_, s, kHeldOutEpoch);
-      const PermutedAnswers a = answer_permuted(model(), batch, {});
+      const Answers a = answer_permuted(model(), batch, {});
       std::vector<int32_t> filled = batch.ids;
-      for (size_t k = 0; k < a.tokens.size(); ++k) {
-        filled[static_cast<size_t>(batch.order.target_tokens[k])] = a.tokens[k];
+      for (size_t k = 0; k < a.answers.size(); ++k) {
+        filled[static_cast<size_t>(batch.order.target_tokens[k])] = a.answers[k];
       }
       samples.push_back(Json::object(
           {{"text", tokenizer().decode(batch.ids)}, {"model", tokenizer().decode(filled)}}));
@@ -86,7 +75,7 @@ class PermutationTask final : public ChunkTask {
   }
 
  private:
-  void add(PermutedBatch& batch, const Chunks& chunks, int64_t s, int64_t epoch) const {
+  void add(SequenceBatch& batch, const Chunks& chunks, int64_t s, int64_t epoch) const {
     static const uint64_t kOrder = hash_name("train/permutations");
     const Encoding encoding = tokenizer().with_special(chunks[static_cast<size_t>(s)]);
     batch.add(
