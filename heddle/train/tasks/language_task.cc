@@ -101,12 +101,12 @@ class LanguageTask final : public StackTask {
     SequenceBatch batch;
     for (const int64_t s : samples) add(batch, train_, plan_->begin(epoch, s), block_, s);
     nn::TokenRows tokens = batch.tokens();
-    if (!remembers_) return accumulate_gradients(*language_, tokens, batch.targets, run);
+    if (!remembers_) return accumulate_gradients(*language_, tokens, run, batch.targets);
     const StreamMemory::Place place{epoch, samples[0] / text().batch_size};
     const int64_t stream = samples[0] % text().batch_size;
     nn::Memory memory = memory_.before(place, stream, run.compute);
     tokens.memory = &memory;
-    const LossSums sums = accumulate_gradients(*language_, tokens, batch.targets, run);
+    const LossSums sums = accumulate_gradients(*language_, tokens, run, batch.targets);
     memory_.put(place, stream, std::move(memory));
     return sums;
   }
@@ -147,7 +147,7 @@ class LanguageTask final : public StackTask {
       for (int64_t at = begin; at < std::min(begin + most, last); at += block_) {
         add(batch, val_, at, std::min(block_, last - at), at / block_);
       }
-      sums += batch_loss(*language_, batch.tokens(), batch.targets, run);
+      sums += batch_loss(*language_, batch.tokens(), run, batch.targets);
     }
     return sums;
   }
@@ -168,7 +168,7 @@ class LanguageTask final : public StackTask {
       }
       nn::TokenRows tokens = batch.tokens();
       tokens.memory = &memory;
-      sums += batch_loss(*language_, tokens, batch.targets, run);
+      sums += batch_loss(*language_, tokens, run, batch.targets);
     }
     return sums;
   }

@@ -124,7 +124,9 @@ std::vector<int32_t> next_targets(std::span<const int32_t> ids, const Segments& 
 }
 
 LossSums accumulate_gradients(const LanguageModel& model, const nn::TokenRows& tokens,
-                              std::span<const int32_t> targets, const nn::Run& run) {
+                              const nn::Run& run, std::span<const int32_t> targets) {
+  std::vector<int32_t> next;
+  if (targets.empty()) targets = next = next_targets(tokens.ids, *tokens.segments);
   std::vector<Tensor> router_logits;  // of a mixture of experts
   nn::Run collecting = run;
   collecting.router_logits = &router_logits;
@@ -140,21 +142,14 @@ LossSums accumulate_gradients(const LanguageModel& model, const nn::TokenRows& t
   return sums_of(ce, std::ssize(tokens.ids));
 }
 
-LossSums accumulate_gradients(const LanguageModel& model, const nn::TokenRows& tokens,
-                              const nn::Run& run) {
-  return accumulate_gradients(model, tokens, next_targets(tokens.ids, *tokens.segments), run);
-}
-
-LossSums batch_loss(const LanguageModel& model, const nn::TokenRows& tokens,
-                    std::span<const int32_t> targets, const nn::Run& run) {
+LossSums batch_loss(const LanguageModel& model, const nn::TokenRows& tokens, const nn::Run& run,
+                    std::span<const int32_t> targets) {
+  std::vector<int32_t> next;
+  if (targets.empty()) targets = next = next_targets(tokens.ids, *tokens.segments);
   const NoGrad off;
   const ProfilePhase phase("forward");
   return sums_of(output_loss(model.output(), model.hidden(tokens, run), targets, run),
                  std::ssize(tokens.ids));
-}
-
-LossSums batch_loss(const LanguageModel& model, const nn::TokenRows& tokens, const nn::Run& run) {
-  return batch_loss(model, tokens, next_targets(tokens.ids, *tokens.segments), run);
 }
 
 LossSums accumulate_gradients(const EncoderDecoder& model, const TranslationBatch& batch,

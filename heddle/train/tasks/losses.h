@@ -21,12 +21,9 @@ std::vector<int32_t> next_targets(std::span<const int32_t> ids, const Segments& 
 /// Of a language model, over the targets: targets[i] stands behind row i, a negative one does not
 /// count. Without targets they are next_targets().
 LossSums accumulate_gradients(const LanguageModel& model, const nn::TokenRows& tokens,
-                              std::span<const int32_t> targets, const nn::Run& run);
-LossSums accumulate_gradients(const LanguageModel& model, const nn::TokenRows& tokens,
-                              const nn::Run& run);
-LossSums batch_loss(const LanguageModel& model, const nn::TokenRows& tokens,
-                    std::span<const int32_t> targets, const nn::Run& run);
-LossSums batch_loss(const LanguageModel& model, const nn::TokenRows& tokens, const nn::Run& run);
+                              const nn::Run& run, std::span<const int32_t> targets = {});
+LossSums batch_loss(const LanguageModel& model, const nn::TokenRows& tokens, const nn::Run& run,
+                    std::span<const int32_t> targets = {});
 
 /// Of a translator. With `divergence` the batch holds two passes (make_translation_batch); sums are
 /// those of one, the mean of both.
