@@ -11,6 +11,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/parallel.h"
+#include "heddle/base/utf8.h"
 #include "heddle/train/metrics/tokenize_13a.h"
 #include "tests/support/places.h"
 
@@ -228,11 +229,11 @@ TEST(LowerCase, every_fixture_equals_python) {
   for (size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(lower_case(lines[i]), expected[i]);
 }
 
-TEST(IsUtf8, surrogates_overlong_and_cut_sequences_are_refused) {
-  EXPECT_TRUE(is_utf8("aß猫🎉"));
-  EXPECT_TRUE(is_utf8(""));
+TEST(FirstInvalidUtf8, surrogates_overlong_and_cut_sequences_are_refused) {
+  EXPECT_FALSE(first_invalid_utf8("aß猫🎉"));
+  EXPECT_FALSE(first_invalid_utf8(""));
   for (const char* text : {"\xED\xA0\x80", "\xC0\xAF", "\xE2\x82", "\xF4\x90\x80\x80", "\x80"}) {
-    EXPECT_FALSE(is_utf8(text));
+    EXPECT_TRUE(first_invalid_utf8(text));
   }
 }
 

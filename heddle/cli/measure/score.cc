@@ -3,9 +3,9 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/lines.h"
+#include "heddle/base/utf8.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/measure/eval.h"
-#include "heddle/train/metrics/tokenize_13a.h"
 
 namespace heddle::cli {
 namespace {
@@ -19,16 +19,11 @@ struct ScoreFlags {
 };
 
 std::vector<std::string> read_sentences(const std::string& path) {
-  LineReader reader(path);
-  std::vector<std::string> lines;
-  for (std::string line; reader.next(line);) {
-    check(train::is_utf8(line), ErrorKind::data,
-          "{}: line {} is not UTF-8; convert the file, for example with iconv", path,
-          reader.line_number());
-    lines.push_back(std::move(line));
+  std::vector<std::string> lines = read_lines(path, "score");
+  for (size_t i = 0; i < lines.size(); ++i) {
+    check(!first_invalid_utf8(lines[i]), ErrorKind::data,
+          "{}: line {} is not UTF-8; convert the file, for example with iconv", path, i + 1);
   }
-  check(!lines.empty(), ErrorKind::data, "{}: the file is empty; score needs at least one line",
-        path);
   return lines;
 }
 

@@ -150,10 +150,4 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-bool is_utf8(std::string_view text) {
-  bool valid = true;
-  for_each_character(text, [&](uint32_t c, size_t, size_t) { valid = valid && c < kNotUtf8; });
-  return valid;
-}
-
 }  // namespace heddle::train

@@ -26,7 +26,5 @@ std::vector<uint32_t> characters_without_whitespace(std::string_view text);
 /// Errors: data for a text of 2 GiB or more.
 std::string lower_case(std::string_view text);
 
-/// Whether the text is well-formed UTF-8 (no surrogates, nothing over-long, nothing cut short).
-bool is_utf8(std::string_view text);
 
 }  // namespace heddle::train
