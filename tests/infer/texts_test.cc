@@ -6,9 +6,8 @@
 #include <filesystem>
 
 #include "heddle/base/files/files.h"
-#include "heddle/infer/classify.h"
+#include "heddle/infer/answers.h"
 #include "heddle/infer/embed.h"
-#include "heddle/infer/fill.h"
 #include "heddle/io/safetensors.h"
 #include "tests/base/temporary.h"
 #include "tests/support/places.h"

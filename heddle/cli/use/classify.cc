@@ -1,5 +1,5 @@
 // heddle classify: the classes of texts, or of their words.
-#include "heddle/infer/classify.h"
+#include "heddle/infer/answers.h"
 
 #include <algorithm>
 #include <numeric>

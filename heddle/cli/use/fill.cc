@@ -1,5 +1,5 @@
 // heddle fill: tokens for the masks of a text.
-#include "heddle/infer/fill.h"
+#include "heddle/infer/answers.h"
 
 #include <utility>
 

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/infer/classify.h"
-#include "heddle/infer/fill.h"
+#include "heddle/infer/answers.h"
 #include "heddle/infer/perplexity.h"
 #include "heddle/inspect/pages/page.h"
 #include "heddle/text/tokenizer.h"
