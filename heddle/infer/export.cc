@@ -178,25 +178,20 @@ Names names_in(const std::string& path) {
   return names;
 }
 
-void move_file(const std::string& from, const std::string& to, const std::string& name) {
-  const std::string source = join_path(from, name), target = join_path(to, name);
-  if (std::rename(source.c_str(), target.c_str()) != 0) {
-    fail_errno(fmt::format("cannot move {} to it", source), target, errno);
+enum class ConfigComes { first, last };
+
+void move_files(const std::string& from, const std::string& to, Names names, ConfigComes comes) {
+  const bool is_first = comes == ConfigComes::first;
+  std::stable_partition(names.begin(), names.end(), [&](const std::string& name) {
+    return (name == kConfigName) == is_first;
+  });
+  for (const std::string& name : names) {
+    const std::string source = join_path(from, name), target = join_path(to, name);
+    if (std::rename(source.c_str(), target.c_str()) != 0) {
+      fail_errno(fmt::format("cannot move {} to it", source), target, errno);
+    }
   }
-}
-
-void move_config_first(const std::string& from, const std::string& to, Names names) {
-  std::stable_partition(names.begin(), names.end(),
-                        [](const std::string& name) { return name == kConfigName; });
-  for (const std::string& name : names) move_file(from, to, name);
-  sync_directory(from);
-}
-
-void move_config_last(const std::string& from, const std::string& to, Names names) {
-  std::stable_partition(names.begin(), names.end(),
-                        [](const std::string& name) { return name != kConfigName; });
-  for (const std::string& name : names) move_file(from, to, name);
-  sync_directory(to);
+  sync_directory(is_first ? from : to);
 }
 
 // What stood there comes back, and nothing else stays.
@@ -205,7 +200,7 @@ void put_back(const std::string& path, const std::string& aside, const Names& ol
     const bool is_new = std::find(old.begin(), old.end(), name) == old.end();
     if (is_new || path_exists(join_path(aside, name))) remove_path(join_path(path, name));
   }
-  move_config_last(aside, path, names_in(aside));
+  move_files(aside, path, names_in(aside), ConfigComes::last);
 }
 
 void replace_files(const std::string& path, const std::string& made) {
@@ -213,8 +208,8 @@ void replace_files(const std::string& path, const std::string& made) {
   const std::string aside = temporary_name(join_path(path, "replaced"));
   make_directories(aside);
   try {
-    move_config_first(path, aside, old);
-    move_config_last(made, path, names_in(made));
+    move_files(path, aside, old, ConfigComes::first);
+    move_files(made, path, names_in(made), ConfigComes::last);
   } catch (...) {
     put_back(path, aside, old);
     std::error_code ignored;  // only what is empty goes

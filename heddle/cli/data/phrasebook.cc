@@ -1,11 +1,11 @@
 // heddle phrasebook: writes the pairs that heddle generates as parallel text.
 
-#include "corpora/phrasebook.h"
 #include "corpora/agreement.h"
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
+#include "heddle/train/batches/corpora.h"
 
 namespace heddle::cli {
 namespace {
@@ -17,29 +17,17 @@ struct Options {
   bool overwrite = false;
 };
 
-std::vector<std::string> file_names(const Options& o) {
-  std::vector<std::string> names;
-  for (const char* part : {"train", "val", "test"}) {
-    for (const char* language : {"en", o.corpus == "agreement" ? "fr" : "de"}) {
-      names.push_back(fmt::format("{}.{}", part, language));
-    }
-  }
-  return names;
-}
+const char* target_language(const Options& o) { return o.corpus == "agreement" ? "fr" : "de"; }
 
 void check_free(const Options& o) {
-  for (const std::string& name : file_names(o)) {
-    const std::string path = join_path(o.out, name);
-    check(!path_exists(path), ErrorKind::usage,
-          "phrasebook: {} is there already; choose another --out, or replace it with --overwrite",
-          path);
+  for (const char* part : {"train", "val", "test"}) {
+    for (const char* language : {"en", target_language(o)}) {
+      const std::string path = join_path(o.out, fmt::format("{}.{}", part, language));
+      check(!path_exists(path), ErrorKind::usage,
+            "phrasebook: {} is there already; choose another --out, or replace it with --overwrite",
+            path);
+    }
   }
-}
-
-std::string lines_of(const std::vector<Phrase>& phrases, std::string Phrase::*side) {
-  std::string lines;
-  for (const Phrase& p : phrases) lines += p.*side + '\n';
-  return lines;
 }
 
 Phrasebook made(const Options& o) {
@@ -55,12 +43,7 @@ void run(const Options& o) {
   if (!o.overwrite) check_free(o);
   make_directories(o.out);
   const Phrasebook book = made(o);
-  size_t i = 0;
-  const std::vector<std::string> names = file_names(o);
-  for (const std::vector<Phrase>* part : {&book.train, &book.val, &book.test}) {
-    write_file_atomic(join_path(o.out, names[i++]), lines_of(*part, &Phrase::source));
-    write_file_atomic(join_path(o.out, names[i++]), lines_of(*part, &Phrase::target));
-  }
+  train::write_pairs(book, o.out, "en", target_language(o));
   fmt::print(stderr,
              "phrasebook: {} pairs for training, {} for validation, {} for the test in {}\n",
              format_count(std::ssize(book.train)), format_count(std::ssize(book.val)),

@@ -13,17 +13,6 @@
 namespace heddle::train {
 namespace {
 
-void write_phrases(const std::vector<Phrase>& phrases, const std::string& folder,
-                   const std::string& split, const PairFields& own) {
-  std::string source, target;
-  for (const Phrase& p : phrases) {
-    source += p.source + "\n";
-    target += p.target + "\n";
-  }
-  write_file_atomic(join_path(folder, split + "." + own.source_lang), source);
-  write_file_atomic(join_path(folder, split + "." + own.target_lang), target);
-}
-
 // RUN/data, with the pairs of a corpus that is not in files.
 std::string write_generated(const PairFields& own, const std::string& run) {
   const std::string folder = join_path(run, "data");
@@ -31,9 +20,7 @@ std::string write_generated(const PairFields& own, const std::string& run) {
   make_directories(folder);
   const Phrasebook book =
       own.corpus == "agreement" ? make_agreement(kAgreementOptions) : make_phrasebook({});
-  write_phrases(book.train, folder, "train", own);
-  write_phrases(book.val, folder, "val", own);
-  write_phrases(book.test, folder, "test", own);
+  write_pairs(book, folder, own.source_lang, own.target_lang);
   return folder;
 }
 
@@ -160,6 +147,20 @@ void PairFields::check_data(const TrainConfig& config, const RunPaths& paths) co
   for (const char* split : {"train", "val"}) {
     find_parallel(data, split, source_lang, target_lang);
   }
+}
+
+void write_pairs(const Phrasebook& book, const std::string& folder, const std::string& source_lang,
+                 const std::string& target_lang) {
+  const auto write = [&](const char* split, const std::vector<Phrase>& phrases) {
+    std::string source, target;
+    for (const Phrase& p : phrases) {
+      source += p.source + "\n";
+      target += p.target + "\n";
+    }
+    write_file_atomic(join_path(folder, fmt::format("{}.{}", split, source_lang)), source);
+    write_file_atomic(join_path(folder, fmt::format("{}.{}", split, target_lang)), target);
+  };
+  write("train", book.train), write("val", book.val), write("test", book.test);
 }
 
 Corpora open_corpora(const TrainConfig& config, const RunPaths& paths, const std::string& run) {

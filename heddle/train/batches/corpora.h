@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "corpora/phrasebook.h"
 #include "heddle/data/token_cache.h"
 #include "heddle/infer/search/search_config.h"
 #include "heddle/text/known_words.h"
@@ -57,6 +58,10 @@ struct Corpora {
 
   const Tokenizer& target() const { return target_tokenizer ? *target_tokenizer : tokenizer; }
 };
+
+/// Writes a corpus as parallel text: {train,val,test}.{source,target} in the folder, in this order.
+void write_pairs(const Phrasebook& book, const std::string& folder, const std::string& source_lang,
+                 const std::string& target_lang);
 
 /// Opens the corpora of a run: writes the phrasebook to RUN/data if that is the corpus, trains or
 /// copies the tokenizer to RUN/tokenizer.model (and the target's own to
