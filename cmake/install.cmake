@@ -14,8 +14,7 @@ foreach(layer IN LISTS layers)
   list(APPEND layer_targets heddle_${layer})
   if(IS_DIRECTORY ${CMAKE_SOURCE_DIR}/heddle/${layer})  # of corpora/ the library alone
     install(DIRECTORY heddle/${layer} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/heddle
-            FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE PATTERN cuda EXCLUDE
-            PATTERN assets EXCLUDE)
+            FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE PATTERN cuda EXCLUDE)
   endif()
 endforeach()
 set_target_properties(heddle_options PROPERTIES EXPORT_NAME options)

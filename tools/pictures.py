@@ -199,7 +199,7 @@ def take(browser, page, width, height, is_dark, script):
 def checksums():
     """sha256sum's lines for the pictures and what they were made from."""
     pages = [open(os.path.join(WORK, f"{page}.html"), encoding="utf-8").read() for page in {p[1] for p in PICTURES}]
-    assets = "heddle/inspect/assets"
+    assets = "pages"
     used = [f"{assets}/{name}" for name in os.listdir(os.path.join(ROOT, assets))
             if any(open(os.path.join(ROOT, assets, name), encoding="utf-8").read() in page for page in pages)]
     files = used + SOURCES + [f"docs/{p[0]}.png" for p in PICTURES] + ["docs/multi30k-en-de.json", "docs/multi30k-en-de.svg"]

@@ -9,7 +9,7 @@ failures=0
 # A tree that keeps every rule.
 clean_tree() {
   rm -rf "${root:?}/heddle" "$root/tests" "$root/docs"
-  mkdir -p "$root"/heddle/{base,nn,text,cli/measure,cli/train,inspect/assets} "$root/tests/nn" "$root/docs"
+  mkdir -p "$root"/heddle/{base,nn,text,cli/measure,cli/train,inspect} "$root/pages" "$root/tests/nn" "$root/docs"
   printf '// Rows of tokens.\nstruct TokenRows {\n  int first;\n};\nclass KvCache;\n' >"$root/heddle/nn/token_rows.h"
   printf '// tie_word_embeddings, "bad_words_ids", WordPiece, words of 32 bits.\n' >"$root/heddle/nn/keys.h"
   printf '// Words between spaces: word by word, in other words.\nstruct Flags {};\n' >"$root/heddle/cli/measure/align.cc"
@@ -46,7 +46,7 @@ for text in 'masked words' 'a hidden word' 'MaskedWords' 'masked_words'; do
   rejects heddle/cli/x.cc 2 "// X.\n// $text\n" "masked token"
 done
 rejects heddle/cli/x.cc 2 '// X.\nsay("the next word");\n' "next token"
-rejects heddle/inspect/assets/x.js 1 'label: "likeness of rows"\n' "cosine similarity"
+rejects pages/x.js 1 'label: "likeness of rows"\n' "cosine similarity"
 rejects docs/x.md 1 '1.2 nats a token\n' "per token"
 rejects heddle/cli/x.cc 2 '// X.\n"perplexity {:.3f} a word"\n' "per token" # the message names all three
 rejects heddle/cli/x.cc 2 '// X.\nrows.query_places\n' "positions"

@@ -15,5 +15,5 @@ sha256sum --check --quiet "$list" || fail "docs' pictures were made from other f
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 tar -cf - -T <(cut -c67- "$list") | tar -xf - -C "$copy"
-echo "body { color: red; }" >>"$copy/heddle/inspect/assets/page.css"
+echo "body { color: red; }" >>"$copy/pages/page.css"
 ! (cd "$copy" && sha256sum --check --quiet - >/dev/null 2>&1) <"$list" || fail "a changed page.css was not seen"

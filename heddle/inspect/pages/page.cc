@@ -59,7 +59,7 @@ std::span<const Asset> assets() { return kAssets; }
 
 std::string_view asset(std::string_view name) {
   const auto* const found = std::ranges::find(kAssets, name, &Asset::name);
-  check(found != kAssets.end(), ErrorKind::internal, "heddle/inspect/assets has no '{}'", name);
+  check(found != kAssets.end(), ErrorKind::internal, "pages has no '{}'", name);
   return found->text;
 }
 

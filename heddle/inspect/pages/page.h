@@ -15,10 +15,10 @@ namespace heddle::inspect {
 struct Page {
   std::string title;                 ///< also its first heading; cut after 80 characters
   Json data = {};                    ///< `heddle.data`
-  std::vector<std::string> scripts;  ///< names in heddle/inspect/assets: {"attention.js"}
+  std::vector<std::string> scripts;  ///< names in pages: {"attention.js"}
 };
 
-/// A script or a style of heddle/inspect/assets, compiled into the program by the build.
+/// A script or a style of pages, compiled into the program by the build.
 struct Asset {
   std::string_view name;  ///< "heatmap.js"
   std::string_view text;
