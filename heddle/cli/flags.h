@@ -14,7 +14,7 @@
 #include "heddle/cli/lines.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/search/search_config.h"
-#include "heddle/infer/words/alignment.h"
+#include "heddle/infer/words.h"
 #include "heddle/inspect/pages/page.h"
 #include "heddle/inspect/subject.h"
 

@@ -6,7 +6,7 @@
 
 #include "heddle/base/files/mmap.h"
 #include "heddle/infer/search/best_tokens.h"
-#include "heddle/infer/words/word_spans.h"
+#include "heddle/infer/words.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/text/strings/strings.h"
 

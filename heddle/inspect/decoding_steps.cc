@@ -6,9 +6,8 @@
 #include <map>
 
 #include "heddle/base/error.h"
-#include "heddle/infer/decoding/text_stream.h"
-#include "heddle/infer/words/alignment.h"
-#include "heddle/infer/words/word_spans.h"
+#include "heddle/infer/decoding/generate.h"
+#include "heddle/infer/words.h"
 
 namespace heddle::inspect {
 namespace {

@@ -9,7 +9,7 @@
 #include "heddle/base/utf8.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/loaded_model.h"
-#include "heddle/infer/words/word_spans.h"
+#include "heddle/infer/words.h"
 #include "heddle/ops/loss.h"
 #include "heddle/text/strings/strings.h"
 #include "heddle/text/tokenizer.h"

@@ -1,5 +1,5 @@
 // Attention maps in batches, words made of tokens, and the links between them.
-#include "heddle/infer/words/alignment.h"
+#include "heddle/infer/words.h"
 
 #include <gtest/gtest.h>
 

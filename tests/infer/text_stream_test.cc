@@ -1,5 +1,5 @@
 // Text that grows: whole characters, the prompt's border, stop strings across borders of tokens.
-#include "heddle/infer/decoding/text_stream.h"
+#include "heddle/infer/decoding/generate.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Attention maps of a pair, and words made of tokens.
-#include "heddle/infer/words/alignment.h"
+#include "heddle/infer/words.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "heddle/infer/loading/loaded_model.h"
-#include "heddle/infer/words/alignment.h"
+#include "heddle/infer/words.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
 

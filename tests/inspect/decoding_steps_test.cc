@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "heddle/infer/words/alignment.h"
+#include "heddle/infer/words.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
 

@@ -11,7 +11,7 @@
 #include "heddle/cli/lines.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/precision.h"
-#include "heddle/infer/words/alignment.h"
+#include "heddle/infer/words.h"
 #include "heddle/inspect/run_history.h"
 #include "heddle/train/metrics/metrics.h"
 #include "heddle/train/trainer.h"

@@ -12,9 +12,8 @@
 #include "heddle/cli/flags.h"
 #include "heddle/cli/lines.h"
 #include "heddle/infer/decoding/generate.h"
-#include "heddle/infer/decoding/text_stream.h"
 #include "heddle/infer/loading/text_model.h"
-#include "heddle/infer/words/word_spans.h"
+#include "heddle/infer/words.h"
 #include "heddle/inspect/decoding_steps.h"
 #include "heddle/text/strings/strings.h"
 

@@ -5,7 +5,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/data/masking.h"
-#include "heddle/infer/words/word_spans.h"
+#include "heddle/infer/words.h"
 
 namespace heddle::train {
 namespace {

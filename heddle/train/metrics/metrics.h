@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "heddle/infer/words/alignment.h"
+#include "heddle/infer/words.h"
 
 namespace heddle::train {
 
