@@ -22,6 +22,13 @@ struct RunPaths {
   std::string data = {};      ///< file or folder of the text; empty for the phrasebook
   std::string val_data = {};  ///< file of the held-out text; empty: beside or out of `data`
   std::string from = {};      ///< model whose weights are begun with; empty: none
+
+  template <class V>
+  void fields(V& v) {
+    v("data", data, "");
+    v("val_data", val_data, "");
+    v("from", from, "");
+  }
 };
 
 /// What is known of a task before it is made.

@@ -442,10 +442,11 @@ RunResult train_model(const TrainConfig& config, const RunOptions& options) {
   const bool replaces = is_run(run) && options.overwrite, goes_on = is_run(run) && !replaces;
   RunSettings settings{config, options.paths};
   if (goes_on) {
-    const RunSettings stored = load_settings(run);
+    RunSettings stored = load_settings(run);
     check_same_config(stored.config, config, run);
     if (const auto result = finished_result(config, run)) return *result;
-    settings.paths = or_else(settings.paths, stored.paths);
+    lay_over(stored.paths, settings.paths);
+    settings.paths = stored.paths;
   } else if (replaces) {
     check_can_replace(run, config, settings.paths);
   } else {

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -20,14 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kSettingsName = kRunNames.back();
-
-struct NamedPath {
-  const char* key;
-  std::string RunPaths::*member;
-};
-constexpr std::array kPaths = {NamedPath{"data", &RunPaths::data},
-                               NamedPath{"val_data", &RunPaths::val_data},
-                               NamedPath{"from", &RunPaths::from}};
 
 std::string settings_path(const std::string& run) { return join_path(run, kSettingsName); }
 
@@ -75,16 +66,9 @@ int64_t whole_lines(const std::string& path, int64_t bytes) {
 
 }  // namespace
 
-RunPaths or_else(RunPaths paths, const RunPaths& stored) {
-  for (const auto& [key, member] : kPaths) {
-    if ((paths.*member).empty()) paths.*member = stored.*member;
-  }
-  return paths;
-}
-
 RunPaths made_absolute(RunPaths paths) {
-  for (const auto& [key, member] : kPaths) {
-    std::string& path = paths.*member;
+  for (const Field& field : FieldList(paths)) {
+    std::string& path = *std::get<std::string*>(field.member);
     if (!path.empty()) path = fs::absolute(path).string();
   }
   return paths;
@@ -96,12 +80,8 @@ RunSettings load_settings(const std::string& run) {
   const std::string path = settings_path(run);
   Json json = Json::load(path);
   RunSettings settings;
-  for (const auto& [key, member] : kPaths) {
-    if (const Json* found = json.find(key)) {
-      settings.paths.*member = found->as_string(fmt::format("{}: key '{}'", path, key));
-      json.erase(key);
-    }
-  }
+  static_cast<void>(from_json(settings.paths, json, path));  // the other keys are the config's
+  for (const Field& field : FieldList(settings.paths)) json.erase(field.key);
   settings.config = parse_config(json, path);
   return settings;
 }
@@ -109,8 +89,7 @@ RunSettings load_settings(const std::string& run) {
 TrainConfig stored_config(const std::string& run) { return load_settings(run).config; }
 
 void save_settings(const std::string& run, const RunSettings& settings) {
-  Json json = Json::object();
-  for (const auto& [key, member] : kPaths) json[key] = settings.paths.*member;
+  Json json = to_json(settings.paths);
   const Json fields = to_json(settings.config);
   for (const auto& [key, value] : fields.as_object()) json[key] = value;
   const std::string text = json.dump(2) + "\n";
@@ -159,13 +138,13 @@ void remove_temporaries(const std::string& run) {
 bool keeps_replaced(const std::string& run) { return is_run(replaced_path(run)); }
 
 void check_can_replace(const std::string& run, const TrainConfig& config, const RunPaths& paths) {
-  std::vector<std::pair<std::string, std::string>> inputs;
-  for (const auto& [key, member] : kPaths) inputs.emplace_back(key, paths.*member);
+  Json inputs = to_json(paths);
   const Json settings = to_json(config);
   for (const char* key : {"tokenizer", "target_tokenizer"}) {
-    if (settings.contains(key)) inputs.emplace_back(key, settings.get_string(key));
+    if (settings.contains(key)) inputs[key] = settings.at(key);
   }
-  for (const auto& [key, path] : inputs) {
+  for (const auto& [key, value] : inputs.as_object()) {
+    const std::string& path = value.as_string();
     check(path.empty() || !lies_inside(path, run), ErrorKind::usage,
           "train: {} {} lies in {}, which `overwrite` replaces; choose another `out`, or copy it "
           "elsewhere first",

@@ -22,8 +22,6 @@ struct RunSettings {
   RunPaths paths;  ///< absolute
 };
 
-/// The paths with those that are empty taken from `stored`.
-RunPaths or_else(RunPaths paths, const RunPaths& stored);
 RunPaths made_absolute(RunPaths paths);
 
 /// True if the folder holds a run.
