@@ -38,8 +38,7 @@ std::vector<Option> add_search_flags(Subcommand& command, SearchConfig& search,
   const std::vector<Field> fields = FieldList(search);
   std::vector<Option> options;
   for (const std::string key : keys) {
-    const auto field =
-        std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.key == key; });
+    const auto field = std::ranges::find(fields, key, &Field::key);
     check(field != fields.end(), ErrorKind::internal, "SearchConfig has no field {}", key);
     const std::string name = (key == "max_new_tokens" ? "-n," : "") + flag_of(key);
     if (auto* const* number = std::get_if<std::optional<int64_t>*>(&field->member)) {

@@ -121,8 +121,7 @@ bool is_page(const std::string& file) { return file.ends_with(".html") || file.e
 
 // "unknown flag '--hyp-out'; it is --output here."
 std::string unknown_flag(const std::string& flag, const std::string& value, const CLI::App& app) {
-  const auto is_it = [&](const OtherName& other) { return flag == other.name; };
-  const auto found = std::find_if(other_names().begin(), other_names().end(), is_it);
+  const auto found = std::ranges::find(other_names(), flag, &OtherName::name);
   if (found != other_names().end()) {
     for (const std::string here : found->here) {
       if (app.get_option_no_throw(here) == nullptr) continue;

@@ -47,8 +47,7 @@ std::vector<std::string> trainable_types(Head head) {
   std::vector<std::string> types = {default_model_type(head)};
   for (const std::string& type : model_types()) {
     const std::vector<HeadClass> heads = model_config(type)->heads();
-    const bool has_head =
-        std::any_of(heads.begin(), heads.end(), [&](const HeadClass& h) { return h.head == head; });
+    const bool has_head = std::ranges::count(heads, head, &HeadClass::head) > 0;
     if (has_head && type != types[0]) types.push_back(type);
   }
   return types;

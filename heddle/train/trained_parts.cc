@@ -17,6 +17,13 @@
 namespace heddle::train {
 namespace {
 
+// Whether the claim holds for a tensor of checkpoints that the model has.
+template <class Claim>
+bool any_part(const nn::Parameters& model, const Claim& claim) {
+  return std::ranges::any_of(
+      model.all(), [&](const auto& p) { return std::ranges::any_of(p->parts(), claim); });
+}
+
 // Weights that a regular expression chooses by their names.
 class Choice {
  public:
@@ -30,10 +37,7 @@ class Choice {
   bool is_given() const { return !text_.empty(); }
   bool has(const std::string& name) const { return is_given() && std::regex_search(name, regex_); }
   void check_among(const nn::Parameters& model) const {
-    const auto has_name = [&](const nn::Part& part) { return has(part.name); };
-    const bool is_found = std::any_of(model.all().begin(), model.all().end(), [&](const auto& p) {
-      return std::any_of(p->parts().begin(), p->parts().end(), has_name);
-    });
+    const bool is_found = any_part(model, [&](const nn::Part& part) { return has(part.name); });
     check(!is_given() || is_found, ErrorKind::usage, "{} '{}': no weight has such a name",
           field_name(key_), text_);
   }
@@ -50,14 +54,8 @@ std::vector<std::string> target_names(const TrainConfig& config, const nn::Param
   if (!names.empty()) return names;
   for (const char* name : {"c_attn", "query", "value", "q_proj", "v_proj", "q_lin", "v_lin"}) {
     const std::string ending = "." + std::string(name) + ".weight";
-    for (const auto& p : model.all()) {
-      const bool has = std::any_of(p->parts().begin(), p->parts().end(), [&](const nn::Part& part) {
-        return part.name.ends_with(ending);
-      });
-      if (!has) continue;
-      names.emplace_back(name);
-      break;
-    }
+    const auto is_it = [&](const nn::Part& part) { return part.name.ends_with(ending); };
+    if (any_part(model, is_it)) names.emplace_back(name);
   }
   check(!names.empty(), ErrorKind::usage, "name the layers of the adapters: `lora_targets`");
   return names;

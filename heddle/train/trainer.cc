@@ -355,10 +355,9 @@ class Trainer {
     if (static_cast<int64_t>(p_.kept.size()) <= config_.average_count) return;
     auto worst = p_.kept.begin();
     if (config_.average == "best") {
-      worst =
-          std::max_element(p_.kept.begin(), p_.kept.end(), [this](const auto& a, const auto& b) {
-            return a.score.cost(config_.select) < b.score.cost(config_.select);
-          });
+      worst = std::ranges::max_element(p_.kept, {}, [this](const KeptWeights& k) {
+        return k.score.cost(config_.select);
+      });
     }
     p_.kept.erase(worst);
   }

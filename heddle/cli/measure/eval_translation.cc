@@ -25,8 +25,7 @@ train::LossSums likelihood(const LoadedModel& model, const Ids& source, const Id
   const auto rows = [&](size_t i) { return std::max(source[i].size(), target[i].size()) + 1; };
   std::vector<size_t> order(source.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return rows(a) < rows(b); });
+  std::ranges::stable_sort(order, {}, rows);
   nn::Run run;
   run.use(options.precision);
   train::LossSums sums;

@@ -94,9 +94,8 @@ std::string default_text(const std::vector<Default>& all) {
       for (const std::string& name : d.*names) add_new(different, name);
     }
     if (count != different.size()) continue;  // a task or a type has two of them
-    const auto most = std::max_element(
-        all.begin(), all.end(),
-        [&](const Default& a, const Default& b) { return (a.*names).size() < (b.*names).size(); });
+    const auto most =
+        std::ranges::max_element(all, {}, [&](const Default& d) { return (d.*names).size(); });
     std::string text;
     for (const Default& d : all) {
       if (&d != &*most) text += fmt::format("{}: {}; ", fmt::join(d.*names, ", "), d.value);
@@ -112,12 +111,13 @@ struct Setting {
   std::vector<std::string> tasks, types;
   std::vector<Default> defaults = {};
 
+  const std::string& key() const { return field.key; }
+
   void add(const FieldInfo& info, const std::string& task, const std::string& type) {
     add_new(tasks, task);
     add_new(types, type);
     if (info.type != field.type) add_choices(field.type, info.type);
-    auto at = std::find_if(defaults.begin(), defaults.end(),
-                           [&](const Default& d) { return d.value == info.default_value; });
+    auto at = std::ranges::find(defaults, info.default_value, &Default::value);
     if (at == defaults.end()) at = defaults.insert(at, {info.default_value, {}, {}});
     add_new(at->tasks, task);
     add_new(at->types, type);
@@ -127,8 +127,7 @@ struct Setting {
   std::string group() const {
     if (tasks == train::task_names()) return "Settings";
     const auto fields = train::StackConfig(types[0]).fields();
-    const bool is_of_model = std::any_of(fields.begin(), fields.end(),
-                                         [&](const Field& f) { return f.key == field.key; });
+    const bool is_of_model = std::ranges::count(fields, field.key, &Field::key) > 0;
     return fmt::format("Settings of {}", fmt::join(is_of_model ? types : tasks, ", "));
   }
 };
@@ -139,8 +138,7 @@ std::vector<Setting> all_settings() {
   for (const std::string& task : train::task_names()) {
     for (const std::string& type : train::trainable_types(train::TaskConfig(task)->facts().head)) {
       for (const FieldInfo& field : list_fields(train::default_config(task, type))) {
-        auto at = std::find_if(settings.begin(), settings.end(),
-                               [&](const Setting& s) { return s.field.key == field.key; });
+        auto at = std::ranges::find(settings, field.key, &Setting::key);
         if (at == settings.end()) at = settings.insert(at, {field, {}, {}});
         at->add(field, task, type);
       }
@@ -161,8 +159,7 @@ std::string common_settings() {
   std::string text = "\nCommon settings:\n";
   const std::vector<Setting> settings = all_settings();
   for (const char* key : kCommon) {
-    const auto at = std::find_if(settings.begin(), settings.end(),
-                                 [&](const Setting& s) { return s.field.key == key; });
+    const auto at = std::ranges::find(settings, key, &Setting::key);
     text += help_line(at->field, default_text(at->defaults));
   }
   return text;
@@ -282,11 +279,6 @@ train::TrainConfig config_to_fine_tune(const std::string& from, const std::strin
   return config;
 }
 
-bool is_published(const std::string& preset) {
-  const std::vector<std::string> names = model_presets();
-  return std::find(names.begin(), names.end(), preset) != names.end();
-}
-
 // The run's own config if it goes on, else the recipe, the file, or the task's own.
 train::TrainConfig first_config(const Flags& f) {
   const auto flag = [&](const char* key) {
@@ -300,7 +292,7 @@ train::TrainConfig first_config(const Flags& f) {
   if (train::is_run(f.run.out) && !f.run.overwrite) return train::stored_config(f.run.out);
   const std::string task = flag("task");
   if (!f.run.paths.from.empty()) return config_to_fine_tune(f.run.paths.from, task);
-  if (task.empty() && is_published(f.preset)) {
+  if (task.empty() && std::ranges::count(model_presets(), f.preset) > 0) {
     const std::string type = preset_config(f.preset)->type;
     return train::default_config(train::task_of_type(type), type);
   }
@@ -311,8 +303,7 @@ train::TrainConfig first_config(const Flags& f) {
 void check_flags(const Flags& f, const train::TrainConfig& config) {
   const std::vector<FieldInfo> known = list_fields(config);
   for (const auto& [key, text] : f.fields) {
-    const auto at = std::find_if(known.begin(), known.end(),
-                                 [&, &k = key](const FieldInfo& field) { return field.key == k; });
+    const auto at = std::ranges::find(known, key, &FieldInfo::key);
     const std::string own = at == known.end() ? own_name(config, key) : "";
     check(at != known.end(), ErrorKind::usage, "train: task {} with model_type {} has no {}{}{}",
           config.task, config.model_type, flag_name(key), own.empty() ? "" : "; there it is ", own);

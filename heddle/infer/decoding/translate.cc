@@ -3,7 +3,9 @@
 #include "heddle/infer/decoding/translate.h"
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
+#include <ranges>
 #include <set>
 
 #include "heddle/base/files/mmap.h"
@@ -186,8 +188,7 @@ std::vector<Translation> translate_ids(const EncoderDecoder& model, Sources sour
   for (size_t i = 0; i < sources.size(); ++i) {
     if (!sources[i].empty()) order.push_back(static_cast<int64_t>(i));
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return sources[a].size() > sources[b].size(); });
+  std::ranges::stable_sort(order, std::greater(), [&](int64_t i) { return sources[i].size(); });
   const SearchConfig search = search_of(model.facts(), options);
   const auto translate = [&](Queue& queue, int64_t tokens) {
     translate_queue(model, options, search, queue, tokens / search.width(), results);
@@ -226,12 +227,6 @@ IdsAround around_sources(const LoadedModel& model) {
   return around;
 }
 
-std::vector<std::string> names_of(const std::vector<std::pair<std::string, int32_t>>& languages) {
-  std::vector<std::string> names;
-  for (const auto& [name, token] : languages) names.push_back(name);
-  return names;
-}
-
 // The token of a language that the field `key` asks for.
 int32_t language_token(const LoadedModel& model, const std::string& name, const char* key) {
   const auto languages = model.tokenizer.value().languages();
@@ -241,9 +236,9 @@ int32_t language_token(const LoadedModel& model, const std::string& name, const 
   for (const auto& [known, token] : languages) {
     if (known == name) return token;
   }
-  const std::vector<std::string> names = names_of(languages);
+  const auto names = std::views::keys(languages);
   fail(ErrorKind::usage, "{} is '{}'{}; the languages of {} are {}", field_name(key), name,
-       did_you_mean(name, names), model.path, fmt::join(names, ", "));
+       did_you_mean(name, {names.begin(), names.end()}), model.path, fmt::join(names, ", "));
 }
 
 // A token may be the byte of a line break; a line in must stay a line out.
@@ -300,12 +295,11 @@ void set_languages(LoadedModel& model, const std::string& source, const std::str
   if (model.model->config().is_own_format()) return;
   const auto start = static_cast<int32_t>(model.translator().facts().decoder_start_token_id);
   const auto languages = model.target().languages();
-  const bool starts_with_one = std::any_of(languages.begin(), languages.end(),
-                                           [&](const auto& l) { return l.second == start; });
+  const bool starts_with_one = std::ranges::count(std::views::values(languages), start) > 0;
   if (target.empty()) {
     check(languages.empty() || starts_with_one || token_id(options.search.forced_bos),
           ErrorKind::usage, "{} writes {} languages; say which with `target_language`: {}",
-          model.path, languages.size(), fmt::join(names_of(languages), ", "));
+          model.path, languages.size(), fmt::join(std::views::keys(languages), ", "));
     return;
   }
   (starts_with_one ? options.start : options.search.forced_bos) =

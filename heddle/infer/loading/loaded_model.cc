@@ -105,8 +105,7 @@ std::optional<SearchConfig> generation_of(FoundModel& folder) {
 std::unique_ptr<ModelConfig> config_of(const FoundModel& folder, Head head) {
   auto config = read_model_config(folder.config, folder.source());
   const std::vector<HeadClass> heads = config->heads();
-  const bool has_head =
-      std::any_of(heads.begin(), heads.end(), [&](const HeadClass& h) { return h.head == head; });
+  const bool has_head = std::ranges::count(heads, head, &HeadClass::head) > 0;
   if (config->hub.head == Head::none && has_head) config->hub.head = head;
   return config;
 }

@@ -190,8 +190,7 @@ void keep_likely(const SearchConfig& search, std::vector<DrawCandidate>& tokens)
     std::erase_if(tokens, [&](const DrawCandidate& c) { return c.weight < min_p; });
   }
   if (is_top_k || top_p < 1) {
-    std::sort(tokens.begin(), tokens.end(),
-              [](const DrawCandidate& a, const DrawCandidate& b) { return a.id < b.id; });
+    std::ranges::sort(tokens, {}, &DrawCandidate::id);
   }
 }
 

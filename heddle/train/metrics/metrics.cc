@@ -274,9 +274,8 @@ double share(int64_t part, int64_t whole) {
 }
 
 int64_t common(const Alignment& a, const Alignment& b) {
-  return std::count_if(a.begin(), a.end(), [&](const AlignmentLink& link) {
-    return std::binary_search(b.begin(), b.end(), link);
-  });
+  return std::ranges::count_if(
+      a, [&](const AlignmentLink& link) { return std::ranges::binary_search(b, link); });
 }
 
 }  // namespace

@@ -239,8 +239,7 @@ void ChunkTask::cut(const DocumentSplit& split, int64_t special) {
   const auto usable = [&](const std::vector<std::string>& documents) {
     Chunks chunks = chunks_of(encode_all(tokenizer(), documents), tokens);
     std::erase_if(chunks, [&](const std::vector<int32_t>& chunk) {
-      return std::all_of(chunk.begin(), chunk.end(),
-                         [&](int32_t id) { return tokenizer().is_special(id); });
+      return std::ranges::all_of(chunk, [&](int32_t id) { return tokenizer().is_special(id); });
     });
     return chunks;
   };
