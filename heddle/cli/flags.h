@@ -1,5 +1,5 @@
-// The flags that several commands have: how they compute, search, align and translate, the texts that
-// they take, and the page that they write.
+// The flags that several commands have: how they compute, search, align and translate, the texts
+// that they take, and the page that they write.
 #pragma once
 
 #include <cstdint>

@@ -24,8 +24,8 @@ namespace {
 
 constexpr int64_t kBadLinesSaid = 5;
 
-// Halves of lines among which one is bad are answered each by itself, so that the good ones are still
-// answered together. Lines are checked before a model sees them, so this costs little.
+// Halves of lines among which one is bad are answered each by itself, so that the good ones are
+// still answered together. Lines are checked before a model sees them, so this costs little.
 void answer(std::span<const std::string> lines, int64_t first, const LineAnswers& answers,
             BadLines& bad) {
   try {

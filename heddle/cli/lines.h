@@ -1,5 +1,5 @@
-// Lines in, answers out: what the commands that read texts share, and what they say of characters that
-// a tokenizer has no token for, and of words that were not in a translator's training.
+// Lines in, answers out: what the commands that read texts share, and what they say of characters
+// that a tokenizer has no token for, and of words that were not in a translator's training.
 #pragma once
 
 #include <cstdint>

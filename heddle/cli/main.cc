@@ -213,8 +213,8 @@ Command find_command(const CLI::App& app, const std::vector<std::string>& argume
   return command;
 }
 
-// What CLI11 found wrong of the arguments, in our form: what was seen, what it is called here, where
-// to read on.
+// What CLI11 found wrong of the arguments, in our form: what was seen, what it is called here,
+// where to read on.
 std::string explain_usage(const CLI::ParseError& error, const Command& command,
                           const std::vector<std::string>& arguments) {
   const std::string who = command.words + (command.words.empty() ? "" : ": ");

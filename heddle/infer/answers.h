@@ -1,5 +1,5 @@
-// What the heads of a model say of texts: the classes of texts or of their words, and tokens for the
-// masks of a text.
+// What the heads of a model say of texts: the classes of texts or of their words, and tokens for
+// the masks of a text.
 #pragma once
 
 #include <optional>

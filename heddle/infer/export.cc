@@ -182,9 +182,8 @@ enum class ConfigComes { first, last };
 
 void move_files(const std::string& from, const std::string& to, Names names, ConfigComes comes) {
   const bool is_first = comes == ConfigComes::first;
-  std::stable_partition(names.begin(), names.end(), [&](const std::string& name) {
-    return (name == kConfigName) == is_first;
-  });
+  std::stable_partition(names.begin(), names.end(),
+                        [&](const std::string& name) { return (name == kConfigName) == is_first; });
   for (const std::string& name : names) {
     const std::string source = join_path(from, name), target = join_path(to, name);
     if (std::rename(source.c_str(), target.c_str()) != 0) {

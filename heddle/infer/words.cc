@@ -1,5 +1,5 @@
-// Tokens into words: a space or a change to or from punctuation begins a new one. Teacher-forced passes
-// over batches of pairs, their attention maps, and the words in them.
+// Tokens into words: a space or a change to or from punctuation begins a new one. Teacher-forced
+// passes over batches of pairs, their attention maps, and the words in them.
 #include "heddle/infer/words.h"
 
 #include <algorithm>

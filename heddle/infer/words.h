@@ -1,6 +1,6 @@
-// Words and tokens: which runs of tokens a reader takes for one word, the tokens of words that were split
-// before, as taggers take them; and word alignment by cross attention: which word of the source each
-// word of a translation came from.
+// Words and tokens: which runs of tokens a reader takes for one word, the tokens of words that were
+// split before, as taggers take them; and word alignment by cross attention: which word of the
+// source each word of a translation came from.
 #pragma once
 
 #include <cstdint>

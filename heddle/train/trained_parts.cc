@@ -20,8 +20,8 @@ namespace {
 // Whether the claim holds for a tensor of checkpoints that the model has.
 template <class Claim>
 bool any_part(const nn::Parameters& model, const Claim& claim) {
-  return std::ranges::any_of(
-      model.all(), [&](const auto& p) { return std::ranges::any_of(p->parts(), claim); });
+  return std::ranges::any_of(model.all(),
+                             [&](const auto& p) { return std::ranges::any_of(p->parts(), claim); });
 }
 
 // Weights that a regular expression chooses by their names.

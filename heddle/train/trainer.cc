@@ -355,9 +355,8 @@ class Trainer {
     if (static_cast<int64_t>(p_.kept.size()) <= config_.average_count) return;
     auto worst = p_.kept.begin();
     if (config_.average == "best") {
-      worst = std::ranges::max_element(p_.kept, {}, [this](const KeptWeights& k) {
-        return k.score.cost(config_.select);
-      });
+      worst = std::ranges::max_element(
+          p_.kept, {}, [this](const KeptWeights& k) { return k.score.cost(config_.select); });
     }
     p_.kept.erase(worst);
   }

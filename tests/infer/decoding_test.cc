@@ -94,10 +94,9 @@ TEST_F(TinyVocabulary, sampled_sentences_come_as_often_as_their_probability_says
     for (const int32_t id : with_end(s.ids)) {
       if (prefix.size() < 2) {  // else the end is forced
         const Ids forced = {id};
-        p *= std::exp(
-                 static_cast<double>(best_tokens(uncached_logits(tiny.model, source[0], prefix, {}),
-                                                 {}, forced)[0]
-                                         .log_p)) /
+        p *= std::exp(static_cast<double>(
+                 best_tokens(uncached_logits(tiny.model, source[0], prefix, {}), {}, forced)[0]
+                     .log_p)) /
              left(prefix);
       }
       prefix.push_back(id);
@@ -160,9 +159,7 @@ TEST_F(Options, forced_prefixes_hold_and_their_score_counts) {
       Ids before;
       for (const int32_t id : with_end(ids)) {
         const Ids forced = {id};
-        log_p +=
-            best_tokens(uncached_logits(m.model, sources[i], before, {}), {}, forced)[0]
-                .log_p;
+        log_p += best_tokens(uncached_logits(m.model, sources[i], before, {}), {}, forced)[0].log_p;
         before.push_back(id);
       }
       EXPECT_NEAR(ours[i].score, log_p, 1e-5 * std::abs(log_p)) << i;

@@ -100,8 +100,7 @@ TEST_P(Decoding, beam_score_is_the_log_probability_of_its_tokens) {
     Ids prefix;
     for (const int32_t id : with_end(ours[i].ids)) {
       const Ids forced = {id};
-      log_p += best_tokens(uncached_logits(m.model, sources[i], prefix, run), {}, forced)[0]
-                   .log_p;
+      log_p += best_tokens(uncached_logits(m.model, sources[i], prefix, run), {}, forced)[0].log_p;
       prefix.push_back(id);
     }
     const auto length = static_cast<int64_t>(prefix.size());

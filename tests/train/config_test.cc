@@ -82,7 +82,8 @@ TEST(TrainConfig, broken_file_is_a_data_error_with_its_place) {
   const TemporaryFolder folder;
   const std::string path = folder.write("c.json", "{\"d_model\": 64,\n  oops}");
   expect_error(ErrorKind::data, {path, "line 2"}, [&] { parse_config(Json::load(path), path); });
-  expect_error(ErrorKind::data, {"nowhere.json"}, [] { parse_config(Json::load("nowhere.json"), "nowhere.json"); });
+  expect_error(ErrorKind::data, {"nowhere.json"},
+               [] { parse_config(Json::load("nowhere.json"), "nowhere.json"); });
 }
 
 TEST(TrainConfig, settings_come_back_from_the_folder_as_they_were) {

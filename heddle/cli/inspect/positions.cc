@@ -1,9 +1,9 @@
 // heddle positions: the table of positions as numbers and as a page.
 
+#include "heddle/inspect/positions.h"
 #include "heddle/base/error.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
-#include "heddle/inspect/positions.h"
 #include "heddle/inspect/run_history.h"
 
 namespace heddle::cli {

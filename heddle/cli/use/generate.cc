@@ -58,7 +58,8 @@ class Prompts {
   }
 
   // The next ones, none at the end. Errors: those of prompt_ids(), and of a prompt whose characters
-  // are all unknown, once the prompts before were given; of a line only if bad ones are not skipped.
+  // are all unknown, once the prompts before were given; of a line only if bad ones are not
+  // skipped.
   std::vector<Prompt> next() {
     if (lines_) return next_lines();
     if (count_ > 0) return {};

@@ -1,4 +1,5 @@
-// Prompts become requests of an engine; texts of all tokens so far, compared with what was taken already.
+// Prompts become requests of an engine; texts of all tokens so far, compared with what was taken
+// already.
 #include "heddle/infer/decoding/generate.h"
 
 #include <algorithm>

@@ -314,8 +314,7 @@ std::vector<int32_t> source_ids(const LoadedModel& model, const std::string& lin
 
 std::vector<int32_t> target_ids(const LoadedModel& model, const std::string& line,
                                 const std::string& where, bool truncate, int64_t* cut) {
-  return encode_to_fit(model, model.target(), {{}, {end_of(model)}}, line, where, truncate,
-                       cut);
+  return encode_to_fit(model, model.target(), {{}, {end_of(model)}}, line, where, truncate, cut);
 }
 
 std::vector<std::vector<int32_t>> line_ids(const LoadedModel& model, PairSide side,

@@ -74,8 +74,8 @@ void set_languages(LoadedModel& model, const std::string& source, const std::str
 
 /// Ids of a line of text, behind what stands before all (a language), cut or refused where the
 /// model takes no more (max_position_embeddings tokens, the end included). `where` ("line 12")
-/// opens the message; `cut`, if not null, is raised by 1 for a line that was cut. Errors: data if it is
-/// not UTF-8 or too long.
+/// opens the message; `cut`, if not null, is raised by 1 for a line that was cut. Errors: data if
+/// it is not UTF-8 or too long.
 std::vector<int32_t> source_ids(const LoadedModel& model, const std::string& line,
                                 const std::string& where, bool truncate, int64_t* cut);
 

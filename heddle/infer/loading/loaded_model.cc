@@ -1,5 +1,5 @@
-// Config, weights and tokenizers of a folder, checked against each other; and a folder written so that a
-// crash leaves the old model or the new one.
+// Config, weights and tokenizers of a folder, checked against each other; and a folder written so
+// that a crash leaves the old model or the new one.
 #include "heddle/infer/loading/loaded_model.h"
 
 #include <algorithm>

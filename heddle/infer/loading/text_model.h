@@ -33,7 +33,8 @@ int64_t room_of(const LoadedModel& model);
 void check_ids(const LoadedModel& model, std::span<const int32_t> ids);
 
 /// A text, or a pair of them, as the tokenizer's files lay it out, cut to model.max_length as
-/// transformers does (of a pair the longer part first). cut: raised by 1 if something was. Errors: data if a text is not UTF-8, gives no id, or an id is beyond the model's.
+/// transformers does (of a pair the longer part first). cut: raised by 1 if something was. Errors:
+/// data if a text is not UTF-8, gives no id, or an id is beyond the model's.
 Encoding encode_to_fit(const LoadedModel& model, std::string_view text, int64_t& cut);
 Encoding encode_to_fit(const LoadedModel& model, std::string_view first, std::string_view second,
                        int64_t& cut);
@@ -72,10 +73,9 @@ struct PromptOptions {
 };
 
 /// Ids of a prompt, with the special ones that the tokenizer puts at its front. Of an empty prompt:
-/// the id that begins texts, or that ends them (GPT-2). `where` ("prompt 3") opens messages; `cut` is
-/// raised by 1 if something was cut.
-/// Errors: usage if the model has no tokenizer; data if the text is not UTF-8, is empty and the
-/// model has no such id, or is longer than the model takes.
+/// the id that begins texts, or that ends them (GPT-2). `where` ("prompt 3") opens messages; `cut`
+/// is raised by 1 if something was cut. Errors: usage if the model has no tokenizer; data if the
+/// text is not UTF-8, is empty and the model has no such id, or is longer than the model takes.
 std::vector<int32_t> prompt_ids(const LoadedModel& model, const std::string& text,
                                 const std::string& where, const PromptOptions& options,
                                 int64_t& cut);

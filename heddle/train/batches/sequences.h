@@ -19,8 +19,8 @@ struct SequenceBatch {
   std::vector<int32_t> targets;     ///< [rows] or [sequences]; negative ones do not count
   std::vector<int64_t> lengths;     ///< [sequences]
   RowIds rows;                      ///< names of the rows, for dropout
-  /// Where tokens become known in an order of their own: then `targets` are the predicted ones, one a
-  /// prediction, of which each sequence has so many.
+  /// Where tokens become known in an order of their own: then `targets` are the predicted ones, one
+  /// a prediction, of which each sequence has so many.
   nn::TokenOrder order;
   std::vector<int64_t> predictions;
 

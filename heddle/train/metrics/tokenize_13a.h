@@ -26,5 +26,4 @@ std::vector<uint32_t> characters_without_whitespace(std::string_view text);
 /// Errors: data for a text of 2 GiB or more.
 std::string lower_case(std::string_view text);
 
-
 }  // namespace heddle::train
