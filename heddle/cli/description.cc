@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <ranges>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/base/error.h"
@@ -29,7 +31,7 @@ struct CommandDescription {
   std::vector<std::string> words = {};  // "heddle", "tokenizer", "train"
   std::string help = {};
   std::vector<FlagDescription> flags = {};
-  std::vector<CommandDescription> commands = {};
+  std::vector<std::pair<std::string, std::string>> commands = {};  // its own: last word, help
 };
 
 // The words of "a|b|c" and of "TEXT:{a,b,c}"; none of anything else.
@@ -67,34 +69,26 @@ FlagDescription describe(const CLI::Option& option) {
   return f;
 }
 
-void describe(const CLI::App& app, std::vector<std::string> words, CommandDescription& into) {
+// Adds the command and all inside, itself first.
+void describe(const CLI::App& app, std::vector<std::string> words,
+              std::vector<CommandDescription>& all) {
   words.push_back(app.get_name());
-  into.words = words;
-  into.help = app.get_description();
+  CommandDescription command{.words = words, .help = app.get_description()};
   for (const CLI::Option* option : app.get_options()) {
-    if (!option->get_group().empty()) into.flags.push_back(describe(*option));
+    if (!option->get_group().empty()) command.flags.push_back(describe(*option));
   }
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    describe(*command, words, into.commands.emplace_back());
+  const auto inner = app.get_subcommands([](const CLI::App*) { return true; });
+  for (const CLI::App* each : inner) {
+    command.commands.emplace_back(each->get_name(), each->get_description());
   }
+  all.push_back(std::move(command));
+  for (const CLI::App* each : inner) describe(*each, words, all);
 }
 
-void collect(const CommandDescription& command, std::vector<const CommandDescription*>& all) {
-  all.push_back(&command);
-  for (const CommandDescription& inner : command.commands) collect(inner, all);
-}
-
-// The program or one of its commands, with all inside.
-CommandDescription describe(const Subcommand& program) {
-  CommandDescription description;
-  describe(program.app(), {}, description);
-  return description;
-}
-
-// The command and all inside, itself first.
-std::vector<const CommandDescription*> all_commands(const CommandDescription& root) {
-  std::vector<const CommandDescription*> all;
-  collect(root, all);
+// The program and its commands.
+std::vector<CommandDescription> describe(const Subcommand& program) {
+  std::vector<CommandDescription> all;
+  describe(program.app(), {}, all);
   return all;
 }
 
@@ -109,27 +103,22 @@ std::string joined_words(const CommandDescription& command, const char* between,
 // The command without the program: "tokenizer train", "" of heddle itself.
 std::string words_of(const CommandDescription& command) { return joined_words(command, " ", 1); }
 
-std::vector<std::string> names_of(const std::vector<CommandDescription>& commands) {
-  std::vector<std::string> names;
-  for (const CommandDescription& inner : commands) names.push_back(inner.words.back());
-  return names;
-}
-
 // As a word between single quotes, which all three shells read alike.
 std::string quoted(const std::string& text) { return "'" + replace_all(text, "'", "'\\''") + "'"; }
 
 // --- bash -----------------------------------------------------------------------------------
 
-std::string bash(const CommandDescription& root) {
+std::string bash(const std::vector<CommandDescription>& commands) {
   std::string steps, values, words;
-  for (const CommandDescription* command : all_commands(root)) {
-    const std::string here = words_of(*command);
-    std::vector<std::string> offered = names_of(command->commands);
-    for (const std::string& name : offered) {
+  for (const CommandDescription& command : commands) {
+    const std::string here = words_of(command);
+    std::vector<std::string> offered;
+    for (const auto& [name, help] : command.commands) {
+      offered.push_back(name);
       steps += fmt::format("      \"{} {}\") command=\"{}\" ;;\n", here, name,
                            here + (here.empty() ? "" : " ") + name);
     }
-    for (const FlagDescription& flag : command->flags) {
+    for (const FlagDescription& flag : command.flags) {
       offered.insert(offered.end(), flag.names.begin(), flag.names.end());
       if (flag.choices.empty()) continue;
       for (const std::string& name : flag.names) {
@@ -188,19 +177,19 @@ std::string zsh_function(const CommandDescription& command) {
   if (command.commands.empty()) return text + "\n}\n\n";
   text += " \\\n    '1: :->command' \\\n    '*:: :->rest'\n  case $state in\n    command)\n";
   text += "      local -a commands=(";
-  for (const CommandDescription& inner : command.commands) {
-    text += "\n        " + quoted(inner.words.back() + ":" + replace_all(inner.help, ":", "\\:"));
+  for (const auto& [name, help] : command.commands) {
+    text += "\n        " + quoted(name + ":" + replace_all(help, ":", "\\:"));
   }
   text += ")\n      _describe command commands ;;\n    rest)\n      case $line[1] in\n";
-  for (const CommandDescription& inner : command.commands) {
-    text += fmt::format("        {}) _{} ;;\n", inner.words.back(), joined_words(inner, "_"));
+  for (const auto& [name, help] : command.commands) {
+    text += fmt::format("        {0}) _{1}_{0} ;;\n", name, joined_words(command, "_"));
   }
   return text + "      esac ;;\n  esac\n}\n\n";
 }
 
-std::string zsh(const CommandDescription& root) {
+std::string zsh(const std::vector<CommandDescription>& commands) {
   std::string text = "#compdef heddle\n# zsh completion; written by `heddle completion zsh`\n\n";
-  for (const CommandDescription* command : all_commands(root)) text += zsh_function(*command);
+  for (const CommandDescription& command : commands) text += zsh_function(command);
   return text + "_heddle \"$@\"\n";
 }
 
@@ -234,23 +223,24 @@ std::string fish_flag(const FlagDescription& flag, const std::string& condition)
   return text + " -d " + quoted(flag.help) + "\n";
 }
 
-std::string fish(const CommandDescription& root) {
+std::string fish(const std::vector<CommandDescription>& commands) {
   std::string text = "# fish completion of heddle; written by `heddle completion fish`\n";
   std::vector<std::string> parents;
-  for (const CommandDescription& command : root.commands) {
-    if (!command.commands.empty()) parents.push_back(command.words.back());
+  for (const CommandDescription& command : commands) {
+    const bool is_parent = command.words.size() == 2 && !command.commands.empty();
+    if (is_parent) parents.push_back(command.words.back());
   }
-  for (const CommandDescription* command : all_commands(root)) {
-    const std::string names = fmt::format("{}", fmt::join(names_of(command->commands), " "));
-    const std::string here = fish_condition(*command, parents);
-    for (const CommandDescription& inner : command->commands) {
+  for (const CommandDescription& command : commands) {
+    const std::string names = fmt::format("{}", fmt::join(std::views::keys(command.commands), " "));
+    const std::string here = fish_condition(command, parents);
+    for (const auto& [name, help] : command.commands) {
       const std::string missing = here.empty()
                                       ? "__fish_use_subcommand"
                                       : here + "; and not __fish_seen_subcommand_from " + names;
-      text += fmt::format("complete -c heddle -n {} -f -a {} -d {}\n", quoted(missing),
-                          inner.words.back(), quoted(inner.help));
+      text += fmt::format("complete -c heddle -n {} -f -a {} -d {}\n", quoted(missing), name,
+                          quoted(help));
     }
-    for (const FlagDescription& flag : command->flags) {
+    for (const FlagDescription& flag : command.flags) {
       if (!flag.names.empty()) text += fish_flag(flag, here);
     }
   }
@@ -258,13 +248,13 @@ std::string fish(const CommandDescription& root) {
 }
 
 void complete(const Subcommand& program, const std::string& shell) {
-  const CommandDescription root = describe(program);
+  const std::vector<CommandDescription> commands = describe(program);
   if (shell == "bash") {
-    fmt::print("{}", bash(root));
+    fmt::print("{}", bash(commands));
   } else if (shell == "zsh") {
-    fmt::print("{}", zsh(root));
+    fmt::print("{}", zsh(commands));
   } else if (shell == "fish") {
-    fmt::print("{}", fish(root));
+    fmt::print("{}", fish(commands));
   } else {
     fail(ErrorKind::usage, "completion: no shell '{}' is known; choose bash, zsh or fish", shell);
   }
@@ -342,8 +332,9 @@ std::string page(const CommandDescription& root, const CommandDescription& comma
       roff(title), version, roff(page_name(command)), roff(command.help), synopsis(command));
   if (!command.commands.empty()) {
     text += ".SH COMMANDS\n";
-    for (const CommandDescription& inner : command.commands) {
-      text += fmt::format(".TP\n\\fB{}\\fR(1)\n{}\n", roff(page_name(inner)), roff(inner.help));
+    for (const auto& [name, help] : command.commands) {
+      text += fmt::format(".TP\n\\fB{}\\fR(1)\n{}\n", roff(page_name(command) + "-" + name),
+                          roff(help));
     }
   }
   text += flags_section(command) + kExitStatus;
@@ -355,10 +346,10 @@ std::string page(const CommandDescription& root, const CommandDescription& comma
 
 void write_manual(const Subcommand& program, const std::string& folder) {
   make_directories(folder);
-  const CommandDescription root = describe(program);
-  for (const CommandDescription* command : all_commands(root)) {
-    write_file_atomic(join_path(folder, page_name(*command) + ".1"),
-                      page(root, *command, program.version()));
+  const std::vector<CommandDescription> commands = describe(program);
+  for (const CommandDescription& command : commands) {
+    write_file_atomic(join_path(folder, page_name(command) + ".1"),
+                      page(commands[0], command, program.version()));
   }
 }
 
