@@ -110,8 +110,8 @@ Counts counts_of(const Symbols& hypothesis, std::span<const Symbols> references,
 
 // The sums over all lines of what count(line) gives.
 template <class Count>
-Counts corpus_counts(const char* metric, Sentences hypotheses,
-                     std::span<const Sentences> references, const Count& count) {
+Counts corpus_counts(const char* metric, Sentences hypotheses, const References& references,
+                     const Count& count) {
   check(!references.empty(), ErrorKind::data, "{}: no reference; it needs at least one", metric);
   check(!hypotheses.empty(), ErrorKind::data, "{}: no hypothesis; it needs at least one line",
         metric);
@@ -154,8 +154,8 @@ int64_t closest_length(int64_t length, std::span<const Symbols> references) {
   return std::ssize(*std::ranges::min_element(references, {}, distance));
 }
 
-Counts bleu_counts(const std::string& hypothesis, std::span<const Sentences> references,
-                   size_t line, const BleuOptions& options) {
+Counts bleu_counts(const std::string& hypothesis, const References& references, size_t line,
+                   const BleuOptions& options) {
   std::unordered_map<std::string, uint32_t> numbers;
   const auto symbols_of = [&](const std::string& text) {
     Symbols symbols;
@@ -199,18 +199,6 @@ BleuScore score_of(const Counts& sums) {
   return bleu;
 }
 
-BleuScore bleu_of(Sentences hypotheses, std::span<const Sentences> references,
-                  const BleuOptions& options) {
-  BleuScore bleu = score_of(corpus_counts("bleu", hypotheses, references, [&](size_t line) {
-    return bleu_counts(hypotheses[line], references, line, options);
-  }));
-  bleu.signature =
-      fmt::format("nrefs:{}|case:{}|eff:no|tok:{}|smooth:exp|version:{}", references.size(),
-                  options.lowercase ? "lc" : "mixed",
-                  options.tokenizer == BleuTokenizer::none ? "none" : "13a", kMetricVersion);
-  return bleu;
-}
-
 // --- chrF ---
 
 // Precision and recall are averaged over the orders that both sides have ("eff:yes").
@@ -229,8 +217,8 @@ double f_score(const Counts& counts) {
   return 100 * ((1 + kBetaSquared) * precision * recall / (kBetaSquared * precision + recall));
 }
 
-Counts chrf_counts(const std::string& hypothesis, std::span<const Sentences> references,
-                   size_t line, const ChrfOptions& options) {
+Counts chrf_counts(const std::string& hypothesis, const References& references, size_t line,
+                   const ChrfOptions& options) {
   const auto characters_of = [&](const std::string& text) {
     return characters_without_whitespace(options.lowercase ? lower_case(text) : text);
   };
@@ -249,17 +237,6 @@ Counts chrf_counts(const std::string& hypothesis, std::span<const Sentences> ref
     }
   }
   return best;
-}
-
-ChrfScore chrf_of(Sentences hypotheses, std::span<const Sentences> references,
-                  const ChrfOptions& options) {
-  const Counts sums = corpus_counts("chrf", hypotheses, references, [&](size_t line) {
-    return chrf_counts(hypotheses[line], references, line, options);
-  });
-  return {.score = f_score(sums),
-          .signature =
-              fmt::format("nrefs:{}|case:{}|eff:yes|nc:6|nw:0|space:no|version:{}",
-                          references.size(), options.lowercase ? "lc" : "mixed", kMetricVersion)};
 }
 
 // --- alignments ---
@@ -287,22 +264,27 @@ BleuTokenizer bleu_tokenizer(const std::string& name) {
   return BleuTokenizer::none;
 }
 
-BleuScore corpus_bleu(Sentences hypotheses, Sentences references, const BleuOptions& options) {
-  return bleu_of(hypotheses, {&references, 1}, options);
-}
-
-BleuScore corpus_bleu(Sentences hypotheses, std::span<const std::vector<std::string>> references,
+BleuScore corpus_bleu(Sentences hypotheses, const References& references,
                       const BleuOptions& options) {
-  return bleu_of(hypotheses, std::vector<Sentences>(references.begin(), references.end()), options);
+  BleuScore bleu = score_of(corpus_counts("bleu", hypotheses, references, [&](size_t line) {
+    return bleu_counts(hypotheses[line], references, line, options);
+  }));
+  bleu.signature =
+      fmt::format("nrefs:{}|case:{}|eff:no|tok:{}|smooth:exp|version:{}", references.size(),
+                  options.lowercase ? "lc" : "mixed",
+                  options.tokenizer == BleuTokenizer::none ? "none" : "13a", kMetricVersion);
+  return bleu;
 }
 
-ChrfScore corpus_chrf(Sentences hypotheses, Sentences references, const ChrfOptions& options) {
-  return chrf_of(hypotheses, {&references, 1}, options);
-}
-
-ChrfScore corpus_chrf(Sentences hypotheses, std::span<const std::vector<std::string>> references,
+ChrfScore corpus_chrf(Sentences hypotheses, const References& references,
                       const ChrfOptions& options) {
-  return chrf_of(hypotheses, std::vector<Sentences>(references.begin(), references.end()), options);
+  const Counts sums = corpus_counts("chrf", hypotheses, references, [&](size_t line) {
+    return chrf_counts(hypotheses[line], references, line, options);
+  });
+  return {.score = f_score(sums),
+          .signature =
+              fmt::format("nrefs:{}|case:{}|eff:yes|nc:6|nw:0|space:no|version:{}",
+                          references.size(), options.lowercase ? "lc" : "mixed", kMetricVersion)};
 }
 
 GoldAlignment parse_gold(std::string_view line, int base, bool reversed, const std::string& where) {

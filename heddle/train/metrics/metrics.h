@@ -16,6 +16,14 @@ namespace heddle::train {
 /// Sentences, one a line of a file. All texts are UTF-8; a byte that is not counts as a character.
 using Sentences = std::span<const std::string>;
 
+/// Translations that a corpus is scored against: [k] is the k-th one of every line.
+struct References : std::vector<Sentences> {
+  References(Sentences one) : std::vector<Sentences>{one} {}
+  References(const std::vector<std::string>& one) : References(Sentences(one)) {}
+  References(const std::vector<std::vector<std::string>>& several)
+      : std::vector<Sentences>(several.begin(), several.end()) {}
+};
+
 enum class BleuTokenizer {
   mteval_13a,  ///< "13a": the tokenizer of NIST's mteval-v13a.pl, sacreBLEU's default
   none         ///< "none": the words are what white space separates
@@ -42,13 +50,10 @@ struct BleuScore {
 /// BLEU = BP * exp(1/4 * sum_n log p_n), p_n the clipped n-gram precisions of the whole corpus,
 /// BP = exp(1 - r/h) where the hypotheses are shorter. Exponential smoothing: the k-th order
 /// without a match counts as 1 / (2^k * n-grams). A corpus without any match, or without one
-/// hypothesis of four words, scores 0. The same for any number of threads. Errors: data if the
-/// counts of lines differ or are 0.
-BleuScore corpus_bleu(Sentences hypotheses, Sentences references, const BleuOptions& options = {});
-
-/// As above with several references: references[k] is the k-th translation of every line. A match
-/// is clipped by the largest count in any of them. Errors: also data if there is no reference.
-BleuScore corpus_bleu(Sentences hypotheses, std::span<const std::vector<std::string>> references,
+/// hypothesis of four words, scores 0. With several references a match is clipped by the largest
+/// count in any of them. The same for any number of threads. Errors: data if the counts of lines
+/// differ or are 0, or there is no reference.
+BleuScore corpus_bleu(Sentences hypotheses, const References& references,
                       const BleuOptions& options = {});
 
 struct ChrfOptions {
@@ -63,12 +68,9 @@ struct ChrfScore {
 
 /// chrF2: F-score with beta 2 (recall counts twice) of the precision and recall of character
 /// n-grams, white space removed, each averaged over the orders 1 to 6 that both sides have.
-/// Counts are summed over the corpus. The same for any number of threads.
-/// Errors: data if the counts of lines differ or are 0.
-ChrfScore corpus_chrf(Sentences hypotheses, Sentences references, const ChrfOptions& options = {});
-
-/// As above with several references: each sentence counts with the one that scores it highest.
-ChrfScore corpus_chrf(Sentences hypotheses, std::span<const std::vector<std::string>> references,
+/// Counts are summed over the corpus; of several references each sentence counts with the one that
+/// scores it highest. The same for any number of threads. Errors: as above.
+ChrfScore corpus_chrf(Sentences hypotheses, const References& references,
                       const ChrfOptions& options = {});
 
 /// Links of one pair. Sure links are possible too.
