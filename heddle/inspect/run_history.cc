@@ -317,7 +317,7 @@ void write_run_report(const std::string& run, bool is_going_on) {
 std::function<void(train::RunEvent)> report_writer(const std::string& run) {
   using Clock = std::chrono::steady_clock;
   // Reading the log and writing the page takes some 10 ms: 0.03 % of half a minute.
-  constexpr std::chrono::seconds kBetween(30);
+  static constexpr std::chrono::seconds kBetween(30);
   struct State {
     Clock::time_point next = {};
     bool has_failed = false;
