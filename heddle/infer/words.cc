@@ -11,6 +11,17 @@
 #include "heddle/text/strings/strings.h"
 
 namespace heddle {
+namespace {
+
+// The text of a token without its space; of a byte token "<0x2C>" the byte.
+std::string bare_token(const std::string& token) {
+  if (token.size() == 6 && token.starts_with("<0x") && token.back() == '>') {
+    return {static_cast<char>(std::stoi(token.substr(3, 2), nullptr, 16))};
+  }
+  return token.starts_with(kSpaceSign) ? token.substr(kSpaceSign.size()) : token;
+}
+
+}  // namespace
 
 bool is_punctuation(std::string_view token) {
   return !token.empty() && std::all_of(token.begin(), token.end(), [](char c) {
@@ -23,13 +34,6 @@ std::string token_text(const Tokenizer& tokenizer, int32_t id) {
     return tokenizer.decode({&id, 1});
   }
   return replace_all(tokenizer.token(id), kSpaceSign, " ");
-}
-
-std::string bare_token(const std::string& token) {
-  if (token.size() == 6 && token.starts_with("<0x") && token.back() == '>') {
-    return {static_cast<char>(std::stoi(token.substr(3, 2), nullptr, 16))};
-  }
-  return token.starts_with(kSpaceSign) ? token.substr(kSpaceSign.size()) : token;
 }
 
 std::vector<WordSpan> word_spans(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
@@ -167,6 +171,18 @@ void trim(WordSpan& word, const std::vector<bool>& is_mark) {
   word = inner;
 }
 
+// The weight of a source word for a target word: summed over the source word's tokens, averaged
+// over the target word's.
+double word_weight(const Tensor& map, const WordSpan& target, const WordSpan& source,
+                   bool shifted) {
+  double sum = 0;
+  for (int64_t i = target.begin; i < target.end; ++i) {
+    const float* row = map.data<float>() + (i + shifted) * map.size(1);
+    for (int64_t j = source.begin; j < source.end; ++j) sum += row[j];
+  }
+  return sum / static_cast<double>(target.end - target.begin);
+}
+
 // The number of the source's word with the most attention, the first among equals: among those that
 // are punctuation if the target's is, or among all if none is like it. source: at least one
 size_t best_source(const Tensor& map, const WordSpan& target, std::span<const WordSpan> source,
@@ -274,16 +290,6 @@ std::vector<WordSpan> split_words(const Tokenizer& tokenizer, std::span<const in
   return words;
 }
 
-double word_weight(const Tensor& map, const WordSpan& target, const WordSpan& source,
-                   bool shifted) {
-  double sum = 0;
-  for (int64_t i = target.begin; i < target.end; ++i) {
-    const float* row = map.data<float>() + (i + shifted) * map.size(1);
-    for (int64_t j = source.begin; j < source.end; ++j) sum += row[j];
-  }
-  return sum / static_cast<double>(target.end - target.begin);
-}
-
 Alignment align_words(const Tensor& map, std::span<const WordSpan> source,
                       std::span<const WordSpan> target, bool shifted) {
   Alignment links;
@@ -329,7 +335,7 @@ std::vector<WordLink> word_attention(const LoadedModel& model, std::span<const i
     const size_t best = best_source(map, word, words, false);
     links.back().source = word_text(*model.tokenizer, source, words[best]);
     links.back().source_index = static_cast<int64_t>(best);
-    links.back().weight = word_weight(map, word, words[best]);
+    links.back().weight = word_weight(map, word, words[best], false);
   }
   return links;
 }

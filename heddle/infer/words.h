@@ -35,9 +35,6 @@ std::string word_text(const Tokenizer& tokenizer, std::span<const int32_t> ids,
 /// A token as it stands in a text, with its spaces: " the", of a special one its name.
 std::string token_text(const Tokenizer& tokenizer, int32_t id);
 
-/// The text of a token without its space; of a byte token "<0x2C>" the byte.
-std::string bare_token(const std::string& token);
-
 struct EncodedWords {
   Encoding encoding = {};                ///< with the special ids
   std::vector<int64_t> first_rows = {};  ///< of each word; -1 if it gives no id or was cut off
@@ -87,11 +84,6 @@ Tensor cross_attention_map(const EncoderDecoder& model, std::span<const int32_t>
 /// the beginning of the next belongs to both, one that names a language to none.
 std::vector<WordSpan> split_words(const Tokenizer& tokenizer, std::span<const int32_t> ids);
 
-/// The weight of a source word for a target word in a map of cross_attention_maps(): summed over
-/// the source word's tokens, averaged over the target word's.
-double word_weight(const Tensor& map, const WordSpan& target, const WordSpan& source,
-                   bool shifted = false);
-
 /// Word `source` of the source goes with word `target` of the target, both from 0.
 struct AlignmentLink {
   int32_t source = 0, target = 0;
@@ -99,10 +91,10 @@ struct AlignmentLink {
 };
 using Alignment = std::vector<AlignmentLink>;  ///< in order
 
-/// For each word of the target the word of the source with the largest word_weight(), the first
-/// among equals.
-/// Attention that has nothing to look for rests on punctuation, so punctuation goes with
-/// punctuation, and words with words, where the source has any.
+/// For each word of the target the word of the source with the largest weight in a map of
+/// cross_attention_maps(), summed over the source word's tokens and averaged over the target
+/// word's; the first among equals. Attention that has nothing to look for rests on punctuation, so
+/// punctuation goes with punctuation, and words with words, where the source has any.
 Alignment align_words(const Tensor& map, std::span<const WordSpan> source,
                       std::span<const WordSpan> target, bool shifted = false);
 
@@ -124,7 +116,7 @@ struct WordLink {
 };
 
 /// For each of the word_spans() of the translation, punctuation left out, the source word with the
-/// largest word_weight().
+/// largest weight, see align_words().
 std::vector<WordLink> word_attention(const LoadedModel& model, std::span<const int32_t> source,
                                      std::span<const int32_t> target, Precision precision = {});
 

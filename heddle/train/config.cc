@@ -108,12 +108,6 @@ int64_t StackConfig::integer(std::initializer_list<const char*> keys) const {
   return -1;
 }
 
-EncoderDecoderFacts facts_of(const StackConfig& config) {
-  auto unmade = nn::Parameters::shapes_alone();
-  const std::unique_ptr<Model> model = config.make(nn::Scope(unmade));
-  return model->need<EncoderDecoder>("train").facts();
-}
-
 void StackConfig::set(const std::string& key, int64_t value) {
   set_from_string(fields(), key, std::to_string(value));
 }

@@ -124,9 +124,6 @@ class StackConfig {
   std::unique_ptr<ModelConfig> config_;
 };
 
-/// Of a model of sources and targets. Errors: those of make().
-EncoderDecoderFacts facts_of(const StackConfig& config);
-
 /// What every task is told. fields() visits those of the task and of its model too.
 struct TrainConfig {
   std::string task = "translation";

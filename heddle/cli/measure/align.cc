@@ -144,9 +144,9 @@ void print_each(const Flags& flags, const LoadedModel& model, const AlignmentOpt
                          int64_t first, const Texts& names) {
     const auto alignments =
         align_pairs(model,
-                    line_ids(model, PairSide::source, source,
+                    line_ids(model, source_ids, source,
                              {.where = names.source_name + ": line", .first_line = first}),
-                    line_ids(model, PairSide::target, target,
+                    line_ids(model, target_ids, target,
                              {.where = names.target_name + ": line", .first_line = first}),
                     options);
     for (const Alignment& a : alignments) print_result(to_pharaoh(a));
@@ -194,10 +194,8 @@ void run(const Flags& flags) {
   if (!flags.gold.empty()) p.gold = read_gold(flags, texts.source.size());
   const LoadedModel model = load_translation_model(flags.model);
   check_alignment(model.translator().facts(), options);
-  p.source =
-      line_ids(model, PairSide::source, texts.source, {.where = texts.source_name + ": line"});
-  p.target =
-      line_ids(model, PairSide::target, texts.target, {.where = texts.target_name + ": line"});
+  p.source = line_ids(model, source_ids, texts.source, {.where = texts.source_name + ": line"});
+  p.target = line_ids(model, target_ids, texts.target, {.where = texts.target_name + ": line"});
   const auto alignments = align_pairs(model, p.source, p.target, options);
   std::string lines;
   for (const Alignment& a : alignments) lines += to_pharaoh(a) + "\n";

@@ -131,10 +131,10 @@ void eval_translation(const EvalFlags& flags) {
   const TranslateOptions options = translate_options(flags, model, precision);
   int64_t cut = 0;
   const Ids source =
-      line_ids(model, PairSide::source, pairs.source,
+      line_ids(model, source_ids, pairs.source,
                {.where = flags.source + ": line", .truncate = options.truncate, .cut = &cut});
   const Ids target =
-      line_ids(model, PairSide::target, pairs.target,
+      line_ids(model, target_ids, pairs.target,
                {.where = flags.reference + ": line", .truncate = options.truncate, .cut = &cut});
   const std::vector<std::string> hypotheses = translate_all(model, pairs, options);
   if (!flags.output.empty()) write_lines(flags.output, hypotheses);

@@ -133,7 +133,7 @@ void run_steps(const Flags& flags, const TranslateOptions& options, const Loaded
 
 void align(std::span<Result> results, std::span<const std::string> lines, const Flags& flags,
            const LoadedModel& model) {
-  const auto ids = line_ids(model, PairSide::source, lines, {.truncate = true});
+  const auto ids = line_ids(model, source_ids, lines, {.truncate = true});
   std::vector<std::vector<int32_t>> sources, targets;
   for (const Result& r : results) {
     sources.push_back(ids[r.line]);

@@ -317,10 +317,9 @@ std::vector<int32_t> target_ids(const LoadedModel& model, const std::string& lin
   return encode_to_fit(model, model.target(), {{}, {end_of(model)}}, line, where, truncate, cut);
 }
 
-std::vector<std::vector<int32_t>> line_ids(const LoadedModel& model, PairSide side,
+std::vector<std::vector<int32_t>> line_ids(const LoadedModel& model, decltype(source_ids) ids_of,
                                            std::span<const std::string> lines,
                                            const LineOptions& o) {
-  const auto ids_of = side == PairSide::source ? source_ids : target_ids;
   std::vector<std::vector<int32_t>> ids;
   for (const std::string& line : lines) {
     const std::string where = fmt::format("{} {}", o.where, o.first_line + std::ssize(ids));
@@ -341,7 +340,7 @@ std::vector<Translation> translate_lines(const LoadedModel& model,
                                          int64_t* cut) {
   std::optional<ProfilePhase> phase("tokenise");
   const auto sources =
-      line_ids(model, PairSide::source, lines,
+      line_ids(model, source_ids, lines,
                {.first_line = first_line, .truncate = options.truncate, .cut = cut});
   phase.reset();
   const Tokenizer& tokenizer = model.target();

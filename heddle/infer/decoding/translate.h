@@ -83,9 +83,6 @@ std::vector<int32_t> source_ids(const LoadedModel& model, const std::string& lin
 std::vector<int32_t> target_ids(const LoadedModel& model, const std::string& line,
                                 const std::string& where, bool truncate, int64_t* cut);
 
-/// The sides of pairs of lines.
-enum class PairSide : uint8_t { source, target };
-
 struct LineOptions {
   std::string where = "line";  ///< opens messages, before the number of the line
   int64_t first_line = 1;      ///< number of the first
@@ -93,8 +90,8 @@ struct LineOptions {
   int64_t* cut = nullptr;  ///< raised by the number of lines that were cut
 };
 
-/// source_ids() or target_ids() of each line.
-std::vector<std::vector<int32_t>> line_ids(const LoadedModel& model, PairSide side,
+/// The ids of each line; `ids_of`: source_ids or target_ids.
+std::vector<std::vector<int32_t>> line_ids(const LoadedModel& model, decltype(source_ids) ids_of,
                                            std::span<const std::string> lines,
                                            const LineOptions& options);
 

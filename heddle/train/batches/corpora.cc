@@ -13,6 +13,12 @@
 namespace heddle::train {
 namespace {
 
+EncoderDecoderFacts facts_of(const StackConfig& config) {
+  auto unmade = nn::Parameters::shapes_alone();
+  const std::unique_ptr<Model> model = config.make(nn::Scope(unmade));
+  return model->need<EncoderDecoder>("train").facts();
+}
+
 // RUN/data, with the pairs of a corpus that is not in files.
 std::string write_generated(const PairFields& own, const std::string& run) {
   const std::string folder = join_path(run, "data");

@@ -56,6 +56,22 @@ Tokenizer make_tokenizer(const TrainConfig& config, std::span<const std::string>
                          [](const std::string& message) { log_info("{}", message); });
 }
 
+// The tokenizer in RUN/tokenizer, put there first if there is none: the task's `tokenizer`, else
+// that of the model that the run begins `from` (may be empty), else one made of `texts`.
+Tokenizer open_text_tokenizer(const TrainConfig& config, std::span<const std::string> texts,
+                              const std::string& from, const std::string& run) {
+  const std::string folder = join_path(run, "tokenizer");
+  if (!path_exists(folder) || list_directory(folder).empty()) {
+    const std::string& given = config.task_config.as<TextFields>().tokenizer;
+    const Tokenizer made = !given.empty()  ? Tokenizer::load(given)
+                           : !from.empty() ? Tokenizer::load(find_model_dir(from))
+                                           : make_tokenizer(config, texts);
+    // Whole or not at all: half a tokenizer of several files would be taken for one of its own.
+    write_folder_atomic(folder, [&](const std::string& whole) { made.save_folder(whole); });
+  }
+  return Tokenizer::load(folder);
+}
+
 }  // namespace
 
 StackConfig config_of_model(const std::string& from) {
@@ -93,20 +109,6 @@ void TextFields::check_data(const TrainConfig& config, const RunPaths& paths) co
 
 DocumentFiles TextFields::files(const RunPaths& paths) const {
   return {paths.data, paths.val_data, val_share, text_key};
-}
-
-Tokenizer open_text_tokenizer(const TrainConfig& config, std::span<const std::string> texts,
-                              const std::string& from, const std::string& run) {
-  const std::string folder = join_path(run, "tokenizer");
-  if (!path_exists(folder) || list_directory(folder).empty()) {
-    const std::string& given = config.task_config.as<TextFields>().tokenizer;
-    const Tokenizer made = !given.empty()  ? Tokenizer::load(given)
-                           : !from.empty() ? Tokenizer::load(find_model_dir(from))
-                                           : make_tokenizer(config, texts);
-    // Whole or not at all: half a tokenizer of several files would be taken for one of its own.
-    write_folder_atomic(folder, [&](const std::string& whole) { made.save_folder(whole); });
-  }
-  return Tokenizer::load(folder);
 }
 
 std::vector<std::vector<int32_t>> encode_all(const Tokenizer& tokenizer,

@@ -49,12 +49,6 @@ class TextFields : public TaskFields {
   }
 };
 
-/// The tokenizer in RUN/tokenizer, put there first if there is none: the task's `tokenizer`, else
-/// that of the model that the run begins `from` (may be empty), else one of its tokenizer_type made
-/// of `texts`. Errors: those of Tokenizer::load() and the trainers.
-Tokenizer open_text_tokenizer(const TrainConfig& config, std::span<const std::string> texts,
-                              const std::string& from, const std::string& run);
-
 /// Ids of each text, without special ones, on all threads.
 std::vector<std::vector<int32_t>> encode_all(const Tokenizer& tokenizer,
                                              std::span<const std::string> texts);
