@@ -4,7 +4,7 @@
 #include <string>
 
 #include "heddle/infer/decoding/translate.h"
-#include "heddle/infer/loading/precision.h"
+#include "heddle/infer/loading/loaded_model.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) {

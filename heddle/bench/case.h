@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "heddle/bench/roof.h"
-#include "heddle/infer/loading/precision.h"
+#include "heddle/infer/loading/loaded_model.h"
 
 namespace heddle::bench {
 

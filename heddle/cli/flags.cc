@@ -9,7 +9,7 @@
 #include "heddle/base/log.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
-#include "heddle/infer/loading/precision.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle::cli {

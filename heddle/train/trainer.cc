@@ -15,7 +15,7 @@
 #include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
 #include "heddle/base/signals.h"
-#include "heddle/infer/loading/precision.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/train/run/state.h"
 #include "heddle/train/tasks/task.h"
 

@@ -10,7 +10,7 @@
 #include <random>
 
 #include "heddle/autograd/tape.h"
-#include "heddle/infer/loading/precision.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/ops/elementwise.h"
 #include "tests/base/temporary.h"
 

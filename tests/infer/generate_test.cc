@@ -1,6 +1,6 @@
 // Greedy continuation over a cache: equal to whole passes, alone and in any batch.
 #include "heddle/infer/decoding/generate.h"
-#include "heddle/infer/loading/precision.h"
+#include "heddle/infer/loading/loaded_model.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,6 @@
 #include "heddle/base/log.h"
 #include "heddle/base/parallel.h"
 #include "heddle/infer/loading/loaded_model.h"
-#include "heddle/infer/loading/precision.h"
 #include "heddle/text/known_words.h"
 #include "tests/base/temporary.h"
 #include "tests/train/small_run.h"

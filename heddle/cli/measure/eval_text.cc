@@ -7,7 +7,7 @@
 #include "heddle/cli/lines.h"
 #include "heddle/cli/measure/eval.h"
 #include "heddle/data/documents.h"
-#include "heddle/infer/loading/precision.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/loading/text_model.h"
 #include "heddle/infer/perplexity.h"
 #include "heddle/inspect/pages/text_pages.h"

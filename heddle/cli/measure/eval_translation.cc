@@ -8,7 +8,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/cli/lines.h"
 #include "heddle/cli/measure/eval.h"
-#include "heddle/infer/loading/precision.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/text_pages.h"
 #include "heddle/text/strings/strings.h"
 #include "heddle/train/metrics/metrics.h"

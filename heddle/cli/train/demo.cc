@@ -10,7 +10,7 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/lines.h"
 #include "heddle/infer/decoding/translate.h"
-#include "heddle/infer/loading/precision.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/words.h"
 #include "heddle/inspect/run_history.h"
 #include "heddle/train/metrics/metrics.h"

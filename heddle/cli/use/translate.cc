@@ -6,7 +6,7 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/lines.h"
-#include "heddle/infer/loading/precision.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/decoding_steps.h"
 
 namespace heddle::cli {

@@ -1,16 +1,18 @@
-// Config, weights and tokenizers of a folder, checked against each other; and a folder written so
-// that a crash leaves the old model or the new one.
+// Config, weights and tokenizers of a folder, checked against each other; a folder written so that
+// a crash leaves the old model or the new one; number formats by name.
 #include "heddle/infer/loading/loaded_model.h"
 
 #include <algorithm>
 #include <array>
 
+#include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
 #include "heddle/base/profile.h"
 #include "heddle/infer/loading/adapter.h"
 #include "heddle/infer/loading/model_dir.h"
 #include "heddle/io/tensor_file.h"
+#include "heddle/kernels/cpu/matrix_unit.h"
 #include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 #include "heddle/text/tokenizer.h"
 
@@ -358,6 +360,21 @@ void copy_files_beside_weights(const std::string& from, const std::string& to) {
     const std::string path = join_path(from, name);
     if (path_exists(path)) write_file_atomic(join_path(to, name), read_file(path));
   }
+}
+
+// --- number formats ------------------------------------------------------------------------------
+
+Precision resolve_precision(const std::string& name) {
+  if (name == "f32") return DType::f32;
+  if (name == "bf16") return DType::bf16;
+  check(name == "auto" || name == "int8", ErrorKind::usage,
+        "`precision` is '{}'; it must be f32, bf16, int8 or auto", name);
+  const bool has_native_bf16 = matrix_unit() != MatrixUnit::vectors;
+  return {has_native_bf16 ? DType::bf16 : DType::f32, name == "int8"};
+}
+
+std::string precision_name(const Precision& precision) {
+  return precision.int8 ? "int8" : dtype_name(precision.compute);
 }
 
 }  // namespace heddle

@@ -1,4 +1,5 @@
-// A model in a folder, as Hugging Face lays it out: config, weights, tokenizers, how it writes.
+// A model in a folder, as Hugging Face lays it out: config, weights, tokenizers, how it writes; and
+// the number format that it computes in.
 #pragma once
 
 #include <memory>
@@ -9,6 +10,7 @@
 #include "heddle/infer/search/search_config.h"
 #include "heddle/models/encoder_decoder.h"
 #include "heddle/models/registry.h"
+#include "heddle/tensor/dtype.h"
 #include "heddle/text/tokenizer.h"
 
 namespace heddle {
@@ -89,5 +91,13 @@ void save_model(const std::string& path, const Model& model, const nn::Parameter
 std::vector<std::string> files_beside_weights();
 /// Copies those that are there, each atomically. Errors: system.
 void copy_files_beside_weights(const std::string& from, const std::string& to);
+
+/// "f32", "bf16", "auto": bf16 where the CPU multiplies it natively (AVX-512 BF16 or AMX), else
+/// f32; or "int8": products with weights in int8, all else as auto has it.
+/// Errors: usage for any other name.
+Precision resolve_precision(const std::string& name);
+
+/// "f32", "bf16" or "int8".
+std::string precision_name(const Precision& precision);
 
 }  // namespace heddle

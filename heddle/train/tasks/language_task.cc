@@ -5,7 +5,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/data/batches.h"
 #include "heddle/infer/decoding/generate.h"
-#include "heddle/infer/loading/precision.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/train/batches/stream_memory.h"
 #include "heddle/train/tasks/losses.h"
 #include "heddle/train/tasks/stack_task.h"
