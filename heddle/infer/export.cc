@@ -13,7 +13,6 @@
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/infer/loading/loaded_model.h"
-#include "heddle/infer/loading/model_dir.h"
 #include "heddle/io/tensor_file.h"
 #include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 #include "heddle/text/strings/pattern.h"

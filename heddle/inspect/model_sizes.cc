@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "heddle/base/files/files.h"
-#include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/models/family.h"
 #include "heddle/nn/block.h"
 #include "heddle/train/run/run_folder.h"

@@ -8,7 +8,7 @@
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/log.h"
-#include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/page.h"
 #include "heddle/train/tasks/stack_task.h"
 

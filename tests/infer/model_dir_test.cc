@@ -1,5 +1,4 @@
 // Model directories: a round trip, and each way in which a folder is not a model.
-#include "heddle/infer/loading/model_dir.h"
 #include "heddle/infer/loading/loaded_model.h"
 
 #include <gtest/gtest.h>

@@ -6,7 +6,6 @@
 
 #include "heddle/base/files/files.h"
 #include "heddle/infer/loading/loaded_model.h"
-#include "heddle/infer/loading/model_dir.h"
 #include "heddle/infer/words.h"
 #include "heddle/ops/loss.h"
 #include "tests/base/temporary.h"

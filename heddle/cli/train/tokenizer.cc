@@ -12,7 +12,7 @@
 #include "heddle/base/utf8.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/lines.h"
-#include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/page.h"
 #include "heddle/text/strings/strings.h"
 #include "heddle/text/subwords/tokenizer_trainer.h"

@@ -9,7 +9,7 @@
 #include "heddle/base/files/files.h"
 #include "heddle/base/json/json.h"
 #include "heddle/base/parallel.h"
-#include "heddle/infer/loading/model_dir.h"
+#include "heddle/infer/loading/loaded_model.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/io/tensor_file.h"
 

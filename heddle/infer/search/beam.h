@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/infer/search/best_tokens.h"
+#include "heddle/infer/search/next_tokens.h"
 #include "heddle/infer/search/search_config.h"
 
 namespace heddle {

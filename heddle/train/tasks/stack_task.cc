@@ -9,7 +9,6 @@
 #include "heddle/base/progress.h"
 #include "heddle/infer/loading/adapter.h"
 #include "heddle/infer/loading/loaded_model.h"
-#include "heddle/infer/loading/model_dir.h"
 #include "heddle/io/tensor_file.h"
 #include "heddle/text/dropped_characters.h"
 #include "heddle/text/subwords/tokenizer_trainer.h"

@@ -3,7 +3,6 @@
 #include "heddle/data/batches.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/loaded_model.h"
-#include "heddle/infer/loading/model_dir.h"
 #include "heddle/train/batches/corpora.h"
 #include "heddle/train/metrics/metrics.h"
 #include "heddle/train/tasks/losses.h"
