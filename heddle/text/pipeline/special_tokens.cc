@@ -205,7 +205,7 @@ void take_config_aside(HubFiles& files, PipelineDescription& description) {
   const std::string usual = usual_config(files, description);
   std::erase(files.files, TokenizerFile{name, usual});
   const bool is_other = std::ranges::count(files.files, name, &TokenizerFile::name) > 0;
-  if (!is_other && !usual.empty()) description.parts.beside = {{name, usual}};
+  if (!is_other && !usual.empty()) description.parts.beside = [=] { return std::vector{TokenizerFile{name, usual}}; };
 }
 
 void add_usual(const std::vector<const char*>& names, PipelineParts& parts,

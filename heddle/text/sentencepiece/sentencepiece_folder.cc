@@ -26,11 +26,7 @@ class SentencePieceSubwords final : public SubwordModel {
         processor_(std::move(processor)) {}
 
   void encode(std::string_view text, std::vector<int32_t>& ids) const override {
-    std::vector<int> own;
-    const auto status = processor_->Encode(text, &own);
-    check(status.ok(), ErrorKind::data, "tokenizer: cannot encode a text of {} bytes: {}",
-          text.size(), status.ToString());
-    for (const int id : own) {
+    for (const int32_t id : ids_by(*processor_, text)) {
       const bool is_unknown = id == processor_->unk_id();
       ids.push_back(!is_fairseq_ ? id : is_unknown ? kFairseqUnk : id + kFairseqOffset);
     }

@@ -4,12 +4,10 @@
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
-#include "heddle/text/pipeline/pipeline.h"
-#include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 #include "heddle/text/strings/strings.h"
 
 // Exported by the library (0.1.97 and 0.2.0) but absent from its installed headers.
@@ -24,107 +22,82 @@ namespace {
 constexpr int kFatal = 3;
 constexpr int64_t kMaxModelBytes = int64_t{256} << 20;
 
-class SentencePieceTokenizer final : public Tokenizer::Impl {
+using Processor = sentencepiece::SentencePieceProcessor;
+
+/// A model alone: its ids as they are, and U+2581 in texts where it is exact.
+class WholeModel final : public SubwordModel {
  public:
-  SentencePieceTokenizer(std::string bytes, const std::string& name);
+  WholeModel(Vocabulary vocabulary, std::shared_ptr<const Processor> processor,
+             std::shared_ptr<const ModelFacts> facts)
+      : SubwordModel(std::move(vocabulary)),
+        processor_(std::move(processor)),
+        facts_(std::move(facts)) {}
 
-  std::vector<int32_t> encode(std::string_view text) const override {
-    const bool is_exact = facts_.is_lossless && facts_.has_byte_fallback;
-    return is_exact && text.find(kSpaceSign) != text.npos ? encode_space_sign(text) : ids_of(text);
-  }
-  std::string decode(std::span<const int32_t> ids, const DecodeOptions& options) const override;
-  int64_t vocab_size() const override { return facts_.pieces; }
-  std::string token(int32_t id) const override { return processor_.IdToPiece(id); }
-  int32_t token_id(std::string_view token) const override { return processor_.PieceToId(token); }
-  bool is_special(int32_t id) const override { return processor_.IsControl(id); }
-  std::vector<TokenizerFile> beside() const override {
-    return files_for_transformers(processor_, facts_);
-  }
-
- private:
-  std::vector<int32_t> ids_of(std::string_view text) const;
-  std::vector<int32_t> encode_space_sign(std::string_view text) const;
-  void append_text(std::span<const int32_t> ids, std::string& text) const;
-
-  sentencepiece::SentencePieceProcessor processor_;
-  ModelFacts facts_;
-  std::array<int32_t, 256> byte_ids_{};  // ids of <0x00> .. <0xFF>, with byte fallback
-};
-
-SentencePieceTokenizer::SentencePieceTokenizer(std::string bytes, const std::string& name)
-    : facts_(load_processor(bytes, name, processor_)) {
-  kind = "SentencePiece";
-  fingerprint = checksum(bytes);
-  files = {{"tokenizer.model", std::move(bytes)}};
-  special.pad = processor_.pad_id();
-  special.unk = processor_.unk_id();
-  special.bos = processor_.bos_id();
-  special.eos = processor_.eos_id();
-  if (facts_.has_byte_fallback) {
-    for (int b = 0; b < 256; ++b) {
-      byte_ids_[b] = processor_.PieceToId(fmt::format("<0x{:02X}>", b));
+  /// SentencePiece would take U+2581 for a space: a character that falls back to bytes stands in
+  /// for it, and its four byte ids are then exchanged for U+2581's three. UTF-8 being
+  /// self-synchronising, the four occur nowhere else.
+  void encode(std::string_view text, std::vector<int32_t>& ids) const override {
+    const bool is_exact = facts_->is_lossless && facts_->has_byte_fallback;
+    const bool has_sign = is_exact && text.find(kSpaceSign) != text.npos;
+    const std::string other = has_sign ? unused_character(text, facts_->private_code_points) : "";
+    if (other.empty()) {
+      std::ranges::copy(ids_by(*processor_, text), std::back_inserter(ids));
+      return;
+    }
+    const std::vector<int32_t> own = ids_by(*processor_, replace_all(text, kSpaceSign, other));
+    const std::vector<int32_t> from = vocabulary().find_bytes(other).value(),
+                               to = vocabulary().find_bytes(kSpaceSign).value();
+    for (auto at = own.begin();;) {
+      const auto found = std::search(at, own.end(), from.begin(), from.end());
+      ids.insert(ids.end(), at, found);
+      if (found == own.end()) return;
+      ids.insert(ids.end(), to.begin(), to.end());
+      at = found + std::ssize(from);
     }
   }
-}
+  std::optional<int32_t> unk() const override { return processor_->unk_id(); }
 
-std::vector<int32_t> SentencePieceTokenizer::ids_of(std::string_view text) const {
-  std::vector<int> ids;
-  const auto status = processor_.Encode(text, &ids);
-  check(status.ok(), ErrorKind::data, "tokenizer: cannot encode a text of {} bytes: {}",
-        text.size(), status.ToString());
-  return ids;
-}
+ private:
+  std::shared_ptr<const Processor> processor_;
+  std::shared_ptr<const ModelFacts> facts_;
+};
 
-/// Encodes a text with U+2581 in it, which SentencePiece would take for a space: a character that
-/// falls back to bytes stands in for it, and its four byte ids are then exchanged for U+2581's
-/// three. UTF-8 being self-synchronising, the four occur nowhere else.
-std::vector<int32_t> SentencePieceTokenizer::encode_space_sign(std::string_view text) const {
-  const std::string other = unused_character(text, facts_.private_code_points);
-  if (other.empty()) return ids_of(text);
-  const std::vector<int32_t> ids = ids_of(replace_all(text, kSpaceSign, other));
-  const auto byte_id = [&](char c) { return byte_ids_[static_cast<unsigned char>(c)]; };
-  std::array<int32_t, 4> from;
-  std::ranges::transform(other, from.begin(), byte_id);
-  std::vector<int32_t> result;
-  for (auto at = ids.begin();;) {
-    const auto found = std::search(at, ids.end(), from.begin(), from.end());
-    result.insert(result.end(), at, found);
-    if (found == ids.end()) return result;
-    std::ranges::transform(kSpaceSign, std::back_inserter(result), byte_id);
-    at = found + from.size();
-  }
-}
-
-void SentencePieceTokenizer::append_text(std::span<const int32_t> ids, std::string& text) const {
-  if (ids.empty()) return;
-  std::string part;
-  const auto status = processor_.Decode(std::vector<int>(ids.begin(), ids.end()), &part);
-  check(status.ok(), ErrorKind::data, "tokenizer: cannot decode {} ids: {}", ids.size(),
-        status.ToString());
-  text += part;
-}
-
-std::string SentencePieceTokenizer::decode(std::span<const int32_t> ids,
-                                           const DecodeOptions& options) const {
+/// The text of ids; special ones stand as they are, or vanish.
+std::string decode(const Processor& processor, std::span<const int32_t> ids, bool skip_special) {
   std::string text;
+  const auto append = [&](std::span<const int32_t> part) {
+    if (part.empty()) return;
+    std::string own;
+    const auto status = processor.Decode(std::vector<int>(part.begin(), part.end()), &own);
+    check(status.ok(), ErrorKind::data, "tokenizer: cannot decode {} ids: {}", part.size(),
+          status.ToString());
+    text += own;
+  };
   size_t begin = 0;
-  for (size_t i = 0; i < ids.size() && !options.skip_special; ++i) {
-    if (!is_special(ids[i])) continue;
-    append_text(ids.subspan(begin, i - begin), text);
-    text += token(ids[i]);
+  for (size_t i = 0; i < ids.size() && !skip_special; ++i) {
+    if (!processor.IsControl(ids[i])) continue;
+    append(ids.subspan(begin, i - begin));
+    text += processor.IdToPiece(ids[i]);
     begin = i + 1;
   }
-  append_text(ids.subspan(begin), text);
+  append(ids.subspan(begin));
   return text;
 }
 
 }  // namespace
 
+std::vector<int32_t> ids_by(const Processor& processor, std::string_view text) {
+  std::vector<int> ids;
+  const auto status = processor.Encode(text, &ids);
+  check(status.ok(), ErrorKind::data, "tokenizer: cannot encode a text of {} bytes: {}",
+        text.size(), status.ToString());
+  return ids;
+}
+
 void silence_sentencepiece() { sentencepiece::logging::SetMinLogLevel(kFatal); }
 
 ModelFacts load_processor(std::string_view bytes, const std::string& name,
-                          sentencepiece::SentencePieceProcessor& processor,
-                          std::string_view fields) {
+                          Processor& processor, std::string_view fields) {
   ModelFacts facts = check_sentencepiece_model(bytes, name);
   silence_sentencepiece();
   const auto status = fields.empty()
@@ -135,15 +108,36 @@ ModelFacts load_processor(std::string_view bytes, const std::string& name,
   return facts;
 }
 
-Tokenizer sentencepiece_tokenizer(std::string bytes, const std::string& name) {
-  return Tokenizer(std::make_shared<SentencePieceTokenizer>(std::move(bytes), name));
+Tokenizer Tokenizer::from_bytes(std::string bytes, const std::string& name) {
+  const auto processor = std::make_shared<Processor>();
+  const auto facts = std::make_shared<const ModelFacts>(load_processor(bytes, name, *processor));
+  PipelineDescription d;
+  d.kind = "SentencePiece";
+  d.special = {.pad = processor->pad_id(),
+               .unk = processor->unk_id(),
+               .bos = processor->bos_id(),
+               .eos = processor->eos_id()};
+  std::vector<std::string> tokens;
+  for (int id = 0; id < processor->GetPieceSize(); ++id) {
+    tokens.push_back(processor->IdToPiece(id));
+    if (!processor->IsControl(id)) continue;
+    d.parts.added.add(id, {.content = tokens.back(), .normalized = false, .special = true}, name);
+  }
+  d.parts.added.hide_special();
+  d.parts.model = std::make_unique<WholeModel>(Vocabulary::of_list(std::move(tokens), name),
+                                               processor, facts);
+  d.parts.decode_ids = [processor](std::span<const int32_t> ids, bool skip_special) {
+    return decode(*processor, ids, skip_special);
+  };
+  d.parts.beside = [processor, facts] { return files_for_transformers(*processor, *facts); };
+  return make_tokenizer(std::move(d), {{kSentencePieceName, std::move(bytes)}});
 }
 
 Tokenizer load_sentencepiece(const std::string& path) {
   check(file_size(path) <= kMaxModelBytes, ErrorKind::data,
         "{}: {} bytes are too many for a SentencePiece model (at most {})", path, file_size(path),
         kMaxModelBytes);
-  return sentencepiece_tokenizer(read_file(path), path);
+  return Tokenizer::from_bytes(read_file(path), path);
 }
 
 }  // namespace heddle

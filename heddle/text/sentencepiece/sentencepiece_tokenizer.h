@@ -44,18 +44,19 @@ struct ModelFacts {
 /// Source: sentencepiece_model.proto of SentencePiece; the protocol buffers wire format.
 ModelFacts check_sentencepiece_model(std::string_view bytes, const std::string& path);
 
-/// A SentencePiece model (BPE or unigram) from its bytes; `name` stands for the path in messages.
-/// Errors: data, naming path and byte, if it is empty, cut short, altered so that it makes no
-/// sense, or refused by SentencePiece.
-Tokenizer sentencepiece_tokenizer(std::string bytes, const std::string& name);
-/// The same from a file of at most 256 MiB.
+/// Tokenizer::from_bytes() of a file of at most 256 MiB.
 Tokenizer load_sentencepiece(const std::string& path);
 
 /// Has the library read a model, once it is checked: its bytes, and fields that count in place of
-/// its own. Errors: as above.
+/// its own. Errors: data, naming path and byte, if it is empty, cut short, altered so that it makes
+/// no sense, or refused by SentencePiece.
 ModelFacts load_processor(std::string_view bytes, const std::string& name,
                           sentencepiece::SentencePieceProcessor& processor,
                           std::string_view fields = {});
+
+/// The ids that a model has for a text. Errors: data if SentencePiece refuses it.
+std::vector<int32_t> ids_by(const sentencepiece::SentencePieceProcessor& processor,
+                            std::string_view text);
 
 /// Raises SentencePiece's log level so that only fatal messages are printed. Beside the noise,
 /// 0.1.97's log lines read the first of an empty list while training on a tiny corpus.
