@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -188,44 +189,29 @@ void LineReader::begin_text(std::string& text) const {
         path_);
 }
 
-// Looks for the end of the next line in what was read.
-bool LineReader::has_line_end() {
-  const size_t end = buffer_.find('\n', searched_);
-  searched_ = end == std::string::npos ? buffer_.size() : end;
-  return end != std::string::npos;
-}
-
-void LineReader::make_room() {
-  buffer_.erase(0, begin_);
-  searched_ -= begin_;
-  begin_ = 0;
-  check(buffer_.size() < kLongestLine, ErrorKind::data,
-        "{}: line {} is longer than 256 MiB; is this a text file?", path_, line_number_ + 1);
-}
-
-bool LineReader::has_waiting() {
-  while (!is_at_end_ && !has_line_end()) {
-    make_room();
-    const Got got = source_->read_some(buffer_, false);
+bool LineReader::find_line_end(bool may_wait) {
+  for (;;) {
+    searched_ = std::min(buffer_.find('\n', searched_), buffer_.size());
+    if (searched_ < buffer_.size() || is_at_end_) return true;
+    buffer_.erase(0, std::exchange(begin_, 0));
+    check(buffer_.size() < kLongestLine, ErrorKind::data,
+          "{}: line {} is longer than 256 MiB; is this a text file?", path_, line_number_ + 1);
+    searched_ = buffer_.size();
+    const Got got = source_->read_some(buffer_, may_wait);
     if (got == Got::nothing_yet) return false;
     is_at_end_ = got == Got::end;
   }
-  return true;
 }
 
+bool LineReader::has_waiting() { return find_line_end(false); }
+
 bool LineReader::next(std::string& line) {
-  bool has_end = has_line_end();
-  while (!has_end && !is_at_end_) {
-    make_room();
-    is_at_end_ = source_->read_some(buffer_, true) == Got::end;
-    has_end = has_line_end();
-  }
+  find_line_end(true);
   if (begin_ == buffer_.size()) return false;
   line.assign(buffer_, begin_, searched_ - begin_);
   while (line.ends_with('\r')) line.pop_back();
   if (line_number_ == 0) begin_text(line);
-  begin_ = searched_ + (has_end ? 1 : 0);
-  searched_ = begin_;
+  begin_ = searched_ = std::min(searched_ + 1, buffer_.size());
   ++line_number_;
   return true;
 }

@@ -40,8 +40,9 @@ class LineReader {
 
  private:
   class Source;
-  bool has_line_end();
-  void make_room();
+  // Reads until the end of the next line stands in the buffer, or all of the file does; false if
+  // it must not wait for that.
+  bool find_line_end(bool may_wait);
   void begin_text(std::string& text) const;
 
   std::string path_;
