@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 
 #include "heddle/base/error.h"
 #include "heddle/text/pipeline/pipeline.h"
@@ -30,8 +29,10 @@ std::vector<std::string> m2m_languages(const HubFiles& hub) {
   const std::string codes =
       string_or(hub.config, "language_codes", "m2m100", hub.path("tokenizer_config.json"));
   std::vector<std::string> tokens;
-  std::istringstream names(codes == "wmt21" ? kWmtLanguages : kM2mLanguages);
-  for (std::string name; names >> name;) tokens.push_back("__" + name + "__");
+  for (const std::string& name :
+       split_at_spaces(codes == "wmt21" ? kWmtLanguages : kM2mLanguages)) {
+    tokens.push_back("__" + name + "__");
+  }
   return tokens;
 }
 

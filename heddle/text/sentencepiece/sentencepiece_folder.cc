@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <iterator>
-#include <sstream>
 
 #include "heddle/base/error.h"
 #include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
+#include "heddle/text/strings/strings.h"
 
 namespace heddle {
 
@@ -168,8 +168,7 @@ std::unique_ptr<SubwordModel> subwords(std::string_view bytes, const Family& fam
     tokens.push_back(processor->IdToPiece(id));
   }
   if (is_fairseq) {
-    std::istringstream languages(family.languages);
-    tokens.insert(tokens.end(), std::istream_iterator<std::string>(languages), {});
+    std::ranges::move(split_at_spaces(family.languages), std::back_inserter(tokens));
     tokens.emplace_back("<mask>");
   }
   return std::make_unique<SentencePieceSubwords>(Vocabulary::of_list(std::move(tokens), path),
@@ -193,8 +192,9 @@ std::optional<PipelineDescription> describe_sentencepiece(HubFiles& files,
                         {"type": "Metaspace"}]})"),
         path);
     add_usual(family.special, d.parts, path);
-    std::istringstream languages(family.languages);
-    for (std::string code; languages >> code;) add_usual({code.c_str()}, d.parts, path);
+    for (const std::string& code : split_at_spaces(family.languages)) {
+      add_usual({code.c_str()}, d.parts, path);
+    }
     d.special.unk = d.parts.model->unk().value_or(-1);
     family.finish(files, path, d);
     return d;

@@ -96,8 +96,8 @@ std::vector<int32_t> ids_by(const Processor& processor, std::string_view text) {
 
 void silence_sentencepiece() { sentencepiece::logging::SetMinLogLevel(kFatal); }
 
-ModelFacts load_processor(std::string_view bytes, const std::string& name,
-                          Processor& processor, std::string_view fields) {
+ModelFacts load_processor(std::string_view bytes, const std::string& name, Processor& processor,
+                          std::string_view fields) {
   ModelFacts facts = check_sentencepiece_model(bytes, name);
   silence_sentencepiece();
   const auto status = fields.empty()
@@ -124,8 +124,8 @@ Tokenizer Tokenizer::from_bytes(std::string bytes, const std::string& name) {
     d.parts.added.add(id, {.content = tokens.back(), .normalized = false, .special = true}, name);
   }
   d.parts.added.hide_special();
-  d.parts.model = std::make_unique<WholeModel>(Vocabulary::of_list(std::move(tokens), name),
-                                               processor, facts);
+  d.parts.model =
+      std::make_unique<WholeModel>(Vocabulary::of_list(std::move(tokens), name), processor, facts);
   d.parts.decode_ids = [processor](std::span<const int32_t> ids, bool skip_special) {
     return decode(*processor, ids, skip_special);
   };

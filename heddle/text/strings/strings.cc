@@ -8,6 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
+#include <ranges>
+#include <sstream>
 #include <utility>
 
 #include "heddle/base/error.h"
@@ -156,23 +159,15 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
 
 std::vector<std::string> split_at_commas(std::string_view text) {
   std::vector<std::string> parts;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    if (end > begin) parts.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
+  for (const auto part : std::views::split(text, ',')) {
+    if (!part.empty()) parts.emplace_back(part.begin(), part.end());
   }
   return parts;
 }
 
 std::vector<std::string> split_at_spaces(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\n\v\f\r";
-  std::vector<std::string> words;
-  for (size_t end = 0;;) {
-    const size_t begin = text.find_first_not_of(kSpace, end);
-    if (begin == text.npos) return words;
-    end = std::min(text.find_first_of(kSpace, begin), text.size());
-    words.emplace_back(text.substr(begin, end - begin));
-  }
+  std::istringstream words{std::string(text)};
+  return std::vector<std::string>(std::istream_iterator<std::string>(words), {});
 }
 
 std::string replace_invalid_utf8(std::string_view bytes) {
