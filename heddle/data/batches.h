@@ -21,7 +21,6 @@ struct PairLengths {
 struct BatchOptions {
   /// A batch holds at most this many source rows, and at most as many target rows.
   int64_t batch_tokens = 4096;
-  int64_t max_sentences = 0;  ///< at most this many pairs a batch; 0: no limit
   /// Pairs next to each other in the corpus that are shuffled together, the whole corpus where it
   /// is no larger: what must fit into memory at once for reading to be fast.
   int64_t block_size = int64_t{1} << 24;
