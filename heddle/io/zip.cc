@@ -2,6 +2,7 @@
 #include "heddle/io/zip.h"
 
 #include <algorithm>
+#include <set>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
@@ -161,23 +162,18 @@ ZipArchive::ZipArchive(Bytes bytes, std::string path) : path_(std::move(path)) {
     lines.push_back(read_line(directory, path_));
     place_entry(bytes, d.begin, lines.back(), path_);
   }
+  std::set<std::string_view> names;
   for (const DirectoryLine& line : lines) {
-    check(places_.emplace(line.entry.name, entries_.size()).second, ErrorKind::data,
+    check(names.insert(line.entry.name).second, ErrorKind::data,
           "{}: the zip archive holds '{}' twice", path_, line.entry.name);
     entries_.push_back(line.entry);
   }
-  std::sort(lines.begin(), lines.end(),
-            [](const DirectoryLine& a, const DirectoryLine& b) { return a.begin < b.begin; });
+  std::ranges::sort(lines, {}, &DirectoryLine::begin);
   for (size_t i = 1; i < lines.size(); ++i) {
     check(lines[i - 1].end <= lines[i].begin, ErrorKind::data,
           "{}: '{}' and '{}' overlap in the zip archive", path_, lines[i - 1].entry.name,
           lines[i].entry.name);
   }
-}
-
-const ZipEntry* ZipArchive::find(std::string_view name) const {
-  const auto at = places_.find(std::string(name));
-  return at == places_.end() ? nullptr : &entries_[at->second];
 }
 
 void ZipArchive::verify(const ZipEntry& entry) const {

@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace heddle {
@@ -33,15 +31,12 @@ class ZipArchive {
 
   /// In the order of the directory.
   const std::vector<ZipEntry>& entries() const { return entries_; }
-  /// A file, or nullptr.
-  const ZipEntry* find(std::string_view name) const;
   /// Errors: data if the bytes have another checksum than the archive states.
   void verify(const ZipEntry& entry) const;
 
  private:
   std::string path_;
   std::vector<ZipEntry> entries_;
-  std::unordered_map<std::string, size_t> places_;  // in entries_, by name
 };
 
 }  // namespace heddle
