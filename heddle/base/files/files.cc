@@ -37,17 +37,6 @@ bool is_below(const fs::path& path, const fs::path& folder) {
   return end == folder.end() || (end->empty() && std::next(end) == folder.end());
 }
 
-/// A file descriptor that closes itself.
-struct Descriptor {
-  int fd;
-  explicit Descriptor(int f) : fd(f) {}
-  ~Descriptor() {
-    if (fd >= 0) close(fd);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-};
-
 /// The half-written file: removed unless it was renamed.
 struct Temporary {
   std::string path;
@@ -193,6 +182,10 @@ void fail_errno(std::string_view what, const std::string& path, int error) {
   fail(is_wrong_path ? ErrorKind::data : ErrorKind::system, "{}: {}: {}{}", path, what,
        std::strerror(error),
        error == EFBIG ? " (the limit of a file's size, see ulimit -f, or the file system's)" : "");
+}
+
+Descriptor::~Descriptor() {
+  if (fd >= 0) close(fd);
 }
 
 bool path_exists(const std::string& path) {

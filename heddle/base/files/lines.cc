@@ -34,16 +34,14 @@ enum class Got { bytes, nothing_yet, end };
 /// Bytes of a file, decompressed where needed.
 class LineReader::Source {
  public:
-  explicit Source(const std::string& path) : path_(path) {
-    fd_ = path == "-" ? dup(STDIN_FILENO) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd_ < 0) fail_errno("cannot open", path_, errno);
+  explicit Source(const std::string& path)
+      : path_(path),
+        file_(path == "-" ? dup(STDIN_FILENO) : open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (file_.fd < 0) fail_errno("cannot open", path_, errno);
   }
   ~Source() {
-    close(fd_);
     if (is_gzip_) inflateEnd(&stream_);
   }
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
 
   bool is_gzip() const { return is_gzip_; }
 
@@ -59,7 +57,7 @@ class LineReader::Source {
 
  private:
   bool is_ready() const {
-    pollfd one = {fd_, POLLIN, 0};
+    pollfd one = {file_.fd, POLLIN, 0};
     return poll(&one, 1, 0) != 0;
   }
 
@@ -70,7 +68,7 @@ class LineReader::Source {
     input_.resize(old + kChunk);
     ssize_t n;
     do {
-      n = read(fd_, input_.data() + old, kChunk);
+      n = read(file_.fd, input_.data() + old, kChunk);
     } while (n < 0 && errno == EINTR);
     const int error = errno;
     input_.resize(old + static_cast<size_t>(n > 0 ? n : 0));
@@ -148,7 +146,7 @@ class LineReader::Source {
   }
 
   std::string path_;
-  int fd_ = -1;
+  Descriptor file_;
   std::string input_;
   size_t consumed_ = 0;
   size_t total_in_ = 0, total_out_ = 0;
