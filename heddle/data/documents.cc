@@ -44,14 +44,10 @@ std::vector<std::string> read_rows(const std::string& path, const std::string& k
 
 std::string read_plain(const std::string& path) {
   std::string text = LineReader(path).rest();
-  const auto begin_of_line = [&](size_t at) {
-    return at == 0 ? size_t{0} : text.rfind('\n', at - 1) + 1;
-  };
   if (const auto at = first_invalid_utf8(text)) {
-    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<int64_t>(*at), '\n');
-    fail(ErrorKind::data,
-         "{}: line {} is not UTF-8 (byte {:#04x} at column {}); convert the file, e.g. with iconv",
-         path, line, static_cast<uint8_t>(text[*at]), *at - begin_of_line(*at) + 1);
+    const size_t begin = text.rfind('\n', *at) + 1;  // of its line
+    const std::string_view before = std::string_view(text).substr(0, begin);
+    check_line_utf8(text.substr(begin), path, 1 + std::ranges::count(before, '\n'));
   }
   // In one pass: to erase each '\r' by itself would move the rest of the text every time.
   size_t end = 0;
@@ -137,10 +133,7 @@ class RowReader {
  private:
   bool next_line(std::string& line) {
     if (!reader_.next(line)) return false;
-    const auto bad = first_invalid_utf8(line);
-    check(!bad, ErrorKind::data,
-          "{}: line {} is not UTF-8 (column {}); convert the file, e.g. with iconv", reader_.path(),
-          reader_.line_number(), bad.value_or(0) + 1);
+    reader_.check_utf8(line);
     return true;
   }
 

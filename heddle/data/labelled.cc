@@ -13,7 +13,6 @@
 #include "heddle/base/names.h"
 #include "heddle/base/progress.h"
 #include "heddle/base/rng.h"
-#include "heddle/base/utf8.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle {
@@ -58,7 +57,7 @@ std::vector<LabelledText> read_conll(const std::string& path) {
   LineReader reader(path);
   for (std::string line; reader.next(line);) {
     const std::string where = fmt::format("{}: line {}", path, reader.line_number());
-    check(!first_invalid_utf8(line), ErrorKind::data, "{} is not UTF-8", where);
+    reader.check_utf8(line);
     const size_t begin = line.find_first_not_of(" \t");
     if (begin == std::string::npos) {
       end_text();

@@ -197,19 +197,15 @@ bool are_offsets_sound(const CacheView& view) {
 /// Errors: system if it cannot be read.
 std::optional<CacheView> open_cache_file(const std::string& path, uint64_t key,
                                          std::string& fault) {
-  if (file_size(path) == 0) {
-    fault = "it is empty";
-    return std::nullopt;
-  }
+  fault = "it is empty";
+  if (file_size(path) == 0) return std::nullopt;
   CacheView view{MappedFile(path), {}, nullptr, {}, {}, {}};
   fault = lay_out(view, key);
   if (!fault.empty()) return std::nullopt;
+  fault = "its contents were altered";
   const auto content = view.file.bytes().first(view.file.size() - kFooter);
-  if (content_hash(content) != view.footer.content_hash || !are_offsets_sound(view)) {
-    fault = "its contents were altered";
-    return std::nullopt;
-  }
-  return view;
+  if (content_hash(content) != view.footer.content_hash) return std::nullopt;
+  return are_offsets_sound(view) ? std::optional(std::move(view)) : std::nullopt;
 }
 
 // --- making it ---

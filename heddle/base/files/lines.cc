@@ -14,6 +14,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
+#include "heddle/base/utf8.h"
 
 namespace heddle {
 
@@ -212,6 +213,14 @@ bool LineReader::next(std::string& line) {
   begin_ = searched_ = std::min(searched_ + 1, buffer_.size());
   ++line_number_;
   return true;
+}
+
+void check_line_utf8(std::string_view line, const std::string& path, int64_t number) {
+  if (const auto at = first_invalid_utf8(line)) {
+    fail(ErrorKind::data,
+         "{}: line {} is not UTF-8 (byte {:#04x} at column {}); convert the file, e.g. with iconv",
+         path, number, static_cast<uint8_t>(line[*at]), *at + 1);
+  }
 }
 
 std::vector<std::string> read_lines(const std::string& path, std::string_view who) {
