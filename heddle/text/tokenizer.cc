@@ -20,19 +20,20 @@ constexpr const char* kSentencePieceNames[] = {"spiece.model", kSentencePieceNam
                                                "sentencepiece.bpe.model"};
 
 Tokenizer finish(HubFiles files, bool is_class_known, PipelineDescription description) {
+  description.special.unk = description.model->unk().value_or(-1);
   apply_special_tokens(files, is_class_known, description);
   lay_out_languages(files, description);
   take_config_aside(files, description);
   const bool is_bpe = description.kind.find("BPE") != std::string::npos;
   if (!is_bpe) {
-    description.parts.clean_up =
-        files.flag("clean_up_tokenization_spaces", description.parts.clean_up);
+    description.clean_up = files.flag("clean_up_tokenization_spaces", description.clean_up);
   }
   return make_tokenizer(std::move(description), std::move(files.files));
 }
 
-int32_t required_id(const PipelineParts& parts, const std::string& name, const std::string& path) {
-  const auto id = parts.model->vocabulary().find(name);
+int32_t required_id(const PipelineDescription& d, const std::string& name,
+                    const std::string& path) {
+  const auto id = d.model->vocabulary().find(name);
   check(id.has_value(), ErrorKind::data,
         "{}: it has no '{}', which is needed around each text; tokenizer_config.json may give "
         "another name",
@@ -57,27 +58,26 @@ Tokenizer load_byte_level_bpe(HubFiles files, const char* vocab_name, const char
   const Json vocab = Json::parse(files.add(vocab_name), vocab_path);
   const std::string& merges = files.add(merges_name);
   check(!first_invalid_utf8(merges), ErrorKind::data, "{}: not UTF-8", merges_path);
-  PipelineParts& parts = result.parts;
-  parts.model = make_bpe(Vocabulary::of_json(vocab, vocab_path),
-                         merges_of_lines(merges, merges_path), {}, merges_path);
-  parts.pre_tokenizer = make_byte_level(files.flag("add_prefix_space", false), true);
-  parts.decoder = decode_byte_level;
-  const Vocabulary& known = parts.model->vocabulary();
+  result.model = make_bpe(Vocabulary::of_json(vocab, vocab_path),
+                          merges_of_lines(merges, merges_path), {}, merges_path);
+  result.pre_tokenizer = make_byte_level(files.flag("add_prefix_space", false), true);
+  result.decoder = decode_byte_level;
+  const Vocabulary& known = result.model->vocabulary();
   const bool has_ends = known.find("<s>") && known.find("</s>") && known.find("<mask>");
   const bool is_roberta = has_ends && !files.is_class("gpt2");
   if (has_ends) files.keep_class(is_roberta ? "RobertaTokenizer" : "GPT2Tokenizer");
   if (is_roberta) {
-    add_usual({"<s>", "<pad>", "</s>", "<unk>", "<mask>"}, parts, vocab_path);
-    result.special.cls = required_id(parts, files.special_name("cls_token", "<s>"), vocab_path);
-    result.special.sep = required_id(parts, files.special_name("sep_token", "</s>"), vocab_path);
+    add_usual({"<s>", "<pad>", "</s>", "<unk>", "<mask>"}, result, vocab_path);
+    result.special.cls = required_id(result, files.special_name("cls_token", "<s>"), vocab_path);
+    result.special.sep = required_id(result, files.special_name("sep_token", "</s>"), vocab_path);
     result.around = roberta_template(result.special.cls, result.special.sep);
   } else {
     if (!has_ends) files.usual_class = "GPT2Tokenizer";
-    add_usual({"<|endoftext|>"}, parts, vocab_path);
+    add_usual({"<|endoftext|>"}, result, vocab_path);
     if (files.flag("add_bos_token", false)) {
       const Template::Item bos{
           .ids = {
-              required_id(parts, files.special_name("bos_token", "<|endoftext|>"), vocab_path)}};
+              required_id(result, files.special_name("bos_token", "<|endoftext|>"), vocab_path)}};
       result.around = {.single = {bos, {.text = 0}},
                        .pair = {bos, {.text = 0}, bos, {.text = 1, .type = 1}}};
     }
@@ -99,23 +99,21 @@ Tokenizer load_word_piece(HubFiles files, const std::string& name) {
   const std::string path = files.path(name);
   PipelineDescription result;
   result.kind = "WordPiece";
-  PipelineParts& parts = result.parts;
   const std::string unk = files.special_name("unk_token", "[UNK]");
-  parts.model = make_word_piece(Vocabulary::of_lines(vocab_lines(files.add(name), path), path),
-                                {.unk = unk}, path);
+  result.model = make_word_piece(Vocabulary::of_lines(vocab_lines(files.add(name), path), path),
+                                 {.unk = unk}, path);
   BertNormalizerOptions options;
   options.lowercase = files.flag("do_lower_case", true);
   options.handle_chinese_chars = files.flag("tokenize_chinese_chars", true);
   options.strip_accents = files.flag("strip_accents", options.lowercase);
-  parts.normalizer = make_bert_normalizer(options);
-  parts.pre_tokenizer = make_bert_pre_tokenizer();
-  parts.decoder = make_wordpiece_decoder("##", true);
-  parts.clean_up = true;
+  result.normalizer = make_bert_normalizer(options);
+  result.pre_tokenizer = make_bert_pre_tokenizer();
+  result.decoder = make_wordpiece_decoder("##", true);
+  result.clean_up = true;
   files.usual_class = "BertTokenizer";
-  add_usual({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}, parts, path);
-  result.special.unk = parts.model->unk().value_or(-1);
-  result.special.cls = required_id(parts, files.special_name("cls_token", "[CLS]"), path);
-  result.special.sep = required_id(parts, files.special_name("sep_token", "[SEP]"), path);
+  add_usual({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}, result, path);
+  result.special.cls = required_id(result, files.special_name("cls_token", "[CLS]"), path);
+  result.special.sep = required_id(result, files.special_name("sep_token", "[SEP]"), path);
   result.around = bert_template(result.special.cls, result.special.sep);
   return finish(std::move(files), true, std::move(result));
 }

@@ -96,11 +96,11 @@ class Tokenizer::Impl final : public PipelineDescription {
       : PipelineDescription(std::move(description)),
         files(std::move(own)),
         fingerprint(fingerprint_of(files)) {
-    parts.added.prepare(parts.normalizer.get());
+    added.prepare(normalizer.get());
   }
 
   void encode(std::string_view text, std::vector<int32_t>& ids) const {
-    parts.added.split(text, false, [&](std::string_view part, int32_t id) {
+    added.split(text, false, [&](std::string_view part, int32_t id) {
       if (id >= 0) return ids.push_back(id);
       encode_between(part, part.data() == text.data(), ids);
     });
@@ -108,8 +108,8 @@ class Tokenizer::Impl final : public PipelineDescription {
 
   /// Empty for an id that is in a gap of the vocabulary.
   std::string token(int32_t id) const {
-    if (const AddedToken* token = parts.added.find(id)) return token->content;
-    const std::string* token = parts.model->vocabulary().token(id);
+    if (const AddedToken* token = added.find(id)) return token->content;
+    const std::string* token = model->vocabulary().token(id);
     return token == nullptr ? "" : *token;
   }
 
@@ -119,30 +119,30 @@ class Tokenizer::Impl final : public PipelineDescription {
  private:
   void encode_between(std::string_view text, bool is_first, std::vector<int32_t>& ids) const {
     std::string normalized;
-    if (parts.normalizer) {
-      if (is_first && parts.pre_tokenizer.asks_for_first) {
-        is_first = parts.normalizer->keeps_start(text);
+    if (normalizer) {
+      if (is_first && pre_tokenizer.asks_for_first) {
+        is_first = normalizer->keeps_start(text);
       }
-      text = normalized = (*parts.normalizer)(text);
+      text = normalized = (*normalizer)(text);
     }
-    parts.added.split(text, true, [&](std::string_view part, int32_t id) {
+    added.split(text, true, [&](std::string_view part, int32_t id) {
       if (id >= 0) return ids.push_back(id);
       encode_normalized(part, is_first && part.data() == text.data(), ids);
     });
   }
 
   void encode_normalized(std::string_view text, bool is_first, std::vector<int32_t>& ids) const {
-    if (!parts.pre_tokenizer.split) return encode_word(text, ids);
+    if (!pre_tokenizer.split) return encode_word(text, ids);
     PreTokens pre_tokens{std::string(text), {{0, text.size(), is_first}}};
-    parts.pre_tokenizer.split(pre_tokens);
+    pre_tokenizer.split(pre_tokens);
     for (size_t i = 0; i < pre_tokens.ranges.size(); ++i) encode_word(pre_tokens[i], ids);
   }
 
   void encode_word(std::string_view word, std::vector<int32_t>& ids) const {
-    if (word.size() > kLongestCachedWord) return parts.model->encode(word, ids);
+    if (word.size() > kLongestCachedWord) return model->encode(word, ids);
     if (cache_.find(word, ids)) return;
     std::vector<int32_t> own;
-    parts.model->encode(word, own);
+    model->encode(word, own);
     ids.insert(ids.end(), own.begin(), own.end());
     cache_.add(word, std::move(own));
   }
@@ -297,22 +297,21 @@ int64_t Tokenizer::special_count(bool is_pair) const {
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, const DecodeOptions& options) const {
   for (const int32_t id : ids) check_id(id, vocab_size());
-  const PipelineParts& parts = impl_->parts;
-  if (parts.decode_ids) return parts.decode_ids(ids, options.skip_special);
+  const Impl& own = *impl_;
+  if (own.decode_ids) return own.decode_ids(ids, options.skip_special);
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());
   for (const int32_t id : ids) {
     if (options.skip_special && is_special(id)) continue;
-    if (std::string p = impl_->token(id); !p.empty()) tokens.push_back(std::move(p));
+    if (std::string p = own.token(id); !p.empty()) tokens.push_back(std::move(p));
   }
-  if (parts.decoder && !tokens.empty()) parts.decoder(tokens);
-  std::string text = fmt::format("{}", fmt::join(tokens, parts.decoder ? "" : " "));
-  return options.clean_up.value_or(parts.clean_up) ? clean_up_spaces(std::move(text)) : text;
+  if (own.decoder && !tokens.empty()) own.decoder(tokens);
+  std::string text = fmt::format("{}", fmt::join(tokens, own.decoder ? "" : " "));
+  return options.clean_up.value_or(own.clean_up) ? clean_up_spaces(std::move(text)) : text;
 }
 
 int64_t Tokenizer::vocab_size() const {
-  return std::max<int64_t>(impl_->parts.model->vocabulary().size(),
-                           impl_->parts.added.largest_id() + 1);
+  return std::max<int64_t>(impl_->model->vocabulary().size(), impl_->added.largest_id() + 1);
 }
 
 int32_t Tokenizer::pad_id() const { return impl_->special.pad; }
@@ -322,7 +321,7 @@ int32_t Tokenizer::eos_id() const { return impl_->special.eos; }
 int32_t Tokenizer::cls_id() const { return impl_->special.cls; }
 int32_t Tokenizer::sep_id() const { return impl_->special.sep; }
 int32_t Tokenizer::mask_id() const { return impl_->special.mask; }
-bool Tokenizer::is_special(int32_t id) const { return impl_->parts.added.is_special(id); }
+bool Tokenizer::is_special(int32_t id) const { return impl_->added.is_special(id); }
 
 std::string Tokenizer::token(int32_t id) const {
   check_id(id, vocab_size());
@@ -331,8 +330,8 @@ std::string Tokenizer::token(int32_t id) const {
 
 int32_t Tokenizer::token_id(std::string_view token) const {
   if (token.empty()) return unk_id();
-  if (const auto id = impl_->parts.added.find(token)) return *id;
-  return impl_->parts.model->vocabulary().find(token).value_or(unk_id());
+  if (const auto id = impl_->added.find(token)) return *id;
+  return impl_->model->vocabulary().find(token).value_or(unk_id());
 }
 
 const std::string& Tokenizer::kind() const { return impl_->kind; }
@@ -350,7 +349,7 @@ void Tokenizer::save(const std::string& path) const { write_file_atomic(path, mo
 
 void Tokenizer::save_folder(const std::string& folder) const {
   std::vector<TokenizerFile> files = impl_->files;
-  if (impl_->parts.beside) std::ranges::move(impl_->parts.beside(), std::back_inserter(files));
+  if (impl_->beside) std::ranges::move(impl_->beside(), std::back_inserter(files));
   for (const TokenizerFile& file : files) {
     write_file_atomic(join_path(folder, file.name), file.bytes);
   }

@@ -191,8 +191,10 @@ class AddedTokens {
 
 // --- all of it ---
 
-/// What a text goes through, from above; absent parts do nothing.
-struct PipelineParts {
+/// A tokenizer before it is made, so that other files may add to it: what a text goes through, from
+/// above; absent parts do nothing.
+struct PipelineDescription {
+  std::string kind;  ///< "byte-level BPE", "WordPiece", ...
   AddedTokens added;
   std::unique_ptr<Normalizer> normalizer;
   PreTokenizer pre_tokenizer;
@@ -204,14 +206,6 @@ struct PipelineParts {
   /// What save_folder() puts beside the files, so that they are read so again, and by transformers;
   /// part of no fingerprint. Absent: nothing.
   std::function<std::vector<TokenizerFile>()> beside;
-};
-
-// --- reading it from tokenizer.json ---
-
-/// The parts of a tokenizer before it is made, so that other files may add to them.
-struct PipelineDescription {
-  std::string kind;  ///< "byte-level BPE", "WordPiece", ...
-  PipelineParts parts;
   Template around;
   SpecialIds special;  ///< those that the parts name by their use
 };
@@ -219,6 +213,8 @@ struct PipelineDescription {
 /// The tokenizer of a description that is complete but for `added.prepare()`, read from these
 /// files.
 Tokenizer make_tokenizer(PipelineDescription description, std::vector<TokenizerFile> files);
+
+// --- reading it from tokenizer.json ---
 
 /// "truncation" and "padding" of the file are not followed: whoever asks for ids cuts them.
 /// Errors: data, naming `source` and the component, for anything broken, missing or unknown.

@@ -117,7 +117,7 @@ Tokenizer load(HubFiles hub, const char* model_name, const char* vocab_name,
     const auto id = vocabulary.find(name);
     if (!id) return -1;
     special.insert(name);
-    d.parts.added.add(*id, {.content = name, .normalized = false, .special = true}, path);
+    d.added.add(*id, {.content = name, .normalized = false, .special = true}, path);
     return *id;
   };
   for (const std::string& name : languages) add_special(name);
@@ -134,9 +134,9 @@ Tokenizer load(HubFiles hub, const char* model_name, const char* vocab_name,
   }
   d.kind = languages.empty() ? "Marian" : "M2M-100";
   d.around = eos_template(d.special.eos);
-  d.parts.decoder = marian_decoder(processor, std::move(special));
-  d.parts.model = std::make_unique<MarianSubwords>(std::move(vocabulary), processor, d.special.unk,
-                                                   languages.empty());
+  d.decoder = marian_decoder(processor, std::move(special));
+  d.model = std::make_unique<MarianSubwords>(std::move(vocabulary), processor, d.special.unk,
+                                             languages.empty());
   lay_out_languages(hub, d);
   return make_tokenizer(std::move(d), std::move(hub.files));
 }

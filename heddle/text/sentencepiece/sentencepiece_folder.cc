@@ -51,7 +51,7 @@ struct Family {
 };
 
 int32_t id_of(const PipelineDescription& d, const char* name, const std::string& path) {
-  const auto id = d.parts.model->vocabulary().find(name);
+  const auto id = d.model->vocabulary().find(name);
   check(id.has_value(), ErrorKind::data, "{}: it has no token '{}', which is needed around texts",
         path, name);
   return *id;
@@ -62,12 +62,12 @@ void finish_t5(const HubFiles&, const std::string& path, PipelineDescription& d)
   constexpr int32_t kGaps = 100;
   const Template::Item end{.ids = {id_of(d, "</s>", path)}};
   d.around = {.single = {{.text = 0}, end}, .pair = {{.text = 0}, end, {.text = 1}, end}};
-  const auto size = static_cast<int32_t>(d.parts.model->vocabulary().size());
+  const auto size = static_cast<int32_t>(d.model->vocabulary().size());
   for (int32_t i = 0; i < kGaps; ++i) {
     const std::string name = fmt::format("<extra_id_{}>", i);
-    if (d.parts.model->vocabulary().find(name)) continue;
-    d.parts.added.add(size + kGaps - 1 - i, {.content = name, .normalized = false, .special = true},
-                      path);
+    if (d.model->vocabulary().find(name)) continue;
+    d.added.add(size + kGaps - 1 - i, {.content = name, .normalized = false, .special = true},
+                path);
   }
 }
 
@@ -85,7 +85,7 @@ void finish_xlnet(const HubFiles& files, const std::string& path, PipelineDescri
   if (!files.flag("keep_accents", false))
     steps += R"(, {"type": "NFKD"}, {"type": "StripAccents"})";
   if (files.flag("do_lower_case", false)) steps += R"(, {"type": "Lowercase"})";
-  d.parts.normalizer =
+  d.normalizer =
       read_normalizer(Json::parse(R"({"type": "Sequence", "normalizers": [)" + steps + "]}"), path);
 }
 
@@ -93,11 +93,11 @@ void finish_xlnet(const HubFiles& files, const std::string& path, PipelineDescri
 /// special token too if the files say "legacy"; what has one already gets none.
 void finish_llama(const HubFiles& files, const std::string& path, PipelineDescription& d) {
   const bool has_space = files.flag("add_prefix_space", true);
-  d.parts.pre_tokenizer = make_metaspace({std::string(kSpaceSign),
-                                          !has_space                    ? PrependScheme::never
-                                          : files.flag("legacy", false) ? PrependScheme::always
-                                                                        : PrependScheme::first,
-                                          false});
+  d.pre_tokenizer = make_metaspace({std::string(kSpaceSign),
+                                    !has_space                    ? PrependScheme::never
+                                    : files.flag("legacy", false) ? PrependScheme::always
+                                                                  : PrependScheme::first,
+                                    false});
   const bool has_bos = files.flag("add_bos_token", true),
              has_eos = files.flag("add_eos_token", false);
   const int32_t bos = id_of(d, "<s>", path), eos = id_of(d, "</s>", path);
@@ -105,7 +105,7 @@ void finish_llama(const HubFiles& files, const std::string& path, PipelineDescri
   std::string steps = R"({"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "},
                          {"type": "ByteFallback"}, {"type": "Fuse"})";
   if (has_space) steps += R"(, {"type": "Strip", "content": " ", "start": 1, "stop": 0})";
-  d.parts.decoder =
+  d.decoder =
       read_token_decoder(Json::parse(R"({"type": "Sequence", "decoders": [)" + steps + "]}"), path);
   const auto add_text = [&](std::vector<Template::Item>& items, int text) {
     if (has_bos) items.push_back({.type = text, .ids = {bos}});
@@ -186,16 +186,15 @@ std::optional<PipelineDescription> describe_sentencepiece(HubFiles& files,
     files.keep_class(family.kept_class);
     PipelineDescription d;
     d.kind = "SentencePiece";
-    d.parts.model = subwords(files.add(name), family, path);
-    d.parts.decoder = read_token_decoder(
+    d.model = subwords(files.add(name), family, path);
+    d.decoder = read_token_decoder(
         Json::parse(R"({"type": "Sequence", "decoders": [{"type": "ByteFallback"},
                         {"type": "Metaspace"}]})"),
         path);
-    add_usual(family.special, d.parts, path);
+    add_usual(family.special, d, path);
     for (const std::string& code : split_at_spaces(family.languages)) {
-      add_usual({code.c_str()}, d.parts, path);
+      add_usual({code.c_str()}, d, path);
     }
-    d.special.unk = d.parts.model->unk().value_or(-1);
     family.finish(files, path, d);
     return d;
   }

@@ -121,15 +121,15 @@ Tokenizer Tokenizer::from_bytes(std::string bytes, const std::string& name) {
   for (int id = 0; id < processor->GetPieceSize(); ++id) {
     tokens.push_back(processor->IdToPiece(id));
     if (!processor->IsControl(id)) continue;
-    d.parts.added.add(id, {.content = tokens.back(), .normalized = false, .special = true}, name);
+    d.added.add(id, {.content = tokens.back(), .normalized = false, .special = true}, name);
   }
-  d.parts.added.hide_special();
-  d.parts.model =
+  d.added.hide_special();
+  d.model =
       std::make_unique<WholeModel>(Vocabulary::of_list(std::move(tokens), name), processor, facts);
-  d.parts.decode_ids = [processor](std::span<const int32_t> ids, bool skip_special) {
+  d.decode_ids = [processor](std::span<const int32_t> ids, bool skip_special) {
     return decode(*processor, ids, skip_special);
   };
-  d.parts.beside = [processor, facts] { return files_for_transformers(*processor, *facts); };
+  d.beside = [processor, facts] { return files_for_transformers(*processor, *facts); };
   return make_tokenizer(std::move(d), {{kSentencePieceName, std::move(bytes)}});
 }
 
