@@ -54,10 +54,6 @@ ModelFacts load_processor(std::string_view bytes, const std::string& name,
                           sentencepiece::SentencePieceProcessor& processor,
                           std::string_view fields = {});
 
-/// The ids that a model has for a text. Errors: data if SentencePiece refuses it.
-std::vector<int32_t> ids_by(const sentencepiece::SentencePieceProcessor& processor,
-                            std::string_view text);
-
 /// Raises SentencePiece's log level so that only fatal messages are printed. Beside the noise,
 /// 0.1.97's log lines read the first of an empty list while training on a tiny corpus.
 void silence_sentencepiece();
