@@ -2,6 +2,7 @@
 #include "heddle/data/batches.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -169,8 +170,7 @@ std::vector<std::vector<int64_t>> split_batch(const PairLengths& lengths,
   };
   std::vector<size_t> heaviest_first(batch.size());
   std::iota(heaviest_first.begin(), heaviest_first.end(), size_t{0});
-  std::stable_sort(heaviest_first.begin(), heaviest_first.end(),
-                   [&](size_t a, size_t b) { return weight(a) > weight(b); });
+  std::ranges::stable_sort(heaviest_first, std::greater(), weight);
   std::vector<int64_t> load(count, 0);
   std::vector<size_t> shard_of(batch.size());
   for (const size_t i : heaviest_first) {

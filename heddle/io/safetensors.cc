@@ -275,9 +275,8 @@ void SafetensorsFile::read_header() {
   check(text.starts_with('{'), ErrorKind::data,
         "{}: the header does not begin with '{{'; this is no safetensors file", path());
   std::vector<HeaderEntry> entries = parse_header(path(), text, metadata_);
-  std::sort(entries.begin(), entries.end(), [](const HeaderEntry& a, const HeaderEntry& b) {
-    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
-  });
+  std::ranges::sort(entries, {},
+                    [](const HeaderEntry& e) { return std::tie(e.begin, e.end, e.name); });
   const std::span<const std::byte> data = bytes.subspan(kPrefix + length);
   check_places(path(), entries, static_cast<int64_t>(kPrefix + length),
                static_cast<int64_t>(bytes.size()));

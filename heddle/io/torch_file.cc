@@ -318,9 +318,7 @@ class TorchFile::Builder {
     for_each_tensor(dict, [&](const std::string& name, const View& view) {
       tensors.emplace_back(name, tensor_of(view, fmt::format("tensor '{}'", name)));
     });
-    std::stable_sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) {
-      return std::less<>()(a.second.bytes.data(), b.second.bytes.data());
-    });
+    std::ranges::stable_sort(tensors, {}, [](const auto& t) { return t.second.bytes.data(); });
     for (auto& [name, tensor] : tensors) file_.add(name, std::move(tensor));
   }
 

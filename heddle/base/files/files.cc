@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/mmap.h"
@@ -253,9 +254,7 @@ void write_file_atomic(const std::string& path,
   if (to.old) keep_permissions(file.fd, *to.old);
   write_by(writer, file.fd, path);
   if (fsync(file.fd) != 0) fail_errno("cannot write", path, errno);
-  const int fd = file.fd;
-  file.fd = -1;
-  if (close(fd) != 0) fail_errno("cannot write", path, errno);
+  if (close(std::exchange(file.fd, -1)) != 0) fail_errno("cannot write", path, errno);
   if (rename(temporary.path.c_str(), to.path.c_str()) != 0) {
     fail_errno("cannot write", path, errno);
   }

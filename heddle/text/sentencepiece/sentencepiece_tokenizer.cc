@@ -84,7 +84,7 @@ class SentencePieceSubwords final : public SubwordModel {
 };
 
 /// The text of ids; special ones stand as they are, or vanish.
-std::string decode(const Processor& processor, std::span<const int32_t> ids, bool skip_special) {
+std::string text_of(const Processor& processor, std::span<const int32_t> ids, bool skip_special) {
   std::string text;
   const auto append = [&](std::span<const int32_t> part) {
     if (part.empty()) return;
@@ -276,7 +276,7 @@ Tokenizer Tokenizer::from_bytes(std::string bytes, const std::string& name) {
   d.model = std::make_unique<SentencePieceSubwords>(Vocabulary::of_list(std::move(tokens), name),
                                                     processor, false, is_exact ? facts : nullptr);
   d.decode_ids = [processor](std::span<const int32_t> ids, bool skip_special) {
-    return decode(*processor, ids, skip_special);
+    return text_of(*processor, ids, skip_special);
   };
   d.beside = [processor, facts] { return files_for_transformers(*processor, *facts); };
   return make_tokenizer(std::move(d), {{kSentencePieceName, std::move(bytes)}});
