@@ -82,12 +82,11 @@ class CacheWriter {
     put(target_lengths_.data(), target_lengths_.size() * sizeof(int32_t));
     flush();
 
-    CacheFooter footer;
-    footer.magic = kMagic;
-    footer.key = key;
-    footer.id_bytes = id_bytes_;
-    footer.report = report;
-    footer.content_hash = xxh64(std::as_bytes(std::span(hashes_)));
+    CacheFooter footer{.magic = kMagic,
+                       .key = key,
+                       .id_bytes = id_bytes_,
+                       .report = report,
+                       .content_hash = xxh64(std::as_bytes(std::span(hashes_)))};
     footer.footer_hash = footer_hash(footer);
     sink_(std::as_bytes(std::span(&footer, 1)));
   }
@@ -182,11 +181,9 @@ bool are_offsets_sound(const CacheView& view) {
   const CorpusReport& report = view.footer.report;
   for (size_t i = 0; i < view.source_lengths.size(); ++i) {
     const int64_t source = view.source_lengths[i], target = view.target_lengths[i];
-    if (source < 0 || target < 0) return false;
-    if (view.offsets[i + 1] - view.offsets[i] != static_cast<uint64_t>(source + target)) {
-      return false;
-    }
-    if (view.offsets[i + 1] < view.offsets[i]) return false;
+    const uint64_t begin = view.offsets[i], end = view.offsets[i + 1];
+    if (source < 0 || target < 0 || end < begin) return false;
+    if (end - begin != static_cast<uint64_t>(source + target)) return false;
   }
   return view.offsets.front() == 0 &&
          view.offsets.back() == static_cast<uint64_t>(report.source_tokens + report.target_tokens);

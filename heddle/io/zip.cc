@@ -59,21 +59,18 @@ Directory read_end64(Bytes bytes, size_t end, const std::string& path) {
   check(record.read<uint32_t>() == kEnd64, ErrorKind::data,
         "{}: there is no zip64 record at byte {}; the file was altered or damaged", path, place);
   record.skip(8 + 2 + 2 + 4 + 4 + 8);  // size, versions, disks, entries on this disk
-  Directory d;
-  d.entries = record.read<uint64_t>();
-  d.bytes = record.read<uint64_t>();
-  d.begin = record.read<uint64_t>();
-  return d;
+  return {.entries = record.read<uint64_t>(),
+          .bytes = record.read<uint64_t>(),
+          .begin = record.read<uint64_t>()};
 }
 
 Directory read_end(Bytes bytes, const std::string& path) {
   const size_t end = find_end(bytes, path);
   ByteReader record(bytes.subspan(end, kEndBytes), path);
   record.skip(4 + 2 + 2 + 2);  // signature, disks, entries on this disk
-  Directory d;
-  d.entries = record.read<uint16_t>();
-  d.bytes = record.read<uint32_t>();
-  d.begin = record.read<uint32_t>();
+  Directory d{.entries = record.read<uint16_t>(),
+              .bytes = record.read<uint32_t>(),
+              .begin = record.read<uint32_t>()};
   if (d.entries == kFull16 || d.bytes == kFull32 || d.begin == kFull32) {
     d = read_end64(bytes, end, path);
   }
