@@ -90,10 +90,8 @@ void cut(std::vector<std::string> documents, double val_share, DocumentSplit& sp
   const auto held_out =
       static_cast<int64_t>(std::ceil(val_share * static_cast<double>(documents.size())));
   const auto middle = documents.end() - held_out;
-  split.train.insert(split.train.end(), std::make_move_iterator(documents.begin()),
-                     std::make_move_iterator(middle));
-  split.val.insert(split.val.end(), std::make_move_iterator(middle),
-                   std::make_move_iterator(documents.end()));
+  std::move(documents.begin(), middle, std::back_inserter(split.train));
+  std::move(middle, documents.end(), std::back_inserter(split.val));
 }
 
 bool has_text(const std::vector<std::string>& documents) {
@@ -126,7 +124,7 @@ class RowReader {
     }
     row.line = reader_.line_number();
     row.cells.assign(1, "");
-    separator_ == '\t' ? split_plain(line, row) : split_quoted(line, row);
+    split(line, row);
     return true;
   }
 
@@ -137,14 +135,11 @@ class RowReader {
     return true;
   }
 
-  void split_plain(const std::string& line, TableRow& row) const {
-    for (const char c : line) {
-      c == separator_ ? void(row.cells.emplace_back()) : row.cells.back().push_back(c);
-    }
-  }
-
-  void split_quoted(std::string line, TableRow& row) {
+  void split(std::string line, TableRow& row) {
     bool is_quoted = false;
+    const auto is_quote = [&](size_t at) {
+      return separator_ != '\t' && at < line.size() && line[at] == '"';
+    };
     for (size_t i = 0;; ++i) {
       if (i == line.size()) {
         if (!is_quoted) return;
@@ -153,9 +148,9 @@ class RowReader {
               row.line);
         row.cells.back() += '\n';
         i = static_cast<size_t>(-1);
-      } else if (line[i] == '"' && is_quoted && i + 1 < line.size() && line[i + 1] == '"') {
+      } else if (is_quoted && is_quote(i) && is_quote(i + 1)) {
         row.cells.back() += line[i++];
-      } else if (line[i] == '"' && (is_quoted || row.cells.back().empty())) {
+      } else if (is_quote(i) && (is_quoted || row.cells.back().empty())) {
         is_quoted = !is_quoted;
       } else if (line[i] == separator_ && !is_quoted) {
         row.cells.emplace_back();
