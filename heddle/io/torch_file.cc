@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include "heddle/base/error.h"
 #include "heddle/io/byte_reader.h"
@@ -88,7 +89,7 @@ class TorchFile::Builder {
   }
 
   void build() {
-    if (ZipArchive::is_archive(bytes_)) return build_zip();
+    if (is_zip(bytes_)) return build_zip();
     // The integer 0x1950a86a20f9469cfc6c as a pickle.
     constexpr std::string_view magic("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.",
                                      15);
@@ -124,9 +125,9 @@ class TorchFile::Builder {
 
   // NAME/data.pkl is the dict, NAME/data/KEY the storages.
   void build_zip() {
-    const ZipArchive& archive = file_.archive_.emplace(bytes_, path());
+    file_.entries_ = read_zip(bytes_, path());
     const ZipEntry* pickle = nullptr;
-    for (const ZipEntry& entry : archive.entries()) {
+    for (const ZipEntry& entry : file_.entries_) {
       expect(!entry.name.ends_with("/constants.pkl"),
              "it holds '{}', so it is a TorchScript program; heddle runs no code. Save the weights "
              "alone: torch.save(model.state_dict(), ..)",
@@ -136,11 +137,11 @@ class TorchFile::Builder {
     }
     expect(pickle != nullptr, "the zip archive holds no data.pkl; it is no file of torch.save");
     const std::string root = pickle->name.substr(0, pickle->name.size() - 8), data = root + "data/";
-    for (const ZipEntry& entry : archive.entries()) {
+    for (const ZipEntry& entry : file_.entries_) {
       if (entry.name == root + "byteorder") check_byte_order(entry);
       if (entry.name.starts_with(data)) storages_[entry.name.substr(data.size())] = entry.bytes;
     }
-    archive.verify(*pickle);
+    verify_entry(*pickle, path());
     expect(pickle->bytes.size() <= kMaxPickle, "'{}' has {} bytes; at most {} are read",
            pickle->name, pickle->bytes.size(), kMaxPickle);
     const Pickle read = read_pickle(pickle->bytes, path() + ": " + pickle->name);
@@ -405,8 +406,7 @@ TorchFile TorchFile::open(const std::string& path, Mapping mapping) {
 }
 
 void TorchFile::verify() const {
-  if (!archive_) return;
-  for (const ZipEntry& entry : archive_->entries()) archive_->verify(entry);
+  for (const ZipEntry& entry : entries_) verify_entry(entry, path());
 }
 
 }  // namespace heddle

@@ -147,38 +147,38 @@ void place_entry(Bytes bytes, uint64_t limit, DirectoryLine& line, const std::st
 
 }  // namespace
 
-bool ZipArchive::is_archive(Bytes bytes) {
-  return bytes.size() >= 4 && signature_at(bytes, 0) == kLocal;
-}
+bool is_zip(Bytes bytes) { return bytes.size() >= 4 && signature_at(bytes, 0) == kLocal; }
 
-ZipArchive::ZipArchive(Bytes bytes, std::string path) : path_(std::move(path)) {
-  const Directory d = read_end(bytes, path_);
-  ByteReader directory(bytes.subspan(d.begin, d.bytes), path_ + ": zip directory");
+std::vector<ZipEntry> read_zip(Bytes bytes, const std::string& path) {
+  const Directory d = read_end(bytes, path);
+  ByteReader directory(bytes.subspan(d.begin, d.bytes), path + ": zip directory");
   std::vector<DirectoryLine> lines;
   for (uint64_t i = 0; i < d.entries; ++i) {
-    lines.push_back(read_line(directory, path_));
-    place_entry(bytes, d.begin, lines.back(), path_);
+    lines.push_back(read_line(directory, path));
+    place_entry(bytes, d.begin, lines.back(), path);
   }
+  std::vector<ZipEntry> entries;
   std::set<std::string_view> names;
   for (const DirectoryLine& line : lines) {
     check(names.insert(line.entry.name).second, ErrorKind::data,
-          "{}: the zip archive holds '{}' twice", path_, line.entry.name);
-    entries_.push_back(line.entry);
+          "{}: the zip archive holds '{}' twice", path, line.entry.name);
+    entries.push_back(line.entry);
   }
   std::ranges::sort(lines, {}, &DirectoryLine::begin);
   for (size_t i = 1; i < lines.size(); ++i) {
     check(lines[i - 1].end <= lines[i].begin, ErrorKind::data,
-          "{}: '{}' and '{}' overlap in the zip archive", path_, lines[i - 1].entry.name,
+          "{}: '{}' and '{}' overlap in the zip archive", path, lines[i - 1].entry.name,
           lines[i].entry.name);
   }
+  return entries;
 }
 
-void ZipArchive::verify(const ZipEntry& entry) const {
+void verify_entry(const ZipEntry& entry, const std::string& path) {
   const uint32_t sum = crc32(entry.bytes);
   check(sum == entry.crc, ErrorKind::data,
         "{}: '{}' has the checksum {:08x}, but the zip archive states {:08x}; the file was altered "
         "or damaged",
-        path_, entry.name, sum, entry.crc);
+        path, entry.name, sum, entry.crc);
 }
 
 }  // namespace heddle
