@@ -34,7 +34,6 @@ struct BatchOptions {
 /// The batches of an epoch: each pair is in exactly one.
 class BatchPlan {
  public:
-  BatchPlan() : offsets_{0} {}
   int64_t size() const { return static_cast<int64_t>(offsets_.size()) - 1; }
   /// Places in the corpus of the pairs of batch i, by length.
   std::span<const int64_t> batch(int64_t i) const {
@@ -47,7 +46,7 @@ class BatchPlan {
   friend bool operator==(const BatchPlan&, const BatchPlan&) = default;
 
  private:
-  std::vector<int64_t> pairs_, offsets_;
+  std::vector<int64_t> pairs_, offsets_ = {0};
 };
 
 /// The batches of an epoch, a pure function of its arguments: what resumes needs only the epoch and

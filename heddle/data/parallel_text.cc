@@ -67,9 +67,6 @@ bool is_blank(std::string_view line) {
   return true;
 }
 
-ParallelReader::ParallelReader(const ParallelFiles& files)
-    : source_(files.source), target_(files.target) {}
-
 bool ParallelReader::next(std::string& source, std::string& target) {
   const bool has_source = source_.next(source);
   const bool has_target = target_.next(target);
