@@ -21,17 +21,14 @@ struct SpecialKind {
   std::vector<const char*> usual;
 };
 
-const std::vector<SpecialKind>& kinds() {
-  static const std::vector<SpecialKind> all = {
-      {"pad_token", &SpecialIds::pad, {"<pad>", "[PAD]"}},
-      {"unk_token", &SpecialIds::unk, {"<unk>", "[UNK]", "<|endoftext|>"}},
-      {"bos_token", &SpecialIds::bos, {"<s>", "<bos>", "<|begin_of_text|>", "<|endoftext|>"}},
-      {"eos_token", &SpecialIds::eos, {"</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>"}},
-      {"cls_token", &SpecialIds::cls, {"[CLS]", "<cls>"}},
-      {"sep_token", &SpecialIds::sep, {"[SEP]", "<sep>"}},
-      {"mask_token", &SpecialIds::mask, {"[MASK]", "<mask>"}}};
-  return all;
-}
+const std::vector<SpecialKind> kKinds = {
+    {"pad_token", &SpecialIds::pad, {"<pad>", "[PAD]"}},
+    {"unk_token", &SpecialIds::unk, {"<unk>", "[UNK]", "<|endoftext|>"}},
+    {"bos_token", &SpecialIds::bos, {"<s>", "<bos>", "<|begin_of_text|>", "<|endoftext|>"}},
+    {"eos_token", &SpecialIds::eos, {"</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>"}},
+    {"cls_token", &SpecialIds::cls, {"[CLS]", "<cls>"}},
+    {"sep_token", &SpecialIds::sep, {"[SEP]", "<sep>"}},
+    {"mask_token", &SpecialIds::mask, {"[MASK]", "<mask>"}}};
 
 std::optional<int32_t> find_id(const PipelineDescription& d, std::string_view content) {
   if (const auto id = d.added.find(content)) return id;
@@ -73,7 +70,7 @@ std::vector<AddedToken> named_tokens(const HubFiles& files) {
   const std::string source = files.path("tokenizer_config.json");
   std::vector<AddedToken> found;
   const auto add = [&](const Json& json) { found.push_back(read_added_token(json, source)); };
-  for (const SpecialKind& kind : kinds()) {
+  for (const SpecialKind& kind : kKinds) {
     if (const Json* value = files.special(kind.key)) add(*value);
   }
   for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
@@ -119,7 +116,7 @@ std::string usual_config(const HubFiles& files, const PipelineDescription& d) {
   if (files.usual_class.empty()) return "";
   Json json = Json::object(
       {{"tokenizer_class", files.usual_class}, {"clean_up_tokenization_spaces", d.clean_up}});
-  for (const SpecialKind& kind : kinds()) {
+  for (const SpecialKind& kind : kKinds) {
     const int32_t id = d.special.*kind.id;
     if (id < 0 || files.usual_class != kAnyClass) continue;
     const AddedToken* token = d.added.find(id);
@@ -229,14 +226,14 @@ void apply_special_tokens(const HubFiles& files, bool is_class_known,
   const std::string source = files.path("tokenizer_config.json");
   for (const AddedToken& token : named) make_special(token, source, description);
   bool has_names = false;
-  for (const SpecialKind& kind : kinds()) {
+  for (const SpecialKind& kind : kKinds) {
     if (files.special(kind.key) == nullptr) continue;
     has_names = true;
     const auto id = find_id(description, files.special_name(kind.key, ""));
     if (id) description.special.*kind.id = *id;
   }
   if (files.flag("split_special_tokens", false)) description.added.hide_special();
-  for (const SpecialKind& kind : kinds()) {
+  for (const SpecialKind& kind : kKinds) {
     int32_t& id = description.special.*kind.id;
     const Json* value = files.config.find(kind.key);
     if ((has_names && !is_class_known) || (value != nullptr && value->is_null())) continue;

@@ -195,29 +195,27 @@ constexpr const char* kMBart50Languages =  // behind those
     "af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka_GE km_KH mk_MK ml_IN mn_MN mr_IN pl_PL "
     "ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI";
 
-const std::vector<Family>& families() {
-  const std::vector<const char*> fairseq = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
-  static const std::vector<Family> all = {
-      {{"t5"}, "T5Tokenizer", {"<pad>", "</s>", "<unk>"}, true, finish_t5},
-      {{"xlnet"},
-       "XLNetTokenizer",
-       {"<s>", "</s>", "<unk>", "<sep>", "<pad>", "<cls>", "<mask>", "<eop>", "<eod>"},
-       true,
-       finish_xlnet},
-      {{"llama", "mistral", "mixtral"},
-       "LlamaTokenizer",
-       {"<unk>", "<s>", "</s>"},
-       false,
-       finish_llama},
-      {{"mbart50"},
-       "MBart50Tokenizer",
-       fairseq,
-       true,
-       finish_fairseq,
-       std::string(kMBartLanguages) + " " + kMBart50Languages},
-      {{"mbart"}, "MBartTokenizer", fairseq, true, finish_fairseq, kMBartLanguages}};
-  return all;
-}
+const std::vector<const char*> kFairseqSpecial = {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
+
+const std::vector<Family> kFamilies = {
+    {{"t5"}, "T5Tokenizer", {"<pad>", "</s>", "<unk>"}, true, finish_t5},
+    {{"xlnet"},
+     "XLNetTokenizer",
+     {"<s>", "</s>", "<unk>", "<sep>", "<pad>", "<cls>", "<mask>", "<eop>", "<eod>"},
+     true,
+     finish_xlnet},
+    {{"llama", "mistral", "mixtral"},
+     "LlamaTokenizer",
+     {"<unk>", "<s>", "</s>"},
+     false,
+     finish_llama},
+    {{"mbart50"},
+     "MBart50Tokenizer",
+     kFairseqSpecial,
+     true,
+     finish_fairseq,
+     std::string(kMBartLanguages) + " " + kMBart50Languages},
+    {{"mbart"}, "MBartTokenizer", kFairseqSpecial, true, finish_fairseq, kMBartLanguages}};
 
 /// With `adds_space` false, the model puts no space in front of texts, whatever it says.
 std::unique_ptr<SubwordModel> subwords(std::string_view bytes, const Family& family,
@@ -292,7 +290,7 @@ Tokenizer load_sentencepiece(const std::string& path) {
 std::optional<PipelineDescription> describe_sentencepiece(HubFiles& files,
                                                           const std::string& name) {
   const std::string path = files.path(name);
-  for (const Family& family : families()) {
+  for (const Family& family : kFamilies) {
     const auto is_it = [&](const char* known) { return files.is_class(known); };
     if (std::ranges::none_of(family.classes, is_it)) continue;
     files.keep_class(family.kept_class);
