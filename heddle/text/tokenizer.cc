@@ -57,7 +57,7 @@ Tokenizer load_byte_level_bpe(HubFiles files, const char* vocab_name, const char
   result.kind = "byte-level BPE";
   const Json vocab = Json::parse(files.add(vocab_name), vocab_path);
   const std::string& merges = files.add(merges_name);
-  check(!first_invalid_utf8(merges), ErrorKind::data, "{}: not UTF-8", merges_path);
+  check_utf8(merges, merges_path);
   result.model = make_bpe(Vocabulary::of_json(vocab, vocab_path),
                           merges_of_lines(merges, merges_path), {}, merges_path);
   result.pre_tokenizer = make_byte_level(files.flag("add_prefix_space", false), true);
@@ -86,9 +86,7 @@ Tokenizer load_byte_level_bpe(HubFiles files, const char* vocab_name, const char
 }
 
 std::vector<std::string> vocab_lines(std::string_view text, const std::string& path) {
-  const auto bad = first_invalid_utf8(text);
-  check(!bad, ErrorKind::data, "{}: not UTF-8: byte 0x{:02x} at offset {}", path,
-        static_cast<unsigned char>(text[bad.value_or(0)]), bad.value_or(0));
+  check_utf8(text, path);
   const std::vector<std::string_view> found = lines_of(text);
   std::vector<std::string> lines(found.begin(), found.end());
   while (!lines.empty() && lines.back().empty()) lines.pop_back();
