@@ -132,7 +132,7 @@ class Tokenizer::Impl final : public PipelineDescription {
   }
 
   void encode_normalized(std::string_view text, bool is_first, std::vector<int32_t>& ids) const {
-    if (!pre_tokenizer.split) return encode_word(text, ids);
+    if (!pre_tokenizer.split) return model->encode(text, ids);  // no word: few texts come again
     PreTokens pre_tokens{std::string(text), {{0, text.size(), is_first}}};
     pre_tokenizer.split(pre_tokens);
     for (size_t i = 0; i < pre_tokens.ranges.size(); ++i) encode_word(pre_tokens[i], ids);
