@@ -68,9 +68,7 @@ class PlainStack final : public LanguageModel {
         embedding_
             ? (*embedding_)(tokens, run)
             : Tensor::zeros({std::ssize(tokens.ids), width()}, run.compute).with_leaf(&vectors_);
-    return nn::run_stack(
-        "", Residual(x, false), layers_.size(), nullptr, run,
-        [this, tokens, run](size_t i, Residual& y, auto) { layers_[i](y, tokens, run); });
+    return nn::run_blocks("", Residual(x, false), layers_, nullptr, tokens, run);
   }
 
  private:

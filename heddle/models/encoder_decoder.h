@@ -11,24 +11,6 @@
 
 namespace heddle {
 
-/// Keys and values that one decoder layer has computed, rows of cache_width.
-struct LayerCache {
-  nn::RowCache self;   ///< a row a token of a hypothesis
-  nn::RowCache cross;  ///< a row a source token, computed once
-};
-
-/// What the layers keep while decoding token by token.
-struct DecoderCache {
-  std::vector<LayerCache> layers;
-};
-
-/// One token for each of n hypotheses, grouped by sentence.
-struct DecoderStep {
-  std::span<const int32_t> ids;  ///< [n] the last token of each hypothesis
-  nn::CachedKeys tokens;         ///< segment i: the tokens of hypothesis i, one of them new
-  nn::CachedKeys sources;        ///< segment i: hypotheses and source tokens of sentence i
-};
-
 /// What tells a stack's positions apart.
 struct PositionFacts {
   std::string kind = "learned";           ///< "sinusoidal", "rotary", "none"
@@ -80,16 +62,15 @@ class EncoderDecoder : public TokenModel {
   /// From h [rows, width] to the logits of the next token.
   const nn::OutputProjection& output() const { return *heads_.output; }
 
-  /// Begins decoding token by token.
-  DecoderCache start() const {
-    return {std::vector<LayerCache>(static_cast<size_t>(facts_.decoder_layers))};
-  }
-  /// Computes the cross keys and values of sentences, which go to these rows of the cache.
+  /// Computes the cross keys and values of sentences, which go to these rows of each layer's cache.
   /// memory: [s, width], rows: [s]
-  virtual void add_sources(DecoderCache& cache, const Tensor& memory, std::span<const int32_t> rows,
-                           const nn::Run& run) const = 0;
-  /// One step. returns: [n, width]; row i equals the last row of decode() over hypothesis i.
-  virtual Tensor step(DecoderCache& cache, const DecoderStep& step, const nn::Run& run) const = 0;
+  virtual void add_sources(std::span<nn::RowCache> layers, const Tensor& memory,
+                           std::span<const int32_t> rows, const nn::Run& run) const = 0;
+  /// Token by token: those of `target` continue the hypotheses of its cache, grouped by sentence;
+  /// segment i of `sources`: hypotheses and source tokens of sentence i, in `layers`.
+  /// returns: [t, width]; rows equal those of decode() over whole hypotheses.
+  virtual Tensor step(const nn::TokenRows& target, std::span<const nn::RowCache> layers,
+                      const nn::CachedKeys& sources, const nn::Run& run) const = 0;
 
   /// The encoder's states of a source alone.
   Tensor hidden(const nn::TokenRows& tokens, const nn::Run& run) const override {

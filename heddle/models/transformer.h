@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "heddle/models/encoder_decoder.h"
+#include "heddle/nn/block.h"
 
 namespace heddle {
 
@@ -122,22 +123,27 @@ class Transformer : public EncoderDecoder {
  public:
   /// Makes or finds the parameters under `s`. Errors: data if the sizes do not fit together.
   Transformer(const nn::Scope& s, const TransformerConfig& config, const HubConfig& hub = {});
-  ~Transformer() override;
 
   /// Of a family over it, that of the heddle_transformer that computes the same.
-  const TransformerConfig& transformer_config() const;
+  const TransformerConfig& transformer_config() const { return config_; }
   Tensor encode(const nn::TokenRows& source, const nn::Run& run) const override;
   Tensor decode(const nn::TokenRows& target, const Tensor& memory, const Segments& source,
                 const nn::Run& run) const override;
-  void add_sources(DecoderCache& cache, const Tensor& memory, std::span<const int32_t> rows,
-                   const nn::Run& run) const override;
-  Tensor step(DecoderCache& cache, const DecoderStep& step, const nn::Run& run) const override;
+  void add_sources(std::span<nn::RowCache> layers, const Tensor& memory,
+                   std::span<const int32_t> rows, const nn::Run& run) const override;
+  Tensor step(const nn::TokenRows& target, std::span<const nn::RowCache> layers,
+              const nn::CachedKeys& sources, const nn::Run& run) const override;
 
   nn::TensorNames names() const override { return {}; }
 
  private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  /// The decoder's states as the output projection is given them.
+  Tensor scaled(const Tensor& h) const;
+
+  TransformerConfig config_;
+  nn::Embedding source_, target_;
+  std::vector<nn::Block> encoder_, decoder_;
+  std::optional<nn::LayerNorm> encoder_norm_, decoder_norm_;
 };
 
 /// The family of heddle's own format: what a config says, and no other name.

@@ -84,9 +84,7 @@ SelfAttention::Projected SelfAttention::project(const Tensor& x, std::span<const
 }
 
 Tensor SelfAttention::operator()(const Tensor& x, const TokenRows& tokens, const Run& run) const {
-  if (tokens.cache != nullptr) {
-    return (*this)(x, tokens.cache->layer(options_.layer), tokens.cache->keys(), run);
-  }
+  if (tokens.cache != nullptr) return continued(x, *tokens.cache, run);
   const bool needs_positions = options_.rope != nullptr || options_.window > 0;
   const std::vector<int32_t> positions =
       needs_positions ? tokens.positions() : std::vector<int32_t>();
@@ -102,8 +100,9 @@ Tensor SelfAttention::operator()(const Tensor& x, const TokenRows& tokens, const
   return project_heads(out_, options_.observed, {x, qkv.slice(1, d + e, e), heads}, run);
 }
 
-Tensor SelfAttention::operator()(const Tensor& x, RowCache& kept, const CachedKeys& keys,
-                                 const Run& run) const {
+Tensor SelfAttention::continued(const Tensor& x, KvCache& cache, const Run& run) const {
+  const CachedKeys keys = cache.keys();
+  RowCache& kept = cache.layer(options_.layer);
   const auto [qkv, d, e] = project(x, keys.position_ids, run);
   kept.put(qkv.slice(1, d, 2 * e), keys.new_rows);
   AttentionOptions options = options_of(options_, run);

@@ -38,12 +38,10 @@ class SelfAttention {
   /// `qkv` gives queries, keys and values side by side; `name` is the site of the dropout.
   SelfAttention(std::string name, Linear qkv, Linear out, Options options);
 
-  /// x: [rows, width], a row for each of `tokens`    returns: [rows, width]
+  /// x: [rows, width], a row for each of `tokens`    returns: [rows, width]. Those that continue
+  /// sequences add their keys and values to the cache, which holds those of the tokens before, and
+  /// get the rows of a pass over the whole sequences, bit for bit, without gradient.
   Tensor operator()(const Tensor& x, const TokenRows& tokens, const Run& run) const;
-  /// The same for tokens that continue sequences: their keys and values are added to `kept`, which
-  /// holds those of the tokens before. Equals the rows of a pass over the whole sequences, bit for
-  /// bit. No gradient.
-  Tensor operator()(const Tensor& x, RowCache& kept, const CachedKeys& keys, const Run& run) const;
 
  private:
   struct Projected {
@@ -51,6 +49,7 @@ class SelfAttention {
     int64_t queries, keys;  ///< columns of q, and of each of k and v
   };
   Projected project(const Tensor& x, std::span<const int32_t> positions, const Run& run) const;
+  Tensor continued(const Tensor& x, KvCache& cache, const Run& run) const;
 
   std::string name_;
   Linear qkv_, out_;
