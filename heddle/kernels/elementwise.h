@@ -1,8 +1,6 @@
 // Kernels element by element; x, y of any mix of f32 and bf16 unless stated.
 #pragma once
 
-#include <cmath>
-
 #include "heddle/kernels/family.h"
 
 namespace heddle {
@@ -30,9 +28,6 @@ inline void axpby(float alpha, Rows x, float beta, Rows y) {
 inline void add_row(Rows x, const float* bias, Rows y) {
   fill_elements(y, [&](int64_t r, int64_t c) { return element(x, r, c) + bias[c]; });
 }
-inline void exp(Rows x, Rows y) {
-  fill_elements(y, [&](int64_t r, int64_t c) { return std::exp(element(x, r, c)); });
-}
 
 }  // namespace definition
 
@@ -43,7 +38,6 @@ struct ElementwiseKernels {
   /// y = alpha x + beta y (beta 0: not read)
   void (*axpby)(float alpha, Rows x, float beta, Rows y);
   void (*add_row)(Rows x, const float* bias, Rows y);  ///< y[r] = x[r] + bias
-  void (*exp)(Rows x, Rows y);
 
   static ElementwiseKernels of_cpu();
   static void list(const auto& visit) {
@@ -52,7 +46,6 @@ struct ElementwiseKernels {
     visit.template operator()<&ElementwiseKernels::mul, definition::mul>("mul");
     visit.template operator()<&ElementwiseKernels::axpby, definition::axpby>("axpby");
     visit.template operator()<&ElementwiseKernels::add_row, definition::add_row>("add_row");
-    visit.template operator()<&ElementwiseKernels::exp, definition::exp>("exp");
   }
 };
 

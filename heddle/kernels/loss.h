@@ -25,9 +25,7 @@ struct CrossEntropyArgs {
   float* nll = nullptr;   ///< [rows]; may be null
 };
 
-inline Work work_of(const CrossEntropyArgs& args) {
-  return {bytes_of(args.logits) + bytes_of(args.dlogits), 0};
-}
+inline Work work_of(const CrossEntropyArgs& a) { return work_of(a.logits, a.dlogits); }
 
 namespace definition {
 

@@ -50,11 +50,6 @@ void add_elementwise(std::vector<OpCase>& all, const OpSizes& z) {
        .function = [](const Tensors& x) { return Tensors{add_bias(x[0], x[1])}; },
        .plain = each([width](In in, size_t i) { return double(in[0][i]) + in[1][i % width]; }),
        .always_f32 = {1}});
-  all.push_back({.op = "exp",
-                 .variant = "rows",
-                 .shapes = {s},
-                 .function = [](const Tensors& x) { return Tensors{exp(x[0])}; },
-                 .plain = each([](In in, size_t i) { return std::exp(double(in[0][i])); })});
   all.push_back(
       {.op = "cast",
        .variant = "there_and_back",

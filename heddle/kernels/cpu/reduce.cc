@@ -271,22 +271,10 @@ HWY_EXPORT(scan_logits_impl);
 namespace heddle {
 
 ReduceKernels ReduceKernels::of_cpu() {
-  return {
-      .sum_columns =
-          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::sum_columns_impl)(args...); },
-      .sum_rows = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::sum_rows_impl)(args...); },
-      .sum_squares =
-          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::sum_squares_impl)(args...); },
-      .all_finite =
-          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::all_finite_impl)(args...); },
-      .softmax = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::softmax_impl)(args...); },
-      .softmax_backward =
-          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::softmax_backward_impl)(args...); },
-      .log_softmax =
-          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::log_softmax_impl)(args...); },
-      .scan_logits =
-          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::scan_logits_impl)(args...); },
-  };
+  return {HEDDLE_CPU_KERNEL(sum_columns), HEDDLE_CPU_KERNEL(sum_rows),
+          HEDDLE_CPU_KERNEL(sum_squares), HEDDLE_CPU_KERNEL(all_finite),
+          HEDDLE_CPU_KERNEL(softmax),     HEDDLE_CPU_KERNEL(softmax_backward),
+          HEDDLE_CPU_KERNEL(log_softmax), HEDDLE_CPU_KERNEL(scan_logits)};
 }
 
 }  // namespace heddle

@@ -308,21 +308,7 @@ HWY_INLINE Vec without_powers(Vec x, Vec n) {
   return hn::NegMulAdd(n, splat(0x1.7f7d1cp-20f), hn::NegMulAdd(n, splat(0x1.62e4p-1f), x));
 }
 
-/// e^x; inf above 88.7, 0 below -103.97, NaN for NaN.
-HWY_INLINE Vec exp_vec(Vec x) {
-  // Min and Max give their second argument if one is NaN (x86), or NaN (elsewhere).
-  x = hn::Max(splat(-105.0f), hn::Min(splat(89.5f), x));
-  const auto n = hn::NearestInt(hn::Mul(x, splat(0x1.715476p+0f)));  // x / ln 2
-  const Vec p = exp_near_zero(without_powers(x, hn::ConvertTo(F32(), n)));
-  // 2^n in two halves: n reaches 129 above and the denormals below.
-  const auto half = hn::ShiftRight<1>(n);
-  const auto power = [](auto e) HWY_ATTR {
-    return hn::BitCast(F32(), hn::ShiftLeft<23>(hn::Add(e, hn::Set(I32(), 127))));
-  };
-  return hn::Mul(hn::Mul(p, power(half)), power(hn::Sub(n, half)));
-}
-
-/// e^x for x <= 88, with fewer steps; NaN for NaN, and 0 below `least`: x86 takes a hundred times
+/// e^x for x <= 88; NaN for NaN, and 0 below `least`: x86 takes a hundred times
 /// as long for the denormals that start at -87.3.
 HWY_INLINE Vec exp_normal(Vec x, float least = -87.3f) {
   // Adding 1.5 * 2^23 rounds x / ln 2 to an integer n, which the lowest bits then hold.
