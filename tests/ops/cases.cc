@@ -265,7 +265,7 @@ void add_norms(std::vector<OpCase>& all, const OpSizes& z) {
   all.push_back({.op = "rms_norm",
                  .variant = "rows",
                  .shapes = {rows, row},
-                 .function = [](const Tensors& x) { return Tensors{rms_norm(x[0], x[1], 1e-5f)}; },
+                 .function = [](const Tensors& x) { return Tensors{layer_norm(x[0], x[1], {}, 1e-5f)}; },
                  .plain =
                      [width = rows[1]](const std::vector<std::vector<float>>& in) {
                        std::vector<double> y;
@@ -319,15 +319,15 @@ void add_norms(std::vector<OpCase>& all, const OpSizes& z) {
     const DropoutSpec spec = drops ? some_dropout(rows[0]) : DropoutSpec{};
     const auto rms = [&](auto op) {
       return [=](const Tensors& x) {
-        const AddNorm out = op(x[0], x[1], spec, x[2], 1e-5f);
+        const AddNorm out = op(x[0], x[1], spec, x[2], Tensor(), 1e-5f);
         return Tensors{out.sum, out.norm};
       };
     };
     all.push_back({.op = "add_rms_norm",
                    .variant = "both" + with,
                    .shapes = {rows, rows, row},
-                   .function = rms(add_rms_norm),
-                   .reference = rms(add_rms_norm_reference),
+                   .function = rms(add_norm),
+                   .reference = rms(add_norm_reference),
                    .always_f32 = {2}});
     const auto f = [&](auto op, bool sum, bool norm) {
       return [=](const Tensors& x) {
