@@ -120,16 +120,15 @@ std::string shown_token(const Tokenizer& tokenizer, int32_t id, int64_t eos) {
 }  // namespace
 
 DecodingRecord record_decoding(const LoadedModel& model, const std::string& line,
-                               const RecordOptions& options) {
-  const Ids source = source_ids(model, line, "line 1", options.translate.truncate, nullptr);
+                               TranslateOptions options, int64_t tokens) {
+  const Ids source = source_ids(model, line, "line 1", options.truncate, nullptr);
   check(!source.empty(), ErrorKind::usage,
         "`page`: the sentence is empty; give one on standard input");
   DecodingRecord record;
-  StepRecorder recorder(options.tokens, record);
-  TranslateOptions translate = options.translate;
-  translate.scores = true;
-  translate.on_step = [&](const DecodeStep& step) { recorder.add(step); };
-  const Translation result = translate_lines(model, std::vector{line}, translate)[0];
+  StepRecorder recorder(tokens, record);
+  options.scores = true;
+  options.on_step = [&](const DecodeStep& step) { recorder.add(step); };
+  const Translation result = translate_lines(model, std::vector{line}, options)[0];
   record.source_text = line;
   record.text = result.text;
   record.score = result.score;
@@ -140,7 +139,7 @@ DecodingRecord record_decoding(const LoadedModel& model, const std::string& line
   record.source.push_back("(end)");
   record.layer = aligning_layer(model.translator().facts());
   find_best(result.ids, result.score, record);
-  add_attention(model, source, recorder, options.translate.precision, record);
+  add_attention(model, source, recorder, options.precision, record);
   return record;
 }
 

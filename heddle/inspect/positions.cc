@@ -46,11 +46,8 @@ void fill_rotary(PositionTable& t, int64_t width, double base) {
       "angles in radians, pos * {:g}^(-2i/d): queries and keys are turned by them, pair by pair, "
       "and their product feels the difference alone",
       base);
-  for (int64_t i = 0; i < t.columns; ++i) {
-    t.names.push_back(fmt::format("pair {}", i));
-    t.frequencies.push_back(
-        std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(width)));
-  }
+  t.frequencies = rope_frequencies(width, base);
+  for (int64_t i = 0; i < t.columns; ++i) t.names.push_back(fmt::format("pair {}", i));
   for (int64_t pos = 0; pos < t.positions; ++pos) {
     for (const double f : t.frequencies) {
       t.values.push_back(static_cast<float>(static_cast<double>(pos) * f));

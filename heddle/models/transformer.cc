@@ -77,22 +77,18 @@ CrossAttention make_cross_attention(const Scope& s, const TransformerConfig& c,
 }
 
 FeedForward make_mlp(const Scope& s, const TransformerConfig& c, int64_t hidden) {
-  const bool is_swiglu = c.activation_function == "swiglu";
+  const bool is_swiglu = c.activation_function == "swiglu", is_gated = is_swiglu || c.is_gated;
   const Activation activation =
       is_swiglu ? Activation::silu : nn::activation_of(c.activation_function);
   const auto linear = [&](int64_t in, int64_t out) {
     return Linear::Options{.in = in, .out = out, .bias = c.mlp_bias && !is_swiglu};
   };
-  if (is_swiglu || c.is_gated) {
-    return {s.prefix() + ".fc1",
-            Linear(s, {"gate_proj", "up_proj"}, linear(c.d_model, hidden)),
-            Linear(s / "down_proj", linear(hidden, c.d_model)),
-            {activation, c.activation_dropout, true}};
-  }
+  Linear in = is_gated ? Linear(s, {"gate_proj", "up_proj"}, linear(c.d_model, hidden))
+                       : Linear(s / "fc1", linear(c.d_model, hidden));
   return {s.prefix() + ".fc1",
-          Linear(s / "fc1", linear(c.d_model, hidden)),
-          Linear(s / "fc2", linear(hidden, c.d_model)),
-          {activation, c.activation_dropout}};
+          std::move(in),
+          Linear(s / (is_gated ? "down_proj" : "fc2"), linear(hidden, c.d_model)),
+          {activation, c.activation_dropout, is_gated}};
 }
 
 LayerNorm make_norm(const Scope& s, const TransformerConfig& c) {

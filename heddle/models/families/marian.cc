@@ -19,20 +19,14 @@ constexpr std::string_view kShared =
 constexpr double kEps = 1e-5;  // PyTorch's, which the config cannot change
 
 // Its fields; they leave open what Marian has one way of.
-struct MarianConfig : TransformerConfig {
+struct MarianConfig : BartFields {
   std::optional<int64_t> target_vocab;
 
   MarianConfig() {
     vocab_size = 58101;
-    set_sizes(12, 1024, 4096, 16);
-    activation_function = "gelu";
-    max_position_embeddings = 1024;
-    scale_embedding = false;
-    init_std = 0.02;
     pad_token_id = decoder_start_token_id = 58100;
     eos_token_id = bos_token_id = 0;
     sinusoidal_layout = "halves";
-    output_bias = true;
     layer_norm_eps = kEps;
   }
 
@@ -56,8 +50,6 @@ struct MarianConfig : TransformerConfig {
     transformer().check_sizes(source);
   }
 
-  void fit(const TensorFile& weights) { fit_to_tensors(*this, weights); }
-
   // The heddle_transformer that computes the same.
   TransformerConfig transformer() const {
     TransformerConfig c = *this;
@@ -79,8 +71,6 @@ class Marian final : public Transformer {
                             {"normalize_embedding", false},
                             {"add_final_layer_norm", false}}};
   }
-  // Keys of Marian's ancestors.
-
   Marian(const Scope& s, const Config& c, const HubConfig& hub)
       : Transformer(s, c.transformer(), hub) {}
 
