@@ -41,11 +41,11 @@ struct ElementwiseKernels {
 
   static ElementwiseKernels of_cpu();
   static void list(const auto& visit) {
-    visit.template operator()<&ElementwiseKernels::convert, definition::convert>("convert");
-    visit.template operator()<&ElementwiseKernels::add, definition::add>("add");
-    visit.template operator()<&ElementwiseKernels::mul, definition::mul>("mul");
-    visit.template operator()<&ElementwiseKernels::axpby, definition::axpby>("axpby");
-    visit.template operator()<&ElementwiseKernels::add_row, definition::add_row>("add_row");
+    HEDDLE_LIST_KERNEL(ElementwiseKernels, convert);
+    HEDDLE_LIST_KERNEL(ElementwiseKernels, add);
+    HEDDLE_LIST_KERNEL(ElementwiseKernels, mul);
+    HEDDLE_LIST_KERNEL(ElementwiseKernels, axpby);
+    HEDDLE_LIST_KERNEL(ElementwiseKernels, add_row);
   }
 };
 

@@ -79,10 +79,7 @@ struct LossKernels {
   void (*cross_entropy)(const CrossEntropyArgs&);
 
   static LossKernels of_cpu();
-  static void list(const auto& visit) {
-    visit.template operator()<&LossKernels::cross_entropy, definition::cross_entropy>(
-        "cross_entropy");
-  }
+  static void list(const auto& visit) { HEDDLE_LIST_KERNEL(LossKernels, cross_entropy); }
 };
 
 }  // namespace heddle

@@ -63,9 +63,7 @@ struct GroupNormBackwardArgs {
 inline Work work_of(const GroupNormArgs& a) { return work_of(a.x, a.y); }
 inline Work work_of(const GroupNormBackwardArgs& a) { return work_of(a.forward.x, a.dy, a.dx); }
 inline Work work_of(const NormArgs& a) { return work_of(a.x, a.sub, a.h, a.y); }
-inline Work work_of(const NormBackwardArgs& a) {
-  return work_of(a.h, a.dy, a.dh_in, a.dh, a.dsub);
-}
+inline Work work_of(const NormBackwardArgs& a) { return work_of(a.h, a.dy, a.dh_in, a.dh, a.dsub); }
 
 namespace definition {
 
@@ -183,12 +181,10 @@ struct NormKernels {
 
   static NormKernels of_cpu();
   static void list(const auto& visit) {
-    visit.template operator()<&NormKernels::norm, definition::norm>("norm");
-    visit.template operator()<&NormKernels::norm_backward, definition::norm_backward>(
-        "norm_backward");
-    visit.template operator()<&NormKernels::group_norm, definition::group_norm>("group_norm");
-    visit.template operator()<&NormKernels::group_norm_backward, definition::group_norm_backward>(
-        "group_norm_backward");
+    HEDDLE_LIST_KERNEL(NormKernels, norm);
+    HEDDLE_LIST_KERNEL(NormKernels, norm_backward);
+    HEDDLE_LIST_KERNEL(NormKernels, group_norm);
+    HEDDLE_LIST_KERNEL(NormKernels, group_norm_backward);
   }
 };
 

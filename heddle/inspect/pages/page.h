@@ -43,12 +43,6 @@ void write_output(const std::string& path, const std::string& text, const std::s
 /// or cannot be written to.
 void check_output(const std::string& path, const std::string& what);
 
-/// "a < b & c" as HTML shows it: &, <, > and quotes are written as entities.
-std::string html_text(std::string_view text);
-/// JSON that may stand inside a <script> element: "<", ">", "&", U+2028 and U+2029 are written as
-/// \u escapes, so that nothing in it ends the element or a line.
-std::string script_json(const Json& data);
-
 /// Weights from 0 to 1 as `heddle.unpack16` reads them: round(65535 x), little-endian, in base64.
 /// What is outside is taken to the nearest end.
 std::string pack_weights(const std::vector<float>& weights);
