@@ -171,22 +171,20 @@ std::optional<LayerNorm> last_norm(const Scope& s, const TransformerConfig& c) {
 const LayerNorm* pointer(const std::optional<LayerNorm>& norm) { return norm ? &*norm : nullptr; }
 
 nn::Parameter& side_table(const Scope& s, const TransformerConfig& c, const char* side) {
-  return token_table(
-      c.share_encoder_decoder_embeddings ? s / "model" / "shared"
-                                         : s / "model" / side / "embed_tokens",
-      c, std::string_view(side) == "decoder" ? c.target_vocab_size() : c.vocab_size);
+  return token_table(c.share_encoder_decoder_embeddings ? s / "model" / "shared"
+                                                        : s / "model" / side / "embed_tokens",
+                     c, std::string_view(side) == "decoder" ? c.target_vocab_size() : c.vocab_size);
 }
 
 nn::OutputProjection output_projection(const Scope& s, const TransformerConfig& c,
                                        nn::Parameter& tied) {
-  nn::Parameter& weight = c.tie_word_embeddings
-                              ? tied
-                              : (s / "lm_head" / "weight")
-                                    .parameter({c.target_vocab_size(), c.d_model},
-                                               Init::xavier_uniform());
+  nn::Parameter& weight = c.tie_word_embeddings ? tied
+                                                : (s / "lm_head" / "weight")
+                                                      .parameter({c.target_vocab_size(), c.d_model},
+                                                                 Init::xavier_uniform());
   if (!c.output_bias) return nn::OutputProjection(weight);
-  return nn::OutputProjection(
-      weight, &(s / "final_logits_bias").parameter({1, c.target_vocab_size()}, {}));
+  return nn::OutputProjection(weight,
+                              &(s / "final_logits_bias").parameter({1, c.target_vocab_size()}, {}));
 }
 
 EncoderDecoderFacts facts_of(const TransformerConfig& c) {
@@ -252,7 +250,7 @@ void TransformerConfig::check(const std::string& source) const {
 
 Transformer::Transformer(const Scope& s, const TransformerConfig& config, const HubConfig&)
     : EncoderDecoder(facts_of(config), config.d_model),
-      config_(checked(config)),
+      c_(checked(config)),
       source_(token_embedding(s / "model" / "encoder", config, side_table(s, config, "encoder"))),
       target_(token_embedding(s / "model" / "decoder", config, side_table(s, config, "decoder"))),
       encoder_(make_side(s / "model" / "encoder" / "layers", config, false)),
@@ -263,11 +261,11 @@ Transformer::Transformer(const Scope& s, const TransformerConfig& config, const 
 }
 
 Tensor Transformer::scaled(const Tensor& h) const {
-  return config_.output_scale == 1 ? h : scale(h, static_cast<float>(config_.output_scale));
+  return c_.output_scale == 1 ? h : scale(h, static_cast<float>(c_.output_scale));
 }
 
 Tensor Transformer::encode(const TokenRows& tokens, const Run& run) const {
-  return run_blocks("encoder_", Residual(source_(tokens, run), config_.normalize_before), encoder_,
+  return run_blocks("encoder_", Residual(source_(tokens, run), c_.normalize_before), encoder_,
                     pointer(encoder_norm_), tokens, run);
 }
 
@@ -275,12 +273,13 @@ Tensor Transformer::decode(const TokenRows& tokens, const Tensor& memory, const 
                            const Run& run) const {
   const CrossAttention::Sides sides{tokens.segments, &source, tokens.rows};
   const Tensor h = run_stack(
-      "decoder_", Residual(target_(tokens, run), config_.normalize_before), decoder_.size(),
+      "decoder_", Residual(target_(tokens, run), c_.normalize_before), decoder_.size(),
       pointer(decoder_norm_), run,
       [this, tokens, run, sides](size_t i, Residual& x, std::span<const Tensor> outside) {
         const CrossAttention& cross = *decoder_[i].cross;
         const Tensor kv = cross.keys_and_values(outside[0], run);
-        decoder_[i](x, tokens, [&](const Tensor& y) { return cross(y, kv, sides, run); }, run);
+        decoder_[i](
+            x, tokens, [&](const Tensor& y) { return cross(y, kv, sides, run); }, run);
       },
       std::span(&memory, 1));
   return scaled(h);
@@ -295,14 +294,14 @@ void Transformer::add_sources(std::span<nn::RowCache> layers, const Tensor& memo
 
 Tensor Transformer::step(const TokenRows& tokens, std::span<const nn::RowCache> layers,
                          const nn::CachedKeys& sources, const Run& run) const {
-  const Tensor h = run_stack(
-      "decoder_", Residual(target_(tokens, run), config_.normalize_before), decoder_.size(),
-      pointer(decoder_norm_), run, [&](size_t i, Residual& x, auto) {
-        const auto ask = [&](const Tensor& y) {
-          return (*decoder_[i].cross)(y, layers[i], sources, run);
-        };
-        decoder_[i](x, tokens, ask, run);
-      });
+  const Tensor h =
+      run_stack("decoder_", Residual(target_(tokens, run), c_.normalize_before), decoder_.size(),
+                pointer(decoder_norm_), run, [&](size_t i, Residual& x, auto) {
+                  const auto ask = [&](const Tensor& y) {
+                    return (*decoder_[i].cross)(y, layers[i], sources, run);
+                  };
+                  decoder_[i](x, tokens, ask, run);
+                });
   return scaled(h);
 }
 

@@ -125,7 +125,7 @@ class Transformer : public EncoderDecoder {
   Transformer(const nn::Scope& s, const TransformerConfig& config, const HubConfig& hub = {});
 
   /// Of a family over it, that of the heddle_transformer that computes the same.
-  const TransformerConfig& transformer_config() const { return config_; }
+  const TransformerConfig& transformer_config() const { return c_; }
   Tensor encode(const nn::TokenRows& source, const nn::Run& run) const override;
   Tensor decode(const nn::TokenRows& target, const Tensor& memory, const Segments& source,
                 const nn::Run& run) const override;
@@ -140,7 +140,7 @@ class Transformer : public EncoderDecoder {
   /// The decoder's states as the output projection is given them.
   Tensor scaled(const Tensor& h) const;
 
-  TransformerConfig config_;
+  TransformerConfig c_;
   nn::Embedding source_, target_;
   std::vector<nn::Block> encoder_, decoder_;
   std::optional<nn::LayerNorm> encoder_norm_, decoder_norm_;

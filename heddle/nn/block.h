@@ -22,7 +22,8 @@ struct Block {
   double dropout = 0;  ///< of all
 
   void operator()(Residual& x, const TokenRows& tokens, const Run& run) const {
-    (*this)(x, tokens, [](const Tensor& y) { return y; }, run);
+    (*this)(
+        x, tokens, [](const Tensor& y) { return y; }, run);
   }
   /// `ask` is cross-attention over whole sentences or, token by token, over a cache.
   template <class Ask>
@@ -38,7 +39,8 @@ struct Block {
   }
 };
 
-/// run_stack() of such blocks without cross-attention, which outlive the pass and its backward pass.
+/// run_stack() of such blocks without cross-attention, which outlive the pass and its backward
+/// pass.
 inline Tensor run_blocks(const std::string& prefix, Residual x, const std::vector<Block>& blocks,
                          const LayerNorm* last, const TokenRows& tokens, const Run& run) {
   return run_stack(

@@ -84,9 +84,11 @@ class TranslationReader final : public SequenceReader {
     }
     const Segments of_sources = Segments::from_lengths(keys);
     const Segments asking = Segments::from_lengths(queries);
-    const Tensor h = model_.step(
-        {.ids = ids, .segments = &tokens, .position_ids = tokens_.position_ids(), .cache = &tokens_},
-        sources_, {&asking, &of_sources, rows}, run);
+    const Tensor h = model_.step({.ids = ids,
+                                  .segments = &tokens,
+                                  .position_ids = tokens_.position_ids(),
+                                  .cache = &tokens_},
+                                 sources_, {&asking, &of_sources, rows}, run);
     return last_of_each(h, tokens);
   }
 
