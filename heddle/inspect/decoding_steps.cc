@@ -171,25 +171,23 @@ Page decoding_page(const DecodingRecord& record, const Tokenizer& tokenizer) {
   page.data["text"] = record.text;
   page.data["score"] = record.score;
   page.data["best"] = record.best;
-  page.data["nodes"] = Json::array();
-  for (const BeamNode& node : record.nodes) {
-    Json next = Json::array();
-    for (const NextToken& token : node.next) {
-      next.push_back(Json::Array{shown_token(tokenizer, token.id, eos),
-                                 std::exp(static_cast<double>(token.log_p))});
-    }
+  const auto with_probability = [&](const NextToken& token) {
+    return Json::Array{shown_token(tokenizer, token.id, eos),
+                       std::exp(static_cast<double>(token.log_p))};
+  };
+  page.data["nodes"] = json_list(record.nodes, [&](const BeamNode& node) {
     const std::string token = node.is_ended ? (node.is_cut ? "(cut)" : "(end)")
                               : node.id < 0 ? "(start)"
                                             : shown_token(tokenizer, node.id, eos);
-    page.data["nodes"].push_back(Json::object({{"parent", node.parent},
-                                               {"step", node.step},
-                                               {"token", token},
-                                               {"log_p", node.log_p},
-                                               {"is_ended", node.is_ended},
-                                               {"score", node.score},
-                                               {"next", next},
-                                               {"attention", pack_weights(node.attention)}}));
-  }
+    return Json::object({{"parent", node.parent},
+                         {"step", node.step},
+                         {"token", token},
+                         {"log_p", node.log_p},
+                         {"is_ended", node.is_ended},
+                         {"score", node.score},
+                         {"next", json_list(node.next, with_probability)},
+                         {"attention", pack_weights(node.attention)}});
+  });
   return page;
 }
 

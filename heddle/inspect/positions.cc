@@ -94,11 +94,7 @@ PositionTable learned_table(const nn::Parameters& parameters, const std::string&
 constexpr size_t kExactNumbers = 1 << 15;
 constexpr size_t kMostNumbers = 1 << 22;
 
-Json rounded(const std::vector<float>& values) {
-  Json list = Json::array();
-  for (const float x : values) list.push_back(std::round(static_cast<double>(x) * 1e6) / 1e6);
-  return list;
-}
+double rounded(float x) { return std::round(static_cast<double>(x) * 1e6) / 1e6; }
 
 }  // namespace
 
@@ -183,7 +179,7 @@ void write_positions_page(const std::string& path, const PositionTable& table,
   if (table.kind == "rotary") {
     data["frequencies"] = table.frequencies;
   } else if (table.values.size() <= kExactNumbers) {
-    data["values"] = rounded(table.values);
+    data["values"] = json_list(table.values, rounded);
   } else {
     float most = 0;
     for (const float x : table.values) most = std::max(most, std::abs(x));

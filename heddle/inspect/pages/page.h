@@ -49,6 +49,13 @@ std::string pack_weights(const std::vector<float>& weights);
 /// Integers below 65,536, the same way. Errors: internal if one is not.
 std::string pack_indices(const std::vector<int64_t>& indices);
 
+/// An array of what f makes of each.
+template <class Items, class F>
+Json json_list(const Items& items, const F& f) {
+  Json list = Json::array();
+  for (const auto& item : items) list.push_back(f(item));
+  return list;
+}
 /// [rows, width] values as an array of rows. to_json: of one value
 template <class T, class ToJson>
 Json rows_json(const std::vector<T>& values, int64_t rows, int64_t width, const ToJson& to_json) {
