@@ -388,7 +388,7 @@ void add_embeddings(std::vector<OpCase>& all, const OpSizes& z) {
                                 (drops ? "_with_dropout" : ""),
                      .shapes = positions ? std::vector<Shape>{table, positions_table}
                                          : std::vector<Shape>{table},
-                     .function = f(embedding),
+                     .function = f([](const auto&... x) { return embedding(x...); }),
                      .reference = f(embedding_reference)});
     }
   }
