@@ -5,7 +5,6 @@
 #include "heddle/base/error.h"
 #include "heddle/base/names.h"
 #include "heddle/bench/case.h"
-#include "heddle/bench/timing.h"
 
 namespace heddle::bench {
 namespace {

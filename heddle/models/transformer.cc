@@ -92,8 +92,7 @@ FeedForward make_mlp(const Scope& s, const TransformerConfig& c, int64_t hidden)
 }
 
 LayerNorm make_norm(const Scope& s, const TransformerConfig& c) {
-  return c.normalization == "rms_norm" ? LayerNorm::rms(s, c.d_model, c.layer_norm_eps)
-                                       : LayerNorm(s, c.d_model, c.layer_norm_eps);
+  return {s, c.d_model, c.layer_norm_eps, c.normalization == "rms_norm"};
 }
 
 // Of the decoder with a look at the source.
@@ -189,7 +188,6 @@ nn::OutputProjection output_projection(const Scope& s, const TransformerConfig& 
 
 EncoderDecoderFacts facts_of(const TransformerConfig& c) {
   const int64_t d = c.d_model;
-  const int64_t keys = c.head_width > 0 ? c.decoder_attention_heads * c.head_width : d;
   EncoderDecoderFacts facts{
       .source_vocab_size = c.vocab_size,
       .target_vocab_size = c.target_vocab_size(),
@@ -206,7 +204,7 @@ EncoderDecoderFacts facts_of(const TransformerConfig& c) {
                     {c.sinusoidal_layout, c.sinusoidal_frequencies, c.position_offset},
                     c.rope_theta},
       .longest_source = c.max_position_embeddings,
-      .cache_width = 2 * keys,
+      .cache_width = 2 * inner_width(c, c.decoder_attention_heads),
       .multiplied = c.target_vocab_size() * d +
                     c.encoder_layers * d * (4 * d + 2 * c.encoder_ffn_dim) +
                     c.decoder_layers * d * (8 * d + 2 * c.decoder_ffn_dim)};
@@ -224,10 +222,7 @@ const TransformerConfig& checked(const TransformerConfig& c) {
 
 void TransformerConfig::check_sizes(const std::string& source) const {
   for (const int64_t heads : {encoder_attention_heads, decoder_attention_heads}) {
-    heddle::check(head_width > 0 || d_model % heads == 0, ErrorKind::data,
-                  "{}: d_model {} is not divisible by {} heads; choose a number of heads that "
-                  "divides it",
-                  source, d_model, heads);
+    if (head_width == 0) check_heads(d_model, "d_model", heads, source);
   }
   heddle::check(d_model % 2 == 0 || position_embedding_type != "sinusoidal", ErrorKind::data,
                 "{}: sinusoidal positions need an even d_model, not {}", source, d_model);
