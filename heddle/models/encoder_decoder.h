@@ -81,24 +81,12 @@ class EncoderDecoder : public TokenModel {
   EncoderDecoderFacts facts_;
 };
 
-/// A tensor of a checkpoint, f32.
-struct NamedFloats {
-  std::string name;
-  std::vector<int64_t> shape;
-  std::vector<float> values;
-};
-
-/// A model of a family that Hugging Face's transformers has.
-struct HubModel {
-  Json config;
-  std::vector<NamedFloats> tensors;
-};
-
 /// Is of a format that transformers has not.
 struct WithHubModel {
-  /// The model that computes the same in transformers. Errors: data, naming `source` and the field,
-  /// where there is none.
-  virtual HubModel hub_model(const nn::Parameters& parameters, const std::string& source) const = 0;
+  /// The model that computes the same in transformers, made in `theirs`, which are shapes alone.
+  /// own: its parameters    Errors: data, naming `source` and the field, where there is none.
+  virtual std::unique_ptr<Model> hub_model(const nn::Parameters& own, nn::Parameters& theirs,
+                                           const std::string& source) const = 0;
 };
 
 }  // namespace heddle

@@ -156,7 +156,8 @@ class HeddleTransformer final : public Transformer, public WithHubModel {
   using Transformer::Transformer;
 
   /// A marian, see families/marian.cc.
-  HubModel hub_model(const nn::Parameters& parameters, const std::string& source) const override;
+  std::unique_ptr<Model> hub_model(const nn::Parameters& own, nn::Parameters& theirs,
+                                   const std::string& source) const override;
 };
 
 /// A config of that family.
