@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "heddle/base/error.h"
 #include "heddle/base/parallel.h"
@@ -217,22 +218,12 @@ HWY_INLINE void for_columns_in_chains(int64_t width, const F& f) {
 
 /// Element (row, column) of rows as T* or AnyPtr.
 template <class T>
-struct PointerTo {
-  using type = T*;
-  static type at(const Rows& rows, int64_t row, int64_t column = 0) {
+HWY_INLINE auto at(const Rows& rows, int64_t row, int64_t column = 0) {
+  if constexpr (std::is_same_v<T, AnyPtr>) {
+    return offset(AnyPtr{rows.data, rows.dtype == DType::bf16}, row * rows.stride + column);
+  } else {
     return rows.row<T>(row) + column;
   }
-};
-template <>
-struct PointerTo<AnyPtr> {
-  using type = AnyPtr;
-  static type at(const Rows& rows, int64_t row, int64_t column = 0) {
-    return offset(AnyPtr{rows.data, rows.dtype == DType::bf16}, row * rows.stride + column);
-  }
-};
-template <class T>
-HWY_INLINE typename PointerTo<T>::type at(const Rows& rows, int64_t row, int64_t column = 0) {
-  return PointerTo<T>::at(rows, row, column);
 }
 
 /// Calls f.operator()<T>() with T = float or bf16 if all (present) rows have that dtype, otherwise
