@@ -59,9 +59,6 @@ class EncoderDecoder : public TokenModel {
   /// Teacher forcing. memory: [s, width] of `source`    returns: [t, width]
   virtual Tensor decode(const nn::TokenRows& target, const Tensor& memory, const Segments& source,
                         const nn::Run& run) const = 0;
-  /// From h [rows, width] to the logits of the next token.
-  const nn::OutputProjection& output() const { return *heads_.output; }
-
   /// Computes the cross keys and values of sentences, which go to these rows of each layer's cache.
   /// memory: [s, width], rows: [s]
   virtual void add_sources(std::span<nn::RowCache> layers, const Tensor& memory,
