@@ -97,8 +97,7 @@ TEST_F(DecodingSteps, samples_and_prefixes_are_recorded_too) {
       {.search = {.seed = 5, .n_best = 2, .samples = true}, .max_length = 6, .prefixes = {prefix}});
   ASSERT_GE(r.best.size(), prefix.size() + 2);
   for (size_t i = 0; i < prefix.size(); ++i) EXPECT_EQ(r.nodes[r.best[i + 1]].id, prefix[i]);
-  expect_error(ErrorKind::usage, {"page", "empty"},
-               [] { record_decoding(model(), " ", {}); });
+  expect_error(ErrorKind::usage, {"page", "empty"}, [] { record_decoding(model(), " ", {}); });
   EXPECT_FALSE(page_html(decoding_page(r, *model().tokenizer)).empty());
 }
 

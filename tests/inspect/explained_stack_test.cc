@@ -9,14 +9,11 @@
 #include "heddle/inspect/attention_maps.h"
 #include "heddle/inspect/explanation.h"
 #include "tests/base/temporary.h"
+#include "tests/inspect/explained_steps.h"
 #include "tests/support/places.h"
 
 namespace heddle::inspect {
 namespace {
-
-const ExplainedStep& step_of(const Explanation& e, const std::string& key) {
-  return *std::ranges::find(e.steps, key, &ExplainedStep::key);
-}
 
 constexpr int64_t kHeads = 4, kWidth = 8;  // of the heads
 const std::vector<int32_t> kIds = {3, 11, 7, 5, 19, 2};

@@ -3,20 +3,16 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/attention_maps.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
+#include "tests/inspect/explained_steps.h"
 
 namespace heddle::inspect {
 namespace {
-
-const ExplainedStep& step_of(const Explanation& e, const std::string& key) {
-  return *std::ranges::find(e.steps, key, &ExplainedStep::key);
-}
 
 Matrix parse(const std::string& text) { return parse_matrix(text, "--q"); }
 

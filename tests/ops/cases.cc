@@ -262,25 +262,26 @@ void add_norms(std::vector<OpCase>& all, const OpSizes& z) {
          return (in[0][i] - mean) * rstd * in[1][c] + in[2][c];
        }),
        .always_f32 = {1, 2}});
-  all.push_back({.op = "rms_norm",
-                 .variant = "rows",
-                 .shapes = {rows, row},
-                 .function = [](const Tensors& x) { return Tensors{layer_norm(x[0], x[1], {}, 1e-5f)}; },
-                 .plain =
-                     [width = rows[1]](const std::vector<std::vector<float>>& in) {
-                       std::vector<double> y;
-                       for (size_t i = 0; i < in[0].size(); ++i) {
-                         double sum = 0;
-                         for (int64_t c = 0; c < width; ++c) {
-                           const double x = in[0][i / width * width + c];
-                           sum += x * x;
-                         }
-                         y.push_back(in[0][i] * in[1][i % width] /
-                                     std::sqrt(sum / static_cast<double>(width) + 1e-5));
-                       }
-                       return y;
-                     },
-                 .always_f32 = {1}});
+  all.push_back(
+      {.op = "rms_norm",
+       .variant = "rows",
+       .shapes = {rows, row},
+       .function = [](const Tensors& x) { return Tensors{layer_norm(x[0], x[1], {}, 1e-5f)}; },
+       .plain =
+           [width = rows[1]](const std::vector<std::vector<float>>& in) {
+             std::vector<double> y;
+             for (size_t i = 0; i < in[0].size(); ++i) {
+               double sum = 0;
+               for (int64_t c = 0; c < width; ++c) {
+                 const double x = in[0][i / width * width + c];
+                 sum += x * x;
+               }
+               y.push_back(in[0][i] * in[1][i % width] /
+                           std::sqrt(sum / static_cast<double>(width) + 1e-5));
+             }
+             return y;
+           },
+       .always_f32 = {1}});
   const Segments images =
       Segments::from_lengths(std::vector<int64_t>{rows[0] / 3, rows[0] - rows[0] / 3});
   all.push_back({.op = "group_norm",
