@@ -318,8 +318,7 @@ std::vector<size_t> ranking(const std::vector<HeadMap>& maps, bool by_link) {
   const auto strength = [&](size_t i) {
     return by_link ? *maps[i].link : maps[i].importance.value_or(0);
   };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return strength(a) > strength(b); });
+  std::ranges::stable_sort(order, std::greater<>(), strength);
   return order;
 }
 

@@ -151,8 +151,7 @@ class StepsOfPass {
 
  private:
   bool is_matrix(const Tensor& x) const {
-    return std::any_of(matrices_.begin(), matrices_.end(),
-                       [&](const auto& matrix) { return matrix.lock() == x.storage(); });
+    return std::ranges::any_of(matrices_, [&](const auto& m) { return m.lock() == x.storage(); });
   }
 
   int64_t new_parameters(const DryOp& op) {

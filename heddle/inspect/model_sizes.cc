@@ -140,10 +140,6 @@ std::unique_ptr<ModelConfig> size_of_preset(const std::string& name,
   return finish(preset_config(name), name, settings);
 }
 
-bool holds(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 }  // namespace
 
 std::vector<std::string> size_names() {
@@ -155,9 +151,9 @@ std::vector<std::string> size_names() {
 
 std::unique_ptr<ModelConfig> find_size(const std::string& name,
                                        const std::vector<std::string>& settings) {
-  if (holds(model_presets(), name)) return size_of_preset(name, settings);
+  if (std::ranges::count(model_presets(), name) > 0) return size_of_preset(name, settings);
   if (name == "stack") return plain_stack(settings);
-  if (holds(train::recipe_names(), name)) {
+  if (std::ranges::count(train::recipe_names(), name) > 0) {
     return size_of_run(train::load_recipe(name), name, settings);
   }
   if (is_directory(name)) {

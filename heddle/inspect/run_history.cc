@@ -288,8 +288,7 @@ std::vector<DifferingField> differing_fields(const std::vector<RunHistory>& runs
   std::vector<DifferingField> differing;
   for (size_t r = 1; r < runs.size(); ++r) {
     for (const FieldDifference& d : diff_fields(runs[0].config, runs[r].config)) {
-      auto at = std::find_if(differing.begin(), differing.end(),
-                             [&](const DifferingField& f) { return f.key == d.key; });
+      auto at = std::ranges::find(differing, d.key, &DifferingField::key);
       if (at == differing.end()) {
         at = differing.insert(at, {d.key, std::vector<std::string>(runs.size(), d.first)});
       }

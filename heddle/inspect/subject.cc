@@ -135,9 +135,7 @@ Encoding text_ids(const Tokenizer& tokenizer, int64_t longest, const SubjectOpti
     ids.resize(static_cast<size_t>(room));
   }
   Encoding text = tokenizer.with_special(ids);
-  const bool has_types =
-      std::any_of(text.types.begin(), text.types.end(), [](int32_t type) { return type != 0; });
-  if (!has_types) text.types.clear();
+  if (std::ranges::count(text.types, 0) == std::ssize(text.types)) text.types.clear();
   return text;
 }
 
