@@ -6,7 +6,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/parallel.h"
-#include "heddle/bench/timing.h"
+#include "heddle/bench/roof.h"
 #include "tests/support/op_case.h"
 
 namespace heddle {

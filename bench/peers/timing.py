@@ -1,4 +1,4 @@
-"""How a peer is timed, in the way heddle times itself (heddle/bench/timing.h): two repetitions of
+"""How a peer is timed, in the way heddle times itself (heddle/bench/roof.h): two repetitions of
 warm-up, then the median of at least three, until the seconds have passed."""
 import statistics
 import time

@@ -208,8 +208,7 @@ std::vector<std::pair<Key, Profile::Totals>> sums(const Profile& p, const KeyOf&
   std::map<Key, Profile::Totals> totals;
   for (const Profile::Row& row : p.rows) totals[key_of(row)].add(row.totals);
   std::vector<std::pair<Key, Profile::Totals>> sorted(totals.begin(), totals.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second.time > b.second.time; });
+  std::ranges::stable_sort(sorted, std::greater(), [](const auto& s) { return s.second.time; });
   return sorted;
 }
 

@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "heddle/bench/roof.h"
-#include "heddle/bench/timing.h"
 #include "heddle/ops/attention.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/matmul.h"

@@ -1,13 +1,14 @@
-// The matrix products of a case and their time, and the time of memory reads.
+// Repetitions and their median; the matrix products of a case and their time, and the time of
+// memory reads.
 #include "heddle/bench/roof.h"
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <tuple>
 
 #include "heddle/base/parallel.h"
 #include "heddle/base/rng.h"
-#include "heddle/bench/timing.h"
 #include "heddle/kernels/kernels.h"
 
 namespace heddle::bench {
@@ -15,6 +16,18 @@ namespace {
 
 constexpr int64_t kLogitBytes = 20 << 20, kLeastLogitRows = 256;
 constexpr double kProductSeconds = 0.05, kReadSeconds = 0.2;  // of the repetitions of one roof
+
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
 
 auto shape_of(const MatrixProduct& p) {
   return std::tie(p.m, p.n, p.k, p.transpose_a, p.transpose_b, p.in, p.out, p.int8, p.is_constant);
@@ -86,6 +99,18 @@ uint64_t sum_words_any(const uint64_t* x, int64_t n) {
 }
 
 }  // namespace
+
+Timing time_repeatedly(const std::function<void()>& f, double seconds, int warm_up, int64_t least) {
+  for (int i = 0; i < warm_up; ++i) f();
+  std::vector<double> times;
+  const Clock::time_point begin = Clock::now();
+  while (since(begin) < seconds || static_cast<int64_t>(times.size()) < least) {
+    const Clock::time_point start = Clock::now();
+    f();
+    times.push_back(since(start));
+  }
+  return {median(times), static_cast<int64_t>(times.size())};
+}
 
 Tensor some_numbers(const Shape& shape, DType dtype) {
   const Tensor x = Tensor::empty(shape, DType::f32);

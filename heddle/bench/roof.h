@@ -1,14 +1,25 @@
-// The roofs: what a case would take if only its matrix products, or only its memory reads, took
-// time. Williams et al. 2009, "Roofline".
+// How anything is timed; the roofs: what a case would take if only its matrix products, or only its
+// memory reads, took time. Williams et al. 2009, "Roofline".
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "heddle/models/transformer.h"
 #include "heddle/tensor/tensor.h"
 
 namespace heddle::bench {
+
+struct Timing {
+  double median = 0;  ///< seconds of a repetition
+  int64_t repetitions = 0;
+};
+
+/// Calls f `warm_up` times, then again and again until `seconds` have passed and it ran `least`
+/// times.
+Timing time_repeatedly(const std::function<void()>& f, double seconds, int warm_up = 2,
+                       int64_t least = 3);
 
 /// c [m, n] = op(a) op(b), inner size k; `count` such products in one repetition of a case.
 struct MatrixProduct {

@@ -2,7 +2,7 @@
 #include "heddle/data/batches.h"
 
 #include <algorithm>
-#include <limits>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -33,17 +33,16 @@ struct PairRows {
 };
 
 /// Ends of the batches that a walk through the pairs makes by filling each up to the budget.
-void cut(std::span<const PairRows> pairs, int64_t budget, int64_t max_sentences,
-         std::vector<size_t>& ends) {
+void cut(std::span<const PairRows> pairs, int64_t budget, std::vector<size_t>& ends) {
   ends.clear();
-  int64_t source = 0, target = 0, sentences = 0;
+  int64_t source = 0, target = 0;
   for (size_t i = 0; i < pairs.size(); ++i) {
     const auto [s, t] = pairs[i];
-    if (source + s > budget || target + t > budget || sentences == max_sentences) {
+    if (source + s > budget || target + t > budget) {
       ends.push_back(i);
-      source = target = sentences = 0;
+      source = target = 0;
     }
-    source += s, target += t, ++sentences;
+    source += s, target += t;
   }
   if (!pairs.empty()) ends.push_back(pairs.size());
 }
@@ -51,8 +50,8 @@ void cut(std::span<const PairRows> pairs, int64_t budget, int64_t max_sentences,
 /// As few batches as the budget allows, and then the smallest budget that needs no more of them:
 /// otherwise the last batch, of the longest sentences, may be a single one, and weigh as much in an
 /// update as a full one.
-void cut_evenly(std::span<const int64_t> pairs, const PairLengths& lengths,
-                const BatchOptions& options, std::vector<size_t>& ends) {
+void cut_evenly(std::span<const int64_t> pairs, const PairLengths& lengths, int64_t budget,
+                std::vector<size_t>& ends) {
   std::vector<PairRows> rows;  // gathered once: the search walks through them a dozen times
   rows.reserve(pairs.size());
   int64_t low = 1;  // the largest pair: below it no cut is possible
@@ -61,21 +60,19 @@ void cut_evenly(std::span<const int64_t> pairs, const PairLengths& lengths,
     rows.push_back({static_cast<int32_t>(source), static_cast<int32_t>(target)});
     low = std::max({low, source, target});
   }
-  const int64_t sentences =
-      options.max_sentences > 0 ? options.max_sentences : std::numeric_limits<int64_t>::max();
-  int64_t high = options.batch_tokens;
-  cut(rows, high, sentences, ends);
+  int64_t high = budget;
+  cut(rows, high, ends);
   const size_t count = ends.size();
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
-    cut(rows, middle, sentences, ends);
+    cut(rows, middle, ends);
     if (ends.size() <= count) {
       high = middle;
     } else {
       low = middle + 1;
     }
   }
-  cut(rows, high, sentences, ends);
+  cut(rows, high, ends);
 }
 
 void check_arguments(const PairLengths& lengths, const BatchOptions& options) {
@@ -86,9 +83,8 @@ void check_arguments(const PairLengths& lengths, const BatchOptions& options) {
         "batches: batch_tokens is {}; at least 1 is needed", options.batch_tokens);
   check(options.block_size >= 1, ErrorKind::usage, "batches: block_size is {}; it must be positive",
         options.block_size);
-  check(options.max_sentences >= 0 && options.sort_pool >= 0, ErrorKind::usage,
-        "batches: max_sentences is {} and sort_pool is {}; neither may be negative (0: no limit)",
-        options.max_sentences, options.sort_pool);
+  check(options.sort_pool >= 0, ErrorKind::usage,
+        "batches: sort_pool is {}; it may not be negative (0: no limit)", options.sort_pool);
   for (size_t i = 0; i < lengths.source.size(); ++i) {
     const int64_t source = rows_of(lengths.source, i), target = rows_of(lengths.target, i);
     check(std::max(source, target) <= options.batch_tokens, ErrorKind::usage,
@@ -111,7 +107,7 @@ void add_block(std::span<int64_t> pairs, const PairLengths& lengths, const Batch
     const auto part = pairs.subspan(begin, std::min(pool, pairs.size() - begin));
     sort_by_length(part, lengths.source, scratch);
     sort_by_length(part, lengths.target, scratch);  // stable: source order stays within a target's
-    cut_evenly(part, lengths, options, ends);
+    cut_evenly(part, lengths, options.batch_tokens, ends);
     size_t start = begin;
     for (const size_t end : ends) {
       batches.emplace_back(start, begin + end);
@@ -174,8 +170,7 @@ std::vector<std::vector<int64_t>> split_batch(const PairLengths& lengths,
   };
   std::vector<size_t> heaviest_first(batch.size());
   std::iota(heaviest_first.begin(), heaviest_first.end(), size_t{0});
-  std::stable_sort(heaviest_first.begin(), heaviest_first.end(),
-                   [&](size_t a, size_t b) { return weight(a) > weight(b); });
+  std::ranges::stable_sort(heaviest_first, std::greater(), weight);
   std::vector<int64_t> load(count, 0);
   std::vector<size_t> shard_of(batch.size());
   for (const size_t i : heaviest_first) {

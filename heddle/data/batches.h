@@ -21,7 +21,6 @@ struct PairLengths {
 struct BatchOptions {
   /// A batch holds at most this many source rows, and at most as many target rows.
   int64_t batch_tokens = 4096;
-  int64_t max_sentences = 0;  ///< at most this many pairs a batch; 0: no limit
   /// Pairs next to each other in the corpus that are shuffled together, the whole corpus where it
   /// is no larger: what must fit into memory at once for reading to be fast.
   int64_t block_size = int64_t{1} << 24;
@@ -35,7 +34,6 @@ struct BatchOptions {
 /// The batches of an epoch: each pair is in exactly one.
 class BatchPlan {
  public:
-  BatchPlan() : offsets_{0} {}
   int64_t size() const { return static_cast<int64_t>(offsets_.size()) - 1; }
   /// Places in the corpus of the pairs of batch i, by length.
   std::span<const int64_t> batch(int64_t i) const {
@@ -48,7 +46,7 @@ class BatchPlan {
   friend bool operator==(const BatchPlan&, const BatchPlan&) = default;
 
  private:
-  std::vector<int64_t> pairs_, offsets_;
+  std::vector<int64_t> pairs_, offsets_ = {0};
 };
 
 /// The batches of an epoch, a pure function of its arguments: what resumes needs only the epoch and

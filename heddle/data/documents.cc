@@ -44,14 +44,10 @@ std::vector<std::string> read_rows(const std::string& path, const std::string& k
 
 std::string read_plain(const std::string& path) {
   std::string text = LineReader(path).rest();
-  const auto begin_of_line = [&](size_t at) {
-    return at == 0 ? size_t{0} : text.rfind('\n', at - 1) + 1;
-  };
   if (const auto at = first_invalid_utf8(text)) {
-    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<int64_t>(*at), '\n');
-    fail(ErrorKind::data,
-         "{}: line {} is not UTF-8 (byte {:#04x} at column {}); convert the file, e.g. with iconv",
-         path, line, static_cast<uint8_t>(text[*at]), *at - begin_of_line(*at) + 1);
+    const size_t begin = text.rfind('\n', *at) + 1;  // of its line
+    const std::string_view before = std::string_view(text).substr(0, begin);
+    check_line_utf8(text.substr(begin), path, 1 + std::ranges::count(before, '\n'));
   }
   // In one pass: to erase each '\r' by itself would move the rest of the text every time.
   size_t end = 0;
@@ -94,10 +90,8 @@ void cut(std::vector<std::string> documents, double val_share, DocumentSplit& sp
   const auto held_out =
       static_cast<int64_t>(std::ceil(val_share * static_cast<double>(documents.size())));
   const auto middle = documents.end() - held_out;
-  split.train.insert(split.train.end(), std::make_move_iterator(documents.begin()),
-                     std::make_move_iterator(middle));
-  split.val.insert(split.val.end(), std::make_move_iterator(middle),
-                   std::make_move_iterator(documents.end()));
+  std::move(documents.begin(), middle, std::back_inserter(split.train));
+  std::move(middle, documents.end(), std::back_inserter(split.val));
 }
 
 bool has_text(const std::vector<std::string>& documents) {
@@ -130,28 +124,22 @@ class RowReader {
     }
     row.line = reader_.line_number();
     row.cells.assign(1, "");
-    separator_ == '\t' ? split_plain(line, row) : split_quoted(line, row);
+    split(line, row);
     return true;
   }
 
  private:
   bool next_line(std::string& line) {
     if (!reader_.next(line)) return false;
-    const auto bad = first_invalid_utf8(line);
-    check(!bad, ErrorKind::data,
-          "{}: line {} is not UTF-8 (column {}); convert the file, e.g. with iconv", reader_.path(),
-          reader_.line_number(), bad.value_or(0) + 1);
+    reader_.check_utf8(line);
     return true;
   }
 
-  void split_plain(const std::string& line, TableRow& row) const {
-    for (const char c : line) {
-      c == separator_ ? void(row.cells.emplace_back()) : row.cells.back().push_back(c);
-    }
-  }
-
-  void split_quoted(std::string line, TableRow& row) {
+  void split(std::string line, TableRow& row) {
     bool is_quoted = false;
+    const auto is_quote = [&](size_t at) {
+      return separator_ != '\t' && at < line.size() && line[at] == '"';
+    };
     for (size_t i = 0;; ++i) {
       if (i == line.size()) {
         if (!is_quoted) return;
@@ -160,9 +148,9 @@ class RowReader {
               row.line);
         row.cells.back() += '\n';
         i = static_cast<size_t>(-1);
-      } else if (line[i] == '"' && is_quoted && i + 1 < line.size() && line[i + 1] == '"') {
+      } else if (is_quoted && is_quote(i) && is_quote(i + 1)) {
         row.cells.back() += line[i++];
-      } else if (line[i] == '"' && (is_quoted || row.cells.back().empty())) {
+      } else if (is_quote(i) && (is_quoted || row.cells.back().empty())) {
         is_quoted = !is_quoted;
       } else if (line[i] == separator_ && !is_quoted) {
         row.cells.emplace_back();

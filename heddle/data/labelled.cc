@@ -13,7 +13,6 @@
 #include "heddle/base/names.h"
 #include "heddle/base/progress.h"
 #include "heddle/base/rng.h"
-#include "heddle/base/utf8.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle {
@@ -58,20 +57,17 @@ std::vector<LabelledText> read_conll(const std::string& path) {
   LineReader reader(path);
   for (std::string line; reader.next(line);) {
     const std::string where = fmt::format("{}: line {}", path, reader.line_number());
-    check(!first_invalid_utf8(line), ErrorKind::data, "{} is not UTF-8", where);
-    const size_t begin = line.find_first_not_of(" \t");
-    if (begin == std::string::npos) {
+    reader.check_utf8(line);
+    const std::vector<std::string> fields = split_at_spaces(line);
+    if (fields.empty()) {
       end_text();
       continue;
     }
-    const size_t last = line.find_last_not_of(" \t");
-    const size_t word_end = line.find_first_of(" \t", begin);
-    check(word_end < last, ErrorKind::data, "{} has one field; a word and its label are needed",
+    check(fields.size() > 1, ErrorKind::data, "{} has one field; a word and its label are needed",
           where);
     if (text.words.empty()) text.place = where;
-    text.words.push_back(line.substr(begin, word_end - begin));
-    const size_t label = line.find_last_of(" \t", last) + 1;
-    text.labels.push_back(line.substr(label, last + 1 - label));
+    text.words.push_back(fields.front());
+    text.labels.push_back(fields.back());
   }
   end_text();
   return texts;

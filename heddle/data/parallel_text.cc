@@ -14,9 +14,9 @@ namespace heddle {
 namespace {
 
 std::string find_side(const std::string& dir, std::string_view split, std::string_view language) {
-  const std::string plain = join_path(dir, fmt::format("{}.{}", split, language));
+  const std::string plain = join_path(dir, fmt::format("{}.{}", split, language)),
+                    compressed = plain + ".gz";
   if (path_exists(plain)) return plain;
-  const std::string compressed = plain + ".gz";
   check(path_exists(compressed), ErrorKind::data,
         "{}: no text for split '{}' in language '{}': neither {} nor {} exists; put one of them "
         "there or name another language",
@@ -24,17 +24,8 @@ std::string find_side(const std::string& dir, std::string_view split, std::strin
   return compressed;
 }
 
-void check_utf8(const std::string& line, const LineReader& reader) {
-  if (const auto at = first_invalid_utf8(line)) {
-    fail(ErrorKind::data,
-         "{}: line {} is not UTF-8 (byte {:#04x} at column {}); convert the file, e.g. with iconv",
-         reader.path(), reader.line_number(), static_cast<uint8_t>(line[*at]), *at + 1);
-  }
-}
-
 int64_t count_rest(LineReader& reader) {
-  std::string line;
-  while (reader.next(line)) {
+  for (std::string line; reader.next(line);) {
   }
   return reader.line_number();
 }
@@ -76,9 +67,6 @@ bool is_blank(std::string_view line) {
   return true;
 }
 
-ParallelReader::ParallelReader(const ParallelFiles& files)
-    : source_(files.source), target_(files.target) {}
-
 bool ParallelReader::next(std::string& source, std::string& target) {
   const bool has_source = source_.next(source);
   const bool has_target = target_.next(target);
@@ -90,8 +78,8 @@ bool ParallelReader::next(std::string& source, std::string& target) {
          source_.path(), source_lines, target_.path(), target_lines);
   }
   if (!has_source) return false;
-  check_utf8(source, source_);
-  check_utf8(target, target_);
+  source_.check_utf8(source);
+  target_.check_utf8(target);
   return true;
 }
 

@@ -48,7 +48,8 @@ bool is_blank(std::string_view line);
 class ParallelReader {
  public:
   /// Errors: those of LineReader.
-  explicit ParallelReader(const ParallelFiles& files);
+  explicit ParallelReader(const ParallelFiles& files)
+      : source_(files.source), target_(files.target) {}
 
   /// The next pair of lines, blank ones included; false at the end of both files.
   /// Errors: data if a line is not UTF-8 (file, line, byte), or one file ends before the other (the

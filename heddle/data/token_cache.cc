@@ -59,14 +59,64 @@ size_t round_up_8(size_t n) { return (n + 7) / 8 * 8; }
 class CacheWriter {
  public:
   /// id_bytes: 2 or 4.
-  CacheWriter(const ByteSink& sink, int id_bytes);
-  void add_pair(std::span<const int32_t> source, std::span<const int32_t> target);
-  void finish(uint64_t key, const CorpusReport& report);
+  CacheWriter(const ByteSink& sink, int id_bytes) : sink_(sink), id_bytes_(id_bytes) {}
+
+  void add_pair(std::span<const int32_t> source, std::span<const int32_t> target) {
+    add_ids(source);
+    add_ids(target);
+    source_lengths_.push_back(static_cast<int32_t>(source.size()));
+    target_lengths_.push_back(static_cast<int32_t>(target.size()));
+  }
+
+  void finish(uint64_t key, const CorpusReport& report) {
+    const size_t bytes = ids_ * static_cast<size_t>(id_bytes_);
+    uint64_t offset = 0;
+    put(&offset, round_up_8(bytes) - bytes);  // zeros
+    put(&offset, sizeof offset);
+    for (size_t i = 0; i < source_lengths_.size(); ++i) {
+      offset +=
+          static_cast<uint64_t>(source_lengths_[i]) + static_cast<uint64_t>(target_lengths_[i]);
+      put(&offset, sizeof offset);
+    }
+    put(source_lengths_.data(), source_lengths_.size() * sizeof(int32_t));
+    put(target_lengths_.data(), target_lengths_.size() * sizeof(int32_t));
+    flush();
+
+    CacheFooter footer{.magic = kMagic,
+                       .key = key,
+                       .id_bytes = id_bytes_,
+                       .report = report,
+                       .content_hash = xxh64(std::as_bytes(std::span(hashes_)))};
+    footer.footer_hash = footer_hash(footer);
+    sink_(std::as_bytes(std::span(&footer, 1)));
+  }
 
  private:
-  void add_ids(std::span<const int32_t> ids);
-  void put(const void* data, size_t size);
-  void flush();
+  void add_ids(std::span<const int32_t> ids) {
+    ids_ += ids.size();
+    if (id_bytes_ == 4) return put(ids.data(), ids.size_bytes());
+    for (const int32_t id : ids) {
+      const auto narrow = static_cast<uint16_t>(id);
+      put(&narrow, sizeof narrow);
+    }
+  }
+
+  void put(const void* data, size_t size) {
+    std::span<const std::byte> bytes(static_cast<const std::byte*>(data), size);
+    while (!bytes.empty()) {
+      const auto part = bytes.first(std::min(bytes.size(), kBlock - buffer_.size()));
+      buffer_.insert(buffer_.end(), part.begin(), part.end());
+      bytes = bytes.subspan(part.size());
+      if (buffer_.size() == kBlock) flush();
+    }
+  }
+
+  void flush() {
+    if (buffer_.empty()) return;
+    hashes_.push_back(xxh64(buffer_));
+    sink_(buffer_);
+    buffer_.clear();
+  }
 
   const ByteSink& sink_;
   int id_bytes_;
@@ -75,64 +125,6 @@ class CacheWriter {
   std::vector<int32_t> source_lengths_, target_lengths_;
   size_t ids_ = 0;
 };
-
-CacheWriter::CacheWriter(const ByteSink& sink, int id_bytes) : sink_(sink), id_bytes_(id_bytes) {}
-
-void CacheWriter::put(const void* data, size_t size) {
-  std::span<const std::byte> bytes(static_cast<const std::byte*>(data), size);
-  while (!bytes.empty()) {
-    const auto part = bytes.first(std::min(bytes.size(), kBlock - buffer_.size()));
-    buffer_.insert(buffer_.end(), part.begin(), part.end());
-    bytes = bytes.subspan(part.size());
-    if (buffer_.size() == kBlock) flush();
-  }
-}
-
-void CacheWriter::flush() {
-  if (buffer_.empty()) return;
-  hashes_.push_back(xxh64(buffer_));
-  sink_(buffer_);
-  buffer_.clear();
-}
-
-void CacheWriter::add_ids(std::span<const int32_t> ids) {
-  ids_ += ids.size();
-  if (id_bytes_ == 4) return put(ids.data(), ids.size_bytes());
-  for (const int32_t id : ids) {
-    const auto narrow = static_cast<uint16_t>(id);
-    put(&narrow, sizeof narrow);
-  }
-}
-
-void CacheWriter::add_pair(std::span<const int32_t> source, std::span<const int32_t> target) {
-  add_ids(source);
-  add_ids(target);
-  source_lengths_.push_back(static_cast<int32_t>(source.size()));
-  target_lengths_.push_back(static_cast<int32_t>(target.size()));
-}
-
-void CacheWriter::finish(uint64_t key, const CorpusReport& report) {
-  const size_t bytes = ids_ * static_cast<size_t>(id_bytes_);
-  uint64_t offset = 0;
-  put(&offset, round_up_8(bytes) - bytes);  // zeros
-  put(&offset, sizeof offset);
-  for (size_t i = 0; i < source_lengths_.size(); ++i) {
-    offset += static_cast<uint64_t>(source_lengths_[i]) + static_cast<uint64_t>(target_lengths_[i]);
-    put(&offset, sizeof offset);
-  }
-  put(source_lengths_.data(), source_lengths_.size() * sizeof(int32_t));
-  put(target_lengths_.data(), target_lengths_.size() * sizeof(int32_t));
-  flush();
-
-  CacheFooter footer;
-  footer.magic = kMagic;
-  footer.key = key;
-  footer.id_bytes = id_bytes_;
-  footer.report = report;
-  footer.content_hash = xxh64(std::as_bytes(std::span(hashes_)));
-  footer.footer_hash = footer_hash(footer);
-  sink_(std::as_bytes(std::span(&footer, 1)));
-}
 
 /// A cache file that was found to be whole.
 struct CacheView {
@@ -189,11 +181,9 @@ bool are_offsets_sound(const CacheView& view) {
   const CorpusReport& report = view.footer.report;
   for (size_t i = 0; i < view.source_lengths.size(); ++i) {
     const int64_t source = view.source_lengths[i], target = view.target_lengths[i];
-    if (source < 0 || target < 0) return false;
-    if (view.offsets[i + 1] - view.offsets[i] != static_cast<uint64_t>(source + target)) {
-      return false;
-    }
-    if (view.offsets[i + 1] < view.offsets[i]) return false;
+    const uint64_t begin = view.offsets[i], end = view.offsets[i + 1];
+    if (source < 0 || target < 0 || end < begin) return false;
+    if (end - begin != static_cast<uint64_t>(source + target)) return false;
   }
   return view.offsets.front() == 0 &&
          view.offsets.back() == static_cast<uint64_t>(report.source_tokens + report.target_tokens);
@@ -204,19 +194,15 @@ bool are_offsets_sound(const CacheView& view) {
 /// Errors: system if it cannot be read.
 std::optional<CacheView> open_cache_file(const std::string& path, uint64_t key,
                                          std::string& fault) {
-  if (file_size(path) == 0) {
-    fault = "it is empty";
-    return std::nullopt;
-  }
+  fault = "it is empty";
+  if (file_size(path) == 0) return std::nullopt;
   CacheView view{MappedFile(path), {}, nullptr, {}, {}, {}};
   fault = lay_out(view, key);
   if (!fault.empty()) return std::nullopt;
+  fault = "its contents were altered";
   const auto content = view.file.bytes().first(view.file.size() - kFooter);
-  if (content_hash(content) != view.footer.content_hash || !are_offsets_sound(view)) {
-    fault = "its contents were altered";
-    return std::nullopt;
-  }
-  return view;
+  if (content_hash(content) != view.footer.content_hash) return std::nullopt;
+  return are_offsets_sound(view) ? std::optional(std::move(view)) : std::nullopt;
 }
 
 // --- making it ---

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <system_error>
 
 #include "heddle/base/error.h"
@@ -48,24 +47,9 @@ Json greedy_generation_json(const LoadedModel& model) {
   return json;
 }
 
-// The model in its parameters.
-std::unique_ptr<Model> make_model(const HubModel& hub, nn::Parameters& parameters) {
-  auto model = read_model_config(hub.config, kConfigName)->make(nn::Scope(parameters));
-  std::map<std::string, const NamedFloats*> tensors;
-  for (const NamedFloats& tensor : hub.tensors) tensors[tensor.name] = &tensor;
-  for (const auto& p : parameters.all()) {
-    const Tensor values = Tensor::zeros(p->shape(), DType::f32);
-    const int64_t row = p->elements() / p->shape()[0];
-    for (const nn::Part& part : p->parts()) {
-      std::ranges::copy(tensors.at(part.name)->values, values.data<float>() + part.begin * row);
-    }
-    p->take(values);
-  }
-  return model;
-}
-
-Exported export_translator(LoadedModel& model, const HubModel& hub, const std::string& out,
-                           DType dtype) {
+// As `theirs`, a model of transformers in its parameters.
+Exported export_translator(LoadedModel& model, const Model& theirs,
+                           const nn::Parameters& parameters, const std::string& out, DType dtype) {
   load_tokenizers(model, false);
   make_directories(out);
   write_json(out, kGenerationName, greedy_generation_json(model));
@@ -76,10 +60,8 @@ Exported export_translator(LoadedModel& model, const HubModel& hub, const std::s
       write_file_atomic(join_path(out, file.name), file.bytes);
     }
   }
-  auto parameters = nn::Parameters::shapes_alone();
-  const std::unique_ptr<Model> theirs = make_model(hub, parameters);
-  save_model(out, *theirs, parameters, {.dtype = dtype});
-  return {theirs->config().type,
+  save_model(out, theirs, parameters, {.dtype = dtype});
+  return {theirs.config().type,
           model.tokenizer ? "" : "the model has no tokenizer, so none was written"};
 }
 
@@ -260,17 +242,18 @@ Exported export_model(const std::string& path, const std::string& out,
         "{}: the model itself is there; choose another folder", out);
   check_folder(out, options.overwrite);
   LoadedModel model = load_model(folder);
-  std::optional<HubModel> hub;
+  auto parameters = nn::Parameters::shapes_alone();
+  std::unique_ptr<Model> theirs;
   if (const auto* own = model.model->as<WithHubModel>()) {
-    hub = own->hub_model(model.parameters, join_path(folder, kConfigName));
+    theirs = own->hub_model(model.parameters, parameters, join_path(folder, kConfigName));
   }
-  const std::string type = hub ? hub->config.get_string("model_type") : model.type;
+  const std::string type = theirs ? theirs->config().type : model.type;
   check(options.format == "transformers" || options.format == type, ErrorKind::usage,
         "`format` is '{}'; it must be transformers or {}", options.format, type);
   Exported exported;
   write_folder(out, [&](const std::string& made) {
-    exported = hub ? export_translator(model, *hub, made, options.dtype)
-                   : export_known(model, made, options.dtype);
+    exported = theirs ? export_translator(model, *theirs, parameters, made, options.dtype)
+                      : export_known(model, made, options.dtype);
   });
   return exported;
 }

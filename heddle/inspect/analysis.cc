@@ -231,8 +231,7 @@ Json to_json(const Analysis& a) {
                                 {"cache_token", to_json(a.cache_token)},
                                 {"cache_source", to_json(a.cache_source)}});
   json["attention"] = to_json(a.attention);
-  json["steps"] = Json::array();
-  for (const Step& step : a.steps) json["steps"].push_back(to_json(step));
+  json["steps"] = json_list(a.steps, [](const Step& step) { return to_json(step); });
   return json;
 }
 

@@ -193,32 +193,23 @@ std::vector<HeadMap> chosen_heads(const Subject& subject, const HeadsOptions& op
 double rounded(double x) { return std::round(x * 1e6) / 1e6; }
 
 Json sides_json(const Subject& subject) {
-  Json sides = Json::array();
-  for (const Side& side : subject.sides()) {
-    Json json = Json::object(), words = Json::array();
-    for (const Side::Word& word : side.words) {
-      words.push_back(Json::Array{word.begin, word.end, word.text});
-    }
-    json["name"] = side.name;
-    json["tokens"] = side.tokens;
-    json["words"] = words;
-    sides.push_back(json);
-  }
-  return sides;
+  const auto span = [](const Side::Word& w) { return Json::Array{w.begin, w.end, w.text}; };
+  return json_list(subject.sides(), [&](const Side& side) {
+    return Json::object(
+        {{"name", side.name}, {"tokens", side.tokens}, {"words", json_list(side.words, span)}});
+  });
 }
 
 Json kinds_json(const Subject& subject) {
-  Json kinds = Json::array();
-  for (const AttentionKind& kind : subject.kinds()) {
-    kinds.push_back(Json::object({{"name", kind.name},
-                                  {"queries", kind.queries},
-                                  {"keys", kind.keys},
-                                  {"layers", kind.layers},
-                                  {"heads", kind.heads},
-                                  {"is_causal", kind.is_causal},
-                                  {"before", kind.before}}));
-  }
-  return kinds;
+  return json_list(subject.kinds(), [](const AttentionKind& kind) {
+    return Json::object({{"name", kind.name},
+                         {"queries", kind.queries},
+                         {"keys", kind.keys},
+                         {"layers", kind.layers},
+                         {"heads", kind.heads},
+                         {"is_causal", kind.is_causal},
+                         {"before", kind.before}});
+  });
 }
 
 Json head_json(const HeadMap& map) {
@@ -269,12 +260,11 @@ Json describe(const Subject& subject, const std::vector<HeadMap>& maps,
   json["to"] = link ? Json(link->to) : Json();
   json["sides"] = sides_json(subject);
   json["kinds"] = kinds_json(subject);
-  json["heads"] = Json::array();
-  for (const HeadMap& map : maps) {
+  json["heads"] = json_list(maps, [&](const HeadMap& map) {
     Json head = head_json(map);
     add_weights(head, map);
-    json["heads"].push_back(std::move(head));
-  }
+    return head;
+  });
   return json;
 }
 
@@ -328,8 +318,7 @@ std::vector<size_t> ranking(const std::vector<HeadMap>& maps, bool by_link) {
   const auto strength = [&](size_t i) {
     return by_link ? *maps[i].link : maps[i].importance.value_or(0);
   };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return strength(a) > strength(b); });
+  std::ranges::stable_sort(order, std::greater<>(), strength);
   return order;
 }
 

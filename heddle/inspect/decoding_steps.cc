@@ -119,16 +119,15 @@ std::string shown_token(const Tokenizer& tokenizer, int32_t id, int64_t eos) {
 }  // namespace
 
 DecodingRecord record_decoding(const LoadedModel& model, const std::string& line,
-                               const RecordOptions& options) {
-  const Ids source = source_ids(model, line, "line 1", options.translate.truncate, nullptr);
+                               TranslateOptions options, int64_t tokens) {
+  const Ids source = source_ids(model, line, "line 1", options.truncate, nullptr);
   check(!source.empty(), ErrorKind::usage,
         "`page`: the sentence is empty; give one on standard input");
   DecodingRecord record;
-  StepRecorder recorder(options.tokens, record);
-  TranslateOptions translate = options.translate;
-  translate.scores = true;
-  translate.on_step = [&](const DecodeStep& step) { recorder.add(step); };
-  const Translation result = translate_lines(model, std::vector{line}, translate)[0];
+  StepRecorder recorder(tokens, record);
+  options.scores = true;
+  options.on_step = [&](const DecodeStep& step) { recorder.add(step); };
+  const Translation result = translate_lines(model, std::vector{line}, options)[0];
   record.source_text = line;
   record.text = result.text;
   record.score = result.score;
@@ -139,7 +138,7 @@ DecodingRecord record_decoding(const LoadedModel& model, const std::string& line
   record.source.push_back("(end)");
   record.layer = aligning_layer(model.translator().facts());
   find_best(result.ids, result.score, record);
-  add_attention(model, source, recorder, options.translate.precision, record);
+  add_attention(model, source, recorder, options.precision, record);
   return record;
 }
 
@@ -171,25 +170,23 @@ Page decoding_page(const DecodingRecord& record, const Tokenizer& tokenizer) {
   page.data["text"] = record.text;
   page.data["score"] = record.score;
   page.data["best"] = record.best;
-  page.data["nodes"] = Json::array();
-  for (const BeamNode& node : record.nodes) {
-    Json next = Json::array();
-    for (const NextToken& token : node.next) {
-      next.push_back(Json::Array{shown_token(tokenizer, token.id, eos),
-                                 std::exp(static_cast<double>(token.log_p))});
-    }
+  const auto with_probability = [&](const NextToken& token) {
+    return Json::Array{shown_token(tokenizer, token.id, eos),
+                       std::exp(static_cast<double>(token.log_p))};
+  };
+  page.data["nodes"] = json_list(record.nodes, [&](const BeamNode& node) {
     const std::string token = node.is_ended ? (node.is_cut ? "(cut)" : "(end)")
                               : node.id < 0 ? "(start)"
                                             : shown_token(tokenizer, node.id, eos);
-    page.data["nodes"].push_back(Json::object({{"parent", node.parent},
-                                               {"step", node.step},
-                                               {"token", token},
-                                               {"log_p", node.log_p},
-                                               {"is_ended", node.is_ended},
-                                               {"score", node.score},
-                                               {"next", next},
-                                               {"attention", pack_weights(node.attention)}}));
-  }
+    return Json::object({{"parent", node.parent},
+                         {"step", node.step},
+                         {"token", token},
+                         {"log_p", node.log_p},
+                         {"is_ended", node.is_ended},
+                         {"score", node.score},
+                         {"next", json_list(node.next, with_probability)},
+                         {"attention", pack_weights(node.attention)}});
+  });
   return page;
 }
 

@@ -36,18 +36,13 @@ struct DecodingRecord {
   double score = 0;
 };
 
-struct RecordOptions {
-  TranslateOptions translate = {};
-  int64_t tokens = 10;  ///< likely tokens kept of each beginning
-};
-
-/// Translates a line and keeps what happened. Attention is that of cross_attention_map(): one
-/// layer, mean over its heads.
+/// Translates a line and keeps what happened, of each beginning so many likely tokens. Attention is
+/// that of cross_attention_map(): one layer, mean over its heads.
 /// Errors: usage for an empty line; those of translate_lines().
 DecodingRecord record_decoding(const LoadedModel& model, const std::string& line,
-                               const RecordOptions& options);
+                               TranslateOptions options, int64_t tokens = 10);
 
-/// Continues a prompt and keeps what happened; `tokens` as in RecordOptions.
+/// Continues a prompt and keeps what happened, as above.
 /// Errors: usage if the model has no tokenizer; those of generate_ids().
 DecodingRecord record_generation(const LoadedModel& model, const std::string& prompt,
                                  std::span<const int32_t> ids, GenerateOptions options,

@@ -151,8 +151,7 @@ class StepsOfPass {
 
  private:
   bool is_matrix(const Tensor& x) const {
-    return std::any_of(matrices_.begin(), matrices_.end(),
-                       [&](const auto& matrix) { return matrix.lock() == x.storage(); });
+    return std::ranges::any_of(matrices_, [&](const auto& m) { return m.lock() == x.storage(); });
   }
 
   int64_t new_parameters(const DryOp& op) {
@@ -257,10 +256,8 @@ DryPass dry_pass(const TokenModel& model, nn::Parameters& parameters, const Work
   DryPass pass;
   DryRun dry([&steps](const DryOp& op) { steps.add(op); });
   for (auto& p : parameters.all()) p->in(run.compute);
-  nn::Memory memory{Segments::uniform(w.batch, 0), {}};
-  for (int64_t i = 0; i < model.layers(); ++i) {
-    memory.layers.push_back(Tensor::empty({0, model.width()}, run.compute));
-  }
+  nn::Memory memory =
+      nn::Memory::before(nullptr, source.segments, 0, model.layers(), model.width(), run.compute);
   nn::Observer observer;
   observer.attention = [&steps](const nn::AttentionCall& call) { steps.attention(call); };
   if (!run.recompute) run.observer = &observer;

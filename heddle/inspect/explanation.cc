@@ -313,13 +313,6 @@ void check_head(const AttentionKind& kind, const ExplainedHead& which) {
 
 }  // namespace
 
-const ExplainedStep& Explanation::step(const std::string& key) const {
-  for (const ExplainedStep& s : steps) {
-    if (s.key == key) return s;
-  }
-  fail(ErrorKind::internal, "explanation: there is no step '{}'", key);
-}
-
 Explanation explain_matrices(const ExplainedMatrices& g) {
   check(g.scores.has_value() || (g.q && g.k), ErrorKind::usage,
         "there is nothing to explain: give a model and `text`, or `q` and `k`, or `scores`");

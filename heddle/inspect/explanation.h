@@ -28,9 +28,6 @@ struct Explanation {
   double divisor = 1;
   bool is_causal = false;
   std::vector<ExplainedStep> steps;
-
-  /// Errors: internal if there is no step of that key.
-  const ExplainedStep& step(const std::string& key) const;
 };
 
 /// How a query and a key give a score.

@@ -68,9 +68,7 @@ class PlainStack final : public LanguageModel {
         embedding_
             ? (*embedding_)(tokens, run)
             : Tensor::zeros({std::ssize(tokens.ids), width()}, run.compute).with_leaf(&vectors_);
-    return nn::run_stack(
-        "", Residual(x, false), layers_.size(), nullptr, run,
-        [this, tokens, run](size_t i, Residual& y, auto) { layers_[i](y, tokens, run); });
+    return nn::run_blocks("", Residual(x, false), layers_, nullptr, tokens, run);
   }
 
  private:
@@ -142,10 +140,6 @@ std::unique_ptr<ModelConfig> size_of_preset(const std::string& name,
   return finish(preset_config(name), name, settings);
 }
 
-bool holds(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 }  // namespace
 
 std::vector<std::string> size_names() {
@@ -157,9 +151,9 @@ std::vector<std::string> size_names() {
 
 std::unique_ptr<ModelConfig> find_size(const std::string& name,
                                        const std::vector<std::string>& settings) {
-  if (holds(model_presets(), name)) return size_of_preset(name, settings);
+  if (std::ranges::count(model_presets(), name) > 0) return size_of_preset(name, settings);
   if (name == "stack") return plain_stack(settings);
-  if (holds(train::recipe_names(), name)) {
+  if (std::ranges::count(train::recipe_names(), name) > 0) {
     return size_of_run(train::load_recipe(name), name, settings);
   }
   if (is_directory(name)) {

@@ -46,11 +46,8 @@ void fill_rotary(PositionTable& t, int64_t width, double base) {
       "angles in radians, pos * {:g}^(-2i/d): queries and keys are turned by them, pair by pair, "
       "and their product feels the difference alone",
       base);
-  for (int64_t i = 0; i < t.columns; ++i) {
-    t.names.push_back(fmt::format("pair {}", i));
-    t.frequencies.push_back(
-        std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(width)));
-  }
+  t.frequencies = rope_frequencies(width, base);
+  for (int64_t i = 0; i < t.columns; ++i) t.names.push_back(fmt::format("pair {}", i));
   for (int64_t pos = 0; pos < t.positions; ++pos) {
     for (const double f : t.frequencies) {
       t.values.push_back(static_cast<float>(static_cast<double>(pos) * f));
@@ -97,11 +94,7 @@ PositionTable learned_table(const nn::Parameters& parameters, const std::string&
 constexpr size_t kExactNumbers = 1 << 15;
 constexpr size_t kMostNumbers = 1 << 22;
 
-Json rounded(const std::vector<float>& values) {
-  Json list = Json::array();
-  for (const float x : values) list.push_back(std::round(static_cast<double>(x) * 1e6) / 1e6);
-  return list;
-}
+double rounded(float x) { return std::round(static_cast<double>(x) * 1e6) / 1e6; }
 
 }  // namespace
 
@@ -186,7 +179,7 @@ void write_positions_page(const std::string& path, const PositionTable& table,
   if (table.kind == "rotary") {
     data["frequencies"] = table.frequencies;
   } else if (table.values.size() <= kExactNumbers) {
-    data["values"] = rounded(table.values);
+    data["values"] = json_list(table.values, rounded);
   } else {
     float most = 0;
     for (const float x : table.values) most = std::max(most, std::abs(x));

@@ -106,9 +106,7 @@ int64_t rounded(int64_t x) { return x; }
 
 template <class Item, class Member>
 Json column(const std::vector<const Item*>& items, Member member) {
-  Json list = Json::array();
-  for (const Item* item : items) list.push_back(rounded(item->*member));
-  return list;
+  return json_list(items, [&](const Item* item) { return rounded(item->*member); });
 }
 
 // At most `most` of those that are wanted, evenly spread, the last one included.
@@ -175,9 +173,7 @@ Json samples_json(const RunHistory& run) {
   for (const LoggedValidation* v : some) {
     Json one = Json::object({{"update", v->update}});
     for (const auto& sample : v->samples) {
-      Json texts = Json::array();
-      for (const auto& [field, text] : sample) texts.push_back(text);
-      one["samples"].push_back(std::move(texts));
+      one["samples"].push_back(json_list(sample, [](const auto& field) { return field.second; }));
     }
     json["validations"].push_back(std::move(one));
   }
@@ -197,11 +193,9 @@ Json best_json(const RunHistory& run) {
 }
 
 Json settings_json(const train::TrainConfig& config) {
-  Json json = Json::array();
-  for (const FieldInfo& field : list_fields(config)) {
-    json.push_back(std::vector<std::string>{field.key, field.default_value, field.help});
-  }
-  return json;
+  return json_list(list_fields(config), [](const FieldInfo& field) {
+    return Json::Array{field.key, field.default_value, field.help};
+  });
 }
 
 // What is added to the loss that is minimised: "label smoothing 0.1 and R-Drop 5", or nothing.
@@ -296,8 +290,7 @@ std::vector<DifferingField> differing_fields(const std::vector<RunHistory>& runs
   std::vector<DifferingField> differing;
   for (size_t r = 1; r < runs.size(); ++r) {
     for (const FieldDifference& d : diff_fields(runs[0].config, runs[r].config)) {
-      auto at = std::find_if(differing.begin(), differing.end(),
-                             [&](const DifferingField& f) { return f.key == d.key; });
+      auto at = std::ranges::find(differing, d.key, &DifferingField::key);
       if (at == differing.end()) {
         at = differing.insert(at, {d.key, std::vector<std::string>(runs.size(), d.first)});
       }
@@ -352,11 +345,9 @@ void write_comparison(const std::string& path, const std::vector<RunHistory>& ru
     json["name"] = names[r];
     page.data["runs"].push_back(std::move(json));
   }
-  page.data["differences"] = Json::array();
-  for (const DifferingField& field : differing_fields(runs)) {
-    page.data["differences"].push_back(
-        Json::object({{"key", field.key}, {"values", field.values}}));
-  }
+  page.data["differences"] = json_list(differing_fields(runs), [](const DifferingField& field) {
+    return Json::object({{"key", field.key}, {"values", field.values}});
+  });
   write_page(path, page);
 }
 

@@ -10,9 +10,9 @@
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/words.h"
-#include "heddle/ops/loss.h"
 #include "heddle/text/strings/strings.h"
 #include "heddle/text/tokenizer.h"
+#include "heddle/train/tasks/losses.h"
 
 namespace heddle::inspect {
 namespace {
@@ -134,16 +134,12 @@ Encoding text_ids(const Tokenizer& tokenizer, int64_t longest, const SubjectOpti
     ids.resize(static_cast<size_t>(room));
   }
   Encoding text = tokenizer.with_special(ids);
-  const bool has_types =
-      std::any_of(text.types.begin(), text.types.end(), [](int32_t type) { return type != 0; });
-  if (!has_types) text.types.clear();
+  if (std::ranges::count(text.types, 0) == std::ssize(text.types)) text.types.clear();
   return text;
 }
 
-double loss_of(const Tensor& h, const nn::OutputProjection& output, const Ids& targets,
-               const nn::Run& run) {
-  const CrossEntropy ce = output.loss(h, targets, {}, run);
-  return ce.predicted == 0 ? 0 : ce.nll / static_cast<double>(ce.predicted);
+double mean_loss(const train::LossSums& sums) {
+  return sums.predicted == 0 ? 0 : sums.nll / static_cast<double>(sums.predicted);
 }
 
 }  // namespace
@@ -209,16 +205,12 @@ void Subject::open_translator(const SubjectOptions& options) {
             side_of("target", model->target(), target, {"(start)", ""}),
             side_of("written", model->target(), target, {"", "(end)"})};
   measure_ = "rise of the loss, nats per token";
-  Ids from = source, in = target, out = target;
-  from.push_back(static_cast<int32_t>(model->translator().facts().eos_token_id));
-  in.insert(in.begin(), static_cast<int32_t>(model->translator().facts().decoder_start_token_id));
-  out.push_back(static_cast<int32_t>(model->translator().facts().eos_token_id));
+  const size_t only = 0;
+  const TranslationBatch pair = pack_pairs(model->translator().facts(), std::span(&source, 1),
+                                           std::span(&target, 1), std::span(&only, 1));
   run_ = [=](const nn::Run& run) {
-    const Segments keys = Segments::uniform(1, static_cast<int64_t>(from.size()));
-    const Segments queries = Segments::uniform(1, static_cast<int64_t>(in.size()));
-    const Tensor memory = model->translator().encode({from, &keys, nullptr}, run);
-    const Tensor h = model->translator().decode({in, &queries, nullptr}, memory, keys, run);
-    return Result{.loss = loss_of(h, model->translator().output(), out, run), .states = {}};
+    const train::LossSums sums = train::batch_loss(model->translator(), pair, run);
+    return Result{.loss = mean_loss(sums), .states = {}};
   };
   note_calls({{"encoder", "encoder_attentions.", 0, 0},
               {"decoder", "decoder_attentions.", 1, 1},
@@ -245,19 +237,13 @@ void Subject::open_stack(const SubjectOptions& options) {
   const bool has_loss = language != nullptr && text.ids.size() > 1;
   measure_ =
       has_loss ? "rise of the loss, nats per token" : "relative change of the last hidden states";
-  const std::vector<int32_t> position_ids = model.positions(text.ids);
-  Ids next(text.ids.begin() + 1, text.ids.end());
-  next.push_back(-1);  // what follows the last is not known
+  const PackedTexts one(model, std::span(&text, 1));
   run_ = [=](const nn::Run& run) {
-    const Segments one = Segments::uniform(1, static_cast<int64_t>(text.ids.size()));
-    const nn::TokenRows tokens = {
-        .ids = text.ids, .segments = &one, .position_ids = position_ids, .types = text.types};
     Result result;
     if (has_loss) {
-      const Tensor h = language->hidden(tokens, run);
-      result.loss = loss_of(h, language->output(), next, run);
+      result.loss = mean_loss(train::batch_loss(*language, one.tokens(), run));
     } else {
-      result.states = stack->model->forward(tokens, run)[0].x.to_floats();
+      result.states = stack->model->forward(one.tokens(), run)[0].x.to_floats();
     }
     return result;
   };

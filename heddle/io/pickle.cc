@@ -19,10 +19,6 @@ constexpr size_t kMaxValues = 4'000'000;
 constexpr size_t kMaxNameBytes = 200;
 constexpr uint8_t kNewestProtocol = 5;
 
-bool holds_items(Kind kind) {
-  return kind == Kind::tuple || kind == Kind::list || kind == Kind::dict;
-}
-
 const char* kind_name(Kind kind) {
   constexpr const char* kNames[] = {"None",   "a boolean", "an integer", "a number",
                                     "a text", "bytes",     "a tuple",    "a list",
@@ -87,16 +83,14 @@ class Pickle::Machine {
   }
 
   PickleValue pop() {
-    const size_t floor = marks_.empty() ? 0 : marks_.back();
-    if (stack_.size() <= floor) fail_here("it takes a value where there is none");
-    const PickleValue value = stack_.back();
+    const PickleValue value = top("takes");
     stack_.pop_back();
     return value;
   }
 
-  PickleValue& top() {
+  PickleValue& top(const char* use = "uses") {
     const size_t floor = marks_.empty() ? 0 : marks_.back();
-    if (stack_.size() <= floor) fail_here("it uses a value where there is none");
+    if (stack_.size() <= floor) fail_here(fmt::format("it {} a value where there is none", use));
     return stack_.back();
   }
 
@@ -298,7 +292,8 @@ class Pickle::Machine {
       fail_here("an OrderedDict is made of no list");
     }
     for (const PickleValue& pair : arguments[0].node->items) {
-      if (!holds_items(pair.kind) || pair.node->items.size() != 2) {
+      const bool is_container = pair.is(Kind::tuple) || pair.is(Kind::list) || pair.is(Kind::dict);
+      if (!is_container || pair.node->items.size() != 2) {
         fail_here("an OrderedDict is made of something that is no pair");
       }
       count_items(2);

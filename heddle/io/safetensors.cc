@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <tuple>
 #include <unordered_set>
 #include <utility>
@@ -213,21 +214,13 @@ void check_places(const std::string& path, const std::vector<HeaderEntry>& entri
 /// The checksum of the data: that of the tensors' checksums, in the order of their names. All
 /// threads compute, the largest tensors first, so that none is left with one at the end.
 std::string data_checksum(const std::map<std::string, std::span<const std::byte>>& tensors) {
-  struct Sum {
-    std::span<const std::byte> bytes;
-    std::string text = {};
-  };
-  std::vector<Sum> sums;
-  for (const auto& [name, bytes] : tensors) sums.push_back({bytes});
-  std::vector<Sum*> order;
-  for (Sum& sum : sums) order.push_back(&sum);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const Sum* a, const Sum* b) { return a->bytes.size() > b->bytes.size(); });
-  parallel_for(static_cast<int64_t>(order.size()),
-               [&](int64_t i) { order[i]->text = checksum(order[i]->bytes); });
+  std::map<std::string_view, std::string> sums;
+  std::vector<std::pair<std::span<const std::byte>, std::string*>> order;
+  for (const auto& [name, bytes] : tensors) order.emplace_back(bytes, &sums[name]);
+  std::ranges::stable_sort(order, std::greater(), [](const auto& o) { return o.first.size(); });
+  parallel_for(std::ssize(order), [&](int64_t i) { *order[i].second = checksum(order[i].first); });
   std::string text;
-  size_t i = 0;
-  for (const auto& [name, bytes] : tensors) text += fmt::format("{} {}\n", name, sums[i++].text);
+  for (const auto& [name, sum] : sums) text += fmt::format("{} {}\n", name, sum);
   return checksum(text);
 }
 
@@ -282,9 +275,8 @@ void SafetensorsFile::read_header() {
   check(text.starts_with('{'), ErrorKind::data,
         "{}: the header does not begin with '{{'; this is no safetensors file", path());
   std::vector<HeaderEntry> entries = parse_header(path(), text, metadata_);
-  std::sort(entries.begin(), entries.end(), [](const HeaderEntry& a, const HeaderEntry& b) {
-    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
-  });
+  std::ranges::sort(entries, {},
+                    [](const HeaderEntry& e) { return std::tie(e.begin, e.end, e.name); });
   const std::span<const std::byte> data = bytes.subspan(kPrefix + length);
   check_places(path(), entries, static_cast<int64_t>(kPrefix + length),
                static_cast<int64_t>(bytes.size()));

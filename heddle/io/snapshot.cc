@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -128,22 +127,14 @@ std::vector<std::string> remove_unnamed(const std::string& folder, const Manifes
   return unnamed;
 }
 
-FolderLock::FolderLock(const std::string& folder) {
-  const std::string path = join_path(folder, kLockName);
-  fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (fd_ < 0) fail_errno("cannot write", path, errno);
-  if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
-  const int error = errno;
-  close(fd_);
-  check(error != EWOULDBLOCK, ErrorKind::usage,
+FolderLock::FolderLock(const std::string& folder)
+    : file_(open(join_path(folder, kLockName).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+  if (file_.fd < 0) fail_errno("cannot write", join_path(folder, kLockName), errno);
+  // Some network file systems have no locks: working without one beats not working.
+  const bool is_taken = flock(file_.fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  check(!is_taken, ErrorKind::usage,
         "{}: another heddle is working here; wait for it, stop it, or choose another folder",
         folder);
-  // Some network file systems have no locks: working without one beats not working.
-  fd_ = -1;
-}
-
-FolderLock::~FolderLock() {
-  if (fd_ >= 0) close(fd_);
 }
 
 }  // namespace heddle

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/base/files/files.h"
 #include "heddle/base/json/json.h"
 
 namespace heddle {
@@ -53,12 +54,9 @@ std::vector<std::string> remove_unnamed(const std::string& folder, const Manifes
 class FolderLock {
  public:
   explicit FolderLock(const std::string& folder);
-  ~FolderLock();
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
 
  private:
-  int fd_ = -1;
+  Descriptor file_;
 };
 
 }  // namespace heddle

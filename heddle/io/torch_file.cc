@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include "heddle/base/error.h"
 #include "heddle/io/byte_reader.h"
@@ -88,7 +89,7 @@ class TorchFile::Builder {
   }
 
   void build() {
-    if (ZipArchive::is_archive(bytes_)) return build_zip();
+    if (is_zip(bytes_)) return build_zip();
     // The integer 0x1950a86a20f9469cfc6c as a pickle.
     constexpr std::string_view magic("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.",
                                      15);
@@ -124,9 +125,9 @@ class TorchFile::Builder {
 
   // NAME/data.pkl is the dict, NAME/data/KEY the storages.
   void build_zip() {
-    const ZipArchive& archive = file_.archive_.emplace(bytes_, path());
+    file_.entries_ = read_zip(bytes_, path());
     const ZipEntry* pickle = nullptr;
-    for (const ZipEntry& entry : archive.entries()) {
+    for (const ZipEntry& entry : file_.entries_) {
       expect(!entry.name.ends_with("/constants.pkl"),
              "it holds '{}', so it is a TorchScript program; heddle runs no code. Save the weights "
              "alone: torch.save(model.state_dict(), ..)",
@@ -135,24 +136,21 @@ class TorchFile::Builder {
       if (is_pickle && pickle == nullptr) pickle = &entry;
     }
     expect(pickle != nullptr, "the zip archive holds no data.pkl; it is no file of torch.save");
-    const std::string root = pickle->name.substr(0, pickle->name.size() - 8);
-    check_byte_order(archive, root + "byteorder");
-    archive.verify(*pickle);
+    const std::string root = pickle->name.substr(0, pickle->name.size() - 8), data = root + "data/";
+    for (const ZipEntry& entry : file_.entries_) {
+      if (entry.name == root + "byteorder") check_byte_order(entry);
+      if (entry.name.starts_with(data)) storages_[entry.name.substr(data.size())] = entry.bytes;
+    }
+    verify_entry(*pickle, path());
     expect(pickle->bytes.size() <= kMaxPickle, "'{}' has {} bytes; at most {} are read",
            pickle->name, pickle->bytes.size(), kMaxPickle);
-    find_storage_ = [&archive, root](const std::string& key) {
-      const ZipEntry* entry = archive.find(root + "data/" + key);
-      return entry == nullptr ? std::nullopt : std::optional<Bytes>(entry->bytes);
-    };
     const Pickle read = read_pickle(pickle->bytes, path() + ": " + pickle->name);
     add_tensors(read.value());
   }
 
-  void check_byte_order(const ZipArchive& archive, const std::string& name) const {
-    const ZipEntry* entry = archive.find(name);
-    if (entry == nullptr) return;
-    const std::string order(reinterpret_cast<const char*>(entry->bytes.data()),
-                            std::min<size_t>(entry->bytes.size(), 16));
+  void check_byte_order(const ZipEntry& entry) const {
+    const std::string order(reinterpret_cast<const char*>(entry.bytes.data()),
+                            std::min<size_t>(entry.bytes.size(), 16));
     expect(order == "little", "its numbers are {}-endian; little is needed", order);
   }
 
@@ -172,11 +170,7 @@ class TorchFile::Builder {
     for_each_tensor(dict.value(), [&](const std::string&, const View& view) {
       ids[view.storage.key] = view.storage;
     });
-    const std::map<std::string, Bytes> storages = place_storages(keys.value(), ids, at);
-    find_storage_ = [&storages](const std::string& key) {
-      const auto found = storages.find(key);
-      return found == storages.end() ? std::nullopt : std::optional<Bytes>(found->second);
-    };
+    place_storages(keys.value(), ids, at);
     add_tensors(dict.value());
   }
 
@@ -189,11 +183,9 @@ class TorchFile::Builder {
     }
   }
 
-  std::map<std::string, Bytes> place_storages(const PickleValue& keys,
-                                              const std::map<std::string, StorageId>& ids,
-                                              size_t at) const {
+  void place_storages(const PickleValue& keys, const std::map<std::string, StorageId>& ids,
+                      size_t at) {
     expect(keys.is(Kind::list), "the keys of the storages are {}, no list", describe(keys));
-    std::map<std::string, Bytes> storages;
     ByteReader reader(bytes_, path());
     reader.skip(at);
     for (const PickleValue& key : keys.node->items) {
@@ -206,9 +198,8 @@ class TorchFile::Builder {
       const auto count = reader.read<int64_t>();
       expect(count >= 0 && count == id->second.count,
              "storage '{}' has {} elements, but its tensors say {}", name, count, id->second.count);
-      storages[name] = reader.take(static_cast<uint64_t>(storage_bytes(id->second)));
+      storages_[name] = reader.take(static_cast<uint64_t>(storage_bytes(id->second)));
     }
-    return storages;
   }
 
   // --- what the pickle says ----------------------------------------------------------------
@@ -328,18 +319,17 @@ class TorchFile::Builder {
     for_each_tensor(dict, [&](const std::string& name, const View& view) {
       tensors.emplace_back(name, tensor_of(view, fmt::format("tensor '{}'", name)));
     });
-    std::stable_sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) {
-      return std::less<>()(a.second.bytes.data(), b.second.bytes.data());
-    });
+    std::ranges::stable_sort(tensors, {}, [](const auto& t) { return t.second.bytes.data(); });
     for (auto& [name, tensor] : tensors) file_.add(name, std::move(tensor));
   }
 
   StoredTensor tensor_of(const View& view, const std::string& what) {
-    const std::optional<Bytes> found = find_storage_(view.storage.key);
-    expect(found.has_value(), "{} lies in storage '{}', which is not there", what,
+    const auto found = storages_.find(view.storage.key);
+    expect(found != storages_.end(), "{} lies in storage '{}', which is not there", what,
            view.storage.key);
-    expect(static_cast<int64_t>(found->size()) == storage_bytes(view.storage),
-           "storage '{}' has {} bytes, but {} says {}", view.storage.key, found->size(), what,
+    const Bytes storage = found->second;
+    expect(static_cast<int64_t>(storage.size()) == storage_bytes(view.storage),
+           "storage '{}' has {} bytes, but {} says {}", view.storage.key, storage.size(), what,
            storage_bytes(view.storage));
     const int64_t size = size_of(view.dtype);
     const int64_t needed = bytes_of(view.dtype, view.sizes);
@@ -347,12 +337,12 @@ class TorchFile::Builder {
     StoredTensor tensor{view.dtype, view.sizes, {}};
     if (needed == 0) return tensor;
     const int64_t last = last_element(view);
-    expect(last >= 0 && last < static_cast<int64_t>(found->size()) / size,
+    expect(last >= 0 && last < static_cast<int64_t>(storage.size()) / size,
            "{} of shape [{}] with strides [{}] from element {} reaches beyond the {} elements of "
            "its storage",
            what, fmt::join(view.sizes, ", "), fmt::join(view.strides, ", "), view.offset,
-           static_cast<int64_t>(found->size()) / size);
-    const Bytes from = found->subspan(static_cast<size_t>(view.offset * size));
+           static_cast<int64_t>(storage.size()) / size);
+    const Bytes from = storage.subspan(static_cast<size_t>(view.offset * size));
     tensor.bytes = is_in_order(view) ? from.first(static_cast<size_t>(needed))
                                      : copy_in_order(view, from, needed, what);
     return tensor;
@@ -405,7 +395,7 @@ class TorchFile::Builder {
   TorchFile& file_;
   std::shared_ptr<MappedFile> mapped_;
   Bytes bytes_;
-  std::function<std::optional<Bytes>(const std::string& key)> find_storage_;
+  std::map<std::string, Bytes> storages_;  // by key
   size_t copied_ = 0;
 };
 
@@ -416,8 +406,7 @@ TorchFile TorchFile::open(const std::string& path, Mapping mapping) {
 }
 
 void TorchFile::verify() const {
-  if (!archive_) return;
-  for (const ZipEntry& entry : archive_->entries()) archive_->verify(entry);
+  for (const ZipEntry& entry : entries_) verify_entry(entry, path());
 }
 
 }  // namespace heddle

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <deque>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +29,7 @@ class TorchFile : public TensorFile {
   class Builder;
   explicit TorchFile(const std::string& path) : TensorFile(path) {}
 
-  std::optional<ZipArchive> archive_;
+  std::vector<ZipEntry> entries_;              // of the zip form
   std::deque<std::vector<std::byte>> copies_;  // of what does not lie in order
 };
 

@@ -2,6 +2,7 @@
 #include "heddle/io/zip.h"
 
 #include <algorithm>
+#include <set>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
@@ -58,21 +59,18 @@ Directory read_end64(Bytes bytes, size_t end, const std::string& path) {
   check(record.read<uint32_t>() == kEnd64, ErrorKind::data,
         "{}: there is no zip64 record at byte {}; the file was altered or damaged", path, place);
   record.skip(8 + 2 + 2 + 4 + 4 + 8);  // size, versions, disks, entries on this disk
-  Directory d;
-  d.entries = record.read<uint64_t>();
-  d.bytes = record.read<uint64_t>();
-  d.begin = record.read<uint64_t>();
-  return d;
+  return {.entries = record.read<uint64_t>(),
+          .bytes = record.read<uint64_t>(),
+          .begin = record.read<uint64_t>()};
 }
 
 Directory read_end(Bytes bytes, const std::string& path) {
   const size_t end = find_end(bytes, path);
   ByteReader record(bytes.subspan(end, kEndBytes), path);
   record.skip(4 + 2 + 2 + 2);  // signature, disks, entries on this disk
-  Directory d;
-  d.entries = record.read<uint16_t>();
-  d.bytes = record.read<uint32_t>();
-  d.begin = record.read<uint32_t>();
+  Directory d{.entries = record.read<uint16_t>(),
+              .bytes = record.read<uint32_t>(),
+              .begin = record.read<uint32_t>()};
   if (d.entries == kFull16 || d.bytes == kFull32 || d.begin == kFull32) {
     d = read_end64(bytes, end, path);
   }
@@ -149,43 +147,38 @@ void place_entry(Bytes bytes, uint64_t limit, DirectoryLine& line, const std::st
 
 }  // namespace
 
-bool ZipArchive::is_archive(Bytes bytes) {
-  return bytes.size() >= 4 && signature_at(bytes, 0) == kLocal;
-}
+bool is_zip(Bytes bytes) { return bytes.size() >= 4 && signature_at(bytes, 0) == kLocal; }
 
-ZipArchive::ZipArchive(Bytes bytes, std::string path) : path_(std::move(path)) {
-  const Directory d = read_end(bytes, path_);
-  ByteReader directory(bytes.subspan(d.begin, d.bytes), path_ + ": zip directory");
+std::vector<ZipEntry> read_zip(Bytes bytes, const std::string& path) {
+  const Directory d = read_end(bytes, path);
+  ByteReader directory(bytes.subspan(d.begin, d.bytes), path + ": zip directory");
   std::vector<DirectoryLine> lines;
   for (uint64_t i = 0; i < d.entries; ++i) {
-    lines.push_back(read_line(directory, path_));
-    place_entry(bytes, d.begin, lines.back(), path_);
+    lines.push_back(read_line(directory, path));
+    place_entry(bytes, d.begin, lines.back(), path);
   }
+  std::vector<ZipEntry> entries;
+  std::set<std::string_view> names;
   for (const DirectoryLine& line : lines) {
-    check(places_.emplace(line.entry.name, entries_.size()).second, ErrorKind::data,
-          "{}: the zip archive holds '{}' twice", path_, line.entry.name);
-    entries_.push_back(line.entry);
+    check(names.insert(line.entry.name).second, ErrorKind::data,
+          "{}: the zip archive holds '{}' twice", path, line.entry.name);
+    entries.push_back(line.entry);
   }
-  std::sort(lines.begin(), lines.end(),
-            [](const DirectoryLine& a, const DirectoryLine& b) { return a.begin < b.begin; });
+  std::ranges::sort(lines, {}, &DirectoryLine::begin);
   for (size_t i = 1; i < lines.size(); ++i) {
     check(lines[i - 1].end <= lines[i].begin, ErrorKind::data,
-          "{}: '{}' and '{}' overlap in the zip archive", path_, lines[i - 1].entry.name,
+          "{}: '{}' and '{}' overlap in the zip archive", path, lines[i - 1].entry.name,
           lines[i].entry.name);
   }
+  return entries;
 }
 
-const ZipEntry* ZipArchive::find(std::string_view name) const {
-  const auto at = places_.find(std::string(name));
-  return at == places_.end() ? nullptr : &entries_[at->second];
-}
-
-void ZipArchive::verify(const ZipEntry& entry) const {
+void verify_entry(const ZipEntry& entry, const std::string& path) {
   const uint32_t sum = crc32(entry.bytes);
   check(sum == entry.crc, ErrorKind::data,
         "{}: '{}' has the checksum {:08x}, but the zip archive states {:08x}; the file was altered "
         "or damaged",
-        path_, entry.name, sum, entry.crc);
+        path, entry.name, sum, entry.crc);
 }
 
 }  // namespace heddle

@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace heddle {
@@ -19,29 +17,17 @@ struct ZipEntry {
   uint32_t crc = 0;                  ///< CRC-32 that the archive states
 };
 
-/// The files of an archive, where they lie; nothing is copied or unpacked.
-class ZipArchive {
- public:
-  /// Whether the bytes begin as an archive does.
-  static bool is_archive(std::span<const std::byte> bytes);
+/// Whether the bytes begin as an archive does.
+bool is_zip(std::span<const std::byte> bytes);
 
-  /// Reads the directory (zip64 too) and compares it with what stands before each file. `path`
-  /// opens messages; `bytes` must outlive this.
-  /// Errors: data for anything cut short, out of range, overlapping, named twice, packed or
-  /// encrypted.
-  ZipArchive(std::span<const std::byte> bytes, std::string path);
+/// The files of an archive in the order of its directory, where they lie; nothing is copied or
+/// unpacked. Compares the directory (zip64 too) with what stands before each file. `path` opens
+/// messages; `bytes` must outlive the entries.
+/// Errors: data for anything cut short, out of range, overlapping, named twice, packed or
+/// encrypted.
+std::vector<ZipEntry> read_zip(std::span<const std::byte> bytes, const std::string& path);
 
-  /// In the order of the directory.
-  const std::vector<ZipEntry>& entries() const { return entries_; }
-  /// A file, or nullptr.
-  const ZipEntry* find(std::string_view name) const;
-  /// Errors: data if the bytes have another checksum than the archive states.
-  void verify(const ZipEntry& entry) const;
-
- private:
-  std::string path_;
-  std::vector<ZipEntry> entries_;
-  std::unordered_map<std::string, size_t> places_;  // in entries_, by name
-};
+/// Errors: data if the bytes have another checksum than the archive states.
+void verify_entry(const ZipEntry& entry, const std::string& path);
 
 }  // namespace heddle

@@ -64,10 +64,9 @@ struct ActivationKernels {
 
   static ActivationKernels of_cpu();
   static void list(const auto& visit) {
-    visit.template operator()<&ActivationKernels::activation, definition::activation>("activation");
-    visit.template operator()<&ActivationKernels::activation_backward,
-                              definition::activation_backward>("activation_backward");
-    visit.template operator()<&ActivationKernels::dropout, definition::dropout>("dropout");
+    HEDDLE_LIST_KERNEL(ActivationKernels, activation);
+    HEDDLE_LIST_KERNEL(ActivationKernels, activation_backward);
+    HEDDLE_LIST_KERNEL(ActivationKernels, dropout);
   }
 };
 

@@ -106,10 +106,8 @@ struct AttentionKernels {
 
   static AttentionKernels of_cpu();
   static void list(const auto& visit) {
-    visit.template operator()<&AttentionKernels::attention, definition::attention>("attention");
-    visit
-        .template operator()<&AttentionKernels::attention_backward, definition::attention_backward>(
-            "attention_backward");
+    HEDDLE_LIST_KERNEL(AttentionKernels, attention);
+    HEDDLE_LIST_KERNEL(AttentionKernels, attention_backward);
   }
 };
 

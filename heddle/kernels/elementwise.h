@@ -1,8 +1,6 @@
 // Kernels element by element; x, y of any mix of f32 and bf16 unless stated.
 #pragma once
 
-#include <cmath>
-
 #include "heddle/kernels/family.h"
 
 namespace heddle {
@@ -30,9 +28,6 @@ inline void axpby(float alpha, Rows x, float beta, Rows y) {
 inline void add_row(Rows x, const float* bias, Rows y) {
   fill_elements(y, [&](int64_t r, int64_t c) { return element(x, r, c) + bias[c]; });
 }
-inline void exp(Rows x, Rows y) {
-  fill_elements(y, [&](int64_t r, int64_t c) { return std::exp(element(x, r, c)); });
-}
 
 }  // namespace definition
 
@@ -43,16 +38,14 @@ struct ElementwiseKernels {
   /// y = alpha x + beta y (beta 0: not read)
   void (*axpby)(float alpha, Rows x, float beta, Rows y);
   void (*add_row)(Rows x, const float* bias, Rows y);  ///< y[r] = x[r] + bias
-  void (*exp)(Rows x, Rows y);
 
   static ElementwiseKernels of_cpu();
   static void list(const auto& visit) {
-    visit.template operator()<&ElementwiseKernels::convert, definition::convert>("convert");
-    visit.template operator()<&ElementwiseKernels::add, definition::add>("add");
-    visit.template operator()<&ElementwiseKernels::mul, definition::mul>("mul");
-    visit.template operator()<&ElementwiseKernels::axpby, definition::axpby>("axpby");
-    visit.template operator()<&ElementwiseKernels::add_row, definition::add_row>("add_row");
-    visit.template operator()<&ElementwiseKernels::exp, definition::exp>("exp");
+    HEDDLE_LIST_KERNEL(ElementwiseKernels, convert);
+    HEDDLE_LIST_KERNEL(ElementwiseKernels, add);
+    HEDDLE_LIST_KERNEL(ElementwiseKernels, mul);
+    HEDDLE_LIST_KERNEL(ElementwiseKernels, axpby);
+    HEDDLE_LIST_KERNEL(ElementwiseKernels, add_row);
   }
 };
 

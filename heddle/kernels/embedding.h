@@ -70,12 +70,9 @@ struct EmbeddingKernels {
 
   static EmbeddingKernels of_cpu();
   static void list(const auto& visit) {
-    visit.template operator()<&EmbeddingKernels::embedding, definition::embedding>("embedding");
-    visit
-        .template operator()<&EmbeddingKernels::embedding_backward, definition::embedding_backward>(
-            "embedding_backward");
-    visit.template operator()<&EmbeddingKernels::gather_rows, definition::gather_rows>(
-        "gather_rows");
+    HEDDLE_LIST_KERNEL(EmbeddingKernels, embedding);
+    HEDDLE_LIST_KERNEL(EmbeddingKernels, embedding_backward);
+    HEDDLE_LIST_KERNEL(EmbeddingKernels, gather_rows);
   }
 };
 

@@ -36,6 +36,10 @@ int64_t bytes_of(const T&) {
   return 0;
 }
 
+/// One line of a family's list(visit): the pointer of that name, with its definition.
+#define HEDDLE_LIST_KERNEL(Family, name) \
+  visit.template operator()<&Family::name, definition::name>(#name)
+
 /// All row views among the arguments: right for a kernel that reads or writes each once. Where that
 /// is wrong, or arguments come in a struct, the family has an overload.
 template <class... Args>

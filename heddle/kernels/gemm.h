@@ -79,9 +79,7 @@ struct GemmKernels {
   void (*gemm)(const GemmArgs&);
 
   static GemmKernels of_cpu();
-  static void list(const auto& visit) {
-    visit.template operator()<&GemmKernels::gemm, definition::gemm>("gemm");
-  }
+  static void list(const auto& visit) { HEDDLE_LIST_KERNEL(GemmKernels, gemm); }
 };
 
 /// A number for GemmArgs::constant_b that was not given before.

@@ -25,9 +25,7 @@ struct CrossEntropyArgs {
   float* nll = nullptr;   ///< [rows]; may be null
 };
 
-inline Work work_of(const CrossEntropyArgs& args) {
-  return {bytes_of(args.logits) + bytes_of(args.dlogits), 0};
-}
+inline Work work_of(const CrossEntropyArgs& a) { return work_of(a.logits, a.dlogits); }
 
 namespace definition {
 
@@ -81,10 +79,7 @@ struct LossKernels {
   void (*cross_entropy)(const CrossEntropyArgs&);
 
   static LossKernels of_cpu();
-  static void list(const auto& visit) {
-    visit.template operator()<&LossKernels::cross_entropy, definition::cross_entropy>(
-        "cross_entropy");
-  }
+  static void list(const auto& visit) { HEDDLE_LIST_KERNEL(LossKernels, cross_entropy); }
 };
 
 }  // namespace heddle

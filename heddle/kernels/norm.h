@@ -60,19 +60,10 @@ struct GroupNormBackwardArgs {
   float *dgamma = nullptr, *dbeta = nullptr;
 };
 
-inline Work work_of(const GroupNormArgs& args) { return {bytes_of(args.x) + bytes_of(args.y), 0}; }
-inline Work work_of(const GroupNormBackwardArgs& args) {
-  return {bytes_of(args.forward.x) + bytes_of(args.dy) + bytes_of(args.dx), 0};
-}
-inline Work work_of(const NormArgs& args) {
-  return {bytes_of(args.x) + bytes_of(args.sub) + bytes_of(args.h) + bytes_of(args.y), 0};
-}
-
-inline Work work_of(const NormBackwardArgs& args) {
-  return {bytes_of(args.h) + bytes_of(args.dy) + bytes_of(args.dh_in) + bytes_of(args.dh) +
-              bytes_of(args.dsub),
-          0};
-}
+inline Work work_of(const GroupNormArgs& a) { return work_of(a.x, a.y); }
+inline Work work_of(const GroupNormBackwardArgs& a) { return work_of(a.forward.x, a.dy, a.dx); }
+inline Work work_of(const NormArgs& a) { return work_of(a.x, a.sub, a.h, a.y); }
+inline Work work_of(const NormBackwardArgs& a) { return work_of(a.h, a.dy, a.dh_in, a.dh, a.dsub); }
 
 namespace definition {
 
@@ -190,12 +181,10 @@ struct NormKernels {
 
   static NormKernels of_cpu();
   static void list(const auto& visit) {
-    visit.template operator()<&NormKernels::norm, definition::norm>("norm");
-    visit.template operator()<&NormKernels::norm_backward, definition::norm_backward>(
-        "norm_backward");
-    visit.template operator()<&NormKernels::group_norm, definition::group_norm>("group_norm");
-    visit.template operator()<&NormKernels::group_norm_backward, definition::group_norm_backward>(
-        "group_norm_backward");
+    HEDDLE_LIST_KERNEL(NormKernels, norm);
+    HEDDLE_LIST_KERNEL(NormKernels, norm_backward);
+    HEDDLE_LIST_KERNEL(NormKernels, group_norm);
+    HEDDLE_LIST_KERNEL(NormKernels, group_norm_backward);
   }
 };
 

@@ -56,9 +56,7 @@ struct OptimizerKernels {
   void (*adam)(const AdamArgs&);
 
   static OptimizerKernels of_cpu();
-  static void list(const auto& visit) {
-    visit.template operator()<&OptimizerKernels::adam, definition::adam>("adam");
-  }
+  static void list(const auto& visit) { HEDDLE_LIST_KERNEL(OptimizerKernels, adam); }
 };
 
 }  // namespace heddle

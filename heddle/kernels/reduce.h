@@ -119,15 +119,14 @@ struct ReduceKernels {
 
   static ReduceKernels of_cpu();
   static void list(const auto& visit) {
-    visit.template operator()<&ReduceKernels::sum_columns, definition::sum_columns>("sum_columns");
-    visit.template operator()<&ReduceKernels::sum_rows, definition::sum_rows>("sum_rows");
-    visit.template operator()<&ReduceKernels::sum_squares, definition::sum_squares>("sum_squares");
-    visit.template operator()<&ReduceKernels::all_finite, definition::all_finite>("all_finite");
-    visit.template operator()<&ReduceKernels::softmax, definition::softmax>("softmax");
-    visit.template operator()<&ReduceKernels::softmax_backward, definition::softmax_backward>(
-        "softmax_backward");
-    visit.template operator()<&ReduceKernels::log_softmax, definition::log_softmax>("log_softmax");
-    visit.template operator()<&ReduceKernels::scan_logits, definition::scan_logits>("scan_logits");
+    HEDDLE_LIST_KERNEL(ReduceKernels, sum_columns);
+    HEDDLE_LIST_KERNEL(ReduceKernels, sum_rows);
+    HEDDLE_LIST_KERNEL(ReduceKernels, sum_squares);
+    HEDDLE_LIST_KERNEL(ReduceKernels, all_finite);
+    HEDDLE_LIST_KERNEL(ReduceKernels, softmax);
+    HEDDLE_LIST_KERNEL(ReduceKernels, softmax_backward);
+    HEDDLE_LIST_KERNEL(ReduceKernels, log_softmax);
+    HEDDLE_LIST_KERNEL(ReduceKernels, scan_logits);
   }
 };
 

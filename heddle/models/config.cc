@@ -178,8 +178,7 @@ void ModelConfig::report_unknown(const std::vector<std::string>& keys,
 }
 
 void ModelConfig::fit(const TensorFile& weights) {
-  const std::vector<std::string> names = weights.names();
-  hub.has_pooler = std::any_of(names.begin(), names.end(), [](const std::string& name) {
+  hub.has_pooler = std::ranges::any_of(weights.names(), [](const std::string& name) {
     return name.find("pooler.") != std::string::npos;
   });
   fit_own(weights);

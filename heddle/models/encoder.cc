@@ -67,9 +67,8 @@ Tensor EncoderStack::hidden(const TokenRows& tokens, const Run& run) const {
   }
   TokenRows placed = tokens;
   if (tokens.position_ids.empty()) placed.position_ids = position_ids;
-  return nn::run_stack(
-      "", Residual(embedding_(placed, run), false), layers_.size(), nullptr, run,
-      [this, tokens, run](size_t i, Residual& x, auto) { layers_[i](x, tokens, run); });
+  return nn::run_blocks("", Residual(embedding_(placed, run), false), layers_, nullptr, tokens,
+                        run);
 }
 
 nn::TensorNames EncoderStack::names_of(const std::string& base,

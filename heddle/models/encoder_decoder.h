@@ -11,24 +11,6 @@
 
 namespace heddle {
 
-/// Keys and values that one decoder layer has computed, rows of cache_width.
-struct LayerCache {
-  nn::RowCache self;   ///< a row a token of a hypothesis
-  nn::RowCache cross;  ///< a row a source token, computed once
-};
-
-/// What the layers keep while decoding token by token.
-struct DecoderCache {
-  std::vector<LayerCache> layers;
-};
-
-/// One token for each of n hypotheses, grouped by sentence.
-struct DecoderStep {
-  std::span<const int32_t> ids;  ///< [n] the last token of each hypothesis
-  nn::CachedKeys tokens;         ///< segment i: the tokens of hypothesis i, one of them new
-  nn::CachedKeys sources;        ///< segment i: hypotheses and source tokens of sentence i
-};
-
 /// What tells a stack's positions apart.
 struct PositionFacts {
   std::string kind = "learned";           ///< "sinusoidal", "rotary", "none"
@@ -77,19 +59,15 @@ class EncoderDecoder : public TokenModel {
   /// Teacher forcing. memory: [s, width] of `source`    returns: [t, width]
   virtual Tensor decode(const nn::TokenRows& target, const Tensor& memory, const Segments& source,
                         const nn::Run& run) const = 0;
-  /// From h [rows, width] to the logits of the next token.
-  const nn::OutputProjection& output() const { return *heads_.output; }
-
-  /// Begins decoding token by token.
-  DecoderCache start() const {
-    return {std::vector<LayerCache>(static_cast<size_t>(facts_.decoder_layers))};
-  }
-  /// Computes the cross keys and values of sentences, which go to these rows of the cache.
+  /// Computes the cross keys and values of sentences, which go to these rows of each layer's cache.
   /// memory: [s, width], rows: [s]
-  virtual void add_sources(DecoderCache& cache, const Tensor& memory, std::span<const int32_t> rows,
-                           const nn::Run& run) const = 0;
-  /// One step. returns: [n, width]; row i equals the last row of decode() over hypothesis i.
-  virtual Tensor step(DecoderCache& cache, const DecoderStep& step, const nn::Run& run) const = 0;
+  virtual void add_sources(std::span<nn::RowCache> layers, const Tensor& memory,
+                           std::span<const int32_t> rows, const nn::Run& run) const = 0;
+  /// Token by token: those of `target` continue the hypotheses of its cache, grouped by sentence;
+  /// segment i of `sources`: hypotheses and source tokens of sentence i, in `layers`.
+  /// returns: [t, width]; rows equal those of decode() over whole hypotheses.
+  virtual Tensor step(const nn::TokenRows& target, std::span<const nn::RowCache> layers,
+                      const nn::CachedKeys& sources, const nn::Run& run) const = 0;
 
   /// The encoder's states of a source alone.
   Tensor hidden(const nn::TokenRows& tokens, const nn::Run& run) const override {
@@ -100,24 +78,12 @@ class EncoderDecoder : public TokenModel {
   EncoderDecoderFacts facts_;
 };
 
-/// A tensor of a checkpoint, f32.
-struct NamedFloats {
-  std::string name;
-  std::vector<int64_t> shape;
-  std::vector<float> values;
-};
-
-/// A model of a family that Hugging Face's transformers has.
-struct HubModel {
-  Json config;
-  std::vector<NamedFloats> tensors;
-};
-
 /// Is of a format that transformers has not.
 struct WithHubModel {
-  /// The model that computes the same in transformers. Errors: data, naming `source` and the field,
-  /// where there is none.
-  virtual HubModel hub_model(const nn::Parameters& parameters, const std::string& source) const = 0;
+  /// The model that computes the same in transformers, made in `theirs`, which are shapes alone.
+  /// own: its parameters    Errors: data, naming `source` and the field, where there is none.
+  virtual std::unique_ptr<Model> hub_model(const nn::Parameters& own, nn::Parameters& theirs,
+                                           const std::string& source) const = 0;
 };
 
 }  // namespace heddle

@@ -63,13 +63,7 @@ Tensor first_rows(const Tensor& x, const Segments& segments) {
 }
 
 std::shared_ptr<const RowIds> first_rows(const ModelInput& input) {
-  if (input.rows == nullptr) return nullptr;
-  RowIds ids;
-  for (const int32_t r : first_of(input.segments)) {
-    ids.sample.push_back(input.rows->sample[r]);
-    ids.position.push_back(input.rows->position[r]);
-  }
-  return std::make_shared<const RowIds>(std::move(ids));
+  return input.rows == nullptr ? nullptr : input.rows->of(first_of(input.segments));
 }
 
 Heads::OfInput classes_of_tokens(const Scope& s, const ClassOptions& o) {

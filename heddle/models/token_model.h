@@ -33,6 +33,8 @@ class TokenModel : public Model {
   Tensor hidden(const ModelInput& input, const nn::Run& run) const final {
     return hidden(input.as<nn::TokenRows>(), run);
   }
+  /// From states to the logits of the next token, where the head predicts tokens.
+  const nn::OutputProjection& output() const { return *heads_.output; }
   /// Positions of a sequence's tokens as it was given, hidden ones too: 0, 1, .. unless the family
   /// counts otherwise. ids: [n]
   virtual std::vector<int32_t> positions(std::span<const int32_t> ids) const {
@@ -53,8 +55,6 @@ class LanguageModel : public TokenModel {
   static constexpr Head kHead = Head::next_token;
   using TokenModel::TokenModel;
 
-  /// To the logits of the next token.
-  const nn::OutputProjection& output() const { return *heads_.output; }
   /// Whether no token sees those after it.
   virtual bool is_causal() const { return true; }
   /// Scalars that decoding keeps of a token in each layer: keys and values.

@@ -6,7 +6,6 @@
 #include <numbers>
 
 #include "heddle/models/family.h"
-#include "heddle/nn/block.h"
 #include "heddle/ops/elementwise.h"
 
 namespace heddle {
@@ -78,27 +77,22 @@ CrossAttention make_cross_attention(const Scope& s, const TransformerConfig& c,
 }
 
 FeedForward make_mlp(const Scope& s, const TransformerConfig& c, int64_t hidden) {
-  const bool is_swiglu = c.activation_function == "swiglu";
+  const bool is_swiglu = c.activation_function == "swiglu", is_gated = is_swiglu || c.is_gated;
   const Activation activation =
       is_swiglu ? Activation::silu : nn::activation_of(c.activation_function);
   const auto linear = [&](int64_t in, int64_t out) {
     return Linear::Options{.in = in, .out = out, .bias = c.mlp_bias && !is_swiglu};
   };
-  if (is_swiglu || c.is_gated) {
-    return {s.prefix() + ".fc1",
-            Linear(s, {"gate_proj", "up_proj"}, linear(c.d_model, hidden)),
-            Linear(s / "down_proj", linear(hidden, c.d_model)),
-            {activation, c.activation_dropout, true}};
-  }
+  Linear in = is_gated ? Linear(s, {"gate_proj", "up_proj"}, linear(c.d_model, hidden))
+                       : Linear(s / "fc1", linear(c.d_model, hidden));
   return {s.prefix() + ".fc1",
-          Linear(s / "fc1", linear(c.d_model, hidden)),
-          Linear(s / "fc2", linear(hidden, c.d_model)),
-          {activation, c.activation_dropout}};
+          std::move(in),
+          Linear(s / (is_gated ? "down_proj" : "fc2"), linear(hidden, c.d_model)),
+          {activation, c.activation_dropout, is_gated}};
 }
 
 LayerNorm make_norm(const Scope& s, const TransformerConfig& c) {
-  return c.normalization == "rms_norm" ? LayerNorm::rms(s, c.d_model, c.layer_norm_eps)
-                                       : LayerNorm(s, c.d_model, c.layer_norm_eps);
+  return {s, c.d_model, c.layer_norm_eps, c.normalization == "rms_norm"};
 }
 
 // Of the decoder with a look at the source.
@@ -109,6 +103,7 @@ nn::Block layer(const Scope& s, const TransformerConfig& c, int64_t i, const Bia
       {.heads = is_decoder ? c.decoder_attention_heads : c.encoder_attention_heads,
        .is_causal = is_decoder,
        .bias = bias,
+       .layer = i,
        .observed = fmt::format("{}_attentions.{}", is_decoder ? "decoder" : "encoder", i)});
   const LayerNorm self_attn_norm = make_norm(s / "self_attn_layer_norm", c);
   std::optional<CrossAttention> encoder_attn;
@@ -174,74 +169,25 @@ std::optional<LayerNorm> last_norm(const Scope& s, const TransformerConfig& c) {
 
 const LayerNorm* pointer(const std::optional<LayerNorm>& norm) { return norm ? &*norm : nullptr; }
 
-}  // namespace
-
-void TransformerConfig::check_sizes(const std::string& source) const {
-  for (const int64_t heads : {encoder_attention_heads, decoder_attention_heads}) {
-    heddle::check(head_width > 0 || d_model % heads == 0, ErrorKind::data,
-                  "{}: d_model {} is not divisible by {} heads; choose a number of heads that "
-                  "divides it",
-                  source, d_model, heads);
-  }
-  heddle::check(d_model % 2 == 0 || position_embedding_type != "sinusoidal", ErrorKind::data,
-                "{}: sinusoidal positions need an even d_model, not {}", source, d_model);
-  for (const int64_t heads : {encoder_attention_heads, decoder_attention_heads}) {
-    heddle::check(position_embedding_type != "rotary" || d_model / heads % 2 == 0, ErrorKind::data,
-                  "{}: rotary positions turn pairs of columns, but heads are {} wide; choose a "
-                  "d_model and heads that give an even width",
-                  source, d_model / heads);
-  }
-  heddle::check(decoder_vocab_size == 0 || !share_encoder_decoder_embeddings, ErrorKind::data,
-                "{}: decoder_vocab_size gives the target its own tokens, so its embeddings cannot "
-                "be the source's; set share_encoder_decoder_embeddings to false",
-                source);
+nn::Parameter& side_table(const Scope& s, const TransformerConfig& c, const char* side) {
+  return token_table(c.share_encoder_decoder_embeddings ? s / "model" / "shared"
+                                                        : s / "model" / side / "embed_tokens",
+                     c, std::string_view(side) == "decoder" ? c.target_vocab_size() : c.vocab_size);
 }
 
-struct Transformer::Parts {
-  TransformerConfig config;
-  nn::Embedding source, target;
-  std::vector<nn::Block> encoder, decoder;
-  std::optional<LayerNorm> encoder_norm, decoder_norm;
-
-  Parts(const Scope& s, const TransformerConfig& c)
-      : config(c),
-        source(token_embedding(s / "model" / "encoder", c, side_table(s, c, "encoder"))),
-        target(token_embedding(s / "model" / "decoder", c, side_table(s, c, "decoder"))),
-        encoder(make_side(s / "model" / "encoder" / "layers", c, false)),
-        decoder(make_side(s / "model" / "decoder" / "layers", c, true)),
-        encoder_norm(last_norm(s / "model" / "encoder", c)),
-        decoder_norm(last_norm(s / "model" / "decoder", c)) {}
-
-  // The decoder's states as the output projection is given them.
-  Tensor scaled(const Tensor& h) const {
-    return config.output_scale == 1 ? h : scale(h, static_cast<float>(config.output_scale));
-  }
-
-  static nn::Parameter& side_table(const Scope& s, const TransformerConfig& c, const char* side) {
-    return token_table(c.share_encoder_decoder_embeddings ? s / "model" / "shared"
-                                                          : s / "model" / side / "embed_tokens",
-                       c,
-                       std::string_view(side) == "decoder" ? c.target_vocab_size() : c.vocab_size);
-  }
-
-  static nn::OutputProjection output_projection(const Scope& s, const TransformerConfig& c,
-                                                nn::Parameter& tied) {
-    nn::Parameter& weight =
-        c.tie_word_embeddings
-            ? tied
-            : (s / "lm_head" / "weight")
-                  .parameter({c.target_vocab_size(), c.d_model}, Init::xavier_uniform());
-    if (!c.output_bias) return nn::OutputProjection(weight);
-    return nn::OutputProjection(
-        weight, &(s / "final_logits_bias").parameter({1, c.target_vocab_size()}, {}));
-  }
-};
-
-namespace {
+nn::OutputProjection output_projection(const Scope& s, const TransformerConfig& c,
+                                       nn::Parameter& tied) {
+  nn::Parameter& weight = c.tie_word_embeddings ? tied
+                                                : (s / "lm_head" / "weight")
+                                                      .parameter({c.target_vocab_size(), c.d_model},
+                                                                 Init::xavier_uniform());
+  if (!c.output_bias) return nn::OutputProjection(weight);
+  return nn::OutputProjection(weight,
+                              &(s / "final_logits_bias").parameter({1, c.target_vocab_size()}, {}));
+}
 
 EncoderDecoderFacts facts_of(const TransformerConfig& c) {
   const int64_t d = c.d_model;
-  const int64_t keys = c.head_width > 0 ? c.decoder_attention_heads * c.head_width : d;
   EncoderDecoderFacts facts{
       .source_vocab_size = c.vocab_size,
       .target_vocab_size = c.target_vocab_size(),
@@ -258,7 +204,7 @@ EncoderDecoderFacts facts_of(const TransformerConfig& c) {
                     {c.sinusoidal_layout, c.sinusoidal_frequencies, c.position_offset},
                     c.rope_theta},
       .longest_source = c.max_position_embeddings,
-      .cache_width = 2 * keys,
+      .cache_width = 2 * inner_width(c, c.decoder_attention_heads),
       .multiplied = c.target_vocab_size() * d +
                     c.encoder_layers * d * (4 * d + 2 * c.encoder_ffn_dim) +
                     c.decoder_layers * d * (8 * d + 2 * c.decoder_ffn_dim)};
@@ -266,7 +212,31 @@ EncoderDecoderFacts facts_of(const TransformerConfig& c) {
   return facts;
 }
 
+// Errors: data, see check_sizes().
+const TransformerConfig& checked(const TransformerConfig& c) {
+  c.check_sizes("config");
+  return c;
+}
+
 }  // namespace
+
+void TransformerConfig::check_sizes(const std::string& source) const {
+  for (const int64_t heads : {encoder_attention_heads, decoder_attention_heads}) {
+    if (head_width == 0) check_heads(d_model, "d_model", heads, source);
+  }
+  heddle::check(d_model % 2 == 0 || position_embedding_type != "sinusoidal", ErrorKind::data,
+                "{}: sinusoidal positions need an even d_model, not {}", source, d_model);
+  for (const int64_t heads : {encoder_attention_heads, decoder_attention_heads}) {
+    heddle::check(position_embedding_type != "rotary" || d_model / heads % 2 == 0, ErrorKind::data,
+                  "{}: rotary positions turn pairs of columns, but heads are {} wide; choose a "
+                  "d_model and heads that give an even width",
+                  source, d_model / heads);
+  }
+  heddle::check(decoder_vocab_size == 0 || !share_encoder_decoder_embeddings, ErrorKind::data,
+                "{}: decoder_vocab_size gives the target its own tokens, so its embeddings cannot "
+                "be the source's; set share_encoder_decoder_embeddings to false",
+                source);
+}
 
 void TransformerConfig::check(const std::string& source) const {
   check_sizes(source);
@@ -274,67 +244,60 @@ void TransformerConfig::check(const std::string& source) const {
 }
 
 Transformer::Transformer(const Scope& s, const TransformerConfig& config, const HubConfig&)
-    : EncoderDecoder(facts_of(config), config.d_model) {
-  config.check_sizes("config");
-  parts_ = std::make_unique<Parts>(s, config);
-  heads_.output = Parts::output_projection(s, config, parts_->target.table());
+    : EncoderDecoder(facts_of(config), config.d_model),
+      c_(checked(config)),
+      source_(token_embedding(s / "model" / "encoder", config, side_table(s, config, "encoder"))),
+      target_(token_embedding(s / "model" / "decoder", config, side_table(s, config, "decoder"))),
+      encoder_(make_side(s / "model" / "encoder" / "layers", config, false)),
+      decoder_(make_side(s / "model" / "decoder" / "layers", config, true)),
+      encoder_norm_(last_norm(s / "model" / "encoder", config)),
+      decoder_norm_(last_norm(s / "model" / "decoder", config)) {
+  heads_.output = output_projection(s, config, target_.table());
 }
-Transformer::~Transformer() = default;
 
-const TransformerConfig& Transformer::transformer_config() const { return parts_->config; }
+Tensor Transformer::scaled(const Tensor& h) const {
+  return c_.output_scale == 1 ? h : scale(h, static_cast<float>(c_.output_scale));
+}
 
 Tensor Transformer::encode(const TokenRows& tokens, const Run& run) const {
-  const Parts& p = *parts_;
-  return run_stack(
-      "encoder_", Residual(p.source(tokens, run), p.config.normalize_before), p.encoder.size(),
-      pointer(p.encoder_norm), run,
-      [&p, tokens, run](size_t i, Residual& x, auto) { p.encoder[i](x, tokens, run); });
+  return run_blocks("encoder_", Residual(source_(tokens, run), c_.normalize_before), encoder_,
+                    pointer(encoder_norm_), tokens, run);
 }
 
 Tensor Transformer::decode(const TokenRows& tokens, const Tensor& memory, const Segments& source,
                            const Run& run) const {
-  const Parts& p = *parts_;
   const CrossAttention::Sides sides{tokens.segments, &source, tokens.rows};
   const Tensor h = run_stack(
-      "decoder_", Residual(p.target(tokens, run), p.config.normalize_before), p.decoder.size(),
-      pointer(p.decoder_norm), run,
-      [&p, tokens, run, sides](size_t i, Residual& x, std::span<const Tensor> outside) {
-        const nn::Block& layer = p.decoder[i];
-        const auto attend = [&](const Tensor& y) { return layer.attention(y, tokens, run); };
-        const Tensor kv = layer.cross->keys_and_values(outside[0], run);
-        const auto ask = [&](const Tensor& y) { return (*layer.cross)(y, kv, sides, run); };
-        layer(x, attend, ask, tokens.rows, run);
+      "decoder_", Residual(target_(tokens, run), c_.normalize_before), decoder_.size(),
+      pointer(decoder_norm_), run,
+      [this, tokens, run, sides](size_t i, Residual& x, std::span<const Tensor> outside) {
+        const CrossAttention& cross = *decoder_[i].cross;
+        const Tensor kv = cross.keys_and_values(outside[0], run);
+        decoder_[i](
+            x, tokens, [&](const Tensor& y) { return cross(y, kv, sides, run); }, run);
       },
       std::span(&memory, 1));
-  return p.scaled(h);
+  return scaled(h);
 }
 
-void Transformer::add_sources(DecoderCache& cache, const Tensor& memory,
+void Transformer::add_sources(std::span<nn::RowCache> layers, const Tensor& memory,
                               std::span<const int32_t> rows, const Run& run) const {
-  for (size_t i = 0; i < cache.layers.size(); ++i) {
-    const nn::Block& layer = parts_->decoder[i];
-    cache.layers[i].cross.put(layer.cross->keys_and_values(memory, run), rows);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    layers[i].put(decoder_[i].cross->keys_and_values(memory, run), rows);
   }
 }
 
-Tensor Transformer::step(DecoderCache& cache, const DecoderStep& step, const Run& run) const {
-  const Parts& p = *parts_;
-  const TokenRows tokens{
-      .ids = step.ids, .segments = step.tokens.queries, .position_ids = step.tokens.position_ids};
+Tensor Transformer::step(const TokenRows& tokens, std::span<const nn::RowCache> layers,
+                         const nn::CachedKeys& sources, const Run& run) const {
   const Tensor h =
-      run_stack("decoder_", Residual(p.target(tokens, run), p.config.normalize_before),
-                p.decoder.size(), pointer(p.decoder_norm), run, [&](size_t i, Residual& x, auto) {
-                  const nn::Block& layer = p.decoder[i];
-                  LayerCache& kept = cache.layers[i];
-                  const auto attend = [&](const Tensor& y) {
-                    return layer.attention(y, kept.self, step.tokens, run);
-                  };
+      run_stack("decoder_", Residual(target_(tokens, run), c_.normalize_before), decoder_.size(),
+                pointer(decoder_norm_), run, [&](size_t i, Residual& x, auto) {
                   const auto ask = [&](const Tensor& y) {
-                    return (*layer.cross)(y, kept.cross, step.sources, run);
+                    return (*decoder_[i].cross)(y, layers[i], sources, run);
                   };
-                  layer(x, attend, ask, nullptr, run);
+                  decoder_[i](x, tokens, ask, run);
                 });
-  return p.scaled(h);
+  return scaled(h);
 }
 
 std::unique_ptr<ModelConfig> model_config(const TransformerConfig& config) {

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "heddle/models/encoder_decoder.h"
+#include "heddle/nn/block.h"
 
 namespace heddle {
 
@@ -122,22 +123,27 @@ class Transformer : public EncoderDecoder {
  public:
   /// Makes or finds the parameters under `s`. Errors: data if the sizes do not fit together.
   Transformer(const nn::Scope& s, const TransformerConfig& config, const HubConfig& hub = {});
-  ~Transformer() override;
 
   /// Of a family over it, that of the heddle_transformer that computes the same.
-  const TransformerConfig& transformer_config() const;
+  const TransformerConfig& transformer_config() const { return c_; }
   Tensor encode(const nn::TokenRows& source, const nn::Run& run) const override;
   Tensor decode(const nn::TokenRows& target, const Tensor& memory, const Segments& source,
                 const nn::Run& run) const override;
-  void add_sources(DecoderCache& cache, const Tensor& memory, std::span<const int32_t> rows,
-                   const nn::Run& run) const override;
-  Tensor step(DecoderCache& cache, const DecoderStep& step, const nn::Run& run) const override;
+  void add_sources(std::span<nn::RowCache> layers, const Tensor& memory,
+                   std::span<const int32_t> rows, const nn::Run& run) const override;
+  Tensor step(const nn::TokenRows& target, std::span<const nn::RowCache> layers,
+              const nn::CachedKeys& sources, const nn::Run& run) const override;
 
   nn::TensorNames names() const override { return {}; }
 
  private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  /// The decoder's states as the output projection is given them.
+  Tensor scaled(const Tensor& h) const;
+
+  TransformerConfig c_;
+  nn::Embedding source_, target_;
+  std::vector<nn::Block> encoder_, decoder_;
+  std::optional<nn::LayerNorm> encoder_norm_, decoder_norm_;
 };
 
 /// The family of heddle's own format: what a config says, and no other name.
@@ -150,7 +156,8 @@ class HeddleTransformer final : public Transformer, public WithHubModel {
   using Transformer::Transformer;
 
   /// A marian, see families/marian.cc.
-  HubModel hub_model(const nn::Parameters& parameters, const std::string& source) const override;
+  std::unique_ptr<Model> hub_model(const nn::Parameters& own, nn::Parameters& theirs,
+                                   const std::string& source) const override;
 };
 
 /// A config of that family.

@@ -48,9 +48,9 @@ Tensor AdaptiveEmbedding::operator()(std::span<const int32_t> ids, const Run& ru
     begins[c] = static_cast<int32_t>(begin);
     if (rows[c].empty()) continue;
     Parameter& table = *clusters_[c].table;
-    const Tensor x = embedding_as(
-        run.compute, is_recording() ? table.in(run.compute) : table.in_or_master(run.compute),
-        rows[c], 1, {}, {}, {});
+    const Tensor x =
+        embedding(is_recording() ? table.in(run.compute) : table.in_or_master(run.compute), rows[c],
+                  1, {}, {}, {}, run.compute);
     parts.push_back(projected(x, clusters_[c].projection, false, run));
   }
   if (parts.empty()) {

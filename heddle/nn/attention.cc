@@ -1,4 +1,5 @@
-// Attention over fused projections, whole sequences at a time or token by token.
+// Attention over fused projections, whole sequences at a time or token by token; attention by any
+// scores.
 #include "heddle/nn/attention.h"
 
 #include "heddle/ops/rope.h"
@@ -84,9 +85,7 @@ SelfAttention::Projected SelfAttention::project(const Tensor& x, std::span<const
 }
 
 Tensor SelfAttention::operator()(const Tensor& x, const TokenRows& tokens, const Run& run) const {
-  if (tokens.cache != nullptr) {
-    return (*this)(x, tokens.cache->layer(options_.layer), tokens.cache->keys(), run);
-  }
+  if (tokens.cache != nullptr) return continued(x, *tokens.cache, run);
   const bool needs_positions = options_.rope != nullptr || options_.window > 0;
   const std::vector<int32_t> positions =
       needs_positions ? tokens.positions() : std::vector<int32_t>();
@@ -102,8 +101,9 @@ Tensor SelfAttention::operator()(const Tensor& x, const TokenRows& tokens, const
   return project_heads(out_, options_.observed, {x, qkv.slice(1, d + e, e), heads}, run);
 }
 
-Tensor SelfAttention::operator()(const Tensor& x, RowCache& kept, const CachedKeys& keys,
-                                 const Run& run) const {
+Tensor SelfAttention::continued(const Tensor& x, KvCache& cache, const Run& run) const {
+  const CachedKeys keys = cache.keys();
+  RowCache& kept = cache.layer(options_.layer);
   const auto [qkv, d, e] = project(x, keys.position_ids, run);
   kept.put(qkv.slice(1, d, 2 * e), keys.new_rows);
   AttentionOptions options = options_of(options_, run);
@@ -148,6 +148,61 @@ Tensor CrossAttention::operator()(const Tensor& x, const RowCache& kept, const C
   return out_(attention(q, kept.rows().slice(1, 0, width), kept.rows().slice(1, width, width),
                         *keys.queries, *keys.keys, options),
               run);
+}
+
+int64_t ScoringChoice::weights(int64_t d) const {
+  return kind == Scoring::dot ? 0 : kind == Scoring::linear ? 2 * d : d;
+}
+
+ScoringChoice scoring_of(const std::string& name) {
+  if (name == "scaled_dot") return {Scoring::dot, 0};
+  if (name == "dot") return {Scoring::dot, 1};
+  if (name == "additive") return {Scoring::additive, 0};
+  if (name == "linear") return {Scoring::linear, 0};
+  fail(ErrorKind::data, "scoring '{}' is unknown; heddle has {}", name,
+       fmt::join(scoring_names(), ", "));
+}
+
+std::vector<std::string> scoring_names() { return {"scaled_dot", "dot", "additive", "linear"}; }
+
+Parameter* score_parameter(const Scope& s, const ScoringChoice& scoring, int64_t heads, int64_t d) {
+  const int64_t n = scoring.weights(d);
+  if (n == 0) return nullptr;
+  return &(s / "score" / "weight").parameter({heads, n}, Init::xavier_uniform());
+}
+
+GeneralAttention::GeneralAttention(const Scope& s, const Options& o)
+    : q_(s / "q_proj", {.in = o.query_width, .out = o.heads * o.head_width, .bias = o.bias}),
+      k_(s / "k_proj", {.in = o.key_width, .out = o.heads * o.head_width, .bias = o.bias}),
+      v_(s / "v_proj", {.in = o.value_width, .out = o.heads * o.head_width, .bias = o.bias}),
+      out_(s / "out_proj", {.in = o.heads * o.head_width,
+                            .out = o.out_width > 0 ? o.out_width : o.query_width,
+                            .bias = o.bias}),
+      score_(score_parameter(s, scoring_of(o.scoring), o.heads, o.head_width)),
+      scoring_(scoring_of(o.scoring)),
+      heads_(o.heads) {}
+
+Tensor GeneralAttention::operator()(const Tensor& queries, const Tensor& keys, const Tensor& values,
+                                    std::span<const uint8_t> mask, const Run& run) const {
+  check(keys.size(0) == values.size(0), ErrorKind::shape,
+        "attention: keys are {} but values {}; each key needs its value", keys.shape(),
+        values.shape());
+  const Tensor q = q_(queries, run), k = k_(keys, run), v = v_(values, run);
+  AttentionOptions options{
+      .heads = heads_, .scale = scoring_.scale, .scoring = scoring_.kind, .score_weight = {}};
+  if (score_ != nullptr) options.score_weight = score_->in(run.compute);
+  if (mask.empty()) {
+    return out_(attention(q, k, v, Segments::uniform(1, q.size(0)), Segments::uniform(1, k.size(0)),
+                          options),
+                run);
+  }
+  const int64_t d = q.size(1) / heads_;
+  std::vector<Tensor> heads;
+  for (int64_t h = 0; h < heads_; ++h) {
+    const auto part = [&](const Tensor& x) { return slice(x, 1, h * d, d); };
+    heads.push_back(attend(head_scores(part(q), part(k), options, h), part(v), mask));
+  }
+  return out_(concat(heads, 1), run);
 }
 
 }  // namespace heddle::nn

@@ -1,13 +1,26 @@
-// Multi-head attention: projections, heads, output projection.
+// Multi-head attention: projections, heads, output projection; over tokens, or over any queries,
+// keys and values.
 #pragma once
 
-#include "heddle/nn/general_attention.h"
 #include "heddle/nn/layers.h"
 #include "heddle/nn/token_rows.h"
-#include "heddle/ops/attention.h"
 #include "heddle/ops/rope.h"
+#include "heddle/ops/scoring.h"
 
 namespace heddle::nn {
+
+/// A scoring function by its config value: scaled_dot, dot, additive or linear.
+struct ScoringChoice {
+  Scoring kind = Scoring::dot;
+  float scale = 0;  ///< of dot products; 0: 1 / sqrt(width of a head)
+  /// Weights a head beyond the projections, for heads of width d: 0, d or 2 d.
+  int64_t weights(int64_t d) const;
+};
+/// Errors: data for another name.
+ScoringChoice scoring_of(const std::string& name);
+std::vector<std::string> scoring_names();
+/// The weights [heads, n] named "score.weight" under `s`, or null if the scoring has none.
+Parameter* score_parameter(const Scope& s, const ScoringChoice& scoring, int64_t heads, int64_t d);
 
 /// A table of biases that layers may share, see heddle::RelativeBias.
 struct BiasTable {
@@ -38,12 +51,10 @@ class SelfAttention {
   /// `qkv` gives queries, keys and values side by side; `name` is the site of the dropout.
   SelfAttention(std::string name, Linear qkv, Linear out, Options options);
 
-  /// x: [rows, width], a row for each of `tokens`    returns: [rows, width]
+  /// x: [rows, width], a row for each of `tokens`    returns: [rows, width]. Those that continue
+  /// sequences add their keys and values to the cache, which holds those of the tokens before, and
+  /// get the rows of a pass over the whole sequences, bit for bit, without gradient.
   Tensor operator()(const Tensor& x, const TokenRows& tokens, const Run& run) const;
-  /// The same for tokens that continue sequences: their keys and values are added to `kept`, which
-  /// holds those of the tokens before. Equals the rows of a pass over the whole sequences, bit for
-  /// bit. No gradient.
-  Tensor operator()(const Tensor& x, RowCache& kept, const CachedKeys& keys, const Run& run) const;
 
  private:
   struct Projected {
@@ -51,6 +62,7 @@ class SelfAttention {
     int64_t queries, keys;  ///< columns of q, and of each of k and v
   };
   Projected project(const Tensor& x, std::span<const int32_t> positions, const Run& run) const;
+  Tensor continued(const Tensor& x, KvCache& cache, const Run& run) const;
 
   std::string name_;
   Linear qkv_, out_;
@@ -84,6 +96,35 @@ class CrossAttention {
   std::string name_;
   Linear q_, kv_, out_;
   Options options_;
+};
+
+/// Multi-head attention whose three inputs may come from anywhere: project each to heads x
+/// head_width, score, mask, softmax, weighted sum, project to out_width. Self-attention is the case
+/// of three equal inputs. Source: Vaswani et al. 2017, section 3.2.2.
+class GeneralAttention {
+ public:
+  struct Options {
+    int64_t query_width = 0, key_width = 0, value_width = 0;  ///< D_q, D_k, D_v
+    int64_t heads = 1, head_width = 64;
+    int64_t out_width = 0;  ///< 0: query_width
+    bool bias = true;
+    std::string scoring = "scaled_dot";
+  };
+  /// Names: q_proj, k_proj, v_proj, out_proj, and score.weight if the scoring has weights.
+  GeneralAttention(const Scope& s, const Options& options);
+
+  /// queries: [n, D_q], keys: [m, D_k], values: [m, D_v], mask: n * m values, row by row, 0: the
+  /// query does not see the key; empty: it sees all    returns: [n, out_width]
+  /// Without mask and with dot products by the fused kernel, else by plain ops. Errors: shape if
+  /// sizes do not fit.
+  Tensor operator()(const Tensor& queries, const Tensor& keys, const Tensor& values,
+                    std::span<const uint8_t> mask, const Run& run) const;
+
+ private:
+  Linear q_, k_, v_, out_;
+  Parameter* score_;
+  ScoringChoice scoring_;
+  int64_t heads_;
 };
 
 }  // namespace heddle::nn

@@ -22,16 +22,15 @@ struct Block {
   double dropout = 0;  ///< of all
 
   void operator()(Residual& x, const TokenRows& tokens, const Run& run) const {
-    const auto attend = [&](const Tensor& y) { return attention(y, tokens, run); };
-    (*this)(x, attend, attend, tokens.rows, run);
+    (*this)(
+        x, tokens, [](const Tensor& y) { return y; }, run);
   }
-  /// `attend` and `ask` are self- and cross-attention over whole sentences or, token by token, over
-  /// a cache; `rows` are for dropout.
-  template <class Attend, class Ask>
-  void operator()(Residual& x, const Attend& attend, const Ask& ask,
-                  const std::shared_ptr<const RowIds>& rows, const Run& run) const {
-    x.leave(attend(x.enter(attention_norm)), run.dropout(dropout, attention_site, rows),
-            attention_norm);
+  /// `ask` is cross-attention over whole sentences or, token by token, over a cache.
+  template <class Ask>
+  void operator()(Residual& x, const TokenRows& tokens, const Ask& ask, const Run& run) const {
+    const std::shared_ptr<const RowIds>& rows = tokens.rows;
+    x.leave(attention(x.enter(attention_norm), tokens, run),
+            run.dropout(dropout, attention_site, rows), attention_norm);
     if (cross) {
       x.leave(ask(x.enter(*cross_norm)), run.dropout(dropout, cross_site, rows), *cross_norm);
     }
@@ -39,5 +38,14 @@ struct Block {
     x.leave(std::visit(of_mlp, mlp), run.dropout(dropout, mlp_site, rows), mlp_norm);
   }
 };
+
+/// run_stack() of such blocks without cross-attention, which outlive the pass and its backward
+/// pass.
+inline Tensor run_blocks(const std::string& prefix, Residual x, const std::vector<Block>& blocks,
+                         const LayerNorm* last, const TokenRows& tokens, const Run& run) {
+  return run_stack(
+      prefix, std::move(x), blocks.size(), last, run,
+      [&blocks, tokens, run](size_t i, Residual& y, auto) { blocks[i](y, tokens, run); });
+}
 
 }  // namespace heddle::nn

@@ -23,8 +23,8 @@ Tensor Embedding::operator()(const TokenRows& tokens, const Run& run) const {
   const DropoutSpec spec = run.dropout(options_.dropout, name_, tokens.rows);
   const bool is_all = !options_.norm && options_.types == nullptr;
   const Tensor table = is_recording() ? table_->in(run.compute) : table_->in_or_master(run.compute);
-  const Tensor x = embedding_as(run.compute, table, tokens.ids, options_.scale, positions,
-                                position_ids, is_all ? spec : DropoutSpec{});
+  const Tensor x = embedding(table, tokens.ids, options_.scale, positions, position_ids,
+                             is_all ? spec : DropoutSpec{}, run.compute);
   if (is_all) return x;
   if (options_.types == nullptr) return dropout((*options_.norm)(x), spec);
   std::vector<int32_t> types(tokens.types.begin(), tokens.types.end());

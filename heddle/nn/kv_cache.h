@@ -57,8 +57,6 @@ class KvCache {
   KvCache(int64_t sequences, int64_t layers) : rows_of_(sequences), layers_(layers) {}
 
   int64_t sequences() const { return static_cast<int64_t>(rows_of_.size()); }
-  /// Tokens of a sequence so far.
-  int64_t length(int64_t sequence) const { return static_cast<int64_t>(rows_of_[sequence].size()); }
   /// Rows of all sequences, shared ones once.
   int64_t rows() const { return pool_.held(); }
   /// Gives the tokens of the next pass their rows: segment i of `tokens` continues sequence i. To

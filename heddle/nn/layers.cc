@@ -55,21 +55,15 @@ LayerNorm::LayerNorm(const Scope& s, int64_t width, double eps, bool is_rms)
       eps_(static_cast<float>(eps)) {
   if (!is_rms) beta_ = &(s / "bias").parameter({width}, Init::zeros());
 }
-LayerNorm::LayerNorm(const Scope& s, int64_t width, double eps) : LayerNorm(s, width, eps, false) {}
-LayerNorm LayerNorm::rms(const Scope& s, int64_t width, double eps) {
-  return {s, width, eps, true};
-}
 
 Tensor LayerNorm::operator()(const Tensor& x) const {
   const LayerName layer(name_);
-  if (beta_ == nullptr) return rms_norm(x, gamma_->in(DType::f32), eps_);
-  return layer_norm(x, gamma_->in(DType::f32), beta_->in(DType::f32), eps_);
+  return layer_norm(x, gamma_->in(DType::f32), beta(), eps_);
 }
 
 AddNorm LayerNorm::add(const Tensor& x, const Tensor& sub, const DropoutSpec& spec) const {
   const LayerName layer(name_);
-  if (beta_ == nullptr) return add_rms_norm(x, sub, spec, gamma_->in(DType::f32), eps_);
-  return add_norm(x, sub, spec, gamma_->in(DType::f32), beta_->in(DType::f32), eps_);
+  return add_norm(x, sub, spec, gamma_->in(DType::f32), beta(), eps_);
 }
 
 Tensor Residual::enter(const LayerNorm& norm) {

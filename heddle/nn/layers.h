@@ -50,14 +50,14 @@ Tensor product(const Tensor& x, Parameter& weight, const Tensor& bias, const Run
 /// Layer norm with parameters "weight" (gamma) and "bias" (beta), or RMS norm, which has no beta.
 class LayerNorm {
  public:
-  LayerNorm(const Scope& s, int64_t width, double eps);
-  static LayerNorm rms(const Scope& s, int64_t width, double eps);
+  LayerNorm(const Scope& s, int64_t width, double eps, bool is_rms = false);
+  static LayerNorm rms(const Scope& s, int64_t width, double eps) { return {s, width, eps, true}; }
   Tensor operator()(const Tensor& x) const;
   /// h = x + dropout(sub) and its norm, in one pass.
   AddNorm add(const Tensor& x, const Tensor& sub, const DropoutSpec& spec) const;
 
  private:
-  LayerNorm(const Scope& s, int64_t width, double eps, bool is_rms);
+  Tensor beta() const { return beta_ == nullptr ? Tensor() : beta_->in(DType::f32); }
 
   std::string name_;
   Parameter *gamma_, *beta_ = nullptr;

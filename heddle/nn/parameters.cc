@@ -408,11 +408,6 @@ Parameter& Scope::parameter(const Shape& shape, const Init& init, Layout layout,
 }
 
 Parameter& Scope::stacked(const std::vector<std::string>& names, const std::string& leaf,
-                          const Shape& each, const Init& init) const {
-  return stacked(names, leaf, std::vector<int64_t>(names.size(), each[0]), each, init);
-}
-
-Parameter& Scope::stacked(const std::vector<std::string>& names, const std::string& leaf,
                           const std::vector<int64_t>& rows, const Shape& each,
                           const Init& init) const {
   std::vector<Part> parts;

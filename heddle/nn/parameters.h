@@ -192,10 +192,7 @@ class Scope {
   Parameter& parameter(const Shape& shape, const Init& init, Layout layout = Layout::as_is,
                        const std::vector<int64_t>& file_shape = {}) const;
   /// One parameter of several tensors stacked along the first axis, named `NAME.leaf` under this
-  /// scope; each is initialised on its own.
-  Parameter& stacked(const std::vector<std::string>& names, const std::string& leaf,
-                     const Shape& each, const Init& init) const;
-  /// The same where tensor i has rows[i] rows.
+  /// scope, of rows[i] rows; each is initialised on its own.
   Parameter& stacked(const std::vector<std::string>& names, const std::string& leaf,
                      const std::vector<int64_t>& rows, const Shape& each, const Init& init) const;
   /// The same of parts that the checkpoint holds each in its own way, named under this scope; where

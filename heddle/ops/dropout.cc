@@ -3,6 +3,15 @@
 
 namespace heddle {
 
+std::shared_ptr<const RowIds> RowIds::of(std::span<const int32_t> rows) const {
+  RowIds ids;
+  for (const int32_t r : rows) {
+    ids.sample.push_back(r < 0 ? 0 : sample[r]);
+    ids.position.push_back(r < 0 ? 0 : position[r]);
+  }
+  return std::make_shared<const RowIds>(std::move(ids));
+}
+
 DropoutSpec DropoutSpec::of_head(int64_t head) const {
   const uint64_t own = uint64_t{key.high} << 32 | key.low;
   return {p, make_key(own, 0, hash_name("head"), static_cast<uint64_t>(head)), rows};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "heddle/autograd/tape.h"
@@ -13,6 +14,9 @@ namespace heddle {
 struct RowIds {
   std::vector<uint32_t> sample;    ///< [rows] number of the sample in the corpus
   std::vector<uint32_t> position;  ///< [rows] position in its sequence
+
+  /// Those of some rows, in this order; 0 and 0 where a row is -1.
+  std::shared_ptr<const RowIds> of(std::span<const int32_t> rows) const;
 };
 
 /// What to drop: probability p, the key of this use, and the rows that it runs over. p = 0:

@@ -53,16 +53,6 @@ Tensor add_bias(const Tensor& x, const Tensor& bias) {
   });
 }
 
-Tensor exp(const Tensor& x) {
-  Tensor y = empty_like(x);
-  kernels().exp(x.rows(), y.rows());
-  return record("exp", {x}, y, [y = y.detached()](const Tensor& dy) -> Grads {
-    Tensor dx = empty_like(dy);
-    kernels().mul(dy.rows(), y.rows(), dx.rows());
-    return {dx};
-  });
-}
-
 Tensor cast(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
   Tensor y = empty_like(x, dtype);

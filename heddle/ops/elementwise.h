@@ -13,8 +13,6 @@ Tensor mul(const Tensor& a, const Tensor& b);
 Tensor scale(const Tensor& x, float factor);
 /// x + bias for each row. x: [..., n], bias: [n] f32.
 Tensor add_bias(const Tensor& x, const Tensor& bias);
-/// exp(x).
-Tensor exp(const Tensor& x);
 /// x in another floating dtype; gradients come back in the dtype of x.
 Tensor cast(const Tensor& x, DType dtype);
 /// dropout(activation(x)). Kinds: relu, gelu (erf), gelu_new (tanh), silu, tanh.

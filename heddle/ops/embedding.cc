@@ -30,13 +30,7 @@ Tensor scattered(const Tensor& dy, const Ids& ids, float scale, const Dropout& d
 
 Tensor embedding(const Tensor& table, std::span<const int32_t> ids, float scale,
                  const Tensor& positions, std::span<const int32_t> position_ids,
-                 const DropoutSpec& spec) {
-  return embedding_as(table.dtype(), table, ids, scale, positions, position_ids, spec);
-}
-
-Tensor embedding_as(DType result, const Tensor& table, std::span<const int32_t> ids, float scale,
-                    const Tensor& positions, std::span<const int32_t> position_ids,
-                    const DropoutSpec& spec) {
+                 const DropoutSpec& spec, std::optional<DType> result) {
   check_range("id", ids, table.size(0), ErrorKind::data);
   const auto rows = static_cast<int64_t>(ids.size());
   if (positions.defined()) {
@@ -45,7 +39,7 @@ Tensor embedding_as(DType result, const Tensor& table, std::span<const int32_t> 
           position_ids.size(), table.shape(), positions.shape());
     check_range("position", position_ids, positions.size(0), ErrorKind::data);
   }
-  Tensor y = Tensor::empty({rows, table.size(1)}, result);
+  Tensor y = Tensor::empty({rows, table.size(1)}, result.value_or(table.dtype()));
   kernels().embedding(table.rows(), ids.data(), scale,
                       positions.defined() ? positions.rows() : Rows{}, position_ids.data(),
                       spec.over(rows), y.rows());

@@ -1,6 +1,7 @@
 // Token embeddings plus positions.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "heddle/ops/dropout.h"
@@ -9,16 +10,12 @@ namespace heddle {
 
 /// y[r] = dropout(table[ids[r]] * scale + positions[position_ids[r]]), with `positions` undefined
 /// or [positions, width]; learned positions get a gradient, others are constants. table: [vocab,
-/// width], ids, position_ids: [rows]    returns: [rows, width] of the dtype of table Errors: data
-/// if an id is outside the table or a position outside the positions.
+/// width], ids, position_ids: [rows]    returns: [rows, width] of the dtype of table, or of
+/// `result`: of an f32 table as its bf16 copy gives it, without the copy. Errors: data if an id is
+/// outside the table or a position outside the positions.
 Tensor embedding(const Tensor& table, std::span<const int32_t> ids, float scale,
                  const Tensor& positions, std::span<const int32_t> position_ids,
-                 const DropoutSpec& spec);
-/// The same as `result`: of an f32 table as embedding() of its bf16 copy gives it, without the
-/// copy.
-Tensor embedding_as(DType result, const Tensor& table, std::span<const int32_t> ids, float scale,
-                    const Tensor& positions, std::span<const int32_t> position_ids,
-                    const DropoutSpec& spec);
+                 const DropoutSpec& spec, std::optional<DType> result = {});
 /// y[i] = x[index[i]]. x: [rows, width]    Errors: shape if an index is outside.
 Tensor gather_rows(const Tensor& x, std::span<const int32_t> index);
 

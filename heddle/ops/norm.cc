@@ -106,11 +106,7 @@ AddNorm norm(const char* name, const Tensor& x, const Tensor& sub, const Dropout
 }  // namespace
 
 Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, float eps) {
-  return norm("layer_norm", x, {}, {}, gamma, beta, eps).norm;
-}
-
-Tensor rms_norm(const Tensor& x, const Tensor& gamma, float eps) {
-  return norm("rms_norm", x, {}, {}, gamma, {}, eps).norm;
+  return norm(beta.defined() ? "layer_norm" : "rms_norm", x, {}, {}, gamma, beta, eps).norm;
 }
 
 Tensor group_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta,
@@ -149,12 +145,7 @@ Tensor group_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta,
 
 AddNorm add_norm(const Tensor& x, const Tensor& sub, const DropoutSpec& spec, const Tensor& gamma,
                  const Tensor& beta, float eps) {
-  return norm("add_norm", x, sub, spec, gamma, beta, eps);
-}
-
-AddNorm add_rms_norm(const Tensor& x, const Tensor& sub, const DropoutSpec& spec,
-                     const Tensor& gamma, float eps) {
-  return norm("add_rms_norm", x, sub, spec, gamma, {}, eps);
+  return norm(beta.defined() ? "add_norm" : "add_rms_norm", x, sub, spec, gamma, beta, eps);
 }
 
 Tensor dropout_add(const Tensor& x, const Tensor& sub, const DropoutSpec& spec) {

@@ -6,14 +6,11 @@
 
 namespace heddle {
 
-/// y = gamma * (x - mean) / sqrt(var + eps) + beta over the last axis, biased variance, two passes.
+/// y = gamma * (x - mean) / sqrt(var + eps) + beta over the last axis, biased variance, two passes;
+/// where beta is undefined RMS norm, y = gamma * x / sqrt(mean x² + eps).
 /// x: [rows, width], gamma, beta: [width] f32    returns: the shape and dtype of x
-/// Source: Ba et al. 2016.
+/// Source: Ba et al. 2016; RMS norm: Zhang & Sennrich 2019.
 Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, float eps);
-
-/// y = gamma * x / sqrt(mean x² + eps) over the last axis. x: [rows, width], gamma: [width] f32
-/// returns: the shape and dtype of x    Source: Zhang & Sennrich 2019.
-Tensor rms_norm(const Tensor& x, const Tensor& gamma, float eps);
 
 /// y = gamma * (x - mean) / sqrt(var + eps) + beta, mean and biased variance of each segment (an
 /// image) over all its rows and the width / groups columns of a group.
@@ -27,16 +24,13 @@ Tensor group_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta,
 /// A residual sum and its norm.
 struct AddNorm {
   Tensor sum;   ///< h = x + dropout(sub)
-  Tensor norm;  ///< layer_norm(h) or rms_norm(h)
+  Tensor norm;  ///< layer_norm(h)
 };
 
 /// One pass over memory for dropout, residual sum and norm; post-norm stacks use `norm` alone,
 /// pre-norm stacks both. x, sub: [rows, width] of one dtype.
 AddNorm add_norm(const Tensor& x, const Tensor& sub, const DropoutSpec& spec, const Tensor& gamma,
                  const Tensor& beta, float eps);
-/// The same with rms_norm.
-AddNorm add_rms_norm(const Tensor& x, const Tensor& sub, const DropoutSpec& spec,
-                     const Tensor& gamma, float eps);
 /// x + dropout(sub).
 Tensor dropout_add(const Tensor& x, const Tensor& sub, const DropoutSpec& spec);
 

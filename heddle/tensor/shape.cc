@@ -29,13 +29,6 @@ int64_t Shape::elements() const {
   return n;
 }
 
-std::string Shape::str() const {
-  std::string text = "[";
-  for (int i = 0; i < rank_; ++i) {
-    if (i > 0) text += ", ";
-    text += std::to_string(sizes_[i]);
-  }
-  return text + "]";
-}
+std::string Shape::str() const { return fmt::format("[{}]", fmt::join(sizes(), ", ")); }
 
 }  // namespace heddle

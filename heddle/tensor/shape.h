@@ -28,18 +28,12 @@ class Shape {
   int64_t elements() const;
   std::span<const int64_t> sizes() const { return {sizes_.data(), static_cast<size_t>(rank_)}; }
   std::string str() const;
-  friend bool operator==(const Shape& a, const Shape& b) {
-    if (a.rank_ != b.rank_) return false;
-    for (int i = 0; i < a.rank_; ++i) {
-      if (a.sizes_[i] != b.sizes_[i]) return false;
-    }
-    return true;
-  }
+  friend bool operator==(const Shape&, const Shape&) = default;
 
  private:
   int resolve(int axis) const;
   int rank_ = 0;
-  std::array<int64_t, kMaxRank> sizes_{};
+  std::array<int64_t, kMaxRank> sizes_{};  // 0 beyond the rank
 };
 
 }  // namespace heddle

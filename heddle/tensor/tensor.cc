@@ -38,11 +38,7 @@ Tensor Tensor::zeros(const Shape& shape, DType dtype) {
 
 Tensor Tensor::full(const Shape& shape, float value, DType dtype) {
   Tensor t = empty(shape, dtype);
-  if (dtype == DType::bf16) {
-    std::fill_n(t.data<bf16>(), t.elements(), bf16(value));
-  } else {
-    std::fill_n(t.data<float>(), t.elements(), value);
-  }
+  visit_float(dtype, [&]<class T>() { std::fill_n(t.data<T>(), t.elements(), T(value)); });
   return t;
 }
 

@@ -53,8 +53,6 @@ class Tensor {
   int64_t size(int axis) const { return shape_[axis]; }
   int64_t elements() const { return shape_.elements(); }
   DType dtype() const { return dtype_; }
-  /// Elements between neighbours along an axis (no negative axes).
-  int64_t stride(int axis) const { return strides_[axis]; }
   bool contiguous() const;
 
   /// First element. Errors: internal if T is not the tensor's dtype.

@@ -120,28 +120,28 @@ void read_model(const Json& json, const std::string& source, PipelineDescription
     result.kind = is_bytes                                        ? "byte-level BPE"
                   : bool_or(model, "byte_fallback", false, where) ? "BPE with byte fallback"
                                                                   : "BPE";
-    result.parts.model = read_bpe(model, where);
+    result.model = read_bpe(model, where);
   } else if (type == "WordPiece") {
     result.kind = type;
-    result.parts.model = read_word_piece(model, where);
+    result.model = read_word_piece(model, where);
   } else if (type == "Unigram") {
     result.kind = "unigram";
-    result.parts.model = read_unigram(model, where);
+    result.model = read_unigram(model, where);
   } else if (type == "WordLevel") {
     result.kind = "word level";
-    result.parts.model = make_word_level(Vocabulary::of_json(model.at("vocab", where), where),
-                                         string_or(model, "unk_token", "<unk>", where), where);
+    result.model = make_word_level(Vocabulary::of_json(model.at("vocab", where), where),
+                                   string_or(model, "unk_token", "<unk>", where), where);
   } else {
     fail_component("model", type, "BPE, WordPiece, Unigram and WordLevel", source);
   }
   // Clean-up would damage what BPE gives, see DecodeOptions.
-  result.parts.clean_up = type == "WordPiece" || type == "Unigram";
+  result.clean_up = type == "WordPiece" || type == "Unigram";
 }
 
-void read_added(const Json& json, const std::string& source, PipelineParts& parts) {
+void read_added(const Json& json, const std::string& source, PipelineDescription& d) {
   const Json& list = or_null(json, "added_tokens");
   if (list.is_null()) return;
-  const Vocabulary& vocabulary = parts.model->vocabulary();
+  const Vocabulary& vocabulary = d.model->vocabulary();
   const Json::Array& tokens = list.as_array(source + ": added_tokens");
   const size_t entries = static_cast<size_t>(vocabulary.size()) + tokens.size();
   for (const Json& one : tokens) {
@@ -156,14 +156,14 @@ void read_added(const Json& json, const std::string& source, PipelineParts& part
     check(other == nullptr || *other == token.content, ErrorKind::data,
           "{}: added token '{}' has the id {}, which is that of '{}'", source, token.content, id,
           other == nullptr ? "" : *other);
-    parts.added.add(static_cast<int32_t>(id), std::move(token), source);
+    d.added.add(static_cast<int32_t>(id), std::move(token), source);
   }
 }
 
 /// Ids that the post-processor adds must be there.
 void check_template(const PipelineDescription& result, const std::string& source) {
-  const int64_t size = std::max<int64_t>(result.parts.model->vocabulary().size(),
-                                         result.parts.added.largest_id() + 1);
+  const int64_t size =
+      std::max<int64_t>(result.model->vocabulary().size(), result.added.largest_id() + 1);
   for (const auto* items : {&result.around.single, &result.around.pair}) {
     for (const Template::Item& item : *items) {
       for (const int32_t id : item.ids) {
@@ -271,12 +271,11 @@ PipelineDescription read_tokenizer_json(const Json& json, const std::string& sou
         "{}: it has no \"model\", so it is no tokenizer.json", source);
   PipelineDescription result;
   read_model(json, source, result);
-  read_added(json, source, result.parts);
-  result.parts.normalizer = read_normalizer(or_null(json, "normalizer"), source);
-  result.parts.pre_tokenizer = read_pre_tokenizer(or_null(json, "pre_tokenizer"), source);
-  result.parts.decoder = read_token_decoder(or_null(json, "decoder"), source);
+  read_added(json, source, result);
+  result.normalizer = read_normalizer(or_null(json, "normalizer"), source);
+  result.pre_tokenizer = read_pre_tokenizer(or_null(json, "pre_tokenizer"), source);
+  result.decoder = read_token_decoder(or_null(json, "decoder"), source);
   result.around = read_post_processor(or_null(json, "post_processor"), result.special, source);
-  result.special.unk = result.parts.model->unk().value_or(-1);
   check_template(result, source);
   return result;
 }

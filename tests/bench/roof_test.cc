@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "heddle/bench/case.h"
-#include "heddle/bench/timing.h"
 
 namespace heddle::bench {
 namespace {

@@ -58,19 +58,13 @@ TEST(PlanEpoch, each_pair_is_in_one_batch_and_no_batch_exceeds_the_budget) {
   const Lengths lengths(5003);
   for (const int64_t block : {int64_t{1}, int64_t{700}, int64_t{5003}, int64_t{1} << 24}) {
     for (const int64_t pool : {0, 1, 333}) {
-      for (const int64_t sentences : {0, 1, 17}) {
-        const BatchOptions options{.batch_tokens = 512,
-                                   .max_sentences = sentences,
-                                   .block_size = block,
-                                   .sort_pool = pool,
-                                   .seed = 3};
-        const BatchPlan plan = plan_epoch(lengths.view(), options, 1);
-        expect_each_pair_once(plan, 5003);
-        for (int64_t i = 0; i < plan.size(); ++i) {
-          const Rows rows = rows_of(lengths, plan.batch(i));
-          EXPECT_LE(std::max(rows.source, rows.target), 512);
-          EXPECT_LE(std::ssize(plan.batch(i)), sentences > 0 ? sentences : 5003);
-        }
+      const BatchOptions options{
+          .batch_tokens = 512, .block_size = block, .sort_pool = pool, .seed = 3};
+      const BatchPlan plan = plan_epoch(lengths.view(), options, 1);
+      expect_each_pair_once(plan, 5003);
+      for (int64_t i = 0; i < plan.size(); ++i) {
+        const Rows rows = rows_of(lengths, plan.batch(i));
+        EXPECT_LE(std::max(rows.source, rows.target), 512);
       }
     }
   }
@@ -179,8 +173,8 @@ TEST(PlanEpoch, pair_beyond_the_budget_is_a_usage_error_that_names_it) {
 TEST(PlanEpoch, options_out_of_range_are_usage_errors) {
   const Lengths lengths(10);
   for (const BatchOptions& options :
-       {BatchOptions{.batch_tokens = 0}, BatchOptions{.max_sentences = -1},
-        BatchOptions{.block_size = 0}, BatchOptions{.sort_pool = -1}}) {
+       {BatchOptions{.batch_tokens = 0}, BatchOptions{.block_size = 0},
+        BatchOptions{.sort_pool = -1}}) {
     expect_error(ErrorKind::usage, {"batches:"}, [&] { plan_epoch(lengths.view(), options, 0); });
   }
 }

@@ -23,7 +23,7 @@ class DecodingSteps : public ::testing::Test {
   static void TearDownTestSuite() { model_.reset(), folder_.reset(); }
   static const LoadedModel& model() { return *model_; }
   static DecodingRecord record(const TranslateOptions& options) {
-    return record_decoding(model(), kLine, {.translate = options, .tokens = 6});
+    return record_decoding(model(), kLine, options, 6);
   }
   static constexpr const char* kLine = "the old man reads";
 
@@ -97,8 +97,7 @@ TEST_F(DecodingSteps, samples_and_prefixes_are_recorded_too) {
       {.search = {.seed = 5, .n_best = 2, .samples = true}, .max_length = 6, .prefixes = {prefix}});
   ASSERT_GE(r.best.size(), prefix.size() + 2);
   for (size_t i = 0; i < prefix.size(); ++i) EXPECT_EQ(r.nodes[r.best[i + 1]].id, prefix[i]);
-  expect_error(ErrorKind::usage, {"page", "empty"},
-               [] { record_decoding(model(), " ", {.translate = {}}); });
+  expect_error(ErrorKind::usage, {"page", "empty"}, [] { record_decoding(model(), " ", {}); });
   EXPECT_FALSE(page_html(decoding_page(r, *model().tokenizer)).empty());
 }
 

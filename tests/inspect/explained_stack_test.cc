@@ -9,6 +9,7 @@
 #include "heddle/inspect/attention_maps.h"
 #include "heddle/inspect/explanation.h"
 #include "tests/base/temporary.h"
+#include "tests/inspect/explained_steps.h"
 #include "tests/support/places.h"
 
 namespace heddle::inspect {
@@ -55,12 +56,12 @@ TEST_P(ExplainedStack, steps_are_the_models_own_numbers_for_every_head) {
     SCOPED_TRACE(head_name(subject_, map));
     const Explanation e =
         explain_head(subject_, {.kind = "self", .layer = map.layer, .head = map.head});
-    const Matrix& weights = e.step("weights").result;
+    const Matrix& weights = step_of(e, "weights").result;
     ASSERT_EQ(weights.values.size(), map.weights.size());
     for (size_t i = 0; i < map.weights.size(); ++i) {
       EXPECT_NEAR(weights.values[i], map.weights[i], 1e-5);
     }
-    const Matrix &sum = e.step("sum").result, &concat = e.step("concat").result;
+    const Matrix &sum = step_of(e, "sum").result, &concat = step_of(e, "concat").result;
     ASSERT_EQ(sum.cols, kWidth);
     for (int64_t i = 0; i < sum.rows; ++i) {
       for (int64_t d = 0; d < kWidth; ++d) {
@@ -76,7 +77,7 @@ TEST_P(ExplainedStack, steps_are_the_models_own_numbers_for_every_head) {
 TEST_P(ExplainedStack, mask_hides_what_the_model_hides) {
   EXPECT_EQ(subject_.kinds()[0].is_causal, GetParam().is_causal);
   const Explanation e = explain_head(subject_, {.kind = "self"});
-  const Matrix& mask = e.step("mask").result;
+  const Matrix& mask = step_of(e, "mask").result;
   EXPECT_EQ(mask.cols, mask.rows + GetParam().memory);
   for (int64_t i = 0; i < mask.rows; ++i) {
     for (int64_t j = 0; j < mask.cols; ++j) {
@@ -127,9 +128,10 @@ TEST(ExplainedDistances, scores_of_tokens_and_of_distances_add_up) {
                   "mem_len": 2, "same_length": false})");
   const Explanation e = explain_head(subject, {.kind = "self", .layer = 1, .head = 2});
   const auto tokens = static_cast<int64_t>(kIds.size());
-  const ExplainedStep& r = e.step("r");
-  const Matrix &all = e.step("scores").result, &content = e.step("content_scores").result;
-  const Matrix &distance = e.step("distance_scores").result, &q = e.step("q_distance").result;
+  const ExplainedStep& r = step_of(e, "r");
+  const Matrix &all = step_of(e, "scores").result, &content = step_of(e, "content_scores").result;
+  const Matrix &distance = step_of(e, "distance_scores").result,
+               &q = step_of(e, "q_distance").result;
   for (int64_t i = 0; i < tokens; ++i) {
     for (int64_t j = 0; j <= i + 2; ++j) {
       EXPECT_NEAR(all.at(i, j), content.at(i, j) + distance.at(i, j), 1e-12);
@@ -156,13 +158,13 @@ TEST(ExplainedBias, steps_are_the_models_own_numbers) {
     const Explanation e =
         explain_head(subject, {.kind = kind.name, .layer = map.layer, .head = map.head});
     EXPECT_EQ(e.divisor, 1);
-    const Matrix& weights = e.step("weights").result;
+    const Matrix& weights = step_of(e, "weights").result;
     ASSERT_EQ(weights.values.size(), map.weights.size());
     for (size_t i = 0; i < map.weights.size(); ++i) {
       EXPECT_NEAR(weights.values[i], map.weights[i], 1e-5);
     }
     if (kind.name == "cross") continue;  // sources have no distance from targets
-    for (const double b : e.step("bias").result.values) {
+    for (const double b : step_of(e, "bias").result.values) {
       largest_bias = std::max(largest_bias, std::abs(b));
     }
   }

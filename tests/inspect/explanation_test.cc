@@ -9,6 +9,7 @@
 #include "heddle/inspect/attention_maps.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
+#include "tests/inspect/explained_steps.h"
 
 namespace heddle::inspect {
 namespace {
@@ -26,11 +27,11 @@ TEST(Explanation, scores_112_and_96_divided_by_8_give_weights_088_and_012) {
   ExplainedMatrices given = scores("112 96", 8);
   given.v = parse("1 0; 0 1");
   const Explanation e = explain_matrices(given);
-  EXPECT_EQ(e.step("scaled").result.values, (std::vector<double>{14, 12}));
-  EXPECT_NEAR(e.step("weights").result.at(0, 0), 0.8807970779778823, 1e-15);  // 1 / (1 + e^-2)
-  EXPECT_NEAR(e.step("sum").result.at(0, 0), 0.8807970779778823, 1e-15);
-  EXPECT_NEAR(e.step("sum").result.at(0, 1), 0.1192029220221177, 1e-15);
-  const double first = explain_matrices(scores("112 96", 1)).step("weights").result.at(0, 0);
+  EXPECT_EQ(step_of(e, "scaled").result.values, (std::vector<double>{14, 12}));
+  EXPECT_NEAR(step_of(e, "weights").result.at(0, 0), 0.8807970779778823, 1e-15);  // 1 / (1 + e^-2)
+  EXPECT_NEAR(step_of(e, "sum").result.at(0, 0), 0.8807970779778823, 1e-15);
+  EXPECT_NEAR(step_of(e, "sum").result.at(0, 1), 0.1192029220221177, 1e-15);
+  const double first = step_of(explain_matrices(scores("112 96", 1)), "weights").result.at(0, 0);
   EXPECT_NEAR(1 - first, 1.1e-7, 0.05e-7);  // e^-16
 }
 
@@ -39,12 +40,13 @@ TEST(Explanation, gaussian_kernel_looks_up_the_nearest_numbers_and_the_product_t
   given.q = parse("162");
   given.k = parse("160; 166; 173");
   given.score = Score::gaussian;
-  const Matrix near = explain_matrices(given).step("weights").result;
+  const Matrix near = step_of(explain_matrices(given), "weights").result;
   EXPECT_NEAR(near.at(0, 0), 0.9975, 5e-5);
   EXPECT_NEAR(near.at(0, 1), 0.0025, 5e-5);
   EXPECT_LT(near.at(0, 2), 1e-20);
   given.score = Score::dot;
-  EXPECT_EQ(explain_matrices(given).step("weights").result.values, (std::vector<double>{0, 0, 1}));
+  EXPECT_EQ(step_of(explain_matrices(given), "weights").result.values,
+            (std::vector<double>{0, 0, 1}));
 }
 
 TEST(Explanation, causal_mask_is_a_lower_triangle) {
@@ -52,7 +54,7 @@ TEST(Explanation, causal_mask_is_a_lower_triangle) {
   given.is_causal = true;
   given.tokens = {"I", "am", "a", "student"};
   const Explanation e = explain_matrices(given);
-  const Matrix &mask = e.step("mask").result, &weights = e.step("weights").result;
+  const Matrix &mask = step_of(e, "mask").result, &weights = step_of(e, "weights").result;
   for (int64_t i = 0; i < 4; ++i) {
     for (int64_t j = 0; j < 4; ++j) {
       EXPECT_EQ(mask.at(i, j), j > i ? -INFINITY : 0);
@@ -70,8 +72,8 @@ TEST(Explanation, dot_products_are_divided_by_the_root_of_the_width) {
   given.q = parse("[[1, 2]]");
   given.k = parse("3,4\n5,6\n");
   const Explanation e = explain_matrices(given);
-  EXPECT_EQ(e.step("scores").result.values, (std::vector<double>{11, 17}));
-  EXPECT_DOUBLE_EQ(e.step("scaled").result.at(0, 1), 17 / std::sqrt(2.0));
+  EXPECT_EQ(step_of(e, "scores").result.values, (std::vector<double>{11, 17}));
+  EXPECT_DOUBLE_EQ(step_of(e, "scaled").result.at(0, 1), 17 / std::sqrt(2.0));
   EXPECT_EQ(e.steps.back().key, "weights");  // no values, no sum
 }
 
@@ -126,7 +128,7 @@ class ExplainedModel : public ::testing::Test {
 TEST_F(ExplainedModel, steps_are_the_models_own_numbers) {
   for (const std::string kind : {"encoder", "decoder", "cross"}) {
     const Explanation e = explain_head(subject(), {.kind = kind, .layer = 1, .head = 3});
-    const Matrix &sum = e.step("sum").result, &concat = e.step("concat").result;
+    const Matrix &sum = step_of(e, "sum").result, &concat = step_of(e, "concat").result;
     ASSERT_EQ(sum.cols, 8);
     ASSERT_EQ(concat.cols, 32);
     for (int64_t i = 0; i < sum.rows; ++i) {
@@ -136,7 +138,7 @@ TEST_F(ExplainedModel, steps_are_the_models_own_numbers) {
          attention_maps(subject(), {.layers = {1}, .heads = {3}, .importance = false})) {
       if (subject().kinds()[map.kind].name != kind) continue;
       for (size_t i = 0; i < map.weights.size(); ++i) {
-        EXPECT_NEAR(e.step("weights").result.values[i], map.weights[i], 1e-6);
+        EXPECT_NEAR(step_of(e, "weights").result.values[i], map.weights[i], 1e-6);
       }
     }
   }
@@ -162,12 +164,12 @@ TEST_F(ExplainedModel, projections_are_products_with_the_models_matrices) {
   };
   const std::string name = "model.encoder.layers.0.self_attn.";
   for (const int64_t i : {0, 2}) {
-    EXPECT_NEAR(e.step("q").result.at(i, 5), times(e.step("x").result, name + "q_proj", i, 13),
-                1e-4);
-    EXPECT_NEAR(e.step("v").result.at(i, 5), times(e.step("x").result, name + "v_proj", i, 13),
-                1e-4);
-    EXPECT_NEAR(e.step("output").result.at(i, 20),
-                times(e.step("concat").result, name + "out_proj", i, 20), 1e-4);
+    EXPECT_NEAR(step_of(e, "q").result.at(i, 5),
+                times(step_of(e, "x").result, name + "q_proj", i, 13), 1e-4);
+    EXPECT_NEAR(step_of(e, "v").result.at(i, 5),
+                times(step_of(e, "x").result, name + "v_proj", i, 13), 1e-4);
+    EXPECT_NEAR(step_of(e, "output").result.at(i, 20),
+                times(step_of(e, "concat").result, name + "out_proj", i, 20), 1e-4);
   }
 }
 

@@ -1,5 +1,4 @@
 // Elementwise kernels against float64.
-#include <array>
 #include <limits>
 
 #include "tests/kernels/kernel_case.h"
@@ -7,7 +6,6 @@
 namespace heddle::kernel_test {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 TEST(Philox, published_vectors_are_met) {  // Random123, kat_vectors: philox4x32 10
@@ -100,9 +98,6 @@ TEST(Elementwise, every_width_dtype_and_stride_matches_float64) {
       kernels().mul(a, b, y);
       expect_near(
           y, [&](int64_t r, int64_t c) { return a.get(r, c) * b.get(r, c); }, eps, 0);
-      kernels().exp(a, y);
-      expect_near(
-          y, [&](int64_t r, int64_t c) { return std::exp(a.get(r, c)); }, eps, 0);
       kernels().add_row(a, bias.view().row<float>(0), y);
       expect_near(
           y, [&](int64_t r, int64_t c) { return a.get(r, c) + bias.get(0, c); }, eps, 0);
@@ -147,40 +142,14 @@ TEST(Axpby, beta_zero_does_not_read_y) {
   });
 }
 
-TEST(Exp, error_is_at_most_one_unit_in_the_last_place) {
-  for_each_target([] {
-    constexpr int64_t kN = 200'001;
-    Matrix x(1, kN), y(1, kN);
-    x.fill([](int64_t, int64_t c) { return -87.3 + 176.0 * static_cast<double>(c) / kN; });
-    kernels().exp(x, y);
-    expect_near(
-        y, [&](int64_t r, int64_t c) { return std::exp(x.get(r, c)); }, 0x1p-23, 0);
-  });
-}
-
-TEST(Exp, special_values_are_exact) {
-  for_each_target([] {
-    Matrix x(1, 7), y(1, 7);
-    const std::array<float, 7> in = {-kInfinity, kInfinity, 0, 200, -200, -0.0f, kNan};
-    x.fill([&](int64_t, int64_t c) { return in[static_cast<size_t>(c)]; });
-    kernels().exp(x, y);
-    EXPECT_EQ(y.get(0, 0), 0);
-    EXPECT_EQ(y.get(0, 1), kInfinity);
-    EXPECT_EQ(y.get(0, 2), 1);
-    EXPECT_EQ(y.get(0, 3), kInfinity);
-    EXPECT_EQ(y.get(0, 4), 0);
-    EXPECT_EQ(y.get(0, 5), 1);
-    EXPECT_TRUE(std::isnan(y.get(0, 6)));
-  });
-}
-
 TEST(Elementwise, threads_and_place_in_the_row_do_not_change_bits) {
   expect_same_bits_for_any_threads([] {
     Matrix x(70, 517), y(70, 517);
     x.fill_normal(1);
-    kernels().exp(x, y);
+    kernels().mul(x, x, y);
     Matrix one(1, 1);  // a tail of one lane gives what the full vector gives
-    kernels().exp(x.view().slice(3, 1).columns(5, 1), one);
+    const Rows of_row = x.view().slice(3, 1).columns(5, 1);
+    kernels().mul(of_row, of_row, one);
     EXPECT_EQ(one.get(0, 0), y.get(3, 5));
     return y;
   });
@@ -189,7 +158,7 @@ TEST(Elementwise, threads_and_place_in_the_row_do_not_change_bits) {
 TEST(Elementwise, no_rows_are_no_work) {
   Matrix x(0, 8), y(0, 8);
   kernels().add(x, x, y);
-  kernels().exp(x, y);
+  kernels().mul(x, x, y);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The attention layer on its own against a loop over heads in float64: all sizes different.
-#include "heddle/nn/general_attention.h"
+#include "heddle/nn/attention.h"
 
 #include <gtest/gtest.h>
 

@@ -89,7 +89,7 @@ TEST(KvCache, tokens_continue_their_sequences_in_rows_of_their_own) {
   EXPECT_EQ(std::vector<int32_t>(keys.key_rows.begin(), keys.key_rows.end()),
             (std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(*keys.keys, Segments::from_lengths(std::vector<int64_t>{3, 4}));
-  EXPECT_EQ(cache.length(1), 4);
+  EXPECT_EQ(keys.keys->length(1), 4);
   EXPECT_THROW(cache.extend(Segments::uniform(3, 1)), Error);
 }
 
@@ -110,7 +110,7 @@ TEST(KvCache, sequence_that_forks_shares_its_tokens_until_nobody_has_them) {
   cache.select({});
   cache.add(1);
   cache.extend(Segments::uniform(1, 8));
-  EXPECT_EQ(cache.length(0), 8);
+  EXPECT_EQ(cache.keys().keys->length(0), 8);
   const std::vector<int32_t> rows = key_rows();
   EXPECT_EQ(*std::max_element(rows.begin(), rows.end()), 7);  // none was lost
 }

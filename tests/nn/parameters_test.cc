@@ -74,7 +74,8 @@ TEST(Parameters, stacked_parts_are_saved_and_loaded_under_their_own_names) {
   heddle::testing::TempDir dir;
   const std::string path = (dir / "w.safetensors").string();
   const auto build = [](Parameters& all) -> Parameter& {
-    return (Scope(all) / "attn").stacked({"q", "k"}, "weight", {2, 3}, Init::xavier_uniform());
+    return (Scope(all) / "attn")
+        .stacked({"q", "k"}, "weight", {2, 2}, {0, 3}, Init::xavier_uniform());
   };
   Parameters first(1), second(2);
   Parameter& a = build(first);
@@ -130,7 +131,7 @@ struct Weights {
   Parameter &plain, &stacked, &transposed, &vector;
   explicit Weights(Parameters& all)
       : plain((Scope(all) / "plain").parameter({5, 3}, Init::normal(1))),
-        stacked(Scope(all).stacked({"q", "k", "v"}, "weight", {2, 3}, Init::normal(1))),
+        stacked(Scope(all).stacked({"q", "k", "v"}, "weight", {2, 2, 2}, {0, 3}, Init::normal(1))),
         transposed((Scope(all) / "t").parameter({4, 6}, Init::normal(1), Layout::transposed)),
         vector((Scope(all) / "vector").parameter({7}, Init::normal(1))) {}
 };

@@ -50,11 +50,6 @@ void add_elementwise(std::vector<OpCase>& all, const OpSizes& z) {
        .function = [](const Tensors& x) { return Tensors{add_bias(x[0], x[1])}; },
        .plain = each([width](In in, size_t i) { return double(in[0][i]) + in[1][i % width]; }),
        .always_f32 = {1}});
-  all.push_back({.op = "exp",
-                 .variant = "rows",
-                 .shapes = {s},
-                 .function = [](const Tensors& x) { return Tensors{exp(x[0])}; },
-                 .plain = each([](In in, size_t i) { return std::exp(double(in[0][i])); })});
   all.push_back(
       {.op = "cast",
        .variant = "there_and_back",
@@ -267,25 +262,26 @@ void add_norms(std::vector<OpCase>& all, const OpSizes& z) {
          return (in[0][i] - mean) * rstd * in[1][c] + in[2][c];
        }),
        .always_f32 = {1, 2}});
-  all.push_back({.op = "rms_norm",
-                 .variant = "rows",
-                 .shapes = {rows, row},
-                 .function = [](const Tensors& x) { return Tensors{rms_norm(x[0], x[1], 1e-5f)}; },
-                 .plain =
-                     [width = rows[1]](const std::vector<std::vector<float>>& in) {
-                       std::vector<double> y;
-                       for (size_t i = 0; i < in[0].size(); ++i) {
-                         double sum = 0;
-                         for (int64_t c = 0; c < width; ++c) {
-                           const double x = in[0][i / width * width + c];
-                           sum += x * x;
-                         }
-                         y.push_back(in[0][i] * in[1][i % width] /
-                                     std::sqrt(sum / static_cast<double>(width) + 1e-5));
-                       }
-                       return y;
-                     },
-                 .always_f32 = {1}});
+  all.push_back(
+      {.op = "rms_norm",
+       .variant = "rows",
+       .shapes = {rows, row},
+       .function = [](const Tensors& x) { return Tensors{layer_norm(x[0], x[1], {}, 1e-5f)}; },
+       .plain =
+           [width = rows[1]](const std::vector<std::vector<float>>& in) {
+             std::vector<double> y;
+             for (size_t i = 0; i < in[0].size(); ++i) {
+               double sum = 0;
+               for (int64_t c = 0; c < width; ++c) {
+                 const double x = in[0][i / width * width + c];
+                 sum += x * x;
+               }
+               y.push_back(in[0][i] * in[1][i % width] /
+                           std::sqrt(sum / static_cast<double>(width) + 1e-5));
+             }
+             return y;
+           },
+       .always_f32 = {1}});
   const Segments images =
       Segments::from_lengths(std::vector<int64_t>{rows[0] / 3, rows[0] - rows[0] / 3});
   all.push_back({.op = "group_norm",
@@ -324,15 +320,15 @@ void add_norms(std::vector<OpCase>& all, const OpSizes& z) {
     const DropoutSpec spec = drops ? some_dropout(rows[0]) : DropoutSpec{};
     const auto rms = [&](auto op) {
       return [=](const Tensors& x) {
-        const AddNorm out = op(x[0], x[1], spec, x[2], 1e-5f);
+        const AddNorm out = op(x[0], x[1], spec, x[2], Tensor(), 1e-5f);
         return Tensors{out.sum, out.norm};
       };
     };
     all.push_back({.op = "add_rms_norm",
                    .variant = "both" + with,
                    .shapes = {rows, rows, row},
-                   .function = rms(add_rms_norm),
-                   .reference = rms(add_rms_norm_reference),
+                   .function = rms(add_norm),
+                   .reference = rms(add_norm_reference),
                    .always_f32 = {2}});
     const auto f = [&](auto op, bool sum, bool norm) {
       return [=](const Tensors& x) {
@@ -393,7 +389,7 @@ void add_embeddings(std::vector<OpCase>& all, const OpSizes& z) {
                                 (drops ? "_with_dropout" : ""),
                      .shapes = positions ? std::vector<Shape>{table, positions_table}
                                          : std::vector<Shape>{table},
-                     .function = f(embedding),
+                     .function = f([](const auto&... x) { return embedding(x...); }),
                      .reference = f(embedding_reference)});
     }
   }

@@ -89,12 +89,6 @@ AddNorm add_norm_reference(const Tensor& x, const Tensor& sub, const DropoutSpec
   return {h, layer_norm(h, gamma, beta, eps)};
 }
 
-AddNorm add_rms_norm_reference(const Tensor& x, const Tensor& sub, const DropoutSpec& spec,
-                               const Tensor& gamma, float eps) {
-  const Tensor h = add(x, dropout(sub, spec));
-  return {h, rms_norm(h, gamma, eps)};
-}
-
 CrossEntropy linear_cross_entropy_reference(const Tensor& x, const Tensor& w, const Tensor& bias,
                                             std::span<const int32_t> targets,
                                             const CrossEntropyOptions& options) {

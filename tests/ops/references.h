@@ -23,8 +23,6 @@ Tensor linear_reference(const Tensor& x, const Tensor& w, const Tensor& bias,
 /// The plain definition: add, dropout, layer_norm.
 AddNorm add_norm_reference(const Tensor& x, const Tensor& sub, const DropoutSpec& spec,
                            const Tensor& gamma, const Tensor& beta, float eps);
-AddNorm add_rms_norm_reference(const Tensor& x, const Tensor& sub, const DropoutSpec& spec,
-                               const Tensor& gamma, float eps);
 /// The plain definition, segment by segment and head by head, without dropout on the weights.
 Tensor attention_reference(const Tensor& q, const Tensor& k, const Tensor& v,
                            const Segments& queries, const Segments& keys,

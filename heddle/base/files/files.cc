@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/mmap.h"
@@ -36,17 +37,6 @@ bool is_below(const fs::path& path, const fs::path& folder) {
   const auto [end, unused] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
   return end == folder.end() || (end->empty() && std::next(end) == folder.end());
 }
-
-/// A file descriptor that closes itself.
-struct Descriptor {
-  int fd;
-  explicit Descriptor(int f) : fd(f) {}
-  ~Descriptor() {
-    if (fd >= 0) close(fd);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-};
 
 /// The half-written file: removed unless it was renamed.
 struct Temporary {
@@ -195,6 +185,10 @@ void fail_errno(std::string_view what, const std::string& path, int error) {
        error == EFBIG ? " (the limit of a file's size, see ulimit -f, or the file system's)" : "");
 }
 
+Descriptor::~Descriptor() {
+  if (fd >= 0) close(fd);
+}
+
 bool path_exists(const std::string& path) {
   struct stat info;
   return stat(path.c_str(), &info) == 0;
@@ -260,9 +254,7 @@ void write_file_atomic(const std::string& path,
   if (to.old) keep_permissions(file.fd, *to.old);
   write_by(writer, file.fd, path);
   if (fsync(file.fd) != 0) fail_errno("cannot write", path, errno);
-  const int fd = file.fd;
-  file.fd = -1;
-  if (close(fd) != 0) fail_errno("cannot write", path, errno);
+  if (close(std::exchange(file.fd, -1)) != 0) fail_errno("cannot write", path, errno);
   if (rename(temporary.path.c_str(), to.path.c_str()) != 0) {
     fail_errno("cannot write", path, errno);
   }

@@ -16,6 +16,15 @@ namespace heddle {
 /// Kind: data where the path is not what it should be (missing, a directory), else system.
 [[noreturn]] void fail_errno(std::string_view what, const std::string& path, int error);
 
+/// A file descriptor that closes itself; below 0 it is none.
+struct Descriptor {
+  int fd;
+  explicit Descriptor(int f) : fd(f) {}
+  ~Descriptor();
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+};
+
 bool path_exists(const std::string& path);
 bool is_directory(const std::string& path);
 /// Size in bytes. Errors: data if the file is missing or no regular file.

@@ -7,12 +7,14 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
+#include "heddle/base/utf8.h"
 
 namespace heddle {
 
@@ -33,16 +35,14 @@ enum class Got { bytes, nothing_yet, end };
 /// Bytes of a file, decompressed where needed.
 class LineReader::Source {
  public:
-  explicit Source(const std::string& path) : path_(path) {
-    fd_ = path == "-" ? dup(STDIN_FILENO) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd_ < 0) fail_errno("cannot open", path_, errno);
+  explicit Source(const std::string& path)
+      : path_(path),
+        file_(path == "-" ? dup(STDIN_FILENO) : open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (file_.fd < 0) fail_errno("cannot open", path_, errno);
   }
   ~Source() {
-    close(fd_);
     if (is_gzip_) inflateEnd(&stream_);
   }
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
 
   bool is_gzip() const { return is_gzip_; }
 
@@ -58,7 +58,7 @@ class LineReader::Source {
 
  private:
   bool is_ready() const {
-    pollfd one = {fd_, POLLIN, 0};
+    pollfd one = {file_.fd, POLLIN, 0};
     return poll(&one, 1, 0) != 0;
   }
 
@@ -69,7 +69,7 @@ class LineReader::Source {
     input_.resize(old + kChunk);
     ssize_t n;
     do {
-      n = read(fd_, input_.data() + old, kChunk);
+      n = read(file_.fd, input_.data() + old, kChunk);
     } while (n < 0 && errno == EINTR);
     const int error = errno;
     input_.resize(old + static_cast<size_t>(n > 0 ? n : 0));
@@ -147,7 +147,7 @@ class LineReader::Source {
   }
 
   std::string path_;
-  int fd_ = -1;
+  Descriptor file_;
   std::string input_;
   size_t consumed_ = 0;
   size_t total_in_ = 0, total_out_ = 0;
@@ -188,46 +188,39 @@ void LineReader::begin_text(std::string& text) const {
         path_);
 }
 
-// Looks for the end of the next line in what was read.
-bool LineReader::has_line_end() {
-  const size_t end = buffer_.find('\n', searched_);
-  searched_ = end == std::string::npos ? buffer_.size() : end;
-  return end != std::string::npos;
-}
-
-void LineReader::make_room() {
-  buffer_.erase(0, begin_);
-  searched_ -= begin_;
-  begin_ = 0;
-  check(buffer_.size() < kLongestLine, ErrorKind::data,
-        "{}: line {} is longer than 256 MiB; is this a text file?", path_, line_number_ + 1);
-}
-
-bool LineReader::has_waiting() {
-  while (!is_at_end_ && !has_line_end()) {
-    make_room();
-    const Got got = source_->read_some(buffer_, false);
+bool LineReader::find_line_end(bool may_wait) {
+  for (;;) {
+    searched_ = std::min(buffer_.find('\n', searched_), buffer_.size());
+    if (searched_ < buffer_.size() || is_at_end_) return true;
+    buffer_.erase(0, std::exchange(begin_, 0));
+    check(buffer_.size() < kLongestLine, ErrorKind::data,
+          "{}: line {} is longer than 256 MiB; is this a text file?", path_, line_number_ + 1);
+    searched_ = buffer_.size();
+    const Got got = source_->read_some(buffer_, may_wait);
     if (got == Got::nothing_yet) return false;
     is_at_end_ = got == Got::end;
   }
-  return true;
 }
 
+bool LineReader::has_waiting() { return find_line_end(false); }
+
 bool LineReader::next(std::string& line) {
-  bool has_end = has_line_end();
-  while (!has_end && !is_at_end_) {
-    make_room();
-    is_at_end_ = source_->read_some(buffer_, true) == Got::end;
-    has_end = has_line_end();
-  }
+  find_line_end(true);
   if (begin_ == buffer_.size()) return false;
   line.assign(buffer_, begin_, searched_ - begin_);
   while (line.ends_with('\r')) line.pop_back();
   if (line_number_ == 0) begin_text(line);
-  begin_ = searched_ + (has_end ? 1 : 0);
-  searched_ = begin_;
+  begin_ = searched_ = std::min(searched_ + 1, buffer_.size());
   ++line_number_;
   return true;
+}
+
+void check_line_utf8(std::string_view line, const std::string& path, int64_t number) {
+  if (const auto at = first_invalid_utf8(line)) {
+    fail(ErrorKind::data,
+         "{}: line {} is not UTF-8 (byte {:#04x} at column {}); convert the file, e.g. with iconv",
+         path, number, static_cast<uint8_t>(line[*at]), *at + 1);
+  }
 }
 
 std::vector<std::string> read_lines(const std::string& path, std::string_view who) {

@@ -9,6 +9,9 @@
 
 namespace heddle {
 
+/// Errors: data, naming file, line and column, unless the line is UTF-8.
+void check_line_utf8(std::string_view line, const std::string& path, int64_t number);
+
 /// Lines of a file. A file that begins with gzip's magic bytes is decompressed, whatever its name;
 /// "-" is the standard input, which is handed on as it arrives (no waiting for a full buffer).
 /// Lines end with '\n'; '\r' before it is removed too; the last line may lack its '\n'. A
@@ -37,11 +40,14 @@ class LineReader {
   int64_t line_number() const { return line_number_; }
 
   const std::string& path() const { return path_; }
+  /// Errors: data, with its place, unless the line that next() gave last is UTF-8.
+  void check_utf8(std::string_view line) const { check_line_utf8(line, path_, line_number_); }
 
  private:
   class Source;
-  bool has_line_end();
-  void make_room();
+  // Reads until the end of the next line stands in the buffer, or all of the file does; false if
+  // it must not wait for that.
+  bool find_line_end(bool may_wait);
   void begin_text(std::string& text) const;
 
   std::string path_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <ranges>
 
 #include "heddle/base/error.h"
 #include "heddle/base/names.h"
@@ -70,11 +71,10 @@ std::string read_text(std::optional<T>& value, std::string_view text) {
 template <class T>
 std::string read_text(std::vector<T>& values, std::string_view text) {
   values.clear();
-  for (size_t start = 0; !text.empty() && start <= text.size();) {
-    const size_t comma = std::min(text.find(',', start), text.size());
-    const std::string wanted = read_text(values.emplace_back(), text.substr(start, comma - start));
+  for (const auto part : std::views::split(text, ',')) {
+    const std::string wanted =
+        read_text(values.emplace_back(), std::string_view(part.begin(), part.end()));
     if (!wanted.empty()) return "a list as in 1,2,3, each " + wanted;
-    start = comma + 1;
   }
   return "";
 }
@@ -116,10 +116,9 @@ std::string broken_rule(const Json& value, const FieldRule& rule) {
     }
   }
   if (value.is_string() && !rule.words.empty()) {
-    const auto& words = rule.words;
-    if (std::find(words.begin(), words.end(), value.as_string()) != words.end()) return "";
-    return fmt::format("must be one of {}{}", fmt::join(words, ", "),
-                       did_you_mean(value.as_string(), words));
+    if (std::ranges::count(rule.words, value.as_string()) > 0) return "";
+    return fmt::format("must be one of {}{}", fmt::join(rule.words, ", "),
+                       did_you_mean(value.as_string(), rule.words));
   }
   if (!value.is_number()) return "";
   const double x = value.as_double();
@@ -201,15 +200,11 @@ std::vector<FieldDifference> diff_fields(const FieldList& first, const FieldList
   std::vector<FieldDifference> differences;
   for (const Field& a : first) {
     const Field* b = find_field(second, a.key);
-    if (b == nullptr) {
-      differences.push_back({a.key, as_flag(value_of(a)), kAbsent});
-    } else if (!(value_of(a) == value_of(*b))) {
-      differences.push_back({a.key, as_flag(value_of(a)), as_flag(value_of(*b))});
-    }
+    if (b != nullptr && value_of(a) == value_of(*b)) continue;
+    differences.push_back({a.key, as_flag(value_of(a)), b ? as_flag(value_of(*b)) : kAbsent});
   }
   for (const Field& b : second) {
-    if (find_field(first, b.key) != nullptr) continue;
-    differences.push_back({b.key, kAbsent, as_flag(value_of(b))});
+    if (!find_field(first, b.key)) differences.push_back({b.key, kAbsent, as_flag(value_of(b))});
   }
   return differences;
 }

@@ -45,7 +45,8 @@ struct Field {
   FieldRule rule;
 };
 
-/// The visitor that a config's `fields` receives:
+/// The fields of a config, pointing into it, and the visitor that its `fields` receives; any config
+/// that lists them is taken for them. A const config must not be written through them.
 ///
 ///   struct Gpt2Config {
 ///     int64_t layers = 12;
@@ -59,28 +60,15 @@ struct Field {
 ///       optimizer.fields(v);
 ///     }
 ///   };
-class FieldCollector {
- public:
-  template <class T>
-  void operator()(const char* key, T& member, const char* help, FieldRule rule = {}) {
-    fields_.push_back({key, &member, help, std::move(rule)});
-  }
-  std::vector<Field> take() { return std::move(fields_); }
-
- private:
-  std::vector<Field> fields_;
-};
-
-/// The fields of a config, pointing into it; any config that lists them is taken for them. A const
-/// config must not be written through them.
 struct FieldList : std::vector<Field> {
   FieldList(std::vector<Field> fields) : std::vector<Field>(std::move(fields)) {}
   template <class Config>
-  requires requires(Config& config, FieldCollector& v) { config.fields(v); }
-  FieldList(const Config& config) {
-    FieldCollector collector;
-    const_cast<Config&>(config).fields(collector);
-    std::vector<Field>::operator=(collector.take());
+  requires requires(Config& config, FieldList& v) { config.fields(v); }
+  FieldList(const Config& config) { const_cast<Config&>(config).fields(*this); }
+
+  template <class T>
+  void operator()(const char* key, T& member, const char* help, FieldRule rule = {}) {
+    push_back({key, &member, help, std::move(rule)});
   }
 };
 

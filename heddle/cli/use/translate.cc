@@ -124,8 +124,7 @@ void run_steps(const Flags& flags, const TranslateOptions& options, const Loaded
         "--page: there is no sentence; give one on standard input");
   check(lines.size() == 1 && input.next().empty(), ErrorKind::usage,
         "--page shows how one sentence is translated, but the input has more lines; give one");
-  const inspect::DecodingRecord record =
-      inspect::record_decoding(model, lines[0], {.translate = options});
+  const inspect::DecodingRecord record = inspect::record_decoding(model, lines[0], options);
   write_page("translate", "the steps are", flags.page,
              inspect::decoding_page(record, model.target()));
   print_result(record.text);

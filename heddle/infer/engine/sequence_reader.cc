@@ -50,7 +50,7 @@ class CachedReader final : public SequenceReader {
 class TranslationReader final : public SequenceReader {
  public:
   explicit TranslationReader(const EncoderDecoder& model)
-      : model_(model), cache_(model.start()), tokens_(0, 0) {}
+      : model_(model), tokens_(0, model.layers()), sources_(model.layers()) {}
 
   void add(Sources sources, const nn::Run& run) override {
     const ProfilePhase phase("encode");
@@ -65,7 +65,7 @@ class TranslationReader final : public SequenceReader {
       source_rows_.push_back(std::move(taken));
     }
     const Segments segments = Segments::from_lengths(lengths);
-    model_.add_sources(cache_, model_.encode({ids, &segments, nullptr}, run), rows, run);
+    model_.add_sources(sources_, model_.encode({ids, &segments, nullptr}, run), rows, run);
     tokens_.add(std::ssize(sources));
   }
 
@@ -84,9 +84,11 @@ class TranslationReader final : public SequenceReader {
     }
     const Segments of_sources = Segments::from_lengths(keys);
     const Segments asking = Segments::from_lengths(queries);
-    const Tensor h = model_.step(
-        cache_, {.ids = ids, .tokens = tokens_.keys(), .sources = {&asking, &of_sources, rows}},
-        run);
+    const Tensor h = model_.step({.ids = ids,
+                                  .segments = &tokens,
+                                  .position_ids = tokens_.position_ids(),
+                                  .cache = &tokens_},
+                                 sources_, {&asking, &of_sources, rows}, run);
     return last_of_each(h, tokens);
   }
 
@@ -102,17 +104,15 @@ class TranslationReader final : public SequenceReader {
   }
 
   void limit_rows(int64_t rows) override {
-    for (LayerCache& layer : cache_.layers) {
-      layer.self.limit(rows);
-      layer.cross.limit(rows);
-    }
+    tokens_.limit(rows);
+    for (nn::RowCache& layer : sources_) layer.limit(rows);
   }
   int64_t rows() const override { return tokens_.rows() + source_pool_.held(); }
 
  private:
   const EncoderDecoder& model_;
-  DecoderCache cache_;
-  nn::KvCache tokens_;  // whose the rows of cache_ are
+  nn::KvCache tokens_;
+  std::vector<nn::RowCache> sources_;  // of each layer
   nn::RowPool source_pool_;
   std::vector<std::shared_ptr<Ids>>
       source_rows_;  // of each sequence, shared by those of one source

@@ -75,16 +75,15 @@ Page explanation_page(const Explanation& e) {
   page.data["keys"] = e.keys;
   page.data["divisor"] = e.divisor;
   page.data["is_causal"] = e.is_causal;
-  page.data["steps"] = Json::array();
-  for (const ExplainedStep& s : e.steps) {
-    page.data["steps"].push_back(Json::object({{"key", s.key},
-                                               {"name", s.name},
-                                               {"formula", s.formula},
-                                               {"text", s.text},
-                                               {"rows", s.rows},
-                                               {"cols", s.cols},
-                                               {"values", matrix_json(s.result)}}));
-  }
+  page.data["steps"] = json_list(e.steps, [](const ExplainedStep& s) {
+    return Json::object({{"key", s.key},
+                         {"name", s.name},
+                         {"formula", s.formula},
+                         {"text", s.text},
+                         {"rows", s.rows},
+                         {"cols", s.cols},
+                         {"values", matrix_json(s.result)}});
+  });
   return page;
 }
 

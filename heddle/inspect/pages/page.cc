@@ -41,6 +41,22 @@ std::string escaped(std::string text,
   return text;
 }
 
+// Text as HTML shows it: &, <, > and quotes are written as entities.
+std::string html_text(std::string_view text) {
+  return escaped(std::string(text),
+                 {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
+}
+
+// JSON inside a <script> element: nothing in it ends the element or a line. What is escaped stands
+// only inside strings, where JSON lets every character be an escape.
+std::string script_json(const Json& data) {
+  return escaped(data.dump(), {{"<", "\\u003c"},
+                               {">", "\\u003e"},
+                               {"&", "\\u0026"},
+                               {"\xE2\x80\xA8", "\\u2028"},
+                               {"\xE2\x80\xA9", "\\u2029"}});
+}
+
 template <class Values, class ToInteger>
 std::string pack16(const Values& values, const ToInteger& to_integer) {
   std::string bytes;
@@ -61,20 +77,6 @@ std::string_view asset(std::string_view name) {
   const auto* const found = std::ranges::find(kAssets, name, &Asset::name);
   check(found != kAssets.end(), ErrorKind::internal, "pages has no '{}'", name);
   return found->text;
-}
-
-std::string html_text(std::string_view text) {
-  return escaped(std::string(text),
-                 {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
-}
-
-std::string script_json(const Json& data) {
-  // These stand only inside strings, where JSON lets every character be an escape.
-  return escaped(data.dump(), {{"<", "\\u003c"},
-                               {">", "\\u003e"},
-                               {"&", "\\u0026"},
-                               {"\xE2\x80\xA8", "\\u2028"},
-                               {"\xE2\x80\xA9", "\\u2029"}});
 }
 
 std::string page_html(const Page& page) {

@@ -43,18 +43,19 @@ void write_output(const std::string& path, const std::string& text, const std::s
 /// or cannot be written to.
 void check_output(const std::string& path, const std::string& what);
 
-/// "a < b & c" as HTML shows it: &, <, > and quotes are written as entities.
-std::string html_text(std::string_view text);
-/// JSON that may stand inside a <script> element: "<", ">", "&", U+2028 and U+2029 are written as
-/// \u escapes, so that nothing in it ends the element or a line.
-std::string script_json(const Json& data);
-
 /// Weights from 0 to 1 as `heddle.unpack16` reads them: round(65535 x), little-endian, in base64.
 /// What is outside is taken to the nearest end.
 std::string pack_weights(const std::vector<float>& weights);
 /// Integers below 65,536, the same way. Errors: internal if one is not.
 std::string pack_indices(const std::vector<int64_t>& indices);
 
+/// An array of what f makes of each.
+template <class Items, class F>
+Json json_list(const Items& items, const F& f) {
+  Json list = Json::array();
+  for (const auto& item : items) list.push_back(f(item));
+  return list;
+}
 /// [rows, width] values as an array of rows. to_json: of one value
 template <class T, class ToJson>
 Json rows_json(const std::vector<T>& values, int64_t rows, int64_t width, const ToJson& to_json) {

@@ -89,6 +89,11 @@ std::vector<size_t> without_spaces(const std::string& text, const std::string& c
   return result;
 }
 
+template <class T>
+std::span<const T> first_of(std::span<const T> all, int64_t most) {
+  return all.first(std::min(all.size(), static_cast<size_t>(most)));
+}
+
 Json as_json(const PartOfText& text) {
   return Json::Array{text.before, shortened(text.part, kPageCharacters), text.after};
 }
@@ -113,17 +118,15 @@ FillPage::FillPage(const std::string& model, std::string mask)
 
 void FillPage::add(const std::string& text, const std::vector<std::vector<Fill>>& masks) {
   if (!take()) return;
-  Json one = Json::object({{"parts", around_masks(text, mask_)}, {"masks", Json::array()}});
-  for (const auto& fills : masks) {
-    Json tokens = Json::array();
-    for (size_t i = 0; i < std::min<size_t>(fills.size(), kPageCandidates); ++i) {
-      const std::string token =
-          fills[i].token.empty() ? fmt::format("id {}", fills[i].id) : fills[i].token;
-      tokens.push_back(Json::Array{token, fills[i].probability});
-    }
-    one["masks"].push_back(std::move(tokens));
-  }
-  page_.data["texts"].push_back(std::move(one));
+  const auto with_probability = [](const Fill& fill) {
+    const std::string token = fill.token.empty() ? fmt::format("id {}", fill.id) : fill.token;
+    return Json::Array{token, fill.probability};
+  };
+  const auto candidates = [&](const std::vector<Fill>& fills) {
+    return json_list(first_of(std::span(fills), kPageCandidates), with_probability);
+  };
+  page_.data["texts"].push_back(Json::object(
+      {{"parts", around_masks(text, mask_)}, {"masks", json_list(masks, candidates)}}));
 }
 
 ClassPage::ClassPage(const std::string& model, const std::vector<std::string>& labels,
@@ -142,9 +145,9 @@ void ClassPage::add(const std::string& text, const std::vector<double>& p) {
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::greater<>(), [&](int64_t i) { return p[i]; });
   order.resize(std::min(order.size(), static_cast<size_t>(top_)));
-  Json one = Json::object({{"text", shortened(text, kPageCharacters)}, {"classes", Json::array()}});
-  for (const int64_t i : order) one["classes"].push_back(Json::Array{i, p[i]});
-  page_.data["texts"].push_back(std::move(one));
+  const auto with_p = [&](int64_t i) { return Json::Array{i, p[i]}; };
+  page_.data["texts"].push_back(Json::object(
+      {{"text", shortened(text, kPageCharacters)}, {"classes", json_list(order, with_p)}}));
 }
 
 WordClassPage::WordClassPage(const std::string& model, const std::vector<std::string>& labels)
@@ -256,15 +259,14 @@ Page masked_page(const Evaluation& evaluation, const Tokenizer& tokenizer,
                  std::span<const AnsweredQuestion> questions, int64_t count) {
   Page page = page_of("Masked tokens", "masked.js", evaluation);
   page.data["count"] = count;
-  page.data["questions"] = Json::array();
-  for (const AnsweredQuestion& q :
-       questions.first(std::min<size_t>(questions.size(), kPageAnswers))) {
-    page.data["questions"].push_back(Json::object({{"text", as_json(q.text)},
-                                                   {"is_right", q.truth == q.answer},
-                                                   {"answer", alone(tokenizer, q.answer)},
-                                                   {"truth_p", rounded(q.truth_p)},
-                                                   {"answer_p", rounded(q.answer_p)}}));
-  }
+  const auto as_asked = [&](const AnsweredQuestion& q) {
+    return Json::object({{"text", as_json(q.text)},
+                         {"is_right", q.truth == q.answer},
+                         {"answer", alone(tokenizer, q.answer)},
+                         {"truth_p", rounded(q.truth_p)},
+                         {"answer_p", rounded(q.answer_p)}});
+  };
+  page.data["questions"] = json_list(first_of(questions, kPageAnswers), as_asked);
   return page;
 }
 
@@ -276,18 +278,17 @@ Page confusion_page(const Evaluation& evaluation, const std::vector<std::string>
   page.data["unit"] = unit;
   std::map<std::pair<int32_t, int32_t>, int64_t> counts;
   for (size_t i = 0; i < truths.size(); ++i) ++counts[{truths[i], answers[i]}];
-  page.data["cells"] = Json::array();
-  for (const auto& [cell, count] : counts) {
-    page.data["cells"].push_back(Json::Array{cell.first, cell.second, count});
-  }
-  page.data["wrong"] = Json::array();
-  for (const AnsweredQuestion& q : wrong.first(std::min<size_t>(wrong.size(), kPageAnswers))) {
-    page.data["wrong"].push_back(Json::object({{"text", as_json(q.text)},
-                                               {"truth", q.truth},
-                                               {"answer", q.answer},
-                                               {"truth_p", rounded(q.truth_p)},
-                                               {"answer_p", rounded(q.answer_p)}}));
-  }
+  page.data["cells"] = json_list(counts, [](const auto& cell) {
+    return Json::Array{cell.first.first, cell.first.second, cell.second};
+  });
+  const auto as_answered = [](const AnsweredQuestion& q) {
+    return Json::object({{"text", as_json(q.text)},
+                         {"truth", q.truth},
+                         {"answer", q.answer},
+                         {"truth_p", rounded(q.truth_p)},
+                         {"answer_p", rounded(q.answer_p)}});
+  };
+  page.data["wrong"] = json_list(first_of(wrong, kPageAnswers), as_answered);
   return page;
 }
 
@@ -295,14 +296,13 @@ Page translations_page(const Evaluation& evaluation, std::span<const JudgedTrans
                        int64_t count) {
   Page page = page_of("Translations and references", "translations.js", evaluation);
   page.data["count"] = count;
-  page.data["lines"] = Json::array();
-  for (const JudgedTranslation& line : lines.first(std::min<size_t>(lines.size(), kPageAnswers))) {
-    page.data["lines"].push_back(
-        Json::object({{"source", shortened(line.source, kPageCharacters)},
-                      {"reference", shortened(line.reference, kPageCharacters)},
-                      {"translation", shortened(line.translation, kPageCharacters)},
-                      {"chrf", rounded(line.chrf)}}));
-  }
+  const auto as_judged = [](const JudgedTranslation& line) {
+    return Json::object({{"source", shortened(line.source, kPageCharacters)},
+                         {"reference", shortened(line.reference, kPageCharacters)},
+                         {"translation", shortened(line.translation, kPageCharacters)},
+                         {"chrf", rounded(line.chrf)}});
+  };
+  page.data["lines"] = json_list(first_of(lines, kPageAnswers), as_judged);
   return page;
 }
 

@@ -121,16 +121,10 @@ HWY_EXPORT(activation_backward_impl);
 namespace heddle {
 
 ActivationKernels ActivationKernels::of_cpu() {
-  return {
-      .activation =
-          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::activation_impl)(args...); },
-      .activation_backward =
-          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::activation_backward_impl)(args...); },
-      .dropout =
-          [](auto... args) {
+  return {HEDDLE_CPU_KERNEL(activation), HEDDLE_CPU_KERNEL(activation_backward),
+          .dropout = [](auto... args) {
             return HWY_DYNAMIC_DISPATCH(cpu::activation_impl)(Activation::none, args...);
-          },
-  };
+          }};
 }
 
 }  // namespace heddle

@@ -62,9 +62,6 @@ void convert_impl(Rows x, Rows y) {
   }
   map([](Vec v) HWY_ATTR { return v; }, y, x);
 }
-void exp_impl(Rows x, Rows y) {
-  map([](Vec v) HWY_ATTR { return exp_vec(v); }, y, x);
-}
 void add_impl(Rows a, Rows b, Rows y) {
   map([](Vec u, Vec v) HWY_ATTR { return hn::Add(u, v); }, y, a, b);
 }
@@ -102,20 +99,13 @@ HWY_EXPORT(add_impl);
 HWY_EXPORT(mul_impl);
 HWY_EXPORT(axpby_impl);
 HWY_EXPORT(add_row_impl);
-HWY_EXPORT(exp_impl);
 }  // namespace heddle::cpu
 
 namespace heddle {
 
 ElementwiseKernels ElementwiseKernels::of_cpu() {
-  return {
-      .convert = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::convert_impl)(args...); },
-      .add = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::add_impl)(args...); },
-      .mul = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::mul_impl)(args...); },
-      .axpby = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::axpby_impl)(args...); },
-      .add_row = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::add_row_impl)(args...); },
-      .exp = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::exp_impl)(args...); },
-  };
+  return {HEDDLE_CPU_KERNEL(convert), HEDDLE_CPU_KERNEL(add), HEDDLE_CPU_KERNEL(mul),
+          HEDDLE_CPU_KERNEL(axpby), HEDDLE_CPU_KERNEL(add_row)};
 }
 
 }  // namespace heddle

@@ -112,13 +112,8 @@ HWY_EXPORT(gather_rows_impl);
 namespace heddle {
 
 EmbeddingKernels EmbeddingKernels::of_cpu() {
-  return {
-      .embedding = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::embedding_impl)(args...); },
-      .embedding_backward =
-          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::embedding_backward_impl)(args...); },
-      .gather_rows =
-          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::gather_rows_impl)(args...); },
-  };
+  return {HEDDLE_CPU_KERNEL(embedding), HEDDLE_CPU_KERNEL(embedding_backward),
+          HEDDLE_CPU_KERNEL(gather_rows)};
 }
 
 }  // namespace heddle

@@ -191,11 +191,7 @@ HWY_EXPORT(cross_entropy_impl);
 
 namespace heddle {
 
-LossKernels LossKernels::of_cpu() {
-  return {.cross_entropy = [](auto... args) {
-    return HWY_DYNAMIC_DISPATCH(cpu::cross_entropy_impl)(args...);
-  }};
-}
+LossKernels LossKernels::of_cpu() { return {HEDDLE_CPU_KERNEL(cross_entropy)}; }
 
 }  // namespace heddle
 #endif

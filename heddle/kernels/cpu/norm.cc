@@ -251,15 +251,8 @@ HWY_EXPORT(group_norm_backward_impl);
 namespace heddle {
 
 NormKernels NormKernels::of_cpu() {
-  return {
-      .norm = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::norm_impl)(args...); },
-      .norm_backward =
-          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::norm_backward_impl)(args...); },
-      .group_norm =
-          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::group_norm_impl)(args...); },
-      .group_norm_backward =
-          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::group_norm_backward_impl)(args...); },
-  };
+  return {HEDDLE_CPU_KERNEL(norm), HEDDLE_CPU_KERNEL(norm_backward), HEDDLE_CPU_KERNEL(group_norm),
+          HEDDLE_CPU_KERNEL(group_norm_backward)};
 }
 
 }  // namespace heddle

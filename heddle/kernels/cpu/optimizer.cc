@@ -58,9 +58,7 @@ HWY_EXPORT(adam_impl);
 
 namespace heddle {
 
-OptimizerKernels OptimizerKernels::of_cpu() {
-  return {.adam = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::adam_impl)(args...); }};
-}
+OptimizerKernels OptimizerKernels::of_cpu() { return {HEDDLE_CPU_KERNEL(adam)}; }
 
 }  // namespace heddle
 #endif

@@ -72,14 +72,6 @@ HWY_INLINE float exp_row(P p, int64_t width, float max, float* e) {
   return sum_lanes(sum);
 }
 
-// Calls f(row) for every row, in blocks of fixed size.
-template <class F>
-void for_rows(int64_t rows, int64_t width, const F& f) {
-  parallel_blocks(rows, rows_per_block(width * 4), [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) f(r);
-  });
-}
-
 template <class T>
 void softmax_row(const Rows& x, const Rows& y, int64_t r) {
   const auto px = at<T>(x, r);
@@ -196,9 +188,7 @@ void sum_columns_impl(Rows x, float* y) {
 }
 
 void sum_rows_impl(Rows x, float* y) {
-  visit_float(x.dtype, [&]<class T>() {
-    for_rows(x.rows, x.width, [&](int64_t r) { y[r] = sum_row(at<T>(x, r), x.width); });
-  });
+  for_each_row([&]<class T>(int64_t r) HWY_ATTR { y[r] = sum_row(at<T>(x, r), x.width); }, x);
 }
 
 double sum_squares_impl(const float* x, int64_t n) {
@@ -224,11 +214,11 @@ bool all_finite_impl(Rows x) {
     });
     return finite;
   }
-  visit_float(x.dtype, [&]<class T>() {
-    for_rows(x.rows, x.width, [&](int64_t r) {
-      if (!finite_row(at<T>(x, r), x.width)) finite = false;
-    });
-  });
+  for_each_row(
+      [&]<class T>(int64_t r) HWY_ATTR {
+        if (!finite_row(at<T>(x, r), x.width)) finite = false;
+      },
+      x);
   return finite;
 }
 
@@ -243,13 +233,14 @@ void softmax_backward_impl(Rows y, Rows dy, Rows dx) {
 void log_softmax_impl(Rows x, Rows y) {
   check(y.dtype == DType::f32, ErrorKind::device, "log_softmax: y is {}; it must be f32",
         dtype_name(y.dtype));
-  visit_float(x.dtype, [&]<class T>() {
-    for_rows(x.rows, x.width, [&](int64_t r) { log_softmax_row<T>(x, y, r); });
-  });
+  for_each_row([&]<class T>(int64_t r) { log_softmax_row<T>(x, y, r); }, x);
 }
 void scan_logits_impl(const LogitScanArgs& a) {
   visit_float(a.logits.dtype, [&]<class T>() {
-    for_rows(a.logits.rows, a.logits.width, [&](int64_t r) { scan_row<T>(a, r); });
+    parallel_blocks(a.logits.rows, rows_per_block(a.logits.width * 4),
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t r = begin; r < end; ++r) scan_row<T>(a, r);
+                    });
   });
 }
 
@@ -271,22 +262,10 @@ HWY_EXPORT(scan_logits_impl);
 namespace heddle {
 
 ReduceKernels ReduceKernels::of_cpu() {
-  return {
-      .sum_columns =
-          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::sum_columns_impl)(args...); },
-      .sum_rows = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::sum_rows_impl)(args...); },
-      .sum_squares =
-          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::sum_squares_impl)(args...); },
-      .all_finite =
-          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::all_finite_impl)(args...); },
-      .softmax = [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::softmax_impl)(args...); },
-      .softmax_backward =
-          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::softmax_backward_impl)(args...); },
-      .log_softmax =
-          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::log_softmax_impl)(args...); },
-      .scan_logits =
-          [](auto... args) { return HWY_DYNAMIC_DISPATCH(cpu::scan_logits_impl)(args...); },
-  };
+  return {HEDDLE_CPU_KERNEL(sum_columns), HEDDLE_CPU_KERNEL(sum_rows),
+          HEDDLE_CPU_KERNEL(sum_squares), HEDDLE_CPU_KERNEL(all_finite),
+          HEDDLE_CPU_KERNEL(softmax),     HEDDLE_CPU_KERNEL(softmax_backward),
+          HEDDLE_CPU_KERNEL(log_softmax), HEDDLE_CPU_KERNEL(scan_logits)};
 }
 
 }  // namespace heddle

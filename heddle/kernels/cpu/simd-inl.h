@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "heddle/base/error.h"
 #include "heddle/base/parallel.h"
@@ -217,22 +218,12 @@ HWY_INLINE void for_columns_in_chains(int64_t width, const F& f) {
 
 /// Element (row, column) of rows as T* or AnyPtr.
 template <class T>
-struct PointerTo {
-  using type = T*;
-  static type at(const Rows& rows, int64_t row, int64_t column = 0) {
+HWY_INLINE auto at(const Rows& rows, int64_t row, int64_t column = 0) {
+  if constexpr (std::is_same_v<T, AnyPtr>) {
+    return offset(AnyPtr{rows.data, rows.dtype == DType::bf16}, row * rows.stride + column);
+  } else {
     return rows.row<T>(row) + column;
   }
-};
-template <>
-struct PointerTo<AnyPtr> {
-  using type = AnyPtr;
-  static type at(const Rows& rows, int64_t row, int64_t column = 0) {
-    return offset(AnyPtr{rows.data, rows.dtype == DType::bf16}, row * rows.stride + column);
-  }
-};
-template <class T>
-HWY_INLINE typename PointerTo<T>::type at(const Rows& rows, int64_t row, int64_t column = 0) {
-  return PointerTo<T>::at(rows, row, column);
 }
 
 /// Calls f.operator()<T>() with T = float or bf16 if all (present) rows have that dtype, otherwise
@@ -308,21 +299,7 @@ HWY_INLINE Vec without_powers(Vec x, Vec n) {
   return hn::NegMulAdd(n, splat(0x1.7f7d1cp-20f), hn::NegMulAdd(n, splat(0x1.62e4p-1f), x));
 }
 
-/// e^x; inf above 88.7, 0 below -103.97, NaN for NaN.
-HWY_INLINE Vec exp_vec(Vec x) {
-  // Min and Max give their second argument if one is NaN (x86), or NaN (elsewhere).
-  x = hn::Max(splat(-105.0f), hn::Min(splat(89.5f), x));
-  const auto n = hn::NearestInt(hn::Mul(x, splat(0x1.715476p+0f)));  // x / ln 2
-  const Vec p = exp_near_zero(without_powers(x, hn::ConvertTo(F32(), n)));
-  // 2^n in two halves: n reaches 129 above and the denormals below.
-  const auto half = hn::ShiftRight<1>(n);
-  const auto power = [](auto e) HWY_ATTR {
-    return hn::BitCast(F32(), hn::ShiftLeft<23>(hn::Add(e, hn::Set(I32(), 127))));
-  };
-  return hn::Mul(hn::Mul(p, power(half)), power(hn::Sub(n, half)));
-}
-
-/// e^x for x <= 88, with fewer steps; NaN for NaN, and 0 below `least`: x86 takes a hundred times
+/// e^x for x <= 88; NaN for NaN, and 0 below `least`: x86 takes a hundred times
 /// as long for the denormals that start at -87.3.
 HWY_INLINE Vec exp_normal(Vec x, float least = -87.3f) {
   // Adding 1.5 * 2^23 rounds x / ln 2 to an integer n, which the lowest bits then hold.

@@ -134,9 +134,7 @@ class Gpt2 final : public LanguageModel {
   }
 
   Tensor hidden(const TokenRows& tokens, const Run& run) const override {
-    return nn::run_stack(
-        "", Residual(embedding_(tokens, run), true), h_.size(), &ln_f_, run,
-        [this, tokens, run](size_t i, Residual& x, auto) { h_[i](x, tokens, run); });
+    return nn::run_blocks("", Residual(embedding_(tokens, run), true), h_, &ln_f_, tokens, run);
   }
 
   // Old checkpoints hold the causal mask of each block.

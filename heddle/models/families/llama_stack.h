@@ -204,9 +204,8 @@ class LlamaStack : public LanguageModel {
   int64_t cache_width() const override { return 2 * c_.key_heads() * c_.head_width(); }
 
   Tensor hidden(const TokenRows& tokens, const Run& run) const override {
-    return nn::run_stack(
-        "", Residual(embedding_(tokens, run), true), blocks_.size(), &norm_, run,
-        [this, tokens, run](size_t i, Residual& x, auto) { blocks_[i](x, tokens, run); });
+    return nn::run_blocks("", Residual(embedding_(tokens, run), true), blocks_, &norm_, tokens,
+                          run);
   }
 
   // Old checkpoints hold the frequencies of the rotary positions.

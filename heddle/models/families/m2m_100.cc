@@ -39,15 +39,15 @@ class M2M100 final : public BartStack {
   }
 
   // generate() has padding there too, if a decoder writes it.
-  Tensor step(DecoderCache& cache, const DecoderStep& step, const Run& run) const override {
-    const std::span<const int32_t> columns = step.tokens.position_ids;
-    std::vector<int32_t> positions(columns.begin(), columns.end());
+  Tensor step(const TokenRows& target, std::span<const nn::RowCache> layers,
+              const nn::CachedKeys& sources, const Run& run) const override {
+    std::vector<int32_t> positions = target.positions();
     for (size_t i = 0; i < positions.size(); ++i) {
-      if (step.ids[i] == facts().pad_token_id) positions[i] = -1;
+      if (target.ids[i] == facts().pad_token_id) positions[i] = -1;
     }
-    DecoderStep counted = step;
-    counted.tokens.position_ids = positions;
-    return BartStack::step(cache, counted, run);
+    TokenRows counted = target;
+    counted.position_ids = positions;
+    return BartStack::step(counted, layers, sources, run);
   }
 };
 

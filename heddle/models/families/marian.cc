@@ -2,6 +2,7 @@
 // and back. Source: Junczys-Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation in C++";
 // transformers 5.23, models/marian.
 #include <algorithm>
+#include <map>
 
 #include "heddle/models/families/bart_stack.h"
 
@@ -19,20 +20,14 @@ constexpr std::string_view kShared =
 constexpr double kEps = 1e-5;  // PyTorch's, which the config cannot change
 
 // Its fields; they leave open what Marian has one way of.
-struct MarianConfig : TransformerConfig {
+struct MarianConfig : BartFields {
   std::optional<int64_t> target_vocab;
 
   MarianConfig() {
     vocab_size = 58101;
-    set_sizes(12, 1024, 4096, 16);
-    activation_function = "gelu";
-    max_position_embeddings = 1024;
-    scale_embedding = false;
-    init_std = 0.02;
     pad_token_id = decoder_start_token_id = 58100;
     eos_token_id = bos_token_id = 0;
     sinusoidal_layout = "halves";
-    output_bias = true;
     layer_norm_eps = kEps;
   }
 
@@ -56,8 +51,6 @@ struct MarianConfig : TransformerConfig {
     transformer().check_sizes(source);
   }
 
-  void fit(const TensorFile& weights) { fit_to_tensors(*this, weights); }
-
   // The heddle_transformer that computes the same.
   TransformerConfig transformer() const {
     TransformerConfig c = *this;
@@ -79,8 +72,6 @@ class Marian final : public Transformer {
                             {"normalize_embedding", false},
                             {"add_final_layer_norm", false}}};
   }
-  // Keys of Marian's ancestors.
-
   Marian(const Scope& s, const Config& c, const HubConfig& hub)
       : Transformer(s, c.transformer(), hub) {}
 
@@ -126,7 +117,7 @@ std::vector<int64_t> columns_of_halves(const TransformerConfig& c) {
 
 // Which axis of a tensor is the residual stream: what reads from it has it last, what adds to it
 // (and its bias) first. -1: none.
-int stream_axis(const std::string& name, size_t rank) {
+int stream_axis(const std::string& name, int rank) {
   const auto is_in = [&](const char* part) { return name.find(part) != name.npos; };
   if (name == "final_logits_bias") return -1;
   if (is_in("out_proj.") || is_in("fc2.")) return 0;
@@ -134,15 +125,14 @@ int stream_axis(const std::string& name, size_t rank) {
   return is_in("layer_norm.") ? 0 : -1;  // biases of q, k, v and fc1 are inside a layer
 }
 
-void permute(NamedFloats& tensor, int axis, const std::vector<int64_t>& from) {
-  const std::vector<float> old = tensor.values;
-  const int64_t rows = tensor.shape[0];
-  const auto width = static_cast<int64_t>(old.size()) / rows;
+// to = from with the rows (axis 0) or columns (1) that `order` names; as they are, where axis is
+// -1.
+void copy_in_order(const float* from, const Shape& shape, int axis,
+                   const std::vector<int64_t>& order, float* to) {
+  const int64_t rows = shape[0], width = shape.elements() / rows;
   for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t i = 0; i < width; ++i) {
-      tensor.values[r * width + i] =
-          axis == 0 ? old[from[r] * width + i] : old[r * width + from[i]];
-    }
+    const float* const row = from + (axis == 0 ? order[r] : r) * width;
+    for (int64_t i = 0; i < width; ++i) *to++ = row[axis == 1 ? order[i] : i];
   }
 }
 
@@ -165,39 +155,30 @@ Json marian_config_json(const TransformerConfig& c, const std::string& source) {
   return json;
 }
 
+}  // namespace
+
 // Marian has sines in the first half of the width and cosines in the second; where they take turns,
 // all columns of the residual stream change positions in all tensors, which changes no logit but by
 // rounding: each product, sum and norm over the width has the same terms in another order.
-std::vector<NamedFloats> marian_tensors(const TransformerConfig& c,
-                                        const nn::Parameters& parameters) {
-  std::vector<NamedFloats> tensors;
-  const std::vector<int64_t> from = columns_of_halves(c);
-  const auto add = [&](NamedFloats tensor) {
-    const int axis = stream_axis(tensor.name, tensor.shape.size());
-    if (!from.empty() && axis >= 0) permute(tensor, axis, from);
-    tensors.push_back(std::move(tensor));
-  };
-  parameters.for_each_tensor([&](const std::string& name, const Shape& shape, const float* values) {
-    add({name,
-         {shape.sizes().begin(), shape.sizes().end()},
-         std::vector<float>(values, values + shape.elements())});
-    if (!c.projection_bias && name.ends_with("_proj.weight")) {  // Marian always has biases
-      add({name.substr(0, name.size() - 6) + "bias", {c.d_model}, std::vector<float>(c.d_model)});
-    }
-  });
-  if (!c.output_bias) {
-    const int64_t tokens = c.target_vocab_size();
-    add({"final_logits_bias", {1, tokens}, std::vector<float>(tokens)});
-  }
-  return tensors;
-}
-
-}  // namespace
-
-HubModel HeddleTransformer::hub_model(const nn::Parameters& parameters,
-                                      const std::string& source) const {
+std::unique_ptr<Model> HeddleTransformer::hub_model(const nn::Parameters& own,
+                                                    nn::Parameters& theirs,
+                                                    const std::string& source) const {
   const TransformerConfig& c = transformer_config();
-  return {marian_config_json(c, source), marian_tensors(c, parameters)};
+  auto marian = read_model_config(marian_config_json(c, source), source)->make(Scope(theirs));
+  std::map<std::string, float*> places;  // of all tensors; a Marian always has biases: zeros
+  for (const auto& p : theirs.all()) {
+    p->take(Tensor::zeros(p->shape(), DType::f32));
+    const int64_t width = p->elements() / p->shape()[0];
+    for (const nn::Part& part : p->parts()) {
+      places[part.name] = p->value().data<float>() + part.begin * width;
+    }
+  }
+  const std::vector<int64_t> columns = columns_of_halves(c);
+  own.for_each_tensor([&](const std::string& name, const Shape& shape, const float* values) {
+    const int axis = columns.empty() ? -1 : stream_axis(name, shape.rank());
+    copy_in_order(values, shape, axis, columns, places.at(name));
+  });
+  return marian;
 }
 
 }  // namespace heddle

@@ -109,17 +109,6 @@ bool has_targets(const TokenRows& tokens) {
   return tokens.order != nullptr && tokens.order->targets.count() > 0;
 }
 
-// The samples and positions of the tokens that are predicted.
-std::shared_ptr<const RowIds> target_ids(const TokenRows& tokens) {
-  if (tokens.rows == nullptr) return nullptr;
-  RowIds ids;
-  for (const int32_t token : tokens.order->target_tokens) {
-    ids.sample.push_back(token < 0 ? 0 : tokens.rows->sample[token]);
-    ids.position.push_back(token < 0 ? 0 : tokens.rows->position[token]);
-  }
-  return std::make_shared<const RowIds>(std::move(ids));
-}
-
 }  // namespace
 
 class Xlnet final : public TokenModel, public WithMemory, public WithOrder, public WithTokenTypes {
@@ -225,8 +214,9 @@ class Xlnet final : public TokenModel, public WithMemory, public WithOrder, publ
     nn::OrderRule rule{
         .order = tokens.order, .is_causal = is_causal, .is_windowed = c_.same_length};
     if (has_targets(tokens)) {
-      nn::RelativeStream targets{nn::rows_of_targets(rows, *tokens.order), target_ids(tokens),
-                                 "target_"};
+      nn::RelativeStream targets{.rows = nn::rows_of_targets(rows, *tokens.order),
+                                 .prefix = "target_"};
+      if (tokens.rows != nullptr) targets.ids = tokens.rows->of(tokens.order->target_tokens);
       rule.is_of_targets = true;
       nn::see_in_order(targets.rows, segments, rule);
       pass.streams.push_back(std::move(targets));

@@ -1,14 +1,16 @@
 // A tokenizer made of parts, as Hugging Face's tokenizer.json describes it: the tokens that are
-// found before anything else is done with a text, and what is done with the rest.
+// found before anything else is done with a text, what is done with the rest, and back to text.
 #include "heddle/text/pipeline/pipeline.h"
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <mutex>
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
 #include "heddle/base/utf8.h"
+#include "heddle/text/pipeline/special_tokens.h"
 #include "heddle/text/strings/pattern.h"
 #include "heddle/text/strings/strings.h"
 
@@ -59,86 +61,6 @@ class WordCache {
   mutable std::array<Shard, kShards> shards_;
 };
 
-class Pipeline final : public Tokenizer::Impl {
- public:
-  explicit Pipeline(PipelineParts parts) : parts_(std::move(parts)) {
-    parts_.added.prepare(parts_.normalizer.get());
-  }
-
-  std::vector<int32_t> encode(std::string_view text) const override {
-    std::vector<int32_t> ids;
-    parts_.added.split(text, false, [&](std::string_view part, int32_t id) {
-      if (id >= 0) return ids.push_back(id);
-      encode_between(part, part.data() == text.data(), ids);
-    });
-    return ids;
-  }
-
-  std::string decode(std::span<const int32_t> ids, const DecodeOptions& options) const override {
-    std::vector<std::string> tokens;
-    tokens.reserve(ids.size());
-    for (const int32_t id : ids) {
-      if (options.skip_special && is_special(id)) continue;
-      if (std::string p = token(id); !p.empty()) tokens.push_back(std::move(p));
-    }
-    if (parts_.decoder && !tokens.empty()) parts_.decoder(tokens);
-    std::string text = fmt::format("{}", fmt::join(tokens, parts_.decoder ? "" : " "));
-    return options.clean_up.value_or(parts_.clean_up) ? clean_up_spaces(std::move(text)) : text;
-  }
-
-  int64_t vocab_size() const override {
-    return std::max<int64_t>(parts_.model->vocabulary().size(), parts_.added.largest_id() + 1);
-  }
-
-  std::string token(int32_t id) const override {
-    if (const AddedToken* token = parts_.added.find(id)) return token->content;
-    const std::string* token = parts_.model->vocabulary().token(id);
-    return token == nullptr ? "" : *token;
-  }
-
-  int32_t token_id(std::string_view token) const override {
-    if (const auto id = parts_.added.find(token)) return *id;
-    return parts_.model->vocabulary().find(token).value_or(special.unk);
-  }
-
-  bool is_special(int32_t id) const override { return parts_.added.is_special(id); }
-  std::vector<TokenizerFile> beside() const override { return parts_.beside; }
-
- private:
-  void encode_between(std::string_view text, bool is_first, std::vector<int32_t>& ids) const {
-    std::string normalized;
-    if (parts_.normalizer) {
-      if (is_first && parts_.pre_tokenizer.asks_for_first) {
-        is_first = parts_.normalizer->keeps_start(text);
-      }
-      text = normalized = (*parts_.normalizer)(text);
-    }
-    parts_.added.split(text, true, [&](std::string_view part, int32_t id) {
-      if (id >= 0) return ids.push_back(id);
-      encode_normalized(part, is_first && part.data() == text.data(), ids);
-    });
-  }
-
-  void encode_normalized(std::string_view text, bool is_first, std::vector<int32_t>& ids) const {
-    if (!parts_.pre_tokenizer.split) return encode_word(text, ids);
-    PreTokens pre_tokens{std::string(text), {{0, text.size(), is_first}}};
-    parts_.pre_tokenizer.split(pre_tokens);
-    for (size_t i = 0; i < pre_tokens.ranges.size(); ++i) encode_word(pre_tokens[i], ids);
-  }
-
-  void encode_word(std::string_view word, std::vector<int32_t>& ids) const {
-    if (word.size() > kLongestCachedWord) return parts_.model->encode(word, ids);
-    if (cache_.find(word, ids)) return;
-    std::vector<int32_t> own;
-    parts_.model->encode(word, own);
-    ids.insert(ids.end(), own.begin(), own.end());
-    cache_.add(word, std::move(own));
-  }
-
-  PipelineParts parts_;
-  WordCache cache_;
-};
-
 /// What a tokenizer's files are known by: of one file its checksum, else one over all.
 std::string fingerprint_of(const std::vector<TokenizerFile>& files) {
   if (files.size() == 1) return checksum(files[0].bytes);
@@ -147,7 +69,86 @@ std::string fingerprint_of(const std::vector<TokenizerFile>& files) {
   return checksum(all);
 }
 
+Encoding fill_in(const std::vector<Template::Item>& items, std::span<const int32_t> first,
+                 std::span<const int32_t> second) {
+  Encoding result;
+  for (const Template::Item& item : items) {
+    const std::span<const int32_t> ids = item.text < 0    ? std::span<const int32_t>(item.ids)
+                                         : item.text == 0 ? first
+                                                          : second;
+    result.ids.insert(result.ids.end(), ids.begin(), ids.end());
+    result.types.insert(result.types.end(), ids.size(), item.type);
+  }
+  return result;
+}
+
+void check_id(int32_t id, int64_t size) {
+  check(id >= 0 && id < size, ErrorKind::data,
+        "tokenizer: id {} is not in the vocabulary, whose ids are 0 to {}", id, size - 1);
+}
+
 }  // namespace
+
+/// A description that is complete, its files, and the words that came before.
+class Tokenizer::Impl final : public PipelineDescription {
+ public:
+  Impl(PipelineDescription description, std::vector<TokenizerFile> own)
+      : PipelineDescription(std::move(description)),
+        files(std::move(own)),
+        fingerprint(fingerprint_of(files)) {
+    added.prepare(normalizer.get());
+  }
+
+  void encode(std::string_view text, std::vector<int32_t>& ids) const {
+    added.split(text, false, [&](std::string_view part, int32_t id) {
+      if (id >= 0) return ids.push_back(id);
+      encode_between(part, part.data() == text.data(), ids);
+    });
+  }
+
+  /// Empty for an id that is in a gap of the vocabulary.
+  std::string token(int32_t id) const {
+    if (const AddedToken* token = added.find(id)) return token->content;
+    const std::string* token = model->vocabulary().token(id);
+    return token == nullptr ? "" : *token;
+  }
+
+  const std::vector<TokenizerFile> files;
+  const std::string fingerprint;
+
+ private:
+  void encode_between(std::string_view text, bool is_first, std::vector<int32_t>& ids) const {
+    std::string normalized;
+    if (normalizer) {
+      if (is_first && pre_tokenizer.asks_for_first) {
+        is_first = normalizer->keeps_start(text);
+      }
+      text = normalized = (*normalizer)(text);
+    }
+    added.split(text, true, [&](std::string_view part, int32_t id) {
+      if (id >= 0) return ids.push_back(id);
+      encode_normalized(part, is_first && part.data() == text.data(), ids);
+    });
+  }
+
+  void encode_normalized(std::string_view text, bool is_first, std::vector<int32_t>& ids) const {
+    if (!pre_tokenizer.split) return model->encode(text, ids);  // no word: few texts come again
+    PreTokens pre_tokens{std::string(text), {{0, text.size(), is_first}}};
+    pre_tokenizer.split(pre_tokens);
+    for (size_t i = 0; i < pre_tokens.ranges.size(); ++i) encode_word(pre_tokens[i], ids);
+  }
+
+  void encode_word(std::string_view word, std::vector<int32_t>& ids) const {
+    if (word.size() > kLongestCachedWord) return model->encode(word, ids);
+    if (cache_.find(word, ids)) return;
+    std::vector<int32_t> own;
+    model->encode(word, own);
+    ids.insert(ids.end(), own.begin(), own.end());
+    cache_.add(word, std::move(own));
+  }
+
+  WordCache cache_;
+};
 
 AddedToken read_added_token(const Json& json, const std::string& source) {
   AddedToken token;
@@ -247,13 +248,111 @@ bool AddedTokens::is_special(int32_t id) const {
 }
 
 Tokenizer make_tokenizer(PipelineDescription description, std::vector<TokenizerFile> files) {
-  auto pipeline = std::make_shared<Pipeline>(std::move(description.parts));
-  pipeline->kind = description.kind;
-  pipeline->special = description.special;
-  pipeline->around = std::move(description.around);
-  pipeline->fingerprint = fingerprint_of(files);
-  pipeline->files = std::move(files);
-  return Tokenizer(std::move(pipeline));
+  return Tokenizer(
+      std::make_shared<const Tokenizer::Impl>(std::move(description), std::move(files)));
+}
+
+std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
+  // ICU, SentencePiece and byte pair encoding count in 32 bits.
+  check(text.size() < size_t{1} << 31, ErrorKind::data,
+        "tokenizer: a text of {} bytes is too long; cut it into parts of less than 2 GiB",
+        text.size());
+  check_utf8(text, "tokenizer: the text");
+  std::vector<int32_t> ids;
+  impl_->encode(text, ids);
+  return ids;
+}
+
+Encoding Tokenizer::with_special(std::span<const int32_t> ids, int32_t language) const {
+  if (language < 0) return fill_in(impl_->around.single, ids, {});
+  std::vector<Template::Item> items = impl_->around.single;
+  for (Template::Item& item : items) {
+    for (int32_t& id : item.ids) id = language_of(token(id)).empty() ? id : language;
+  }
+  return fill_in(items, ids, {});
+}
+
+std::vector<std::pair<std::string, int32_t>> Tokenizer::languages() const {
+  std::vector<std::pair<std::string, int32_t>> found;
+  for (int32_t id = 0; id < vocab_size(); ++id) {
+    if (!is_special(id)) continue;
+    std::string name = language_of(token(id));
+    if (!name.empty()) found.emplace_back(std::move(name), id);
+  }
+  return found;
+}
+
+Encoding Tokenizer::with_special(std::span<const int32_t> first,
+                                 std::span<const int32_t> second) const {
+  return fill_in(impl_->around.pair, first, second);
+}
+
+int64_t Tokenizer::special_count(bool is_pair) const {
+  int64_t count = 0;
+  for (const auto& item : is_pair ? impl_->around.pair : impl_->around.single) {
+    count += static_cast<int64_t>(item.ids.size());
+  }
+  return count;
+}
+
+std::string Tokenizer::decode(std::span<const int32_t> ids, const DecodeOptions& options) const {
+  for (const int32_t id : ids) check_id(id, vocab_size());
+  const Impl& own = *impl_;
+  if (own.decode_ids) return own.decode_ids(ids, options.skip_special);
+  std::vector<std::string> tokens;
+  tokens.reserve(ids.size());
+  for (const int32_t id : ids) {
+    if (options.skip_special && is_special(id)) continue;
+    if (std::string p = own.token(id); !p.empty()) tokens.push_back(std::move(p));
+  }
+  if (own.decoder && !tokens.empty()) own.decoder(tokens);
+  std::string text = fmt::format("{}", fmt::join(tokens, own.decoder ? "" : " "));
+  return options.clean_up.value_or(own.clean_up) ? clean_up_spaces(std::move(text)) : text;
+}
+
+int64_t Tokenizer::vocab_size() const {
+  return std::max<int64_t>(impl_->model->vocabulary().size(), impl_->added.largest_id() + 1);
+}
+
+int32_t Tokenizer::pad_id() const { return impl_->special.pad; }
+int32_t Tokenizer::unk_id() const { return impl_->special.unk; }
+int32_t Tokenizer::bos_id() const { return impl_->special.bos; }
+int32_t Tokenizer::eos_id() const { return impl_->special.eos; }
+int32_t Tokenizer::cls_id() const { return impl_->special.cls; }
+int32_t Tokenizer::sep_id() const { return impl_->special.sep; }
+int32_t Tokenizer::mask_id() const { return impl_->special.mask; }
+bool Tokenizer::is_special(int32_t id) const { return impl_->added.is_special(id); }
+
+std::string Tokenizer::token(int32_t id) const {
+  check_id(id, vocab_size());
+  return impl_->token(id);
+}
+
+int32_t Tokenizer::token_id(std::string_view token) const {
+  if (token.empty()) return unk_id();
+  if (const auto id = impl_->added.find(token)) return *id;
+  return impl_->model->vocabulary().find(token).value_or(unk_id());
+}
+
+const std::string& Tokenizer::kind() const { return impl_->kind; }
+const std::string& Tokenizer::fingerprint() const { return impl_->fingerprint; }
+const std::vector<TokenizerFile>& Tokenizer::files() const { return impl_->files; }
+
+const std::string& Tokenizer::model_bytes() const {
+  check(impl_->files.size() == 1, ErrorKind::usage,
+        "tokenizer: it has {} files ({} first); keep them in a folder", impl_->files.size(),
+        impl_->files.empty() ? "" : impl_->files[0].name);
+  return impl_->files[0].bytes;
+}
+
+void Tokenizer::save(const std::string& path) const { write_file_atomic(path, model_bytes()); }
+
+void Tokenizer::save_folder(const std::string& folder) const {
+  std::vector<TokenizerFile> files = impl_->files;
+  if (impl_->beside) std::ranges::move(impl_->beside(), std::back_inserter(files));
+  for (const TokenizerFile& file : files) {
+    write_file_atomic(join_path(folder, file.name), file.bytes);
+  }
 }
 
 }  // namespace heddle

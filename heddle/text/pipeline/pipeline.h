@@ -15,7 +15,7 @@
 
 namespace heddle {
 
-// --- what each kind of tokenizer gives to Tokenizer ---
+// --- special ids, and what stands around texts ---
 
 /// -1 where there is none.
 struct SpecialIds {
@@ -30,30 +30,6 @@ struct Template {
     std::vector<int32_t> ids = {};
   };
   std::vector<Item> single = {{.text = 0}}, pair = {{.text = 0}, {.text = 1, .type = 1}};
-};
-
-class Tokenizer::Impl {
- public:
-  virtual ~Impl() = default;
-
-  /// The text is UTF-8.
-  virtual std::vector<int32_t> encode(std::string_view text) const = 0;
-  /// The ids are in [0, vocab_size).
-  virtual std::string decode(std::span<const int32_t> ids, const DecodeOptions& options) const = 0;
-  virtual int64_t vocab_size() const = 0;
-  /// Empty for an id that is in a gap of the vocabulary.
-  virtual std::string token(int32_t id) const = 0;
-  virtual int32_t token_id(std::string_view token) const = 0;
-  virtual bool is_special(int32_t id) const = 0;
-  /// What save_folder() puts beside `files`, so that they are read so again, and by transformers;
-  /// part of no fingerprint.
-  virtual std::vector<TokenizerFile> beside() const { return {}; }
-
-  std::string kind;
-  SpecialIds special;
-  Template around;
-  std::vector<TokenizerFile> files;
-  std::string fingerprint;
 };
 
 // --- what happens to a text before it is split ---
@@ -215,23 +191,21 @@ class AddedTokens {
 
 // --- all of it ---
 
-/// What a text goes through, from above; absent parts do nothing.
-struct PipelineParts {
+/// A tokenizer before it is made, so that other files may add to it: what a text goes through, from
+/// above; absent parts do nothing.
+struct PipelineDescription {
+  std::string kind;  ///< "byte-level BPE", "WordPiece", ...
   AddedTokens added;
   std::unique_ptr<Normalizer> normalizer;
   PreTokenizer pre_tokenizer;
   std::unique_ptr<SubwordModel> model;
-  TokenDecoder decoder;               ///< absent: tokens are joined with spaces
-  bool clean_up = false;              ///< whether decode() cleans up unless told
-  std::vector<TokenizerFile> beside;  ///< see Tokenizer::Impl::beside()
-};
-
-// --- reading it from tokenizer.json ---
-
-/// The parts of a tokenizer before it is made, so that other files may add to them.
-struct PipelineDescription {
-  std::string kind;  ///< "byte-level BPE", "WordPiece", ...
-  PipelineParts parts;
+  TokenDecoder decoder;   ///< absent: tokens are joined with spaces
+  bool clean_up = false;  ///< whether decode() cleans up unless told
+  /// In place of all that, where a text is not the tokens' alone.
+  std::function<std::string(std::span<const int32_t> ids, bool skip_special)> decode_ids;
+  /// What save_folder() puts beside the files, so that they are read so again, and by transformers;
+  /// part of no fingerprint. Absent: nothing.
+  std::function<std::vector<TokenizerFile>()> beside;
   Template around;
   SpecialIds special;  ///< those that the parts name by their use
 };
@@ -239,6 +213,8 @@ struct PipelineDescription {
 /// The tokenizer of a description that is complete but for `added.prepare()`, read from these
 /// files.
 Tokenizer make_tokenizer(PipelineDescription description, std::vector<TokenizerFile> files);
+
+// --- reading it from tokenizer.json ---
 
 /// "truncation" and "padding" of the file are not followed: whoever asks for ids cuts them.
 /// Errors: data, naming `source` and the component, for anything broken, missing or unknown.

@@ -89,24 +89,6 @@ PreTokenizer split_at(bool (*holds)(char32_t), SplitBehavior behavior) {
       behavior);
 }
 
-/// \w+|[^\w\s]+ : what is between is removed.
-std::vector<SplitPart> words_and_signs(std::string_view text) {
-  std::vector<SplitPart> parts;
-  int last = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t begin = at;
-    const char32_t c = next_code_point(text, at);
-    const int kind = is_word_character(c) ? 1 : is_white_space(c) ? 0 : 2;
-    if (kind != 0 && kind == last) {
-      parts.back().end = at;
-    } else if (kind != 0) {
-      parts.push_back({begin, at, false});
-    }
-    last = kind;
-  }
-  return parts;
-}
-
 /// The ranges of a text from `begin` on, which begin with a sign each.
 void add_ranges(size_t begin, bool is_first, const MetaspaceOptions& options, PreTokens& result) {
   const std::string& text = result.text;
@@ -304,8 +286,9 @@ PreTokenizer read_pre_tokenizer(const Json& json, const std::string& source) {
     return make_byte_level(bool_or(json, "add_prefix_space", true, where),
                            bool_or(json, "use_regex", true, where));
   }
-  if (type == "Whitespace") {
-    return splitter(words_and_signs, SplitBehavior::isolated);
+  if (type == "Whitespace") {  // \w+|[^\w\s]+ : what is between is removed
+    return in_turn({split_at(is_white_space, SplitBehavior::removed),
+                    split_at(is_word_character, SplitBehavior::contiguous)});
   }
   if (type == "WhitespaceSplit") return split_at(is_white_space, SplitBehavior::removed);
   if (type == "BertPreTokenizer") return make_bert_pre_tokenizer();

@@ -21,28 +21,25 @@ struct SpecialKind {
   std::vector<const char*> usual;
 };
 
-const std::vector<SpecialKind>& kinds() {
-  static const std::vector<SpecialKind> all = {
-      {"pad_token", &SpecialIds::pad, {"<pad>", "[PAD]"}},
-      {"unk_token", &SpecialIds::unk, {"<unk>", "[UNK]", "<|endoftext|>"}},
-      {"bos_token", &SpecialIds::bos, {"<s>", "<bos>", "<|begin_of_text|>", "<|endoftext|>"}},
-      {"eos_token", &SpecialIds::eos, {"</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>"}},
-      {"cls_token", &SpecialIds::cls, {"[CLS]", "<cls>"}},
-      {"sep_token", &SpecialIds::sep, {"[SEP]", "<sep>"}},
-      {"mask_token", &SpecialIds::mask, {"[MASK]", "<mask>"}}};
-  return all;
-}
+const std::vector<SpecialKind> kKinds = {
+    {"pad_token", &SpecialIds::pad, {"<pad>", "[PAD]"}},
+    {"unk_token", &SpecialIds::unk, {"<unk>", "[UNK]", "<|endoftext|>"}},
+    {"bos_token", &SpecialIds::bos, {"<s>", "<bos>", "<|begin_of_text|>", "<|endoftext|>"}},
+    {"eos_token", &SpecialIds::eos, {"</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>"}},
+    {"cls_token", &SpecialIds::cls, {"[CLS]", "<cls>"}},
+    {"sep_token", &SpecialIds::sep, {"[SEP]", "<sep>"}},
+    {"mask_token", &SpecialIds::mask, {"[MASK]", "<mask>"}}};
 
-std::optional<int32_t> find_id(const PipelineParts& parts, std::string_view content) {
-  if (const auto id = parts.added.find(content)) return id;
-  return parts.model->vocabulary().find(content);
+std::optional<int32_t> find_id(const PipelineDescription& d, std::string_view content) {
+  if (const auto id = d.added.find(content)) return id;
+  return d.model->vocabulary().find(content);
 }
 
 /// Adds a token with its id, unless it is there already.
-void add_token(AddedToken token, int64_t id, const std::string& source, PipelineParts& parts) {
-  const Vocabulary& vocabulary = parts.model->vocabulary();
+void add_token(AddedToken token, int64_t id, const std::string& source, PipelineDescription& d) {
+  const Vocabulary& vocabulary = d.model->vocabulary();
   check_token_id(id, static_cast<size_t>(vocabulary.size()), token.content, source);
-  const auto known = find_id(parts, token.content);
+  const auto known = find_id(d, token.content);
   check(!known || *known == id, ErrorKind::data,
         "{}: token '{}' has the id {}, but the tokenizer gives it {}", source, token.content, id,
         known.value_or(-1));
@@ -50,12 +47,12 @@ void add_token(AddedToken token, int64_t id, const std::string& source, Pipeline
   check(other == nullptr || *other == token.content, ErrorKind::data,
         "{}: token '{}' has the id {}, which is that of '{}'", source, token.content, id,
         other == nullptr ? "" : *other);
-  if (parts.added.find(token.content)) return;
-  parts.added.add(static_cast<int32_t>(id), std::move(token), source);
+  if (d.added.find(token.content)) return;
+  d.added.add(static_cast<int32_t>(id), std::move(token), source);
 }
 
 /// {"50256": {"content": "<|endoftext|>", ..}, ..}.
-void add_decoder(const HubFiles& files, PipelineParts& parts) {
+void add_decoder(const HubFiles& files, PipelineDescription& d) {
   const Json* decoder = files.config.find("added_tokens_decoder");
   if (decoder == nullptr || !decoder->is_object()) return;
   const std::string source = files.path("tokenizer_config.json") + ": added_tokens_decoder";
@@ -64,7 +61,7 @@ void add_decoder(const HubFiles& files, PipelineParts& parts) {
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     check(error == std::errc() && end == key.data() + key.size(), ErrorKind::data,
           "{}: '{}' is no id", source, key);
-    add_token(read_added_token(value, source), id, source, parts);
+    add_token(read_added_token(value, source), id, source, d);
   }
 }
 
@@ -73,7 +70,7 @@ std::vector<AddedToken> named_tokens(const HubFiles& files) {
   const std::string source = files.path("tokenizer_config.json");
   std::vector<AddedToken> found;
   const auto add = [&](const Json& json) { found.push_back(read_added_token(json, source)); };
-  for (const SpecialKind& kind : kinds()) {
+  for (const SpecialKind& kind : kKinds) {
     if (const Json* value = files.special(kind.key)) add(*value);
   }
   for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
@@ -90,7 +87,7 @@ std::vector<AddedToken> named_tokens(const HubFiles& files) {
 }
 
 /// {"<extra>": 50257, ..}.
-void add_list(const HubFiles& files, const std::vector<AddedToken>& named, PipelineParts& parts) {
+void add_list(const HubFiles& files, const std::vector<AddedToken>& named, PipelineDescription& d) {
   if (!files.added.is_object()) return;
   const std::string source = files.path("added_tokens.json");
   std::set<std::string> special;
@@ -99,30 +96,30 @@ void add_list(const HubFiles& files, const std::vector<AddedToken>& named, Pipel
     check(!content.empty(), ErrorKind::data, "{}: an added token is empty", source);
     const bool is_special = special.contains(content);
     add_token({.content = content, .normalized = !is_special, .special = is_special},
-              id.as_int(source + ": " + content), source, parts);
+              id.as_int(source + ": " + content), source, d);
   }
 }
 
 /// Makes a token of the vocabulary, or a token that was added already, a special token that is
 /// found in texts.
-void make_special(AddedToken token, const std::string& source, PipelineParts& parts) {
-  const auto id = find_id(parts, token.content);
+void make_special(AddedToken token, const std::string& source, PipelineDescription& d) {
+  const auto id = find_id(d, token.content);
   if (!id) return;
   token.normalized = false;
-  if (const AddedToken* known = parts.added.find(*id)) token = *known;
+  if (const AddedToken* known = d.added.find(*id)) token = *known;
   token.special = true;
-  parts.added.add(*id, std::move(token), source);
+  d.added.add(*id, std::move(token), source);
 }
 
 /// "" if there is no class by which transformers reads the files as heddle does.
 std::string usual_config(const HubFiles& files, const PipelineDescription& d) {
   if (files.usual_class.empty()) return "";
   Json json = Json::object(
-      {{"tokenizer_class", files.usual_class}, {"clean_up_tokenization_spaces", d.parts.clean_up}});
-  for (const SpecialKind& kind : kinds()) {
+      {{"tokenizer_class", files.usual_class}, {"clean_up_tokenization_spaces", d.clean_up}});
+  for (const SpecialKind& kind : kKinds) {
     const int32_t id = d.special.*kind.id;
     if (id < 0 || files.usual_class != kAnyClass) continue;
-    const AddedToken* token = d.parts.added.find(id);
+    const AddedToken* token = d.added.find(id);
     if (token == nullptr) continue;  // a token of the model, which no text is searched for
     if (!token->special) return "";  // to name it would make it special
     json[kind.key] = token->content;
@@ -205,44 +202,43 @@ void take_config_aside(HubFiles& files, PipelineDescription& description) {
   const std::string usual = usual_config(files, description);
   std::erase(files.files, TokenizerFile{name, usual});
   const bool is_other = std::ranges::count(files.files, name, &TokenizerFile::name) > 0;
-  if (!is_other && !usual.empty()) description.parts.beside = {{name, usual}};
+  if (!is_other && !usual.empty())
+    description.beside = [=] { return std::vector{TokenizerFile{name, usual}}; };
 }
 
-void add_usual(const std::vector<const char*>& names, PipelineParts& parts,
+void add_usual(const std::vector<const char*>& names, PipelineDescription& d,
                const std::string& source) {
   for (const char* name : names) {
-    const auto id = parts.model->vocabulary().find(name);
+    const auto id = d.model->vocabulary().find(name);
     if (!id) continue;
     // "<mask>" takes the space before it: what stands there is a word and its space.
     const bool takes_space = std::string_view(name) == "<mask>";
-    parts.added.add(*id,
-                    {.content = name, .lstrip = takes_space, .normalized = false, .special = true},
-                    source);
+    d.added.add(*id, {.content = name, .lstrip = takes_space, .normalized = false, .special = true},
+                source);
   }
 }
 
 void apply_special_tokens(const HubFiles& files, bool is_class_known,
                           PipelineDescription& description) {
-  PipelineParts& parts = description.parts;
   const std::vector<AddedToken> named = named_tokens(files);
-  add_decoder(files, parts);
-  add_list(files, named, parts);
+  add_decoder(files, description);
+  add_list(files, named, description);
   const std::string source = files.path("tokenizer_config.json");
-  for (const AddedToken& token : named) make_special(token, source, parts);
+  for (const AddedToken& token : named) make_special(token, source, description);
   bool has_names = false;
-  for (const SpecialKind& kind : kinds()) {
+  for (const SpecialKind& kind : kKinds) {
     if (files.special(kind.key) == nullptr) continue;
     has_names = true;
-    const auto id = find_id(parts, files.special_name(kind.key, ""));
+    const auto id = find_id(description, files.special_name(kind.key, ""));
     if (id) description.special.*kind.id = *id;
   }
-  if (files.flag("split_special_tokens", false)) parts.added.hide_special();
-  for (const SpecialKind& kind : kinds()) {
+  if (files.flag("split_special_tokens", false)) description.added.hide_special();
+  for (const SpecialKind& kind : kKinds) {
     int32_t& id = description.special.*kind.id;
     const Json* value = files.config.find(kind.key);
     if ((has_names && !is_class_known) || (value != nullptr && value->is_null())) continue;
     for (const char* name : kind.usual) {
-      if (id < 0) id = parts.added.find(name).value_or(-1);
+      if (id < 0) id = description.added.find(name).value_or(-1);
     }
   }
 }
@@ -264,8 +260,8 @@ void lay_out_languages(HubFiles& files, PipelineDescription& description) {
   const std::string name =
       string_or(files.config, "src_lang", kin->usual, files.path("tokenizer_config.json"));
   const bool is_marked = kin->name == std::string_view("m2m");
-  const auto language = find_id(description.parts, is_marked ? "__" + name + "__" : name);
-  const auto eos = find_id(description.parts, files.special_name("eos_token", "</s>"));
+  const auto language = find_id(description, is_marked ? "__" + name + "__" : name);
+  const auto eos = find_id(description, files.special_name("eos_token", "</s>"));
   if (!language || !eos) return;
   files.keep_class(kin->kept_class);
   Template& around = description.around;

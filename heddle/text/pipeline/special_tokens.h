@@ -55,7 +55,7 @@ void take_config_aside(HubFiles& files, PipelineDescription& description);
 
 /// Makes the tokens of these names, as far as the vocabulary has them, tokens that are found in
 /// texts.
-void add_usual(const std::vector<const char*>& names, PipelineParts& parts,
+void add_usual(const std::vector<const char*>& names, PipelineDescription& d,
                const std::string& source);
 
 /// Adds the tokens that the files name to the description and fills in its special ids. Where they

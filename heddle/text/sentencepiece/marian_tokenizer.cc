@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 
 #include "heddle/base/error.h"
 #include "heddle/text/pipeline/pipeline.h"
@@ -30,8 +29,10 @@ std::vector<std::string> m2m_languages(const HubFiles& hub) {
   const std::string codes =
       string_or(hub.config, "language_codes", "m2m100", hub.path("tokenizer_config.json"));
   std::vector<std::string> tokens;
-  std::istringstream names(codes == "wmt21" ? kWmtLanguages : kM2mLanguages);
-  for (std::string name; names >> name;) tokens.push_back("__" + name + "__");
+  for (const std::string& name :
+       split_at_spaces(codes == "wmt21" ? kWmtLanguages : kM2mLanguages)) {
+    tokens.push_back("__" + name + "__");
+  }
   return tokens;
 }
 
@@ -116,7 +117,7 @@ Tokenizer load(HubFiles hub, const char* model_name, const char* vocab_name,
     const auto id = vocabulary.find(name);
     if (!id) return -1;
     special.insert(name);
-    d.parts.added.add(*id, {.content = name, .normalized = false, .special = true}, path);
+    d.added.add(*id, {.content = name, .normalized = false, .special = true}, path);
     return *id;
   };
   for (const std::string& name : languages) add_special(name);
@@ -133,9 +134,9 @@ Tokenizer load(HubFiles hub, const char* model_name, const char* vocab_name,
   }
   d.kind = languages.empty() ? "Marian" : "M2M-100";
   d.around = eos_template(d.special.eos);
-  d.parts.decoder = marian_decoder(processor, std::move(special));
-  d.parts.model = std::make_unique<MarianSubwords>(std::move(vocabulary), processor, d.special.unk,
-                                                   languages.empty());
+  d.decoder = marian_decoder(processor, std::move(special));
+  d.model = std::make_unique<MarianSubwords>(std::move(vocabulary), processor, d.special.unk,
+                                             languages.empty());
   lay_out_languages(hub, d);
   return make_tokenizer(std::move(d), std::move(hub.files));
 }

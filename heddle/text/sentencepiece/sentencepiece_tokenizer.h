@@ -44,15 +44,12 @@ struct ModelFacts {
 /// Source: sentencepiece_model.proto of SentencePiece; the protocol buffers wire format.
 ModelFacts check_sentencepiece_model(std::string_view bytes, const std::string& path);
 
-/// A SentencePiece model (BPE or unigram) from its bytes; `name` stands for the path in messages.
-/// Errors: data, naming path and byte, if it is empty, cut short, altered so that it makes no
-/// sense, or refused by SentencePiece.
-Tokenizer sentencepiece_tokenizer(std::string bytes, const std::string& name);
-/// The same from a file of at most 256 MiB.
+/// Tokenizer::from_bytes() of a file of at most 256 MiB.
 Tokenizer load_sentencepiece(const std::string& path);
 
 /// Has the library read a model, once it is checked: its bytes, and fields that count in place of
-/// its own. Errors: as above.
+/// its own. Errors: data, naming path and byte, if it is empty, cut short, altered so that it makes
+/// no sense, or refused by SentencePiece.
 ModelFacts load_processor(std::string_view bytes, const std::string& name,
                           sentencepiece::SentencePieceProcessor& processor,
                           std::string_view fields = {});

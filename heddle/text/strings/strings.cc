@@ -8,6 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
+#include <ranges>
+#include <sstream>
 #include <utility>
 
 #include "heddle/base/error.h"
@@ -16,13 +19,8 @@
 namespace heddle {
 namespace {
 
-/// Of a letter of base 64; -1 if it is none.
-int value_of(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
+constexpr std::string_view kBase64 =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 UChar32 code(char32_t c) { return static_cast<UChar32>(c); }
 
@@ -156,23 +154,15 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
 
 std::vector<std::string> split_at_commas(std::string_view text) {
   std::vector<std::string> parts;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    if (end > begin) parts.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
+  for (const auto part : std::views::split(text, ',')) {
+    if (!part.empty()) parts.emplace_back(part.begin(), part.end());
   }
   return parts;
 }
 
 std::vector<std::string> split_at_spaces(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\n\v\f\r";
-  std::vector<std::string> words;
-  for (size_t end = 0;;) {
-    const size_t begin = text.find_first_not_of(kSpace, end);
-    if (begin == text.npos) return words;
-    end = std::min(text.find_first_of(kSpace, begin), text.size());
-    words.emplace_back(text.substr(begin, end - begin));
-  }
+  std::istringstream words{std::string(text)};
+  return std::vector<std::string>(std::istream_iterator<std::string>(words), {});
 }
 
 std::string replace_invalid_utf8(std::string_view bytes) {
@@ -263,9 +253,9 @@ std::string base64_bytes(std::string_view text, const std::string& source) {
   uint32_t bits = 0;
   int count = 0;
   for (size_t at = 0; at < text.size(); ++at) {
-    const int value = value_of(text[at]);
-    check(value >= 0, ErrorKind::data, "{}: byte 0x{:02x} at offset {} is not base 64", source,
-          static_cast<unsigned char>(text[at]), at);
+    const size_t value = kBase64.find(text[at]);
+    check(value != kBase64.npos, ErrorKind::data, "{}: byte 0x{:02x} at offset {} is not base 64",
+          source, static_cast<unsigned char>(text[at]), at);
     bits = bits << 6 | static_cast<uint32_t>(value);
     count += 6;
     if (count >= 8) {
@@ -277,8 +267,6 @@ std::string base64_bytes(std::string_view text, const std::string& source) {
 }
 
 std::string base64_text(std::string_view bytes) {
-  constexpr std::string_view kLetters =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);
   for (size_t at = 0; at < bytes.size(); at += 3) {
@@ -288,7 +276,7 @@ std::string base64_text(std::string_view bytes) {
       bits = bits << 8 | (i < group.size() ? static_cast<unsigned char>(group[i]) : 0u);
     }
     for (size_t i = 0; i < 4; ++i) {
-      text += i <= group.size() ? kLetters[bits >> (18 - 6 * i) & 63] : '=';
+      text += i <= group.size() ? kBase64[bits >> (18 - 6 * i) & 63] : '=';
     }
   }
   return text;

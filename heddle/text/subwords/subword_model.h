@@ -72,8 +72,6 @@ void check_token_id(int64_t id, size_t entries, std::string_view token, const st
 /// A trie over bytes; its edges lie in one hash table.
 class TokenTrie {
  public:
-  TokenTrie();
-
   /// Adds a string, which is not empty; a later value replaces an earlier one.
   void add(std::string_view text, int32_t value);
 
@@ -100,8 +98,8 @@ class TokenTrie {
   size_t place(uint32_t node, unsigned char byte) const;
   void grow();
 
-  std::vector<Edge> edges_;
-  std::vector<int32_t> values_;  // by node; -1: no string ends here
+  std::vector<Edge> edges_ = std::vector<Edge>(64);
+  std::vector<int32_t> values_ = {-1};  // by node; -1: no string ends here
 };
 
 class SubwordModel {

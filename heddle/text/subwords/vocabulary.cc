@@ -96,8 +96,6 @@ int32_t Vocabulary::find_unk(const std::string& unk, const std::string& source) 
   return *id;
 }
 
-TokenTrie::TokenTrie() : edges_(64), values_{-1} {}
-
 size_t TokenTrie::place(uint32_t node, unsigned char byte) const {
   const uint64_t key = (uint64_t{node} << 8 | byte) + 1;
   const size_t mask = edges_.size() - 1;
