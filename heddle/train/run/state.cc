@@ -136,7 +136,9 @@ std::optional<Progression> StateFolder::place(const std::string& folder) {
   const std::string path = join_path(folder, kManifestName);
   if (!path_exists(path)) return std::nullopt;
   try {
-    return progression_of(Json::load(path).at("content", path), path);
+    Progression p;
+    static_cast<void>(from_json(p, Json::load(path).at("content", path), path));
+    return p;
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -96,8 +96,8 @@ class StateFolder {
                                   NamedTensors* carried = nullptr);
   /// The progression alone of a state folder, without weights and lock: for a run that is finished.
   static std::optional<Progression> peek(const std::string& folder);
-  /// The same, its files not looked at. Nothing if none was committed, or its manifest cannot be
-  /// read.
+  /// Its fields that the manifest has, no file being looked at. Nothing if none was committed, or
+  /// its manifest cannot be read.
   static std::optional<Progression> place(const std::string& folder);
   /// True if a state was committed here.
   bool holds_state() const;
