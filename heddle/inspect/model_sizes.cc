@@ -6,6 +6,7 @@
 #include "heddle/base/files/files.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/models/family.h"
+#include "heddle/models/registry.h"
 #include "heddle/nn/block.h"
 #include "heddle/train/run/run_folder.h"
 

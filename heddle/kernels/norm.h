@@ -18,7 +18,7 @@ struct NormArgs {
   Rows h = {};
   Rows y = {};
   const float* gamma = nullptr;  ///< [width]
-  const float* beta = nullptr;   ///< [width]
+  const float* beta = nullptr;   ///< [width]; null: RMS norm, its mean counts as 0 and is not kept
   float eps = 1e-5f;
   float* mean = nullptr;  ///< [rows], kept for the backward pass; may be null
   float* rstd = nullptr;  ///< [rows], 1 / sqrt(var + eps); may be null

@@ -5,7 +5,6 @@
 
 #include "heddle/base/log.h"
 #include "heddle/io/tensor_file.h"
-#include "heddle/models/registry.h"
 
 namespace heddle {
 namespace {
@@ -109,12 +108,6 @@ bool is_generation_key(const std::string& key) {
       "num_return_sequences output_scores remove_invalid_values repetition_penalty "
       "return_dict_in_generate suppress_tokens begin_suppress_tokens temperature top_k top_p "
       "typical_p");
-}
-
-std::unique_ptr<ModelConfig> read_model_config(const Json& json, const std::string& source) {
-  auto config = model_config(json.get_string("model_type", source), source);
-  config->read(json, source);
-  return config;
 }
 
 // Fields are read at last, when aliases have become their names.

@@ -98,10 +98,6 @@ class ModelConfig {
   void report_unknown(const std::vector<std::string>& keys, const std::string& source) const;
 };
 
-/// The config of `model_type` in a config.json; the other keys by ModelConfig::read().
-/// Errors: data, naming `source`, also if there is no model_type.
-std::unique_ptr<ModelConfig> read_model_config(const Json& json, const std::string& source);
-
 /// Whether a key is one of `keys`, which spaces separate.
 bool is_listed(std::string_view key, std::string_view keys);
 /// Whether a key is one that changes numbers and of which heddle, without a field of that name, has

@@ -84,6 +84,12 @@ std::unique_ptr<ModelConfig> model_config(const std::string& type, const std::st
        did_you_mean(type, model_types()));
 }
 
+std::unique_ptr<ModelConfig> read_model_config(const Json& json, const std::string& source) {
+  auto config = model_config(json.get_string("model_type", source), source);
+  config->read(json, source);
+  return config;
+}
+
 std::string default_model_type(Head head) {
   switch (head) {
     case Head::target_token: return "heddle_transformer";

@@ -12,6 +12,10 @@ std::vector<std::string> model_types();
 /// type (the known ones are listed).
 std::unique_ptr<ModelConfig> model_config(const std::string& type, const std::string& source = "");
 
+/// The config of `model_type` in a config.json; the other keys by ModelConfig::read().
+/// Errors: data, naming `source`, also if there is no model_type.
+std::unique_ptr<ModelConfig> read_model_config(const Json& json, const std::string& source);
+
 /// The type that is trained for a head where none is named. Errors: internal for one of none.
 std::string default_model_type(Head head);
 /// What `architectures` calls that type with the head: "BertForMaskedLM". Errors: as above.

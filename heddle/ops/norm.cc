@@ -1,6 +1,7 @@
 // Layer norm and RMS norm, their sums with the residual stream, and group norm.
 #include "heddle/ops/norm.h"
 
+#include "heddle/kernels/norm.h"
 #include "heddle/ops/elementwise.h"
 
 namespace heddle {

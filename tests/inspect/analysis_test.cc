@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "heddle/inspect/model_sizes.h"
+#include "heddle/models/registry.h"
 #include "heddle/models/transformer.h"
 
 namespace heddle::inspect {

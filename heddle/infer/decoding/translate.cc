@@ -75,9 +75,9 @@ Request request_of(const EncoderDecoderFacts& c, const TranslateOptions& o,
             .prefix = {prefix.begin(), prefix.end()},
             .search = search,
             .max_length = longest_translation(c, o, source.size(), prefix.size()),
-            .penalty = o.is_hub ? LengthPenalty::power : LengthPenalty::wu,
-            .forced_eos_is_free = o.is_hub,
-            .penalises_log_p = o.is_hub && search.beam.value_or(1) > 1,
+            .penalty = o.as_transformers ? LengthPenalty::power : LengthPenalty::wu,
+            .forced_eos_is_free = o.as_transformers,
+            .penalises_log_p = o.as_transformers && search.beam.value_or(1) > 1,
             .scores = o.scores,
             .on_step = o.on_step};
   r.source.insert(r.source.end(), o.source_end.begin(), o.source_end.end());
@@ -133,14 +133,14 @@ SearchConfig search_of(const EncoderDecoderFacts& c, const TranslateOptions& o) 
   SearchConfig search = o.search;
   const std::vector<int32_t> never = search.suppressed_ids();
   std::set<int64_t> ids(never.begin(), never.end());
-  if (!o.is_hub) ids.insert({c.pad_token_id, c.bos_token_id, c.decoder_start_token_id});
+  if (!o.as_transformers) ids.insert({c.pad_token_id, c.bos_token_id, c.decoder_start_token_id});
   std::erase_if(
       ids, [&](int64_t id) { return id == c.eos_token_id || id < 0 || id >= c.target_vocab_size; });
   search.suppressed.assign(ids.begin(), ids.end());
   std::erase_if(search.banned, [](const auto& row) { return row.size() == 1; });  // among them
   search.eos = {c.eos_token_id};
-  if (!o.is_hub || token_id(search.forced_eos)) search.forced_eos = c.eos_token_id;
-  if (!o.is_hub && search.early_stopping.empty()) search.early_stopping = "true";
+  if (!o.as_transformers || token_id(search.forced_eos)) search.forced_eos = c.eos_token_id;
+  if (!o.as_transformers && search.early_stopping.empty()) search.early_stopping = "true";
   return search;
 }
 
@@ -274,8 +274,8 @@ std::vector<int32_t> encode_to_fit(const LoadedModel& model, const Tokenizer& to
 TranslateOptions default_options(const LoadedModel& model, const SearchConfig& above) {
   SearchConfig g = model.generation.value_or(SearchConfig());
   lay_over(g, above);
-  TranslateOptions o{.search = g, .is_hub = model.generation.has_value()};
-  if (!o.is_hub) return o;
+  TranslateOptions o{.search = g, .as_transformers = model.generation.has_value()};
+  if (!o.as_transformers) return o;
   o.source_end = around_sources(model).behind;
   // Theirs count the start, and the end too; 20 is what they take if nothing is said.
   const int64_t most = g.max_new_tokens ? *g.max_new_tokens : g.max_length.value_or(20) - 1;
@@ -344,10 +344,10 @@ std::vector<Translation> translate_lines(const LoadedModel& model,
                {.first_line = first_line, .truncate = options.truncate, .cut = cut});
   phase.reset();
   const Tokenizer& tokenizer = model.target();
-  TranslateOptions with_unk = options;
-  with_unk.search.first_line = first_line;
-  if (!options.is_hub) with_unk.search.suppressed.push_back(tokenizer.unk_id());
-  std::vector<Translation> results = translate_ids(model.translator(), sources, with_unk);
+  TranslateOptions asked = options;
+  asked.search.first_line = first_line;
+  if (!options.as_transformers) asked.search.suppressed.push_back(tokenizer.unk_id());
+  std::vector<Translation> results = translate_ids(model.translator(), sources, asked);
   phase.emplace("detokenise");
   for (Translation& t : results) {
     t.text = without_breaks(tokenizer.decode(t.ids));

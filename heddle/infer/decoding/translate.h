@@ -19,8 +19,9 @@ struct TranslateOptions {
   /// As Hugging Face's generate(): the score is log p / length^alpha, of which an end that is
   /// forced at the greatest length takes nothing, if it is (forced_eos); beam search penalises
   /// repeats in log p; and only suppressed tokens never come. Else log p / ((5 + length) / 6)^alpha
-  /// and a forced end; pad, bos and start never come; and early_stopping is true unless it is said.
-  bool is_hub = false;
+  /// and a forced end; pad, bos, start and, of texts, unk never come; and early_stopping is true
+  /// unless it is said.
+  bool as_transformers = false;
   int64_t batch_tokens = 4096;    ///< source tokens of a batch, times the beam
   double max_length_factor = 2;   ///< longest translation in tokens, its end included:
   int64_t max_length_extra = 10;  ///< factor * source tokens + extra + those of the prefix

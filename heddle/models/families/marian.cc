@@ -5,6 +5,7 @@
 #include <map>
 
 #include "heddle/models/families/bart_stack.h"
+#include "heddle/models/registry.h"
 
 namespace heddle {
 namespace {
