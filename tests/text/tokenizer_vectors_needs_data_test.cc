@@ -1,11 +1,11 @@
 // Every vector of ../shared/data/tokenizers whose vocabulary is there: ids and texts.
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/json/json.h"
 #include "heddle/text/tokenizer.h"
 #include "tests/base/temporary.h"
+#include "tests/base/unzipped.h"
 #include "tests/support/places.h"
 #include "tests/text/json_ids.h"
 
@@ -16,16 +16,7 @@ std::string data_path(const std::string& name) {
   return join_path(join_path(testing::kData, "tokenizers"), name);
 }
 
-std::string unzipped(const std::string& name) {
-  const gzFile file = gzopen(data_path(name).c_str(), "rb");
-  EXPECT_NE(file, nullptr) << name;
-  std::string all, part(1 << 16, '\0');
-  for (int n; (n = gzread(file, part.data(), static_cast<unsigned>(part.size()))) > 0;) {
-    all.append(part.data(), static_cast<size_t>(n));
-  }
-  gzclose(file);
-  return all;
-}
+std::string unzipped(const std::string& name) { return testing::unzipped(data_path(name)); }
 
 Tokenizer gpt2() {
   TemporaryFolder folder;

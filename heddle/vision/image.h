@@ -1,0 +1,44 @@
+// Images in memory, and the files that they come from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+/// An image of 8 bits a channel.
+struct Image {
+  static constexpr int64_t kChannels = 3;  ///< red, green, blue
+  int64_t height = 0, width = 0;
+  std::vector<uint8_t> pixels;  ///< [height, width, 3]
+
+  Image() = default;
+  Image(int64_t rows, int64_t columns)
+      : height(rows),
+        width(columns),
+        pixels(static_cast<size_t>(rows) * static_cast<size_t>(columns) * kChannels) {}
+
+  int64_t row_bytes() const { return width * kChannels; }
+  const uint8_t* row(int64_t y) const { return pixels.data() + y * row_bytes(); }
+  uint8_t* row(int64_t y) { return pixels.data() + y * row_bytes(); }
+  bool operator==(const Image& other) const = default;
+};
+
+/// An image may have so many pixels, told by its header before any memory is taken (where Pillow
+/// refuses).
+inline constexpr int64_t kMostPixels = 178'956'970;
+
+/// A JPEG or PNG file as red, green and blue, to the bit what Pillow's convert("RGB") gives: grey
+/// is repeated, a palette looked up, transparency dropped, CMYK multiplied out; of 16 bits the
+/// upper 8 count. The orientation in a camera's EXIF data is not looked at. JPEG: the integer
+/// inverse transform and smooth upsampling of libjpeg-turbo. Errors, with `name` in front: data for
+/// bytes of another kind, a file that is cut short or damaged, more than kMostPixels pixels, an
+/// animation, a JPEG file of more than 100 scans.
+Image decode_image(std::span<const std::byte> bytes, const std::string& name);
+/// The same of a file. Errors: those of read_file() too.
+Image read_image(const std::string& path);
+
+}  // namespace heddle
