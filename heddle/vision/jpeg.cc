@@ -17,20 +17,22 @@ constexpr int kMostScans = 100;
 
 // The library's state, and where it returns to when it gives up. Nothing with a destructor may lie
 // between there and here.
-struct Decoder {
+struct JpegReader {
   jpeg_decompress_struct jpeg = {};
   jpeg_error_mgr errors = {};
   jpeg_progress_mgr progress = {};
   std::jmp_buf caller = {};
   char message[JMSG_LENGTH_MAX] = {};
 
-  static Decoder& of(j_common_ptr common) { return *static_cast<Decoder*>(common->client_data); }
+  static JpegReader& of(j_common_ptr common) {
+    return *static_cast<JpegReader*>(common->client_data);
+  }
   [[noreturn]] void give_up() { std::longjmp(caller, 1); }
 };
 
 void on_error(j_common_ptr common) {
-  common->err->format_message(common, Decoder::of(common).message);
-  Decoder::of(common).give_up();
+  common->err->format_message(common, JpegReader::of(common).message);
+  JpegReader::of(common).give_up();
 }
 
 // Of its warnings two mean that pixels are missing, which it paints grey.
@@ -41,27 +43,27 @@ void on_message(j_common_ptr common, int level) {
 
 void on_progress(j_common_ptr common) {
   if (reinterpret_cast<j_decompress_ptr>(common)->input_scan_number <= kMostScans) return;
-  Decoder& decoder = Decoder::of(common);
-  std::snprintf(decoder.message, sizeof decoder.message, "it has more than %d scans", kMostScans);
-  decoder.give_up();
+  JpegReader& reader = JpegReader::of(common);
+  std::snprintf(reader.message, sizeof reader.message, "it has more than %d scans", kMostScans);
+  reader.give_up();
 }
 
 // Begins; false if the library gave up.
-bool read_header(Decoder& decoder, std::span<const std::byte> bytes) {
-  decoder.jpeg.err = jpeg_std_error(&decoder.errors);
-  decoder.jpeg.client_data = &decoder;
-  decoder.errors.error_exit = on_error;
-  decoder.errors.emit_message = on_message;
-  if (setjmp(decoder.caller)) return false;
-  jpeg_create_decompress(&decoder.jpeg);
-  decoder.progress.progress_monitor = on_progress;
-  decoder.jpeg.progress = &decoder.progress;
-  jpeg_mem_src(&decoder.jpeg, reinterpret_cast<const unsigned char*>(bytes.data()),
+bool read_header(JpegReader& reader, std::span<const std::byte> bytes) {
+  reader.jpeg.err = jpeg_std_error(&reader.errors);
+  reader.jpeg.client_data = &reader;
+  reader.errors.error_exit = on_error;
+  reader.errors.emit_message = on_message;
+  if (setjmp(reader.caller)) return false;
+  jpeg_create_decompress(&reader.jpeg);
+  reader.progress.progress_monitor = on_progress;
+  reader.jpeg.progress = &reader.progress;
+  jpeg_mem_src(&reader.jpeg, reinterpret_cast<const unsigned char*>(bytes.data()),
                static_cast<unsigned long>(bytes.size()));
-  jpeg_read_header(&decoder.jpeg, TRUE);
-  const J_COLOR_SPACE space = decoder.jpeg.jpeg_color_space;
-  decoder.jpeg.out_color_space = space == JCS_CMYK || space == JCS_YCCK ? JCS_CMYK : JCS_RGB;
-  decoder.jpeg.dct_method = JDCT_ISLOW;
+  jpeg_read_header(&reader.jpeg, TRUE);
+  const J_COLOR_SPACE space = reader.jpeg.jpeg_color_space;
+  reader.jpeg.out_color_space = space == JCS_CMYK || space == JCS_YCCK ? JCS_CMYK : JCS_RGB;
+  reader.jpeg.dct_method = JDCT_ISLOW;
   return true;
 }
 
@@ -80,17 +82,17 @@ void to_rgb(const uint8_t* cmyk, int64_t width, bool is_light, uint8_t* rgb) {
 }
 
 // All rows; `row` has room for one of four channels. False if the library gave up.
-bool read_rows(Decoder& decoder, Image& image, uint8_t* row) {
-  if (setjmp(decoder.caller)) return false;
-  jpeg_start_decompress(&decoder.jpeg);
-  while (decoder.jpeg.output_scanline < decoder.jpeg.output_height) {
-    uint8_t* rgb = image.row(decoder.jpeg.output_scanline);
-    const bool is_rgb = decoder.jpeg.out_color_space == JCS_RGB;
+bool read_rows(JpegReader& reader, Image& image, uint8_t* row) {
+  if (setjmp(reader.caller)) return false;
+  jpeg_start_decompress(&reader.jpeg);
+  while (reader.jpeg.output_scanline < reader.jpeg.output_height) {
+    uint8_t* rgb = image.row(reader.jpeg.output_scanline);
+    const bool is_rgb = reader.jpeg.out_color_space == JCS_RGB;
     JSAMPROW place = is_rgb ? rgb : row;
-    jpeg_read_scanlines(&decoder.jpeg, &place, 1);
-    if (!is_rgb) to_rgb(row, image.width, decoder.jpeg.saw_Adobe_marker, rgb);
+    jpeg_read_scanlines(&reader.jpeg, &place, 1);
+    if (!is_rgb) to_rgb(row, image.width, reader.jpeg.saw_Adobe_marker, rgb);
   }
-  jpeg_finish_decompress(&decoder.jpeg);
+  jpeg_finish_decompress(&reader.jpeg);
   return true;
 }
 
@@ -102,20 +104,20 @@ bool is_jpeg(std::span<const std::byte> bytes) {
 }
 
 Image decode_jpeg(std::span<const std::byte> bytes, const std::string& name) {
-  Decoder decoder;
+  JpegReader reader;
   struct Closer {
     jpeg_decompress_struct& jpeg;
     ~Closer() { jpeg_destroy_decompress(&jpeg); }
-  } closer{decoder.jpeg};
+  } closer{reader.jpeg};
   Image image;
-  bool is_whole = read_header(decoder, bytes);
+  bool is_whole = read_header(reader, bytes);
   if (is_whole) {
-    image = image_of_size(decoder.jpeg.image_height, decoder.jpeg.image_width, name);
+    image = image_of_size(reader.jpeg.image_height, reader.jpeg.image_width, name);
     std::vector<uint8_t> row(static_cast<size_t>(image.width) * 4);
-    is_whole = read_rows(decoder, image, row.data());
+    is_whole = read_rows(reader, image, row.data());
   }
   check(is_whole, ErrorKind::data, "{}: the JPEG file is cut short or damaged: {}", name,
-        static_cast<const char*>(decoder.message));
+        static_cast<const char*>(reader.message));
   return image;
 }
 

@@ -32,41 +32,41 @@ void read_bytes(png_structp png, png_bytep to, size_t count) {
   source->rest = source->rest.subspan(count);
 }
 
-struct Decoder {
+struct PngReader {
   png_structp png;
   png_infop info;
-  explicit Decoder(Source& source)
+  explicit PngReader(Source& source)
       : png(png_create_read_struct(PNG_LIBPNG_VER_STRING, &source, on_error, on_warning)),
         info(png ? png_create_info_struct(png) : nullptr) {
     check(info != nullptr, ErrorKind::system, "png: there is no memory");
     png_set_read_fn(png, &source, read_bytes);
   }
-  Decoder(const Decoder&) = delete;
-  ~Decoder() { png_destroy_read_struct(&png, &info, nullptr); }
+  PngReader(const PngReader&) = delete;
+  ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
 };
 
 // Asks for 8 bits of red, green and blue whatever the file holds; the number of passes, or 0 if the
 // library gave up.
-int read_header(const Decoder& decoder) {
-  if (setjmp(png_jmpbuf(decoder.png))) return 0;
-  png_set_user_limits(decoder.png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // pixels are counted here
-  png_read_info(decoder.png, decoder.info);
-  png_set_strip_16(decoder.png);
-  png_set_palette_to_rgb(decoder.png);
-  png_set_expand_gray_1_2_4_to_8(decoder.png);
-  png_set_gray_to_rgb(decoder.png);
-  png_set_strip_alpha(decoder.png);
-  const int passes = png_set_interlace_handling(decoder.png);
-  png_read_update_info(decoder.png, decoder.info);
+int read_header(const PngReader& reader) {
+  if (setjmp(png_jmpbuf(reader.png))) return 0;
+  png_set_user_limits(reader.png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // pixels are counted here
+  png_read_info(reader.png, reader.info);
+  png_set_strip_16(reader.png);
+  png_set_palette_to_rgb(reader.png);
+  png_set_expand_gray_1_2_4_to_8(reader.png);
+  png_set_gray_to_rgb(reader.png);
+  png_set_strip_alpha(reader.png);
+  const int passes = png_set_interlace_handling(reader.png);
+  png_read_update_info(reader.png, reader.info);
   return passes;
 }
 
-bool read_rows(const Decoder& decoder, int passes, Image& image) {
-  if (setjmp(png_jmpbuf(decoder.png))) return false;
+bool read_rows(const PngReader& reader, int passes, Image& image) {
+  if (setjmp(png_jmpbuf(reader.png))) return false;
   for (int pass = 0; pass < passes; ++pass) {
-    for (int64_t y = 0; y < image.height; ++y) png_read_row(decoder.png, image.row(y), nullptr);
+    for (int64_t y = 0; y < image.height; ++y) png_read_row(reader.png, image.row(y), nullptr);
   }
-  png_read_end(decoder.png, nullptr);
+  png_read_end(reader.png, nullptr);
   return true;
 }
 
@@ -93,14 +93,14 @@ Image decode_png(std::span<const std::byte> bytes, const std::string& name) {
   check(!is_animation(bytes), ErrorKind::data, "{}: the PNG file is an animation; give one image",
         name);
   Source source{bytes};
-  const Decoder decoder(source);
+  const PngReader reader(source);
   Image image;
-  const int passes = read_header(decoder);
+  const int passes = read_header(reader);
   if (passes > 0) {
-    image = image_of_size(png_get_image_height(decoder.png, decoder.info),
-                          png_get_image_width(decoder.png, decoder.info), name);
+    image = image_of_size(png_get_image_height(reader.png, reader.info),
+                          png_get_image_width(reader.png, reader.info), name);
   }
-  check(passes > 0 && read_rows(decoder, passes, image), ErrorKind::data,
+  check(passes > 0 && read_rows(reader, passes, image), ErrorKind::data,
         "{}: the PNG file is cut short or damaged: {}", name,
         static_cast<const char*>(source.message));
   return image;

@@ -15,8 +15,8 @@
 #include "heddle/infer/loading/adapter.h"
 #include "heddle/io/snapshot.h"
 #include "heddle/io/tensor_file.h"
-#include "heddle/models/registry.h"
 #include "heddle/kernels/cpu/matrix_unit.h"
+#include "heddle/models/registry.h"
 #include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 #include "heddle/text/tokenizer.h"
 
