@@ -39,19 +39,23 @@ struct RowSource {
   }
 };
 
+template <class T>
+void pack_rows_of(const RowSource& source, int64_t count, int64_t width, float factor,
+                  int64_t stride, float* HWY_RESTRICT out) {
+  const Vec f = splat(factor);
+  for (int64_t i = 0; i < count; ++i) {
+    const T* in = source.row<T>(i);
+    float* to = out + i * stride;
+    for_columns(width, [&](int64_t c, auto part)
+                           HWY_ATTR { hn::Store(hn::Mul(load(in + c, part), f), F32(), to + c); });
+  }
+}
+
 /// out[i * stride + c] = factor * source(i, c).
 inline void pack_rows(const RowSource& source, int64_t count, int64_t width, float factor,
                       int64_t stride, float* out) {
-  visit_float(source.x.dtype, [&]<class T>() HWY_ATTR {
-    const Vec f = splat(factor);
-    for (int64_t i = 0; i < count; ++i) {
-      const T* in = source.row<T>(i);
-      float* HWY_RESTRICT to = out + i * stride;
-      for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
-        hn::Store(hn::Mul(load(in + c, part), f), F32(), to + c);
-      });
-    }
-  });
+  const bool is_bf16 = source.x.dtype == DType::bf16;
+  (is_bf16 ? pack_rows_of<bf16> : pack_rows_of<float>)(source, count, width, factor, stride, out);
 }
 
 // The 128-bit parts of v go to memory, `distance` apart.
@@ -122,33 +126,41 @@ HWY_INLINE int64_t transpose_four(const bf16* const* rows, int64_t width, float 
   return c;
 }
 
+template <class T>
+void pack_columns_of(const RowSource& source, int64_t count, int64_t width, float factor,
+                     int64_t stride, float* out) {
+  for (int64_t i = 0; i < count; i += 4) {
+    const T* rows[4];
+    for (int64_t j = 0; j < 4; ++j) rows[j] = source.row<T>(std::min(i + j, count - 1));
+    for (int64_t c = transpose_four(rows, width, factor, stride, out + i); c < width; ++c) {
+      for (int64_t j = 0; j < 4; ++j) {
+        out[c * stride + i + j] = static_cast<float>(rows[j][c]) * factor;
+      }
+    }
+  }
+}
+
 /// out[c * stride + i] = factor * source(i, c) for i < count; up to three further i are written.
 inline void pack_columns(const RowSource& source, int64_t count, int64_t width, float factor,
                          int64_t stride, float* out) {
-  visit_float(source.x.dtype, [&]<class T>() HWY_ATTR {
-    for (int64_t i = 0; i < count; i += 4) {
-      const T* rows[4];
-      for (int64_t j = 0; j < 4; ++j) rows[j] = source.row<T>(std::min(i + j, count - 1));
-      for (int64_t c = transpose_four(rows, width, factor, stride, out + i); c < width; ++c) {
-        for (int64_t j = 0; j < 4; ++j) {
-          out[c * stride + i + j] = static_cast<float>(rows[j][c]) * factor;
-        }
-      }
-    }
+  const bool is_bf16 = source.x.dtype == DType::bf16;
+  (is_bf16 ? pack_columns_of<bf16> : pack_columns_of<float>)(source, count, width, factor, stride,
+                                                             out);
+}
+
+template <class T>
+void store_row_of(const float* from, float factor, int64_t width, T* to) {
+  // Adding zero turns -0 into +0, so that a masked key (+ 0 * v) cannot be told from an absent one.
+  for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
+    store(hn::MulAdd(hn::Load(F32(), from + c), splat(factor), zero()), to + c, part);
   });
 }
 
 /// Row `row` of x, columns from `column`: = factor * from.
 inline void store_row(const float* from, float factor, const Rows& x, int64_t row, int64_t column,
                       int64_t width) {
-  visit_float(x.dtype, [&]<class T>() HWY_ATTR {
-    T* to = x.row<T>(row) + column;
-    // Adding zero turns -0 into +0, so that a masked key (+ 0 * v) cannot be told from an absent
-    // one.
-    for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
-      store(hn::MulAdd(hn::Load(F32(), from + c), splat(factor), zero()), to + c, part);
-    });
-  });
+  if (x.dtype == DType::bf16) return store_row_of(from, factor, width, x.row<bf16>(row) + column);
+  store_row_of(from, factor, width, x.row<float>(row) + column);
 }
 
 // ---------------------------------------------------------------- products

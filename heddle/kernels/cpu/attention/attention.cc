@@ -271,9 +271,9 @@ void ForwardItem::few_queries(const KeyTile& tile, const RowSource& keys, const 
     float* to = o + row * stride;
     const bool starts = (started >> row & 1) == 0;
     started |= uint32_t{1} << row;
-    visit_float(values.x.dtype, [&]<class T>() {
-      add_values<T>(values, w, sees, factor, starts, args.head_dim, to);
-    });
+    const bool is_bf16 = values.x.dtype == DType::bf16;
+    (is_bf16 ? add_values<bf16> : add_values<float>)(values, w, sees, factor, starts, args.head_dim,
+                                                     to);
   }
 }
 
