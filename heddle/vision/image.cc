@@ -3,7 +3,6 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
-#include "heddle/vision/image_formats.h"
 
 namespace heddle {
 namespace {
@@ -32,12 +31,10 @@ Image image_of_size(uint64_t height, uint64_t width, const std::string& name) {
 Image decode_image(std::span<const std::byte> bytes, const std::string& name) {
   if (is_jpeg(bytes)) return decode_jpeg(bytes, name);
   if (is_png(bytes)) return decode_png(bytes, name);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
-                              std::min<size_t>(bytes.size(), 16));
-  std::string begin(text);
-  begin.resize(16);
-  fail(ErrorKind::data, "{} is {}; JPEG and PNG files are read", name,
-       other_kind(text.empty() ? text : begin));
+  std::string begin(reinterpret_cast<const char*>(bytes.data()),
+                    std::min<size_t>(bytes.size(), 16));
+  if (!begin.empty()) begin.resize(16);
+  fail(ErrorKind::data, "{} is {}; JPEG and PNG files are read", name, other_kind(begin));
 }
 
 Image read_image(const std::string& path) {

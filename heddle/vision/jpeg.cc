@@ -7,7 +7,7 @@
 #include <jerror.h>
 
 #include "heddle/base/error.h"
-#include "heddle/vision/image_formats.h"
+#include "heddle/vision/image.h"
 
 namespace heddle {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "heddle/base/error.h"
-#include "heddle/vision/image_formats.h"
+#include "heddle/vision/image.h"
 
 namespace heddle {
 namespace {
