@@ -209,7 +209,7 @@ void block(const GemmBlock& g) {
 
 void pack_transposed(const Rows& a, void* packed) {
   auto* to = static_cast<float*>(packed);
-  visit_float(a.dtype, [&]<class T>() {
+  visit_float(a.dtype, [&]<class T>() HWY_ATTR {
     for (int64_t m = 0; m < a.width; m += kMostRows) {
       const int64_t count = std::min<int64_t>(kMostRows, a.width - m);
       for (int64_t l = 0; l < a.rows; ++l) {
