@@ -273,9 +273,11 @@ train::TrainConfig config_to_fine_tune(const std::string& from, const std::strin
   train::StackConfig model = train::config_of_model(from);
   train::TrainConfig config = begun_from(
       train::default_config(task.empty() ? task_of(model, from) : task, model.type()), from);
+  config.optimizer = "adamw";  // Adam's own decay would outweigh gradients of means over tokens
+  config.weight_decay = 0.01;
+  config.clip_norm = 1;
   config.learning_rate = 5e-5;
   config.warmup_updates = 100;
-  config.weight_decay = 0.01;
   return config;
 }
 
