@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "heddle/base/files/mmap.h"
-#include "heddle/infer/search/next_tokens.h"
+#include "heddle/infer/search/best_tokens.h"
 #include "heddle/infer/words.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/text/strings/strings.h"

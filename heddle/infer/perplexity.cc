@@ -7,7 +7,7 @@
 #include "heddle/autograd/tape.h"
 #include "heddle/base/files/mmap.h"
 #include "heddle/base/profile.h"
-#include "heddle/infer/search/next_tokens.h"
+#include "heddle/infer/search/best_tokens.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/ops/moe.h"
 

@@ -1,5 +1,5 @@
 // The k best of a row against a full sort.
-#include "heddle/infer/search/next_tokens.h"
+#include "heddle/infer/search/best_tokens.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "heddle/base/parallel.h"
-#include "heddle/infer/search/next_tokens.h"
+#include "heddle/infer/search/best_tokens.h"
 #include "heddle/models/registry.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"

@@ -3,7 +3,7 @@
 
 #include "heddle/infer/decoding/generate.h"
 #include "heddle/infer/perplexity.h"
-#include "heddle/infer/search/next_tokens.h"
+#include "heddle/infer/search/best_tokens.h"
 #include "heddle/models/registry.h"
 #include "tests/base/temporary.h"
 

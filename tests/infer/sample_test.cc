@@ -1,5 +1,5 @@
 // Drawn tokens against the distribution that temperature and limits define.
-#include "heddle/infer/search/next_tokens.h"
+#include "heddle/infer/search/beam.h"
 
 #include <gtest/gtest.h>
 

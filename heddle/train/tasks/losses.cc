@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "heddle/base/profile.h"
-#include "heddle/infer/search/next_tokens.h"
+#include "heddle/infer/search/best_tokens.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/ops/loss.h"

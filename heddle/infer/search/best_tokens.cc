@@ -1,0 +1,204 @@
+// The k best of a row by a threshold that rises while the row is read; nothing is sorted.
+#include "heddle/infer/search/best_tokens.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "heddle/base/parallel.h"
+#include "heddle/base/profile.h"
+#include "heddle/kernels/kernels.h"
+
+namespace heddle {
+namespace {
+
+constexpr float kNone = -std::numeric_limits<float>::infinity();
+
+struct Logit {
+  int32_t id;
+  float value;
+};
+
+// The rows' largest logits, and what turns them into log p, from parts of the vocabulary in order.
+class TopTokens {
+ public:
+  TopTokens(std::span<const BestTokensRow> rows, int64_t vocab)
+      : rows_(rows),
+        blocks_(blocks_of(vocab, LogitScanArgs::kBlock)),
+        sum_blocks_(blocks_of(vocab, LogitScanArgs::kSumBlock)),
+        maxima_(rows.size() * static_cast<size_t>(blocks_)),
+        sums_(rows.size() * static_cast<size_t>(sum_blocks_)),
+        best_(rows.size()) {}
+
+  // logits: [rows, some], of the ids from `first` on, a multiple of kSumBlock
+  void add(const Rows& logits, int64_t first) {
+    parallel_blocks(logits.rows, kRows, [&](int64_t begin, int64_t end) {
+      const int64_t n = std::min(end, logits.rows) - begin;
+      if (!any_of(begin, n, [](const BestTokensRow&) { return true; })) return;
+      kernels().scan_logits(
+          {.logits = logits.slice(begin, n),
+           .maxima = maxima(begin, first),
+           .sums = sums(begin) + first / LogitScanArgs::kSumBlock,
+           .wants_sums = any_of(begin, n, [](const BestTokensRow& row) { return row.scores; }),
+           .maxima_stride = blocks_,
+           .sums_stride = sum_blocks_});
+      for (int64_t r = begin; r < begin + n; ++r) {
+        look(std::span(logits.row<float>(r), static_cast<size_t>(logits.width)), r, first);
+      }
+    });
+  }
+
+  // Row r: the largest logit, and log sum e^(logit - largest), or 0 without scores.
+  LogitScale scale(int64_t r) {
+    const bool scores = rows_[static_cast<size_t>(r)].scores;
+    const float *most = maxima(r, 0), *sum = sums(r);
+    LogitScale scale = {.most = *std::max_element(most, most + blocks_), .log_sum = 0};
+    float total = 0;
+    for (int64_t i = 0; i < sum_blocks_; ++i) {
+      constexpr int64_t kEach = LogitScanArgs::kSumBlock / LogitScanArgs::kBlock;
+      const float* last = std::min(most + (i + 1) * kEach, most + blocks_);
+      // Without scores a sum is 0, or NaN.
+      total += scores ? sum[i] * std::exp(*std::max_element(most + i * kEach, last) - scale.most)
+                      : sum[i];
+    }
+    if (scores || std::isnan(total)) scale.log_sum = std::log(total);
+    check(
+        std::isfinite(scale.most) && std::isfinite(scale.log_sum), ErrorKind::data,
+        "the model gives no finite probability to any token; its weights are damaged, or too large "
+        "for this precision (try `precision` f32)");
+    return scale;
+  }
+
+  std::vector<NextToken> finish() {
+    std::vector<int64_t> at = {0};  // of each row: its first token
+    for (const BestTokensRow& row : rows_) at.push_back(at.back() + row.count);
+    std::vector<NextToken> tokens(static_cast<size_t>(at.back()));
+    parallel_blocks(static_cast<int64_t>(best_.size()), kRows, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < std::min(end, static_cast<int64_t>(best_.size())); ++r) {
+        const auto row = static_cast<size_t>(r);
+        if (rows_[row].count == 0) continue;
+        const LogitScale s = scale(r);
+        NextToken* to = tokens.data() + at[row];
+        for (const Logit& l : best_[row]) {
+          *to++ = {l.id, rows_[row].scores ? s.log_p(l.value) : 0};
+        }
+      }
+    });
+    return tokens;
+  }
+
+ private:
+  static constexpr int64_t kRows = 4;  // of a call
+
+  static int64_t blocks_of(int64_t n, int64_t block) { return (n + block - 1) / block; }
+  float* maxima(int64_t r, int64_t first) {
+    return maxima_.data() + r * blocks_ + first / LogitScanArgs::kBlock;
+  }
+  float* sums(int64_t r) { return sums_.data() + r * sum_blocks_; }
+  // Whether the claim holds for one of the n rows that are wanted.
+  template <class Claim>
+  bool any_of(int64_t begin, int64_t n, const Claim& claim) const {
+    const std::span<const BestTokensRow> rows = rows_.subspan(begin, n);
+    return std::any_of(rows.begin(), rows.end(),
+                       [&](const BestTokensRow& row) { return row.count > 0 && claim(row); });
+  }
+
+  // Keeps the `count` largest of row r that may come, largest first, the earlier first among
+  // equals. Only blocks whose maximum is above the threshold are looked at.
+  void look(std::span<const float> x, int64_t r, int64_t first) {
+    constexpr size_t kBlock = LogitScanArgs::kBlock;
+    std::vector<Logit>& best = best_[static_cast<size_t>(r)];
+    const BestTokensRow& o = rows_[static_cast<size_t>(r)];
+    if (o.count == 0) return;
+    if (o.forced >= 0) {
+      const auto at = static_cast<size_t>(o.forced - first);
+      if (o.forced >= first && at < x.size()) best.assign(1, {o.forced, x[at]});
+      return;
+    }
+    const auto count = static_cast<size_t>(o.count);
+    const auto threshold = [&] { return best.size() < count ? kNone : best.back().value; };
+    const float* most = maxima(r, first);
+    for (size_t b = 0; b * kBlock < x.size(); ++b) {
+      if (!(most[b] > threshold())) continue;
+      for (size_t i = b * kBlock; i < std::min(x.size(), (b + 1) * kBlock); ++i) {
+        if (!(x[i] > threshold())) continue;
+        const auto id = static_cast<int32_t>(first + static_cast<int64_t>(i));
+        if (contains(o.suppressed, id) || contains(o.banned, id)) continue;
+        if (best.size() == count) best.pop_back();
+        const auto behind =
+            std::find_if(best.begin(), best.end(), [&](const Logit& l) { return l.value < x[i]; });
+        best.insert(behind, {id, x[i]});
+      }
+    }
+  }
+
+  std::span<const BestTokensRow> rows_;
+  int64_t blocks_, sum_blocks_;
+  std::vector<float> maxima_, sums_;      // [rows, blocks]
+  std::vector<std::vector<Logit>> best_;  // of each row
+};
+
+// Ids of a part of the vocabulary: what a thread holds of it then stays in its second cache.
+int64_t part_of(int64_t rows) {
+  constexpr int64_t kBytes = 1 << 20;
+  const int64_t threads = in_parallel() ? 1 : num_threads();
+  const int64_t ids = threads * kBytes / (std::max<int64_t>(rows, 1) * 4);
+  return std::max<int64_t>(1, ids / LogitScanArgs::kSumBlock) * LogitScanArgs::kSumBlock;
+}
+
+std::vector<BestTokensRow> rows_of(const BestTokensRow& each, std::span<const int32_t> forced,
+                                   int64_t rows) {
+  std::vector<BestTokensRow> all(static_cast<size_t>(rows), each);
+  for (size_t r = 0; r < forced.size(); ++r) all[r].forced = forced[r];
+  return all;
+}
+
+}  // namespace
+
+LogitScale scale_of_row(const Rows& logits, int64_t row) {
+  const BestTokensRow any;
+  TopTokens top(std::span(&any, 1), logits.width);
+  top.add(logits.slice(row, 1), 0);
+  return top.scale(0);
+}
+
+std::vector<NextToken> best_tokens_of_rows(const Tensor& logits,
+                                           std::span<const BestTokensRow> rows) {
+  const Rows all = logits.rows();
+  const ProfiledCall timed("best_tokens", {.bytes = all.rows * all.width * 4});
+  TopTokens top(rows, all.width);
+  top.add(all, 0);
+  return top.finish();
+}
+
+std::vector<NextToken> best_tokens_of_rows(const nn::OutputProjection& output, const Tensor& h,
+                                           const nn::Run& run, std::span<const BestTokensRow> rows,
+                                           KeptLogits* kept) {
+  const int64_t n = h.size(0), vocab = output.vocab();
+  const int64_t part = output.is_product() ? part_of(n) : vocab;
+  if (kept != nullptr) kept->logits = Tensor::empty({std::ssize(kept->rows), vocab}, DType::f32);
+  TopTokens top(rows, vocab);
+  for (int64_t first = 0; first < vocab; first += part) {
+    const Tensor logits = output(h, run, first, std::min(part, vocab - first));
+    const ProfiledCall timed("best_tokens", {.bytes = n * logits.size(1) * 4});
+    top.add(logits.rows(), first);
+    for (int64_t i = 0; kept != nullptr && i < std::ssize(kept->rows); ++i) {
+      std::copy_n(logits.rows().row<float>(kept->rows[static_cast<size_t>(i)]), logits.size(1),
+                  kept->logits.rows().row<float>(i) + first);
+    }
+  }
+  return top.finish();
+}
+
+std::vector<NextToken> best_tokens(const Tensor& logits, const BestTokensRow& each,
+                                   std::span<const int32_t> forced) {
+  return best_tokens_of_rows(logits, rows_of(each, forced, logits.rows().rows));
+}
+
+std::vector<NextToken> best_tokens(const nn::OutputProjection& output, const Tensor& h,
+                                   const nn::Run& run, const BestTokensRow& each,
+                                   std::span<const int32_t> forced) {
+  return best_tokens_of_rows(output, h, run, rows_of(each, forced, h.size(0)));
+}
+
+}  // namespace heddle
