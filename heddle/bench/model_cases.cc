@@ -178,8 +178,8 @@ BenchWorkload make_translation(const TransformerSize& s, int64_t beam, const Ben
   t->sources = random_sentences(sentences, s.vocab);
   t->options = {.search = {.beam = beam},
                 .batch_tokens = 2 * beam * t->source_rows(),  // one batch
-                .max_length_factor = 0,
-                .max_length_extra = kForced,
+                .longest_factor = 0,
+                .longest_extra = kForced,
                 .scores = false,
                 .precision = o.precision};
   const int64_t element = o.precision.weight_bytes();

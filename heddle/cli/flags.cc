@@ -176,12 +176,11 @@ TranslateOptions translate_options(const TranslateFlags& flags, LoadedModel& mod
                                    Precision precision) {
   TranslateOptions o = default_options(model, flags.search);
   if (flags.min_length) o.search.min_new_tokens = flags.min_length;
-  o.max_length = flags.max_length.value_or(o.max_length);
+  o.longest_without_end = flags.max_length.value_or(o.longest_without_end);
   o.search.n_best = flags.n_best;
   o.batch_tokens = flags.batch_tokens;
   o.truncate = flags.truncate;
   o.precision = precision;
-  o.scores = false;
   set_languages(model, flags.source_language, flags.target_language, o);
   return o;
 }

@@ -43,6 +43,7 @@ inline void check_token_ids(const EncoderDecoderFacts& f, const std::string& sou
 }
 
 /// An encoder reads a source; a decoder that sees it predicts the next token of a target.
+/// vocab_size(), max_length() and hidden() are the encoder's, layers() the decoder's: see facts().
 class EncoderDecoder : public TokenModel {
  public:
   static constexpr const char* kAbility = "reads a source and writes a target";

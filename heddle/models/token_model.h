@@ -61,6 +61,12 @@ class LanguageModel : public TokenModel {
   virtual int64_t cache_width() const { return 2 * width(); }
 };
 
+/// Whether the model predicts the next token, in the order of the text (LanguageModel) or, as
+/// XLNet, in any.
+inline bool predicts_next_token(const Model& model) {
+  return model.as<LanguageModel>() != nullptr || model.head() == Head::ordered_token;
+}
+
 /// Remembers the tokens before a pass (TokenRows::memory).
 struct WithMemory {
   /// States that it hands on at most; 0: none.

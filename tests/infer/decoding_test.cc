@@ -54,8 +54,8 @@ TEST_F(TinyVocabulary, full_width_beam_lists_all_sentences_as_exhaustive_search_
   const auto all = all_sentences(tiny, source[0], 2);
   ASSERT_EQ(all.size(), 21u);
   for (const int64_t n : {1, 5, 21, 30}) {
-    const auto ours = translate_ids(tiny.model, source,
-                                    {.search = {.beam = 100, .n_best = n}, .max_length = 2})[0];
+    const auto ours = translate_ids(
+        tiny.model, source, {.search = {.beam = 100, .n_best = n}, .longest_without_end = 2})[0];
     ASSERT_EQ(ours.others.size() + 1, std::min<size_t>(static_cast<size_t>(n), 21));
     for (size_t i = 0; i <= ours.others.size(); ++i) {
       const Translation& t = i == 0 ? ours : ours.others[i - 1];
@@ -72,8 +72,9 @@ double chi_square_limit(double k) {
 
 TEST_F(TinyVocabulary, sampled_sentences_come_as_often_as_their_probability_says) {
   constexpr int64_t kSamples = 4000;
-  const auto ours = translate_ids(
-      tiny.model, source, {.search = {.n_best = kSamples, .samples = true}, .max_length = 2})[0];
+  const auto ours =
+      translate_ids(tiny.model, source,
+                    {.search = {.n_best = kSamples, .samples = true}, .longest_without_end = 2})[0];
   ASSERT_EQ(ours.others.size() + 1, static_cast<size_t>(kSamples));
   std::map<Ids, double> count;
   ++count[ours.ids];
@@ -170,9 +171,9 @@ TEST_F(Options, forced_prefixes_hold_and_their_score_counts) {
   for (const Translation& t : translate_ids(m.model, sources, {})) {
     beginnings.emplace_back(t.ids.begin(), t.ids.begin() + std::min<int64_t>(2, t.ids.size()));
   }
-  const TranslateOptions fixed{.max_length = 12, .prefixes = beginnings};
+  const TranslateOptions fixed{.longest_without_end = 12, .prefixes = beginnings};
   expect_same(translate_ids(m.model, sources, fixed),
-              translate_ids(m.model, sources, {.max_length = 12}));
+              translate_ids(m.model, sources, {.longest_without_end = 12}));
 }
 
 // Greedy decoding with rules, token by token, in f64 and with sets of n-grams.
@@ -216,9 +217,10 @@ TEST_F(Options, rules_equal_a_naive_reference) {
       {.repetition_penalty = 0.6},
       {.min_new_tokens = 9},
       {.min_new_tokens = 10, .no_repeat_ngram = 2, .repetition_penalty = 1.1}};
-  const auto unruled = translate_ids(m.model, sources, {.max_length = 18});
+  const auto unruled = translate_ids(m.model, sources, {.longest_without_end = 18});
   for (size_t r = 0; r < all.size(); ++r) {
-    const auto ours = translate_ids(m.model, sources, {.search = all[r], .max_length = 18});
+    const auto ours =
+        translate_ids(m.model, sources, {.search = all[r], .longest_without_end = 18});
     size_t changed = 0;
     for (size_t i = 0; i < sources.size(); ++i) {
       EXPECT_EQ(ours[i].ids, plain_greedy(m, sources[i], 18, all[r])) << r << " " << i;
@@ -231,7 +233,7 @@ TEST_F(Options, rules_equal_a_naive_reference) {
 TEST_F(Options, no_hypothesis_of_a_beam_repeats_an_ngram_or_ends_too_early) {
   const TranslateOptions o{
       .search = {.min_new_tokens = 6, .beam = 4, .no_repeat_ngram = 2, .n_best = 4},
-      .max_length = 20};
+      .longest_without_end = 20};
   for (Translation& t : translate_ids(m.model, sources, o)) {
     t.others.push_back({.ids = t.ids, .text = {}});
     for (const Translation& each : t.others) {
@@ -315,7 +317,7 @@ TEST_F(Options, values_out_of_range_are_usage_errors) {
   fails("min_p is 2", {.search = {.min_p = 2, .samples = true}});
   fails("no_repeat_ngram_size is -1", {.search = {.no_repeat_ngram = -1}});
   fails("repetition_penalty is 0", {.search = {.repetition_penalty = 0}});
-  fails("min_length is 9", {.search = {.min_new_tokens = 9}, .max_length = 8});
+  fails("min_length is 9", {.search = {.min_new_tokens = 9}, .longest_without_end = 8});
   fails("2 prefixes for 16 sentences", {.prefixes = {{4}, {5}}});
 }
 
@@ -325,7 +327,7 @@ TEST_F(Options, prefix_that_is_no_sequence_of_tokens_is_a_data_error) {
   };
   fails("the id 40 is no token", {.prefixes = {{4, 40}}});
   fails("the id 3 is no token", {.prefixes = {{4, 3}}});
-  fails("more than max_length 2", {.max_length = 2, .prefixes = {{4, 5, 6}}});
+  fails("more than max_length 2", {.longest_without_end = 2, .prefixes = {{4, 5, 6}}});
 }
 
 }  // namespace

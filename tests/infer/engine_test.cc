@@ -88,7 +88,7 @@ Request random_request(Random& random, bool translates) {
   Request r{.tokens = random_ids(random, 9)};
   SearchConfig& s = r.search;
   add_random_rules(random, s);
-  r.max_length = 1 + static_cast<int64_t>(random() % 16);
+  r.longest_output = 1 + static_cast<int64_t>(random() % 16);
   s.length_penalty = static_cast<double>(random() % 5) / 2;
   r.penalty = random() % 2 == 0 ? LengthPenalty::wu : LengthPenalty::power;
   s.early_stopping = std::array{"true", "false", "never"}[random() % 3];
@@ -256,7 +256,7 @@ class GptEngine : public ::testing::Test {
   Engine engine{subject.model(), {}};
 
   // Greedy: n tokens behind one.
-  static Request tokens(int64_t n) { return {.tokens = {5}, .max_length = n}; }
+  static Request tokens(int64_t n) { return {.tokens = {5}, .longest_output = n}; }
   void run() {
     while (engine.step()) {
     }

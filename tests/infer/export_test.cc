@@ -119,8 +119,8 @@ TEST(Export, marian_translates_the_same_sentences) {
   }
   TranslateOptions options = default_options(marian);
   EXPECT_EQ(options.search.beam.value_or(1), 1);
-  options.max_length = 20;
-  const auto expected = translate_lines(ours, lines, {.max_length = 20});
+  options.longest_without_end = 20;
+  const auto expected = translate_lines(ours, lines, {.longest_without_end = 20});
   const auto actual = translate_lines(marian, lines, options);
   for (size_t i = 0; i < lines.size(); ++i) EXPECT_EQ(actual[i].ids, expected[i].ids) << lines[i];
 }

@@ -111,7 +111,7 @@ TEST(Marian, settings_of_config_json_count_where_there_is_no_generation_config) 
   EXPECT_EQ(model.type, "marian");
   const TranslateOptions options = default_options(model);
   EXPECT_EQ(options.search.beam, 6);
-  EXPECT_EQ(options.max_length, 15);  // 17 with the start and the end
+  EXPECT_EQ(options.longest_without_end, 15);  // 17 with the start and the end
   EXPECT_TRUE(token_id(options.search.forced_eos));
   EXPECT_EQ(options.search.suppressed_ids(), std::vector<int32_t>{84});
   EXPECT_EQ(options.search.banned_ngrams(), (std::vector<std::vector<int32_t>>{{3, 4, 5}}));

@@ -177,8 +177,8 @@ TEST_F(TranslateIds, special_and_suppressed_ids_never_come) {
 }
 
 TEST_F(TranslateIds, length_is_limited_and_the_end_forced) {
-  const auto all = translate_ids(
-      m.model, sources, {.search = {.beam = 2}, .max_length_factor = 0, .max_length_extra = 3});
+  const auto all = translate_ids(m.model, sources,
+                                 {.search = {.beam = 2}, .longest_factor = 0, .longest_extra = 3});
   for (const Translation& t : all) EXPECT_LE(t.ids.size(), 2u);
 }
 

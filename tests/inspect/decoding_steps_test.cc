@@ -93,8 +93,9 @@ TEST_F(DecodingSteps, attention_of_each_beginning_is_a_row_of_the_map_of_the_tra
 
 TEST_F(DecodingSteps, samples_and_prefixes_are_recorded_too) {
   const std::vector<int32_t> prefix = model().tokenizer->encode("der");
-  const DecodingRecord r = record(
-      {.search = {.seed = 5, .n_best = 2, .samples = true}, .max_length = 6, .prefixes = {prefix}});
+  const DecodingRecord r = record({.search = {.seed = 5, .n_best = 2, .samples = true},
+                                   .longest_without_end = 6,
+                                   .prefixes = {prefix}});
   ASSERT_GE(r.best.size(), prefix.size() + 2);
   for (size_t i = 0; i < prefix.size(); ++i) EXPECT_EQ(r.nodes[r.best[i + 1]].id, prefix[i]);
   expect_error(ErrorKind::usage, {"page", "empty"}, [] { record_decoding(model(), " ", {}); });

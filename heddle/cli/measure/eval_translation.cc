@@ -128,7 +128,8 @@ void eval_translation(const EvalFlags& flags) {
                                    .tokenizer = train::bleu_tokenizer(flags.tokenize)};
   const PairLines pairs = read_pairs(flags.source, flags.reference, "eval");
   LoadedModel model = load_translation_model(flags.model);
-  const TranslateOptions options = translate_options(flags, model, precision);
+  TranslateOptions options = translate_options(flags, model, precision);
+  options.scores = false;
   int64_t cut = 0;
   const Ids source =
       line_ids(model, source_ids, pairs.source,

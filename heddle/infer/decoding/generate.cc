@@ -38,7 +38,7 @@ Request request_of(const GenerateOptions& o, const Ids& prompt, int64_t i, int64
   Request r{.number = i,
             .tokens = prompt,
             .search = o.search,
-            .max_length = o.slides ? wanted : std::min(wanted, room),
+            .longest_output = o.slides ? wanted : std::min(wanted, room),
             .penalises_log_p = o.search.beam.value_or(1) > 1,
             .scores = o.scores,
             .context = context,
@@ -83,7 +83,7 @@ std::vector<std::vector<Continuation>> generate_ids(const TokenModel& model,
   for (size_t i = 0; i < prompts.size(); ++i) {
     const auto number = static_cast<int64_t>(i);
     Request r = request_of(options, prompts[i], number, context_of(model, options));
-    const bool has_room = r.max_length == wanted_tokens(options.search, std::ssize(prompts[i]));
+    const bool has_room = r.longest_output == wanted_tokens(options.search, std::ssize(prompts[i]));
     r.on_done = [&, number, has_room](std::span<const Hypothesis> ended) {
       for (const Hypothesis& h : ended) {
         results[number].push_back({h, h.ended == EndedBy::length && !has_room});

@@ -27,13 +27,13 @@ std::span<const int32_t> prefix_of(const TranslateOptions& o, int64_t sentence) 
   return o.prefixes[o.prefixes.size() == 1 ? 0 : static_cast<size_t>(sentence)];
 }
 
-// The longest translation of so many source tokens, its end included.
+// The longest translation of so many source tokens, its end included: here alone it is added.
 int64_t longest_translation(const EncoderDecoderFacts& facts, const TranslateOptions& o,
                             size_t tokens, size_t prefix) {
-  const double length = o.max_length_factor * static_cast<double>(tokens);
-  int64_t limit = o.max_length > 0 ? o.max_length + 1
-                                   : static_cast<int64_t>(std::min(length, 1e9)) +
-                                         o.max_length_extra + static_cast<int64_t>(prefix);
+  const double length = o.longest_factor * static_cast<double>(tokens);
+  int64_t limit = o.longest_without_end > 0 ? o.longest_without_end + 1
+                                            : static_cast<int64_t>(std::min(length, 1e9)) +
+                                                  o.longest_extra + static_cast<int64_t>(prefix);
   return std::max<int64_t>(1, std::min(limit, facts.longest_target));
 }
 
@@ -74,7 +74,7 @@ Request request_of(const EncoderDecoderFacts& c, const TranslateOptions& o,
             .source = {source.begin(), source.end()},
             .prefix = {prefix.begin(), prefix.end()},
             .search = search,
-            .max_length = longest_translation(c, o, source.size(), prefix.size()),
+            .longest_output = longest_translation(c, o, source.size(), prefix.size()),
             .penalty = o.as_transformers ? LengthPenalty::power : LengthPenalty::wu,
             .forced_eos_is_free = o.as_transformers,
             .penalises_log_p = o.as_transformers && search.beam.value_or(1) > 1,
@@ -148,13 +148,13 @@ void check_options(const TranslateOptions& o) {
   o.search.check();
   check(o.batch_tokens >= 1, ErrorKind::usage, "`batch_tokens` is {}; it must be at least 1",
         o.batch_tokens);
-  check(o.max_length >= 0, ErrorKind::usage,
+  check(o.longest_without_end >= 0, ErrorKind::usage,
         "`max_length` is {}; it must be at least 1, or 0 for one that follows the source's",
-        o.max_length);
+        o.longest_without_end);
   const int64_t least = o.search.min_new_tokens.value_or(0);
-  check(o.max_length == 0 || least <= o.max_length, ErrorKind::usage,
+  check(o.longest_without_end == 0 || least <= o.longest_without_end, ErrorKind::usage,
         "`min_length` is {} but `max_length` {}; the first must not be above the second", least,
-        o.max_length);
+        o.longest_without_end);
 }
 
 void check_prefixes(const EncoderDecoderFacts& c, const TranslateOptions& o, size_t sources) {
@@ -163,8 +163,9 @@ void check_prefixes(const EncoderDecoderFacts& c, const TranslateOptions& o, siz
         o.prefixes.size(), sources);
   for (size_t i = 0; i < o.prefixes.size(); ++i) {
     const auto length = static_cast<int64_t>(o.prefixes[i].size());
-    check(o.max_length == 0 || length <= o.max_length, ErrorKind::data,
-          "prefix {} has {} tokens, more than `max_length` {}", i + 1, length, o.max_length);
+    check(o.longest_without_end == 0 || length <= o.longest_without_end, ErrorKind::data,
+          "prefix {} has {} tokens, more than `max_length` {}", i + 1, length,
+          o.longest_without_end);
     check(length < c.longest_target, ErrorKind::data,
           "prefix {} has {} tokens; the model takes {} with the end", i + 1, length,
           c.longest_target);
@@ -279,9 +280,9 @@ TranslateOptions default_options(const LoadedModel& model, const SearchConfig& a
   o.source_end = around_sources(model).behind;
   // Theirs count the start, and the end too; 20 is what they take if nothing is said.
   const int64_t most = g.max_new_tokens ? *g.max_new_tokens : g.max_length.value_or(20) - 1;
-  o.max_length = std::max<int64_t>(1, most - 1);
-  o.search.min_new_tokens =
-      std::min(std::max(g.min_new_tokens.value_or(0), g.min_length.value_or(0) - 1), o.max_length);
+  o.longest_without_end = std::max<int64_t>(1, most - 1);
+  o.search.min_new_tokens = std::min(
+      std::max(g.min_new_tokens.value_or(0), g.min_length.value_or(0) - 1), o.longest_without_end);
   o.search.min_length.reset();
   return o;
 }

@@ -22,10 +22,10 @@ struct TranslateOptions {
   /// and a forced end; pad, bos, start and, of texts, unk never come; and early_stopping is true
   /// unless it is said.
   bool as_transformers = false;
-  int64_t batch_tokens = 4096;    ///< source tokens of a batch, times the beam
-  double max_length_factor = 2;   ///< longest translation in tokens, its end included:
-  int64_t max_length_extra = 10;  ///< factor * source tokens + extra + those of the prefix
-  int64_t max_length = 0;         ///< if not 0, in place of it: tokens without the end
+  int64_t batch_tokens = 4096;      ///< source tokens of a batch, times the beam
+  double longest_factor = 2;        ///< longest translation in tokens, its end included:
+  int64_t longest_extra = 10;       ///< factor * source tokens + extra + those of the prefix
+  int64_t longest_without_end = 0;  ///< if not 0, in place of it
   /// Ids that the translations begin with: none, one for all sentences, or one for each.
   std::vector<std::vector<int32_t>> prefixes = {};
   std::vector<int32_t> source_end = {};  ///< ids behind each source; none: the end
@@ -80,7 +80,8 @@ void set_languages(LoadedModel& model, const std::string& source, const std::str
 std::vector<int32_t> source_ids(const LoadedModel& model, const std::string& line,
                                 const std::string& where, bool truncate, int64_t* cut);
 
-/// The same of a line in the language of the target.
+/// The same of a line in the language of the target. max_position_embeddings is the config's bound
+/// of both, though a decoder without learned positions could read more.
 std::vector<int32_t> target_ids(const LoadedModel& model, const std::string& line,
                                 const std::string& where, bool truncate, int64_t* cut);
 

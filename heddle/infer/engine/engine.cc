@@ -1,12 +1,12 @@
-// One pass over the tokens of requests that came and the last tokens of those that go on, again and
-// again.
+// Reading over caches of keys; and one pass over the tokens of requests that came and the last
+// tokens of those that go on, again and again.
 #include "heddle/infer/engine/engine.h"
 
 #include <algorithm>
 
 #include "heddle/autograd/tape.h"
 #include "heddle/base/profile.h"
-#include "heddle/infer/search/next_tokens.h"
+#include "heddle/infer/engine/ordered_reader.h"
 #include "heddle/ops/embedding.h"
 
 namespace heddle {
@@ -14,7 +14,124 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
+// h: [rows of tokens, width]    returns: [sequences, width]
+Tensor last_of_each(const Tensor& h, const Segments& tokens) {
+  if (tokens.rows() == tokens.count()) return h;
+  Ids last;
+  for (int64_t i = 0; i < tokens.count(); ++i) {
+    last.push_back(static_cast<int32_t>(tokens.end(i)) - 1);
+  }
+  return gather_rows(h, last);
+}
+
+class CachedReader final : public SequenceReader {
+ public:
+  explicit CachedReader(const LanguageModel& model) : model_(model), cache_(0, model.layers()) {}
+
+  void add(Sources sources, const nn::Run&) override { cache_.add(std::ssize(sources)); }
+  void select(std::span<const int64_t> sequences) override { cache_.select(sequences); }
+  void limit_rows(int64_t rows) override { cache_.limit(rows); }
+  int64_t rows() const override { return cache_.rows(); }
+
+  Tensor read(std::span<const int32_t> ids, const Segments& tokens, const nn::Run& run) override {
+    cache_.extend(tokens);
+    const Tensor h = model_.hidden(
+        {.ids = ids, .segments = &tokens, .position_ids = cache_.position_ids(), .cache = &cache_},
+        run);
+    return last_of_each(h, tokens);
+  }
+
+ private:
+  const LanguageModel& model_;
+  nn::KvCache cache_;
+};
+
+// A sequence is a translation that begins; those that fork have the same source.
+class TranslationReader final : public SequenceReader {
+ public:
+  explicit TranslationReader(const EncoderDecoder& model)
+      : model_(model),
+        tokens_(0, model.facts().decoder_layers),
+        sources_(model.facts().decoder_layers) {}
+
+  void add(Sources sources, const nn::Run& run) override {
+    const ProfilePhase phase("encode");
+    Ids ids, rows;
+    std::vector<int64_t> lengths;
+    for (const std::span<const int32_t> source : sources) {
+      ids.insert(ids.end(), source.begin(), source.end());
+      lengths.push_back(std::ssize(source));
+      auto taken = std::make_shared<Ids>();
+      source_pool_.take(lengths.back(), *taken);
+      rows.insert(rows.end(), taken->begin(), taken->end());
+      source_rows_.push_back(std::move(taken));
+    }
+    const Segments segments = Segments::from_lengths(lengths);
+    model_.add_sources(sources_, model_.encode({ids, &segments, nullptr}, run), rows, run);
+    tokens_.add(std::ssize(sources));
+  }
+
+  Tensor read(std::span<const int32_t> ids, const Segments& tokens, const nn::Run& run) override {
+    tokens_.extend(tokens);
+    Ids rows;
+    std::vector<int64_t> queries, keys;  // of each source
+    for (size_t i = 0; i < source_rows_.size(); ++i) {
+      const Ids& source = *source_rows_[i];
+      if (i == 0 || source_rows_[i] != source_rows_[i - 1]) {
+        rows.insert(rows.end(), source.begin(), source.end());
+        keys.push_back(std::ssize(source));
+        queries.push_back(0);
+      }
+      queries.back() += tokens.length(static_cast<int64_t>(i));
+    }
+    const Segments of_sources = Segments::from_lengths(keys);
+    const Segments asking = Segments::from_lengths(queries);
+    const Tensor h = model_.step({.ids = ids,
+                                  .segments = &tokens,
+                                  .position_ids = tokens_.position_ids(),
+                                  .cache = &tokens_},
+                                 sources_, {&asking, &of_sources, rows}, run);
+    return last_of_each(h, tokens);
+  }
+
+  void select(std::span<const int64_t> sequences) override {
+    tokens_.select(sequences);
+    std::vector<std::shared_ptr<Ids>> selected;
+    for (const int64_t s : sequences) selected.push_back(source_rows_[static_cast<size_t>(s)]);
+    source_rows_.swap(selected);
+    for (std::shared_ptr<Ids>& rows : selected) {  // the last holder gives them back
+      if (rows.use_count() == 1) source_pool_.give_back(*rows);
+      rows.reset();
+    }
+  }
+
+  void limit_rows(int64_t rows) override {
+    tokens_.limit(rows);
+    for (nn::RowCache& layer : sources_) layer.limit(rows);
+  }
+  int64_t rows() const override { return tokens_.rows() + source_pool_.held(); }
+
+ private:
+  const EncoderDecoder& model_;
+  nn::KvCache tokens_;
+  std::vector<nn::RowCache> sources_;  // of each layer
+  nn::RowPool source_pool_;
+  std::vector<std::shared_ptr<Ids>> source_rows_;  // of each sequence; of one source the same
+};
+
+std::unique_ptr<SequenceReader> make_reader(const TokenModel& model) {
+  if (const auto* translator = model.as<EncoderDecoder>()) {
+    return std::make_unique<TranslationReader>(*translator);
+  }
+  if (const auto* language = model.as<LanguageModel>()) {
+    return std::make_unique<CachedReader>(*language);
+  }
+  return make_ordered_reader(model);
+}
+
 }  // namespace
+
+// --- requests ------------------------------------------------------------------------------------
 
 // A request with its search. It is with the reader as one sequence for each hypothesis that goes
 // on, or, before its tokens are read, as one sequence without tokens.
@@ -23,7 +140,7 @@ struct Engine::Running {
       : id(number),
         request(std::move(asked)),
         suppressed(request.search.suppressed_ids()),
-        search(request.search, request.penalty, request.max_length, request.goes_on) {
+        search(request.search, request.penalty, request.longest_output, request.goes_on) {
     wanted = {.search = &request.search,
               .count = search.continuations(),
               .suppressed = suppressed,
@@ -63,7 +180,7 @@ struct Engine::Running {
   const Ids suppressed;
   BeamSearch search;
   NextTokensOptions wanted;
-  int64_t rows = 0;  // reserved
+  int64_t reserved = 0;  // rows of the KV cache
   bool is_read = false, is_cancelled = false;
   // Tokens of what was given and the output, by number: the reader's first, those yet to be read.
   int64_t begin = 0, unread = 0;
@@ -71,7 +188,8 @@ struct Engine::Running {
 };
 
 Engine::Engine(const TokenModel& model, Precision precision)
-    : model_(model), translator_(model.as<EncoderDecoder>()), reader_(make_sequence_reader(model)) {
+    : model_(model), reader_(make_reader(model)) {
+  if (const auto* translator = model.as<EncoderDecoder>()) facts_ = &translator->facts();
   run_.use(precision);
 }
 
@@ -83,16 +201,15 @@ void Engine::limit_rows(int64_t rows) {
 }
 
 int64_t Engine::context_of(const Request& r) const {
-  const int64_t most = translator_ ? translator_->facts().longest_target : model_.max_length();
+  const int64_t most = facts_ ? facts_->longest_target : model_.max_length();
   return r.context == 0 ? most : std::min(r.context, most);
 }
 
 int64_t Engine::rows_needed(const Request& r) const {
   const int64_t context = context_of(r), n = r.search.width();
   const auto given = std::ssize(r.tokens), source = std::ssize(r.source);
-  const int64_t own = std::max<int64_t>(0, r.max_length - 1);  // the last is never read
-  if (given + own > context) return source + reader_->rows_of(0, context, n);
-  return source + reader_->rows_of(given, own, n);
+  if (given + r.longest_read() > context) return source + reader_->rows_of(0, context, n);
+  return source + reader_->rows_of(given, r.longest_read(), n);
 }
 
 void Engine::check_request(const Request& r) const {
@@ -100,20 +217,20 @@ void Engine::check_request(const Request& r) const {
   const int64_t vocab = model_.heads().output->vocab(), context = context_of(r);
   nn::check_ids(r.tokens, vocab, "tokens");
   nn::check_ids(r.prefix, vocab, "prefix");
-  nn::check_ids(r.source, model_.vocab_size(), "source");
+  nn::check_ids(r.source, facts_ ? facts_->source_vocab_size : vocab, "source");
   check(!r.tokens.empty(), ErrorKind::data,
         "there are no tokens; the model needs at least one to go on from");
-  check(translator_ == nullptr || !r.source.empty(), ErrorKind::data,
+  check(facts_ == nullptr || !r.source.empty(), ErrorKind::data,
         "there is no source; the model translates one");
-  const int64_t most = translator_ ? model_.max_length() : 0;
+  const int64_t most = facts_ ? facts_->longest_source : 0;
   check(std::ssize(r.source) <= most, ErrorKind::data,
         "the source has {} tokens; the model takes {} at most", r.source.size(), most);
-  check(r.max_length >= 1, ErrorKind::usage, "`max_new_tokens` is {}; it must be at least 1",
-        r.max_length);
-  const int64_t read = std::ssize(r.tokens) + (r.slides ? 0 : r.max_length - 1);
+  check(r.longest_output >= 1, ErrorKind::usage, "`max_new_tokens` is {}; it must be at least 1",
+        r.longest_output);
+  const int64_t read = std::ssize(r.tokens) + (r.slides ? 0 : r.longest_read());
   check(read <= context, ErrorKind::data,
         "{} tokens and at most {} new ones; the model takes {} and gives one more", r.tokens.size(),
-        r.max_length, context);
+        r.longest_output, context);
 }
 
 int64_t Engine::submit(Request request) {
@@ -124,14 +241,14 @@ int64_t Engine::submit(Request request) {
         "fewer hypotheses, or give less text",
         rows, limit_);
   waiting_.push_back(std::make_unique<Running>(next_id_, std::move(request)));
-  waiting_.back()->rows = rows;
+  waiting_.back()->reserved = rows;
   return next_id_++;
 }
 
 void Engine::admit() {
   std::vector<std::span<const int32_t>> sources;
-  while (!waiting_.empty() && reserved_ + waiting_.front()->rows <= limit_) {
-    reserved_ += waiting_.front()->rows;
+  while (!waiting_.empty() && reserved_ + waiting_.front()->reserved <= limit_) {
+    reserved_ += waiting_.front()->reserved;
     sources.push_back(waiting_.front()->request.source);
     running_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
@@ -149,7 +266,7 @@ bool Engine::step() {
   } catch (...) {
     running_.clear();
     reserved_ = 0;
-    reader_ = make_sequence_reader(model_);
+    reader_ = make_reader(model_);
     reader_->limit_rows(limit_);
     is_in_step_ = has_cancelled_ = false;
     throw;
@@ -177,7 +294,7 @@ void Engine::pass() {
       }
       read.push_back(static_cast<int32_t>(lengths.size()) - 1);
       so_far.push_back({.options = &r->wanted,
-                        .before = translator_ ? std::span<const int32_t>() : given,
+                        .before = facts_ ? std::span<const int32_t>() : given,
                         .tokens = h.ids,
                         .forced = r->forced(h.ids.size()),
                         .draw = r->draw(h)});
@@ -203,26 +320,16 @@ void Engine::advance(const Tensor& h, std::vector<NextToken> next) {
       if (is_free) next[at].log_p = 0;
     }
     const std::span<const NextToken> own = std::span(next).subspan(begin, at - begin);
+    std::vector<Hypothesis> before;
+    if (r->request.on_step) before.assign(r->search.live().begin(), r->search.live().end());
+    r->search.advance(own);
     if (r->request.on_step) {
-      const std::vector<Hypothesis> before(r->search.live().begin(), r->search.live().end());
-      r->search.advance(own);
       const Tensor rows = h.slice(0, row, live).to_contiguous();
       r->request.on_step({r->request.number, before, (*model_.heads().output)(rows, run_),
                           r->search.live(), r->search.just_ended()});
-    } else {
-      r->search.advance(own);
     }
     row += live;
   }
-}
-
-// Whether the reader has no room for what came last, so that it begins anew.
-bool Engine::slide(Running& r) const {
-  const int64_t n = r.length(), context = context_of(r.request);
-  r.unread = n - 1;
-  if (n - r.begin <= context) return false;
-  r.begin = r.unread = n - std::max<int64_t>(1, context / 2);
-  return true;
 }
 
 // The reader's sequences become those of the hypotheses that go on.
@@ -231,7 +338,10 @@ void Engine::select() {
   std::vector<size_t> emptied;  // those of them that begin anew
   int64_t read = 0;
   for (const auto& r : running_) {
-    const bool begins_anew = slide(*r);
+    const int64_t length = r->length(), context = context_of(r->request);
+    const bool begins_anew = length - r->begin > context;  // no room for what came last
+    if (begins_anew) r->begin = length - std::max<int64_t>(1, context / 2);
+    r->unread = begins_anew ? r->begin : length - 1;
     for (const Hypothesis& h : r->search.live()) {
       if (begins_anew) emptied.push_back(kept.size());
       kept.push_back(read + (r->is_read ? h.parent : 0));
@@ -253,7 +363,7 @@ void Engine::retire() {
                                           [](const auto& r) { return !r->search.live().empty(); });
   const RunningList leaving(std::make_move_iterator(done), std::make_move_iterator(running_.end()));
   running_.erase(done, running_.end());
-  for (const auto& r : leaving) reserved_ -= r->rows;
+  for (const auto& r : leaving) reserved_ -= r->reserved;
   for (const auto& r : leaving) {
     if (r->request.on_done && !r->is_cancelled) r->request.on_done(r->search.results());
   }
@@ -276,7 +386,7 @@ void Engine::drop_cancelled() {
     for (int64_t i = 0; i < r->sequences; ++i, ++sequence) {
       if (!r->is_cancelled) kept.push_back(sequence);
     }
-    if (r->is_cancelled) reserved_ -= r->rows;
+    if (r->is_cancelled) reserved_ -= r->reserved;
   }
   std::erase_if(running_, [](const auto& r) { return r->is_cancelled; });
   reader_->select(kept);

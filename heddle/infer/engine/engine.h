@@ -1,6 +1,7 @@
 // Requests of one model, worked on together: each step is one packed pass over all that run.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <limits>
@@ -26,7 +27,7 @@ struct Request {
   /// But how long the output is, and what it begins with. Its rules count `tokens` too, but not
   /// those of an encoder-decoder.
   SearchConfig search = {};
-  int64_t max_length = 1;  ///< tokens and end of the output
+  int64_t longest_output = 1;  ///< tokens and end
   LengthPenalty penalty = LengthPenalty::power;
   GoesOn goes_on = {};
   bool forced_eos_is_free = true;  ///< the log p of search.forced_eos is 0
@@ -42,6 +43,9 @@ struct Request {
   std::function<void(const DecodeStep&)> on_step = {};
   /// Gets BeamSearch::results() once the search is done.
   std::function<void(std::span<const Hypothesis>)> on_done = {};
+
+  /// Tokens of the output that the model reads at most: never the last.
+  int64_t longest_read() const { return std::max<int64_t>(0, longest_output - 1); }
 };
 
 /// Requests wait in the order in which they came until the KV cache has room for all that they may
@@ -85,13 +89,12 @@ class Engine {
   void pass();
   void advance(const Tensor& h, std::vector<NextToken> next);
   void select();
-  bool slide(Running& r) const;
   void retire();
   void drop_cancelled();
   int64_t context_of(const Request& request) const;
 
   const TokenModel& model_;
-  const EncoderDecoder* translator_;  // null: a model of one stack
+  const EncoderDecoderFacts* facts_ = nullptr;  // null: a model of one stack
   nn::Run run_;
   int64_t limit_ = std::numeric_limits<int64_t>::max();
   std::unique_ptr<SequenceReader> reader_;

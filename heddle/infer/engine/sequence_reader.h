@@ -1,7 +1,6 @@
 // What a model has read of sequences that grow, and what it says comes next.
 #pragma once
 
-#include <memory>
 #include <span>
 
 #include "heddle/models/token_model.h"
@@ -12,10 +11,12 @@ namespace heddle {
 /// gets depends on no other.
 class SequenceReader {
  public:
+  using Sources = std::span<const std::span<const int32_t>>;
+
   virtual ~SequenceReader() = default;
   /// Sequences without tokens, behind the others: one for each source, which is what an
   /// encoder-decoder translates, with its end, and empty of other models.
-  virtual void add(std::span<const std::span<const int32_t>> sources, const nn::Run& run) = 0;
+  virtual void add(Sources sources, const nn::Run& run) = 0;
   /// Reads tokens: segment i continues sequence i and is not empty. returns: [sequences, width] for
   /// the logits of the tokens that come next.
   virtual Tensor read(std::span<const int32_t> ids, const Segments& tokens, const nn::Run& run) = 0;
@@ -29,15 +30,5 @@ class SequenceReader {
   /// The greatest rows() of n sequences that fork behind `shared` tokens, then read `own` each.
   virtual int64_t rows_of(int64_t shared, int64_t own, int64_t n) const { return shared + own * n; }
 };
-
-/// Whether the model predicts the next token, in the order of the text (LanguageModel) or, as
-/// XLNet, in any.
-bool predicts_next_token(const Model& model);
-
-/// The reader of such a model or of an encoder-decoder: over cached keys and values, or, of an
-/// XLNet, as Hugging Face's generate() has it: behind the tokens stands one that none of them sees,
-/// and that is predicted. With memory (memory_length() above 0) a pass reads the last token again
-/// beside the new one, and remembers the states of those before as they were computed then.
-std::unique_ptr<SequenceReader> make_sequence_reader(const TokenModel& model);
 
 }  // namespace heddle

@@ -101,8 +101,6 @@ using Tokens = std::vector<NextToken>;
 template <class IsFirst>
 Tokens merge(std::span<const TokensSoFar> rows, const Tokens& first, const Tokens& second,
              const IsFirst& is_first) {
-  if (first.empty()) return second;
-  if (second.empty()) return first;
   Tokens all;
   all.reserve(first.size() + second.size());
   auto a = first.begin(), b = second.begin();
@@ -116,16 +114,14 @@ Tokens merge(std::span<const TokensSoFar> rows, const Tokens& first, const Token
 
 // Tokens of rows that need their logits: [rows, vocab], which change in place.
 Tokens choose(const Tensor& logits, std::span<const TokensSoFar> rows) {
-  std::vector<std::vector<int32_t>> banned;
+  std::vector<std::vector<int32_t>> banned(rows.size());
   std::vector<SampleRow> draws;
   std::vector<BestTokensRow> searched;
-  for (size_t r = 0; r < rows.size(); ++r) {
-    banned.push_back(apply_rules(rows[r], logits.rows(), static_cast<int64_t>(r)));
-  }
   for (size_t r = 0; r < rows.size(); ++r) {
     const TokensSoFar& row = rows[r];
     const NextTokensOptions& o = *row.options;
     const bool is_drawn = is_sampled(row);
+    banned[r] = apply_rules(row, logits.rows(), static_cast<int64_t>(r));
     searched.push_back({is_drawn ? 0 : o.count, o.suppressed, banned[r], row.forced, o.scores});
     draws.push_back({is_drawn ? o.search : nullptr, row.draw, o.suppressed, banned[r], row.forced});
   }
@@ -193,9 +189,7 @@ void keep_likely(const SearchConfig& search, std::vector<DrawCandidate>& tokens)
   if (min_p > 0) {  // the likeliest has the weight 1
     std::erase_if(tokens, [&](const DrawCandidate& c) { return c.weight < min_p; });
   }
-  if (is_top_k || top_p < 1) {
-    std::ranges::sort(tokens, {}, &DrawCandidate::id);
-  }
+  if (is_top_k || top_p < 1) std::ranges::sort(tokens, {}, &DrawCandidate::id);
 }
 
 const DrawCandidate& drawn(const std::vector<DrawCandidate>& tokens, double draw) {
@@ -295,12 +289,12 @@ double length_penalty(int64_t length, double alpha, LengthPenalty kind) {
   return std::pow(kind == LengthPenalty::wu ? (5.0 + n) / 6.0 : n, alpha);
 }
 
-BeamSearch::BeamSearch(const SearchConfig& search, LengthPenalty penalty, int64_t max_length,
+BeamSearch::BeamSearch(const SearchConfig& search, LengthPenalty penalty, int64_t longest_output,
                        GoesOn goes_on)
     : early_stopping_(search.early_stopping),
       penalty_(penalty),
       beam_(search.beam.value_or(1)),
-      max_length_(max_length),
+      longest_output_(longest_output),
       n_best_(static_cast<size_t>(search.n_best)),
       kept_(static_cast<size_t>(search.samples ? search.n_best : std::max(beam_, search.n_best))),
       samples_(search.samples),
@@ -317,11 +311,7 @@ int64_t BeamSearch::continuations() const {
 
 void BeamSearch::advance(std::span<const NextToken> next) {
   just_ended_.clear();
-  if (samples_) {
-    advance_samples(next);
-  } else {
-    advance_beam(next);
-  }
+  samples_ ? advance_samples(next) : advance_beam(next);
   ++length_;
   if (!samples_ && is_done()) live_.clear();
 }
@@ -409,7 +399,7 @@ bool BeamSearch::is_done() const {
 bool BeamSearch::can_improve() const {
   if (ended_.size() < n_best_) return true;
   const double bound =
-      std::max(score(live_[0].log_p, length_ + 1), score(live_[0].log_p, max_length_));
+      std::max(score(live_[0].log_p, length_ + 1), score(live_[0].log_p, longest_output_));
   return bound > ended_[n_best_ - 1].score;
 }
 

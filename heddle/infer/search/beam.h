@@ -14,8 +14,6 @@
 
 namespace heddle {
 
-// --- the tokens that come next -------------------------------------------------------------------
-
 struct NextTokensOptions {
   /// Its rules: how often a token or an n-gram may come, how early the end; and how a token is
   /// drawn if it samples.
@@ -111,8 +109,8 @@ using GoesOn = std::function<bool(const Hypothesis&)>;
 
 class BeamSearch {
  public:
-  /// search: as its check() allows    max_length: tokens and end, at least 1
-  BeamSearch(const SearchConfig& search, LengthPenalty penalty, int64_t max_length,
+  /// search: as its check() allows    longest_output: tokens and end, at least 1
+  BeamSearch(const SearchConfig& search, LengthPenalty penalty, int64_t longest_output,
              GoesOn goes_on = {});
 
   /// Continuations wanted of each hypothesis: one if greedy, else the beam for each end and once
@@ -123,7 +121,7 @@ class BeamSearch {
   /// Hypotheses that go on, best first; empty once the search is done.
   std::span<const Hypothesis> live() const { return live_; }
   /// The next token is the last that fits.
-  bool is_last() const { return length_ + 1 >= max_length_; }
+  bool is_last() const { return length_ + 1 >= longest_output_; }
 
   /// One step. next: continuations() tokens of each live hypothesis, best first; of samples one.
   void advance(std::span<const NextToken> next);
@@ -150,7 +148,7 @@ class BeamSearch {
 
   const std::string early_stopping_;
   const LengthPenalty penalty_;
-  const int64_t beam_, max_length_;
+  const int64_t beam_, longest_output_;
   const size_t n_best_, kept_;  // hypotheses that ended and are kept: kept_
   const bool samples_;
   const double alpha_;
