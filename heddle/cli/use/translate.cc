@@ -91,14 +91,13 @@ class Prefixes {
   std::vector<std::string> lines_;
 };
 
-// What is wrong before the model is read. returns: the precision
-Precision apply(const Flags& flags) {
+// What is wrong before the model is read.
+void check_flags(const Flags& flags) {
   check(flags.n_best >= 1 && flags.n_best <= 1024, ErrorKind::usage,
         "--n-best is {}; it must be from 1 to 1024", flags.n_best);
   check(flags.prefix.empty() || flags.prefix_file.empty(), ErrorKind::usage,
         "--prefix and --prefix-file exclude each other");
   flags.search.check_draws();
-  return apply_translate_flags(flags);
 }
 
 TranslateOptions options_of(const Flags& flags, LoadedModel& model, Precision precision) {
@@ -170,7 +169,8 @@ void print_bad(const std::string& message, const Flags& flags) {
 }
 
 void run(const Flags& flags) {
-  const Precision precision = apply(flags);
+  check_flags(flags);
+  const Precision precision = apply_translate_flags(flags);
   wants_page(flags.page);
   LoadedModel model = load_translation_model(flags.model);
   TranslateOptions options = options_of(flags, model, precision);
