@@ -7,7 +7,6 @@
 #include "heddle/text/pipeline/pipeline.h"
 #include "heddle/text/pipeline/special_tokens.h"
 #include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
-#include "heddle/text/strings/pattern.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle {
