@@ -14,6 +14,7 @@ namespace {
 using nn::CrossAttention;
 using nn::FeedForward;
 using nn::Positions;
+using nn::Residual;
 using nn::SelfAttention;
 
 // Width of all heads together.

@@ -204,7 +204,7 @@ class LlamaStack : public LanguageModel {
   int64_t cache_width() const override { return 2 * c_.key_heads() * c_.head_width(); }
 
   Tensor hidden(const TokenRows& tokens, const Run& run) const override {
-    return nn::run_blocks("", Residual(embedding_(tokens, run), true), blocks_, &norm_, tokens,
+    return nn::run_blocks("", nn::Residual(embedding_(tokens, run), true), blocks_, &norm_, tokens,
                           run);
   }
 
