@@ -11,7 +11,6 @@ using nn::Init;
 using nn::LayerNorm;
 using nn::Linear;
 using nn::Parameter;
-using nn::Residual;
 using nn::Run;
 using nn::Scope;
 using nn::TokenRows;

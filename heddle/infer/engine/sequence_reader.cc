@@ -6,6 +6,7 @@
 
 #include "heddle/base/profile.h"
 #include "heddle/models/encoder_decoder.h"
+#include "heddle/nn/relative/relative_rows.h"
 #include "heddle/ops/embedding.h"
 
 namespace heddle {
