@@ -64,7 +64,8 @@ void train(int64_t updates) {
       const std::vector<int32_t> text = make_text(random);
       ids.insert(ids.end(), text.begin(), text.end());
     }
-    const heddle::nn::Run run{.training = true, .update = static_cast<uint64_t>(update)};
+    const heddle::nn::Run run{
+        .dropout = {.training = true, .update = static_cast<uint64_t>(update)}};
     const heddle::train::LossSums sums =
         heddle::train::accumulate_gradients(model, {.ids = ids, .segments = &segments}, run);
     const auto tokens = static_cast<double>(sums.predicted);

@@ -35,8 +35,8 @@ struct Training {
   Training(const ModelConfig& config, const train::OptimizerOptions& options, DType dtype)
       : model(config.make(nn::Scope(parameters))), optimizer(parameters, options) {
     run.compute = dtype;
-    run.training = true;
-    run.seed = 1;
+    run.dropout.training = true;
+    run.dropout.seed = 1;
   }
 };
 
@@ -112,7 +112,7 @@ BenchWorkload make_training(const TransformerSize& s, const BenchOptions& o) {
                                             o.precision.compute);
   const auto batch = std::make_shared<const TranslationBatch>(random_batch(s, sentences));
   const auto update = [t, batch] {
-    ++t->run.update;
+    ++t->run.dropout.update;
     const train::LossSums sums =
         train::accumulate_gradients(*t->model->as<EncoderDecoder>(), *batch, t->run, 0.1);
     const auto tokens = static_cast<double>(sums.predicted);
@@ -250,7 +250,7 @@ BenchWorkload make_training(const LanguageSize& s, const BenchOptions& o) {
   name_rows(batch->segments, ids.sample, ids.position);
   batch->rows = std::make_shared<const RowIds>(std::move(ids));
   const auto update = [t, batch] {
-    ++t->run.update;
+    ++t->run.dropout.update;
     const train::LossSums sums = train::accumulate_gradients(
         *t->model->as<LanguageModel>(),
         {.ids = batch->ids, .segments = &batch->segments, .rows = batch->rows}, t->run);

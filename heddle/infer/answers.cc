@@ -58,8 +58,8 @@ std::vector<std::vector<double>> classify(const LoadedModel& model,
              "classes");
   std::vector<Encoding> encodings;
   for (const TextToClassify& one : texts) {
-    encodings.push_back(one.second ? encode_to_fit(model, one.text, *one.second, cut)
-                                   : encode_to_fit(model, one.text, cut));
+    encodings.push_back(one.second ? encode_truncated(model, one.text, *one.second, cut)
+                                   : encode_truncated(model, one.text, cut));
   }
   const std::vector<float> logits =
       logits_of(model, encodings, model.model->heads().sequence_classes, precision);
@@ -84,7 +84,7 @@ std::vector<std::vector<WordClass>> classify_words(const LoadedModel& model,
   size_t rows = 0;
   for (const std::vector<std::string>& words : texts) {
     EncodedWords encoded = encode_words(*model.tokenizer, words, room_of(model));
-    check_ids(model, encoded.encoding.ids);
+    check_tokenizer_ids(model, encoded.encoding.ids);
     cut += encoded.was_cut ? 1 : 0;
     result.emplace_back(words.size());
     const size_t before = asked.size();
@@ -119,7 +119,7 @@ Encoding encode_masked(const LoadedModel& model, const std::string& text) {
   const int32_t mask = model.tokenizer->mask_id();
   int64_t cut = 0;
   Encoding encoding =
-      encode_to_fit(model, replace_all(text, kMask, model.tokenizer->token(mask)), cut);
+      encode_truncated(model, replace_all(text, kMask, model.tokenizer->token(mask)), cut);
   check(cut == 0, ErrorKind::data,
         "fill: the text '{}...' is longer than the {} tokens that the model takes",
         text.substr(0, 60), model.max_length);

@@ -72,7 +72,7 @@ std::vector<std::vector<float>> embed(const SentenceEncoder& encoder,
   for (const std::string& text : texts) {
     const std::string whole = options.prompt + text;
     encodings.push_back(
-        encode_to_fit(encoder.text, options.lower_case ? lower_case(whole) : whole, cut));
+        encode_truncated(encoder.text, options.lower_case ? lower_case(whole) : whole, cut));
   }
   const PackedTexts packed(model, encodings);
   const NoGrad off;

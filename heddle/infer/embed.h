@@ -52,7 +52,7 @@ SentenceEncoder load_sentence_encoder(const std::string& path);
 
 /// A vector for each text; `cut` counts the texts that were cut to fit.
 /// Errors: data if a vector is not finite or of another width than a dense layer takes, or see
-/// encode_to_fit().
+/// encode_truncated().
 std::vector<std::vector<float>> embed(const SentenceEncoder& encoder,
                                       std::span<const std::string> texts,
                                       const Precision& precision, int64_t& cut);

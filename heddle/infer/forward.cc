@@ -4,6 +4,7 @@
 #include <cstring>
 #include <list>
 
+#include "heddle/nn/relative/relative_rows.h"
 #include "heddle/ops/attention.h"
 #include "heddle/ops/elementwise.h"
 

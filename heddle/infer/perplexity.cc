@@ -8,6 +8,7 @@
 #include "heddle/base/files/mmap.h"
 #include "heddle/base/profile.h"
 #include "heddle/infer/search/best_tokens.h"
+#include "heddle/nn/relative/relative_rows.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/ops/moe.h"
 

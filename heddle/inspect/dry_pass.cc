@@ -7,6 +7,7 @@
 #include "heddle/autograd/dry_run.h"
 #include "heddle/inspect/analysis.h"
 #include "heddle/models/encoder_decoder.h"
+#include "heddle/nn/relative/relative_rows.h"
 
 namespace heddle::inspect {
 namespace {

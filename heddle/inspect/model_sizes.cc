@@ -69,7 +69,7 @@ class PlainStack final : public LanguageModel {
         embedding_
             ? (*embedding_)(tokens, run)
             : Tensor::zeros({std::ssize(tokens.ids), width()}, run.compute).with_leaf(&vectors_);
-    return nn::run_blocks("", Residual(x, false), layers_, nullptr, tokens, run);
+    return nn::run_blocks("", nn::Residual(x, false), layers_, nullptr, tokens, run);
   }
 
  private:

@@ -6,6 +6,7 @@
 
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/page.h"
+#include "heddle/ops/rope.h"
 
 namespace heddle::inspect {
 namespace {

@@ -108,6 +108,35 @@ bool check_one_value(const std::string& key, const Json& value, const std::strin
 /// in generation_config.json.
 bool is_generation_key(const std::string& key);
 
+/// That of the class M, see new_config(): the family's own part is M::Config.
+template <class M>
+class ConfigOf final : public ModelConfig {
+ public:
+  typename M::Config own;
+
+  std::vector<Field> fields() const override { return FieldList(own); }
+  HubFamily family() const override { return M::family(); }
+  void check(const std::string& source) const override { own.check(source); }
+  std::unique_ptr<Model> make(const nn::Scope& s) const override {
+    check("config");
+    auto model = std::make_unique<M>(s, own, hub);
+    model->config_ = std::make_shared<ConfigOf>(*this);
+    return model;
+  }
+
+ private:
+  void fit_own(const TensorFile& weights) override {
+    if constexpr (requires { own.fit(weights); }) own.fit(weights);
+  }
+  Json from_hub(const Json& json, const std::string& source) const override {
+    if constexpr (requires { own.from_hub(json, source); }) return own.from_hub(json, source);
+    return json;
+  }
+  void to_hub(Json& json) const override {
+    if constexpr (requires { own.to_hub(json); }) own.to_hub(json);
+  }
+};
+
 /// A config of the class M with its defaults; the file of each model instantiates this for its M.
 /// M has: Config with fields() and check(), static family(), M(Scope, Config, HubConfig); its
 /// Config may have fit(TensorFile) and, static, from_hub() and to_hub().

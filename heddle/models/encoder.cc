@@ -67,7 +67,7 @@ Tensor EncoderStack::hidden(const TokenRows& tokens, const Run& run) const {
   }
   TokenRows placed = tokens;
   if (tokens.position_ids.empty()) placed.position_ids = position_ids;
-  return nn::run_blocks("", Residual(embedding_(placed, run), false), layers_, nullptr, tokens,
+  return nn::run_blocks("", nn::Residual(embedding_(placed, run), false), layers_, nullptr, tokens,
                         run);
 }
 

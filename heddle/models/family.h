@@ -11,38 +11,9 @@ using nn::Init;
 using nn::LayerNorm;
 using nn::Linear;
 using nn::Parameter;
-using nn::Residual;
 using nn::Run;
 using nn::Scope;
 using nn::TokenRows;
-
-template <class M>
-class ConfigOf final : public ModelConfig {
- public:
-  typename M::Config own;
-
-  std::vector<Field> fields() const override { return FieldList(own); }
-  HubFamily family() const override { return M::family(); }
-  void check(const std::string& source) const override { own.check(source); }
-  std::unique_ptr<Model> make(const Scope& s) const override {
-    check("config");
-    auto model = std::make_unique<M>(s, own, hub);
-    model->config_ = std::make_shared<ConfigOf>(*this);
-    return model;
-  }
-
- private:
-  void fit_own(const TensorFile& weights) override {
-    if constexpr (requires { own.fit(weights); }) own.fit(weights);
-  }
-  Json from_hub(const Json& json, const std::string& source) const override {
-    if constexpr (requires { own.from_hub(json, source); }) return own.from_hub(json, source);
-    return json;
-  }
-  void to_hub(Json& json) const override {
-    if constexpr (requires { own.to_hub(json); }) own.to_hub(json);
-  }
-};
 
 template <class M>
 std::unique_ptr<ModelConfig> new_config() {

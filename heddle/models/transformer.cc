@@ -7,6 +7,7 @@
 
 #include "heddle/models/family.h"
 #include "heddle/ops/elementwise.h"
+#include "heddle/ops/rope.h"
 
 namespace heddle {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 using nn::CrossAttention;
 using nn::FeedForward;
 using nn::Positions;
+using nn::Residual;
 using nn::SelfAttention;
 
 // Width of all heads together.
@@ -51,8 +53,8 @@ SelfAttention make_self_attention(const Scope& s, const TransformerConfig& c,
   const int64_t inner = inner_width(c, options.heads);
   options.score = nn::score_parameter(s, scoring, options.heads, inner / options.heads);
   if (c.position_embedding_type == "rotary") {
-    options.rope = nn::rotary_table(c.d_model / options.heads, c.max_position_embeddings,
-                                    {.theta = c.rope_theta});
+    options.rope =
+        rotary_table(c.d_model / options.heads, c.max_position_embeddings, {.theta = c.rope_theta});
   }
   return {s.prefix(),
           Linear(s, {"q_proj", "k_proj", "v_proj"},

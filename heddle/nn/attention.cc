@@ -2,7 +2,6 @@
 // scores.
 #include "heddle/nn/attention.h"
 
-#include "heddle/ops/rope.h"
 #include "heddle/ops/shape.h"
 
 namespace heddle::nn {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 namespace heddle::nn {
 
@@ -36,26 +35,6 @@ Tensor sinusoidal_table(int64_t positions, int64_t width, const SinusoidalOption
   sinusoids(options.offset, 1, positions, width, options)
       .copy_to(table.slice(0, options.offset, positions));
   return table;
-}
-
-std::shared_ptr<const RopeTable> rotary_table(int64_t head_width, int64_t positions,
-                                              const RotaryOptions& o) {
-  check(head_width % 2 == 0, ErrorKind::shape,
-        "rotary positions need heads of an even width, not {}; they turn pairs", head_width);
-  const auto original = static_cast<double>(o.original_positions.value_or(positions));
-  std::vector<double> frequencies = rope_frequencies(head_width, o.theta);
-  for (double& f : frequencies) {
-    double share = o.type == "linear" ? 1 : 0;  // of the slow form in the blend
-    if (o.type == "llama3") {
-      const double waves = original * f / (2 * std::numbers::pi);
-      share = 1 - std::clamp((waves - o.low_freq_factor) / (o.high_freq_factor - o.low_freq_factor),
-                             0.0, 1.0);
-    }
-    f = (1 - share) * f + share * f / o.factor;
-  }
-  constexpr int64_t kMostPositions = 4096;  // further ones are computed when they come
-  return std::make_shared<const RopeTable>(std::move(frequencies),
-                                           std::min(positions, kMostPositions));
 }
 
 std::vector<int32_t> relative_buckets(int64_t buckets, int64_t distance, bool is_causal) {

@@ -1,13 +1,11 @@
 // What tells the positions of tokens apart.
 #pragma once
 
-#include <optional>
 #include <string>
+#include <vector>
 
-#include "heddle/base/json/fields.h"
 #include "heddle/nn/parameters.h"
 #include "heddle/nn/run.h"
-#include "heddle/ops/rope.h"
 
 namespace heddle::nn {
 
@@ -28,34 +26,6 @@ Tensor sinusoids(int64_t first, int64_t step, int64_t rows, int64_t width,
                  const SinusoidalOptions& options = {});
 /// The same as a table of positions: [offset + positions, width].
 Tensor sinusoidal_table(int64_t positions, int64_t width, const SinusoidalOptions& options = {});
-
-/// How rotary positions turn the heads. The fields are those that Hugging Face writes as rope_theta
-/// and rope_scaling, or, since transformers 5, as rope_parameters.
-struct RotaryOptions {
-  double theta = 10000;
-  /// "default"; "linear": positions divided by factor (Chen et al. 2023); "llama3": only slow waves
-  /// are, those of original_positions / high_freq_factor positions and less stay, between this and
-  /// original_positions / low_freq_factor the two are blended (Llama 3.1).
-  std::string type = "default";
-  double factor = 1, low_freq_factor = 1, high_freq_factor = 4;
-  std::optional<int64_t> original_positions = {};
-
-  template <class V>
-  void fields(V& v) {
-    v("rope_theta", theta, "base of the frequencies of rotary positions", above(1));
-    v("rope_type", type, "how a context is stretched beyond that of training",
-      one_of({"default", "linear", "llama3"}));
-    v("rope_factor", factor, "linear, llama3: how far it is stretched", at_least(1));
-    v("rope_low_freq_factor", low_freq_factor, "llama3: longer waves are stretched", above(0));
-    v("rope_high_freq_factor", high_freq_factor, "llama3: shorter waves stay", above(0));
-    v("rope_original_max_position_embeddings", original_positions,
-      "llama3: context in training; none: max_position_embeddings", at_least(1));
-  }
-};
-
-/// A table of the first `positions`, for all layers of a model. Errors: shape if head_width is odd.
-std::shared_ptr<const RopeTable> rotary_table(int64_t head_width, int64_t positions,
-                                              const RotaryOptions& options);
 
 /// The bucket of key position - query position = -distance .. distance: small distances have one of
 /// their own, larger ones share those that are left by their logarithm, what is beyond has the

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,10 +34,8 @@ struct Observer {
 /// One forward pass: precision, randomness, inspection.
 struct Run {
   DType compute = DType::f32;
-  bool int8 = false;      ///< see Precision
-  bool training = false;  ///< dropout on
-  uint64_t seed = 0;
-  uint64_t update = 0;
+  bool int8 = false;  ///< see Precision
+  DropoutSource dropout = {};
   const Observer* observer = nullptr;
   /// Training keeps what enters each layer only and computes the rest again in the backward pass:
   /// less memory, about a third more time, the same bits. What the tokens of the pass point to must
@@ -51,14 +48,6 @@ struct Run {
   std::vector<Tensor>* router_logits = nullptr;
 
   void use(const Precision& p) { compute = p.compute, int8 = p.int8; }
-
-  /// Dropout of probability p at a site (a layer's name) over rows of these ids; nothing unless
-  /// training.
-  DropoutSpec dropout(double p, const std::string& site,
-                      const std::shared_ptr<const RowIds>& rows) const {
-    if (!training || p <= 0) return {};
-    return {static_cast<float>(p), make_key(seed, update, hash_name(site)), rows};
-  }
 };
 
 }  // namespace heddle::nn

@@ -1,10 +1,9 @@
-// Positions, orders and memories of tokens.
+// Positions of tokens; rows of keys and values that stay in place, and lists of whose they are.
 #include "heddle/nn/token_rows.h"
 
 #include <algorithm>
 
-#include "heddle/ops/embedding.h"
-#include "heddle/ops/shape.h"
+#include "heddle/kernels/kernels.h"
 
 namespace heddle::nn {
 
@@ -21,64 +20,69 @@ void check_ids(std::span<const int32_t> ids, int64_t vocab, const std::string& w
   }
 }
 
-void TokenOrder::check(const Segments& tokens) const {
-  const auto rows = static_cast<size_t>(tokens.rows());
-  int64_t pairs = 0;
-  for (int64_t s = 0; s < tokens.count(); ++s) {
-    pairs += tokens.length(s) * tokens.length(s);
+void RowPool::take(int64_t n, std::vector<int32_t>& rows) {
+  for (int64_t i = 0; i < n; ++i) {
+    rows.push_back(free_.empty() ? size_++ : free_.back());
+    if (!free_.empty()) free_.pop_back();
   }
-  heddle::check(steps.empty() || steps.size() == rows, ErrorKind::shape,
-                "there are {} steps for {} tokens", steps.size(), rows);
-  heddle::check(hidden.empty() || (steps.empty() && hidden.size() == static_cast<size_t>(pairs)),
-                ErrorKind::shape,
-                "the mask has {} values and {} steps beside it; it needs {} and none",
-                hidden.size(), steps.size(), pairs);
-  heddle::check(
-      targets.count() == 0 || (targets.count() == tokens.count() &&
-                               targets.rows() == static_cast<int64_t>(target_tokens.size())),
-      ErrorKind::shape, "there are {} predictions for {} sequences and {} for {}", targets.rows(),
-      targets.count(), target_tokens.size(), tokens.count());
-  for (int64_t s = 0; s < targets.count(); ++s) {
-    for (int64_t t = targets.begin(s); t < targets.end(s); ++t) {
-      const int32_t token = target_tokens[t];
-      heddle::check(token == -1 || (token >= tokens.begin(s) && token < tokens.end(s)),
-                    ErrorKind::shape, "prediction {} is of token {}, which is not in sequence {}",
-                    t, token, s);
+}
+
+void RowCache::put(const Tensor& rows, std::span<const int32_t> places) {
+  const auto n = static_cast<int64_t>(places.size());
+  if (n == 0) return;
+  const int64_t needed = *std::max_element(places.begin(), places.end()) + 1;
+  const int64_t capacity = rows_.defined() ? rows_.size(0) : 0;
+  if (needed > capacity) {
+    const int64_t wanted = std::max(needed, std::min(limit_, std::max<int64_t>(64, 2 * needed)));
+    Tensor larger = Tensor::empty({wanted, rows.size(1)}, rows.dtype());
+    if (capacity > 0) kernels().convert(rows_.rows(), larger.rows().slice(0, capacity));
+    rows_ = larger;
+  }
+  for (int64_t begin = 0, end = 0; begin < n; begin = end) {  // neighbours together
+    for (end = begin + 1; end < n && places[end] == places[end - 1] + 1;) ++end;
+    kernels().convert(rows.rows().slice(begin, end - begin),
+                      rows_.rows().slice(places[begin], end - begin));
+  }
+}
+
+void KvCache::extend(const Segments& tokens) {
+  check(tokens.count() == sequences(), ErrorKind::internal,
+        "{} segments cannot continue {} sequences", tokens.count(), sequences());
+  tokens_ = tokens;
+  position_ids_.clear();
+  key_rows_.clear();
+  new_rows_.clear();
+  pool_.take(tokens.rows(), new_rows_);
+  for (const int32_t row : new_rows_) {
+    holders_.resize(std::max(holders_.size(), static_cast<size_t>(row) + 1));
+    holders_[row] = 1;
+  }
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < sequences(); ++i) {
+    std::vector<int32_t>& rows = rows_of_[i];
+    for (int64_t r = tokens.begin(i); r < tokens.end(i); ++r) {
+      position_ids_.push_back(static_cast<int32_t>(rows.size()));
+      rows.push_back(new_rows_[r]);
+    }
+    key_rows_.insert(key_rows_.end(), rows.begin(), rows.end());
+    lengths.push_back(static_cast<int64_t>(rows.size()));
+  }
+  keys_ = Segments::from_lengths(lengths);
+}
+
+void KvCache::select(std::span<const int64_t> numbers) {
+  std::vector<std::vector<int32_t>> selected;
+  for (const int64_t i : numbers) {
+    for (const int32_t row : selected.emplace_back(rows_of_[i])) ++holders_[row];
+  }
+  std::vector<int32_t> free;
+  for (const auto& rows : rows_of_) {
+    for (const int32_t row : rows) {
+      if (--holders_[row] == 0) free.push_back(row);
     }
   }
-}
-
-Memory Memory::before(const Memory* given, const Segments& tokens, int64_t n, int64_t layers,
-                      int64_t width, DType dtype) {
-  if (given == nullptr || given->layers.empty()) {
-    const Tensor x = Tensor::zeros({tokens.count() * n, width}, dtype);  // never written to
-    return {Segments::uniform(tokens.count(), n), std::vector<Tensor>(layers, x)};
-  }
-  const auto held = static_cast<int64_t>(given->layers.size());
-  check(given->segments.count() == tokens.count() && held == layers, ErrorKind::shape,
-        "the memory is of {} sequences and {} layers; {} and {} are needed",
-        given->segments.count(), held, tokens.count(), layers);
-  return *given;
-}
-
-Memory Memory::next(const std::vector<Tensor>& x, const Segments& tokens, const Keep& keep) const {
-  const NoGrad off;
-  std::vector<int64_t> lengths;
-  std::vector<int32_t> rows;  // of kept and new ones, sequence by sequence
-  for (int64_t i = 0; i < tokens.count(); ++i) {
-    const int64_t added =
-        keep.reuse > 0 ? std::min(keep.reuse, tokens.length(i)) : tokens.length(i);
-    const int64_t end = segments.end(i) + tokens.begin(i) + added;
-    const int64_t n = std::min(keep.most, segments.length(i) + added);
-    for (int64_t r = end - n; r < end; ++r) rows.push_back(static_cast<int32_t>(r));
-    lengths.push_back(n);
-  }
-  Memory result{Segments::from_lengths(lengths), {}};
-  for (size_t i = 0; i < x.size(); ++i) {
-    const Tensor all = join_segments(layers[i].detached(), segments, x[i].detached(), tokens);
-    result.layers.push_back(gather_rows(all, rows));
-  }
-  return result;
+  pool_.give_back(free);
+  rows_of_ = std::move(selected);
 }
 
 }  // namespace heddle::nn

@@ -1,55 +1,22 @@
-// Tokens of a batch, as models take them: their order, and what is remembered before them.
+// Tokens of a batch, as models take them, and the KV cache: what decoding keeps of those before.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "heddle/base/error.h"
-#include "heddle/nn/kv_cache.h"
 #include "heddle/ops/dropout.h"
 #include "heddle/tensor/segments.h"
 #include "heddle/tensor/tensor.h"
 
 namespace heddle::nn {
 
-/// An order in which the tokens of each sequence become known, or a mask. Tokens are rows of the
-/// pass. Source: Yang et al. 2019, "XLNet", sections 2.2 and 2.3.
-struct TokenOrder {
-  /// [tokens] A token sees those of the same step and of earlier ones; its prediction sees the
-  /// earlier ones only. Empty: all see all.
-  std::vector<int32_t> steps = {};
-  /// Instead of steps, any rule: not 0 where token i does not see token j, n * n values of each
-  /// sequence of n tokens, row by row; a token sees itself, its prediction does not if the mask
-  /// says so. Empty: no rule.
-  std::vector<uint8_t> hidden = {};
-  Segments targets = {};                    ///< predictions of each sequence; none: one stream
-  std::vector<int32_t> target_tokens = {};  ///< [targets] the token predicted, or -1: nothing is
-
-  /// Errors: shape if it does not fit the tokens' segments.
-  void check(const Segments& tokens) const;
-};
-
-/// States of the tokens before those of a pass, which attention sees beside them and no gradient
-/// enters. Source: Dai et al. 2019, "Transformer-XL", section 3.2.
-struct Memory {
-  Segments segments;           ///< tokens kept of each sequence
-  std::vector<Tensor> layers;  ///< [rows, width] what entered layer i
-
-  /// What a pass over `tokens` sees before them: `given`, or n zero rows each if it is null or
-  /// empty. Errors: shape if `given` is of other sequences or layers.
-  static Memory before(const Memory* given, const Segments& tokens, int64_t n, int64_t layers,
-                       int64_t width, DType dtype);
-  /// What is kept of a pass for the next.
-  struct Keep {
-    int64_t most = 0;   ///< the last so many rows of a sequence, older ones counted
-    int64_t reuse = 0;  ///< of the new ones only the first so many; 0: all
-  };
-  /// What the next pass is to see: of each sequence what was kept, then x (what entered layer i for
-  /// `tokens`). Errors: shape if sizes do not fit.
-  Memory next(const std::vector<Tensor>& x, const Segments& tokens, const Keep& keep) const;
-};
+class KvCache;
+struct Memory;
+struct TokenOrder;
 
 /// Tokens of a batch of sequences, laid end to end.
 struct TokenRows {
@@ -82,5 +49,79 @@ struct TokenRows {
 /// Errors: `kind`, opening with `what`, if an id is not in a vocabulary of so many tokens.
 void check_ids(std::span<const int32_t> ids, int64_t vocab, const std::string& what,
                ErrorKind kind = ErrorKind::data);
+
+/// Numbers of rows; those that are given back are taken again, so that a cache need not grow.
+class RowPool {
+ public:
+  /// Adds n numbers that nobody holds to `rows`.
+  void take(int64_t n, std::vector<int32_t>& rows);
+  void give_back(std::span<const int32_t> rows) {
+    free_.insert(free_.end(), rows.rbegin(), rows.rend());
+  }
+  /// Numbers that somebody holds.
+  int64_t held() const { return size_ - static_cast<int64_t>(free_.size()); }
+
+ private:
+  std::vector<int32_t> free_;
+  int32_t size_ = 0;
+};
+
+/// Rows that keep their place: keys and values, a row per token.
+class RowCache {
+ public:
+  /// Copies row i to row places[i]. rows: [n, width], any strides; places: [n]
+  void put(const Tensor& rows, std::span<const int32_t> places);
+  /// So many are the most that will be needed: the cache grows no further ahead.
+  void limit(int64_t rows) { limit_ = rows; }
+  /// [capacity, width]
+  const Tensor& rows() const { return rows_; }
+
+ private:
+  Tensor rows_;
+  int64_t limit_ = std::numeric_limits<int64_t>::max();
+};
+
+/// What each sequence sees of a RowCache in one pass: segment i of both is sequence i.
+struct CachedKeys {
+  const Segments* queries = nullptr;           ///< the tokens that are new
+  const Segments* keys = nullptr;              ///< all tokens, the new ones at the end
+  std::span<const int32_t> key_rows = {};      ///< [keys->rows()] where the tokens lie in the cache
+  std::span<const int32_t> new_rows = {};      ///< [queries->rows()] where the new ones go
+  std::span<const int32_t> position_ids = {};  ///< [queries->rows()] positions of the new ones
+};
+
+/// All that decoding keeps of a batch of sequences: keys and values of each layer, and whose they
+/// are.
+class KvCache {
+ public:
+  KvCache(int64_t sequences, int64_t layers) : rows_of_(sequences), layers_(layers) {}
+
+  int64_t sequences() const { return static_cast<int64_t>(rows_of_.size()); }
+  /// Rows of all sequences, shared ones once.
+  int64_t rows() const { return pool_.held(); }
+  /// Gives the tokens of the next pass their rows: segment i of `tokens` continues sequence i. To
+  /// be called once before each pass.
+  void extend(const Segments& tokens);
+  /// [rows of the pass] positions of its tokens in their sequences.
+  std::span<const int32_t> position_ids() const { return position_ids_; }
+  CachedKeys keys() const { return {&tokens_, &keys_, key_rows_, new_rows_, position_ids_}; }
+  RowCache& layer(int64_t i) { return layers_[i]; }
+  void limit(int64_t rows) {
+    for (RowCache& layer : layers_) layer.limit(rows);
+  }
+  /// Sequence i becomes what sequence numbers[i] was; a number may come several times (a beam that
+  /// forks: its tokens are shared, not copied) or not at all (that sequence is forgotten).
+  void select(std::span<const int64_t> numbers);
+  /// Adds n sequences without tokens, the last ones.
+  void add(int64_t n) { rows_of_.resize(rows_of_.size() + static_cast<size_t>(n)); }
+
+ private:
+  std::vector<std::vector<int32_t>> rows_of_;  // of each sequence: rows of its tokens, oldest first
+  std::vector<int32_t> holders_;               // of each row: sequences that have it
+  std::vector<RowCache> layers_;
+  RowPool pool_;
+  Segments tokens_, keys_;
+  std::vector<int32_t> position_ids_, key_rows_, new_rows_;
+};
 
 }  // namespace heddle::nn

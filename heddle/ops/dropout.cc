@@ -24,6 +24,12 @@ Dropout DropoutSpec::over(int64_t row_count) const {
   return {p, key, rows->sample.data(), rows->position.data()};
 }
 
+DropoutSpec DropoutSource::operator()(double p, const std::string& site,
+                                      const std::shared_ptr<const RowIds>& rows) const {
+  if (!training || p <= 0) return {};
+  return {static_cast<float>(p), make_key(seed, update, hash_name(site)), rows};
+}
+
 Tensor dropout(const Tensor& x, const DropoutSpec& spec) {
   if (spec.p <= 0) return x;
   Tensor y = empty_like(x);

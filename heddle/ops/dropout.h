@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "heddle/autograd/tape.h"
@@ -28,8 +29,19 @@ struct DropoutSpec {
 
   /// The same rows with other numbers, those of a head.
   DropoutSpec of_head(int64_t head) const;
-  /// For a kernel over `rows` rows. Errors: internal if the row ids are of another number.
+  /// For a kernel over `row_count` rows. Errors: internal if the row ids are of another number.
   Dropout over(int64_t row_count) const;
+};
+
+/// Gives the layers of a pass their dropout.
+struct DropoutSource {
+  bool training = false;  ///< dropout on
+  uint64_t seed = 0, update = 0;
+
+  /// Dropout of probability p at a site (a layer's name) over rows of these ids; nothing unless
+  /// training.
+  DropoutSpec operator()(double p, const std::string& site,
+                         const std::shared_ptr<const RowIds>& rows) const;
 };
 
 /// Zeroes elements with probability p and scales the rest by 1 / (1 - p) (see Dropout).

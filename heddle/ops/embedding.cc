@@ -8,7 +8,9 @@ namespace {
 
 using Ids = std::shared_ptr<const std::vector<int32_t>>;
 
-Ids share(std::span<const int32_t> ids) {
+// A copy for the gradient of `table`, null if it has none.
+Ids kept(const Tensor& table, std::span<const int32_t> ids) {
+  if (!needs_grad({&table})) return nullptr;
   return std::make_shared<const std::vector<int32_t>>(ids.begin(), ids.end());
 }
 
@@ -21,6 +23,7 @@ void check_range(const char* what, std::span<const int32_t> ids, int64_t limit, 
 
 Tensor scattered(const Tensor& dy, const Ids& ids, float scale, const Dropout& dropout,
                  const Shape& shape) {
+  if (ids == nullptr) return {};
   Tensor d = Tensor::zeros(shape, DType::f32);
   kernels().embedding_backward(dy.rows(), ids->data(), scale, dropout, d.rows());
   return d;
@@ -43,16 +46,13 @@ Tensor embedding(const Tensor& table, std::span<const int32_t> ids, float scale,
   kernels().embedding(table.rows(), ids.data(), scale,
                       positions.defined() ? positions.rows() : Rows{}, position_ids.data(),
                       spec.over(rows), y.rows());
-  const bool learned = needs_grad({&positions});
   return record("embedding", {table, positions}, y,
-                [ids = share(ids), position_ids = learned ? share(position_ids) : nullptr, spec,
-                 scale, table_shape = table.shape(), learned,
+                [ids = kept(table, ids), position_ids = kept(positions, position_ids), spec, scale,
+                 table_shape = table.shape(),
                  positions_shape = positions.shape()](const Tensor& dy) -> Grads {
                   const Dropout dropout = spec.over(dy.size(0));
-                  Tensor dpositions;
-                  if (learned)
-                    dpositions = scattered(dy, position_ids, 1, dropout, positions_shape);
-                  return {scattered(dy, ids, scale, dropout, table_shape), dpositions};
+                  return {scattered(dy, ids, scale, dropout, table_shape),
+                          scattered(dy, position_ids, 1, dropout, positions_shape)};
                 });
 }
 
@@ -61,7 +61,7 @@ Tensor gather_rows(const Tensor& x, std::span<const int32_t> index) {
   Tensor y = Tensor::empty({static_cast<int64_t>(index.size()), x.size(1)}, x.dtype());
   kernels().gather_rows(x.rows(), index.data(), y.rows());
   return record("gather_rows", {x}, y,
-                [index = share(index), shape = x.shape()](const Tensor& dy) -> Grads {
+                [index = kept(x, index), shape = x.shape()](const Tensor& dy) -> Grads {
                   return {scattered(dy, index, 1, {}, shape)};
                 });
 }

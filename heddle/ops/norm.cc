@@ -17,17 +17,10 @@ void check_sizes(const Tensor& x, const Tensor& gamma, const Tensor& beta) {
 
 // What the backward pass needs; `sub` is true if there was a second summand.
 struct SavedNorm {
-  Tensor h, gamma, mean, rstd;  // mean: undefined in an RMS norm
+  Tensor h, gamma;
   DropoutSpec spec;
-  bool sub = false;
-
-  SavedNorm(const Tensor& kept, const Tensor& g, bool has_mean, const DropoutSpec& dropout,
-            bool has_sub)
-      : h(kept.detached()), gamma(g.detached()), spec(dropout), sub(has_sub) {
-    const int64_t rows = h.rows().rows;
-    if (has_mean) mean = Tensor::empty({rows}, DType::f32);
-    rstd = Tensor::empty({rows}, DType::f32);
-  }
+  bool sub;
+  Tensor mean = {}, rstd = {};  // mean: undefined in an RMS norm; both where there is no gradient
 };
 
 float* values_of(const Tensor& x) { return x.defined() ? x.data<float>() : nullptr; }
@@ -69,7 +62,11 @@ AddNorm norm(const char* name, const Tensor& x, const Tensor& sub, const Dropout
         adds ? sub.shape() : Shape(), dtype_name(sub.dtype()));
   const Rows in = x.rows();
   AddNorm out{adds ? empty_like(x) : Tensor(), empty_like(x)};
-  const SavedNorm s(adds ? out.sum : x, gamma, beta.defined(), spec, adds);
+  SavedNorm s{(adds ? out.sum : x).detached(), gamma.detached(), spec, adds};
+  if (needs_grad({&x, &sub, &gamma, &beta})) {
+    s.rstd = Tensor::empty({in.rows}, DType::f32);
+    if (beta.defined()) s.mean = empty_like(s.rstd);
+  }
   kernels().norm({.x = in,
                   .sub = rows_of(sub),
                   .dropout = spec.over(in.rows),
@@ -79,7 +76,7 @@ AddNorm norm(const char* name, const Tensor& x, const Tensor& sub, const Dropout
                   .beta = values_of(beta),
                   .eps = eps,
                   .mean = values_of(s.mean),
-                  .rstd = s.rstd.data<float>()});
+                  .rstd = values_of(s.rstd)});
   std::vector<Tensor> inputs = {x};
   for (const Tensor& input : {sub, gamma, beta}) {
     if (input.defined()) inputs.push_back(input);

@@ -1,9 +1,9 @@
 // The rotation, and its gradient: the rotation back.
 #include "heddle/ops/rope.h"
 
+#include <algorithm>
 #include <cmath>
-#include <memory>
-#include <vector>
+#include <numbers>
 
 #include "heddle/base/parallel.h"
 #include "heddle/kernels/family.h"
@@ -77,17 +77,33 @@ std::vector<double> rope_frequencies(int64_t head_width, double theta) {
   return frequencies;
 }
 
-Tensor rope(const Tensor& x, std::span<const int32_t> positions, const RopeOptions& options) {
-  RopeOptions o = options;
+std::shared_ptr<const RopeTable> rotary_table(int64_t head_width, int64_t positions,
+                                              const RotaryOptions& o) {
+  check(head_width % 2 == 0, ErrorKind::shape,
+        "rotary positions need heads of an even width, not {}; they turn pairs", head_width);
+  const auto original = static_cast<double>(o.original_positions.value_or(positions));
+  std::vector<double> frequencies = rope_frequencies(head_width, o.theta);
+  for (double& f : frequencies) {
+    double share = o.type == "linear" ? 1 : 0;  // of the slow form in the blend
+    if (o.type == "llama3") {
+      const double waves = original * f / (2 * std::numbers::pi);
+      share = 1 - std::clamp((waves - o.low_freq_factor) / (o.high_freq_factor - o.low_freq_factor),
+                             0.0, 1.0);
+    }
+    f = (1 - share) * f + share * f / o.factor;
+  }
+  constexpr int64_t kMostPositions = 4096;  // further ones are computed when they come
+  return std::make_shared<const RopeTable>(std::move(frequencies),
+                                           std::min(positions, kMostPositions));
+}
+
+Tensor rope(const Tensor& x, std::span<const int32_t> positions, const RopeOptions& o) {
   check(x.rank() == 2 && x.size(0) == static_cast<int64_t>(positions.size()), ErrorKind::shape,
         "rope: x is {}, with {} positions; each row needs one", x.shape(), positions.size());
   check(o.head_width >= 2 && o.head_width % 2 == 0 && o.columns % o.head_width == 0 &&
             o.columns <= x.size(1),
         ErrorKind::shape, "rope: {} columns of {} in heads of {}; heads must be even and whole",
         o.columns, x.shape(), o.head_width);
-  if (o.table == nullptr) {
-    o.table = std::make_shared<const RopeTable>(rope_frequencies(o.head_width, o.theta), 0);
-  }
   check(2 * o.table->pairs() == o.head_width, ErrorKind::shape,
         "rope: the table has {} pairs; heads of {} need half as many", o.table->pairs(),
         o.head_width);

@@ -58,7 +58,7 @@ class Trainer {
         parameters_(task_->parameters()),
         optimizer_(parameters_, config.optimizer_options()) {
     run_.use(resolve_precision(config.precision));
-    run_.seed = static_cast<uint64_t>(config.seed);
+    run_.dropout.seed = static_cast<uint64_t>(config.seed);
     run_.recompute = config.recompute;
   }
 
@@ -175,8 +175,8 @@ class Trainer {
     const ProfilePhase phase("update");
     const Clock::time_point begin = Clock::now();
     const int64_t batches = task_->batches(p_.epoch);
-    run_.training = true;
-    run_.update = static_cast<uint64_t>(p_.update + 1);
+    run_.dropout.training = true;
+    run_.dropout.update = static_cast<uint64_t>(p_.update + 1);
     const Parts parts = task_->parts(p_.epoch, p_.batch, config_.accumulate);
     LossSums sums;
     for (const auto& samples : parts) sums += task_->accumulate(p_.epoch, samples, run_);
@@ -270,7 +270,7 @@ class Trainer {
 
   ValidationScore validate_plainly() {
     nn::Run plain = run_;
-    plain.training = false;
+    plain.dropout.training = false;
     return task_->validate(plain);
   }
 

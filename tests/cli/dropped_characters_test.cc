@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "heddle/text/subwords/tokenizer_trainer.h"
+#include "heddle/text/training/tokenizer_trainer.h"
 #include "tests/cli/language_model.h"
 
 namespace heddle::testing {

@@ -13,7 +13,7 @@
 #include "heddle/base/parallel.h"
 #include "heddle/data/parallel_text.h"
 #include "heddle/data/token_cache.h"
-#include "heddle/text/subwords/tokenizer_trainer.h"
+#include "heddle/text/training/tokenizer_trainer.h"
 #include "tests/base/temporary.h"
 
 namespace heddle {

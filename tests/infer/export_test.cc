@@ -12,7 +12,7 @@
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/io/safetensors.h"
 #include "heddle/tensor/convert.h"
-#include "heddle/text/subwords/tokenizer_trainer.h"
+#include "heddle/text/training/tokenizer_trainer.h"
 #include "tests/base/temporary.h"
 #include "tests/infer/small_models.h"
 

@@ -5,6 +5,7 @@
 #include "heddle/infer/perplexity.h"
 #include "heddle/infer/search/best_tokens.h"
 #include "heddle/models/registry.h"
+#include "heddle/nn/relative/relative_rows.h"
 #include "tests/base/temporary.h"
 
 namespace heddle::testing {

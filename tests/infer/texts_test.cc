@@ -254,9 +254,9 @@ TEST(LoadedModel, the_tokenizer_of_another_model_is_refused) {
   folder.write("vocab.txt", vocab);
   const LoadedModel model = load_text_model(folder.path());
   int64_t cut = 0;
-  encode_to_fit(model, "the fox", cut);  // a vocabulary may have more than is used
+  encode_truncated(model, "the fox", cut);  // a vocabulary may have more than is used
   expect_error(ErrorKind::data, {"'token8'", "another model"},
-               [&] { encode_to_fit(model, "token8", cut); });
+               [&] { encode_truncated(model, "token8", cut); });
   remove_path(folder / "vocab.txt");
   expect_error(ErrorKind::data, {folder.path(), "no tokenizer"},
                [&] { load_text_model(folder.path()); });

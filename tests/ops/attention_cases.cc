@@ -259,13 +259,15 @@ void add_experts(std::vector<OpCase>& all, const OpSizes& z) {
 void add_rope(std::vector<OpCase>& all, const OpSizes& z) {
   const int64_t rows = z.norm[0], width = z.width;
   const std::vector<int32_t> positions = some_positions(rows, 4);
+  const auto table = rotary_table(width / 2, 0, {});
   all.push_back(
       {.op = "rope",
        .variant = "two_thirds",
        .shapes = {{rows, 3 * width}},
        .function =
            [=](const Tensors& x) {
-             return Tensors{rope(x[0], positions, {.head_width = width / 2, .columns = 2 * width})};
+             return Tensors{rope(x[0], positions,
+                                 {.head_width = width / 2, .columns = 2 * width, .table = table})};
            },
        .plain = definition::each([=](const definition::Inputs& in, size_t i) {
          const auto row = static_cast<int64_t>(i) / (3 * width);

@@ -30,7 +30,7 @@ std::vector<std::string> tape_of_training_step(bool is_pre, const std::string& p
   nn::Parameters parameters(1);
   const Transformer model(nn::Scope(parameters), c);
   const Segments two = Segments::from_lengths(std::vector<int64_t>{4, 2});
-  const nn::Run run{.training = true};
+  const nn::Run run{.dropout = {.training = true}};
   const Tensor memory = model.encode({kTokens, &two, kRows}, run);
   const Tensor h = model.decode({kTokens, &two, kRows}, memory, two, run);
   linear_cross_entropy(h, model.output().weight(run), model.output().bias(), kTokens, {});
@@ -48,7 +48,7 @@ std::vector<std::string> tape_of(const std::string& config) {
     nn::Parameters parameters(1);
     const auto model = make_model(nn::Scope(parameters), json);
     const Segments two = Segments::from_lengths(std::vector<int64_t>{4, 2});
-    const nn::Run run{.training = true};
+    const nn::Run run{.dropout = {.training = true}};
     const nn::TokenRows tokens{.ids = kTokens, .segments = &two, .rows = kRows};
     model->forward(tokens, run);
     if (const EncoderDecoder* translator = model->as<EncoderDecoder>()) {

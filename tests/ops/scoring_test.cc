@@ -199,7 +199,7 @@ TEST(Rope, products_depend_on_distance_only) {
   const Tensor q = random_tensor({1, 8}, 1), k = random_tensor({1, 8}, 2);
   const auto turn = [](const Tensor& x, int32_t position) {
     const std::vector<int32_t> positions = {position};
-    return rope(x, positions, {.head_width = 8, .columns = 8});
+    return rope(x, positions, {.head_width = 8, .columns = 8, .table = rotary_table(8, 0, {})});
   };
   const auto product = [&](int32_t p, int32_t p2) {
     const Tensor a = turn(q, p), b = turn(k, p2);
@@ -217,11 +217,12 @@ TEST(Rope, products_depend_on_distance_only) {
 TEST(Rope, equals_rotations_by_hand) {
   const Tensor x = Tensor::from(std::vector<float>{1, 0, 0, 1, 5, 6}, {1, 6});
   const std::vector<int32_t> positions = {2};
-  const auto y = rope(x, positions, {.head_width = 4, .columns = 4}).to_floats();
+  const auto table = rotary_table(4, 0, {});
+  const auto y = rope(x, positions, {.head_width = 4, .columns = 4, .table = table}).to_floats();
   const double wanted[] = {std::cos(2.0), -std::sin(0.02), std::sin(2.0), std::cos(0.02), 5, 6};
   for (int i = 0; i < 6; ++i) EXPECT_NEAR(y[i], wanted[i], 1e-7) << i;
   expect_error(ErrorKind::shape, {"heads must be even"},
-               [&] { rope(x, positions, {.head_width = 3, .columns = 3}); });
+               [&] { rope(x, positions, {.head_width = 3, .columns = 3, .table = table}); });
 }
 
 // Against a copy of the definition: a table of 2 heads, reach 1.

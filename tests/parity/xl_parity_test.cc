@@ -4,6 +4,7 @@
 #include "heddle/base/files/files.h"
 #include "heddle/infer/forward.h"
 #include "heddle/infer/loading/loaded_model.h"
+#include "heddle/nn/relative/relative_rows.h"
 #include "tests/base/temporary.h"
 #include "tests/parity/comparison.h"
 #include "tests/support/places.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "heddle/text/subwords/tokenizer_trainer.h"
+#include "heddle/text/training/tokenizer_trainer.h"
 #include "tests/base/temporary.h"
 #include "tests/text/small_tokenizers.h"
 

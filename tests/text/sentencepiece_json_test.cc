@@ -9,7 +9,7 @@
 
 #include "heddle/base/files/files.h"
 #include "heddle/base/json/json.h"
-#include "heddle/text/subwords/tokenizer_trainer.h"
+#include "heddle/text/training/tokenizer_trainer.h"
 #include "tests/base/temporary.h"
 #include "tests/support/places.h"
 #include "tests/text/small_tokenizers.h"

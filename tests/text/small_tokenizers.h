@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "heddle/text/subwords/tokenizer_trainer.h"
 #include "heddle/text/tokenizer.h"
+#include "heddle/text/training/tokenizer_trainer.h"
 
 namespace heddle::testing {
 

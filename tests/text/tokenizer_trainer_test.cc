@@ -1,5 +1,5 @@
 // Training: equal bytes, what is in the file, sampling, and corpora that cannot be used.
-#include "heddle/text/subwords/tokenizer_trainer.h"
+#include "heddle/text/training/tokenizer_trainer.h"
 
 #include <gtest/gtest.h>
 

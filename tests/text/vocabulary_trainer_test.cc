@@ -1,5 +1,5 @@
 // Vocabularies of characters and of WordPiece: what is in them, and that they come back.
-#include "heddle/text/subwords/tokenizer_trainer.h"
+#include "heddle/text/training/tokenizer_trainer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A vocabulary of plain words: what text becomes, and what is no word.
-#include "heddle/text/subwords/tokenizer_trainer.h"
+#include "heddle/text/training/tokenizer_trainer.h"
 
 #include <gtest/gtest.h>
 

@@ -43,12 +43,12 @@ TEST(LanguageTraining, two_texts_are_learnt_by_heart) {
   const Segments segments = Segments::from_lengths(std::vector<int64_t>{7, 4});
   const nn::TokenRows tokens{.ids = kIds, .segments = &segments, .rows = row_ids(segments, 0)};
   Optimizer adam(m.parameters, {});
-  nn::Run run{.training = true};  // dropouts of 0.1
+  nn::Run run{.dropout = {.training = true}};  // dropouts of 0.1
   const LossSums before = batch_loss(m.gpt2, tokens, {});
   EXPECT_EQ(before.predicted, 9);
   EXPECT_NEAR(before.loss / 9, std::log(30), 0.1);  // no token stands out
   for (int i = 0; i < 80; ++i) {
-    ++run.update;
+    ++run.dropout.update;
     const LossSums sums = accumulate_gradients(m.gpt2, tokens, run);
     adam.step(3e-3, 1.0 / static_cast<double>(sums.predicted));
   }
@@ -57,7 +57,7 @@ TEST(LanguageTraining, two_texts_are_learnt_by_heart) {
 
 std::vector<float> gradients(const nn::TokenRows& tokens, nn::Parameters& parameters,
                              const LanguageModel& gpt2) {
-  accumulate_gradients(gpt2, tokens, {.training = true, .seed = 5});
+  accumulate_gradients(gpt2, tokens, {.dropout = {.training = true, .seed = 5}});
   std::vector<float> all;
   for (auto& p : parameters.all()) {
     const std::vector<float> g = p->grad().to_floats();
@@ -91,7 +91,7 @@ TEST(LanguageTraining, layers_that_are_computed_again_change_no_bit_and_save_mem
       reset_allocator_peak();
       accumulate_gradients(
           m.gpt2, tokens,
-          {.compute = compute, .training = true, .seed = 5, .recompute = recompute});
+          {.compute = compute, .dropout = {.training = true, .seed = 5}, .recompute = recompute});
       for (auto& p : m.parameters.all()) {
         grads.push_back(p->grad().to_floats());
         p->grad() = Tensor();
@@ -110,7 +110,7 @@ TEST(LanguageTraining, layers_that_are_computed_again_change_no_bit_and_save_mem
 // Dropout is a function of the sample's number, so a text alone loses what it loses in a batch.
 TEST(LanguageTraining, loss_of_a_text_does_not_depend_on_the_others) {
   const TinyModel m;
-  const nn::Run run{.training = true, .seed = 5};
+  const nn::Run run{.dropout = {.training = true, .seed = 5}};
   const Segments both = Segments::from_lengths(std::vector<int64_t>{7, 4});
   const Segments seven = Segments::uniform(1, 7), four = Segments::uniform(1, 4);
   const std::span<const int32_t> ids = kIds;
@@ -138,7 +138,7 @@ TEST(LanguageTraining, layers_of_a_balanced_mixture_that_are_computed_again_chan
     nn::Parameters parameters(3);
     const auto model = make_model(nn::Scope(parameters), config);
     accumulate_gradients(*model->as<LanguageModel>(), tokens,
-                         {.training = true, .seed = 5, .recompute = recompute});
+                         {.dropout = {.training = true, .seed = 5}, .recompute = recompute});
     std::vector<std::vector<float>> grads;
     for (auto& p : parameters.all()) {
       EXPECT_TRUE(p->grad().defined()) << p->name();

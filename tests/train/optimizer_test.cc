@@ -138,9 +138,9 @@ Gradients gradients(const TrainConfig& config, const Corpora& corpora, int64_t p
   const EncoderDecoder& model = *made->as<EncoderDecoder>();
   nn::Run run;
   run.compute = precision == "bf16" ? DType::bf16 : DType::f32;
-  run.seed = 1;
-  run.update = 1;
-  run.training = true;
+  run.dropout.seed = 1;
+  run.dropout.update = 1;
+  run.dropout.training = true;
   const PairLengths lengths{corpora.train.source_lengths(), corpora.train.target_lengths()};
   std::vector<int64_t> pairs(24);
   std::iota(pairs.begin(), pairs.end(), 0);

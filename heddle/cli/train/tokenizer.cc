@@ -15,8 +15,8 @@
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/page.h"
 #include "heddle/text/strings/strings.h"
-#include "heddle/text/subwords/tokenizer_trainer.h"
 #include "heddle/text/tokenizer.h"
+#include "heddle/text/training/tokenizer_trainer.h"
 
 namespace heddle::cli {
 

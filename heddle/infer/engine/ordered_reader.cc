@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "heddle/nn/relative/relative_rows.h"
 #include "heddle/ops/embedding.h"
 
 namespace heddle {

@@ -91,7 +91,7 @@ namespace {
 struct FoundModel {
   std::string path;
   Json config = {};                          // config.json
-  std::unique_ptr<ModelConfig> family = {};  // with its defaults
+  std::unique_ptr<ModelConfig> family = {};  // with its defaults, until config_of() reads that
 
   std::string source() const { return join_path(path, kConfigName); }
   bool is_translator() const { return family->hub.head == Head::target_token; }
@@ -159,24 +159,29 @@ SearchConfig read_layer(const Json& json, const std::string& path) {
   return config;
 }
 
-// How a translator's folder wants it searched. What that says of the start goes before its config.
-std::optional<SearchConfig> generation_of(FoundModel& folder) {
+// How a translator's folder wants it searched.
+std::optional<SearchConfig> generation_of(const FoundModel& folder) {
   if (folder.family->is_own_format() || !folder.is_translator()) return {};
-  SearchConfig generation = read_generation_config(folder.path, &folder.config);
-  if (const auto start = token_id(generation.decoder_start)) {
-    folder.config["decoder_start_token_id"] = *start;
-  }
-  return generation;
+  return read_generation_config(folder.path, &folder.config);
+}
+
+// What that says of the start goes before config.json.
+void take_start(const std::optional<SearchConfig>& generation, FoundModel& folder) {
+  if (!generation) return;
+  const auto start = token_id(generation->decoder_start);
+  if (start) folder.config["decoder_start_token_id"] = *start;
 }
 
 // --- weights -------------------------------------------------------------------------------------
 
-// The config of a folder, with `head` where it has none and the family has that.
-std::unique_ptr<ModelConfig> config_of(const FoundModel& folder, Head head) {
-  auto config = read_model_config(folder.config, folder.source());
-  const std::vector<HeadClass> heads = config->heads();
+// Reads the folder's config into its family's, with `head` where it has none and the family has
+// that.
+ModelConfig& config_of(const FoundModel& folder, Head head) {
+  ModelConfig& config = *folder.family;
+  config.read(folder.config, folder.source());
+  const std::vector<HeadClass> heads = config.heads();
   const bool has_head = std::ranges::count(heads, head, &HeadClass::head) > 0;
-  if (config->hub.head == Head::none && has_head) config->hub.head = head;
+  if (config.hub.head == Head::none && has_head) config.hub.head = head;
   return config;
 }
 
@@ -184,13 +189,13 @@ std::unique_ptr<ModelConfig> config_of(const FoundModel& folder, Head head) {
 LoadedModel load_adapted(const FoundModel& folder, Head head) {
   const LoadedModel base = load_model(adapter_base(folder.path), {.head = head});
   nn::Parameters parameters(0);
-  const std::unique_ptr<ModelConfig> config = config_of(folder, head);
-  config->fit(*open_weights(base.path));
-  std::unique_ptr<Model> model = config->make(nn::Scope(parameters));
+  ModelConfig& config = config_of(folder, head);
+  config.fit(*open_weights(base.path));
+  std::unique_ptr<Model> model = config.make(nn::Scope(parameters));
   const std::vector<std::string> missing =
       copy_weights(base.parameters, base.model->names(), parameters, model->names());
   merge_adapter(folder.path, parameters, missing);
-  return {folder.path, config->type, std::move(parameters), std::move(model)};
+  return {folder.path, config.type, std::move(parameters), std::move(model)};
 }
 
 LoadedModel load_weights(const FoundModel& folder, Head head) {
@@ -198,11 +203,11 @@ LoadedModel load_weights(const FoundModel& folder, Head head) {
   const std::unique_ptr<TensorFile> file = open_weights(folder.path);
   file->verify();
   nn::Parameters parameters = nn::Parameters::to_be_loaded(file->elements(), file->path());
-  const std::unique_ptr<ModelConfig> config = config_of(folder, head);
-  config->fit(*file);
-  std::unique_ptr<Model> model = config->make(nn::Scope(parameters));
+  ModelConfig& config = config_of(folder, head);
+  config.fit(*file);
+  std::unique_ptr<Model> model = config.make(nn::Scope(parameters));
   parameters.load(*file, model->names());
-  return {folder.path, config->type, std::move(parameters), std::move(model)};
+  return {folder.path, config.type, std::move(parameters), std::move(model)};
 }
 
 // --- tokenizers ----------------------------------------------------------------------------------
@@ -261,10 +266,10 @@ bool is_translator(const std::string& path) { return read_folder(path).is_transl
 
 std::unique_ptr<ModelConfig> load_model_config(const std::string& path) {
   FoundModel folder = read_folder(path);
-  generation_of(folder);
-  auto config = read_model_config(folder.config, folder.source());
-  if (!is_adapter_alone(folder.path)) config->fit(*open_weights(folder.path));
-  return config;
+  take_start(generation_of(folder), folder);
+  config_of(folder, Head::none);
+  if (!is_adapter_alone(folder.path)) folder.family->fit(*open_weights(folder.path));
+  return std::move(folder.family);
 }
 
 SearchConfig read_generation_config(const std::string& folder, const Json* config) {
@@ -312,6 +317,7 @@ LoadedModel load_model(const std::string& path, const LoadOptions& options) {
   FoundModel folder = read_folder(path);
   check_reads(options.reads, folder, path);
   std::optional<SearchConfig> generation = generation_of(folder);
+  take_start(generation, folder);
   LoadedModel m = load_weights(folder, options.head);
   m.generation = std::move(generation);
   if (const auto* tokens = m.model->as<TokenModel>()) m.max_length = tokens->max_length();

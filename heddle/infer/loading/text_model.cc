@@ -47,13 +47,13 @@ std::pair<size_t, size_t> lengths_that_fit(size_t first, size_t second, size_t m
 Encoding checked(const LoadedModel& model, Encoding encoding, std::string_view text) {
   check(!encoding.ids.empty(), ErrorKind::data,
         "{}: the text '{}' gives no ids; a text with tokens is needed", model.path, text);
-  check_ids(model, encoding.ids);
+  check_tokenizer_ids(model, encoding.ids);
   return encoding;
 }
 
 }  // namespace
 
-void check_ids(const LoadedModel& model, std::span<const int32_t> ids) {
+void check_tokenizer_ids(const LoadedModel& model, std::span<const int32_t> ids) {
   const int64_t known = model.tokens().vocab_size();
   for (const int32_t id : ids) {
     check(id < known, ErrorKind::data,
@@ -85,11 +85,11 @@ LoadedModel load_text_model(const std::string& path) {
   LoadedModel model = load_model(
       path, {.tokenizers = LoadOptions::Tokenizers::needed, .reads = LoadOptions::Reads::one_text});
   model.max_length = std::min(model.max_length, tokenizer_limit(model.path));
-  check_ids(model, model.tokenizer->with_special({}).ids);
+  check_tokenizer_ids(model, model.tokenizer->with_special({}).ids);
   return model;
 }
 
-Encoding encode_to_fit(const LoadedModel& model, std::string_view text, int64_t& cut) {
+Encoding encode_truncated(const LoadedModel& model, std::string_view text, int64_t& cut) {
   const Tokenizer& t = *model.tokenizer;
   const auto most = static_cast<size_t>(room_of(model));
   std::vector<int32_t> ids = t.encode(text);
@@ -100,8 +100,8 @@ Encoding encode_to_fit(const LoadedModel& model, std::string_view text, int64_t&
   return checked(model, t.with_special(ids), text);
 }
 
-Encoding encode_to_fit(const LoadedModel& model, std::string_view first, std::string_view second,
-                       int64_t& cut) {
+Encoding encode_truncated(const LoadedModel& model, std::string_view first, std::string_view second,
+                          int64_t& cut) {
   const Tokenizer& t = *model.tokenizer;
   check_room(model, t.special_count(true));
   std::vector<int32_t> a = t.encode(first), b = t.encode(second);

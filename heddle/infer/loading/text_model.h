@@ -30,14 +30,14 @@ IdsAround ids_around_text(const Tokenizer& tokenizer, int32_t language = -1);
 /// Ids that a text may have beside the special ones. Errors: data if there is no room.
 int64_t room_of(const LoadedModel& model);
 /// Errors: data, naming the token, if an id is beyond the model's.
-void check_ids(const LoadedModel& model, std::span<const int32_t> ids);
+void check_tokenizer_ids(const LoadedModel& model, std::span<const int32_t> ids);
 
 /// A text, or a pair of them, as the tokenizer's files lay it out, cut to model.max_length as
 /// transformers does (of a pair the longer part first). cut: raised by 1 if something was. Errors:
 /// data if a text is not UTF-8, gives no id, or an id is beyond the model's.
-Encoding encode_to_fit(const LoadedModel& model, std::string_view text, int64_t& cut);
-Encoding encode_to_fit(const LoadedModel& model, std::string_view first, std::string_view second,
-                       int64_t& cut);
+Encoding encode_truncated(const LoadedModel& model, std::string_view text, int64_t& cut);
+Encoding encode_truncated(const LoadedModel& model, std::string_view first, std::string_view second,
+                          int64_t& cut);
 
 /// Texts end to end, with the positions that the model counts.
 struct PackedTexts {

@@ -134,7 +134,7 @@ class Gpt2 final : public LanguageModel {
   }
 
   Tensor hidden(const TokenRows& tokens, const Run& run) const override {
-    return nn::run_blocks("", Residual(embedding_(tokens, run), true), h_, &ln_f_, tokens, run);
+    return nn::run_blocks("", nn::Residual(embedding_(tokens, run), true), h_, &ln_f_, tokens, run);
   }
 
   // Old checkpoints hold the causal mask of each block.

@@ -5,6 +5,7 @@
 
 #include "heddle/models/family.h"
 #include "heddle/nn/block.h"
+#include "heddle/ops/rope.h"
 
 namespace heddle {
 
@@ -17,7 +18,7 @@ struct LlamaFields {
   std::string hidden_act = "silu";
   double rms_norm_eps = 1e-6, initializer_range = 0.02, attention_dropout = 0;
   bool tie_word_embeddings = false;
-  nn::RotaryOptions rope;
+  RotaryOptions rope;
 
   template <class V>
   void fields(V& v) {
@@ -187,7 +188,7 @@ class LlamaStack : public LanguageModel {
         embedding_((s / "model" / "embed_tokens").prefix(),
                    table(s / "model" / "embed_tokens" / "weight"), nn::Positions::none(), {}),
         norm_(rms_norm(s / "model" / "norm")) {
-    const auto rope = nn::rotary_table(c.head_width(), c.max_position_embeddings, c.rope);
+    const auto rope = rotary_table(c.head_width(), c.max_position_embeddings, c.rope);
     blocks_ = nn::make_layers(s / "model" / "layers", c.num_hidden_layers,
                               [&](const Scope& at, int64_t i) { return block(at, kind, i, rope); });
     const ClassOptions classes{c.hidden_size, hub.classes(), c.initializer_range, 0.1};
@@ -204,7 +205,7 @@ class LlamaStack : public LanguageModel {
   int64_t cache_width() const override { return 2 * c_.key_heads() * c_.head_width(); }
 
   Tensor hidden(const TokenRows& tokens, const Run& run) const override {
-    return nn::run_blocks("", Residual(embedding_(tokens, run), true), blocks_, &norm_, tokens,
+    return nn::run_blocks("", nn::Residual(embedding_(tokens, run), true), blocks_, &norm_, tokens,
                           run);
   }
 

@@ -2,7 +2,7 @@
 // Understanding". A token is known to those after it in some order; its prediction is made in a
 // second stream that does not see it.
 #include "heddle/models/family.h"
-#include "heddle/nn/embedding.h"
+#include "heddle/nn/block.h"
 #include "heddle/nn/relative/relative_attention.h"
 #include "heddle/ops/embedding.h"
 

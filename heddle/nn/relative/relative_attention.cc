@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "heddle/nn/block.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/ops/shape.h"

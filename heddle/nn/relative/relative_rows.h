@@ -6,6 +6,45 @@
 
 namespace heddle::nn {
 
+// --- what is remembered, and in which order tokens become known ----------------------------------
+
+/// States of the tokens before those of a pass, which attention sees beside them and no gradient
+/// enters. Source: Dai et al. 2019, "Transformer-XL", section 3.2.
+struct Memory {
+  Segments segments;           ///< tokens kept of each sequence
+  std::vector<Tensor> layers;  ///< [rows, width] what entered layer i
+
+  /// What a pass over `tokens` sees before them: `given`, or n zero rows each if it is null or
+  /// empty. Errors: shape if `given` is of other sequences or layers.
+  static Memory before(const Memory* given, const Segments& tokens, int64_t n, int64_t layers,
+                       int64_t width, DType dtype);
+  /// What is kept of a pass for the next.
+  struct Keep {
+    int64_t most = 0;   ///< the last so many rows of a sequence, older ones counted
+    int64_t reuse = 0;  ///< of the new ones only the first so many; 0: all
+  };
+  /// What the next pass is to see: of each sequence what was kept, then x (what entered layer i for
+  /// `tokens`). Errors: shape if sizes do not fit.
+  Memory next(const std::vector<Tensor>& x, const Segments& tokens, const Keep& keep) const;
+};
+
+/// An order in which the tokens of each sequence become known, or a mask. Tokens are rows of the
+/// pass. Source: Yang et al. 2019, "XLNet", sections 2.2 and 2.3.
+struct TokenOrder {
+  /// [tokens] A token sees those of the same step and of earlier ones; its prediction sees the
+  /// earlier ones only. Empty: all see all.
+  std::vector<int32_t> steps = {};
+  /// Instead of steps, any rule: not 0 where token i does not see token j, n * n values of each
+  /// sequence of n tokens, row by row; a token sees itself, its prediction does not if the mask
+  /// says so. Empty: no rule.
+  std::vector<uint8_t> hidden = {};
+  Segments targets = {};                    ///< predictions of each sequence; none: one stream
+  std::vector<int32_t> target_tokens = {};  ///< [targets] the token predicted, or -1: nothing is
+
+  /// Errors: shape if it does not fit the tokens' segments.
+  void check(const Segments& tokens) const;
+};
+
 // --- where they stand ----------------------------------------------------------------------------
 
 /// Tokens (the queries) behind the memory of their sequences: the keys of a sequence are the rows

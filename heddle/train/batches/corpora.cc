@@ -7,8 +7,8 @@
 #include "heddle/base/names.h"
 #include "heddle/base/progress.h"
 #include "heddle/infer/loading/loaded_model.h"
-#include "heddle/text/subwords/tokenizer_trainer.h"
 #include "heddle/text/tokenizer.h"
+#include "heddle/text/training/tokenizer_trainer.h"
 
 namespace heddle::train {
 namespace {

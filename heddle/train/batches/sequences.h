@@ -9,7 +9,7 @@
 
 #include "heddle/data/labelled.h"
 #include "heddle/data/masking.h"
-#include "heddle/nn/token_rows.h"
+#include "heddle/nn/relative/relative_rows.h"
 #include "heddle/text/tokenizer.h"
 
 namespace heddle::train {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <map>
 
-#include "heddle/nn/token_rows.h"
+#include "heddle/nn/relative/relative_rows.h"
 #include "heddle/train/run/state.h"
 
 namespace heddle::train {

@@ -11,7 +11,7 @@
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/io/tensor_file.h"
 #include "heddle/text/dropped_characters.h"
-#include "heddle/text/subwords/tokenizer_trainer.h"
+#include "heddle/text/training/tokenizer_trainer.h"
 
 namespace heddle::train {
 

@@ -1,6 +1,6 @@
 // Characters into a tokenizer.json; words, counted and merged, into a vocab.txt; the words of a
 // list into a SentencePiece model of type WORD, field by field (sentencepiece_model.proto).
-#include "heddle/text/subwords/tokenizer_trainer.h"
+#include "heddle/text/training/tokenizer_trainer.h"
 
 #include <bit>
 #include <map>

@@ -1,5 +1,5 @@
 // Learning a subword vocabulary from text: BPE or unigram, through SentencePiece.
-#include "heddle/text/subwords/tokenizer_trainer.h"
+#include "heddle/text/training/tokenizer_trainer.h"
 
 #include <sentencepiece_trainer.h>
 #include <unicode/uchar.h>
@@ -15,7 +15,6 @@
 #include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 
 namespace heddle {
-
 namespace {
 
 /// Longest sentence handed to SentencePiece, in bytes. Its BPE trainer ends the process at a word
