@@ -56,6 +56,30 @@ TEST_F(Translate, batches_and_threads_change_no_bit_of_text_and_score) {
   }
 }
 
+TEST_F(Translate, searches_as_the_folder_says_unless_told_otherwise) {
+  const TempDir folder;
+  const std::string own = (folder / "own").string();
+  std::filesystem::copy(model(), own);
+  Json generation = Json::load(own + "/generation_config.json");
+  generation["num_beams"] = 3;
+  generation["max_new_tokens"] = 4;
+  write_file(own + "/generation_config.json", generation.dump());
+  const auto said = [&](const std::string& path, std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"translate", path, "--json"});
+    return run_heddle(flags, with_input("the old man reads two books!\n"));
+  };
+  const auto tokens = [](const CliResult& result) {
+    return Json::parse(result.out).at("tokens").size();
+  };
+  const CliResult greedy = said(model(), {"--beam", "1"});
+  ASSERT_GT(tokens(greedy), 3u);
+  const CliResult own_beam = said(own, {}), own_greedy = said(own, {"--beam", "1"});
+  EXPECT_LE(tokens(own_beam), 3u);  // and the end
+  EXPECT_LE(tokens(own_greedy), 3u);
+  EXPECT_NE(Json::parse(own_beam.out).at("score").as_double(),
+            Json::parse(own_greedy.out).at("score").as_double());
+}
+
 TEST_F(Translate, json_holds_text_score_and_tokens) {
   const auto plain = split_lines(translate(kText, {"--beam", "2"}).out);
   const CliResult result = translate(kText, {"--beam", "2", "--json"});
