@@ -1,13 +1,23 @@
 // Images in memory, and the files that they come from.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "heddle/tensor/image_size.h"
+
 namespace heddle {
+
+using Rgb = std::array<uint8_t, 3>;
+
+/// A part of an image, in pixels; it may reach beyond.
+struct PixelBox {
+  int64_t top = 0, left = 0, height = 0, width = 0;
+};
 
 /// An image of 8 bits a channel.
 struct Image {
@@ -21,6 +31,7 @@ struct Image {
         width(columns),
         pixels(static_cast<size_t>(rows) * static_cast<size_t>(columns) * kChannels) {}
 
+  ImageSize size() const { return {height, width}; }
   int64_t row_bytes() const { return width * kChannels; }
   const uint8_t* row(int64_t y) const { return pixels.data() + y * row_bytes(); }
   uint8_t* row(int64_t y) { return pixels.data() + y * row_bytes(); }
