@@ -2,9 +2,11 @@
 #include "heddle/ops/loss.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "heddle/base/parallel.h"
 #include "heddle/kernels/kernels.h"
+#include "heddle/ops/elementwise.h"
 #include "heddle/ops/matmul.h"
 
 namespace heddle {
@@ -207,6 +209,36 @@ CrossEntropy cross_entropy(const Tensor& logits, std::span<const int32_t> target
   CrossEntropy out = losses.sum(targets, options.grad_scale);
   out.loss = record("cross_entropy", {logits}, out.loss,
                     [d](const Tensor& dy) -> Grads { return {times(d, dy)}; });
+  return out;
+}
+
+// Few rows and classes: plain loops.
+CrossEntropy soft_cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale) {
+  check(logits.shape() == targets.shape(), ErrorKind::shape,
+        "soft_cross_entropy: logits {} and targets {} differ in shape", logits.shape(),
+        targets.shape());
+  const int64_t rows = logits.size(0), classes = logits.size(1);
+  const std::vector<float> y = logits.to_floats();
+  const float* const t = targets.data<float>();
+  std::vector<float> d(y.size());
+  double total = 0;
+  for (int64_t begin = 0; begin < rows * classes; begin += classes) {
+    const double most = *std::max_element(y.begin() + begin, y.begin() + begin + classes);
+    double sum = 0;
+    for (int64_t i = begin; i < begin + classes; ++i) sum += std::exp(y[i] - most);
+    for (int64_t i = begin; i < begin + classes; ++i) {
+      const double log_p = y[i] - most - std::log(sum);
+      total -= t[i] * log_p;
+      d[i] = static_cast<float>((std::exp(log_p) - t[i]) * grad_scale);
+    }
+  }
+  CrossEntropy out{.loss = Tensor::full({1}, static_cast<float>(total * grad_scale)),
+                   .total = total,
+                   .nll = total,
+                   .predicted = rows};
+  const Tensor gradient = cast(Tensor::from(d, {rows, classes}), logits.dtype());
+  out.loss = record("soft_cross_entropy", {logits}, out.loss,
+                    [gradient](const Tensor& dy) -> Grads { return {times(gradient, dy)}; });
   return out;
 }
 

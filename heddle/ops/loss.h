@@ -37,4 +37,8 @@ CrossEntropy linear_cross_entropy(const Tensor& x, const Tensor& w, const Tensor
 CrossEntropy cross_entropy(const Tensor& logits, std::span<const int32_t> targets,
                            const CrossEntropyOptions& options);
 
+/// Cross entropy of given logits against shares of the classes: -sum_j t[j] log p[j] a row.
+/// logits, targets: [rows, classes], targets f32, each row's sum 1. `nll` is `total`.
+CrossEntropy soft_cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale = 1);
+
 }  // namespace heddle

@@ -27,6 +27,7 @@ constexpr std::array kTasks = {
     TaskEntry{"permutation_lm", new_fields<class PermutationTask>},
     TaskEntry{"sequence_classification", new_fields<ClassTask<Head::sequence_classes>>},
     TaskEntry{"token_classification", new_fields<ClassTask<Head::token_classes>>},
+    TaskEntry{"image_classification", new_fields<class ImageTask>},
 };
 
 TaskConfig::TaskConfig(const std::string& task) {

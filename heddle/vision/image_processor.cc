@@ -127,7 +127,7 @@ int64_t margin(int64_t whole, int64_t part, bool is_half_to_even) {
 }  // namespace
 
 ImageProcessor ImageProcessor::of_folder(const std::string& folder) {
-  const std::string path = join_path(folder, "preprocessor_config.json");
+  const std::string path = join_path(folder, kPreprocessorName);
   if (path_exists(path)) return of_hub(Json::load(path), path);
   const std::string config = join_path(folder, "config.json");
   const Json json = path_exists(config) ? Json::load(config) : Json();
@@ -248,9 +248,8 @@ Image ImageProcessor::fit(const Image& image) const {
                        .width = crop_size.width});
 }
 
-std::vector<float> ImageProcessor::pixel_values(const Image& image) const {
+void ImageProcessor::normalize(const Image& image, float* to) const {
   const int64_t count = image.height * image.width;
-  std::vector<float> values(static_cast<size_t>(count) * Image::kChannels);
   for (int64_t c = 0; c < Image::kChannels; ++c) {
     std::array<float, 256> table;
     for (int level = 0; level < 256; ++level) {
@@ -260,11 +259,8 @@ std::vector<float> ImageProcessor::pixel_values(const Image& image) const {
       }
       table[level] = value;
     }
-    float* to = values.data() + c * count;
-    const uint8_t* from = image.pixels.data() + c;
-    for (int64_t i = 0; i < count; ++i) to[i] = table[from[3 * i]];
+    for (int64_t i = c; i < 3 * count; i += 3) to[i] = table[image.pixels[i]];
   }
-  return values;
 }
 
 }  // namespace heddle

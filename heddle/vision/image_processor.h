@@ -8,6 +8,9 @@
 
 namespace heddle {
 
+/// Where transformers looks for it in a model's folder.
+inline constexpr const char* kPreprocessorName = "preprocessor_config.json";
+
 /// An image is resized, cropped, scaled and normalised, in this order, each if asked for; what a
 /// model was trained with stands in its folder, and nothing of it is assumed.
 /// Source: transformers 5, image_processing_backends.py; timm 1.0, data/transforms_factory.py.
@@ -42,8 +45,8 @@ struct ImageProcessor {
   ImageSize resized(ImageSize image) const;
   /// Resized and cropped.
   Image fit(const Image& image) const;
-  /// An image that fits, scaled and normalised: [3, height, width], floats.
-  std::vector<float> pixel_values(const Image& image) const;
+  /// Writes an image that fits, scaled and normalised, as floats: [height, width, 3].
+  void normalize(const Image& image, float* to) const;
 };
 
 }  // namespace heddle

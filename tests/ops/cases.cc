@@ -404,6 +404,16 @@ std::vector<int32_t> some_targets(int64_t rows, int64_t vocab) {
   return targets;
 }
 
+// Of two classes a row, and `smoothing` of all.
+Tensor some_shares(int64_t rows, int64_t classes, float smoothing) {
+  Tensor shares = Tensor::full({rows, classes}, smoothing / static_cast<float>(classes));
+  for (int64_t r = 0; r < rows; ++r) {
+    float* const row = shares.data<float>() + r * classes;
+    row[r % classes] += 0.7f * (1 - smoothing), row[(3 * r + 1) % classes] += 0.3f * (1 - smoothing);
+  }
+  return shares;
+}
+
 void add_losses(std::vector<OpCase>& all, const OpSizes& z) {
   const int64_t rows = z.norm[0], width = z.norm[1], vocab = z.vocab;
   const std::vector<int32_t> targets = some_targets(rows, vocab);
@@ -426,6 +436,21 @@ void add_losses(std::vector<OpCase>& all, const OpSizes& z) {
                        [=](const definition::Inputs& in) {
                          return std::vector{
                              definition::cross_entropy(in[0], vocab, targets, smoothing, 0, 0.5)};
+                       }});
+    all.push_back({.op = "soft_cross_entropy",
+                   .variant = "shares" + with,
+                   .shapes = {{rows, vocab}},
+                   .function =
+                       [=](const Tensors& x) {
+                         return Tensors{
+                             soft_cross_entropy(x[0], some_shares(rows, vocab, smoothing), 0.5)
+                                 .loss};
+                       },
+                   .plain =
+                       [=](const definition::Inputs& in) {
+                         const Tensor shares = some_shares(rows, vocab, smoothing);
+                         return std::vector{
+                             definition::soft_cross_entropy(in[0], vocab, shares.to_floats(), 0.5)};
                        }});
     all.push_back({.op = "linear_cross_entropy",
                    .variant = "plain" + with,

@@ -72,6 +72,17 @@ inline std::pair<double, double> mean_and_rstd(const Doubles& x, double eps) {
 
 /// Cross entropy with label smoothing s and, over two halves of rows, the divergence a of R-Drop:
 /// the sum of the rows' losses, times `scale`.
+inline double soft_cross_entropy(const std::vector<float>& logits, int64_t classes,
+                                 const std::vector<float>& shares, double scale) {
+  double total = 0;
+  for (int64_t r = 0; r < std::ssize(logits) / classes; ++r) {
+    Doubles p = row(logits, r, classes);
+    softmax(p);
+    for (int64_t c = 0; c < classes; ++c) total -= shares[r * classes + c] * std::log(p[c]);
+  }
+  return total * scale;
+}
+
 inline double cross_entropy(const std::vector<float>& logits, int64_t vocab,
                             std::span<const int32_t> targets, double s, double a, double scale) {
   const auto rows = static_cast<int64_t>(targets.size());

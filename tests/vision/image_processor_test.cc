@@ -18,6 +18,16 @@ ImageProcessor processor_of(const Json& c) {
               : ImageProcessor::of_hub(c.at("config"), "hub");
 }
 
+// As transformers lays them out: [3, height, width].
+std::vector<float> pixel_values(const ImageProcessor& processor, const Image& image) {
+  std::vector<float> rows(image.pixels.size()), planes;
+  processor.normalize(image, rows.data());
+  for (size_t c = 0; c < 3; ++c) {
+    for (size_t i = c; i < rows.size(); i += 3) planes.push_back(rows[i]);
+  }
+  return planes;
+}
+
 TEST(ImageProcessor, sizes_bits_and_values_are_those_of_transformers_and_timm) {
   const Json cases = Json::load(testing::image_fixture("images.json"));
   ASSERT_EQ(cases.at("prepared").size(), 33U);
@@ -28,7 +38,7 @@ TEST(ImageProcessor, sizes_bits_and_values_are_those_of_transformers_and_timm) {
     EXPECT_EQ(image.height, to[0]) << c.dump();
     EXPECT_EQ(image.width, to[1]) << c.dump();
     EXPECT_EQ(crc_of(image), c.get_int("crc")) << c.dump();
-    const std::vector<float> values = processor.pixel_values(image);
+    const std::vector<float> values = pixel_values(processor, image);
     const Json::Array& expected = c.at("values").as_array();
     ASSERT_EQ(expected.size(), (values.size() + 96) / 97);
     for (size_t i = 0; i < expected.size(); ++i) {
@@ -46,7 +56,7 @@ TEST(ImageProcessor, written_file_prepares_alike) {
     for (const ImageSize size : {ImageSize{31, 17}, {8, 90}, {40, 40}}) {
       const Image image = noise(size.height, size.width, 3);
       EXPECT_EQ(first.fit(image), second.fit(image)) << first.to_json().dump();
-      EXPECT_EQ(first.pixel_values(image), second.pixel_values(image));
+      EXPECT_EQ(pixel_values(first, image), pixel_values(second, image));
     }
   }
 }

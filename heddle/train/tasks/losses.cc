@@ -68,12 +68,6 @@ std::vector<int32_t> counting(std::span<const int32_t> targets) {
   return some;
 }
 
-Tensor class_logits(const Model& model, const ModelInput& input, const nn::Run& run) {
-  const Heads& heads = model.heads();
-  const auto& head = heads.sequence_classes ? heads.sequence_classes : heads.token_classes;
-  return head(model.hidden(input, run), input, run);
-}
-
 std::vector<int32_t> likeliest(const Tensor& logits) {
   const std::vector<float> values = logits.to_floats();
   const int64_t width = logits.size(1);
@@ -194,10 +188,23 @@ LossSums accumulate_masked(const Model& model, SequenceBatch& batch,
   return sums_of(ce, std::ssize(batch.ids));
 }
 
+Tensor class_logits(const Model& model, const ModelInput& input, const nn::Run& run) {
+  const Heads& heads = model.heads();
+  const auto& head = heads.sequence_classes ? heads.sequence_classes : heads.token_classes;
+  return head(model.hidden(input, run), input, run);
+}
+
 LossSums accumulate_classes(const Model& model, const ModelInput& input,
                             std::span<const int32_t> targets, const nn::Run& run) {
   const CrossEntropy ce =
       with_gradients([&] { return cross_entropy(class_logits(model, input, run), targets, {}); });
+  return sums_of(ce, input.segments.rows());
+}
+
+LossSums accumulate_shares(const Model& model, const ModelInput& input, const Tensor& shares,
+                           const nn::Run& run) {
+  const CrossEntropy ce =
+      with_gradients([&] { return soft_cross_entropy(class_logits(model, input, run), shares); });
   return sums_of(ce, input.segments.rows());
 }
 

@@ -1,0 +1,46 @@
+// Where the pixels of each image of a batch begin, and filling them.
+#include "heddle/infer/image_batch.h"
+
+#include <numeric>
+
+#include "heddle/base/parallel.h"
+
+namespace heddle {
+namespace {
+
+Segments pixels_of(const std::vector<ImageSize>& sizes) {
+  std::vector<int64_t> pixels;
+  for (const ImageSize& size : sizes) pixels.push_back(size.height * size.width);
+  return Segments::from_lengths(pixels);
+}
+
+std::vector<ImageSize> sizes_of(std::span<const Image> images) {
+  std::vector<ImageSize> sizes;
+  for (const Image& image : images) sizes.push_back(image.size());
+  return sizes;
+}
+
+}  // namespace
+
+ImageBatch::ImageBatch(std::vector<ImageSize> sizes, std::vector<uint32_t> samples)
+    : sizes_(std::move(sizes)),
+      samples_(std::move(samples)),
+      segments_(pixels_of(sizes_)),
+      x_(Tensor::empty({segments_.rows(), Image::kChannels}, DType::f32)) {
+  if (!samples_.empty()) return;
+  samples_.resize(sizes_.size());
+  std::iota(samples_.begin(), samples_.end(), 0u);
+}
+
+ImageBatch::ImageBatch(std::span<const Image> images, const ImageProcessor& processor)
+    : ImageBatch(sizes_of(images)) {
+  parallel_for(size(), [&](int64_t i) { lay(i, images[i], processor); });
+}
+
+void ImageBatch::lay(int64_t i, const Image& image, const ImageProcessor& processor) {
+  check(image.size() == sizes_[i], ErrorKind::internal, "an image of {} x {} in room for {} x {}",
+        image.height, image.width, sizes_[i].height, sizes_[i].width);
+  processor.normalize(image, x_.data<float>() + segments_.begin(i) * Image::kChannels);
+}
+
+}  // namespace heddle

@@ -1,0 +1,39 @@
+// Images as a model reads them: scaled, normalised, end to end.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "heddle/nn/image_rows.h"
+#include "heddle/vision/image_processor.h"
+
+namespace heddle {
+
+/// A batch of images of any sizes. Images may be laid in it by several threads at once.
+class ImageBatch {
+ public:
+  /// Room for images of these sizes; samples: their numbers, for dropout (none: 0, 1, ..).
+  explicit ImageBatch(std::vector<ImageSize> sizes, std::vector<uint32_t> samples = {});
+  /// Fitted images (ImageProcessor::fit()), normalised.
+  ImageBatch(std::span<const Image> images, const ImageProcessor& processor);
+  ImageBatch(const ImageBatch&) = delete;
+  ImageBatch& operator=(const ImageBatch&) = delete;
+
+  /// Lays image i, which has the size that there is room for, normalised.
+  void lay(int64_t i, const Image& image, const ImageProcessor& processor);
+
+  int64_t size() const { return std::ssize(sizes_); }
+  std::span<const ImageSize> sizes() const { return sizes_; }
+  /// [sum of height * width, 3]
+  std::span<float> pixels() { return {x_.data<float>(), static_cast<size_t>(x_.elements())}; }
+  /// A view.
+  nn::ImageRows rows() const { return {x_, &segments_, nullptr, &sizes_, &samples_}; }
+
+ private:
+  std::vector<ImageSize> sizes_;
+  std::vector<uint32_t> samples_;
+  Segments segments_;
+  Tensor x_;
+};
+
+}  // namespace heddle
