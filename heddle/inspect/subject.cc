@@ -191,7 +191,7 @@ void Subject::open_translator(const SubjectOptions& options) {
           "`target` is empty; give a translation, or leave `target` away for the model's own");
   } else {
     TranslateOptions translate = default_options(*model);
-    if (!model->generation) translate.search.beam = 5;
+    if (!translate.as_transformers && !translate.search.beam) translate.search.beam = 5;
     translate.truncate = options.truncate;
     translate.precision = options.precision;
     const Translation best = translate_lines(*model, std::vector{options.source}, translate)[0];

@@ -130,7 +130,7 @@ const StoredTensor& TensorFile::info(std::string_view name) const {
 Tensor TensorFile::in_place(std::span<const std::byte> bytes, const Shape& shape,
                             DType dtype) const {
   check(static_cast<int64_t>(bytes.size()) == shape.elements() * size_of(dtype),
-        ErrorKind::internal, "{}: {} bytes are no {} of {}", path(), bytes.size(), shape.str(),
+        ErrorKind::internal, "{}: {} bytes are no {} of {}", path(), bytes.size(), shape,
         dtype_name(dtype));
   const auto file = std::find_if(files_.begin(), files_.end(),
                                  [&](const auto& f) { return is_inside(bytes, f->bytes()); });

@@ -186,7 +186,7 @@ Parameter& Parameters::get(const Shape& shape, const std::vector<Part>& parts, c
   for (auto& p : all_) {
     if (p->parts()[0].name != parts[0].name) continue;
     check(p->shape() == shape, ErrorKind::internal, "parameter {} was asked for as {} and as {}",
-          parts[0].name, p->shape().str(), shape.str());
+          parts[0].name, p->shape(), shape);
     return *p;
   }
   const bool will_be_loaded = held_ >= 0;
@@ -402,7 +402,7 @@ std::vector<float> part_of(const Tensor& whole, const Part& part) {
 Parameter& Scope::parameter(const Shape& shape, const Init& init, Layout layout,
                             const std::vector<int64_t>& file_shape) const {
   check(layout == Layout::as_is || shape.rank() == 2, ErrorKind::internal,
-        "parameter {} of shape {} has no axes to swap", prefix_, shape.str());
+        "parameter {} of shape {} has no axes to swap", prefix_, shape);
   const int64_t rows = shape.rank() == 0 ? 1 : shape[0];
   return parameters_->get(shape, {{stored_name(), 0, rows, layout, file_shape}}, init);
 }

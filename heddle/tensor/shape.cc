@@ -14,14 +14,9 @@ Shape::Shape(std::span<const int64_t> sizes) : rank_(static_cast<int>(sizes.size
   }
 }
 
-int Shape::resolve(int axis) const {
-  const int at = axis < 0 ? axis + rank_ : axis;
-  check(at >= 0 && at < rank_, ErrorKind::shape, "there is no axis {} in shape {}", axis, str());
-  return at;
+void Shape::refuse(int axis) const {
+  fail(ErrorKind::shape, "there is no axis {} in shape {}", axis, *this);
 }
-
-int64_t Shape::operator[](int axis) const { return sizes_[resolve(axis)]; }
-int64_t& Shape::operator[](int axis) { return sizes_[resolve(axis)]; }
 
 int64_t Shape::elements() const {
   int64_t n = 1;

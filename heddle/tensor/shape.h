@@ -22,8 +22,8 @@ class Shape {
 
   int rank() const { return rank_; }
   /// Size of an axis; negative axes count from the end. Errors: shape if there is no such axis.
-  int64_t operator[](int axis) const;
-  int64_t& operator[](int axis);
+  int64_t operator[](int axis) const { return sizes_[resolve(axis)]; }
+  int64_t& operator[](int axis) { return sizes_[resolve(axis)]; }
   /// Product of all sizes (1 for a scalar).
   int64_t elements() const;
   std::span<const int64_t> sizes() const { return {sizes_.data(), static_cast<size_t>(rank_)}; }
@@ -31,7 +31,13 @@ class Shape {
   friend bool operator==(const Shape&, const Shape&) = default;
 
  private:
-  int resolve(int axis) const;
+  size_t resolve(int axis) const {
+    const int at = axis < 0 ? axis + rank_ : axis;
+    if (at < 0 || at >= rank_) [[unlikely]]
+      refuse(axis);
+    return static_cast<size_t>(at);
+  }
+  [[noreturn]] void refuse(int axis) const;
   int rank_ = 0;
   std::array<int64_t, kMaxRank> sizes_{};  // 0 beyond the rank
 };

@@ -34,7 +34,7 @@ class Tensor {
   template <class T>
   static Tensor from(std::span<const T> values, const Shape& shape) {
     check(static_cast<int64_t>(values.size()) == shape.elements(), ErrorKind::shape,
-          "{} values do not fill the shape {}", values.size(), shape.str());
+          "{} values do not fill the shape {}", values.size(), shape);
     Tensor t = empty(shape, dtype_of<T>);
     std::copy(values.begin(), values.end(), t.data<T>());
     return t;

@@ -56,6 +56,32 @@ TEST_F(Translate, batches_and_threads_change_no_bit_of_text_and_score) {
   }
 }
 
+TEST_F(Translate, searches_as_the_folder_says_unless_told_otherwise) {
+  const TempDir folder;
+  const std::string own = (folder / "own").string();
+  std::filesystem::copy(model(), own);
+  const auto said = [&](const std::string& path, std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"translate", path, "--json"});
+    const CliResult result = run_heddle(flags, with_input("the old man reads two books!\n"));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  const auto write = [&](const char* key, int value) {
+    Json generation = Json::load(own + "/generation_config.json");
+    generation[key] = value;
+    write_file(own + "/generation_config.json", generation.dump());
+  };
+  write("num_beams", 3), write("length_penalty", 0);
+  EXPECT_EQ(said(own, {}), said(model(), {"--beam", "3", "--length-penalty", "0"}));
+  EXPECT_EQ(said(own, {"--length-penalty", "2"}),
+            said(model(), {"--beam", "3", "--length-penalty", "2"}));
+  EXPECT_NE(said(own, {}), said(model(), {"--beam", "3", "--length-penalty", "2"}));
+  const auto tokens = [](const std::string& out) { return Json::parse(out).at("tokens").size(); };
+  ASSERT_GT(tokens(said(own, {})), 3u);
+  write("max_new_tokens", 4);
+  EXPECT_EQ(tokens(said(own, {})), 3u);  // and the end
+}
+
 TEST_F(Translate, json_holds_text_score_and_tokens) {
   const auto plain = split_lines(translate(kText, {"--beam", "2"}).out);
   const CliResult result = translate(kText, {"--beam", "2", "--json"});

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "heddle/base/log.h"
-#include "heddle/train/tasks/stack_task.h"
+#include "heddle/train/tasks/text_task.h"
 #include "heddle/train/trainer.h"
 #include "tests/base/temporary.h"
 #include "tests/train/small_run.h"

@@ -7,7 +7,7 @@
 #include "heddle/cli/measure/eval.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/train/run/run_folder.h"
-#include "heddle/train/tasks/stack_task.h"
+#include "heddle/train/tasks/model_task.h"
 
 namespace heddle::cli {
 namespace {

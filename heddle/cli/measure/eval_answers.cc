@@ -11,7 +11,7 @@
 #include "heddle/infer/loading/text_model.h"
 #include "heddle/inspect/pages/text_pages.h"
 #include "heddle/train/tasks/losses.h"
-#include "heddle/train/tasks/stack_task.h"
+#include "heddle/train/tasks/text_task.h"
 
 namespace heddle::cli {
 namespace {

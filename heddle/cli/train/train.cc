@@ -18,7 +18,7 @@
 #include "heddle/inspect/run_history.h"
 #include "heddle/train/config.h"
 #include "heddle/train/run/run_folder.h"
-#include "heddle/train/tasks/stack_task.h"
+#include "heddle/train/tasks/model_task.h"
 #include "heddle/train/tasks/task.h"
 #include "heddle/train/trainer.h"
 

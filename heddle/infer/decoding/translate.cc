@@ -275,12 +275,14 @@ std::vector<int32_t> encode_to_fit(const LoadedModel& model, const Tokenizer& to
 TranslateOptions default_options(const LoadedModel& model, const SearchConfig& above) {
   SearchConfig g = model.generation.value_or(SearchConfig());
   lay_over(g, above);
-  TranslateOptions o{.search = g, .as_transformers = model.generation.has_value()};
-  if (!o.as_transformers) return o;
-  o.source_end = around_sources(model).behind;
+  TranslateOptions o{.search = g, .as_transformers = !model.model->config().is_own_format()};
   // Theirs count the start, and the end too; 20 is what they take if nothing is said.
   const int64_t most = g.max_new_tokens ? *g.max_new_tokens : g.max_length.value_or(20) - 1;
-  o.longest_without_end = std::max<int64_t>(1, most - 1);
+  if (o.as_transformers || g.max_new_tokens || g.max_length) {
+    o.longest_without_end = std::max<int64_t>(1, most - 1);
+  }
+  if (!o.as_transformers) return o;
+  o.source_end = around_sources(model).behind;
   o.search.min_new_tokens = std::min(
       std::max(g.min_new_tokens.value_or(0), g.min_length.value_or(0) - 1), o.longest_without_end);
   o.search.min_length.reset();

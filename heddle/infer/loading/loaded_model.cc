@@ -159,10 +159,12 @@ SearchConfig read_layer(const Json& json, const std::string& path) {
   return config;
 }
 
-// How a translator's folder wants it searched.
+// How a translator's folder wants it searched; of heddle's own config.json says nothing of it.
 std::optional<SearchConfig> generation_of(const FoundModel& folder) {
-  if (folder.family->is_own_format() || !folder.is_translator()) return {};
-  return read_generation_config(folder.path, &folder.config);
+  if (!folder.is_translator()) return {};
+  const Json nothing = Json::object();
+  return read_generation_config(folder.path,
+                                folder.family->is_own_format() ? &nothing : &folder.config);
 }
 
 // What that says of the start goes before config.json.

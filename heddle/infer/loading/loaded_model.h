@@ -39,7 +39,7 @@ struct LoadedModel {
   std::unique_ptr<Model> model;
   std::optional<Tokenizer> tokenizer = {};         ///< of all texts, or of sources
   std::optional<Tokenizer> target_tokenizer = {};  ///< absent: it is `tokenizer`
-  /// How the folder wants it searched; of a format of heddle's own the program's defaults count.
+  /// How the folder wants it searched; below it are heddle's own defaults or transformers'.
   std::optional<SearchConfig> generation = {};
   int64_t max_length = 0;  ///< ids that a text may have, special ones included
   /// Of tokenizer.languages(), that of the sources; -1: as the tokenizer's files have it.

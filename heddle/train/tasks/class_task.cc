@@ -6,7 +6,7 @@
 #include "heddle/data/batches.h"
 #include "heddle/data/labelled.h"
 #include "heddle/train/tasks/losses.h"
-#include "heddle/train/tasks/stack_task.h"
+#include "heddle/train/tasks/text_task.h"
 
 namespace heddle::train {
 namespace {
@@ -25,13 +25,13 @@ struct ClassFields : TextFields {
 }  // namespace
 
 template <Head kHead>
-class ClassTask final : public ShuffledTask {
+class ClassTask final : public TextTask {
  public:
   using Fields = ClassFields;
   static constexpr TaskFacts kFacts = {kHead, "loss,accuracy,macro_f1", 3'000};
 
   ClassTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
-      : ShuffledTask(config, paths, run) {
+      : TextTask(config, paths, run) {
     const auto& own = config.task_config.as<Fields>();
     LabelledSplit split = read_labelled({.files = own.files(paths),
                                          .label_key = own.label_key,
@@ -54,7 +54,7 @@ class ClassTask final : public ShuffledTask {
              cut_ == 0 ? ""
                        : fmt::format("; {} cut to {}", counted(cut_, "text was", "texts were"),
                                      counted(most_, "token")));
-    shuffle(std::ssize(train_));
+    shuffle(std::ssize(train_), text().batch_size);
   }
 
   LossSums accumulate_whole(int64_t, std::span<const int64_t> samples,

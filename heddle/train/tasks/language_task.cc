@@ -8,7 +8,7 @@
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/train/batches/stream_memory.h"
 #include "heddle/train/tasks/losses.h"
-#include "heddle/train/tasks/stack_task.h"
+#include "heddle/train/tasks/text_task.h"
 
 namespace heddle::train {
 namespace {
@@ -57,13 +57,13 @@ struct LanguageFields : TextFields {
 
 }  // namespace
 
-class LanguageTask final : public StackTask {
+class LanguageTask final : public TextTask {
  public:
   using Fields = LanguageFields;
   static constexpr TaskFacts kFacts = {Head::next_token, "loss", 5'000};
 
   LanguageTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
-      : StackTask(config, paths, run) {
+      : TextTask(config, paths, run) {
     const DocumentSplit split = split_documents(text().files(paths));
     std::vector<std::string> all = split.train;
     all.insert(all.end(), split.val.begin(), split.val.end());

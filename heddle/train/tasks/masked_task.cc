@@ -3,7 +3,7 @@
 
 #include "heddle/base/rng.h"
 #include "heddle/train/tasks/losses.h"
-#include "heddle/train/tasks/stack_task.h"
+#include "heddle/train/tasks/text_task.h"
 
 namespace heddle::train {
 namespace {

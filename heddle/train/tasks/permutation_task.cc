@@ -1,7 +1,7 @@
 // Sequences of documents, some tokens of which are predicted in a random order.
 
 #include "heddle/train/tasks/losses.h"
-#include "heddle/train/tasks/stack_task.h"
+#include "heddle/train/tasks/text_task.h"
 
 namespace heddle::train {
 namespace {

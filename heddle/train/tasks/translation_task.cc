@@ -6,17 +6,17 @@
 #include "heddle/train/batches/corpora.h"
 #include "heddle/train/metrics/metrics.h"
 #include "heddle/train/tasks/losses.h"
-#include "heddle/train/tasks/stack_task.h"
+#include "heddle/train/tasks/model_task.h"
 
 namespace heddle::train {
 
-class TranslationTask final : public StackTask {
+class TranslationTask final : public ModelTask {
  public:
   using Fields = PairFields;
   static constexpr TaskFacts kFacts = {Head::target_token, "loss,bleu", 20'000};
 
   TranslationTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
-      : StackTask(config, paths, run), corpora_(open_corpora(config, paths, run)) {
+      : ModelTask(config, paths, run), corpora_(open_corpora(config, paths, run)) {
     if (wants_bleu()) {
       for (int64_t i = 0; i < corpora_.val.size(); ++i) {
         sources_.push_back(corpora_.val.source(i).ids());
@@ -81,7 +81,7 @@ class TranslationTask final : public StackTask {
   void save_model(const std::string& folder) const override {
     if (!model().config().is_own_format())
       copy_files_beside_weights(find_model_dir(paths_.from), folder);
-    StackTask::save_model(folder);
+    ModelTask::save_model(folder);
     if (corpora_.known_source) corpora_.known_source->save(folder);
   }
 
@@ -94,7 +94,7 @@ class TranslationTask final : public StackTask {
   }
 
   // Of other formats the files of the model that it was begun from are copied as they are.
-  SaveOptions tokenizers() const override {
+  SaveOptions save_options() const override {
     if (!model().config().is_own_format()) return {};
     return {.tokenizer = &corpora_.tokenizer,
             .target = corpora_.target_tokenizer ? &*corpora_.target_tokenizer : nullptr};

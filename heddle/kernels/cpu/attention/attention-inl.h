@@ -54,8 +54,10 @@ void pack_rows_of(const RowSource& source, int64_t count, int64_t width, float f
 /// out[i * stride + c] = factor * source(i, c).
 inline void pack_rows(const RowSource& source, int64_t count, int64_t width, float factor,
                       int64_t stride, float* out) {
-  const bool is_bf16 = source.x.dtype == DType::bf16;
-  (is_bf16 ? pack_rows_of<bf16> : pack_rows_of<float>)(source, count, width, factor, stride, out);
+  if (source.x.dtype == DType::bf16) {
+    return pack_rows_of<bf16>(source, count, width, factor, stride, out);
+  }
+  pack_rows_of<float>(source, count, width, factor, stride, out);
 }
 
 // The 128-bit parts of v go to memory, `distance` apart.
@@ -143,9 +145,10 @@ void pack_columns_of(const RowSource& source, int64_t count, int64_t width, floa
 /// out[c * stride + i] = factor * source(i, c) for i < count; up to three further i are written.
 inline void pack_columns(const RowSource& source, int64_t count, int64_t width, float factor,
                          int64_t stride, float* out) {
-  const bool is_bf16 = source.x.dtype == DType::bf16;
-  (is_bf16 ? pack_columns_of<bf16> : pack_columns_of<float>)(source, count, width, factor, stride,
-                                                             out);
+  if (source.x.dtype == DType::bf16) {
+    return pack_columns_of<bf16>(source, count, width, factor, stride, out);
+  }
+  pack_columns_of<float>(source, count, width, factor, stride, out);
 }
 
 template <class T>

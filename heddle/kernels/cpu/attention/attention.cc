@@ -271,9 +271,11 @@ void ForwardItem::few_queries(const KeyTile& tile, const RowSource& keys, const 
     float* to = o + row * stride;
     const bool starts = (started >> row & 1) == 0;
     started |= uint32_t{1} << row;
-    const bool is_bf16 = values.x.dtype == DType::bf16;
-    (is_bf16 ? add_values<bf16> : add_values<float>)(values, w, sees, factor, starts, args.head_dim,
-                                                     to);
+    if (values.x.dtype == DType::bf16) {
+      add_values<bf16>(values, w, sees, factor, starts, args.head_dim, to);
+    } else {
+      add_values<float>(values, w, sees, factor, starts, args.head_dim, to);
+    }
   }
 }
 

@@ -1,5 +1,5 @@
-// Making and saving models of the registry, cutting documents into sequences.
-#include "heddle/train/tasks/stack_task.h"
+// Tokenizers of texts, models over them, cutting documents into sequences.
+#include "heddle/train/tasks/text_task.h"
 
 #include <algorithm>
 
@@ -7,9 +7,7 @@
 #include "heddle/base/log.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
-#include "heddle/infer/loading/adapter.h"
 #include "heddle/infer/loading/loaded_model.h"
-#include "heddle/io/tensor_file.h"
 #include "heddle/text/dropped_characters.h"
 #include "heddle/text/training/tokenizer_trainer.h"
 
@@ -22,16 +20,6 @@ void note_ends(const Tokenizer& tokenizer, Json& config) {
   if (tokenizer.eos_id() < 0) return;
   config["eos_token_id"] = tokenizer.eos_id();
   config["bos_token_id"] = tokenizer.bos_id() >= 0 ? tokenizer.bos_id() : tokenizer.eos_id();
-}
-
-// The weights that the parts stand on, which the state of a run does not hold.
-std::string checksum_of(const nn::Parameters& parameters) {
-  std::string sums;
-  for (const auto& p : parameters.all()) {
-    const std::span values(p->value().data<float>(), static_cast<size_t>(p->elements()));
-    sums += checksum(std::as_bytes(values));
-  }
-  return " on " + checksum(std::as_bytes(std::span(sums)));
 }
 
 Tokenizer make_tokenizer(const TrainConfig& config, std::span<const std::string> texts) {
@@ -73,22 +61,6 @@ Tokenizer open_text_tokenizer(const TrainConfig& config, std::span<const std::st
 
 }  // namespace
 
-StackConfig config_of_model(const std::string& from) {
-  return StackConfig(load_model_config(from));
-}
-
-void check_data(const TrainConfig& config, const RunPaths& paths) {
-  config.task_config->check_data(config, paths);
-  if (config.lora_rank == 0) return;
-  check(!paths.from.empty(), ErrorKind::usage,
-        "train: adapters (lora_rank {}) stand on a model that is there; name it with `from`",
-        config.lora_rank);
-  check(!is_adapter_alone(find_model_dir(paths.from)), ErrorKind::usage,
-        "train: {} is an adapter, and an adapter stands on a whole model; make it one with heddle "
-        "export",
-        paths.from);
-}
-
 // GPT-2's and BERT's optimisation, but for the rate.
 void TextFields::suit(TrainConfig& config) {
   config.optimizer = "adamw";
@@ -118,7 +90,7 @@ std::vector<std::vector<int32_t>> encode_all(const Tokenizer& tokenizer,
   return ids;
 }
 
-void StackTask::open_tokenizer(std::span<const std::string> texts) {
+void TextTask::open_tokenizer(std::span<const std::string> texts) {
   tokenizer_ = open_text_tokenizer(config_, texts, paths_.from, run_);
   DroppedCharacters dropped(*tokenizer_);
   for (const std::string& text : texts) dropped.count_in(text);
@@ -127,7 +99,7 @@ void StackTask::open_tokenizer(std::span<const std::string> texts) {
               dropped.counted_characters(), dropped.examples());
 }
 
-void StackTask::make_model(Head head, const std::vector<std::string>& labels) {
+void TextTask::make_model(Head head, const std::vector<std::string>& labels) {
   StackConfig& stack = config_.stack;
   if (paths_.from.empty()) {
     stack.set("vocab_size", tokenizer_->vocab_size());
@@ -144,45 +116,14 @@ void StackTask::make_model(Head head, const std::vector<std::string>& labels) {
   begin_model();
 }
 
-void StackTask::begin_model() {
-  const StackConfig& stack = config_.stack;
-  model_ = stack.make(nn::Scope(parameters_));
-  const auto* order = model().as<WithOrder>();
-  check(order == nullptr || !order->runs_backwards(), ErrorKind::usage,
-        "half of each batch of this {} runs backwards, which training has no batches for; give "
-        "`bi_data` false",
-        stack.type());
-  std::vector<std::string> fresh;
-  if (!paths_.from.empty()) {
-    const LoadedModel base = load_model(paths_.from);
-    check(base.type == stack.type(), ErrorKind::usage, "{} is a {}, but model_type is {}",
-          paths_.from, base.type, stack.type());
-    fresh = copy_weights(base.parameters, base.model->names(), parameters_, model_->names());
-    // What the head of the file has no place for may be wanted here: a pooler under
-    // BertForMaskedLM.
-    if (!fresh.empty() && !is_adapter_alone(base.path)) {
-      fresh = parameters_.load_some(*open_weights(base.path), model_->names(), fresh);
-    }
-    if (!fresh.empty()) {
-      log_info("not in {}, begun by the seed: {}", paths_.from, fmt::join(fresh, ", "));
-    }
-  }
-  if (TrainedParts::is_wanted(config_)) {
-    begun_from_ = checksum_of(parameters_);
-    parts_.emplace(config_, parameters_, fresh);
-  }
-  log_info("{} of {} parameters are trained", format_count(parameters().elements()),
-           format_count(parameters_.elements()));
-}
-
-void StackTask::note_keys(std::span<const int32_t> train, std::span<const int32_t> val) {
+void TextTask::note_keys(std::span<const int32_t> train, std::span<const int32_t> val) {
   const auto key = [&](std::span<const int32_t> ids) {
     return fmt::format("{} {}", checksum(std::as_bytes(ids)), tokenizer_->fingerprint());
   };
   set_keys(key(train), key(val));
 }
 
-int64_t StackTask::block_size() const {
+int64_t TextTask::block_size() const {
   const int64_t most = model().max_length();
   check(text().block_size <= most, ErrorKind::usage,
         "block_size {} is more than the {} tokens that the model takes; lower `block_size`",
@@ -190,46 +131,12 @@ int64_t StackTask::block_size() const {
   return text().block_size > 0 ? text().block_size : most;
 }
 
-int64_t StackTask::whole_block_size() const {
+int64_t TextTask::whole_block_size() const {
   const int64_t size = block_size();
   check(size < kAnyLength, ErrorKind::usage,
         "a {} takes sequences of any length; say by `block_size` how long they are in training",
         config_.model_type);
   return size;
-}
-
-// Parts of equal numbers of samples, in order.
-std::vector<std::vector<int64_t>> StackTask::parts(int64_t epoch, int64_t batch, int64_t parts) {
-  const std::vector<int64_t> samples = batch_samples(epoch, batch);
-  const auto n = static_cast<int64_t>(samples.size()), count = std::min(parts, n);
-  std::vector<std::vector<int64_t>> out;
-  for (int64_t i = 0; i < count; ++i) {
-    out.emplace_back(samples.begin() + i * n / count, samples.begin() + (i + 1) * n / count);
-  }
-  return out;
-}
-
-LossSums StackTask::accumulate(int64_t epoch, std::span<const int64_t> samples,
-                               const nn::Run& run) {
-  const LossSums sums = accumulate_whole(epoch, samples, run);
-  if (parts_) parts_->take_gradients();
-  return sums;
-}
-
-std::vector<int64_t> StackTask::spread(int64_t n, int64_t most) {
-  std::vector<int64_t> samples;
-  const int64_t count = std::min(most, n);
-  for (int64_t i = 0; i < count; ++i) samples.push_back(i * n / count);
-  return samples;
-}
-
-// An adapter has its model's config beside it, with the head that it was trained with.
-void StackTask::save_model(const std::string& folder) const {
-  SaveOptions options = tokenizers();
-  const bool has_adapter = parts_ && parts_->has_adapter();
-  options.has_weights = !has_adapter || config_.lora_merge;
-  heddle::save_model(folder, *model_, parameters_, options);
-  if (has_adapter) parts_->save_adapter(folder, find_model_dir(paths_.from));
 }
 
 void ChunkTask::cut(const DocumentSplit& split, int64_t special) {
@@ -252,7 +159,7 @@ void ChunkTask::cut(const DocumentSplit& split, int64_t special) {
   log_info("{} to train on, {} held out, {} in the vocabulary",
            counted(std::ssize(train_), "sequence"), format_count(std::ssize(val_)),
            counted(tokenizer().vocab_size(), "token"));
-  shuffle(std::ssize(train_));
+  shuffle(std::ssize(train_), text().batch_size);
 }
 
 }  // namespace heddle::train

@@ -1,0 +1,78 @@
+// What the tasks over models of the registry have in common: the model, what of it is trained, its
+// folder, and the order of samples that are what they are.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/data/batches.h"
+#include "heddle/infer/loading/loaded_model.h"
+#include "heddle/train/tasks/task.h"
+#include "heddle/train/trained_parts.h"
+
+namespace heddle::train {
+
+/// The config of the model in a folder, for a run that begins from it.
+StackConfig config_of_model(const std::string& from);
+
+class ModelTask : public Task {
+ public:
+  nn::Parameters& parameters() override { return parts_ ? parts_->parameters() : parameters_; }
+  void parameters_changed() override {
+    if (parts_) parts_->apply();
+  }
+  LossSums accumulate(int64_t epoch, std::span<const int64_t> samples, const nn::Run& run) final;
+  std::string training_key() const override { return training_key_; }
+  std::string validation_key() const override { return validation_key_; }
+  int64_t batches(int64_t) override { return plan_->batches(); }
+  std::vector<std::vector<int64_t>> parts(int64_t epoch, int64_t batch, int64_t parts) override;
+  void save_model(const std::string& folder) const override;
+
+ protected:
+  ModelTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
+      : config_(config), paths_(paths), run_(run) {}
+
+  /// Makes the model of config_.stack and takes the weights of the one that the run begins from;
+  /// what that lacks (a new head) begins by the seed, which is said.
+  void begin_model();
+  void set_keys(const std::string& training, const std::string& validation) {
+    training_key_ = training + begun_from_;
+    validation_key_ = validation;
+  }
+  /// Samples come in another order each epoch, unless batches() and batch_samples() say otherwise.
+  void shuffle(int64_t samples, int64_t batch_size) { plan_.emplace(samples, batch_size, seed()); }
+  /// accumulate() into the gradients of the whole model.
+  virtual LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
+                                    const nn::Run& run) = 0;
+  /// The samples of a batch of an epoch.
+  virtual std::vector<int64_t> batch_samples(int64_t epoch, int64_t batch) {
+    return plan_->batch(epoch, batch);
+  }
+
+  /// What is written beside the weights.
+  virtual SaveOptions save_options() const { return {}; }
+
+  const Model& model() const { return *model_; }
+  template <class Fields>
+  const Fields& own() const {
+    return config_.task_config.as<Fields>();
+  }
+  uint64_t seed() const { return static_cast<uint64_t>(config_.seed); }
+  /// The numbers of at most `most` of `n` samples, spread evenly.
+  static std::vector<int64_t> spread(int64_t n, int64_t most);
+
+  TrainConfig config_;
+  RunPaths paths_;
+  std::string run_;
+
+ private:
+  nn::Parameters parameters_{static_cast<uint64_t>(config_.seed)};
+  std::unique_ptr<Model> model_;
+  std::optional<TrainedParts> parts_;  // where less than the whole model is trained
+  std::optional<ShuffledPlan> plan_;
+  std::string training_key_, validation_key_;
+  std::string begun_from_;  // checksum of the weights that are not trained, if there are such
+};
+
+}  // namespace heddle::train
