@@ -33,7 +33,8 @@ class Shape {
  private:
   size_t resolve(int axis) const {
     const int at = axis < 0 ? axis + rank_ : axis;
-    if (at < 0 || at >= rank_) [[unlikely]] refuse(axis);
+    if (at < 0 || at >= rank_) [[unlikely]]
+      refuse(axis);
     return static_cast<size_t>(at);
   }
   [[noreturn]] void refuse(int axis) const;

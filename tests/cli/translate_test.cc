@@ -60,24 +60,26 @@ TEST_F(Translate, searches_as_the_folder_says_unless_told_otherwise) {
   const TempDir folder;
   const std::string own = (folder / "own").string();
   std::filesystem::copy(model(), own);
-  Json generation = Json::load(own + "/generation_config.json");
-  generation["num_beams"] = 3;
-  generation["max_new_tokens"] = 4;
-  write_file(own + "/generation_config.json", generation.dump());
   const auto said = [&](const std::string& path, std::vector<std::string> flags) {
     flags.insert(flags.begin(), {"translate", path, "--json"});
-    return run_heddle(flags, with_input("the old man reads two books!\n"));
+    const CliResult result = run_heddle(flags, with_input("the old man reads two books!\n"));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
   };
-  const auto tokens = [](const CliResult& result) {
-    return Json::parse(result.out).at("tokens").size();
+  const auto write = [&](const char* key, int value) {
+    Json generation = Json::load(own + "/generation_config.json");
+    generation[key] = value;
+    write_file(own + "/generation_config.json", generation.dump());
   };
-  const CliResult greedy = said(model(), {"--beam", "1"});
-  ASSERT_GT(tokens(greedy), 3u);
-  const CliResult own_beam = said(own, {}), own_greedy = said(own, {"--beam", "1"});
-  EXPECT_LE(tokens(own_beam), 3u);  // and the end
-  EXPECT_LE(tokens(own_greedy), 3u);
-  EXPECT_NE(Json::parse(own_beam.out).at("score").as_double(),
-            Json::parse(own_greedy.out).at("score").as_double());
+  write("num_beams", 3), write("length_penalty", 0);
+  EXPECT_EQ(said(own, {}), said(model(), {"--beam", "3", "--length-penalty", "0"}));
+  EXPECT_EQ(said(own, {"--length-penalty", "2"}),
+            said(model(), {"--beam", "3", "--length-penalty", "2"}));
+  EXPECT_NE(said(own, {}), said(model(), {"--beam", "3", "--length-penalty", "2"}));
+  const auto tokens = [](const std::string& out) { return Json::parse(out).at("tokens").size(); };
+  ASSERT_GT(tokens(said(own, {})), 3u);
+  write("max_new_tokens", 4);
+  EXPECT_EQ(tokens(said(own, {})), 3u);  // and the end
 }
 
 TEST_F(Translate, json_holds_text_score_and_tokens) {

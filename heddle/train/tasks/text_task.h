@@ -1,5 +1,5 @@
-// What the tasks over texts have in common: where the texts are, their tokenizer (given, of a model,
-// or made of them), and the length of sequences.
+// What the tasks over texts have in common: where the texts are, their tokenizer (given, of a
+// model, or made of them), and the length of sequences.
 #pragma once
 
 #include <optional>
