@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Writes tests/fixtures/images: small drawn JPEG and PNG files, and what Pillow makes of them.
 
-Usage: python tools/make_image_fixtures.py    (needs Pillow and numpy; made with Pillow 13.0)
+Usage: python tools/make_image_fixtures.py    (needs Pillow, numpy, transformers, timm; made with Pillow 13.0,
+                          transformers 5.23, timm 1.0.31)
 
 images.json: "files", each with its size and the CRC-32 of its pixels after convert("RGB"); "resized",
-each with a size before and after, the filter, and the CRC-32 of what Image.resize() makes of noise().
+each with a size before and after, the filter, and the CRC-32 of what Image.resize() makes of noise();
+"prepared", each with what a model's folder says, a size, and what the library makes of noise(): the CRC-32 of
+its 8 bits, and every 97th of the pixel values.
 """
 import json
 import pathlib
@@ -13,6 +16,9 @@ import struct
 import zlib
 
 import numpy as np
+import timm.data
+import torch
+import transformers
 from PIL import Image, ImageDraw
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "images"
@@ -94,6 +100,63 @@ def crc(image):
     return zlib.crc32(image.tobytes())
 
 
+NORMAL = dict(do_normalize=True, image_mean=[0.485, 0.456, 0.406], image_std=[0.229, 0.224, 0.225])
+SCALED = NORMAL | dict(do_resize=True, do_rescale=True, rescale_factor=1 / 255)
+# Class, preprocessor_config.json; the second of each kind as older files have it.
+PROCESSORS = [
+    ("ViTImageProcessorPil", SCALED | dict(image_processor_type="ViTImageProcessor", resample=2,
+                                           size={"height": 24, "width": 20})),
+    ("ViTImageProcessorPil", NORMAL | dict(feature_extractor_type="ViTFeatureExtractor", do_resize=True,
+                                           resample=3, size=24)),
+    ("DeiTImageProcessorPil", NORMAL | dict(feature_extractor_type="DeiTFeatureExtractor", do_resize=True,
+                                            resample=3, size=27, do_center_crop=True, crop_size=24)),
+    ("ConvNextImageProcessorPil", SCALED | dict(image_processor_type="ConvNextImageProcessor", resample=3,
+                                                size={"shortest_edge": 21}, crop_pct=0.875)),
+    ("ConvNextImageProcessorPil", NORMAL | dict(feature_extractor_type="ConvNextFeatureExtractor", do_resize=True,
+                                                resample=3, size=24, crop_pct=0.8)),
+    ("BitImageProcessorPil", SCALED | dict(image_processor_type="BitImageProcessor", resample=3,
+                                           size={"shortest_edge": 19}, do_center_crop=True,
+                                           crop_size={"height": 25, "width": 12})),
+    ("DetrImageProcessorPil", SCALED | dict(image_processor_type="DetrImageProcessor", resample=2,
+                                            size={"shortest_edge": 30, "longest_edge": 41})),
+    ("DetrImageProcessorPil", NORMAL | dict(feature_extractor_type="DetrFeatureExtractor", do_resize=True,
+                                            size=30, max_size=41)),
+]
+TIMM = [
+    dict(input_size=[3, 24, 24], interpolation="bicubic", crop_pct=0.9, crop_mode="center",
+         mean=[0.5, 0.5, 0.5], std=[0.5, 0.5, 0.5]),
+    dict(input_size=[3, 20, 20], interpolation="bilinear", crop_pct=0.875, mean=[0.485, 0.456, 0.406],
+         std=[0.229, 0.224, 0.225]),
+    dict(input_size=[3, 18, 22], interpolation="bicubic", crop_pct=0.95, crop_mode="squash",
+         mean=[0, 0, 0], std=[1, 1, 1]),
+]
+
+
+def by_transformers(name, config, image):
+    processor = getattr(transformers, name)(**{k: v for k, v in config.items() if not k.endswith("_type")})
+    more = dict(do_pad=False) if name.startswith("Detr") else {}
+    bits = processor(image, do_rescale=False, do_normalize=False, return_tensors="np", **more)["pixel_values"][0]
+    return bits.astype(np.uint8), processor(image, return_tensors="np", **more)["pixel_values"][0]
+
+
+def by_timm(config, image):
+    data = dict(config, crop_mode=config.get("crop_mode", "center"))
+    values = timm.data.create_transform(**data)(image)
+    mean, std = (torch.tensor(data[k])[:, None, None] for k in ("mean", "std"))
+    return ((values * std + mean) * 255).round().to(torch.uint8).numpy(), values.numpy()
+
+
+def prepared():
+    rng = random.Random(9)
+    for seed, (name, config) in enumerate(PROCESSORS * 3 + [(None, c) for c in TIMM * 3]):
+        size = [rng.randint(8, 60), rng.randint(8, 60)]
+        image = noise(*size, seed)
+        bits, values = by_transformers(name, config, image) if name else by_timm(config, image)
+        yield {"config" if name else "timm": config, "seed": seed, "from": size, "to": list(bits.shape[1:]),
+               "crc": zlib.crc32(np.ascontiguousarray(bits.transpose(1, 2, 0)).tobytes()),
+               "values": [float(v) for v in values.reshape(-1)[::97]]}
+
+
 def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     for old in FOLDER.iterdir():
@@ -116,9 +179,9 @@ def main():
         for name, method in (("bilinear", Image.BILINEAR), ("bicubic", Image.BICUBIC)):
             image = noise(sizes[0], sizes[1], seed).resize((sizes[3], sizes[2]), method)
             resized.append({"seed": seed, "from": sizes[:2], "to": sizes[2:], "filter": name, "crc": crc(image)})
-    lines = [json.dumps(row) for row in files], [json.dumps(row) for row in resized]
-    (FOLDER / "images.json").write_text('{"files": [\n  %s\n],\n"resized": [\n  %s\n]}\n' %
-                                        tuple(",\n  ".join(part) for part in lines))
+    parts = (",\n  ".join(json.dumps(row) for row in part) for part in (files, resized, prepared()))
+    (FOLDER / "images.json").write_text(
+        '{"files": [\n  %s\n],\n"resized": [\n  %s\n],\n"prepared": [\n  %s\n]}\n' % tuple(parts))
 
 
 main()

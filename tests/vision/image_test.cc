@@ -3,41 +3,27 @@
 
 #include <gtest/gtest.h>
 
-#include "heddle/base/files/files.h"
 #include "heddle/base/json/json.h"
 #include "heddle/vision/resize.h"
 #include "tests/base/temporary.h"
-#include "tests/support/places.h"
+#include "tests/vision/drawn.h"
 
 namespace heddle {
 namespace {
 
-std::string fixture(const std::string& name) {
-  return std::string(testing::kFixtures) + "/images/" + name;
-}
-
-int64_t crc_of(const Image& image) { return crc32(std::as_bytes(std::span(image.pixels))); }
+using testing::crc_of;
+using testing::image_fixture;
+using testing::noise;
 
 std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
-// What tools/make_image_fixtures.py draws.
-Image noise(int64_t height, int64_t width, int64_t seed) {
-  Image image(height, width);
-  auto state = static_cast<uint32_t>(seed);
-  for (uint8_t& byte : image.pixels) {
-    state = state * 1664525 + 1013904223;
-    byte = static_cast<uint8_t>(state >> 24);
-  }
-  return image;
-}
-
 TEST(ImageFiles, pixels_are_those_of_pillow) {
-  const Json cases = Json::load(fixture("images.json"));
+  const Json cases = Json::load(image_fixture("images.json"));
   ASSERT_EQ(cases.at("files").size(), 14U);
   for (const Json& file : cases.at("files").as_array()) {
-    const Image image = read_image(fixture(file.get_string("file")));
+    const Image image = read_image(image_fixture(file.get_string("file")));
     EXPECT_EQ(image.height, file.get_int("height"));
     EXPECT_EQ(image.width, file.get_int("width"));
     EXPECT_EQ(crc_of(image), file.get_int("crc")) << file.get_string("file");
@@ -46,7 +32,7 @@ TEST(ImageFiles, pixels_are_those_of_pillow) {
 
 TEST(ImageFiles, every_cut_of_a_file_is_refused) {
   for (const char* name : {"420.jpg", "progressive.jpg", "cmyk.jpg", "rgb.png", "interlaced.png"}) {
-    const std::string whole = read_file(fixture(name));
+    const std::string whole = read_file(image_fixture(name));
     // A JPEG file may lack the marker of its end, and a row's last bits.
     for (size_t size = 0; size + 16 < whole.size(); size += 7) {
       const std::string cut = whole.substr(0, size);
@@ -57,7 +43,7 @@ TEST(ImageFiles, every_cut_of_a_file_is_refused) {
 
 TEST(ImageFiles, changed_bytes_are_refused_or_read_but_never_harm) {
   for (const char* name : {"420.jpg", "progressive.jpg", "palette.png", "interlaced.png"}) {
-    const std::string whole = read_file(fixture(name));
+    const std::string whole = read_file(image_fixture(name));
     uint32_t state = 1;
     for (int round = 0; round < 300; ++round) {
       std::string changed = whole;
@@ -77,22 +63,22 @@ TEST(ImageFiles, changed_bytes_are_refused_or_read_but_never_harm) {
 
 TEST(ImageFiles, vast_animated_and_other_files_are_refused_by_name) {
   expect_error(ErrorKind::data, {"vast.png.bad", "65535 x 65535", "178956970"},
-               [] { read_image(fixture("vast.png.bad")); });
+               [] { read_image(image_fixture("vast.png.bad")); });
   expect_error(ErrorKind::data, {"vast.jpg.bad", "65500 pixels"},
-               [] { read_image(fixture("vast.jpg.bad")); });
+               [] { read_image(image_fixture("vast.jpg.bad")); });
   expect_error(ErrorKind::data, {"animation.png.bad", "animation"},
-               [] { read_image(fixture("animation.png.bad")); });
+               [] { read_image(image_fixture("animation.png.bad")); });
   expect_error(ErrorKind::data, {"images.json is no image that heddle knows", "JPEG and PNG"},
-               [] { read_image(fixture("images.json")); });
+               [] { read_image(image_fixture("images.json")); });
   expect_error(ErrorKind::data, {"x.gif is a GIF file"},
                [] { decode_image(bytes_of("GIF89a"), "x.gif"); });
   expect_error(ErrorKind::data, {"x.jpg is an empty file"}, [] { decode_image({}, "x.jpg"); });
-  expect_error(ErrorKind::data, {"nowhere.png"}, [] { read_image(fixture("nowhere.png")); });
+  expect_error(ErrorKind::data, {"nowhere.png"}, [] { read_image(image_fixture("nowhere.png")); });
 }
 
 // A progressive file whose first scan stands 200 times.
 TEST(ImageFiles, jpeg_of_endless_scans_is_refused) {
-  const std::string whole = read_file(fixture("progressive.jpg"));
+  const std::string whole = read_file(image_fixture("progressive.jpg"));
   const size_t begin = whole.find("\xff\xda"),
                end = std::min(whole.find("\xff\xda", begin + 2), whole.find("\xff\xc4", begin + 2));
   ASSERT_LT(end, whole.size());
@@ -104,7 +90,7 @@ TEST(ImageFiles, jpeg_of_endless_scans_is_refused) {
 }
 
 TEST(Resize, bits_are_those_of_pillow) {
-  const Json cases = Json::load(fixture("images.json"));
+  const Json cases = Json::load(image_fixture("images.json"));
   ASSERT_EQ(cases.at("resized").size(), 120U);
   for (const Json& c : cases.at("resized").as_array()) {
     const std::vector<int64_t> from = c.at("from").as_ints(), to = c.at("to").as_ints();

@@ -1,0 +1,86 @@
+// Images prepared for a model against transformers and timm, and what their files must say.
+#include "heddle/vision/image_processor.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/base/temporary.h"
+#include "tests/vision/drawn.h"
+
+namespace heddle {
+namespace {
+
+using testing::crc_of;
+using testing::noise;
+
+ImageProcessor processor_of(const Json& c) {
+  const Json* timm = c.find("timm");
+  return timm ? ImageProcessor::of_timm(*timm, "timm")
+              : ImageProcessor::of_hub(c.at("config"), "hub");
+}
+
+TEST(ImageProcessor, sizes_bits_and_values_are_those_of_transformers_and_timm) {
+  const Json cases = Json::load(testing::image_fixture("images.json"));
+  ASSERT_EQ(cases.at("prepared").size(), 33U);
+  for (const Json& c : cases.at("prepared").as_array()) {
+    const std::vector<int64_t> from = c.at("from").as_ints(), to = c.at("to").as_ints();
+    const ImageProcessor processor = processor_of(c);
+    const Image image = processor.fit(noise(from[0], from[1], c.get_int("seed")));
+    EXPECT_EQ(image.height, to[0]) << c.dump();
+    EXPECT_EQ(image.width, to[1]) << c.dump();
+    EXPECT_EQ(crc_of(image), c.get_int("crc")) << c.dump();
+    const std::vector<float> values = processor.pixel_values(image);
+    const Json::Array& expected = c.at("values").as_array();
+    ASSERT_EQ(expected.size(), (values.size() + 96) / 97);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_NEAR(values[97 * i], expected[i].as_double(), 2e-6) << c.dump();
+    }
+  }
+}
+
+TEST(ImageProcessor, written_file_prepares_alike) {
+  const Json cases = Json::load(testing::image_fixture("images.json"));
+  for (const Json& c : cases.at("prepared").as_array()) {
+    ImageProcessor first = processor_of(c);
+    first.crops_as_torchvision = false;
+    const ImageProcessor second = ImageProcessor::of_hub(first.to_json(), "written");
+    for (const ImageSize size : {ImageSize{31, 17}, {8, 90}, {40, 40}}) {
+      const Image image = noise(size.height, size.width, 3);
+      EXPECT_EQ(first.fit(image), second.fit(image)) << first.to_json().dump();
+      EXPECT_EQ(first.pixel_values(image), second.pixel_values(image));
+    }
+  }
+}
+
+TEST(ImageProcessor, folder_is_of_either_kind_or_refused) {
+  TemporaryFolder folder;
+  expect_error(ErrorKind::data, {folder.path(), "preprocessor_config.json", "pretrained_cfg"},
+               [&] { ImageProcessor::of_folder(folder.path()); });
+  folder.write("config.json", R"({"architecture": "x", "pretrained_cfg": {"input_size": [3, 8, 8],
+    "interpolation": "bicubic", "crop_pct": 0.5, "mean": [0, 0, 0], "std": [1, 1, 1]}})");
+  EXPECT_EQ(ImageProcessor::of_folder(folder.path()).shortest_edge, 16);
+  folder.write("preprocessor_config.json", R"({"do_resize": false, "do_normalize": false})");
+  EXPECT_FALSE(ImageProcessor::of_folder(folder.path()).do_resize);
+}
+
+TEST(ImageProcessor, what_a_file_lacks_or_cannot_mean_is_named) {
+  const std::string normal =
+      R"("do_normalize": true, "image_mean": [0, 0, 0], "image_std": [1, 1, 1])";
+  const auto refuse = [](const std::string& text, const std::vector<std::string>& words) {
+    expect_error(ErrorKind::data, words,
+                 [&] { ImageProcessor::of_hub(Json::parse(text), "p.json"); });
+  };
+  refuse("{" + normal + "}", {"p.json", "do_resize"});
+  refuse(R"({"do_resize": true, "resample": 3, )" + normal + "}", {"'size'"});
+  refuse(R"({"do_resize": true, "size": 8, )" + normal + "}", {"'resample'"});
+  refuse(R"({"do_resize": true, "size": 8, "resample": 1, )" + normal + "}", {"'resample' is 1"});
+  refuse(R"({"do_resize": true, "size": 0, "resample": 2, )" + normal + "}", {"'size' is 0"});
+  refuse(R"({"do_resize": true, "size": {"height": 4}, "resample": 2, )" + normal + "}",
+         {"'width'"});
+  refuse(R"({"do_resize": false, "do_normalize": true, "image_mean": [0, 0]})",
+         {"'image_mean'", "2 numbers"});
+  refuse(R"({"do_resize": false, "do_normalize": true, "image_mean": 0, "image_std": 0})",
+         {"'image_std'", "above 0"});
+}
+
+}  // namespace
+}  // namespace heddle
