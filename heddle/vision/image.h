@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "heddle/tensor/image_size.h"
+
 namespace heddle {
 
 /// An image of 8 bits a channel.
@@ -21,6 +23,7 @@ struct Image {
         width(columns),
         pixels(static_cast<size_t>(rows) * static_cast<size_t>(columns) * kChannels) {}
 
+  ImageSize size() const { return {height, width}; }
   int64_t row_bytes() const { return width * kChannels; }
   const uint8_t* row(int64_t y) const { return pixels.data() + y * row_bytes(); }
   uint8_t* row(int64_t y) { return pixels.data() + y * row_bytes(); }

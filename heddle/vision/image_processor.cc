@@ -238,9 +238,9 @@ ImageSize ImageProcessor::resized(ImageSize image) const {
 }
 
 Image ImageProcessor::fit(const Image& image) const {
-  const ImageSize to = resized({image.height, image.width});
+  const ImageSize to = resized(image.size());
   const Image scaled = do_resize ? resize(image, to.height, to.width, resample) : image;
-  if (!do_center_crop || ImageSize{scaled.height, scaled.width} == crop_size) return scaled;
+  if (!do_center_crop || scaled.size() == crop_size) return scaled;
   return crop(scaled, margin(scaled.height, crop_size.height, crops_as_torchvision),
               margin(scaled.width, crop_size.width, crops_as_torchvision), crop_size.height,
               crop_size.width);

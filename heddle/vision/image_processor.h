@@ -8,11 +8,6 @@
 
 namespace heddle {
 
-struct ImageSize {
-  int64_t height = 0, width = 0;
-  bool operator==(const ImageSize& other) const = default;
-};
-
 /// An image is resized, cropped, scaled and normalised, in this order, each if asked for; what a
 /// model was trained with stands in its folder, and nothing of it is assumed.
 /// Source: transformers 5, image_processing_backends.py; timm 1.0, data/transforms_factory.py.
