@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Writes tests/fixtures/images: small drawn JPEG and PNG files, and what Pillow makes of them.
 
-Usage: python tools/make_image_fixtures.py    (needs Pillow, numpy, transformers, timm; made with Pillow 13.0,
-                          transformers 5.23, timm 1.0.31)
+Usage: python tools/make_image_fixtures.py    (needs Pillow, numpy, transformers, timm, torchvision; made with
+                          Pillow 13.0, transformers 5.23, timm 1.0.31, torchvision 0.29)
 
 images.json: "files", each with its size and the CRC-32 of its pixels after convert("RGB"); "resized",
 each with a size before and after, the filter, and the CRC-32 of what Image.resize() makes of noise();
 "prepared", each with what a model's folder says, a size, and what the library makes of noise(): the CRC-32 of
 its 8 bits, and every 97th of the pixel values.
+augment.json: "operations", each with a magnitude and the CRC-32 of what torchvision makes of noise() that was
+changed(), with green where nothing is; "magnitudes", those of its policies at each level; "cifar10",
+AutoAugment's policy.
 """
 import json
 import pathlib
@@ -20,6 +23,7 @@ import timm.data
 import torch
 import transformers
 from PIL import Image, ImageDraw
+from torchvision.transforms import InterpolationMode, autoaugment
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "images"
 
@@ -157,6 +161,64 @@ def prepared():
                "values": [float(v) for v in values.reshape(-1)[::97]]}
 
 
+def changed(image, kind):
+    values = np.asarray(image).astype(int)
+    if kind == "dim":
+        values = values * np.array([60, 110, 7]) // 256 + np.array([20, 90, 200])
+    if kind == "grey":
+        values = values[..., :1].repeat(3, -1)
+    if kind == "even":
+        values = values * 0 + 77
+    return Image.fromarray(values.astype(np.uint8))
+
+
+# Beside levels of the policies, what is easily got wrong: right angles, none, all, threshold at a level.
+EXTRA = {"Rotate": [0, 90, -90, 135, 60], "ShearX": [0, 0.99], "ShearY": [-0.99], "TranslateX": [40, -3.9],
+         "TranslateY": [0.9], "Brightness": [-1, 0, 5], "Color": [-1, 0, 1.7], "Contrast": [-1, 0, 3],
+         "Sharpness": [-1, 0, 0.99, 6], "Posterize": [1, 8, 2], "Solarize": [0, 255, 256, 128]}
+
+
+def operations():
+    rng = random.Random(3)
+    policy = autoaugment.RandAugment()
+    for name in list(policy._augmentation_space(31, (32, 32))) + ["Invert"]:
+        for i in range(18):
+            size = [rng.randint(1, 40), rng.randint(1, 40)] if i % 3 else [32, 32]
+            space = policy._augmentation_space(31, size)
+            magnitudes, signed = space.get(name, (torch.tensor(0.0), False))
+            magnitude = float(magnitudes[rng.randint(0, 30)]) if magnitudes.ndim else 0.0
+            magnitude *= rng.choice([-1, 1]) if signed else 1
+            if i % 6 == 5 and name in EXTRA:
+                magnitude = rng.choice(EXTRA[name])
+            kind = ["noise", "dim", "noise", "grey", "dim", "even"][rng.randint(0, 5)]
+            image = changed(noise(*size, i), kind)
+            result = autoaugment._apply_op(image, name, magnitude, InterpolationMode.NEAREST, [0, 200, 7])
+            yield {"op": name, "magnitude": magnitude, "seed": i, "size": size, "kind": kind, "crc": crc(result)}
+        for magnitude in EXTRA.get(name, []):
+            image = changed(noise(32, 32, 1), "dim")
+            result = autoaugment._apply_op(image, name, magnitude, InterpolationMode.NEAREST, [0, 200, 7])
+            yield {"op": name, "magnitude": magnitude, "seed": 1, "size": [32, 32], "kind": "dim",
+                   "crc": crc(result)}
+
+
+def magnitudes():
+    spaces = [(31, False, lambda size: autoaugment.RandAugment()._augmentation_space(31, size)),
+              (10, False, lambda size: autoaugment.AutoAugment()._augmentation_space(10, size)),
+              (31, True, lambda size: autoaugment.TrivialAugmentWide()._augmentation_space(31))]
+    for levels, is_wide, space in spaces:
+        for size in [(32, 32), (1, 3), (28, 37), (224, 96), (384, 333)]:
+            for name, (values, signed) in space(size).items():
+                if values.ndim and (size == (32, 32) or name.startswith("Translate")):
+                    yield {"op": name, "levels": levels, "wide": is_wide, "size": list(size), "signed": signed,
+                           "values": values.double().tolist()}
+
+
+def cifar10():
+    policies = autoaugment.AutoAugment()._get_policies(autoaugment.AutoAugmentPolicy.CIFAR10)
+    for steps in policies:
+        yield [[name, probability, -1 if level is None else level] for name, probability, level in steps]
+
+
 def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     for old in FOLDER.iterdir():
@@ -182,6 +244,9 @@ def main():
     parts = (",\n  ".join(json.dumps(row) for row in part) for part in (files, resized, prepared()))
     (FOLDER / "images.json").write_text(
         '{"files": [\n  %s\n],\n"resized": [\n  %s\n],\n"prepared": [\n  %s\n]}\n' % tuple(parts))
+    parts = (",\n  ".join(json.dumps(row) for row in part) for part in (operations(), magnitudes(), cifar10()))
+    (FOLDER / "augment.json").write_text(
+        '{"operations": [\n  %s\n],\n"magnitudes": [\n  %s\n],\n"cifar10": [\n  %s\n]}\n' % tuple(parts))
 
 
 main()

@@ -1,6 +1,7 @@
 // Images in memory, and the files that they come from.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,6 +11,13 @@
 #include "heddle/tensor/image_size.h"
 
 namespace heddle {
+
+using Rgb = std::array<uint8_t, 3>;
+
+/// A part of an image, in pixels; it may reach beyond.
+struct PixelBox {
+  int64_t top = 0, left = 0, height = 0, width = 0;
+};
 
 /// An image of 8 bits a channel.
 struct Image {

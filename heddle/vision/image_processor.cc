@@ -6,6 +6,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/base/files/files.h"
+#include "heddle/vision/image_ops.h"
 
 namespace heddle {
 namespace {
@@ -241,9 +242,10 @@ Image ImageProcessor::fit(const Image& image) const {
   const ImageSize to = resized(image.size());
   const Image scaled = do_resize ? resize(image, to.height, to.width, resample) : image;
   if (!do_center_crop || scaled.size() == crop_size) return scaled;
-  return crop(scaled, margin(scaled.height, crop_size.height, crops_as_torchvision),
-              margin(scaled.width, crop_size.width, crops_as_torchvision), crop_size.height,
-              crop_size.width);
+  return crop(scaled, {.top = margin(scaled.height, crop_size.height, crops_as_torchvision),
+                       .left = margin(scaled.width, crop_size.width, crops_as_torchvision),
+                       .height = crop_size.height,
+                       .width = crop_size.width});
 }
 
 std::vector<float> ImageProcessor::pixel_values(const Image& image) const {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "heddle/base/error.h"
 
@@ -118,18 +117,6 @@ Image resize(const Image& image, int64_t height, int64_t width, Resample filter)
   const bool is_height_first =
       image.height - height > 2 * std::max<int64_t>(0, image.width - width);
   return mixed(mixed(image, !is_height_first), is_height_first);
-}
-
-Image crop(const Image& image, int64_t top, int64_t left, int64_t height, int64_t width) {
-  Image result(height, width);
-  const int64_t begin = std::clamp<int64_t>(left, 0, image.width),
-                end = std::clamp<int64_t>(left + width, begin, image.width);
-  for (int64_t y = std::max<int64_t>(0, -top); y < std::min(height, image.height - top); ++y) {
-    if (end == begin) break;
-    std::memcpy(result.row(y) + 3 * (begin - left), image.row(top + y) + 3 * begin,
-                static_cast<size_t>(3 * (end - begin)));
-  }
-  return result;
 }
 
 }  // namespace heddle

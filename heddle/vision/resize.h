@@ -17,8 +17,4 @@ enum class Resample : uint8_t { bilinear = 2, bicubic = 3 };
 /// Errors: usage for a size below 1 or of more than kMostPixels.
 Image resize(const Image& image, int64_t height, int64_t width, Resample filter);
 
-/// The part of [height, width] whose upper left pixel is [top, left]; black where the image has no
-/// pixel.
-Image crop(const Image& image, int64_t top, int64_t left, int64_t height, int64_t width);
-
 }  // namespace heddle

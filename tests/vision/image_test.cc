@@ -110,22 +110,5 @@ TEST(Resize, sizes_that_cannot_be_are_refused) {
                [&] { resize(image, 1 << 20, 1 << 20, Resample::bilinear); });
 }
 
-TEST(Crop, part_outside_of_the_image_is_black) {
-  const Image image = noise(5, 7, 3);
-  for (int64_t top : {-6, -2, 0, 3, 9}) {
-    for (int64_t left : {-8, -1, 0, 4, 7}) {
-      const Image part = crop(image, top, left, 4, 6);
-      for (int64_t y = 0; y < 4; ++y) {
-        for (int64_t x = 0; x < 18; ++x) {
-          const int64_t row = top + y, byte = 3 * left + x;
-          const bool is_inside = row >= 0 && row < 5 && byte >= 0 && byte < 21;
-          ASSERT_EQ(part.row(y)[x], is_inside ? image.row(row)[byte] : 0)
-              << top << " " << left << " " << y << " " << x;
-        }
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace heddle
