@@ -286,7 +286,8 @@ void build(const ImageSource& source, int64_t edge, uint64_t key, const std::str
     }
     check(about.left_out < static_cast<int64_t>(count), ErrorKind::data,
           "{}: none of {} can be read; the first: {}", source.root,
-          counted(static_cast<int64_t>(count), "image"), about.faults[0]);
+          counted(static_cast<int64_t>(count), "image"),
+          about.faults.empty() ? "" : about.faults.front());
     writer.finish(key, about);
   });
 }

@@ -181,6 +181,8 @@ TEST(Jpack, every_cut_and_each_wrong_number_is_refused) {
     folder.write("train.jpack", folder.pack.substr(0, size));
     refuse(folder, {"train.jpack"});
   }
+  folder.write("train.jpack", jpack_file({}));
+  refuse(folder, {"none of 0 images"});
   folder.write("train.jpack", folder.pack + "x");
   refuse(folder, {"train.jpack", "1 bytes", "last of 4"});
   folder.write("train.jpack", "JPK2" + folder.pack.substr(4));
