@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <filesystem>
 #include <limits>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -17,6 +15,7 @@
 #include "heddle/base/files/mmap.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
+#include "heddle/data/cache_file.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle {
@@ -36,14 +35,12 @@ struct CacheFooter {
   uint64_t key = 0;
   int64_t id_bytes = 0;  ///< 2 or 4
   CorpusReport report;
-  uint64_t content_hash = 0;  ///< of all bytes before the footer: XXH64 of each
-                              ///< block of 4 MiB, and XXH64 of these
+  uint64_t content_hash = 0;  ///< of all bytes before the footer, see hash_blocks()
   uint64_t footer_hash = 0;   ///< of the fields above
 };
 
 constexpr uint64_t kMagic = 0x316e656b6f746468u;  // "hdtoken1"
 constexpr size_t kFooter = sizeof(CacheFooter);
-constexpr size_t kBlock = size_t{4} << 20;  // of bytes that are hashed together
 constexpr size_t kHashed = offsetof(CacheFooter, footer_hash);
 
 static_assert(std::is_trivially_copyable_v<CacheFooter> && kFooter == 15 * sizeof(int64_t),
@@ -53,13 +50,11 @@ uint64_t footer_hash(const CacheFooter& footer) {
   return xxh64(std::as_bytes(std::span(&footer, 1)).first(kHashed));
 }
 
-size_t round_up_8(size_t n) { return (n + 7) / 8 * 8; }
-
 /// Writes a cache file through a sink, pair by pair. Memory: 8 bytes a pair and one block.
 class CacheWriter {
  public:
   /// id_bytes: 2 or 4.
-  CacheWriter(const ByteSink& sink, int id_bytes) : sink_(sink), id_bytes_(id_bytes) {}
+  CacheWriter(const ByteSink& sink, int id_bytes) : sink_(sink), out_(sink), id_bytes_(id_bytes) {}
 
   void add_pair(std::span<const int32_t> source, std::span<const int32_t> target) {
     add_ids(source);
@@ -69,61 +64,39 @@ class CacheWriter {
   }
 
   void finish(uint64_t key, const CorpusReport& report) {
-    const size_t bytes = ids_ * static_cast<size_t>(id_bytes_);
+    out_.pad();
     uint64_t offset = 0;
-    put(&offset, round_up_8(bytes) - bytes);  // zeros
-    put(&offset, sizeof offset);
+    out_.put(&offset, sizeof offset);
     for (size_t i = 0; i < source_lengths_.size(); ++i) {
       offset +=
           static_cast<uint64_t>(source_lengths_[i]) + static_cast<uint64_t>(target_lengths_[i]);
-      put(&offset, sizeof offset);
+      out_.put(&offset, sizeof offset);
     }
-    put(source_lengths_.data(), source_lengths_.size() * sizeof(int32_t));
-    put(target_lengths_.data(), target_lengths_.size() * sizeof(int32_t));
-    flush();
+    out_.put(source_lengths_.data(), source_lengths_.size() * sizeof(int32_t));
+    out_.put(target_lengths_.data(), target_lengths_.size() * sizeof(int32_t));
 
     CacheFooter footer{.magic = kMagic,
                        .key = key,
                        .id_bytes = id_bytes_,
                        .report = report,
-                       .content_hash = xxh64(std::as_bytes(std::span(hashes_)))};
+                       .content_hash = out_.finish()};
     footer.footer_hash = footer_hash(footer);
     sink_(std::as_bytes(std::span(&footer, 1)));
   }
 
  private:
   void add_ids(std::span<const int32_t> ids) {
-    ids_ += ids.size();
-    if (id_bytes_ == 4) return put(ids.data(), ids.size_bytes());
+    if (id_bytes_ == 4) return out_.put(ids.data(), ids.size_bytes());
     for (const int32_t id : ids) {
       const auto narrow = static_cast<uint16_t>(id);
-      put(&narrow, sizeof narrow);
+      out_.put(&narrow, sizeof narrow);
     }
-  }
-
-  void put(const void* data, size_t size) {
-    std::span<const std::byte> bytes(static_cast<const std::byte*>(data), size);
-    while (!bytes.empty()) {
-      const auto part = bytes.first(std::min(bytes.size(), kBlock - buffer_.size()));
-      buffer_.insert(buffer_.end(), part.begin(), part.end());
-      bytes = bytes.subspan(part.size());
-      if (buffer_.size() == kBlock) flush();
-    }
-  }
-
-  void flush() {
-    if (buffer_.empty()) return;
-    hashes_.push_back(xxh64(buffer_));
-    sink_(buffer_);
-    buffer_.clear();
   }
 
   const ByteSink& sink_;
+  HashedWriter out_;
   int id_bytes_;
-  std::vector<std::byte> buffer_;  // of the block that is being filled
-  std::vector<uint64_t> hashes_;   // of those before it
   std::vector<int32_t> source_lengths_, target_lengths_;
-  size_t ids_ = 0;
 };
 
 /// A cache file that was found to be whole.
@@ -134,14 +107,6 @@ struct CacheView {
   std::span<const uint64_t> offsets;
   std::span<const int32_t> source_lengths, target_lengths;
 };
-
-uint64_t content_hash(std::span<const std::byte> bytes) {
-  std::vector<uint64_t> hashes((bytes.size() + kBlock - 1) / kBlock);
-  parallel_blocks(static_cast<int64_t>(bytes.size()), kBlock, [&](int64_t begin, int64_t end) {
-    hashes[begin / kBlock] = xxh64(bytes.subspan(begin, end - begin));
-  });
-  return xxh64(std::as_bytes(std::span(hashes)));
-}
 
 /// Points the view at its parts; what is wrong with the sizes, or "".
 std::string lay_out(CacheView& view, uint64_t key) {
@@ -201,7 +166,7 @@ std::optional<CacheView> open_cache_file(const std::string& path, uint64_t key,
   if (!fault.empty()) return std::nullopt;
   fault = "its contents were altered";
   const auto content = view.file.bytes().first(view.file.size() - kFooter);
-  if (content_hash(content) != view.footer.content_hash) return std::nullopt;
+  if (hash_blocks(content) != view.footer.content_hash) return std::nullopt;
   return are_offsets_sound(view) ? std::optional(std::move(view)) : std::nullopt;
 }
 
@@ -324,19 +289,6 @@ void check_options(const CorpusOptions& options) {
   }
 }
 
-/// Removes what a killed build of this cache left; another process that builds it now would have
-/// its file taken away and fail, so only files untouched for long go.
-void remove_leftovers(const std::string& dir, const std::string& name) {
-  for (const std::string& entry : list_directory(dir)) {
-    if (!entry.starts_with(name) || !is_temporary_name(entry)) continue;
-    const std::string path = join_path(dir, entry);
-    std::error_code error;
-    const auto changed = std::filesystem::last_write_time(path, error);
-    const auto now = std::filesystem::file_time_type::clock::now();
-    if (!error && now - changed > std::chrono::minutes(10)) remove_path(path);
-  }
-}
-
 }  // namespace
 
 struct TokenizedCorpus::Impl {
@@ -364,23 +316,15 @@ TokenizedCorpus TokenizedCorpus::open_or_build(const CorpusOptions& options,
       join_path(options.cache_dir, fmt::format("{}-{}.tokens", options.name, key_text));
   make_directories(options.cache_dir);
   remove_leftovers(options.cache_dir, options.name + "-");
-  std::string fault;
-  std::optional<CacheView> view;
-  if (path_exists(path)) {
-    view = open_cache_file(path, key, fault);
-    if (!view) say(fmt::format("{}: not usable ({}); making it anew", path, fault));
-  }
-  if (!view) {
+  const auto open = [&](std::string& fault) { return open_cache_file(path, key, fault); };
+  CacheView view = open_or_build_cache(path, log, open, [&] {
     const auto start = std::chrono::steady_clock::now();
     build(options, encoder, key, path);
-    view = open_cache_file(path, key, fault);
-    check(view.has_value(), ErrorKind::system,
-          "{}: reads back otherwise than it was written ({}); is the disk failing?", path, fault);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     say(fmt::format("{}: tokenised in {:.1f} s", options.name, seconds.count()));
-  }
-  say(fmt::format("{}: {}", options.name, view->footer.report.str()));
-  return TokenizedCorpus(std::make_shared<const Impl>(Impl{std::move(*view), key_text}));
+  });
+  say(fmt::format("{}: {}", options.name, view.footer.report.str()));
+  return TokenizedCorpus(std::make_shared<const Impl>(Impl{std::move(view), key_text}));
 }
 
 int64_t TokenizedCorpus::size() const { return report().pairs; }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "heddle/data/cache_file.h"
 #include "heddle/data/parallel_text.h"
 #include "heddle/text/tokenizer.h"
 
@@ -70,8 +71,7 @@ class TokenView {
 /// Copies share the mapped file.
 class TokenizedCorpus {
  public:
-  /// Says something to the user, without a line end.
-  using Log = std::function<void(std::string_view)>;
+  using Log = CacheLog;
 
   /// Opens the cache of these files, this encoder and these limits, or makes it: the texts are
   /// tokenised on all threads, block by block, and the same bytes come out for any number of

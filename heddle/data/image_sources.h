@@ -1,0 +1,59 @@
+// Labelled images in the files that people have, before they are decoded.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/vision/image.h"
+
+namespace heddle {
+
+/// An image out of a file: 8 bits a channel.
+struct DecodedImage {
+  ImageSize size;
+  std::vector<uint8_t> pixels;  ///< [height, width, channels]
+};
+
+/// Images of one part: those to train on, or those held out.
+struct ImageSource {
+  struct Entry {
+    std::string name;  ///< below the root: "cat/7.jpg", "train.jpack: image 7"
+    int32_t label = 0;
+    int64_t bytes = 0;  ///< compressed
+  };
+
+  std::string root;                 ///< folder
+  std::vector<std::string> labels;  ///< names of the classes
+  std::vector<Entry> entries;
+  int64_t channels = Image::kChannels;
+  std::string path(size_t i) const;
+  /// The image of entry i; path(i) opens messages. Any thread may call it. Errors: data.
+  std::function<DecodedImage(size_t i, const std::string& path)> decode;
+  std::string content;  ///< differs wherever another cache is needed
+};
+
+struct ImageSources {
+  std::optional<ImageSource> train, val;
+};
+
+/// What is at a path. A file: .jpack (JPEG files without their common beginning, which is
+/// jpeg_header.bin beside it, as ../shared/data/cifar10/README.md has them), IDX (its name has
+/// "images"; that with "labels" lies beside it; gzip or not), .bin (CIFAR-10 or CIFAR-100, of which
+/// the fine labels count). A folder: of such files, those to train on with "train" or "data_batch"
+/// in their name, those held out with one of "val", "dev", "test", "t10k" (the first that is
+/// there); of folders train/ and val/ (valid, validation, dev, test) with a folder of JPEG and PNG
+/// files a class; or of folders a class, which are train's. Names of classes are those of the
+/// folders, in order; lines of classes.txt, batches.meta.txt, fine_label_names.txt; or numbers.
+/// Of a path without a split only `train` is there.
+/// Errors: data, naming the file, for a path without images, a class without image files in
+/// training, a file of a wrong size or with a label that has no name.
+ImageSources find_images(const std::string& path);
+
+/// The labels of `source` become those of `labels` that have the same name.
+/// Errors: data for a label in use that is not among them.
+void relabel(ImageSource& source, const std::vector<std::string>& labels);
+
+}  // namespace heddle

@@ -1,0 +1,133 @@
+// Opening sets of images, and holding some of them out.
+#include "heddle/data/images.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/progress.h"
+#include "heddle/base/rng.h"
+
+namespace heddle {
+namespace {
+
+// "40,000 images of 10 classes, 32 x 32 pixels"
+std::string described(const ImageSet& set) {
+  ImageSize least = set.image(0).size, most = least;
+  for (int64_t i = 1; i < set.size(); ++i) {
+    const auto [height, width] = set.image(i).size;
+    least = {std::min(least.height, height), std::min(least.width, width)};
+    most = {std::max(most.height, height), std::max(most.width, width)};
+  }
+  const auto words = [](ImageSize s) { return fmt::format("{} x {}", s.width, s.height); };
+  return fmt::format("{} of {}, {}{} pixels", counted(set.size(), "image"),
+                     counted(std::ssize(set.labels()), "class", "classes"), words(least),
+                     least == most ? "" : " to " + words(most));
+}
+
+// Of each class the first ones of a random order; both parts keep the order of the files.
+ImageSplit hold_out(const ImageSet& all, double share, uint64_t seed) {
+  std::vector<int64_t> train, val;
+  const std::vector<std::vector<int64_t>> classes = all.by_label();
+  for (size_t label = 0; label < classes.size(); ++label) {
+    std::vector<int64_t> images = classes[label];
+    RngStream random(make_key(seed, 0, hash_name("data/held-out images"), label));
+    shuffle_values(images, random);
+    const auto n = static_cast<int64_t>(images.size());
+    const auto wanted = static_cast<int64_t>(std::ceil(share * static_cast<double>(n)));
+    const auto held = images.begin() + std::clamp<int64_t>(wanted, 0, std::max<int64_t>(0, n - 1));
+    val.insert(val.end(), images.begin(), held);
+    train.insert(train.end(), held, images.end());
+  }
+  check(!val.empty(), ErrorKind::data,
+        "of {} none can be held out; give `val_data`, or another `val_share`",
+        counted(all.size(), "image"));
+  std::ranges::sort(train);
+  std::ranges::sort(val);
+  return {all.select(train), all.select(val)};
+}
+
+void check_classes(const ImageSet& train, const std::string& path) {
+  const std::vector<std::vector<int64_t>> classes = train.by_label();
+  const auto used =
+      std::ranges::count_if(classes, [](const auto& images) { return !images.empty(); });
+  check(used >= 2, ErrorKind::data,
+        "{}: all images are of the class '{}'; there is nothing to tell apart", path,
+        train.labels()[static_cast<size_t>(train.label(0))]);
+}
+
+}  // namespace
+
+ImageSet::ImageSet(ImageCache cache, std::string root)
+    : cache_(std::move(cache)), root_(std::move(root)) {
+  std::vector<int64_t> all(static_cast<size_t>(cache_.size()));
+  std::iota(all.begin(), all.end(), 0);
+  chosen_ = std::make_shared<const std::vector<int64_t>>(std::move(all));
+}
+
+std::string ImageSet::key() const {
+  return checksum(fmt::format("{} {}", cache_.key(), checksum(std::as_bytes(std::span(*chosen_)))));
+}
+
+ImageSet ImageSet::select(const std::vector<int64_t>& images) const {
+  std::vector<int64_t> chosen;
+  for (const int64_t i : images) {
+    check(i >= 0 && i < size(), ErrorKind::internal, "image {} of a set of {}", i, size());
+    chosen.push_back(at(i));
+  }
+  ImageSet part = *this;
+  part.chosen_ = std::make_shared<const std::vector<int64_t>>(std::move(chosen));
+  return part;
+}
+
+std::vector<std::vector<int64_t>> ImageSet::by_label() const {
+  std::vector<std::vector<int64_t>> images(labels().size());
+  for (int64_t i = 0; i < size(); ++i) images[static_cast<size_t>(label(i))].push_back(i);
+  return images;
+}
+
+ImageSet cached_set(const ImageSource& source, const std::string& name,
+                    const ImageSetOptions& options, const CacheLog& log) {
+  return ImageSet(
+      ImageCache::open_or_build(
+          source, {.folder = options.cache_dir, .name = name, .edge = options.cache_edge}, log),
+      source.root);
+}
+
+ImageSplit open_image_split(const ImageSetOptions& options, const CacheLog& log) {
+  ImageSources found = find_images(options.path);
+  check(found.train.has_value(), ErrorKind::data,
+        "{}: there are held-out images alone, and none to train on", options.path);
+  if (!options.val_path.empty()) {
+    ImageSources others = find_images(options.val_path);
+    found.val = std::move(others.val ? others.val : others.train);
+  }
+  if (found.val) relabel(*found.val, found.train->labels);  // before the long work
+  ImageSet train = cached_set(*found.train, "train", options, log);
+  check_classes(train, options.path);
+  ImageSplit split = found.val ? ImageSplit{train, cached_set(*found.val, "val", options, log)}
+                               : hold_out(train, options.val_share, options.seed);
+  check(split.train.channels() == split.val.channels(), ErrorKind::data,
+        "{}: images to train on have {} channels, those held out {}", options.path,
+        split.train.channels(), split.val.channels());
+  if (log) {
+    log("train: " + described(split.train));
+    log("val: " + described(split.val));
+  }
+  return split;
+}
+
+ImageSet open_image_set(const ImageSetOptions& options, const std::vector<std::string>& labels,
+                        const CacheLog& log) {
+  ImageSources found = find_images(options.path);
+  ImageSource& source = found.val ? *found.val : *found.train;
+  if (!labels.empty()) relabel(source, labels);
+  ImageSet set = cached_set(source, "test", options, log);
+  if (log) log("test: " + described(set));
+  return set;
+}
+
+}  // namespace heddle
