@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "heddle/base/files/mmap.h"
+#include "heddle/base/parallel.h"
 #include "heddle/infer/search/best_tokens.h"
 #include "heddle/infer/words.h"
 #include "heddle/ops/embedding.h"
@@ -26,18 +27,32 @@ std::vector<double> scaled(std::span<const float> logits, ClassScale scale) {
   return p;
 }
 
-// Of the texts end to end, by one of the model's heads.
-std::vector<float> logits_of(const LoadedModel& model, std::span<const Encoding> texts,
+// Of sequences end to end, by one of the model's heads.
+std::vector<float> logits_of(const LoadedModel& model, const ModelInput& input,
                              const Heads::OfInput& head, const Precision& precision) {
-  const PackedTexts packed(model.tokens(), texts);
   const NoGrad off;
   nn::Run run;
   run.use(precision);
-  const nn::TokenRows tokens = packed.tokens();
-  std::vector<float> logits = head(model.model->hidden(tokens, run), tokens, run).to_floats();
+  std::vector<float> logits = head(model.model->hidden(input, run), input, run).to_floats();
   check(std::ranges::all_of(logits, [](float x) { return std::isfinite(x); }), ErrorKind::data,
         "{}: the model gives logits that are not finite", model.path);
   return logits;
+}
+std::vector<float> logits_of(const LoadedModel& model, std::span<const Encoding> texts,
+                             const Heads::OfInput& head, const Precision& precision) {
+  const PackedTexts packed(model.tokens(), texts);
+  return logits_of(model, packed.tokens(), head, precision);
+}
+
+// Of each sequence, out of the logits of all.
+std::vector<std::vector<double>> classes_of(const LoadedModel& model,
+                                            const std::vector<float>& logits) {
+  const size_t labels = model.model->labels().size();
+  std::vector<std::vector<double>> result;
+  for (size_t i = 0; i < logits.size(); i += labels) {
+    result.push_back(scaled(std::span(logits).subspan(i, labels), class_scale(*model.model)));
+  }
+  return result;
 }
 
 }  // namespace
@@ -61,15 +76,21 @@ std::vector<std::vector<double>> classify(const LoadedModel& model,
     encodings.push_back(one.second ? encode_truncated(model, one.text, *one.second, cut)
                                    : encode_truncated(model, one.text, cut));
   }
-  const std::vector<float> logits =
-      logits_of(model, encodings, model.model->heads().sequence_classes, precision);
-  const size_t labels = model.model->labels().size();
-  std::vector<std::vector<double>> result;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    result.push_back(
-        scaled(std::span(logits).subspan(i * labels, labels), class_scale(*model.model)));
-  }
-  return result;
+  return classes_of(model, logits_of(model, encodings, model.model->heads().sequence_classes,
+                                     precision));
+}
+
+std::vector<std::vector<double>> classify(const LoadedModel& model, const ImageProcessor& processor,
+                                          std::span<const Image> images,
+                                          const Precision& precision) {
+  check_mapped_files();
+  check_head(model, model.model->heads().sequence_classes != nullptr, Head::image_classes,
+             "classes");
+  std::vector<Image> fitted(images.size());
+  parallel_for(std::ssize(images), [&](int64_t i) { fitted[i] = processor.fit(images[i]); });
+  const ImageBatch batch(fitted, processor);
+  return classes_of(
+      model, logits_of(model, batch.rows(), model.model->heads().sequence_classes, precision));
 }
 
 std::vector<std::vector<WordClass>> classify_words(const LoadedModel& model,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/infer/image_batch.h"
 #include "heddle/infer/loading/text_model.h"
 
 namespace heddle {
@@ -31,6 +32,12 @@ ClassScale class_scale(const Model& model);
 std::vector<std::vector<double>> classify(const LoadedModel& model,
                                           std::span<const TextToClassify> texts,
                                           const Precision& precision, int64_t& cut);
+
+/// The same of images, prepared by `processor`. Errors: data if the model has no head for classes of
+/// images, takes none of their size, or gives what is not finite.
+std::vector<std::vector<double>> classify(const LoadedModel& model, const ImageProcessor& processor,
+                                          std::span<const Image> images,
+                                          const Precision& precision);
 
 /// The likeliest class of a word.
 struct WordClass {

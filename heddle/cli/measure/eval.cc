@@ -16,6 +16,7 @@ namespace {
 constexpr const char* kPairs = "Of translators";
 constexpr const char* kText = "Of language models and those of masked tokens";
 constexpr const char* kClasses = "Of models with classes";
+constexpr const char* kImages = "Of models that read images";
 constexpr const char* kData = "Of all but translators";
 
 bool is_given(const Subcommand& command, const char* flag) {
@@ -23,6 +24,10 @@ bool is_given(const Subcommand& command, const char* flag) {
 }
 
 Head head_of(const std::string& model) { return train::config_of_model(model).hub().head; }
+
+bool reads_images(Head head) {
+  return head == Head::image_classes || head == Head::distilled_classes;
+}
 
 bool has_classes(Head head) {
   return head == Head::sequence_classes || head == Head::token_classes;
@@ -45,7 +50,9 @@ const char* group_of(const EvalFlags& flags) {
         "{} is no translator; give the text to be predicted, or texts with their classes, as "
         "--data FILE",
         flags.model);
-  return has_classes(head_of(flags.model)) ? kClasses : kText;
+  const Head head = head_of(flags.model);
+  if (reads_images(head)) return kImages;
+  return has_classes(head) ? kClasses : kText;
 }
 
 void check_flags(const EvalFlags& flags, const std::string& group) {
@@ -77,6 +84,7 @@ void run(EvalFlags flags) {
   if (!flags.output.empty()) inspect::check_output(flags.output, "the translations");
   const std::string group = group_of(flags);
   check_flags(flags, group);
+  if (group == kImages) return eval_images(flags);
   if (group != kPairs) take_keys_of_run(flags, group == kClasses);
   if (group == kClasses) return eval_classes(flags);
   if (group == kText) {
@@ -126,7 +134,7 @@ void add_data_flags(Subcommand& command, EvalFlags& flags) {
       .add_option("--data", flags.data,
                   "as for training: the text whose tokens a language model is to predict (and a "
                   "model of masked tokens 15 % of them); texts with their classes (.csv, .tsv, "
-                  ".jsonl), or words with theirs (CoNLL, .jsonl)")
+                  ".jsonl), words with theirs (CoNLL, .jsonl), or images with theirs")
       .type_name("FILE");
   command.add_option("--text-key", flags.text_key,
                      "column or key of the text [that of the run, or text]; numbers count columns "

@@ -37,4 +37,7 @@ void eval_masked_tokens(const EvalFlags& flags);
 /// Accuracy and macro F1 of a model with classes on labelled texts, or words.
 void eval_classes(const EvalFlags& flags);
 
+/// Accuracy, top-5 accuracy and calibration of a model that classifies images.
+void eval_images(const EvalFlags& flags);
+
 }  // namespace heddle::cli

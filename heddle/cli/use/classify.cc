@@ -1,15 +1,17 @@
-// heddle classify: the classes of texts, or of their words.
+// heddle classify: the classes of images, of texts, or of their words.
 #include "heddle/infer/answers.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "heddle/base/json/json.h"
+#include "heddle/base/log.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/lines.h"
 #include "heddle/inspect/pages/text_pages.h"
+#include "heddle/models/image_model.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle::cli {
@@ -17,6 +19,7 @@ namespace {
 
 struct Flags {
   TextFlags text;
+  std::vector<std::string> images;
   int64_t top = 5;
   bool is_pair = false;
   Option has_top;
@@ -40,18 +43,20 @@ std::vector<TextToClassify> parts_of(std::span<const std::string> texts, bool is
   return result;
 }
 
+// image: the file, of classes of images
 void print_one(const std::vector<std::string>& labels, const std::vector<double>& p,
-               const Flags& flags) {
+               const Flags& flags, const std::string& image = "") {
   std::vector<size_t> order(p.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return p[i]; });
   if (flags.text.json) {
     Json line = Json::object();
+    if (!image.empty()) line["image"] = image;
     line["label"] = labels[order[0]];
     for (size_t i = 0; i < p.size(); ++i) line["probabilities"][labels[i]] = p[i];
     return print_result(line.dump());
   }
-  std::string line;
+  std::string line = image;
   order.resize(std::min(order.size(), static_cast<size_t>(flags.top)));
   for (const size_t i : order) {
     line += fmt::format("{}{}\t{:.4f}", line.empty() ? "" : "\t", labels[i], p[i]);
@@ -102,10 +107,49 @@ void run_words(const Flags& flags, const LoadedModel& model, const Precision& pr
   if (has_page) write_page("classify", counted(page.texts(), "text"), flags.text.page, page.page());
 }
 
+// Each file a line; one that is no image ends the command, or its line says so (--skip-bad).
+void run_images(const Flags& flags, const Precision& precision) {
+  constexpr size_t kAtOnce = 32;
+  check(flags.text.texts.empty() && !flags.is_pair, ErrorKind::usage,
+        "{} is for texts; leave it out, or the images", flags.is_pair ? "--pair" : "--text");
+  const LoadedModel model = load_model(flags.text.model);
+  model.model->need<ImageModel>(model.path);
+  const ImageProcessor processor = ImageProcessor::of_folder(model.path);
+  inspect::ClassPage page(flags.text.model, model.model->labels(), class_scale(*model.model),
+                          flags.top);
+  for (size_t begin = 0; begin < flags.images.size(); begin += kAtOnce) {
+    const auto names = std::span(flags.images).subspan(
+        begin, std::min(kAtOnce, flags.images.size() - begin));
+    std::vector<Image> images;
+    std::vector<std::string> faults(names.size());
+    for (size_t i = 0; i < names.size(); ++i) {
+      try {
+        images.push_back(read_image(names[i]));
+      } catch (const Error& e) {
+        if (!flags.text.lines.skip_bad) throw;
+        faults[i] = e.what();
+        log_warning("{}", e.what());
+      }
+    }
+    const auto all = classify(model, processor, images, precision);
+    for (size_t i = 0, good = 0; i < names.size(); ++i) {
+      if (!faults[i].empty()) {
+        print_result(flags.text.json ? Json::object({{"error", faults[i]}}).dump() : "");
+        continue;
+      }
+      print_one(model.model->labels(), all[good], flags, names[i]);
+      page.add(names[i], all[good++]);
+    }
+  }
+  if (flags.text.page.empty()) return;
+  write_page("classify", counted(page.texts(), "image"), flags.text.page, page.page());
+}
+
 void run(const Flags& flags) {
   check(flags.top >= 1, ErrorKind::usage, "--top is {}; it must be at least 1", flags.top);
   const bool has_page = wants_page(flags.text.page);
   const Precision precision = apply_compute_flags(flags.text.compute);
+  if (!flags.images.empty()) return run_images(flags, precision);
   const LoadedModel model = load_text_model(flags.text.model);
   if (model.model->heads().token_classes) return run_words(flags, model, precision);
   inspect::ClassPage page(flags.text.model, model.model->labels(), class_scale(*model.model),
@@ -133,10 +177,11 @@ void run(const Flags& flags) {
 void add_classify(Subcommand& app) {
   auto [command, flags] = app.add_command<Flags>(
       "classify",
-      "Classes of texts with their probabilities, the likeliest first; of a tagger each word and "
-      "its class",
+      "Classes of images or texts with their probabilities, the likeliest first; of a tagger each "
+      "word and its class",
       run);
   add_text_flags(command, flags.text);
+  command.add_option("image", flags.images, "JPEG or PNG files, of a model that reads images");
   flags.has_top =
       command.add_setting("--top", flags.top, "classes printed of each text; --json gives all");
   command.add_flag("--pair", flags.is_pair, "two texts a line, with a tab between");

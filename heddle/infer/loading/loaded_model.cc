@@ -19,6 +19,7 @@
 #include "heddle/models/registry.h"
 #include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 #include "heddle/text/tokenizer.h"
+#include "heddle/vision/image_processor.h"
 
 namespace heddle {
 namespace {
@@ -341,6 +342,7 @@ namespace {
 
 // What travels along as it is, where it is there.
 constexpr std::array kBesideWeights = {kGenerationName,
+                                       kPreprocessorName,
                                        "tokenizer.json",
                                        "tokenizer_config.json",
                                        "special_tokens_map.json",

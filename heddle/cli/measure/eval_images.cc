@@ -1,0 +1,122 @@
+// Accuracy, calibration and confusion of a model that classifies images.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "heddle/base/parallel.h"
+#include "heddle/base/progress.h"
+#include "heddle/cli/flags.h"
+#include "heddle/cli/measure/eval.h"
+#include "heddle/data/images.h"
+#include "heddle/infer/answers.h"
+#include "heddle/inspect/pages/text_pages.h"
+#include "heddle/models/image_model.h"
+#include "heddle/train/tasks/losses.h"
+
+namespace heddle::cli {
+namespace {
+
+constexpr int64_t kAtOnce = 64;
+
+struct ImageReport {
+  explicit ImageReport(int64_t classes) : confusion(classes) {}
+
+  train::Confusion confusion;
+  std::vector<int32_t> truths, answers;
+  double nll = 0;
+  int64_t among_five = 0;
+  /// Answers by their probability, in tenths and halves of tenths: how many, right, and sure.
+  struct Bin {
+    int64_t count = 0, right = 0;
+    double sure = 0;
+  };
+  std::array<Bin, 15> bins;
+
+  void add(int32_t truth, std::span<const double> p) {
+    const auto answer = static_cast<int32_t>(std::ranges::max_element(p) - p.begin());
+    const double own = p[static_cast<size_t>(truth)], sure = p[static_cast<size_t>(answer)];
+    truths.push_back(truth), answers.push_back(answer);
+    confusion.add(truth, answer);
+    nll -= std::log(own);
+    among_five += std::ranges::count_if(p, [&](double x) { return x > own; }) < 5;
+    Bin& bin = bins[std::min(bins.size() - 1, static_cast<size_t>(sure * 15))];
+    ++bin.count, bin.right += answer == truth, bin.sure += sure;
+  }
+  double count() const { return static_cast<double>(truths.size()); }
+  /// Mean over the answers of |share that is right - mean probability| of 15 bins of equal width.
+  /// Source: Guo et al. 2017, "On Calibration of Modern Neural Networks".
+  double calibration_error() const {
+    double sum = 0;
+    for (const Bin& bin : bins) sum += std::abs(static_cast<double>(bin.right) - bin.sure);
+    return sum / count();
+  }
+};
+
+std::string as_text(const ImageReport& r, int64_t labels) {
+  return fmt::format(
+      "accuracy {:.2f} %, top 5 {:.2f} %, macro F1 {:.4f}, loss {:.4f}, calibration error {:.4f} "
+      "({}, {})",
+      100 * r.confusion.accuracy(), 100 * static_cast<double>(r.among_five) / r.count(),
+      r.confusion.macro_f1(), r.nll / r.count(), r.calibration_error(),
+      counted(std::ssize(r.truths), "image"), counted(labels, "label"));
+}
+
+std::string as_json(const ImageReport& r, int64_t labels, const EvalFlags& flags) {
+  Json json = Json::object();
+  json["accuracy"] = r.confusion.accuracy();
+  json["top5"] = static_cast<double>(r.among_five) / r.count();
+  json["macro_f1"] = r.confusion.macro_f1();
+  json["loss"] = finite_or_null(r.nll / r.count());
+  json["calibration_error"] = r.calibration_error();
+  json["images"] = r.truths.size();
+  json["labels"] = labels;
+  json["precision"] = precision_name(resolve_precision(flags.compute.precision));
+  return json.dump();
+}
+
+}  // namespace
+
+void eval_images(const EvalFlags& flags) {
+  const bool has_page = wants_page(flags.page);
+  const Precision precision = apply_compute_flags(flags.compute);
+  const LoadedModel model = load_model(flags.model);
+  model.model->need<ImageModel>(model.path);
+  const ImageProcessor processor = ImageProcessor::of_folder(model.path);
+  ImageSources found = find_images(flags.data);
+  ImageSource& source = found.val ? *found.val : found.train.value();
+  const std::vector<std::string>& labels = model.model->labels();
+  relabel(source, labels);
+  ImageReport report(std::ssize(labels));
+  std::vector<inspect::AnsweredQuestion> wrong;
+  Progress progress("eval");
+  const auto count = std::ssize(source.entries);
+  for (int64_t begin = 0; begin < count; begin += kAtOnce) {
+    std::vector<Image> images(static_cast<size_t>(std::min(kAtOnce, count - begin)));
+    parallel_for(std::ssize(images), [&](int64_t i) {
+      const auto n = static_cast<size_t>(begin + i);
+      const DecodedImage image = source.decode(n, source.path(n));
+      images[i] = ImageView{image.pixels.data(), image.size, source.channels}.rgb();
+    });
+    const auto all = classify(model, processor, images, precision);
+    for (size_t i = 0; i < images.size(); ++i) {
+      const size_t n = static_cast<size_t>(begin) + i;
+      const int32_t truth = source.entries[n].label;
+      report.add(truth, all[i]);
+      const int32_t answer = report.answers.back();
+      if (answer == truth || std::ssize(wrong) >= inspect::kPageAnswers) continue;
+      wrong.push_back({{"", source.entries[n].name, ""}, truth, answer, all[i][truth],
+                       all[i][answer]});
+    }
+    if (!progress.is_due()) continue;
+    progress.update(static_cast<double>(begin) / static_cast<double>(count),
+                    fmt::format("{} of {}", format_count(begin), counted(count, "image")));
+  }
+  const std::string text = as_text(report, std::ssize(labels));
+  fmt::print("{}\n", flags.json ? as_json(report, std::ssize(labels), flags) : text);
+  if (!has_page) return;
+  write_page("eval", "a page", flags.page,
+             inspect::confusion_page({flags.model, flags.data, text}, labels, "image",
+                                     report.truths, report.answers, wrong));
+}
+
+}  // namespace heddle::cli
