@@ -75,9 +75,8 @@ void sum_of_windows(const WindowArgs& a, const F& part) {
       sums[static_cast<size_t>(pixel * a.x.width + c)] += part(window, place, c);
     }
   });
-  fill_elements(a.x, [&](int64_t r, int64_t c) {
-    return sums[static_cast<size_t>(r * a.x.width + c)];
-  });
+  fill_elements(a.x,
+                [&](int64_t r, int64_t c) { return sums[static_cast<size_t>(r * a.x.width + c)]; });
 }
 inline void patch_rows_backward(const WindowArgs& a) {
   sum_of_windows(a, [&](int64_t window, int64_t place, int64_t c) {

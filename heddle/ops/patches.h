@@ -6,6 +6,7 @@
 
 #include "heddle/autograd/tape.h"
 #include "heddle/kernels/patches.h"
+#include "heddle/ops/matmul.h"
 
 namespace heddle {
 
@@ -21,6 +22,15 @@ std::vector<ImageSize> output_sizes(std::span<const ImageSize> sizes, const Wind
 /// kernel * channels] of the dtype of x, in the order row and column of the window, channel; x
 /// itself where a window is a pixel. Errors: shape if sizes do not fit; those of output_size().
 Tensor patch_rows(const Tensor& x, std::span<const ImageSize> sizes, const WindowOptions& options);
+
+/// linear(patch_rows(x), w, bias): a convolution. Block of images by block, so that patches are in
+/// the cache when they are multiplied and none are kept: the gradient makes them again.
+/// x: [pixels of all images, channels], w: [out, kernel * kernel * channels] of its dtype, bias:
+/// [out] f32 or undefined    returns: [windows of all images, out]
+/// Errors: shape if sizes do not fit; those of linear() and output_size().
+Tensor convolution(const Tensor& x, std::span<const ImageSize> sizes, const Tensor& w,
+                   const Tensor& bias, const WindowOptions& windows,
+                   const LinearOptions& options = {});
 
 /// The largest value of each channel in each window; the gradient goes to the first of equals, of
 /// those in the padding to none.

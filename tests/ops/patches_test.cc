@@ -1,6 +1,7 @@
 // What the cases of patches.h do not say: identity, ties, NaN, single images, errors.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -47,6 +48,36 @@ TEST(Windows, image_has_the_bits_it_has_alone_in_any_batch) {
   EXPECT_EQ(segment_mean(own, Segments::uniform(1, 12)).to_floats(), part(mean, 21, 21));
 }
 
+// 96 images of 9 x 12 pixels and 40 channels have 15 MB of patches: several blocks.
+TEST(Convolution, blocks_of_images_are_one_product) {
+  RngStream random(make_key(1, 2, 3));
+  const auto tensor = [&](const Shape& shape, Leaf& leaf) {
+    std::vector<float> values;
+    for (int64_t i = 0; i < shape.elements(); ++i) values.push_back(random.uniform() - 0.5f);
+    return Tensor::from(values, shape).with_leaf(&leaf);
+  };
+  const std::vector<ImageSize> sizes(96, {9, 12});
+  const WindowOptions o{3, 1, 1};
+  std::array<Leaf, 2> x, w, b;
+  const Tensor pixels = tensor({96 * 108, 40}, x[0]), weight = tensor({24, 360}, w[0]);
+  const Tensor bias = tensor({24}, b[0]);
+  const Tensor y = convolution(pixels, sizes, weight, bias, o);
+  const Tensor want = linear(patch_rows(pixels.with_leaf(&x[1]), sizes, o), weight.with_leaf(&w[1]),
+                             bias.with_leaf(&b[1]));
+  EXPECT_EQ(y.to_floats(), want.to_floats());
+  Leaf none;
+  const Tensor to = tensor({96 * 108, 24}, none).detached();
+  backward(dot(y, to));
+  clear_tape();
+  const Tensor again = linear(patch_rows(pixels.with_leaf(&x[1]), sizes, o),
+                              weight.with_leaf(&w[1]), bias.with_leaf(&b[1]));
+  backward(dot(again, to));
+  EXPECT_EQ(x[0].grad.to_floats(), x[1].grad.to_floats());
+  EXPECT_EQ(b[0].grad.to_floats(), b[1].grad.to_floats());
+  const std::vector<float> dw = w[0].grad.to_floats(), plain = w[1].grad.to_floats();
+  for (size_t i = 0; i < dw.size(); ++i) ASSERT_NEAR(dw[i], plain[i], 1e-4) << i;  // of about 10
+}
+
 TEST(MaxPool, gradient_goes_to_the_first_of_equals) {
   Leaf leaf;
   const Tensor x = Tensor::from(std::vector<float>{1, 2, 2, 2}, {4, 1}).with_leaf(&leaf);
@@ -77,13 +108,13 @@ TEST(Windows, sizes_that_do_not_fit_are_shape_errors) {
   const Tensor x = Tensor::zeros({6, 1}, DType::f32);
   const std::vector<ImageSize> sizes = {{2, 3}}, others = {{2, 2}};
   expect_error(ErrorKind::shape, {"[6, 1]", "4 pixels"},
-                        [&] { patch_rows(x, others, {.kernel = 2}); });
-  expect_error(ErrorKind::shape, {"2 x 3", "4 x 4"},
-                        [&] { patch_rows(x, sizes, {.kernel = 4}); });
-  expect_error(ErrorKind::shape, {"0 apart"},
-                        [&] { patch_rows(x, sizes, {.stride = 0}); });
-  expect_error(ErrorKind::shape, {"padding 2"},
-                        [&] { max_pool(x, sizes, {2, 1, 2}); });
+               [&] { patch_rows(x, others, {.kernel = 2}); });
+  expect_error(ErrorKind::shape, {"2 x 3", "4 x 4"}, [&] { patch_rows(x, sizes, {.kernel = 4}); });
+  expect_error(ErrorKind::shape, {"[6, 1]", "2 x 2", "[5, 3]"}, [&] {
+    convolution(x, sizes, Tensor::zeros({5, 3}, DType::f32), {}, {.kernel = 2});
+  });
+  expect_error(ErrorKind::shape, {"0 apart"}, [&] { patch_rows(x, sizes, {.stride = 0}); });
+  expect_error(ErrorKind::shape, {"padding 2"}, [&] { max_pool(x, sizes, {2, 1, 2}); });
   expect_error(ErrorKind::shape, {"segment 1 has no rows"}, [&] {
     segment_mean(x, Segments::from_lengths(std::vector<int64_t>{6, 0}));
   });

@@ -215,8 +215,7 @@ void pool_line(const WindowArgs& a, const Line& line) {
       for (int64_t i = down.begin; i < down.end; ++i) {
         for (int64_t j = across.begin; j < across.end; ++j) {
           const Vec v = value(i, j);
-          const auto is_better =
-              hn::Or(hn::Gt(v, best), hn::AndNot(hn::IsNaN(best), hn::IsNaN(v)));
+          const auto is_better = hn::Or(hn::Gt(v, best), hn::AndNot(hn::IsNaN(best), hn::IsNaN(v)));
           best = hn::IfThenElse(is_better, v, best);
           place = hn::IfThenElse(hn::RebindMask(di, is_better),
                                  hn::Set(di, static_cast<int32_t>(i * o.kernel + j)), place);

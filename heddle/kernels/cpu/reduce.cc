@@ -310,11 +310,11 @@ HWY_EXPORT(scan_logits_impl);
 namespace heddle {
 
 ReduceKernels ReduceKernels::of_cpu() {
-  return {HEDDLE_CPU_KERNEL(sum_columns), HEDDLE_CPU_KERNEL(sum_rows),
+  return {HEDDLE_CPU_KERNEL(sum_columns),  HEDDLE_CPU_KERNEL(sum_rows),
           HEDDLE_CPU_KERNEL(segment_mean), HEDDLE_CPU_KERNEL(segment_mean_backward),
-          HEDDLE_CPU_KERNEL(sum_squares), HEDDLE_CPU_KERNEL(all_finite),
-          HEDDLE_CPU_KERNEL(softmax),     HEDDLE_CPU_KERNEL(softmax_backward),
-          HEDDLE_CPU_KERNEL(log_softmax), HEDDLE_CPU_KERNEL(scan_logits)};
+          HEDDLE_CPU_KERNEL(sum_squares),  HEDDLE_CPU_KERNEL(all_finite),
+          HEDDLE_CPU_KERNEL(softmax),      HEDDLE_CPU_KERNEL(softmax_backward),
+          HEDDLE_CPU_KERNEL(log_softmax),  HEDDLE_CPU_KERNEL(scan_logits)};
 }
 
 }  // namespace heddle
