@@ -59,6 +59,13 @@ struct Run {
     if (!training || p <= 0) return {};
     return {static_cast<float>(p), make_key(seed, update, hash_name(site)), rows};
   }
+  /// The same that drops or keeps all rows of a sample.
+  DropoutSpec drop_path(double p, const std::string& site,
+                        const std::shared_ptr<const RowIds>& rows) const {
+    DropoutSpec spec = dropout(p, site + ".drop_path", rows);
+    spec.of_samples = true;
+    return spec;
+  }
 };
 
 }  // namespace heddle::nn
