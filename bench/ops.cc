@@ -37,7 +37,9 @@ OpSizes train_base_sizes() {
           .contexts = {4096},
           .windows = {4096, 1024, 256},
           .width = 512,
-          .heads = 8};
+          .heads = 8,
+          .images = std::vector<ImageSize>(64, {32, 32}),
+          .channels = 46};
 }
 
 int64_t bytes_of(const Tensors& tensors) {

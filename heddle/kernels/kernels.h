@@ -12,6 +12,7 @@
 #include "heddle/kernels/loss.h"
 #include "heddle/kernels/norm.h"
 #include "heddle/kernels/optimizer.h"
+#include "heddle/kernels/patches.h"
 #include "heddle/kernels/reduce.h"
 
 namespace heddle {
@@ -26,7 +27,7 @@ struct KernelTable : Families... {
 };
 using Kernels =
     KernelTable<GemmKernels, ElementwiseKernels, ActivationKernels, ReduceKernels, NormKernels,
-                EmbeddingKernels, AttentionKernels, LossKernels, OptimizerKernels>;
+                EmbeddingKernels, PatchKernels, AttentionKernels, LossKernels, OptimizerKernels>;
 
 /// The kernels of this machine; those of a thread that is profiled time their calls.
 const Kernels& kernels();

@@ -43,6 +43,21 @@ inline void sum_rows(Rows x, float* y) {
     y[r] = static_cast<float>(sum);
   }
 }
+inline void segment_mean(Rows x, const int64_t* offsets, Rows y) {
+  fill_elements(y, [&](int64_t s, int64_t c) {
+    double sum = 0;
+    for (int64_t r = offsets[s]; r < offsets[s + 1]; ++r) sum += element(x, r, c);
+    return sum / static_cast<double>(offsets[s + 1] - offsets[s]);
+  });
+}
+inline void segment_mean_backward(Rows dy, const int64_t* offsets, Rows dx) {
+  for (int64_t s = 0; s < dy.rows; ++s) {
+    const auto n = static_cast<double>(offsets[s + 1] - offsets[s]);
+    for (int64_t r = offsets[s]; r < offsets[s + 1]; ++r) {
+      for (int64_t c = 0; c < dy.width; ++c) set_element(dx, r, c, element(dy, s, c) / n);
+    }
+  }
+}
 inline double sum_squares(const float* x, int64_t n) {
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * x[i];
@@ -109,6 +124,10 @@ inline void scan_logits(const LogitScanArgs& a) {
 struct ReduceKernels {
   void (*sum_columns)(Rows x, float* y);  ///< y[c] = sum over rows, chunks of 256 rows in order
   void (*sum_rows)(Rows x, float* y);     ///< y[r] = sum over columns
+  /// y[s] = the mean of rows [offsets[s], offsets[s + 1]), at least one, summed in order.
+  void (*segment_mean)(Rows x, const int64_t* offsets, Rows y);
+  /// dx[r] = dy[s] / rows of the segment, of its rows.
+  void (*segment_mean_backward)(Rows dy, const int64_t* offsets, Rows dx);
   /// Chunks of 16,384 summed in order, f64 between.
   double (*sum_squares)(const float* x, int64_t n);
   bool (*all_finite)(Rows x);
@@ -121,6 +140,8 @@ struct ReduceKernels {
   static void list(const auto& visit) {
     HEDDLE_LIST_KERNEL(ReduceKernels, sum_columns);
     HEDDLE_LIST_KERNEL(ReduceKernels, sum_rows);
+    HEDDLE_LIST_KERNEL(ReduceKernels, segment_mean);
+    HEDDLE_LIST_KERNEL(ReduceKernels, segment_mean_backward);
     HEDDLE_LIST_KERNEL(ReduceKernels, sum_squares);
     HEDDLE_LIST_KERNEL(ReduceKernels, all_finite);
     HEDDLE_LIST_KERNEL(ReduceKernels, softmax);

@@ -16,7 +16,8 @@ constexpr std::string_view kHarmless =
     "_attn_implementation_autoset _flash_attn_2_enabled _name_or_path adaptive add_bias_logits "
     "auto_map bos_token_id chunk_size_feed_forward classif_dropout classifier_dropout "
     "cls_token_id decoder_layerdrop decoder_start_token_id dense_act_fn directionality dtype "
-    "encoder_layerdrop end_n_top eos_token_id ext_len extra_pos_embeddings finetuning_task "
+    "encoder_layerdrop encoder_stride end_n_top eos_token_id ext_len extra_pos_embeddings "
+    "finetuning_task "
     "gradient_checkpointing hidden_size init init_range is_encoder_decoder is_gated_act label2id "
     "mask_token_id model_type n_ctx n_positions num_attention_heads num_hidden_layers "
     "output_attentions output_hidden_states output_past output_router_logits pooler_fc_size "
@@ -150,8 +151,7 @@ void ModelConfig::read(const Json& given, const std::string& source) {
     }
     hub.others[key] = value;
   }
-  const bool has_classes = hub.head == Head::sequence_classes || hub.head == Head::token_classes;
-  heddle::check(!has_classes || !hub.labels.empty(), ErrorKind::data,
+  heddle::check(!has_labels(hub.head) || !hub.labels.empty(), ErrorKind::data,
                 "{}: key 'id2label' names no class; a model of classes needs one", source);
   if (!strange.empty()) report_unknown(strange, source);
   check(source);
@@ -204,7 +204,7 @@ Json ModelConfig::json() const {
   const Json own = to_json(fields());
   for (const auto& [key, value] : own.as_object()) out[key] = value;
   to_hub(out);
-  if (hub.head == Head::sequence_classes || hub.head == Head::token_classes) {
+  if (has_labels(hub.head)) {
     for (size_t i = 0; i < hub.labels.size(); ++i) {
       out["id2label"][std::to_string(i)] = hub.labels[i];
       out["label2id"][hub.labels[i]] = i;

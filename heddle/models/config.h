@@ -16,7 +16,8 @@ namespace heddle {
 
 class Model;
 
-/// What stands on a stack, named by `architectures` of config.json.
+/// What stands on a stack, named by `architectures` of config.json. Those from sequence_classes on
+/// give classes.
 enum class Head : uint8_t {
   none,              ///< BertModel: hidden states, and a pooler where the checkpoint has one
   next_token,        ///< GPT2LMHeadModel, LlamaForCausalLM
@@ -26,8 +27,12 @@ enum class Head : uint8_t {
   next_sentence,     ///< BertForNextSentencePrediction: whether a sentence follows another
   pretraining,       ///< BertForPreTraining: masked tokens and the next sentence
   sequence_classes,  ///< BertForSequenceClassification: a class a sequence
-  token_classes      ///< BertForTokenClassification: a class a token
+  token_classes,     ///< BertForTokenClassification: a class a token
+  image_classes,     ///< ViTForImageClassification: a class an image
+  distilled_classes  ///< DeiTForImageClassificationWithTeacher: the same, by two heads
 };
+/// Whether a head gives classes, which id2label names.
+constexpr bool has_labels(Head head) { return head >= Head::sequence_classes; }
 
 /// What is the same in every family.
 struct HubConfig {

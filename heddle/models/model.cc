@@ -20,8 +20,13 @@ std::vector<ModelOutput> Model::forward(const ModelInput& input, const nn::Run& 
       return {{"prediction_logits", heads_.token_logits(h, run)},
               {"seq_relationship_logits", heads_.next_sentence(h, input, run), true}};
     case Head::next_sentence: return {{"logits", heads_.next_sentence(h, input, run), true}};
+    case Head::image_classes:
     case Head::sequence_classes: return {{"logits", heads_.sequence_classes(h, input, run), true}};
     case Head::token_classes: return {{"logits", heads_.token_classes(h, input, run)}};
+    case Head::distilled_classes:
+      return {{"logits", heads_.sequence_classes(h, input, run), true},
+              {"cls_logits", heads_.own_classes(h, input, run), true},
+              {"distillation_logits", heads_.distilled_classes(h, input, run), true}};
   }
   std::vector<ModelOutput> outputs = {{"last_hidden_state", h}};
   if (heads_.pooler) outputs.push_back({"pooler_output", heads_.pooler(h, input, run), true});

@@ -14,7 +14,7 @@
 
 namespace heddle {
 
-/// Rows of one kind (nn::TokenRows; picture patches, feature frames), of sequences that lie end to
+/// Rows of one kind (nn::TokenRows, nn::ImageRows, feature frames), of sequences that lie end to
 /// end. A view. A kind is any struct with `segments`, `rows` (for dropout; may be null) and kName,
 /// what its rows are called: "tokens".
 struct ModelInput {
@@ -48,7 +48,7 @@ struct ModelInput {
 struct ModelOutput {
   std::string name;
   Tensor x;                      ///< [rows, width]
-  bool is_of_sequences = false;  ///< a row a sequence, else one a row of hidden()
+  bool is_of_sequences = false;  ///< a row a sequence (an image), else one a row of hidden()
 };
 
 /// What stands on the states h: [rows, width] of hidden(). A part is empty where the model's head
@@ -65,6 +65,9 @@ struct Heads {
   OfInput next_sentence = {};     ///< [sequences, 2]: class 0, the second part follows the first
   OfInput sequence_classes = {};  ///< [sequences, labels]
   OfInput token_classes = {};     ///< [rows, labels]
+  /// The two whose mean sequence_classes is, of a model that learns from a teacher too: what the
+  /// labels teach, and what the teacher does. [sequences, labels]
+  OfInput own_classes = {}, distilled_classes = {};
 
   /// Logits of tokens for rows of h: [n, vocab]. Errors: internal if there is no `output`.
   Tensor token_logits(const Tensor& rows, const nn::Run& run) const;
@@ -77,7 +80,7 @@ class Model {
   const ModelConfig& config() const { return *config_; }
   Head head() const { return config_->hub.head; }
   const Heads& heads() const { return heads_; }
-  /// Names of the classes of heads().sequence_classes or token_classes.
+  /// Names of the classes of heads() that give such.
   const std::vector<std::string>& labels() const { return config_->hub.labels; }
 
   int64_t layers() const { return layers_; }

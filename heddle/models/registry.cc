@@ -14,6 +14,7 @@ struct ModelEntry {
 constexpr std::array kModels = {
     ModelEntry{"bart", new_config<class Bart>},
     ModelEntry{"bert", new_config<class Bert>},
+    ModelEntry{"deit", new_config<class Deit>},
     ModelEntry{"distilbert", new_config<class DistilBert>},
     ModelEntry{"gpt2", new_config<class Gpt2>},
     ModelEntry{"heddle_transformer", new_config<class HeddleTransformer>},
@@ -28,6 +29,7 @@ constexpr std::array kModels = {
     ModelEntry{"roberta", new_config<class Roberta>},
     ModelEntry{"t5", new_config<class T5>},
     ModelEntry{"transfo-xl", new_config<class TransformerXl>},
+    ModelEntry{"vit", new_config<class Vit>},
     ModelEntry{"xlnet", new_config<class Xlnet>},
 };
 
@@ -95,6 +97,8 @@ std::string default_model_type(Head head) {
     case Head::target_token: return "heddle_transformer";
     case Head::next_token: return "gpt2";
     case Head::ordered_token: return "xlnet";
+    case Head::image_classes: return "vit";
+    case Head::distilled_classes: return "deit";
     case Head::none: break;
     default: return "bert";
   }

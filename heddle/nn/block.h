@@ -45,6 +45,8 @@ struct Block {
   /// Of the dropout of what each sublayer adds.
   std::string attention_site = {}, cross_site = {}, mlp_site = {};
   double dropout = 0;  ///< of all
+  /// Probability that a sample goes past a sublayer: stochastic depth (Huang et al. 2016).
+  double drop_path = 0;
 
   void operator()(Residual& x, const TokenRows& tokens, const Run& run) const {
     (*this)(
@@ -54,13 +56,15 @@ struct Block {
   template <class Ask>
   void operator()(Residual& x, const TokenRows& tokens, const Ask& ask, const Run& run) const {
     const std::shared_ptr<const RowIds>& rows = tokens.rows;
-    x.leave(attention(x.enter(attention_norm), tokens, run),
-            run.dropout(dropout, attention_site, rows), attention_norm);
-    if (cross) {
-      x.leave(ask(x.enter(*cross_norm)), run.dropout(dropout, cross_site, rows), *cross_norm);
-    }
+    const auto leave = [&](const Tensor& sub, const std::string& site, const LayerNorm& norm) {
+      const DropoutSpec spec = run.dropout(dropout, site, rows);
+      if (drop_path == 0) return x.leave(sub, spec, norm);
+      x.leave(heddle::dropout(sub, spec), run.drop_path(drop_path, site, rows), norm);
+    };
+    leave(attention(x.enter(attention_norm), tokens, run), attention_site, attention_norm);
+    if (cross) leave(ask(x.enter(*cross_norm)), cross_site, *cross_norm);
     const auto of_mlp = [&](const auto& layer) { return layer(x.enter(mlp_norm), rows, run); };
-    x.leave(std::visit(of_mlp, mlp), run.dropout(dropout, mlp_site, rows), mlp_norm);
+    leave(std::visit(of_mlp, mlp), mlp_site, mlp_norm);
   }
 };
 

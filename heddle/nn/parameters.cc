@@ -37,6 +37,17 @@ float* part_values(const Tensor& whole, const Part& part) {
   return whole.data<float>() + part.begin * row;
 }
 
+// Matrices end to end as they lie in memory, whose axes the file has swapped.
+struct Swapped {
+  int64_t matrices, rows, columns;
+};
+// width: of a row of the parameter
+Swapped swapped(const Part& part, int64_t width) {
+  if (part.layout == Layout::transposed) return {1, part.rows, width};
+  const int64_t channels = part.file_shape[1];
+  return {part.rows, width / std::max<int64_t>(1, channels), channels};
+}
+
 // to[c, r] = from[r, c], in squares that stay in cache.
 void transpose_into(const float* from, int64_t rows, int64_t columns, float* to) {
   constexpr int64_t kSquare = 32;
@@ -47,6 +58,14 @@ void transpose_into(const float* from, int64_t rows, int64_t columns, float* to)
         for (int64_t r = begin; r < end; ++r) to[c * rows + r] = from[r * columns + c];
       }
     }
+  });
+}
+
+// The same of each of so many matrices.
+void transpose_into(const float* from, int64_t matrices, int64_t rows, int64_t columns, float* to) {
+  if (matrices == 1) return transpose_into(from, rows, columns, to);
+  parallel_for(matrices, [&](int64_t i) {
+    transpose_into(from + i * rows * columns, rows, columns, to + i * rows * columns);
   });
 }
 
@@ -63,9 +82,18 @@ std::vector<std::string> with_base(const TensorNames& names, const std::string& 
   return {name, name.starts_with(base) ? name.substr(base.size()) : base + name};
 }
 
+// In the newer spelling.
+std::string respelled(const TensorNames& names, std::string name) {
+  for (const auto& [old, now] : names.respelled) {
+    if (const size_t at = name.find(old); at != name.npos) name.replace(at, old.size(), now);
+  }
+  return name;
+}
+
 // The names under which a file may hold the tensor `name`, the first that it has counts.
 std::vector<std::string> spellings(const TensorNames& names, const std::string& name) {
   std::vector<std::string> all = with_base(names, name);
+  for (const std::string& s : with_base(names, respelled(names, name))) all.push_back(s);
   for (const auto& [old, now] : names.endings) {
     if (!name.ends_with(now)) continue;
     const std::string renamed = name.substr(0, name.size() - now.size()) + old;
@@ -344,8 +372,8 @@ void Parameters::fill(Parameter& p, const Part& part, const StoredTensor& info) 
     convert(copy.data<float>());
     from = copy.data<float>();
   }
-  transpose_into(from, info.shape[0], info.elements() / std::max<int64_t>(1, info.shape[0]),
-                 values);
+  const Swapped m = swapped(part, info.elements() / std::max<int64_t>(1, part.rows));
+  transpose_into(from, m.matrices, m.columns, m.rows, values);
 }
 
 void Parameters::for_each_tensor(
@@ -370,7 +398,7 @@ void Parameters::save(const std::string& path, DType dtype) const {
       const Part& part = p->parts()[i];
       const Shape shape = file_shape(*p, part);
       const float* values = part_values(p->value(), part);
-      if (part.layout == Layout::transposed) {
+      if (part.layout != Layout::as_is) {
         values = copies.emplace_back(part_of(p->value(), part)).data();
       }
       const std::span<const float> floats(values, static_cast<size_t>(shape.elements()));
@@ -393,8 +421,9 @@ std::vector<float> part_of(const Tensor& whole, const Part& part) {
   const int64_t width = whole.elements() / std::max<int64_t>(1, whole.size(0));
   const float* const values = part_values(whole, part);
   std::vector<float> result(values, values + part.rows * width);
-  if (part.layout == Layout::transposed) {
-    transpose_into(values, part.rows, width, result.data());
+  if (part.layout != Layout::as_is) {
+    const Swapped m = swapped(part, width);
+    transpose_into(values, m.matrices, m.rows, m.columns, result.data());
   }
   return result;
 }

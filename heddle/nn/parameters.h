@@ -37,8 +37,10 @@ struct Init {
   }
 };
 
-/// How the checkpoint holds a matrix: as it lies in memory, or with its axes swapped.
-enum class Layout : uint8_t { as_is, transposed };
+/// How the checkpoint holds a matrix: as it lies in memory; with its axes swapped; or, of a
+/// convolution, whose row of memory has the channels of each pixel of a window side by side, as
+/// [out, channels, height, width].
+enum class Layout : uint8_t { as_is, transposed, channels_first };
 
 /// Rows of a parameter that the checkpoint holds under a name of their own.
 struct Part {
@@ -47,7 +49,7 @@ struct Part {
   int64_t rows = 0;
   Layout layout = Layout::as_is;
   /// The checkpoint's shape where it cuts an axis into several: [width, heads, d]; empty: two axes
-  /// or those in memory.
+  /// or those in memory. Of channels_first always there.
   std::vector<int64_t> file_shape = {};
 };
 
@@ -59,6 +61,9 @@ struct TensorNames {
   std::vector<std::pair<std::string, std::string>> tied = {};
   /// Old endings, {".gamma", ".weight"}: the file may have the first for the second.
   std::vector<std::pair<std::string, std::string>> endings = {};
+  /// Newer spellings, {"encoder.layer.", "layers."}: what a name may have for its first such part,
+  /// one pair after the other; a file has them all.
+  std::vector<std::pair<std::string, std::string>> respelled = {};
   /// Beginnings and endings of names that hold nothing the model needs: buffers, other heads.
   std::vector<std::string> unneeded = {};
 };

@@ -48,6 +48,13 @@ struct Run {
   std::vector<Tensor>* router_logits = nullptr;
 
   void use(const Precision& p) { compute = p.compute, int8 = p.int8; }
+  /// Dropout that drops or keeps all rows of a sample.
+  DropoutSpec drop_path(double p, const std::string& site,
+                        const std::shared_ptr<const RowIds>& rows) const {
+    DropoutSpec spec = dropout(p, site + ".drop_path", rows);
+    spec.of_samples = true;
+    return spec;
+  }
 };
 
 }  // namespace heddle::nn

@@ -21,7 +21,7 @@ Dropout DropoutSpec::over(int64_t row_count) const {
   if (p <= 0) return {};
   check(rows && static_cast<int64_t>(rows->sample.size()) == row_count, ErrorKind::internal,
         "dropout over {} rows got the ids of {}", row_count, rows ? rows->sample.size() : 0);
-  return {p, key, rows->sample.data(), rows->position.data()};
+  return {p, key, rows->sample.data(), rows->position.data(), of_samples};
 }
 
 DropoutSpec DropoutSource::operator()(double p, const std::string& site,

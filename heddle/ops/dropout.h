@@ -26,6 +26,8 @@ struct DropoutSpec {
   float p = 0;
   RngKey key;
   std::shared_ptr<const RowIds> rows;
+  /// All rows of a sample are dropped or none is: stochastic depth. Source: Huang et al. 2016.
+  bool of_samples = false;
 
   /// The same rows with other numbers, those of a head.
   DropoutSpec of_head(int64_t head) const;

@@ -1,6 +1,8 @@
 // Rows looked up by number, and the sums of their gradients.
 #include "heddle/ops/embedding.h"
 
+#include <numeric>
+
 #include "heddle/ops/elementwise.h"
 
 namespace heddle {
@@ -53,6 +55,27 @@ Tensor embedding(const Tensor& table, std::span<const int32_t> ids, float scale,
                   const Dropout dropout = spec.over(dy.size(0));
                   return {scattered(dy, ids, scale, dropout, table_shape),
                           scattered(dy, position_ids, 1, dropout, positions_shape)};
+                });
+}
+
+Tensor add_positions(const Tensor& x, const Tensor& positions,
+                     std::span<const int32_t> position_ids, const DropoutSpec& spec) {
+  const int64_t rows = x.size(0);
+  check(x.rank() == 2 && std::ssize(position_ids) == rows && positions.size(1) == x.size(1),
+        ErrorKind::shape, "add_positions: x is {}, positions {}, {} position ids", x.shape(),
+        positions.shape(), position_ids.size());
+  check_range("position", position_ids, positions.size(0), ErrorKind::data);
+  std::vector<int32_t> all(rows);  // x is a table of which each row is looked up
+  std::iota(all.begin(), all.end(), 0);
+  Tensor y = empty_like(x);
+  kernels().embedding(x.rows(), all.data(), 1, positions.rows(), position_ids.data(),
+                      spec.over(rows), y.rows());
+  const bool learned = needs_grad({&positions});
+  return record("add_positions", {x, positions}, y,
+                [ids = learned ? share(position_ids) : nullptr, spec,
+                 shape = positions.shape()](const Tensor& dy) -> Grads {
+                  const Tensor dx = dropout(dy, spec);
+                  return {dx, ids == nullptr ? Tensor() : scattered(dx, ids, 1, {}, shape)};
                 });
 }
 

@@ -16,6 +16,11 @@ namespace heddle {
 Tensor embedding(const Tensor& table, std::span<const int32_t> ids, float scale,
                  const Tensor& positions, std::span<const int32_t> position_ids,
                  const DropoutSpec& spec, std::optional<DType> result = {});
+/// y[r] = dropout(x[r] + positions[position_ids[r]]). x: [rows, width], positions: [positions,
+/// width], f32 or of the dtype of x, position_ids: [rows]    returns: the shape and dtype of x
+/// Errors: as above.
+Tensor add_positions(const Tensor& x, const Tensor& positions,
+                     std::span<const int32_t> position_ids, const DropoutSpec& spec);
 /// y[i] = x[index[i]]. x: [rows, width]    Errors: shape if an index is outside.
 Tensor gather_rows(const Tensor& x, std::span<const int32_t> index);
 

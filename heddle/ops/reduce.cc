@@ -22,6 +22,21 @@ Tensor sum(const Tensor& x) {
 
 Tensor dot(const Tensor& x, const Tensor& w) { return sum(mul(x, w)); }
 
+Tensor segment_mean(const Tensor& x, const Segments& segments) {
+  check(x.rank() == 2 && segments.rows() == x.size(0), ErrorKind::shape,
+        "segment_mean: x is {}, the segments are of {} rows", x.shape(), segments.rows());
+  for (int64_t i = 0; i < segments.count(); ++i) {
+    check(segments.length(i) > 0, ErrorKind::shape, "segment_mean: segment {} has no rows", i);
+  }
+  Tensor y = Tensor::empty({segments.count(), x.size(1)}, x.dtype());
+  kernels().segment_mean(x.rows(), segments.offsets().data(), y.rows());
+  return record("segment_mean", {x}, y, [segments, shape = x.shape()](const Tensor& dy) -> Grads {
+    Tensor dx = Tensor::empty(shape, dy.dtype());
+    kernels().segment_mean_backward(dy.rows(), segments.offsets().data(), dx.rows());
+    return {dx};
+  });
+}
+
 Tensor softmax(const Tensor& x) {
   Tensor y = empty_like(x);
   kernels().softmax(x.rows(), y.rows());

@@ -1,14 +1,14 @@
-// Height and width of an image.
+// The size of an image, as every layer counts it.
 #pragma once
 
 #include <cstdint>
 
 namespace heddle {
 
-/// In pixels.
+/// In pixels, or in windows over pixels.
 struct ImageSize {
   int64_t height = 0, width = 0;
-  bool operator==(const ImageSize& other) const = default;
+  friend bool operator==(const ImageSize&, const ImageSize&) = default;
 };
 
 }  // namespace heddle

@@ -502,6 +502,7 @@ std::vector<OpCase> op_cases(const OpSizes& sizes) {
   add_norms(all, sizes);
   add_embeddings(all, sizes);
   add_attention_cases(all, sizes);
+  add_patch_cases(all, sizes);
   add_losses(all, sizes);
   return all;
 }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "heddle/models/encoder_decoder.h"
+#include "heddle/models/image_model.h"
 #include "heddle/models/registry.h"
 #include "heddle/models/transformer.h"
 #include "heddle/ops/loss.h"
@@ -39,6 +40,20 @@ std::vector<std::string> tape_of_training_step(bool is_pre, const std::string& p
   return names;
 }
 
+// One image of the size that the model was made for, and one of another.
+void run_images(const ImageModel& model, const nn::Run& run) {
+  const ImageSize own = model.facts().image_size;
+  const std::vector<ImageSize> sizes = {own, {own.height + 4, own.width + 5}};
+  const Segments pixels = nn::image_segments(sizes);
+  const std::vector<uint32_t> samples = {3, 5};
+  model.forward(
+      nn::ImageRows{.x = Tensor::zeros({pixels.rows(), model.facts().channels}, DType::f32),
+                    .segments = &pixels,
+                    .sizes = &sizes,
+                    .samples = &samples},
+      run);
+}
+
 // The tape of one pass of a model of the registry under each head that it may have.
 std::vector<std::string> tape_of(const std::string& config) {
   std::vector<std::string> names;
@@ -50,7 +65,11 @@ std::vector<std::string> tape_of(const std::string& config) {
     const Segments two = Segments::from_lengths(std::vector<int64_t>{4, 2});
     const nn::Run run{.dropout = {.training = true}};
     const nn::TokenRows tokens{.ids = kTokens, .segments = &two, .rows = kRows};
-    model->forward(tokens, run);
+    if (const auto* images = model->as<ImageModel>()) {
+      run_images(*images, run);
+    } else {
+      model->forward(tokens, run);
+    }
     if (const EncoderDecoder* translator = model->as<EncoderDecoder>()) {
       const Tensor h = translator->decode(tokens, translator->encode(tokens, run), two, run);
       translator->output().loss(h, kTokens, {}, run);
@@ -105,7 +124,12 @@ const std::vector<std::string> kFamilies = {
     R"({"model_type": "transfo-xl", "vocab_size": 20, "cutoffs": [4, 7], "d_model": 16, "d_embed": 16,
         "n_head": 2, "d_head": 8, "d_inner": 24, "n_layer": 2, "div_val": 2, "mem_len": 3})",
     R"({"model_type": "xlnet", "vocab_size": 20, "d_model": 16, "n_head": 2, "d_inner": 24,
-        "n_layer": 2})"};
+        "n_layer": 2})",
+    R"({"model_type": "vit", "image_size": 8, "patch_size": 4, "hidden_size": 16,
+        "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24,
+        "hidden_dropout_prob": 0.1, "drop_path_rate": 0.2})",
+    R"({"model_type": "deit", "image_size": 8, "patch_size": 4, "hidden_size": 16,
+        "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24})"};
 
 void expect_cases_for(const std::vector<std::string>& names) {
   static const std::set<std::string> known = [] {

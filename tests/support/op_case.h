@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "heddle/autograd/tape.h"
+#include "heddle/tensor/image_size.h"
 
 namespace heddle {
 
@@ -48,6 +49,8 @@ struct OpSizes {
   std::vector<int64_t> queries = {2, 0, 4, 1}, keys = {3, 2, 5, 1};   ///< of attention
   std::vector<int64_t> contexts = {3, 1, 7}, windows = {1, 3, 1000};  ///< of windowed attention
   int64_t width = 16, heads = 2;                                      ///< of attention
+  std::vector<ImageSize> images = {{5, 4}, {3, 7}, {4, 3}};           ///< of windows over pixels
+  int64_t channels = 3;
 };
 
 /// Every case of every op, for these sizes; tests/ops/cases.cc.

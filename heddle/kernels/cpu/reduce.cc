@@ -50,6 +50,28 @@ void sum_chunk(const Rows& x, int64_t begin, int64_t end, float* y) {
   store(sum, y + c, tail);
 }
 
+// The row dy[s] / n to rows [begin, end) of dx.
+template <class T>
+void spread_row(const Rows& dy, int64_t s, float n, int64_t begin, int64_t end, const Rows& dx) {
+  const auto from = at<T>(dy, s);
+  const Vec scale = splat(1 / n);
+  for (int64_t r = begin; r < end; ++r) {
+    const auto to = at<T>(dx, r);
+    for_columns(dy.width, [&](int64_t c, auto part) HWY_ATTR {
+      store(hn::Mul(load(offset(from, c), part), scale), offset(to, c), part);
+    });
+  }
+}
+
+template <class T>
+void scale_row(const float* x, int64_t width, float n, const Rows& y, int64_t r) {
+  const auto to = at<T>(y, r);
+  const Vec scale = splat(1 / n);
+  for_columns(width, [&](int64_t c, auto part) HWY_ATTR {
+    store(hn::Mul(load(x + c, part), scale), offset(to, c), part);
+  });
+}
+
 // The sum over columns of the row at p.
 template <class P>
 HWY_INLINE float sum_row(P p, int64_t width) {
@@ -191,6 +213,30 @@ void sum_rows_impl(Rows x, float* y) {
   for_each_row([&]<class T>(int64_t r) HWY_ATTR { y[r] = sum_row(at<T>(x, r), x.width); }, x);
 }
 
+void segment_mean_impl(Rows x, const int64_t* offsets, Rows y) {
+  visit_rows(
+      [&]<class T>() {
+        parallel_for(y.rows, [&](int64_t s) {
+          const auto n = static_cast<float>(offsets[s + 1] - offsets[s]);
+          float* sum = scratch<float>(y.width);
+          sum_chunk<T>(x, offsets[s], offsets[s + 1], sum);
+          scale_row<T>(sum, y.width, n, y, s);
+        });
+      },
+      x, y);
+}
+
+void segment_mean_backward_impl(Rows dy, const int64_t* offsets, Rows dx) {
+  visit_rows(
+      [&]<class T>() {
+        parallel_for(dy.rows, [&](int64_t s) {
+          const auto n = static_cast<float>(offsets[s + 1] - offsets[s]);
+          spread_row<T>(dy, s, n, offsets[s], offsets[s + 1], dx);
+        });
+      },
+      dy, dx);
+}
+
 double sum_squares_impl(const float* x, int64_t n) {
   constexpr int64_t kChunk = 16384;
   const int64_t chunks = (n + kChunk - 1) / kChunk;
@@ -251,6 +297,8 @@ HWY_AFTER_NAMESPACE();
 namespace heddle::cpu {
 HWY_EXPORT(sum_columns_impl);
 HWY_EXPORT(sum_rows_impl);
+HWY_EXPORT(segment_mean_impl);
+HWY_EXPORT(segment_mean_backward_impl);
 HWY_EXPORT(sum_squares_impl);
 HWY_EXPORT(all_finite_impl);
 HWY_EXPORT(softmax_impl);
@@ -262,10 +310,11 @@ HWY_EXPORT(scan_logits_impl);
 namespace heddle {
 
 ReduceKernels ReduceKernels::of_cpu() {
-  return {HEDDLE_CPU_KERNEL(sum_columns), HEDDLE_CPU_KERNEL(sum_rows),
-          HEDDLE_CPU_KERNEL(sum_squares), HEDDLE_CPU_KERNEL(all_finite),
-          HEDDLE_CPU_KERNEL(softmax),     HEDDLE_CPU_KERNEL(softmax_backward),
-          HEDDLE_CPU_KERNEL(log_softmax), HEDDLE_CPU_KERNEL(scan_logits)};
+  return {HEDDLE_CPU_KERNEL(sum_columns),  HEDDLE_CPU_KERNEL(sum_rows),
+          HEDDLE_CPU_KERNEL(segment_mean), HEDDLE_CPU_KERNEL(segment_mean_backward),
+          HEDDLE_CPU_KERNEL(sum_squares),  HEDDLE_CPU_KERNEL(all_finite),
+          HEDDLE_CPU_KERNEL(softmax),      HEDDLE_CPU_KERNEL(softmax_backward),
+          HEDDLE_CPU_KERNEL(log_softmax),  HEDDLE_CPU_KERNEL(scan_logits)};
 }
 
 }  // namespace heddle

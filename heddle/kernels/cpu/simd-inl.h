@@ -405,6 +405,10 @@ class DropoutRow {
         head_(head),
         threshold_(dropout.threshold()),
         scale_(dropout.keep_scale()) {
+    if (on_ && dropout.of_samples) {  // one factor for the row
+      scale_ = dropout.factor(row, 0, head);
+      on_ = false;
+    }
     if (!on_) return;
     position_ = dropout.position[row];
     sample_ = dropout.sample[row];
@@ -412,7 +416,7 @@ class DropoutRow {
 
   /// v * keep_scale in the lanes that are kept, 0 in those that are dropped; v if p is 0.
   HWY_INLINE Vec apply(Vec v, int64_t column) {
-    if (!on_) return v;
+    if (!on_) return hn::Mul(v, splat(scale_));
     return hn::IfThenZeroElse(dropped(column), hn::Mul(v, splat(scale_)));
   }
 

@@ -1,0 +1,28 @@
+// A convolution: its parameters, and the form of the weight that a run multiplies with.
+#include "heddle/nn/convolution.h"
+
+namespace heddle::nn {
+
+Convolution::Convolution(const Scope& s, const Options& o)
+    : name_(s.prefix()), windows_{o.kernel, o.stride, o.padding} {
+  const bool is_matrix = o.kernel == 1;
+  weight_ = &(s / "weight")
+                 .parameter({o.out, o.kernel * o.kernel * o.in}, o.init,
+                            is_matrix ? Layout::as_is : Layout::channels_first,
+                            {o.out, o.in, o.kernel, o.kernel});
+  if (o.bias) bias_ = &(s / "bias").parameter({o.out}, Init::zeros());
+}
+
+Tensor Convolution::operator()(const Tensor& x, std::span<const ImageSize> sizes, const Run& run,
+                               Activation kind) const {
+  const LayerName layer(name_);
+  const Tensor bias = bias_ == nullptr ? Tensor() : bias_->in(DType::f32);
+  if (is_recording()) {
+    return convolution(x, sizes, weight_->in(run.compute), bias, windows_, {.activation = kind});
+  }
+  const DType held = run.int8 ? DType::f32 : run.compute;
+  return convolution(x, sizes, weight_->in_or_master(held), bias, windows_,
+                     {.activation = kind, .constant_w = weight_->identity(held), .int8 = run.int8});
+}
+
+}  // namespace heddle::nn

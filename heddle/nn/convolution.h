@@ -1,0 +1,38 @@
+// Convolutions over images that lie end to end.
+#pragma once
+
+#include "heddle/nn/layers.h"
+#include "heddle/ops/patches.h"
+
+namespace heddle::nn {
+
+/// y = activation(W * x + b) over square windows: weight named "weight", in checkpoints [out, in,
+/// kernel, kernel], in memory [out, kernel * kernel * in]; bias [out] named "bias".
+class Convolution {
+ public:
+  struct Options {
+    int64_t in = 0;  ///< channels
+    int64_t out = 0;
+    int64_t kernel = 1, stride = 1, padding = 0;
+    bool bias = true;
+    Init init = Init::xavier_uniform();
+  };
+  Convolution(const Scope& s, const Options& o);
+
+  /// x: [pixels of all images, in]    returns: [pixels of output_sizes(sizes), out]
+  /// Errors: shape if sizes do not fit, or an image holds no window.
+  Tensor operator()(const Tensor& x, std::span<const ImageSize> sizes, const Run& run,
+                    Activation kind = Activation::none) const;
+  ImageSize output_size(const ImageSize& size) const { return heddle::output_size(size, windows_); }
+  std::vector<ImageSize> output_sizes(std::span<const ImageSize> sizes) const {
+    return heddle::output_sizes(sizes, windows_);
+  }
+
+ private:
+  std::string name_;
+  WindowOptions windows_;
+  Parameter* weight_;
+  Parameter* bias_ = nullptr;
+};
+
+}  // namespace heddle::nn

@@ -1,0 +1,101 @@
+// Positions looked up in the learned table, behind which stand those of other grids.
+#include "heddle/nn/grid_positions.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "heddle/ops/elementwise.h"
+#include "heddle/ops/embedding.h"
+#include "heddle/ops/matmul.h"
+#include "heddle/ops/shape.h"
+
+namespace heddle::nn {
+namespace {
+
+// Of the four neighbours of a point, `t` behind the second.
+std::array<double, 4> cubic_weights(double t) {
+  constexpr double a = -0.75;
+  const auto near = [](double x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
+  const auto far = [](double x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
+  return {far(t + 1), near(t), near(1 - t), far(2 - t)};
+}
+
+// [to, from], line by line.
+std::vector<double> along_axis(int64_t from, int64_t to) {
+  std::vector<double> matrix(static_cast<size_t>(from * to));
+  for (int64_t i = 0; i < to; ++i) {
+    const double at =
+        (static_cast<double>(i) + 0.5) * static_cast<double>(from) / static_cast<double>(to) - 0.5;
+    const double whole = std::floor(at);
+    const std::array<double, 4> weights = cubic_weights(at - whole);
+    for (int64_t k = 0; k < 4; ++k) {
+      const int64_t j = std::clamp<int64_t>(static_cast<int64_t>(whole) - 1 + k, 0, from - 1);
+      matrix[static_cast<size_t>(i * from + j)] += weights[static_cast<size_t>(k)];
+    }
+  }
+  return matrix;
+}
+
+}  // namespace
+
+Tensor bicubic_matrix(const ImageSize& from, const ImageSize& to) {
+  const std::vector<double> down = along_axis(from.height, to.height);
+  const std::vector<double> across = along_axis(from.width, to.width);
+  const int64_t columns = from.height * from.width;
+  Tensor matrix = Tensor::empty({to.height * to.width, columns}, DType::f32);
+  float* const values = matrix.data<float>();
+  for (int64_t r = 0; r < matrix.size(0); ++r) {
+    const double* const y = down.data() + r / to.width * from.height;
+    const double* const x = across.data() + r % to.width * from.width;
+    for (int64_t c = 0; c < columns; ++c) {
+      values[r * columns + c] = static_cast<float>(y[c / from.width] * x[c % from.width]);
+    }
+  }
+  return matrix;
+}
+
+GridPositions::GridPositions(Parameter& table, int64_t tokens, const ImageSize& grid)
+    : table_(&table), tokens_(tokens), grid_(grid) {}
+
+// Those of the other grids are computed in f32.
+Tensor GridPositions::table_with(std::span<const ImageSize> others, DType dtype) const {
+  if (others.empty()) return table_->in(dtype);
+  const Tensor table = table_->in(DType::f32);
+  std::vector<Tensor> parts = {table};
+  const Tensor patches = slice(table, 0, tokens_, grid_.height * grid_.width);
+  for (const ImageSize& other : others) {
+    parts.push_back(matmul(bicubic_matrix(grid_, other), patches));
+  }
+  const Tensor all = concat(parts, 0);
+  return dtype == DType::f32 ? all : cast(all, dtype);
+}
+
+Tensor GridPositions::operator()(const Tensor& x, std::span<const ImageSize> grids,
+                                 const DropoutSpec& spec, const Run& run) const {
+  std::vector<ImageSize> others;
+  std::vector<int64_t> begins;  // of their rows in the table
+  int64_t end = tokens_ + grid_.height * grid_.width;
+  std::vector<int32_t> ids;
+  ids.reserve(static_cast<size_t>(x.size(0)));
+  for (const ImageSize& grid : grids) {
+    int64_t begin = tokens_;
+    if (grid != grid_) {
+      const auto known = std::find(others.begin(), others.end(), grid);
+      if (known == others.end()) {
+        others.push_back(grid), begins.push_back(end);
+        begin = end;
+        end += grid.height * grid.width;
+      } else {
+        begin = begins[static_cast<size_t>(known - others.begin())];
+      }
+    }
+    for (int64_t i = 0; i < tokens_; ++i) ids.push_back(static_cast<int32_t>(i));
+    for (int64_t i = 0; i < grid.height * grid.width; ++i) {
+      ids.push_back(static_cast<int32_t>(begin + i));
+    }
+  }
+  return add_positions(x, table_with(others, run.compute), ids, spec);
+}
+
+}  // namespace heddle::nn

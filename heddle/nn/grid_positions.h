@@ -1,0 +1,37 @@
+// Learned positions of patches, on grids of any size.
+#pragma once
+
+#include <span>
+
+#include "heddle/nn/parameters.h"
+#include "heddle/nn/run.h"
+#include "heddle/tensor/image_size.h"
+
+namespace heddle::nn {
+
+/// How the rows of a grid (line by line) are made of those of another: [to, from] f32, rows of sum
+/// 1. By cubic convolution with a = -0.75, centres at (i + 0.5) / size, the border repeated: what
+/// torch calls bicubic, without antialiasing. Source: Keys 1981.
+Tensor bicubic_matrix(const ImageSize& from, const ImageSize& to);
+
+/// A vector for each patch of a grid, and for the tokens before them. Images with other grids get
+/// vectors in between, as with interpolate_pos_encoding in transformers.
+class GridPositions {
+ public:
+  /// table: [tokens + patches of the grid, width]
+  GridPositions(Parameter& table, int64_t tokens, const ImageSize& grid);
+
+  /// dropout(x + positions). x: [rows, width], of each image its tokens, then the patches of its
+  /// grid, line by line    returns: [rows, width]
+  Tensor operator()(const Tensor& x, std::span<const ImageSize> grids, const DropoutSpec& spec,
+                    const Run& run) const;
+
+ private:
+  Tensor table_with(std::span<const ImageSize> others, DType dtype) const;
+
+  Parameter* table_;
+  int64_t tokens_;
+  ImageSize grid_;
+};
+
+}  // namespace heddle::nn

@@ -1,0 +1,195 @@
+// What ViT and DeiT are beside their numbers (tests/parity): configs, errors, randomness in
+// training.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "heddle/autograd/tape.h"
+#include "heddle/models/image_model.h"
+#include "heddle/models/registry.h"
+#include "heddle/ops/loss.h"
+#include "tests/base/temporary.h"
+
+namespace heddle {
+namespace {
+
+Json small(const std::string& type = "vit") {
+  return Json::parse(R"({"model_type": ")" + type + R"(", "image_size": 8, "patch_size": 4,
+      "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 24,
+      "num_labels": 3, "initializer_range": 0.5})");
+}
+
+// Images of these sizes, numbered; a number always has the same pixels.
+struct Images {
+  std::vector<ImageSize> sizes;
+  std::vector<uint32_t> samples;
+  std::vector<float> x;
+  Segments segments;
+
+  explicit Images(const std::vector<std::pair<uint32_t, ImageSize>>& images) {
+    for (const auto& [sample, size] : images) {
+      sizes.push_back(size), samples.push_back(sample);
+      RngStream random(make_key(1, 2, sample));
+      for (int64_t i = 0; i < size.height * size.width * 3; ++i) x.push_back(random.uniform());
+    }
+    segments = nn::image_segments(sizes);
+  }
+  nn::ImageRows rows() const {
+    return {.x = Tensor::from(x, {segments.rows(), 3}),
+            .segments = &segments,
+            .sizes = &sizes,
+            .samples = &samples};
+  }
+};
+
+std::vector<float> part(const std::vector<float>& all, int64_t begin, int64_t count) {
+  return {all.begin() + begin, all.begin() + begin + count};
+}
+
+TEST(ImageModel, states_lie_in_segments_of_tokens) {
+  nn::Parameters vit_parameters(1), deit_parameters(1);
+  const auto vit = make_model(Scope(vit_parameters), small());
+  const auto deit = make_model(Scope(deit_parameters), small("deit"));
+  const Images images({{0, {8, 8}}, {1, {11, 17}}});
+  EXPECT_EQ(vit->as<ImageModel>()->grid({11, 17}), (ImageSize{2, 4}));
+  EXPECT_EQ(vit->as<ImageModel>()->tokens(images.rows()),
+            Segments::from_lengths(std::vector<int64_t>{5, 9}));
+  EXPECT_EQ(deit->as<ImageModel>()->tokens(images.rows()),
+            Segments::from_lengths(std::vector<int64_t>{6, 10}));
+  const NoGrad off;
+  EXPECT_EQ(deit->hidden(images.rows(), {}).shape(), Shape({16, 16}));
+  EXPECT_EQ(vit->forward(images.rows(), {})[0].x.shape(), Shape({2, 3}));
+}
+
+TEST(ImageModel, images_that_it_does_not_take_are_errors) {
+  nn::Parameters parameters(1);
+  const auto model = make_model(Scope(parameters), small());
+  const Images narrow({{0, {8, 3}}});
+  expect_error(ErrorKind::data, {"8 x 3", "4 x 4", "made for 8 x 8"},
+               [&] { model->hidden(narrow.rows(), {}); });
+  nn::ImageRows grey = Images({{0, {8, 8}}}).rows();
+  grey.x = grey.x.slice(1, 0, 1);
+  const Images whole({{0, {8, 8}}});
+  grey.segments = &whole.segments, grey.sizes = &whole.sizes;
+  expect_error(ErrorKind::shape, {"1 channels", "reads 3"}, [&] { model->hidden(grey, {}); });
+  expect_error(ErrorKind::data, {"photos:", "reads tokens", "vit"},
+               [&] { model->need<TokenModel>("photos"); });
+}
+
+TEST(VitConfig, sizes_of_two_numbers_are_read_and_written) {
+  Json json = small();
+  json["image_size"] = Json::parse("[8, 12]"), json["patch_size"] = Json::parse("[4, 4]");
+  const auto config = read_model_config(json, "config.json");
+  EXPECT_EQ(config->json().at("image_size"), json.at("image_size"));
+  EXPECT_EQ(config->json().at("patch_size").as_int(), 4);
+  nn::Parameters parameters(1);
+  EXPECT_EQ(config->make(Scope(parameters))->as<ImageModel>()->facts().image_size,
+            (ImageSize{8, 12}));
+  EXPECT_EQ(read_model_config(small(), "config.json")->json().at("image_size").as_int(), 8);
+  json["patch_size"] = Json::parse("[4, 2]");
+  expect_error(ErrorKind::data, {"config.json", "patch_size", "[4, 2]"},
+               [&] { read_model_config(json, "config.json"); });
+  json["patch_size"] = 16;
+  expect_error(ErrorKind::data, {"patch_size is 16", "8 x 12"},
+               [&] { read_model_config(json, "config.json"); });
+}
+
+TEST(Registry, heads_for_images_have_their_types) {
+  EXPECT_EQ(default_model_type(Head::image_classes), "vit");
+  EXPECT_EQ(class_of_head(Head::image_classes), "ViTForImageClassification");
+  EXPECT_EQ(class_of_head(Head::distilled_classes), "DeiTForImageClassificationWithTeacher");
+}
+
+TEST(DeitHeads, classes_are_the_mean_of_the_two) {
+  nn::Parameters parameters(1);
+  const auto model = make_model(Scope(parameters), small("deit"));
+  const NoGrad off;
+  const auto out = model->forward(Images({{0, {8, 8}}, {1, {8, 12}}}).rows(), {});
+  ASSERT_EQ(out.size(), 3u);
+  EXPECT_EQ(out[2].name, "distillation_logits");
+  const std::vector<float> mean = out[0].x.to_floats();
+  const std::vector<float> own = out[1].x.to_floats(), distilled = out[2].x.to_floats();
+  EXPECT_NE(own, distilled);
+  for (size_t i = 0; i < mean.size(); ++i) EXPECT_EQ(mean[i], (own[i] + distilled[i]) / 2);
+}
+
+TEST(VitTraining, masks_belong_to_images_not_to_batches) {
+  Json json = small();
+  json["drop_path_rate"] = 0.5, json["hidden_dropout_prob"] = 0.2;
+  json["attention_probs_dropout_prob"] = 0.3;
+  nn::Parameters parameters(1);
+  const auto model = make_model(Scope(parameters), json);
+  const NoGrad off;
+  const nn::Run run{.training = true, .seed = 3, .update = 5};
+  const std::pair<uint32_t, ImageSize> a{4, {8, 8}}, b{9, {12, 9}}, c{2, {8, 8}};
+  const std::vector<float> abc = model->hidden(Images({a, b, c}).rows(), run).to_floats();
+  const std::vector<float> cb = model->hidden(Images({c, b}).rows(), run).to_floats();
+  EXPECT_EQ(part(abc, 5 * 16, 7 * 16), part(cb, 5 * 16, 7 * 16));
+  EXPECT_EQ(part(abc, 12 * 16, 5 * 16), part(cb, 0, 5 * 16));
+  const nn::Run later{.training = true, .seed = 3, .update = 6};
+  EXPECT_NE(model->hidden(Images({a, b, c}).rows(), later).to_floats(), abc);
+}
+
+// The stream between the layers, of each image.
+std::vector<std::vector<float>> streams(const Model& model, const Images& images,
+                                        const nn::Run& given) {
+  std::vector<std::vector<float>> all;
+  nn::Observer observer;
+  observer.hidden = [&](const std::string&, const Tensor& x) { all.push_back(x.to_floats()); };
+  nn::Run run = given;
+  run.observer = &observer;
+  const NoGrad off;
+  model.hidden(images.rows(), run);
+  return all;
+}
+
+// Each of the two sublayers of the last block is passed by with probability 1/2 on its own: a
+// quarter of 400 images keep their state, with deviation sqrt(400 * 3/16) = 9. In the second of
+// three blocks the probability is 1/4, and a sixteenth keeps it; in the first it is 0.
+TEST(VitTraining, images_go_past_sublayers_as_often_as_said) {
+  Json json = small();
+  json["drop_path_rate"] = 0.5;
+  nn::Parameters parameters(1);
+  const auto model = make_model(Scope(parameters), json);
+  std::vector<std::pair<uint32_t, ImageSize>> all;
+  for (uint32_t i = 0; i < 400; ++i) all.push_back({i, {8, 8}});
+  const Images images(all);
+  const auto x = streams(*model, images, {.training = true, .seed = 1});
+  const auto same = [&](size_t layer) {
+    int count = 0;
+    for (int64_t i = 0; i < 400; ++i) {
+      count += part(x[layer], i * 80, 80) == part(x[layer + 1], i * 80, 80) ? 1 : 0;
+    }
+    return count;
+  };
+  EXPECT_EQ(same(0), 0);
+  EXPECT_NEAR(same(1), 400 / 16, 5 * std::sqrt(400 * 15 / 256.0));
+  EXPECT_NEAR(same(2), 400 / 4, 5 * std::sqrt(400 * 3 / 16.0));
+  const auto still = streams(*model, images, {});
+  for (int64_t i = 0; i < 400; ++i) {
+    ASSERT_NE(part(still[2], i * 80, 80), part(still[3], i * 80, 80)) << i;
+  }
+  EXPECT_EQ(still[1], x[1]) << "the first block passes nothing by";
+}
+
+TEST(VitTraining, gradients_with_stochastic_depth_are_the_same_when_layers_are_recomputed) {
+  Json json = small();
+  json["drop_path_rate"] = 0.5, json["hidden_dropout_prob"] = 0.2;
+  const auto gradients = [&](bool recompute) {
+    nn::Parameters parameters(1);
+    const auto model = make_model(Scope(parameters), json);
+    const Images images({{0, {8, 8}}, {1, {8, 12}}, {2, {8, 8}}});
+    const nn::ImageRows rows = images.rows();
+    const nn::Run run{.training = true, .seed = 1, .recompute = recompute};
+    const std::vector<int32_t> labels = {0, 2, 1};
+    const Tensor h = model->hidden(rows, run);
+    backward(cross_entropy(model->heads().sequence_classes(h, rows, run), labels, {}).loss);
+    std::vector<std::vector<float>> all;
+    for (auto& p : parameters.all()) all.push_back(p->grad().to_floats());
+    return all;
+  };
+  EXPECT_EQ(gradients(true), gradients(false));
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Writes tests/fixtures/vision: small random models of images and what transformers makes of them in float64.
+
+Usage: python tools/make_vision_fixtures.py                 (needs torch, transformers, safetensors; made with
+                                                             torch 2.15 and transformers 5.23)
+       python tools/make_vision_fixtures.py --check FOLDER  loads FOLDER/NAME, which heddle saved from the
+                                                             fixture NAME, and compares the outputs
+
+A fixture NAME.safetensors holds, under Hugging Face's names:
+  the weights, as save_pretrained() writes them; config.json in the metadata;
+  pixel_values.K [images, channels, height, width], of K = 0 of the size in the config, of others of
+  other sizes, whose positions are interpolated (interpolate_pos_encoding);
+  out.K.hidden_states.I, out.K.attentions.I [images, heads, queries, keys], out.K.logits and what
+  else the class gives;
+  labels.K [images], of two heads distilled_labels.K too, loss [1], the mean over all images of all sizes (of
+  two heads the sum of theirs), and grad.PARAMETER for every weight, under the names of the weights.
+Weights and pixels are exact in bf16, labels are i64, the rest was computed in f64 and stored in f32.
+"""
+import json
+import math
+import pathlib
+import sys
+import tempfile
+
+import torch
+import transformers
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "vision"
+SMALL = dict(hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=40, num_labels=5,
+             image_size=12, patch_size=4, num_channels=3)
+# name: class, config, sizes of images: (how many, height, width)
+CASES = {
+    "vit": ("ViTForImageClassification", SMALL, [(2, 12, 12), (1, 20, 16), (1, 11, 14)]),
+    "vit_wide": ("ViTForImageClassification",
+                 SMALL | dict(image_size=[10, 14], num_channels=1, qkv_bias=False, hidden_act="gelu_new",
+                              layer_norm_eps=1e-3, num_hidden_layers=3), [(3, 10, 14)]),
+    "vit_states": ("ViTModel", SMALL | dict(image_size=15, patch_size=5, pooler_output_size=10,
+                                            pooler_act="relu"), [(2, 15, 15), (1, 10, 27)]),
+    "deit": ("DeiTForImageClassification", SMALL | dict(num_attention_heads=2), [(2, 12, 12), (1, 9, 25)]),
+    "deit_teacher": ("DeiTForImageClassificationWithTeacher", SMALL, [(2, 12, 12), (2, 16, 16)]),
+}
+RENAMED = [("attention.q_proj", "attention.attention.query"), ("attention.k_proj", "attention.attention.key"),
+           ("attention.v_proj", "attention.attention.value"), ("attention.o_proj", "attention.output.dense"),
+           ("mlp.fc1", "intermediate.dense"), ("mlp.fc2", "output.dense"), ("layers.", "encoder.layer.")]
+
+# Its softmax is in f32 whatever the model computes in.
+plain_softmax = torch.nn.functional.softmax
+torch.nn.functional.softmax = lambda x, dim=-1, dtype=None: plain_softmax(x, dim=dim)
+
+
+def saved_name(name):
+    for now, before in RENAMED:
+        name = name.replace(now, before)
+    return name
+
+
+def randomise(model, generator):
+    """Weights that make attention uneven and no bias or gain trivial; exact in bf16."""
+    for name, p in model.named_parameters():
+        x = torch.randn(p.shape, generator=generator, dtype=torch.float64)
+        if "norm" in name:
+            x = 0.2 * x + (1.0 if name.endswith("weight") else 0.0)
+        elif "token" in name or "position" in name:
+            x = 0.5 * x
+        elif x.dim() >= 2:
+            x = 1.3 * x * math.sqrt(2 / (p.shape[0] + p[0].numel()))
+        else:
+            x = 0.3 * x
+        p.data.copy_(x.to(torch.bfloat16))
+
+
+def as_saved(model):
+    """The weights and the config that save_pretrained() writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        config = json.loads((pathlib.Path(folder) / "config.json").read_text())
+        return load_file(pathlib.Path(folder) / "model.safetensors"), config
+
+
+def forward(model, pixels, k):
+    other = {"interpolate_pos_encoding": True} if k > 0 else {}
+    return model(pixel_values=pixels, output_hidden_states=True, output_attentions=True, **other)
+
+
+def outputs(out, k):
+    tensors = {f"hidden_states.{i}": x for i, x in enumerate(out.hidden_states)}
+    tensors |= {f"attentions.{i}": x for i, x in enumerate(out.attentions)}
+    for name in ("logits", "cls_logits", "distillation_logits", "last_hidden_state", "pooler_output"):
+        if getattr(out, name, None) is not None:
+            tensors[name] = getattr(out, name)
+    return {f"out.{k}.{name}": x.detach().clone() for name, x in tensors.items()}
+
+
+def loss_of(out, labels):
+    """The sum over the images, and which labels it is of."""
+    def entropy(logits, of):
+        return torch.nn.functional.cross_entropy(logits, of, reduction="sum")
+    if hasattr(out, "distillation_logits"):
+        other = (labels + 1) % out.logits.shape[1]
+        return (entropy(out.cls_logits, labels) + entropy(out.distillation_logits, other),
+                {"labels": labels, "distilled_labels": other})
+    return entropy(out.logits, labels), {"labels": labels}
+
+
+def make(name, class_name, fields, sizes, seed):
+    cls = getattr(transformers, class_name)
+    config = cls.config_class(**fields)
+    config._attn_implementation = "eager"
+    model = cls(config).double().eval()
+    generator = torch.Generator().manual_seed(seed)
+    randomise(model, generator)
+    tensors, labels, total, images = {}, {}, 0, 0
+    for k, (count, height, width) in enumerate(sizes):
+        pixels = torch.randn(count, config.num_channels, height, width, generator=generator)
+        pixels = pixels.to(torch.bfloat16).double()
+        out = forward(model, pixels, k)
+        tensors |= {f"pixel_values.{k}": pixels} | outputs(out, k)
+        if class_name.endswith("Model"):
+            continue
+        loss, asked = loss_of(out, (torch.arange(count) * 3 + k) % config.num_labels)
+        labels |= {f"{key}.{k}": x for key, x in asked.items()}
+        total, images = total + loss, images + count
+    if images > 0:
+        (total / images).backward()
+        tensors["loss"] = (total / images).detach().reshape(1)
+        tensors |= {"grad." + saved_name(n): p.grad for n, p in model.named_parameters()}
+    weights, config = as_saved(model)
+    assert class_name.endswith("Model") or set(weights) == {k[5:] for k in tensors if k.startswith("grad.")}
+    tensors = {k: x.detach().to(torch.float32).contiguous() for k, x in (weights | tensors).items()}
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    path = FOLDER / f"{name}.safetensors"
+    save_file(tensors | labels, path, {"config": json.dumps(config)})
+    path.chmod(0o644)
+
+
+def check(folder):
+    for name, (class_name, _, sizes) in CASES.items():
+        expected = load_file(FOLDER / f"{name}.safetensors")
+        with safe_open(folder / name / "model.safetensors", "pt") as file:
+            assert all(name in expected for name in file.keys())
+        model, info = getattr(transformers, class_name).from_pretrained(
+            folder / name, output_loading_info=True, attn_implementation="eager", dtype=torch.float64)
+        for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"):
+            assert not info[kind], f"{name}: {kind}: {info[kind]}"
+        worst = 0.0
+        for k in range(len(sizes)):
+            with torch.no_grad():
+                out = forward(model.eval(), expected[f"pixel_values.{k}"].double(), k)
+            for key, x in outputs(out, k).items():
+                worst = max(worst, ((x - expected[key]).abs().max() / expected[key].abs().max()).item())
+        assert worst < 1e-6, (name, worst)
+        print(f"{name}: {class_name}: {worst:.1e}")
+
+
+def main():
+    if len(sys.argv) == 3 and sys.argv[1] == "--check":
+        return check(pathlib.Path(sys.argv[2]))
+    for seed, (name, case) in enumerate(CASES.items(), 1):
+        make(name, *case, seed)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
