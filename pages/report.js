@@ -19,7 +19,7 @@
   const metricText = (m, value) => (m === "bleu" ? value.toFixed(2) : value.toFixed(4));
   const metricsText = (best) => Object.entries(best.metrics).map(([m, v]) => `, ${metricName(m)} ${metricText(m, v)}`).join("");
   // What a loss is the mean of.
-  const units = [...new Set(runs.map((run) => ({sequence_classification: "text", token_classification: "labelled token"}[run.task] ||
+  const units = [...new Set(runs.map((run) => ({sequence_classification: "text", token_classification: "labelled token", image_classification: "image"}[run.task] ||
     (run.tokens === "char" ? "character" : "token"))))];
   const per = `per ${units.length === 1 ? units[0] : "token"}`;
 
@@ -124,14 +124,16 @@
   // --- the optimisation -------------------------------------------------------------------------
   const small = {height: 230};
   // What is minimised is the loss itself unless something is added to it.
+  const counted = [...new Set(runs.map((run) => run.counted))].join(" or ");
   const hasMore = runs.some((run) => run.updates.loss.some((x, i) => Math.abs(x - run.updates.nll[i]) > 1e-5 * Math.abs(x)));
   const objectives = [...new Set(runs.map((run) => run.objective).filter(Boolean))];
   const panel = (about, c) => el("div", {}, c, el("p", {class: "faint small"}, about));
   section("Optimisation", el("div", {class: "columns two"},
     panel("How far an update goes.", chart("Learning rate", updates("learning_rate", "learning rate", false), small)),
     panel("Sudden peaks: lower the rate, warm up longer, or clip.", chart("Norm of the gradient", updates("gradient_norm", "gradient norm"), {...small, yZero: true})),
-    panel(runs.some((run) => run.task === "translation") ? "Of translations: tokens of the target." : "Tokens that were read, validation aside.",
-      chart("Speed, in tokens per second", updates("tokens_per_second", "tokens per second"), {...small, yZero: true})),
+    panel(runs.some((run) => run.task === "translation") ? "Of translations: tokens of the target."
+      : `${counted[0].toUpperCase()}${counted.slice(1)} that were read, validation aside.`,
+      chart(`Speed, in ${counted} per second`, updates("per_second", `${counted} per second`), {...small, yZero: true})),
     hasMore ? panel("What an update lowers.", chart(`Training loss with ${objectives.length === 1 ? objectives[0] : "all that is added to it"}, in nats ${per}`,
       updates("loss", "objective"), small)) : null));
   if (isOne) {

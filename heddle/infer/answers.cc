@@ -76,8 +76,8 @@ std::vector<std::vector<double>> classify(const LoadedModel& model,
     encodings.push_back(one.second ? encode_truncated(model, one.text, *one.second, cut)
                                    : encode_truncated(model, one.text, cut));
   }
-  return classes_of(model, logits_of(model, encodings, model.model->heads().sequence_classes,
-                                     precision));
+  return classes_of(model,
+                    logits_of(model, encodings, model.model->heads().sequence_classes, precision));
 }
 
 std::vector<std::vector<double>> classify(const LoadedModel& model, const ImageProcessor& processor,

@@ -15,14 +15,14 @@
 namespace heddle::inspect {
 namespace {
 
-LoggedUpdates parse_updates(const Json& line, const std::string& where) {
+LoggedUpdates parse_updates(const Json& line, const std::string& where, const char* counted) {
   return {.update = line.get_int("update", where),
           .epoch = line.get_int("epoch", where),
           .loss = line.get_double("loss", where),
           .nll = line.get_double("nll", where),
           .gradient_norm = line.get_double("gradient_norm", where),
           .learning_rate = line.get_double("learning_rate", where),
-          .tokens_per_second = line.get_double("tokens_per_second", where),
+          .per_second = line.get_double(fmt::format("{}_per_second", counted), where),
           .seconds = line.get_double("seconds", where)};
 }
 
@@ -89,7 +89,8 @@ void read_log(RunHistory& history) {
     if (line.contains("validation")) {
       history.validations.push_back(parse_validation(line, where));
     } else {
-      history.updates.push_back(parse_updates(line, where));
+      history.updates.push_back(
+          parse_updates(line, where, history.config.task_config->facts().counted));
     }
   }
 }
@@ -130,7 +131,7 @@ Json updates_json(const RunHistory& run) {
                        {"nll", column(some, &LoggedUpdates::nll)},
                        {"gradient_norm", column(some, &LoggedUpdates::gradient_norm)},
                        {"learning_rate", column(some, &LoggedUpdates::learning_rate)},
-                       {"tokens_per_second", column(some, &LoggedUpdates::tokens_per_second)}});
+                       {"per_second", column(some, &LoggedUpdates::per_second)}});
 }
 
 Json validations_json(const RunHistory& run) {
@@ -222,13 +223,16 @@ Json live_json(const RunHistory& run) {
 }
 
 Json run_json(const RunHistory& run) {
+  const Json settings = to_json(run.config);
+  const Json* tokens = settings.find("tokenizer_type");
   return Json::object({{"name", run.name},
                        {"path", run.path},
                        {"max_updates", run.config.max_updates},
                        {"done", run.done},
                        {"seconds", rounded(run.seconds)},
                        {"finished", run.is_finished},
-                       {"tokens", to_json(run.config).get_string("tokenizer_type")},
+                       {"tokens", tokens != nullptr ? *tokens : Json("")},
+                       {"counted", run.config.task_config->facts().counted},
                        {"objective", objective(run.config)},
                        {"updates", updates_json(run)},
                        {"validations", validations_json(run)},

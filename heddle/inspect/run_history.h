@@ -16,7 +16,7 @@ namespace heddle::inspect {
 struct LoggedUpdates {
   int64_t update = 0, epoch = 0;
   double loss = 0, nll = 0;  ///< nats per token, with label smoothing and without
-  double gradient_norm = 0, learning_rate = 0, tokens_per_second = 0;
+  double gradient_norm = 0, learning_rate = 0, per_second = 0;
   double seconds = 0;  ///< since the run began, over all resumes
 };
 

@@ -70,12 +70,11 @@ Tensor add_positions(const Tensor& x, const Tensor& positions,
   Tensor y = empty_like(x);
   kernels().embedding(x.rows(), all.data(), 1, positions.rows(), position_ids.data(),
                       spec.over(rows), y.rows());
-  const bool learned = needs_grad({&positions});
   return record("add_positions", {x, positions}, y,
-                [ids = learned ? share(position_ids) : nullptr, spec,
+                [ids = kept(positions, position_ids), spec,
                  shape = positions.shape()](const Tensor& dy) -> Grads {
                   const Tensor dx = dropout(dy, spec);
-                  return {dx, ids == nullptr ? Tensor() : scattered(dx, ids, 1, {}, shape)};
+                  return {dx, scattered(dx, ids, 1, {}, shape)};
                 });
 }
 

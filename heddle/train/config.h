@@ -33,9 +33,10 @@ struct RunPaths {
 
 /// What is known of a task before it is made.
 struct TaskFacts {
-  Head head;           ///< of the models that it trains
-  const char* scores;  ///< what validation judges them by, between commas
-  int64_t updates;     ///< of a run that is given no limit
+  Head head;                       ///< of the models that it trains
+  const char* scores;              ///< what validation judges them by, between commas
+  int64_t updates;                 ///< of a run that is given no limit
+  const char* counted = "tokens";  ///< what it reads and speed is counted in (LossSums::tokens)
 };
 
 /// The fields of a task, and what follows from them. Its file derives a struct with fields(visitor)

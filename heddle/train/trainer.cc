@@ -245,11 +245,13 @@ class Trainer {
   std::string status() const {
     const LogWindow& w = p_.window;
     const double tokens = static_cast<double>(std::max<int64_t>(1, w.predicted));
-    return fmt::format("epoch {}  loss {:.3f}  {} tok/s", p_.epoch + 1, w.loss / tokens,
-                       format_count(static_cast<int64_t>(tokens_per_second())));
+    return fmt::format("epoch {}  loss {:.3f}  {} {}/s", p_.epoch + 1, w.loss / tokens,
+                       format_count(static_cast<int64_t>(per_second())),
+                       std::string_view(counted()) == "tokens" ? "tok" : "img");
   }
 
-  double tokens_per_second() const {
+  const char* counted() const { return config_.task_config->facts().counted; }
+  double per_second() const {
     return static_cast<double>(p_.window.tokens) / std::max(p_.window.seconds, 1e-9);
   }
 
@@ -263,7 +265,7 @@ class Trainer {
                       {"nll", w.nll / tokens},
                       {"gradient_norm", w.gradient_norm / static_cast<double>(w.updates)},
                       {"learning_rate", learning_rate(config_.schedule_options(), p_.update)},
-                      {"tokens_per_second", std::round(tokens_per_second())},
+                      {fmt::format("{}_per_second", counted()), std::round(per_second())},
                       {"seconds", std::round(seconds() * 10) / 10}}));
     p_.window = LogWindow();
   }

@@ -104,8 +104,8 @@ void eval_images(const EvalFlags& flags) {
       report.add(truth, all[i]);
       const int32_t answer = report.answers.back();
       if (answer == truth || std::ssize(wrong) >= inspect::kPageAnswers) continue;
-      wrong.push_back({{"", source.entries[n].name, ""}, truth, answer, all[i][truth],
-                       all[i][answer]});
+      wrong.push_back(
+          {{"", source.entries[n].name, ""}, truth, answer, all[i][truth], all[i][answer]});
     }
     if (!progress.is_due()) continue;
     progress.update(static_cast<double>(begin) / static_cast<double>(count),

@@ -18,7 +18,7 @@ struct Flags {
 
 double median_speed(const RunHistory& run) {
   std::vector<double> speeds;
-  for (const auto& u : run.updates) speeds.push_back(u.tokens_per_second);
+  for (const auto& u : run.updates) speeds.push_back(u.per_second);
   if (speeds.empty()) return 0;
   const auto middle = speeds.begin() + static_cast<std::ptrdiff_t>(speeds.size() / 2);
   std::nth_element(speeds.begin(), middle, speeds.end());

@@ -118,8 +118,8 @@ void run_images(const Flags& flags, const Precision& precision) {
   inspect::ClassPage page(flags.text.model, model.model->labels(), class_scale(*model.model),
                           flags.top);
   for (size_t begin = 0; begin < flags.images.size(); begin += kAtOnce) {
-    const auto names = std::span(flags.images).subspan(
-        begin, std::min(kAtOnce, flags.images.size() - begin));
+    const auto names =
+        std::span(flags.images).subspan(begin, std::min(kAtOnce, flags.images.size() - begin));
     std::vector<Image> images;
     std::vector<std::string> faults(names.size());
     for (size_t i = 0; i < names.size(); ++i) {

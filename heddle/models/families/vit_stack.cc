@@ -166,9 +166,9 @@ Tensor VitStack::embed(const ImageRows& images, const Segments& rows,
 Tensor VitStack::hidden(const ImageRows& images, const Run& run) const {
   images.check(facts().channels);
   const auto rows = std::make_shared<const Segments>(tokens(images));
-  const auto ids = run.training ? nn::row_ids(images.samples, *rows) : nullptr;
-  return norm_(nn::run_stack("", Residual(embed(images, *rows, ids, run), true), layers_.size(),
-                             nullptr, run, [this, rows, ids, run](size_t i, Residual& x, auto) {
+  const auto ids = run.dropout.training ? nn::row_ids(images.samples, *rows) : nullptr;
+  return norm_(nn::run_stack("", nn::Residual(embed(images, *rows, ids, run), true), layers_.size(),
+                             nullptr, run, [this, rows, ids, run](size_t i, nn::Residual& x, auto) {
                                layers_[i](x, TokenRows{.segments = rows.get(), .rows = ids}, run);
                              }));
 }

@@ -115,7 +115,7 @@ void measure(const ImageSet& images, ImageProcessor& processor) {
 class ImageTask final : public ModelTask {
  public:
   using Fields = ImageFields;
-  static constexpr TaskFacts kFacts = {Head::image_classes, "loss,accuracy,top5", 3'000};
+  static constexpr TaskFacts kFacts = {Head::image_classes, "loss,accuracy,top5", 3'000, "images"};
 
   ImageTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
       : ModelTask(config, paths, run), images_(open_images(config, paths, run)) {
@@ -149,10 +149,11 @@ class ImageTask final : public ModelTask {
       const ProfilePhase phase("augment");
       parallel_for(n, [&](int64_t i) {
         const Image image = images_.train.image(samples[i]).rgb();
-        batch.lay(i,
-                  augment(image, fields().augmentation, {target(), processor_.resample},
-                          {seed(), static_cast<uint64_t>(epoch), static_cast<uint64_t>(samples[i])}),
-                  processor_);
+        batch.lay(
+            i,
+            augment(image, fields().augmentation, {target(), processor_.resample},
+                    {seed(), static_cast<uint64_t>(epoch), static_cast<uint64_t>(samples[i])}),
+            processor_);
         targets.data<float>()[i * classes + images_.train.label(samples[i])] += 1 - smoothing();
       });
       mix(draw_mixing(fields().augmentation, mixing_key(epoch, samples[0])),
@@ -162,7 +163,9 @@ class ImageTask final : public ModelTask {
            .targets = {targets.data<float>(), static_cast<size_t>(targets.elements())},
            .classes = classes});
     }
-    return accumulate_shares(model(), batch.rows(), targets, run);
+    LossSums sums = accumulate_shares(model(), batch.rows(), targets, run);
+    sums.tokens = n;
+    return sums;
   }
 
   ValidationScore validate(const nn::Run& run) override {
@@ -201,7 +204,9 @@ class ImageTask final : public ModelTask {
 
   const Fields& fields() const { return own<Fields>(); }
   float smoothing() const { return static_cast<float>(fields().label_smoothing); }
-  ImageSize target() const { return processor_.do_center_crop ? processor_.crop_size : processor_.size; }
+  ImageSize target() const {
+    return processor_.do_center_crop ? processor_.crop_size : processor_.size;
+  }
   RngKey mixing_key(int64_t epoch, int64_t first) const {
     return make_key(seed(), static_cast<uint64_t>(epoch), hash_name("mixing"),
                     static_cast<uint64_t>(first));
