@@ -196,8 +196,9 @@ void add_inspect_flags(Subcommand& app, InspectFlags& flags, bool is_model_requi
   app.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
       .required(is_model_required);
   flags.has_source = app.add_option("--text", flags.source, "the text to look at");
-  flags.has_target = app.add_option("--target", flags.target,
-                                    "its translation; without it a translator's own, beam 5");
+  flags.has_target =
+      app.add_option("--target", flags.target,
+                     "its translation; without it a translator's own, with the folder's beam or 5");
   app.add_option("--ids", flags.ids, "token ids in place of --text, for models without tokenizer")
       .delimiter(',');
   app.add_flag("--truncate", flags.truncate, "cut text that is longer than the model takes");

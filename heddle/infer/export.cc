@@ -26,8 +26,9 @@ void write_json(const std::string& folder, const char* name, const Json& json) {
 
 // --- translators of heddle's own -----------------------------------------------------------------
 
-// Greedy search, as `heddle translate` does without flags, and the tokens that it never takes.
-Json greedy_generation_json(const LoadedModel& model) {
+// The folder's search, else greedy, as `heddle translate` does without flags, and the tokens that
+// it never takes.
+Json generation_json(const LoadedModel& model) {
   const EncoderDecoderFacts& c = model.translator().facts();
   Json json = Json::object();
   json["pad_token_id"] = c.pad_token_id;
@@ -36,7 +37,7 @@ Json greedy_generation_json(const LoadedModel& model) {
   json["decoder_start_token_id"] = c.decoder_start_token_id;
   json["forced_eos_token_id"] = c.eos_token_id;
   json["max_length"] = c.longest_source;
-  json["num_beams"] = 1;
+  json["num_beams"] = model.generation ? model.generation->beam.value_or(1) : 1;
   std::vector<int64_t> banned = {c.pad_token_id, c.bos_token_id, c.decoder_start_token_id};
   if (model.tokenizer && model.target().unk_id() >= 0) banned.push_back(model.target().unk_id());
   std::sort(banned.begin(), banned.end());
@@ -52,7 +53,7 @@ Exported export_translator(LoadedModel& model, const Model& theirs,
                            const nn::Parameters& parameters, const std::string& out, DType dtype) {
   load_tokenizers(model, false);
   make_directories(out);
-  write_json(out, kGenerationName, greedy_generation_json(model));
+  write_json(out, kGenerationName, generation_json(model));
   if (model.tokenizer) {
     const Tokenizer* target = model.target_tokenizer ? &*model.target_tokenizer : nullptr;
     for (const TokenizerFile& file : marian_tokenizer_files(

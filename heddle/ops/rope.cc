@@ -104,6 +104,7 @@ Tensor rope(const Tensor& x, std::span<const int32_t> positions, const RopeOptio
             o.columns <= x.size(1),
         ErrorKind::shape, "rope: {} columns of {} in heads of {}; heads must be even and whole",
         o.columns, x.shape(), o.head_width);
+  check(o.table != nullptr, ErrorKind::internal, "rope: no table is given");
   check(2 * o.table->pairs() == o.head_width, ErrorKind::shape,
         "rope: the table has {} pairs; heads of {} need half as many", o.table->pairs(),
         o.head_width);

@@ -268,7 +268,7 @@ std::string task_of(train::StackConfig& model, const std::string& from) {
   return task;
 }
 
-// A rate that is low enough for weights that know something already, or that of adapters.
+// Defaults that suit weights which know something already: a low rate, decay apart from gradients.
 train::TrainConfig config_to_fine_tune(const std::string& from, const std::string& task) {
   train::StackConfig model = train::config_of_model(from);
   train::TrainConfig config = begun_from(

@@ -278,14 +278,13 @@ TranslateOptions default_options(const LoadedModel& model, const SearchConfig& a
   TranslateOptions o{.search = g, .as_transformers = !model.model->config().is_own_format()};
   // Theirs count the start, and the end too; 20 is what they take if nothing is said.
   const int64_t most = g.max_new_tokens ? *g.max_new_tokens : g.max_length.value_or(20) - 1;
-  if (o.as_transformers || g.max_new_tokens || g.max_length) {
-    o.longest_without_end = std::max<int64_t>(1, most - 1);
-  }
-  if (!o.as_transformers) return o;
-  o.source_end = around_sources(model).behind;
-  o.search.min_new_tokens = std::min(
-      std::max(g.min_new_tokens.value_or(0), g.min_length.value_or(0) - 1), o.longest_without_end);
+  const bool has_longest = o.as_transformers || g.max_new_tokens || g.max_length;
+  if (has_longest) o.longest_without_end = std::max<int64_t>(1, most - 1);
+  int64_t least = std::max(g.min_new_tokens.value_or(0), g.min_length.value_or(0) - 1);
+  if (has_longest) least = std::min(least, o.longest_without_end);
+  o.search.min_new_tokens = least;
   o.search.min_length.reset();
+  if (o.as_transformers) o.source_end = around_sources(model).behind;
   return o;
 }
 

@@ -92,7 +92,7 @@ namespace {
 struct FoundModel {
   std::string path;
   Json config = {};                          // config.json
-  std::unique_ptr<ModelConfig> family = {};  // with its defaults, until config_of() reads that
+  std::unique_ptr<ModelConfig> family = {};  // with its defaults, until read_config()
 
   std::string source() const { return join_path(path, kConfigName); }
   bool is_translator() const { return family->hub.head == Head::target_token; }
@@ -177,9 +177,8 @@ void take_start(const std::optional<SearchConfig>& generation, FoundModel& folde
 
 // --- weights -------------------------------------------------------------------------------------
 
-// Reads the folder's config into its family's, with `head` where it has none and the family has
-// that.
-ModelConfig& config_of(const FoundModel& folder, Head head) {
+// The folder's config in its family's, with `head` where it has none and the family has that.
+ModelConfig& read_config(FoundModel& folder, Head head) {
   ModelConfig& config = *folder.family;
   config.read(folder.config, folder.source());
   const std::vector<HeadClass> heads = config.heads();
@@ -189,10 +188,10 @@ ModelConfig& config_of(const FoundModel& folder, Head head) {
 }
 
 // The base's weights in a model of the adapter's config, then the adapter on them.
-LoadedModel load_adapted(const FoundModel& folder, Head head) {
+LoadedModel load_adapted(FoundModel& folder, Head head) {
   const LoadedModel base = load_model(adapter_base(folder.path), {.head = head});
   nn::Parameters parameters(0);
-  ModelConfig& config = config_of(folder, head);
+  ModelConfig& config = read_config(folder, head);
   config.fit(*open_weights(base.path));
   std::unique_ptr<Model> model = config.make(nn::Scope(parameters));
   const std::vector<std::string> missing =
@@ -201,12 +200,12 @@ LoadedModel load_adapted(const FoundModel& folder, Head head) {
   return {folder.path, config.type, std::move(parameters), std::move(model)};
 }
 
-LoadedModel load_weights(const FoundModel& folder, Head head) {
+LoadedModel load_weights(FoundModel& folder, Head head) {
   if (is_adapter_alone(folder.path)) return load_adapted(folder, head);
   const std::unique_ptr<TensorFile> file = open_weights(folder.path);
   file->verify();
   nn::Parameters parameters = nn::Parameters::to_be_loaded(file->elements(), file->path());
-  ModelConfig& config = config_of(folder, head);
+  ModelConfig& config = read_config(folder, head);
   config.fit(*file);
   std::unique_ptr<Model> model = config.make(nn::Scope(parameters));
   parameters.load(*file, model->names());
@@ -270,7 +269,7 @@ bool is_translator(const std::string& path) { return read_folder(path).is_transl
 std::unique_ptr<ModelConfig> load_model_config(const std::string& path) {
   FoundModel folder = read_folder(path);
   take_start(generation_of(folder), folder);
-  config_of(folder, Head::none);
+  read_config(folder, Head::none);
   if (!is_adapter_alone(folder.path)) folder.family->fit(*open_weights(folder.path));
   return std::move(folder.family);
 }
@@ -367,14 +366,16 @@ void check_vocabulary(const std::string& path, const Tokenizer* tokenizer, const
         tokenizer == nullptr ? 0 : tokenizer->vocab_size(), key, size);
 }
 
-// The tokenizers of a translator of heddle's own, and the ids that it is decoded with.
+// The tokenizers of a translator of heddle's own, and how it is searched.
 void add_own_files(const std::string& path, const EncoderDecoderFacts& facts,
                    const SaveOptions& options, std::vector<TokenizerFile>& files) {
   check_vocabulary(path, options.tokenizer, "vocab_size", facts.source_vocab_size);
   check_vocabulary(path, options.target, "decoder_vocab_size", facts.target_vocab_size);
   if (options.tokenizer) files.push_back({kTokenizerName, options.tokenizer->model_bytes()});
   if (options.target) files.push_back({kTargetTokenizerName, options.target->model_bytes()});
-  Json json = Json::object();
+  const std::string searched = join_path(options.searched_as, kGenerationName);
+  const bool has_search = !options.searched_as.empty() && path_exists(searched);
+  Json json = has_search ? Json::load(searched) : Json::object();
   json["pad_token_id"] = facts.pad_token_id;
   json["bos_token_id"] = facts.bos_token_id;
   json["eos_token_id"] = facts.eos_token_id;

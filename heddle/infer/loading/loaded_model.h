@@ -71,8 +71,8 @@ bool is_translator(const std::string& path);
 std::unique_ptr<ModelConfig> load_model_config(const std::string& path);
 /// Reads generation_config.json of a folder, and the special ids that it lacks from config.json;
 /// where there is none, all from config.json, as older checkpoints have it; both may be missing.
-/// config: config.json, if it was read already. Errors: data, naming file and key, for a broken
-/// file or a value of a wrong type or range.
+/// config: config.json, if it was read already or is not to count. Errors: data, naming file and
+/// key, for a broken file or a value of a wrong type or range.
 SearchConfig read_generation_config(const std::string& folder, const Json* config = nullptr);
 
 /// Reads config.json and the weights, see open_weights(); `path` is a model directory or a training
@@ -92,6 +92,7 @@ struct SaveOptions {
   const Tokenizer* target = nullptr;  ///< the target's own, if it has one
   DType dtype = DType::f32;           ///< of the weights: f32, bf16 or f16
   bool has_weights = true;            ///< false: all but these, of an adapter's folder
+  std::string searched_as = {};       ///< folder whose settings of search one of its own keeps
 };
 
 /// Writes config.json, model.safetensors and the tokenizers' files, each so that a crash leaves the

@@ -25,7 +25,7 @@ class ModelTask : public Task {
   LossSums accumulate(int64_t epoch, std::span<const int64_t> samples, const nn::Run& run) final;
   std::string training_key() const override { return training_key_; }
   std::string validation_key() const override { return validation_key_; }
-  int64_t batches(int64_t) override { return plan_->batches(); }
+  int64_t batches(int64_t) override { return plan_.value().batches(); }
   std::vector<std::vector<int64_t>> parts(int64_t epoch, int64_t batch, int64_t parts) override;
   void save_model(const std::string& folder) const override;
 
@@ -47,7 +47,7 @@ class ModelTask : public Task {
                                     const nn::Run& run) = 0;
   /// The samples of a batch of an epoch.
   virtual std::vector<int64_t> batch_samples(int64_t epoch, int64_t batch) {
-    return plan_->batch(epoch, batch);
+    return plan_.value().batch(epoch, batch);
   }
 
   /// What is written beside the weights.

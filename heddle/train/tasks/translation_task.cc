@@ -97,7 +97,8 @@ class TranslationTask final : public ModelTask {
   SaveOptions save_options() const override {
     if (!model().config().is_own_format()) return {};
     return {.tokenizer = &corpora_.tokenizer,
-            .target = corpora_.target_tokenizer ? &*corpora_.target_tokenizer : nullptr};
+            .target = corpora_.target_tokenizer ? &*corpora_.target_tokenizer : nullptr,
+            .searched_as = paths_.from.empty() ? "" : find_model_dir(paths_.from)};
   }
 
   std::vector<int64_t> batch_samples(int64_t, int64_t batch) override {
