@@ -1,0 +1,167 @@
+// Images at the command line: training a classifier, exact resume, what it is asked afterwards, and
+// bad input.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "heddle/base/json/json.h"
+#include "heddle/base/rng.h"
+#include "tests/data/image_files.h"
+#include "tests/support/cli_runner.h"
+
+namespace heddle::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// IDX files of grey images of 12 x 12 pixels whose class is the quarter that is bright.
+void write_quarters(const std::string& folder, const std::string& part, uint32_t count) {
+  std::string pixels, labels;
+  RngStream random(make_key(7, count, 0));
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t label = i % 4;
+    labels += static_cast<char>(label);
+    for (uint32_t y = 0; y < 12; ++y) {
+      for (uint32_t x = 0; x < 12; ++x) {
+        const bool is_bright = (y >= 6) == (label >= 2) && (x >= 6) == (label % 2 == 1);
+        pixels += static_cast<char>((is_bright ? 90 : 0) + random.below(120));
+      }
+    }
+  }
+  write_file(folder + "/" + part + "-images-idx3-ubyte", idx_file({count, 12, 12}, pixels));
+  write_file(folder + "/" + part + "-labels-idx1-ubyte", idx_file({count}, labels));
+}
+
+class Images : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = std::make_unique<TempDir>();
+    fs::create_directory(path("data"));
+    write_quarters(path("data"), "train", 400);
+    write_quarters(path("data"), "test", 100);
+  }
+  static void TearDownTestSuite() { folder_.reset(); }
+  static std::string path(const std::string& name) { return (*folder_ / name).string(); }
+
+  static CliResult train(const std::string& run, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"train",
+                                      "--task",
+                                      "image_classification",
+                                      "--data",
+                                      path("data"),
+                                      "--out",
+                                      path(run),
+                                      "--hidden-size",
+                                      "16",
+                                      "--num-hidden-layers",
+                                      "2",
+                                      "--num-attention-heads",
+                                      "2",
+                                      "--intermediate-size",
+                                      "32",
+                                      "--patch-size",
+                                      "4",
+                                      "--batch-size",
+                                      "32",
+                                      "--warmup-updates",
+                                      "5",
+                                      "--schedule",
+                                      "constant",
+                                      "--learning-rate",
+                                      "0.005",
+                                      "--validate-every",
+                                      "20",
+                                      "--checkpoint-every",
+                                      "5",
+                                      "--precision",
+                                      "f32",
+                                      "--random-crop",
+                                      "1",
+                                      "--mixup-alpha",
+                                      "0.2",
+                                      "--drop-path-rate",
+                                      "0.1",
+                                      "--label-smoothing",
+                                      "0.1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_heddle(words);
+  }
+  static std::string weights(const std::string& run) {
+    return read_file(path(run) + "/last/model.safetensors");
+  }
+
+ private:
+  static inline std::unique_ptr<TempDir> folder_;
+};
+
+TEST_F(Images, classifier_learns_and_answers) {
+  const CliResult trained = train("learned", {"--max-updates", "160"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_EQ(trained.err.find("warning"), trained.err.npos) << trained.err;
+  const CliResult judged = run_heddle({"eval", path("learned"), "--data", path("data"), "--json"});
+  ASSERT_EQ(judged.exit_code, 0) << judged.err;
+  const Json report = Json::parse(judged.out);
+  EXPECT_EQ(report.get_int("images"), 100);
+  EXPECT_GT(report.at("accuracy").as_double(), 0.95);
+  EXPECT_EQ(report.at("top5").as_double(), 1);  // of four classes
+  EXPECT_LT(report.at("calibration_error").as_double(), 0.5);
+  const std::string image = std::string(kFixtures) + "/images/rgb.png";
+  const CliResult classified = run_heddle({"classify", path("learned"), image, image, "--json"});
+  ASSERT_EQ(classified.exit_code, 0) << classified.err;
+  const std::string first = classified.out.substr(0, classified.out.find('\n') + 1);
+  EXPECT_EQ(classified.out, first + first);
+  const Json line = Json::parse(first);
+  EXPECT_EQ(line.get_string("image"), image);
+  double sum = 0;
+  for (const auto& [label, p] : line.at("probabilities").as_object()) sum += p.as_double();
+  EXPECT_NEAR(sum, 1, 1e-6);
+  EXPECT_TRUE(fs::exists(path("learned/report.html")));
+  EXPECT_TRUE(fs::exists(path("learned/best/preprocessor_config.json")));
+}
+
+TEST_F(Images, threads_and_stops_change_no_bit) {
+  ASSERT_EQ(train("whole", {"--max-updates", "40", "--threads", "1"}).exit_code, 0);
+  ASSERT_EQ(train("threads", {"--max-updates", "40", "--threads", "3"}).exit_code, 0);
+  EXPECT_EQ(weights("threads"), weights("whole"));
+  ASSERT_EQ(train("stopped", {"--max-updates", "15"}).exit_code, 0);
+  ASSERT_NE(weights("stopped"), weights("whole"));
+  ASSERT_EQ(train("stopped", {"--max-updates", "40"}).exit_code, 0);
+  EXPECT_EQ(weights("stopped"), weights("whole"));
+}
+
+TEST_F(Images, model_goes_on_at_another_size_with_other_classes) {
+  ASSERT_EQ(train("small", {"--max-updates", "20"}).exit_code, 0);
+  const CliResult tuned = run_heddle(
+      {"train", "--task", "image_classification", "--from", path("small"), "--data", path("data"),
+       "--out", path("larger"), "--image-edge", "20", "--max-updates", "4", "--precision", "f32"});
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  EXPECT_EQ(Json::load(path("larger/best/preprocessor_config.json")).at("size").get_int("height"),
+            20);
+}
+
+TEST_F(Images, bad_input_is_refused_by_name) {
+  ASSERT_EQ(train("model", {"--max-updates", "5"}).exit_code, 0);
+  write_file(path("text.jpg"), "not an image");
+  const std::string image = std::string(kFixtures) + "/images/rgb.png";
+  const CliResult bad = run_heddle({"classify", path("model"), path("text.jpg")});
+  EXPECT_EQ(bad.exit_code, 3);
+  EXPECT_NE(bad.err.find("text.jpg"), bad.err.npos) << bad.err;
+  const CliResult skipped =
+      run_heddle({"classify", path("model"), path("text.jpg"), image, "--skip-bad", "--top", "1"});
+  EXPECT_EQ(skipped.exit_code, 0) << skipped.err;
+  EXPECT_EQ(skipped.out.find('\n'), 0u);
+  EXPECT_NE(skipped.out.find("rgb.png\t"), skipped.out.npos);
+  EXPECT_EQ(run_heddle({"classify", path("model"), image, "--text", "words"}).exit_code, 2);
+  EXPECT_EQ(run_heddle({"classify", path("model"), path("gone.png")}).exit_code, 3);
+  fs::create_directory(path("empty"));
+  const CliResult empty = run_heddle(
+      {"train", "--task", "image_classification", "--data", path("empty"), "--out", path("none")});
+  EXPECT_EQ(empty.exit_code, 3);
+  EXPECT_NE(empty.err.find("empty"), empty.err.npos) << empty.err;
+  EXPECT_FALSE(fs::exists(path("none")));
+  const CliResult words = run_heddle({"eval", path("model"), "--data", path("text.jpg")});
+  EXPECT_EQ(words.exit_code, 3) << words.err;
+}
+
+}  // namespace
+}  // namespace heddle::testing
