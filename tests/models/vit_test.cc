@@ -120,13 +120,13 @@ TEST(VitTraining, masks_belong_to_images_not_to_batches) {
   nn::Parameters parameters(1);
   const auto model = make_model(Scope(parameters), json);
   const NoGrad off;
-  const nn::Run run{.training = true, .seed = 3, .update = 5};
+  const nn::Run run{.dropout = {.training = true, .seed = 3, .update = 5}};
   const std::pair<uint32_t, ImageSize> a{4, {8, 8}}, b{9, {12, 9}}, c{2, {8, 8}};
   const std::vector<float> abc = model->hidden(Images({a, b, c}).rows(), run).to_floats();
   const std::vector<float> cb = model->hidden(Images({c, b}).rows(), run).to_floats();
   EXPECT_EQ(part(abc, 5 * 16, 7 * 16), part(cb, 5 * 16, 7 * 16));
   EXPECT_EQ(part(abc, 12 * 16, 5 * 16), part(cb, 0, 5 * 16));
-  const nn::Run later{.training = true, .seed = 3, .update = 6};
+  const nn::Run later{.dropout = {.training = true, .seed = 3, .update = 6}};
   EXPECT_NE(model->hidden(Images({a, b, c}).rows(), later).to_floats(), abc);
 }
 
@@ -154,7 +154,7 @@ TEST(VitTraining, images_go_past_sublayers_as_often_as_said) {
   std::vector<std::pair<uint32_t, ImageSize>> all;
   for (uint32_t i = 0; i < 400; ++i) all.push_back({i, {8, 8}});
   const Images images(all);
-  const auto x = streams(*model, images, {.training = true, .seed = 1});
+  const auto x = streams(*model, images, {.dropout = {.training = true, .seed = 1}});
   const auto same = [&](size_t layer) {
     int count = 0;
     for (int64_t i = 0; i < 400; ++i) {
@@ -180,7 +180,7 @@ TEST(VitTraining, gradients_with_stochastic_depth_are_the_same_when_layers_are_r
     const auto model = make_model(Scope(parameters), json);
     const Images images({{0, {8, 8}}, {1, {8, 12}}, {2, {8, 8}}});
     const nn::ImageRows rows = images.rows();
-    const nn::Run run{.training = true, .seed = 1, .recompute = recompute};
+    const nn::Run run{.dropout = {.training = true, .seed = 1}, .recompute = recompute};
     const std::vector<int32_t> labels = {0, 2, 1};
     const Tensor h = model->hidden(rows, run);
     backward(cross_entropy(model->heads().sequence_classes(h, rows, run), labels, {}).loss);

@@ -29,10 +29,6 @@ bool reads_images(Head head) {
   return head == Head::image_classes || head == Head::distilled_classes;
 }
 
-bool has_classes(Head head) {
-  return head == Head::sequence_classes || head == Head::token_classes;
-}
-
 // The group of what the model is, which must be what the flags are for.
 const char* group_of(const EvalFlags& flags) {
   const bool has_pairs = is_given(flags.command, "--src") || is_given(flags.command, "--ref");
@@ -52,7 +48,7 @@ const char* group_of(const EvalFlags& flags) {
         flags.model);
   const Head head = head_of(flags.model);
   if (reads_images(head)) return kImages;
-  return has_classes(head) ? kClasses : kText;
+  return has_labels(head) ? kClasses : kText;
 }
 
 void check_flags(const EvalFlags& flags, const std::string& group) {
@@ -66,7 +62,7 @@ void check_flags(const EvalFlags& flags, const std::string& group) {
 }
 
 // Of a run, what it was trained with is the default.
-void take_keys_of_run(EvalFlags& flags, bool has_labels) {
+void take_keys_of_run(EvalFlags& flags, bool has_label_key) {
   if (!train::is_run(flags.model)) return;
   const Json settings = to_json(train::stored_config(flags.model));
   const auto take = [&](const char* flag, std::string& key) {
@@ -76,7 +72,7 @@ void take_keys_of_run(EvalFlags& flags, bool has_labels) {
     log_info("eval: {} {}, as in the training of {}", flag, key, flags.model);
   };
   take("--text-key", flags.text_key);
-  if (has_labels) take("--label-key", flags.label_key);
+  if (has_label_key) take("--label-key", flags.label_key);
 }
 
 void run(EvalFlags flags) {
