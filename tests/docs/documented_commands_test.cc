@@ -7,6 +7,7 @@
 
 #include "tests/support/cli_runner.h"
 #include "tests/support/fences.h"
+#include "tests/support/places.h"
 
 namespace heddle::testing {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Makes the stock: each item is named in the comments of the pages.
-constexpr const char* kMakeStock = R"sh(
+const std::string kMakeStock = std::string("IMAGES='") + kFixtures + R"sh(/images'
 set -e
 heddle phrasebook --out pairs --pairs 2000 --held-out 12 2>/dev/null
 cat pairs/train.en > text
@@ -32,6 +33,11 @@ mkdir six && (cd six
   printf 'i am a student\nthanks\n' | tee train.en > val.en)
 printf 'je\nsuis\nétudiant\nmerci\n' > fr.txt
 printf 'a\nam\ni\nthanks\nstudent\n' > en.txt
+for part in train val; do
+  mkdir -p animals/$part/cat animals/$part/dog
+  cp "$IMAGES"/4*.jpg animals/$part/cat && cp "$IMAGES"/{rgb,rgba,palette}.png animals/$part/dog
+done
+cp "$IMAGES"/444.jpg cat.jpg && cp "$IMAGES"/rgb.png dog.png
 train() { heddle train --out "$@" > /dev/null 2>&1; }
 train translator --data pairs --preset tiny --d-model 32 --encoder-ffn-dim 32 --decoder-ffn-dim 32 --vocab-size 400
 train language --task causal_lm --data text --n-layer 3 --n-head 4 --n-embd 32 --n-positions 1024 --block-size 32
