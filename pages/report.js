@@ -80,13 +80,13 @@
   const metrics = [...new Set(runs.flatMap((run) => run.validations.flatMap((v) => Object.keys(v.metrics))))];
   const nats = {yTitle: `nats ${per}`};
   section("Loss", faint(isOne
-    ? "While the validation loss falls along with the training loss the model learns; when it rises again the model learns its text by heart. Lower is better."
-    : "Validation is of held-out text, with the weights as they are. Lower is better."),
+    ? "While the validation loss falls along with the training loss the model learns; when it rises again the model learns its data by heart. Lower is better."
+    : "Validation is of held-out data, with the weights as they are. Lower is better."),
     el("div", {class: "row controls"}, axis.element, scale.element, smoothing),
     isOne ? chart(`Training and validation loss ${per}, in nats`, () => [...updates("nll", "training")(), ...validations("loss")()], nats)
       : chart(`Validation loss ${per}, in nats`, validations("loss"), nats),
     isOne ? null : chart(`Training loss ${per}, in nats`, updates("nll"), nats));
-  if (metrics.length) section("Scores of held-out text", ...metrics.map((m) => (m === "bleu"
+  if (metrics.length) section("Scores of held-out data", ...metrics.map((m) => (m === "bleu"
     ? chart("BLEU of the validation's translations, 0 to 100; higher is better", validations("bleu"), {yTitle: "BLEU", hasZero: true})
     : chart(`Validation ${metricName(m)}, 0 to 1; higher is better`, validations(m), {yTitle: metricName(m), hasZero: true}))));
 

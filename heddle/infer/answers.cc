@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "heddle/base/files/mmap.h"
-#include "heddle/base/parallel.h"
 #include "heddle/infer/search/best_tokens.h"
 #include "heddle/infer/words.h"
 #include "heddle/ops/embedding.h"
@@ -80,17 +79,14 @@ std::vector<std::vector<double>> classify(const LoadedModel& model,
                     logits_of(model, encodings, model.model->heads().sequence_classes, precision));
 }
 
-std::vector<std::vector<double>> classify(const LoadedModel& model, const ImageProcessor& processor,
-                                          std::span<const Image> images,
+std::vector<std::vector<double>> classify(const ImageReader& reader, std::span<const Image> images,
                                           const Precision& precision) {
   check_mapped_files();
-  check_head(model, model.model->heads().sequence_classes != nullptr, Head::image_classes,
-             "classes");
-  std::vector<Image> fitted(images.size());
-  parallel_for(std::ssize(images), [&](int64_t i) { fitted[i] = processor.fit(images[i]); });
-  const ImageBatch batch(fitted, processor);
-  return classes_of(
-      model, logits_of(model, batch.rows(), model.model->heads().sequence_classes, precision));
+  const LoadedModel& model = reader.loaded;
+  const Heads::OfInput& head = model.model->heads().sequence_classes;
+  check_head(model, head != nullptr, Head::image_classes, "classes");
+  const ImageBatch batch(images, reader.processor);
+  return classes_of(model, logits_of(model, batch.rows(), head, precision));
 }
 
 std::vector<std::vector<WordClass>> classify_words(const LoadedModel& model,

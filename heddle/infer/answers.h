@@ -33,10 +33,9 @@ std::vector<std::vector<double>> classify(const LoadedModel& model,
                                           std::span<const TextToClassify> texts,
                                           const Precision& precision, int64_t& cut);
 
-/// The same of images, prepared by `processor`. Errors: data if the model has no head for classes
-/// of images, takes none of their size, or gives what is not finite.
-std::vector<std::vector<double>> classify(const LoadedModel& model, const ImageProcessor& processor,
-                                          std::span<const Image> images,
+/// The same of fitted images (ImageProcessor::fit()). Errors: data if the model has no head for
+/// classes of images, takes none of their size, or gives what is not finite.
+std::vector<std::vector<double>> classify(const ImageReader& reader, std::span<const Image> images,
                                           const Precision& precision);
 
 /// The likeliest class of a word.

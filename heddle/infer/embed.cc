@@ -60,6 +60,29 @@ void normalize(std::vector<float>& x) {
   for (float& v : x) v = static_cast<float>(v / length);
 }
 
+// A vector of each segment of the model's states.
+std::vector<std::vector<float>> vectors_of(const Model& model, const ModelInput& input,
+                                           const Segments& segments, const EmbedOptions& options,
+                                           const Precision& precision, const std::string& path) {
+  const NoGrad off;
+  nn::Run run;
+  run.use(precision);
+  const std::vector<float> h = model.hidden(input, run).to_floats();
+  const int64_t width = model.width();
+  std::vector<std::vector<float>> result;
+  for (int64_t i = 0; i < segments.count(); ++i) {
+    const auto rows = std::span(h).subspan(static_cast<size_t>(segments.begin(i) * width),
+                                           static_cast<size_t>(segments.length(i) * width));
+    std::vector<float>& x = result.emplace_back();
+    for (const Pooling pooling : options.pooling) append_pooled(pooling, rows, width, x);
+    for (const DenseLayer& dense : options.dense) x = apply(dense, x, path);
+    if (options.normalize) normalize(x);
+    check(std::ranges::all_of(x, [](float v) { return std::isfinite(v); }), ErrorKind::data,
+          "{}: the model gives a vector that is not finite", path);
+  }
+  return result;
+}
+
 }  // namespace
 
 std::vector<std::vector<float>> embed(const SentenceEncoder& encoder,
@@ -75,23 +98,16 @@ std::vector<std::vector<float>> embed(const SentenceEncoder& encoder,
         encode_truncated(encoder.text, options.lower_case ? lower_case(whole) : whole, cut));
   }
   const PackedTexts packed(model, encodings);
-  const NoGrad off;
-  nn::Run run;
-  run.use(precision);
-  const std::vector<float> h = model.hidden(packed.tokens(), run).to_floats();
-  const int64_t width = model.width();
-  std::vector<std::vector<float>> result;
-  for (int64_t i = 0; i < packed.segments.count(); ++i) {
-    const auto rows = std::span(h).subspan(static_cast<size_t>(packed.segments.begin(i) * width),
-                                           static_cast<size_t>(packed.segments.length(i) * width));
-    std::vector<float>& x = result.emplace_back();
-    for (const Pooling pooling : options.pooling) append_pooled(pooling, rows, width, x);
-    for (const DenseLayer& dense : options.dense) x = apply(dense, x, encoder.text.path);
-    if (options.normalize) normalize(x);
-    check(std::ranges::all_of(x, [](float v) { return std::isfinite(v); }), ErrorKind::data,
-          "{}: the model gives a vector that is not finite", encoder.text.path);
-  }
-  return result;
+  return vectors_of(model, packed.tokens(), packed.segments, options, precision, encoder.text.path);
+}
+
+std::vector<std::vector<float>> embed(const ImageReader& reader, std::span<const Image> images,
+                                      const EmbedOptions& options, const Precision& precision) {
+  check_mapped_files();
+  const ImageBatch batch(images, reader.processor);
+  const nn::ImageRows rows = batch.rows();
+  return vectors_of(reader.model(), rows, reader.model().tokens(rows), options, precision,
+                    reader.loaded.path);
 }
 
 // --- the files of sentence-transformers: which modules stand behind the model, their settings ---

@@ -1,10 +1,11 @@
-// Sentence vectors: the states of a text's tokens, pooled.
+// Vectors of sentences and images: the states of their tokens, pooled.
 // Reimers & Gurevych 2019, "Sentence-BERT", section 3.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "heddle/infer/image_batch.h"
 #include "heddle/infer/loading/text_model.h"
 
 namespace heddle {
@@ -56,5 +57,11 @@ SentenceEncoder load_sentence_encoder(const std::string& path);
 std::vector<std::vector<float>> embed(const SentenceEncoder& encoder,
                                       std::span<const std::string> texts,
                                       const Precision& precision, int64_t& cut);
+
+/// A vector for each image, which is fitted (ImageProcessor::fit()): of the states of its tokens,
+/// its class token's first. Of the options those that are not about texts count. Errors: data if a
+/// vector is not finite, or the model takes none of a size.
+std::vector<std::vector<float>> embed(const ImageReader& reader, std::span<const Image> images,
+                                      const EmbedOptions& options, const Precision& precision);
 
 }  // namespace heddle

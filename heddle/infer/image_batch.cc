@@ -22,6 +22,13 @@ std::vector<ImageSize> sizes_of(std::span<const Image> images) {
 
 }  // namespace
 
+ImageReader load_image_reader(const std::string& path) {
+  ImageReader reader{load_model(path), {}};
+  reader.model();  // says what is wanted
+  reader.processor = ImageProcessor::of_folder(reader.loaded.path);
+  return reader;
+}
+
 ImageBatch::ImageBatch(std::vector<ImageSize> sizes, std::vector<uint32_t> samples)
     : sizes_(std::move(sizes)),
       samples_(std::move(samples)),

@@ -1,13 +1,24 @@
-// Images as a model reads them: scaled, normalised, end to end.
+// A model that reads images, and images as it reads them: scaled, normalised, end to end.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "heddle/nn/image_rows.h"
+#include "heddle/infer/loading/loaded_model.h"
+#include "heddle/models/image_model.h"
 #include "heddle/vision/image_processor.h"
 
 namespace heddle {
+
+struct ImageReader {
+  LoadedModel loaded;
+  ImageProcessor processor;
+  const ImageModel& model() const { return loaded.model->need<ImageModel>(loaded.path); }
+};
+
+/// A model with the processor of its folder. Errors: those of load_model() and
+/// ImageProcessor::of_folder(); data if it reads no images.
+ImageReader load_image_reader(const std::string& path);
 
 /// A batch of images of any sizes. Images may be laid in it by several threads at once.
 class ImageBatch {

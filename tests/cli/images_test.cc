@@ -115,6 +115,13 @@ TEST_F(Images, classifier_learns_and_answers) {
   double sum = 0;
   for (const auto& [label, p] : line.at("probabilities").as_object()) sum += p.as_double();
   EXPECT_NEAR(sum, 1, 1e-6);
+  const CliResult vectors = run_heddle({"embed", path("learned"), image, image, "--json"});
+  ASSERT_EQ(vectors.exit_code, 0) << vectors.err;
+  const std::string vector = vectors.out.substr(0, vectors.out.find('\n') + 1);
+  EXPECT_EQ(vectors.out, vector + vector);
+  EXPECT_EQ(Json::parse(vector).at("embedding").size(), 16u);
+  EXPECT_NE(run_heddle({"embed", path("learned"), image, "--pooling", "mean", "--json"}).out,
+            vector);
   EXPECT_TRUE(fs::exists(path("learned/report.html")));
   EXPECT_TRUE(fs::exists(path("learned/best/preprocessor_config.json")));
 }

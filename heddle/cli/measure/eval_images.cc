@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "heddle/base/log.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/flags.h"
@@ -10,7 +11,6 @@
 #include "heddle/data/images.h"
 #include "heddle/infer/answers.h"
 #include "heddle/inspect/pages/text_pages.h"
-#include "heddle/models/image_model.h"
 #include "heddle/train/tasks/losses.h"
 
 namespace heddle::cli {
@@ -25,7 +25,7 @@ struct ImageReport {
   std::vector<int32_t> truths, answers;
   double nll = 0;
   int64_t among_five = 0;
-  /// Answers by their probability, in tenths and halves of tenths: how many, right, and sure.
+  /// Answers by their probability: how many, how many right, and the sum of the probabilities.
   struct Bin {
     int64_t count = 0, right = 0;
     double sure = 0;
@@ -38,7 +38,7 @@ struct ImageReport {
     truths.push_back(truth), answers.push_back(answer);
     confusion.add(truth, answer);
     nll -= std::log(own);
-    among_five += std::ranges::count_if(p, [&](double x) { return x > own; }) < 5;
+    among_five += train::rank_of(truth, p) < 5;
     Bin& bin = bins[std::min(bins.size() - 1, static_cast<size_t>(sure * 15))];
     ++bin.count, bin.right += answer == truth, bin.sure += sure;
   }
@@ -79,12 +79,13 @@ std::string as_json(const ImageReport& r, int64_t labels, const EvalFlags& flags
 void eval_images(const EvalFlags& flags) {
   const bool has_page = wants_page(flags.page);
   const Precision precision = apply_compute_flags(flags.compute);
-  const LoadedModel model = load_model(flags.model);
-  model.model->need<ImageModel>(model.path);
-  const ImageProcessor processor = ImageProcessor::of_folder(model.path);
+  const ImageReader reader = load_image_reader(flags.model);
   ImageSources found = find_images(flags.data);
+  if (!found.val) {
+    log_info("eval: {} has no images that are held out; all of them are judged", flags.data);
+  }
   ImageSource& source = found.val ? *found.val : found.train.value();
-  const std::vector<std::string>& labels = model.model->labels();
+  const std::vector<std::string>& labels = reader.model().labels();
   relabel(source, labels);
   ImageReport report(std::ssize(labels));
   std::vector<inspect::AnsweredQuestion> wrong;
@@ -95,9 +96,10 @@ void eval_images(const EvalFlags& flags) {
     parallel_for(std::ssize(images), [&](int64_t i) {
       const auto n = static_cast<size_t>(begin + i);
       const DecodedImage image = source.decode(n, source.path(n));
-      images[i] = ImageView{image.pixels.data(), image.size, source.channels}.rgb();
+      images[i] =
+          reader.processor.fit(ImageView{image.pixels.data(), image.size, source.channels}.rgb());
     });
-    const auto all = classify(model, processor, images, precision);
+    const auto all = classify(reader, images, precision);
     for (size_t i = 0; i < images.size(); ++i) {
       const size_t n = static_cast<size_t>(begin) + i;
       const int32_t truth = source.entries[n].label;

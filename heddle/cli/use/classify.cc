@@ -5,13 +5,12 @@
 #include <numeric>
 
 #include "heddle/base/json/json.h"
-#include "heddle/base/log.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
+#include "heddle/cli/image_files.h"
 #include "heddle/cli/lines.h"
 #include "heddle/inspect/pages/text_pages.h"
-#include "heddle/models/image_model.h"
 #include "heddle/text/strings/strings.h"
 
 namespace heddle::cli {
@@ -107,40 +106,20 @@ void run_words(const Flags& flags, const LoadedModel& model, const Precision& pr
   if (has_page) write_page("classify", counted(page.texts(), "text"), flags.text.page, page.page());
 }
 
-// Each file a line; one that is no image ends the command, or its line says so (--skip-bad).
 void run_images(const Flags& flags, const Precision& precision) {
-  constexpr size_t kAtOnce = 32;
   check(flags.text.texts.empty() && !flags.is_pair, ErrorKind::usage,
         "{} is for texts; leave it out, or the images", flags.is_pair ? "--pair" : "--text");
-  const LoadedModel model = load_model(flags.text.model);
-  model.model->need<ImageModel>(model.path);
-  const ImageProcessor processor = ImageProcessor::of_folder(model.path);
-  inspect::ClassPage page(flags.text.model, model.model->labels(), class_scale(*model.model),
-                          flags.top);
-  for (size_t begin = 0; begin < flags.images.size(); begin += kAtOnce) {
-    const auto names =
-        std::span(flags.images).subspan(begin, std::min(kAtOnce, flags.images.size() - begin));
-    std::vector<Image> images;
-    std::vector<std::string> faults(names.size());
-    for (size_t i = 0; i < names.size(); ++i) {
-      try {
-        images.push_back(read_image(names[i]));
-      } catch (const Error& e) {
-        if (!flags.text.lines.skip_bad) throw;
-        faults[i] = e.what();
-        log_warning("{}", e.what());
-      }
-    }
-    const auto all = classify(model, processor, images, precision);
-    for (size_t i = 0, good = 0; i < names.size(); ++i) {
-      if (!faults[i].empty()) {
-        print_result(flags.text.json ? Json::object({{"error", faults[i]}}).dump() : "");
-        continue;
-      }
-      print_one(model.model->labels(), all[good], flags, names[i]);
-      page.add(names[i], all[good++]);
-    }
-  }
+  const ImageReader reader = load_image_reader(flags.text.model);
+  const std::vector<std::string>& labels = reader.model().labels();
+  inspect::ClassPage page(flags.text.model, labels, class_scale(reader.model()), flags.top);
+  for_images({flags.images, flags.text.lines.skip_bad, flags.text.json}, reader.processor,
+             [&](std::span<const Image> images, std::span<const std::string> paths) {
+               const auto all = classify(reader, images, precision);
+               for (size_t i = 0; i < paths.size(); ++i) {
+                 print_one(labels, all[i], flags, paths[i]);
+                 page.add(paths[i], all[i]);
+               }
+             });
   if (flags.text.page.empty()) return;
   write_page("classify", counted(page.texts(), "image"), flags.text.page, page.page());
 }

@@ -1,10 +1,11 @@
-// heddle embed: a line in, a vector out.
+// heddle embed: a line or an image in, a vector out.
 #include "heddle/infer/embed.h"
 
 #include "heddle/base/json/json.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
+#include "heddle/cli/image_files.h"
 #include "heddle/inspect/pages/text_pages.h"
 
 namespace heddle::cli {
@@ -12,17 +13,19 @@ namespace {
 
 struct Flags {
   TextFlags text;
-  std::vector<std::string> pooling;
+  std::vector<std::string> images, pooling;
   bool normalize = false, no_normalize = false;
   int64_t max_length = 0;
 };
 
+void apply(const Flags& flags, EmbedOptions& options) {
+  if (!flags.pooling.empty()) options.pooling.clear();
+  for (const std::string& name : flags.pooling) options.pooling.push_back(pooling_of(name));
+  if (flags.normalize || flags.no_normalize) options.normalize = flags.normalize;
+}
+
 void apply(const Flags& flags, SentenceEncoder& encoder) {
-  if (!flags.pooling.empty()) encoder.options.pooling.clear();
-  for (const std::string& name : flags.pooling) {
-    encoder.options.pooling.push_back(pooling_of(name));
-  }
-  if (flags.normalize || flags.no_normalize) encoder.options.normalize = flags.normalize;
+  apply(flags, encoder.options);
   if (flags.max_length == 0) return;
   const int64_t most = encoder.text.tokens().max_length();
   check(flags.max_length >= 1 && flags.max_length <= most, ErrorKind::usage,
@@ -35,9 +38,32 @@ void print_vector(const std::vector<float>& x, bool is_json) {
   print_result(Json::object({{"embedding", x}}).dump());
 }
 
+void run_images(const Flags& flags, const Precision& precision) {
+  check(flags.text.texts.empty() && flags.max_length == 0, ErrorKind::usage,
+        "{} is for texts; leave it out, or the images",
+        flags.max_length == 0 ? "--text" : "--max-length");
+  const ImageReader reader = load_image_reader(flags.text.model);
+  const bool has_class_token = reader.model().facts().tokens > 0;
+  EmbedOptions options;
+  options.pooling = {has_class_token ? Pooling::cls : Pooling::mean};
+  apply(flags, options);
+  inspect::SimilarityPage page(flags.text.model);
+  for_images({flags.images, flags.text.lines.skip_bad, flags.text.json}, reader.processor,
+             [&](std::span<const Image> images, std::span<const std::string> paths) {
+               const auto all = embed(reader, images, options, precision);
+               for (size_t i = 0; i < paths.size(); ++i) {
+                 print_vector(all[i], flags.text.json);
+                 page.add(paths[i], all[i]);
+               }
+             });
+  if (flags.text.page.empty()) return;
+  write_page("embed", counted(page.texts(), "image"), flags.text.page, page.finish());
+}
+
 void run(const Flags& flags) {
   const bool has_page = wants_page(flags.text.page);
   const Precision precision = apply_compute_flags(flags.text.compute);
+  if (!flags.images.empty()) return run_images(flags, precision);
   SentenceEncoder encoder = load_sentence_encoder(flags.text.model);
   apply(flags, encoder);
   inspect::SimilarityPage page(flags.text.model);
@@ -57,13 +83,15 @@ void run(const Flags& flags) {
 void add_embed(Subcommand& app) {
   auto [command, flags] =
       app.add_command<Flags>("embed",
-                             "Sentence vectors: a line in, a vector out, as the model's "
-                             "sentence-transformers files say",
+                             "Vectors of sentences or images: a line or a file in, a vector out, "
+                             "as the model's sentence-transformers files say",
                              run);
   add_text_flags(command, flags.text);
-  command.add_option("--pooling", flags.pooling,
-                     "mean, cls, max, mean_sqrt_len_tokens, weightedmean or lasttoken; several "
-                     "are laid end to end (else as the files say, or mean)");
+  command.add_option("image", flags.images, "JPEG or PNG files, of a model that reads images");
+  command.add_option(
+      "--pooling", flags.pooling,
+      "mean, cls, max, mean_sqrt_len_tokens, weightedmean or lasttoken; several "
+      "are laid end to end (else as the files say, or mean; of images cls, the class token)");
   Option yes = command.add_flag("--normalize", flags.normalize, "vectors of length 1");
   command.add_flag("--no-normalize", flags.no_normalize, "vectors as they are pooled")
       .excludes(yes);

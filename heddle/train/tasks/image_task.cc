@@ -50,8 +50,9 @@ struct ImageFields : TaskFields {
   template <class V>
   void fields(V& v) {
     v("image_edge", image_edge,
-      "height and width that images are trained at; 0: the model's, or those of the images",
-      at_least(0));
+      "height and width that images are trained at; 0: those of the model that is begun from, else "
+      "those of the images, if all are equal squares",
+      between(0, 65535));
     v("batch_size", batch_size, "images of a batch", between(1, 1 << 30));
     v("label_smoothing", label_smoothing, "share of each label that all classes get",
       from_below(0, 1));
@@ -121,17 +122,24 @@ class ImageTask final : public ModelTask {
       : ModelTask(config, paths, run), images_(open_images(config, paths, run)) {
     StackConfig& stack = config_.stack;
     if (paths.from.empty()) {
-      prepare_anew();
+      set_edge(fields().image_edge > 0 ? fields().image_edge : edge_of_images());
+      processor_.do_normalize = true;
+      measure(images_.train, processor_);
       stack.set("image_size", processor_.size.height);
     } else {
       stack.hub() = config_of_model(paths.from).hub();
       processor_ = ImageProcessor::of_folder(find_model_dir(paths.from));
-      if (fields().image_edge > 0) set_size({fields().image_edge, fields().image_edge});
+      if (fields().image_edge > 0) set_edge(fields().image_edge);
     }
+    check(target().height > 0 && target().width > 0, ErrorKind::usage,
+          "{} takes images of any size, and training wants one; give `image_edge`", paths.from);
+    check_patches(stack.integer({"patch_size"}));
     stack.hub().head = Head::image_classes;
     stack.hub().labels = images_.train.labels();
     begin_model();
-    set_keys(images_.train.key(), images_.val.key());
+    const std::string prepared = processor_.to_json().dump();
+    const std::string as = " as " + checksum(std::as_bytes(std::span(prepared)));
+    set_keys(images_.train.key() + as, images_.val.key() + as);
     log_info("{} to train on, {} held out, {} classes, {} x {} pixels",
              counted(images_.train.size(), "image"), format_count(images_.val.size()),
              stack.hub().classes(), target().height, target().width);
@@ -204,40 +212,53 @@ class ImageTask final : public ModelTask {
 
   const Fields& fields() const { return own<Fields>(); }
   float smoothing() const { return static_cast<float>(fields().label_smoothing); }
+  // 0 x 0: any.
   ImageSize target() const {
-    return processor_.do_center_crop ? processor_.crop_size : processor_.size;
+    if (processor_.do_center_crop) return processor_.crop_size;
+    return processor_.do_resize && processor_.shortest_edge == 0 ? processor_.size : ImageSize();
   }
   RngKey mixing_key(int64_t epoch, int64_t first) const {
     return make_key(seed(), static_cast<uint64_t>(epoch), hash_name("mixing"),
                     static_cast<uint64_t>(first));
   }
 
-  void set_size(ImageSize size) {
-    processor_.do_resize = true, processor_.size = size;
+  void set_edge(int64_t edge) {
+    processor_.do_resize = true, processor_.size = {edge, edge};
+    processor_.shortest_edge = processor_.longest_edge = 0;
     processor_.do_center_crop = false;
   }
-  // Of images as they are: squeezed to the size of the first one, unless a size is given.
-  void prepare_anew() {
+  int64_t edge_of_images() const {
     const ImageSize first = images_.train.image(0).size;
-    const int64_t edge = fields().image_edge > 0 ? fields().image_edge : first.height;
-    set_size({edge, edge});
-    processor_.do_normalize = true;
-    measure(images_.train, processor_);
+    bool is_square = first.height == first.width;
+    for (int64_t i = 0; i < images_.train.size() && is_square; ++i) {
+      is_square = images_.train.image(i).size == first;
+    }
+    check(is_square, ErrorKind::usage,
+          "the images of {} are not equal squares; say by `image_edge` what they are resized to",
+          paths_.data);
+    return first.height;
+  }
+  void check_patches(int64_t edge) const {
+    check(
+        edge <= 0 || (target().height % edge == 0 && target().width % edge == 0), ErrorKind::usage,
+        "patches of {} x {} do not fill images of {} x {}: the model would not see the rest; give "
+        "another `patch_size` or `image_edge`",
+        edge, edge, target().height, target().width);
   }
   // What the model makes of held-out images.
   struct Judged {
     LossSums sums;
-    std::vector<int64_t> ranks = {};  // classes that are likelier than the true one
+    std::vector<int64_t> ranks = {};  // of the true classes, see rank_of()
     std::vector<int32_t> answers = {};
   };
   Judged judge(int64_t begin, int64_t end, const nn::Run& run) const {
-    std::vector<Image> fitted(static_cast<size_t>(end - begin));
-    std::vector<int32_t> truths(fitted.size());
+    std::vector<Image> images(static_cast<size_t>(end - begin));
+    std::vector<int32_t> truths(images.size());
     parallel_for(end - begin, [&](int64_t i) {
-      fitted[i] = processor_.fit(images_.val.image(begin + i).rgb());
+      images[i] = processor_.fit(images_.val.image(begin + i).rgb());
       truths[i] = images_.val.label(begin + i);
     });
-    const ImageBatch batch(fitted, processor_);
+    const ImageBatch batch(images, processor_);
     const NoGrad off;
     const Tensor logits = class_logits(model(), batch.rows(), run);
     const CrossEntropy ce = cross_entropy(logits, truths, {});
@@ -246,8 +267,7 @@ class ImageTask final : public ModelTask {
     const int64_t classes = logits.size(1);
     for (size_t i = 0; i < truths.size(); ++i) {
       const std::span row(values.data() + i * classes, static_cast<size_t>(classes));
-      const float own = row[truths[i]];
-      judged.ranks.push_back(std::ranges::count_if(row, [&](float x) { return x > own; }));
+      judged.ranks.push_back(rank_of(truths[i], row));
       judged.answers.push_back(static_cast<int32_t>(std::ranges::max_element(row) - row.begin()));
     }
     return judged;

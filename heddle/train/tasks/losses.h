@@ -49,6 +49,16 @@ Tensor class_logits(const Model& model, const ModelInput& input, const nn::Run& 
 /// Over the predictions.
 LossSums accumulate_permuted(const Model& model, SequenceBatch& batch, const nn::Run& run);
 
+/// How many classes go before one: the likelier ones, and of equal ones those of lower number.
+template <class T>
+int64_t rank_of(int32_t truth, std::span<const T> scores) {
+  int64_t rank = 0;
+  for (int32_t c = 0; c < std::ssize(scores); ++c) {
+    rank += scores[c] > scores[truth] || (scores[c] == scores[truth] && c < truth);
+  }
+  return rank;
+}
+
 /// Right and wrong answers, by class.
 class Confusion {
  public:

@@ -1,0 +1,25 @@
+// Image files that a command is given.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include "heddle/vision/image_processor.h"
+
+namespace heddle::cli {
+
+struct ImageFiles {
+  std::span<const std::string> paths;
+  bool skip_bad = false;  ///< one that is no image is warned of, and its line says so
+  bool json = false;      ///< by {"error": ..}, else by being empty
+};
+
+/// Reads the images and fits them, some at a time, and calls f with them and their paths; f prints
+/// their lines.
+/// Errors: those of read_image(), unless bad ones are skipped.
+void for_images(const ImageFiles& files, const ImageProcessor& processor,
+                const std::function<void(std::span<const Image> images,
+                                         std::span<const std::string> paths)>& f);
+
+}  // namespace heddle::cli
