@@ -8,12 +8,6 @@
 namespace heddle {
 namespace {
 
-Segments pixels_of(const std::vector<ImageSize>& sizes) {
-  std::vector<int64_t> pixels;
-  for (const ImageSize& size : sizes) pixels.push_back(size.height * size.width);
-  return Segments::from_lengths(pixels);
-}
-
 std::vector<ImageSize> sizes_of(std::span<const Image> images) {
   std::vector<ImageSize> sizes;
   for (const Image& image : images) sizes.push_back(image.size());
@@ -32,7 +26,7 @@ ImageReader load_image_reader(const std::string& path) {
 ImageBatch::ImageBatch(std::vector<ImageSize> sizes, std::vector<uint32_t> samples)
     : sizes_(std::move(sizes)),
       samples_(std::move(samples)),
-      segments_(pixels_of(sizes_)),
+      segments_(nn::image_segments(sizes_)),
       x_(Tensor::empty({segments_.rows(), Image::kChannels}, DType::f32)) {
   if (!samples_.empty()) return;
   samples_.resize(sizes_.size());

@@ -106,7 +106,7 @@ void run_words(const Flags& flags, const LoadedModel& model, const Precision& pr
   if (has_page) write_page("classify", counted(page.texts(), "text"), flags.text.page, page.page());
 }
 
-void run_images(const Flags& flags, const Precision& precision) {
+void run_images(const Flags& flags, const Precision& precision, bool has_page) {
   check(flags.text.texts.empty() && !flags.is_pair, ErrorKind::usage,
         "{} is for texts; leave it out, or the images", flags.is_pair ? "--pair" : "--text");
   const ImageReader reader = load_image_reader(flags.text.model);
@@ -117,10 +117,10 @@ void run_images(const Flags& flags, const Precision& precision) {
                const auto all = classify(reader, images, precision);
                for (size_t i = 0; i < paths.size(); ++i) {
                  print_one(labels, all[i], flags, paths[i]);
-                 page.add(paths[i], all[i]);
+                 if (has_page) page.add(paths[i], all[i]);
                }
              });
-  if (flags.text.page.empty()) return;
+  if (!has_page) return;
   write_page("classify", counted(page.texts(), "image"), flags.text.page, page.page());
 }
 
@@ -128,7 +128,7 @@ void run(const Flags& flags) {
   check(flags.top >= 1, ErrorKind::usage, "--top is {}; it must be at least 1", flags.top);
   const bool has_page = wants_page(flags.text.page);
   const Precision precision = apply_compute_flags(flags.text.compute);
-  if (!flags.images.empty()) return run_images(flags, precision);
+  if (!flags.images.empty()) return run_images(flags, precision, has_page);
   const LoadedModel model = load_text_model(flags.text.model);
   if (model.model->heads().token_classes) return run_words(flags, model, precision);
   inspect::ClassPage page(flags.text.model, model.model->labels(), class_scale(*model.model),

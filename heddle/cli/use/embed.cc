@@ -38,7 +38,7 @@ void print_vector(const std::vector<float>& x, bool is_json) {
   print_result(Json::object({{"embedding", x}}).dump());
 }
 
-void run_images(const Flags& flags, const Precision& precision) {
+void run_images(const Flags& flags, const Precision& precision, bool has_page) {
   check(flags.text.texts.empty() && flags.max_length == 0, ErrorKind::usage,
         "{} is for texts; leave it out, or the images",
         flags.max_length == 0 ? "--text" : "--max-length");
@@ -53,17 +53,17 @@ void run_images(const Flags& flags, const Precision& precision) {
                const auto all = embed(reader, images, options, precision);
                for (size_t i = 0; i < paths.size(); ++i) {
                  print_vector(all[i], flags.text.json);
-                 page.add(paths[i], all[i]);
+                 if (has_page) page.add(paths[i], all[i]);
                }
              });
-  if (flags.text.page.empty()) return;
+  if (!has_page) return;
   write_page("embed", counted(page.texts(), "image"), flags.text.page, page.finish());
 }
 
 void run(const Flags& flags) {
   const bool has_page = wants_page(flags.text.page);
   const Precision precision = apply_compute_flags(flags.text.compute);
-  if (!flags.images.empty()) return run_images(flags, precision);
+  if (!flags.images.empty()) return run_images(flags, precision, has_page);
   SentenceEncoder encoder = load_sentence_encoder(flags.text.model);
   apply(flags, encoder);
   inspect::SimilarityPage page(flags.text.model);

@@ -171,9 +171,7 @@ class ImageTask final : public ModelTask {
            .targets = {targets.data<float>(), static_cast<size_t>(targets.elements())},
            .classes = classes});
     }
-    LossSums sums = accumulate_shares(model(), batch.rows(), targets, run);
-    sums.tokens = n;
-    return sums;
+    return accumulate_shares(model(), batch.rows(), targets, run);
   }
 
   ValidationScore validate(const nn::Run& run) override {
@@ -202,9 +200,11 @@ class ImageTask final : public ModelTask {
     return samples;
   }
 
+  // The weights last: a folder that has them has all.
   void save_model(const std::string& folder) const override {
-    ModelTask::save_model(folder);
+    make_directories(folder);
     write_file_atomic(join_path(folder, kPreprocessorName), processor_.to_json().dump(2) + "\n");
+    ModelTask::save_model(folder);
   }
 
  private:

@@ -205,7 +205,7 @@ LossSums accumulate_shares(const Model& model, const ModelInput& input, const Te
                            const nn::Run& run) {
   const CrossEntropy ce =
       with_gradients([&] { return soft_cross_entropy(class_logits(model, input, run), shares); });
-  return sums_of(ce, input.segments.rows());
+  return sums_of(ce, input.segments.count());
 }
 
 LossSums accumulate_permuted(const Model& model, SequenceBatch& batch, const nn::Run& run) {

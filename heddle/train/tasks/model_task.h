@@ -25,7 +25,7 @@ class ModelTask : public Task {
   LossSums accumulate(int64_t epoch, std::span<const int64_t> samples, const nn::Run& run) final;
   std::string training_key() const override { return training_key_; }
   std::string validation_key() const override { return validation_key_; }
-  int64_t batches(int64_t) override { return plan_.value().batches(); }
+  int64_t batches(int64_t) override { return shuffled_.value().batches(); }
   std::vector<std::vector<int64_t>> parts(int64_t epoch, int64_t batch, int64_t parts) override;
   void save_model(const std::string& folder) const override;
 
@@ -41,13 +41,15 @@ class ModelTask : public Task {
     validation_key_ = validation;
   }
   /// Samples come in another order each epoch, unless batches() and batch_samples() say otherwise.
-  void shuffle(int64_t samples, int64_t batch_size) { plan_.emplace(samples, batch_size, seed()); }
+  void shuffle(int64_t samples, int64_t batch_size) {
+    shuffled_.emplace(samples, batch_size, seed());
+  }
   /// accumulate() into the gradients of the whole model.
   virtual LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
                                     const nn::Run& run) = 0;
   /// The samples of a batch of an epoch.
   virtual std::vector<int64_t> batch_samples(int64_t epoch, int64_t batch) {
-    return plan_.value().batch(epoch, batch);
+    return shuffled_.value().batch(epoch, batch);
   }
 
   /// What is written beside the weights.
@@ -70,7 +72,7 @@ class ModelTask : public Task {
   nn::Parameters parameters_{static_cast<uint64_t>(config_.seed)};
   std::unique_ptr<Model> model_;
   std::optional<TrainedParts> parts_;  // where less than the whole model is trained
-  std::optional<ShuffledPlan> plan_;
+  std::optional<ShuffledPlan> shuffled_;
   std::string training_key_, validation_key_;
   std::string begun_from_;  // checksum of the weights that are not trained, if there are such
 };
