@@ -2,7 +2,7 @@
 #pragma once
 
 #include "heddle/models/family.h"
-#include "heddle/nn/image_rows.h"
+#include "heddle/nn/images/image_rows.h"
 
 namespace heddle {
 

@@ -1,5 +1,5 @@
 // Convolutions against plain loops over the checkpoint's layout; how their weights lie in files.
-#include "heddle/nn/convolution.h"
+#include "heddle/nn/images/convolution.h"
 
 #include <gtest/gtest.h>
 

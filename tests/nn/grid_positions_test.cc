@@ -1,9 +1,9 @@
 // Positions between those that were learned, against torch; images and their rows.
-#include "heddle/nn/grid_positions.h"
+#include "heddle/nn/images/grid_positions.h"
 
 #include <gtest/gtest.h>
 
-#include "heddle/nn/image_rows.h"
+#include "heddle/nn/images/image_rows.h"
 #include "heddle/ops/reduce.h"
 #include "tests/base/temporary.h"
 

@@ -5,8 +5,8 @@
 
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
+#include "heddle/ops/images/patches.h"
 #include "heddle/ops/norm.h"
-#include "heddle/ops/patches.h"
 #include "heddle/ops/reduce.h"
 #include "tests/ops/case_parts.h"
 #include "tests/ops/definitions.h"

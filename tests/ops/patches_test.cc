@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "heddle/base/rng.h"
-#include "heddle/ops/patches.h"
+#include "heddle/ops/images/patches.h"
 #include "heddle/ops/reduce.h"
 #include "tests/base/temporary.h"
 

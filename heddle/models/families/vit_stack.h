@@ -5,8 +5,8 @@
 
 #include "heddle/models/image_model.h"
 #include "heddle/nn/block.h"
-#include "heddle/nn/convolution.h"
-#include "heddle/nn/grid_positions.h"
+#include "heddle/nn/images/convolution.h"
+#include "heddle/nn/images/grid_positions.h"
 
 namespace heddle {
 

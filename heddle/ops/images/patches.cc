@@ -1,6 +1,6 @@
 // Patches of images, convolutions and pools; gradients are gathered by pixel, in the order of
 // places.
-#include "heddle/ops/patches.h"
+#include "heddle/ops/images/patches.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // A convolution: its parameters, and the form of the weight that a run multiplies with.
-#include "heddle/nn/convolution.h"
+#include "heddle/nn/images/convolution.h"
 
 namespace heddle::nn {
 

@@ -1,5 +1,5 @@
 // Positions looked up in the learned table, behind which stand those of other grids.
-#include "heddle/nn/grid_positions.h"
+#include "heddle/nn/images/grid_positions.h"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "heddle/nn/layers.h"
-#include "heddle/ops/patches.h"
+#include "heddle/ops/images/patches.h"
 
 namespace heddle::nn {
 

@@ -1,5 +1,5 @@
 // The segments of images.
-#include "heddle/nn/image_rows.h"
+#include "heddle/nn/images/image_rows.h"
 
 namespace heddle::nn {
 
