@@ -22,23 +22,25 @@ void Canvas::fill(const Color& from, const Color& to, double angle) {
 }
 
 void Canvas::soften(float strength) {
-  const std::vector<Color> before = pixels_;
-  for (int64_t y = 0; y < size_.height; ++y) {
-    for (int64_t x = 0; x < size_.width; ++x) {
-      Color sum = {};
-      for (int64_t i = std::max<int64_t>(0, y - 1); i < std::min(size_.height, y + 2); ++i) {
-        for (int64_t j = std::max<int64_t>(0, x - 1); j < std::min(size_.width, x + 2); ++j) {
-          for (size_t c = 0; c < 3; ++c) {
-            sum[c] += before[static_cast<size_t>(i * size_.width + j)][c];
-          }
-        }
-      }
-      const int64_t rows = std::min(size_.height, y + 2) - std::max<int64_t>(0, y - 1),
-                    columns = std::min(size_.width, x + 2) - std::max<int64_t>(0, x - 1);
-      Color& pixel = pixels_[static_cast<size_t>(y * size_.width + x)];
-      for (size_t c = 0; c < 3; ++c) {
-        pixel[c] += strength * (sum[c] / static_cast<float>(rows * columns) - pixel[c]);
-      }
+  const auto height = static_cast<size_t>(size_.height), width = static_cast<size_t>(size_.width);
+  // Along the rows, then along the columns; at the border the pixel stands for those outside.
+  const auto mean = [](const Color& a, const Color& b, const Color& c) {
+    return Color{(a[0] + b[0] + c[0]) / 3, (a[1] + b[1] + c[1]) / 3, (a[2] + b[2] + c[2]) / 3};
+  };
+  std::vector<Color> rows(pixels_.size());
+  for (size_t y = 0; y < height; ++y) {
+    const Color* row = pixels_.data() + y * width;
+    for (size_t x = 0; x < width; ++x) {
+      rows[y * width + x] = mean(row[x > 0 ? x - 1 : 0], row[x], row[std::min(x + 1, width - 1)]);
+    }
+  }
+  for (size_t y = 0; y < height; ++y) {
+    const Color *above = rows.data() + (y > 0 ? y - 1 : 0) * width, *here = rows.data() + y * width,
+                *below = rows.data() + std::min(y + 1, height - 1) * width;
+    for (size_t x = 0; x < width; ++x) {
+      const Color soft = mean(above[x], here[x], below[x]);
+      Color& pixel = pixels_[y * width + x];
+      for (size_t c = 0; c < 3; ++c) pixel[c] += strength * (soft[c] - pixel[c]);
     }
   }
 }
@@ -75,10 +77,29 @@ double Polygon::inside(double x, double y) const {
   return is_inside ? std::sqrt(nearest) : -std::sqrt(nearest);
 }
 
-double Blob::radius_at(double angle) const {
-  double factor = 1;
-  for (size_t i = 0; i < bumps.size(); ++i) {
-    factor += bumps[i] * std::cos(static_cast<double>(i + 2) * angle + turns[i]);
+Box Ellipse::bounds() const {
+  const double width = std::hypot(xx, xy), height = std::hypot(yx, yy);
+  return {middle.x - width, middle.y - height, middle.x + width, middle.y + height};
+}
+
+double Ellipse::inside(double x, double y, double share) const {
+  const double px = x - middle.x, py = y - middle.y, area = xx * yy - xy * yx;
+  // The point on the circle's plane, and how fast its distance there changes here.
+  const double qx = (yy * px - xy * py) / area, qy = (xx * py - yx * px) / area,
+               distance = std::sqrt(qx * qx + qy * qy);
+  if (distance < 1e-9) return share * std::sqrt(std::abs(area));
+  const double dx = (yy * qx - yx * qy) / (area * distance),
+               dy = (xx * qy - xy * qx) / (area * distance);
+  return (share - distance) / std::sqrt(dx * dx + dy * dy);
+}
+
+double Blob::radius_at(double cosine, double sine) const {
+  double factor = 1, c = cosine, s = sine;
+  for (size_t i = 0; i < cosines.size(); ++i) {
+    const double next = c * cosine - s * sine;
+    s = s * cosine + c * sine;
+    c = next;
+    factor += cosines[i] * c + sines[i] * s;
   }
   return radius * factor;
 }
@@ -87,16 +108,18 @@ Box Blob::bounds() const {
   constexpr int kSteps = 180;
   Box box{middle.x, middle.y, middle.x, middle.y};
   for (int i = 0; i < kSteps; ++i) {
-    const double angle = 2 * std::numbers::pi * i / kSteps, r = radius_at(angle),
-                 x = middle.x + r * std::cos(angle), y = middle.y + r * std::sin(angle);
+    const double angle = 2 * std::numbers::pi * i / kSteps, cosine = std::cos(angle),
+                 sine = std::sin(angle), r = radius_at(cosine, sine), x = middle.x + r * cosine,
+                 y = middle.y + r * sine;
     box = enclosing(box, {x, y, x, y});
   }
   return box;
 }
 
 double Blob::inside(double x, double y) const {
-  const double dx = x - middle.x, dy = y - middle.y;
-  return radius_at(std::atan2(dy, dx)) - std::sqrt(dx * dx + dy * dy);
+  const double dx = x - middle.x, dy = y - middle.y, distance = std::sqrt(dx * dx + dy * dy);
+  if (distance < 1e-9) return radius;
+  return radius_at(dx / distance, dy / distance) - distance;
 }
 
 }  // namespace heddle::drawing

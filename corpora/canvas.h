@@ -33,10 +33,11 @@ class Chance {
     return low + static_cast<int64_t>(stream_.below(static_cast<uint64_t>(high - low + 1)));
   }
   bool happens(double probability) { return static_cast<double>(stream_.uniform()) < probability; }
-  /// About normal, of deviation 1: four uniform numbers, the same on every platform.
+  /// About normal, of deviation 1: the sum of a number's four bytes, the same on every platform.
   float noise() {
-    const float sum = stream_.uniform() + stream_.uniform() + stream_.uniform() + stream_.uniform();
-    return (sum - 2) * 1.7320508f;
+    const uint32_t n = stream_.next();
+    const uint32_t sum = (n & 255) + (n >> 8 & 255) + (n >> 16 & 255) + (n >> 24);
+    return (static_cast<float>(sum) - 510) * (1 / 147.8f);
   }
   /// Each channel moved by up to so many levels.
   Color near(const Color& color, double levels) {
@@ -106,14 +107,27 @@ struct Polygon {
   double inside(double x, double y) const;
 };
 
-/// A round outline with bumps: the radius at an angle is radius (1 + sum of bump cos(n angle +
-/// turn)), n = 2, 3, 4.
-struct Blob {
-  Point middle;
-  double radius = 1;
-  std::array<double, 3> bumps = {}, turns = {};
+/// A circle of radius 1 about (0, 0), moved by a matrix: x' = xx x + xy y, y' = yx x + yy y; then
+/// to its middle.
+struct Ellipse {
+  Point middle = {};
+  double xx = 1, xy = 0, yx = 0, yy = 1;
 
-  double radius_at(double angle) const;
+  Box bounds() const;
+  /// About how far a point lies inside the edge of the same with `share` of the radius: exact at
+  /// the edge.
+  double inside(double x, double y, double share = 1) const;
+};
+
+/// A round outline with bumps: the radius at an angle is radius (1 + sum over n = 2, 3, 4 of
+/// cosines cos(n angle) + sines sin(n angle)).
+struct Blob {
+  Point middle = {};
+  double radius = 1;
+  std::array<double, 3> cosines = {}, sines = {};
+
+  /// At the angle whose cosine and sine these are.
+  double radius_at(double cosine, double sine) const;
   Box bounds() const;
   /// About how far a point lies inside the edge.
   double inside(double x, double y) const;

@@ -39,9 +39,11 @@ Stain drawn_stain(Chance& chance) {
 
 Blob drawn_blob(double x, double y, double radius, double bumpiness, Chance& chance) {
   Blob blob{.middle = {x, y}, .radius = radius};
-  for (size_t i = 0; i < blob.bumps.size(); ++i) {
-    blob.bumps[i] = chance.between(-1, 1) * bumpiness / static_cast<double>(i + 1);
-    blob.turns[i] = chance.between(0, 2 * std::numbers::pi);
+  for (size_t i = 0; i < blob.cosines.size(); ++i) {
+    const double bump = chance.between(-1, 1) * bumpiness / static_cast<double>(i + 1),
+                 turn = chance.between(0, 2 * std::numbers::pi);
+    blob.cosines[i] = bump * std::cos(turn);
+    blob.sines[i] = bump * std::sin(turn);
   }
   return blob;
 }

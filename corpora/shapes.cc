@@ -11,6 +11,7 @@ namespace {
 using drawing::Canvas;
 using drawing::Chance;
 using drawing::Color;
+using drawing::Ellipse;
 using drawing::Point;
 using drawing::Polygon;
 
@@ -48,43 +49,44 @@ std::vector<Point> unit_corners(int32_t kind) {
       return {{-a, -b}, {a, -b}, {a, -a}, {b, -a}, {b, a},   {a, a},
               {a, b},   {-a, b}, {-a, a}, {-b, a}, {-b, -a}, {-a, -a}};
     }
-    default: return around(72, {1});  // round: off by a thousandth of the radius
+    default: return {};  // round
   }
 }
 
-// An outline on the canvas, and a ring's hole.
+// A shape on the canvas: an outline with corners, or a round one.
 struct PlacedShape {
   int32_t kind = 0;
-  Polygon outline, hole;
+  Polygon outline;
+  Ellipse round;
 
+  bool is_round() const { return outline.corners.empty(); }
+  Box bounds() const { return is_round() ? round.bounds() : outline.bounds(); }
   double inside(double x, double y) const {
-    const double outer = outline.inside(x, y);
-    return hole.corners.empty() ? outer : std::min(outer, -hole.inside(x, y));
+    if (!is_round()) return outline.inside(x, y);
+    const double outer = round.inside(x, y);
+    return kind == kRing ? std::min(outer, -round.inside(x, y, kHole)) : outer;
   }
 };
 
 PlacedShape drawn_shape(int32_t kind, double radius, Chance& chance) {
   const double most_turn = 25 * std::numbers::pi / 180,
                turn = chance.between(-most_turn, most_turn),
-               wider = std::exp2(chance.between(-0.16, 0.16)), cosine = std::cos(turn),
-               sine = std::sin(turn);
-  PlacedShape shape{kind, {}, {}};
+               wider = std::exp2(chance.between(-0.16, 0.16)), width = radius * wider,
+               height = radius / wider, cosine = std::cos(turn), sine = std::sin(turn);
+  PlacedShape shape{
+      kind,
+      {},
+      {.xx = width * cosine, .xy = -height * sine, .yx = width * sine, .yy = height * cosine}};
+  const Ellipse& m = shape.round;
   for (const Point& p : unit_corners(kind)) {
-    const double x = p.x * wider * radius, y = p.y / wider * radius;
-    shape.outline.corners.push_back({x * cosine - y * sine, x * sine + y * cosine});
-  }
-  if (kind == kRing) {
-    for (const Point& p : shape.outline.corners) {
-      shape.hole.corners.push_back({p.x * kHole, p.y * kHole});
-    }
+    shape.outline.corners.push_back({m.xx * p.x + m.xy * p.y, m.yx * p.x + m.yy * p.y});
   }
   return shape;
 }
 
 void move(PlacedShape& shape, double x, double y) {
-  for (Polygon* outline : {&shape.outline, &shape.hole}) {
-    for (Point& p : outline->corners) p = {p.x + x, p.y + y};
-  }
+  for (Point& p : shape.outline.corners) p = {p.x + x, p.y + y};
+  shape.round.middle = {shape.round.middle.x + x, shape.round.middle.y + y};
 }
 
 struct Background {
@@ -121,7 +123,7 @@ Color drawn_color(const Background& back, Chance& chance) {
 }
 
 void paint(Canvas& canvas, const PlacedShape& shape, const Color& color, bool anti_aliased) {
-  canvas.paint(shape.outline.bounds(), color, [&](double x, double y, Color&) {
+  canvas.paint(shape.bounds(), color, [&](double x, double y, Color&) {
     return drawing::coverage(shape.inside(x, y), anti_aliased);
   });
 }
@@ -135,7 +137,7 @@ bool overlaps(const Box& box, const std::vector<LabelledBox>& others, double mos
 // Moves the shape to where it has room; false if it finds none.
 bool place(PlacedShape& shape, ImageSize size, const std::vector<LabelledBox>& others,
            double most_overlap, Chance& chance) {
-  const Box box = shape.outline.bounds();
+  const Box box = shape.bounds();
   const double right = static_cast<double>(size.width) - box.width(),
                down = static_cast<double>(size.height) - box.height();
   if (right < 0 || down < 0) return false;
@@ -187,7 +189,7 @@ DrawnScene draw_shapes(const ShapeOptions& o, uint64_t seed, uint64_t index) {
         drawn_shape(kind, edge * chance.between(o.least_size, o.most_size) / 2, chance);
     if (!place(shape, o.size, scene.boxes, o.most_overlap, chance)) continue;
     paint(canvas, shape, drawn_color(back, chance), o.anti_aliased);
-    scene.boxes.push_back({.box = clipped(shape.outline.bounds(), o.size), .label = kind});
+    scene.boxes.push_back({.box = clipped(shape.bounds(), o.size), .label = kind});
   }
   scene.image = canvas.finish(o.noise, chance);
   return scene;

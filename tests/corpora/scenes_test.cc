@@ -112,6 +112,12 @@ TEST(Scenes, an_edge_is_where_the_outline_is) {
   const drawing::Blob disc{.middle = {3, 4}, .radius = 2};
   EXPECT_DOUBLE_EQ(disc.inside(3, 5), 1);
   EXPECT_EQ(disc.bounds().width(), 4);
+  const drawing::Ellipse wide{.middle = {1, 2}, .xx = 4, .yy = 2};
+  EXPECT_EQ(wide.bounds(), (Box{-3, 0, 5, 4}));
+  EXPECT_DOUBLE_EQ(wide.inside(5, 2), 0);
+  EXPECT_DOUBLE_EQ(wide.inside(4.5, 2), 0.5);
+  EXPECT_DOUBLE_EQ(wide.inside(1, 4.25), -0.25);
+  EXPECT_DOUBLE_EQ(wide.inside(1, 3.5, 0.5), -0.5);
 }
 
 TEST(Scenes, sizes_that_are_none_are_refused) {
