@@ -59,6 +59,11 @@ TEST(ShapesCommand, images_are_written_and_replaced_only_when_asked) {
   EXPECT_NE(read_file(folder / "data" / "train" / "000001.png"), first);
   words.insert(words.end(), {"--task", "classification"});
   EXPECT_EQ(run_heddle(words).exit_code, 2);
+  const CliResult small =
+      run_heddle({"shapes", "--size", "8", "--overwrite", "--out", (folder / "data").string()});
+  EXPECT_EQ(small.exit_code, 2);
+  EXPECT_NE(small.err.find("8 x 8 pixels"), std::string::npos) << small.err;
+  EXPECT_EQ(files_below(folder / "data").size(), 7u);
 }
 
 TEST(TokenizerTrainCommand, vocabulary_never_replaces_its_own_text) {

@@ -49,27 +49,30 @@ ImageSize cell_size(const Flags& o) {
   return {height, height * 4 / 3};
 }
 
+DrawnScene draw_scene(const Flags& o, uint64_t index) {
+  return o.scene == "cells" ? draw_cells(cell_size(o), o.seed, index)
+                            : draw_shapes(shape_options(o), o.seed, index);
+}
+
 void write_part(const Flags& o, const char* part, int64_t first, int64_t count) {
   if (count == 0) return;
-  const bool is_cells = o.scene == "cells";
   const train::SceneFiles files{.folder = o.out,
                                 .first = first,
                                 .count = count,
                                 .part = part,
-                                .classes = is_cells ? cell_classes() : shape_classes()};
-  const ShapeOptions shapes = shape_options(o);
+                                .classes = o.scene == "cells" ? cell_classes() : shape_classes()};
   if (is_classification(o)) {
+    const ShapeOptions shapes = shape_options(o);
     train::write_drawn_shapes(files, [&](uint64_t i) { return draw_shape(shapes, o.seed, i); });
   } else {
-    train::write_scenes(files, [&](uint64_t i) {
-      return is_cells ? draw_cells(cell_size(o), o.seed, i) : draw_shapes(shapes, o.seed, i);
-    });
+    train::write_scenes(files, [&](uint64_t i) { return draw_scene(o, i); });
   }
 }
 
 void run(const Flags& o) {
   if (o.threads > 0) set_num_threads(o.threads);
   check_options(o);
+  static_cast<void>(draw_scene(o, 0));  // says what does not fit before anything is removed
   make_directories(o.out);
   if (o.overwrite) remove_old(o);
   write_part(o, "train", 0, o.count);
