@@ -84,6 +84,14 @@ class Parameter {
   const std::vector<Part>& parts() const { return parts_; }
   const Shape& shape() const { return shape_; }
   int64_t elements() const { return shape_.elements(); }
+  /// Whether weight decay counts for it: for matrices that do not say otherwise.
+  bool decays() const { return decays_ && shape_.rank() >= 2; }
+  /// To be said of tables that are no matrices of a product (class tokens, positions) where those
+  /// who published the model do not decay them.
+  Parameter& without_decay() {
+    decays_ = false;
+    return *this;
+  }
   /// f32 master.
   const Tensor& value() const;
   /// Gradient, f32; undefined if none came.
@@ -111,6 +119,7 @@ class Parameter {
   Leaf leaf_;
   Shape shape_;
   std::vector<Part> parts_;
+  bool decays_ = true;
   mutable std::mutex mutex_;  // of the copies that are made when asked for
   mutable Tensor value_;
   Tensor shadow_;

@@ -63,7 +63,6 @@ void Optimizer::step(double learning_rate, double grad_scale) {
       if (m.ema.defined()) average(m.ema, p.value(), static_cast<float>(1 - ema_decay));
       continue;
     }
-    const bool is_matrix = p.value().rank() >= 2;
     kernels().adam({.w = p.value().data<float>(),
                     .g = p.grad().data<float>(),
                     .m = m.m.data<float>(),
@@ -75,7 +74,7 @@ void Optimizer::step(double learning_rate, double grad_scale) {
                     .beta1 = static_cast<float>(options_.beta1),
                     .beta2 = static_cast<float>(options_.beta2),
                     .eps = static_cast<float>(options_.eps),
-                    .weight_decay = is_matrix ? static_cast<float>(options_.weight_decay) : 0.0f,
+                    .weight_decay = p.decays() ? static_cast<float>(options_.weight_decay) : 0.0f,
                     .bias_correction1 = static_cast<float>(1 - std::pow(options_.beta1, t)),
                     .bias_correction2 = static_cast<float>(1 - std::pow(options_.beta2, t)),
                     .grad_scale = static_cast<float>(grad_scale),

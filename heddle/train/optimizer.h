@@ -13,7 +13,7 @@ namespace heddle::train {
 struct OptimizerOptions {
   bool decoupled_decay = false;  ///< AdamW (Loshchilov & Hutter 2019); else Adam (Kingma & Ba 2015)
   double beta1 = 0.9, beta2 = 0.98, eps = 1e-9;
-  double weight_decay = 0;  ///< of matrices; vectors are not decayed
+  double weight_decay = 0;  ///< of what Parameter::decays() says: no vectors
   double ema_decay = 0;     ///< 0: no average is kept
 };
 

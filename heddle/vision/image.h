@@ -59,6 +59,9 @@ bool is_png(std::span<const std::byte> bytes);
 Image decode_jpeg(std::span<const std::byte> bytes, const std::string& name);
 Image decode_png(std::span<const std::byte> bytes, const std::string& name);
 
+/// The image as a PNG file, which decode_png() gives back to the bit.
+std::vector<std::byte> encode_png(const Image& image);
+
 /// The image's memory. Errors: data, with `name` in front, for no pixel or more than kMostPixels.
 Image image_of_size(uint64_t height, uint64_t width, const std::string& name);
 

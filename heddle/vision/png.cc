@@ -70,6 +70,38 @@ bool read_rows(const PngReader& reader, int passes, Image& image) {
   return true;
 }
 
+void write_bytes(png_structp png, png_bytep from, size_t count) {
+  auto* to = static_cast<std::vector<std::byte>*>(png_get_io_ptr(png));
+  const auto* bytes = reinterpret_cast<const std::byte*>(from);
+  to->insert(to->end(), bytes, bytes + count);
+}
+
+void flush_bytes(png_structp) {}
+
+struct PngWriter {
+  png_structp png;
+  png_infop info;
+  PngWriter(Source& messages, std::vector<std::byte>& to)
+      : png(png_create_write_struct(PNG_LIBPNG_VER_STRING, &messages, on_error, on_warning)),
+        info(png ? png_create_info_struct(png) : nullptr) {
+    check(info != nullptr, ErrorKind::system, "png: there is no memory");
+    png_set_write_fn(png, &to, write_bytes, flush_bytes);
+  }
+  PngWriter(const PngWriter&) = delete;
+  ~PngWriter() { png_destroy_write_struct(&png, &info); }
+};
+
+bool write_image(const PngWriter& writer, const Image& image) {
+  if (setjmp(png_jmpbuf(writer.png))) return false;
+  png_set_IHDR(writer.png, writer.info, static_cast<png_uint_32>(image.width),
+               static_cast<png_uint_32>(image.height), 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  png_write_info(writer.png, writer.info);
+  for (int64_t y = 0; y < image.height; ++y) png_write_row(writer.png, image.row(y));
+  png_write_end(writer.png, nullptr);
+  return true;
+}
+
 // An animation says so in a chunk before its first picture: length, type, content, checksum.
 bool is_animation(std::span<const std::byte> bytes) {
   for (size_t at = 8; at + 8 <= bytes.size();) {
@@ -104,6 +136,15 @@ Image decode_png(std::span<const std::byte> bytes, const std::string& name) {
         "{}: the PNG file is cut short or damaged: {}", name,
         static_cast<const char*>(source.message));
   return image;
+}
+
+std::vector<std::byte> encode_png(const Image& image) {
+  Source messages;
+  std::vector<std::byte> bytes;
+  const PngWriter writer(messages, bytes);
+  check(write_image(writer, image), ErrorKind::internal, "png: {} x {} pixels: {}", image.height,
+        image.width, static_cast<const char*>(messages.message));
+  return bytes;
 }
 
 }  // namespace heddle

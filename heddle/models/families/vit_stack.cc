@@ -31,14 +31,16 @@ Parameter& token_rows(const Scope& s, const std::vector<std::string>& names, con
   for (const std::string& name : names) {
     parts.push_back({.name = name, .rows = 1, .file_shape = {1, 1, c.hidden_size}});
   }
-  return s.stacked(std::move(parts), {0, c.hidden_size}, Init::normal(c.initializer_range));
+  return s.stacked(std::move(parts), {0, c.hidden_size}, Init::normal(c.initializer_range))
+      .without_decay();  // as in DeiT's code and timm's
 }
 
 nn::GridPositions positions(const Scope& s, int64_t tokens, const VitConfig& c) {
   const ImageSize grid = patches_of(c, c.size());
   const int64_t rows = tokens + grid.height * grid.width;
   Parameter& table = s.parameter({rows, c.hidden_size}, Init::normal(c.initializer_range),
-                                 nn::Layout::as_is, {1, rows, c.hidden_size});
+                                 nn::Layout::as_is, {1, rows, c.hidden_size})
+                         .without_decay();
   return {table, tokens, grid};
 }
 

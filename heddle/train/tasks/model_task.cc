@@ -29,6 +29,10 @@ StackConfig config_of_model(const std::string& from) {
 }
 
 void check_data(const TrainConfig& config, const RunPaths& paths) {
+  check(config.task_config->facts().has_teacher ||
+            (paths.teacher.empty() && paths.unlabelled.empty()),
+        ErrorKind::usage, "train: task {} has neither `teacher` nor `unlabelled` data",
+        config.task);
   config.task_config->check_data(config, paths);
   if (config.lora_rank == 0) return;
   check(!paths.from.empty(), ErrorKind::usage,
