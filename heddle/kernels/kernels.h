@@ -14,6 +14,7 @@
 #include "heddle/kernels/optimizer.h"
 #include "heddle/kernels/patches.h"
 #include "heddle/kernels/reduce.h"
+#include "heddle/kernels/transpose.h"
 
 namespace heddle {
 
@@ -25,9 +26,9 @@ struct KernelTable : Families... {
   /// Calls visit.operator()<&pointer, definition>(name) for each.
   static void list(const auto& visit) { (Families::list(visit), ...); }
 };
-using Kernels =
-    KernelTable<GemmKernels, ElementwiseKernels, ActivationKernels, ReduceKernels, NormKernels,
-                EmbeddingKernels, PatchKernels, AttentionKernels, LossKernels, OptimizerKernels>;
+using Kernels = KernelTable<GemmKernels, ElementwiseKernels, ActivationKernels, ReduceKernels,
+                            NormKernels, EmbeddingKernels, PatchKernels, TransposeKernels,
+                            AttentionKernels, LossKernels, OptimizerKernels>;
 
 /// The kernels of this machine; those of a thread that is profiled time their calls.
 const Kernels& kernels();
