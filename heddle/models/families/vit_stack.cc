@@ -41,7 +41,7 @@ nn::GridPositions positions(const Scope& s, int64_t tokens, const VitConfig& c) 
   Parameter& table = s.parameter({rows, c.hidden_size}, Init::normal(c.initializer_range),
                                  nn::Layout::as_is, {1, rows, c.hidden_size})
                          .without_decay();
-  return {table, tokens, grid};
+  return {table, tokens, grid, c.antialiased_positions};
 }
 
 nn::Block block(const Scope& s, const VitConfig& c, int64_t i) {
@@ -99,6 +99,7 @@ Json VitConfig::from_hub(const Json& json, const std::string& source) {
 }
 
 void VitConfig::to_hub(Json& json) {
+  if (json.at("antialiased_positions") == Json(false)) json.erase("antialiased_positions");
   const Json width = json.at("image_width");
   json.erase("image_width");
   if (!width.is_null()) {

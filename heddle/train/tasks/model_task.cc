@@ -61,7 +61,7 @@ void ModelTask::begin_model() {
     // What the head of the file has no place for may be wanted here: a pooler under
     // BertForMaskedLM.
     if (!fresh.empty() && !is_adapter_alone(base.path)) {
-      fresh = parameters_.load_some(*open_weights(base.path), model_->names(), fresh);
+      fresh = parameters_.load_some(*open_model_weights(base.path), model_->names(), fresh);
     }
     if (!fresh.empty()) {
       log_info("not in {}, begun by the seed: {}", paths_.from, fmt::join(fresh, ", "));
