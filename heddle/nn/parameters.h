@@ -102,6 +102,13 @@ class Parameter {
     decays_ = false;
     return *this;
   }
+  /// Whether it is a part of the model: others are trained beside it and stand in states of a run,
+  /// but not in what is saved of the model.
+  bool is_saved() const { return is_saved_; }
+  Parameter& beside_model() {
+    is_saved_ = false;
+    return *this;
+  }
   ParameterKind kind() const { return kind_; }
   bool is_buffer() const { return kind_ != ParameterKind::trained; }
   /// Of a buffer: whether training leaves it as it is, and takes it for what it would be.
@@ -136,7 +143,7 @@ class Parameter {
   bool is_fixed_ = false;
   Shape shape_;
   std::vector<Part> parts_;
-  bool decays_ = true;
+  bool decays_ = true, is_saved_ = true;
   mutable std::mutex mutex_;  // of the copies that are made when asked for
   mutable Tensor value_;
   Tensor shadow_;
@@ -176,7 +183,7 @@ class Parameters {
   /// returns: the names of the others
   std::vector<std::string> load_some(const TensorFile& file, const TensorNames& names,
                                      std::span<const std::string> wanted);
-  /// Calls f(name, shape, f32 values) for each tensor of a checkpoint, as the checkpoint holds it;
+  /// Calls f(name, shape, f32 values) for each tensor that is_saved(), as the checkpoint holds it;
   /// the values are valid during the call.
   void for_each_tensor(
       const std::function<void(const std::string&, const Shape&, const float*)>& f) const;

@@ -87,6 +87,26 @@ TEST_F(Teacher, another_size_and_mixed_images_are_taught_and_resumed_exactly) {
   EXPECT_EQ(weights("soft2"), weights("soft"));
 }
 
+TEST_F(Teacher, features_are_imitated_and_resumed_exactly_and_no_part_of_the_model) {
+  const std::vector<std::string> words = {"--teacher-feature-weight", "1",
+                                          "--teacher-feature-layers", "1,2"};
+  const CliResult whole = taught("features", words);
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  ASSERT_EQ(taught("features2", with(words, {"--max-updates", "17", "--threads", "2"})).exit_code,
+            0);
+  ASSERT_EQ(taught("features2", words).exit_code, 0);
+  EXPECT_EQ(weights("features2"), weights("features"));
+  EXPECT_EQ(weights("features").find("imitation"), std::string::npos);
+  EXPECT_TRUE(kept("features").empty());
+  ASSERT_EQ(taught("plain", {}).exit_code, 0);
+  EXPECT_NE(weights("plain"), weights("features"));
+  accuracy("features");  // it can be used
+  expect_refused(train("none", with(words, {"--max-updates", "2"})), 2, "nobody teaches");
+  expect_refused(taught("none", with(words, {"--freeze", "embeddings"})), 2, "trained whole");
+  expect_refused(taught("none", with(words, {"--teacher-feature-layers", "3"})), 2,
+                 "no hidden state 3");
+}
+
 TEST_F(Teacher, few_labels_and_a_teacher_go_further_than_few_labels) {
   const std::vector<std::string> few = {"--label-share", "0.02", "--max-updates", "160",
                                         "--mixup-alpha", "0",    "--random-crop", "0"};

@@ -161,5 +161,69 @@ TEST(ImageLoss, without_a_teacher_both_heads_learn_the_labels) {
   }
 }
 
+// The rows of a grid without the token before it, standardised; and between two rows of another
+// grid their cubic mean, which for two rows is symmetric.
+TEST(Imitation, features_are_standardised_rows_of_the_grid) {
+  const std::vector<float> states = {9, 9, 9, 9, 1, 2, 3, 4, 4, 3, 2, 1};
+  const Tensor x = Tensor::from(states, {3, 4});
+  const std::vector<float> same = grid_features(x, 1, {2, 1}, {2, 1}).to_floats();
+  const double deviation = std::sqrt(1.25);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_NEAR(same[i], (i - 1.5) / deviation, 1e-5);
+    EXPECT_NEAR(same[4 + i], (1.5 - i) / deviation, 1e-5);
+  }
+  const std::vector<float> middle = grid_features(x, 1, {2, 1}, {1, 1}).to_floats();
+  for (const float m : middle) EXPECT_NEAR(m, 0, 1e-5);  // of opposite rows
+}
+
+void expect_imitated(const std::vector<int64_t>& layers) {
+  Pupil pupil(true);
+  const auto& model = pupil.model->need<ImageModel>("test");
+  const Imitation imitation(pupil.parameters, model, {8, 8}, 3, layers, 0.7);
+  ASSERT_EQ(imitation.grid(), (ImageSize{2, 2}));
+  ImageTargets targets = targets_of(false);
+  const double plain = accumulate_images(*pupil.model, pupil.batch_rows(), targets, {}).loss;
+  for (auto& p : pupil.parameters.all()) p->grad() = Tensor();
+  targets.imitation = &imitation;
+  targets.features = Tensor::full({kImages * 4, 3}, 0.5F);
+  const auto loss = [&] {
+    for (auto& p : pupil.parameters.all()) p->changed(true);
+    const double sum = accumulate_images(*pupil.model, pupil.batch_rows(), targets, {}).loss;
+    return sum;
+  };
+  // Weights begin at random, biases at 0.
+  EXPECT_GT(loss(), plain);
+  for (const char* name :
+       {"imitation.1.weight", "imitation.1.bias", "deit.encoder.layer.0.output.dense.weight"}) {
+    for (auto& p : pupil.parameters.all()) {
+      if (p->name() != name) continue;
+      for (auto& other : pupil.parameters.all()) other->grad() = Tensor();
+      loss();
+      const float gradient = p->grad().to_floats()[1];
+      float& x = p->value().data<float>()[1];
+      const float before = x, step = 0.05F;
+      x = before + step;
+      const double up = loss();
+      x = before - step;
+      const double down = loss();
+      x = before;
+      EXPECT_NEAR(gradient, (up - down) / (2 * step), 2e-2 * (1e-2 + std::abs(gradient))) << name;
+    }
+  }
+  // What is saved of the model lacks it.
+  pupil.parameters.for_each_tensor([](const std::string& name, const Shape&, const float*) {
+    EXPECT_EQ(name.find("imitation"), name.npos) << name;
+  });
+}
+
+TEST(Imitation, of_the_last_states_has_the_gradients_of_its_loss) { expect_imitated({}); }
+TEST(Imitation, of_a_hidden_state_has_the_gradients_of_its_loss) { expect_imitated({1}); }
+
+TEST(Imitation, of_a_state_that_is_not_there_is_refused) {
+  Pupil pupil(true);
+  const auto& model = pupil.model->need<ImageModel>("test");
+  EXPECT_THROW(Imitation(pupil.parameters, model, {8, 8}, 3, {2}, 1), Error);
+}
+
 }  // namespace
 }  // namespace heddle::train

@@ -24,6 +24,13 @@ void ImageFields::check_fit(const TrainConfig& config, const std::string& source
   check(labelled_in_batch < batch_size, ErrorKind::usage,
         "{}: `labelled_in_batch` {} leaves no place in batches of {} for images without labels",
         source, labelled_in_batch, batch_size);
+  const bool is_whole = config.train_only.empty() && config.freeze.empty() && config.lora_rank == 0;
+  check(teacher_feature_weight == 0 || is_whole, ErrorKind::usage,
+        "{}: features of a teacher are imitated by a model that is trained whole; leave "
+        "`teacher_feature_weight`, or `train_only`, `freeze` and `lora_rank`",
+        source);
+  check(teacher_feature_layers.empty() || !config.recompute, ErrorKind::usage,
+        "{}: `recompute` keeps no hidden states for `teacher_feature_layers`", source);
 }
 
 void ImageFields::check_data(const TrainConfig& config, const RunPaths& paths) const {
@@ -38,6 +45,9 @@ void ImageFields::check_data(const TrainConfig& config, const RunPaths& paths) c
         "`teacher`");
   check(paths.unlabelled.empty() || path_exists(paths.unlabelled), ErrorKind::data,
         "{}: there is no such file or folder; images are needed", paths.unlabelled);
+  check(teacher_feature_weight == 0 || !paths.teacher.empty(), ErrorKind::usage,
+        "train: `teacher_feature_weight` {}, and nobody teaches; give `teacher`",
+        teacher_feature_weight);
   check(paths.teacher.empty() || path_exists(paths.teacher), ErrorKind::data,
         "{}: there is no such folder; a teacher is a model, or a training run", paths.teacher);
   const bool has_others = !paths.unlabelled.empty() || (label_share < 1 && !paths.teacher.empty());

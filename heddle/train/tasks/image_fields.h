@@ -15,6 +15,8 @@ struct ImageFields : TaskFields {
   std::string teaching = "hard";
   double teacher_weight = 0.5, teacher_temperature = 1;
   int64_t teacher_views = 16;
+  double teacher_feature_weight = 0;
+  std::vector<int64_t> teacher_feature_layers;
   Augmentation augmentation;
 
   void suit(TrainConfig& config) override;
@@ -60,6 +62,14 @@ struct ImageFields : TaskFields {
       "ways in which each image is augmented, one after the other, with a teacher: what it says of "
       "them is computed once and kept; 0: another one in each epoch, and nothing is kept",
       between(0, 1 << 20));
+    v("teacher_feature_weight", teacher_feature_weight,
+      "of imitating the teacher's last states, each of mean 0 and deviation 1, by a linear layer: "
+      "mean squared error, added to the loss; the teacher is then asked anew each time",
+      at_least(0));
+    v("teacher_feature_layers", teacher_feature_layers,
+      "hidden states that imitate it, each by a layer of its own, 0 being the embeddings; empty: "
+      "the last states",
+      at_least(0));
     v("cache_edge", cache_edge,
       "larger images are kept with a shorter edge of so many pixels; 0: as they are", at_least(0));
   }

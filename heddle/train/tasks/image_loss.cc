@@ -81,7 +81,14 @@ LossSums accumulate_images(const Model& model, const nn::ImageRows& images,
   {
     const ProfilePhase phase("forward");
     const ModelInput input = images;
-    const Tensor h = model.hidden(input, run);
+    std::vector<Tensor> states;
+    nn::Observer observer;
+    nn::Run watched = run;
+    if (all.imitation != nullptr) {
+      observer = all.imitation->observer(states);
+      watched.observer = &observer;
+    }
+    const Tensor h = model.hidden(input, watched);
     const Tensor own = (has_two ? heads.own_classes : heads.sequence_classes)(h, input, run);
     const Tensor distilled = has_two ? heads.distilled_classes(h, input, run) : own;
     const CrossEntropy ce = soft_cross_entropy(own, labels, static_cast<float>(share));
@@ -89,6 +96,10 @@ LossSums accumulate_images(const Model& model, const nn::ImageRows& images,
     if (all.taught.defined()) {
       const Term taught = taught_term(distilled, all);
       sum = {add(sum.loss, taught.loss), sum.value + taught.value};
+    }
+    if (all.imitation != nullptr) {
+      const Imitation::Loss term = all.imitation->loss(states, h, all.features);
+      sum = {add(sum.loss, term.loss), sum.value + term.value};
     }
     sums.nll = cross_entropy_of_mean(own, distilled, targets.labels);
   }

@@ -1,8 +1,8 @@
 // The loss of images by their labels and by what a teacher says of them.
 #pragma once
 
-#include "heddle/models/image_model.h"
 #include "heddle/train/scores.h"
+#include "heddle/train/tasks/image_imitation.h"
 
 namespace heddle::train {
 
@@ -14,6 +14,8 @@ struct ImageTargets {
   double teacher_weight = 0;  ///< a, below
   double temperature = 1;     ///< t: that `taught` was made with
   bool is_divergence = false;
+  const Imitation* imitation = nullptr;  ///< of `features`, if they are to be imitated
+  Tensor features = {};                  ///< see Imitation::loss()
 };
 
 /// Adds the gradients of the summed loss to the parameters. The loss of an image is

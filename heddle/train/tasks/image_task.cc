@@ -119,12 +119,13 @@ class ImageTask final : public ModelTask {
     set_head();
     stack.hub().labels = images_.train.labels();
     begin_model();
+    begin_imitation();
     begin_plan();
     const std::string prepared = processor_.to_json().dump();
     const std::string as = " as " + checksum(std::as_bytes(std::span(prepared)));
     const std::string by = teacher_ ? " taught " + teacher_->key() : "";
     set_keys(images_.train.key() + as + by, images_.val.key() + as);
-    if (teacher_ && fields().teacher_views > 0) keep_answers(as);
+    if (teacher_ && fields().teacher_views > 0 && !imitation_) keep_answers(as);
     log_info("{} to train on{}, {} held out, {} classes, {} x {} pixels",
              counted(images_.train.size(), "image"),
              unlabelled() > 0 ? fmt::format(" ({} without label)", format_count(unlabelled())) : "",
@@ -256,6 +257,12 @@ class ImageTask final : public ModelTask {
     hub.head =
         has_two || (teacher_ && may_have_two) ? Head::distilled_classes : Head::image_classes;
   }
+  void begin_imitation() {
+    if (fields().teacher_feature_weight == 0) return;
+    imitation_.emplace(whole_parameters(), model().need<ImageModel>("train"), target(),
+                       teacher_.value().width(), fields().teacher_feature_layers,
+                       fields().teacher_feature_weight);
+  }
   void begin_plan() {
     const int64_t batch = fields().batch_size, labelled = fields().labelled_in_batch;
     shuffle(images_.train.size(), batch);
@@ -269,7 +276,7 @@ class ImageTask final : public ModelTask {
 
   // With a teacher images come in a few views, one an epoch, so that its answers may be kept.
   int64_t view_of(int64_t epoch) const {
-    const int64_t views = teacher_ ? fields().teacher_views : 0;
+    const int64_t views = teacher_ && !imitation_ ? fields().teacher_views : 0;
     return views > 0 ? epoch % views : epoch;
   }
   Image augmented(int64_t sample, int64_t view) const {
@@ -296,7 +303,15 @@ class ImageTask final : public ModelTask {
                    const Mixing& mixing, const nn::Run& run, ImageTargets& targets) {
     std::vector<int64_t> rows;
     for (const int64_t i : samples) rows.push_back(view_of(epoch) * images_.train.size() + i);
-    const std::vector<float> logits = teacher_->logits(crops, rows, mixing, run);
+    std::vector<float> logits;
+    if (imitation_) {
+      ImageTeacher::Said said = teacher_->say(crops, mixing, run, imitation_->grid());
+      logits = std::move(said.logits);
+      targets.features = said.features;
+      targets.imitation = &*imitation_;
+    } else {
+      logits = teacher_->logits(crops, rows, mixing, run);
+    }
     const int64_t classes = targets.labels.size(1);
     targets.taught = is_soft() ? softened(logits, classes, fields().teacher_temperature)
                                : hardened(logits, classes);
@@ -343,6 +358,7 @@ class ImageTask final : public ModelTask {
   ImageData images_;
   ImageProcessor processor_;
   std::optional<ImageTeacher> teacher_;
+  std::optional<Imitation> imitation_;
   std::optional<TwoKindsPlan> two_kinds_;
   std::vector<ImageAnswer> worst_;
 };

@@ -6,7 +6,6 @@
 #include "heddle/base/log.h"
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
-#include "heddle/train/tasks/losses.h"
 
 namespace heddle::train {
 namespace {
@@ -72,8 +71,8 @@ Image ImageTeacher::fitted(const Image& image) const {
   return resize(image, size.height, size.width, reader_.processor.resample);
 }
 
-std::vector<float> ImageTeacher::compute(std::span<const Image> images, const Mixing& mixing,
-                                         const nn::Run& run) const {
+ImageTeacher::Said ImageTeacher::compute(std::span<const Image> images, const Mixing& mixing,
+                                         const nn::Run& run, const ImageSize* grid) const {
   std::vector<Image> fits(images.size());
   parallel_for(std::ssize(images), [&](int64_t i) { fits[i] = fitted(images[i]); });
   ImageBatch batch(fits, reader_.processor);
@@ -86,20 +85,27 @@ std::vector<float> ImageTeacher::compute(std::span<const Image> images, const Mi
   nn::Run plain;
   plain.compute = run.compute;
   const NoGrad off;
-  const Tensor all = class_logits(reader_.model(), batch.rows(), plain);
+  const ImageModel& model = reader_.model();
+  const nn::ImageRows rows = batch.rows();
+  const ModelInput input = rows;
+  const Tensor h = model.hidden(input, plain);
+  const Tensor all = model.heads().sequence_classes(h, input, plain);
   const std::vector<float> values = all.to_floats();
-  std::vector<float> logits;
+  Said said;
   for (int64_t i = 0; i < std::ssize(images); ++i) {
-    for (const int32_t c : columns_) logits.push_back(values[i * all.size(1) + c]);
+    for (const int32_t c : columns_) said.logits.push_back(values[i * all.size(1) + c]);
   }
-  return logits;
+  if (grid != nullptr) {
+    said.features = grid_features(h, model.facts().tokens, model.grid(fits[0].size()), *grid);
+  }
+  return said;
 }
 
 std::vector<float> ImageTeacher::logits(std::span<const Image> images,
                                         std::span<const int64_t> rows, const Mixing& mixing,
                                         const nn::Run& run) {
   const ProfilePhase phase("teacher");
-  if (!kept_ || mixing.kind != Mixing::Kind::none) return compute(images, mixing, run);
+  if (!kept_ || mixing.kind != Mixing::Kind::none) return compute(images, mixing, run).logits;
   const size_t classes = columns_.size();
   std::vector<float> all(images.size() * classes);
   const auto row = [&](size_t i) { return std::span(all).subspan(i * classes, classes); };
@@ -111,7 +117,7 @@ std::vector<float> ImageTeacher::logits(std::span<const Image> images,
     places.push_back(i);
   }
   if (others.empty()) return all;
-  const std::vector<float> computed = compute(others, mixing, run);
+  const std::vector<float> computed = compute(others, mixing, run).logits;
   for (size_t k = 0; k < places.size(); ++k) {
     std::copy_n(computed.begin() + static_cast<ptrdiff_t>(k * classes), classes,
                 row(places[k]).begin());

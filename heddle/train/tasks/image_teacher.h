@@ -7,6 +7,7 @@
 
 #include "heddle/data/kept_rows.h"
 #include "heddle/infer/image_batch.h"
+#include "heddle/train/tasks/image_imitation.h"
 #include "heddle/vision/mixing.h"
 
 namespace heddle::train {
@@ -32,10 +33,22 @@ class ImageTeacher {
   std::vector<float> logits(std::span<const Image> images, std::span<const int64_t> rows,
                             const Mixing& mixing, const nn::Run& run);
 
+  /// Width of the features below.
+  int64_t width() const { return reader_.model().width(); }
+  /// Logits, and its last states laid over a grid: [images * rows of the grid, width()].
+  struct Said {
+    std::vector<float> logits;
+    Tensor features = {};
+  };
+  Said say(std::span<const Image> images, const Mixing& mixing, const nn::Run& run,
+           const ImageSize& grid) const {
+    return compute(images, mixing, run, &grid);
+  }
+
  private:
   Image fitted(const Image& image) const;
-  std::vector<float> compute(std::span<const Image> images, const Mixing& mixing,
-                             const nn::Run& run) const;
+  Said compute(std::span<const Image> images, const Mixing& mixing, const nn::Run& run,
+               const ImageSize* grid = nullptr) const;
 
   ImageReader reader_;
   std::vector<int32_t> columns_;  // of the student's classes
