@@ -14,6 +14,7 @@ struct ModelEntry {
 constexpr std::array kModels = {
     ModelEntry{"bart", new_config<class Bart>},
     ModelEntry{"bert", new_config<class Bert>},
+    ModelEntry{"cct", new_config<class Cct>},
     ModelEntry{"deit", new_config<class Deit>},
     ModelEntry{"distilbert", new_config<class DistilBert>},
     ModelEntry{"gpt2", new_config<class Gpt2>},
@@ -24,6 +25,7 @@ constexpr std::array kModels = {
     ModelEntry{"mbart", new_config<class MBart>},
     ModelEntry{"mistral", new_config<class Mistral>},
     ModelEntry{"mixtral", new_config<class Mixtral>},
+    ModelEntry{"mlp_mixer", new_config<class MlpMixer>},
     ModelEntry{"qwen2", new_config<class Qwen2>},
     ModelEntry{"qwen3", new_config<class Qwen3>},
     ModelEntry{"resnet", new_config<class Resnet>},

@@ -5,6 +5,7 @@
 
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
+#include "heddle/ops/images/channel_rows.h"
 #include "heddle/ops/images/patches.h"
 #include "heddle/ops/norm.h"
 #include "heddle/ops/reduce.h"
@@ -140,6 +141,19 @@ void add_rows_of_images(std::vector<OpCase>& all, const OpSizes& z) {
            const auto [r, c] = std::lldiv(static_cast<int64_t>(i), rows[1]);
            const double sum = double(in[0][i]) + in[1][r % 3 * rows[1] + c];
            return sum * spec.over(rows[0]).factor(r, c);
+         })});
+  }
+  for (const int64_t height : {int64_t{1}, int64_t{3}, z.channels + 9}) {
+    const Shape tokens{4 * height, z.channels + 18};
+    all.push_back(
+        {.op = "channel_rows",
+         .variant = fmt::format("{}_rows", height),
+         .shapes = {tokens},
+         .function = [=](const Tensors& x) { return Tensors{channel_rows(x[0], height)}; },
+         .plain = definition::each([=](const definition::Inputs& in, size_t i) {
+           const auto [row, token] = std::lldiv(static_cast<int64_t>(i), height);
+           const auto [image, channel] = std::lldiv(row, tokens[1]);
+           return double(in[0][(image * height + token) * tokens[1] + channel]);
          })});
   }
   DropoutSpec path = some_dropout(rows[0]);  // samples of three rows
