@@ -12,9 +12,9 @@ struct Entry {
   const char* beginning;  // of the architecture's name
   const Architectures* family;
 };
-constexpr std::array kFamilies = {Entry{"vit", "vit", &kVit}, Entry{"vit", "deit", &kVit},
-                                  Entry{"deit", "deit", &kVit},
-                                  Entry{"mlp_mixer", "mixer", &kMixer}};
+constexpr std::array kFamilies = {
+    Entry{"vit", "vit", &kVit}, Entry{"vit", "deit", &kVit}, Entry{"deit", "deit", &kVit},
+    Entry{"mlp_mixer", "mixer", &kMixer}, Entry{"resnet", "resnet", &kResnet}};
 
 const Architectures& family_of_type(const std::string& type) {
   const auto* const found =
