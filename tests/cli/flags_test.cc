@@ -36,6 +36,7 @@ const std::vector<Words>& all_commands() {
                                               {"demo"},
                                               {"augment"},
                                               {"phrasebook"},
+                                              {"shapes"},
                                               {"bench"},
                                               {"manual"},
                                               {"completion"},
