@@ -262,7 +262,7 @@ Matrix bias_of(const nn::DotInputs& in, const Matrix& sizes, int64_t head) {
   Matrix b(sizes.rows, sizes.cols);
   for (int64_t i = 0; i < b.rows; ++i) {
     for (int64_t j = 0; j < b.cols; ++j) {
-      const int64_t distance = j - (i + b.cols - b.rows);
+      const int64_t distance = bias.distance(i + b.cols - b.rows, j);
       b.at(i, j) = bias.table.data<float>()[bias.bucket(distance) * bias.table.size(1) + head];
     }
   }
