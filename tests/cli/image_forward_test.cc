@@ -1,6 +1,7 @@
 // heddle forward over images: transformers' tensors from its weights, image files, and bad input.
 #include <gtest/gtest.h>
 
+#include "heddle/base/json/json.h"
 #include "tests/cli/model_fixture.h"
 #include "tests/cli/vision_model.h"
 
@@ -23,12 +24,22 @@ class ImageForward : public FolderFixture<write_vit> {
   }
 };
 
-TEST_F(ImageForward, all_tensors_are_those_of_transformers_at_every_size) {
-  const SafetensorsFile file = vision_fixture("vit");
-  for (int k = 0; k < 3; ++k) {
+class ImageForwardOf : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(ImageForwardOf, all_tensors_are_those_of_transformers_at_every_size) {
+  const TempDir folder;
+  const std::string inputs = (folder / "in.safetensors").string(),
+                    outputs = (folder / "out.safetensors").string(),
+                    model = (folder / "model").string();
+  write_vision_model(model, GetParam());
+  const SafetensorsFile file = vision_fixture(GetParam());
+  for (int k = 0; file.find(fmt::format("pixel_values.{}", k)) != nullptr; ++k) {
     const std::string name = fmt::format("pixel_values.{}", k), there = fmt::format("out.{}.", k);
-    write_pixels(file.info(name).shape, floats(file, name));
-    const CliResult result = forward({"--input", inputs, "--all"});
+    const std::vector<float> pixels = floats(file, name);
+    write_safetensors(inputs, {{"pixel_values", DType::f32, file.info(name).shape,
+                                std::as_bytes(std::span(pixels))}});
+    const CliResult result =
+        run_heddle({"forward", model, "--input", inputs, "--output", outputs, "--all"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_EQ(result.err, "");
     const SafetensorsFile out = SafetensorsFile::open(outputs);
@@ -41,6 +52,8 @@ TEST_F(ImageForward, all_tensors_are_those_of_transformers_at_every_size) {
     EXPECT_EQ(comparison.names(), named(file, {there}));
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Models, ImageForwardOf, ::testing::Values("vit", "deit", "swin"));
 
 TEST_F(ImageForward, image_files_are_prepared_and_what_the_model_read_is_given_too) {
   const std::string image = fixture_image("rgb.png");

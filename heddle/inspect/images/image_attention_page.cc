@@ -18,10 +18,11 @@ Json grid_json(const CellGrid& grid) {
       {{"tokens", grid.tokens}, {"rows", grid.size.height}, {"columns", grid.size.width}});
 }
 
-// Cells are below 65,535, which stands for none.
+// Cells and regions are below 65,535, which stands for none.
 std::string pack_cells(const std::vector<int32_t>& cells) {
+  constexpr int32_t kNone = 65535;
   std::vector<int64_t> packed;
-  for (const int32_t cell : cells) packed.push_back(cell < 0 ? 65535 : cell);
+  for (const int32_t cell : cells) packed.push_back(cell < 0 || cell > kNone ? kNone : cell);
   return pack_indices(packed);
 }
 

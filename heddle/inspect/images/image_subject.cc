@@ -81,36 +81,57 @@ ImageSubject::Result ImageSubject::result(const nn::Observer* observer) const {
   return {.logits = head(states, rows, run).to_floats(), .states = {}};
 }
 
-// Cells are those of the model's grid: all calls of a ViT have them all, in one segment.
+// Cells are those of the model's grid: all calls of a ViT have them all, in one segment; those of a
+// Swin have windows.
 void ImageSubject::note_calls() {
   const ImageModel& model = reader_.model();
-  grids_ = {{token_names(model.facts().tokens), model.grid(fitted_.size())}};
-  const int64_t cells = grids_[0].cells();
+  const auto* const windowed = model.as<WithWindows>();
+  if (windowed == nullptr) {
+    grids_ = {{token_names(model.facts().tokens), model.grid(fitted_.size())}};
+  }
   std::string other;
   int64_t last = -1;
   nn::Observer observer;
   observer.attention = [&](const nn::AttentionCall& call) {
     const int64_t layer = number_of(call.name(), kAttentions);
     if (layer < 0) return;
-    if (call.queries().count() != 1 || call.queries().rows() != cells ||
-        call.keys().rows() != cells) {
+    ImageCall noted{.name = call.name(), .layer = layer, .heads = call.heads()};
+    if (windowed != nullptr) {
+      note_windows(noted, windowed->windows(layer, fitted_.size()));
+    } else if (call.queries().count() != 1 || call.queries().rows() != grids_[0].cells() ||
+               call.keys().rows() != grids_[0].cells()) {
       other = fmt::format("{} of {} queries in {}", call.name(), call.queries().rows(),
                           counted(call.queries().count(), "window"));
       return;
     }
-    calls_.push_back({.name = call.name(), .layer = layer, .heads = call.heads()});
+    calls_.push_back(std::move(noted));
   };
   observer.hidden = [&](const std::string& name, const Tensor& x) {
     const int64_t number = number_of(name, kStates);
-    if (number < last || x.size(0) != cells) return;
+    if (number < last) return;
     last = number;
     norms_ = row_norms(x);
   };
   plain_ = result(&observer);
+  if (grids_.empty() || std::ssize(norms_) != grids_.back().cells()) norms_.clear();
   check(!calls_.empty(), ErrorKind::data,
-        "{}: the {} has no attention whose queries and keys are the {} x {} cells of the image{}",
-        path(), type(), grids_[0].size.height, grids_[0].size.width,
-        other.empty() ? "" : fmt::format(" (it has {})", other));
+        "{}: the {} has no attention whose queries and keys are cells of the image{}", path(),
+        type(), other.empty() ? "" : fmt::format(" (it has {})", other));
+}
+
+// Each stage has a grid of its own.
+void ImageSubject::note_windows(ImageCall& call, const ImageWindows& windows) {
+  const CellGrid grid{{}, windows.grid};
+  if (grids_.empty() || grids_.back() != grid) grids_.push_back(grid);
+  call.queries = call.keys = grids_.size() - 1;
+  const int64_t rows = windows.side * windows.side;
+  for (int64_t begin = 0; begin < std::ssize(windows.tokens); begin += rows) {
+    const auto of_window = [&](const std::vector<int32_t>& all) {
+      return std::vector<int32_t>(all.begin() + begin, all.begin() + begin + rows);
+    };
+    const std::vector<int32_t> cells = of_window(windows.tokens);
+    call.windows.push_back({cells, cells, of_window(windows.regions)});
+  }
 }
 
 void ImageSubject::note_classes() {

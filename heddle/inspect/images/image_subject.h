@@ -7,6 +7,7 @@
 
 #include "heddle/infer/image_batch.h"
 #include "heddle/inspect/pages/page.h"
+#include "heddle/models/windows.h"
 #include "heddle/nn/run.h"
 
 namespace heddle::inspect {
@@ -81,6 +82,7 @@ class ImageSubject {
   Result result(const nn::Observer* observer) const;
   void note_classes();
   void note_calls();
+  void note_windows(ImageCall& call, const ImageWindows& windows);
 
   std::string given_, name_;
   ImageReader reader_;
