@@ -96,7 +96,7 @@
   const over = heddle.cellMap({image, label: "attention over the image: bright where it looks", onPick: pick, describe});
   const alone = heddle.cellMap({image, label: "attention alone", onPick: pick, describe});
   const said = el("p", {class: "small", "aria-live": "polite"});
-  const statistics = el("p", {class: "small"});
+  const statistics = el("p", {class: "small"}), legend = el("p", {class: "faint small", hidden: true});
   const maps = el("div", {class: "maps"}, over.element, alone.element);
 
   const drawMaps = () => {
@@ -112,7 +112,11 @@
     const own = state.query - queryGrid().tokens.length;
     if (own >= 0 && queryGrid().cells === grid.cells) marks[own] = "focus";
     const what = {rows: grid.rows, columns: grid.columns, high, marks, value: (i) => (kept && !kept.has(i) ? 0 : cells[i]),
-      border: shown.window ? shown.window.filter((c) => c >= n).map((c) => c - n) : null, tint: shown.tint.map((c) => c - n)};
+      border: shown.window ? shown.window.filter((c) => c >= n).map((c) => c - n) : null, tint: shown.tint.map((c) => c - n),
+      others: shown.window ? state.call.windowList.map((w) => [...w.keys].filter((c) => c !== 65535).map((c) => c - n)) : null};
+    legend.hidden = !shown.window;
+    legend.textContent = "The frame is the window of the query: it sees nothing outside of it. Thin lines are the other windows." +
+      (shown.tint.length ? " Red cells came into the window from the other side of the image, by the shift; the mask hides them." : "");
     over.show({...what, isVeil: true});
     alone.show({...what, isVeil: false});
     const total = shown.weights.reduce((sum, x) => sum + (x || 0), 0);
@@ -169,7 +173,7 @@
     drawAsks();
     if (state.view === "all") drawOverview();
     else drawMaps();
-    body.replaceChildren(...(state.view === "all" ? [overview] : [maps, said]));
+    body.replaceChildren(...(state.view === "all" ? [overview] : [maps, legend, said]));
     exports.hidden = state.view === "all";
   };
   const exported = () => {
@@ -193,7 +197,7 @@
     ? `${outliers.length} of ${cellNorms.length} cells are outliers: their last state is over ${kOutlier} times as long as the median, ${heddle.number(median, 3)}. Such cells hold what is of the whole image, and attention to them says nothing of their place.`
     : `No cell's last state is over ${kOutlier} times as long as the median, ${heddle.number(median, 3)}: none is an outlier that gathers attention for itself.`)] : [];
   main.append(
-    el("p", {class: "faint small"}, "A head is one way in which the cells of an image gather what they need from other cells. The attention of a query is shared out among what it looks at: its shares sum to 100 %. On the left the image is bright where the query looks; the brightest cell has the largest share."),
+    el("p", {class: "faint small"}, "A head is one way in which the cells of an image gather what they need from other cells. The attention of a query is shared out among what it looks at: its shares sum to 100 %. On the left the image is bright where the query looks (by the root of the share); the brightest cell has the largest one."),
     el("div", {class: "row"}, view.element, how.element), rollText, pickers, asks, title, statistics,
     el("div", {class: "row"}, mass, outlierBox), body, exports,
     el("div", {class: "columns two"}, el("section", {}, ...classes), el("section", {}, el("h2", {}, "The image"),

@@ -5,7 +5,7 @@
 //   heddle.cellMap({image, label, onPick(row, column), describe(row, column) => text})
 //     -> {element, canvas, show({rows, columns, value(i) => number or null, high, isVeil, marks, border, tint})}
 //        a map of cells over the image (isVeil), or alone; `marks` are cells that get a frame, {cell: colour name};
-//        `border` cells of a window, whose edge is drawn; `tint` cells that are not to be seen by the query
+//        `border` cells of a window, whose edge is drawn, `others` those of other windows; `tint` cells that the query may not see
 "use strict";
 (() => {
   const {el} = heddle;
@@ -48,10 +48,10 @@
       const y0 = Math.round(row * canvas.height / what.rows), y1 = Math.round((row + 1) * canvas.height / what.rows);
       return [x0, y0, x1 - x0, y1 - y0];
     };
-    const edge = (g, cells) => {
+    const edge = (g, cells, color, width) => {
       const has = new Set(cells);
-      g.strokeStyle = heddle.color("focus");
-      g.lineWidth = 3;
+      g.strokeStyle = heddle.color(color);
+      g.lineWidth = width;
       g.beginPath();
       for (const cell of cells) {
         const [x, y, w, h] = box(cell), column = cell % what.columns;
@@ -74,14 +74,15 @@
       for (let cell = 0; cell < what.rows * what.columns; ++cell) {
         const value = what.value(cell), share = what.high > 0 ? Math.min(1, (value || 0) / what.high) : 0;
         const isOut = inside !== null && !inside.has(cell);
-        g.fillStyle = what.isVeil ? `rgba(0, 0, 0, ${isOut ? 0.85 : 0.78 * (1 - share)})`
+        g.fillStyle = what.isVeil ? `rgba(0, 0, 0, ${isOut ? 0.85 : 0.78 * (1 - Math.sqrt(share))})`
           : `rgb(${isOut ? heddle.ramp("hidden", "hidden")(0) : ramp(share)})`;
         g.fillRect(...box(cell));
         if (!tinted.has(cell)) continue;
         g.fillStyle = "rgba(200, 40, 20, 0.45)";
         g.fillRect(...box(cell));
       }
-      if (what.border) edge(g, what.border);
+      for (const cells of what.others || []) edge(g, cells, "faint", 1);
+      if (what.border) edge(g, what.border, "focus", 3);
       for (const [cell, color] of Object.entries(what.marks || {})) {
         const [x, y, w, h] = box(Number(cell));
         g.strokeStyle = heddle.color(color);

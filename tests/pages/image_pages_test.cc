@@ -39,14 +39,14 @@ TEST_F(ImagePage, clicked_cell_shows_where_it_looks) {
     canvas.dispatchEvent(new MouseEvent("click", {clientX: box.left + 0.5 * box.width, clientY: box.top + 0.9 * box.height, bubbles: true}));
     await reader.wait();
     reader.equal(query(), "row 2, column 1", "the cell under the pointer asks");
-    reader.check(/row 2, column 1 looks most at row \d, column \d \(\d/.test(reader.find("#view p").textContent), reader.find("#view p").textContent);
+    reader.check(/row 2, column 1 looks most at row \d, column \d \(\d/.test(reader.find("#view p[aria-live]").textContent), reader.find("#view p[aria-live]").textContent);
     await reader.hover(".cell-map canvas", 0.1, 0.1);
     reader.check(/^row 0, column 0: \d+\.\d %/.test(reader.tip()), "the share of a cell: " + reader.tip());
     await reader.key(".cell-map canvas", "ArrowRight");
     await reader.key(".cell-map canvas", "Enter");
     reader.equal(query(), "row 0, column 1", "by keys too");
     await reader.click("#mass");
-    reader.check(/[1-8] of 9 cells have 60 %/.test(reader.find("#view p").textContent), "the cells with most of the weight");
+    reader.check(/[1-8] of 9 cells have 60 %/.test(reader.find("#view p[aria-live]").textContent), "the cells with most of the weight");
     await reader.click('[data-token="0"]');
     reader.equal(query(), "[class]", "back to the token");
     reader.check(reader.tooWide() <= 0, "no wider than the window");
