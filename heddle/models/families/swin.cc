@@ -186,11 +186,11 @@ struct Merging {
   }
 };
 
-struct Stage {
+struct SwinStage {
   std::vector<SwinBlock> blocks;
   std::optional<Merging> merging;  // into the next one
 
-  Stage(const Scope& s, const SwinConfig& c, int64_t i)
+  SwinStage(const Scope& s, const SwinConfig& c, int64_t i)
       : blocks(nn::make_layers(s / "blocks", c.depths[static_cast<size_t>(i)],
                                [&](const Scope& at, int64_t j) { return block(at, c, i, j); })) {
     if (i + 1 < c.stages()) merging.emplace(s / "downsample", c, c.width(i));
@@ -252,7 +252,7 @@ class Swin final : public Backbone, public WithWindows {
   nn::Convolution patches_;
   LayerNorm patch_norm_;
   std::optional<nn::GridPositions> positions_;
-  std::vector<Stage> stages_;
+  std::vector<SwinStage> stages_;
   LayerNorm norm_;
 };
 
@@ -303,7 +303,7 @@ Swin::Swin(const Scope& base, const Scope& s, const Config& c, const HubConfig& 
       patch_norm_(base / "embeddings" / "norm", c.embed_dim, kEps),
       positions_(positions(base / "embeddings" / "position_embeddings", c)),
       stages_(nn::make_layers(base / "encoder" / "layers", c.stages(),
-                              [&](const Scope& at, int64_t i) { return Stage(at, c, i); })),
+                              [&](const Scope& at, int64_t i) { return SwinStage(at, c, i); })),
       norm_(base / "layernorm", facts().width, c.layer_norm_eps) {
   const Heads::OfInput mean = [this](const Tensor& h, const ModelInput& input, const Run&) {
     return segment_mean(h, tokens(input.as<ImageRows>()));
@@ -370,7 +370,7 @@ std::vector<FeatureMap> Swin::features(const ImageRows& images, const Run& run) 
   std::vector<FeatureMap> maps;
   std::vector<ImageSize> grids;
   Tensor x = embed(images, grids, run);
-  for (const Stage& stage : stages_) {
+  for (const SwinStage& stage : stages_) {
     const auto* const samples = run.dropout.training ? images.samples : nullptr;
     x = stage(x, std::make_shared<const Tokens>(grids, samples, c_.window_size, false), run);
     maps.push_back({x, grids});
