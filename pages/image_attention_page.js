@@ -5,14 +5,15 @@
   const {grids, calls, heads, nameOf} = imageAttention;
   const kMass = 0.6, kOutlier = 3;
   const image = heddle.imageOf(data.pixels);
-  const callsThere = calls.filter((call) => heads.some((head) => head.call === call.index));
+  // Those whose keys are of the image.
+  const callsThere = calls.filter((call) => grids[call.keys].rows && heads.some((head) => head.call === call.index));
   const firstQuery = (grid) => (grid.tokens.length ? 0 : Math.floor(grid.rows / 2) * grid.columns + Math.floor(grid.columns / 2));
   const last = callsThere[callsThere.length - 1];
   const state = {view: "map", call: last, head: null, query: firstQuery(grids[last.queries]), isMass: false, how: "mean", marksOutliers: false};
 
   const headsOf = (call) => heads.filter((head) => head.call === call.index);
-  const queryGrid = () => (state.view === "rollout" ? grids[calls[calls.length - 1].queries] : grids[state.call.queries]);
-  const keyGrid = () => (state.view === "rollout" ? grids[calls[0].queries] : grids[state.call.keys]);
+  const queryGrid = () => (state.view === "rollout" ? grids[data.rollout.queries] : grids[state.call.queries]);
+  const keyGrid = () => (state.view === "rollout" ? grids[data.rollout.keys] : grids[state.call.keys]);
   const current = () => (state.view === "rollout" ? imageAttention.rolled(state.how, state.query)
     : state.head === null ? imageAttention.meanRow(state.call, state.query) : imageAttention.row(state.head, state.query));
 
@@ -35,7 +36,7 @@
   };
   const drawPickers = () => {
     const active = document.activeElement && pickers.contains(document.activeElement) ? document.activeElement.dataset.pick : null;
-    const layer = heddle.picker({label: "Layer", items: callsThere.map((call) => ({name: String(call.layer), title: `layer ${call.layer}`})),
+    const layer = heddle.picker({label: "Layer", items: callsThere.map((call) => ({name: call.title.replace(/^layer | layer/, ""), title: call.title})),
       chosen: callsThere.indexOf(state.call), onChange: (i) => setCall(callsThere[i])});
     const own = headsOf(state.call);
     const head = heddle.picker({label: "Head", items: [{name: "mean", title: "the mean of the layer's heads"}, ...own.map((h) => ({name: String(h.head), title: `head ${h.head}`}))],
@@ -144,8 +145,8 @@
     cells.forEach((x, i) => pixels.data.set([...ramp(high > 0 ? (x || 0) / high : 0), 255], 4 * i));
     g.putImageData(pixels, 0, 0);
     Object.assign(canvas.style, {imageRendering: "pixelated", aspectRatio: `${image.width} / ${image.height}`});
-    return el("button", {type: "button", "data-head": head.index, "aria-label": `layer ${call.layer}, head ${head.head}`, style: `grid-column: ${2 + head.head}`,
-      title: `layer ${call.layer}, head ${head.head}: entropy ${heddle.number(head.entropy, 3)}, distance ${heddle.number(head.distance, 3)}`,
+    return el("button", {type: "button", "data-head": head.index, "aria-label": `${call.title}, head ${head.head}`, style: `grid-column: ${2 + head.head}`,
+      title: `${call.title}, head ${head.head}: entropy ${heddle.number(head.entropy, 3)}, distance ${heddle.number(head.distance, 3)}`,
       onclick: () => { state.call = call; state.head = head; state.query = query; state.view = "map"; view.choose(0); drawPickers(); draw(); }}, canvas);
   };
   const drawOverview = () => {
@@ -154,7 +155,7 @@
       el("p", {class: "faint small"}, "What each head does with the query; the stronger the colour, the more attention, each map on a scale of its own. Pick one to see it over the image."),
       el("div", {class: "scroll"}, el("div", {class: "thumbs small", style: `grid-template-columns: max-content repeat(${most}, minmax(2.1rem, 5rem))`},
         el("span", {class: "faint corner"}, "head"), ...Array.from({length: most}, (_, h) => el("span", {class: "faint"}, String(h))),
-        ...callsThere.flatMap((call) => [el("span", {class: "faint corner"}, `layer ${call.layer}`), ...headsOf(call).map(thumb)]))));
+        ...callsThere.flatMap((call) => [el("span", {class: "faint corner"}, call.title), ...headsOf(call).map(thumb)]))));
   };
 
   // --- the page ---------------------------------------------------------------------------------------------
@@ -164,8 +165,8 @@
   const draw = () => {
     pickers.hidden = state.view !== "map";
     how.element.hidden = rollText.hidden = state.view !== "rollout";
-    title.textContent = state.view === "all" ? "All heads" : state.view === "rollout" ? `Roll-out over ${calls.length} layers`
-      : `Layer ${state.call.layer}, ${state.head === null ? "mean of the heads" : `head ${state.head.head}`}`;
+    title.textContent = state.view === "all" ? "All heads" : state.view === "rollout" ? `Roll-out over ${data.rollout.layers} layers`
+      : `${state.call.title[0].toUpperCase()}${state.call.title.slice(1)}, ${state.head === null ? "mean of the heads" : `head ${state.head.head}`}`;
     statistics.hidden = state.view !== "map" || state.head === null;
     if (state.head) statistics.textContent = describeHead(state.head);
     mass.hidden = state.view === "all";
@@ -178,7 +179,7 @@
   };
   const exported = () => {
     const shown = current();
-    return {model: data.model, image: data.image, layer: state.view === "rollout" ? null : state.call.layer,
+    return {model: data.model, image: data.image, call: state.view === "rollout" ? null : state.call.name,
       head: state.view === "rollout" || state.head === null ? state.view === "rollout" ? state.how : "mean" : state.head.head,
       query: nameOf(queryGrid(), state.query), rows: keyGrid().rows, columns: keyGrid().columns, tokens: keyGrid().tokens,
       weights: shown ? shown.weights.map((x) => Number((x || 0).toFixed(5))) : null};

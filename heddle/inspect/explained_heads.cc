@@ -124,8 +124,8 @@ Explanation explain_cell(const ImageSubject& subject, const ExplainedCell& which
   const std::string first = likeliest_class(subject);
   e.title = fmt::format("Attention, step by step: {}{}", first.empty() ? "" : first + ", ",
                         short_names({subject.name()})[0]);
-  e.note = fmt::format("{}: layer {}, head {} (of layers 0 to {} and heads 0 to {}), query {}",
-                       short_names({subject.given()})[0], call.layer, which.head,
+  e.note = fmt::format("{}: {}, head {} (of layers 0 to {} and heads 0 to {}), query {}",
+                       short_names({subject.given()})[0], call.title, which.head,
                        subject.calls().back().layer, call.heads - 1, queries.name(query));
   if (call.windows.empty()) e.grid = keys;
   explain_call(e, asked);

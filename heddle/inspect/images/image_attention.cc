@@ -208,7 +208,7 @@ std::vector<size_t> rolled_calls(const ImageSubject& subject) {
   int64_t held = 0;
   for (size_t c = 0; c < subject.calls().size(); ++c) {
     const ImageCall& call = subject.calls()[c];
-    if (call.queries != call.keys) continue;
+    if (call.queries != call.keys || subject.grids()[call.keys].size.height == 0) continue;
     held += weights_of(windows_of(subject, call));
     calls.push_back(c);
   }
@@ -294,7 +294,12 @@ ImageMaps image_maps(const ImageSubject& subject, const ImageHeadsOptions& optio
   subject.pass(observer);
   if (!rolled.empty()) {
     const ImageCall& last = subject.calls()[rolled.back()];
-    Rollout rollout{.mean = {}, .max = {}, .rows = rolled_rows(subject.grids()[last.queries])};
+    Rollout rollout{.mean = {},
+                    .max = {},
+                    .rows = rolled_rows(subject.grids()[last.queries]),
+                    .queries = last.queries,
+                    .keys = subject.calls()[rolled.front()].keys,
+                    .layers = std::ssize(rolled)};
     rollout.mean = roll_out(subject, rolled, fused, rollout.rows, &FusedHeads::mean);
     rollout.max = roll_out(subject, rolled, fused, rollout.rows, &FusedHeads::max);
     maps.rollout = std::move(rollout);

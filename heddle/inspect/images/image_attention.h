@@ -47,6 +47,8 @@ struct Rollout {
   std::vector<float> mean, max;  ///< [rows, cells of the first grid], rows of sum 1
   /// Cells of the last grid that have rows; -1: the mean of all cells.
   std::vector<int64_t> rows = {};
+  size_t queries = 0, keys = 0;  ///< the last and the first grid
+  int64_t layers = 0;
 };
 
 struct ImageMaps {

@@ -28,6 +28,7 @@ std::string pack_cells(const std::vector<int32_t>& cells) {
 
 Json call_json(const ImageCall& call) {
   Json json = Json::object({{"name", call.name},
+                            {"title", call.title},
                             {"layer", call.layer},
                             {"heads", call.heads},
                             {"queries", call.queries},
@@ -44,6 +45,7 @@ Json call_json(const ImageCall& call) {
 Json head_json(const ImageSubject& subject, const ImageHead& head) {
   const ImageCall& call = subject.calls()[head.call];
   Json json = Json::object({{"call", head.call},
+                            {"title", call.title},
                             {"layer", call.layer},
                             {"head", head.head},
                             {"entropy", six_digits(head.entropy)},
@@ -115,6 +117,9 @@ Page image_attention_page(const ImageSubject& subject, const ImageMaps& maps) {
   });
   if (maps.rollout) {
     page.data["rollout"] = Json::object({{"rows", maps.rollout->rows},
+                                         {"queries", maps.rollout->queries},
+                                         {"keys", maps.rollout->keys},
+                                         {"layers", maps.rollout->layers},
                                          {"mean", pack_weights(maps.rollout->mean)},
                                          {"max", pack_weights(maps.rollout->max)}});
   }
@@ -145,7 +150,7 @@ std::string image_heads_table(const ImageSubject& subject, const ImageMaps& maps
   const std::string first = likeliest_class(subject);
   const ImageSize size = subject.grids().front().size;
   std::string table = fmt::format(
-      "image: {}, {} x {} cells{}\n\n{:<20}  {:>8}  {:>9}  {:>10}\n", subject.name(), size.height,
+      "image: {}, {} x {} cells{}\n\n{:<25}  {:>8}  {:>9}  {:>10}\n", subject.name(), size.height,
       size.width, first.empty() ? "" : ", " + first, "head", "entropy", "distance", "importance");
   std::vector<size_t> order(maps.heads.size());
   std::iota(order.begin(), order.end(), 0);
@@ -153,10 +158,10 @@ std::string image_heads_table(const ImageSubject& subject, const ImageMaps& maps
                            [&](size_t i) { return maps.heads[i].importance.value_or(0); });
   for (size_t k = 0; k < std::min(most, order.size()); ++k) {
     const ImageHead& head = maps.heads[order[k]];
-    table += fmt::format(
-        "{:<20}  {:>8.3f}  {:>9.2f}  {:>10}\n",
-        fmt::format("layer {}, head {}", subject.calls()[head.call].layer, head.head), head.entropy,
-        head.distance, head.importance ? fmt::format("{:+.4f}", *head.importance) : "-");
+    table += fmt::format("{:<25}  {:>8.3f}  {:>9.2f}  {:>10}\n",
+                         fmt::format("{}, head {}", subject.calls()[head.call].title, head.head),
+                         head.entropy, head.distance,
+                         head.importance ? fmt::format("{:+.4f}", *head.importance) : "-");
   }
   if (most < order.size()) table += fmt::format("... and {} more\n", order.size() - most);
   return table + fmt::format(

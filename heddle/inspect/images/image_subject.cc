@@ -2,6 +2,7 @@
 #include "heddle/inspect/images/image_subject.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <numeric>
@@ -13,7 +14,19 @@
 namespace heddle::inspect {
 namespace {
 
-constexpr std::string_view kAttentions = "attentions.", kStates = "hidden_states.";
+constexpr std::string_view kStates = "hidden_states.";
+
+// Attention calls by the names that observers are given: of one stack, or of a detector's encoder
+// over the image and decoder over its queries.
+struct KindOfCall {
+  std::string_view prefix, title;
+  bool has_image_queries, has_image_keys;
+};
+constexpr std::array<KindOfCall, 4> kKinds = {
+    {{"attentions.", "layer", true, true},
+     {"encoder_attentions.", "encoder layer", true, true},
+     {"decoder_attentions.", "decoder layer", false, false},
+     {"cross_attentions.", "cross layer", false, true}}};
 
 std::vector<std::string> token_names(int64_t count) {
   std::vector<std::string> names = {"[class]", "[distillation]"};
@@ -81,30 +94,29 @@ ImageSubject::Result ImageSubject::result(const nn::Observer* observer) const {
   return {.logits = head(states, rows, run).to_floats(), .states = {}};
 }
 
-// Cells are those of the model's grid: all calls of a ViT have them all, in one segment; those of a
-// Swin have windows.
 void ImageSubject::note_calls() {
   const ImageModel& model = reader_.model();
   const auto* const windowed = model.as<WithWindows>();
-  if (windowed == nullptr) {
-    grids_ = {{token_names(model.facts().tokens), model.grid(fitted_.size())}};
-  }
-  std::string other;
   int64_t last = -1;
   nn::Observer observer;
   observer.attention = [&](const nn::AttentionCall& call) {
-    const int64_t layer = number_of(call.name(), kAttentions);
-    if (layer < 0) return;
-    ImageCall noted{.name = call.name(), .layer = layer, .heads = call.heads()};
-    if (windowed != nullptr) {
-      note_windows(noted, windowed->windows(layer, fitted_.size()));
-    } else if (call.queries().count() != 1 || call.queries().rows() != grids_[0].cells() ||
-               call.keys().rows() != grids_[0].cells()) {
-      other = fmt::format("{} of {} queries in {}", call.name(), call.queries().rows(),
-                          counted(call.queries().count(), "window"));
-      return;
+    for (const KindOfCall& kind : kKinds) {
+      const int64_t layer = number_of(call.name(), kind.prefix);
+      if (layer < 0) continue;
+      ImageCall noted{.name = call.name(),
+                      .title = fmt::format("{} {}", kind.title, layer),
+                      .layer = layer,
+                      .heads = call.heads()};
+      if (windowed != nullptr) {
+        note_windows(noted, windowed->windows(layer, fitted_.size()));
+      } else {
+        check(call.queries().count() == 1, ErrorKind::internal, "{} has {} segments of one image",
+              call.name(), call.queries().count());
+        noted.queries = find_grid(call.queries().rows(), kind.has_image_queries);
+        noted.keys = find_grid(call.keys().rows(), kind.has_image_keys);
+      }
+      calls_.push_back(std::move(noted));
     }
-    calls_.push_back(std::move(noted));
   };
   observer.hidden = [&](const std::string& name, const Tensor& x) {
     const int64_t number = number_of(name, kStates);
@@ -114,9 +126,25 @@ void ImageSubject::note_calls() {
   };
   plain_ = result(&observer);
   if (grids_.empty() || std::ssize(norms_) != grids_.back().cells()) norms_.clear();
-  check(!calls_.empty(), ErrorKind::data,
-        "{}: the {} has no attention whose queries and keys are cells of the image{}", path(),
-        type(), other.empty() ? "" : fmt::format(" (it has {})", other));
+  check(!calls_.empty(), ErrorKind::data, "{}: the {} has no attention over an image to be shown",
+        path(), type());
+}
+
+// The image's grid, or that of a detector's queries, which are of no part of the image.
+size_t ImageSubject::find_grid(int64_t rows, bool is_of_image) {
+  CellGrid grid;
+  if (is_of_image) {
+    const ImageModel& model = reader_.model();
+    grid = {token_names(model.facts().tokens), model.grid(fitted_.size())};
+  } else {
+    for (int64_t i = 0; i < rows; ++i) grid.tokens.push_back(fmt::format("query {}", i));
+  }
+  check(grid.cells() == rows, ErrorKind::internal,
+        "attention has {} rows over an image of {} cells", rows, grid.cells());
+  const auto at = std::ranges::find(grids_, grid);
+  if (at != grids_.end()) return static_cast<size_t>(at - grids_.begin());
+  grids_.push_back(std::move(grid));
+  return grids_.size() - 1;
 }
 
 // Each stage has a grid of its own.

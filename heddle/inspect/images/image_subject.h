@@ -32,7 +32,8 @@ struct AttentionWindow {
 /// An attention call over the image. Without windows its one segment has the cells of the grids in
 /// their order.
 struct ImageCall {
-  std::string name;  ///< of the observer: "attentions.3"
+  std::string name;   ///< of the observer: "attentions.3"
+  std::string title;  ///< for readers: "layer 3", "cross layer 3"
   int64_t layer = 0, heads = 0;
   size_t queries = 0, keys = 0;  ///< of ImageSubject::grids()
   std::vector<AttentionWindow> windows = {};
@@ -64,7 +65,7 @@ class ImageSubject {
   /// The likeliest first; empty if the model has no classes.
   const std::vector<ImageClass>& classes() const { return classes_; }
   /// Lengths of the last layer's states, a cell of grids().back() each; empty if they lie
-  /// otherwise.
+  /// otherwise, as those of a detector's queries.
   const std::vector<double>& norms() const { return norms_; }
 
   /// One pass under the observer.
@@ -82,6 +83,7 @@ class ImageSubject {
   Result result(const nn::Observer* observer) const;
   void note_classes();
   void note_calls();
+  size_t find_grid(int64_t rows, bool is_of_image);
   void note_windows(ImageCall& call, const ImageWindows& windows);
 
   std::string given_, name_;
