@@ -33,7 +33,8 @@ struct ResnetConfig {
     v("layer_type", layer_type,
       "basic: two 3x3 and a shortcut; bottleneck: 1x1, 3x3, 1x1; plain: a 3x3 without shortcut",
       one_of({"basic", "bottleneck", "plain"}));
-    v("hidden_act", hidden_act, "behind the norms", one_of(nn::activation_names()));
+    v("hidden_act", hidden_act, "of the stem and behind each sum; inside of layers it is ReLU",
+      one_of(nn::activation_names()));
     v("downsample_in_first_stage", downsample_in_first_stage, "the first stage halves the sides");
     v("downsample_in_bottleneck", downsample_in_bottleneck,
       "by the first 1x1 of a bottleneck, not its 3x3");
@@ -144,7 +145,8 @@ class ResnetLayer {
   Map operator()(const Map& in, const std::vector<uint32_t>* samples, const Run& run) const {
     Map y = in;
     for (size_t k = 0; k + 1 < convolutions_.size(); ++k) {
-      y.x = convolutions_[k](y.x, y.sizes, {.activation = kind_}, run);
+      // ReLU whatever hidden_act says, as in transformers.
+      y.x = convolutions_[k](y.x, y.sizes, {.activation = Activation::relu}, run);
       y.sizes = convolutions_[k].output_sizes(y.sizes);
     }
     const nn::NormedConvolution& last = convolutions_.back();
