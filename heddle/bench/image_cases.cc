@@ -9,7 +9,7 @@
 #include "heddle/infer/image_batch.h"
 #include "heddle/models/registry.h"
 #include "heddle/train/optimizer.h"
-#include "heddle/train/tasks/losses.h"
+#include "heddle/train/tasks/image_loss.h"
 
 namespace heddle::bench {
 namespace {
@@ -24,6 +24,8 @@ struct ImageCase {
 
 constexpr ImageCase kClassify[] = {
     {"classify-vit", "ViT-Base/16", R"({"model_type": "vit"})", 1000, 8, 224},
+    {"classify-swin", "Swin-Tiny", R"({"model_type": "swin"})", 1000, 8, 224},
+    {"classify-resnet50", "ResNet-50", R"({"model_type": "resnet"})", 1000, 8, 224},
 };
 
 constexpr ImageCase kTrain[] = {
@@ -31,6 +33,18 @@ constexpr ImageCase kTrain[] = {
      R"({"model_type": "vit", "hidden_size": 192, "num_hidden_layers": 6,
          "num_attention_heads": 3, "intermediate_size": 384, "image_size": 32, "patch_size": 4})",
      10, 128, 32},
+    {"train-swin", "Swin d64 2-4-2, patches of 2",
+     R"({"model_type": "swin", "image_size": 32, "patch_size": 2, "embed_dim": 64,
+         "depths": [2, 4, 2], "num_heads": [2, 4, 8], "window_size": 4, "mlp_ratio": 2})",
+     10, 128, 32},
+    {"train-cct", "CCT-2/3x2",
+     R"({"model_type": "cct", "hidden_size": 128, "num_hidden_layers": 2,
+         "num_attention_heads": 2, "intermediate_size": 128})",
+     10, 128, 32},
+    {"train-resnet", "ResNet 64-64-256-256 with pools",
+     R"({"model_type": "resnet", "stem": "cifar", "downsample": "pool", "layer_type": "basic",
+         "embedding_size": 64, "hidden_sizes": [64, 256, 256], "depths": [1, 1, 1]})",
+     10, 512, 32},
     {"train-vit-base", "ViT-Base/16", R"({"model_type": "vit"})", 1000, 8, 224},
 };
 
@@ -105,11 +119,12 @@ BenchWorkload make_training(const ImageCase& c, const BenchOptions& o) {
       train::OptimizerOptions{
           .decoupled_decay = true, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.05});
   const int64_t n = w->batch.size();
-  w->targets = Tensor::full({n, c.classes}, 0.1f / static_cast<float>(c.classes));
-  for (int64_t i = 0; i < n; ++i) w->targets.data<float>()[i * c.classes + i % c.classes] += 0.9f;
+  w->targets = Tensor::zeros({n, c.classes}, DType::f32);
+  for (int64_t i = 0; i < n; ++i) w->targets.data<float>()[i * c.classes + i % c.classes] = 1;
   work.step = [w, n] {
     ++w->run.dropout.update;
-    train::accumulate_shares(*w->model, w->batch.rows(), w->targets, w->run);
+    train::accumulate_images(*w->model, w->batch.rows(), {.labels = w->targets, .smoothing = 0.1f},
+                             w->run);
     w->optimizer->step(1e-4, 1.0 / static_cast<double>(n));
   };
   return work;
