@@ -122,7 +122,7 @@ TEST_F(Resnet, threads_and_stops_change_no_bit_of_weights_or_statistics) {
   ASSERT_EQ(train("stopped", {"--max-updates", "40"}).exit_code, 0);
   EXPECT_EQ(weights("stopped"), weights("whole"));
   EXPECT_EQ(weights("stopped", "best"), weights("whole", "best"));
-  ASSERT_EQ(train("again", {"--max-updates", "40", "--recompute"}).exit_code, 0);
+  ASSERT_EQ(train("again", {"--max-updates", "40", "--recompute", "true"}).exit_code, 0);
   EXPECT_EQ(weights("again"), weights("whole"));
 }
 
