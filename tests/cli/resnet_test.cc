@@ -147,9 +147,11 @@ TEST_F(Resnet, statistics_that_are_frozen_stay_and_others_move_through_stops) {
 }
 
 TEST_F(Resnet, fields_that_do_not_fit_together_are_named) {
-  const CliResult depths = train("bad", {"--max-updates", "5", "--depths", "1,1,1"});
+  const CliResult depths =
+      run_heddle({"train", "--task", "image_classification", "--model-type", "resnet", "--data",
+                  path("data"), "--out", path("bad"), "--depths", "1,1,1", "--max-updates", "5"});
   EXPECT_NE(depths.exit_code, 0);
-  EXPECT_NE(depths.err.find("2 hidden_sizes and 3 depths"), depths.err.npos) << depths.err;
+  EXPECT_NE(depths.err.find("4 hidden_sizes and 3 depths"), depths.err.npos) << depths.err;
   const CliResult groups =
       train("bad", {"--max-updates", "5", "--norm", "group", "--norm-groups", "3"});
   EXPECT_NE(groups.exit_code, 0);
