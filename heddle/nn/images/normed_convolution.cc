@@ -13,10 +13,18 @@ struct NormedConvolution::Folded {
   uint64_t of_weight = 0;
   std::array<uint64_t, 4> of_norm = {};
   Tensor weight, bias;
-  uint64_t constant = 0;
+  std::array<uint64_t, 2> constants = {};  // for products in f32 and in bf16; 0: not folded yet
 
+  void renew() {
+    for (uint64_t& constant : constants) {
+      if (constant != 0) forget_packed(constant);
+      constant = new_constant();
+    }
+  }
   ~Folded() {
-    if (constant != 0) forget_packed(constant);
+    for (const uint64_t constant : constants) {
+      if (constant != 0) forget_packed(constant);
+    }
   }
 };
 
@@ -63,7 +71,8 @@ Tensor NormedConvolution::by_folded(const Tensor& x, std::span<const ImageSize> 
   {
     const std::lock_guard lock(folded_->mutex);
     Folded& f = *folded_;
-    if (f.constant == 0 || f.of_weight != w.identity(DType::f32) || f.of_norm != norm.identity()) {
+    if (f.constants[0] == 0 || f.of_weight != w.identity(DType::f32) ||
+        f.of_norm != norm.identity()) {
       const auto [scale, shift] = norm.line();
       const Tensor folded = Tensor::empty(w.shape(), DType::f32);
       const int64_t width = folded.size(1);
@@ -75,11 +84,11 @@ Tensor NormedConvolution::by_folded(const Tensor& x, std::span<const ImageSize> 
           }
         });
       }
-      if (f.constant != 0) forget_packed(f.constant);
       f.of_weight = w.identity(DType::f32), f.of_norm = norm.identity();
-      f.weight = folded, f.bias = shift, f.constant = new_constant();
+      f.weight = folded, f.bias = shift;
+      f.renew();
     }
-    weight = f.weight, bias = f.bias, options.constant_w = f.constant;
+    weight = f.weight, bias = f.bias, options.constant_w = f.constants[x.dtype() == DType::bf16];
   }
   return convolution_.by(weight, bias, x, sizes, options);
 }
