@@ -262,8 +262,8 @@ void SwinConfig::check(const std::string& source) const {
                 "{}: depths is of {} stages, num_heads of {}; both must be of as many, 1 to 16",
                 source, depths.size(), num_heads.size());
   for (int64_t i = 0; i < stages(); ++i) {
-    check_heads(width(i), fmt::format("the width of stage {}", i + 1),
-                num_heads[static_cast<size_t>(i)], source);
+    check_heads(width(i), fmt::format("stage {}'s width", i + 1), num_heads[static_cast<size_t>(i)],
+                source);
   }
   heddle::check(mlp_ratio * static_cast<double>(embed_dim) >= 1, ErrorKind::data,
                 "{}: mlp_ratio is {}; times embed_dim, {}, it must be at least 1", source,
