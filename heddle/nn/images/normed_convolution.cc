@@ -11,10 +11,13 @@ struct NormedConvolution::Folded {
   uint64_t of_weight = 0;
   std::array<uint64_t, 4> of_norm = {};
   Tensor weight, bias;
-  uint64_t constant = 0;
+  std::array<uint64_t, 2> constants = {};  // of products in f32 and in bf16
 
-  ~Folded() {
-    if (constant != 0) forget_packed(constant);
+  ~Folded() { forget(); }
+  void forget() {
+    for (const uint64_t constant : constants) {
+      if (constant != 0) forget_packed(constant);
+    }
   }
 };
 
@@ -61,18 +64,20 @@ Tensor NormedConvolution::by_folded(const Tensor& x, std::span<const ImageSize> 
   {
     const std::lock_guard lock(folded_->mutex);
     Folded& f = *folded_;
-    if (f.constant == 0 || f.of_weight != w.identity(DType::f32) || f.of_norm != norm.identity()) {
+    if (f.constants[0] == 0 || f.of_weight != w.identity(DType::f32) ||
+        f.of_norm != norm.identity()) {
       const auto [scale, shift] = norm.line();
       const Tensor folded = w.value().clone();
       const int64_t width = folded.size(1);
       for (int64_t i = 0; i < folded.elements(); ++i) {
         folded.data<float>()[i] *= scale.data<float>()[i / width];
       }
-      if (f.constant != 0) forget_packed(f.constant);
+      f.forget();
       f.of_weight = w.identity(DType::f32), f.of_norm = norm.identity();
-      f.weight = folded, f.bias = shift, f.constant = new_constant();
+      f.weight = folded, f.bias = shift, f.constants = {new_constant(), new_constant()};
     }
-    weight = f.weight, bias = f.bias, options.constant_w = f.constant;
+    weight = f.weight, bias = f.bias;
+    options.constant_w = f.constants[x.dtype() == DType::f32 ? 0 : 1];
   }
   return convolution_.by(weight, bias, x, sizes, options);
 }
