@@ -51,6 +51,12 @@ CASES = {
                [(1, 33, 40), (1, 35, 32)]),
     "resnet_wide": ("resnet50", dict(channels=(3, 4, 5, 6), layers=(1, 1, 2, 1), num_classes=5, in_chans=1),
                     [(1, 40, 40)]),
+    "swin": ("swin_tiny_patch4_window7_224",
+             dict(img_size=(16, 24), patch_size=2, window_size=2, embed_dim=12, depths=(2, 2), num_heads=(2, 3),
+                  num_classes=5), [(2, 16, 24)]),
+    "swin_wide": ("swin_base_patch4_window12_384",
+                  dict(img_size=16, patch_size=2, window_size=4, embed_dim=8, depths=(1, 2), num_heads=(1, 2),
+                       num_classes=5, mlp_ratio=1.5, qkv_bias=False), [(2, 16, 16)]),
     "cct": ("cct", CCT, [(2, 14, 14)]),
     "cct_sine": ("cct", CCT | dict(positional_embedding="sine", conv_layers=1, num_hidden_layers=3, image_size=9,
                                    pool_kernel=2, pool_padding=0), [(2, 9, 9), (1, 11, 6)]),
@@ -126,13 +132,26 @@ def randomise(model, generator):
             x = x.abs() + 0.2
         elif "norm" in name or p.dim() == 1 and "bn" in name:
             x = 0.2 * x + (1.0 if name.endswith("weight") else 0.0)
-        elif "token" in name and x.dim() == 3 or "pos" in name:
+        elif "token" in name and x.dim() == 3 or "pos" in name or "bias_table" in name:
             x = 0.5 * x
         elif x.dim() >= 2:
             x = 1.3 * x * math.sqrt(2 / (p.shape[0] + p[0].numel()))
         else:
             x = 0.3 * x
         p.data.copy_(x.to(torch.bfloat16))
+
+
+def window_weights_of(block):
+    """The same of Swin's, window by window."""
+    def hook(attn, inputs, kwargs, _):
+        x, mask = inputs[0], kwargs.get("mask")
+        n, t, _ = x.shape
+        q, k, _ = attn.qkv(x).reshape(n, t, 3, attn.num_heads, -1).permute(2, 0, 3, 1, 4)
+        scores = q @ k.mT * attn.scale + attn._get_rel_pos_bias()
+        if mask is not None:
+            scores = scores + mask.repeat(n // len(mask), 1, 1)[:, None]
+        block.weights = torch.softmax(scores, dim=-1)
+    return hook
 
 
 def weights_of(block):
@@ -155,6 +174,21 @@ def forward(model, pixels):
             attentions.append(block.weights)
         states.append(x)
         out = {"logits": model.head(model.classifier.norm(x))}
+    elif hasattr(model, "layers"):
+        def rows(x):
+            return x.flatten(1, 2)
+        blocks = [block for layer in model.layers for block in layer.blocks]
+        hooks = [b.attn.register_forward_hook(window_weights_of(b), with_kwargs=True) for b in blocks]
+        x, states = model.patch_embed(pixels), []
+        for layer in model.layers:
+            x = layer.downsample(x)
+            states.append(rows(x))
+            x = layer.blocks(x)
+        states.append(rows(x))
+        out = {"logits": model.forward_head(model.norm(x))}
+        attentions = [b.weights for b in blocks]
+        for hook in hooks:
+            hook.remove()
     elif hasattr(model, "maxpool"):
         def rows(x):
             return x.flatten(2).mT
@@ -245,7 +279,8 @@ def load(folder):
     """What heddle exported, as timm loads it."""
     config = json.loads((folder / "config.json").read_text())
     if not config["architecture"].startswith("mixer"):
-        other = {} if config["architecture"].startswith("resnet") else dict(dynamic_img_size=True)
+        is_vit = config["architecture"].startswith(("vit", "deit"))
+        other = dict(dynamic_img_size=True) if is_vit else {}
         return timm.create_model(f"local-dir:{folder}", pretrained=True, **other)
     args = config["model_args"]
     model = make_model(config["architecture"], args | dict(num_classes=config["num_classes"]))

@@ -43,7 +43,9 @@ std::vector<std::string> tape_of_training_step(bool is_pre, const std::string& p
 // One image of the size that the model was made for, and one of another.
 void run_images(const ImageModel& model, const nn::Run& run) {
   const ImageSize own = model.facts().image_size;
-  const std::vector<ImageSize> sizes = {own, {own.height + 4, own.width + 5}};
+  const bool takes_one = model.config().type == "mlp_mixer";
+  const ImageSize other = takes_one ? own : ImageSize{own.height + 4, own.width + 5};
+  const std::vector<ImageSize> sizes = {own, other};
   const Segments pixels = nn::image_segments(sizes);
   const std::vector<uint32_t> samples = {3, 5};
   model.forward(

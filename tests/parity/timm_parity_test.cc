@@ -134,7 +134,11 @@ class TimmGradients : public TimmParity {};
 TEST_P(TimmGradients, loss_and_every_gradient_match_pytorch) {
   LoadedModel model = load();
   Comparison comparison(file, kGradients);
-  for (const auto& [name, values] : gradients(model, {})) comparison.add(name, values);
+  for (const auto& [name, values] : gradients(model, {})) {
+    // That of a token's bias is rounding: the norms behind it do not see what is added to all its
+    // channels.
+    comparison.add(name, values, name.ends_with("mlp_tokens.fc2.bias") ? 1 : 0);
+  }
   EXPECT_EQ(comparison.report(), "");
   EXPECT_EQ(comparison.names(), named(file, {"grad.", "loss"}));
   RecordProperty("worst_relative_error", fmt::format("{:.2e}", comparison.worst()));

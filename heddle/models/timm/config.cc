@@ -13,8 +13,9 @@ struct Entry {
   const Architectures* family;
 };
 constexpr std::array kFamilies = {
-    Entry{"vit", "vit", &kVit}, Entry{"vit", "deit", &kVit}, Entry{"deit", "deit", &kVit},
-    Entry{"mlp_mixer", "mixer", &kMixer}, Entry{"resnet", "resnet", &kResnet}};
+    Entry{"vit", "vit", &kVit},          Entry{"vit", "deit", &kVit},
+    Entry{"deit", "deit", &kVit},        Entry{"mlp_mixer", "mixer", &kMixer},
+    Entry{"resnet", "resnet", &kResnet}, Entry{"swin", "swin", &kSwin}};
 
 const Architectures& family_of_type(const std::string& type) {
   const auto* const found =

@@ -18,6 +18,24 @@ constexpr std::array kSwinSizes = {SwinSize{"tiny", 96, {2, 2, 6, 2}, {3, 6, 12,
                                    SwinSize{"base", 128, {2, 2, 18, 2}, {4, 8, 16, 32}},
                                    SwinSize{"large", 192, {2, 2, 18, 2}, {6, 12, 24, 48}}};
 
+// Where a grid is no whole number of windows timm pads it after it is shifted, transformers before;
+// and smaller windows than the config's come with smaller tables there.
+void check_windows(const Json& json, const std::string& source) {
+  const Json sides = both_sides(json);
+  const int64_t patch = json.get_int("patch_size"), window = json.get_int("window_size");
+  int64_t height = sides.as_array()[0].as_int() / std::max<int64_t>(1, patch);
+  int64_t width = sides.as_array()[1].as_int() / std::max<int64_t>(1, patch);
+  for (size_t stage = 0; stage < json.at("depths").size(); ++stage) {
+    check(window > 0 && height >= window && height % window == 0 && width >= window &&
+              width % window == 0 && (height == window) == (width == window),
+          ErrorKind::data,
+          "{}: stage {} has {} x {} tokens, and windows are {} wide; of timm's Swins heddle reads "
+          "those of whole windows",
+          source, stage, height, width, window);
+    height /= 2, width /= 2;
+  }
+}
+
 Json swin_config(Arguments& args) {
   const std::vector<std::string> fields = fields_of(args.name());
   const bool is_whole = fields.size() == 5;
@@ -47,6 +65,7 @@ Json swin_config(Arguments& args) {
                             {"drop_path_rate", args.number("drop_path_rate", 0.1)},
                             {"layer_norm_eps", 1e-5}});
   args.images(json, *edge);
+  check_windows(json, args.source());
   args.neutral("global_pool", {"avg"});
   args.neutral("norm_layer", {"layernorm"});
   args.neutral("always_partition", {false});
