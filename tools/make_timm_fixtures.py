@@ -47,6 +47,10 @@ CASES = {
     "mixer": ("mixer_b16_224", MIXER, [(3, 12, 12)]),
     "mixer_wide": ("mixer_b16_224", MIXER | dict(img_size=(12, 20), in_chans=1, num_blocks=3, embed_dim=17,
                                                  act_layer="relu"), [(3, 12, 20)]),
+    "resnet": ("resnet18", dict(channels=(8, 6, 10, 12), layers=(1, 2, 1, 1), num_classes=5),
+               [(1, 33, 40), (1, 35, 32)]),
+    "resnet_wide": ("resnet50", dict(channels=(3, 4, 5, 6), layers=(1, 1, 2, 1), num_classes=5, in_chans=1),
+                    [(1, 40, 40)]),
     "cct": ("cct", CCT, [(2, 14, 14)]),
     "cct_sine": ("cct", CCT | dict(positional_embedding="sine", conv_layers=1, num_hidden_layers=3, image_size=9,
                                    pool_kernel=2, pool_padding=0), [(2, 9, 9), (1, 11, 6)]),
@@ -116,9 +120,11 @@ class Cct(nn.Module):
 
 def randomise(model, generator):
     """Weights that make attention uneven and no bias or gain trivial; exact in bf16."""
-    for name, p in model.named_parameters():
+    for name, p in list(model.named_parameters()) + [(k, b) for k, b in model.named_buffers() if "running" in k]:
         x = torch.randn(p.shape, generator=generator, dtype=torch.float64)
-        if "norm" in name:
+        if "running_var" in name:
+            x = x.abs() + 0.2
+        elif "norm" in name or p.dim() == 1 and "bn" in name:
             x = 0.2 * x + (1.0 if name.endswith("weight") else 0.0)
         elif "token" in name and x.dim() == 3 or "pos" in name:
             x = 0.5 * x
@@ -149,6 +155,15 @@ def forward(model, pixels):
             attentions.append(block.weights)
         states.append(x)
         out = {"logits": model.head(model.classifier.norm(x))}
+    elif hasattr(model, "maxpool"):
+        def rows(x):
+            return x.flatten(2).mT
+        x = model.maxpool(model.act1(model.bn1(model.conv1(pixels))))
+        states, attentions = [rows(x)], []
+        for layer in (model.layer1, model.layer2, model.layer3, model.layer4):
+            x = layer(x)
+            states.append(rows(x))
+        out = {"logits": model.forward_head(x)}
     else:
         states, attentions, hooks = [], [], []
         for block in model.blocks:
@@ -217,7 +232,8 @@ def make(name, architecture, arguments, sizes, seed):
         tensors["loss"] = (total / images).detach().reshape(1)
         tensors |= {"grad." + n: p.grad for n, p in model.named_parameters() if n != "classifier.attention_pool.bias"}
     tensors |= model.state_dict()
-    tensors = {k: x.detach().to(torch.float32).contiguous() for k, x in tensors.items()}
+    tensors = {k: x.detach().to(torch.float32 if x.is_floating_point() else x.dtype).contiguous()
+               for k, x in tensors.items()}
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / f"{name}.safetensors"
     save_file(tensors | labels, path, {"config": json.dumps(config_of(model, architecture, arguments))})
@@ -229,7 +245,8 @@ def load(folder):
     """What heddle exported, as timm loads it."""
     config = json.loads((folder / "config.json").read_text())
     if not config["architecture"].startswith("mixer"):
-        return timm.create_model(f"local-dir:{folder}", pretrained=True, dynamic_img_size=True)
+        other = {} if config["architecture"].startswith("resnet") else dict(dynamic_img_size=True)
+        return timm.create_model(f"local-dir:{folder}", pretrained=True, **other)
     args = config["model_args"]
     model = make_model(config["architecture"], args | dict(num_classes=config["num_classes"]))
     model.load_state_dict(load_file(folder / "model.safetensors"))

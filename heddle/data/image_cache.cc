@@ -43,15 +43,16 @@ struct ImageFooter {
 
 struct ImageRecord {
   uint64_t pixels = 0, name = 0;  ///< where they begin
-  int32_t height = 0, width = 0, label = 0, unused = 0;
+  int32_t height = 0, width = 0, label = 0;
+  int32_t original_height = 0, original_width = 0, unused = 0;
 };
 
-constexpr uint64_t kMagic = 0x3167616d69746468u;  // "hdtimag1"
+constexpr uint64_t kMagic = 0x3267616d69746468u;  // "hdtimag2"
 constexpr size_t kFooter = sizeof(ImageFooter);
 constexpr uint64_t kMostHashed = uint64_t{4} << 30;
 
 static_assert(std::is_trivially_copyable_v<ImageFooter> && kFooter == 10 * sizeof(int64_t) &&
-                  std::is_trivially_copyable_v<ImageRecord> && sizeof(ImageRecord) == 32,
+                  std::is_trivially_copyable_v<ImageRecord> && sizeof(ImageRecord) == 40,
               "they are stored as they lie in memory, without gaps");
 
 uint64_t footer_hash(const ImageFooter& footer) {
@@ -110,6 +111,7 @@ bool are_records_sound(const ImageFileView& view, size_t labels) {
   for (size_t i = 0; i + 1 < view.records.size(); ++i) {
     const ImageRecord &image = view.records[i], &next = view.records[i + 1];
     if (image.height <= 0 || image.width <= 0 || image.label < 0) return false;
+    if (image.original_height < image.height || image.original_width < image.width) return false;
     if (static_cast<size_t>(image.label) >= labels || next.name < image.name) return false;
     const uint64_t pixels = static_cast<uint64_t>(image.height) *
                             static_cast<uint64_t>(image.width) *
@@ -159,7 +161,7 @@ constexpr size_t kMostFaults = 5;  // that are told
 
 uint64_t cache_key(const ImageSource& source, int64_t edge) {
   const std::string text =
-      fmt::format("heddle images 1\nedge {}\nchannels {}\n{}\n{}", edge, source.channels,
+      fmt::format("heddle images 2\nedge {}\nchannels {}\n{}\n{}", edge, source.channels,
                   fmt::join(source.labels, "\n"), source.content);
   return xxh64(std::as_bytes(std::span(text)));
 }
@@ -185,13 +187,16 @@ DecodedImage shrunk(DecodedImage image, int64_t channels, int64_t edge) {
 // An image, or why there is none.
 struct Decoded {
   DecodedImage image;
+  ImageSize original;
   std::string fault;
 };
 
 Decoded decode(const ImageSource& source, size_t i, int64_t edge) {
   Decoded result;
   try {
-    result.image = shrunk(source.decode(i, source.path(i)), source.channels, edge);
+    DecodedImage image = source.decode(i, source.path(i));
+    result.original = image.size;
+    result.image = shrunk(std::move(image), source.channels, edge);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::data) throw;
     result.fault = error.what();
@@ -199,19 +204,22 @@ Decoded decode(const ImageSource& source, size_t i, int64_t edge) {
   return result;
 }
 
-/// Writes a cache file through a sink, image by image. Memory: 32 bytes an image, its name, and two
+/// Writes a cache file through a sink, image by image. Memory: 40 bytes an image, its name, and two
 /// blocks.
 class ImageWriter {
  public:
   ImageWriter(const ByteSink& sink, int64_t channels)
       : sink_(sink), pixels_(sink), index_(sink), channels_(channels) {}
 
-  void add(const DecodedImage& image, const ImageSource::Entry& entry) {
+  void add(const Decoded& one, const ImageSource::Entry& entry) {
+    const DecodedImage& image = one.image;
     records_.push_back({.pixels = pixels_.size(),
                         .name = names_.size(),
                         .height = static_cast<int32_t>(image.size.height),
                         .width = static_cast<int32_t>(image.size.width),
-                        .label = entry.label});
+                        .label = entry.label,
+                        .original_height = static_cast<int32_t>(one.original.height),
+                        .original_width = static_cast<int32_t>(one.original.width)});
     pixels_.put(image.pixels.data(), image.pixels.size());
     names_ += entry.name;
   }
@@ -274,7 +282,7 @@ void build(const ImageSource& source, int64_t edge, uint64_t key, const std::str
       for (size_t i = begin; i < end; ++i) {
         const Decoded& one = block[i - begin];
         if (one.fault.empty()) {
-          writer.add(one.image, source.entries[i]);
+          writer.add(one, source.entries[i]);
         } else if (about.left_out++ < static_cast<int64_t>(kMostFaults)) {
           about.faults.push_back(printable(one.fault));  // names may be of any bytes
         }
@@ -346,6 +354,11 @@ int64_t ImageCache::channels() const { return impl_->view.footer.channels; }
 ImageView ImageCache::image(int64_t i) const {
   const ImageRecord& record = impl_->view.records[static_cast<size_t>(i)];
   return {impl_->view.pixels + record.pixels, {record.height, record.width}, channels()};
+}
+
+ImageSize ImageCache::original_size(int64_t i) const {
+  const ImageRecord& record = impl_->view.records[static_cast<size_t>(i)];
+  return {record.original_height, record.original_width};
 }
 
 int32_t ImageCache::label(int64_t i) const {

@@ -45,6 +45,7 @@ class ImageCache {
   int64_t size() const;
   int64_t channels() const;
   ImageView image(int64_t i) const;
+  ImageSize original_size(int64_t i) const;  ///< before it was shrunk
   int32_t label(int64_t i) const;
   std::string_view name(int64_t i) const;  ///< below the source's root
   const std::vector<std::string>& labels() const;

@@ -116,6 +116,12 @@ std::string tokenizer_note(const LoadedModel& model, const std::string& out) {
 Exported export_known(const LoadedModel& model, const std::string& out, DType dtype) {
   save_model(out, *model.model, model.parameters, {.dtype = dtype});
   copy_files_beside_weights(model.path, out);
+  const auto* const images = model.model->as<ImageModel>();
+  const bool is_of_timm = model.model->config().hub.others.contains("pretrained_cfg");
+  const bool has_processor = path_exists(join_path(out, kPreprocessorName));
+  if (images != nullptr && images->facts().channels == 3 && is_of_timm && !has_processor) {
+    write_json(out, kPreprocessorName, ImageProcessor::of_folder(model.path).to_json());
+  }
   Exported result{model.type, tokenizer_note(model, out)};
   if (const char* version = model.model->config().family().dropped_in) {
     if (!result.note.empty()) result.note += "; ";
@@ -127,15 +133,6 @@ Exported export_known(const LoadedModel& model, const std::string& out, DType dt
 
 // --- for timm ------------------------------------------------------------------------------------
 
-// Names of the first convolution and of the classes, of which timm makes others anew.
-Json places_of_layers(const std::string& type, Head head) {
-  const char* const first = type == "mlp_mixer" ? "stem.proj" : "patch_embed.proj";
-  const Json classes = head == Head::distilled_classes
-                           ? Json(std::vector<std::string>{"head", "head_dist"})
-                           : Json("head");
-  return Json::object({{"first_conv", first}, {"classifier", classes}});
-}
-
 Exported export_for_timm(const LoadedModel& model, const std::string& out, DType dtype) {
   timm::Written written = timm::written_config(model.model->config());
   const ImageSize size = model.model->need<ImageModel>(model.path).facts().image_size;
@@ -144,9 +141,8 @@ Exported export_for_timm(const LoadedModel& model, const std::string& out, DType
   const bool is_theirs =
       theirs != nullptr && !path_exists(join_path(model.path, kPreprocessorName));
   Json prepared = is_theirs ? *theirs : ImageProcessor::of_folder(model.path).to_timm(size);
-  prepared["num_classes"] = written.config.at("num_classes");
-  const Json places = places_of_layers(model.type, model.model->head());
-  for (const auto& [key, value] : places.as_object()) prepared[key] = value;
+  const Json own = written.config.at("pretrained_cfg");
+  for (const auto& [key, value] : own.as_object()) prepared[key] = value;
   written.config["pretrained_cfg"] = prepared;
   timm::save_weights(join_path(out, kWeightsName), model.parameters, model.model->config(), dtype);
   write_json(out, kConfigName, written.config);

@@ -221,4 +221,9 @@ Json ModelConfig::json() const {
   return out;
 }
 
+bool ModelConfig::reads_images() const {
+  return std::ranges::any_of(heads(),
+                             [](const HeadClass& c) { return heddle::reads_images(c.head); });
+}
+
 }  // namespace heddle

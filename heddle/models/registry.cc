@@ -30,6 +30,7 @@ constexpr std::array kModels = {
     ModelEntry{"qwen3", new_config<class Qwen3>},
     ModelEntry{"resnet", new_config<class Resnet>},
     ModelEntry{"roberta", new_config<class Roberta>},
+    ModelEntry{"swin", new_config<class Swin>},
     ModelEntry{"t5", new_config<class T5>},
     ModelEntry{"transfo-xl", new_config<class TransformerXl>},
     ModelEntry{"vit", new_config<class Vit>},

@@ -52,15 +52,16 @@ Image decode_image(std::span<const std::byte> bytes, const std::string& name);
 /// The same of a file. Errors: those of read_file() too.
 Image read_image(const std::string& path);
 
+/// A PNG file of 8 bits a channel, which decode_png() gives back to the bit. Errors: usage for one
+/// without a pixel.
+std::string encode_png(const Image& image);
+
 // The two formats, each read by its library.
 bool is_jpeg(std::span<const std::byte> bytes);
 bool is_png(std::span<const std::byte> bytes);
 /// What decode_image() does with a file of the kind.
 Image decode_jpeg(std::span<const std::byte> bytes, const std::string& name);
 Image decode_png(std::span<const std::byte> bytes, const std::string& name);
-
-/// The image as a PNG file, which decode_png() gives back to the bit.
-std::vector<std::byte> encode_png(const Image& image);
 
 /// The image's memory. Errors: data, with `name` in front, for no pixel or more than kMostPixels.
 Image image_of_size(uint64_t height, uint64_t width, const std::string& name);

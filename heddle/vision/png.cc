@@ -1,4 +1,4 @@
-// PNG files, by libpng.
+// PNG files, read and written by libpng.
 #include <png.h>
 
 #include <csetjmp>
@@ -70,38 +70,6 @@ bool read_rows(const PngReader& reader, int passes, Image& image) {
   return true;
 }
 
-void write_bytes(png_structp png, png_bytep from, size_t count) {
-  auto* to = static_cast<std::vector<std::byte>*>(png_get_io_ptr(png));
-  const auto* bytes = reinterpret_cast<const std::byte*>(from);
-  to->insert(to->end(), bytes, bytes + count);
-}
-
-void flush_bytes(png_structp) {}
-
-struct PngWriter {
-  png_structp png;
-  png_infop info;
-  PngWriter(Source& messages, std::vector<std::byte>& to)
-      : png(png_create_write_struct(PNG_LIBPNG_VER_STRING, &messages, on_error, on_warning)),
-        info(png ? png_create_info_struct(png) : nullptr) {
-    check(info != nullptr, ErrorKind::system, "png: there is no memory");
-    png_set_write_fn(png, &to, write_bytes, flush_bytes);
-  }
-  PngWriter(const PngWriter&) = delete;
-  ~PngWriter() { png_destroy_write_struct(&png, &info); }
-};
-
-bool write_image(const PngWriter& writer, const Image& image) {
-  if (setjmp(png_jmpbuf(writer.png))) return false;
-  png_set_IHDR(writer.png, writer.info, static_cast<png_uint_32>(image.width),
-               static_cast<png_uint_32>(image.height), 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
-               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
-  png_write_info(writer.png, writer.info);
-  for (int64_t y = 0; y < image.height; ++y) png_write_row(writer.png, image.row(y));
-  png_write_end(writer.png, nullptr);
-  return true;
-}
-
 // An animation says so in a chunk before its first picture: length, type, content, checksum.
 bool is_animation(std::span<const std::byte> bytes) {
   for (size_t at = 8; at + 8 <= bytes.size();) {
@@ -113,6 +81,37 @@ bool is_animation(std::span<const std::byte> bytes) {
     at += 12 + size_t{length};
   }
   return false;
+}
+
+// --- writing ---
+
+void append_bytes(png_structp png, png_bytep from, size_t count) {
+  static_cast<std::string*>(png_get_io_ptr(png))->append(reinterpret_cast<char*>(from), count);
+}
+void flush_nothing(png_structp) {}
+
+struct PngWriter {
+  png_structp png;
+  png_infop info;
+  explicit PngWriter(Source& source)
+      : png(png_create_write_struct(PNG_LIBPNG_VER_STRING, &source, on_error, on_warning)),
+        info(png ? png_create_info_struct(png) : nullptr) {
+    check(info != nullptr, ErrorKind::system, "png: there is no memory");
+  }
+  PngWriter(const PngWriter&) = delete;
+  ~PngWriter() { png_destroy_write_struct(&png, &info); }
+};
+
+// False if the library gave up.
+bool write_rows(const PngWriter& writer, const Image& image) {
+  if (setjmp(png_jmpbuf(writer.png))) return false;
+  png_set_IHDR(writer.png, writer.info, static_cast<png_uint_32>(image.width),
+               static_cast<png_uint_32>(image.height), 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  png_write_info(writer.png, writer.info);
+  for (int64_t y = 0; y < image.height; ++y) png_write_row(writer.png, image.row(y));
+  png_write_end(writer.png, writer.info);
+  return true;
 }
 
 }  // namespace
@@ -138,13 +137,15 @@ Image decode_png(std::span<const std::byte> bytes, const std::string& name) {
   return image;
 }
 
-std::vector<std::byte> encode_png(const Image& image) {
-  Source messages;
-  std::vector<std::byte> bytes;
-  const PngWriter writer(messages, bytes);
-  check(write_image(writer, image), ErrorKind::internal, "png: {} x {} pixels: {}", image.height,
-        image.width, static_cast<const char*>(messages.message));
-  return bytes;
+std::string encode_png(const Image& image) {
+  check(image.height > 0 && image.width > 0, ErrorKind::usage, "png: an image without a pixel");
+  std::string file;
+  Source source{};
+  const PngWriter writer(source);
+  png_set_write_fn(writer.png, &file, append_bytes, flush_nothing);
+  png_set_compression_level(writer.png, 6);
+  check(write_rows(writer, image), ErrorKind::system, "png: cannot write: {}", source.message);
+  return file;
 }
 
 }  // namespace heddle

@@ -58,7 +58,8 @@ TEST_P(TimmParity, model_that_heddle_saved_gives_the_same_bits) {
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, TimmParity,
                          ::testing::Values("vit", "vit_wide", "vit_states", "deit", "deit_plain",
-                                           "mixer", "mixer_wide", "cct", "cct_sine"),
+                                           "mixer", "mixer_wide", "resnet", "resnet_wide", "cct",
+                                           "cct_sine"),
                          [](const auto& fixture) { return std::string(fixture.param); });
 
 class TimmFolder : public TimmParity {};
@@ -125,7 +126,7 @@ TEST_P(TimmFolder, what_heddle_cannot_follow_is_a_data_error_that_names_it) {
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, TimmFolder,
                          ::testing::Values("vit", "vit_wide", "deit", "deit_plain", "mixer",
-                                           "mixer_wide"),
+                                           "mixer_wide", "resnet", "resnet_wide"),
                          [](const auto& fixture) { return std::string(fixture.param); });
 
 class TimmGradients : public TimmParity {};

@@ -1,5 +1,5 @@
-// ViT and DeiT against transformers in float64: model directories loaded as they are, images of
-// several sizes in one batch.
+// ViT, DeiT and Swin against transformers in float64: model directories loaded as they are, images
+// of several sizes in one batch.
 #include "tests/parity/image_parity.h"
 
 namespace heddle {
@@ -49,6 +49,10 @@ TEST_P(VisionParity, names_of_transformers_5_and_without_the_base_load_alike) {
       {"attention.attention.query", "attention.q_proj"},
       {"attention.attention.key", "attention.k_proj"},
       {"attention.attention.value", "attention.v_proj"},
+      {"attention.self.query", "attention.q_proj"},
+      {"attention.self.key", "attention.k_proj"},
+      {"attention.self.value", "attention.v_proj"},
+      {"attention.self.relative", "attention.relative_position_bias.relative"},
       {"attention.output.dense", "attention.o_proj"},
       {"intermediate.dense", "mlp.fc1"},
       {"output.dense", "mlp.fc2"},
@@ -90,7 +94,8 @@ TEST_P(VisionParity, saved_model_has_the_tensors_of_the_checkpoint_and_gives_the
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, VisionParity,
-                         ::testing::Values("vit", "vit_wide", "vit_states", "deit", "deit_teacher"),
+                         ::testing::Values("vit", "vit_wide", "vit_states", "deit", "deit_teacher",
+                                           "swin", "swin_deep", "swin_states"),
                          [](const auto& fixture) { return std::string(fixture.param); });
 
 class VisionGradients : public VisionParity {};
@@ -113,7 +118,8 @@ TEST_P(VisionGradients, recomputed_layers_give_the_same_bits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, VisionGradients,
-                         ::testing::Values("vit", "vit_wide", "deit", "deit_teacher"),
+                         ::testing::Values("vit", "vit_wide", "deit", "deit_teacher", "swin",
+                                           "swin_deep"),
                          [](const auto& fixture) { return std::string(fixture.param); });
 
 }  // namespace

@@ -119,6 +119,10 @@ FoundModel read_folder(const std::string& path) {
 
 void check_reads(LoadOptions::Reads reads, const FoundModel& folder, const std::string& path) {
   using Reads = LoadOptions::Reads;
+  check(reads == Reads::anything || !folder.family->reads_images(), ErrorKind::data,
+        "{}: this {} reads images, and a model that reads texts is needed here; heddle classify, "
+        "embed, eval, forward, attention and explain take images",
+        path, folder.family->type);
   check(reads != Reads::pairs || folder.is_translator(), ErrorKind::data,
         "{}: this {} reads one text; a translator is needed, which has a source and a target", path,
         folder.family->type);
@@ -275,6 +279,7 @@ void check_tokens(const std::string& folder, const Tokenizer& tokenizer, int64_t
 }  // namespace
 
 bool is_translator(const std::string& path) { return read_folder(path).is_translator(); }
+bool reads_images(const std::string& path) { return read_folder(path).family->reads_images(); }
 
 std::unique_ptr<ModelConfig> load_model_config(const std::string& path) {
   FoundModel folder = read_folder(path);

@@ -113,8 +113,9 @@ struct Architectures {
   Json (*config)(Arguments& args);
   std::vector<NameRule> (*rules)(const Json& config);
   Written (*written)(const Json& config, Head head);
-  double eps;                ///< of its norms
-  const char* num_features;  ///< the key, of one number or a list, whose last it is
+  double eps;                           ///< of its norms
+  const char* num_features;             ///< the key, of one number or a list, whose last it is
+  const char *first_conv, *classifier;  ///< layers that timm makes anew for other data
 };
 extern const Architectures kVit, kMixer, kResnet, kSwin;
 

@@ -12,9 +12,9 @@ struct Entry {
   const char* beginning;  // of the architecture's name
   const Architectures* family;
 };
-constexpr std::array kFamilies = {Entry{"vit", "vit", &kVit}, Entry{"vit", "deit", &kVit},
-                                  Entry{"deit", "deit", &kVit},
-                                  Entry{"mlp_mixer", "mixer", &kMixer}};
+constexpr std::array kFamilies = {
+    Entry{"vit", "vit", &kVit}, Entry{"vit", "deit", &kVit}, Entry{"deit", "deit", &kVit},
+    Entry{"mlp_mixer", "mixer", &kMixer}, Entry{"resnet", "resnet", &kResnet}};
 
 const Architectures& family_of_type(const std::string& type) {
   const auto* const found =
@@ -102,6 +102,12 @@ Written written_config(const ModelConfig& config) {
   }
   written.config["num_classes"] = classes;
   if (classes > 0) written.config["label_names"] = config.hub.labels;
+  Json layers = Json(family.classifier);
+  if (config.hub.head == Head::distilled_classes) {
+    layers = std::vector<std::string>{family.classifier, std::string(family.classifier) + "_dist"};
+  }
+  written.config["pretrained_cfg"] = Json::object(
+      {{"num_classes", classes}, {"first_conv", family.first_conv}, {"classifier", layers}});
   return written;
 }
 

@@ -98,6 +98,7 @@ std::vector<NameRule> mixer_rules(const Json&) { return {{"*", {"*"}}}; }
 
 }  // namespace
 
-const Architectures kMixer = {mixer_config, mixer_rules, mixer_written, 1e-6, "hidden_size"};
+const Architectures kMixer = {mixer_config,  mixer_rules, mixer_written, 1e-6,
+                              "hidden_size", "stem.proj", "head"};
 
 }  // namespace heddle::timm

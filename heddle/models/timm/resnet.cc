@@ -115,6 +115,7 @@ Written resnet_written(const Json& json, Head) {
 
 }  // namespace
 
-const Architectures kResnet = {resnet_config, resnet_rules, resnet_written, 0, "hidden_sizes"};
+const Architectures kResnet = {resnet_config, resnet_rules, resnet_written, 0, "hidden_sizes",
+                               "conv1",       "fc"};
 
 }  // namespace heddle::timm

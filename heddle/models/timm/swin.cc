@@ -107,6 +107,7 @@ Written swin_written(const Json& json, Head) {
 
 }  // namespace
 
-const Architectures kSwin = {swin_config, swin_rules, swin_written, 1e-5, "embed_dim"};
+const Architectures kSwin = {swin_config, swin_rules,         swin_written, 1e-5,
+                             "embed_dim", "patch_embed.proj", "head.fc"};
 
 }  // namespace heddle::timm

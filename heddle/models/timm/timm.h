@@ -24,7 +24,8 @@ Json family_config(const Json& config, const std::string& source);
 /// family_config() gave.
 std::unique_ptr<TensorFile> family_weights(std::unique_ptr<TensorFile> file, const Json& config);
 
-/// The way back: config.json without pretrained_cfg, and what is to be said of it.
+/// The way back: config.json, in whose pretrained_cfg lacks how images are prepared, and what is to
+/// be said of it.
 struct Written {
   Json config;
   std::string note;  ///< "" if timm loads it as it is and computes the same

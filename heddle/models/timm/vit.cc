@@ -126,6 +126,7 @@ Written vit_written(const Json& json, Head head) {
 
 }  // namespace
 
-const Architectures kVit = {vit_config, vit_rules, vit_written, 1e-6, "hidden_size"};
+const Architectures kVit = {vit_config,    vit_rules,          vit_written, 1e-6,
+                            "hidden_size", "patch_embed.proj", "head"};
 
 }  // namespace heddle::timm

@@ -15,6 +15,9 @@ namespace {
 // What transformers puts before the names of a model of timm's.
 constexpr std::string_view kWrapperPrefix = "timm_model.";
 
+// A whole number, in i64 whatever the weights are in.
+constexpr std::string_view kCounter = ".num_batches_tracked";
+
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
 // What '#' and '*' of a pattern stand for in a name, in order; absent if it is no such name.
@@ -146,9 +149,10 @@ void save_weights(const std::string& path, const nn::Parameters& parameters,
     }
     if (gathered.parts.size() > 1) gathered.shape[0] *= std::ssize(gathered.parts);
     const auto raw = std::as_bytes(std::span(values));
-    bytes.push_back(dtype == DType::f32 ? std::vector<std::byte>(raw.begin(), raw.end())
-                                        : convert_from_floats(values, dtype, name));
-    views.push_back({.name = name, .dtype = dtype, .shape = gathered.shape, .bytes = bytes.back()});
+    const DType kept = name.ends_with(kCounter) ? DType::i64 : dtype;
+    bytes.push_back(kept == DType::f32 ? std::vector<std::byte>(raw.begin(), raw.end())
+                                       : convert_from_floats(values, kept, name));
+    views.push_back({.name = name, .dtype = kept, .shape = gathered.shape, .bytes = bytes.back()});
   }
   write_safetensors(path, std::move(views), {{"format", "pt"}});
 }

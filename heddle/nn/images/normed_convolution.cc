@@ -1,6 +1,8 @@
 // Folding a norm by running statistics into the convolution before it.
 #include "heddle/nn/images/normed_convolution.h"
 
+#include "heddle/base/parallel.h"
+#include "heddle/base/profile.h"
 #include "heddle/nn/images/image_rows.h"
 
 namespace heddle::nn {
@@ -63,10 +65,15 @@ Tensor NormedConvolution::by_folded(const Tensor& x, std::span<const ImageSize> 
     Folded& f = *folded_;
     if (f.constant == 0 || f.of_weight != w.identity(DType::f32) || f.of_norm != norm.identity()) {
       const auto [scale, shift] = norm.line();
-      const Tensor folded = w.value().clone();
+      const Tensor folded = Tensor::empty(w.shape(), DType::f32);
       const int64_t width = folded.size(1);
-      for (int64_t i = 0; i < folded.elements(); ++i) {
-        folded.data<float>()[i] *= scale.data<float>()[i / width];
+      if (!is_counting()) {  // or nobody would ask for the values
+        const float* const from = w.value().data<float>();
+        parallel_for(folded.size(0), [&, by = scale.data<float>()](int64_t r) {
+          for (int64_t i = r * width; i < (r + 1) * width; ++i) {
+            folded.data<float>()[i] = by[r] * from[i];
+          }
+        });
       }
       if (f.constant != 0) forget_packed(f.constant);
       f.of_weight = w.identity(DType::f32), f.of_norm = norm.identity();

@@ -73,9 +73,7 @@ Json shown_image(const Image& image) {
   const Image shown = edge <= kMostEdge ? image
                                         : resize(image, shrunk(image.height), shrunk(image.width),
                                                  Resample::bilinear);
-  const std::vector<std::byte> png = encode_png(shown);
-  const std::string_view bytes(reinterpret_cast<const char*>(png.data()), png.size());
-  return Json::object({{"src", "data:image/png;base64," + base64_text(bytes)},
+  return Json::object({{"src", "data:image/png;base64," + base64_text(encode_png(shown))},
                        {"width", shown.width},
                        {"height", shown.height}});
 }

@@ -1,0 +1,153 @@
+// What kind of set of boxes lies at a path.
+#include "heddle/data/detection/sources.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files/files.h"
+
+namespace heddle {
+namespace {
+
+// The part that a name speaks of: 0 train, 1 val, 2 test; -1: none.
+int part_in(const std::string& name) {
+  if (name.find("train") != name.npos) return 0;
+  if (name.find("val") != name.npos) return 1;
+  return name.find("test") != name.npos ? 2 : -1;
+}
+
+// Files of JSON in a folder, below `path`.
+std::vector<std::string> json_files(const std::string& path, const std::string& folder) {
+  std::vector<std::string> names;
+  if (!is_directory(join_path(path, folder))) return names;
+  for (const std::string& name : list_directory(join_path(path, folder))) {
+    if (name.ends_with(".json") && !name.starts_with('.')) names.push_back(join_path(folder, name));
+  }
+  return names;
+}
+
+bool is_of_instances(const std::string& name) { return name.find("instances") != name.npos; }
+
+// The one file of a part: that of "instances" where others are beside it.
+std::string chosen(std::vector<std::string> names, const std::string& path) {
+  if (names.size() > 1 && std::ranges::any_of(names, is_of_instances)) {
+    std::erase_if(names, [](const std::string& name) { return !is_of_instances(name); });
+  }
+  check(names.size() == 1, ErrorKind::data,
+        "{}: it is not clear which of these files counts: {}; give the path of one of them", path,
+        fmt::join(names, ", "));
+  return join_path(path, names.front());
+}
+
+std::optional<DetectionSources> find_coco(const std::string& path) {
+  std::array<std::vector<std::string>, 3> parts;
+  std::vector<std::string> others;
+  for (const char* folder : {"", "annotations", "train", "val", "valid", "validation", "test"}) {
+    for (const std::string& name : json_files(path, folder)) {
+      const int part = part_in(name);
+      (part < 0 ? others : parts[static_cast<size_t>(part)]).push_back(name);
+    }
+  }
+  if (parts[0].empty()) parts[0] = others;
+  DetectionSources found;
+  const auto read = [&](size_t part, const char* name) -> std::optional<DetectionSource> {
+    if (parts[part].empty()) return std::nullopt;
+    return read_coco(chosen(parts[part], path), name);
+  };
+  found.train = read(0, "train");
+  found.val = read(1, "val");
+  found.test = read(2, "test");
+  if (!found.train && !found.val && !found.test) return std::nullopt;
+  return found;
+}
+
+void read_files(DetectionSource& source) {
+  if (source.images.decode) return;
+  source.images.decode = [](size_t, const std::string& path) { return decode_image_file(path); };
+}
+
+void finish(std::optional<DetectionSource>& part) {
+  if (!part) return;
+  read_files(*part);
+  part->images.labels = {"image"};
+}
+
+DetectionSources read_any(const std::string& path, const std::vector<std::string>& class_names) {
+  check(path_exists(path), ErrorKind::data, "{}: there is no such file or folder", path);
+  if (!is_directory(path)) {
+    check(path.ends_with(".json"), ErrorKind::data,
+          "{}: is no set of boxes by its name; a .json file of COCO's is, or a folder", path);
+    return {read_coco(path, ""), std::nullopt, std::nullopt};
+  }
+  if (is_box_table(path)) return read_box_table(path, class_names);
+  if (is_voc(path)) return read_voc(path);
+  if (auto found = find_coco(path)) return std::move(*found);
+  fail(ErrorKind::data,
+       "{}: no images with boxes that heddle knows. There may be JSON files of COCO's (also in "
+       "annotations/), Annotations/*.xml of VOC's, or boxes.tsv and images.tsv",
+       path);
+}
+
+}  // namespace
+
+DetectionSources find_detections(const std::string& path,
+                                 const std::vector<std::string>& class_names) {
+  DetectionSources found = read_any(path, class_names);
+  for (auto* part : {&found.train, &found.val, &found.test}) finish(*part);
+  return found;
+}
+
+void relabel(DetectionSource& source, const std::vector<std::string>& classes) {
+  if (source.classes == classes) return;
+  std::vector<int32_t> as;
+  std::vector<int64_t> ids(classes.size(), 0);
+  for (size_t i = 0; i < source.classes.size(); ++i) {
+    const auto at = std::ranges::find(classes, source.classes[i]);
+    as.push_back(at == classes.end() ? -1 : static_cast<int32_t>(at - classes.begin()));
+    if (as.back() >= 0) ids[static_cast<size_t>(as.back())] = source.category_ids[i];
+  }
+  for (size_t i = 0; i < source.boxes.size(); ++i) {
+    for (LabelledBox& box : source.boxes[i]) {
+      const auto label = static_cast<size_t>(box.label);
+      check(as[label] >= 0, ErrorKind::data,
+            "{}: a box is of class '{}', which is not among the {} known ones",
+            source.images.path(i), source.classes[label], classes.size());
+      box.label = as[label];
+    }
+  }
+  source.classes = classes;
+  source.category_ids = std::move(ids);
+}
+
+void check_corners(const Box& box, const std::string& where) {
+  for (const double v : {box.x0, box.y0, box.x1, box.y1}) {
+    check(std::abs(v) <= kFarthestCorner, ErrorKind::data,
+          "{}: a corner of the box lies at {}; within {} pixels is needed", where, v,
+          kFarthestCorner);
+  }
+}
+
+void add_image_file(DetectionSource& source, const std::string& name, int64_t id) {
+  ImageSource& images = source.images;
+  const std::string path = join_path(images.root, name);
+  struct stat facts = {};
+  if (stat(path.c_str(), &facts) != 0) facts = {};  // said when it is decoded
+  images.entries.push_back({name, 0, static_cast<int64_t>(facts.st_size)});
+  images.content += fmt::format("{} {} {}.{:09}\n", name, facts.st_size, facts.st_mtim.tv_sec,
+                                facts.st_mtim.tv_nsec);
+  source.boxes.emplace_back();
+  source.ids.push_back(id);
+  source.sizes.emplace_back();
+}
+
+DecodedImage decode_image_file(const std::string& path) {
+  Image image = read_image(path);
+  return DecodedImage{image.size(), std::move(image.pixels)};
+}
+
+}  // namespace heddle

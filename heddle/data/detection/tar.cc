@@ -1,0 +1,91 @@
+// Headers of 512 bytes, each before its file, whose bytes are filled up to 512.
+#include "heddle/data/detection/tar.h"
+
+#include <cstring>
+#include <string_view>
+
+#include "heddle/base/error.h"
+
+namespace heddle {
+namespace {
+
+constexpr size_t kBlock = 512;
+
+// Offset and length of fields of the header.
+struct TarField {
+  size_t at, size;
+};
+constexpr TarField kName{0, 100}, kSize{124, 12}, kChecksum{148, 8}, kMagicWord{257, 5},
+    kPrefix{345, 155};
+constexpr size_t kType = 156;
+
+std::string_view text_of(std::string_view header, TarField field) {
+  const std::string_view all = header.substr(field.at, field.size);
+  return all.substr(0, all.find('\0'));
+}
+
+// An octal number with spaces or zeros around; -1 if it is none.
+int64_t octal(std::string_view header, TarField field) {
+  int64_t value = 0;
+  bool has_digits = false;
+  for (const char c : text_of(header, field)) {
+    if (c == ' ' && !has_digits) continue;
+    if (c == ' ') break;
+    if (c < '0' || c > '7') return -1;
+    value = value * 8 + (c - '0');
+    has_digits = true;
+  }
+  return has_digits ? value : -1;
+}
+
+// The sum of the header's bytes, those of the sum itself taken as spaces.
+int64_t sum_of(std::string_view header) {
+  int64_t sum = 0;
+  for (size_t i = 0; i < kBlock; ++i) {
+    const bool is_sum = i >= kChecksum.at && i < kChecksum.at + kChecksum.size;
+    sum += is_sum ? ' ' : static_cast<unsigned char>(header[i]);
+  }
+  return sum;
+}
+
+std::string name_of(std::string_view header) {
+  const bool has_prefix = text_of(header, kMagicWord) == "ustar" && header[kMagicWord.at + 5] == 0;
+  const std::string_view prefix = has_prefix ? text_of(header, kPrefix) : "";
+  std::string name(text_of(header, kName));
+  if (!prefix.empty()) name = std::string(prefix) + "/" + name;
+  return name.starts_with("./") ? name.substr(2) : name;
+}
+
+}  // namespace
+
+TarFile TarFile::open(const std::string& path) {
+  TarFile tar{std::make_shared<const MappedFile>(path), {}};
+  const std::span<const std::byte> bytes = tar.file->bytes();
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::string long_name;
+  for (size_t at = 0; at + kBlock <= text.size();) {
+    const std::string_view header = text.substr(at, kBlock);
+    if (header[0] == '\0') return tar;  // blocks of zeros end it
+    const int64_t size = octal(header, kSize);
+    check(size >= 0 && octal(header, kChecksum) == sum_of(header), ErrorKind::data,
+          "{}: damaged, or no .tar archive (a wrong header at byte {})", path, at);
+    at += kBlock;
+    check(static_cast<uint64_t>(size) <= text.size() - at, ErrorKind::data,
+          "{}: is cut short: the file at byte {} has {} bytes", path, at, size);
+    const auto length = static_cast<size_t>(size);
+    const char type = header[kType];
+    if (type == 'L') {  // GNU's: the next file's name
+      long_name = text.substr(at, length);
+      long_name = long_name.c_str();  // up to the first zero
+    } else {
+      if (type == '0' || type == '\0') {
+        tar.members[long_name.empty() ? name_of(header) : long_name] = bytes.subspan(at, length);
+      }
+      if (type != 'x') long_name.clear();
+    }
+    at += std::min((length + kBlock - 1) / kBlock * kBlock, text.size() - at);
+  }
+  fail(ErrorKind::data, "{}: is cut short: its end is missing", path);
+}
+
+}  // namespace heddle

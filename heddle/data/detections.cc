@@ -1,0 +1,223 @@
+// Opening sets of images with boxes, cleaning the boxes, and holding some images out.
+#include "heddle/data/detections.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "heddle/base/error.h"
+#include "heddle/base/files/files.h"
+#include "heddle/base/log.h"
+#include "heddle/base/progress.h"
+#include "heddle/base/rng.h"
+
+namespace heddle {
+namespace {
+
+constexpr size_t kMostNamed = 5;  // of faults of a kind
+
+// Faults of a kind, of which the first ones are told.
+struct Faults {
+  int64_t count = 0;
+  std::vector<std::string> first;
+
+  void add(std::string what) {
+    if (count++ < static_cast<int64_t>(kMostNamed)) first.push_back(std::move(what));
+  }
+  std::string text() const {
+    return fmt::format(
+        "{}{}", fmt::join(first, "; "),
+        count > std::ssize(first) ? fmt::format("; and {} more", count - std::ssize(first)) : "");
+  }
+};
+
+std::string words(const Box& b) {
+  return fmt::format("({:g}, {:g}, {:g}, {:g})", b.x0, b.y0, b.x1, b.y1);
+}
+
+// Boxes as a set has them: inside their images, with an area, in the cached image's pixels.
+struct BoxCleaner {
+  Faults flat, outside, clipped_ones, resized_ones;
+
+  std::vector<LabelledBox> clean(const DetectionSource& source, size_t entry, ImageSize file,
+                                 ImageSize cached) {
+    const std::string& name = source.images.entries[entry].name;
+    const ImageSize said = source.sizes[entry];
+    if (said.height > 0 && said.width > 0 && said != file) {
+      resized_ones.add(fmt::format("{} is {} x {}, not {} x {}", name, file.width, file.height,
+                                   said.width, said.height));
+    }
+    std::vector<LabelledBox> kept;
+    for (LabelledBox one : source.boxes[entry]) {
+      const auto what = [&] { return fmt::format("{} {}", name, words(one.box)); };
+      const Box inside = clipped(one.box, file);
+      if (one.box.area() <= 0) {
+        flat.add(what());
+      } else if (inside.area() <= 0) {
+        outside.add(what());
+      } else {
+        if (inside != one.box) clipped_ones.add(what());
+        one.box = clipped(resized(inside, file, cached), cached);  // but for rounding
+        kept.push_back(one);
+      }
+    }
+    return kept;
+  }
+
+  void warn(const std::string& file) const {
+    const auto say = [&](const Faults& faults, const char* what) {
+      if (faults.count == 0) return;
+      log_warning("{}: {} {}: {}", file, counted(faults.count, "box", "boxes"), what,
+                  faults.text());
+    };
+    say(flat, "dropped, of no area");
+    say(outside, "dropped, outside the image");
+    say(clipped_ones, "clipped to the image");
+    if (resized_ones.count > 0) {
+      log_warning("{}: {} of another size than the file says, so boxes may lie elsewhere: {}", file,
+                  counted(resized_ones.count, "image"), resized_ones.text());
+    }
+  }
+};
+
+std::string described(const DetectionSet& set) {
+  int64_t boxes = 0;
+  for (int64_t i = 0; i < set.size(); ++i) boxes += std::ssize(set.boxes(i));
+  return fmt::format("{} with {} of {}, at most {} an image", counted(set.size(), "image"),
+                     counted(boxes, "box", "boxes"),
+                     counted(std::ssize(set.classes()), "class", "classes"), set.most_boxes());
+}
+
+DetectionSplit hold_out(const DetectionSet& all, double share, uint64_t seed,
+                        const std::string& path) {
+  std::vector<int64_t> images(static_cast<size_t>(all.size()));
+  std::iota(images.begin(), images.end(), 0);
+  RngStream random(make_key(seed, 0, hash_name("data/held-out images of boxes")));
+  shuffle_values(images, random);
+  const auto held = static_cast<int64_t>(std::ceil(share * static_cast<double>(all.size())));
+  check(held > 0 && held < all.size(), ErrorKind::data,
+        "{}: of {} none can be held out, or none is left; give `val_data`, or another `val_share`",
+        path, counted(all.size(), "image"));
+  std::vector<int64_t> val(images.begin(), images.begin() + held),
+      train(images.begin() + held, images.end());
+  std::ranges::sort(train);
+  std::ranges::sort(val);
+  return {all.select(train), all.select(val)};
+}
+
+std::string key_of(const std::vector<std::vector<LabelledBox>>& boxes,
+                   const std::vector<std::string>& classes, const std::vector<int64_t>& ids) {
+  std::string text = fmt::format("{}\n", fmt::join(classes, "\n"));
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    text += fmt::format("{}:", ids[i]);
+    for (const LabelledBox& b : boxes[i]) {
+      text += fmt::format(" {} {} {} {} {} {}", b.box.x0, b.box.y0, b.box.x1, b.box.y1, b.label,
+                          b.is_crowd);
+    }
+    text += '\n';
+  }
+  return checksum(text);
+}
+
+}  // namespace
+
+DetectionSet::DetectionSet(ImageCache cache, std::string root, Shared shared)
+    : cache_(std::move(cache)),
+      root_(std::move(root)),
+      shared_(std::make_shared<const Shared>(std::move(shared))) {
+  std::vector<int64_t> all(static_cast<size_t>(cache_.size()));
+  std::iota(all.begin(), all.end(), 0);
+  chosen_ = std::make_shared<const std::vector<int64_t>>(std::move(all));
+}
+
+std::span<const LabelledBox> DetectionSet::boxes(int64_t i) const {
+  return shared_->boxes[static_cast<size_t>(at(i))];
+}
+
+int64_t DetectionSet::id(int64_t i) const { return shared_->ids[static_cast<size_t>(at(i))]; }
+
+int64_t DetectionSet::most_boxes() const {
+  int64_t most = 0;
+  for (int64_t i = 0; i < size(); ++i) {
+    most = std::max<int64_t>(most, std::ranges::count(boxes(i), false, &LabelledBox::is_crowd));
+  }
+  return most;
+}
+
+std::string DetectionSet::key() const {
+  return checksum(fmt::format("{} {} {}", cache_.key(), shared_->key,
+                              checksum(std::as_bytes(std::span(*chosen_)))));
+}
+
+DetectionSet DetectionSet::select(const std::vector<int64_t>& images) const {
+  std::vector<int64_t> chosen;
+  for (const int64_t i : images) {
+    check(i >= 0 && i < size(), ErrorKind::internal, "image {} of a set of {}", i, size());
+    chosen.push_back(at(i));
+  }
+  DetectionSet part = *this;
+  part.chosen_ = std::make_shared<const std::vector<int64_t>>(std::move(chosen));
+  return part;
+}
+
+DetectionSet cached_detections(const DetectionSource& source, const std::string& name,
+                               const DetectionSetOptions& options, const CacheLog& log) {
+  ImageCache cache = ImageCache::open_or_build(
+      source.images, {.folder = options.cache_dir, .name = name, .edge = options.cache_edge}, log);
+  DetectionSet::Shared shared{.classes = source.classes, .category_ids = source.category_ids};
+  BoxCleaner cleaner;
+  size_t entry = 0;  // of the image: those that cannot be read are not in the cache
+  for (int64_t i = 0; i < cache.size(); ++i, ++entry) {
+    while (source.images.entries[entry].name != cache.name(i)) ++entry;
+    shared.boxes.push_back(
+        cleaner.clean(source, entry, cache.original_size(i), cache.image(i).size));
+    shared.ids.push_back(source.ids[entry]);
+  }
+  cleaner.warn(source.file);
+  shared.key = key_of(shared.boxes, shared.classes, shared.ids);
+  return DetectionSet(std::move(cache), source.images.root, std::move(shared));
+}
+
+DetectionSplit open_detection_split(const DetectionSetOptions& options, const CacheLog& log) {
+  DetectionSources found = find_detections(options.path, options.class_names);
+  check(found.train.has_value(), ErrorKind::data,
+        "{}: there are held-out images alone, and none to train on", options.path);
+  std::optional<DetectionSource> held = std::move(found.val ? found.val : found.test);
+  if (!options.val_path.empty()) {
+    DetectionSources others = find_detections(options.val_path, options.class_names);
+    held = std::move(others.val ? others.val : others.test ? others.test : others.train);
+  }
+  if (held) relabel(*held, found.train->classes);  // before the long work
+  const DetectionSet train = cached_detections(*found.train, "train", options, log);
+  check(train.most_boxes() > 0, ErrorKind::data, "{}: there is no box in any image to train on",
+        options.path);
+  DetectionSplit split = held ? DetectionSplit{train, cached_detections(*held, "val", options, log)}
+                              : hold_out(train, options.val_share, options.seed, options.path);
+  if (log) {
+    log("train: " + described(split.train));
+    log("val: " + described(split.val));
+  }
+  return split;
+}
+
+DetectionSet open_detection_set(const DetectionSetOptions& options,
+                                const std::vector<std::string>& classes, const CacheLog& log) {
+  DetectionSources found = find_detections(options.path, options.class_names);
+  std::optional<DetectionSource>* part = nullptr;
+  if (options.part.empty()) {
+    part = found.val ? &found.val : found.test ? &found.test : &found.train;
+  } else {
+    part = options.part == "train" ? &found.train
+           : options.part == "val" ? &found.val
+                                   : &found.test;
+  }
+  check(part->has_value(), ErrorKind::usage, "{}: has no part '{}'", options.path, options.part);
+  if (!classes.empty()) relabel(**part, classes);
+  const DetectionSet set =
+      cached_detections(**part, options.part.empty() ? "test" : options.part, options, log);
+  if (log) log("test: " + described(set));
+  return set;
+}
+
+}  // namespace heddle

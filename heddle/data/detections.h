@@ -1,0 +1,92 @@
+// Sets of images with boxes around their objects, to train detectors and to test them on.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/data/detection/sources.h"
+#include "heddle/data/image_cache.h"
+
+namespace heddle {
+
+struct DetectionSetOptions {
+  std::string path;            ///< file or folder, see find_detections()
+  std::string val_path = {};   ///< that of the held-out images; empty: beside or out of `path`
+  std::string part = {};       ///< of open_detection_set(): "train", "val" or "test"
+  double val_share = 0.1;      ///< of the images, where none are held out
+  uint64_t seed = 0;           ///< chooses these
+  std::string cache_dir = {};  ///< see ImageCacheOptions
+  int64_t cache_edge = 0;      ///< the same's `edge`
+  /// Names of the classes where the files have numbers alone (boxes.tsv); else not looked at.
+  std::vector<std::string> class_names = {};
+};
+
+/// Images in the cache with their boxes, all or some. Copies share them.
+class DetectionSet {
+ public:
+  int64_t size() const { return std::ssize(*chosen_); }
+  int64_t channels() const { return cache_.channels(); }
+  /// 0 <= i < size(), here and below.
+  ImageView image(int64_t i) const { return cache_.image(at(i)); }
+  /// Of the image's objects, in pixels of image(i), inside it, each with an area. None is allowed.
+  std::span<const LabelledBox> boxes(int64_t i) const;
+  /// The size of the image's file; cache_edge makes image(i) smaller.
+  ImageSize original_size(int64_t i) const { return cache_.original_size(at(i)); }
+  /// COCO's id of the image; elsewhere its number in the files' order, from 1.
+  int64_t id(int64_t i) const;
+  std::string path(int64_t i) const { return join_path(root_, std::string(cache_.name(at(i)))); }
+  const std::vector<std::string>& classes() const { return shared_->classes; }
+  /// COCO's category id of each class; elsewhere its number, from 1.
+  const std::vector<int64_t>& category_ids() const { return shared_->category_ids; }
+  /// The most boxes that an image has, without crowds.
+  int64_t most_boxes() const;
+  /// 16 hex digits: equal for the same images with the same boxes, classes and names, in the same
+  /// order.
+  std::string key() const;
+
+  /// Some of the images, by their numbers in this set, in any order.
+  DetectionSet select(const std::vector<int64_t>& images) const;
+
+ private:
+  friend DetectionSet cached_detections(const DetectionSource& source, const std::string& name,
+                                        const DetectionSetOptions& options, const CacheLog& log);
+  struct Shared {
+    std::vector<std::string> classes;
+    std::vector<int64_t> category_ids;
+    std::vector<std::vector<LabelledBox>> boxes = {};  // of each image of the cache
+    std::vector<int64_t> ids = {};
+    std::string key = {};  // of boxes and classes
+  };
+  DetectionSet(ImageCache cache, std::string root, Shared shared);
+  int64_t at(int64_t i) const { return (*chosen_)[static_cast<size_t>(i)]; }
+
+  ImageCache cache_;
+  std::string root_;
+  std::shared_ptr<const Shared> shared_;
+  std::shared_ptr<const std::vector<int64_t>> chosen_;
+};
+
+struct DetectionSplit {
+  DetectionSet train, val;
+};
+
+/// The images of a path and those held out, from the cache (made where it is missing), with the
+/// classes of the training images. Where none are held out, val_share of the images, chosen by the
+/// seed, is. Boxes are clipped to their image; those without an area, or outside it, are dropped
+/// with a warning that counts them and names the first ones. `log` hears how many there are.
+/// Errors: those of find_detections(), relabel() and ImageCache; data for a path without images to
+/// train on, no box in all of them, or a share that leaves no image to hold out.
+DetectionSplit open_detection_split(const DetectionSetOptions& options,
+                                    const CacheLog& log = nullptr);
+
+/// The images of `part`; if it is empty those held out for validation or test (the first that is
+/// there), else all. `classes` are the model's; if empty, the set's own count. Of the options
+/// val_path, val_share and seed do not. Errors: those of find_detections(), relabel() and
+/// ImageCache; usage for a part that the path does not have.
+DetectionSet open_detection_set(const DetectionSetOptions& options,
+                                const std::vector<std::string>& classes = {},
+                                const CacheLog& log = nullptr);
+
+}  // namespace heddle
