@@ -34,7 +34,7 @@
   const bars = (label, rows, text) => {
     const most = Math.max(...rows.map((r) => r.value), 1);
     return el("div", {role: "list", "aria-label": label}, ...rows.map((r) => el("div", {role: "listitem", style: "margin: .4rem 0"},
-      el("div", {class: "row", style: "margin: 0; justify-content: space-between"}, el("span", {}, r.name), el("span", {class: "number"}, text(r.value, r))),
+      el("div", {class: "row", style: "margin: 0; justify-content: space-between"}, el("span", {style: "overflow-wrap: anywhere; min-width: 0"}, r.name), el("span", {class: "number"}, text(r.value, r))),
       el("div", {style: "background: var(--panel); border-radius: .25rem; height: .8rem; overflow: hidden", "aria-hidden": "true"},
         el("div", {style: `background: ${r.color || "var(--accent)"}; height: 100%; width: ${Math.max(r.value > 0 ? 0.3 : 0, 100 * r.value / most)}%`})),
       r.note ? el("div", {class: "faint small"}, r.note) : null)));

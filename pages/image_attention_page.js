@@ -53,7 +53,7 @@
   const view = heddle.picker({label: "View", items: views, onChange: (i) => {
     state.view = views[i].key;
     if (state.query >= queryGrid().cells || (state.query < 0 && state.view !== "rollout")) state.query = firstQuery(queryGrid());
-    if (state.view === "rollout" && !imageAttention.rolled(state.how, state.query)) state.query = data.rollout.rows[0];
+    if (state.view === "rollout" && (data.rollout.rows[0] < 0 || !imageAttention.rolled(state.how, state.query))) state.query = data.rollout.rows[0];
     draw();
   }});
   const how = heddle.picker({label: "Heads", items: [{name: "mean", title: "the heads' mean, as Abnar and Zuidema 2020 have it"},

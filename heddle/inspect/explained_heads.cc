@@ -128,6 +128,7 @@ Explanation explain_cell(const ImageSubject& subject, const ExplainedCell& which
                        short_names({subject.given()})[0], call.title, which.head,
                        subject.calls().back().layer, call.heads - 1, queries.name(query));
   if (call.windows.empty()) e.grid = keys;
+  e.label_width = 17;  // "row 13, column 13"
   explain_call(e, asked);
   return e;
 }

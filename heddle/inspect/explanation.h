@@ -29,6 +29,7 @@ struct Explanation {
   std::vector<std::string> queries = {}, keys = {};
   double divisor = 1;
   bool is_causal = false;
+  size_t label_width = 12;            ///< columns that a terminal has for the name of a row
   std::optional<CellGrid> grid = {};  ///< keys are its cells, all of them
   std::vector<ExplainedStep> steps = {};
 };

@@ -234,12 +234,12 @@ double per_pixel(const Analysis& a, int64_t flops) {
 std::string sizes_text(const std::vector<Analysis>& all) {
   if (all.size() < 2) return "";
   std::string text =
-      fmt::format("\n{:14}{:>10}{:>12}{:>14}{:>18}{:>12}{:>22}\n", "image", "states", "forward",
+      fmt::format("\n{:14}{:>10}{:>12}{:>14}{:>18}{:>12}{:>25}\n", "image", "states", "forward",
                   "a pixel", "of it attention", "a pixel", "kept in training, bf16");
   for (const Analysis& a : all) {
     const ImageSize size = a.workload.image;
     text += fmt::format(
-        "{:14}{:>10}{:>12}{:>14}{:>18}{:>12}{:>22}\n",
+        "{:14}{:>10}{:>12}{:>14}{:>18}{:>12}{:>25}\n",
         fmt::format("{} x {}", size.height, size.width), format_count(a.workload.source),
         decimal(static_cast<double>(a.forward_flops)), decimal(per_pixel(a, a.forward_flops)),
         decimal(static_cast<double>(a.attention_flops)), decimal(per_pixel(a, a.attention_flops)),

@@ -15,7 +15,7 @@
 namespace heddle::cli {
 namespace {
 
-constexpr int64_t kTrained = 12'000, kHeldOut = 1'200, kExamples = 6;
+constexpr int64_t kTrained = 24'000, kHeldOut = 1'200, kExamples = 6;
 constexpr uint64_t kTrainSeed = 1, kTestSeed = 2;
 
 DrawnShape drawn(uint64_t seed, int64_t index) {

@@ -9,7 +9,6 @@ namespace heddle::inspect {
 namespace {
 
 constexpr int64_t kRows = 12, kCols = 8;
-constexpr size_t kLabel = 12;
 
 // The label in so many columns of a terminal.
 std::string padded(std::string label, size_t width, bool is_left) {
@@ -28,18 +27,18 @@ std::string label_of(const std::vector<std::string>& labels, int64_t i) {
   return labels.empty() ? std::to_string(i) : labels[i];
 }
 
-std::string matrix_text(const ExplainedStep& step) {
+std::string matrix_text(const ExplainedStep& step, size_t label_width) {
   const Matrix& m = step.result;
   double high = 0;
   for (const double x : m.values) {
     if (std::isfinite(x)) high = std::max(high, std::abs(x));
   }
   const int64_t rows = std::min(m.rows, kRows), cols = std::min(m.cols, kCols);
-  std::string text = std::string(kLabel, ' ');
+  std::string text = std::string(label_width, ' ');
   for (int64_t j = 0; j < cols; ++j) text += " " + padded(label_of(step.cols, j), 10, false);
   text += m.cols > cols ? "  ...\n" : "\n";
   for (int64_t i = 0; i < rows; ++i) {
-    text += padded(label_of(step.rows, i), kLabel, true);
+    text += padded(label_of(step.rows, i), label_width, true);
     for (int64_t j = 0; j < cols; ++j) {
       text += " " + padded(number_text(m.at(i, j), high >= 1e5), 10, false);
     }
@@ -63,7 +62,7 @@ std::string explanation_text(const Explanation& e) {
     const ExplainedStep& s = e.steps[i];
     text += fmt::format("\n{}. {}: {}   [{} x {}]\n   {}\n", i + 1, s.name, s.formula,
                         s.result.rows, s.result.cols, s.text);
-    text += matrix_text(s);
+    text += matrix_text(s, e.label_width);
   }
   return text;
 }
