@@ -29,7 +29,8 @@ enum class Head : uint8_t {
   sequence_classes,  ///< BertForSequenceClassification: a class a sequence
   token_classes,     ///< BertForTokenClassification: a class a token
   image_classes,     ///< ViTForImageClassification: a class an image
-  distilled_classes  ///< DeiTForImageClassificationWithTeacher: the same, by two heads
+  distilled_classes,  ///< DeiTForImageClassificationWithTeacher: the same, by two heads
+  objects             ///< DetrForObjectDetection: classes and boxes of an image's objects
 };
 /// Whether a head gives classes, which id2label names.
 constexpr bool has_labels(Head head) { return head >= Head::sequence_classes; }
