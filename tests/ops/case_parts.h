@@ -29,5 +29,7 @@ void add_attention_cases(std::vector<OpCase>& all, const OpSizes& z);
 void add_loss_cases(std::vector<OpCase>& all, const OpSizes& z);
 /// Those of windows over images; tests/ops/patch_cases.cc.
 void add_patch_cases(std::vector<OpCase>& all, const OpSizes& z);
+/// Those of boxes; tests/ops/box_cases.cc.
+void add_box_cases(std::vector<OpCase>& all, const OpSizes& z);
 
 }  // namespace heddle

@@ -1,0 +1,92 @@
+// The cases of losses of boxes.
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/ops/elementwise.h"
+#include "heddle/ops/images/boxes.h"
+#include "tests/ops/case_parts.h"
+#include "tests/ops/definitions.h"
+
+namespace heddle {
+namespace {
+
+// Normal numbers become boxes in the image: x / 16 + 1/2 in the middle, sizes of about 0.4.
+constexpr float kScale = 0x1p-4f;
+
+float shift(size_t i) { return i % 4 < 2 ? 0.5f : 0.4f; }
+
+// Boxes of every kind against the proposed ones: inside, around, beside, apart, wide and high.
+std::vector<float> truths(int64_t n) {
+  const std::vector<float> some = {0.52f, 0.47f, 0.1f,  0.08f, 0.5f,  0.5f,  0.95f, 0.9f,
+                                   0.7f,  0.31f, 0.33f, 0.5f,  0.05f, 0.06f, 0.07f, 0.09f,
+                                   0.45f, 0.9f,  0.8f,  0.11f, 0.51f, 0.55f, 0.12f, 0.93f};
+  std::vector<float> all;
+  for (int64_t i = 0; i < 4 * n; ++i) all.push_back(some[i % some.size()]);
+  return all;
+}
+
+Tensor boxes_of(const Tensor& x) {
+  std::vector<float> shifts;
+  for (int64_t i = 0; i < x.elements(); ++i) shifts.push_back(shift(i));
+  return add(scale(x, kScale), Tensor::from(shifts, x.shape()));
+}
+
+double l1(const double* a, const double* b) {
+  double sum = 0;
+  for (int i = 0; i < 4; ++i) sum += std::fabs(a[i] - b[i]);
+  return sum;
+}
+
+// By the definition: IoU less the share of the enclosing box that neither covers.
+double giou_loss(const double* a, const double* b) {
+  double shared = 1, hull = 1;
+  for (int k = 0; k < 2; ++k) {
+    const double a0 = a[k] - a[k + 2] / 2, a1 = a[k] + a[k + 2] / 2, b0 = b[k] - b[k + 2] / 2,
+                 b1 = b[k] + b[k + 2] / 2;
+    shared *= std::max(0.0, std::min(a1, b1) - std::max(a0, b0));
+    hull *= std::max(a1, b1) - std::min(a0, b0);
+  }
+  const double all = a[2] * a[3] + b[2] * b[3] - shared;
+  return 1 - (shared / all - (hull - all) / hull);
+}
+
+template <class F>
+auto plain(const std::vector<float>& against, const F& loss) {
+  return [=](const definition::Inputs& in) {
+    definition::Doubles y;
+    for (size_t i = 0; i < in[0].size(); i += 4) {
+      double a[4], b[4];
+      for (size_t k = 0; k < 4; ++k) {
+        a[k] = double(in[0][i + k]) * kScale + shift(k);
+        b[k] = against[i + k];
+      }
+      y.push_back(loss(a, b));
+    }
+    return y;
+  };
+}
+
+}  // namespace
+
+void add_box_cases(std::vector<OpCase>& all, const OpSizes&) {
+  const int64_t pairs = 12;
+  const Shape shape{pairs, 4};
+  const Tensor against = Tensor::from(truths(pairs), shape);
+  all.push_back(
+      {.op = "box_l1",
+       .variant = "pairs",
+       .shapes = {shape},
+       .function = [=](const Tensors& x) { return Tensors{box_l1(boxes_of(x[0]), against)}; },
+       .plain = plain(truths(pairs), l1),
+       .has_bf16 = false});
+  all.push_back(
+      {.op = "generalized_iou_loss",
+       .variant = "pairs",
+       .shapes = {shape},
+       .function =
+           [=](const Tensors& x) { return Tensors{generalized_iou_loss(boxes_of(x[0]), against)}; },
+       .plain = plain(truths(pairs), giou_loss),
+       .has_bf16 = false});
+}
+
+}  // namespace heddle
