@@ -41,6 +41,14 @@ struct LabelledBox {
   bool operator==(const LabelledBox&) const = default;
 };
 
+/// An object that a detector found.
+struct ScoredBox {
+  Box box;
+  int32_t label = 0;
+  double score = 0;  ///< the higher the surer
+  bool operator==(const ScoredBox&) const = default;
+};
+
 inline Box scaled(const Box& box, double x, double y) {
   return {box.x0 * x, box.y0 * y, box.x1 * x, box.y1 * y};
 }
