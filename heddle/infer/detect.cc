@@ -13,7 +13,8 @@ ScoredBox likeliest(const float* logits, int64_t classes) {
   const auto most = static_cast<double>(*std::max_element(logits, logits + classes));
   double sum = 0;
   for (int64_t c = 0; c < classes; ++c) sum += std::exp(static_cast<double>(logits[c]) - most);
-  return {.label = static_cast<int32_t>(best - logits),
+  return {.box = {},
+          .label = static_cast<int32_t>(best - logits),
           .score = std::exp(static_cast<double>(*best) - most) / sum};
 }
 

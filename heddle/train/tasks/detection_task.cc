@@ -12,7 +12,6 @@
 #include "heddle/train/metrics/average_precision.h"
 #include "heddle/train/tasks/model_task.h"
 #include "heddle/train/tasks/set_loss.h"
-#include "heddle/vision/box_augment.h"
 
 namespace heddle::train {
 namespace {
@@ -21,7 +20,6 @@ struct DetectionFields : TaskFields {
   int64_t shortest_edge = 0, longest_edge = 0, batch_size = 8, cache_edge = 0;
   double val_share = 0.1, backbone_factor = 1;
   std::vector<std::string> class_names;
-  BoxAugmentation augmentation;
 
   // From nothing on little data: norms over groups and before sublayers, one rate for all, no
   // dropout, clipping (facebookresearch/detr#157); queries that begin far apart.
@@ -58,7 +56,6 @@ struct DetectionFields : TaskFields {
     }
   }
   void check_fit(const TrainConfig&, const std::string& source) const override {
-    augmentation.check(source);
     heddle::check(longest_edge == 0 || shortest_edge <= longest_edge, ErrorKind::usage,
                   "{}: `shortest_edge` {} is above `longest_edge` {}", source, shortest_edge,
                   longest_edge);
@@ -79,7 +76,6 @@ struct DetectionFields : TaskFields {
       between(0, 65535));
     v("longest_edge", longest_edge, "no edge gets longer; 0: no bound", between(0, 65535));
     v("batch_size", batch_size, "images of a batch", between(1, 1 << 30));
-    augmentation.fields(v);
     v("backbone_learning_rate_factor", backbone_factor,
       "of the backbone, whose weights may be trained already", at_least(0));
     v("val_share", val_share,
