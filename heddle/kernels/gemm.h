@@ -25,6 +25,8 @@ struct GemmArgs {
                             ///< its packed form is kept
   int64_t first = 0;  ///< of the columns of the product that c holds, a multiple of 64: with a
                       ///< transposed constant b c may have some only
+  Rows added = {};    ///< added to product and bias before the activation, of the dtype and size of
+                      ///< c; may be absent; not with accumulate or pre_activation
   Activation activation = Activation::none;  ///< of product and bias; not with accumulate
   Rows pre_activation =
       {};  ///< product and bias before the activation, of the dtype of c; may be absent
@@ -36,9 +38,10 @@ struct GemmArgs {
 inline Work work_of(const GemmArgs& args) {
   const int64_t inner = args.transpose_a ? args.a.rows : args.a.width;
   const int64_t b = args.int8 ? args.b.rows * args.b.width : bytes_of(args.b);
-  return {bytes_of(args.a) + b + (args.accumulate ? 2 : 1) * bytes_of(args.c),
-          2.0 * static_cast<double>(args.c.rows) * static_cast<double>(args.c.width) *
-              static_cast<double>(inner)};
+  return {
+      bytes_of(args.a) + b + (args.accumulate ? 2 : 1) * bytes_of(args.c) + bytes_of(args.added),
+      2.0 * static_cast<double>(args.c.rows) * static_cast<double>(args.c.width) *
+          static_cast<double>(inner)};
 }
 
 namespace definition {
@@ -67,6 +70,7 @@ inline void gemm(const GemmArgs& g) {
       double sum = std::inner_product(a.begin(), a.end(), b.begin(), 0.0) * unit;
       if (g.bias) sum += g.bias[j];
       if (g.accumulate) sum += element(g.c, i, j);
+      if (g.added.data) sum += element(g.added, i, j);
       if (g.pre_activation.data) set_element(g.pre_activation, i, j, sum);
       set_element(g.c, i, j, curve(g.activation, sum).value);
     }

@@ -6,6 +6,7 @@
 
 #include "heddle/kernels/activation.h"
 #include "heddle/kernels/attention.h"
+#include "heddle/kernels/batch_norm.h"
 #include "heddle/kernels/elementwise.h"
 #include "heddle/kernels/embedding.h"
 #include "heddle/kernels/gemm.h"
@@ -25,9 +26,9 @@ struct KernelTable : Families... {
   /// Calls visit.operator()<&pointer, definition>(name) for each.
   static void list(const auto& visit) { (Families::list(visit), ...); }
 };
-using Kernels =
-    KernelTable<GemmKernels, ElementwiseKernels, ActivationKernels, ReduceKernels, NormKernels,
-                EmbeddingKernels, PatchKernels, AttentionKernels, LossKernels, OptimizerKernels>;
+using Kernels = KernelTable<GemmKernels, ElementwiseKernels, ActivationKernels, ReduceKernels,
+                            NormKernels, BatchNormKernels, EmbeddingKernels, PatchKernels,
+                            AttentionKernels, LossKernels, OptimizerKernels>;
 
 /// The kernels of this machine; those of a thread that is profiled time their calls.
 const Kernels& kernels();

@@ -27,6 +27,7 @@ constexpr std::array kModels = {
     ModelEntry{"mixtral", new_config<class Mixtral>},
     ModelEntry{"qwen2", new_config<class Qwen2>},
     ModelEntry{"qwen3", new_config<class Qwen3>},
+    ModelEntry{"resnet", new_config<class Resnet>},
     ModelEntry{"roberta", new_config<class Roberta>},
     ModelEntry{"t5", new_config<class T5>},
     ModelEntry{"transfo-xl", new_config<class TransformerXl>},

@@ -26,6 +26,7 @@ Shape part_shape(const Parameter& p, const Part& part) {
 }
 
 Shape file_shape(const Parameter& p, const Part& part) {
+  if (p.kind() == ParameterKind::counter) return {};
   if (!part.file_shape.empty()) return Shape(part.file_shape);
   Shape shape = part_shape(p, part);
   if (part.layout == Layout::transposed) std::swap(shape[0], shape[1]);
@@ -116,8 +117,13 @@ std::array<float, 2> normal_pair(uint32_t a, uint32_t b) {
 
 }  // namespace
 
-Parameter::Parameter(std::string name, const Shape& shape, std::vector<Part> parts)
-    : shape_(shape), parts_(std::move(parts)) {
+Init Init::kaiming(int64_t kernel, int64_t out) {
+  return normal(std::sqrt(2 / static_cast<double>(kernel * kernel * out)));
+}
+
+Parameter::Parameter(std::string name, const Shape& shape, std::vector<Part> parts,
+                     ParameterKind kind)
+    : kind_(kind), shape_(shape), parts_(std::move(parts)) {
   leaf_.name = std::move(name);
 }
 
@@ -210,7 +216,8 @@ void Parameters::check_held(const Shape& shape, const std::string& name) {
         path_, held_, asked, name);
 }
 
-Parameter& Parameters::get(const Shape& shape, const std::vector<Part>& parts, const Init& init) {
+Parameter& Parameters::get(const Shape& shape, const std::vector<Part>& parts, const Init& init,
+                           ParameterKind kind) {
   for (auto& p : all_) {
     if (p->parts()[0].name != parts[0].name) continue;
     check(p->shape() == shape, ErrorKind::internal, "parameter {} was asked for as {} and as {}",
@@ -219,7 +226,7 @@ Parameter& Parameters::get(const Shape& shape, const std::vector<Part>& parts, c
   }
   const bool will_be_loaded = held_ >= 0;
   if (will_be_loaded) check_held(shape, parts[0].name);
-  all_.push_back(std::make_unique<Parameter>(parts[0].name, shape, parts));
+  all_.push_back(std::make_unique<Parameter>(parts[0].name, shape, parts, kind));
   if (!will_be_loaded) {
     all_.back()->take(Tensor::zeros(shape, DType::f32));
     initialise(*all_.back(), init);
@@ -229,7 +236,7 @@ Parameter& Parameters::get(const Shape& shape, const std::vector<Part>& parts, c
 
 int64_t Parameters::elements() const {
   int64_t n = 0;
-  for (const auto& p : all_) n += p->elements();
+  for (const auto& p : all_) n += p->is_buffer() ? 0 : p->elements();
   return n;
 }
 
@@ -284,7 +291,9 @@ void Parameters::load(const TensorFile& file, const TensorNames& names) {
         used.insert(name);
       }
       const Shape wanted = file_shape(*p, part);
-      if (info == nullptr) {
+      if (info == nullptr && p->kind() == ParameterKind::counter) {
+        p->take(Tensor::zeros(p->shape(), DType::f32));
+      } else if (info == nullptr) {
         problems += fmt::format("\n  missing: {} {}", part.name, wanted.str());
       } else if (Shape(info->shape) != wanted) {
         problems += fmt::format("\n  {}: the file has {}, the model needs {}", part.name,
@@ -403,11 +412,12 @@ void Parameters::save(const std::string& path, DType dtype) const {
       }
       const std::span<const float> floats(values, static_cast<size_t>(shape.elements()));
       std::span<const std::byte> bytes = std::as_bytes(floats);
-      if (dtype != DType::f32) {
-        bytes = converted.emplace_back(convert_from_floats(floats, dtype, part.name));
+      const DType kept = p->kind() == ParameterKind::counter ? DType::i64 : dtype;
+      if (kept != DType::f32) {
+        bytes = converted.emplace_back(convert_from_floats(floats, kept, part.name));
       }
       views.push_back({part.name,
-                       dtype,
+                       kept,
                        {shape.sizes().begin(), shape.sizes().end()},
                        bytes,
                        // Parts of one parameter lie end to end, so that it can be used in place.
@@ -434,6 +444,14 @@ Parameter& Scope::parameter(const Shape& shape, const Init& init, Layout layout,
         "parameter {} of shape {} has no axes to swap", prefix_, shape);
   const int64_t rows = shape.rank() == 0 ? 1 : shape[0];
   return parameters_->get(shape, {{stored_name(), 0, rows, layout, file_shape}}, init);
+}
+
+Parameter& Scope::buffer(int64_t size, const Init& init) const {
+  return parameters_->get({size}, {{stored_name(), 0, size}}, init, ParameterKind::buffer);
+}
+
+Parameter& Scope::counter() const {
+  return parameters_->get({1}, {{stored_name(), 0, 1}}, Init::zeros(), ParameterKind::counter);
 }
 
 Parameter& Scope::stacked(const std::vector<std::string>& names, const std::string& leaf,

@@ -32,6 +32,9 @@ struct Init {
     return {.kind = Kind::normal, .std = std, .zero_row = zero_row};
   }
   /// Uniform in ±gain * sqrt(6 / (in + out)). Source: Glorot & Bengio 2010.
+  /// For ReLU behind a convolution of square windows: variance 2 / (numbers that an input goes
+  /// into). Source: He et al. 2015, section 2.2, its backward case, as in torchvision.
+  static Init kaiming(int64_t kernel, int64_t out);
   static Init xavier_uniform(double gain = 1) {
     return {.kind = Kind::xavier_uniform, .gain = gain};
   }
@@ -41,6 +44,12 @@ struct Init {
 /// convolution, whose row of memory has the channels of each pixel of a window side by side, as
 /// [out, channels, height, width].
 enum class Layout : uint8_t { as_is, transposed, channels_first };
+
+/// What a parameter is: what gradients train, or a buffer, which the forward pass of training
+/// updates itself (a running mean): it has no gradient, no moments, no decay, and counts as no
+/// weight, but is saved, kept by states of a run and averaged like the weights. Counters are
+/// buffers of one whole number, an i64 scalar in checkpoints, which may lack it (then 0).
+enum class ParameterKind : uint8_t { trained, buffer, counter };
 
 /// Rows of a parameter that the checkpoint holds under a name of their own.
 struct Part {
@@ -75,7 +84,8 @@ struct TensorNames {
 class Parameter {
  public:
   /// Its values are anything until they are written or taken.
-  Parameter(std::string name, const Shape& shape, std::vector<Part> parts);
+  Parameter(std::string name, const Shape& shape, std::vector<Part> parts,
+            ParameterKind kind = ParameterKind::trained);
   Parameter(const Parameter&) = delete;
   Parameter& operator=(const Parameter&) = delete;
   ~Parameter();
@@ -84,6 +94,11 @@ class Parameter {
   const std::vector<Part>& parts() const { return parts_; }
   const Shape& shape() const { return shape_; }
   int64_t elements() const { return shape_.elements(); }
+  ParameterKind kind() const { return kind_; }
+  bool is_buffer() const { return kind_ != ParameterKind::trained; }
+  /// Of a buffer: whether training leaves it as it is, and takes it for what it would be.
+  bool is_fixed() const { return is_fixed_; }
+  void fix() { is_fixed_ = true; }
   /// f32 master.
   const Tensor& value() const;
   /// Gradient, f32; undefined if none came.
@@ -109,6 +124,8 @@ class Parameter {
   const Tensor& master() const;
 
   Leaf leaf_;
+  ParameterKind kind_;
+  bool is_fixed_ = false;
   Shape shape_;
   std::vector<Part> parts_;
   mutable std::mutex mutex_;  // of the copies that are made when asked for
@@ -133,11 +150,12 @@ class Parameters {
 
   /// Finds or makes a parameter. A name asked for twice is one parameter (tied weights).
   /// Errors: internal if it is asked for again with other parts or shape.
-  Parameter& get(const Shape& shape, const std::vector<Part>& parts, const Init& init);
+  Parameter& get(const Shape& shape, const std::vector<Part>& parts, const Init& init,
+                 ParameterKind kind = ParameterKind::trained);
 
   std::vector<std::unique_ptr<Parameter>>& all() { return all_; }
   const std::vector<std::unique_ptr<Parameter>>& all() const { return all_; }
-  /// Number of scalars.
+  /// Number of scalars, those of buffers left out.
   int64_t elements() const;
 
   /// Takes values from a file. Parameters to_be_loaded() use them where they lie if the file lets
@@ -196,6 +214,9 @@ class Scope {
   /// The parameter of this scope: s / "weight". `shape` is that in memory; file_shape: see Part.
   Parameter& parameter(const Shape& shape, const Init& init, Layout layout = Layout::as_is,
                        const std::vector<int64_t>& file_shape = {}) const;
+  /// The buffer of this scope: [size] values, or one counter.
+  Parameter& buffer(int64_t size, const Init& init) const;
+  Parameter& counter() const;
   /// One parameter of several tensors stacked along the first axis, named `NAME.leaf` under this
   /// scope, of rows[i] rows; each is initialised on its own.
   Parameter& stacked(const std::vector<std::string>& names, const std::string& leaf,

@@ -32,8 +32,9 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const Linear
         bias.defined() ? bias.shape() : Shape());
   const DType result = options.result.value_or(x.dtype());
   const bool has_gradient = needs_grad({&x, &w, &bias});
-  check(!has_gradient || (!options.int8 && result == x.dtype()), ErrorKind::internal,
-        "linear: int8, and a result of another dtype than x, have no gradient");
+  check(!has_gradient || (!options.int8 && result == x.dtype() && !options.added.defined()),
+        ErrorKind::internal,
+        "linear: int8, a result of another dtype than x, and what is added have no gradient");
   const Activation kind = options.activation;
   const int64_t outputs = options.count < 0 ? w.size(0) - options.first : options.count;
   check(options.first >= 0 && outputs >= 0 && options.first + outputs <= w.size(0) &&
@@ -54,6 +55,7 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias, const Linear
        .transpose_b = true,
        .constant_b = options.constant_w,
        .first = options.first,
+       .added = options.added.defined() ? options.added.rows() : Rows(),
        .activation = kind,
        .pre_activation = kept.defined() && kind != Activation::relu ? kept.rows() : Rows(),
        .int8 = options.int8});

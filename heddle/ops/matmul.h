@@ -19,6 +19,7 @@ struct LinearOptions {
   std::optional<DType> result = {};  ///< of the dtype of x or f32; absent: of that of x
   int64_t first = 0;                 ///< output to begin with, a multiple of 64, and how many
   int64_t count = -1;                ///< (-1: to the last); needs constant_w
+  Tensor added = {};  ///< of the result's shape and dtype, added before the activation
 };
 
 /// activation(x wᵀ + bias). x: [rows, in], w: [out, in] of the dtype of x, bias: [out] f32 or

@@ -66,6 +66,10 @@ std::vector<std::byte> convert_from_floats(std::span<const float> values, DType 
         put(i, float_to_half(values[i]));
       }
       break;
+    case DType::i64:
+      for (size_t i = 0; i < values.size(); ++i)
+        put(i, static_cast<int64_t>(std::llround(values[i])));
+      break;
     default: fail(ErrorKind::internal, "{}: no way from f32 to {}", name, dtype_name(dtype));
   }
   return bytes;

@@ -119,7 +119,10 @@ std::vector<std::string> TrainConfig::score_names() const {
 }
 
 OptimizerOptions TrainConfig::optimizer_options() const {
-  return {.decoupled_decay = optimizer == "adamw",
+  return {.is_sgd = optimizer.starts_with("sgd"),
+          .decoupled_decay = optimizer.ends_with("w"),
+          .momentum = momentum,
+          .nesterov = nesterov,
           .beta1 = adam_beta1,
           .beta2 = adam_beta2,
           .eps = adam_epsilon,

@@ -141,7 +141,8 @@ struct TrainConfig {
   double learning_rate = 5e-4, min_learning_rate = 0;
   int64_t warmup_updates = 4000;
   double adam_beta1 = 0.9, adam_beta2 = 0.98, adam_epsilon = 1e-9, weight_decay = 0;
-  double clip_norm = 0, ema_decay = 0;
+  double momentum = 0.9, clip_norm = 0, ema_decay = 0;
+  bool nesterov = true;
   std::string average = "none";
   int64_t average_count = 10, accumulate = 1;
 
@@ -166,8 +167,11 @@ struct TrainConfig {
     }
     part_fields(v);
     v("accumulate", accumulate, "parts that a batch is computed in, to save memory", at_least(1));
-    v("optimizer", optimizer, "adam, or adamw with decoupled weight decay",
-      one_of({"adam", "adamw"}));
+    v("optimizer", optimizer,
+      "adam or sgd with momentum; adamw and sgdw: with decoupled weight decay",
+      one_of({"adam", "adamw", "sgd", "sgdw"}));
+    v("momentum", momentum, "of sgd", from_below(0, 1));
+    v("nesterov", nesterov, "Nesterov's momentum, of sgd");
     v("schedule", schedule, "of the learning rate",
       one_of({"noam", "inverse_sqrt", "cosine", "linear", "constant"}));
     v("learning_rate", learning_rate, "at its peak (noam: a factor)", at_least(0));

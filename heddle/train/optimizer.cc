@@ -1,4 +1,4 @@
-// One update: the norm of the gradients, clipping, Adam, the average; the formulas of the
+// One update: the norm of the gradients, clipping, Adam or SGD, the average; the formulas of the
 // schedules.
 #include "heddle/train/optimizer.h"
 
@@ -25,8 +25,9 @@ void average(Tensor& ema, const Tensor& w, float share) {
 Optimizer::Optimizer(nn::Parameters& parameters, const OptimizerOptions& options)
     : parameters_(&parameters), options_(options) {
   for (const auto& p : parameters.all()) {
-    Moments m{Tensor::zeros(p->value().shape(), DType::f32),
-              Tensor::zeros(p->value().shape(), DType::f32), Tensor()};
+    Moments m;
+    if (!p->is_buffer()) m.m = Tensor::zeros(p->shape(), DType::f32);
+    if (!p->is_buffer() && !options.is_sgd) m.v = Tensor::zeros(p->shape(), DType::f32);
     if (options.ema_decay > 0) m.ema = p->value().clone();
     moments_.push_back(std::move(m));
   }
@@ -49,6 +50,46 @@ std::string Optimizer::first_bad_gradient() const {
   return "";
 }
 
+void Optimizer::update(nn::Parameter& p, Moments& m, double learning_rate, double grad_scale,
+                       double ema_decay) const {
+  const auto t = static_cast<double>(updates_);
+  const bool is_matrix = p.value().rank() >= 2;
+  float* const ema = m.ema.defined() ? m.ema.data<float>() : nullptr;
+  const float decay = is_matrix ? static_cast<float>(options_.weight_decay) : 0.0f;
+  if (options_.is_sgd) {
+    return kernels().sgd({.w = p.value().data<float>(),
+                          .g = p.grad().data<float>(),
+                          .v = m.m.data<float>(),
+                          .shadow = p.shadow(),
+                          .ema = ema,
+                          .n = p.elements(),
+                          .lr = static_cast<float>(learning_rate),
+                          .momentum = static_cast<float>(options_.momentum),
+                          .weight_decay = decay,
+                          .grad_scale = static_cast<float>(grad_scale),
+                          .ema_decay = static_cast<float>(ema_decay),
+                          .nesterov = options_.nesterov,
+                          .decoupled_decay = options_.decoupled_decay});
+  }
+  kernels().adam({.w = p.value().data<float>(),
+                  .g = p.grad().data<float>(),
+                  .m = m.m.data<float>(),
+                  .v = m.v.data<float>(),
+                  .shadow = p.shadow(),
+                  .ema = ema,
+                  .n = p.elements(),
+                  .lr = static_cast<float>(learning_rate),
+                  .beta1 = static_cast<float>(options_.beta1),
+                  .beta2 = static_cast<float>(options_.beta2),
+                  .eps = static_cast<float>(options_.eps),
+                  .weight_decay = decay,
+                  .bias_correction1 = static_cast<float>(1 - std::pow(options_.beta1, t)),
+                  .bias_correction2 = static_cast<float>(1 - std::pow(options_.beta2, t)),
+                  .grad_scale = static_cast<float>(grad_scale),
+                  .ema_decay = static_cast<float>(ema_decay),
+                  .decoupled_decay = options_.decoupled_decay});
+}
+
 void Optimizer::step(double learning_rate, double grad_scale) {
   const ProfilePhase phase("optimizer");
   ++updates_;
@@ -63,24 +104,7 @@ void Optimizer::step(double learning_rate, double grad_scale) {
       if (m.ema.defined()) average(m.ema, p.value(), static_cast<float>(1 - ema_decay));
       continue;
     }
-    const bool is_matrix = p.value().rank() >= 2;
-    kernels().adam({.w = p.value().data<float>(),
-                    .g = p.grad().data<float>(),
-                    .m = m.m.data<float>(),
-                    .v = m.v.data<float>(),
-                    .shadow = p.shadow(),
-                    .ema = m.ema.defined() ? m.ema.data<float>() : nullptr,
-                    .n = p.elements(),
-                    .lr = static_cast<float>(learning_rate),
-                    .beta1 = static_cast<float>(options_.beta1),
-                    .beta2 = static_cast<float>(options_.beta2),
-                    .eps = static_cast<float>(options_.eps),
-                    .weight_decay = is_matrix ? static_cast<float>(options_.weight_decay) : 0.0f,
-                    .bias_correction1 = static_cast<float>(1 - std::pow(options_.beta1, t)),
-                    .bias_correction2 = static_cast<float>(1 - std::pow(options_.beta2, t)),
-                    .grad_scale = static_cast<float>(grad_scale),
-                    .ema_decay = static_cast<float>(ema_decay),
-                    .decoupled_decay = options_.decoupled_decay});
+    update(p, m, learning_rate, grad_scale, ema_decay);
     p.grad() = Tensor();
     p.changed(false);
   }

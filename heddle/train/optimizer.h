@@ -1,5 +1,5 @@
-// Adam and AdamW over all parameters, with an exponential moving average of the weights, and the
-// learning rate as a function of the update.
+// Adam, AdamW and SGD over all parameters, with an exponential moving average of the weights, and
+// the learning rate as a function of the update.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,10 @@
 namespace heddle::train {
 
 struct OptimizerOptions {
-  bool decoupled_decay = false;  ///< AdamW (Loshchilov & Hutter 2019); else Adam (Kingma & Ba 2015)
+  bool is_sgd = false;           ///< with momentum; else Adam (Kingma & Ba 2015)
+  bool decoupled_decay = false;  ///< AdamW (Loshchilov & Hutter 2019), and the same of SGD
+  double momentum = 0.9;         ///< of SGD
+  bool nesterov = true;
   double beta1 = 0.9, beta2 = 0.98, eps = 1e-9;
   double weight_decay = 0;  ///< of matrices; vectors are not decayed
   double ema_decay = 0;     ///< 0: no average is kept
@@ -19,8 +22,10 @@ struct OptimizerOptions {
 
 /// Moments of one parameter, f32, of its shape.
 struct Moments {
-  Tensor m, v;
-  Tensor ema;  ///< undefined if no average is kept
+  Tensor m;    ///< SGD's velocity; undefined of a buffer
+  Tensor v;    ///< undefined of a buffer, and in SGD
+  Tensor ema;  ///< undefined if no average is kept. Of buffers too: the averaged weights' running
+               ///< statistics are near the average of those of the weights.
 };
 
 class Optimizer {
@@ -42,6 +47,9 @@ class Optimizer {
   const std::vector<Moments>& moments() const { return moments_; }
 
  private:
+  void update(nn::Parameter& p, Moments& m, double learning_rate, double grad_scale,
+              double ema_decay) const;
+
   nn::Parameters* parameters_;
   OptimizerOptions options_;
   std::vector<Moments> moments_;

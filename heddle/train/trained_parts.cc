@@ -112,10 +112,14 @@ TrainedParts::TrainedParts(const TrainConfig& config, nn::Parameters& model,
   }
   for (const auto& p : model.all()) {
     for (const nn::Part& part : p->parts()) {
-      if (is_whole(*p, part)) add_whole(*p, part, adapts ? kAdapterPrefix : "");
+      if (is_whole(*p, part)) {
+        add_whole(*p, part, adapts ? kAdapterPrefix : "");
+      } else if (p->is_buffer()) {
+        p->fix();
+      }
     }
   }
-  check(!parameters_.all().empty(), ErrorKind::usage,
+  check(parameters_.elements() > 0, ErrorKind::usage,
         "`train_only` and `freeze` leave nothing to train");
   apply();
 }
@@ -125,8 +129,8 @@ void TrainedParts::add_whole(nn::Parameter& parameter, const nn::Part& part,
   std::vector<int64_t> shape(parameter.shape().sizes().begin(), parameter.shape().sizes().end());
   const int64_t row = parameter.elements() / shape[0];
   shape[0] = part.rows;
-  nn::Parameter& own =
-      parameters_.get(Shape(shape), {{prefix + part.name, 0, part.rows}}, nn::Init::zeros());
+  nn::Parameter& own = parameters_.get(Shape(shape), {{prefix + part.name, 0, part.rows}},
+                                       nn::Init::zeros(), parameter.kind());
   wholes_.push_back({&parameter, &own, part.begin * row});
   std::memcpy(own.value().data<float>(), parameter.value().data<float>() + wholes_.back().begin,
               static_cast<size_t>(own.elements()) * sizeof(float));
@@ -154,6 +158,11 @@ float TrainedParts::scale() const {
 
 void TrainedParts::take_gradients() {
   for (const Whole& w : wholes_) {
+    if (w.model->is_buffer()) {  // what the forward pass made of it
+      std::memcpy(w.own->value().data<float>(), w.model->value().data<float>(),
+                  static_cast<size_t>(w.own->elements()) * sizeof(float));
+      continue;
+    }
     if (!w.model->grad().defined()) continue;
     if (w.own->elements() == w.model->elements()) {
       hand_over(w.model->grad(), w.own->grad());

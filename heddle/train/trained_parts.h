@@ -13,7 +13,7 @@ namespace heddle::train {
 /// used, and moments in the optimizer and the state. After a backward pass through the model
 /// take_gradients() makes theirs out of the model's; whenever they have changed, apply() puts them
 /// into the model. A low-rank adapter (Hu et al. 2022) is W = W0 + alpha / rank * B A, so that
-/// dA = alpha / rank * Bᵀ dW and dB = alpha / rank * dW Aᵀ.
+/// dA = alpha / rank * Bᵀ dW and dB = alpha / rank * dW Aᵀ. Buffers that are not chosen are fixed.
 class TrainedParts {
  public:
   /// By config.train_only, freeze and lora_*; `fresh`: names of parameters that the model begun

@@ -31,5 +31,7 @@ void add_loss_cases(std::vector<OpCase>& all, const OpSizes& z);
 void add_patch_cases(std::vector<OpCase>& all, const OpSizes& z);
 /// Those of boxes; tests/ops/box_cases.cc.
 void add_box_cases(std::vector<OpCase>& all, const OpSizes& z);
+/// Those of batch norm; tests/ops/batch_norm_cases.cc.
+void add_batch_norm_cases(std::vector<OpCase>& all, const OpSizes& z);
 
 }  // namespace heddle

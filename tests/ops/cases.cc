@@ -408,6 +408,7 @@ std::vector<OpCase> op_cases(const OpSizes& sizes) {
   add_attention_cases(all, sizes);
   add_patch_cases(all, sizes);
   add_box_cases(all, sizes);
+  add_batch_norm_cases(all, sizes);
   add_loss_cases(all, sizes);
   return all;
 }

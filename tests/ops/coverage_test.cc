@@ -128,6 +128,8 @@ const std::vector<std::string> kFamilies = {
     R"({"model_type": "vit", "image_size": 8, "patch_size": 4, "hidden_size": 16,
         "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24,
         "hidden_dropout_prob": 0.1, "drop_path_rate": 0.2})",
+    R"({"model_type": "resnet", "image_size": 8, "embedding_size": 8, "hidden_sizes": [8, 16],
+        "depths": [1, 2], "layer_type": "basic", "stem": "cifar", "drop_path_rate": 0.2})",
     R"({"model_type": "deit", "image_size": 8, "patch_size": 4, "hidden_size": 16,
         "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24})"};
 

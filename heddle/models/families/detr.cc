@@ -135,6 +135,10 @@ BackboneChoice choose_backbone(const Json& given, int64_t channels, const std::s
     json.erase(key);
   }
   if (!json.contains("num_channels")) json["num_channels"] = channels;
+  const Json* type = json.find("model_type");
+  if (type != nullptr && *type == Json("resnet") && !json.contains("norm")) {
+    json["norm"] = "frozen_batch";
+  }
   choice.config = read_model_config(json, at);
   choice.config->hub.head = Head::none;
   choice.config->hub.has_pooler = false;
@@ -485,7 +489,9 @@ Tensor Detr::states(const ImageRows& images, bool all, const Run& run) const {
 }
 
 Tensor Detr::read(const ImageRows& images, Cells& cells, const Run& run) const {
-  const std::vector<FeatureMap> maps = backbone_->features(images, run);
+  Run apart = run;  // an observer would take its states for those of another stack
+  apart.observer = nullptr;
+  const std::vector<FeatureMap> maps = backbone_->features(images, apart);
   const FeatureMap& map = map_ < 0 ? maps.back() : maps[static_cast<size_t>(map_)];
   cells.grids = map.sizes;
   cells.segments = nn::image_segments(map.sizes);

@@ -25,4 +25,10 @@ Tensor Convolution::operator()(const Tensor& x, std::span<const ImageSize> sizes
                      {.activation = kind, .constant_w = weight_->identity(held), .int8 = run.int8});
 }
 
+Tensor Convolution::by(const Tensor& weight, const Tensor& bias, const Tensor& x,
+                       std::span<const ImageSize> sizes, const LinearOptions& options) const {
+  const LayerName layer(name_);
+  return convolution(x, sizes, weight, bias, windows_, options);
+}
+
 }  // namespace heddle::nn

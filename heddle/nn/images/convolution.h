@@ -23,6 +23,10 @@ class Convolution {
   /// Errors: shape if sizes do not fit, or an image holds no window.
   Tensor operator()(const Tensor& x, std::span<const ImageSize> sizes, const Run& run,
                     Activation kind = Activation::none) const;
+  /// The same windows by another weight and bias.
+  Tensor by(const Tensor& weight, const Tensor& bias, const Tensor& x,
+            std::span<const ImageSize> sizes, const LinearOptions& options) const;
+  Parameter& weight() const { return *weight_; }
   ImageSize output_size(const ImageSize& size) const { return heddle::output_size(size, windows_); }
   std::vector<ImageSize> output_sizes(std::span<const ImageSize> sizes) const {
     return heddle::output_sizes(sizes, windows_);

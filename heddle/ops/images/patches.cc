@@ -105,6 +105,7 @@ struct Blockwise {
                       .transpose_b = true,
                       .constant_b = o.constant_w,
                       .first = o.first,
+                      .added = o.added.defined() ? of(o.added) : Rows(),
                       .activation = o.activation,
                       .pre_activation = kept.defined() ? of(kept) : Rows(),
                       .int8 = o.int8});
@@ -195,8 +196,8 @@ Tensor convolution(const Tensor& x, std::span<const ImageSize> sizes, const Tens
         "convolution: the weight is {}, the bias {}", w.shape(),
         bias.defined() ? bias.shape() : Shape());
   const bool has_gradient = needs_grad({&x, &w, &bias}), x_needs = needs_grad({&x});
-  check(!has_gradient || options.constant_w == 0, ErrorKind::internal,
-        "convolution: with a constant weight there is no gradient");
+  check(!has_gradient || (options.constant_w == 0 && !options.added.defined()), ErrorKind::internal,
+        "convolution: with a constant weight, or something added, there is no gradient");
   const Activation kind = options.activation;
   // What the activation's slope is found from: its input, or, for ReLU, its result.
   const bool keeps = has_gradient && kind != Activation::none && kind != Activation::relu;

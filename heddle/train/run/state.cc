@@ -181,8 +181,8 @@ std::optional<Progression> StateFolder::load(nn::Parameters& parameters, Optimiz
     const std::string& name = all[i]->name();
     const Moments& m = optimizer.moments()[i];
     read_into(file, "w." + name, all[i]->value());
-    read_into(file, "m." + name, m.m);
-    read_into(file, "v." + name, m.v);
+    if (m.m.defined()) read_into(file, "m." + name, m.m);
+    if (m.v.defined()) read_into(file, "v." + name, m.v);
     if (m.ema.defined()) read_into(file, "ema." + name, m.ema);
     all[i]->changed(true);
   }
@@ -204,8 +204,8 @@ void StateFolder::save(const Progression& p, const nn::Parameters& parameters,
       const nn::Parameter& w = *parameters.all()[i];
       const Moments& m = optimizer.moments()[i];
       views.push_back(view_of("w." + w.name(), w.value()));
-      views.push_back(view_of("m." + w.name(), m.m));
-      views.push_back(view_of("v." + w.name(), m.v));
+      if (m.m.defined()) views.push_back(view_of("m." + w.name(), m.m));
+      if (m.v.defined()) views.push_back(view_of("v." + w.name(), m.v));
       if (m.ema.defined()) views.push_back(view_of("ema." + w.name(), m.ema));
     }
     for (const auto& [name, tensor] : carried) {

@@ -171,7 +171,7 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
     block.c = {cpu::scratch<float, 7>(rows * width), rows, width, width, DType::f32};
   }
   const bool has_relu = g.activation == Activation::relu && g.pre_activation.data == nullptr &&
-                        code.has_relu && block.c.data == result.data;
+                        code.has_relu && block.c.data == result.data && g.added.data == nullptr;
   block.panel_bytes = plan.panel_bytes;
   block.scale = a.scale(row);
   for (int64_t l = 0; l < plan.filled_k; l += code.inner_chunk) {
@@ -196,6 +196,9 @@ void run_block(const Plan& plan, const GemmArgs& g, const LeftFactor& a, const c
   }
   if (block.c.data != c.data) ElementwiseKernels::of_cpu().convert(block.c, c);
   // While the block lies in the cache; of the rounded sums, as if they had been stored first.
+  if (g.added.data != nullptr) {
+    ElementwiseKernels::of_cpu().add(c, g.added.slice(row, rows).columns(column, width), c);
+  }
   if (g.activation != Activation::none && !has_relu) {
     ActivationKernels::of_cpu().activation(g.activation, c, {}, result);
   }
@@ -295,6 +298,10 @@ void check_sizes(const GemmArgs& g) {
              g.pre_activation.width == n && g.pre_activation.dtype == g.c.dtype),
         ErrorKind::internal,
         "gemm: the pre-activation is kept beside an activation, in the shape of c");
+  check(g.added.data == nullptr ||
+            (!g.accumulate && g.pre_activation.data == nullptr && g.added.rows == m &&
+             g.added.width == g.c.width && g.added.dtype == g.c.dtype),
+        ErrorKind::internal, "gemm: what is added has the size and dtype of a fresh c");
   check(!g.int8 || (g.transpose_b && !g.transpose_a && g.constant_b != 0 && !g.accumulate),
         ErrorKind::internal, "gemm: int8 needs a plain a, a transposed constant b and a fresh c");
   check(!g.int8 || k <= cpu::kMostInt8Inner, ErrorKind::internal,
@@ -313,6 +320,7 @@ void without_inner(const GemmArgs& g) {
     } else {
       ElementwiseKernels::of_cpu().add_row(g.accumulate ? c : start, g.bias, c);
     }
+    if (g.added.data != nullptr) ElementwiseKernels::of_cpu().add(c, g.added.slice(r, 1), c);
     if (g.activation != Activation::none)
       ActivationKernels::of_cpu().activation(g.activation, c, {}, g.c.slice(r, 1));
   }

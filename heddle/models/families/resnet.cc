@@ -1,0 +1,330 @@
+// ResNet: He et al. 2016, "Deep Residual Learning for Image Recognition" (arXiv 1512.03385), with
+// the stride of a bottleneck in its 3x3 (v1.5); stems and pools of small images as in Page 2018
+// ("How to Train Your ResNet"); stochastic depth of Huang et al. 2016.
+#include <numeric>
+
+#include "heddle/models/backbone.h"
+#include "heddle/nn/images/normed_convolution.h"
+#include "heddle/nn/mlp.h"
+#include "heddle/ops/elementwise.h"
+#include "heddle/ops/reduce.h"
+
+namespace heddle {
+namespace {
+
+constexpr int64_t kReduction = 4;  // of a bottleneck
+constexpr WindowOptions kStemPool{3, 2, 1}, kStagePool{2, 2, 0};
+
+/// Hugging Face's keys, and behind num_channels heddle's own; the defaults are ResNet-50.
+struct ResnetConfig {
+  int64_t embedding_size = 64;
+  std::vector<int64_t> hidden_sizes = {256, 512, 1024, 2048}, depths = {3, 4, 6, 3};
+  std::string layer_type = "bottleneck", hidden_act = "relu";
+  bool downsample_in_first_stage = false, downsample_in_bottleneck = false;
+  int64_t num_channels = 3, image_size = 224, norm_groups = 8;
+  std::string stem = "imagenet", downsample = "stride", norm = "batch";
+  double drop_path_rate = 0;
+
+  template <class V>
+  void fields(V& v) {
+    v("embedding_size", embedding_size, "channels behind the stem", at_least(1));
+    v("hidden_sizes", hidden_sizes, "channels of each stage", at_least(1));
+    v("depths", depths, "layers of each stage", at_least(0));
+    v("layer_type", layer_type,
+      "basic: two 3x3 and a shortcut; bottleneck: 1x1, 3x3, 1x1; plain: a 3x3 without shortcut",
+      one_of({"basic", "bottleneck", "plain"}));
+    v("hidden_act", hidden_act, "behind the norms", one_of(nn::activation_names()));
+    v("downsample_in_first_stage", downsample_in_first_stage, "the first stage halves the sides");
+    v("downsample_in_bottleneck", downsample_in_bottleneck,
+      "by the first 1x1 of a bottleneck, not its 3x3");
+    v("num_channels", num_channels, "numbers of a pixel", at_least(1));
+    v("image_size", image_size, "height and width of the images, in pixels", between(1, 65535));
+    v("stem", stem, "imagenet: 7x7 by 2 and a pool by 2; cifar: 3x3",
+      one_of({"imagenet", "cifar"}));
+    v("downsample", downsample,
+      "stride: of a stage's first layer; pool: each stage begins with a 3x3 and a 2x2 max pool",
+      one_of({"stride", "pool"}));
+    v("norm", norm, "over the batch, over it as it was (frozen), or over groups of an image",
+      one_of({"batch", "frozen_batch", "group"}));
+    v("norm_groups", norm_groups, "groups of channels of a group norm", at_least(1));
+    v("drop_path_rate", drop_path_rate,
+      "probability that an image goes past the last layer, rising from 0", from_below(0, 1));
+  }
+  void check(const std::string& source) const;
+  bool pools() const { return downsample == "pool"; }
+  bool is_bottleneck() const { return layer_type == "bottleneck"; }
+  nn::NormKind norm_kind() const {
+    using Over = nn::NormKind::Over;
+    return {norm == "group"   ? Over::group
+            : norm == "batch" ? Over::batch
+                              : Over::frozen_batch,
+            norm_groups};
+  }
+};
+
+void ResnetConfig::check(const std::string& source) const {
+  const auto check = [&](bool holds, const std::string& what) {
+    heddle::check(holds, ErrorKind::data, "{}: {}", source, what);
+  };
+  check(!hidden_sizes.empty() && hidden_sizes.size() == depths.size(),
+        fmt::format("there are {} hidden_sizes and {} depths; each stage has one of both",
+                    hidden_sizes.size(), depths.size()));
+  check(pools() || std::ranges::count(depths, 0) == 0,
+        "a stage of depth 0 needs the downsample 'pool'");
+  check(layer_type != "plain" || drop_path_rate == 0,
+        "layers without shortcut cannot be gone past; drop_path_rate must be 0");
+  std::vector<int64_t> widths = hidden_sizes;
+  for (const int64_t width : hidden_sizes) {
+    check(!is_bottleneck() || width % kReduction == 0,
+          fmt::format("a bottleneck of {} channels is no quarter of them wide", width));
+    if (is_bottleneck()) widths.push_back(width / kReduction);
+  }
+  widths.push_back(embedding_size);
+  for (const int64_t width : widths) {
+    check(norm != "group" || width % norm_groups == 0,
+          fmt::format("norm_groups {} does not divide {} channels", norm_groups, width));
+  }
+}
+
+/// Pixels of all images at one scale.
+struct Map {
+  Tensor x;
+  std::vector<ImageSize> sizes;
+};
+
+std::vector<ImageSize> by_windows(std::vector<ImageSize> sizes, const WindowOptions& o) {
+  for (ImageSize& size : sizes) size = {o.windows(size.height), o.windows(size.width)};
+  return sizes;
+}
+
+nn::NormedConvolution convolution(const Scope& s, const ResnetConfig& c, int64_t in, int64_t out,
+                                  int64_t kernel, int64_t stride) {
+  return {s / "convolution",
+          s / "normalization",
+          {.in = in,
+           .out = out,
+           .kernel = kernel,
+           .stride = stride,
+           .padding = kernel / 2,
+           .init = Init::kaiming(kernel, out)},
+          c.norm_kind()};
+}
+
+/// A stage's layer at `s`: convolutions one behind the other and the way past them.
+class ResnetLayer {
+ public:
+  ResnetLayer(const Scope& s, const ResnetConfig& c, int64_t in, int64_t out, int64_t stride,
+              double drop_path)
+      : name_(s.prefix()),
+        kind_(nn::activation_of(c.hidden_act)),
+        has_shortcut_(c.layer_type != "plain"),
+        drop_path_(drop_path) {
+    const auto add = [&](int64_t from, int64_t to, int64_t kernel, int64_t by) {
+      const auto k = std::ssize(convolutions_);
+      convolutions_.push_back(convolution(s / "layer" / k, c, from, to, kernel, by));
+    };
+    if (c.is_bottleneck()) {
+      const int64_t narrow = out / kReduction;
+      add(in, narrow, 1, c.downsample_in_bottleneck ? stride : 1);
+      add(narrow, narrow, 3, c.downsample_in_bottleneck ? 1 : stride);
+      add(narrow, out, 1, 1);
+    } else {
+      add(in, out, 3, stride);
+      if (has_shortcut_) add(out, out, 3, 1);
+    }
+    if (has_shortcut_ && (in != out || stride != 1)) {
+      shortcut_.emplace(convolution(s / "shortcut", c, in, out, 1, stride));
+    }
+  }
+
+  std::vector<ImageSize> output_sizes(std::vector<ImageSize> sizes) const {
+    for (const nn::NormedConvolution& c : convolutions_) sizes = c.output_sizes(sizes);
+    return sizes;
+  }
+  Map operator()(const Map& in, const std::vector<uint32_t>* samples, const Run& run) const {
+    Map y = in;
+    for (size_t k = 0; k + 1 < convolutions_.size(); ++k) {
+      y.x = convolutions_[k](y.x, y.sizes, {.activation = kind_}, run);
+      y.sizes = convolutions_[k].output_sizes(y.sizes);
+    }
+    const nn::NormedConvolution& last = convolutions_.back();
+    const std::vector<ImageSize> sizes = last.output_sizes(y.sizes);
+    if (!has_shortcut_) return {last(y.x, y.sizes, {.activation = kind_}, run), sizes};
+    const Tensor past = shortcut_ ? (*shortcut_)(in.x, in.sizes, {}, run) : in.x;
+    if (drop_path_ == 0 || !run.dropout.training) {
+      return {last(y.x, y.sizes, {.added = past, .activation = kind_}, run), sizes};
+    }
+    const auto ids = nn::row_ids(samples, nn::image_segments(sizes));
+    const Tensor branch = last(y.x, y.sizes, {}, run);
+    const Tensor sum = dropout_add(past, branch, run.drop_path(drop_path_, name_, ids));
+    return {kind_ == Activation::none ? sum : activation(kind_, sum), sizes};
+  }
+
+ private:
+  std::string name_;
+  Activation kind_;
+  bool has_shortcut_;
+  double drop_path_;
+  std::vector<nn::NormedConvolution> convolutions_;
+  std::optional<nn::NormedConvolution> shortcut_;
+};
+
+/// Where a pool halves the sides: before the norm, which then has a quarter of the pixels.
+struct Transition {
+  nn::NormedConvolution convolution;
+  Activation kind;
+
+  Map operator()(const Map& in, const Run& run) const {
+    const std::vector<ImageSize> sizes = convolution.output_sizes(in.sizes);
+    const Tensor pooled = max_pool(convolution.convolve(in.x, in.sizes, run), sizes, kStagePool);
+    std::vector<ImageSize> halved = output_sizes(sizes, kStagePool);
+    return {convolution.normalize(pooled, halved, {.activation = kind}, run), halved};
+  }
+};
+
+struct Stage {
+  std::optional<Transition> transition;
+  std::vector<ResnetLayer> layers;
+
+  Map operator()(Map map, const std::vector<uint32_t>* samples, const Run& run) const {
+    if (transition) map = (*transition)(map, run);
+    for (const ResnetLayer& layer : layers) {
+      if (!run.recompute || !is_recording()) {
+        map = layer(map, samples, run);
+        continue;
+      }
+      const auto again = [&layer, samples, run, in = map.sizes](std::span<const Tensor> x) {
+        return std::vector<Tensor>{layer({x[0], in}, samples, run).x};
+      };
+      const std::vector<ImageSize> sizes = layer.output_sizes(map.sizes);
+      map = {recompute(std::array{map.x}, again)[0], sizes};
+    }
+    return map;
+  }
+};
+
+}  // namespace
+
+class Resnet final : public Backbone {
+ public:
+  using Config = ResnetConfig;
+  static HubFamily family() {
+    return {.heads = {{Head::image_classes, "ResNetForImageClassification"},
+                      {Head::none, "ResNetModel"},
+                      {Head::none, "ResNetBackbone"}}};
+  }
+
+  Resnet(const Scope& s, const Config& c, const HubConfig& hub)
+      : Backbone({.channels = c.num_channels,
+                  .image_size = {c.image_size, c.image_size},
+                  .layers = std::accumulate(c.depths.begin(), c.depths.end(), int64_t{0}),
+                  .width = c.hidden_sizes.back()}),
+        c_(c),
+        kind_(nn::activation_of(c.hidden_act)),
+        stem_(stem(base_scope(s, "resnet", hub) / "embedder" / "embedder", c)) {
+    add_stages(base_scope(s, "resnet", hub) / "encoder" / "stages");
+    const Heads::OfInput mean = [this](const Tensor& h, const ModelInput& input, const Run&) {
+      return segment_mean(h, tokens(input.as<ImageRows>()));
+    };
+    if (hub.head == Head::none) heads_.pooler = mean;
+    if (hub.head != Head::image_classes) return;
+    heads_.sequence_classes = classes_of_pooled(
+        s / "classifier" / "1", {.width = c.hidden_sizes.back(), .labels = hub.classes()}, mean);
+  }
+
+  ImageSize grid(const ImageSize& image) const override;
+  using ImageModel::hidden;
+  Tensor hidden(const ImageRows& images, const Run& run) const override {
+    return features(images, run).back().x;
+  }
+  std::vector<int64_t> channels() const override { return c_.hidden_sizes; }
+  std::vector<FeatureMap> features(const ImageRows& images, const Run& run) const override;
+  nn::TensorNames names() const override {
+    nn::TensorNames names{.base = "resnet"};
+    if (head() != Head::image_classes) names.unneeded.emplace_back("classifier.");
+    return names;
+  }
+
+ private:
+  static nn::NormedConvolution stem(const Scope& s, const Config& c) {
+    const bool is_small = c.stem == "cifar";
+    return convolution(s, c, c.num_channels, c.embedding_size, is_small ? 3 : 7, is_small ? 1 : 2);
+  }
+  void add_stages(const Scope& s);
+  Map embed(const ImageRows& images, const Run& run) const;
+
+  ResnetConfig c_;
+  Activation kind_;
+  nn::NormedConvolution stem_;
+  std::vector<Stage> stages_;
+};
+
+void Resnet::add_stages(const Scope& s) {
+  int64_t in = c_.embedding_size, index = 0;
+  const double most = static_cast<double>(std::max<int64_t>(1, layers() - 1));
+  for (size_t i = 0; i < c_.depths.size(); ++i) {
+    const Scope at = s / static_cast<int64_t>(i);
+    const int64_t out = c_.hidden_sizes[i];
+    Stage stage;
+    int64_t stride = i > 0 || c_.downsample_in_first_stage ? 2 : 1;
+    if (c_.pools()) {
+      stage.transition.emplace(
+          Transition{convolution(at / "transition", c_, in, out, 3, 1), kind_});
+      in = out, stride = 1;
+    }
+    for (int64_t l = 0; l < c_.depths[i]; ++l, ++index) {
+      const double drop = c_.drop_path_rate * static_cast<double>(index) / most;
+      stage.layers.emplace_back(at / "layers" / l, c_, l == 0 ? in : out, out, l == 0 ? stride : 1,
+                                drop);
+    }
+    in = out;
+    stages_.push_back(std::move(stage));
+  }
+}
+
+Map Resnet::embed(const ImageRows& images, const Run& run) const {
+  images.check(facts().channels);
+  const std::vector<ImageSize>& sizes = *images.sizes;
+  for (const ImageSize& size : sizes) static_cast<void>(grid(size));
+  Map map{stem_(cast(images.x, run.compute), sizes, {.activation = kind_}, run),
+          stem_.output_sizes(sizes)};
+  if (c_.stem == "cifar") return map;
+  return {max_pool(map.x, map.sizes, kStemPool), output_sizes(map.sizes, kStemPool)};
+}
+
+std::vector<FeatureMap> Resnet::features(const ImageRows& images, const Run& run) const {
+  const auto observe = [&](size_t i, const Tensor& x) {
+    if (run.observer == nullptr || !run.observer->hidden) return;
+    run.observer->hidden(fmt::format("hidden_states.{}", i), x);
+  };
+  Map map = embed(images, run);
+  observe(0, map.x);
+  std::vector<FeatureMap> maps;
+  for (const Stage& stage : stages_) {
+    map = stage(map, images.samples, run);
+    maps.push_back({map.x, map.sizes});
+    observe(maps.size(), map.x);
+  }
+  return maps;
+}
+
+ImageSize Resnet::grid(const ImageSize& image) const {
+  std::vector<ImageSize> at = {image};
+  if (c_.stem == "imagenet") at = by_windows(by_windows(at, {7, 2, 3}), kStemPool);
+  for (size_t i = 0; i < c_.depths.size(); ++i) {
+    if (c_.pools()) {
+      at = by_windows(at, kStagePool);
+    } else if (i > 0 || c_.downsample_in_first_stage) {
+      at = by_windows(at, {1, 2, 0});
+    }
+  }
+  check(at[0].height > 0 && at[0].width > 0, ErrorKind::data,
+        "an image of {} x {} pixels is too small for the {} stages of the model, which was made "
+        "for {} x {}",
+        image.height, image.width, c_.depths.size(), c_.image_size, c_.image_size);
+  return at[0];
+}
+
+template std::unique_ptr<ModelConfig> new_config<Resnet>();
+
+}  // namespace heddle

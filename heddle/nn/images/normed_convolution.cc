@@ -1,0 +1,80 @@
+// Folding a norm by running statistics into the convolution before it.
+#include "heddle/nn/images/normed_convolution.h"
+
+#include "heddle/nn/images/image_rows.h"
+
+namespace heddle::nn {
+
+// W' = scale W, b' = shift, for the identities of all that they are made of.
+struct NormedConvolution::Folded {
+  std::mutex mutex;
+  uint64_t of_weight = 0;
+  std::array<uint64_t, 4> of_norm = {};
+  Tensor weight, bias;
+  uint64_t constant = 0;
+
+  ~Folded() {
+    if (constant != 0) forget_packed(constant);
+  }
+};
+
+namespace {
+
+std::variant<BatchNorm, GroupNorm> make_norm(const Scope& s, int64_t width, const NormKind& kind) {
+  if (kind.over == NormKind::Over::group) return GroupNorm(s, width, kind.groups, kind.eps);
+  return BatchNorm(
+      s, {.width = width, .eps = kind.eps, .is_frozen = kind.over == NormKind::Over::frozen_batch});
+}
+
+Convolution::Options without_bias(Convolution::Options o) {
+  o.bias = false;
+  return o;
+}
+
+}  // namespace
+
+NormedConvolution::NormedConvolution(const Scope& convolution, const Scope& normalization,
+                                     Convolution::Options options, const NormKind& kind)
+    : convolution_(convolution, without_bias(options)),
+      norm_(make_norm(normalization, options.out, kind)),
+      folded_(std::make_shared<Folded>()) {}
+
+Tensor NormedConvolution::operator()(const Tensor& x, std::span<const ImageSize> sizes,
+                                     const NormTail& tail, const Run& run) const {
+  const bool is_line = std::holds_alternative<BatchNorm>(norm_);
+  if (is_line && !is_recording() && !run.dropout.training) return by_folded(x, sizes, tail, run);
+  return normalize(convolve(x, sizes, run), output_sizes(sizes), tail, run);
+}
+
+Tensor NormedConvolution::normalize(const Tensor& y, std::span<const ImageSize> sizes,
+                                    const NormTail& tail, const Run& run) const {
+  if (const auto* batch = std::get_if<BatchNorm>(&norm_)) return (*batch)(y, tail, run);
+  return std::get<GroupNorm>(norm_)(y, image_segments(sizes), tail, run);
+}
+
+Tensor NormedConvolution::by_folded(const Tensor& x, std::span<const ImageSize> sizes,
+                                    const NormTail& tail, const Run& run) const {
+  Parameter& w = convolution_.weight();
+  const auto& norm = std::get<BatchNorm>(norm_);
+  LinearOptions options{.activation = tail.activation, .int8 = run.int8, .added = tail.added};
+  Tensor weight, bias;
+  {
+    const std::lock_guard lock(folded_->mutex);
+    Folded& f = *folded_;
+    if (f.constant == 0 || f.of_weight != w.identity(DType::f32) || f.of_norm != norm.identity()) {
+      const auto [scale, shift] = norm.line();
+      const Tensor folded = w.value().clone();
+      const int64_t width = folded.size(1);
+      for (int64_t i = 0; i < folded.elements(); ++i) {
+        folded.data<float>()[i] *= scale.data<float>()[i / width];
+      }
+      if (f.constant != 0) forget_packed(f.constant);
+      f.of_weight = w.identity(DType::f32), f.of_norm = norm.identity();
+      f.weight = folded, f.bias = shift, f.constant = new_constant();
+    }
+    weight = f.weight, bias = f.bias, options.constant_w = f.constant;
+  }
+  return convolution_.by(weight, bias, x, sizes, options);
+}
+
+}  // namespace heddle::nn
