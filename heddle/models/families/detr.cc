@@ -546,6 +546,7 @@ nn::TensorNames Detr::names() const {
                                       {".fc1.", ".mlp.fc1."},
                                       {".fc2.", ".mlp.fc2."}},
                         .unneeded = model_->names().unneeded};
+  names.unneeded.emplace_back(".num_batches_tracked");  // of norms that are frozen
   if (head() != Head::objects) {
     names.unneeded.insert(names.unneeded.end(), {"class_labels_classifier.", "bbox_predictor."});
   }
