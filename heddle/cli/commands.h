@@ -25,6 +25,7 @@ void add_attention(Subcommand& app);
 void add_explain(Subcommand& app);
 void add_compare(Subcommand& app);
 void add_phrasebook(Subcommand& app);
+void add_shapes(Subcommand& app);
 void add_demo(Subcommand& app);
 void add_bench(Subcommand& app);
 void add_manual(Subcommand& app);

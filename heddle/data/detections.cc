@@ -58,7 +58,7 @@ struct BoxCleaner {
         outside.add(what());
       } else {
         if (inside != one.box) clipped_ones.add(what());
-        one.box = resized(inside, file, cached);
+        one.box = clipped(resized(inside, file, cached), cached);  // but for rounding
         kept.push_back(one);
       }
     }

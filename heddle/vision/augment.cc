@@ -38,15 +38,6 @@ Image resized(const Image& image, const AugmentTarget& target) {
   return resize(image, target.size.height, target.size.width, target.resample);
 }
 
-// Torchvision's ColorJitter without hue: three factors, in any order.
-void jitter(Image& image, double strength, RngStream& random) {
-  std::vector<ImageOp> ops = {ImageOp::brightness, ImageOp::contrast, ImageOp::color};
-  shuffle_values(ops, random);
-  for (const ImageOp op : ops) {
-    apply(image, op, between_draw(std::max(-1.0, -strength), strength, random));
-  }
-}
-
 void apply_policy(Image& image, const Augmentation& how, RngStream random) {
   if (how.auto_augment == "rand_augment") {
     rand_augment(image, how.rand_augment_count, how.rand_augment_magnitude, how.fill(), random);
@@ -91,6 +82,15 @@ RngStream AugmentDraw::stream(std::string_view purpose) const {
   return RngStream(make_key(seed, epoch, hash_name(purpose), sample));
 }
 
+// Torchvision's ColorJitter without hue.
+void jitter_colors(Image& image, double strength, RngStream& random) {
+  std::vector<ImageOp> ops = {ImageOp::brightness, ImageOp::contrast, ImageOp::color};
+  shuffle_values(ops, random);
+  for (const ImageOp op : ops) {
+    apply(image, op, between_draw(std::max(-1.0, -strength), strength, random));
+  }
+}
+
 PixelBox draw_crop(ImageSize size, double share, RngStream& random) {
   constexpr double low = 3.0 / 4, high = 4.0 / 3;
   const auto height = static_cast<double>(size.height), width = static_cast<double>(size.width);
@@ -131,7 +131,7 @@ Image augment(const Image& image, const Augmentation& how, const AugmentTarget& 
   if (how.flip && draw.stream("augment/flip").below(2) == 1) flip_columns(result);
   if (how.color_jitter > 0) {
     RngStream random = draw.stream("augment/color_jitter");
-    jitter(result, how.color_jitter, random);
+    jitter_colors(result, how.color_jitter, random);
   }
   if (how.auto_augment != "none") apply_policy(result, how, draw.stream("augment/auto_augment"));
   if (how.random_erasing > 0) erase(result, how, draw.stream("augment/random_erasing"));

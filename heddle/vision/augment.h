@@ -75,6 +75,10 @@ struct AugmentTarget {
 Image augment(const Image& image, const Augmentation& how, const AugmentTarget& target,
               const AugmentDraw& draw);
 
+/// Brightness, contrast and saturation change, in any order, each by a factor of up to 1 +- the
+/// strength: color_jitter's.
+void jitter_colors(Image& image, double strength, RngStream& random);
+
 /// The part that random_resized_crop cuts out: an area between the share and all, height and width
 /// in a ratio from 3/4 to 4/3. If ten draws do not fit, the largest middle part of such a ratio.
 PixelBox draw_crop(ImageSize size, double share, RngStream& random);

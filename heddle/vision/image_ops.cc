@@ -230,6 +230,21 @@ void flip_columns(Image& image) {
   }
 }
 
+void flip_rows(Image& image) {
+  for (int64_t top = 0, bottom = image.height - 1; top < bottom; ++top, --bottom) {
+    std::swap_ranges(image.row(top), image.row(top) + image.row_bytes(), image.row(bottom));
+  }
+}
+
+Image transposed(const Image& image) {
+  Image result(image.width, image.height);
+  for (int64_t y = 0; y < image.height; ++y) {
+    const uint8_t* row = image.row(y);
+    for (int64_t x = 0; x < image.width; ++x) std::memcpy(result.row(x) + 3 * y, row + 3 * x, 3);
+  }
+  return result;
+}
+
 void paint(Image& image, const PixelBox& box, Rgb color) {
   const int64_t left = std::max<int64_t>(0, box.left),
                 right = std::min(image.width, box.left + box.width);

@@ -41,6 +41,12 @@ Image crop(const Image& image, const PixelBox& box, Rgb fill = {});
 /// Left and right change places.
 void flip_columns(Image& image);
 
+/// Top and bottom change places.
+void flip_rows(Image& image);
+
+/// Rows become columns: the pixel at (x, y) goes to (y, x).
+Image transposed(const Image& image);
+
 /// Paints the part that the box covers.
 void paint(Image& image, const PixelBox& box, Rgb color);
 

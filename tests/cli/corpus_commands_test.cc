@@ -1,4 +1,4 @@
-// heddle demo, phrasebook and tokenizer leave alone what they did not make.
+// heddle demo, phrasebook, shapes and tokenizer leave alone what they did not make.
 #include <gtest/gtest.h>
 
 #include "tests/cli/train_runs.h"
@@ -39,6 +39,30 @@ TEST(PhrasebookCommand, text_of_somebody_else_is_replaced_only_when_asked) {
   EXPECT_EQ(run_heddle(asked).exit_code, 0);
   EXPECT_NE(read_file(folder / "data" / "train.en"), "my own\n");
   EXPECT_EQ(read_file(folder / "data" / "notes"), "my own\n");
+  EXPECT_EQ(files_below(folder / "data").size(), 7u);
+}
+
+TEST(ShapesCommand, images_are_written_and_replaced_only_when_asked) {
+  const TempDir folder;
+  std::vector<std::string> words = {"shapes",     "--count", "3",
+                                    "--held-out", "2",       "--size",
+                                    "32",         "--out",   (folder / "data").string()};
+  ASSERT_EQ(run_heddle(words).exit_code, 0);
+  EXPECT_EQ(files_below(folder / "data").size(), 7u);  // five images, two files of boxes
+  const CliResult refused = run_heddle(words);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("--overwrite"), std::string::npos) << refused.err;
+  const std::string first = read_file(folder / "data" / "train" / "000001.png");
+  words.insert(words.end(), {"--overwrite", "--seed", "2", "--scene", "cells", "--size", "64"});
+  words.erase(words.begin() + 5, words.begin() + 7);
+  ASSERT_EQ(run_heddle(words).exit_code, 0);
+  EXPECT_NE(read_file(folder / "data" / "train" / "000001.png"), first);
+  words.insert(words.end(), {"--task", "classification"});
+  EXPECT_EQ(run_heddle(words).exit_code, 2);
+  const CliResult small =
+      run_heddle({"shapes", "--size", "8", "--overwrite", "--out", (folder / "data").string()});
+  EXPECT_EQ(small.exit_code, 2);
+  EXPECT_NE(small.err.find("8 x 8 pixels"), std::string::npos) << small.err;
   EXPECT_EQ(files_below(folder / "data").size(), 7u);
 }
 

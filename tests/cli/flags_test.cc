@@ -35,6 +35,7 @@ const std::vector<Words>& all_commands() {
                                               {"compare"},
                                               {"demo"},
                                               {"phrasebook"},
+                                              {"shapes"},
                                               {"bench"},
                                               {"manual"},
                                               {"completion"},

@@ -33,6 +33,7 @@ TEST(Outputs, path_that_cannot_be_written_is_said_before_any_model_or_data_is_re
       {"info", "/no/model", "--profile=" + bad},
       {"manual", "-o", bad},
       {"phrasebook", "-o", bad, "--pairs", "10", "--held-out", "2"},
+      {"shapes", "-o", bad, "--count", "10", "--held-out", "2"},
       {"positions", "/no/model", "--page", bad},
       {"tokenizer", "train", "--input", "/no/text", "-o", bad},
       {"tokenizer", "words", "--input", "/no/text", "-o", bad},

@@ -1,0 +1,179 @@
+// A part of an image is cut out and resized, then turned; its boxes take the same way.
+#include "heddle/vision/box_augment.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "heddle/base/error.h"
+#include "heddle/vision/image_ops.h"
+
+namespace heddle {
+namespace {
+
+double uniform(double low, double high, RngStream& random) {
+  return low + (high - low) * static_cast<double>(random.uniform());
+}
+
+int64_t some_below(int64_t count, RngStream& random) {
+  return static_cast<int64_t>(random.below(static_cast<uint64_t>(count)));
+}
+
+// What is cut out of an image, and the size that it gets.
+struct Cut {
+  PixelBox part;
+  ImageSize size;
+};
+
+std::vector<LabelledBox> boxes_in(const Cut& cut, const std::vector<LabelledBox>& boxes,
+                                  double min_visible) {
+  const ImageSize part{cut.part.height, cut.part.width};
+  std::vector<LabelledBox> kept;
+  for (LabelledBox one : boxes) {
+    const Box there = moved(one.box, -static_cast<double>(cut.part.left),
+                            -static_cast<double>(cut.part.top)),
+              seen = clipped(there, part),
+              result = clipped(resized(seen, part, cut.size), cut.size);
+    if (seen.area() <= 0 || seen.area() < min_visible * there.area()) continue;
+    if (result.width() < 1 || result.height() < 1) continue;
+    one.box = result;
+    one.area = 0;
+    kept.push_back(one);
+  }
+  return kept;
+}
+
+BoxedImage cut_out(const BoxedImage& one, const Cut& cut, double min_visible) {
+  const bool is_whole = one.image.size() == ImageSize{cut.part.height, cut.part.width};
+  BoxedImage result{is_whole ? one.image : crop(one.image, cut.part), {}};
+  if (result.image.size() != cut.size) {
+    result.image = resize(result.image, cut.size.height, cut.size.width, Resample::bilinear);
+  }
+  result.boxes = boxes_in(cut, one.boxes, min_visible);
+  return result;
+}
+
+// Along one edge: how long the part is, and what becomes of its length.
+struct EdgeCut {
+  int64_t part, result;
+
+  EdgeCut(int64_t edge, int64_t target, double scale, double share) {
+    const auto whole = static_cast<double>(edge);
+    part = std::clamp<int64_t>(std::llrint(whole * share / std::max(scale, 1.0)), 1, edge);
+    result = std::max<int64_t>(
+        1, std::llrint(static_cast<double>(target) * scale * static_cast<double>(part) / whole));
+  }
+};
+
+Cut draw_cut(ImageSize size, ImageSize target, const BoxAugmentation& how,
+             const AugmentDraw& draw) {
+  RngStream random = draw.stream("augment/boxes/cut");
+  // As likely to be twice as large as half as large.
+  const double scale = std::exp(uniform(std::log(how.scale_low), std::log(how.scale_high), random));
+  const bool is_cropped = how.crop_edges < 1 && random.below(2) == 1;
+  const auto share = [&] { return is_cropped ? uniform(how.crop_edges, 1, random) : 1.0; };
+  const EdgeCut rows(size.height, target.height, scale, share()),
+      columns(size.width, target.width, scale, share());
+  const int64_t top = some_below(size.height - rows.part + 1, random),
+                left = some_below(size.width - columns.part + 1, random);
+  return {{top, left, rows.part, columns.part}, {rows.result, columns.result}};
+}
+
+void turn_and_color(BoxedImage& one, const BoxAugmentation& how, const AugmentDraw& draw) {
+  if (how.turns != "none") {
+    const uint64_t kinds = how.turns == "columns" ? 2 : how.turns == "both" ? 4 : 8;
+    one = turned(std::move(one), static_cast<int>(draw.stream("augment/boxes/turn").below(kinds)));
+  }
+  if (how.box_color_jitter > 0) {
+    RngStream random = draw.stream("augment/boxes/color_jitter");
+    jitter_colors(one.image, how.box_color_jitter, random);
+  }
+}
+
+// A part of an image of a quarter's shape, from the largest that there is down to 3/4 of it.
+Cut draw_quarter(ImageSize size, ImageSize quarter, RngStream& random) {
+  const double height = static_cast<double>(size.height), width = static_cast<double>(size.width),
+               rows = static_cast<double>(quarter.height),
+               columns = static_cast<double>(quarter.width);
+  const double factor = std::min(height / rows, width / columns) * uniform(0.75, 1, random);
+  const int64_t part_height = std::clamp<int64_t>(std::llrint(rows * factor), 1, size.height),
+                part_width = std::clamp<int64_t>(std::llrint(columns * factor), 1, size.width);
+  const int64_t top = some_below(size.height - part_height + 1, random),
+                left = some_below(size.width - part_width + 1, random);
+  return {{top, left, part_height, part_width}, quarter};
+}
+
+void put(const BoxedImage& part, int64_t top, int64_t left, BoxedImage& whole) {
+  for (int64_t y = 0; y < part.image.height; ++y) {
+    std::copy_n(part.image.row(y), part.image.row_bytes(), whole.image.row(top + y) + 3 * left);
+  }
+  for (LabelledBox one : part.boxes) {
+    one.box = moved(one.box, static_cast<double>(left), static_cast<double>(top));
+    whole.boxes.push_back(one);
+  }
+}
+
+}  // namespace
+
+void BoxAugmentation::check(const std::string& source) const {
+  heddle::check(scale_low <= scale_high, ErrorKind::usage,
+                "{}: `scale_low` is {}, above `scale_high` {}", source, scale_low, scale_high);
+}
+
+BoxedImage turned(BoxedImage one, int turn) {
+  const auto width = static_cast<double>(one.image.width),
+             height = static_cast<double>(one.image.height);
+  const bool mirrors_columns = (turn & 1) != 0, mirrors_rows = (turn & 2) != 0,
+             is_transposed = (turn & 4) != 0;
+  if (mirrors_columns) flip_columns(one.image);
+  if (mirrors_rows) flip_rows(one.image);
+  if (is_transposed) one.image = transposed(one.image);
+  for (LabelledBox& each : one.boxes) {
+    Box& b = each.box;
+    if (mirrors_columns) b = {width - b.x1, b.y0, width - b.x0, b.y1};
+    if (mirrors_rows) b = {b.x0, height - b.y1, b.x1, height - b.y0};
+    if (is_transposed) b = {b.y0, b.x0, b.y1, b.x1};
+  }
+  return one;
+}
+
+BoxedImage augment_boxes(const BoxedImage& one, const BoxAugmentation& how, ImageSize target,
+                         const AugmentDraw& draw) {
+  BoxedImage result = cut_out(one, draw_cut(one.image.size(), target, how, draw), how.min_visible);
+  turn_and_color(result, how, draw);
+  return result;
+}
+
+std::optional<std::array<int64_t, 3>> draw_mosaic(const BoxAugmentation& how, int64_t images,
+                                                  const AugmentDraw& draw) {
+  RngStream random = draw.stream("augment/boxes/mosaic");
+  if (static_cast<double>(random.uniform()) >= how.mosaic) return std::nullopt;
+  std::array<int64_t, 3> others;
+  for (int64_t& other : others) other = some_below(images, random);
+  return others;
+}
+
+BoxedImage augment_mosaic(std::span<const BoxedImage> four, const BoxAugmentation& how,
+                          ImageSize target, const AugmentDraw& draw) {
+  heddle::check(four.size() == 4, ErrorKind::internal, "mosaic of {} images", four.size());
+  heddle::check(target.height >= 4 && target.width >= 4, ErrorKind::usage,
+                "mosaic of {} x {} pixels; 4 x 4 are needed", target.height, target.width);
+  RngStream random = draw.stream("augment/boxes/quarters");
+  const auto middle = [&](int64_t edge) {
+    return std::clamp<int64_t>(std::llrint(static_cast<double>(edge) * uniform(0.35, 0.65, random)),
+                               1, edge - 1);
+  };
+  const int64_t row = middle(target.height), column = middle(target.width);
+  BoxedImage whole{Image(target.height, target.width), {}};
+  for (size_t i = 0; i < 4; ++i) {
+    const bool is_lower = i >= 2, is_right = i % 2 == 1;
+    const ImageSize quarter{is_lower ? target.height - row : row,
+                            is_right ? target.width - column : column};
+    const Cut cut = draw_quarter(four[i].image.size(), quarter, random);
+    put(cut_out(four[i], cut, how.min_visible), is_lower ? row : 0, is_right ? column : 0, whole);
+  }
+  turn_and_color(whole, how, draw);
+  return whole;
+}
+
+}  // namespace heddle

@@ -1,0 +1,163 @@
+// Augmented boxes lie around the pixels that they lay around before.
+#include "heddle/vision/box_augment.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "heddle/vision/image_ops.h"
+#include "tests/base/temporary.h"
+#include "tests/vision/drawn.h"
+
+namespace heddle {
+namespace {
+
+// A white rectangle on black.
+BoxedImage rectangle(ImageSize size, PixelBox at, Rgb color = {255, 255, 255}) {
+  BoxedImage one{Image(size.height, size.width), {}};
+  paint(one.image, at, color);
+  const auto left = static_cast<double>(at.left), top = static_cast<double>(at.top);
+  one.boxes.push_back({.box = Box::of_corner(left, top, static_cast<double>(at.width),
+                                             static_cast<double>(at.height)),
+                       .label = 3,
+                       .area = 7});
+  return one;
+}
+
+// Around the pixels that are more than half as bright as the rectangle, in a channel.
+Box seen(const Image& image, int channel = 0) {
+  Box box{1e9, 1e9, -1, -1};
+  for (int64_t y = 0; y < image.height; ++y) {
+    for (int64_t x = 0; x < image.width; ++x) {
+      if (image.row(y)[3 * x + channel] < 128) continue;
+      const auto px = static_cast<double>(x), py = static_cast<double>(y);
+      box = enclosing(box, {px, py, px + 1, py + 1});
+    }
+  }
+  return box;
+}
+
+void expect_around(const BoxedImage& one, const Box& box, int channel, uint64_t sample) {
+  const Box pixels = seen(one.image, channel);
+  EXPECT_NEAR(box.x0, pixels.x0, 1) << sample;
+  EXPECT_NEAR(box.y0, pixels.y0, 1) << sample;
+  EXPECT_NEAR(box.x1, pixels.x1, 1) << sample;
+  EXPECT_NEAR(box.y1, pixels.y1, 1) << sample;
+}
+
+TEST(BoxAugment, boxes_follow_their_pixels) {
+  const BoxAugmentation how{
+      .scale_low = 0.5, .scale_high = 2, .crop_edges = 0.5, .min_visible = 0, .turns = "all"};
+  int64_t kept = 0, cut = 0;
+  for (uint64_t sample = 0; sample < 300; ++sample) {
+    const BoxedImage one = rectangle({60, 90}, {5 + static_cast<int64_t>(sample % 20),
+                                                10 + static_cast<int64_t>(sample % 31), 22, 33});
+    const BoxedImage result = augment_boxes(one, how, {80, 120}, {.seed = 1, .sample = sample});
+    if (result.boxes.empty()) {
+      EXPECT_TRUE(seen(result.image).x1 < 0 || seen(result.image).area() < 80) << sample;
+      continue;
+    }
+    ++kept;
+    const Box& box = result.boxes[0].box;
+    EXPECT_EQ(result.boxes[0].label, 3);
+    EXPECT_EQ(result.boxes[0].area, 0);
+    EXPECT_EQ(box, clipped(box, result.image.size()));
+    cut += box.x0 == 0 || box.y0 == 0;
+    expect_around(result, box, 0, sample);
+  }
+  EXPECT_GT(kept, 250);
+  EXPECT_GT(cut, 20);
+}
+
+TEST(BoxAugment, objects_that_are_mostly_cut_off_are_dropped) {
+  const BoxAugmentation how{.scale_low = 3, .scale_high = 3, .min_visible = 0.6};
+  int64_t dropped = 0;
+  for (uint64_t sample = 0; sample < 100; ++sample) {
+    const BoxedImage one = rectangle({60, 60}, {20, 20, 10, 10});
+    const BoxedImage result = augment_boxes(one, how, {60, 60}, {.seed = 1, .sample = sample});
+    EXPECT_EQ(result.image.size(), (ImageSize{60, 60}));
+    // The part is a third of the image, so an object has 30 x 30 pixels if all of it is seen.
+    const double pixels = seen(result.image).x1 < 0 ? 0 : seen(result.image).area();
+    if (result.boxes.empty()) {
+      ++dropped;
+      EXPECT_LT(pixels, 0.7 * 900);
+    } else {
+      EXPECT_GT(pixels, 0.5 * 900);
+    }
+  }
+  EXPECT_GT(dropped, 20);
+  EXPECT_LT(dropped, 90);
+}
+
+TEST(BoxAugment, eight_turns_are_eight_images) {
+  BoxedImage one{testing::noise(5, 7, 1), {{.box = {1, 2, 3, 5}}}};
+  std::set<std::vector<uint8_t>> all;
+  for (int turn = 0; turn < 8; ++turn) {
+    const BoxedImage result = turned(one, turn);
+    EXPECT_EQ(result.image.size(), turn < 4 ? (ImageSize{5, 7}) : (ImageSize{7, 5}));
+    all.insert(result.image.pixels);
+    const BoxedImage mark = turned(rectangle({5, 7}, {2, 1, 3, 2}), turn);
+    EXPECT_EQ(mark.boxes[0].box, seen(mark.image)) << turn;
+  }
+  EXPECT_EQ(all.size(), 8U);
+}
+
+TEST(BoxAugment, a_mosaic_holds_parts_of_four_images) {
+  std::vector<BoxedImage> four;
+  for (size_t i = 0; i < 3; ++i) {
+    Rgb color = {};
+    color[i] = 255;
+    four.push_back(rectangle({60, 90}, {20, 30, 20, 30}, color));
+    four.back().boxes[0].label = static_cast<int32_t>(i);
+  }
+  four.push_back({Image(40, 50), {}});
+  const BoxAugmentation how{.mosaic = 1, .min_visible = 0, .turns = "all"};
+  std::set<int32_t> labels;
+  for (uint64_t sample = 0; sample < 100; ++sample) {
+    const BoxedImage result = augment_mosaic(four, how, {80, 100}, {.seed = 1, .sample = sample});
+    EXPECT_EQ(std::max(result.image.height, result.image.width), 100);
+    for (const LabelledBox& one : result.boxes) {
+      labels.insert(one.label);
+      expect_around(result, one.box, one.label, sample);
+    }
+  }
+  EXPECT_EQ(labels, (std::set<int32_t>{0, 1, 2}));
+}
+
+TEST(BoxAugment, nothing_asked_is_the_image_resized) {
+  const BoxedImage one{testing::noise(30, 40, 2), {{.box = {3, 6, 9, 12}, .label = 1}}};
+  const BoxedImage same = augment_boxes(one, {}, {30, 40}, {});
+  EXPECT_EQ(same.image, one.image);
+  EXPECT_EQ(same.boxes, one.boxes);
+  const BoxedImage half = augment_boxes(one, {}, {15, 20}, {});
+  EXPECT_EQ(half.image, resize(one.image, 15, 20, Resample::bilinear));
+  EXPECT_EQ(half.boxes[0].box, (Box{1.5, 3, 4.5, 6}));
+}
+
+TEST(BoxAugment, draws_are_those_of_seed_epoch_and_image) {
+  const BoxedImage one{testing::noise(30, 40, 2), {}};
+  const BoxAugmentation how{
+      .mosaic = 0.5, .scale_low = 0.7, .scale_high = 1.4, .turns = "all", .box_color_jitter = 0.2};
+  const auto drawn = [&](const AugmentDraw& draw) {
+    return augment_boxes(one, how, {30, 40}, draw).image;
+  };
+  EXPECT_EQ(drawn({1, 2, 3}), drawn({1, 2, 3}));
+  EXPECT_NE(drawn({1, 2, 3}), drawn({1, 3, 3}));
+  EXPECT_NE(drawn({1, 2, 3}), drawn({1, 2, 4}));
+  int mosaics = 0;
+  for (uint64_t sample = 0; sample < 200; ++sample) {
+    const auto others = draw_mosaic(how, 9, {1, 2, sample});
+    mosaics += others.has_value();
+    EXPECT_TRUE(!others || *std::ranges::max_element(*others) < 9);
+  }
+  EXPECT_NEAR(mosaics, 100, 30);
+  EXPECT_FALSE(draw_mosaic({}, 9, {}).has_value());
+}
+
+TEST(BoxAugment, scales_in_the_wrong_order_are_refused) {
+  const BoxAugmentation how{.scale_low = 2, .scale_high = 1};
+  expect_error(ErrorKind::usage, {"train.json", "scale_low"}, [&] { how.check("train.json"); });
+}
+
+}  // namespace
+}  // namespace heddle
