@@ -5,10 +5,12 @@
 #include <cmath>
 
 #include "heddle/base/files/mmap.h"
+#include "heddle/base/parallel.h"
 #include "heddle/infer/search/best_tokens.h"
 #include "heddle/infer/words.h"
 #include "heddle/ops/embedding.h"
 #include "heddle/text/strings/strings.h"
+#include "heddle/vision/image_ops.h"
 
 namespace heddle {
 namespace {
@@ -80,13 +82,23 @@ std::vector<std::vector<double>> classify(const LoadedModel& model,
 }
 
 std::vector<std::vector<double>> classify(const ImageReader& reader, std::span<const Image> images,
-                                          const Precision& precision) {
+                                          const Precision& precision, bool mirrored) {
   check_mapped_files();
   const LoadedModel& model = reader.loaded;
   const Heads::OfInput& head = model.model->heads().sequence_classes;
   check_head(model, head != nullptr, Head::image_classes, "classes");
-  const ImageBatch batch(images, reader.processor);
-  return classes_of(model, logits_of(model, batch.rows(), head, precision));
+  const auto logits = [&](std::span<const Image> of) {
+    const ImageBatch batch(of, reader.processor);
+    return logits_of(model, batch.rows(), head, precision);
+  };
+  std::vector<float> mean = logits(images);
+  if (mirrored) {
+    std::vector<Image> others(images.begin(), images.end());
+    parallel_for(std::ssize(others), [&](int64_t i) { flip_columns(others[i]); });
+    const std::vector<float> more = logits(others);
+    for (size_t i = 0; i < mean.size(); ++i) mean[i] = (mean[i] + more[i]) / 2;
+  }
+  return classes_of(model, mean);
 }
 
 std::vector<std::vector<WordClass>> classify_words(const LoadedModel& model,

@@ -33,10 +33,11 @@ std::vector<std::vector<double>> classify(const LoadedModel& model,
                                           std::span<const TextToClassify> texts,
                                           const Precision& precision, int64_t& cut);
 
-/// The same of fitted images (ImageProcessor::fit()). Errors: data if the model has no head for
-/// classes of images, takes none of their size, or gives what is not finite.
+/// The same of fitted images (ImageProcessor::fit()); mirrored: by the mean of the logits of each
+/// and of its mirror image. Errors: data if the model has no head for classes of images, takes none
+/// of their size, or gives what is not finite.
 std::vector<std::vector<double>> classify(const ImageReader& reader, std::span<const Image> images,
-                                          const Precision& precision);
+                                          const Precision& precision, bool mirrored = false);
 
 /// The likeliest class of a word.
 struct WordClass {

@@ -110,6 +110,16 @@ int64_t StackConfig::integer(std::initializer_list<const char*> keys) const {
   return -1;
 }
 
+int64_t StackConfig::width() const {
+  for (const Field& f : fields()) {
+    const auto* const stages = std::get_if<std::vector<int64_t>*>(&f.member);
+    if (f.key == "hidden_sizes" && stages != nullptr && !(*stages)->empty()) {
+      return (*stages)->back();
+    }
+  }
+  return integer({"n_embd", "hidden_size", "d_model", "dim"});
+}
+
 void StackConfig::set(const std::string& key, int64_t value) {
   set_from_string(fields(), key, std::to_string(value));
 }

@@ -113,8 +113,8 @@ class StackConfig {
   HubConfig& hub() { return config_->hub; }
   /// An integer field by the first of these names that it has; -1 if it has none.
   int64_t integer(std::initializer_list<const char*> keys) const;
-  /// Width of the residual stream, whatever the model calls it.
-  int64_t width() const { return integer({"n_embd", "hidden_size", "d_model", "dim"}); }
+  /// Width of the residual stream, whatever the model calls it; of stages, that of the last.
+  int64_t width() const;
   void set(const std::string& key, int64_t value);
   /// Errors: data for fields that do not fit together, or a family without that head.
   std::unique_ptr<Model> make(const nn::Scope& s) const { return config_->make(s); }

@@ -89,6 +89,32 @@ TEST(Parameters, stacked_parts_are_saved_and_loaded_under_their_own_names) {
   EXPECT_EQ(a.value().to_floats(), b.value().to_floats());
 }
 
+TEST(Parameters, counter_is_a_whole_number_in_files_and_zero_where_they_lack_it) {
+  heddle::testing::TempDir dir;
+  const std::string path = (dir / "w.safetensors").string();
+  const auto build = [](Parameters& all) -> Parameter& {
+    (Scope(all) / "running_mean").buffer(2, Init::ones());
+    return (Scope(all) / "num_batches_tracked").counter();
+  };
+  Parameters first(1), second(2), third(3);
+  build(first).value().data<float>()[0] = 70001;
+  first.save(path, DType::bf16);
+  const auto file = SafetensorsFile::open(path);
+  EXPECT_EQ(file.info("num_batches_tracked").dtype, DType::i64);
+  EXPECT_TRUE(file.info("num_batches_tracked").shape.empty());
+  Parameter& loaded = build(second);
+  second.load(file);
+  EXPECT_EQ(loaded.value().to_floats(), std::vector<float>{70001});
+  const std::vector<float> two = {3, 4};
+  const std::string without = (dir / "without.safetensors").string();
+  write_safetensors(without, {{"running_mean", DType::f32, {2}, std::as_bytes(std::span(two))}});
+  Parameter& absent = build(third);
+  absent.value().data<float>()[0] = 9;
+  third.load(SafetensorsFile::open(without));
+  EXPECT_EQ(absent.value().to_floats(), std::vector<float>{0});
+  EXPECT_EQ(third.all()[0]->value().to_floats(), two);
+}
+
 TEST(Parameters, transposed_tensor_has_its_axes_swapped_in_the_file_only) {
   heddle::testing::TempDir dir;
   const std::string path = (dir / "w.safetensors").string();

@@ -76,6 +76,25 @@ const std::map<std::string, std::function<Values()>>& others() {
          for (const bf16 s : shadow) all.push_back(static_cast<float>(s));
          return all;
        }},
+      {"sgd",
+       [] {
+         std::vector<float> w = x, v(300, 0.2f), ema(300, 1);
+         std::vector<bf16> shadow(300);
+         kernels().sgd({.w = w.data(),
+                        .g = x.data(),
+                        .v = v.data(),
+                        .shadow = shadow.data(),
+                        .ema = ema.data(),
+                        .n = 300,
+                        .lr = 0.1f,
+                        .weight_decay = 0.2f,
+                        .grad_scale = 0.5f,
+                        .ema_decay = 0.9f});
+         Values all(w.begin(), w.end());
+         for (const auto* more : {&v, &ema}) all.insert(all.end(), more->begin(), more->end());
+         for (const bf16 s : shadow) all.push_back(static_cast<float>(s));
+         return all;
+       }},
   };
   return calls;
 }

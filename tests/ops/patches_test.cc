@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "heddle/base/rng.h"
+#include "heddle/ops/elementwise.h"
 #include "heddle/ops/images/patches.h"
 #include "heddle/ops/reduce.h"
 #include "tests/base/temporary.h"
@@ -102,6 +103,34 @@ TEST(MaxPool, nan_is_the_largest) {
   EXPECT_TRUE(std::isnan(y.to_floats()[1]));
   backward(sum(y));
   EXPECT_EQ(leaf.grad.to_floats(), (std::vector<float>{1, 0, 0, 0, 0, 0, 1, 0}));
+}
+
+TEST(Convolution, what_is_added_goes_in_before_the_activation) {
+  const NoGrad off;
+  const std::vector<ImageSize> sizes = {{9, 7}, {4, 8}};
+  const auto some = [](const Shape& shape, float step) {
+    std::vector<float> values;
+    for (int64_t i = 0; i < shape.elements(); ++i) {
+      values.push_back(std::sin(static_cast<float>(i) * step));
+    }
+    return Tensor::from(values, shape);
+  };
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const WindowOptions& o : {WindowOptions{3, 1, 1}, WindowOptions{1, 1, 0}}) {
+      for (const int64_t channels : {5, 600}) {  // of a few and of several chunks of sums
+        const Tensor x = cast(some({95, channels}, 0.7f), dtype);
+        const Tensor w = cast(some({33, o.kernel * o.kernel * channels}, 0.3f), dtype);
+        const Tensor added = cast(some({95, 33}, 0.11f), dtype), bias = some({33}, 0.5f);
+        LinearOptions options{.constant_w = new_constant()};
+        const Tensor apart =
+            activation(Activation::relu, add(convolution(x, sizes, w, bias, o, options), added));
+        options.added = added, options.activation = Activation::relu;
+        EXPECT_EQ(convolution(x, sizes, w, bias, o, options).to_floats(), apart.to_floats())
+            << dtype_name(dtype) << ' ' << o.kernel << ' ' << channels;
+        forget_packed(options.constant_w);
+      }
+    }
+  }
 }
 
 TEST(Windows, sizes_that_do_not_fit_are_shape_errors) {

@@ -54,6 +54,49 @@ TEST(Optimizer, two_steps_of_adam_equal_the_formula) {
   EXPECT_NEAR(m.first(), w, 1e-6);
 }
 
+// v = momentum v + g + decay w; w -= lr (g + decay w + momentum v), of vectors without decay.
+TEST(Optimizer, three_steps_of_sgd_equal_the_formula_of_torch) {
+  for (const bool nesterov : {false, true}) {
+    for (const bool decoupled : {false, true}) {
+      OneMatrix m;
+      nn::Parameter& bias = nn::Scope(m.parameters, "b").parameter({2}, nn::Init::ones());
+      Optimizer sgd(m.parameters, {.is_sgd = true,
+                                   .decoupled_decay = decoupled,
+                                   .momentum = 0.8,
+                                   .nesterov = nesterov,
+                                   .weight_decay = 0.1});
+      double w = 1, v = 0, b = 1, vb = 0;
+      const auto step = [&](double& x, double& velocity, double gradient, double decay) {
+        const double g = gradient + (decoupled ? 0 : decay * x);
+        velocity = 0.8 * velocity + g;
+        x -= 0.05 * ((nesterov ? g + 0.8 * velocity : velocity) + (decoupled ? decay * x : 0));
+      };
+      for (const double g : {0.5, -2.0, 1.5}) {
+        m.gradient(static_cast<float>(g));
+        bias.grad() = Tensor::full({2}, static_cast<float>(g), DType::f32);
+        sgd.step(0.05, 1);
+        step(w, v, g, 0.1), step(b, vb, g, 0);
+      }
+      EXPECT_NEAR(m.first(), w, 1e-6) << nesterov << decoupled;
+      EXPECT_NEAR(bias.value().data<float>()[0], b, 1e-6);
+    }
+  }
+}
+
+TEST(Optimizer, buffers_are_averaged_but_not_decayed_or_counted) {
+  nn::Parameters all(1);
+  const nn::Scope s(all);
+  s.parameter({2, 2}, nn::Init::ones());
+  nn::Parameter& mean = (s / "mean").buffer(3, nn::Init::ones());
+  EXPECT_EQ(all.elements(), 4);
+  Optimizer adam(all, {.decoupled_decay = true, .weight_decay = 0.5, .ema_decay = 0.1});
+  EXPECT_FALSE(adam.moments()[1].m.defined());
+  mean.value().data<float>()[0] = 5;
+  adam.step(0.1, 1);
+  EXPECT_EQ(mean.value().to_floats(), (std::vector<float>{5, 1, 1}));
+  EXPECT_NEAR(adam.moments()[1].ema.data<float>()[0], 0.1 * 1 + 0.9 * 5, 1e-6);
+}
+
 TEST(Optimizer, weight_decay_of_adam_goes_through_the_moments_and_that_of_adamw_does_not) {
   // With no gradient AdamW shrinks the weight by lr * decay; Adam takes the decay for a gradient,
   // so that its first step is lr.

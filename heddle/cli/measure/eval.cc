@@ -138,6 +138,9 @@ void add_data_flags(Subcommand& command, EvalFlags& flags) {
   command.begin_group(kClasses);
   command.add_option("--label-key", flags.label_key,
                      "column or key of the label [that of the run, or label]");
+  command.begin_group(kImages);
+  command.add_setting("--views", flags.views,
+                      "2: each image is judged by the mean of its logits and its mirror image's");
 }
 
 }  // namespace

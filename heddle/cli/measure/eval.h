@@ -16,6 +16,7 @@ struct EvalFlags : TranslateFlags {
   int64_t context = 0, stride = 0;
   std::optional<uint64_t> seed;
   bool no_memory = false, lowercase = false, json = false;
+  int64_t views = 1;
 };
 
 /// BLEU and chrF as `heddle score` and `eval` show them.

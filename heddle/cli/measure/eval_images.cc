@@ -77,6 +77,8 @@ std::string as_json(const ImageReport& r, int64_t labels, const EvalFlags& flags
 }  // namespace
 
 void eval_images(const EvalFlags& flags) {
+  check(flags.views == 1 || flags.views == 2, ErrorKind::usage,
+        "--views is {}; an image has 1 view, and with its mirror image 2", flags.views);
   const bool has_page = wants_page(flags.page);
   const Precision precision = apply_compute_flags(flags.compute);
   const ImageReader reader = load_image_reader(flags.model);
@@ -99,7 +101,7 @@ void eval_images(const EvalFlags& flags) {
       images[i] =
           reader.processor.fit(ImageView{image.pixels.data(), image.size, source.channels}.rgb());
     });
-    const auto all = classify(reader, images, precision);
+    const auto all = classify(reader, images, precision, flags.views == 2);
     for (size_t i = 0; i < images.size(); ++i) {
       const size_t n = static_cast<size_t>(begin) + i;
       const int32_t truth = source.entries[n].label;

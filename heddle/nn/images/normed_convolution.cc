@@ -1,6 +1,8 @@
 // Folding a norm by running statistics into the convolution before it.
 #include "heddle/nn/images/normed_convolution.h"
 
+#include "heddle/base/parallel.h"
+#include "heddle/base/profile.h"
 #include "heddle/nn/images/image_rows.h"
 
 namespace heddle::nn {
@@ -11,10 +13,14 @@ struct NormedConvolution::Folded {
   uint64_t of_weight = 0;
   std::array<uint64_t, 4> of_norm = {};
   Tensor weight, bias;
-  uint64_t constant = 0;
+  std::array<uint64_t, 2> constants = {};  // of products in f32, in bf16; 0: nothing is folded
 
-  ~Folded() {
-    if (constant != 0) forget_packed(constant);
+  ~Folded() { forget(); }
+  void forget() {
+    for (uint64_t& constant : constants) {
+      if (constant != 0) forget_packed(constant);
+      constant = 0;
+    }
   }
 };
 
@@ -42,7 +48,8 @@ NormedConvolution::NormedConvolution(const Scope& convolution, const Scope& norm
 Tensor NormedConvolution::operator()(const Tensor& x, std::span<const ImageSize> sizes,
                                      const NormTail& tail, const Run& run) const {
   const bool is_line = std::holds_alternative<BatchNorm>(norm_);
-  if (is_line && !is_recording() && !run.dropout.training) return by_folded(x, sizes, tail, run);
+  const bool trains = is_recording() || run.recompute || run.dropout.training;
+  if (is_line && !trains) return by_folded(x, sizes, tail, run);
   return normalize(convolve(x, sizes, run), output_sizes(sizes), tail, run);
 }
 
@@ -61,18 +68,26 @@ Tensor NormedConvolution::by_folded(const Tensor& x, std::span<const ImageSize> 
   {
     const std::lock_guard lock(folded_->mutex);
     Folded& f = *folded_;
-    if (f.constant == 0 || f.of_weight != w.identity(DType::f32) || f.of_norm != norm.identity()) {
+    if (f.constants[0] == 0 || f.of_weight != w.identity(DType::f32) ||
+        f.of_norm != norm.identity()) {
       const auto [scale, shift] = norm.line();
-      const Tensor folded = w.value().clone();
+      const Tensor folded = Tensor::empty(w.shape(), DType::f32);
       const int64_t width = folded.size(1);
-      for (int64_t i = 0; i < folded.elements(); ++i) {
-        folded.data<float>()[i] *= scale.data<float>()[i / width];
+      if (!is_counting()) {  // or nobody would ask for the values
+        const float* const from = w.value().data<float>();
+        parallel_for(folded.size(0), [&, by = scale.data<float>()](int64_t r) {
+          for (int64_t i = r * width; i < (r + 1) * width; ++i) {
+            folded.data<float>()[i] = by[r] * from[i];
+          }
+        });
       }
-      if (f.constant != 0) forget_packed(f.constant);
+      f.forget();
       f.of_weight = w.identity(DType::f32), f.of_norm = norm.identity();
-      f.weight = folded, f.bias = shift, f.constant = new_constant();
+      f.weight = folded, f.bias = shift;
+      for (uint64_t& constant : f.constants) constant = new_constant();
     }
-    weight = f.weight, bias = f.bias, options.constant_w = f.constant;
+    weight = f.weight, bias = f.bias;
+    options.constant_w = f.constants[x.dtype() == DType::f32 ? 0 : 1];
   }
   return convolution_.by(weight, bias, x, sizes, options);
 }

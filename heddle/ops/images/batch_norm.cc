@@ -22,15 +22,18 @@ Tensor rstd_of(const Tensor& variance, float eps) {
   return rstd;
 }
 
-// What both passes read.
-struct Saved {
-  Tensor x, added, y, mean, rstd, gamma, beta;
-  bool relu, is_fixed;
+Rows rows_or_none(const Tensor& x) { return x.defined() ? x.rows() : Rows(); }
 
-  BatchNormArgs args() const {
+// What both passes read. y: where ReLU was open, if something was added before it.
+struct Saved {
+  Tensor x, mean, rstd, gamma, beta;
+  bool adds, relu, is_fixed;
+  Tensor y = {};
+
+  BatchNormArgs args(const Rows& added, const Rows& result) const {
     return {.x = x.rows(),
-            .added = added.defined() ? added.rows() : Rows(),
-            .y = y.rows(),
+            .added = added,
+            .y = result,
             .mean = mean.data<float>(),
             .rstd = rstd.data<float>(),
             .gamma = gamma.data<float>(),
@@ -39,15 +42,16 @@ struct Saved {
   }
   Grads gradients(const Tensor& dy) const {
     Tensor dx = empty_like(x), dgamma = empty_like(gamma), dbeta = empty_like(gamma);
-    Tensor dadded = added.defined() ? empty_like(x) : Tensor();
-    kernels().batch_norm_backward({.forward = args(),
+    Tensor dadded = adds ? empty_like(x) : Tensor();
+    const Rows kept = rows_or_none(y);  // the sum itself is not read again
+    kernels().batch_norm_backward({.forward = args(kept, kept),
                                    .dy = dy.rows(),
                                    .dx = dx.rows(),
-                                   .dadded = dadded.defined() ? dadded.rows() : Rows(),
+                                   .dadded = rows_or_none(dadded),
                                    .dgamma = dgamma.data<float>(),
                                    .dbeta = dbeta.data<float>(),
                                    .is_fixed = is_fixed});
-    if (!added.defined()) return {dx, dgamma, dbeta};
+    if (!adds) return {dx, dgamma, dbeta};
     return {dx, dgamma, dbeta, dadded};
   }
 };
@@ -79,17 +83,15 @@ Tensor batch_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, cons
   if (options.found != nullptr) *options.found = of;
   const Tensor y = empty_like(x);
   Saved s{.x = x.detached(),
-          .added = added.defined() ? added.detached() : Tensor(),
-          .y = y,
           .mean = of.mean,
           .rstd = rstd_of(of.variance, options.eps),
           .gamma = gamma.detached(),
           .beta = beta.detached(),
+          .adds = added.defined(),
           .relu = options.relu,
           .is_fixed = is_fixed};
-  kernels().batch_norm(s.args());
-  // The backward pass finds in y which sums were above 0, and needs them no more.
-  if (s.added.defined()) s.added = y;
+  kernels().batch_norm(s.args(rows_or_none(added), y.rows()));
+  if (s.adds && s.relu) s.y = y;
   const auto backward = [s](const Tensor& dy) { return s.gradients(dy); };
   if (!added.defined()) return record("batch_norm", {x, gamma, beta}, y, backward);
   return record("batch_norm", {x, gamma, beta, added}, y, backward);

@@ -59,6 +59,21 @@ std::vector<ImageBlock> blocks_of(std::span<const ImageSize> sizes, const Window
   return blocks;
 }
 
+// A factor that stays as it is over the blocks of a call, so that it is packed once.
+class PackedOnce {
+ public:
+  explicit PackedOnce(size_t blocks) : id_(blocks > 1 ? new_constant() : 0) {}
+  PackedOnce(const PackedOnce&) = delete;
+  PackedOnce& operator=(const PackedOnce&) = delete;
+  ~PackedOnce() {
+    if (id_ != 0) forget_packed(id_);
+  }
+  uint64_t id() const { return id_; }
+
+ private:
+  uint64_t id_;
+};
+
 // A convolution over blocks of images.
 struct Blockwise {
   Sizes sizes;
@@ -94,6 +109,7 @@ struct Blockwise {
     const int64_t outputs = o.count < 0 ? w.size(0) - o.first : o.count;
     const Tensor y = Tensor::empty({windows(), outputs}, o.result.value_or(x.dtype()));
     const Tensor all = room(x.dtype());
+    const PackedOnce packed(blocks.size());
     for (const ImageBlock& b : blocks) {
       const Rows patches = all.rows().slice(0, b.windows);
       kernels().patch_rows(args(b, x, patches));
@@ -103,7 +119,7 @@ struct Blockwise {
                       .c = of(y),
                       .bias = bias.defined() ? bias.data<float>() + o.first : nullptr,
                       .transpose_b = true,
-                      .constant_b = o.constant_w,
+                      .constant_b = o.constant_w != 0 ? o.constant_w : packed.id(),
                       .first = o.first,
                       .added = o.added.defined() ? of(o.added) : Rows(),
                       .activation = o.activation,
@@ -119,6 +135,7 @@ struct Blockwise {
                                       bool wants_dx) const {
     const Tensor all = room(x.dtype()), dx = wants_dx ? empty_like(x) : Tensor();
     const Tensor dw = Tensor::empty(w.shape(), DType::f32);
+    const PackedOnce packed(blocks.size());
     for (const ImageBlock& b : blocks) {
       const Rows patches = all.rows().slice(0, b.windows);
       const Rows dy_of_block = dy.rows().slice(b.window, b.windows);
@@ -129,7 +146,7 @@ struct Blockwise {
                       .transpose_a = true,
                       .accumulate = b.image > 0});
       if (!wants_dx) continue;
-      kernels().gemm({.a = dy_of_block, .b = w.rows(), .c = patches});
+      kernels().gemm({.a = dy_of_block, .b = w.rows(), .c = patches, .constant_b = packed.id()});
       kernels().patch_rows_backward(args(b, dx, patches));
     }
     return {dx, dw};

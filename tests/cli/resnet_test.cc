@@ -1,0 +1,161 @@
+// ResNet at the command line: training with batch norm by SGD to the same bits however it runs,
+// what is frozen, and two views of an image.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "heddle/base/json/json.h"
+#include "heddle/base/rng.h"
+#include "heddle/io/safetensors.h"
+#include "tests/data/image_files.h"
+#include "tests/support/cli_runner.h"
+
+namespace heddle::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// IDX files of grey images of 8 x 8 pixels whose class is the half that is bright.
+void write_halves(const std::string& folder, const std::string& part, uint32_t count) {
+  std::string pixels, labels;
+  RngStream random(make_key(9, count, 0));
+  for (uint32_t i = 0; i < count; ++i) {
+    labels += static_cast<char>(i % 2);
+    for (uint32_t p = 0; p < 64; ++p) {
+      pixels += static_cast<char>(((p / 32 == i % 2) ? 90 : 0) + random.below(120));
+    }
+  }
+  write_file(folder + "/" + part + "-images-idx3-ubyte", idx_file({count, 8, 8}, pixels));
+  write_file(folder + "/" + part + "-labels-idx1-ubyte", idx_file({count}, labels));
+}
+
+class Resnet : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = std::make_unique<TempDir>();
+    fs::create_directory(path("data"));
+    write_halves(path("data"), "train", 200);
+    write_halves(path("data"), "test", 60);
+  }
+  static void TearDownTestSuite() { folder_.reset(); }
+  static std::string path(const std::string& name) { return (*folder_ / name).string(); }
+
+  static CliResult train(const std::string& run, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"train",
+                                      "--task",
+                                      "image_classification",
+                                      "--model-type",
+                                      "resnet",
+                                      "--data",
+                                      path("data"),
+                                      "--out",
+                                      path(run),
+                                      "--stem",
+                                      "cifar",
+                                      "--downsample",
+                                      "pool",
+                                      "--layer-type",
+                                      "basic",
+                                      "--embedding-size",
+                                      "8",
+                                      "--hidden-sizes",
+                                      "8,16",
+                                      "--depths",
+                                      "1,1",
+                                      "--optimizer",
+                                      "sgd",
+                                      "--learning-rate",
+                                      "0.1",
+                                      "--weight-decay",
+                                      "0.0005",
+                                      "--ema-decay",
+                                      "0.9",
+                                      "--batch-size",
+                                      "32",
+                                      "--schedule",
+                                      "constant",
+                                      "--warmup-updates",
+                                      "5",
+                                      "--validate-every",
+                                      "20",
+                                      "--checkpoint-every",
+                                      "5",
+                                      "--precision",
+                                      "f32"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_heddle(words);
+  }
+  static std::string weights(const std::string& run, const std::string& which = "last") {
+    return read_file(path(run) + "/" + which + "/model.safetensors");
+  }
+  static std::vector<float> tensor(const std::string& run, const std::string& name) {
+    return SafetensorsFile::open(path(run) + "/last/model.safetensors").info(name).floats();
+  }
+
+ private:
+  static inline std::unique_ptr<TempDir> folder_;
+};
+
+constexpr const char* kStem = "resnet.embedder.embedder.normalization.";
+
+TEST_F(Resnet, learns_and_two_views_judge_alike) {
+  const CliResult trained = train("learned", {"--max-updates", "60"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_EQ(trained.err.find("warning"), trained.err.npos) << trained.err;
+  EXPECT_EQ(tensor("learned", std::string(kStem) + "num_batches_tracked"), std::vector<float>{60});
+  for (const char* views : {"1", "2"}) {
+    const CliResult judged =
+        run_heddle({"eval", path("learned"), "--data", path("data"), "--views", views, "--json"});
+    ASSERT_EQ(judged.exit_code, 0) << judged.err;
+    EXPECT_GT(Json::parse(judged.out).at("accuracy").as_double(), 0.95) << views;
+  }
+  EXPECT_EQ(run_heddle({"eval", path("learned"), "--data", path("data"), "--views", "3"}).exit_code,
+            2);
+}
+
+TEST_F(Resnet, threads_and_stops_change_no_bit_of_weights_or_statistics) {
+  ASSERT_EQ(train("whole", {"--max-updates", "40", "--threads", "1"}).exit_code, 0);
+  ASSERT_EQ(train("threads", {"--max-updates", "40", "--threads", "3"}).exit_code, 0);
+  EXPECT_EQ(weights("threads"), weights("whole"));
+  ASSERT_EQ(train("stopped", {"--max-updates", "15"}).exit_code, 0);
+  ASSERT_NE(weights("stopped"), weights("whole"));
+  ASSERT_EQ(train("stopped", {"--max-updates", "40"}).exit_code, 0);
+  EXPECT_EQ(weights("stopped"), weights("whole"));
+  EXPECT_EQ(weights("stopped", "best"), weights("whole", "best"));
+  ASSERT_EQ(train("again", {"--max-updates", "40", "--recompute"}).exit_code, 0);
+  EXPECT_EQ(weights("again"), weights("whole"));
+}
+
+TEST_F(Resnet, statistics_that_are_frozen_stay_and_others_move_through_stops) {
+  const std::vector<std::string> part = {"--from", path("begun"), "--freeze", "embedder"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), part.begin(), part.end());
+    return more;
+  };
+  ASSERT_EQ(train("begun", {"--max-updates", "20"}).exit_code, 0);
+  const CliResult tuned = train("tuned", with({"--max-updates", "20"}));
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  for (const char* name : {"running_mean", "running_var", "num_batches_tracked", "weight"}) {
+    EXPECT_EQ(tensor("tuned", std::string(kStem) + name),
+              tensor("begun", std::string(kStem) + name));
+  }
+  const std::string moved = "resnet.encoder.stages.1.transition.normalization.running_mean";
+  EXPECT_NE(tensor("tuned", moved), tensor("begun", moved));
+  ASSERT_EQ(train("halted", with({"--max-updates", "10"})).exit_code, 0);
+  ASSERT_EQ(train("halted", with({"--max-updates", "20"})).exit_code, 0);
+  EXPECT_EQ(weights("halted"), weights("tuned"));
+}
+
+TEST_F(Resnet, fields_that_do_not_fit_together_are_named) {
+  const CliResult depths = train("bad", {"--max-updates", "5", "--depths", "1,1,1"});
+  EXPECT_NE(depths.exit_code, 0);
+  EXPECT_NE(depths.err.find("2 hidden_sizes and 3 depths"), depths.err.npos) << depths.err;
+  const CliResult groups =
+      train("bad", {"--max-updates", "5", "--norm", "group", "--norm-groups", "3"});
+  EXPECT_NE(groups.exit_code, 0);
+  EXPECT_NE(groups.err.find("norm_groups 3 does not divide"), groups.err.npos) << groups.err;
+  ASSERT_EQ(train("grouped", {"--max-updates", "5", "--norm", "group"}).exit_code, 0);
+}
+
+}  // namespace
+}  // namespace heddle::testing
