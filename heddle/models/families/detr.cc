@@ -1,14 +1,16 @@
-// DETR: Carion et al. 2020, "End-to-End Object Detection with Transformers": a backbone's map, an
-// encoder over its cells, and a decoder whose queries become classes and boxes.
+// DETR: Carion et al. 2020, "End-to-End Object Detection with Transformers": a
+// backbone's map, an encoder over its cells, and a decoder whose queries become
+// classes and boxes.
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "heddle/models/backbone.h"
 #include "heddle/models/detector.h"
 #include "heddle/models/registry.h"
 #include "heddle/nn/block.h"
+#include "heddle/nn/images/cell_positions.h"
 #include "heddle/nn/images/convolution.h"
-#include "heddle/nn/images/sine_positions.h"
 #include "heddle/nn/positioned_attention.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
@@ -27,6 +29,7 @@ struct DetrConfig {
   double init_std = 0.02, init_xavier_std = 1;
   bool normalize_before = false, auxiliary_loss = false, dilation = false;
   SetLossWeights loss;
+  DenoisingWeights denoising;
 
   template <class V>
   void fields(V& v) {
@@ -53,20 +56,14 @@ struct DetrConfig {
     v("init_xavier_std", init_xavier_std, "factor of the uniform weights at the start",
       at_least(0));
     v("normalize_before", normalize_before,
-      "norms before the sublayers, and one behind the encoder; transformers has them behind");
+      "norms before the sublayers, and one behind the encoder; transformers "
+      "has them behind");
     v("position_embedding_type", position_embedding_type, "positions of the map's cells",
       one_of({"sine", "learned"}));
     v("auxiliary_loss", auxiliary_loss, "each layer of the decoder is trained to see the objects");
     v("dilation", dilation, "a map twice as fine by dilated convolutions; only false");
-    v("class_cost", loss.class_cost, "of a class in the matching", at_least(0));
-    v("bbox_cost", loss.bbox_cost, "of the distance of a box in the matching", at_least(0));
-    v("giou_cost", loss.giou_cost, "of the generalized IoU in the matching", at_least(0));
-    v("bbox_loss_coefficient", loss.bbox_loss_coefficient, "of the distance in the loss",
-      at_least(0));
-    v("giou_loss_coefficient", loss.giou_loss_coefficient, "of the generalized IoU in the loss",
-      at_least(0));
-    v("eos_coefficient", loss.eos_coefficient, "weight of a query that is to see no object",
-      above(0));
+    loss.fields(v);
+    denoising.fields(v);
   }
   void check(const std::string& source) const;
   static Json from_hub(const Json& json, const std::string& source);
@@ -74,98 +71,6 @@ struct DetrConfig {
 };
 
 namespace {
-
-// --- the backbone's config and names ---
-
-constexpr const char* kTimm = "timm_backbone";
-
-struct TimmResNet {
-  const char* name;
-  const char* json;
-};
-constexpr std::array kTimmResNets = {
-    TimmResNet{"resnet18", R"({"layer_type": "basic", "depths": [2, 2, 2, 2],
-                               "hidden_sizes": [64, 128, 256, 512]})"},
-    TimmResNet{"resnet34", R"({"layer_type": "basic", "depths": [3, 4, 6, 3],
-                               "hidden_sizes": [64, 128, 256, 512]})"},
-    TimmResNet{"resnet50", R"({"layer_type": "bottleneck", "depths": [3, 4, 6, 3],
-                               "hidden_sizes": [256, 512, 1024, 2048]})"},
-    TimmResNet{"resnet101", R"({"layer_type": "bottleneck", "depths": [3, 4, 23, 3],
-                                "hidden_sizes": [256, 512, 1024, 2048]})"},
-};
-
-bool is_timm(const Json& backbone) {
-  const Json* type = backbone.find("model_type");
-  return type != nullptr && *type == Json(kTimm);
-}
-
-// The same network in the keys of a family that heddle has.
-Json without_timm(const Json& backbone, const std::string& source) {
-  const std::string& name = backbone.get_string("backbone", source);
-  for (const TimmResNet& known : kTimmResNets) {
-    if (name != known.name) continue;
-    Json json = Json::parse(known.json);
-    json["model_type"] = "resnet";
-    json["embedding_size"] = 64;
-    if (const Json* channels = backbone.find("num_channels")) json["num_channels"] = *channels;
-    return json;
-  }
-  fail(ErrorKind::data, "{}: timm's backbone '{}' is not known; heddle has resnet18 to resnet101",
-       source, name);
-}
-
-// The backbone's own config, and which of its maps is read: one that is named, or the last.
-struct BackboneChoice {
-  std::unique_ptr<ModelConfig> config;
-  int64_t map = -1;  // -1: the last
-};
-BackboneChoice choose_backbone(const Json& given, int64_t channels, const std::string& source) {
-  const std::string at = source + ": key 'backbone_config'";
-  heddle::check(given.is_object(), ErrorKind::data,
-                "{} is {}; the config of a model with a model_type is needed", at,
-                given.describe());
-  Json json = is_timm(given) ? without_timm(given, at) : given;
-  BackboneChoice choice;
-  if (const Json* maps = json.find("out_features"); maps && !maps->is_null()) {
-    const std::vector<std::string> names = maps->as_strings(at);
-    const std::string last = names.empty() ? "" : names.back();
-    if (last.starts_with("stage")) choice.map = std::atoll(last.c_str() + 5) - 1;
-  }
-  for (const char* key : {"out_features", "out_indices", "stage_names", "architectures"}) {
-    json.erase(key);
-  }
-  if (!json.contains("num_channels")) json["num_channels"] = channels;
-  const Json* type = json.find("model_type");
-  if (type != nullptr && *type == Json("resnet") && !json.contains("norm")) {
-    json["norm"] = "frozen_batch";
-  }
-  choice.config = read_model_config(json, at);
-  choice.config->hub.head = Head::none;
-  choice.config->hub.has_pooler = false;
-  return choice;
-}
-
-std::string replaced(std::string name, const std::string& from, const std::string& to) {
-  if (const size_t at = name.find(from); at != name.npos) name.replace(at, from.size(), to);
-  return name;
-}
-
-// timm's name of what transformers' ResNet calls `name`, both under the same base.
-std::string timm_name(std::string name) {
-  name = replaced(name, "embedder.embedder.convolution", "conv1");
-  name = replaced(name, "embedder.embedder.normalization", "bn1");
-  name = replaced(name, "shortcut.convolution", "downsample.0");
-  name = replaced(name, "shortcut.normalization", "downsample.1");
-  for (int64_t i = 0; i < 4; ++i) {
-    name =
-        replaced(name, fmt::format("encoder.stages.{}.layers", i), fmt::format("layer{}", i + 1));
-    name = replaced(name, fmt::format(".layer.{}.convolution", i), fmt::format(".conv{}", i + 1));
-    name = replaced(name, fmt::format(".layer.{}.normalization", i), fmt::format(".bn{}", i + 1));
-  }
-  return name;
-}
-
-// --- layers ---
 
 Init init_of(const DetrConfig& c) { return Init::xavier_uniform(c.init_xavier_std); }
 
@@ -239,11 +144,14 @@ struct EncoderLayer {
   }
 };
 
-// What the queries of a pass are: those of each image, their positions, and what they look at.
+// What the queries of a pass are: those of each image, their positions, and
+// what they look at.
 struct Queries {
   Segments segments;
-  std::vector<int32_t> ids;            // of each row in the table of positions
-  std::shared_ptr<const RowIds> rows;  // for dropout
+  std::vector<int32_t> ids;                                // of each row in the table of positions
+  std::shared_ptr<const RowIds> rows = nullptr;            // for dropout
+  std::shared_ptr<const Visibility> visibility = nullptr;  // of noised ones; null: all see all
+  std::vector<int32_t> learned = {}, noised = {};          // rows, where some are noised
 };
 
 struct DecoderLayer {
@@ -264,17 +172,17 @@ struct DecoderLayer {
         mlp(feed_forward(s, c, c.decoder_ffn_dim)),
         around_mlp(sublayer(s, "final_layer_norm", c)) {}
 
-  // outside: the encoder's states with their positions, and without
-  void operator()(nn::Residual& x, const Queries& queries, Parameter& table, const Cells& cells,
+  // outside: the encoder's states with their positions, and without; positions of queries
+  void operator()(nn::Residual& x, const Queries& queries, const Cells& cells,
                   std::span<const Tensor> outside, const Run& run) const {
     const auto positioned = [&](const Tensor& y) {
-      return add_positions(y, table.in(run.compute), queries.ids, {});
+      return add_positions(y, outside[2], queries.ids, {});
     };
     const auto& rows = queries.rows;
     const Tensor y = around_self.enter(x);
     around_self.leave(x,
                       self({.queries = positioned(y), .values = y},
-                           {&queries.segments, &queries.segments, rows}, run),
+                           {&queries.segments, &queries.segments, rows}, run, queries.visibility),
                       rows, run);
     const Tensor z = around_cross.enter(x);
     around_cross.leave(x,
@@ -282,34 +190,6 @@ struct DecoderLayer {
                              {&queries.segments, &cells.segments, rows}, run),
                        rows, run);
     around_mlp.leave(x, mlp(around_mlp.enter(x), rows, run), rows, run);
-  }
-};
-
-// Learned positions of rows and columns, of so many cells at most.
-struct LearnedPositions {
-  static constexpr int64_t kMost = 50;
-  Parameter *rows, *columns;  // [kMost, d_model / 2]
-
-  LearnedPositions(const Scope& s, const DetrConfig& c)
-      : rows(&(s / "row_embeddings" / "weight")
-                  .parameter({kMost, c.d_model / 2}, Init::normal(c.init_std))),
-        columns(&(s / "column_embeddings" / "weight")
-                     .parameter({kMost, c.d_model / 2}, Init::normal(c.init_std))) {}
-
-  Tensor operator()(std::span<const ImageSize> grids, DType compute) const {
-    std::vector<int32_t> x, y;
-    for (const ImageSize& grid : grids) {
-      check(grid.height <= kMost && grid.width <= kMost, ErrorKind::data,
-            "an image has a map of {} x {} cells; learned positions are of {} at most", grid.height,
-            grid.width, kMost);
-      for (int64_t i = 0; i < grid.height * grid.width; ++i) {
-        x.push_back(static_cast<int32_t>(i % grid.width));
-        y.push_back(static_cast<int32_t>(i / grid.width));
-      }
-    }
-    return concat({embedding(columns->in(compute), x, 1, {}, {}, {}),
-                   embedding(rows->in(compute), y, 1, {}, {}, {})},
-                  1);
   }
 };
 
@@ -342,7 +222,7 @@ Json DetrConfig::from_hub(const Json& json, const std::string& source) {
   if (backbone == nullptr || backbone->is_null()) {
     const Json* uses_timm = json.find("use_timm_backbone");
     if (uses_timm == nullptr || uses_timm->is_null() || uses_timm->as_bool(source)) {
-      flat["backbone_config"] = Json::object({{"model_type", kTimm},
+      flat["backbone_config"] = Json::object({{"model_type", "timm_backbone"},
                                               {"backbone", text("backbone", "resnet50")},
                                               {"out_indices", Json::Array{1, 2, 3, 4}}});
     } else {
@@ -355,7 +235,14 @@ Json DetrConfig::from_hub(const Json& json, const std::string& source) {
 }
 
 // Releases before 5 take another default beside.
-void DetrConfig::to_hub(Json& json) { json["use_timm_backbone"] = false; }
+void DetrConfig::to_hub(Json& json) {
+  json["use_timm_backbone"] = false;
+  for (const char* key : {"class_cost", "bbox_cost", "giou_cost", "bbox_loss_coefficient",
+                          "giou_loss_coefficient"}) {  // transformers 5 takes integers alone
+    const double value = json.at(key).as_double();
+    if (value == std::floor(value)) json[key] = static_cast<int64_t>(value);
+  }
+}
 
 class Detr final : public Detector {
  public:
@@ -367,35 +254,42 @@ class Detr final : public Detector {
 
   Detr(const Scope& s, const Config& c, const HubConfig& hub);
 
-  ImageSize grid(const ImageSize& image) const override { return backbone_->grid(image); }
+  ImageSize grid(const ImageSize& image) const override { return backbone_.grid(image); }
   using Detector::hidden;
   Tensor hidden(const ImageRows& images, const Run& run) const override {
-    return states(images, false, run);
+    return states(images, false, nullptr, run);
   }
-  ObjectPredictions predict(const ImageRows& images, bool all, const Run& run) const override {
-    const Tensor h = states(images, all, run);
-    return {heads_.object_classes(h, run), heads_.boxes(h, run)};
-  }
+  ObjectPredictions predict(const ImageRows& images, bool all, const Run& run,
+                            NoisedObjects* noised) const override;
   nn::TensorNames names() const override;
 
  private:
   static Scope base(const Scope& s, const HubConfig& hub) { return base_scope(s, "model", hub); }
   void add_heads(const Scope& s, int64_t labels);
-  // The decoder's states after its norm: of the last layer, or layer after layer.
-  Tensor states(const ImageRows& images, bool all, const Run& run) const;
+  void add_denoising(const Scope& s, int64_t labels);
+  // The decoder's states after its norm: of the last layer, or layer after layer, of each those of
+  // the learned queries, then the noised ones.
+  Tensor states(const ImageRows& images, bool all, const NoisedObjects* noised,
+                const Run& run) const;
+  Queries queries(const ImageRows& images, const NoisedObjects* noised) const;
   // The map's cells as the encoder is given them.
   Tensor read(const ImageRows& images, Cells& cells, const Run& run) const;
   Tensor encode(const Tensor& x, const std::shared_ptr<const Cells>& cells, const Run& run) const;
-  Tensor decode(const Tensor& memory, const std::shared_ptr<const Cells>& cells,
+  // Of queries: what they begin as, and their positions.
+  struct Begun {
+    Tensor states, positions;
+  };
+  Begun begin(const Queries& queries, const NoisedObjects* noised, const Run& run) const;
+  Tensor decode(const Begun& begun, const Tensor& memory, const std::shared_ptr<const Cells>& cells,
                 const std::shared_ptr<const Queries>& queries, bool all, const Run& run) const;
 
   DetrConfig c_;
-  std::unique_ptr<Model> model_;  // of the backbone
-  const Backbone* backbone_;
-  int64_t map_;
+  ChosenBackbone backbone_;
   nn::Convolution projection_;
-  std::optional<LearnedPositions> learned_;
+  std::optional<nn::RowColumnPositions> learned_;
   Parameter& queries_;
+  Parameter* noised_labels_ = nullptr;  // [labels, d_model]
+  std::optional<Linear> noised_boxes_;
   std::vector<EncoderLayer> encoder_;
   std::optional<LayerNorm> encoder_norm_;
   std::vector<DecoderLayer> decoder_;
@@ -406,35 +300,23 @@ template std::unique_ptr<ModelConfig> new_config<Detr>();
 
 namespace {
 
-// It stands on no scope of its own: transformers keeps its parts right here.
-std::unique_ptr<Model> make_backbone(const Scope& s, const DetrConfig& c) {
-  const Scope at = s / "backbone" / "conv_encoder" / "model";
-  return choose_backbone(c.backbone_config, c.num_channels, "config")
-      .config->make(is_timm(c.backbone_config) ? at.renamed(timm_name) : at);
-}
-
 ImageFacts facts_of(const DetrConfig& c) {
   return {
       .channels = c.num_channels, .image_size = {}, .layers = c.decoder_layers, .width = c.d_model};
 }
 
-int64_t channels_of(const Backbone& backbone, int64_t map) {
-  const std::vector<int64_t> all = backbone.channels();
-  check(map < std::ssize(all), ErrorKind::data,
-        "backbone_config: 'out_features' names stage {}; there are {}", map + 1, all.size());
-  return map < 0 ? all.back() : all[static_cast<size_t>(map)];
-}
-
 }  // namespace
 
 Detr::Detr(const Scope& s, const Config& c, const HubConfig& hub)
-    : Detector(facts_of(c), {.queries = c.num_queries, .layers = c.decoder_layers, .loss = c.loss}),
+    : Detector(facts_of(c), {.queries = c.num_queries,
+                             .layers = c.decoder_layers,
+                             .loss = c.loss,
+                             .denoising = c.denoising}),
       c_(c),
-      model_(make_backbone(base(s, hub), c)),
-      backbone_(&model_->need<Backbone>("backbone_config")),
-      map_(choose_backbone(c.backbone_config, c.num_channels, "config").map),
+      backbone_(base(s, hub) / "backbone" / "conv_encoder" / "model", c.backbone_config,
+                c.num_channels, "config: key 'backbone_config'"),
       projection_(base(s, hub) / "input_projection",
-                  {.in = channels_of(*backbone_, map_), .out = c.d_model}),
+                  {.in = backbone_.channels(), .out = c.d_model}),
       queries_((base(s, hub) / "query_position_embeddings" / "weight")
                    .parameter({c.num_queries, c.d_model}, Init::normal(c.init_std))),
       encoder_(nn::make_layers(base(s, hub) / "encoder" / "layers", c.encoder_layers,
@@ -443,10 +325,12 @@ Detr::Detr(const Scope& s, const Config& c, const HubConfig& hub)
                                [&](const Scope& at, int64_t i) { return DecoderLayer(at, c, i); })),
       decoder_norm_(norm(base(s, hub) / "decoder" / "layernorm", c)) {
   if (c.position_embedding_type == "learned") {
-    learned_.emplace(base(s, hub) / "position_embedding", c);
+    learned_.emplace(base(s, hub) / "position_embedding", c.d_model, Init::normal(c.init_std));
   }
   if (c.normalize_before) encoder_norm_.emplace(norm(base(s, hub) / "encoder" / "layernorm", c));
-  if (hub.head == Head::objects) add_heads(s, hub.classes());
+  if (hub.head != Head::objects) return;
+  add_heads(s, hub.classes());
+  if (c.denoising.groups > 0) add_denoising(base(s, hub) / "denoising", hub.classes());
 }
 
 // In f32: a pixel of 500 is less than bf16 tells apart.
@@ -472,27 +356,87 @@ void Detr::add_heads(const Scope& s, int64_t labels) {
   };
 }
 
-Tensor Detr::states(const ImageRows& images, bool all, const Run& run) const {
+void Detr::add_denoising(const Scope& s, int64_t labels) {
+  noised_labels_ =
+      &(s / "labels" / "weight").parameter({labels, c_.d_model}, Init::normal(c_.init_std));
+  noised_boxes_.emplace(
+      s / "boxes", Linear::Options{.in = 2 * c_.d_model, .out = c_.d_model, .init = init_of(c_)});
+}
+
+ObjectPredictions Detr::predict(const ImageRows& images, bool all, const Run& run,
+                                NoisedObjects* noised) const {
+  const Tensor h = states(images, all, noised, run);
+  const auto heads = [&](const Tensor& x) {
+    return ObjectPredictions{heads_.object_classes(x, run), heads_.boxes(x, run)};
+  };
+  if (noised == nullptr || noised->labels.empty()) return heads(h);
+  const int64_t layers = all ? c_.decoder_layers : 1, rows = h.size(0) / layers;
+  const int64_t learned = std::ssize(*images.sizes) * c_.num_queries;
+  std::vector<Tensor> own, theirs;
+  for (int64_t l = 0; l < layers; ++l) {
+    own.push_back(slice(h, 0, l * rows, learned));
+    theirs.push_back(slice(h, 0, l * rows + learned, rows - learned));
+  }
+  noised->restored = heads(concat(theirs, 0));
+  return heads(concat(own, 0));
+}
+
+// Of an image the learned ones, then its noised ones; each group of these sees itself alone.
+Queries Detr::queries(const ImageRows& images, const NoisedObjects* noised) const {
+  Queries q;
+  const bool is_noised = noised != nullptr && !noised->labels.empty();
+  std::vector<int64_t> lengths;
+  Visibility sight;
+  auto next = static_cast<int32_t>(c_.num_queries);  // in the table of positions
+  int32_t row = 0;
+  const auto add = [&](int32_t id, int32_t group, std::vector<int32_t>& kind) {
+    q.ids.push_back(id), kind.push_back(row++);
+    sight.first.push_back(group), sight.limit.push_back(group + 1), sight.order.push_back(group);
+  };
+  for (size_t i = 0; i < images.sizes->size(); ++i) {
+    for (int32_t k = 0; k < c_.num_queries; ++k) add(k, 0, q.learned);
+    const int64_t each = is_noised ? noised->counts[i] : 0;
+    for (int64_t k = 0; is_noised && k < each * noised->groups; ++k) {
+      add(next++, static_cast<int32_t>(1 + k / each), q.noised);
+    }
+    lengths.push_back(c_.num_queries + (is_noised ? each * noised->groups : 0));
+  }
+  q.segments = Segments::from_lengths(lengths);
+  if (is_noised) q.visibility = std::make_shared<const Visibility>(std::move(sight));
+  return q;
+}
+
+// Learned queries begin as zeros: what they look for are their positions. Noised ones begin as
+// their labels, at their boxes.
+Detr::Begun Detr::begin(const Queries& q, const NoisedObjects* noised, const Run& run) const {
+  const Tensor zeros = Tensor::zeros({q.segments.rows(), c_.d_model}, run.compute);
+  if (q.visibility == nullptr) return {zeros, queries_.in(run.compute)};
+  const Tensor sines = cast(nn::box_sines(noised->boxes, c_.d_model), run.compute);
+  const Tensor labels = embedding(noised_labels_->in(run.compute), noised->labels, 1, {}, {}, {});
+  std::vector<int32_t> at(static_cast<size_t>(q.segments.rows()));  // 0: zeros
+  for (size_t i = 0; i < q.noised.size(); ++i) {
+    at[static_cast<size_t>(q.noised[i])] = static_cast<int32_t>(i + 1);
+  }
+  const Tensor all = concat({Tensor::zeros({1, c_.d_model}, run.compute), labels}, 0);
+  return {gather_rows(all, at),
+          concat({queries_.in(run.compute), (*noised_boxes_)(sines, run)}, 0)};
+}
+
+Tensor Detr::states(const ImageRows& images, bool all, const NoisedObjects* noised,
+                    const Run& run) const {
   images.check(facts().channels);
   const auto cells = std::make_shared<Cells>();
   const Tensor x = read(images, *cells, run);
-  const auto queries = std::make_shared<Queries>();
-  queries->segments = tokens(images);
-  for (int64_t i = 0; i < queries->segments.rows(); ++i) {
-    queries->ids.push_back(static_cast<int32_t>(i % c_.num_queries));
-  }
+  const auto asked = std::make_shared<Queries>(queries(images, noised));
   if (run.dropout.training) {
     cells->rows = nn::row_ids(images.samples, cells->segments);
-    queries->rows = nn::row_ids(images.samples, queries->segments);
+    asked->rows = nn::row_ids(images.samples, asked->segments);
   }
-  return decode(encode(x, cells, run), cells, queries, all, run);
+  return decode(begin(*asked, noised, run), encode(x, cells, run), cells, asked, all, run);
 }
 
 Tensor Detr::read(const ImageRows& images, Cells& cells, const Run& run) const {
-  Run apart = run;  // an observer would take its states for those of another stack
-  apart.observer = nullptr;
-  const std::vector<FeatureMap> maps = backbone_->features(images, apart);
-  const FeatureMap& map = map_ < 0 ? maps.back() : maps[static_cast<size_t>(map_)];
+  const FeatureMap map = backbone_.features(images, run);
   cells.grids = map.sizes;
   cells.segments = nn::image_segments(map.sizes);
   cells.positions = learned_ ? (*learned_)(map.sizes, run.compute)
@@ -512,27 +456,32 @@ Tensor Detr::encode(const Tensor& x, const std::shared_ptr<const Cells>& cells,
       std::array{cells->positions});
 }
 
-// Queries begin as zeros: what they look for are their positions.
-Tensor Detr::decode(const Tensor& memory, const std::shared_ptr<const Cells>& cells,
+Tensor Detr::decode(const Begun& begun, const Tensor& memory,
+                    const std::shared_ptr<const Cells>& cells,
                     const std::shared_ptr<const Queries>& queries, bool all, const Run& run) const {
-  const std::array outside = {memory + cells->positions, memory};
-  nn::Residual x(Tensor::zeros({queries->segments.rows(), c_.d_model}, run.compute),
-                 c_.normalize_before);
+  const std::array outside = {memory + cells->positions, memory, begun.positions};
+  nn::Residual x(begun.states, c_.normalize_before);
   std::vector<Tensor> seen;
+  const auto see = [&] {
+    if (queries->visibility == nullptr) return seen.push_back(x.value());
+    for (const auto& rows : {queries->learned, queries->noised}) {
+      seen.push_back(gather_rows(x.value(), rows));
+    }
+  };
   for (size_t i = 0; i < decoder_.size(); ++i) {
     nn::observe(run, fmt::format("decoder_hidden_states.{}", i), x);
     const auto layer = [this, i, cells, queries, run](nn::Residual& y,
                                                       std::span<const Tensor> others) {
-      decoder_[i](y, *queries, queries_, *cells, others, run);
+      decoder_[i](y, *queries, *cells, others, run);
     };
     if (run.recompute && is_recording()) {
       x.pass_recomputed(layer, outside, run.router_logits);
     } else {
       layer(x, outside);
     }
-    if (all) seen.push_back(x.value());
+    if (all || i + 1 == decoder_.size()) see();
   }
-  const Tensor last = decoder_norm_(seen.size() > 1 ? concat(seen, 0) : x.value());
+  const Tensor last = decoder_norm_(seen.size() > 1 ? concat(seen, 0) : seen[0]);
   nn::Residual shown(last, false);
   if (!all) nn::observe(run, fmt::format("decoder_hidden_states.{}", decoder_.size()), shown);
   return last;
@@ -545,8 +494,9 @@ nn::TensorNames Detr::names() const {
                                       {"out_proj", "o_proj"},
                                       {".fc1.", ".mlp.fc1."},
                                       {".fc2.", ".mlp.fc2."}},
-                        .unneeded = model_->names().unneeded};
+                        .unneeded = backbone_.names().unneeded};
   names.unneeded.emplace_back(".num_batches_tracked");  // of norms that are frozen
+  if (c_.denoising.groups == 0) names.unneeded.emplace_back("model.denoising.");
   if (head() != Head::objects) {
     names.unneeded.insert(names.unneeded.end(), {"class_labels_classifier.", "bbox_predictor."});
   }

@@ -1,4 +1,5 @@
-// Objects in images: augmented to train on, prepared as they will be used to be judged by.
+// Objects in images: augmented to train on, prepared as they will be used to be
+// judged by.
 #include <algorithm>
 #include <array>
 
@@ -7,11 +8,13 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
-#include "heddle/data/detections.h"
 #include "heddle/infer/detect.h"
+#include "heddle/ops/elementwise.h"
+#include "heddle/train/batches/object_images.h"
 #include "heddle/train/metrics/average_precision.h"
 #include "heddle/train/tasks/model_task.h"
 #include "heddle/train/tasks/set_loss.h"
+#include "heddle/vision/box_augment.h"
 
 namespace heddle::train {
 namespace {
@@ -20,9 +23,13 @@ struct DetectionFields : TaskFields {
   int64_t shortest_edge = 0, longest_edge = 0, batch_size = 8, cache_edge = 0;
   double val_share = 0.1, backbone_factor = 1;
   std::vector<std::string> class_names;
+  std::string drawn = "none";
+  BoxAugmentation augmentation;
+  int64_t drawn_images = 20'000, drawn_held_out = 200, drawn_height = 128, drawn_width = 128;
 
-  // From nothing on little data: norms over groups and before sublayers, one rate for all, no
-  // dropout, clipping (facebookresearch/detr#157); queries that begin far apart.
+  // From nothing on little data: norms over groups and before sublayers, one
+  // rate for all, no dropout, clipping (facebookresearch/detr#157); queries
+  // that begin far apart.
   void suit(TrainConfig& config) override {
     config.optimizer = "adamw";
     config.schedule = "cosine";
@@ -56,13 +63,18 @@ struct DetectionFields : TaskFields {
     }
   }
   void check_fit(const TrainConfig&, const std::string& source) const override {
+    augmentation.check(source);
     heddle::check(longest_edge == 0 || shortest_edge <= longest_edge, ErrorKind::usage,
                   "{}: `shortest_edge` {} is above `longest_edge` {}", source, shortest_edge,
                   longest_edge);
   }
   void check_data(const TrainConfig& config, const RunPaths& paths) const override {
-    heddle::check(!paths.data.empty(), ErrorKind::usage,
-                  "train needs `data`, images with boxes, for task {}", config.task);
+    const bool is_drawn = config.task_config.as<DetectionFields>().drawn != "none";
+    heddle::check(!paths.data.empty() || is_drawn, ErrorKind::usage,
+                  "train needs `data`, images with boxes, for task {}; or `drawn` shapes",
+                  config.task);
+    heddle::check(paths.data.empty() || !is_drawn, ErrorKind::usage,
+                  "train: there are `data`, {}, and `drawn` images; give one of them", paths.data);
     for (const std::string& path : {paths.data, paths.val_data}) {
       heddle::check(path.empty() || path_exists(path), ErrorKind::data,
                     "{}: there is no such file or folder; images with boxes are needed", path);
@@ -71,32 +83,55 @@ struct DetectionFields : TaskFields {
   template <class V>
   void fields(V& v) {
     v("shortest_edge", shortest_edge,
-      "pixels of the shorter edge that images are resized to, their shape stays; 0: that of the "
+      "pixels of the shorter edge that images are resized to, their shape "
+      "stays; 0: that of the "
       "model that is begun from, else as they are",
       between(0, 65535));
     v("longest_edge", longest_edge, "no edge gets longer; 0: no bound", between(0, 65535));
     v("batch_size", batch_size, "images of a batch", between(1, 1 << 30));
+    augmentation.fields(v);
     v("backbone_learning_rate_factor", backbone_factor,
       "of the backbone, whose weights may be trained already", at_least(0));
     v("val_share", val_share,
-      "share of the images that is held out, chosen by the seed, where none are", between(0, 1));
+      "share of the images that is held out, chosen by the seed, where none "
+      "are",
+      between(0, 1));
     v("cache_edge", cache_edge,
-      "larger images are kept with a shorter edge of so many pixels; 0: as they are", at_least(0));
+      "larger images are kept with a shorter edge of so many pixels; 0: as "
+      "they are",
+      at_least(0));
     v("class_names", class_names, "of data that numbers its classes (boxes.tsv)");
+    std::vector<std::string> kinds = drawn_kinds();
+    kinds.insert(kinds.begin(), "none");
+    v("drawn", drawn, "images that heddle draws itself, in place of `data`",
+      one_of(std::move(kinds)));
+    v("drawn_images", drawn_images, "how many of them are trained on", at_least(1));
+    v("drawn_held_out", drawn_held_out, "how many others are held out", at_least(1));
+    v("drawn_height", drawn_height, "their height in pixels", between(1, 4096));
+    v("drawn_width", drawn_width, "their width in pixels", between(1, 4096));
   }
 };
 
-DetectionSplit open_images(const TrainConfig& config, const RunPaths& paths,
-                           const std::string& run) {
+ObjectSplit open_images(const TrainConfig& config, const RunPaths& paths, const std::string& run) {
   const auto& own = config.task_config.as<DetectionFields>();
-  return open_detection_split({.path = paths.data,
-                               .val_path = paths.val_data,
-                               .val_share = own.val_share,
-                               .seed = static_cast<uint64_t>(config.seed),
-                               .cache_dir = join_path(run, "cache"),
-                               .cache_edge = own.cache_edge,
-                               .class_names = own.class_names},
-                              [](std::string_view text) { log_info("{}", text); });
+  const auto seed = static_cast<uint64_t>(config.seed);
+  if (own.drawn != "none") {
+    return drawn_images({.kind = own.drawn,
+                         .images = own.drawn_images,
+                         .held_out = own.drawn_held_out,
+                         .size = {own.drawn_height, own.drawn_width},
+                         .seed = seed});
+  }
+  const DetectionSplit split =
+      open_detection_split({.path = paths.data,
+                            .val_path = paths.val_data,
+                            .val_share = own.val_share,
+                            .seed = seed,
+                            .cache_dir = join_path(run, "cache"),
+                            .cache_edge = own.cache_edge,
+                            .class_names = own.class_names},
+                           [](std::string_view text) { log_info("{}", text); });
+  return {ObjectImages::of(split.train), ObjectImages::of(split.val)};
 }
 
 // What an image is when it is trained on, and its objects.
@@ -137,16 +172,16 @@ class DetectionTask final : public ModelTask {
     }
     if (fields().shortest_edge > 0) set_edges();
     stack.hub().head = Head::objects;
-    stack.hub().labels = images_.train.classes();
+    stack.hub().labels = images_.train.classes;
     begin_model();
     const std::string prepared = processor_.to_json().dump();
     const std::string as = " as " + checksum(std::as_bytes(std::span(prepared)));
-    set_keys(images_.train.key() + as, images_.val.key() + as);
+    set_keys(images_.train.key + as, images_.val.key + as);
     log_info("{} to train on, {} held out, {} classes, {} queries",
-             counted(images_.train.size(), "image"), format_count(images_.val.size()),
+             counted(images_.train.size, "image"), format_count(images_.val.size),
              stack.hub().classes(), facts().queries);
     look_at_objects();
-    shuffle(images_.train.size(), fields().batch_size);
+    shuffle(images_.train.size, fields().batch_size);
   }
 
   LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
@@ -169,18 +204,23 @@ class DetectionTask final : public ModelTask {
     ImageBatch batch(std::move(sizes), {samples.begin(), samples.end()});
     parallel_for(
         n, [&](int64_t i) { batch.lay(i, images[static_cast<size_t>(i)].image, processor_); });
-    return accumulate_objects(batch, objects, run);
+    std::vector<RngKey> keys;
+    for (const int64_t sample : samples) {
+      keys.push_back(make_key(seed(), static_cast<uint64_t>(epoch), hash_name("denoising"),
+                              static_cast<uint64_t>(sample)));
+    }
+    return accumulate_objects(batch, objects, keys, run);
   }
 
   ValidationScore validate(const nn::Run& run) override {
     SetLossSums sums;
     std::vector<DetectedImage> found;
-    for (int64_t begin = 0; begin < images_.val.size(); begin += kAtOnce) {
-      Judged judged = judge_images(begin, std::min(begin + kAtOnce, images_.val.size()), run);
+    for (int64_t begin = 0; begin < images_.val.size; begin += kAtOnce) {
+      Judged judged = judge_images(begin, std::min(begin + kAtOnce, images_.val.size), run);
       sums += judged.sums;
       std::ranges::move(judged.found, std::back_inserter(found));
     }
-    const DetectionScores scores = score_detections(found, std::ssize(images_.val.classes()));
+    const DetectionScores scores = score_detections(found, std::ssize(images_.val.classes));
     examine(sums);
     ValidationScore score{.loss = sums.loss(facts().loss), .metrics = scores.metrics()};
     score.metrics.resize(2);  // over all IoU, and of 0.5
@@ -190,17 +230,22 @@ class DetectionTask final : public ModelTask {
 
   std::vector<Json> samples() override {
     std::vector<Json> samples;
-    for (const int64_t i : spread(images_.val.size(), 6)) {
+    for (const int64_t i : spread(images_.val.size, 6)) {
       const Judged judged = judge_images(i, i + 1, {});
       const DetectedImage& one = judged.found[0];
       const auto sure =
           std::ranges::count_if(one.found, [](const ScoredBox& box) { return box.score >= 0.5; });
       samples.push_back(
-          Json::object({{"image", images_.val.path(i)},
+          Json::object({{"image", images_.val.name(i)},
                         {"label", counted(std::ssize(one.truths), "object")},
                         {"model", fmt::format("{} of at least 0.5", counted(sure, "object"))}}));
     }
     return samples;
+  }
+
+  double rate_factor(const nn::Parameter& parameter) const override {
+    const bool is_backbone = parameter.name().find("backbone.") != std::string::npos;
+    return is_backbone ? fields().backbone_factor : 1;
   }
 
   // The weights last: a folder that has them has all.
@@ -211,7 +256,7 @@ class DetectionTask final : public ModelTask {
   }
 
  private:
-  static constexpr int64_t kAtOnce = 16;
+  static constexpr int64_t kAtOnce = 16, kLookedAt = 1000;
 
   const Fields& fields() const { return own<Fields>(); }
   const Detector& detector() const { return model().need<Detector>(config_.model_type); }
@@ -224,56 +269,63 @@ class DetectionTask final : public ModelTask {
     processor_.longest_edge = fields().longest_edge;
   }
 
-  // How many there are, and what a model that does not look at images could make of them.
+  // How many there are, and what a model that does not look at images could
+  // make of them.
   void look_at_objects() {
-    std::vector<int64_t> counts(images_.train.classes().size());
-    int64_t over = 0, objects = 0;
-    for (int64_t i = 0; i < images_.train.size(); ++i) {
-      int64_t here = 0;
-      for (const LabelledBox& one : images_.train.boxes(i)) {
-        if (one.is_crowd) continue;
-        ++counts[static_cast<size_t>(one.label)], ++here;
-      }
-      objects += here;
-      over += std::max<int64_t>(0, here - facts().queries);
-    }
-    const int64_t most = std::max(images_.train.most_boxes(), images_.val.most_boxes());
-    if (most > facts().queries) {
+    const ObjectCounts counts = count_objects(images_.train, kLookedAt, facts().queries);
+    if (counts.most > facts().queries) {
       log_warning(
-          "an image has {} objects, and the model {} queries: it can never find more than these "
+          "an image has {} objects, and the model {} queries: it can never "
+          "find more than these "
           "({:.1f} % of the objects are too many); give `num_queries` {}",
-          most, facts().queries,
-          100 * static_cast<double>(over) / static_cast<double>(std::max<int64_t>(1, objects)),
-          most + most / 2);
+          counts.most, facts().queries,
+          100 * static_cast<double>(counts.beyond) / static_cast<double>(counts.objects),
+          counts.most + counts.most / 2);
     }
-    floor_ = class_loss_floor(counts, images_.train.size(), facts().queries,
+    floor_ = class_loss_floor(counts.of_class, counts.images, facts().queries,
                               facts().loss.eos_coefficient);
-    log_info("a model that does not look at its images has a class loss of {:.4f} or more", floor_);
+    log_info(
+        "a model that does not look at its images has a class loss of "
+        "{:.4f} or more",
+        floor_);
   }
 
   TrainedImage augmented(uint64_t epoch, int64_t sample) const {
-    const Image whole = images_.train.image(sample).rgb();
-    std::vector<LabelledBox> boxes(images_.train.boxes(sample).begin(),
-                                   images_.train.boxes(sample).end());
-    static_cast<void>(epoch);
-    Image fitted = processor_.fit(whole);
-    return {fitted, targets_of(boxes, whole.size())};
+    const BoxAugmentation& how = fields().augmentation;
+    const AugmentDraw draw{seed(), epoch, static_cast<uint64_t>(sample)};
+    const BoxedImage one = images_.train.at(sample);
+    const ImageSize target = processor_.resized(one.image.size());
+    BoxedImage changed;
+    if (const auto others = draw_mosaic(how, images_.train.size, draw)) {
+      const std::array four = {one, images_.train.at((*others)[0]), images_.train.at((*others)[1]),
+                               images_.train.at((*others)[2])};
+      changed = augment_mosaic(four, how, target, draw);
+    } else {
+      changed = augment_boxes(one, how, target, draw);
+    }
+    std::vector<ObjectTarget> objects = targets_of(changed.boxes, changed.image.size());
+    return {std::move(changed.image), std::move(objects)};
   }
 
   // The loss of a batch is that of each image, so many times.
   LossSums accumulate_objects(const ImageBatch& batch, const BatchObjects& objects,
-                              const nn::Run& run) const {
+                              std::span<const RngKey> keys, const nn::Run& run) const {
     const bool all = trains_all_layers();
     const int64_t layers = all ? facts().layers : 1, n = batch.size();
     SetLossSums last;
     Tensor loss;
     {
       const ProfilePhase phase("forward");
-      const ObjectPredictions seen = detector().predict(batch.rows(), all, run);
+      NoisedObjects noised =
+          with_noise(objects, keys, std::ssize(model().labels()), facts().denoising);
+      const ObjectPredictions seen = detector().predict(batch.rows(), all, run, &noised);
       const std::vector<Matches> matches =
           match_objects(seen, layers, facts().queries, objects, facts().loss);
       last = judge(seen, layers - 1, facts().queries, objects, matches.back(), facts().loss);
       loss = set_loss(seen, facts().queries, objects, matches, facts().loss, static_cast<float>(n));
+      const Tensor restored =
+          restoration_loss(noised, layers, objects, facts().loss, static_cast<float>(n));
+      if (restored.defined()) loss = loss + restored;
     }
     const ProfilePhase phase("backward");
     const double total = static_cast<double>(loss.item());
@@ -295,47 +347,46 @@ class DetectionTask final : public ModelTask {
     const auto n = static_cast<size_t>(end - begin);
     std::vector<Image> images(n);
     std::vector<ImageSize> sizes(n);
+    std::vector<DetectedImage> judged(n);
     BatchObjects objects(n);
     parallel_for(end - begin, [&](int64_t i) {
       const auto at = static_cast<size_t>(i);
-      const ImageView view = images_.val.image(begin + i);
-      images[at] = processor_.fit(view.rgb());
-      sizes[at] = view.size;
-      objects[at] = targets_of(images_.val.boxes(begin + i), view.size);
+      BoxedImage one = images_.val.at(begin + i);
+      images[at] = processor_.fit(one.image);
+      sizes[at] = one.image.size();
+      objects[at] = targets_of(one.boxes, sizes[at]);
+      judged[at] = {images_.val.id(begin + i), std::move(one.boxes), {}};
     });
     const ImageBatch batch(images, processor_);
     const NoGrad off;
     const ObjectPredictions seen = detector().predict(batch.rows(), false, run);
     const int64_t queries = facts().queries;
     const std::vector<Matches> matches = match_objects(seen, 1, queries, objects, facts().loss);
-    Judged judged{judge(seen, 0, queries, objects, matches[0], facts().loss)};
     auto found = scored_boxes(seen, queries, sizes, run_);
-    for (size_t i = 0; i < n; ++i) {
-      const auto image = begin + static_cast<int64_t>(i);
-      const std::span<const LabelledBox> truths = images_.val.boxes(image);
-      judged.found.push_back(
-          {images_.val.id(image), {truths.begin(), truths.end()}, std::move(found[i])});
-    }
-    return judged;
+    for (size_t i = 0; i < n; ++i) judged[i].found = std::move(found[i]);
+    return {judge(seen, 0, queries, objects, matches[0], facts().loss), std::move(judged)};
   }
 
   // What goes wrong with detectors that learn nothing.
   void examine(const SetLossSums& s) const {
     const double overlap = s.overlap / static_cast<double>(std::max<int64_t>(1, s.images));
     log_info(
-        "class loss {:.4f} (that of a blind model {:.4f}), distance {:.4f}, 1 - GIoU {:.4f}; of "
-        "matched queries {:.1f} % see another class or none; two queries share {:.0f} % of their "
+        "class loss {:.4f} (that of a blind model {:.4f}), distance "
+        "{:.4f}, 1 - GIoU {:.4f}; of "
+        "matched queries {:.1f} % see another class or none; two queries "
+        "share {:.0f} % of their "
         "boxes",
         s.class_loss(), floor_, s.distance_loss(), s.giou_loss(), 100 * s.class_error(),
         100 * overlap);
     if (overlap > 0.8 && facts().queries > 1) {
       log_warning(
-          "the queries see one and the same box: lower the learning rate, or begin with queries "
+          "the queries see one and the same box: lower the learning "
+          "rate, or begin with queries "
           "further apart (`init_std` 1)");
     }
   }
 
-  DetectionSplit images_;
+  ObjectSplit images_;
   ImageProcessor processor_;
   double floor_ = 0;
 };

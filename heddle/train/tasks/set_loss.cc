@@ -208,6 +208,58 @@ Tensor set_loss(const ObjectPredictions& seen, int64_t queries, const BatchObjec
          mean(generalized_iou_loss(boxes, truth), w.giou_loss_coefficient);
 }
 
+NoisedObjects with_noise(const BatchObjects& objects, std::span<const RngKey> keys, int64_t labels,
+                         const DenoisingWeights& how) {
+  NoisedObjects all{.groups = how.groups};
+  for (size_t i = 0; i < objects.size(); ++i) {
+    RngStream random(keys[i]);
+    const auto drawn = [&] { return 2 * static_cast<double>(random.uniform()) - 1; };
+    all.counts.push_back(std::ssize(objects[i]));
+    for (int64_t g = 0; g < how.groups; ++g) {
+      for (const ObjectTarget& object : objects[i]) {
+        const bool is_other = static_cast<double>(random.uniform()) < how.label_noise;
+        const auto other = static_cast<int32_t>(random.below(static_cast<uint64_t>(labels)));
+        all.labels.push_back(is_other ? other : object.label);
+        std::array<float, 4> box = object.box;
+        for (size_t k = 0; k < 2; ++k) {
+          const auto edge = static_cast<double>(object.box[k + 2]);
+          const double middle = static_cast<double>(box[k]) + drawn() * how.box_noise * edge / 2;
+          box[k] = static_cast<float>(std::clamp(middle, 0.0, 1.0));
+          box[k + 2] = static_cast<float>(std::min(1.0, edge * (1 + drawn() * how.box_noise)));
+        }
+        all.boxes.push_back(box);
+      }
+    }
+  }
+  return all;
+}
+
+Tensor restoration_loss(const NoisedObjects& noised, int64_t layers, const BatchObjects& objects,
+                        const SetLossWeights& w, float factor) {
+  if (noised.labels.empty()) return {};
+  std::vector<int32_t> labels;
+  std::vector<float> truths;
+  for (int64_t l = 0; l < layers; ++l) {
+    for (const auto& of_image : objects) {
+      for (int64_t g = 0; g < noised.groups; ++g) {
+        for (const ObjectTarget& object : of_image) {
+          labels.push_back(object.label);
+          truths.insert(truths.end(), object.box.begin(), object.box.end());
+        }
+      }
+    }
+  }
+  const float each = factor / static_cast<float>(noised.labels.size());
+  const Tensor truth = Tensor::from(truths, {std::ssize(labels), 4});
+  const ObjectPredictions& seen = noised.restored;
+  const auto mean = [&](const Tensor& losses, double coefficient) {
+    return scale(sum(losses), static_cast<float>(coefficient) * each);
+  };
+  return cross_entropy(seen.logits, labels, {.grad_scale = each}).loss +
+         mean(box_l1(seen.boxes, truth), w.bbox_loss_coefficient) +
+         mean(generalized_iou_loss(seen.boxes, truth), w.giou_loss_coefficient);
+}
+
 double class_loss_floor(std::span<const int64_t> counts, int64_t images, int64_t queries,
                         double eos_coefficient) {
   double objects = 0, entropy = 0;

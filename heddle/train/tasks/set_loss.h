@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "heddle/base/rng.h"
 #include "heddle/models/detector.h"
 
 namespace heddle::train {
@@ -64,6 +65,16 @@ SetLossSums judge(const ObjectPredictions& seen, int64_t layer, int64_t queries,
 /// returns: [1] f32    Errors: shape if sizes do not fit; data for a label that has no class.
 Tensor set_loss(const ObjectPredictions& seen, int64_t queries, const BatchObjects& objects,
                 std::span<const Matches> matches, const SetLossWeights& weights, float factor = 1);
+
+/// The objects of a batch `groups` times each with noise, of its own random numbers; `keys`: of
+/// each image.
+NoisedObjects with_noise(const BatchObjects& objects, std::span<const RngKey> keys, int64_t labels,
+                         const DenoisingWeights& how);
+
+/// The same loss over objects.restored, of so many layers, in which each query has its object.
+/// objects: without noise    returns: [1] f32; undefined if there is no object
+Tensor restoration_loss(const NoisedObjects& noised, int64_t layers, const BatchObjects& objects,
+                        const SetLossWeights& weights, float factor = 1);
 
 /// The class loss of a model that answers all images alike, as well as can be: what a detector that
 /// does not look at its images stays above. counts: objects of each class, of `images` images.
