@@ -15,7 +15,7 @@
 
   // Larger boxes lie below, so that each can be pointed at.
   const drawn = (image) => {
-    const {width, height} = image, line = Math.max(width, height) / 300, size = Math.max(width, height) / 36;
+    const {width, height} = image, line = Math.max(width, height) / 220;
     const boxes = [...shown(image)].sort((a, b) => area(b) - area(a));
     const frame = svg("svg", {viewBox: `0 0 ${width} ${height}`, class: "detections", role: "img",
       "aria-label": `${image.path}: ${heddle.plural(boxes.length, "object")}`, xmlns: "http://www.w3.org/2000/svg"});
@@ -25,7 +25,9 @@
       const rect = svg("rect", {x: left, y: top, width: right - left, height: bottom - top, stroke: color(label),
         "stroke-width": line, fill: color(label), "fill-opacity": 0.08, "data-label": data.labels[label],
         onmousemove: (event) => heddle.tip(event, name(box)), onmouseleave: () => heddle.untip()});
-      frame.append(rect);
+      // A line beneath, of the other brightness, so that the box shows on its own colour.
+      frame.append(svg("rect", {x: left, y: top, width: right - left, height: bottom - top, class: "halo", stroke: "#fff",
+        "stroke-opacity": 0.7, "stroke-width": 2 * line, fill: "none"}), rect);
     }
     const rows = shown(image).map((box) => el("tr", {},
       el("td", {}, el("span", {class: "swatch", style: `background: ${color(box[0])}`}), " ", data.labels[box[0]]),

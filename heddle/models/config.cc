@@ -14,8 +14,10 @@ namespace {
 // it stores; and fingerprints of tokenizers, which heddle writes.
 constexpr std::string_view kHarmless =
     "_attn_implementation_autoset _flash_attn_2_enabled _name_or_path adaptive add_bias_logits "
-    "auto_map backbone_kwargs bos_token_id chunk_size_feed_forward classif_dropout classifier_dropout "
-    "cls_token_id decoder_layerdrop decoder_start_token_id dense_act_fn dice_loss_coefficient directionality dtype "
+    "auto_map backbone_kwargs bos_token_id chunk_size_feed_forward classif_dropout "
+    "classifier_dropout "
+    "cls_token_id decoder_layerdrop decoder_start_token_id dense_act_fn dice_loss_coefficient "
+    "directionality dtype "
     "encoder_layerdrop encoder_stride end_n_top eos_token_id ext_len extra_pos_embeddings "
     "finetuning_task "
     "gradient_checkpointing hidden_size init init_range is_encoder_decoder is_gated_act label2id "

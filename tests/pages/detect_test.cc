@@ -24,7 +24,7 @@ class DetectPage : public PageTest {
 
 TEST_F(DetectPage, boxes_follow_the_least_score) {
   drive(path_, R"js(
-    const rects = () => document.querySelectorAll("svg.detections rect"), d = heddle.data;
+    const rects = () => document.querySelectorAll("svg.detections rect[data-label]"), d = heddle.data;
     reader.equal(rects().length, d.images[0].boxes.length, "all boxes at 0");
     const slider = reader.find("#threshold");
     slider.value = "1";

@@ -37,9 +37,9 @@ std::vector<LabelledBox> boxes_in(std::vector<LabelledBox> boxes, ImageSize size
   return boxes;
 }
 
-class Evaluation {
+class DetectionJudge {
  public:
-  Evaluation(const EvalFlags& flags, const ImageReader& reader, const Precision& precision)
+  DetectionJudge(const EvalFlags& flags, const ImageReader& reader, const Precision& precision)
       : flags_(flags),
         reader_(reader),
         precision_(precision),
@@ -135,7 +135,7 @@ void eval_objects(const EvalFlags& flags) {
   const bool has_page = wants_page(flags.page);
   const Precision precision = apply_compute_flags(flags.compute);
   const ImageReader reader = load_image_reader(flags.model);
-  Evaluation evaluation(flags, reader, precision);
+  DetectionJudge evaluation(flags, reader, precision);
   evaluation.run();
   const std::vector<std::string>& labels = reader.model().labels();
   const train::DetectionScores scores =

@@ -115,7 +115,6 @@ Sublayer sublayer(const Scope& s, const char* name, const DetrConfig& c) {
 
 // The cells of the map: rows, and their positions, which queries and keys get.
 struct Cells {
-  std::vector<ImageSize> grids;
   Segments segments;
   std::shared_ptr<const RowIds> rows;  // for dropout
   Tensor positions;                    // [cells, d_model]
@@ -298,20 +297,15 @@ class Detr final : public Detector {
 
 template std::unique_ptr<ModelConfig> new_config<Detr>();
 
-namespace {
-
-ImageFacts facts_of(const DetrConfig& c) {
-  return {
-      .channels = c.num_channels, .image_size = {}, .layers = c.decoder_layers, .width = c.d_model};
-}
-
-}  // namespace
-
 Detr::Detr(const Scope& s, const Config& c, const HubConfig& hub)
-    : Detector(facts_of(c), {.queries = c.num_queries,
-                             .layers = c.decoder_layers,
-                             .loss = c.loss,
-                             .denoising = c.denoising}),
+    : Detector({.channels = c.num_channels,
+                .image_size = {},
+                .layers = c.decoder_layers,
+                .width = c.d_model},
+               {.queries = c.num_queries,
+                .layers = c.decoder_layers,
+                .loss = c.loss,
+                .denoising = c.denoising}),
       c_(c),
       backbone_(base(s, hub) / "backbone" / "conv_encoder" / "model", c.backbone_config,
                 c.num_channels, "config: key 'backbone_config'"),
@@ -437,7 +431,6 @@ Tensor Detr::states(const ImageRows& images, bool all, const NoisedObjects* nois
 
 Tensor Detr::read(const ImageRows& images, Cells& cells, const Run& run) const {
   const FeatureMap map = backbone_.features(images, run);
-  cells.grids = map.sizes;
   cells.segments = nn::image_segments(map.sizes);
   cells.positions = learned_ ? (*learned_)(map.sizes, run.compute)
                              : cast(nn::sine_positions(map.sizes, c_.d_model), run.compute);

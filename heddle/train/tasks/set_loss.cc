@@ -17,11 +17,12 @@ namespace heddle::train {
 namespace {
 
 // What the queries of one image say, in one layer.
-struct Seen {
+struct ImageQueries {
   const float *logits, *boxes;
   int64_t queries, classes;  // no object among them
 
-  Seen(const ObjectPredictions& all, int64_t layer, int64_t images, int64_t image, int64_t count)
+  ImageQueries(const ObjectPredictions& all, int64_t layer, int64_t images, int64_t image,
+               int64_t count)
       : queries(count), classes(all.logits.size(1)) {
     const int64_t row = (layer * images + image) * count;
     logits = all.logits.data<float>() + row * classes;
@@ -56,14 +57,14 @@ struct Seen {
 double finite_or_dear(double cost) { return std::isfinite(cost) ? cost : 1e9; }
 
 // [objects, queries]
-std::vector<double> costs_of(const Seen& seen, std::span<const ObjectTarget> objects,
+std::vector<double> costs_of(const ImageQueries& seen, std::span<const ObjectTarget> objects,
                              const SetLossWeights& w) {
   std::vector<double> costs(objects.size() * static_cast<size_t>(seen.queries));
   for (int64_t q = 0; q < seen.queries; ++q) {
     const double log_sum = seen.log_sum(q);
     const Box box = seen.box(q);
     for (size_t o = 0; o < objects.size(); ++o) {
-      const Box own = Seen::box_at(objects[o].box.data());
+      const Box own = ImageQueries::box_at(objects[o].box.data());
       costs[o * static_cast<size_t>(seen.queries) + static_cast<size_t>(q)] = finite_or_dear(
           -w.class_cost * std::exp(seen.log_p(q, objects[o].label, log_sum)) +
           w.bbox_cost * seen.distance(q, objects[o]) - w.giou_cost * generalized_iou(box, own));
@@ -94,7 +95,7 @@ int64_t count_of(const BatchObjects& objects) {
 }
 
 // Mean over the pairs of queries.
-double mean_overlap(const Seen& seen) {
+double mean_overlap(const ImageQueries& seen) {
   double sum = 0;
   for (int64_t a = 0; a < seen.queries; ++a) {
     const Box box = seen.box(a);
@@ -105,7 +106,7 @@ double mean_overlap(const Seen& seen) {
   return sum / pairs;
 }
 
-SetLossSums judge_image(const Seen& seen, std::span<const ObjectTarget> objects,
+SetLossSums judge_image(const ImageQueries& seen, std::span<const ObjectTarget> objects,
                         std::span<const int64_t> matches, const SetLossWeights& w) {
   std::vector<int32_t> object_of(static_cast<size_t>(seen.queries), -1);
   for (size_t o = 0; o < matches.size(); ++o) {
@@ -124,7 +125,7 @@ SetLossSums judge_image(const Seen& seen, std::span<const ObjectTarget> objects,
     ++sums.matched;
     sums.wrong += std::max_element(row, row + seen.classes) - row != label;
     sums.distance += seen.distance(q, object);
-    sums.giou += 1 - generalized_iou(seen.box(q), Seen::box_at(object.box.data()));
+    sums.giou += 1 - generalized_iou(seen.box(q), ImageQueries::box_at(object.box.data()));
   }
   sums.overlap = mean_overlap(seen);
   return sums;
@@ -146,8 +147,8 @@ std::vector<Matches> match_objects(const ObjectPredictions& seen, int64_t layers
   std::vector<Matches> all(static_cast<size_t>(layers), Matches(objects.size()));
   parallel_for(layers * images, [&](int64_t i) {
     const auto image = static_cast<size_t>(i % images);
-    const std::vector<double> costs =
-        costs_of(Seen(seen, i / images, images, i % images, queries), objects[image], weights);
+    const std::vector<double> costs = costs_of(
+        ImageQueries(seen, i / images, images, i % images, queries), objects[image], weights);
     all[static_cast<size_t>(i / images)][image] =
         cheapest_pairs(costs, std::ssize(objects[image]), queries);
   });
@@ -161,7 +162,8 @@ SetLossSums judge(const ObjectPredictions& seen, int64_t layer, int64_t queries,
   const int64_t images = std::ssize(objects);
   for (int64_t i = 0; i < images; ++i) {
     const auto n = static_cast<size_t>(i);
-    sums += judge_image(Seen(seen, layer, images, i, queries), objects[n], matches[n], weights);
+    sums +=
+        judge_image(ImageQueries(seen, layer, images, i, queries), objects[n], matches[n], weights);
   }
   return sums;
 }
