@@ -171,23 +171,24 @@ struct DecoderLayer {
         mlp(feed_forward(s, c, c.decoder_ffn_dim)),
         around_mlp(sublayer(s, "final_layer_norm", c)) {}
 
-  // outside: the encoder's states with their positions, and without; positions of queries
+  // outside: the encoder's states with their positions, and without; twice the queries' positions
   void operator()(nn::Residual& x, const Queries& queries, const Cells& cells,
                   std::span<const Tensor> outside, const Run& run) const {
-    const auto positioned = [&](const Tensor& y) {
-      return add_positions(y, outside[2], queries.ids, {});
+    const auto positioned = [&](const Tensor& y, size_t positions) {
+      return add_positions(y, outside[positions], queries.ids, {});
     };
     const auto& rows = queries.rows;
     const Tensor y = around_self.enter(x);
     around_self.leave(x,
-                      self({.queries = positioned(y), .values = y},
+                      self({.queries = positioned(y, 3), .values = y},
                            {&queries.segments, &queries.segments, rows}, run, queries.visibility),
                       rows, run);
     const Tensor z = around_cross.enter(x);
-    around_cross.leave(x,
-                       cross({.queries = positioned(z), .keys = outside[0], .values = outside[1]},
-                             {&queries.segments, &cells.segments, rows}, run),
-                       rows, run);
+    around_cross.leave(
+        x,
+        cross({.queries = positioned(z, 2), .keys = outside[0], .values = outside[1]},
+              {&queries.segments, &cells.segments, rows}, run),
+        rows, run);
     around_mlp.leave(x, mlp(around_mlp.enter(x), rows, run), rows, run);
   }
 };
@@ -238,8 +239,8 @@ void DetrConfig::to_hub(Json& json) {
   json["use_timm_backbone"] = false;
   for (const char* key : {"class_cost", "bbox_cost", "giou_cost", "bbox_loss_coefficient",
                           "giou_loss_coefficient"}) {  // transformers 5 takes integers alone
-    const double value = json.at(key).as_double();
-    if (value == std::floor(value)) json[key] = static_cast<int64_t>(value);
+    const double x = json.at(key).as_double();
+    if (x == std::floor(x)) json[key] = static_cast<int64_t>(x);
   }
 }
 
@@ -332,10 +333,7 @@ void Detr::add_heads(const Scope& s, int64_t labels) {
   const auto linear = [&](const Scope& at, int64_t out) {
     return Linear(at, {.in = c_.d_model, .out = out, .init = init_of(c_)});
   };
-  const auto exact = [](Run run) {
-    run.compute = DType::f32, run.int8 = false;
-    return run;
-  };
+  const auto exact = [](Run run) { return run.compute = DType::f32, run.int8 = false, run; };
   heads_.object_classes = [exact, classes = linear(s / "class_labels_classifier", labels + 1)](
                               const Tensor& h, const Run& run) {
     return classes(cast(h, DType::f32), exact(run));
@@ -452,13 +450,17 @@ Tensor Detr::encode(const Tensor& x, const std::shared_ptr<const Cells>& cells,
 Tensor Detr::decode(const Begun& begun, const Tensor& memory,
                     const std::shared_ptr<const Cells>& cells,
                     const std::shared_ptr<const Queries>& queries, bool all, const Run& run) const {
-  const std::array outside = {memory + cells->positions, memory, begun.positions};
+  const Tensor& positions = begun.positions;  // gradients of both uses in the order of a plain pass
+  const std::array outside = {memory + cells->positions, memory, positions, positions};
   nn::Residual x(begun.states, c_.normalize_before);
   std::vector<Tensor> seen;
+  // What goes on is a tensor of its own: layers that are computed again sum their gradients first.
   const auto see = [&] {
-    if (queries->visibility == nullptr) return seen.push_back(x.value());
+    const Tensor y = x.value();
+    x = nn::Residual(reshape(y, y.shape()), c_.normalize_before);
+    if (queries->visibility == nullptr) return seen.push_back(y);
     for (const auto& rows : {queries->learned, queries->noised}) {
-      seen.push_back(gather_rows(x.value(), rows));
+      seen.push_back(gather_rows(y, rows));
     }
   };
   for (size_t i = 0; i < decoder_.size(); ++i) {
