@@ -272,7 +272,6 @@ class Detr final : public Detector {
   Tensor states(const ImageRows& images, bool all, const NoisedObjects* noised,
                 const Run& run) const;
   Queries queries(const ImageRows& images, const NoisedObjects* noised) const;
-  // The map's cells as the encoder is given them.
   Tensor read(const ImageRows& images, Cells& cells, const Run& run) const;
   Tensor encode(const Tensor& x, const std::shared_ptr<const Cells>& cells, const Run& run) const;
   // Of queries: what they begin as, and their positions.
