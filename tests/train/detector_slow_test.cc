@@ -14,13 +14,25 @@ TEST(DetectorByHeart, eight_images_are_found_whole) {
   ASSERT_EQ(drawn.exit_code, 0) << drawn.err;
   CliOptions options;
   options.timeout_seconds = 600;
-  const CliResult trained = run_heddle(
-      {"train", "--recipe",        "shapes-detr", "--drawn",       "none", "--data",
-       data,    "--val-data",      data,          "--out",         run,    "--turns",
-       "none",  "--batch-size",    "8",           "--max-updates", "600",  "--warmup-updates",
-       "50",    "--learning-rate", "0.001",       "--ema-decay",   "0.98", "--validate-every",
-       "600"},
-      options);
+  const CliResult trained = run_heddle({"train",       "--recipe",
+                                        "shapes-detr", "--drawn",
+                                        "none",        "--data",
+                                        data,          "--val-data",
+                                        data,          "--out",
+                                        run,           "--turns",
+                                        "none",        "--batch-size",
+                                        "8",           "--d-model",
+                                        "64",          "--encoder-ffn-dim",
+                                        "128",         "--decoder-ffn-dim",
+                                        "128",         "--encoder-layers",
+                                        "2",           "--decoder-layers",
+                                        "2",           "--max-updates",
+                                        "500",         "--warmup-updates",
+                                        "50",          "--learning-rate",
+                                        "0.001",       "--ema-decay",
+                                        "0.98",        "--validate-every",
+                                        "500"},
+                                       options);
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   const CliResult judged = run_heddle({"eval", run, "--data", data, "--json"}, options);
   ASSERT_EQ(judged.exit_code, 0) << judged.err;
