@@ -15,6 +15,7 @@ import json
 import math
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 
@@ -140,7 +141,16 @@ def figures_of_language_model(args, folder, spec, flags):
     return result
 
 
-FIGURES = {"translation": figures_of_translator, "causal_lm": figures_of_language_model}
+def figures_of_classifier(_args, folder, _spec, _flags):
+    """Shares of the held-out images, in percent, and the speed of training."""
+    lines = log_lines(folder)
+    last = [line for line in lines if line.get("validation") == "snapshot"][-1]
+    speeds = [line["images_per_second"] for line in lines if "images_per_second" in line]
+    return {"accuracy": round(100 * last["accuracy"], 2), "top5": round(100 * last["top5"], 2),
+            "images_per_second": round(statistics.median(speeds))}
+
+
+FIGURES = {"image_classification": figures_of_classifier, "translation": figures_of_translator, "causal_lm": figures_of_language_model}
 
 
 def figures(args, folder, spec, flags):

@@ -11,6 +11,8 @@ RELATIONS = {"<": operator.lt, ">": operator.gt}
 COLUMNS = {"parameters": ("parameters", "{:,.0f}"), "loss": ("validation loss", "{:.3f}"),
            "perplexity": ("perplexity", "{:.2f}"), "bleu": ("BLEU", "{:.1f}"),
            "perplexity_alone": ("perplexity without memory", "{:.2f}"),
+           "accuracy": ("accuracy, %", "{:.2f}"), "top5": ("among the first five, %", "{:.2f}"),
+           "images_per_second": ("images/s", "{:,.0f}"),
            "flops": ("FLOPs per token", "{:,.0f}"), "first_norm": ("first gradient norm", "{:.2f}")}
 
 

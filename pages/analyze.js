@@ -21,7 +21,8 @@
 
   // --- in short ---------------------------------------------------------------------------------
   const tile = (value, what) => el("div", {class: "panel"}, el("div", {style: "font-size: 1.2rem; font-weight: 600; white-space: nowrap"}, value), el("div", {class: "faint small"}, what));
-  const what = `${d.batch === 1 ? "one sequence" : d.batch + " sequences"} of ${d.length.toLocaleString("en")} ${isPair ? `tokens in, ${d.target_length.toLocaleString("en")} out` : "positions"}` +
+  const what = d.image ? `${d.batch === 1 ? "one image" : d.batch + " images"} of ${shape(d.image)} pixels, ${d.length.toLocaleString("en")} states each`
+    : `${d.batch === 1 ? "one sequence" : d.batch + " sequences"} of ${d.length.toLocaleString("en")} ${isPair ? `tokens in, ${d.target_length.toLocaleString("en")} out` : "positions"}` +
     (d.window ? `, self-attention in blocks of ${d.window}` : "");
   heddle.main.append(faint(`${d.model_type}, for ${what}. All by a dry run, which counts and computes nothing${L.kinds.some((k) => k.measured) ? " but the curve at the end" : ""}.`),
     el("div", {style: "display: grid; gap: .75rem; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); margin: .75rem 0"},
@@ -102,7 +103,17 @@
   section("Memory", heddle.picker({label: "Numbers in", items: [{name: "f32", title: "4 bytes"}, {name: "bf16", title: "2 bytes"}], onChange: (i) => showMemory(i ? "bf16" : "f32")}).element, memory);
 
   // --- length -----------------------------------------------------------------------------------
-  if (!d.window) {
+  const sizes = d.sizes || [];
+  if (sizes.length > 1) {
+    const pixels = sizes.map((s) => s.image[0] * s.image[1]);
+    const row = (s, i) => el("tr", {}, el("th", {scope: "row"}, shape(s.image)), ...[s.states.toLocaleString("en"), flops(s.forward), flops(s.attention), heddle.number(s.forward / d.batch / pixels[i]), heddle.number(s.attention / d.batch / pixels[i]), bytes(s.kept_bf16)]
+      .map((t) => el("td", {class: "number"}, t)));
+    section("When images grow", faint("The same model made for images of each size. What has as many FLOPs a pixel at every size is linear in the image's area; attention in which every cell sees every other one is not."),
+      scroll("sizes", el("table", {class: "small"}, el("thead", {}, el("tr", {}, ...["image", "states", "FLOPs forward", "of it attention", "FLOPs a pixel", "of it attention", "kept in training, bf16"].map((t, i) => el("th", {scope: "col", class: i ? "number" : null}, t)))), el("tbody", {}, ...sizes.map(row)))),
+      heddle.lineChart({title: "FLOPs", xTitle: "side of the image, pixels", xLog: true, yLog: true, yText: short(""), height: 300, series: [
+        {name: "attention", x: sizes.map((s) => s.image[0]), y: sizes.map((s) => s.attention), color: "var(--head1)"}, {name: "all other steps", x: sizes.map((s) => s.image[0]), y: sizes.map((s) => s.forward - s.attention), color: "var(--head0)"}]}).element);
+  }
+  if (!d.window && !d.image) {
     const ns = [];
     for (let n = 64; n <= Math.max(65536, 4 * d.length); n *= 2) ns.push(n);
     const times = ns.map((n) => n / d.length), linear = d.flops.forward - d.flops.attention;

@@ -38,7 +38,7 @@
   // --- one query followed -------------------------------------------------------------------------------
 
   let chosen = 0;
-  const followed = el("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "the chosen query, key by key"});
+  const followed = el("div", {class: keys.length > 48 ? "scroll list" : "scroll", tabindex: 0, role: "region", "aria-label": "the chosen query, key by key"});
   const sum = el("p", {class: "small"});
   const follow = () => {
     const [scores, scaled, masked, weights] = ["scores", "scaled", "masked", "weights"].map((key) => seenOf(stepOf(key)).values[chosen]);
@@ -65,7 +65,19 @@
   // --- the matrices -----------------------------------------------------------------------------------
 
   const maps = new Map();
+  // One query over the cells of an image: its row as the image's rows, but for the tokens before them.
+  const isOverImage = (step) => Boolean(data.grid) && queries.length === 1 && step.values.length === 1 && step.cols.length === keys.length;
+  const imageOptionsOf = (step) => {
+    const grid = data.grid, values = step.values[0], at = (r, c) => grid.tokens.length + r * grid.columns + c, isShare = step.key === "weights";
+    const high = values.reduce((a, b) => (b === null ? a : Math.max(a, Math.abs(b))), 0) || 1;
+    return {rows: grid.rows, cols: grid.columns, low: 0, high, diverging: !isShare, cell: 52, values: true, rowTitle: "row", colTitle: "column",
+      value: (r, c) => (values[at(r, c)] === null ? NaN : values[at(r, c)]),
+      describe: (r, c, x) => `${keys[at(r, c)]}\n${Number.isNaN(x) ? "−∞: hidden" : number(x, 6)}`, label: step.name};
+  };
+  const tokensOf = (step) => (isOverImage(step) && data.grid.tokens.length
+    ? el("p", {class: "small"}, data.grid.tokens.map((name, t) => `${name}: ${number(step.values[0][t])}`).join("; ")) : null);
   const optionsOf = (step) => {
+    if (isOverImage(step)) return imageOptionsOf(step);
     const {rows, cols, values} = seenOf(step), isShare = step.key === "weights", isMask = step.key === "mask";
     const high = values.flat().reduce((a, b) => (b === null ? a : Math.max(a, Math.abs(b))), 0) || 1;
     const label = (labels, k) => (labels.length ? labels[k] : String(k));
@@ -89,7 +101,7 @@
     maps.set(step, heddle.heatMap(optionsOf(step)));
     return el("section", {"data-step": step.key, id: "step-" + step.key},
       el("h2", {}, `${i + 1}. ${step.name} `, el("span", {class: "faint small mono"}, shape(step))),
-      el("p", {}, el("span", {class: "mono"}, step.formula)), el("p", {class: "faint"}, step.text), maps.get(step).element);
+      el("p", {}, el("span", {class: "mono"}, step.formula)), el("p", {class: "faint"}, step.text), tokensOf(step), maps.get(step).element);
   };
 
   // --- the index, and what is saved -----------------------------------------------------------------------

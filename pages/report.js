@@ -1,6 +1,6 @@
 // The page of training runs. heddle.data: runs [{name, path, task, tokens, objective, max_updates, done, seconds, finished, updates: {update, seconds, loss, ...},
 // validations: [{kind, update, seconds, loss, metrics: {name: []}}], best, samples: {labels, validations: [{update, samples: [[text]]}]}}];
-// of one run its settings [[field, value, help]] and, while it goes on, live {written, every}; of several the differences [{key, values}].
+// of one run its settings [[field, value, help]], images (report_images.js) where it has such, and, while it goes on, live {written, every}; of several the differences [{key, values}].
 "use strict";
 (() => {
   const d = heddle.data, el = heddle.el, runs = d.runs, isOne = runs.length === 1, kept = heddle.kept;
@@ -120,6 +120,8 @@
       faint(`${runs.some((run) => run.samples && run.samples.validations.length > 1) ? "Move the slider to see how the model got there. " : ""}Green: equal to the reference.`),
       ...samples);
   }
+
+  if (d.images) heddle.reportImages(d.images).forEach((s) => section(...s));
 
   // --- the optimisation -------------------------------------------------------------------------
   const small = {height: 230};

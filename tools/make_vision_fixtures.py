@@ -9,9 +9,10 @@ Usage: python tools/make_vision_fixtures.py                 (needs torch, transf
 A fixture NAME.safetensors holds, under Hugging Face's names:
   the weights, as save_pretrained() writes them; config.json in the metadata;
   pixel_values.K [images, channels, height, width], of K = 0 of the size in the config, of others of
-  other sizes, whose positions are interpolated (interpolate_pos_encoding);
+  other sizes, whose positions are interpolated (interpolate_pos_encoding); of Swin of other sizes than its own;
   out.K.hidden_states.I, out.K.attentions.I [images, heads, queries, keys], out.K.logits and what
-  else the class gives;
+  else the class gives; of Swin hidden states are those of stages, attentions those of every block, [windows of
+  all images, heads, queries, keys];
   labels.K [images], of two heads distilled_labels.K too, loss [1], the mean over all images of all sizes (of
   two heads the sum of theirs), and grad.PARAMETER for every weight, under the names of the weights.
 Weights and pixels are exact in bf16, labels are i64, the rest was computed in f64 and stored in f32.
@@ -30,6 +31,12 @@ from safetensors.torch import load_file, save_file
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "vision"
 SMALL = dict(hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=40, num_labels=5,
              image_size=12, patch_size=4, num_channels=3)
+# A Swin whose windows do not fill its grids, nor patches its images; one with a grid as small as a window.
+SWIN = dict(embed_dim=12, depths=[2, 2], num_heads=[2, 3], window_size=3, mlp_ratio=2.0, num_labels=5, image_size=16,
+            patch_size=2, num_channels=3)
+SWIN_DEEP = SWIN | dict(embed_dim=8, depths=[1, 2, 1], num_heads=[1, 2, 2], window_size=4, mlp_ratio=1.5, image_size=39,
+                        patch_size=3, num_channels=1, qkv_bias=False, hidden_act="gelu_new", layer_norm_eps=1e-3,
+                        use_absolute_embeddings=True)
 # name: class, config, sizes of images: (how many, height, width)
 CASES = {
     "vit": ("ViTForImageClassification", SMALL, [(2, 12, 12), (1, 20, 16), (1, 11, 14)]),
@@ -40,7 +47,13 @@ CASES = {
                                             pooler_act="relu"), [(2, 15, 15), (1, 10, 27)]),
     "deit": ("DeiTForImageClassification", SMALL | dict(num_attention_heads=2), [(2, 12, 12), (1, 9, 25)]),
     "deit_teacher": ("DeiTForImageClassificationWithTeacher", SMALL, [(2, 12, 12), (2, 16, 16)]),
+    "swin": ("SwinForImageClassification", SWIN, [(2, 16, 16), (1, 12, 23)]),
+    "swin_deep": ("SwinForImageClassification", SWIN_DEEP, [(1, 39, 39), (1, 42, 48)]),
+    "swin_states": ("SwinModel", SWIN | dict(depths=[2, 1], window_size=4), [(1, 24, 24), (1, 16, 21)]),
 }
+OF_SWIN = [("attention.q_proj", "attention.self.query"), ("attention.k_proj", "attention.self.key"),
+           ("attention.v_proj", "attention.self.value"),
+           ("attention.relative_position_bias.", "attention.self."), ("encoder.layers.", "encoder.stages.")]
 RENAMED = [("attention.q_proj", "attention.attention.query"), ("attention.k_proj", "attention.attention.key"),
            ("attention.v_proj", "attention.attention.value"), ("attention.o_proj", "attention.output.dense"),
            ("mlp.fc1", "intermediate.dense"), ("mlp.fc2", "output.dense"), ("layers.", "encoder.layer.")]
@@ -51,9 +64,9 @@ torch.nn.functional.softmax = lambda x, dim=-1, dtype=None: plain_softmax(x, dim
 
 
 def saved_name(name):
-    for now, before in RENAMED:
+    for now, before in (OF_SWIN if ".blocks." in name or ".downsample." in name else []) + RENAMED:
         name = name.replace(now, before)
-    return name
+    return name.replace("encoder.stages.", "encoder.layers.")
 
 
 def randomise(model, generator):
@@ -81,7 +94,19 @@ def as_saved(model):
 
 def forward(model, pixels, k):
     other = {"interpolate_pos_encoding": True} if k > 0 else {}
-    return model(pixel_values=pixels, output_hidden_states=True, output_attentions=True, **other)
+    maps = []
+    hooks = []
+    for name, module in model.named_modules():
+        if type(module).__name__ == "SwinLayer":  # which keeps the windows of the images before
+            module.window_size = model.config.window_size
+            module.shift_size = int(name.split(".")[-1]) % 2 * (module.window_size // 2)
+            hooks.append(module.attention.register_forward_hook(lambda m, i, out: maps.append(out[1])))
+    out = model(pixel_values=pixels, output_hidden_states=True, output_attentions=True, **other)
+    for hook in hooks:
+        hook.remove()
+    if maps:
+        out.attentions = tuple(maps)
+    return out
 
 
 def outputs(out, k):

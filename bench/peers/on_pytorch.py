@@ -1,4 +1,5 @@
 """The cases in PyTorch, and in Transformers on top of it, as their users write them."""
+import image_models
 import sizes
 from timing import Unsupported
 
@@ -152,6 +153,49 @@ def encode(args):
                 version=version(torch, True))
 
 
+def timm_version(torch):
+    import timm
+    return f"{version(torch)}, timm {timm.__version__}"
+
+
+def classify(args):
+    torch = start(args)
+    model, batch, edge = image_models.of_case(args.case)
+    batch = args.batch or batch
+    if args.compile:
+        model = torch.compile(model)
+    images = torch.randn(batch, 3, edge, edge)
+
+    def classify_batch():
+        with torch.inference_mode(), mixed(torch, args):
+            model(images)
+
+    return dict(step=classify_batch, units=batch, unit="images/s", batch=batch,
+                version=timm_version(torch))
+
+
+def train_images(args):
+    torch = start(args)
+    model, batch, edge, classes = sizes.TRAIN_IMAGES[args.case]
+    batch = args.batch or batch
+    model = image_models.make(model, classes).train()
+    adam = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.05, fused=True)
+    images = torch.randn(batch, 3, edge, edge)
+    wanted = torch.randint(0, classes, (batch,))
+    forward = torch.compile(model) if args.compile else model
+
+    def update():
+        with mixed(torch, args):
+            logits = forward(images)
+            loss = torch.nn.functional.cross_entropy(logits.float(), wanted, label_smoothing=0.1)
+        loss.backward()
+        adam.step()
+        adam.zero_grad()
+
+    return dict(step=update, units=batch, unit="images/s", batch=batch,
+                version=timm_version(torch))
+
+
 def start_process(args):
     """`import torch` alone, in a process of its own: a program that uses it has done nothing yet."""
     import importlib.metadata
@@ -172,4 +216,5 @@ def start_process(args):
 
 
 CASES = {**dict.fromkeys(sizes.TRAIN_PAIRS, train_pairs), **dict.fromkeys(sizes.TRAIN_GPT, train_gpt),
-         **dict.fromkeys(sizes.GENERATE, generate), "encode-bert": encode, "start": start_process}
+         **dict.fromkeys(sizes.GENERATE, generate), **dict.fromkeys(sizes.CLASSIFY, classify),
+         **dict.fromkeys(sizes.TRAIN_IMAGES, train_images), "encode-bert": encode, "start": start_process}

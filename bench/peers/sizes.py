@@ -38,3 +38,15 @@ def generated(case):
 
 # BERT-base: sequences at a time, tokens of each.
 BERT_BATCH, BERT_TOKENS, BERT_VOCAB = 8, 128, 30000
+
+# Models of images under timm's names, or sizes of its VisionTransformer and SwinTransformer, with
+# the images of a batch, their edge, and the classes.
+VIT_BASE = "vit_base_patch16_224"
+CLASSIFY = {
+    "classify-vit": (VIT_BASE, 8, 224, 1000),
+}
+TRAIN_IMAGES = {
+    "train-vit": (dict(img_size=32, patch_size=4, embed_dim=192, depth=6, num_heads=3,
+                       mlp_ratio=2), 128, 32, 10),
+    "train-vit-base": (VIT_BASE, 8, 224, 1000),
+}

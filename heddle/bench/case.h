@@ -73,6 +73,7 @@ BenchResult run_case(const BenchCase& c, const BenchOptions& options);
 
 // The parts of the table, a file each.
 std::vector<BenchCase> model_cases();  ///< the encoder-decoder of 2017, GPT-2, BERT
+std::vector<BenchCase> image_cases();  ///< ViT and what else reads images
 std::vector<BenchCase> start_cases();  ///< from starting the program to the first token
 
 }  // namespace heddle::bench

@@ -80,6 +80,7 @@ const std::vector<BenchCase>& cases() {
     std::vector<BenchCase> table = model_cases();
     table.push_back(attention_case("attention-16k", 16384));
     table.push_back(attention_case("attention-32k", 32768));
+    for (const BenchCase& c : image_cases()) table.push_back(c);
     for (const BenchCase& c : start_cases()) table.push_back(c);
     return table;
   }();

@@ -13,6 +13,7 @@ void add_eval(Subcommand& app);
 void add_score(Subcommand& app);
 void add_align(Subcommand& app);
 void add_fill(Subcommand& app);
+void add_augment(Subcommand& app);
 void add_classify(Subcommand& app);
 void add_detect(Subcommand& app);
 void add_embed(Subcommand& app);

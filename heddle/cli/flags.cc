@@ -195,6 +195,7 @@ void report_cut(const char* command, int64_t cut, const LoadedModel& model) {
 void add_inspect_flags(Subcommand& app, InspectFlags& flags, bool is_model_required) {
   app.add_option("model", flags.model, "a model directory, or a training run (then RUN/best)")
       .required(is_model_required);
+  app.add_option("image", flags.image, "a JPEG or PNG file, of a model that reads images");
   flags.has_source = app.add_option("--text", flags.source, "the text to look at");
   flags.has_target =
       app.add_option("--target", flags.target,
@@ -211,6 +212,9 @@ inspect::Subject open_subject(const InspectFlags& flags) {
                                   .ids = {},
                                   .truncate = flags.truncate,
                                   .precision = apply_compute_flags(flags.compute)};
+  check(!reads_images(flags.model), ErrorKind::usage,
+        "{} reads images; give one behind the model, as in {} image.png, in place of a text",
+        flags.model, flags.model);
   check(flags.has_source.count() > 0 || !flags.ids.empty(), ErrorKind::usage,
         "--text is missing; give a sentence, as in --text \"a man rides a horse\" (or --ids for a "
         "model without tokenizer)");
@@ -221,6 +225,17 @@ inspect::Subject open_subject(const InspectFlags& flags) {
     options.ids.push_back(static_cast<int32_t>(id));
   }
   return inspect::Subject::open(flags.model, options);
+}
+
+inspect::ImageSubject open_image(const InspectFlags& flags) {
+  const bool has_text = flags.has_source.count() + flags.has_target.count() > 0;
+  check(!has_text && flags.ids.empty() && !flags.truncate, ErrorKind::usage,
+        "{} is an image, and {} is for texts; leave one of them out", flags.image,
+        has_text         ? "--text (or --target)"
+        : flags.truncate ? "--truncate"
+                         : "--ids");
+  const Precision precision = apply_compute_flags(flags.compute);
+  return inspect::ImageSubject(flags.model, read_image(flags.image), flags.image, precision);
 }
 
 }  // namespace heddle::cli

@@ -15,6 +15,7 @@
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/search/search_config.h"
 #include "heddle/infer/words.h"
+#include "heddle/inspect/images/image_subject.h"
 #include "heddle/inspect/pages/page.h"
 #include "heddle/inspect/subject.h"
 
@@ -96,7 +97,7 @@ TranslateOptions translate_options(const TranslateFlags& flags, LoadedModel& mod
 void report_cut(const char* command, int64_t cut, const LoadedModel& model);
 
 struct InspectFlags {
-  std::string model, source, target;
+  std::string model, image, source, target;
   ComputeFlags compute{.precision = "f32"};
   std::vector<int64_t> ids;
   bool truncate = false;
@@ -104,11 +105,14 @@ struct InspectFlags {
   Option has_target;
 };
 
-/// Adds model, --text, --target, --ids, --truncate, --precision and --threads.
+/// Adds model, image, --text, --target, --ids, --truncate, --precision and --threads.
 void add_inspect_flags(Subcommand& app, InspectFlags& flags, bool is_model_required = true);
 
 /// The subject that the flags name; sets the number of threads.
 /// Errors: usage, naming the flag, where nothing is given to look at; those of Subject::open().
 inspect::Subject open_subject(const InspectFlags& flags);
+/// The same of the image that the flags name. Errors: usage for what is of texts beside it; those
+/// of read_image() and of ImageSubject.
+inspect::ImageSubject open_image(const InspectFlags& flags);
 
 }  // namespace heddle::cli

@@ -63,6 +63,18 @@ struct ClassFolders {
       }
     }
   }
+
+  ImageSource finish() {
+    if (others > 0) {
+      log_warning("passed over: {} that are no images, the first {}", counted(others, "file"),
+                  first_other);
+    }
+    source.decode = [](size_t, const std::string& image_path) {
+      Image image = read_image(image_path);
+      return DecodedImage{image.size(), std::move(image.pixels)};
+    };
+    return std::move(source);
+  }
 };
 
 std::vector<std::string> folders_in(const std::string& path) {
@@ -90,15 +102,7 @@ ImageSource read_class_folders(const std::string& root, bool is_train) {
   }
   check(!source.entries.empty(), ErrorKind::data, "{}: no folder in it has JPEG or PNG files",
         root);
-  if (classes.others > 0) {
-    log_warning("passed over: {} that are no images, the first {}", counted(classes.others, "file"),
-                classes.first_other);
-  }
-  source.decode = [](size_t, const std::string& image_path) {
-    Image image = read_image(image_path);
-    return DecodedImage{image.size(), std::move(image.pixels)};
-  };
-  return std::move(source);
+  return classes.finish();
 }
 
 bool is_split_name(const std::string& name) {
@@ -181,6 +185,29 @@ ImageSources find_images(const std::string& path) {
   ImageSources found;
   found.train = read_packs(kind, parent_path(path), {name});
   return found;
+}
+
+ImageSource find_unlabelled(const std::string& path) {
+  check(path_exists(path), ErrorKind::data, "{}: there is no such file or folder", path);
+  bool is_packed = !is_directory(path);
+  for (const PackKind kind : {PackKind::jpeg, PackKind::idx, PackKind::cifar}) {
+    is_packed = is_packed || find_packs(kind, path).has_value();
+  }
+  ImageSource source;
+  if (is_packed) {
+    ImageSources found = find_images(path);
+    source = std::move(found.train ? *found.train : *found.val);
+  } else {
+    ClassFolders all;
+    all.source.root = path;
+    all.add("", 0);
+    check(!all.source.entries.empty(), ErrorKind::data, "{}: there are no JPEG or PNG files in it",
+          path);
+    source = all.finish();
+  }
+  source.labels = {""};
+  for (ImageSource::Entry& entry : source.entries) entry.label = 0;
+  return source;
 }
 
 void relabel(ImageSource& source, const std::vector<std::string>& labels) {

@@ -52,6 +52,11 @@ struct ImageSources {
 /// training, a file of a wrong size or with a label that has no name.
 ImageSources find_images(const std::string& path);
 
+/// All images at a path, whatever says what they show: those of find_images()' files to train on,
+/// or all JPEG and PNG files in a folder and those below it. Each has label 0 of one class without
+/// a name. Errors: data, naming the path, if there is none; those of find_images().
+ImageSource find_unlabelled(const std::string& path);
+
 /// The labels of `source` become those of `labels` that have the same name.
 /// Errors: data for a label in use that is not among them.
 void relabel(ImageSource& source, const std::vector<std::string>& labels);

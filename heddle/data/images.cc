@@ -28,26 +28,37 @@ std::string described(const ImageSet& set) {
                      least == most ? "" : " to " + words(most));
 }
 
-// Of each class the first ones of a random order; both parts keep the order of the files.
-ImageSplit hold_out(const ImageSet& all, double share, uint64_t seed) {
-  std::vector<int64_t> train, val;
+// Of each class the first ones of a random order, as many as `count` says of the class's images;
+// both parts keep the order of the files.
+template <class Count>
+ChosenImages choose(const ImageSet& all, const char* site, uint64_t seed, const Count& count) {
+  std::vector<int64_t> chosen, others;
   const std::vector<std::vector<int64_t>> classes = all.by_label();
   for (size_t label = 0; label < classes.size(); ++label) {
     std::vector<int64_t> images = classes[label];
-    RngStream random(make_key(seed, 0, hash_name("data/held-out images"), label));
+    RngStream random(make_key(seed, 0, hash_name(site), label));
     shuffle_values(images, random);
-    const auto n = static_cast<int64_t>(images.size());
-    const auto wanted = static_cast<int64_t>(std::ceil(share * static_cast<double>(n)));
-    const auto held = images.begin() + std::clamp<int64_t>(wanted, 0, std::max<int64_t>(0, n - 1));
-    val.insert(val.end(), images.begin(), held);
-    train.insert(train.end(), held, images.end());
+    const auto end = images.begin() + count(std::ssize(images));
+    chosen.insert(chosen.end(), images.begin(), end);
+    others.insert(others.end(), end, images.end());
   }
-  check(!val.empty(), ErrorKind::data,
+  std::ranges::sort(chosen);
+  std::ranges::sort(others);
+  return {all.select(chosen), all.select(others)};
+}
+
+int64_t rounded_up(double share, int64_t n) {
+  return static_cast<int64_t>(std::ceil(share * static_cast<double>(n)));
+}
+
+ImageSplit hold_out(const ImageSet& all, double share, uint64_t seed) {
+  const auto [val, train] = choose(all, "data/held-out images", seed, [&](int64_t n) {
+    return std::clamp<int64_t>(rounded_up(share, n), 0, std::max<int64_t>(0, n - 1));
+  });
+  check(val.size() > 0, ErrorKind::data,
         "of {} none can be held out; give `val_data`, or another `val_share`",
         counted(all.size(), "image"));
-  std::ranges::sort(train);
-  std::ranges::sort(val);
-  return {all.select(train), all.select(val)};
+  return {train, val};
 }
 
 void check_classes(const ImageSet& train, const std::string& path) {
@@ -127,6 +138,17 @@ ImageSet open_image_set(const ImageSetOptions& options, const std::vector<std::s
   if (!labels.empty()) relabel(source, labels);
   ImageSet set = cached_set(source, "test", options, log);
   if (log) log("test: " + described(set));
+  return set;
+}
+
+ChosenImages choose_share(const ImageSet& all, double share, uint64_t seed) {
+  return choose(all, "data/labelled images", seed,
+                [&](int64_t n) { return std::min(n, rounded_up(share, n)); });
+}
+
+ImageSet open_unlabelled_set(const ImageSetOptions& options, const CacheLog& log) {
+  ImageSet set = cached_set(find_unlabelled(options.path), "unlabelled", options, log);
+  if (log) log(fmt::format("unlabelled: {}", counted(set.size(), "image")));
   return set;
 }
 

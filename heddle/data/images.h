@@ -65,4 +65,16 @@ ImageSplit open_image_split(const ImageSetOptions& options, const CacheLog& log 
 ImageSet open_image_set(const ImageSetOptions& options, const std::vector<std::string>& labels = {},
                         const CacheLog& log = nullptr);
 
+/// Of each class so many of a set's images, chosen by the seed, and the others; both in the set's
+/// order.
+struct ChosenImages {
+  ImageSet chosen, others;
+};
+/// The share of each class, rounded up.
+ChosenImages choose_share(const ImageSet& all, double share, uint64_t seed);
+
+/// Images at a path whose labels nobody knows, or asks for: see find_unlabelled(); `name` begins
+/// that of the cache file. Errors: those of find_unlabelled() and ImageCache.
+ImageSet open_unlabelled_set(const ImageSetOptions& options, const CacheLog& log = nullptr);
+
 }  // namespace heddle

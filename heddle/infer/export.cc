@@ -13,9 +13,12 @@
 #include "heddle/base/files/files.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/io/tensor_file.h"
+#include "heddle/models/image_model.h"
+#include "heddle/models/timm/timm.h"
 #include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 #include "heddle/text/strings/pattern.h"
 #include "heddle/text/tokenizer.h"
+#include "heddle/vision/image_processor.h"
 
 namespace heddle {
 namespace {
@@ -113,6 +116,12 @@ std::string tokenizer_note(const LoadedModel& model, const std::string& out) {
 Exported export_known(const LoadedModel& model, const std::string& out, DType dtype) {
   save_model(out, *model.model, model.parameters, {.dtype = dtype});
   copy_files_beside_weights(model.path, out);
+  const auto* const images = model.model->as<ImageModel>();
+  const bool is_of_timm = model.model->config().hub.others.contains("pretrained_cfg");
+  const bool has_processor = path_exists(join_path(out, kPreprocessorName));
+  if (images != nullptr && images->facts().channels == 3 && is_of_timm && !has_processor) {
+    write_json(out, kPreprocessorName, ImageProcessor::of_folder(model.path).to_json());
+  }
   Exported result{model.type, tokenizer_note(model, out)};
   if (const char* version = model.model->config().family().dropped_in) {
     if (!result.note.empty()) result.note += "; ";
@@ -120,6 +129,24 @@ Exported export_known(const LoadedModel& model, const std::string& out, DType dt
         fmt::format("transformers has no {} since {}; older releases load it", model.type, version);
   }
   return result;
+}
+
+// --- for timm ------------------------------------------------------------------------------------
+
+Exported export_for_timm(const LoadedModel& model, const std::string& out, DType dtype) {
+  timm::Written written = timm::written_config(model.model->config());
+  const ImageSize size = model.model->need<ImageModel>(model.path).facts().image_size;
+  // What timm wrote stays, unless something else was written beside it.
+  const Json* const theirs = model.model->config().hub.others.find("pretrained_cfg");
+  const bool is_theirs =
+      theirs != nullptr && !path_exists(join_path(model.path, kPreprocessorName));
+  Json prepared = is_theirs ? *theirs : ImageProcessor::of_folder(model.path).to_timm(size);
+  const Json own = written.config.at("pretrained_cfg");
+  for (const auto& [key, value] : own.as_object()) prepared[key] = value;
+  written.config["pretrained_cfg"] = prepared;
+  timm::save_weights(join_path(out, kWeightsName), model.parameters, model.model->config(), dtype);
+  write_json(out, kConfigName, written.config);
+  return {written.config.get_string("architecture"), written.note};
 }
 
 // --- the folder: whole, or as it was before ------------------------------------------------------
@@ -249,12 +276,16 @@ Exported export_model(const std::string& path, const std::string& out,
     theirs = own->hub_model(model.parameters, parameters, join_path(folder, kConfigName));
   }
   const std::string type = theirs ? theirs->config().type : model.type;
-  check(options.format == "transformers" || options.format == type, ErrorKind::usage,
-        "`format` is '{}'; it must be transformers or {}", options.format, type);
+  // Transformers reads timm's folders; some types it has no other way.
+  const bool is_for_timm =
+      options.format == "timm" || (options.format == "transformers" && type == "mlp_mixer");
+  check(is_for_timm || options.format == "transformers" || options.format == type, ErrorKind::usage,
+        "`format` is '{}'; it must be transformers, timm or {}", options.format, type);
   Exported exported;
   write_folder(out, [&](const std::string& made) {
-    exported = theirs ? export_translator(model, *theirs, parameters, made, options.dtype)
-                      : export_known(model, made, options.dtype);
+    exported = is_for_timm ? export_for_timm(model, made, options.dtype)
+               : theirs    ? export_translator(model, *theirs, parameters, made, options.dtype)
+                           : export_known(model, made, options.dtype);
   });
   return exported;
 }

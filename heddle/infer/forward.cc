@@ -4,6 +4,7 @@
 #include <cstring>
 #include <list>
 
+#include "heddle/models/image_model.h"
 #include "heddle/nn/relative/relative_rows.h"
 #include "heddle/ops/attention.h"
 #include "heddle/ops/elementwise.h"
@@ -419,6 +420,7 @@ void forward_tensors(const Model& any, const SafetensorsFile& inputs, const std:
 }
 
 std::vector<std::string> forward_inputs(const Model& model) {
+  if (model.as<ImageModel>() != nullptr) return {"pixel_values"};
   if (model.as<EncoderDecoder>() != nullptr) {
     return {"input_ids", "attention_mask", "decoder_input_ids", "decoder_attention_mask"};
   }

@@ -28,15 +28,17 @@ class Analyzer {
  public:
   Analyzer(const ModelConfig& config, const std::string& name, const Workload& w)
       : made_(config.make(nn::Scope(parameters_))),
-        model_(&made_->need<TokenModel>(name)),
-        both_(model_->as<EncoderDecoder>()) {
-    const auto* const language = model_->as<LanguageModel>();
+        images_(made_->as<ImageModel>()),
+        both_(made_->as<EncoderDecoder>()) {
+    if (images_ == nullptr) made_->need<TokenModel>(name);
+    const auto* const language = made_->as<LanguageModel>();
     if (language != nullptr && language->is_causal()) cache_width_ = language->cache_width();
     if (both_ != nullptr) cache_width_ = both_->facts().cache_width;
     a_.name = name;
     a_.type = config.type;
-    a_.width = model_->width();
+    a_.width = made_->width();
     a_.has_source = both_ != nullptr;
+    a_.has_image = images_ != nullptr;
     a_.workload = w;
     a_.parameters = parameters_.elements();
     for (const auto& p : parameters_.all()) {
@@ -59,7 +61,7 @@ class Analyzer {
 
  private:
   DryPass pass(const Workload& w, const nn::Run& run) {
-    return dry_pass(*model_, parameters_, w, run);
+    return dry_pass(*made_, parameters_, w, run);
   }
 
   void fill_workload() {
@@ -70,11 +72,12 @@ class Analyzer {
           w.target);
     check(w.window >= 0, ErrorKind::usage, "`window` is {}; it must be at least 1, or 0 for none",
           w.window);
+    if (images_ != nullptr) return fill_image();
     const auto* const ordered = made_->as<WithOrder>();
     const int64_t least = ordered != nullptr && ordered->runs_backwards() ? 2 : 1;
     const bool is_learned =
         pass({.batch = least, .source = 1, .target = 1}, {}).has_learned_positions;
-    const int64_t longest = model_->max_length();
+    const int64_t longest = made_->need<TokenModel>(a_.name).max_length();
     if (w.source == 0) w.source = is_learned ? longest : 512;
     if (w.target == 0) w.target = w.source;
     const int64_t length = both_ != nullptr ? std::max(w.source, w.target) : w.source;
@@ -85,11 +88,25 @@ class Analyzer {
           a_.name, length, longest);
   }
 
+  void fill_image() {
+    Workload& w = a_.workload;
+    check(w.source == 0 && w.target == 0 && w.window == 0, ErrorKind::usage,
+          "{} reads images; `length`, `target_length` and `window` are of texts, `image` is its "
+          "size",
+          a_.name);
+    if (w.image.height == 0) w.image = images_->facts().image_size;
+    check(w.image.height > 0 && w.image.width > 0, ErrorKind::usage,
+          "{} was made for images of no one size; give one as `image`", a_.name);
+    check_countable(w.image.height * w.image.width);
+    const ImageSize grid = images_->grid(w.image);
+    w.source = w.target = images_->facts().tokens + grid.height * grid.width;
+  }
+
   // All sums are whole numbers of 64 bits: FLOPs of training, the largest of them, must fit.
   void check_countable(int64_t length) const {
     const auto tokens = static_cast<double>(a_.workload.batch) * static_cast<double>(length);
     const double pairs = 8 * static_cast<double>(length) * static_cast<double>(a_.width) *
-                         static_cast<double>(model_->layers());
+                         static_cast<double>(made_->layers());
     check(16 * tokens * (static_cast<double>(a_.parameters) + pairs) < 9e18, ErrorKind::data,
           "{}: with batch {} and length {} the sums do not fit into 64 bits; ask for less", a_.name,
           a_.workload.batch, length);
@@ -159,7 +176,7 @@ class Analyzer {
   }
 
   void add_caches() {
-    const int64_t each = model_->layers() * cache_width_;  // 0: it writes nothing
+    const int64_t each = made_->layers() * cache_width_;  // 0: it writes nothing
     const Workload& w = a_.workload;
     a_.cache_token = bytes_of(each);
     if (both_ != nullptr) a_.cache_source = bytes_of(each);
@@ -168,7 +185,7 @@ class Analyzer {
 
   nn::Parameters parameters_ = nn::Parameters::shapes_alone();
   std::unique_ptr<Model> made_;
-  const TokenModel* model_;
+  const ImageModel* images_;
   const EncoderDecoder* both_;
   int64_t cache_width_ = 0;  // of a model that writes token by token
   Analysis a_;
@@ -213,6 +230,9 @@ Json to_json(const Analysis& a) {
                             {"batch", a.workload.batch},
                             {"length", a.workload.source}});
   if (a.has_source) json["target_length"] = a.workload.target;
+  if (a.has_image) {
+    json["image"] = std::vector<int64_t>{a.workload.image.height, a.workload.image.width};
+  }
   json["window"] = a.workload.window;
   json["parameters"] = a.parameters;
   json["matrix_parameters"] = a.matrix_parameters;
@@ -236,11 +256,12 @@ Json to_json(const Analysis& a) {
 }
 
 void write_analysis_page(const std::string& path, const std::string& name, const Analysis& analysis,
-                         const Json& layers) {
+                         const Json& layers, const Json& sizes) {
   const std::string model = name.ends_with("/config.json") ? parent_path(name) : name;
   Page page{.title = "What " + short_names({model})[0] + " costs", .scripts = {"analyze.js"}};
   page.data = to_json(analysis);
   page.data["layers"] = layers;
+  page.data["sizes"] = sizes;
   write_page(path, page);
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "heddle/base/json/json.h"
-#include "heddle/models/token_model.h"
+#include "heddle/models/image_model.h"
 
 namespace heddle::inspect {
 
@@ -15,7 +15,9 @@ namespace heddle::inspect {
 struct Workload {
   int64_t batch = 1;  ///< sequences
   int64_t source = 0;  ///< tokens of each (of an encoder–decoder: of a source); 0: as the model has
-  int64_t target = 0;  ///< tokens of each translation; 0: as many as source
+  int64_t target = 0;    ///< tokens of each translation; 0: as many as source
+  ImageSize image = {};  ///< of a model that reads images, of which `batch` are read: their size
+                         ///< (0: that which it was made for); `source` is then its to say
   int64_t window = 0;  ///< self-attention restricted to blocks of so many positions; 0: all see all
 };
 
@@ -48,11 +50,11 @@ struct DryPass {
   bool has_learned_positions = false;
 };
 
-/// One pass over `w`, whose lengths are not 0. What the model reads is the token 0 everywhere.
+/// One pass over `w`, whose lengths are not 0. What the model reads is the token 0 everywhere, or
+/// black images.
 /// parameters: those of `model`; of a run that recomputes only `kept` is known    Errors: data if
 /// sequences are longer than positions are learned.
-DryPass dry_pass(const TokenModel& model, nn::Parameters& parameters, const Workload& w,
-                 nn::Run run);
+DryPass dry_pass(const Model& model, nn::Parameters& parameters, const Workload& w, nn::Run run);
 
 /// Bytes in both formats of numbers.
 struct Bytes {
@@ -74,6 +76,7 @@ struct Analysis {
   std::string name = {}, type = {};  ///< as analyze() was given it; model_type
   int64_t width = 0;                 ///< of the states
   bool has_source = false;           ///< an encoder–decoder
+  bool has_image = false;            ///< it reads images; workload.source are the states of each
   Workload workload = {};            ///< with its zeros filled in
   std::vector<Step> steps = {};
   int64_t parameters = 0, matrix_parameters = 0;
@@ -104,10 +107,11 @@ Analysis analyze(const ModelConfig& config, const std::string& name, const Workl
 /// All of it for programs.
 Json to_json(const Analysis& analysis);
 
-/// The analysis as a page, with the table of layers (as `heddle analyze --json` has it). name: of
-/// the model, as find_size() was given it.    Errors: those of write_page().
+/// The analysis as a page, with the tables of layers and of sizes of images (as `heddle analyze
+/// --json` has them). name: of the model, as find_size() was given it.    Errors: those of
+/// write_page().
 void write_analysis_page(const std::string& path, const std::string& name, const Analysis& analysis,
-                         const Json& layers);
+                         const Json& layers, const Json& sizes);
 
 /// The sizes that the table is for.
 struct LayerSizes {

@@ -146,22 +146,6 @@ void gather(HeadMap& map, const nn::AttentionCall& call, const LinkTokens& link,
   if (!link.from.empty() && !link.to.empty()) add_link(map, link, keys, sums);
 }
 
-nn::Observer without_head(const std::string& wanted, int64_t head, int64_t heads) {
-  nn::Observer observer;
-  observer.heads = [=](const std::string& name, const Tensor& x) {
-    if (name != wanted) return x;
-    const Tensor changed = x.clone();
-    const int64_t d = x.size(1) / heads;
-    const auto bytes = static_cast<size_t>(d) * size_of(x.dtype());
-    for (int64_t i = 0; i < x.size(0); ++i) {
-      std::memset(static_cast<char*>(changed.raw()) + static_cast<size_t>(i * heads + head) * bytes,
-                  0, bytes);
-    }
-    return changed;
-  };
-  return observer;
-}
-
 std::string call_name(const AttentionKind& kind, int64_t layer) {
   return kind.prefix + std::to_string(layer);
 }
@@ -308,6 +292,22 @@ std::vector<HeadMap> attention_maps(const Subject& subject, const HeadsOptions& 
     step();
   }
   return maps;
+}
+
+nn::Observer without_head(const std::string& wanted, int64_t head, int64_t heads) {
+  nn::Observer observer;
+  observer.heads = [=](const std::string& name, const Tensor& x) {
+    if (name != wanted) return x;
+    const Tensor changed = x.clone();
+    const int64_t d = x.size(1) / heads;
+    const auto bytes = static_cast<size_t>(d) * size_of(x.dtype());
+    for (int64_t i = 0; i < x.size(0); ++i) {
+      std::memset(static_cast<char*>(changed.raw()) + static_cast<size_t>(i * heads + head) * bytes,
+                  0, bytes);
+    }
+    return changed;
+  };
+  return observer;
 }
 
 std::vector<size_t> ranking(const std::vector<HeadMap>& maps, bool by_link) {

@@ -58,6 +58,9 @@ struct HeadMap {
 /// Errors: usage, naming the flag, for a layer, head or word that is not there.
 std::vector<HeadMap> attention_maps(const Subject& subject, const HeadsOptions& options);
 
+/// An observer under which one head of a call gives zeros. heads: of the call
+nn::Observer without_head(const std::string& call, int64_t head, int64_t heads);
+
 /// The heads by link, strongest first, those without left out; by importance where there is no
 /// link. returns: indices of `maps`
 std::vector<size_t> ranking(const std::vector<HeadMap>& maps, bool by_link);

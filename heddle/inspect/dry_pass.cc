@@ -236,6 +236,26 @@ struct SideRows {
   nn::TokenRows rows() const { return {.ids = ids, .segments = &segments}; }
 };
 
+// Black images.
+struct PixelRows {
+  std::vector<ImageSize> sizes;
+  Segments segments;
+  Tensor x;
+
+  PixelRows(const Workload& w, int64_t channels)
+      : sizes(static_cast<size_t>(w.batch), w.image),
+        segments(nn::image_segments(sizes)),
+        x(Tensor::zeros({segments.rows(), channels}, DType::f32)) {}
+  nn::ImageRows rows() const { return {.x = x, .segments = &segments, .sizes = &sizes}; }
+};
+
+void run_heads(const Heads& heads, const Tensor& h, const ModelInput& input, const nn::Run& run) {
+  for (const Heads::OfInput& head :
+       {heads.pooler, heads.next_sentence, heads.sequence_classes, heads.token_classes}) {
+    if (head) head(h, input, run);
+  }
+}
+
 // States of the last stack; a model that remembers begins with an empty memory.
 Tensor states(const TokenModel& model, const SideRows& source, const SideRows& target,
               nn::Memory& memory, const nn::Run& run) {
@@ -250,29 +270,33 @@ Tensor states(const TokenModel& model, const SideRows& source, const SideRows& t
 
 }  // namespace
 
-DryPass dry_pass(const TokenModel& model, nn::Parameters& parameters, const Workload& w,
-                 nn::Run run) {
-  const SideRows source(w.batch, w.source), target(w.batch, w.target);
+DryPass dry_pass(const Model& any, nn::Parameters& parameters, const Workload& w, nn::Run run) {
   StepsOfPass steps(parameters, w.window);
   DryPass pass;
   DryRun dry([&steps](const DryOp& op) { steps.add(op); });
   for (auto& p : parameters.all()) p->in(run.compute);
-  nn::Memory memory =
-      nn::Memory::before(nullptr, source.segments, 0, model.layers(), model.width(), run.compute);
   nn::Observer observer;
   observer.attention = [&steps](const nn::AttentionCall& call) { steps.attention(call); };
   if (!run.recompute) run.observer = &observer;
   const int64_t before = dry.bytes();
-  const Tensor h = states(model, source, target, memory, run);
-  memory = {};
-  pass.kept = dry.bytes() - before - steps.bytes_of_attention();
-  const Heads& heads = model.heads();
-  const nn::TokenRows tokens = source.rows();
-  for (const Heads::OfInput& head :
-       {heads.pooler, heads.next_sentence, heads.sequence_classes, heads.token_classes}) {
-    if (head) head(h, tokens, run);
+  const auto note_kept = [&] { pass.kept = dry.bytes() - before - steps.bytes_of_attention(); };
+  if (const auto* images = any.as<ImageModel>()) {
+    const PixelRows pixels(w, images->facts().channels);
+    const nn::ImageRows rows = pixels.rows();
+    const Tensor h = images->hidden(rows, run);
+    note_kept();
+    run_heads(any.heads(), h, rows, run);
+  } else {
+    const auto& model = any.need<TokenModel>("analyze");
+    const SideRows source(w.batch, w.source), target(w.batch, w.target);
+    nn::Memory memory =
+        nn::Memory::before(nullptr, source.segments, 0, model.layers(), model.width(), run.compute);
+    const Tensor h = states(model, source, target, memory, run);
+    memory = {};
+    note_kept();
+    run_heads(any.heads(), h, source.rows(), run);
+    if (any.heads().output) any.heads().token_logits(h, run);
   }
-  if (heads.output) heads.token_logits(h, run);
   pass.has_learned_positions = steps.has_learned_positions();
   pass.steps = steps.take();
   return pass;

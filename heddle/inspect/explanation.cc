@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "heddle/base/error.h"
-#include "heddle/inspect/run_history.h"
 
 namespace heddle::inspect {
 namespace {
@@ -193,9 +192,26 @@ struct Seen {
   bool is_there = false;
 };
 
-Matrix mask_of(const nn::AttentionCall& call) {
-  Matrix mask(call.queries().length(0), call.keys().length(0));
-  const std::vector<uint8_t> seen = call.seen(0);
+// Rows of a tensor.
+struct RowRange {
+  int64_t first = 0, count = 0;
+};
+
+Matrix matrix_of_rows(const Tensor& x, RowRange rows, int64_t begin, int64_t width) {
+  return matrix_of(x.slice(0, rows.first, rows.count), begin, width);
+}
+
+// One row of a matrix, or all where none is chosen.
+Matrix chosen_row(const Matrix& all, int64_t row) {
+  if (row < 0) return all;
+  Matrix one(1, all.cols);
+  for (int64_t j = 0; j < all.cols; ++j) one.at(0, j) = all.at(row, j);
+  return one;
+}
+
+Matrix mask_of(const nn::AttentionCall& call, int64_t segment) {
+  Matrix mask(call.queries().length(segment), call.keys().length(segment));
+  const std::vector<uint8_t> seen = call.seen(segment);
   for (size_t i = 0; i < seen.size(); ++i) mask.values[i] = seen[i] != 0 ? 0 : kHidden;
   return mask;
 }
@@ -246,20 +262,24 @@ Matrix bias_of(const nn::DotInputs& in, const Matrix& sizes, int64_t head) {
   Matrix b(sizes.rows, sizes.cols);
   for (int64_t i = 0; i < b.rows; ++i) {
     for (int64_t j = 0; j < b.cols; ++j) {
-      const int64_t distance = j - (i + b.cols - b.rows);
+      const int64_t distance = bias.distance(i + b.cols - b.rows, j);
       b.at(i, j) = bias.table.data<float>()[bias.bucket(distance) * bias.table.size(1) + head];
     }
   }
   return b;
 }
 
-Seen see(const Subject& subject, const std::string& wanted, int64_t head) {
+Seen see(const AskedCall& asked) {
   Seen seen;
+  RowRange queries, keys;
   nn::Observer observer;
   observer.attention = [&](const nn::AttentionCall& call) {
-    if (call.name() != wanted) return;
+    if (call.name() != asked.call) return;
     HeadNumbers& h = seen.head;
-    h.mask = mask_of(call);
+    const int64_t head = asked.head;
+    queries = {call.queries().begin(asked.segment), call.queries().length(asked.segment)};
+    keys = {call.keys().begin(asked.segment), call.keys().length(asked.segment)};
+    h.mask = mask_of(call, asked.segment);
     h.is_windowed = call.is_causal() && hides_before(h.mask);
     if (const nn::DistanceInputs* in = call.distance()) {
       const int64_t width = in->x.k.size(1) / call.heads();
@@ -275,40 +295,31 @@ Seen see(const Subject& subject, const std::string& wanted, int64_t head) {
     check(in.options->scoring == Scoring::dot, ErrorKind::usage,
           "{} compares queries and keys by additive or linear scores; explain follows dot products "
           "only (heddle attention shows the weights)",
-          subject.path());
+          asked.path);
     const int64_t width = in.q.size(1) / call.heads();
-    h.q = matrix_of(in.q, head * width, width);
+    h.q = chosen_row(matrix_of_rows(in.q, queries, head * width, width), asked.query);
     seen.key_head = in.options->key_head(head);
-    h.k = matrix_of(in.k, seen.key_head * width, width);
+    h.k = matrix_of_rows(in.k, keys, seen.key_head * width, width);
     seen.scale = in.options->scale;
-    if (in.options->bias.table.defined()) h.bias = bias_of(in, h.mask, head);
+    if (in.options->bias.table.defined()) {
+      h.bias = chosen_row(bias_of(in, h.mask, head), asked.query);
+    }
+    h.mask = chosen_row(h.mask, asked.query);
   };
   observer.steps = [&](const std::string& name, const nn::AttentionSteps& steps) {
-    if (name != wanted) return;
+    if (name != asked.call) return;
     seen.steps = steps;
     seen.is_there = true;
   };
-  subject.pass(observer);
-  check(seen.is_there, ErrorKind::internal, "explain: no pass computed {}", wanted);
-  return seen;
-}
-
-const AttentionKind& find_kind(const Subject& subject, const std::string& name) {
-  if (name.empty()) return subject.kinds().back();
-  std::string have;
-  for (const AttentionKind& kind : subject.kinds()) {
-    if (kind.name == name) return kind;
-    have += (have.empty() ? "" : ", ") + kind.name;
+  asked.pass(observer);
+  check(seen.is_there, ErrorKind::internal, "explain: no pass computed {}", asked.call);
+  const int64_t width = seen.head.k.cols;
+  seen.head.v = matrix_of_rows(seen.steps.v, keys, seen.key_head * width, width);
+  if (asked.query >= 0) queries = {queries.first + asked.query, 1};
+  for (Tensor* x : {&seen.steps.x, &seen.steps.heads, &seen.steps.output}) {
+    *x = x->slice(0, queries.first, queries.count);
   }
-  fail(ErrorKind::usage, "`kind` '{}': {} has attention of the kinds {}", name, subject.path(),
-       have);
-}
-
-void check_head(const AttentionKind& kind, const ExplainedHead& which) {
-  check(which.layer >= 0 && which.layer < kind.layers, ErrorKind::usage,
-        "`layer` {}: {} attention has layers 0 to {}", which.layer, kind.name, kind.layers - 1);
-  check(which.head >= 0 && which.head < kind.heads, ErrorKind::usage,
-        "`head` {}: {} attention has heads 0 to {}", which.head, kind.name, kind.heads - 1);
+  return seen;
 }
 
 }  // namespace
@@ -351,38 +362,24 @@ Explanation explain_matrices(const ExplainedMatrices& g) {
   return e;
 }
 
-Explanation explain_head(const Subject& subject, const ExplainedHead& which) {
-  const AttentionKind& kind = find_kind(subject, which.kind);
-  check_head(kind, which);
-  Explanation e;
-  e.queries = subject.sides()[kind.queries].tokens;
-  e.keys = subject.sides()[kind.keys].tokens;
-  const auto longest = std::max(e.queries.size(), e.keys.size());
-  check(static_cast<int64_t>(longest) <= kMostTokens, ErrorKind::usage,
-        "there are {} tokens{}; explain shows every number and takes at most {}: give a shorter "
-        "text",
-        longest, kind.before > 0 ? fmt::format(", {} of them the model's memory", kind.before) : "",
-        kMostTokens);
-  Seen seen = see(subject, kind.prefix + std::to_string(which.layer), which.head);
+void explain_call(Explanation& e, const AskedCall& asked) {
+  Seen seen = see(asked);
   HeadNumbers& head = seen.head;
-  const int64_t width = head.q.cols, begin = which.head * width;
-  head.v = matrix_of(seen.steps.v, seen.key_head * width, width);
+  const int64_t width = head.q.cols, begin = asked.head * width;
   head.scores = scores_of(head.q, head.k, Score::dot);
-  e.title = fmt::format("Attention, step by step: {}", subject.texts().front());
-  e.note = fmt::format("{}: {} attention, layer {}, head {} (of layers 0 to {} and heads 0 to {})",
-                       short_names({subject.given()})[0], kind.name, which.layer, which.head,
-                       kind.layers - 1, kind.heads - 1);
-  e.is_causal = kind.is_causal;
+  e.queries = asked.queries, e.keys = asked.keys;
   e.divisor = seen.scale != 0 ? 1.0 / static_cast<double>(seen.scale)
                               : std::sqrt(static_cast<double>(width));
-  const bool is_cross = kind.queries != kind.keys && kind.before == 0;
   const int64_t d = seen.steps.x.size(1);
   const auto projected = [&](const char* symbol, const char* from) {
     return fmt::format("{0} = {1} W_{0}, where W_{0} is [{2} x {3}]", symbol, from, d, width);
   };
-  const char* from = is_cross ? "M" : kind.before > 0 ? "[memory; X]" : "X";
+  const auto what = [&](const char* format) {
+    return fmt::format(fmt::runtime(format), fmt::arg("row", asked.row));
+  };
+  const char* from = asked.is_cross ? "M" : asked.before > 0 ? "[memory; X]" : "X";
   e.steps.push_back({"x", "Hidden states", "X",
-                     "A row for each token: what the layers before have made of it.",
+                     what("A row for each {row}: what the layers before have made of it."),
                      matrix_of(seen.steps.x), e.queries});
   if (seen.distance) {
     e.steps.push_back(
@@ -390,27 +387,26 @@ Explanation explain_head(const Subject& subject, const ExplainedHead& which) {
          "What each token asks for, and u, what all of them do: compared with tokens.", head.q,
          e.queries});
   } else {
-    e.steps.push_back(
-        {"q", "Queries", projected("Q", "X"), "What each token asks for.", head.q, e.queries});
+    e.steps.push_back({"q", "Queries", projected("Q", "X"), what("What each {row} asks for."),
+                       head.q, e.queries});
   }
   e.steps.push_back({"k", "Keys", projected("K", from),
-                     is_cross ? "What each token of the source offers to be found by; M is the "
-                                "encoder's last layer."
-                              : "What each token offers to be found by.",
+                     asked.is_cross ? "What each token of the source offers to be found by; M is "
+                                      "the encoder's last layer."
+                                    : what("What each {row} offers to be found by."),
                      head.k, e.keys});
-  e.steps.push_back({"v", "Values", projected("V", from), "What each token gives to who finds it.",
-                     head.v, e.keys});
+  e.steps.push_back({"v", "Values", projected("V", from),
+                     what("What each {row} gives to who finds it."), head.v, e.keys});
   if (seen.distance) add_distance_steps(e, *seen.distance, head);
   add_steps(e, head);
   e.steps.push_back({"concat", "All heads side by side",
-                     fmt::format("[H_0 ... H_{}], this head's columns are {} to {}", kind.heads - 1,
-                                 begin, begin + width - 1),
+                     fmt::format("[H_0 ... H_{}], this head's columns are {} to {}",
+                                 asked.heads - 1, begin, begin + width - 1),
                      "Each head has looked in its own way; their results stand beside each other.",
                      matrix_of(seen.steps.heads), e.queries});
-  e.steps.push_back({"output", "Output", fmt::format("[H_0 ... H_{}] W_O", kind.heads - 1),
+  e.steps.push_back({"output", "Output", fmt::format("[H_0 ... H_{}] W_O", asked.heads - 1),
                      "Mixed by one more matrix; this is added to X.", matrix_of(seen.steps.output),
                      e.queries});
-  return e;
 }
 
 }  // namespace heddle::inspect

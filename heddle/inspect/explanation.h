@@ -1,10 +1,12 @@
 // One attention call step by step, with its real numbers: of a head of a model, or of matrices.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "heddle/inspect/images/image_subject.h"
 #include "heddle/inspect/matrix.h"
 #include "heddle/inspect/pages/page.h"
 #include "heddle/inspect/subject.h"
@@ -23,11 +25,12 @@ struct ExplainedStep {
 
 struct Explanation {
   std::string title;
-  std::string note;  ///< which call, of which model
-  std::vector<std::string> queries, keys;
+  std::string note = {};  ///< which call, of which model
+  std::vector<std::string> queries = {}, keys = {};
   double divisor = 1;
   bool is_causal = false;
-  std::vector<ExplainedStep> steps;
+  std::optional<CellGrid> grid = {};  ///< keys are its cells, all of them
+  std::vector<ExplainedStep> steps = {};
 };
 
 /// How a query and a key give a score.
@@ -46,15 +49,43 @@ struct ExplainedMatrices {
 /// Errors: usage, naming the flags, for sizes that do not fit.
 Explanation explain_matrices(const ExplainedMatrices& given);
 
+/// A head of an attention call, and which of its queries.
+struct AskedCall {
+  std::function<void(const nn::Observer&)> pass;  ///< of the model, as often as one likes
+  std::string path;                               ///< of the model
+  std::string call;                               ///< its name
+  int64_t head = 0, heads = 0;
+  int64_t segment = 0, query = -1;  ///< in its segment; -1: all
+  std::vector<std::string> queries = {}, keys = {};
+  const char* row = "token";  ///< what a query and a key are
+  bool is_cross = false;
+  int64_t before = 0;
+};
+
+/// The steps of a head of a model, from the inputs X to the output of the whole call, added to e.
+/// The projections are the model's; scores and what follows are computed again from them in
+/// float64. Errors: usage for scores other than dot products.
+void explain_call(Explanation& e, const AskedCall& asked);
+
 struct ExplainedHead {
   std::string kind;  ///< "cross"; empty: the last that the model has
   int64_t layer = 0, head = 0;
 };
 
-/// The same of one head of a model, from the inputs X to the output of the whole call. The
-/// projections are the model's; scores and what follows are computed again from them in float64.
-/// Errors: usage for a kind, layer or head that is not there, or more than 256 tokens.
+/// The steps of one head over a text. Errors: usage for a kind, layer or head that is not there, or
+/// more than 256 tokens; those of explain_call().
 Explanation explain_head(const Subject& subject, const ExplainedHead& which);
+
+struct ExplainedCell {
+  std::optional<int64_t> layer = {};  ///< absent: the last
+  int64_t head = 0;
+  /// Row and column, from 0; absent: the first token, or the middle of the image.
+  std::optional<std::pair<int64_t, int64_t>> cell = {};
+};
+
+/// The same of one query of a head over an image. Errors: usage for a layer, head or cell that is
+/// not there, or more than 1,024 keys.
+Explanation explain_cell(const ImageSubject& subject, const ExplainedCell& which);
 
 /// For a terminal: each step with its formula, shape and at most 8 columns and 12 rows of numbers.
 std::string explanation_text(const Explanation& e);

@@ -10,6 +10,7 @@
 #include "heddle/base/log.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/page.h"
+#include "heddle/train/tasks/image_judge.h"
 #include "heddle/train/tasks/model_task.h"
 
 namespace heddle::inspect {
@@ -200,9 +201,9 @@ Json settings_json(const train::TrainConfig& config) {
 }
 
 // What is added to the loss that is minimised: "label smoothing 0.1 and R-Drop 5", or nothing.
-std::string objective(const train::TrainConfig& config) {
-  const Json settings = to_json(config);
-  std::string terms;
+std::string objective(const RunHistory& run) {
+  const Json settings = to_json(run.config);
+  std::string terms = run.has_teacher ? "a teacher" : "";
   for (const auto& [key, name] :
        {std::pair("label_smoothing", "label smoothing"), std::pair("r_drop", "R-Drop")}) {
     const Json* share = settings.find(key);
@@ -233,7 +234,7 @@ Json run_json(const RunHistory& run) {
                        {"finished", run.is_finished},
                        {"tokens", tokens != nullptr ? *tokens : Json("")},
                        {"counted", run.config.task_config->facts().counted},
-                       {"objective", objective(run.config)},
+                       {"objective", objective(run)},
                        {"updates", updates_json(run)},
                        {"validations", validations_json(run)},
                        {"best", best_json(run)},
@@ -242,7 +243,9 @@ Json run_json(const RunHistory& run) {
 }
 
 Page run_page(const RunHistory& run) {
-  Page page{.title = "Training run " + run.name, .scripts = {"live.js", "report.js"}};
+  Page page{.title = "Training run " + run.name,
+            .scripts = {"live.js", "report_images.js", "report.js"}};
+  if (!run.images.is_null()) page.data["images"] = run.images;
   page.data["runs"].push_back(run_json(run));
   page.data["settings"] = settings_json(run.config);
   return page;
@@ -278,7 +281,10 @@ RunHistory read_history(const std::string& run) {
   check(train::is_run(run), ErrorKind::data,
         "{}: there is no training run (no train.json); name a folder that heddle train wrote", run);
   RunHistory history{.path = run, .name = short_names({run})[0], .config = config_of(run)};
+  history.has_teacher = !train::load_settings(run).paths.teacher.empty();
   read_log(history);
+  const std::string images = join_path(join_path(run, "cache"), train::kShownImagesName);
+  if (path_exists(images)) history.images = Json::load(images);
   // A run that was stopped has done more than it has logged; one that goes on logs more than it has
   // saved.
   if (!history.updates.empty()) note_place(history, history.updates.back());

@@ -15,7 +15,7 @@ namespace heddle::inspect {
 /// A line of log.jsonl about updates.
 struct LoggedUpdates {
   int64_t update = 0, epoch = 0;
-  double loss = 0, nll = 0;  ///< nats per token, with label smoothing and without
+  double loss = 0, nll = 0;  ///< nats per token: what is minimised, and the labels' share alone
   double gradient_norm = 0, learning_rate = 0, per_second = 0;
   double seconds = 0;  ///< since the run began, over all resumes
 };
@@ -36,8 +36,10 @@ struct LoggedValidation {
 struct RunHistory {
   std::string path = {}, name = {};
   train::TrainConfig config = {};
+  bool has_teacher = false;
   std::vector<LoggedUpdates> updates = {};
   std::vector<LoggedValidation> validations = {};
+  Json images = {};          ///< what a run over images shows, see train::kShownImagesName
   int64_t done = 0;          ///< updates, logged or saved
   double seconds = 0;        ///< that they took, over all resumes
   bool is_finished = false;  ///< as its state says

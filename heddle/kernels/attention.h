@@ -17,10 +17,16 @@ struct KeyRanges {
 };
 
 /// What is added to scores: to that of head h, key j and query i of a segment of n queries and m
-/// keys values[h * (2 * reach + 1) + reach + clamp(j - (i + m - n), -reach, reach)].
+/// keys values[h * (2 * reach + 1) + reach + clamp(j - (i + m - n), -reach, reach)]; or, by pairs,
+/// values[(h * side + i) * side + j].
 struct ScoreBias {
-  const float* values = nullptr;  ///< [heads, 2 * reach + 1]; null: nothing
+  const float* values = nullptr;  ///< [heads, entries()]; null: nothing
   int64_t reach = 0;
+  int64_t side = 0;  ///< not 0: by pairs; no segment has more queries or keys
+
+  bool is_by_pairs() const { return side > 0; }
+  /// Of a head.
+  int64_t entries() const { return is_by_pairs() ? side * side : 2 * reach + 1; }
 };
 
 /// Softmax attention of packed sequences, head by head (columns h * head_dim ..). Segment i:
@@ -52,11 +58,10 @@ struct AttentionBackwardArgs {
   Rows d_o = {};
   Rows dq = {}, dk = {},
        dv = {};             ///< written, not added to; rows outside every segment stay as they are
-  float* d_bias = nullptr;  ///< [heads, 2 * reach + 1], written; null if there is no bias
+  float* d_bias = nullptr;  ///< as the bias's values, written; null if there is no bias
 };
 
-/// Pairs of a query and a key that it sees, in all segments; of ranges over orders that are no
-/// indices an estimate.
+/// Pairs of a query and a key that it sees, in all segments.
 inline int64_t visible_pairs(const AttentionArgs& args) {
   int64_t pairs = 0;
   for (int64_t i = 0; i < args.segments; ++i) {
@@ -64,6 +69,13 @@ inline int64_t visible_pairs(const AttentionArgs& args) {
     const int64_t m = args.k_offsets[i + 1] - args.k_offsets[i];
     if (args.ranges.limit != nullptr) {
       for (int64_t q = args.q_offsets[i]; q < args.q_offsets[i + 1]; ++q) {
+        if (args.ranges.order != nullptr) {
+          const int32_t* const first = args.ranges.order + args.k_offsets[i];
+          pairs += std::count_if(first, first + m, [&](int32_t order) {
+            return args.ranges.first[q] <= order && order < args.ranges.limit[q];
+          });
+          continue;
+        }
         pairs += std::max<int64_t>(
             0, std::min<int64_t>(args.ranges.limit[q], m) - std::max(args.ranges.first[q], 0));
       }

@@ -41,8 +41,11 @@ class AttentionRow {
   }
   /// Where the key's score has its bias.
   int64_t bias_at(int64_t key) const {
-    const int64_t reach = a_.bias.reach;
-    return head_ * (2 * reach + 1) + reach + std::clamp(key - last_causal(), -reach, reach);
+    const int64_t reach = a_.bias.reach, first = head_ * a_.bias.entries();
+    if (a_.bias.is_by_pairs()) {
+      return first + (query_ - a_.q_offsets[segment_]) * a_.bias.side + key;
+    }
+    return first + reach + std::clamp(key - last_causal(), -reach, reach);
   }
 
  private:
@@ -98,7 +101,7 @@ void attention_backward(const AttentionBackwardArgs& b) {
   const AttentionArgs& a = b.forward;
   const int64_t q_width = a.heads * a.head_dim, width = b.dk.width;
   std::vector<double> dq(a.q.rows * q_width), dk(a.k.rows * width), dv(a.k.rows * width);
-  std::vector<double> d_bias(a.bias.values ? a.heads * (2 * a.bias.reach + 1) : 0);
+  std::vector<double> d_bias(a.bias.values ? a.heads * a.bias.entries() : 0);
   for_attention_rows(a, [&](int64_t h, int64_t i, const AttentionRow& of) {
     std::vector<double> dp(of.seen.size());
     double mean = 0;

@@ -45,6 +45,11 @@ inline void embedding_backward(Rows dy, const int32_t* ids, float scale, const D
 inline void gather_rows(Rows x, const int32_t* index, Rows y) {
   const auto size = static_cast<size_t>(size_of(x.dtype));
   for (int64_t r = 0; r < y.rows; ++r) {
+    if (index[r] < 0) {
+      std::memset(static_cast<char*>(y.data) + r * y.stride * size_of(y.dtype), 0,
+                  static_cast<size_t>(row_bytes(y)));
+      continue;
+    }
     if (x.dtype == y.dtype) {  // any dtype
       std::memcpy(
           static_cast<char*>(y.data) + static_cast<size_t>(r * y.stride) * size,
@@ -65,7 +70,7 @@ struct EmbeddingKernels {
                     const int32_t* position_ids, const Dropout&, Rows y);
   /// dtable[ids[r]] += scale * mask(dy[r]), f32, rows in order for each id
   void (*embedding_backward)(Rows dy, const int32_t* ids, float scale, const Dropout&, Rows dtable);
-  /// y[i] = x[index[i]]
+  /// y[i] = x[index[i]]; zeros where the index is below 0
   void (*gather_rows)(Rows x, const int32_t* index, Rows y);
 
   static EmbeddingKernels of_cpu();

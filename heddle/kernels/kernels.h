@@ -15,6 +15,7 @@
 #include "heddle/kernels/optimizer.h"
 #include "heddle/kernels/patches.h"
 #include "heddle/kernels/reduce.h"
+#include "heddle/kernels/transpose.h"
 
 namespace heddle {
 
@@ -28,7 +29,7 @@ struct KernelTable : Families... {
 };
 using Kernels = KernelTable<GemmKernels, ElementwiseKernels, ActivationKernels, ReduceKernels,
                             NormKernels, BatchNormKernels, EmbeddingKernels, PatchKernels,
-                            AttentionKernels, LossKernels, OptimizerKernels>;
+                            TransposeKernels, AttentionKernels, LossKernels, OptimizerKernels>;
 
 /// The kernels of this machine; those of a thread that is profiled time their calls.
 const Kernels& kernels();

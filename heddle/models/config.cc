@@ -25,7 +25,8 @@ constexpr std::string_view kHarmless =
     "num_hidden_layers out_features out_indices output_attentions output_hidden_states output_past "
     "output_router_logits pooler_fc_size "
     "pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type "
-    "predict_special_tokens pretraining_tp problem_type qa_dropout reorder_and_upcast_attn "
+    "predict_special_tokens pretrained_cfg pretraining_tp problem_type qa_dropout "
+    "reorder_and_upcast_attn "
     "return_dict router_jitter_noise sample_softmax scale_decoder_outputs sep_token_id "
     "sinusoidal_pos_embds stage_names start_n_top static_position_embeddings summary_activation "
     "summary_first_dropout summary_proj_to_labels summary_type summary_use_proj target_tokenizer "
@@ -220,6 +221,11 @@ Json ModelConfig::json() const {
   for (const char* key : {"dtype", "_name_or_path", "transformers_version"}) out.erase(key);
   out["torch_dtype"] = "float32";  // of what is written
   return out;
+}
+
+bool ModelConfig::reads_images() const {
+  return std::ranges::any_of(heads(),
+                             [](const HeadClass& c) { return heddle::reads_images(c.head); });
 }
 
 }  // namespace heddle

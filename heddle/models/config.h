@@ -34,6 +34,10 @@ enum class Head : uint8_t {
 };
 /// Whether a head gives classes, which id2label names.
 constexpr bool has_labels(Head head) { return head >= Head::sequence_classes; }
+/// Whether it stands on models that read images.
+constexpr bool reads_images(Head head) {
+  return head >= Head::image_classes;
+}
 
 /// What is the same in every family.
 struct HubConfig {
@@ -79,6 +83,8 @@ class ModelConfig {
   virtual std::vector<Field> fields() const = 0;
   virtual HubFamily family() const = 0;
   std::vector<HeadClass> heads() const { return family().heads; }
+  /// Whether models of the family do.
+  bool reads_images() const;
   bool is_own_format() const { return family().is_own_format; }
   /// Errors: data, naming `source`, for fields that do not fit together.
   virtual void check(const std::string& source) const = 0;

@@ -20,7 +20,7 @@ AttentionOptions options_of(const SelfAttention::Options& o, const Run& run) {
                            .scale = o.scale,
                            .scoring = o.scoring};
   if (o.score != nullptr) options.score_weight = o.score->in(run.compute);
-  if (o.bias) options.bias = {o.bias->table->in(DType::f32), o.bias->buckets};
+  if (o.bias) options.bias = {o.bias->table->in(DType::f32), o.bias->buckets, o.bias->codes};
   return options;
 }
 
@@ -91,8 +91,10 @@ Tensor SelfAttention::operator()(const Tensor& x, const TokenRows& tokens, const
   const auto [qkv, d, e] = project(x, positions, run);
   AttentionOptions options = options_of(options_, run);
   options.dropout = run.dropout(options_.dropout, name_, tokens.rows);
-  options.visibility =
-      visibility(options_, *tokens.segments, *tokens.segments, positions, positions, tokens.unseen);
+  options.visibility = tokens.visibility != nullptr
+                           ? tokens.visibility
+                           : visibility(options_, *tokens.segments, *tokens.segments, positions,
+                                        positions, tokens.unseen);
   observe(run, options_.observed, qkv.slice(1, 0, d), qkv.slice(1, d, e), *tokens.segments,
           *tokens.segments, options);
   const LayerName layer(name_);

@@ -26,6 +26,7 @@ Parameter* score_parameter(const Scope& s, const ScoringChoice& scoring, int64_t
 struct BiasTable {
   Parameter* table;  ///< [buckets, heads]
   std::shared_ptr<const std::vector<int32_t>> buckets;
+  std::shared_ptr<const std::vector<int32_t>> codes = nullptr;
 };
 
 /// Section 3.2.2 of Vaswani et al. 2017, over the tokens of the sequence itself: project, attend

@@ -388,6 +388,7 @@ void Parameters::fill(Parameter& p, const Part& part, const StoredTensor& info) 
 void Parameters::for_each_tensor(
     const std::function<void(const std::string&, const Shape&, const float*)>& f) const {
   for (const auto& p : all_) {
+    if (!p->is_saved()) continue;
     for (const Part& part : p->parts()) {
       if (part.layout == Layout::as_is) {
         f(part.name, file_shape(*p, part), part_values(p->value(), part));

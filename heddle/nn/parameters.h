@@ -94,6 +94,21 @@ class Parameter {
   const std::vector<Part>& parts() const { return parts_; }
   const Shape& shape() const { return shape_; }
   int64_t elements() const { return shape_.elements(); }
+  /// Whether weight decay counts for it: for matrices that do not say otherwise.
+  bool decays() const { return decays_ && shape_.rank() >= 2; }
+  /// To be said of tables that are no matrices of a product (class tokens, positions) where those
+  /// who published the model do not decay them.
+  Parameter& without_decay() {
+    decays_ = false;
+    return *this;
+  }
+  /// Whether it is a part of the model: others are trained beside it and stand in states of a run,
+  /// but not in what is saved of the model.
+  bool is_saved() const { return is_saved_; }
+  Parameter& beside_model() {
+    is_saved_ = false;
+    return *this;
+  }
   ParameterKind kind() const { return kind_; }
   bool is_buffer() const { return kind_ != ParameterKind::trained; }
   /// Of a buffer: whether training leaves it as it is, and takes it for what it would be.
@@ -128,6 +143,7 @@ class Parameter {
   bool is_fixed_ = false;
   Shape shape_;
   std::vector<Part> parts_;
+  bool decays_ = true, is_saved_ = true;
   mutable std::mutex mutex_;  // of the copies that are made when asked for
   mutable Tensor value_;
   Tensor shadow_;
@@ -167,7 +183,7 @@ class Parameters {
   /// returns: the names of the others
   std::vector<std::string> load_some(const TensorFile& file, const TensorNames& names,
                                      std::span<const std::string> wanted);
-  /// Calls f(name, shape, f32 values) for each tensor of a checkpoint, as the checkpoint holds it;
+  /// Calls f(name, shape, f32 values) for each tensor that is_saved(), as the checkpoint holds it;
   /// the values are valid during the call.
   void for_each_tensor(
       const std::function<void(const std::string&, const Shape&, const float*)>& f) const;

@@ -9,6 +9,7 @@
 
 #include "heddle/base/error.h"
 #include "heddle/ops/dropout.h"
+#include "heddle/ops/visibility.h"
 #include "heddle/tensor/segments.h"
 #include "heddle/tensor/tensor.h"
 
@@ -40,6 +41,9 @@ struct TokenRows {
   /// all are seen. Of whole sequences, in stacks of nn::SelfAttention: what Hugging Face makes of
   /// tokens that attention_mask hides.
   std::span<const uint8_t> unseen = {};
+  /// Who sees whom, in place of what layers and `unseen` say; null: these say it. Of whole
+  /// sequences, in stacks of nn::SelfAttention.
+  std::shared_ptr<const Visibility> visibility = nullptr;
   const TokenOrder* order = nullptr;  ///< of models that take one; null: that of the text
 
   /// [rows] `position_ids`, or counted.

@@ -28,31 +28,57 @@ float scale_of(const AttentionOptions& o, int64_t head_dim) {
   return o.scale != 0 ? o.scale : 1.0f / std::sqrt(static_cast<float>(head_dim));
 }
 
-// The bias of each head and distance, as the kernel takes it: [heads, 2 * reach + 1].
-Tensor by_distance(const RelativeBias& bias) {
-  if (!bias.table.defined()) return {};
-  const int64_t heads = bias.table.size(1), distances = 2 * bias.reach() + 1;
-  const Tensor values = Tensor::empty({heads, distances}, DType::f32);
-  for (int64_t d = 0; d < distances; ++d) {
-    const int32_t bucket = (*bias.buckets)[d];
-    check(bucket >= 0 && bucket < bias.table.size(0), ErrorKind::shape,
-          "attention: bucket {} of a bias of {} buckets", bucket, bias.table.size(0));
-    for (int64_t h = 0; h < heads; ++h) {
-      values.data<float>()[h * distances + d] = bias.table.rows().row<float>(bucket)[h];
+ScoreBias form_of(const RelativeBias& bias) {
+  return {.reach = bias.reach(), .side = bias.codes ? std::ssize(*bias.codes) : 0};
+}
+
+// The row of the table for each of a head's values, as the kernel takes them.
+std::vector<int32_t> rows_of(const RelativeBias& bias) {
+  const ScoreBias form = form_of(bias);
+  std::vector<int32_t> rows = *bias.buckets;
+  if (form.is_by_pairs()) {
+    rows.clear();
+    for (int64_t i = 0; i < form.entries(); ++i) {
+      rows.push_back(bias.bucket(bias.distance(i / form.side, i % form.side)));
     }
+  }
+  for (const int32_t row : rows) {
+    check(row >= 0 && row < bias.table.size(0), ErrorKind::shape,
+          "attention: bucket {} of a bias of {} buckets", row, bias.table.size(0));
+  }
+  return rows;
+}
+
+// The bias as the kernel takes it: [heads, ScoreBias::entries()].
+Tensor values_of(const RelativeBias& bias) {
+  if (!bias.table.defined()) return {};
+  const std::vector<int32_t> rows = rows_of(bias);
+  const int64_t heads = bias.table.size(1), entries = std::ssize(rows);
+  const Tensor values = Tensor::empty({heads, entries}, DType::f32);
+  for (int64_t i = 0; i < entries; ++i) {
+    const float* const from = bias.table.rows().row<float>(rows[static_cast<size_t>(i)]);
+    for (int64_t h = 0; h < heads; ++h) values.data<float>()[h * entries + i] = from[h];
   }
   return values;
 }
 
-// The gradient of the table from that of by_distance().
+// The gradient of the table from that of values_of().
 Tensor table_gradient(const RelativeBias& bias, const Tensor& d_values) {
   const Tensor d_table = Tensor::zeros(bias.table.shape(), DType::f32);
-  const int64_t heads = d_values.size(0), distances = d_values.size(1);
-  for (int64_t d = 0; d < distances; ++d) {
-    float* const to = d_table.rows().row<float>((*bias.buckets)[d]);
-    for (int64_t h = 0; h < heads; ++h) to[h] += d_values.data<float>()[h * distances + d];
+  const std::vector<int32_t> rows = rows_of(bias);
+  const int64_t heads = d_values.size(0), entries = d_values.size(1);
+  for (int64_t i = 0; i < entries; ++i) {
+    float* const to = d_table.rows().row<float>(rows[static_cast<size_t>(i)]);
+    for (int64_t h = 0; h < heads; ++h) to[h] += d_values.data<float>()[h * entries + i];
   }
   return d_table;
+}
+
+ScoreBias score_bias(const RelativeBias& bias, const Tensor& values) {
+  if (!values.defined()) return {};
+  ScoreBias form = form_of(bias);
+  form.values = values.data<float>();
+  return form;
 }
 
 KeyRanges ranges_of(const AttentionOptions& o) {
@@ -79,7 +105,7 @@ AttentionArgs arguments(const Tensor& q, const Tensor& k, const Tensor& v, const
           .scale = scale_of(o, head_dim),
           .causal = o.causal && o.visibility == nullptr,
           .ranges = ranges_of(o),
-          .bias = bias.defined() ? ScoreBias{bias.data<float>(), o.bias.reach()} : ScoreBias{},
+          .bias = score_bias(o.bias, bias),
           .dropout = o.dropout.over(q.size(0))};
 }
 
@@ -87,7 +113,7 @@ struct SavedAttention {
   Tensor q, k, v, out, lse;
   Segments queries, keys;
   AttentionOptions options;
-  Tensor bias;  // by_distance()
+  Tensor bias;  // values_of()
 };
 
 SavedAttention forward(const Tensor& q, const Tensor& k, const Tensor& v, const Segments& queries,
@@ -101,7 +127,7 @@ SavedAttention forward(const Tensor& q, const Tensor& k, const Tensor& v, const 
                    queries,
                    keys,
                    o,
-                   by_distance(o.bias)};
+                   values_of(o.bias)};
   AttentionArgs args = arguments(q, k, v, s.out, queries, keys, o, s.bias);
   if (keep) {
     check(o.key_rows.empty(), ErrorKind::internal, "attention over key_rows has no gradient");

@@ -23,8 +23,16 @@ struct RelativeBias {
   /// [2 reach + 1] the row of the table for key position - query position = -reach .. reach; keys
   /// that are further apart count as reach apart
   std::shared_ptr<const std::vector<int32_t>> buckets = nullptr;
+  /// What stands for the positions of a segment's tokens, the first codes for those of a short one:
+  /// y (2 w - 1) + x in a window of w x w (Liu et al. 2021, Swin, section 3.2). Segments have as
+  /// many queries as keys then, no more than there are codes. Null: positions count.
+  std::shared_ptr<const std::vector<int32_t>> codes = nullptr;
 
   int64_t reach() const { return static_cast<int64_t>(buckets->size()) / 2; }
+  /// From the query at a position to the key at a position.
+  int64_t distance(int64_t query, int64_t key) const {
+    return codes ? int64_t{(*codes)[key]} - (*codes)[query] : key - query;
+  }
   /// The row of the table for a distance, key position - query position.
   int32_t bucket(int64_t distance) const {
     return (*buckets)[reach() + std::clamp(distance, -reach(), reach())];

@@ -242,4 +242,30 @@ CrossEntropy soft_cross_entropy(const Tensor& logits, const Tensor& targets, flo
   return out;
 }
 
+CrossEntropy squared_error(const Tensor& x, const Tensor& target, float grad_scale) {
+  check(x.shape() == target.shape(), ErrorKind::shape,
+        "squared_error: x {} and target {} differ in shape", x.shape(), target.shape());
+  const int64_t rows = x.size(0), width = x.size(1);
+  std::vector<float> d = x.to_floats();
+  const float* const t = target.data<float>();
+  std::vector<double> sums(static_cast<size_t>(rows));
+  parallel_for(rows, [&](int64_t r) {
+    for (int64_t i = r * width; i < (r + 1) * width; ++i) {
+      const double difference = double{d[i]} - t[i];
+      sums[r] += difference * difference;
+      d[i] = static_cast<float>(2 * difference * grad_scale);
+    }
+  });
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  CrossEntropy out{.loss = Tensor::full({1}, static_cast<float>(total * grad_scale)),
+                   .total = total,
+                   .nll = total,
+                   .predicted = rows};
+  const Tensor gradient = cast(Tensor::from(d, {rows, width}), x.dtype());
+  out.loss = record("squared_error", {x}, out.loss,
+                    [gradient](const Tensor& dy) -> Grads { return {times(gradient, dy)}; });
+  return out;
+}
+
 }  // namespace heddle

@@ -41,4 +41,8 @@ CrossEntropy cross_entropy(const Tensor& logits, std::span<const int32_t> target
 /// logits, targets: [rows, classes], targets f32, each row's sum 1. `nll` is `total`.
 CrossEntropy soft_cross_entropy(const Tensor& logits, const Tensor& targets, float grad_scale = 1);
 
+/// Squared distance: the sum over all elements of (x - target)^2; `total` is that, `nll` too.
+/// x, target: [rows, width], target f32
+CrossEntropy squared_error(const Tensor& x, const Tensor& target, float grad_scale = 1);
+
 }  // namespace heddle

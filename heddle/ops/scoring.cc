@@ -90,6 +90,13 @@ void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Se
                                     o.bias.table.rank() == 2 && o.bias.table.size(1) == o.heads),
         ErrorKind::shape,
         "attention: a bias needs a table [buckets, {}] and an odd number of distances", o.heads);
+  for (int64_t s = 0; s < queries.count() && o.bias.codes != nullptr; ++s) {
+    check(queries.length(s) == keys.length(s) && keys.length(s) <= std::ssize(*o.bias.codes),
+          ErrorKind::shape,
+          "attention: a segment of {} queries and {} keys; by {} codes there must be as many of "
+          "both, and no more",
+          queries.length(s), keys.length(s), o.bias.codes->size());
+  }
   if (o.visibility != nullptr) o.visibility->check_sizes(queries.rows(), keys.rows());
   check(queries.count() == keys.count() && queries.rows() == q.size(0) && keys.rows() == key_count,
         ErrorKind::shape,
@@ -118,7 +125,9 @@ Tensor add_bias(const Tensor& scores, const RelativeBias& bias, int64_t head, in
   if (!bias.table.defined()) return scores;
   std::vector<int32_t> rows;
   for (int64_t i = 0; i < scores.size(0); ++i) {
-    for (int64_t j = 0; j < scores.size(1); ++j) rows.push_back(bias.bucket(j - position - i));
+    for (int64_t j = 0; j < scores.size(1); ++j) {
+      rows.push_back(bias.bucket(bias.distance(position + i, j)));
+    }
   }
   const Tensor of_head = concat({slice(bias.table, 1, head, 1)}, 0);
   return add(cast(scores, DType::f32), reshape(gather_rows(of_head, rows), scores.shape()));

@@ -69,7 +69,9 @@ int64_t visible_pairs(const Segments& queries, const Segments& keys, bool is_cau
                      .segments = queries.count(),
                      .causal = is_causal && visibility == nullptr};
   if (visibility != nullptr && !visibility->is_all()) {
-    args.ranges = {visibility->first.data(), visibility->limit.data()};
+    const bool is_ordered = !visibility->order.empty();
+    args.ranges = {visibility->first.data(), visibility->limit.data(),
+                   is_ordered ? visibility->order.data() : nullptr};
   }
   return visible_pairs(args);
 }

@@ -42,7 +42,7 @@ void keep_window(Visibility& visibility, const Segments& queries, const Segments
 void hide_keys(Visibility& visibility, const Segments& keys, std::span<const uint8_t> unseen);
 
 /// Pairs of a query and a key that it sees, in all segments, by a visibility or, if it is null, by
-/// `is_causal`; of orders that are no indices an estimate.
+/// `is_causal`.
 int64_t visible_pairs(const Segments& queries, const Segments& keys, bool is_causal,
                       const Visibility* visibility);
 

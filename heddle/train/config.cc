@@ -64,6 +64,7 @@ std::string task_of_type(const std::string& model_type) {
 }
 
 std::string task_of_head(Head head) {
+  if (head == Head::distilled_classes) head = Head::image_classes;
   for (const TaskEntry& entry : kTasks) {
     if (head != Head::none && head == entry.fields()->facts().head) return entry.name;
   }

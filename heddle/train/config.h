@@ -19,15 +19,19 @@ struct TrainConfig;
 
 /// The files that a training run reads.
 struct RunPaths {
-  std::string data = {};      ///< file or folder of the text; empty for the phrasebook
-  std::string val_data = {};  ///< file of the held-out text; empty: beside or out of `data`
-  std::string from = {};      ///< model whose weights are begun with; empty: none
+  std::string data = {};        ///< file or folder of the text; empty for the phrasebook
+  std::string val_data = {};    ///< file of the held-out text; empty: beside or out of `data`
+  std::string from = {};        ///< model whose weights are begun with; empty: none
+  std::string teacher = {};     ///< model that teaches; empty: none
+  std::string unlabelled = {};  ///< images that the teacher alone labels; empty: none
 
   template <class V>
   void fields(V& v) {
     v("data", data, "");
     v("val_data", val_data, "");
     v("from", from, "");
+    v("teacher", teacher, "");
+    v("unlabelled", unlabelled, "");
   }
 };
 
@@ -37,6 +41,7 @@ struct TaskFacts {
   const char* scores;              ///< what validation judges them by, between commas
   int64_t updates;                 ///< of a run that is given no limit
   const char* counted = "tokens";  ///< what it reads and speed is counted in (LossSums::tokens)
+  bool has_teacher = false;        ///< RunPaths::teacher may be given
 };
 
 /// The fields of a task, and what follows from them. Its file derives a struct with fields(visitor)
@@ -180,7 +185,8 @@ struct TrainConfig {
     v("adam_beta1", adam_beta1, "decay of the mean of gradients", from_below(0, 1));
     v("adam_beta2", adam_beta2, "decay of the mean of their squares", from_below(0, 1));
     v("adam_epsilon", adam_epsilon, "added to the root", at_least(0));
-    v("weight_decay", weight_decay, "of matrices", at_least(0));
+    v("weight_decay", weight_decay, "of matrices, but for positions and class tokens of images",
+      at_least(0));
     v("clip_norm", clip_norm, "largest norm of the gradient; 0: no limit", at_least(0));
     v("ema_decay", ema_decay, "of the moving average of the weights; 0: none", from_below(0, 1));
     v("average", average, "of weights at validations: the last or the best ones",

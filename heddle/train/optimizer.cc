@@ -54,9 +54,8 @@ std::string Optimizer::first_bad_gradient() const {
 void Optimizer::update(nn::Parameter& p, Moments& m, double learning_rate, double grad_scale,
                        double ema_decay) const {
   const auto t = static_cast<double>(updates_);
-  const bool is_matrix = p.value().rank() >= 2;
   float* const ema = m.ema.defined() ? m.ema.data<float>() : nullptr;
-  const float decay = is_matrix ? static_cast<float>(options_.weight_decay) : 0.0f;
+  const float decay = p.decays() ? static_cast<float>(options_.weight_decay) : 0.0f;
   if (options_.is_sgd) {
     return kernels().sgd({.w = p.value().data<float>(),
                           .g = p.grad().data<float>(),

@@ -16,7 +16,7 @@ struct OptimizerOptions {
   double momentum = 0.9;         ///< of SGD
   bool nesterov = true;
   double beta1 = 0.9, beta2 = 0.98, eps = 1e-9;
-  double weight_decay = 0;  ///< of matrices; vectors are not decayed
+  double weight_decay = 0;  ///< of what Parameter::decays() says: no vectors
   double ema_decay = 0;     ///< 0: no average is kept
 };
 

@@ -131,6 +131,7 @@ void TrainedParts::add_whole(nn::Parameter& parameter, const nn::Part& part,
   shape[0] = part.rows;
   nn::Parameter& own = parameters_.get(Shape(shape), {{prefix + part.name, 0, part.rows}},
                                        nn::Init::zeros(), parameter.kind());
+  if (!parameter.decays()) own.without_decay();
   wholes_.push_back({&parameter, &own, part.begin * row});
   std::memcpy(own.value().data<float>(), parameter.value().data<float>() + wholes_.back().begin,
               static_cast<size_t>(own.elements()) * sizeof(float));

@@ -141,9 +141,10 @@ class Trainer {
 
   void check_same_text(const std::string& saved, const std::string& key, const char* what) {
     check(saved.empty() || saved == key, ErrorKind::data,
-          "{}: the {} text{} is not what this run began with; restore it, or start anew with "
+          "{}: the {} text{}{} is not what this run began with; restore it, or start anew with "
           "`overwrite`",
-          out_, what, key.find(" on ") == key.npos ? "" : ", or the model begun from,");
+          out_, what, key.find(" on ") == key.npos ? "" : ", or the model begun from,",
+          key.find(" taught ") == key.npos ? "" : ", or the teacher,");
   }
 
   void tell(RunEvent event) const {

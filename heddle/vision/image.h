@@ -52,7 +52,8 @@ Image decode_image(std::span<const std::byte> bytes, const std::string& name);
 /// The same of a file. Errors: those of read_file() too.
 Image read_image(const std::string& path);
 
-/// A PNG file of 8 bits a channel that holds the image. Errors: usage for one without a pixel.
+/// A PNG file of 8 bits a channel, which decode_png() gives back to the bit. Errors: usage for one
+/// without a pixel.
 std::string encode_png(const Image& image);
 
 // The two formats, each read by its library.

@@ -222,6 +222,36 @@ Json ImageProcessor::to_json() const {
   return json;
 }
 
+Json ImageProcessor::to_timm(ImageSize made_for) const {
+  check(do_rescale && std::fabs(rescale_factor * 255 - 1) < 1e-6, ErrorKind::data,
+        "pixels are multiplied by {}; timm's are by 1/255", do_rescale ? rescale_factor : 1.0);
+  const bool is_squeezed = !do_resize || shortest_edge == 0;
+  const ImageSize kept = do_center_crop ? crop_size : do_resize && is_squeezed ? size : made_for;
+  const ImageSize whole = !do_resize    ? kept
+                          : is_squeezed ? size
+                                        : ImageSize{shortest_edge, shortest_edge};
+  check(kept.height * whole.width == kept.width * whole.height && kept.height <= whole.height &&
+            (is_squeezed || kept.height == kept.width),
+        ErrorKind::data, "images are resized to {} x {} and cut to {} x {}; timm has no such crop",
+        whole.height, whole.width, kept.height, kept.width);
+  // Its floor(kept / share) must be `whole`: where rounding says less, a smaller share.
+  double share = static_cast<double>(kept.height) / static_cast<double>(whole.height);
+  while (static_cast<int64_t>(static_cast<double>(kept.height) / share) < whole.height) {
+    share = std::nextafter(share, 0.0);
+  }
+  const auto list = [](const std::array<double, 3>& values) {
+    return Json(std::vector<double>(values.begin(), values.end()));
+  };
+  return Json::object(
+      {{"input_size", std::vector<int64_t>{Image::kChannels, kept.height, kept.width}},
+       {"fixed_input_size", true},
+       {"interpolation", resample == Resample::bicubic ? "bicubic" : "bilinear"},
+       {"crop_pct", share},
+       {"crop_mode", is_squeezed ? "squash" : "center"},
+       {"mean", list(image_mean)},
+       {"std", list(image_std)}});
+}
+
 ImageSize ImageProcessor::resized(ImageSize image) const {
   if (!do_resize) return image;
   if (shortest_edge == 0) return size;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tests/base/temporary.h"
+#include "tests/cli/image_runs.h"
 #include "tests/cli/train_runs.h"
 #include "tests/support/faults.h"
 
@@ -186,6 +187,32 @@ inline FaultScenario translation_run() {
               const std::string text = read_file(folder / "data" / name);
               write_file(folder / "data" / name, text.substr(0, text.find('\n') + 1));
             }
+          },
+          [words](const auto& whole, const auto& folder, bool) {
+            return finish_run(words, whole, folder);
+          }};
+}
+
+/// A classifier of images with a teacher, whose answers are kept: two caches, and images of the
+/// report.
+inline std::vector<std::string> image_words(const std::string& more) {
+  return words_of(
+      "train --task image_classification --data data --hidden-size 8 --num-hidden-layers 1 "
+      "--num-attention-heads 1 --intermediate-size 8 --patch-size 6 --batch-size 8 "
+      "--warmup-updates 1 --schedule constant --random-crop 1 --max-updates 4 --log-every 1 "
+      "--validate-every 2 --checkpoint-every 1 --ema-decay 0.9 --precision f32 --threads 1 " +
+      more);
+}
+
+inline FaultScenario image_run() {
+  const std::vector<std::string> words =
+      image_words("--out run --model-type deit --teacher teacher --teacher-views 1");
+  return {"train image_classification", words,
+          [](const auto& folder) {
+            std::filesystem::create_directory(folder / "data");
+            write_quarters((folder / "data").string(), "train", 16);
+            write_quarters((folder / "data").string(), "test", 4);
+            EXPECT_EQ(run_in(folder, image_words("--out teacher")).exit_code, 0);
           },
           [words](const auto& whole, const auto& folder, bool) {
             return finish_run(words, whole, folder);

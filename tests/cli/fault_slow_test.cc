@@ -8,6 +8,10 @@ TEST(EveryFault, text_run_resumes_to_the_same_bits) { FaultSweep(text_run()).run
 
 TEST(EveryFault, translation_run_resumes_to_the_same_bits) { FaultSweep(translation_run()).run(1); }
 
+TEST(EveryFault, image_run_with_a_teacher_resumes_to_the_same_bits) {
+  FaultSweep(image_run()).run(1);
+}
+
 TEST(EveryFault, overwritten_run_is_the_old_or_the_new_one) {
   FaultSweep(overwriting_run()).run(1);
 }

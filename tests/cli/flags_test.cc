@@ -35,6 +35,7 @@ const std::vector<Words>& all_commands() {
                                               {"positions"},
                                               {"compare"},
                                               {"demo"},
+                                              {"augment"},
                                               {"phrasebook"},
                                               {"shapes"},
                                               {"bench"},
@@ -84,8 +85,8 @@ TEST(Flags, each_thing_has_one_flag_in_all_commands) {
       if (flag.find("--threads") != flag.npos) threads.insert(flag.substr(0, flag.find(' ')));
     }
   }
-  EXPECT_EQ(outputs, (std::set<std::string>{"-o,--out", "-o,--output"}));  // a folder, a file
-  EXPECT_EQ(pages, (std::set<std::string>{"--page FILE.html"}));
+  EXPECT_EQ(outputs, (std::set<std::string>{"-o,--out", "-o,--output", "-o,--page"}));
+  EXPECT_EQ(pages, (std::set<std::string>{"--page FILE.html", "-o,--page FILE.html"}));
   EXPECT_EQ(threads, (std::set<std::string>{"-t,--threads"}));
 }
 

@@ -5,94 +5,14 @@
 #include <filesystem>
 
 #include "heddle/base/json/json.h"
-#include "heddle/base/rng.h"
-#include "tests/data/image_files.h"
-#include "tests/support/cli_runner.h"
+#include "tests/cli/image_runs.h"
 
 namespace heddle::testing {
 namespace {
 
 namespace fs = std::filesystem;
 
-// IDX files of grey images of 12 x 12 pixels whose class is the quarter that is bright.
-void write_quarters(const std::string& folder, const std::string& part, uint32_t count) {
-  std::string pixels, labels;
-  RngStream random(make_key(7, count, 0));
-  for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t label = i % 4;
-    labels += static_cast<char>(label);
-    for (uint32_t y = 0; y < 12; ++y) {
-      for (uint32_t x = 0; x < 12; ++x) {
-        const bool is_bright = (y >= 6) == (label >= 2) && (x >= 6) == (label % 2 == 1);
-        pixels += static_cast<char>((is_bright ? 90 : 0) + random.below(120));
-      }
-    }
-  }
-  write_file(folder + "/" + part + "-images-idx3-ubyte", idx_file({count, 12, 12}, pixels));
-  write_file(folder + "/" + part + "-labels-idx1-ubyte", idx_file({count}, labels));
-}
-
-class Images : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    folder_ = std::make_unique<TempDir>();
-    fs::create_directory(path("data"));
-    write_quarters(path("data"), "train", 400);
-    write_quarters(path("data"), "test", 100);
-  }
-  static void TearDownTestSuite() { folder_.reset(); }
-  static std::string path(const std::string& name) { return (*folder_ / name).string(); }
-
-  static CliResult train(const std::string& run, const std::vector<std::string>& more) {
-    std::vector<std::string> words = {"train",
-                                      "--task",
-                                      "image_classification",
-                                      "--data",
-                                      path("data"),
-                                      "--out",
-                                      path(run),
-                                      "--hidden-size",
-                                      "16",
-                                      "--num-hidden-layers",
-                                      "2",
-                                      "--num-attention-heads",
-                                      "2",
-                                      "--intermediate-size",
-                                      "32",
-                                      "--patch-size",
-                                      "4",
-                                      "--batch-size",
-                                      "32",
-                                      "--warmup-updates",
-                                      "5",
-                                      "--schedule",
-                                      "constant",
-                                      "--learning-rate",
-                                      "0.005",
-                                      "--validate-every",
-                                      "20",
-                                      "--checkpoint-every",
-                                      "5",
-                                      "--precision",
-                                      "f32",
-                                      "--random-crop",
-                                      "1",
-                                      "--mixup-alpha",
-                                      "0.2",
-                                      "--drop-path-rate",
-                                      "0.1",
-                                      "--label-smoothing",
-                                      "0.1"};
-    words.insert(words.end(), more.begin(), more.end());
-    return run_heddle(words);
-  }
-  static std::string weights(const std::string& run) {
-    return read_file(path(run) + "/last/model.safetensors");
-  }
-
- private:
-  static inline std::unique_ptr<TempDir> folder_;
-};
+class Images : public ImageRuns {};
 
 TEST_F(Images, classifier_learns_and_answers) {
   const CliResult trained = train("learned", {"--max-updates", "160"});

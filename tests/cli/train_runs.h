@@ -75,6 +75,7 @@ inline std::vector<std::string> log_without_times(const std::filesystem::path& r
     Json line = Json::parse(text.substr(begin, end - begin), "log.jsonl");
     line.erase("seconds");
     line.erase("tokens_per_second");
+    line.erase("images_per_second");
     lines.push_back(line.dump());
     begin = end + 1;
   }

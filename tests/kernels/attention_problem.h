@@ -96,6 +96,7 @@ struct Shape {
   int64_t window = 0;   ///< ranges: causal, and no more than so many keys
   bool orders = false;  ///< ranges over random orders: some keys are hidden, some queries blind
   int64_t reach = -1;   ///< of a bias of random values; below 0: none
+  int64_t side = 0;     ///< of such a bias by pairs; 0: none
 
   bool has_ranges() const { return window > 0 || orders; }
 };
@@ -126,7 +127,8 @@ struct Problem {
     lse.assign(static_cast<size_t>(n * shape.heads), std::nanf(""));
     make_ranges();
     RngStream random(make_key(shape.seed, 3, 0));
-    for (int64_t i = 0; shape.reach >= 0 && i < shape.heads * (2 * shape.reach + 1); ++i) {
+    const bool is_biased = shape.reach >= 0 || shape.side > 0;
+    for (int64_t i = 0; is_biased && i < shape.heads * score_bias().entries(); ++i) {
       bias.push_back(4 * random.uniform() - 2);
     }
     d_bias.assign(bias.size(), std::nanf(""));
@@ -142,7 +144,7 @@ struct Problem {
     a.causal = shape.causal;
     if (shape.has_ranges()) a.ranges = {first.data(), limit.data(), nullptr};
     if (shape.orders) a.ranges.order = order.data();
-    if (!bias.empty()) a.bias = {bias.data(), shape.reach};
+    if (!bias.empty()) a.bias = score_bias();
     a.dropout = {shape.dropout, make_key(7, 1, 2), sample.data(), position.data()};
     a.lse = lse.data();
     return a;
@@ -162,6 +164,7 @@ struct Problem {
     return first[query_row] <= at && at < limit[query_row];
   }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(shape.head_dim)); }
+  ScoreBias score_bias() const { return {bias.data(), shape.reach, shape.side}; }
 
   Shape shape;
   std::vector<int64_t> q_offsets{0}, k_offsets{0};
@@ -212,7 +215,7 @@ struct Reference {
   }
   std::vector<double> o, dq, dk, dv;  ///< [rows, heads * head_dim]
   std::vector<double> lse;            ///< [q rows, heads]
-  std::vector<double> d_bias;         ///< [heads, 2 * reach + 1]
+  std::vector<double> d_bias;         ///< as the bias
   std::vector<double> d_bias_size;    ///< the same of the absolute values of what it sums
   double loss = 0;                    ///< sum of o * d_o
 
@@ -232,7 +235,8 @@ struct Reference {
     const Lengths l = p.shape.segments[static_cast<size_t>(segment)];
     // Where the bias of a key lies.
     const auto distance = [&](int64_t j) {
-      const int64_t reach = p.shape.reach;
+      const int64_t reach = p.shape.reach, side = p.shape.side;
+      if (side > 0) return static_cast<size_t>((head * side + i) * side + j);
       const int64_t d = std::clamp(j - (i + l.keys - l.queries), -reach, reach);
       return static_cast<size_t>(head * (2 * reach + 1) + reach + d);
     };

@@ -211,6 +211,34 @@ TEST(Attention, biases_match_f64) {
   });
 }
 
+// Windows of Swin: a bias for each pair of their tokens, whole ones and shorter.
+TEST(Attention, biases_by_pairs_match_f64) {
+  for_each_target([](DType dtype) {
+    for (int64_t side : {1, 4, 9, 16, 49, 144}) {
+      Shape shape{.dtype = dtype, .side = side};
+      shape.segments = {{side, side}, {side, side}, {(side + 1) / 2, side}, {side, (side + 1) / 2}};
+      expect_forward_and_backward_match(shape);
+      shape.dropout = 0.2f;
+      expect_forward_and_backward_match(shape);
+      shape.orders = true;
+      expect_forward_and_backward_match(shape);
+    }
+  });
+}
+
+TEST(Attention, gradient_of_a_bias_by_pairs_has_the_same_bits_for_any_threads) {
+  for_each_target([](DType dtype) {
+    Shape shape{.segments = std::vector<Lengths>(900, {16, 16}), .dtype = dtype, .side = 16};
+    const auto ran = [&](int count) {
+      const Threads threads(count);
+      Problem p(shape);
+      p.forward(), p.backward();
+      return std::pair(p.d_bias, p.dk.bits());
+    };
+    EXPECT_EQ(ran(1), ran(6));
+  });
+}
+
 // A window of all and causal attention are one: so are their bits.
 TEST(Attention, ranges_that_say_what_causal_says_give_its_bits) {
   for_each_target([](DType dtype) {

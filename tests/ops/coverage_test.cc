@@ -130,8 +130,15 @@ const std::vector<std::string> kFamilies = {
         "hidden_dropout_prob": 0.1, "drop_path_rate": 0.2})",
     R"({"model_type": "resnet", "image_size": 8, "embedding_size": 8, "hidden_sizes": [8, 16],
         "depths": [1, 2], "layer_type": "basic", "stem": "cifar", "drop_path_rate": 0.2})",
+    R"({"model_type": "mlp_mixer", "image_size": 8, "patch_size": 4, "hidden_size": 16,
+        "num_hidden_layers": 2, "hidden_dropout_prob": 0.1, "drop_path_rate": 0.2})",
+    R"({"model_type": "cct", "image_size": 8, "hidden_size": 16, "intermediate_size": 24,
+        "conv_width": 8, "hidden_dropout_prob": 0.1})",
     R"({"model_type": "deit", "image_size": 8, "patch_size": 4, "hidden_size": 16,
-        "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24})"};
+        "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24})",
+    R"({"model_type": "swin", "image_size": 16, "patch_size": 2, "embed_dim": 8,
+        "depths": [2, 2], "num_heads": [2, 4], "window_size": 3, "use_absolute_embeddings": true,
+        "drop_path_rate": 0.2, "hidden_dropout_prob": 0.1})"};
 
 void expect_cases_for(const std::vector<std::string>& names) {
   static const std::set<std::string> known = [] {

@@ -81,6 +81,23 @@ void add_loss_cases(std::vector<OpCase>& all, const OpSizes& z) {
                    .reference = f(linear_cross_entropy_reference, true),
                    .always_f32 = {2}});
   }
+  all.push_back({.op = "squared_error",
+                 .variant = "rows",
+                 .shapes = {{rows, width}},
+                 .function =
+                     [=](const Tensors& x) {
+                       return Tensors{
+                           squared_error(x[0], some_shares(rows, width, 0.5f), 0.5).loss};
+                     },
+                 .plain =
+                     [=](const definition::Inputs& in) {
+                       const std::vector<float> t = some_shares(rows, width, 0.5f).to_floats();
+                       double sum = 0;
+                       for (size_t i = 0; i < t.size(); ++i) {
+                         sum += (double{in[0][i]} - t[i]) * (double{in[0][i]} - t[i]) / 2;
+                       }
+                       return std::vector{sum};
+                     }});
   static const std::vector<int32_t> twice = {4, -1, 12, 4, -1, 12};
   const CrossEntropyOptions o{.smoothing = 0.1f, .divergence = 3, .grad_scale = 0.5f};
   all.push_back(

@@ -3,11 +3,15 @@
 
 #include <cstdlib>
 
+#include "heddle/ops/attention.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/embedding.h"
+#include "heddle/ops/images/channel_rows.h"
 #include "heddle/ops/images/patches.h"
+#include "heddle/ops/images/windows.h"
 #include "heddle/ops/norm.h"
 #include "heddle/ops/reduce.h"
+#include "heddle/ops/shape.h"
 #include "tests/ops/case_parts.h"
 #include "tests/ops/definitions.h"
 #include "tests/ops/references.h"
@@ -125,6 +129,100 @@ void add_convolutions(std::vector<OpCase>& all, const OpSizes& z) {
 }
 
 // What models of images do with rows of tokens.
+// Grids padded to windows of 3 x 3, rolled by one and cut, by whole arrays as Swin's own code does
+// it: the row of the grids that stands in each row of the windows, or -1.
+std::vector<int64_t> cut_windows(const std::vector<ImageSize>& sizes) {
+  std::vector<int64_t> rows;
+  int64_t first = 0;
+  for (const ImageSize& size : sizes) {
+    const int64_t height = (size.height + 2) / 3 * 3, width = (size.width + 2) / 3 * 3;
+    std::vector<int64_t> padded(static_cast<size_t>(height * width), -1), rolled = padded;
+    for (int64_t i = 0; i < size.height * size.width; ++i) {
+      padded[static_cast<size_t>(i / size.width * width + i % size.width)] = first + i;
+    }
+    for (int64_t y = 0; y < height; ++y) {
+      for (int64_t x = 0; x < width; ++x) {
+        rolled[static_cast<size_t>(y * width + x)] =
+            padded[static_cast<size_t>((y + 1) % height * width + (x + 1) % width)];
+      }
+    }
+    for (int64_t i = 0; i < height * width; ++i) {
+      const int64_t window = i / 9, y = window / (width / 3) * 3 + i % 9 / 3;
+      rows.push_back(rolled[static_cast<size_t>(y * width + window % (width / 3) * 3 + i % 9 % 3)]);
+    }
+    first += size.height * size.width;
+  }
+  return rows;
+}
+
+void add_windows(std::vector<OpCase>& all, const std::vector<ImageSize>& sizes, int64_t channels) {
+  const std::vector<int64_t> rows = cut_windows(sizes);
+  const int64_t in_windows = std::ssize(rows);
+  const auto order = windows_of(sizes, {.side = 3, .shift = 1, .clamps = false}).order;
+  all.push_back({.op = "reorder",
+                 .variant = "windows",
+                 .shapes = {{area(sizes), channels}},
+                 .function = [=](const Tensors& x) { return Tensors{reorder(x[0], order)}; },
+                 .plain =
+                     [=](const definition::Inputs& in) {
+                       definition::Doubles y;
+                       for (const int64_t row : rows) {
+                         for (int64_t c = 0; c < channels; ++c) {
+                           y.push_back(row < 0 ? 0 : in[0][row * channels + c]);
+                         }
+                       }
+                       return y;
+                     }});
+  all.push_back({.op = "restore",
+                 .variant = "windows",
+                 .shapes = {{in_windows, channels}},
+                 .function = [=](const Tensors& x) { return Tensors{restore(x[0], order)}; },
+                 .plain =
+                     [=](const definition::Inputs& in) {
+                       definition::Doubles y(static_cast<size_t>(area(sizes) * channels));
+                       for (int64_t i = 0; i < in_windows * channels; ++i) {
+                         const int64_t row = rows[static_cast<size_t>(i / channels)];
+                         if (row >= 0) y[row * channels + i % channels] = in[0][i];
+                       }
+                       return y;
+                     }});
+}
+
+// Windows of 3 x 3 tokens, of which one has two lines only, and regions of them.
+void add_window_attention(std::vector<OpCase>& all, const OpSizes& z) {
+  const Segments windows = Segments::from_lengths(std::vector<int64_t>{9, 6, 9});
+  std::vector<int32_t> buckets, codes;
+  for (int32_t i = 24; i >= 0; --i) buckets.push_back(i);
+  for (int32_t i = 0; i < 9; ++i) codes.push_back(i / 3 * 5 + i % 3);
+  Visibility regions;
+  for (int32_t i = 0; i < 24; ++i) regions.order.push_back(i < 15 ? 0 : i % 3);
+  regions.first = regions.order;
+  for (const int32_t region : regions.order) regions.limit.push_back(region + 1);
+  const int64_t rows = windows.rows(), w = z.width, heads = z.heads;
+  for (const bool has_regions : {false, true}) {
+    const auto options = [=](const Tensors& x) {
+      return AttentionOptions{
+          .heads = heads,
+          .visibility = has_regions ? std::make_shared<const Visibility>(regions) : nullptr,
+          .bias = {x[1], std::make_shared<const std::vector<int32_t>>(buckets),
+                   std::make_shared<const std::vector<int32_t>>(codes)}};
+    };
+    all.push_back(
+        {.op = "self_attention",
+         .variant = has_regions ? "windows_regions" : "windows",
+         .shapes = {{rows, 3 * w}, {25, heads}},
+         .function =
+             [=](const Tensors& x) { return Tensors{self_attention(x[0], windows, options(x))}; },
+         .reference =
+             [=](const Tensors& x) {
+               const auto part = [&](int64_t i) { return slice(x[0], 1, i * w, w); };
+               return Tensors{
+                   attention_reference(part(0), part(1), part(2), windows, windows, options(x))};
+             },
+         .always_f32 = {1}});
+  }
+}
+
 void add_rows_of_images(std::vector<OpCase>& all, const OpSizes& z) {
   const Shape rows = z.norm, table{3, rows[1]};
   const std::vector<int32_t> ids = some_positions(rows[0], 3);
@@ -140,6 +238,19 @@ void add_rows_of_images(std::vector<OpCase>& all, const OpSizes& z) {
            const auto [r, c] = std::lldiv(static_cast<int64_t>(i), rows[1]);
            const double sum = double(in[0][i]) + in[1][r % 3 * rows[1] + c];
            return sum * spec.over(rows[0]).factor(r, c);
+         })});
+  }
+  for (const int64_t height : {int64_t{1}, int64_t{3}, z.channels + 9}) {
+    const Shape tokens{4 * height, z.channels + 18};
+    all.push_back(
+        {.op = "channel_rows",
+         .variant = fmt::format("{}_rows", height),
+         .shapes = {tokens},
+         .function = [=](const Tensors& x) { return Tensors{channel_rows(x[0], height)}; },
+         .plain = definition::each([=](const definition::Inputs& in, size_t i) {
+           const auto [row, token] = std::lldiv(static_cast<int64_t>(i), height);
+           const auto [image, channel] = std::lldiv(row, tokens[1]);
+           return double(in[0][(image * height + token) * tokens[1] + channel]);
          })});
   }
   DropoutSpec path = some_dropout(rows[0]);  // samples of three rows
@@ -201,6 +312,8 @@ void add_patch_cases(std::vector<OpCase>& all, const OpSizes& z) {
                      .plain = plain_pool(sizes, o, channels)});
     }
   }
+  add_windows(all, sizes, z.channels);
+  add_window_attention(all, z);
   std::vector<int64_t> lengths;
   for (const ImageSize& size : sizes) lengths.push_back(size.height * size.width);
   const Segments segments = Segments::from_lengths(lengths);

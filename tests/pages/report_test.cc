@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "heddle/inspect/run_history.h"
+#include "heddle/train/tasks/image_judge.h"
 #include "tests/pages/browser.h"
 #include "tests/support/cli_runner.h"
 
@@ -105,6 +106,44 @@ TEST(ReportPage, curves_are_smoothed_and_their_axis_is_logarithmic_on_demand) {
     reader.check(height() < before - 2, "an exponential no longer hangs");
   )js",
         4);
+}
+
+TEST(ReportPage, images_are_shown_with_their_labels_and_answers) {
+  const TempDir folder;
+  const std::string run = (folder / "run").string();
+  write_run(run, 1e-3);
+  Image image(2, 4);
+  image.pixels[0] = 255;
+  const Json shown = train::shown_image(image);
+  const Json views = Json::Array{shown, shown};
+  write_file(
+      std::filesystem::path(run) / "cache" / train::kShownImagesName,
+      Json::object(
+          {{"augmented",
+            Json::Array{
+                Json::object(
+                    {{"image", shown}, {"name", "a.png"}, {"label", "<cat>"}, {"views", views}}),
+                Json::object({{"image", shown}, {"name", "b.png"}, {"views", views}})}},
+           {"mistakes", Json::Array{Json::object({{"image", shown},
+                                                  {"name", "c.png"},
+                                                  {"label", "<cat>"},
+                                                  {"answer", "dog"},
+                                                  {"probability", 0.75},
+                                                  {"loss", 2.5}})}}})
+          .dump());
+  inspect::write_run_report(run, false);
+  drive(run + "/report.html", R"js(
+    const images = [...document.querySelectorAll("figure img")];
+    reader.equal(images.length, 7, "one mistake, two images with two views each");
+    reader.check(images.every((i) => i.naturalWidth === 4 && i.naturalHeight === 2), "they are decoded");
+    reader.equal([images[0].width, images[0].height], [96, 48], "and shown larger");
+    reader.equal(reader.find("#mistakes figcaption").textContent, "dog 75.0 %is <cat>, loss 2.5", "a mistake");
+    reader.equal([...document.querySelectorAll(".augmented figure:first-child figcaption")].map((c) => c.textContent),
+      ["<cat>", "no label"], "labels");
+    reader.check(reader.tooWide() <= 0, "no sideways scrolling");
+  )js",
+        6, {.width = 390, .height = 800});
+  check_layout(run + "/report.html");
 }
 
 TEST(ReportPage, layout_of_a_report_and_of_a_comparison_holds) {

@@ -89,6 +89,16 @@ TEST(ImageFiles, jpeg_of_endless_scans_is_refused) {
                [&] { decode_image(bytes_of(many), "many.jpg"); });
 }
 
+TEST(ImageFiles, written_png_is_read_to_the_bit) {
+  for (const auto& [height, width] : {std::pair(1, 1), std::pair(7, 3), std::pair(40, 65)}) {
+    const Image image = noise(height, width, height);
+    const std::string file = encode_png(image);
+    const auto bytes = bytes_of(file);
+    EXPECT_TRUE(is_png(bytes));
+    EXPECT_EQ(decode_image(bytes, "written"), image);
+  }
+}
+
 TEST(Resize, bits_are_those_of_pillow) {
   const Json cases = Json::load(image_fixture("images.json"));
   ASSERT_EQ(cases.at("resized").size(), 120U);

@@ -51,8 +51,10 @@ void add_export(Subcommand& app) {
       "export", "Write a model as Hugging Face's transformers loads it, with its tokenizer", run);
   command.add_option("model", flags.model, "a model directory, or a training run").required();
   command.add_option("-o,--out", flags.out, "folder to write; made if need be").required();
-  command.add_setting("--format", flags.options.format,
-                      "transformers: as it has the model; or the model_type that must come of it");
+  command.add_setting(
+      "--format", flags.options.format,
+      "transformers: as it has the model; timm, of models of images; or the model_type that must "
+      "come of it");
   command.add_setting("--dtype", flags.dtype, "of the weights: f32, bf16 or f16")
       .one_of({"f32", "bf16", "f16"});
   command.add_flag("--overwrite", flags.options.overwrite,

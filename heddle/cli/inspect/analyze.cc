@@ -17,7 +17,8 @@ struct Flags {
   std::string name;
   std::vector<std::string> settings;
   inspect::Workload workload;
-  int64_t image = 0, patch = 1;
+  std::vector<int64_t> images;
+  int64_t patch = 1;
   inspect::LayerSizes sizes{.n = 0, .d = 0};
   bool measure = false, json = false;
   double seconds = 8;
@@ -27,16 +28,19 @@ struct Flags {
 
 // An image as a sequence: a position a patch, windows of so many patches in either direction.
 void use_image(Flags& f) {
-  if (f.image == 0) return;
-  check(f.image >= 1 && f.patch >= 1 && f.image % f.patch == 0 && f.image <= 1 << 14,
-        ErrorKind::usage,
+  if (f.images.empty()) return;
+  check(f.images.size() == 1, ErrorKind::usage,
+        "--image has {} sizes; {} reads no images, and takes one sequence", f.images.size(),
+        f.name);
+  const int64_t image = f.images[0];
+  check(image >= 1 && f.patch >= 1 && image % f.patch == 0 && image <= 1 << 14, ErrorKind::usage,
         "--image {} cannot be cut into patches of {}: a size up to 16384 that the patch divides is "
         "needed",
-        f.image, f.patch);
+        image, f.patch);
   check(f.workload.source == 0, ErrorKind::usage,
-        "--image {} and --length {} both say how long a sequence is; give one", f.image,
+        "--image {} and --length {} both say how long a sequence is; give one", image,
         f.workload.source);
-  const int64_t side = f.image / f.patch;
+  const int64_t side = image / f.patch;
   f.workload.source = side * side;
   const int64_t window = f.workload.window;
   check(window <= side, ErrorKind::usage, "--window {} is larger than the {} x {} patches", window,
@@ -122,8 +126,8 @@ std::string flops_text(const Analysis& a) {
   std::string text = "\nFLOPs of the batch (products: a multiplication and an addition each)\n";
   text += line("forward", forward);
   text += line("  of which attention", attention,
-               fmt::format("{:.1f} %: it grows with the square of the length",
-                           100 * attention / std::max(1.0, forward)));
+               fmt::format("{:.1f} %{}", 100 * attention / std::max(1.0, forward),
+                           a.has_image ? "" : ": it grows with the square of the length"));
   text += line("training, plain attention", static_cast<double>(a.training_flops),
                "the backward pass has two products for each");
   if (a.attention.has_flash) {
@@ -174,6 +178,12 @@ std::string milliseconds(double ms) { return ms < 0 ? "-" : fmt::format("{:.3f}"
 // Steps, parameters, FLOPs and bytes.
 std::string analysis_text(const Analysis& a) {
   const inspect::Workload& w = a.workload;
+  if (a.has_image) {
+    return fmt::format("{}  ({}): {} parameters; {} of {} x {} pixels, {} states each\n\n", a.name,
+                       a.type, format_count(a.parameters), counted(w.batch, "image"),
+                       w.image.height, w.image.width, format_count(w.source)) +
+           steps_text(a) + parameters_text(a) + flops_text(a) + memory_text(a);
+  }
   const std::string target = a.has_source ? fmt::format(" in, {} out", format_count(w.target)) : "";
   const std::string window =
       w.window > 0 ? fmt::format(", self-attention in blocks of {}", w.window) : "";
@@ -181,6 +191,75 @@ std::string analysis_text(const Analysis& a) {
                      a.type, format_count(a.parameters), w.batch, w.batch == 1 ? "" : "s",
                      format_count(w.source), target, window) +
          steps_text(a) + parameters_text(a) + flops_text(a) + memory_text(a);
+}
+
+// --- images of several sizes ---------------------------------------------------------------------
+
+// The model made for images of a size.
+Analysis analyze_image(const Flags& f, const inspect::Workload& workload) {
+  std::vector<std::string> settings = f.settings;
+  if (workload.image.height > 0) {
+    const auto fields = inspect::find_size(f.name)->fields();
+    if (std::ranges::find(fields, "image_size", &Field::key) != fields.end()) {
+      settings.push_back(fmt::format("image_size={}", workload.image.height));
+    }
+  }
+  return inspect::analyze(*inspect::find_size(f.name, settings), f.name, workload);
+}
+
+// One for each size, or one for that which the model was made for.
+std::vector<Analysis> analyze_images(const Flags& f) {
+  check(f.patch == 1, ErrorKind::usage,
+        "{} has patches of its own; leave --patch out, or set its "
+        "with --set",
+        f.name);
+  std::vector<Analysis> all;
+  inspect::Workload workload = f.workload;
+  for (const int64_t size : f.images) {
+    check(size >= 1 && size <= 1 << 14, ErrorKind::usage,
+          "--image {}: a size from 1 to 16384 is needed", size);
+    workload.image = {size, size};
+    all.push_back(analyze_image(f, workload));
+  }
+  if (all.empty()) all.push_back(analyze_image(f, workload));
+  return all;
+}
+
+double per_pixel(const Analysis& a, int64_t flops) {
+  const ImageSize size = a.workload.image;
+  return static_cast<double>(flops) /
+         static_cast<double>(a.workload.batch * size.height * size.width);
+}
+
+std::string sizes_text(const std::vector<Analysis>& all) {
+  if (all.size() < 2) return "";
+  std::string text =
+      fmt::format("\n{:14}{:>10}{:>12}{:>14}{:>18}{:>12}{:>22}\n", "image", "states", "forward",
+                  "a pixel", "of it attention", "a pixel", "kept in training, bf16");
+  for (const Analysis& a : all) {
+    const ImageSize size = a.workload.image;
+    text += fmt::format(
+        "{:14}{:>10}{:>12}{:>14}{:>18}{:>12}{:>22}\n",
+        fmt::format("{} x {}", size.height, size.width), format_count(a.workload.source),
+        decimal(static_cast<double>(a.forward_flops)), decimal(per_pixel(a, a.forward_flops)),
+        decimal(static_cast<double>(a.attention_flops)), decimal(per_pixel(a, a.attention_flops)),
+        binary(a.kept.bf16));
+  }
+  return text +
+         "FLOPs of the batch; a pixel: what does not grow along this column is linear in the "
+         "image's area.\n";
+}
+
+Json sizes_json(const std::vector<Analysis>& all) {
+  return inspect::json_list(all, [](const Analysis& a) {
+    return Json::object(
+        {{"image", std::vector<int64_t>{a.workload.image.height, a.workload.image.width}},
+         {"states", a.workload.source},
+         {"forward", a.forward_flops},
+         {"attention", a.attention_flops},
+         {"kept_bf16", a.kept.bf16},
+         {"kept_f32", a.kept.f32}});
+  });
 }
 
 // The table of layers and, where there is one, the measured curve.
@@ -239,11 +318,17 @@ Json layers_json(const inspect::LayerSizes& s, const std::vector<inspect::LayerC
 // -------------------------------------------------------------------------------------------------
 
 void run(Flags f) {
-  use_image(f);
   wants_page(f.page);
   if (f.threads > 0) set_num_threads(f.threads);
-  const inspect::Analysis analysis =
-      inspect::analyze(*inspect::find_size(f.name, f.settings), f.name, f.workload);
+  const auto config = inspect::find_size(f.name, f.settings);
+  std::vector<Analysis> images;
+  if (config->reads_images()) {
+    images = analyze_images(f);
+  } else {
+    use_image(f);
+  }
+  const Analysis analysis =
+      images.empty() ? inspect::analyze(*config, f.name, f.workload) : images.front();
   inspect::LayerSizes& sizes = f.sizes;
   if (sizes.n == 0) sizes.n = analysis.workload.source;
   if (sizes.d == 0) sizes.d = analysis.width;
@@ -258,13 +343,17 @@ void run(Flags f) {
     curve = bench::layer_times(sizes, f.seconds);
   }
   const Json layers = layers_json(sizes, costs, curve);
-  if (!f.page.empty()) inspect::write_analysis_page(f.page, f.name, analysis, layers);
+  if (!f.page.empty()) {
+    inspect::write_analysis_page(f.page, f.name, analysis, layers, sizes_json(images));
+  }
   if (f.json) {
     Json json = inspect::to_json(analysis);
     json["layers"] = layers;
+    if (!images.empty()) json["sizes"] = sizes_json(images);
     fmt::print("{}\n", json.dump());
   } else if (f.page.empty()) {
-    fmt::print("{}{}", analysis_text(analysis), layers_text(sizes, costs, curve));
+    fmt::print("{}{}{}", analysis_text(analysis), sizes_text(images),
+               layers_text(sizes, costs, curve));
   }
 }
 
@@ -285,8 +374,12 @@ void add_analyze(Subcommand& app) {
   command.add_setting("--length", w.source,
                       "tokens of a sequence or source; 0: its longest, or 512");
   command.add_setting("--target-length", w.target, "tokens of a translation; 0: as --length");
-  command.add_option("--image", flags.image, "a sequence is an image of so many pixels squared");
-  command.add_setting("--patch", flags.patch, "cut into patches of so many pixels squared");
+  command
+      .add_option("--image", flags.images,
+                  "pixels of an image's side; several sizes of a model that reads images: 224,448; "
+                  "of others a sequence is such an image")
+      .delimiter(',');
+  command.add_setting("--patch", flags.patch, "that is cut into patches of so many pixels squared");
   command.add_option("--window", w.window,
                      "self-attention within blocks of so many positions (of an image: squared)");
   command.add_option("--n", flags.sizes.n, "positions in the table of layers [the length]");

@@ -4,6 +4,7 @@
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
 #include "heddle/inspect/attention_maps.h"
+#include "heddle/inspect/images/image_attention.h"
 
 namespace heddle::cli {
 namespace {
@@ -17,7 +18,27 @@ struct Flags : InspectFlags {
 // More heads than these are not read.
 constexpr size_t kTableRows = 20;
 
+void run_image(const Flags& flags) {
+  check(flags.from.empty() && flags.to.empty(), ErrorKind::usage,
+        "--from and --to are words of a text; leave them out, or the image");
+  wants_page(flags.page);
+  const inspect::ImageSubject subject = open_image(flags);
+  const inspect::ImageMaps maps = inspect::image_maps(
+      subject,
+      {.layers = flags.layers, .heads = flags.heads, .importance = !flags.has_no_importance});
+  if (!flags.page.empty()) {
+    write_page("attention", counted(std::ssize(maps.heads), "head"), flags.page,
+               inspect::image_attention_page(subject, maps));
+  }
+  if (flags.json) {
+    fmt::print("{}\n", inspect::image_attention_json(subject, maps).dump());
+  } else if (flags.page.empty()) {
+    fmt::print("{}", inspect::image_heads_table(subject, maps, kTableRows));
+  }
+}
+
 void run(const Flags& flags) {
+  if (!flags.image.empty()) return run_image(flags);
   check(flags.from.empty() == flags.to.empty(), ErrorKind::usage,
         "--from and --to go together: --from it --to animal");
   wants_page(flags.page);
@@ -44,7 +65,9 @@ void run(const Flags& flags) {
 
 void add_attention(Subcommand& app) {
   auto [command, flags] = app.add_command<Flags>(
-      "attention", "Show what each head of a model looks at: a page, JSON, or a table", run);
+      "attention",
+      "Show what each head of a model looks at in a text or an image: a page, JSON, or a table",
+      run);
   add_inspect_flags(command, flags);
   add_page_flag(command, flags.page, "write a page of all heads");
   command.add_flag("--json", flags.json, "one line of JSON with tokens, weights and statistics");

@@ -14,7 +14,8 @@ struct Flags : InspectFlags {
   inspect::ExplainedHead head;
   std::string q, k, v, scores, score = "dot", tokens;
   double divisor = 0;
-  Option has_divisor;
+  std::vector<int64_t> cell;
+  Option has_divisor, has_layer;
   bool is_causal = false;
 
   bool has_matrices() const { return !q.empty() || !k.empty() || !scores.empty(); }
@@ -37,12 +38,27 @@ inspect::Explanation explain_given(const Flags& flags) {
   return inspect::explain_matrices(given);
 }
 
+inspect::Explanation explain_image(const Flags& flags) {
+  check(flags.head.kind.empty(), ErrorKind::usage,
+        "--kind is of texts; leave it out, or the image");
+  inspect::ExplainedCell which{.head = flags.head.head};
+  if (flags.has_layer.count() > 0) which.layer = flags.head.layer;
+  if (!flags.cell.empty()) {
+    check(flags.cell.size() == 2, ErrorKind::usage, "--cell is a row and a column: --cell 3,4");
+    which.cell = {flags.cell[0], flags.cell[1]};
+  }
+  return inspect::explain_cell(open_image(flags), which);
+}
+
 void run(const Flags& flags) {
   wants_page(flags.page);
   check(flags.model.empty() || !flags.has_matrices(), ErrorKind::usage,
         "a model and matrices were given; explain one of them");
-  const inspect::Explanation e = flags.model.empty()
-                                     ? explain_given(flags)
+  check(flags.cell.empty() || !flags.image.empty(), ErrorKind::usage,
+        "--cell is of an image; give the image behind the model");
+  const inspect::Explanation e = flags.model.empty() ? explain_given(flags)
+                                 : !flags.image.empty()
+                                     ? explain_image(flags)
                                      : inspect::explain_head(open_subject(flags), flags.head);
   if (flags.page.empty()) {
     fmt::print("{}", inspect::explanation_text(e));
@@ -61,8 +77,14 @@ void add_explain(Subcommand& app) {
   add_page_flag(command, flags.page, "write a page instead of printing the steps");
   command.add_option("--kind", flags.head.kind,
                      "encoder, decoder, cross or self; default the last");
-  command.add_setting("--layer", flags.head.layer, "from 0");
+  flags.has_layer =
+      command.add_setting("--layer", flags.head.layer, "from 0; of an image the last");
   command.add_setting("--head", flags.head.head, "from 0");
+  command
+      .add_option("--cell", flags.cell,
+                  "row and column of the patch of an image that is followed, from 0: --cell 3,4; "
+                  "without it the class token")
+      .delimiter(',');
   command.add_option("--q", flags.q,
                      "queries, without a model: \"1 2; 3 4\", JSON, or a file with either");
   command.add_option("--k", flags.k, "keys, a row each");

@@ -25,10 +25,6 @@ bool is_given(const Subcommand& command, const char* flag) {
 
 Head head_of(const std::string& model) { return train::config_of_model(model).hub().head; }
 
-bool reads_images(Head head) {
-  return head == Head::image_classes || head == Head::distilled_classes || head == Head::objects;
-}
-
 // The group of what the model is, which must be what the flags are for.
 const char* group_of(const EvalFlags& flags) {
   const bool has_pairs = is_given(flags.command, "--src") || is_given(flags.command, "--ref");

@@ -1,4 +1,5 @@
-// heddle demo: trains the phrasebook translator and shows what it has learned.
+// heddle demo: trains the phrasebook translator, or a classifier of images, and shows what it has
+// learned.
 #include <algorithm>
 
 #include "corpora/phrasebook.h"
@@ -9,6 +10,7 @@
 #include "heddle/base/utf8.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/lines.h"
+#include "heddle/cli/train/demo.h"
 #include "heddle/infer/decoding/translate.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/infer/words.h"
@@ -20,24 +22,14 @@ namespace heddle::cli {
 namespace {
 
 struct Flags {
-  std::string out = "runs/phrasebook";
+  std::string out;
   int threads = 0;
+  bool has_images = false;
 };
 
 std::string padded(const std::string& text, size_t columns) {
   const size_t have = count_characters(text);
   return text + std::string(have < columns ? columns - have : 0, ' ');
-}
-
-// Another run's work is not the demo's to remove.
-void check_own_run(const std::string& run, const train::TrainConfig& config) {
-  if (!train::is_run(run)) return;
-  for (const FieldDifference& d : diff_fields(train::stored_config(run), config)) {
-    check(train::is_limit(d.key), ErrorKind::usage,
-          "demo: {} holds another training run ({} is {}, the demo's {}); choose another --out, or "
-          "remove that run first",
-          run, d.key, d.first, d.second);
-  }
 }
 
 void show_held_out(const LoadedModel& model, const std::string& run, Precision precision) {
@@ -87,33 +79,55 @@ void show_unknown_word(const LoadedModel& model, Precision precision) {
   UnknownWords("translate", model).look_at(line);
 }
 
-void run(const Flags& flags) {
-  if (flags.threads > 0) set_num_threads(flags.threads);
+void run_text_demo(const std::string& out) {
   const train::TrainConfig config = train::load_recipe("phrasebook");
-  check_own_run(flags.out, config);
+  check_own_run(out, config);
   const train::RunResult r = train::train_model(
-      config, {.paths = {}, .out = flags.out, .on_event = inspect::report_writer(flags.out)});
+      config, {.paths = {}, .out = out, .on_event = inspect::report_writer(out)});
   if (r.was_interrupted) return;
-  const LoadedModel model = load_translation_model(flags.out);
+  const LoadedModel model = load_translation_model(out);
   const Precision precision = resolve_precision(config.precision);
   fmt::print("trained in {}: {} parameters, {} updates\n", format_duration(r.seconds),
              format_count(model.parameters.elements()), format_count(r.updates));
-  show_held_out(model, flags.out, precision);
+  show_held_out(model, out, precision);
   fmt::print(
       "\nFive sentences that were not trained on, and for each German word the English "
       "word that\nthe decoder attended to most:\n");
   for (const Phrase& phrase : demo_sentences()) show_sentence(model, phrase, precision);
   show_unknown_word(model, precision);
   fmt::print("\nTry your own:  echo 'We have to get up at half past six.' | {} translate {}\n",
-             program_invocation_name, flags.out);
+             program_invocation_name, out);
+}
+
+void run(const Flags& flags) {
+  if (flags.threads > 0) set_num_threads(flags.threads);
+  if (flags.has_images) return run_image_demo(flags.out.empty() ? "runs/shapes" : flags.out);
+  run_text_demo(flags.out.empty() ? "runs/phrasebook" : flags.out);
 }
 
 }  // namespace
 
+void check_own_run(const std::string& run, const train::TrainConfig& config) {
+  if (!train::is_run(run)) return;
+  for (const FieldDifference& d : diff_fields(train::stored_config(run), config)) {
+    check(train::is_limit(d.key), ErrorKind::usage,
+          "demo: {} holds another training run ({} is {}, the demo's {}); choose another --out, or "
+          "remove that run first",
+          run, d.key, d.first, d.second);
+  }
+}
+
 void add_demo(Subcommand& app) {
   auto [command, flags] = app.add_command<Flags>(
-      "demo", "Train an English to German phrasebook translator in minutes and show it", run);
-  command.add_option("-o,--out", flags.out, "folder of the run; a finished one is shown again");
+      "demo",
+      "Train an English to German phrasebook translator in minutes and show it; or a classifier of "
+      "images",
+      run);
+  command.add_option("-o,--out", flags.out,
+                     "folder of the run; a finished one is shown again [runs/phrasebook, of images "
+                     "runs/shapes]");
+  command.add_flag("--images", flags.has_images,
+                   "draw images of shapes, train a small ViT on them, and show where it looks");
   command.add_option("-t,--threads", flags.threads, "threads").positive();
 }
 

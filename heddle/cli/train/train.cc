@@ -409,6 +409,11 @@ void add_train(Subcommand& app) {
   command.add_option("-o,--out", flags.run.out, "folder of the run").required();
   command.add_option("--from", flags.run.paths.from,
                      "model to begin with: a folder, or a run; a head that it lacks is new");
+  command.add_option("--teacher", flags.run.paths.teacher,
+                     "image_classification: a classifier that teaches; a folder, or a run");
+  command.add_option("--unlabelled", flags.run.paths.unlabelled,
+                     "image_classification: images without labels, of which only the teacher says "
+                     "what they show");
   command.add_flag("--overwrite", flags.run.overwrite,
                    "replace the run that stands there, once the new one has a model");
   command.add_option("-t,--threads", flags.threads, "threads; the result does not depend on them")

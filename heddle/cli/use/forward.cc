@@ -4,7 +4,7 @@
 #include "heddle/base/log.h"
 #include "heddle/cli/commands.h"
 #include "heddle/cli/flags.h"
-#include "heddle/infer/forward.h"
+#include "heddle/infer/forward_images.h"
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/inspect/pages/page.h"
 
@@ -13,6 +13,7 @@ namespace {
 
 struct Flags {
   std::string model, input, output;
+  std::vector<std::string> images;
   ComputeFlags compute{.precision = "f32"};
   bool all = false;
 };
@@ -25,12 +26,28 @@ void report_unused(const SafetensorsFile& file, const std::vector<std::string>& 
   }
 }
 
+void run_image_files(const Flags& flags, const ForwardOptions& options) {
+  const ImageReader reader = load_image_reader(flags.model);
+  std::vector<Image> images;
+  for (const std::string& path : flags.images) {
+    images.push_back(reader.processor.fit(read_image(path)));
+  }
+  const PixelValues pixels = pixel_values_of(images, flags.images, reader.processor);
+  forward_images(reader.model(), pixels, flags.output, options);
+}
+
 void run(const Flags& flags) {
+  check(flags.input.empty() != flags.images.empty(), ErrorKind::usage,
+        "give either --input FILE with tensors, or, of a model that reads images, image files");
   inspect::check_output(flags.output, "the outputs");
   const ForwardOptions options{.all = flags.all, .precision = apply_compute_flags(flags.compute)};
+  if (!flags.images.empty()) return run_image_files(flags, options);
   const LoadedModel model = load_model(flags.model);
   const SafetensorsFile inputs = SafetensorsFile::open(flags.input);
   report_unused(inputs, forward_inputs(*model.model));
+  if (const auto* images = model.model->as<ImageModel>()) {
+    return forward_images(*images, read_pixel_values(inputs), flags.output, options);
+  }
   forward_tensors(*model.model, inputs, flags.output, options);
 }
 
@@ -40,18 +57,20 @@ void add_forward(Subcommand& app) {
   auto [command, flags] = app.add_command<Flags>(
       "forward", "One pass over tensors of a file, under Hugging Face's names and shapes", run);
   command.add_option("model", flags.model, "a model directory, or a training run").required();
-  command
-      .add_option(
-          "--input", flags.input,
-          "safetensors with input_ids [batch, time], of a translator decoder_input_ids too; "
-          "attention_mask, decoder_attention_mask if there is padding; "
-          "token_type_ids, position_ids, mems.I, perm_mask, target_mapping, input_mask if the "
-          "model takes them")
-      .required();
+  command.add_option("image", flags.images,
+                     "JPEG or PNG files in place of --input, of a model that reads images");
+  command.add_option(
+      "--input", flags.input,
+      "safetensors with input_ids [batch, time], of a translator decoder_input_ids too; "
+      "attention_mask, decoder_attention_mask if there is padding; "
+      "token_type_ids, position_ids, mems.I, perm_mask, target_mapping, input_mask if the "
+      "model takes them; of a model that reads images pixel_values [batch, channels, height, "
+      "width]");
   command
       .add_option("-o,--output", flags.output,
                   "safetensors to write: logits, encoder_last_hidden_state; of an encoder "
-                  "last_hidden_state, pooler_output; of a model with memory mems.I")
+                  "last_hidden_state, pooler_output; of a model with memory mems.I; of image files "
+                  "pixel_values")
       .required();
   command.add_flag("--all", flags.all, "hidden states and attention maps of every layer too");
   add_compute_flags(command, flags.compute);

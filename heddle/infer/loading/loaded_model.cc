@@ -17,6 +17,7 @@
 #include "heddle/io/tensor_file.h"
 #include "heddle/kernels/cpu/matrix_unit.h"
 #include "heddle/models/registry.h"
+#include "heddle/models/timm/timm.h"
 #include "heddle/text/sentencepiece/sentencepiece_tokenizer.h"
 #include "heddle/text/tokenizer.h"
 #include "heddle/vision/image_processor.h"
@@ -91,16 +92,25 @@ namespace {
 // What can be asked of a model before its weights are read.
 struct FoundModel {
   std::string path;
-  Json config = {};                          // config.json
+  Json config = {};                          // config.json, or what one of timm's says
   std::unique_ptr<ModelConfig> family = {};  // with its defaults, until read_config()
 
   std::string source() const { return join_path(path, kConfigName); }
   bool is_translator() const { return family->hub.head == Head::target_token; }
+  bool is_of_timm = false;
+
+  // Under the names of its family.
+  std::unique_ptr<TensorFile> weights() const {
+    std::unique_ptr<TensorFile> file = open_weights(path);
+    return is_of_timm ? timm::family_weights(std::move(file), config) : std::move(file);
+  }
 };
 
 FoundModel read_folder(const std::string& path) {
   FoundModel f{find_model_dir(path)};
   f.config = Json::load(f.source());
+  f.is_of_timm = timm::is_config(f.config);
+  if (f.is_of_timm) f.config = timm::family_config(f.config, f.source());
   check(f.config.find("model_type") != nullptr, ErrorKind::data,
         "{}: it has no 'model_type'; heddle knows {}", f.source(), fmt::join(model_types(), ", "));
   f.family = model_config(f.config.get_string("model_type", f.source()), f.source());
@@ -109,6 +119,10 @@ FoundModel read_folder(const std::string& path) {
 
 void check_reads(LoadOptions::Reads reads, const FoundModel& folder, const std::string& path) {
   using Reads = LoadOptions::Reads;
+  check(reads == Reads::anything || !folder.family->reads_images(), ErrorKind::data,
+        "{}: this {} reads images, and a model that reads texts is needed here; heddle classify, "
+        "embed, eval, forward, attention and explain take images",
+        path, folder.family->type);
   check(reads != Reads::pairs || folder.is_translator(), ErrorKind::data,
         "{}: this {} reads one text; a translator is needed, which has a source and a target", path,
         folder.family->type);
@@ -192,7 +206,7 @@ LoadedModel load_adapted(FoundModel& folder, Head head) {
   const LoadedModel base = load_model(adapter_base(folder.path), {.head = head});
   nn::Parameters parameters(0);
   ModelConfig& config = read_config(folder, head);
-  config.fit(*open_weights(base.path));
+  config.fit(*open_model_weights(base.path));
   std::unique_ptr<Model> model = config.make(nn::Scope(parameters));
   const std::vector<std::string> missing =
       copy_weights(base.parameters, base.model->names(), parameters, model->names());
@@ -202,7 +216,7 @@ LoadedModel load_adapted(FoundModel& folder, Head head) {
 
 LoadedModel load_weights(FoundModel& folder, Head head) {
   if (is_adapter_alone(folder.path)) return load_adapted(folder, head);
-  const std::unique_ptr<TensorFile> file = open_weights(folder.path);
+  const std::unique_ptr<TensorFile> file = folder.weights();
   file->verify();
   nn::Parameters parameters = nn::Parameters::to_be_loaded(file->elements(), file->path());
   ModelConfig& config = read_config(folder, head);
@@ -265,13 +279,18 @@ void check_tokens(const std::string& folder, const Tokenizer& tokenizer, int64_t
 }  // namespace
 
 bool is_translator(const std::string& path) { return read_folder(path).is_translator(); }
+bool reads_images(const std::string& path) { return read_folder(path).family->reads_images(); }
 
 std::unique_ptr<ModelConfig> load_model_config(const std::string& path) {
   FoundModel folder = read_folder(path);
   take_start(generation_of(folder), folder);
   read_config(folder, Head::none);
-  if (!is_adapter_alone(folder.path)) folder.family->fit(*open_weights(folder.path));
+  if (!is_adapter_alone(folder.path)) folder.family->fit(*folder.weights());
   return std::move(folder.family);
+}
+
+std::unique_ptr<TensorFile> open_model_weights(const std::string& path) {
+  return read_folder(path).weights();
 }
 
 SearchConfig read_generation_config(const std::string& folder, const Json* config) {

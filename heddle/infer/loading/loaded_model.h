@@ -66,9 +66,14 @@ struct LoadOptions {
 /// Whether the model that `path` names, see find_model_dir(), reads a source and writes a target.
 /// Errors: data, naming the file and the known types, for a model_type of none of them.
 bool is_translator(const std::string& path);
+/// Whether it reads images. Errors: the same.
+bool reads_images(const std::string& path);
 /// The config of that model, with what its weights and generation_config.json say beside it.
 /// Errors: those of ModelConfig::read() and open_weights().
 std::unique_ptr<ModelConfig> load_model_config(const std::string& path);
+/// The weights of that model under the names that its family has for them. Errors: those of
+/// open_weights().
+std::unique_ptr<TensorFile> open_model_weights(const std::string& path);
 /// Reads generation_config.json of a folder, and the special ids that it lacks from config.json;
 /// where there is none, all from config.json, as older checkpoints have it; both may be missing.
 /// config: config.json, if it was read already or is not to count. Errors: data, naming file and

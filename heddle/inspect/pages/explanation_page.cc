@@ -75,6 +75,11 @@ Page explanation_page(const Explanation& e) {
   page.data["keys"] = e.keys;
   page.data["divisor"] = e.divisor;
   page.data["is_causal"] = e.is_causal;
+  if (e.grid) {
+    page.data["grid"] = Json::object({{"tokens", e.grid->tokens},
+                                      {"rows", e.grid->size.height},
+                                      {"columns", e.grid->size.width}});
+  }
   page.data["steps"] = json_list(e.steps, [](const ExplainedStep& s) {
     return Json::object({{"key", s.key},
                          {"name", s.name},

@@ -29,6 +29,36 @@ HWY_INLINE void add_gradient(const Rows& dy, int64_t r, float scale, const Dropo
   });
 }
 
+// Rows are short: the call of memcpy takes longer than copying one. What does not fill a vector is
+// copied again from the end. from: null for zeros
+HWY_INLINE void copy_row(const uint8_t* HWY_RESTRICT from, int64_t n, uint8_t* HWY_RESTRICT to) {
+  const hn::CappedTag<uint8_t, 64> d;
+  const auto step = static_cast<int64_t>(hn::Lanes(d));
+  if (from == nullptr) {
+    std::memset(to, 0, static_cast<size_t>(n));
+    return;
+  }
+  if (n < step) {
+    std::memcpy(to, from, static_cast<size_t>(n));
+    return;
+  }
+  for (int64_t i = 0; i + step <= n; i += step) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
+  if (n % step != 0) hn::StoreU(hn::LoadU(d, from + n - step), d, to + n - step);
+}
+
+// Rows of any one dtype.
+void gather_bytes(const Rows& x, const int32_t* index, const Rows& y) {
+  const int64_t size = size_of(y.dtype), bytes = y.width * size;
+  const auto* const from = static_cast<const uint8_t*>(x.data);
+  auto* const to = static_cast<uint8_t*>(y.data);
+  parallel_blocks(y.rows, rows_per_block(bytes), [&](int64_t begin, int64_t end) HWY_ATTR {
+    for (int64_t r = begin; r < end; ++r) {
+      const uint8_t* const row = index[r] < 0 ? nullptr : from + index[r] * x.stride * size;
+      copy_row(row, bytes, to + r * y.stride * size);
+    }
+  });
+}
+
 }  // namespace
 
 void embedding_impl(Rows table, const int32_t* ids, float scale, Rows positions,
@@ -78,22 +108,14 @@ void embedding_backward_impl(Rows dy, const int32_t* ids, float scale, const Dro
 }
 
 void gather_rows_impl(Rows x, const int32_t* index, Rows y) {
-  if (x.dtype == y.dtype) {  // any dtype
-    const auto bytes = static_cast<size_t>(y.width * size_of(y.dtype));
-    parallel_blocks(y.rows, rows_per_block(static_cast<int64_t>(bytes)),
-                    [&](int64_t begin, int64_t end) {
-                      for (int64_t r = begin; r < end; ++r) {
-                        std::memcpy(y.slice(r, 1).data, x.slice(index[r], 1).data, bytes);
-                      }
-                    });
-    return;
-  }
+  if (x.dtype == y.dtype) return gather_bytes(x, index, y);
   for_each_row(
       [&]<class T>(int64_t r) HWY_ATTR {
-        const auto from = at<T>(x, index[r]);
+        const bool is_there = index[r] >= 0;
+        const auto from = at<T>(x, is_there ? index[r] : 0);
         const auto to = at<T>(y, r);
         for_columns(y.width, [&](int64_t c, auto part) HWY_ATTR {
-          store(load(offset(from, c), part), offset(to, c), part);
+          store(is_there ? load(offset(from, c), part) : zero(), offset(to, c), part);
         });
       },
       y, x);

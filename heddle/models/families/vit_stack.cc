@@ -31,15 +31,17 @@ Parameter& token_rows(const Scope& s, const std::vector<std::string>& names, con
   for (const std::string& name : names) {
     parts.push_back({.name = name, .rows = 1, .file_shape = {1, 1, c.hidden_size}});
   }
-  return s.stacked(std::move(parts), {0, c.hidden_size}, Init::normal(c.initializer_range));
+  return s.stacked(std::move(parts), {0, c.hidden_size}, Init::normal(c.initializer_range))
+      .without_decay();  // as in DeiT's code and timm's
 }
 
 nn::GridPositions positions(const Scope& s, int64_t tokens, const VitConfig& c) {
   const ImageSize grid = patches_of(c, c.size());
   const int64_t rows = tokens + grid.height * grid.width;
   Parameter& table = s.parameter({rows, c.hidden_size}, Init::normal(c.initializer_range),
-                                 nn::Layout::as_is, {1, rows, c.hidden_size});
-  return {table, tokens, grid};
+                                 nn::Layout::as_is, {1, rows, c.hidden_size})
+                         .without_decay();
+  return {table, tokens, grid, c.antialiased_positions};
 }
 
 nn::Block block(const Scope& s, const VitConfig& c, int64_t i) {
@@ -97,6 +99,7 @@ Json VitConfig::from_hub(const Json& json, const std::string& source) {
 }
 
 void VitConfig::to_hub(Json& json) {
+  if (json.at("antialiased_positions") == Json(false)) json.erase("antialiased_positions");
   const Json width = json.at("image_width");
   json.erase("image_width");
   if (!width.is_null()) {

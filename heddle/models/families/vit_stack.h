@@ -19,7 +19,7 @@ struct VitConfig {
   double initializer_range = 0.02, layer_norm_eps = 1e-12;
   int64_t image_size = 224, patch_size = 16, num_channels = 3;
   std::optional<int64_t> image_width, pooler_output_size;
-  bool qkv_bias = true;
+  bool qkv_bias = true, antialiased_positions = false;
   double drop_path_rate = 0;
 
   template <class V>
@@ -47,6 +47,8 @@ struct VitConfig {
     v("drop_path_rate", drop_path_rate,
       "probability that an image goes past a sublayer of the last block, rising from 0",
       from_below(0, 1));
+    v("antialiased_positions", antialiased_positions,
+      "of images of other sizes positions are interpolated as timm does, not as transformers");
   }
   ImageSize size() const { return {image_size, image_width.value_or(image_size)}; }
   /// Errors: data, naming `source`, for fields that do not fit together.

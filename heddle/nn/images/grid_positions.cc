@@ -13,12 +13,17 @@
 namespace heddle::nn {
 namespace {
 
+// Keys' kernel at a distance.
+double cubic(double x, double a) {
+  x = std::fabs(x);
+  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
 // Of the four neighbours of a point, `t` behind the second.
 std::array<double, 4> cubic_weights(double t) {
   constexpr double a = -0.75;
-  const auto near = [](double x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
-  const auto far = [](double x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
-  return {far(t + 1), near(t), near(1 - t), far(2 - t)};
+  return {cubic(t + 1, a), cubic(t, a), cubic(1 - t, a), cubic(2 - t, a)};
 }
 
 // [to, from], line by line.
@@ -37,11 +42,31 @@ std::vector<double> along_axis(int64_t from, int64_t to) {
   return matrix;
 }
 
+// The same where each point is the mean of what lies under a kernel around it.
+std::vector<double> antialiased(int64_t from, int64_t to) {
+  std::vector<double> matrix(static_cast<size_t>(from * to));
+  const double step = static_cast<double>(from) / static_cast<double>(to);
+  const double scale = std::max(step, 1.0);
+  for (int64_t i = 0; i < to; ++i) {
+    const double centre = (static_cast<double>(i) + 0.5) * step;
+    const auto first = std::max<int64_t>(0, static_cast<int64_t>(centre - 2 * scale + 0.5));
+    const auto end = std::min(from, static_cast<int64_t>(centre + 2 * scale + 0.5));
+    double* const row = matrix.data() + i * from;
+    double sum = 0;
+    for (int64_t j = first; j < end; ++j) {
+      sum += row[j] = cubic((static_cast<double>(j) + 0.5 - centre) / scale, -0.5);
+    }
+    for (int64_t j = first; j < end; ++j) row[j] /= sum;
+  }
+  return matrix;
+}
+
 }  // namespace
 
-Tensor bicubic_matrix(const ImageSize& from, const ImageSize& to) {
-  const std::vector<double> down = along_axis(from.height, to.height);
-  const std::vector<double> across = along_axis(from.width, to.width);
+Tensor bicubic_matrix(const ImageSize& from, const ImageSize& to, bool is_antialiased) {
+  const auto axis = is_antialiased ? antialiased : along_axis;
+  const std::vector<double> down = axis(from.height, to.height);
+  const std::vector<double> across = axis(from.width, to.width);
   const int64_t columns = from.height * from.width;
   Tensor matrix = Tensor::empty({to.height * to.width, columns}, DType::f32);
   float* const values = matrix.data<float>();
@@ -55,8 +80,9 @@ Tensor bicubic_matrix(const ImageSize& from, const ImageSize& to) {
   return matrix;
 }
 
-GridPositions::GridPositions(Parameter& table, int64_t tokens, const ImageSize& grid)
-    : table_(&table), tokens_(tokens), grid_(grid) {}
+GridPositions::GridPositions(Parameter& table, int64_t tokens, const ImageSize& grid,
+                             bool is_antialiased)
+    : table_(&table), tokens_(tokens), grid_(grid), is_antialiased_(is_antialiased) {}
 
 // Those of the other grids are computed in f32.
 Tensor GridPositions::table_with(std::span<const ImageSize> others, DType dtype) const {
@@ -65,7 +91,7 @@ Tensor GridPositions::table_with(std::span<const ImageSize> others, DType dtype)
   std::vector<Tensor> parts = {table};
   const Tensor patches = slice(table, 0, tokens_, grid_.height * grid_.width);
   for (const ImageSize& other : others) {
-    parts.push_back(matmul(bicubic_matrix(grid_, other), patches));
+    parts.push_back(matmul(bicubic_matrix(grid_, other, is_antialiased_), patches));
   }
   const Tensor all = concat(parts, 0);
   return dtype == DType::f32 ? all : cast(all, dtype);

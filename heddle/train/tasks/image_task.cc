@@ -1,4 +1,5 @@
-// Labelled images: augmented to train on, prepared as they will be used to be judged by.
+// Labelled images: augmented to train on, prepared as they will be used to be judged by; with a
+// teacher, images without labels too.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -8,76 +9,55 @@
 #include "heddle/base/parallel.h"
 #include "heddle/base/profile.h"
 #include "heddle/base/progress.h"
-#include "heddle/data/images.h"
-#include "heddle/infer/image_batch.h"
-#include "heddle/ops/loss.h"
-#include "heddle/train/tasks/losses.h"
+#include "heddle/train/tasks/image_fields.h"
+#include "heddle/train/tasks/image_judge.h"
+#include "heddle/train/tasks/image_loss.h"
+#include "heddle/train/tasks/image_pool.h"
+#include "heddle/train/tasks/image_teacher.h"
 #include "heddle/train/tasks/model_task.h"
-#include "heddle/vision/mixing.h"
 
 namespace heddle::train {
 namespace {
 
-struct ImageFields : TaskFields {
-  int64_t image_edge = 0, batch_size = 128, cache_edge = 0;
-  double label_smoothing = 0, val_share = 0.1;
-  Augmentation augmentation;
-
-  // DeiT's optimisation (Touvron et al. 2021), for batches of 128.
-  void suit(TrainConfig& config) override {
-    config.optimizer = "adamw";
-    config.schedule = "cosine";
-    config.learning_rate = 1e-3;
-    config.min_learning_rate = 1e-5;
-    config.warmup_updates = 500;
-    config.adam_beta2 = 0.999;
-    config.adam_epsilon = 1e-8;
-    config.weight_decay = 0.05;
-    config.clip_norm = 1;
-    config.select = "accuracy";
-  }
-  void check_fit(const TrainConfig&, const std::string& source) const override {
-    augmentation.check(source);
-  }
-  void check_data(const TrainConfig& config, const RunPaths& paths) const override {
-    check(!paths.data.empty(), ErrorKind::usage,
-          "train needs `data`, a folder or a file of labelled images, for task {}", config.task);
-    for (const std::string& path : {paths.data, paths.val_data}) {
-      check(path.empty() || path_exists(path), ErrorKind::data,
-            "{}: there is no such file or folder; labelled images are needed", path);
-    }
-  }
-  template <class V>
-  void fields(V& v) {
-    v("image_edge", image_edge,
-      "height and width that images are trained at; 0: those of the model that is begun from, else "
-      "those of the images, if all are equal squares",
-      between(0, 65535));
-    v("batch_size", batch_size, "images of a batch", between(1, 1 << 30));
-    v("label_smoothing", label_smoothing, "share of each label that all classes get",
-      from_below(0, 1));
-    augmentation.fields(v);
-    v("val_share", val_share,
-      "share of each class that is held out, chosen by the seed, where no images are",
-      between(0, 1));
-    v("cache_edge", cache_edge,
-      "larger images are kept with a shorter edge of so many pixels; 0: as they are", at_least(0));
-  }
+struct ImageData {
+  ImagePool train;
+  ImageSet val;
 };
 
-ImageSplit open_images(const TrainConfig& config, const RunPaths& paths, const std::string& run) {
+ImageData open_images(const TrainConfig& config, const RunPaths& paths, const std::string& run) {
   const auto& own = config.task_config.as<ImageFields>();
-  return open_image_split({.path = paths.data,
-                           .val_path = paths.val_data,
-                           .val_share = own.val_share,
-                           .seed = static_cast<uint64_t>(config.seed),
-                           .cache_dir = join_path(run, "cache"),
-                           .cache_edge = own.cache_edge},
-                          [](std::string_view text) { log_info("{}", text); });
+  const CacheLog log = [](std::string_view text) { log_info("{}", text); };
+  ImageSetOptions options = {.path = paths.data,
+                             .val_path = paths.val_data,
+                             .val_share = own.val_share,
+                             .seed = static_cast<uint64_t>(config.seed),
+                             .cache_dir = join_path(run, "cache"),
+                             .cache_edge = own.cache_edge};
+  ImageSplit split = open_image_split(options, log);
+  std::vector<ImageSet> unlabelled;
+  if (own.label_share < 1) {
+    ChosenImages share = choose_share(split.train, own.label_share, options.seed);
+    log_info("{} of {} labels count{}", format_count(share.chosen.size()),
+             format_count(split.train.size()),
+             paths.teacher.empty() ? "; the other images are left out" : "");
+    split.train = share.chosen;
+    const bool are_others = !paths.teacher.empty() && share.others.size() > 0;
+    if (are_others) unlabelled.push_back(share.others);
+  }
+  if (!paths.unlabelled.empty()) {
+    options.path = paths.unlabelled;
+    unlabelled.push_back(open_unlabelled_set(options, log));
+  }
+  const std::vector<std::vector<int64_t>> classes = split.train.by_label();
+  for (size_t c = 0; c < classes.size(); ++c) {
+    if (!classes[c].empty()) continue;
+    log_warning("{}: no image to train on has the label '{}'", paths.data, split.train.labels()[c]);
+  }
+  return {ImagePool(split.train, std::move(unlabelled)), split.val};
 }
 
 // Mean and deviation of each channel over all pixels, of 0 to 1, in fixed order.
-void measure(const ImageSet& images, ImageProcessor& processor) {
+void measure(const ImagePool& images, ImageProcessor& processor) {
   constexpr int64_t kParts = 64;
   struct Sums {
     std::array<double, 3> sum = {}, squares = {};
@@ -116,7 +96,8 @@ void measure(const ImageSet& images, ImageProcessor& processor) {
 class ImageTask final : public ModelTask {
  public:
   using Fields = ImageFields;
-  static constexpr TaskFacts kFacts = {Head::image_classes, "loss,accuracy,top5", 3'000, "images"};
+  static constexpr TaskFacts kFacts = {Head::image_classes, "loss,accuracy,top5", 3'000, "images",
+                                       true};
 
   ImageTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
       : ModelTask(config, paths, run), images_(open_images(config, paths, run)) {
@@ -134,16 +115,26 @@ class ImageTask final : public ModelTask {
     check(target().height > 0 && target().width > 0, ErrorKind::usage,
           "{} takes images of any size, and training wants one; give `image_edge`", paths.from);
     check_patches(stack.integer({"patch_size"}));
-    stack.hub().head = Head::image_classes;
+    if (!paths.teacher.empty()) teacher_.emplace(paths.teacher, images_.train.labels());
+    set_head();
     stack.hub().labels = images_.train.labels();
     begin_model();
+    begin_imitation();
+    begin_plan();
     const std::string prepared = processor_.to_json().dump();
     const std::string as = " as " + checksum(std::as_bytes(std::span(prepared)));
-    set_keys(images_.train.key() + as, images_.val.key() + as);
-    log_info("{} to train on, {} held out, {} classes, {} x {} pixels",
-             counted(images_.train.size(), "image"), format_count(images_.val.size()),
-             stack.hub().classes(), target().height, target().width);
-    shuffle(images_.train.size(), fields().batch_size);
+    const std::string by = teacher_ ? " taught " + teacher_->key() : "";
+    set_keys(images_.train.key() + as + by, images_.val.key() + as);
+    if (teacher_ && fields().teacher_views > 0 && !imitation_) keep_answers(as);
+    log_info("{} to train on{}, {} held out, {} classes, {} x {} pixels",
+             counted(images_.train.size(), "image"),
+             unlabelled() > 0 ? fmt::format(" ({} without label)", format_count(unlabelled())) : "",
+             format_count(images_.val.size()), stack.hub().classes(), target().height,
+             target().width);
+  }
+
+  int64_t batches(int64_t epoch) override {
+    return two_kinds_ ? two_kinds_->batches() : ModelTask::batches(epoch);
   }
 
   LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
@@ -152,51 +143,55 @@ class ImageTask final : public ModelTask {
     ImageBatch batch(std::vector<ImageSize>(samples.size(), target()),
                      {samples.begin(), samples.end()});
     const int64_t classes = std::ssize(images_.train.labels());
-    Tensor targets = Tensor::full({n, classes}, smoothing() / static_cast<float>(classes));
+    ImageTargets targets{.labels = Tensor::zeros({n, classes}, DType::f32),
+                         .smoothing = static_cast<float>(fields().label_smoothing),
+                         .teacher_weight = fields().teacher_weight,
+                         .temperature = fields().teacher_temperature,
+                         .is_divergence = is_soft()};
+    std::vector<Image> crops(samples.size());
+    Mixing mixing;
     {
       const ProfilePhase phase("augment");
       parallel_for(n, [&](int64_t i) {
-        const Image image = images_.train.image(samples[i]).rgb();
-        batch.lay(
-            i,
-            augment(image, fields().augmentation, {target(), processor_.resample},
-                    {seed(), static_cast<uint64_t>(epoch), static_cast<uint64_t>(samples[i])}),
-            processor_);
-        targets.data<float>()[i * classes + images_.train.label(samples[i])] += 1 - smoothing();
+        crops[i] = augmented(samples[i], view_of(epoch));
+        batch.lay(i, crops[i], processor_);
+        if (!images_.train.has_label(samples[i])) return;
+        targets.labels.data<float>()[i * classes + images_.train.label(samples[i])] = 1;
       });
-      mix(draw_mixing(fields().augmentation, mixing_key(epoch, samples[0])),
-          {.pixels = batch.pixels(),
-           .channels = Image::kChannels,
-           .sizes = batch.sizes(),
-           .targets = {targets.data<float>(), static_cast<size_t>(targets.elements())},
-           .classes = classes});
+      if (is_mixing(run)) {
+        mixing = draw_mixing(fields().augmentation, mixing_key(epoch, samples[0]));
+      }
+      mix(mixing, {.pixels = batch.pixels(),
+                   .channels = Image::kChannels,
+                   .sizes = batch.sizes(),
+                   .targets = floats(targets.labels),
+                   .classes = classes});
     }
-    return accumulate_shares(model(), batch.rows(), targets, run);
+    if (teacher_) ask_teacher(epoch, samples, crops, mixing, run, targets);
+    return accumulate_images(model(), batch.rows(), targets, run);
   }
 
   ValidationScore validate(const nn::Run& run) override {
-    LossSums sums;
-    int64_t right = 0, among_five = 0;
+    std::vector<ImageAnswer> all;
     for (int64_t begin = 0; begin < images_.val.size(); begin += kAtOnce) {
-      const Judged judged = judge(begin, std::min(begin + kAtOnce, images_.val.size()), run);
-      sums += judged.sums;
-      right += std::ranges::count(judged.ranks, 0);
-      among_five += std::ranges::count_if(judged.ranks, [](int64_t rank) { return rank < 5; });
+      const std::vector<ImageAnswer> some =
+          judge(begin, std::min(begin + kAtOnce, images_.val.size()), run);
+      all.insert(all.end(), some.begin(), some.end());
     }
-    const auto n = static_cast<double>(images_.val.size());
-    return {.loss = sums.nll / n,
-            .metrics = {{"accuracy", static_cast<double>(right) / n},
-                        {"top5", static_cast<double>(among_five) / n}}};
+    worst_ = worst_of(all, kMostShown);
+    return score_of(all);
   }
 
+  // Also writes what the report shows, see kShownImagesName.
   std::vector<Json> samples() override {
     std::vector<Json> samples;
-    const std::vector<std::string>& labels = images_.train.labels();
     for (const int64_t i : spread(images_.val.size(), 6)) {
+      const ImageAnswer a = judge(i, i + 1, {})[0];
       samples.push_back(Json::object({{"image", images_.val.path(i)},
-                                      {"label", labels[images_.val.label(i)]},
-                                      {"model", labels[judge(i, i + 1, {}).answers[0]]}}));
+                                      {"label", label_name(images_.val.label(i))},
+                                      {"model", label_name(a.answer)}}));
     }
+    write_file_atomic(join_path(join_path(run_, "cache"), kShownImagesName), shown().dump() + "\n");
     return samples;
   }
 
@@ -209,9 +204,17 @@ class ImageTask final : public ModelTask {
 
  private:
   static constexpr int64_t kAtOnce = 128;
+  static constexpr size_t kMostShown = 24;  // mistakes in the report
 
   const Fields& fields() const { return own<Fields>(); }
-  float smoothing() const { return static_cast<float>(fields().label_smoothing); }
+  bool is_soft() const { return fields().teaching == "soft"; }
+  int64_t unlabelled() const { return images_.train.size() - images_.train.labelled(); }
+  const std::string& label_name(int32_t label) const {
+    return images_.train.labels()[static_cast<size_t>(label)];
+  }
+  static std::span<float> floats(Tensor& x) {
+    return {x.data<float>(), static_cast<size_t>(x.elements())};
+  }
   // 0 x 0: any.
   ImageSize target() const {
     if (processor_.do_center_crop) return processor_.crop_size;
@@ -245,36 +248,119 @@ class ImageTask final : public ModelTask {
         "another `patch_size` or `image_edge`",
         edge, edge, target().height, target().width);
   }
-  // What the model makes of held-out images.
-  struct Judged {
-    LossSums sums;
-    std::vector<int64_t> ranks = {};  // of the true classes, see rank_of()
-    std::vector<int32_t> answers = {};
-  };
-  Judged judge(int64_t begin, int64_t end, const nn::Run& run) const {
-    std::vector<Image> images(static_cast<size_t>(end - begin));
-    std::vector<int32_t> truths(images.size());
-    parallel_for(end - begin, [&](int64_t i) {
-      images[i] = processor_.fit(images_.val.image(begin + i).rgb());
-      truths[i] = images_.val.label(begin + i);
-    });
-    const ImageBatch batch(images, processor_);
-    const NoGrad off;
-    const Tensor logits = class_logits(model(), batch.rows(), run);
-    const CrossEntropy ce = cross_entropy(logits, truths, {});
-    Judged judged{{ce.total, ce.nll, ce.predicted, batch.rows().segments->rows()}};
-    const std::vector<float> values = logits.to_floats();
-    const int64_t classes = logits.size(1);
-    for (size_t i = 0; i < truths.size(); ++i) {
-      const std::span row(values.data() + i * classes, static_cast<size_t>(classes));
-      judged.ranks.push_back(rank_of(truths[i], row));
-      judged.answers.push_back(static_cast<int32_t>(std::ranges::max_element(row) - row.begin()));
-    }
-    return judged;
+  // A model that may have a head for the teacher has it where there is one, and keeps what it has.
+  void set_head() {
+    HubConfig& hub = config_.stack.hub();
+    const std::vector<HeadClass> heads = config_.stack.config().heads();
+    const bool may_have_two = std::ranges::count(heads, Head::distilled_classes, &HeadClass::head);
+    const bool has_two = hub.head == Head::distilled_classes;
+    hub.head =
+        has_two || (teacher_ && may_have_two) ? Head::distilled_classes : Head::image_classes;
+  }
+  void begin_imitation() {
+    if (fields().teacher_feature_weight == 0) return;
+    imitation_.emplace(whole_parameters(), model().need<ImageModel>("train"), target(),
+                       teacher_.value().width(), fields().teacher_feature_layers,
+                       fields().teacher_feature_weight);
+  }
+  void begin_plan() {
+    const int64_t batch = fields().batch_size, labelled = fields().labelled_in_batch;
+    shuffle(images_.train.size(), batch);
+    if (labelled > 0) two_kinds_.emplace(images_.train, batch, labelled, seed());
+  }
+  std::vector<int64_t> batch_samples(int64_t epoch, int64_t batch) override {
+    return two_kinds_ ? two_kinds_->batch(epoch, batch) : ModelTask::batch_samples(epoch, batch);
   }
 
-  ImageSplit images_;
+  // --- what is trained on ---
+
+  // With a teacher images come in a few views, one an epoch, so that its answers may be kept.
+  int64_t view_of(int64_t epoch) const {
+    const int64_t views = teacher_ && !imitation_ ? fields().teacher_views : 0;
+    return views > 0 ? epoch % views : epoch;
+  }
+  Image augmented(int64_t sample, int64_t view) const {
+    return augment(images_.train.image(sample).rgb(), fields().augmentation,
+                   {target(), processor_.resample},
+                   {seed(), static_cast<uint64_t>(view), static_cast<uint64_t>(sample)});
+  }
+  bool is_mixing(const nn::Run& run) const {
+    const double until = fields().mix_until;
+    return until >= 1 || static_cast<double>(run.dropout.update) <=
+                             until * static_cast<double>(config_.max_updates);
+  }
+  void keep_answers(const std::string& as) {
+    const ImageFields& f = fields();
+    const DType compute = resolve_precision(config_.precision).compute;
+    teacher_->keep(join_path(run_, "cache"),
+                   fmt::format("{}{} {} seed {} on {}", images_.train.key(), as,
+                               to_json(f.augmentation).dump(), seed(), machine_signature(compute)),
+                   f.teacher_views * images_.train.size());
+  }
+  // What no label says of an image, the teacher does: all of one without label, and of a mixed one
+  // the share of that.
+  void ask_teacher(int64_t epoch, std::span<const int64_t> samples, std::span<const Image> crops,
+                   const Mixing& mixing, const nn::Run& run, ImageTargets& targets) {
+    std::vector<int64_t> rows;
+    for (const int64_t i : samples) rows.push_back(view_of(epoch) * images_.train.size() + i);
+    std::vector<float> logits;
+    if (imitation_) {
+      ImageTeacher::Said said = teacher_->say(crops, mixing, run, imitation_->grid());
+      logits = std::move(said.logits);
+      targets.features = said.features;
+      targets.imitation = &*imitation_;
+    } else {
+      logits = teacher_->logits(crops, rows, mixing, run);
+    }
+    const int64_t classes = targets.labels.size(1);
+    targets.taught = is_soft() ? softened(logits, classes, fields().teacher_temperature)
+                               : hardened(logits, classes);
+    if (unlabelled() == 0) return;
+    const Tensor said = is_soft() ? softened(logits, classes, 1) : targets.taught;
+    for (int64_t i = 0; i < std::ssize(samples); ++i) {
+      float* const row = targets.labels.data<float>() + i * classes;
+      float rest = 1;
+      for (int64_t c = 0; c < classes; ++c) rest -= row[c];
+      if (rest < 1e-6f) continue;
+      for (int64_t c = 0; c < classes; ++c) row[c] += rest * said.data<float>()[i * classes + c];
+    }
+  }
+
+  // --- what is judged by ---
+
+  std::vector<ImageAnswer> judge(int64_t begin, int64_t end, const nn::Run& run) const {
+    return judge_images(model(), images_.val, processor_, begin, end, run);
+  }
+  // Images as they are and augmented, and the worst mistakes of the last validation.
+  Json shown() const {
+    Json json = Json::object({{"augmented", Json::array()}, {"mistakes", Json::array()}});
+    for (const int64_t i : spread(images_.train.size(), 6)) {
+      Json one = Json::object(
+          {{"image", shown_image(images_.train.image(i).rgb())}, {"name", images_.train.path(i)}});
+      if (images_.train.has_label(i)) one["label"] = label_name(images_.train.label(i));
+      for (int64_t view = 0; view < 4; ++view) {
+        one["views"].push_back(shown_image(augmented(i, view)));
+      }
+      json["augmented"].push_back(std::move(one));
+    }
+    for (const ImageAnswer& a : worst_) {
+      json["mistakes"].push_back(
+          Json::object({{"image", shown_image(images_.val.image(a.image).rgb())},
+                        {"name", images_.val.path(a.image)},
+                        {"label", label_name(images_.val.label(a.image))},
+                        {"answer", label_name(a.answer)},
+                        {"probability", a.probability},
+                        {"loss", a.loss}}));
+    }
+    return json;
+  }
+
+  ImageData images_;
   ImageProcessor processor_;
+  std::optional<ImageTeacher> teacher_;
+  std::optional<Imitation> imitation_;
+  std::optional<TwoKindsPlan> two_kinds_;
+  std::vector<ImageAnswer> worst_;
 };
 
 template std::unique_ptr<TaskFields> new_fields<ImageTask>();

@@ -201,13 +201,6 @@ LossSums accumulate_classes(const Model& model, const ModelInput& input,
   return sums_of(ce, input.segments.rows());
 }
 
-LossSums accumulate_shares(const Model& model, const ModelInput& input, const Tensor& shares,
-                           const nn::Run& run) {
-  const CrossEntropy ce =
-      with_gradients([&] { return soft_cross_entropy(class_logits(model, input, run), shares); });
-  return sums_of(ce, input.segments.count());
-}
-
 LossSums accumulate_permuted(const Model& model, SequenceBatch& batch, const nn::Run& run) {
   const CrossEntropy ce = with_gradients([&] {
     const Tensor h = model.hidden(batch.tokens(), run);

@@ -41,9 +41,6 @@ LossSums accumulate_masked(const Model& model, SequenceBatch& batch,
 /// the model's head, whatever it reads.
 LossSums accumulate_classes(const Model& model, const ModelInput& input,
                             std::span<const int32_t> targets, const nn::Run& run);
-/// The same against shares of the classes: [sequences, labels], f32, each row's sum 1.
-LossSums accumulate_shares(const Model& model, const ModelInput& input, const Tensor& shares,
-                           const nn::Run& run);
 /// The logits of those classes.
 Tensor class_logits(const Model& model, const ModelInput& input, const nn::Run& run);
 /// Over the predictions.

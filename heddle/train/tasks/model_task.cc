@@ -29,6 +29,10 @@ StackConfig config_of_model(const std::string& from) {
 }
 
 void check_data(const TrainConfig& config, const RunPaths& paths) {
+  check(config.task_config->facts().has_teacher ||
+            (paths.teacher.empty() && paths.unlabelled.empty()),
+        ErrorKind::usage, "train: task {} has neither `teacher` nor `unlabelled` data",
+        config.task);
   config.task_config->check_data(config, paths);
   if (config.lora_rank == 0) return;
   check(!paths.from.empty(), ErrorKind::usage,
@@ -57,7 +61,7 @@ void ModelTask::begin_model() {
     // What the head of the file has no place for may be wanted here: a pooler under
     // BertForMaskedLM.
     if (!fresh.empty() && !is_adapter_alone(base.path)) {
-      fresh = parameters_.load_some(*open_weights(base.path), model_->names(), fresh);
+      fresh = parameters_.load_some(*open_model_weights(base.path), model_->names(), fresh);
     }
     if (!fresh.empty()) {
       log_info("not in {}, begun by the seed: {}", paths_.from, fmt::join(fresh, ", "));

@@ -56,6 +56,8 @@ class ModelTask : public Task {
   virtual SaveOptions save_options() const { return {}; }
 
   const Model& model() const { return *model_; }
+  /// Those of the model, and what is trained beside it.
+  nn::Parameters& whole_parameters() { return parameters_; }
   template <class Fields>
   const Fields& own() const {
     return config_.task_config.as<Fields>();

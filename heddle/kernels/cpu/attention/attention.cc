@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "heddle/kernels/cpu/attention/attention.cc"
 #include <limits>
 
+#include "heddle/kernels/cpu/attention/attention_pairs.h"
 #include "heddle/kernels/cpu/attention/attention_tiles.h"
 #include "heddle/kernels/cpu/targets.h"
 #include "hwy/foreach_target.h"
@@ -35,25 +36,27 @@ struct KeyTile {
 // a query in each lane, so that maxima and sums over keys need nothing across lanes.
 struct ForwardItem : HeadItem {
   const AttentionArgs& args;
-  const int64_t stride;    // of packed rows
-  const int64_t n;         // queries
-  const int64_t columns;   // of packed queries
-  float* q;                // [head_dim, columns]: queries times scale
-  float* o;                // [n, stride]: sums of weighted values
-  float *k, *v;            // [kKeyTile, stride]: a tile of keys and values
-  float* s;                // [kKeyTile, kQueryBlock]: scores, then weights
-  float *most, *sum;       // [columns]: running maximum, running sum of exponentials
-  float* shrink;           // [kQueryBlock]: what earlier sums are to be multiplied by
-  int32_t *first, *limit;  // [columns]: the ranges of the queries
-  int32_t* order;          // [kKeyTile]: of the keys of the tile
-  uint32_t started = 0;    // a bit for each block of queries, or for each of few, that has sums
+  const int64_t stride;       // of packed rows
+  const int64_t n;            // queries
+  const int64_t columns;      // of packed queries
+  float* q;                   // [head_dim, columns]: queries times scale
+  float* o;                   // [n, stride]: sums of weighted values
+  float *k, *v;               // [kKeyTile, stride]: a tile of keys and values
+  float* s;                   // [kKeyTile, kQueryBlock]: scores, then weights
+  float *most, *sum;          // [columns]: running maximum, running sum of exponentials
+  float* shrink;              // [kQueryBlock]: what earlier sums are to be multiplied by
+  int32_t *first, *limit;     // [columns]: the ranges of the queries
+  int32_t* order;             // [kKeyTile]: of the keys of the tile
+  uint32_t started = 0;       // a bit for each block of queries, or for each of few, that has sums
+  const PairMatrices& pairs;  // the bias, by key
 
-  ForwardItem(const AttentionArgs& a, const AttentionItem& i)
+  ForwardItem(const AttentionArgs& a, const AttentionItem& i, const PairMatrices& bias)
       : HeadItem(a, i),
         args(a),
         stride(padded16(a.head_dim)),
         n(i.q_end - i.q_begin),
-        columns(padded16(n)) {
+        columns(padded16(n)),
+        pairs(bias) {
     AttentionScratch memory(
         (2 * columns + 2 * kKeyTile) * stride + kKeyTile * kQueryBlock + 2 * columns + kQueryBlock,
         2 * columns + kKeyTile);
@@ -139,9 +142,17 @@ void ForwardItem::softmax(int64_t row, int64_t lane, int64_t keys) {
   hn::Store(hn::MulAdd(hn::Load(d, sum + row + lane), factor, total), d, sum + row + lane);
 }
 
-// Scores of a vector of queries gain what their distances from the keys give.
+// Scores of a vector of queries gain what their pairs with the keys, or distances from them, give.
 void ForwardItem::add_bias(int64_t row, int64_t lane, int64_t tile, int64_t keys) {
   const F32 d;
+  if (args.bias.is_by_pairs()) {
+    const float* from = pairs.head(item.head) + tile * pairs.stride() + item.q_begin + row + lane;
+    for (int64_t j = 0; j < keys; ++j, from += pairs.stride()) {
+      float* at = s + j * kQueryBlock + lane;
+      hn::Store(hn::Add(hn::Load(d, at), hn::LoadU(d, from)), d, at);
+    }
+    return;
+  }
   const HeadBias bias(args, item.head);
   for (int64_t j = 0; j < keys; ++j) {
     float* at = s + j * kQueryBlock + lane;
@@ -263,7 +274,10 @@ void ForwardItem::few_queries(const KeyTile& tile, const RowSource& keys, const 
     const int64_t sees = sizes.seen(sight(row, 1), tile.orders, tile.begin, tile.count);
     if (sees <= 0) continue;
     float* w = s + row * kKeyTile;
-    if (args.bias.values) {
+    if (args.bias.is_by_pairs()) {
+      const float* from = pairs.head(item.head) + tile.begin * pairs.stride() + item.q_begin + row;
+      for (int64_t j = 0; j < sees; ++j) w[j] += from[j * pairs.stride()];
+    } else if (args.bias.values) {
       const int64_t distance = tile.begin - sizes.position(item.q_begin + row);
       HeadBias(args, item.head).add_to_row(distance, padded16(sees), w);
     }
@@ -343,10 +357,11 @@ void attention_impl(const AttentionArgs& args) {
   AttentionPlan& plan = attention_plan(kVectorGroupWork);
   // Packing a key costs about as much as eight queries against it.
   plan_forward(plan, args, kForwardQueries, {.queries = 8, .keys = 4});
-  plan.run([&](const AttentionItem* item, const AttentionItem* end) {
+  const PairMatrices pairs = pair_bias(args, true);
+  plan.run([&](const AttentionItem* item, const AttentionItem* end, int64_t) {
     for (; item != end; ++item) {
       if (item + 1 != end) fetch_ahead(args, item[1]);
-      ForwardItem(args, *item).run();
+      ForwardItem(args, *item, pairs).run();
     }
   });
 }

@@ -3,6 +3,7 @@
 // summed in order (dq over keys, dk and dv over queries), however the work is cut.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "heddle/kernels/cpu/attention/attention_backward.cc"
+#include "heddle/kernels/cpu/attention/attention_pairs.h"
 #include "heddle/kernels/cpu/attention/attention_tiles.h"
 #include "heddle/kernels/cpu/targets.h"
 #include "hwy/foreach_target.h"
@@ -13,12 +14,15 @@ HWY_BEFORE_NAMESPACE();
 namespace heddle::cpu::HWY_NAMESPACE {
 namespace {
 
-// The gradient of the bias, tile of keys by tile of keys: each is summed by the item that owns the
-// gradients of the keys, and all in their order, so that no way of cutting the work changes a bit.
+// The gradient of a bias by distances, tile of keys by tile of keys: each is summed by the item
+// that owns the gradients of the keys, and all in their order, so that no way of cutting the work
+// changes a bit.
 class BiasGradient {
  public:
   explicit BiasGradient(const AttentionBackwardArgs& args)
-      : heads_(args.forward.heads), entries_(2 * args.forward.bias.reach + 1), to_(args.d_bias) {
+      : heads_(args.forward.heads),
+        entries_(args.forward.bias.entries()),
+        to_(args.forward.bias.is_by_pairs() ? nullptr : args.d_bias) {
     if (to_ == nullptr) return;
     const AttentionArgs& f = args.forward;
     for (int64_t i = 0; i < f.segments; ++i) {
@@ -65,15 +69,20 @@ struct BackwardItem : HeadItem {
   float *p, *ds;       // [kBackwardQueries, kKeyTile]: weights, gradients of the scores
   int32_t* order;      // [kKeyTile]: of the keys of the tile
   BiasGradient& d_bias;
+  const PairMatrices& pairs;  // the bias, by query
+  float* d_pairs;             // its gradient: of the head, rows as those of `pairs`; or null
 
-  BackwardItem(const AttentionBackwardArgs& a, const AttentionItem& i, BiasGradient& b)
+  BackwardItem(const AttentionBackwardArgs& a, const AttentionItem& i, BiasGradient& b,
+               const PairMatrices& bias, float* to_pairs)
       : HeadItem(a.forward, i),
         args(a),
         forward(a.forward),
         width(a.forward.head_dim),
         stride(padded16(width)),
         keep_scale(a.forward.dropout.p > 0 ? a.forward.dropout.keep_scale() : 1.0f),
-        d_bias(b) {
+        d_bias(b),
+        pairs(bias),
+        d_pairs(to_pairs) {
     const int64_t n = item.q_end - item.q_begin;
     const int64_t dq_rows = item.wants_dq ? n : 0;
     AttentionScratch memory((dq_rows + 2 * kBackwardQueries + 5 * kKeyTile) * stride + padded16(n) +
@@ -101,6 +110,8 @@ struct BackwardItem : HeadItem {
   template <bool kDrops, bool kHasRanges>
   void weights_row(int64_t query, int64_t row, int64_t tile, int64_t visible, int64_t columns);
   void add_bias_gradient(int64_t query, int64_t row, int64_t tile, int64_t columns, float* to);
+  void add_pairs(int64_t query, int64_t tile, int64_t columns, float* to) const;
+  void add_pairs_gradient(int64_t query, int64_t tile, int64_t columns, const float* from) const;
   // How many of `count` keys of the tile some queries see, from the first on.
   int64_t seen(int64_t query, int64_t n, int64_t tile, int64_t count) const {
     if (sizes.has_ranges()) return count;
@@ -191,6 +202,23 @@ void BackwardItem::add_bias_gradient(int64_t query, int64_t row, int64_t tile, i
   }
 }
 
+// to[c] += what the pair of the query and key tile + c gives.
+void BackwardItem::add_pairs(int64_t query, int64_t tile, int64_t columns,
+                             float* HWY_RESTRICT to) const {
+  const float* from = pairs.head(item.head) + query * pairs.stride() + tile;
+  for (int64_t c = 0; c < columns; c += kLanes) {
+    hn::Store(hn::Add(hn::Load(F32(), to + c), hn::LoadU(F32(), from + c)), F32(), to + c);
+  }
+}
+
+void BackwardItem::add_pairs_gradient(int64_t query, int64_t tile, int64_t columns,
+                                      const float* HWY_RESTRICT from) const {
+  float* to = d_pairs + query * pairs.stride() + tile;
+  for (int64_t c = 0; c < columns; c += kLanes) {
+    hn::StoreU(hn::Add(hn::LoadU(F32(), to + c), hn::Load(F32(), from + c)), F32(), to + c);
+  }
+}
+
 // Queries [begin, begin + rows) of the segment, at most kBackwardQueries, against one tile.
 template <bool kDrops, bool kHasRanges>
 void BackwardItem::queries(int64_t begin, int64_t rows, int64_t tile, int64_t count, bool starts) {
@@ -207,12 +235,15 @@ void BackwardItem::queries(int64_t begin, int64_t rows, int64_t tile, int64_t co
     product({g + row * stride, stride, 1, vt, kKeyTile, back, kKeyTile, n, columns, width, false});
     for (int64_t i = row; i < row + n; ++i) {
       const int64_t visible = kHasRanges ? sees : seen(begin + i, 1, tile, sees);
-      if (forward.bias.values) {
+      if (forward.bias.is_by_pairs()) {
+        add_pairs(begin + i, tile, columns, p + i * kKeyTile);
+      } else if (forward.bias.values) {
         const int64_t distance = tile - sizes.position(begin + i);
         HeadBias(forward, item.head).add_to_row(distance, columns, p + i * kKeyTile);
       }
       weights_row<kDrops, kHasRanges>(begin + i, i, tile, visible, columns);
       if (to_bias) add_bias_gradient(begin + i, i, tile, columns, to_bias);
+      if (d_pairs) add_pairs_gradient(begin + i, tile, columns, ds + i * kKeyTile);
     }
     if (item.wants_dq) {
       product({back, kKeyTile, 1, k, stride, dq + (begin - item.q_begin + row) * stride, stride, n,
@@ -295,24 +326,28 @@ void BackwardItem::run() {
 // The gradients of a long sequence's head can be computed at once, or queries and keys apart: a
 // third more work, in many items. Both give the same bits.
 bool goes_at_once(const AttentionArgs& args, const SegmentSizes& sizes) {
-  constexpr int64_t kMostFloats = 1 << 20;  // of dq, in the memory of a thread
+  if (args.bias.is_by_pairs()) return true;  // see PairGradient
+  constexpr int64_t kMostFloats = 1 << 20;   // of dq, in the memory of a thread
   const bool fits = sizes.queries * padded16(args.head_dim) <= kMostFloats;
   return fits && (sizes.keys <= kKeyTile || args.segments * args.heads >= 4 * num_threads());
 }
 
 void attention_backward_impl(const AttentionBackwardArgs& args) {
   const AttentionArgs& forward = args.forward;
-  AttentionPlan& plan = attention_plan(kVectorGroupWork);
+  AttentionPlan& plan = attention_plan(pair_group_work(forward, kVectorGroupWork));
   BiasGradient d_bias(args);
   plan_backward(plan, forward, {kBackwardQueries, kKeyTile, 1, kKeyTile, {.queries = 8, .keys = 4}},
                 [&](const SegmentSizes& sizes) { return goes_at_once(forward, sizes); });
-  plan.run([&](const AttentionItem* item, const AttentionItem* end) {
+  const PairMatrices pairs = pair_bias(forward, false);
+  PairGradient d_pairs(args, plan.groups());
+  plan.run([&](const AttentionItem* item, const AttentionItem* end, int64_t group) {
     for (; item != end; ++item) {
       if (item + 1 != end) fetch_ahead(args, item[1]);
-      BackwardItem(args, *item, d_bias).run();
+      BackwardItem(args, *item, d_bias, pairs, d_pairs.part(group, item->head)).run();
     }
   });
   d_bias.sum();
+  d_pairs.write(false);
 }
 
 }  // namespace

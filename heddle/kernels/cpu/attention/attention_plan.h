@@ -220,20 +220,22 @@ class AttentionPlan {
   /// Adds an item; `work` in multiplications.
   void add(const AttentionItem& item, double work) {
     if (groups_.empty() || groups_.back().work + work > group_work_) {
-      groups_.push_back({items_.size(), items_.size(), 0});
+      groups_.push_back({items_.size(), items_.size(), 0, groups()});
     }
     items_.push_back(item);
     groups_.back().end = items_.size();
     groups_.back().work += work;
   }
-  /// Calls f(first, end) for the items of each group, on all threads, the largest groups first.
+  int64_t groups() const { return static_cast<int64_t>(groups_.size()); }
+  /// Calls f(first, end, number) for the items of each group, on all threads, the largest groups
+  /// first.
   template <class F>
   void run(const F& f) {
     std::sort(groups_.begin(), groups_.end(),
               [](const Group& a, const Group& b) { return a.work > b.work; });
     parallel_for(static_cast<int64_t>(groups_.size()), [&](int64_t g) {
       const Group& group = groups_[static_cast<size_t>(g)];
-      f(items_.data() + group.begin, items_.data() + group.end);
+      f(items_.data() + group.begin, items_.data() + group.end, group.number);
     });
   }
 
@@ -241,6 +243,7 @@ class AttentionPlan {
   struct Group {
     size_t begin, end;
     double work;
+    int64_t number;
   };
   double group_work_ = 0;
   std::vector<AttentionItem> items_;

@@ -233,7 +233,7 @@ class Single : HeadItem {
 }  // namespace
 
 bool is_single(const AttentionArgs& args) {
-  if (args.dropout.p > 0 || args.lse != nullptr) return false;
+  if (args.dropout.p > 0 || args.lse != nullptr || args.bias.values != nullptr) return false;
   for (int64_t i = 0; i < args.segments; ++i) {
     if (args.q_offsets[i + 1] - args.q_offsets[i] > 1) return false;
   }
@@ -243,7 +243,7 @@ bool is_single(const AttentionArgs& args) {
 void attention_single(const AttentionArgs& args) {
   AttentionPlan& plan = attention_plan(kTileGroupWork / 2);
   plan_forward(plan, args, 1, {.queries = 8, .keys = 16});
-  plan.run([&](const AttentionItem* item, const AttentionItem* end) {
+  plan.run([&](const AttentionItem* item, const AttentionItem* end, int64_t) {
     const NoDenormals off;
     for (; item != end; ++item) Single(args, *item).run(args.q, args.o);
   });

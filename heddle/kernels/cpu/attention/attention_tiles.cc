@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "heddle/kernels/cpu/attention/attention_pairs.h"
 #include "heddle/kernels/cpu/attention/attention_plan.h"
 
 namespace heddle::cpu {
@@ -15,7 +16,7 @@ bool is_bf16(const Rows& x) { return x.dtype == DType::bf16; }
 
 bool goes_by_tiles(const AttentionArgs& args) {
   return is_bf16(args.q) && is_bf16(args.k) && is_bf16(args.v) && is_bf16(args.o) &&
-         args.scale > 0 && args.bias.values == nullptr && has_tiles();
+         args.scale > 0 && (args.bias.values == nullptr || args.bias.is_by_pairs()) && has_tiles();
 }
 bool goes_by_tiles(const AttentionBackwardArgs& args) {
   return goes_by_tiles(args.forward) && is_bf16(args.d_o) && is_bf16(args.dq) && is_bf16(args.dk) &&
@@ -62,18 +63,19 @@ struct Rows16 {
 struct Forward : HeadItem {
   const AttentionArgs& args;
   const WeightDropout& dropout;
-  const int64_t n;        // queries
-  const int64_t inner;    // tiles of a head as inner dimension
-  const int64_t columns;  // tiles of a head as columns
-  const float factor;     // of the scores
-  Tiles q;                // left [queries, head_dim]
-  Tiles k;                // right [head_dim, kHeldKeys]
-  Tiles v;                // right [kHeldKeys, head_dim]
-  Tiles s;                // sums [kQueries, kKeyBlock]: scores
-  Tiles p;                // left [kQueries, kKeyBlock]: weights, in the place of the scores
-  Tiles o;                // sums [queries, head_dim]: weighted values
-  float* most;            // [queries]: running maximum of the scores
-  float* sum;             // [queries]: running sum of weights
+  const PairMatrices& pairs;  // the bias divided by the scale, by query
+  const int64_t n;            // queries
+  const int64_t inner;        // tiles of a head as inner dimension
+  const int64_t columns;      // tiles of a head as columns
+  const float factor;         // of the scores
+  Tiles q;                    // left [queries, head_dim]
+  Tiles k;                    // right [head_dim, kHeldKeys]
+  Tiles v;                    // right [kHeldKeys, head_dim]
+  Tiles s;                    // sums [kQueries, kKeyBlock]: scores
+  Tiles p;                    // left [kQueries, kKeyBlock]: weights, in the place of the scores
+  Tiles o;                    // sums [queries, head_dim]: weighted values
+  float* most;                // [queries]: running maximum of the scores
+  float* sum;                 // [queries]: running sum of weights
   alignas(64) float shrink[kTileRows];  // what earlier sums are to be multiplied by
   // The kept weights of a step's queries and of the blocks that share their random numbers.
   alignas(64) uint32_t kept[kDropoutKeys / kTileInner][kQueries];
@@ -81,7 +83,8 @@ struct Forward : HeadItem {
   alignas(64) int32_t orders[kKeyBlock];  // of the keys of a block
   uint32_t started = 0;                   // a bit for each step's queries that have sums
 
-  Forward(const AttentionArgs& a, const WeightDropout& d, const AttentionItem& i);
+  Forward(const AttentionArgs& a, const WeightDropout& d, const PairMatrices& bias,
+          const AttentionItem& i);
   void run();
   void pack_keys(int64_t first, int64_t count);
   // Of queries from `row` on, at most `count`.
@@ -89,6 +92,7 @@ struct Forward : HeadItem {
     return sizes.sight(item.q_begin + row, item.q_begin + std::min(row + count, n));
   }
   void step(int64_t row, int64_t held, int64_t block, int64_t keys);
+  void add_pairs(int64_t row, int64_t block, int64_t keys);
   void weights(int64_t row, int64_t block, int64_t keys, bool has_sums);
   void highest(const Rows16& at, __m512 part[kTileRows]) const;
   void exponentials(const Rows16& at, __m512 part[kTileRows]) const;
@@ -100,10 +104,12 @@ struct Forward : HeadItem {
   void finish();
 };
 
-Forward::Forward(const AttentionArgs& a, const WeightDropout& d, const AttentionItem& i)
+Forward::Forward(const AttentionArgs& a, const WeightDropout& d, const PairMatrices& bias,
+                 const AttentionItem& i)
     : HeadItem(a, i),
       args(a),
       dropout(d),
+      pairs(bias),
       n(i.q_end - i.q_begin),
       inner(inner_tiles_of(a.head_dim)),
       columns(tiles_of(a.head_dim)),
@@ -270,6 +276,19 @@ void Forward::shrink_sums(int64_t row) {
   }
 }
 
+// Scores of up to 16 queries from `row` on gain what their pairs with the keys of a block give.
+void Forward::add_pairs(int64_t row, int64_t block, int64_t keys) {
+  const int64_t rows = std::min(kTileRows, n - row);
+  const float* from = pairs.head(item.head) + (item.q_begin + row) * pairs.stride() + block;
+  for (int64_t i = 0; i < rows; ++i, from += pairs.stride()) {
+    for (int64_t t = 0; t < tiles_of(keys); ++t) {
+      char* at = s.at(row % kQueries / kTileRows, t) + i * 64;
+      const __m512 bias = _mm512_loadu_ps(from + t * kTileRows);
+      _mm512_store_ps(at, _mm512_add_ps(_mm512_load_ps(at), bias));
+    }
+  }
+}
+
 // Up to kQueries queries from `row` on against the first `keys` keys of a block; `held` is its
 // place among the held keys.
 void Forward::step(int64_t row, int64_t held, int64_t block, int64_t keys) {
@@ -288,6 +307,7 @@ void Forward::step(int64_t row, int64_t held, int64_t block, int64_t keys) {
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t at = row + r * kTileRows;
     if (dropout.is_on() && draws) draw(at, drawn * kDropoutKeys);
+    if (args.bias.is_by_pairs()) add_pairs(at, block, keys);
     weights(at, block, keys, has_sums);
   }
   multiply_tiles({.left = p,
@@ -362,11 +382,12 @@ void attention_tiles(const AttentionArgs& args) {
   AttentionPlan& plan = attention_plan(kTileGroupWork);
   plan_forward(plan, args, kItemQueries, {.queries = 16, .keys = 16});
   const WeightDropout dropout(args.dropout);
-  plan.run([&](const AttentionItem* item, const AttentionItem* end) {
+  const PairMatrices pairs = pair_bias(args, false, 1 / args.scale);
+  plan.run([&](const AttentionItem* item, const AttentionItem* end, int64_t) {
     begin_tiles();
     for (; item != end; ++item) {
       if (item + 1 != end) fetch_ahead(args, item[1]);
-      Forward(args, dropout, *item).run();
+      Forward(args, dropout, pairs, *item).run();
     }
     end_tiles();
   });

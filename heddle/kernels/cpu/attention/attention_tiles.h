@@ -9,7 +9,7 @@
 namespace heddle::cpu {
 
 /// Whether attention_tiles computes this: everything is bf16, the scale is above 0, there is no
-/// bias, and this machine has AMX.
+/// bias but one by pairs, and this machine has AMX.
 /// It must not depend on lengths: a query that is decoded alone and the same query in its whole
 /// sequence take the same path.
 bool goes_by_tiles(const AttentionArgs& args);
@@ -17,7 +17,8 @@ bool goes_by_tiles(const AttentionBackwardArgs& args);
 void attention_tiles(const AttentionArgs& args);
 void attention_tiles_backward(const AttentionBackwardArgs& args);
 
-/// Whether no segment has more than one query, and nothing is kept for a backward pass.
+/// Whether no segment has more than one query, nothing is kept for a backward pass, and there is no
+/// bias.
 bool is_single(const AttentionArgs& args);
 /// What attention_tiles() computes of these, bit for bit, without tiles.
 void attention_single(const AttentionArgs& args);

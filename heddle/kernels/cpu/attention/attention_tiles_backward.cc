@@ -6,6 +6,7 @@
 // start, however the work is cut.
 #include <cstring>
 
+#include "heddle/kernels/cpu/attention/attention_pairs.h"
 #include "heddle/kernels/cpu/attention/attention_plan.h"
 #include "heddle/kernels/cpu/attention/attention_tiles.h"
 
@@ -34,9 +35,11 @@ struct Backward : HeadItem {
   const AttentionBackwardArgs& args;
   const AttentionArgs& forward;
   const WeightDropout& dropout;
-  const int64_t inner;    // tiles of a head as inner dimension
-  const int64_t columns;  // tiles of a head as columns
-  const float factor;     // of the scores
+  const PairMatrices& pairs;  // the bias divided by the scale, by key
+  float* const d_pairs;       // its gradient: of the head, rows as those of `pairs`; or null
+  const int64_t inner;        // tiles of a head as inner dimension
+  const int64_t columns;      // tiles of a head as columns
+  const float factor;         // of the scores
   // A span of queries: q and d_o as right matrices, both ways, and the sums of dq.
   Range span;
   Tiles q_across, g_across;  // right [head_dim, queries]
@@ -61,7 +64,8 @@ struct Backward : HeadItem {
   Range steps[kQueryInner];  // of the keys that the queries of a step see
   uint32_t* kept;            // [kKeyInner, kQueryBlock]: the keys whose weight is kept
 
-  Backward(const AttentionBackwardArgs& a, const WeightDropout& d, const AttentionItem& i);
+  Backward(const AttentionBackwardArgs& a, const WeightDropout& d, const PairMatrices& bias,
+           float* to_pairs, const AttentionItem& i);
   void run();
   bool find_queries();
   void pack_queries();
@@ -70,16 +74,21 @@ struct Backward : HeadItem {
   void query_block();
   void draw();
   void key_step(int64_t step);
+  void add_pairs(int64_t step, int64_t from, int64_t to);
+  void add_pairs_gradient(int64_t key, int64_t query, __mmask32 seen, __m512 low, __m512 high);
   template <bool kDrops>
   void weights(int64_t step, int64_t chunk);
   __mmask32 seen(int64_t key, int64_t query) const;
 };
 
-Backward::Backward(const AttentionBackwardArgs& a, const WeightDropout& d, const AttentionItem& i)
+Backward::Backward(const AttentionBackwardArgs& a, const WeightDropout& d, const PairMatrices& bias,
+                   float* to_pairs, const AttentionItem& i)
     : HeadItem(a.forward, i),
       args(a),
       forward(a.forward),
       dropout(d),
+      pairs(bias),
+      d_pairs(to_pairs),
       inner(inner_tiles_of(a.forward.head_dim)),
       columns(tiles_of(a.forward.head_dim)),
       factor(a.forward.scale * kLog2E) {
@@ -194,6 +203,32 @@ inline __mmask32 Backward::seen(int64_t key, int64_t query) const {
   return _mm512_kunpackw(seen_by(at + kTileRows), seen_by(at));
 }
 
+// Scores of kStep keys from `step` on with queries [from, to) of the block gain what their pairs
+// give.
+void Backward::add_pairs(int64_t step, int64_t from, int64_t to) {
+  const int64_t count = std::min(kStep, keys.size() - step);
+  for (int64_t j = 0; j < count; ++j) {
+    const float* bias =
+        pairs.head(item.head) + (keys.begin + step + j) * pairs.stride() + block.begin;
+    for (int64_t q = from; q < to; q += kTileRows) {
+      char* at = s.at(j / kTileRows, q / kTileRows) + j % kTileRows * 64;
+      _mm512_store_ps(at, _mm512_add_ps(_mm512_load_ps(at), _mm512_loadu_ps(bias + q)));
+    }
+  }
+}
+
+// The gradients of a key's scores with kStep queries.
+inline void Backward::add_pairs_gradient(int64_t key, int64_t query, __mmask32 seen, __m512 low,
+                                         __m512 high) {
+  float* to = d_pairs + key * pairs.stride() + query;
+  const auto add = [](float* at, __mmask16 mask, __m512 x) {
+    const __m512 before = _mm512_loadu_ps(at);
+    _mm512_storeu_ps(at, _mm512_mask_add_ps(before, mask, before, x));
+  };
+  add(to, static_cast<__mmask16>(seen), low);
+  add(to + kTileRows, static_cast<__mmask16>(seen >> 16), high);
+}
+
 // Scores and gradients of weights, of kStep keys and kStep queries from `chunk` of the block on,
 // become weights and gradients of scores.
 template <bool kDrops>
@@ -227,6 +262,9 @@ void Backward::weights(int64_t step, int64_t chunk) {
     }
     d0 = _mm512_mul_ps(e0, _mm512_sub_ps(d0, dot0));
     d1 = _mm512_mul_ps(e1, _mm512_sub_ps(d1, dot1));
+    if (d_pairs) {
+      add_pairs_gradient(keys.begin + step + j, block.begin + chunk, seen_by, d0, d1);
+    }
     _mm512_store_si512(p.at(tile, chunk / kStep) + row, to_bf16(used, e0, e1));
     _mm512_store_si512(ds.at(tile, chunk / kStep) + row, to_bf16(seen_by, d0, d1));
   }
@@ -267,6 +305,7 @@ void Backward::key_step(int64_t step) {
                       .columns = tiles_of(to - from),
                       .inner = inner};
   multiply_tiles(product);
+  if (forward.bias.is_by_pairs()) add_pairs(step, from, to);
   product.left = v.from(step / kTileRows, 0);
   product.right = g_across.from(0, in_span / kTileRows);
   product.sum = back.from(0, from / kTileRows);
@@ -354,7 +393,8 @@ void Backward::run() {
 // The gradients of a long sequence's head can be computed at once, or queries and keys apart: two
 // fifths more work, in many items. Both give the same bits.
 bool goes_at_once(const AttentionArgs& args, const SegmentSizes& sizes) {
-  constexpr int64_t kMostBytes = 16 << 20;  // of dk and dv, in the memory of a thread
+  if (args.bias.is_by_pairs()) return true;  // see PairGradient
+  constexpr int64_t kMostBytes = 16 << 20;   // of dk and dv, in the memory of a thread
   const bool fits = sizes.keys * args.head_dim * 8 <= kMostBytes;
   const bool is_small = sizes.keys <= kItemKeys && sizes.queries <= kItemQueries;
   return fits && (is_small || args.segments * args.heads >= 4 * num_threads());
@@ -363,19 +403,22 @@ bool goes_at_once(const AttentionArgs& args, const SegmentSizes& sizes) {
 }  // namespace
 
 void attention_tiles_backward(const AttentionBackwardArgs& args) {
-  AttentionPlan& plan = attention_plan(kTileGroupWork);
+  AttentionPlan& plan = attention_plan(pair_group_work(args.forward, kTileGroupWork));
   plan_backward(plan, args.forward,
                 {kItemQueries, kItemKeys, kStep, kKeyBlock, {.queries = 16, .keys = 16}},
                 [&](const SegmentSizes& sizes) { return goes_at_once(args.forward, sizes); });
   const WeightDropout dropout(args.forward.dropout);
-  plan.run([&](const AttentionItem* item, const AttentionItem* end) {
+  const PairMatrices pairs = pair_bias(args.forward, true, 1 / args.forward.scale);
+  PairGradient d_pairs(args, plan.groups());
+  plan.run([&](const AttentionItem* item, const AttentionItem* end, int64_t group) {
     begin_tiles();
     for (; item != end; ++item) {
       if (item + 1 != end) fetch_ahead(args, item[1]);
-      Backward(args, dropout, *item).run();
+      Backward(args, dropout, pairs, d_pairs.part(group, item->head), *item).run();
     }
     end_tiles();
   });
+  d_pairs.write(true);
 }
 
 #pragma GCC pop_options

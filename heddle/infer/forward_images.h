@@ -1,0 +1,36 @@
+// One pass over images, under Hugging Face's names and shapes.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/infer/forward.h"
+#include "heddle/infer/image_batch.h"
+
+namespace heddle {
+
+/// Images of one size, as transformers takes them.
+struct PixelValues {
+  std::vector<int64_t> shape;  ///< [batch, channels, height, width]
+  std::vector<float> values;
+  bool is_from_files = false;  ///< then they are written among the outputs
+};
+
+/// The tensor pixel_values. Errors: data, naming file and shape, if it is missing or has another
+/// rank.
+PixelValues read_pixel_values(const SafetensorsFile& file);
+/// Fitted images, normalised. Errors: data, naming the path, for an image of another size than the
+/// first.
+PixelValues pixel_values_of(std::span<const Image> images, std::span<const std::string> paths,
+                            const ImageProcessor& processor);
+
+/// Writes to `path`, f32, what Model::forward() gives: of rows of states [batch, rows, width], of
+/// images [batch, width]; with `all` also hidden_states.i [batch, rows, width] and attentions.i
+/// [batch, heads, queries, keys] (of models with windows [batch * windows, ..], as transformers
+/// has it). Errors: data if the model takes no images of that size or so many channels; system if
+/// the file cannot be written.
+void forward_images(const ImageModel& model, const PixelValues& pixels, const std::string& path,
+                    const ForwardOptions& options);
+
+}  // namespace heddle

@@ -1,0 +1,135 @@
+// Which call and query of a model are followed step by step: of a text, or of an image.
+#include <algorithm>
+#include <numeric>
+
+#include "heddle/base/error.h"
+#include "heddle/inspect/explanation.h"
+#include "heddle/inspect/run_history.h"
+
+namespace heddle::inspect {
+namespace {
+
+constexpr int64_t kMostQueries = 256, kMostKeys = 1024;
+
+const AttentionKind& find_kind(const Subject& subject, const std::string& name) {
+  if (name.empty()) return subject.kinds().back();
+  std::string have;
+  for (const AttentionKind& kind : subject.kinds()) {
+    if (kind.name == name) return kind;
+    have += (have.empty() ? "" : ", ") + kind.name;
+  }
+  fail(ErrorKind::usage, "`kind` '{}': {} has attention of the kinds {}", name, subject.path(),
+       have);
+}
+
+void check_head(const AttentionKind& kind, const ExplainedHead& which) {
+  check(which.layer >= 0 && which.layer < kind.layers, ErrorKind::usage,
+        "`layer` {}: {} attention has layers 0 to {}", which.layer, kind.name, kind.layers - 1);
+  check(which.head >= 0 && which.head < kind.heads, ErrorKind::usage,
+        "`head` {}: {} attention has heads 0 to {}", which.head, kind.name, kind.heads - 1);
+}
+
+const ImageCall& find_call(const ImageSubject& subject, const ExplainedCell& which) {
+  const std::vector<ImageCall>& calls = subject.calls();
+  const auto call =
+      std::ranges::find(calls, which.layer.value_or(calls.back().layer), &ImageCall::layer);
+  check(call != calls.end(), ErrorKind::usage, "`layer` {}: {} has layers 0 to {}",
+        which.layer.value_or(0), subject.path(), calls.back().layer);
+  check(which.head >= 0 && which.head < call->heads, ErrorKind::usage,
+        "`head` {}: layer {} has heads 0 to {}", which.head, call->layer, call->heads - 1);
+  return *call;
+}
+
+int64_t find_cell(const CellGrid& grid, const ExplainedCell& which) {
+  const ImageSize size = grid.size;
+  const int64_t tokens = std::ssize(grid.tokens);
+  if (!which.cell) return tokens > 0 ? 0 : size.height / 2 * size.width + size.width / 2;
+  const auto [row, column] = *which.cell;
+  check(row >= 0 && row < size.height && column >= 0 && column < size.width, ErrorKind::usage,
+        "`cell` {},{}: the image has {} rows and {} columns of cells, from 0", row, column,
+        size.height, size.width);
+  return tokens + row * size.width + column;
+}
+
+// Where a query stands, and what it can see.
+struct CellInWindow {
+  int64_t segment = 0, row = 0;
+  std::vector<int32_t> keys;
+};
+
+CellInWindow window_of(const ImageCall& call, const CellGrid& keys, int64_t query) {
+  if (call.windows.empty()) {
+    CellInWindow all{.row = query, .keys = std::vector<int32_t>(keys.cells())};
+    std::iota(all.keys.begin(), all.keys.end(), 0);
+    return all;
+  }
+  for (size_t w = 0; w < call.windows.size(); ++w) {
+    const std::vector<int32_t>& queries = call.windows[w].queries;
+    const auto at = std::ranges::find(queries, query);
+    if (at == queries.end()) continue;
+    return {static_cast<int64_t>(w), at - queries.begin(), call.windows[w].keys};
+  }
+  fail(ErrorKind::internal, "explain: no window of {} has cell {}", call.name, query);
+}
+
+}  // namespace
+
+Explanation explain_head(const Subject& subject, const ExplainedHead& which) {
+  const AttentionKind& kind = find_kind(subject, which.kind);
+  check_head(kind, which);
+  const AskedCall asked{.pass = [&](const nn::Observer& o) { subject.pass(o); },
+                        .path = subject.path(),
+                        .call = kind.prefix + std::to_string(which.layer),
+                        .head = which.head,
+                        .heads = kind.heads,
+                        .queries = subject.sides()[kind.queries].tokens,
+                        .keys = subject.sides()[kind.keys].tokens,
+                        .is_cross = kind.queries != kind.keys && kind.before == 0,
+                        .before = kind.before};
+  const auto longest = std::max(asked.queries.size(), asked.keys.size());
+  check(static_cast<int64_t>(longest) <= kMostQueries, ErrorKind::usage,
+        "there are {} tokens{}; explain shows every number and takes at most {}: give a shorter "
+        "text",
+        longest, kind.before > 0 ? fmt::format(", {} of them the model's memory", kind.before) : "",
+        kMostQueries);
+  Explanation e;
+  e.title = fmt::format("Attention, step by step: {}", subject.texts().front());
+  e.note = fmt::format("{}: {} attention, layer {}, head {} (of layers 0 to {} and heads 0 to {})",
+                       short_names({subject.given()})[0], kind.name, which.layer, which.head,
+                       kind.layers - 1, kind.heads - 1);
+  e.is_causal = kind.is_causal;
+  explain_call(e, asked);
+  return e;
+}
+
+Explanation explain_cell(const ImageSubject& subject, const ExplainedCell& which) {
+  const ImageCall& call = find_call(subject, which);
+  const CellGrid &queries = subject.grids()[call.queries], &keys = subject.grids()[call.keys];
+  const int64_t query = find_cell(queries, which);
+  const CellInWindow at = window_of(call, keys, query);
+  AskedCall asked{.pass = [&](const nn::Observer& o) { subject.pass(o); },
+                  .path = subject.path(),
+                  .call = call.name,
+                  .head = which.head,
+                  .heads = call.heads,
+                  .segment = at.segment,
+                  .query = at.row,
+                  .queries = {queries.name(query)},
+                  .row = "cell"};
+  for (const int32_t key : at.keys) asked.keys.push_back(key < 0 ? "(padding)" : keys.name(key));
+  check(std::ssize(asked.keys) <= kMostKeys, ErrorKind::usage,
+        "there are {} cells; explain shows every number and takes at most {}: give a smaller image",
+        asked.keys.size(), kMostKeys);
+  Explanation e;
+  const std::string first = likeliest_class(subject);
+  e.title = fmt::format("Attention, step by step: {}{}", first.empty() ? "" : first + ", ",
+                        short_names({subject.name()})[0]);
+  e.note = fmt::format("{}: {}, head {} (of layers 0 to {} and heads 0 to {}), query {}",
+                       short_names({subject.given()})[0], call.title, which.head,
+                       subject.calls().back().layer, call.heads - 1, queries.name(query));
+  if (call.windows.empty()) e.grid = keys;
+  explain_call(e, asked);
+  return e;
+}
+
+}  // namespace heddle::inspect

@@ -1,0 +1,60 @@
+// Defaults of the task image_classification, and what of its fields does not fit together.
+#include "heddle/train/tasks/image_fields.h"
+
+namespace heddle::train {
+
+// DeiT's optimisation (Touvron et al. 2021), for batches of 128.
+void ImageFields::suit(TrainConfig& config) {
+  config.optimizer = "adamw";
+  config.schedule = "cosine";
+  config.learning_rate = 1e-3;
+  config.min_learning_rate = 1e-5;
+  config.warmup_updates = 500;
+  config.adam_beta2 = 0.999;
+  config.adam_epsilon = 1e-8;
+  config.weight_decay = 0.05;
+  config.clip_norm = 1;
+  config.select = "accuracy";
+}
+
+void ImageFields::check_fit(const TrainConfig& config, const std::string& source) const {
+  augmentation.check(source);
+  check(mix_until == 1 || config.max_updates > 0, ErrorKind::usage,
+        "{}: `mix_until` is a share of max_updates; give `max_updates`", source);
+  check(labelled_in_batch < batch_size, ErrorKind::usage,
+        "{}: `labelled_in_batch` {} leaves no place in batches of {} for images without labels",
+        source, labelled_in_batch, batch_size);
+  const bool is_whole = config.train_only.empty() && config.freeze.empty() && config.lora_rank == 0;
+  check(teacher_feature_weight == 0 || is_whole, ErrorKind::usage,
+        "{}: features of a teacher are imitated by a model that is trained whole; leave "
+        "`teacher_feature_weight`, or `train_only`, `freeze` and `lora_rank`",
+        source);
+  check(teacher_feature_layers.empty() || !config.recompute, ErrorKind::usage,
+        "{}: `recompute` keeps no hidden states for `teacher_feature_layers`", source);
+}
+
+void ImageFields::check_data(const TrainConfig& config, const RunPaths& paths) const {
+  check(!paths.data.empty(), ErrorKind::usage,
+        "train needs `data`, a folder or a file of labelled images, for task {}", config.task);
+  for (const std::string& path : {paths.data, paths.val_data}) {
+    check(path.empty() || path_exists(path), ErrorKind::data,
+          "{}: there is no such file or folder; labelled images are needed", path);
+  }
+  check(paths.unlabelled.empty() || !paths.teacher.empty(), ErrorKind::usage,
+        "train: of the images of `unlabelled` only a teacher says what they show; name it with "
+        "`teacher`");
+  check(paths.unlabelled.empty() || path_exists(paths.unlabelled), ErrorKind::data,
+        "{}: there is no such file or folder; images are needed", paths.unlabelled);
+  check(teacher_feature_weight == 0 || !paths.teacher.empty(), ErrorKind::usage,
+        "train: `teacher_feature_weight` {}, and nobody teaches; give `teacher`",
+        teacher_feature_weight);
+  check(paths.teacher.empty() || path_exists(paths.teacher), ErrorKind::data,
+        "{}: there is no such folder; a teacher is a model, or a training run", paths.teacher);
+  const bool has_others = !paths.unlabelled.empty() || (label_share < 1 && !paths.teacher.empty());
+  check(labelled_in_batch == 0 || has_others, ErrorKind::usage,
+        "train: `labelled_in_batch` {}, but all images have labels; give `unlabelled` or "
+        "`label_share`, with `teacher`",
+        labelled_in_batch);
+}
+
+}  // namespace heddle::train

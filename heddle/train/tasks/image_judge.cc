@@ -1,0 +1,81 @@
+// Probabilities of classes, and images in pages.
+#include "heddle/train/tasks/image_judge.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/base/parallel.h"
+#include "heddle/infer/image_batch.h"
+#include "heddle/text/strings/strings.h"
+#include "heddle/train/tasks/losses.h"
+#include "heddle/vision/resize.h"
+
+namespace heddle::train {
+namespace {
+
+constexpr int64_t kMostEdge = 64;
+
+ImageAnswer answer_of(std::span<const float> logits, int32_t truth) {
+  const auto best = std::ranges::max_element(logits);
+  double sum = 0;
+  for (const float y : logits) sum += std::exp(static_cast<double>(y) - *best);
+  return {.rank = rank_of(truth, logits),
+          .answer = static_cast<int32_t>(best - logits.begin()),
+          .probability = 1 / sum,
+          .loss = std::log(sum) - (static_cast<double>(logits[truth]) - *best)};
+}
+
+}  // namespace
+
+std::vector<ImageAnswer> judge_images(const Model& model, const ImageSet& images,
+                                      const ImageProcessor& processor, int64_t begin, int64_t end,
+                                      const nn::Run& run) {
+  std::vector<Image> fits(static_cast<size_t>(end - begin));
+  parallel_for(end - begin,
+               [&](int64_t i) { fits[i] = processor.fit(images.image(begin + i).rgb()); });
+  const ImageBatch batch(fits, processor);
+  const NoGrad off;
+  const Tensor logits = class_logits(model, batch.rows(), run);
+  const std::vector<float> values = logits.to_floats();
+  const int64_t classes = logits.size(1);
+  std::vector<ImageAnswer> answers;
+  for (int64_t i = begin; i < end; ++i) {
+    const std::span row(values.data() + (i - begin) * classes, static_cast<size_t>(classes));
+    answers.push_back(answer_of(row, images.label(i)));
+    answers.back().image = i;
+  }
+  return answers;
+}
+
+ValidationScore score_of(const std::vector<ImageAnswer>& answers) {
+  double loss = 0, right = 0, among_five = 0;
+  for (const ImageAnswer& a : answers) {
+    loss += a.loss;
+    right += a.rank == 0;
+    among_five += a.rank < 5;
+  }
+  const auto n = static_cast<double>(answers.size());
+  return {.loss = loss / n, .metrics = {{"accuracy", right / n}, {"top5", among_five / n}}};
+}
+
+std::vector<ImageAnswer> worst_of(std::vector<ImageAnswer> answers, size_t most) {
+  std::erase_if(answers, [](const ImageAnswer& a) { return a.rank == 0; });
+  std::ranges::stable_sort(answers, std::greater(), &ImageAnswer::loss);
+  answers.resize(std::min(answers.size(), most));
+  return answers;
+}
+
+Json shown_image(const Image& image) {
+  const int64_t edge = std::max(image.height, image.width);
+  const auto shrunk = [&](int64_t side) {
+    return edge <= kMostEdge ? side : std::max<int64_t>(1, side * kMostEdge / edge);
+  };
+  const Image shown = edge <= kMostEdge ? image
+                                        : resize(image, shrunk(image.height), shrunk(image.width),
+                                                 Resample::bilinear);
+  return Json::object({{"src", "data:image/png;base64," + base64_text(encode_png(shown))},
+                       {"width", shown.width},
+                       {"height", shown.height}});
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,145 @@
+// Image classifiers that begin from others: parts that are frozen, adapters, other sizes and
+// classes; the images in a run's report.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "heddle/base/json/json.h"
+#include "heddle/io/safetensors.h"
+#include "tests/cli/image_runs.h"
+
+namespace heddle::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ImageTuning : public ImageRuns {
+ protected:
+  static void SetUpTestSuite() {
+    ImageRuns::SetUpTestSuite();
+    for (const char* type : {"vit", "deit"}) {
+      ASSERT_EQ(train(type, {"--model-type", type, "--max-updates", "10"}).exit_code, 0);
+    }
+  }
+  static CliResult tune(const std::string& from, const std::string& run,
+                        const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"train",      "--from",
+                                      path(from),   "--data",
+                                      path("data"), "--out",
+                                      path(run),    "--max-updates",
+                                      "12",         "--precision",
+                                      "f32",        "--checkpoint-every",
+                                      "5",          "--validate-every",
+                                      "6",          "--batch-size",
+                                      "32"};
+    return run_heddle(with(words, more));
+  }
+  // Names of the tensors in which two models differ.
+  static std::vector<std::string> differing(const std::string& a, const std::string& b) {
+    const auto first = SafetensorsFile::open(path(a) + "/model.safetensors");
+    const auto second = SafetensorsFile::open(path(b) + "/model.safetensors");
+    std::vector<std::string> names;
+    for (const std::string& name : first.names()) {
+      if (!std::ranges::equal(first.info(name).bytes, second.info(name).bytes)) {
+        names.push_back(name);
+      }
+    }
+    return names;
+  }
+};
+
+TEST_F(ImageTuning, frozen_parts_stay_to_the_bit) {
+  for (const std::string type : {"vit", "deit"}) {
+    const CliResult head = tune(type, type + "-head", {"--train-only", "classifier"});
+    ASSERT_EQ(head.exit_code, 0) << head.err;
+    EXPECT_EQ(differing(type + "/best", type + "-head/last"),
+              (std::vector<std::string>{"classifier.bias", "classifier.weight"}));
+    const CliResult rest = tune(type, type + "-rest", {"--freeze", "embeddings|layer\\.0"});
+    ASSERT_EQ(rest.exit_code, 0) << rest.err;
+    for (const std::string& name : differing(type + "/best", type + "-rest/last")) {
+      EXPECT_EQ(name.find("embeddings"), name.npos) << name;
+      EXPECT_EQ(name.find("layer.0."), name.npos) << name;
+    }
+  }
+}
+
+TEST_F(ImageTuning, adapters_train_resume_and_answer_as_the_merged_model) {
+  for (const std::string type : {"vit", "deit"}) {
+    const std::vector<std::string> lora = {"--lora-rank", "2", "--learning-rate", "0.01"};
+    const CliResult whole = tune(type, type + "-lora", lora);
+    ASSERT_EQ(whole.exit_code, 0) << whole.err;
+    const CliResult part =
+        tune(type, type + "-lora2",
+             {"--lora-rank", "2", "--learning-rate", "0.01", "--max-updates", "7"});
+    ASSERT_EQ(part.exit_code, 0) << part.err;
+    ASSERT_EQ(tune(type, type + "-lora2", lora).exit_code, 0);
+    EXPECT_EQ(read_file(path(type) + "-lora/last/adapter_model.safetensors"),
+              read_file(path(type) + "-lora2/last/adapter_model.safetensors"));
+    const Json peft = Json::load(path(type) + "-lora/last/adapter_config.json");
+    EXPECT_EQ(peft.at("target_modules").as_strings(), (std::vector<std::string>{"query", "value"}));
+    const CliResult exported =
+        run_heddle({"export", path(type) + "-lora/last", "-o", path(type) + "-merged"});
+    ASSERT_EQ(exported.exit_code, 0) << exported.err;
+    EXPECT_FALSE(differing(type + "/best", type + "-merged").empty());
+    const std::string image = std::string(kFixtures) + "/images/rgb.png";
+    const CliResult a =
+        run_heddle({"classify", path(type) + "-lora/last", image, "--json", "--precision", "f32"});
+    const CliResult b =
+        run_heddle({"classify", path(type) + "-merged", image, "--json", "--precision", "f32"});
+    ASSERT_EQ(a.exit_code, 0) << a.err;
+    EXPECT_EQ(a.out, b.out);
+  }
+}
+
+// Two of the four classes, images of another size.
+TEST_F(ImageTuning, fewer_classes_and_another_size_begin_a_head_of_their_own) {
+  fs::create_directory(path("halves"));
+  for (const auto& [part, count] : {std::pair("train", 60U), std::pair("test", 20U)}) {
+    std::string pixels(size_t{count} * 100, '\0'), labels;
+    for (uint32_t i = 0; i < count; ++i) {
+      labels += static_cast<char>(i % 2);
+      for (size_t p = 0; p < 50; ++p) pixels[100 * i + 50 * (i % 2) + p] = '\x7f';
+    }
+    write_file(path("halves") + "/" + part + "-images-idx3-ubyte",
+               idx_file({count, 10, 10}, pixels));
+    write_file(path("halves") + "/" + part + "-labels-idx1-ubyte", idx_file({count}, labels));
+  }
+  for (const std::string type : {"vit", "deit"}) {
+    const CliResult tuned = tune(type, type + "-halves",
+                                 {"--data", path("halves"), "--image-edge", "16", "--learning-rate",
+                                  "0.01", "--max-updates", "40"});
+    ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+    EXPECT_NE(tuned.err.find("begun by the seed: classifier"), tuned.err.npos) << tuned.err;
+    const CliResult judged =
+        run_heddle({"eval", path(type + "-halves"), "--data", path("halves"), "--json"});
+    ASSERT_EQ(judged.exit_code, 0) << judged.err;
+    EXPECT_EQ(Json::parse(judged.out).at("accuracy").as_double(), 1);
+  }
+}
+
+TEST_F(ImageTuning, report_shows_images_and_the_worst_mistakes) {
+  const std::string page = read_file(path("vit/report.html"));
+  EXPECT_LT(page.size(), 1'000'000U);
+  EXPECT_EQ(page.find("http://"), page.find("http://www.w3.org"));
+  const Json shown = Json::load(path("vit/cache/shown_images.json"));
+  ASSERT_EQ(shown.at("augmented").size(), 6U);
+  EXPECT_EQ(shown.at("augmented").as_array()[0].at("views").size(), 4U);
+  ASSERT_GT(shown.at("mistakes").size(), 0U);
+  double before = 1e9;
+  for (const Json& mistake : shown.at("mistakes").as_array()) {
+    EXPECT_NE(mistake.get_string("label"), mistake.get_string("answer"));
+    EXPECT_LE(mistake.at("loss").as_double(), before);
+    before = mistake.at("loss").as_double();
+    // The wrong answer is at least as likely as the right one.
+    EXPECT_GE(mistake.at("probability").as_double(), std::exp(-before));
+    EXPECT_TRUE(mistake.at("image").get_string("src").starts_with("data:image/png;base64,iVBOR"));
+  }
+  EXPECT_NE(
+      page.find(shown.at("mistakes").as_array()[0].at("image").get_string("src").substr(0, 60)),
+      page.npos);
+}
+
+}  // namespace
+}  // namespace heddle::testing

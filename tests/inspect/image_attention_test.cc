@@ -1,0 +1,97 @@
+// Attention over images: rows of which only the largest weights are kept, windows that cover every
+// cell, what cells are called.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/inspect/images/image_attention.h"
+#include "tests/cli/vision_model.h"
+
+namespace heddle::inspect {
+namespace {
+
+class ImageAttention : public ::testing::Test {
+ protected:
+  ImageSubject open(const std::string& name) {
+    testing::write_vision_model(model_, name);
+    return ImageSubject(model_, read_image(testing::fixture_image("rgb.png")), "rgb.png", {});
+  }
+  testing::TempDir folder_;
+  const std::string model_ = (folder_ / "model").string();
+};
+
+TEST_F(ImageAttention, few_weights_are_the_largest_of_each_row_and_tokens_have_all) {
+  const ImageSubject subject = open("vit");
+  const ImageMaps whole = image_maps(subject, {.importance = false});
+  const ImageMaps few = image_maps(subject, {.importance = false, .most_weights = 100});
+  constexpr int64_t kCells = 10, kKept = 4;
+  ASSERT_EQ(few.heads.size(), whole.heads.size());
+  for (size_t h = 0; h < few.heads.size(); ++h) {
+    const ImageHead &a = whole.heads[h], &b = few.heads[h];
+    ASSERT_EQ(b.kept, kKept);
+    ASSERT_EQ(b.whole_rows, 1);
+    ASSERT_EQ(b.weights.size(), static_cast<size_t>(kCells + (kCells - 1) * kKept));
+    EXPECT_TRUE(std::equal(b.weights.begin(), b.weights.begin() + kCells, a.weights.begin()));
+    for (int64_t i = 1; i < kCells; ++i) {
+      std::vector<float> row(a.weights.begin() + i * kCells, a.weights.begin() + (i + 1) * kCells);
+      for (int64_t k = 0; k < kKept; ++k) {
+        const float w = b.weights[kCells + (i - 1) * kKept + k];
+        EXPECT_EQ(w, row[b.columns[(i - 1) * kKept + k]]);
+      }
+      std::ranges::sort(row, std::greater<>());
+      EXPECT_TRUE(std::equal(row.begin(), row.begin() + kKept,
+                             b.weights.begin() + kCells + (i - 1) * kKept));
+    }
+    EXPECT_EQ(a.entropy, b.entropy);
+    EXPECT_EQ(a.distance, b.distance);
+  }
+  EXPECT_EQ(few.rollout->mean, whole.rollout->mean);
+}
+
+// Each row of roll-out is a distribution over the finest grid, from windows, shifts and merges.
+TEST_F(ImageAttention, every_cell_is_a_query_once_and_a_roll_out_through_windows_sums_to_one) {
+  const ImageSubject subject = open("swin");
+  ASSERT_EQ(subject.calls().size(), 4u);
+  ASSERT_EQ(subject.grids().size(), 2u);
+  for (const ImageCall& call : subject.calls()) {
+    std::vector<int32_t> seen;
+    for (const AttentionWindow& window : call.windows) {
+      EXPECT_EQ(window.queries, window.keys);
+      for (const int32_t cell : window.queries) {
+        if (cell >= 0) seen.push_back(cell);
+      }
+    }
+    std::ranges::sort(seen);
+    EXPECT_EQ(std::ssize(seen), subject.grids()[call.queries].cells());
+    EXPECT_EQ(std::ranges::adjacent_find(seen), seen.end());
+  }
+  const ImageMaps maps = image_maps(subject, {.importance = false});
+  const int64_t cells = subject.grids().front().cells(), rows = std::ssize(maps.rollout->rows);
+  EXPECT_EQ(maps.rollout->rows.front(), -1);
+  EXPECT_EQ(rows, subject.grids().back().cells() + 1);
+  for (int64_t r = 0; r < rows; ++r) {
+    for (const std::vector<float>* all : {&maps.rollout->mean, &maps.rollout->max}) {
+      double sum = 0;
+      for (int64_t j = 0; j < cells; ++j) sum += (*all)[r * cells + j];
+      EXPECT_NEAR(sum, 1, 1e-5);  // of f32
+    }
+  }
+}
+
+TEST(CellGrid, names_count_rows_and_columns_behind_the_tokens) {
+  const CellGrid grid{{"[class]"}, {2, 3}};
+  EXPECT_EQ(grid.cells(), 7);
+  EXPECT_EQ(grid.name(0), "[class]");
+  EXPECT_EQ(grid.name(5), "row 1, column 1");
+}
+
+TEST(ImageJson, large_images_are_made_smaller_in_their_shape) {
+  const Json json = image_json(Image(100, 40), 50);
+  EXPECT_EQ(json.get_int("height"), 50);
+  EXPECT_EQ(json.get_int("width"), 20);
+  EXPECT_EQ(json.get_string("pixels").size(), 50u * 20 * 4);
+}
+
+}  // namespace
+}  // namespace heddle::inspect

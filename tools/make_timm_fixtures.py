@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+"""Writes tests/fixtures/timm: small random models of timm's, and CCT, and what PyTorch makes of them in float64.
+
+Usage: python tools/make_timm_fixtures.py                 (needs torch, timm, safetensors; made with torch 2.15
+                                                           and timm 1.0.31)
+       python tools/make_timm_fixtures.py --check FOLDER  loads FOLDER/NAME, which heddle exported from the
+                                                           fixture NAME, with timm and compares the outputs
+
+A fixture NAME.safetensors holds, under timm's names (CCT: those of SHI-Labs' Compact-Transformers):
+  the weights; config.json in the metadata, as timm.models.save_for_hf() writes it;
+  pixel_values.K [images, channels, height, width], of K = 0 of the size in the config, of others of
+  other sizes, whose positions are interpolated (dynamic_img_size);
+  out.K.hidden_states.I, out.K.attentions.I [images, heads, queries, keys], out.K.logits or
+  out.K.last_hidden_state; of two heads out.K.cls_logits and out.K.distillation_logits;
+  of mixer and cct labels.K [images], loss [1], the mean over all images, and grad.PARAMETER.
+Weights and pixels are exact in bf16, labels are i64, the rest was computed in f64 and stored in f32.
+CCT is written here anew from its paper (arXiv 2104.05704), in plain PyTorch.
+"""
+import json
+import math
+import pathlib
+import sys
+import tempfile
+
+import timm
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file, save_file
+from timm.models._hub import save_config_for_hf
+from timm.models.mlp_mixer import MlpMixer
+from torch import nn
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "timm"
+VIT = dict(img_size=12, patch_size=4, embed_dim=24, depth=2, num_heads=3, mlp_ratio=1.7, num_classes=5,
+           dynamic_img_size=True)
+MIXER = dict(img_size=12, patch_size=4, embed_dim=24, num_blocks=2, mlp_ratio=(0.4, 1.7), num_classes=5)
+CCT = dict(model_type="cct", hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=20,
+           image_size=14, num_channels=3, conv_width=6, num_labels=5)
+# name: architecture, arguments, sizes of images: (how many, height, width)
+CASES = {
+    "vit": ("vit_tiny_patch16_224", VIT, [(2, 12, 12), (1, 20, 16), (1, 8, 16)]),
+    "vit_wide": ("vit_base_patch32_384", VIT | dict(img_size=(20, 12), in_chans=1, qkv_bias=False, depth=3,
+                                                    act_layer="gelu_tanh"), [(2, 20, 12), (1, 12, 28)]),
+    "vit_states": ("vit_small_patch16_224", VIT | dict(num_classes=0), [(2, 12, 12)]),
+    "deit": ("deit_tiny_distilled_patch16_224", VIT, [(2, 12, 12), (1, 16, 8)]),
+    "deit_plain": ("deit_small_patch16_224", VIT, [(2, 12, 12)]),
+    "mixer": ("mixer_b16_224", MIXER, [(3, 12, 12)]),
+    "mixer_wide": ("mixer_b16_224", MIXER | dict(img_size=(12, 20), in_chans=1, num_blocks=3, embed_dim=17,
+                                                 act_layer="relu"), [(3, 12, 20)]),
+    "resnet": ("resnet18", dict(channels=(8, 6, 10, 12), layers=(1, 2, 1, 1), num_classes=5),
+               [(1, 33, 40), (1, 35, 32)]),
+    "resnet_wide": ("resnet50", dict(channels=(3, 4, 5, 6), layers=(1, 1, 2, 1), num_classes=5, in_chans=1),
+                    [(1, 40, 40)]),
+    "cct": ("cct", CCT, [(2, 14, 14)]),
+    "cct_sine": ("cct", CCT | dict(positional_embedding="sine", conv_layers=1, num_hidden_layers=3, image_size=9,
+                                   pool_kernel=2, pool_padding=0), [(2, 9, 9), (1, 11, 6)]),
+}
+
+
+class CctBlock(nn.Module):
+    """x += attention(pre_norm(x)); x = norm1(x); x += mlp(x)."""
+
+    def __init__(self, d, heads, hidden):
+        super().__init__()
+        self.heads = heads
+        self.pre_norm, self.norm1 = nn.LayerNorm(d), nn.LayerNorm(d)
+        self.self_attn = nn.Module()
+        self.self_attn.qkv, self.self_attn.proj = nn.Linear(d, 3 * d, bias=False), nn.Linear(d, d)
+        self.linear1, self.linear2 = nn.Linear(d, hidden), nn.Linear(hidden, d)
+
+    def forward(self, x):
+        n, t, d = x.shape
+        q, k, v = (y.reshape(n, t, self.heads, -1).transpose(1, 2)
+                   for y in self.self_attn.qkv(self.pre_norm(x)).split(d, dim=-1))
+        self.weights = torch.softmax(q @ k.mT / math.sqrt(d // self.heads), dim=-1)
+        x = x + self.self_attn.proj((self.weights @ v).transpose(1, 2).reshape(n, t, d))
+        x = self.norm1(x)
+        return x + self.linear2(F.gelu(self.linear1(x)))
+
+
+class Cct(nn.Module):
+    """Convolution, ReLU and max-pool make the tokens; a softmax over them weighs what is classified."""
+
+    def __init__(self, c):
+        super().__init__()
+        d, layers = c["hidden_size"], c.get("conv_layers", 2)
+        widths = [c["num_channels"]] + [c.get("conv_width", 64)] * (layers - 1) + [d]
+        self.pool = dict(kernel_size=c.get("pool_kernel", 3), stride=2, padding=c.get("pool_padding", 1))
+        self.tokenizer = nn.Module()
+        self.tokenizer.conv_layers = nn.ModuleList(
+            nn.Sequential(nn.Conv2d(a, b, 3, 1, 1, bias=False)) for a, b in zip(widths, widths[1:]))
+        self.classifier = top = nn.Module()
+        self.is_learned = c.get("positional_embedding", "learnable") == "learnable"
+        if self.is_learned:
+            edge = c["image_size"]
+            for _ in range(layers):
+                edge = (edge - 1) // 2 + 1
+            top.positional_emb = nn.Parameter(torch.zeros(1, edge * edge, d))
+        top.attention_pool = nn.Linear(d, 1)
+        top.blocks = nn.ModuleList(CctBlock(d, c["num_attention_heads"], c["intermediate_size"])
+                                   for _ in range(c["num_hidden_layers"]))
+        top.norm, top.fc = nn.LayerNorm(d), nn.Linear(d, c["num_labels"])
+
+    def positions(self, n, d):
+        if self.is_learned:
+            return self.classifier.positional_emb
+        angle = torch.arange(n).double()[:, None] / 10000 ** (2 * (torch.arange(d) // 2).double() / d)
+        return torch.where(torch.arange(d) % 2 == 0, angle.sin(), angle.cos())[None]
+
+    def embed(self, x):
+        for layer in self.tokenizer.conv_layers:
+            x = F.max_pool2d(F.relu(layer(x)), **self.pool)
+        x = x.flatten(2).mT
+        return x + self.positions(*x.shape[1:])
+
+    def head(self, x):
+        top = self.classifier
+        return top.fc((torch.softmax(top.attention_pool(x), dim=1).mT @ x).squeeze(1))
+
+
+def randomise(model, generator):
+    """Weights that make attention uneven and no bias or gain trivial; exact in bf16."""
+    for name, p in list(model.named_parameters()) + [(k, b) for k, b in model.named_buffers() if "running" in k]:
+        x = torch.randn(p.shape, generator=generator, dtype=torch.float64)
+        if "running_var" in name:
+            x = x.abs() + 0.2
+        elif "norm" in name or p.dim() == 1 and "bn" in name:
+            x = 0.2 * x + (1.0 if name.endswith("weight") else 0.0)
+        elif "token" in name and x.dim() == 3 or "pos" in name:
+            x = 0.5 * x
+        elif x.dim() >= 2:
+            x = 1.3 * x * math.sqrt(2 / (p.shape[0] + p[0].numel()))
+        else:
+            x = 0.3 * x
+        p.data.copy_(x.to(torch.bfloat16))
+
+
+def weights_of(block):
+    """A forward hook of timm's attention that leaves its weights in the block."""
+    def hook(attn, inputs, _):
+        x = inputs[0]
+        n, t, _ = x.shape
+        q, k, _ = attn.qkv(x).reshape(n, t, 3, attn.num_heads, -1).permute(2, 0, 3, 1, 4)
+        block.weights = torch.softmax(q @ k.mT * attn.scale, dim=-1)
+    return hook
+
+
+def forward(model, pixels):
+    """What heddle gives, by its name."""
+    if isinstance(model, Cct):
+        states, attentions, x = [], [], model.embed(pixels)
+        for block in model.classifier.blocks:
+            states.append(x)
+            x = block(x)
+            attentions.append(block.weights)
+        states.append(x)
+        out = {"logits": model.head(model.classifier.norm(x))}
+    elif hasattr(model, "maxpool"):
+        def rows(x):
+            return x.flatten(2).mT
+        x = model.maxpool(model.act1(model.bn1(model.conv1(pixels))))
+        states, attentions = [rows(x)], []
+        for layer in (model.layer1, model.layer2, model.layer3, model.layer4):
+            x = layer(x)
+            states.append(rows(x))
+        out = {"logits": model.forward_head(x)}
+    else:
+        states, attentions, hooks = [], [], []
+        for block in model.blocks:
+            if not states and not hooks:
+                hooks.append(block.register_forward_pre_hook(lambda _, inputs: states.append(inputs[0])))
+            hooks.append(block.register_forward_hook(lambda _, inputs, x: states.append(x)))
+            if hasattr(block, "attn"):
+                hooks.append(block.attn.register_forward_hook(weights_of(block)))
+        last = model.forward_features(pixels)
+        attentions = [block.weights for block in model.blocks if hasattr(block, "attn")]
+        if hasattr(model, "head_dist"):
+            cls, dist = model.head(last[:, 0]), model.head_dist(last[:, 1])
+            out = {"logits": model.forward_head(last), "cls_logits": cls, "distillation_logits": dist}
+        elif model.num_classes == 0:
+            out = {"last_hidden_state": last}
+        else:
+            out = {"logits": model.forward_head(last)}
+        for hook in hooks:
+            hook.remove()
+    return (out | {f"hidden_states.{i}": x for i, x in enumerate(states)}
+            | {f"attentions.{i}": x for i, x in enumerate(attentions)})
+
+
+def config_of(model, architecture, arguments):
+    if architecture == "cct":
+        return arguments
+    if isinstance(model, MlpMixer):  # create_model() makes those of published sizes only
+        size = torch.Size([arguments.get("in_chans", 3)]) + model.stem.img_size
+        rest = {k: v for k, v in arguments.items() if k != "num_classes"}
+        return dict(architecture=architecture, num_classes=model.num_classes, num_features=model.num_features,
+                    global_pool="avg", model_args=rest,
+                    pretrained_cfg=dict(input_size=list(size), interpolation="bicubic", crop_pct=0.875,
+                                        crop_mode="squash", mean=[0.5] * 3, std=[0.5] * 3, fixed_input_size=True,
+                                        first_conv="stem.proj", classifier="head", num_classes=model.num_classes))
+    with tempfile.NamedTemporaryFile() as file:
+        save_config_for_hf(model, file.name)
+        return json.loads(pathlib.Path(file.name).read_text())
+
+
+def make_model(architecture, arguments):
+    if architecture == "cct":
+        return Cct(arguments)
+    if architecture.startswith("mixer"):
+        layer = {"relu": nn.ReLU}.get(arguments.get("act_layer"), nn.GELU)
+        return MlpMixer(**(arguments | dict(act_layer=layer)))
+    return timm.create_model(architecture, **arguments)
+
+
+def make(name, architecture, arguments, sizes, seed):
+    model = make_model(architecture, arguments).double().eval()
+    generator = torch.Generator().manual_seed(seed)
+    randomise(model, generator)
+    channels = arguments.get("in_chans", 3)
+    tensors, labels, total, images = {}, {}, 0, 0
+    for k, (count, height, width) in enumerate(sizes):
+        pixels = torch.randn(count, channels, height, width, generator=generator).to(torch.bfloat16).double()
+        out = forward(model, pixels)
+        tensors |= {f"pixel_values.{k}": pixels} | {f"out.{k}.{key}": x.detach().clone() for key, x in out.items()}
+        if architecture != "cct" and not architecture.startswith("mixer"):
+            continue
+        labels[f"labels.{k}"] = (torch.arange(count) * 3 + k) % 5
+        total = total + F.cross_entropy(out["logits"], labels[f"labels.{k}"], reduction="sum")
+        images += count
+    if images > 0:
+        (total / images).backward()
+        tensors["loss"] = (total / images).detach().reshape(1)
+        tensors |= {"grad." + n: p.grad for n, p in model.named_parameters() if n != "classifier.attention_pool.bias"}
+    tensors |= model.state_dict()
+    tensors = {k: x.detach().to(torch.float32 if x.is_floating_point() else x.dtype).contiguous()
+               for k, x in tensors.items()}
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    path = FOLDER / f"{name}.safetensors"
+    save_file(tensors | labels, path, {"config": json.dumps(config_of(model, architecture, arguments))})
+    path.chmod(0o644)
+    print(name, path.stat().st_size)
+
+
+def load(folder):
+    """What heddle exported, as timm loads it."""
+    config = json.loads((folder / "config.json").read_text())
+    if not config["architecture"].startswith("mixer"):
+        other = {} if config["architecture"].startswith("resnet") else dict(dynamic_img_size=True)
+        return timm.create_model(f"local-dir:{folder}", pretrained=True, **other)
+    args = config["model_args"]
+    model = make_model(config["architecture"], args | dict(num_classes=config["num_classes"]))
+    model.load_state_dict(load_file(folder / "model.safetensors"))
+    return model
+
+
+def check(folder):
+    for name, (architecture, _, sizes) in CASES.items():
+        if architecture == "cct" or not (folder / name).is_dir():
+            continue
+        expected = load_file(FOLDER / f"{name}.safetensors")
+        model = load(folder / name).double().eval()
+        worst = 0.0
+        for k in range(len(sizes)):
+            with torch.no_grad():
+                out = forward(model, expected[f"pixel_values.{k}"].double())
+            for key, x in out.items():
+                there = expected[f"out.{k}.{key}"]
+                worst = max(worst, ((x - there).abs().max() / there.abs().max()).item())
+        assert worst < 1e-6, (name, worst)
+        print(f"{name}: {architecture}: {worst:.1e}")
+
+
+def main():
+    if len(sys.argv) == 3 and sys.argv[1] == "--check":
+        return check(pathlib.Path(sys.argv[2]))
+    for seed, (name, case) in enumerate(CASES.items(), 1):
+        make(name, *case, seed)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
