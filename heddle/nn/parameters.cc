@@ -404,6 +404,7 @@ void Parameters::save(const std::string& path, DType dtype) const {
   std::list<std::vector<float>> copies;         // of what lies otherwise in the file
   std::list<std::vector<std::byte>> converted;  // of another dtype
   for (const auto& p : all_) {
+    if (!p->is_saved()) continue;
     for (size_t i = 0; i < p->parts().size(); ++i) {
       const Part& part = p->parts()[i];
       const Shape shape = file_shape(*p, part);

@@ -116,6 +116,13 @@ TEST_F(ImageTuning, fewer_classes_and_another_size_begin_a_head_of_their_own) {
         run_heddle({"eval", path(type + "-halves"), "--data", path("halves"), "--json"});
     ASSERT_EQ(judged.exit_code, 0) << judged.err;
     EXPECT_EQ(Json::parse(judged.out).at("accuracy").as_double(), 1);
+    const CliResult adapted = tune(type, type + "-half-lora",
+                                   {"--data", path("halves"), "--lora-rank", "2", "--learning-rate",
+                                    "0.01", "--image-edge", "12"});
+    ASSERT_EQ(adapted.exit_code, 0) << adapted.err;
+    const CliResult read =
+        run_heddle({"eval", path(type + "-half-lora"), "--data", path("halves"), "--json"});
+    EXPECT_EQ(read.exit_code, 0) << read.err;
   }
 }
 

@@ -7,7 +7,9 @@
 #include <cmath>
 
 #include "heddle/infer/image_batch.h"
+#include "heddle/io/safetensors.h"
 #include "heddle/train/config.h"
+#include "tests/base/temporary.h"
 
 namespace heddle::train {
 namespace {
@@ -211,6 +213,12 @@ void expect_imitated(const std::vector<int64_t>& layers) {
     }
   }
   // What is saved of the model lacks it.
+  const TemporaryFolder folder;
+  pupil.parameters.save(folder / "model.safetensors");
+  const std::vector<std::string> saved =
+      SafetensorsFile::open(folder / "model.safetensors").names();
+  EXPECT_GT(saved.size(), 10U);
+  for (const std::string& name : saved) EXPECT_EQ(name.find("imitation"), name.npos) << name;
   pupil.parameters.for_each_tensor([](const std::string& name, const Shape&, const float*) {
     EXPECT_EQ(name.find("imitation"), name.npos) << name;
   });

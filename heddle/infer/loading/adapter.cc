@@ -79,6 +79,13 @@ void fill_whole(nn::Parameters& parameters, const std::string& name, const Tenso
   p->changed(true);
 }
 
+// A row a class in each, and as many as each has classes.
+bool is_of_other_classes(const Shape& from, const Shape& to, int64_t from_classes,
+                         int64_t to_classes) {
+  if (from.rank() != to.rank() || from[0] != from_classes || to[0] != to_classes) return false;
+  return std::equal(from.sizes().begin() + 1, from.sizes().end(), to.sizes().begin() + 1);
+}
+
 }  // namespace
 
 std::vector<LowRankTarget> low_rank_targets(nn::Parameters& parameters,
@@ -123,18 +130,25 @@ void add_low_rank(const LowRankTarget& target, const float* base, const Tensor& 
   target.parameter->changed(true);
 }
 
-std::vector<std::string> copy_weights(const nn::Parameters& from, const nn::TensorNames& from_names,
-                                      nn::Parameters& to, const nn::TensorNames& to_names) {
+std::vector<std::string> copy_weights(const nn::Parameters& from, const Model& from_model,
+                                      nn::Parameters& to, const Model& to_model) {
+  const std::string from_base = from_model.names().base, to_base = to_model.names().base;
   std::map<std::string, nn::Parameter*> known;
-  for (const auto& p : from.all()) known[without(p->name(), from_names.base)] = p.get();
+  for (const auto& p : from.all()) known[without(p->name(), from_base)] = p.get();
   std::vector<std::string> alone;
   for (auto& p : to.all()) {
-    const auto found = known.find(without(p->name(), to_names.base));
+    const auto found = known.find(without(p->name(), to_base));
     if (found == known.end()) {
       alone.push_back(p->name());
       continue;
     }
     const nn::Parameter& source = *found->second;
+    if (source.shape() != p->shape() &&
+        is_of_other_classes(source.shape(), p->shape(), from_model.config().hub.classes(),
+                            to_model.config().hub.classes())) {
+      alone.push_back(p->name());
+      continue;
+    }
     check(source.shape() == p->shape(), ErrorKind::data,
           "'{}' is {} in the model that is begun from, but {} here", p->name(),
           source.shape().str(), p->shape().str());

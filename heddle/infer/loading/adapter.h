@@ -32,11 +32,11 @@ std::vector<LowRankTarget> low_rank_targets(nn::Parameters& parameters,
 void add_low_rank(const LowRankTarget& target, const float* base, const Tensor& a, const Tensor& b,
                   float scale);
 
-/// Copies the values of parameters that both have, by name, whatever the base prefix. Returns the
-/// names of those that `to` alone has; they keep their values. Errors: data, naming both shapes,
-/// for one of another shape.
-std::vector<std::string> copy_weights(const nn::Parameters& from, const nn::TensorNames& from_names,
-                                      nn::Parameters& to, const nn::TensorNames& to_names);
+/// Copies the values of parameters that both models have, by name, whatever the base prefix.
+/// Returns the names of those that `to` alone has; they keep their values, as do those of a head
+/// for another number of classes. Errors: data, naming both shapes, for one of another shape.
+std::vector<std::string> copy_weights(const nn::Parameters& from, const Model& from_model,
+                                      nn::Parameters& to, const Model& to_model);
 
 /// True if the folder holds an adapter without the weights of a whole model beside it.
 bool is_adapter_alone(const std::string& folder);

@@ -209,7 +209,7 @@ LoadedModel load_adapted(FoundModel& folder, Head head) {
   config.fit(*open_model_weights(base.path));
   std::unique_ptr<Model> model = config.make(nn::Scope(parameters));
   const std::vector<std::string> missing =
-      copy_weights(base.parameters, base.model->names(), parameters, model->names());
+      copy_weights(base.parameters, *base.model, parameters, *model);
   merge_adapter(folder.path, parameters, missing);
   return {folder.path, config.type, std::move(parameters), std::move(model)};
 }

@@ -57,7 +57,7 @@ void ModelTask::begin_model() {
     const LoadedModel base = load_model(paths_.from);
     check(base.type == stack.type(), ErrorKind::usage, "{} is a {}, but model_type is {}",
           paths_.from, base.type, stack.type());
-    fresh = copy_weights(base.parameters, base.model->names(), parameters_, model_->names());
+    fresh = copy_weights(base.parameters, *base.model, parameters_, *model_);
     // What the head of the file has no place for may be wanted here: a pooler under
     // BertForMaskedLM.
     if (!fresh.empty() && !is_adapter_alone(base.path)) {
