@@ -15,6 +15,7 @@ void add_align(Subcommand& app);
 void add_fill(Subcommand& app);
 void add_augment(Subcommand& app);
 void add_classify(Subcommand& app);
+void add_detect(Subcommand& app);
 void add_embed(Subcommand& app);
 void add_forward(Subcommand& app);
 void add_export(Subcommand& app);

@@ -11,9 +11,11 @@
 
 namespace heddle::cli {
 
-void for_images(const ImageFiles& files, const ImageProcessor& processor,
-                const std::function<void(std::span<const Image> images,
-                                         std::span<const std::string> paths)>& f) {
+namespace {
+
+void for_each_image(const ImageFiles& files, const std::function<Image(const std::string&)>& read,
+                    const std::function<void(std::span<const Image> images,
+                                             std::span<const std::string> paths)>& f) {
   constexpr size_t kAtOnce = 32;
   std::vector<Image> images;
   std::vector<std::string> paths;
@@ -23,7 +25,7 @@ void for_images(const ImageFiles& files, const ImageProcessor& processor,
   };
   for (const std::string& path : files.paths) {
     try {
-      images.push_back(processor.fit(read_image(path)));
+      images.push_back(read(path));
       paths.push_back(path);
     } catch (const Error& e) {
       if (!files.skip_bad) throw;
@@ -34,6 +36,21 @@ void for_images(const ImageFiles& files, const ImageProcessor& processor,
     if (images.size() == kAtOnce) flush();
   }
   flush();
+}
+
+}  // namespace
+
+void for_read_images(const ImageFiles& files,
+                     const std::function<void(std::span<const Image> images,
+                                              std::span<const std::string> paths)>& f) {
+  for_each_image(files, read_image, f);
+}
+
+void for_images(const ImageFiles& files, const ImageProcessor& processor,
+                const std::function<void(std::span<const Image> images,
+                                         std::span<const std::string> paths)>& f) {
+  for_each_image(
+      files, [&](const std::string& path) { return processor.fit(read_image(path)); }, f);
 }
 
 }  // namespace heddle::cli

@@ -15,9 +15,12 @@ struct ImageFiles {
   bool json = false;      ///< by {"error": ..}, else by being empty
 };
 
-/// Reads the images and fits them, some at a time, and calls f with them and their paths; f prints
-/// their lines.
+/// Reads the images, some at a time, and calls f with them and their paths; f prints their lines.
 /// Errors: those of read_image(), unless bad ones are skipped.
+void for_read_images(const ImageFiles& files,
+                     const std::function<void(std::span<const Image> images,
+                                              std::span<const std::string> paths)>& f);
+/// The same of fitted images.
 void for_images(const ImageFiles& files, const ImageProcessor& processor,
                 const std::function<void(std::span<const Image> images,
                                          std::span<const std::string> paths)>& f);

@@ -1,6 +1,9 @@
-// What detectors stand on: models whose stages give maps of an image's features.
+// What detectors stand on: models whose stages give maps of an image's
+// features.
 #pragma once
 
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "heddle/models/image_model.h"
@@ -22,6 +25,34 @@ class Backbone : public ImageModel {
   virtual std::vector<int64_t> channels() const = 0;
   /// The map of each stage, finest first. Errors: those of hidden().
   virtual std::vector<FeatureMap> features(const ImageRows& images, const Run& run) const = 0;
+};
+
+/// The backbone inside of another model, by the `backbone_config` of that
+/// model's config.json: the config of a model that is one, or timm's name of a
+/// ResNet ({"model_type": "timm_backbone", "backbone": "resnet50"}), whose
+/// tensors have timm's names then.
+class ChosenBackbone {
+ public:
+  /// Its parameters lie at s itself, without a base of their own. channels: of
+  /// a pixel, where the config does not say. Batch norms of a ResNet are frozen
+  /// unless it says otherwise. Errors: data, with `source` in front, for
+  /// another model, or a map that it does not have.
+  ChosenBackbone(const nn::Scope& s, const Json& config, int64_t channels,
+                 const std::string& source);
+
+  /// The map that the config names (out_features), else the last. It is not
+  /// observed.
+  FeatureMap features(const ImageRows& images, const nn::Run& run) const;
+  /// Channels of that map.
+  int64_t channels() const { return channels_; }
+  ImageSize grid(const ImageSize& image) const { return backbone_->grid(image); }
+  nn::TensorNames names() const { return model_->names(); }
+
+ private:
+  std::unique_ptr<Model> model_;
+  const Backbone* backbone_ = nullptr;
+  size_t map_ = 0;
+  int64_t channels_ = 0;
 };
 
 }  // namespace heddle

@@ -14,13 +14,15 @@ namespace {
 // it stores; and fingerprints of tokenizers, which heddle writes.
 constexpr std::string_view kHarmless =
     "_attn_implementation_autoset _flash_attn_2_enabled _name_or_path adaptive add_bias_logits "
-    "auto_map bos_token_id chunk_size_feed_forward classif_dropout classifier_dropout "
-    "cls_token_id decoder_layerdrop decoder_start_token_id dense_act_fn directionality dtype "
+    "auto_map backbone_kwargs bos_token_id chunk_size_feed_forward classif_dropout "
+    "classifier_dropout "
+    "cls_token_id decoder_layerdrop decoder_start_token_id dense_act_fn dice_loss_coefficient "
+    "directionality dtype "
     "encoder_layerdrop encoder_stride end_n_top eos_token_id ext_len extra_pos_embeddings "
     "finetuning_task "
     "gradient_checkpointing hidden_size init init_range is_encoder_decoder is_gated_act label2id "
-    "mask_token_id model_type n_ctx n_positions num_attention_heads num_hidden_layers "
-    "out_features out_indices output_attentions output_hidden_states output_past "
+    "mask_loss_coefficient mask_token_id model_type n_ctx n_positions num_attention_heads "
+    "num_hidden_layers out_features out_indices output_attentions output_hidden_states output_past "
     "output_router_logits pooler_fc_size "
     "pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type "
     "predict_special_tokens pretrained_cfg pretraining_tp problem_type qa_dropout "
@@ -30,7 +32,7 @@ constexpr std::string_view kHarmless =
     "summary_first_dropout summary_proj_to_labels summary_type summary_use_proj target_tokenizer "
     "task_specific_params tgt_len tie_projs tie_word_embeddings tokenizer tokenizer_class "
     "torch_dtype torchscript trainer_compatible transformers_version unk_token_id use_bfloat16 "
-    "use_cache use_mems_train";
+    "use_cache use_mems_train use_pretrained_backbone";
 
 // Keys that change numbers, of which a model without a field of that name has one value only: what
 // does nothing; null always is.

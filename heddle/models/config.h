@@ -19,23 +19,24 @@ class Model;
 /// What stands on a stack, named by `architectures` of config.json. Those from sequence_classes on
 /// give classes.
 enum class Head : uint8_t {
-  none,              ///< BertModel: hidden states, and a pooler where the checkpoint has one
-  next_token,        ///< GPT2LMHeadModel, LlamaForCausalLM
-  ordered_token,     ///< XLNetLMHeadModel: tokens by those before them in any order
-  target_token,      ///< MarianMTModel: the next token of a target, by a source
-  masked_token,      ///< BertForMaskedLM
-  next_sentence,     ///< BertForNextSentencePrediction: whether a sentence follows another
-  pretraining,       ///< BertForPreTraining: masked tokens and the next sentence
-  sequence_classes,  ///< BertForSequenceClassification: a class a sequence
-  token_classes,     ///< BertForTokenClassification: a class a token
-  image_classes,     ///< ViTForImageClassification: a class an image
-  distilled_classes  ///< DeiTForImageClassificationWithTeacher: the same, by two heads
+  none,               ///< BertModel: hidden states, and a pooler where the checkpoint has one
+  next_token,         ///< GPT2LMHeadModel, LlamaForCausalLM
+  ordered_token,      ///< XLNetLMHeadModel: tokens by those before them in any order
+  target_token,       ///< MarianMTModel: the next token of a target, by a source
+  masked_token,       ///< BertForMaskedLM
+  next_sentence,      ///< BertForNextSentencePrediction: whether a sentence follows another
+  pretraining,        ///< BertForPreTraining: masked tokens and the next sentence
+  sequence_classes,   ///< BertForSequenceClassification: a class a sequence
+  token_classes,      ///< BertForTokenClassification: a class a token
+  image_classes,      ///< ViTForImageClassification: a class an image
+  distilled_classes,  ///< DeiTForImageClassificationWithTeacher: the same, by two heads
+  objects             ///< DetrForObjectDetection: classes and boxes of an image's objects
 };
 /// Whether a head gives classes, which id2label names.
 constexpr bool has_labels(Head head) { return head >= Head::sequence_classes; }
 /// Whether it stands on models that read images.
 constexpr bool reads_images(Head head) {
-  return head == Head::image_classes || head == Head::distilled_classes;
+  return head >= Head::image_classes;
 }
 
 /// What is the same in every family.

@@ -27,6 +27,8 @@ std::vector<ModelOutput> Model::forward(const ModelInput& input, const nn::Run& 
       return {{"logits", heads_.sequence_classes(h, input, run), true},
               {"cls_logits", heads_.own_classes(h, input, run), true},
               {"distillation_logits", heads_.distilled_classes(h, input, run), true}};
+    case Head::objects:
+      return {{"logits", heads_.object_classes(h, run)}, {"pred_boxes", heads_.boxes(h, run)}};
   }
   std::vector<ModelOutput> outputs = {{"last_hidden_state", h}};
   if (heads_.pooler) outputs.push_back({"pooler_output", heads_.pooler(h, input, run), true});

@@ -16,6 +16,7 @@ constexpr std::array kModels = {
     ModelEntry{"bert", new_config<class Bert>},
     ModelEntry{"cct", new_config<class Cct>},
     ModelEntry{"deit", new_config<class Deit>},
+    ModelEntry{"detr", new_config<class Detr>},
     ModelEntry{"distilbert", new_config<class DistilBert>},
     ModelEntry{"gpt2", new_config<class Gpt2>},
     ModelEntry{"heddle_transformer", new_config<class HeddleTransformer>},
@@ -103,6 +104,7 @@ std::string default_model_type(Head head) {
     case Head::ordered_token: return "xlnet";
     case Head::image_classes: return "vit";
     case Head::distilled_classes: return "deit";
+    case Head::objects: return "detr";
     case Head::none: break;
     default: return "bert";
   }

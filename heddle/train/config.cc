@@ -28,6 +28,7 @@ constexpr std::array kTasks = {
     TaskEntry{"sequence_classification", new_fields<ClassTask<Head::sequence_classes>>},
     TaskEntry{"token_classification", new_fields<ClassTask<Head::token_classes>>},
     TaskEntry{"image_classification", new_fields<class ImageTask>},
+    TaskEntry{"object_detection", new_fields<class DetectionTask>},
 };
 
 TaskConfig::TaskConfig(const std::string& task) {

@@ -30,6 +30,7 @@ Optimizer::Optimizer(nn::Parameters& parameters, const OptimizerOptions& options
     if (!p->is_buffer() && !options.is_sgd) m.v = Tensor::zeros(p->shape(), DType::f32);
     if (options.ema_decay > 0) m.ema = p->value().clone();
     moments_.push_back(std::move(m));
+    rate_factors_.push_back(1);
   }
 }
 
@@ -103,7 +104,7 @@ void Optimizer::step(double learning_rate, double grad_scale) {
       if (m.ema.defined()) average(m.ema, p.value(), static_cast<float>(1 - ema_decay));
       continue;
     }
-    update(p, m, learning_rate, grad_scale, ema_decay);
+    update(p, m, learning_rate * rate_factors_[i], grad_scale, ema_decay);
     p.grad() = Tensor();
     p.changed(false);
   }

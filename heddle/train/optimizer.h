@@ -39,6 +39,9 @@ class Optimizer {
   /// One update with gradients multiplied by `grad_scale`; clears the gradients.
   void step(double learning_rate, double grad_scale);
 
+  /// What step() multiplies the learning rate by for the parameter of that number; 1 at first.
+  void set_rate_factor(size_t parameter, double factor) { rate_factors_[parameter] = factor; }
+
   /// Updates done so far.
   int64_t updates() const { return updates_; }
   void set_updates(int64_t updates) { updates_ = updates; }
@@ -53,6 +56,7 @@ class Optimizer {
   nn::Parameters* parameters_;
   OptimizerOptions options_;
   std::vector<Moments> moments_;
+  std::vector<double> rate_factors_;
   int64_t updates_ = 0;
 };
 

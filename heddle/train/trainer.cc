@@ -57,6 +57,9 @@ class Trainer {
         task_(config.task_config->make(config, options.paths, options.out)),
         parameters_(task_->parameters()),
         optimizer_(parameters_, config.optimizer_options()) {
+    for (size_t i = 0; i < parameters_.all().size(); ++i) {
+      optimizer_.set_rate_factor(i, task_->rate_factor(*parameters_.all()[i]));
+    }
     run_.use(resolve_precision(config.precision));
     run_.dropout.seed = static_cast<uint64_t>(config.seed);
     run_.recompute = config.recompute;

@@ -24,6 +24,7 @@ const std::vector<Words>& all_commands() {
                                               {"align"},
                                               {"fill"},
                                               {"classify"},
+                                              {"detect"},
                                               {"embed"},
                                               {"forward"},
                                               {"export"},
@@ -110,7 +111,8 @@ TEST(Flags, former_and_foreign_names_say_what_the_flag_is_called) {
 }
 
 TEST(Flags, output_of_what_is_printed_is_no_page) {
-  for (const std::string command : {"translate", "generate", "embed", "classify", "fill"}) {
+  for (const std::string command :
+       {"translate", "generate", "embed", "classify", "detect", "fill"}) {
     for (const std::string flag : {"-o", "--output", "--out"}) {
       const std::string hint = "results go to the standard output: add '> ";
       expect_refused({command, "m", flag, "out.de"}, hint + "out.de'. See heddle " + command);

@@ -22,6 +22,7 @@ void read_json(T& value, const Json& json, const std::string& what) {
   if constexpr (std::same_as<T, bool>) value = json.as_bool(what);
   if constexpr (std::same_as<T, std::string>) value = json.as_string(what);
 }
+void read_json(Json& value, const Json& json, const std::string&) { value = json; }
 template <class T>
 void read_json(std::optional<T>& value, const Json& json, const std::string& what) {
   value.reset();
@@ -61,6 +62,14 @@ std::string read_text(std::string& value, std::string_view text) {
   value = text;
   return "";
 }
+std::string read_text(Json& value, std::string_view text) {
+  try {
+    value = text == "none" ? Json() : Json::parse(text);
+  } catch (const Error&) {
+    return "JSON";
+  }
+  return "";
+}
 template <class T>
 std::string read_text(std::optional<T>& value, std::string_view text) {
   value.reset();
@@ -85,6 +94,7 @@ std::string type_name(const int64_t*) { return "integer"; }
 std::string type_name(const double*) { return "number"; }
 std::string type_name(const bool*) { return "true|false"; }
 std::string type_name(const std::string*) { return "text"; }
+std::string type_name(const Json*) { return "JSON"; }
 template <class T>
 std::string type_name(const std::optional<T>*) {
   return type_name(static_cast<T*>(nullptr)) + "|none";

@@ -32,11 +32,12 @@ inline FieldRule from_below(double low, double high) {
   return {.low = low, .high = high, .is_high_open = true};
 }
 
-/// A pointer to a member of a config. An empty optional is null in JSON and "none" in a flag.
+/// A pointer to a member of a config. An empty optional is null in JSON and "none" in a flag; a
+/// flag gives a Json as its text.
 using FieldMember =
     std::variant<int64_t*, double*, bool*, std::string*, std::optional<int64_t>*,
                  std::optional<double>*, std::vector<int64_t>*, std::vector<double>*,
-                 std::vector<std::string>*, std::vector<std::vector<int64_t>>*>;
+                 std::vector<std::string>*, std::vector<std::vector<int64_t>>*, Json*>;
 
 struct Field {
   std::string key;  ///< the Hugging Face name: "n_layer"

@@ -76,7 +76,9 @@ void run(EvalFlags flags) {
   if (!flags.output.empty()) inspect::check_output(flags.output, "the translations");
   const std::string group = group_of(flags);
   check_flags(flags, group);
-  if (group == kImages) return eval_images(flags);
+  if (group == kImages) {
+    return head_of(flags.model) == Head::objects ? eval_objects(flags) : eval_images(flags);
+  }
   if (group != kPairs) take_keys_of_run(flags, group == kClasses);
   if (group == kClasses) return eval_classes(flags);
   if (group == kText) {
@@ -123,10 +125,11 @@ void add_text_flags(Subcommand& command, EvalFlags& flags) {
 void add_data_flags(Subcommand& command, EvalFlags& flags) {
   command.begin_group(kData);
   command
-      .add_option("--data", flags.data,
-                  "as for training: the text whose tokens a language model is to predict (and a "
-                  "model of masked tokens 15 % of them); texts with their classes (.csv, .tsv, "
-                  ".jsonl), words with theirs (CoNLL, .jsonl), or images with theirs")
+      .add_option(
+          "--data", flags.data,
+          "as for training: the text whose tokens a language model is to predict (and a "
+          "model of masked tokens 15 % of them); texts with their classes (.csv, .tsv, "
+          ".jsonl), words with theirs (CoNLL, .jsonl), or images with theirs, or with boxes")
       .type_name("FILE");
   command.add_option("--text-key", flags.text_key,
                      "column or key of the text [that of the run, or text]; numbers count columns "
@@ -147,7 +150,7 @@ void add_eval(Subcommand& app) {
   auto [command, flags] = app.add_command<EvalFlags>(
       "eval",
       "Measure a model: BLEU, chrF and perplexity of translations; perplexity and accuracy on a "
-      "text; accuracy and macro F1 of classes",
+      "text; accuracy and macro F1 of classes; mAP of boxes",
       run);
   add_translate_flags(command, flags);
   command.add_flag("--json", flags.json, "one line of JSON");

@@ -41,4 +41,7 @@ void eval_classes(const EvalFlags& flags);
 /// Accuracy, top-5 accuracy and calibration of a model that classifies images.
 void eval_images(const EvalFlags& flags);
 
+/// Average precision and recall of a model that finds objects in images.
+void eval_objects(const EvalFlags& flags);
+
 }  // namespace heddle::cli

@@ -24,7 +24,7 @@ BatchNorm::BatchNorm(const Scope& s, const Options& o)
       beta_(&(s / "bias").parameter({o.width}, Init::zeros())),
       mean_(&(s / "running_mean").buffer(o.width, Init::zeros())),
       variance_(&(s / "running_var").buffer(o.width, Init::ones())),
-      batches_(&(s / "num_batches_tracked").counter()) {}
+      batches_(o.is_frozen ? nullptr : &(s / "num_batches_tracked").counter()) {}
 
 // A pass that is not recorded is computed again, and recorded then.
 Tensor BatchNorm::operator()(const Tensor& x, const NormTail& tail, const Run& run) const {

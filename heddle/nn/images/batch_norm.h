@@ -14,7 +14,8 @@ struct NormTail {
   Activation activation = Activation::none;
 };
 
-/// Parameters "weight" and "bias", buffers "running_mean", "running_var" and "num_batches_tracked".
+/// Parameters "weight" and "bias", buffers "running_mean", "running_var" and, unless it is frozen,
+/// "num_batches_tracked".
 /// A forward pass of training takes the statistics of its rows and moves the running ones a tenth
 /// of the way towards them (the variance unbiased), as torch does: once for each part of a batch
 /// that is computed at a time, and once if layers are computed again. All others take the running
@@ -43,7 +44,8 @@ class BatchNorm {
 
   std::string name_;
   Options options_;
-  Parameter *gamma_, *beta_, *mean_, *variance_, *batches_;
+  Parameter *gamma_, *beta_, *mean_, *variance_;
+  Parameter* batches_;  // null if it is frozen
 };
 
 /// Parameters "weight" and "bias"; of each image alone, over groups of channels (Wu & He 2018).

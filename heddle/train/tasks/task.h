@@ -41,6 +41,9 @@ class Task {
   /// fit.
   virtual void carry_on(const NamedTensors&, int64_t, int64_t) {}
 
+  /// What the learning rate is multiplied by for one of the parameters.
+  virtual double rate_factor(const nn::Parameter&) const { return 1; }
+
   /// To be called when parameters() have changed otherwise than by accumulate().
   virtual void parameters_changed() {}
 

@@ -1,0 +1,153 @@
+// Average precision of a model that finds objects in images.
+#include <algorithm>
+
+#include "heddle/base/log.h"
+#include "heddle/base/parallel.h"
+#include "heddle/base/progress.h"
+#include "heddle/cli/flags.h"
+#include "heddle/cli/measure/eval.h"
+#include "heddle/data/detection/sources.h"
+#include "heddle/data/image_cache.h"
+#include "heddle/infer/detect.h"
+#include "heddle/inspect/pages/detection_page.h"
+#include "heddle/train/metrics/average_precision.h"
+
+namespace heddle::cli {
+namespace {
+
+constexpr int64_t kAtOnce = 16;
+
+// The images that are judged: those held out, or all.
+DetectionSource images_of(const std::string& path, const std::vector<std::string>& labels) {
+  DetectionSources found = find_detections(path, labels);
+  if (!found.val && !found.test) {
+    log_info("eval: {} has no images that are held out; all of them are judged", path);
+  }
+  DetectionSource source = std::move(found.val    ? *found.val
+                                     : found.test ? *found.test
+                                                  : found.train.value());
+  relabel(source, labels);
+  return source;
+}
+
+// Those that lie in the image, as far as they do.
+std::vector<LabelledBox> boxes_in(std::vector<LabelledBox> boxes, ImageSize size) {
+  for (LabelledBox& one : boxes) one.box = clipped(one.box, size);
+  std::erase_if(boxes, [](const LabelledBox& one) { return one.box.area() <= 0; });
+  return boxes;
+}
+
+class DetectionJudge {
+ public:
+  DetectionJudge(const EvalFlags& flags, const ImageReader& reader, const Precision& precision)
+      : flags_(flags),
+        reader_(reader),
+        precision_(precision),
+        source_(images_of(flags.data, reader.model().labels())),
+        page_(flags.model, reader.model().labels(), 0.5) {}
+
+  void run() {
+    Progress progress("eval");
+    const auto count = std::ssize(source_.images.entries);
+    for (int64_t begin = 0; begin < count; begin += kAtOnce) {
+      judge(begin, std::min(kAtOnce, count - begin));
+      if (!progress.is_due()) continue;
+      progress.update(static_cast<double>(begin) / static_cast<double>(count),
+                      fmt::format("{} of {}", format_count(begin), counted(count, "image")));
+    }
+  }
+  const std::vector<train::DetectedImage>& judged() const { return judged_; }
+  const inspect::DetectionPage& page() const { return page_; }
+
+ private:
+  void judge(int64_t first, int64_t count) {
+    const auto n = static_cast<size_t>(count);
+    std::vector<Image> images(n), fitted(n);
+    std::vector<ImageSize> sizes(n);
+    parallel_for(count, [&](int64_t i) {
+      const auto at = static_cast<size_t>(i), entry = static_cast<size_t>(first + i);
+      const DecodedImage decoded = source_.images.decode(entry, source_.images.path(entry));
+      images[at] = ImageView{decoded.pixels.data(), decoded.size, source_.images.channels}.rgb();
+      fitted[at] = reader_.processor.fit(images[at]);
+      sizes[at] = decoded.size;
+    });
+    auto found = detect(reader_, fitted, sizes, precision_);
+    for (size_t i = 0; i < n; ++i) {
+      const size_t entry = static_cast<size_t>(first) + i;
+      if (!flags_.page.empty()) {
+        page_.add(source_.images.entries[entry].name, images[i], sure_boxes(found[i], 0, sizes[i]));
+      }
+      judged_.push_back(
+          {source_.ids[entry], boxes_in(source_.boxes[entry], sizes[i]), std::move(found[i])});
+    }
+  }
+
+  const EvalFlags& flags_;
+  const ImageReader& reader_;
+  Precision precision_;
+  DetectionSource source_;
+  std::vector<train::DetectedImage> judged_;
+  inspect::DetectionPage page_;
+};
+
+int64_t objects_in(std::span<const train::DetectedImage> images) {
+  int64_t objects = 0;
+  for (const train::DetectedImage& one : images) objects += std::ssize(one.truths);
+  return objects;
+}
+
+void print_text(const train::DetectionScores& s, std::span<const train::DetectedImage> images,
+                const std::vector<std::string>& labels) {
+  const auto of_sizes = [](double small, double medium, double large) {
+    const auto text = [](double x) {
+      return x < 0 ? std::string("none") : fmt::format("{:.4f}", x);
+    };
+    return fmt::format("small {}, medium {}, large {}", text(small), text(medium), text(large));
+  };
+  fmt::print("mAP {:.4f}, mAP50 {:.4f}, mAP75 {:.4f} ({}, {})\n", s.ap, s.ap50, s.ap75,
+             counted(std::ssize(images), "image"), counted(objects_in(images), "object"));
+  fmt::print("mAP {}\n", of_sizes(s.ap_small, s.ap_medium, s.ap_large));
+  fmt::print("recall of 1 box {:.4f}, of 10 {:.4f}, of 100 {:.4f}; {}\n", s.ar1, s.ar10, s.ar100,
+             of_sizes(s.ar_small, s.ar_medium, s.ar_large));
+  for (size_t c = 0; c < labels.size(); ++c) {
+    if (s.class_ap[c] < 0) continue;
+    fmt::print("{}\tmAP {:.4f}\tmAP50 {:.4f}\n", labels[c], s.class_ap[c], s.class_ap50[c]);
+  }
+}
+
+Json as_json(const train::DetectionScores& s, std::span<const train::DetectedImage> images,
+             const std::vector<std::string>& labels, const EvalFlags& flags) {
+  Json json = Json::object();
+  for (const train::Metric& m : s.metrics()) json[m.name] = m.value;
+  for (size_t c = 0; c < labels.size(); ++c) {
+    json["classes"][labels[c]] =
+        Json::object({{"map", s.class_ap[c]}, {"map_50", s.class_ap50[c]}});
+  }
+  json["images"] = images.size();
+  json["objects"] = objects_in(images);
+  json["precision"] = precision_name(resolve_precision(flags.compute.precision));
+  return json;
+}
+
+}  // namespace
+
+void eval_objects(const EvalFlags& flags) {
+  const bool has_page = wants_page(flags.page);
+  const Precision precision = apply_compute_flags(flags.compute);
+  const ImageReader reader = load_image_reader(flags.model);
+  DetectionJudge evaluation(flags, reader, precision);
+  evaluation.run();
+  const std::vector<std::string>& labels = reader.model().labels();
+  const train::DetectionScores scores =
+      train::score_detections(evaluation.judged(), std::ssize(labels));
+  if (flags.json) {
+    fmt::print("{}\n", as_json(scores, evaluation.judged(), labels, flags).dump());
+  } else {
+    print_text(scores, evaluation.judged(), labels);
+  }
+  if (!has_page) return;
+  write_page("eval", counted(evaluation.page().images(), "image"), flags.page,
+             evaluation.page().page());
+}
+
+}  // namespace heddle::cli

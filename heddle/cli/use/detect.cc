@@ -1,0 +1,96 @@
+// heddle detect: the objects of images, with boxes around them.
+#include "heddle/infer/detect.h"
+
+#include <cmath>
+
+#include "heddle/base/json/json.h"
+#include "heddle/base/progress.h"
+#include "heddle/cli/commands.h"
+#include "heddle/cli/flags.h"
+#include "heddle/cli/image_files.h"
+#include "heddle/inspect/pages/detection_page.h"
+
+namespace heddle::cli {
+namespace {
+
+struct Flags {
+  std::string model, page;
+  std::vector<std::string> images;
+  ComputeFlags compute{.precision = "f32"};
+  LineFlags lines;
+  double threshold = 0.5;
+  bool json = false;
+};
+
+// Hundredths of a pixel.
+double rounded(double x) { return std::round(x * 100) / 100; }
+
+Json as_json(const ScoredBox& one, const std::vector<std::string>& labels) {
+  return Json::object({{"label", labels[static_cast<size_t>(one.label)]},
+                       {"score", std::round(one.score * 1e6) / 1e6},
+                       {"box", Json::Array{rounded(one.box.x0), rounded(one.box.y0),
+                                           rounded(one.box.x1), rounded(one.box.y1)}}});
+}
+
+// A line of JSON an image; else a line an object, and none for an image without.
+void print_boxes(const std::string& path, const std::vector<std::string>& labels, ImageSize size,
+                 std::span<const ScoredBox> boxes, bool is_json) {
+  if (is_json) {
+    Json line = Json::object({{"image", path},
+                              {"width", size.width},
+                              {"height", size.height},
+                              {"objects", Json::array()}});
+    for (const ScoredBox& one : boxes) line["objects"].push_back(as_json(one, labels));
+    return print_result(line.dump());
+  }
+  for (const ScoredBox& one : boxes) {
+    print_result(fmt::format("{}\t{}\t{:.4f}\t{:.1f} {:.1f} {:.1f} {:.1f}", path,
+                             labels[static_cast<size_t>(one.label)], one.score, one.box.x0,
+                             one.box.y0, one.box.x1, one.box.y1));
+  }
+}
+
+void run(const Flags& flags) {
+  check(flags.threshold >= 0 && flags.threshold <= 1, ErrorKind::usage,
+        "--threshold is {}; it must be at least 0 and at most 1", flags.threshold);
+  const bool has_page = wants_page(flags.page);
+  const Precision precision = apply_compute_flags(flags.compute);
+  const ImageReader reader = load_image_reader(flags.model);
+  static_cast<void>(reader.loaded.model->need<Detector>(reader.loaded.path));
+  const std::vector<std::string>& labels = reader.model().labels();
+  inspect::DetectionPage page(flags.model, labels, flags.threshold);
+  for_read_images({flags.images, flags.lines.skip_bad, flags.json},
+                  [&](std::span<const Image> images, std::span<const std::string> paths) {
+                    std::vector<Image> fitted;
+                    std::vector<ImageSize> sizes;
+                    for (const Image& image : images) {
+                      fitted.push_back(reader.processor.fit(image));
+                      sizes.push_back(image.size());
+                    }
+                    const auto all = detect(reader, fitted, sizes, precision);
+                    for (size_t i = 0; i < paths.size(); ++i) {
+                      print_boxes(paths[i], labels, sizes[i],
+                                  sure_boxes(all[i], flags.threshold, sizes[i]), flags.json);
+                      if (has_page) page.add(paths[i], images[i], sure_boxes(all[i], 0, sizes[i]));
+                    }
+                  });
+  if (!has_page) return;
+  write_page("detect", counted(page.images(), "image"), flags.page, page.page());
+}
+
+}  // namespace
+
+void add_detect(Subcommand& app) {
+  auto [command, flags] = app.add_command<Flags>(
+      "detect", "Objects of images: class, score and box (left, top, right, bottom, in pixels)",
+      run);
+  command.add_option("model", flags.model, "a model directory, or a run").required();
+  command.add_option("image", flags.images, "JPEG or PNG files").required();
+  command.add_setting("--threshold", flags.threshold, "least score of an object");
+  command.add_flag("--json", flags.json, "a line of JSON an image");
+  add_page_flag(command, flags.page, "also write a page with boxes over the images");
+  add_skip_flag(command, flags.lines);
+  add_compute_flags(command, flags.compute);
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,72 @@
+// Softmax over the classes of each query, of which no object is dropped; boxes in pixels.
+#include "heddle/infer/detect.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace heddle {
+namespace {
+
+// The likeliest class of a row but its last, with its probability.
+ScoredBox likeliest(const float* logits, int64_t classes) {
+  const auto best = std::max_element(logits, logits + classes - 1);
+  const auto most = static_cast<double>(*std::max_element(logits, logits + classes));
+  double sum = 0;
+  for (int64_t c = 0; c < classes; ++c) sum += std::exp(static_cast<double>(logits[c]) - most);
+  return {.box = {},
+          .label = static_cast<int32_t>(best - logits),
+          .score = std::exp(static_cast<double>(*best) - most) / sum};
+}
+
+Box in_pixels(const float* box, ImageSize size) {
+  const auto width = static_cast<double>(size.width), height = static_cast<double>(size.height);
+  return scaled(Box::of_center(static_cast<double>(box[0]), static_cast<double>(box[1]),
+                               static_cast<double>(box[2]), static_cast<double>(box[3])),
+                width, height);
+}
+
+}  // namespace
+
+std::vector<std::vector<ScoredBox>> scored_boxes(const ObjectPredictions& seen, int64_t queries,
+                                                 std::span<const ImageSize> sizes,
+                                                 const std::string& source) {
+  check(seen.logits.size(0) == queries * std::ssize(sizes), ErrorKind::shape,
+        "{} images of {} queries; logits are {}", sizes.size(), queries, seen.logits.shape());
+  const int64_t classes = seen.logits.size(1);
+  std::vector<std::vector<ScoredBox>> all(sizes.size());
+  for (int64_t r = 0; r < seen.logits.size(0); ++r) {
+    const auto image = static_cast<size_t>(r / queries);
+    ScoredBox one = likeliest(seen.logits.data<float>() + r * classes, classes);
+    one.box = in_pixels(seen.boxes.data<float>() + r * 4, sizes[image]);
+    check(std::isfinite(one.score) && std::isfinite(one.box.area()), ErrorKind::data,
+          "{}: the model gives what is not finite; its weights are damaged, or it needs f32",
+          source);
+    all[image].push_back(one);
+  }
+  for (auto& boxes : all) std::ranges::stable_sort(boxes, std::greater<>(), &ScoredBox::score);
+  return all;
+}
+
+std::vector<std::vector<ScoredBox>> detect(const ImageReader& reader, std::span<const Image> fitted,
+                                           std::span<const ImageSize> originals,
+                                           const Precision& precision) {
+  const auto& model = reader.loaded.model->need<Detector>(reader.loaded.path);
+  const ImageBatch batch(fitted, reader.processor);
+  const NoGrad off;
+  nn::Run run;
+  run.use(precision);
+  return scored_boxes(model.predict(batch.rows(), false, run), model.detector().queries, originals,
+                      reader.loaded.path);
+}
+
+std::vector<ScoredBox> sure_boxes(std::span<const ScoredBox> boxes, double threshold,
+                                  ImageSize image) {
+  std::vector<ScoredBox> sure;
+  for (ScoredBox one : boxes) {
+    one.box = clipped(one.box, image);
+    if (one.score >= threshold && one.box.area() > 0) sure.push_back(one);
+  }
+  return sure;
+}
+
+}  // namespace heddle

@@ -1,0 +1,30 @@
+// What a detector finds in images.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "heddle/infer/image_batch.h"
+#include "heddle/models/detector.h"
+#include "heddle/vision/boxes.h"
+
+namespace heddle {
+
+/// What each query of each image sees, by its likeliest class that is an object: surest first, of
+/// equals the lower query. sizes: of the images, in whose pixels boxes are; boxes are not clipped.
+/// returns: [images][queries]    Errors: data, naming `source`, for numbers that are not finite.
+std::vector<std::vector<ScoredBox>> scored_boxes(const ObjectPredictions& seen, int64_t queries,
+                                                 std::span<const ImageSize> sizes,
+                                                 const std::string& source);
+
+/// The same of images; originals: their sizes before they were fitted (ImageProcessor::fit()).
+/// Errors: data if the model is no detector, or takes no images of a size.
+std::vector<std::vector<ScoredBox>> detect(const ImageReader& reader, std::span<const Image> fitted,
+                                           std::span<const ImageSize> originals,
+                                           const Precision& precision);
+
+/// Those of at least `threshold`, clipped to their image.
+std::vector<ScoredBox> sure_boxes(std::span<const ScoredBox> boxes, double threshold,
+                                  ImageSize image);
+
+}  // namespace heddle

@@ -1,0 +1,48 @@
+// Images as PNG in the page itself, and the boxes over them.
+#include "heddle/inspect/pages/detection_page.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/text/strings/strings.h"
+#include "heddle/vision/resize.h"
+
+namespace heddle::inspect {
+namespace {
+
+double rounded(double x, double digits) { return std::round(x * digits) / digits; }
+
+// Of a size that a page can hold.
+Image shrunk(const Image& image) {
+  const int64_t edge = std::max(image.height, image.width);
+  if (edge <= kPageEdge) return image;
+  const auto side = [&](int64_t n) { return std::max<int64_t>(1, n * kPageEdge / edge); };
+  return resize(image, side(image.height), side(image.width), Resample::bilinear);
+}
+
+}  // namespace
+
+DetectionPage::DetectionPage(const std::string& model, const std::vector<std::string>& labels,
+                             double threshold)
+    : page_{.title = "Objects of images", .data = {}, .scripts = {"texts.js", "detect.js"}} {
+  page_.data["model"] = model;
+  page_.data["labels"] = labels;
+  page_.data["threshold"] = threshold;
+  page_.data["count"] = 0;
+  page_.data["images"] = Json::array();
+}
+
+void DetectionPage::add(const std::string& path, const Image& image,
+                        std::span<const ScoredBox> boxes) {
+  page_.data["count"] = ++count_;
+  if (count_ > kPageImages) return;
+  Json one = Json::object({{"path", path}, {"width", image.width}, {"height", image.height}});
+  one["png"] = base64_text(encode_png(shrunk(image)));
+  one["boxes"] = json_list(boxes, [](const ScoredBox& b) {
+    return Json(Json::Array{b.label, rounded(b.score, 1e4), rounded(b.box.x0, 10),
+                            rounded(b.box.y0, 10), rounded(b.box.x1, 10), rounded(b.box.y1, 10)});
+  });
+  page_.data["images"].push_back(std::move(one));
+}
+
+}  // namespace heddle::inspect

@@ -1,0 +1,396 @@
+// Objects in images: augmented to train on, prepared as they will be used to be
+// judged by.
+#include <algorithm>
+#include <array>
+
+#include "heddle/base/files/files.h"
+#include "heddle/base/log.h"
+#include "heddle/base/parallel.h"
+#include "heddle/base/profile.h"
+#include "heddle/base/progress.h"
+#include "heddle/infer/detect.h"
+#include "heddle/ops/elementwise.h"
+#include "heddle/train/batches/object_images.h"
+#include "heddle/train/metrics/average_precision.h"
+#include "heddle/train/tasks/model_task.h"
+#include "heddle/train/tasks/set_loss.h"
+#include "heddle/vision/box_augment.h"
+
+namespace heddle::train {
+namespace {
+
+struct DetectionFields : TaskFields {
+  int64_t shortest_edge = 0, longest_edge = 0, batch_size = 8, cache_edge = 0;
+  double val_share = 0.1, backbone_factor = 1;
+  std::vector<std::string> class_names;
+  std::string drawn = "none";
+  BoxAugmentation augmentation;
+  int64_t drawn_images = 20'000, drawn_held_out = 200, drawn_height = 128, drawn_width = 128;
+
+  // From nothing on little data: norms over groups and before sublayers, one
+  // rate for all, no dropout, clipping (facebookresearch/detr#157); queries
+  // that begin far apart.
+  void suit(TrainConfig& config) override {
+    config.optimizer = "adamw";
+    config.schedule = "cosine";
+    config.learning_rate = 2e-4;
+    config.min_learning_rate = 1e-5;
+    config.warmup_updates = 500;
+    config.adam_beta2 = 0.999;
+    config.adam_epsilon = 1e-8;
+    config.weight_decay = 1e-4;
+    config.clip_norm = 0.1;
+    config.ema_decay = 0.999;
+    config.select = "map";
+    const FieldList model = config.stack.fields();
+    for (const auto& [key, value] : std::initializer_list<std::pair<const char*, const char*>>{
+             {"normalize_before", "true"},
+             {"auxiliary_loss", "true"},
+             {"dropout", "0"},
+             {"init_std", "1"},
+             {"num_queries", "50"},
+             {"d_model", "192"},
+             {"encoder_layers", "3"},
+             {"decoder_layers", "3"},
+             {"encoder_attention_heads", "6"},
+             {"decoder_attention_heads", "6"},
+             {"encoder_ffn_dim", "512"},
+             {"decoder_ffn_dim", "512"},
+             {"backbone_config",
+              R"({"model_type": "resnet", "norm": "group", "layer_type": "basic",)"
+              R"( "embedding_size": 32, "hidden_sizes": [32, 64, 128], "depths": [1, 1, 1]})"}}) {
+      set_from_string(model, key, value);
+    }
+  }
+  void check_fit(const TrainConfig&, const std::string& source) const override {
+    augmentation.check(source);
+    heddle::check(longest_edge == 0 || shortest_edge <= longest_edge, ErrorKind::usage,
+                  "{}: `shortest_edge` {} is above `longest_edge` {}", source, shortest_edge,
+                  longest_edge);
+  }
+  void check_data(const TrainConfig& config, const RunPaths& paths) const override {
+    const bool is_drawn = config.task_config.as<DetectionFields>().drawn != "none";
+    heddle::check(!paths.data.empty() || is_drawn, ErrorKind::usage,
+                  "train needs `data`, images with boxes, for task {}; or `drawn` shapes",
+                  config.task);
+    heddle::check(paths.data.empty() || !is_drawn, ErrorKind::usage,
+                  "train: there are `data`, {}, and `drawn` images; give one of them", paths.data);
+    for (const std::string& path : {paths.data, paths.val_data}) {
+      heddle::check(path.empty() || path_exists(path), ErrorKind::data,
+                    "{}: there is no such file or folder; images with boxes are needed", path);
+    }
+  }
+  template <class V>
+  void fields(V& v) {
+    v("shortest_edge", shortest_edge,
+      "pixels of the shorter edge that images are resized to, their shape "
+      "stays; 0: that of the "
+      "model that is begun from, else as they are",
+      between(0, 65535));
+    v("longest_edge", longest_edge, "no edge gets longer; 0: no bound", between(0, 65535));
+    v("batch_size", batch_size, "images of a batch", between(1, 1 << 30));
+    augmentation.fields(v);
+    v("backbone_learning_rate_factor", backbone_factor,
+      "of the backbone, whose weights may be trained already", at_least(0));
+    v("val_share", val_share,
+      "share of the images that is held out, chosen by the seed, where none "
+      "are",
+      between(0, 1));
+    v("cache_edge", cache_edge,
+      "larger images are kept with a shorter edge of so many pixels; 0: as "
+      "they are",
+      at_least(0));
+    v("class_names", class_names, "of data that numbers its classes (boxes.tsv)");
+    std::vector<std::string> kinds = drawn_kinds();
+    kinds.insert(kinds.begin(), "none");
+    v("drawn", drawn, "images that heddle draws itself, in place of `data`",
+      one_of(std::move(kinds)));
+    v("drawn_images", drawn_images, "how many of them are trained on", at_least(1));
+    v("drawn_held_out", drawn_held_out, "how many others are held out", at_least(1));
+    v("drawn_height", drawn_height, "their height in pixels", between(1, 4096));
+    v("drawn_width", drawn_width, "their width in pixels", between(1, 4096));
+  }
+};
+
+ObjectSplit open_images(const TrainConfig& config, const RunPaths& paths, const std::string& run) {
+  const auto& own = config.task_config.as<DetectionFields>();
+  const auto seed = static_cast<uint64_t>(config.seed);
+  if (own.drawn != "none") {
+    return drawn_images({.kind = own.drawn,
+                         .images = own.drawn_images,
+                         .held_out = own.drawn_held_out,
+                         .size = {own.drawn_height, own.drawn_width},
+                         .seed = seed});
+  }
+  const DetectionSplit split =
+      open_detection_split({.path = paths.data,
+                            .val_path = paths.val_data,
+                            .val_share = own.val_share,
+                            .seed = seed,
+                            .cache_dir = join_path(run, "cache"),
+                            .cache_edge = own.cache_edge,
+                            .class_names = own.class_names},
+                           [](std::string_view text) { log_info("{}", text); });
+  return {ObjectImages::of(split.train), ObjectImages::of(split.val)};
+}
+
+// What an image is when it is trained on, and its objects.
+struct TrainedImage {
+  Image image;
+  std::vector<ObjectTarget> objects;
+};
+
+std::vector<ObjectTarget> targets_of(std::span<const LabelledBox> boxes, ImageSize size) {
+  std::vector<ObjectTarget> objects;
+  for (const LabelledBox& one : boxes) {
+    if (one.is_crowd) continue;
+    const Box box = resized(one.box, size, {1, 1});
+    objects.push_back({one.label,
+                       {static_cast<float>(box.center_x()), static_cast<float>(box.center_y()),
+                        static_cast<float>(box.width()), static_cast<float>(box.height())}});
+  }
+  return objects;
+}
+
+}  // namespace
+
+class DetectionTask final : public ModelTask {
+ public:
+  using Fields = DetectionFields;
+  static constexpr TaskFacts kFacts = {Head::objects, "loss,map,map_50", 10'000, "images"};
+
+  DetectionTask(const TrainConfig& config, const RunPaths& paths, const std::string& run)
+      : ModelTask(config, paths, run), images_(open_images(config, paths, run)) {
+    StackConfig& stack = config_.stack;
+    if (paths.from.empty()) {
+      processor_.do_normalize = true;
+      processor_.image_mean = {0.485, 0.456, 0.406};  // ImageNet's, as of all DETRs
+      processor_.image_std = {0.229, 0.224, 0.225};
+    } else {
+      stack.hub() = config_of_model(paths.from).hub();
+      processor_ = ImageProcessor::of_folder(find_model_dir(paths.from));
+    }
+    if (fields().shortest_edge > 0) set_edges();
+    stack.hub().head = Head::objects;
+    stack.hub().labels = images_.train.classes;
+    begin_model();
+    const std::string prepared = processor_.to_json().dump();
+    const std::string as = " as " + checksum(std::as_bytes(std::span(prepared)));
+    set_keys(images_.train.key + as, images_.val.key + as);
+    log_info("{} to train on, {} held out, {} classes, {} queries",
+             counted(images_.train.size, "image"), format_count(images_.val.size),
+             stack.hub().classes(), facts().queries);
+    look_at_objects();
+    shuffle(images_.train.size, fields().batch_size);
+  }
+
+  LossSums accumulate_whole(int64_t epoch, std::span<const int64_t> samples,
+                            const nn::Run& run) override {
+    const auto n = static_cast<int64_t>(samples.size());
+    std::vector<TrainedImage> images(samples.size());
+    {
+      const ProfilePhase phase("augment");
+      parallel_for(n, [&](int64_t i) {
+        const auto at = static_cast<size_t>(i);
+        images[at] = augmented(static_cast<uint64_t>(epoch), samples[at]);
+      });
+    }
+    std::vector<ImageSize> sizes;
+    BatchObjects objects;
+    for (TrainedImage& one : images) {
+      sizes.push_back(one.image.size());
+      objects.push_back(std::move(one.objects));
+    }
+    ImageBatch batch(std::move(sizes), {samples.begin(), samples.end()});
+    parallel_for(
+        n, [&](int64_t i) { batch.lay(i, images[static_cast<size_t>(i)].image, processor_); });
+    std::vector<RngKey> keys;
+    for (const int64_t sample : samples) {
+      keys.push_back(make_key(seed(), static_cast<uint64_t>(epoch), hash_name("denoising"),
+                              static_cast<uint64_t>(sample)));
+    }
+    return accumulate_objects(batch, objects, keys, run);
+  }
+
+  ValidationScore validate(const nn::Run& run) override {
+    SetLossSums sums;
+    std::vector<DetectedImage> found;
+    for (int64_t begin = 0; begin < images_.val.size; begin += kAtOnce) {
+      Judged judged = judge_images(begin, std::min(begin + kAtOnce, images_.val.size), run);
+      sums += judged.sums;
+      std::ranges::move(judged.found, std::back_inserter(found));
+    }
+    const DetectionScores scores = score_detections(found, std::ssize(images_.val.classes));
+    examine(sums);
+    ValidationScore score{.loss = sums.loss(facts().loss), .metrics = scores.metrics()};
+    score.metrics.resize(2);  // over all IoU, and of 0.5
+    score.metrics.push_back({"class_accuracy", 1 - sums.class_error()});
+    return score;
+  }
+
+  std::vector<Json> samples() override {
+    std::vector<Json> samples;
+    for (const int64_t i : spread(images_.val.size, 6)) {
+      const Judged judged = judge_images(i, i + 1, {});
+      const DetectedImage& one = judged.found[0];
+      const auto sure =
+          std::ranges::count_if(one.found, [](const ScoredBox& box) { return box.score >= 0.5; });
+      samples.push_back(
+          Json::object({{"image", images_.val.name(i)},
+                        {"label", counted(std::ssize(one.truths), "object")},
+                        {"model", fmt::format("{} of at least 0.5", counted(sure, "object"))}}));
+    }
+    return samples;
+  }
+
+  double rate_factor(const nn::Parameter& parameter) const override {
+    const bool is_backbone = parameter.name().find("backbone.") != std::string::npos;
+    return is_backbone ? fields().backbone_factor : 1;
+  }
+
+  // The weights last: a folder that has them has all.
+  void save_model(const std::string& folder) const override {
+    make_directories(folder);
+    write_file_atomic(join_path(folder, kPreprocessorName), processor_.to_json().dump(2) + "\n");
+    ModelTask::save_model(folder);
+  }
+
+ private:
+  static constexpr int64_t kAtOnce = 16, kLookedAt = 1000;
+
+  const Fields& fields() const { return own<Fields>(); }
+  const Detector& detector() const { return model().need<Detector>(config_.model_type); }
+  const DetectorFacts& facts() const { return detector().detector(); }
+
+  void set_edges() {
+    processor_.do_resize = true, processor_.do_center_crop = false;
+    processor_.size = {};
+    processor_.shortest_edge = fields().shortest_edge;
+    processor_.longest_edge = fields().longest_edge;
+  }
+
+  // How many there are, and what a model that does not look at images could
+  // make of them.
+  void look_at_objects() {
+    const ObjectCounts counts = count_objects(images_.train, kLookedAt, facts().queries);
+    if (counts.most > facts().queries) {
+      log_warning(
+          "an image has {} objects, and the model {} queries: it can never "
+          "find more than these "
+          "({:.1f} % of the objects are too many); give `num_queries` {}",
+          counts.most, facts().queries,
+          100 * static_cast<double>(counts.beyond) / static_cast<double>(counts.objects),
+          counts.most + counts.most / 2);
+    }
+    floor_ = class_loss_floor(counts.of_class, counts.images, facts().queries,
+                              facts().loss.eos_coefficient);
+    log_info(
+        "a model that does not look at its images has a class loss of "
+        "{:.4f} or more",
+        floor_);
+  }
+
+  TrainedImage augmented(uint64_t epoch, int64_t sample) const {
+    const BoxAugmentation& how = fields().augmentation;
+    const AugmentDraw draw{seed(), epoch, static_cast<uint64_t>(sample)};
+    const BoxedImage one = images_.train.at(sample);
+    const ImageSize target = processor_.resized(one.image.size());
+    BoxedImage changed;
+    if (const auto others = draw_mosaic(how, images_.train.size, draw)) {
+      const std::array four = {one, images_.train.at((*others)[0]), images_.train.at((*others)[1]),
+                               images_.train.at((*others)[2])};
+      changed = augment_mosaic(four, how, target, draw);
+    } else {
+      changed = augment_boxes(one, how, target, draw);
+    }
+    std::vector<ObjectTarget> objects = targets_of(changed.boxes, changed.image.size());
+    return {std::move(changed.image), std::move(objects)};
+  }
+
+  // The loss of a batch is that of each image, so many times.
+  LossSums accumulate_objects(const ImageBatch& batch, const BatchObjects& objects,
+                              std::span<const RngKey> keys, const nn::Run& run) const {
+    const bool all = trains_all_layers();
+    const int64_t layers = all ? facts().layers : 1, n = batch.size();
+    SetLossSums last;
+    Tensor loss;
+    {
+      const ProfilePhase phase("forward");
+      NoisedObjects noised =
+          with_noise(objects, keys, std::ssize(model().labels()), facts().denoising);
+      const ObjectPredictions seen = detector().predict(batch.rows(), all, run, &noised);
+      const std::vector<Matches> matches =
+          match_objects(seen, layers, facts().queries, objects, facts().loss);
+      last = judge(seen, layers - 1, facts().queries, objects, matches.back(), facts().loss);
+      loss = set_loss(seen, facts().queries, objects, matches, facts().loss, static_cast<float>(n));
+      const Tensor restored =
+          restoration_loss(noised, layers, objects, facts().loss, static_cast<float>(n));
+      if (restored.defined()) loss = loss + restored;
+    }
+    const ProfilePhase phase("backward");
+    const double total = static_cast<double>(loss.item());
+    backward(loss);
+    return {total, last.loss(facts().loss) * static_cast<double>(n), n, n};
+  }
+  bool trains_all_layers() const {
+    const Json fields = to_json(config_.stack.fields());
+    const Json* all = fields.find("auxiliary_loss");
+    return all != nullptr && all->as_bool();
+  }
+
+  // What the model makes of held-out images.
+  struct Judged {
+    SetLossSums sums;
+    std::vector<DetectedImage> found = {};
+  };
+  Judged judge_images(int64_t begin, int64_t end, const nn::Run& run) const {
+    const auto n = static_cast<size_t>(end - begin);
+    std::vector<Image> images(n);
+    std::vector<ImageSize> sizes(n);
+    std::vector<DetectedImage> judged(n);
+    BatchObjects objects(n);
+    parallel_for(end - begin, [&](int64_t i) {
+      const auto at = static_cast<size_t>(i);
+      BoxedImage one = images_.val.at(begin + i);
+      images[at] = processor_.fit(one.image);
+      sizes[at] = one.image.size();
+      objects[at] = targets_of(one.boxes, sizes[at]);
+      judged[at] = {images_.val.id(begin + i), std::move(one.boxes), {}};
+    });
+    const ImageBatch batch(images, processor_);
+    const NoGrad off;
+    const ObjectPredictions seen = detector().predict(batch.rows(), false, run);
+    const int64_t queries = facts().queries;
+    const std::vector<Matches> matches = match_objects(seen, 1, queries, objects, facts().loss);
+    auto found = scored_boxes(seen, queries, sizes, run_);
+    for (size_t i = 0; i < n; ++i) judged[i].found = std::move(found[i]);
+    return {judge(seen, 0, queries, objects, matches[0], facts().loss), std::move(judged)};
+  }
+
+  // What goes wrong with detectors that learn nothing.
+  void examine(const SetLossSums& s) const {
+    const double overlap = s.overlap / static_cast<double>(std::max<int64_t>(1, s.images));
+    log_info(
+        "class loss {:.4f} (that of a blind model {:.4f}), distance "
+        "{:.4f}, 1 - GIoU {:.4f}; of "
+        "matched queries {:.1f} % see another class or none; two queries "
+        "share {:.0f} % of their "
+        "boxes",
+        s.class_loss(), floor_, s.distance_loss(), s.giou_loss(), 100 * s.class_error(),
+        100 * overlap);
+    if (overlap > 0.8 && facts().queries > 1) {
+      log_warning(
+          "the queries see one and the same box: lower the learning "
+          "rate, or begin with queries "
+          "further apart (`init_std` 1)");
+    }
+  }
+
+  ObjectSplit images_;
+  ImageProcessor processor_;
+  double floor_ = 0;
+};
+
+template std::unique_ptr<TaskFields> new_fields<DetectionTask>();
+
+}  // namespace heddle::train

@@ -1,0 +1,192 @@
+// Detectors at the command line: training on drawn shapes, exact resume, what
+// they are asked afterwards, and bad input.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "heddle/base/json/json.h"
+#include "tests/support/cli_runner.h"
+
+namespace heddle::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kBackbone =
+    R"({"model_type": "resnet", "norm": "group", "norm_groups": 4, "layer_type": "basic",
+        "embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1]})";
+
+class Detect : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { folder_ = std::make_unique<TempDir>(); }
+  static void TearDownTestSuite() { folder_.reset(); }
+  static std::string path(const std::string& name) { return (*folder_ / name).string(); }
+
+  static CliResult train(const std::string& run, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"train",
+                                      "--task",
+                                      "object_detection",
+                                      "--out",
+                                      path(run),
+                                      "--drawn",
+                                      "shapes",
+                                      "--drawn-images",
+                                      "40",
+                                      "--drawn-held-out",
+                                      "6",
+                                      "--drawn-height",
+                                      "64",
+                                      "--drawn-width",
+                                      "80",
+                                      "--backbone-config",
+                                      kBackbone,
+                                      "--d-model",
+                                      "16",
+                                      "--num-queries",
+                                      "10",
+                                      "--encoder-layers",
+                                      "1",
+                                      "--decoder-layers",
+                                      "2",
+                                      "--encoder-ffn-dim",
+                                      "24",
+                                      "--decoder-ffn-dim",
+                                      "24",
+                                      "--encoder-attention-heads",
+                                      "2",
+                                      "--decoder-attention-heads",
+                                      "2",
+                                      "--batch-size",
+                                      "8",
+                                      "--warmup-updates",
+                                      "5",
+                                      "--schedule",
+                                      "constant",
+                                      "--learning-rate",
+                                      "0.001",
+                                      "--validate-every",
+                                      "10",
+                                      "--checkpoint-every",
+                                      "4",
+                                      "--precision",
+                                      "f32",
+                                      "--dropout",
+                                      "0.1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_heddle(words);
+  }
+  static std::string weights(const std::string& run) {
+    return read_file(path(run) + "/last/model.safetensors");
+  }
+
+ private:
+  static inline std::unique_ptr<TempDir> folder_;
+};
+
+TEST_F(Detect, detector_is_trained_judged_and_asked) {
+  const CliResult trained = train("run", {"--max-updates", "20"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_NE(trained.err.find("does not look at its images"), trained.err.npos) << trained.err;
+  EXPECT_TRUE(fs::exists(path("run/report.html")));
+  EXPECT_TRUE(fs::exists(path("run/best/preprocessor_config.json")));
+  EXPECT_EQ(Json::load(path("run/best/config.json")).at("architectures").as_strings(),
+            std::vector<std::string>{"DetrForObjectDetection"});
+  const std::string image = std::string(kFixtures) + "/images/rgb.png";
+  const CliResult found = run_heddle(
+      {"detect", path("run"), image, "--json", "--threshold", "0", "--page", path("page.html")});
+  ASSERT_EQ(found.exit_code, 0) << found.err;
+  const Json line = Json::parse(found.out);
+  EXPECT_EQ(line.get_string("image"), image);
+  ASSERT_GT(line.at("objects").size(), 0u);
+  const double width = line.get_double("width"), height = line.get_double("height");
+  double last = 1;
+  for (const Json& one : line.at("objects").as_array()) {
+    EXPECT_LE(one.get_double("score"), last);
+    last = one.get_double("score");
+    const Json::Array& box = one.at("box").as_array();
+    EXPECT_GE(box[0].as_double(), 0);
+    EXPECT_LT(box[0].as_double(), box[2].as_double());
+    EXPECT_LE(box[2].as_double(), width);
+    EXPECT_LT(box[1].as_double(), box[3].as_double());
+    EXPECT_LE(box[3].as_double(), height);
+  }
+  EXPECT_TRUE(fs::exists(path("page.html")));
+  EXPECT_EQ(run_heddle({"detect", path("run"), image, "--threshold", "1"}).out, "");
+}
+
+TEST_F(Detect, threads_and_stops_change_no_bit) {
+  ASSERT_EQ(train("whole", {"--max-updates", "12", "--threads", "1"}).exit_code, 0);
+  ASSERT_EQ(train("threads", {"--max-updates", "12", "--threads", "3"}).exit_code, 0);
+  EXPECT_EQ(weights("threads"), weights("whole"));
+  ASSERT_EQ(train("stopped", {"--max-updates", "7"}).exit_code, 0);
+  ASSERT_NE(weights("stopped"), weights("whole"));
+  ASSERT_EQ(train("stopped", {"--max-updates", "12"}).exit_code, 0);
+  EXPECT_EQ(weights("stopped"), weights("whole"));
+}
+
+TEST_F(Detect, model_goes_on_with_other_classes_at_another_size) {
+  ASSERT_EQ(train("first", {"--max-updates", "4"}).exit_code, 0);
+  const CliResult tuned = run_heddle({"train",
+                                      "--task",
+                                      "object_detection",
+                                      "--from",
+                                      path("first"),
+                                      "--drawn",
+                                      "cells",
+                                      "--drawn-images",
+                                      "8",
+                                      "--drawn-held-out",
+                                      "2",
+                                      "--drawn-height",
+                                      "96",
+                                      "--drawn-width",
+                                      "128",
+                                      "--shortest-edge",
+                                      "64",
+                                      "--max-updates",
+                                      "2",
+                                      "--precision",
+                                      "f32",
+                                      "--backbone-learning-rate-factor",
+                                      "0.1",
+                                      "--out",
+                                      path("tuned")});
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  EXPECT_NE(tuned.err.find("class_labels_classifier"), tuned.err.npos) << tuned.err;
+  EXPECT_EQ(
+      Json::load(path("tuned/best/preprocessor_config.json")).at("size").get_int("shortest_edge"),
+      64);
+  EXPECT_EQ(Json::load(path("tuned/best/config.json")).at("id2label").size(), 3u);
+}
+
+TEST_F(Detect, more_objects_than_queries_are_warned_of) {
+  const CliResult few = train("few", {"--max-updates", "1", "--num-queries", "2"});
+  ASSERT_EQ(few.exit_code, 0) << few.err;
+  EXPECT_NE(few.err.find("it can never find more"), few.err.npos) << few.err;
+}
+
+TEST_F(Detect, bad_input_is_refused_by_name) {
+  ASSERT_EQ(train("model", {"--max-updates", "1"}).exit_code, 0);
+  write_file(path("text.jpg"), "not an image");
+  const std::string image = std::string(kFixtures) + "/images/rgb.png";
+  const CliResult bad = run_heddle({"detect", path("model"), path("text.jpg")});
+  EXPECT_EQ(bad.exit_code, 3);
+  EXPECT_NE(bad.err.find("text.jpg"), bad.err.npos) << bad.err;
+  EXPECT_EQ(run_heddle({"detect", path("model"), path("text.jpg"), image, "--skip-bad"}).exit_code,
+            0);
+  EXPECT_EQ(run_heddle({"detect", path("model"), path("gone.png")}).exit_code, 3);
+  EXPECT_EQ(run_heddle({"detect", path("model"), image, "--threshold", "2"}).exit_code, 2);
+  const CliResult vit = run_heddle({"detect", std::string(kFixtures) + "/texts/fill", image});
+  EXPECT_EQ(vit.exit_code, 3) << vit.err;
+  const CliResult neither =
+      run_heddle({"train", "--task", "object_detection", "--out", path("none")});
+  EXPECT_EQ(neither.exit_code, 2) << neither.err;
+  const CliResult backbone =
+      train("odd", {"--max-updates", "1", "--backbone-config", R"({"model_type": "bert"})"});
+  EXPECT_EQ(backbone.exit_code, 3) << backbone.err;
+  EXPECT_FALSE(fs::exists(path("odd")));
+  EXPECT_EQ(train("odd", {"--backbone-config", "{"}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace heddle::testing
