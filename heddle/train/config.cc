@@ -118,7 +118,7 @@ int64_t StackConfig::width() const {
       return (*stages)->back();
     }
   }
-  return integer({"n_embd", "hidden_size", "d_model", "dim"});
+  return integer({"n_embd", "hidden_size", "d_model", "dim", "embed_dim"});
 }
 
 void StackConfig::set(const std::string& key, int64_t value) {
