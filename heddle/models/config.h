@@ -35,9 +35,7 @@ enum class Head : uint8_t {
 /// Whether a head gives classes, which id2label names.
 constexpr bool has_labels(Head head) { return head >= Head::sequence_classes; }
 /// Whether it stands on models that read images.
-constexpr bool reads_images(Head head) {
-  return head >= Head::image_classes;
-}
+constexpr bool reads_images(Head head) { return head >= Head::image_classes; }
 
 /// What is the same in every family.
 struct HubConfig {
