@@ -183,7 +183,7 @@ TEST_F(TrainCommand, bad_flags_are_usage_errors_that_leave_nothing) {
   refused({"--learning-rat", "1"}, {"--learning-rat", "Did you mean '--learning-rate'?"});
   refused({"--dropout", "1.5"}, {"--dropout", "1.5"});
   refused({"--dropout", "much"}, {"--dropout", "'much'", "number"});
-  refused({"--optimizer", "sgd"}, {"--optimizer", "sgd", "adamw"});
+  refused({"--optimizer", "lion"}, {"--optimizer", "lion", "adamw"});
   refused({"--threads", "0"}, {"--threads"});
   train::TrainConfig config = five_updates();
   config.stack.set("decoder_attention_heads", 3);

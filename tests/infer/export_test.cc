@@ -248,7 +248,7 @@ TEST(Export, a_tokenizer_that_transformers_cannot_read_is_named) {
 TEST(Export, what_cannot_be_is_a_usage_error) {
   const TemporaryFolder folder;
   write_small_model(folder / "ours");
-  expect_error(ErrorKind::usage, {"format is 'onnx'", "transformers or marian"},
+  expect_error(ErrorKind::usage, {"format is 'onnx'", "transformers, timm or marian"},
                [&] { export_model(folder / "ours", folder / "x", {.format = "onnx"}); });
   std::filesystem::create_directory_symlink(folder / "ours", folder / "link");
   for (const char* same : {"ours", "./ours/", "ours/../ours", "link"}) {

@@ -99,7 +99,8 @@ Json VitConfig::from_hub(const Json& json, const std::string& source) {
 }
 
 void VitConfig::to_hub(Json& json) {
-  if (json.at("antialiased_positions") == Json(false)) json.erase("antialiased_positions");
+  const Json* const antialiased = json.find("antialiased_positions");  // Swin has none
+  if (antialiased != nullptr && *antialiased == Json(false)) json.erase("antialiased_positions");
   const Json width = json.at("image_width");
   json.erase("image_width");
   if (!width.is_null()) {
