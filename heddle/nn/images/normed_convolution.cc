@@ -52,7 +52,9 @@ NormedConvolution::NormedConvolution(const Scope& convolution, const Scope& norm
 Tensor NormedConvolution::operator()(const Tensor& x, std::span<const ImageSize> sizes,
                                      const NormTail& tail, const Run& run) const {
   const bool is_line = std::holds_alternative<BatchNorm>(norm_);
-  if (is_line && !is_recording() && !run.dropout.training) return by_folded(x, sizes, tail, run);
+  // A layer that is computed again must have had the bits that it has while it is recorded.
+  const bool has_gradient = is_recording() || run.dropout.training || run.recompute;
+  if (is_line && !has_gradient) return by_folded(x, sizes, tail, run);
   return normalize(convolve(x, sizes, run), output_sizes(sizes), tail, run);
 }
 
