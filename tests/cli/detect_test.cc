@@ -2,6 +2,7 @@
 // they are asked afterwards, and bad input.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "heddle/base/json/json.h"
@@ -72,7 +73,11 @@ class Detect : public ::testing::Test {
                                       "f32",
                                       "--dropout",
                                       "0.1"};
-    words.insert(words.end(), more.begin(), more.end());
+    for (size_t i = 0; i + 1 < more.size(); i += 2) {  // in place of what is there
+      const auto at = std::ranges::find(words, more[i]);
+      if (at != words.end()) words.erase(at, at + 2);
+      words.insert(words.end(), {more[i], more[i + 1]});
+    }
     return run_heddle(words);
   }
   static std::string weights(const std::string& run) {

@@ -82,7 +82,9 @@ void fill_whole(nn::Parameters& parameters, const std::string& name, const Tenso
 // A row a class in each, and as many as each has classes.
 bool is_of_other_classes(const Shape& from, const Shape& to, int64_t from_classes,
                          int64_t to_classes) {
-  if (from.rank() != to.rank() || from[0] != from_classes || to[0] != to_classes) return false;
+  if (from.rank() != to.rank() || from.rank() == 0) return false;
+  const int64_t others = from[0] - from_classes;  // detectors have a class of no object too
+  if ((others != 0 && others != 1) || to[0] - to_classes != others) return false;
   return std::equal(from.sizes().begin() + 1, from.sizes().end(), to.sizes().begin() + 1);
 }
 
