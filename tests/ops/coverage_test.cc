@@ -140,7 +140,13 @@ const std::vector<std::string> kFamilies = {
         "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24})",
     R"({"model_type": "swin", "image_size": 16, "patch_size": 2, "embed_dim": 8,
         "depths": [2, 2], "num_heads": [2, 4], "window_size": 3, "use_absolute_embeddings": true,
-        "drop_path_rate": 0.2, "hidden_dropout_prob": 0.1})"};
+        "drop_path_rate": 0.2, "hidden_dropout_prob": 0.1})",
+    R"({"model_type": "detr", "d_model": 16, "num_queries": 3, "encoder_layers": 2,
+        "decoder_layers": 2, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "dropout": 0.1,
+        "backbone_config": {"model_type": "resnet", "layer_type": "basic", "norm": "group",
+                            "norm_groups": 2, "embedding_size": 8, "hidden_sizes": [8],
+                            "depths": [1]}})"};
 
 void expect_cases_for(const std::vector<std::string>& names) {
   static const std::set<std::string> known = [] {
