@@ -42,7 +42,8 @@ std::vector<std::string> tape_of_training_step(bool is_pre, const std::string& p
 
 // One image of the size that the model was made for, and one of another.
 void run_images(const ImageModel& model, const nn::Run& run) {
-  const ImageSize own = model.facts().image_size;
+  ImageSize own = model.facts().image_size;
+  if (own.height == 0) own = {16, 16};  // detectors take any
   const bool takes_one = model.config().type == "mlp_mixer";
   const ImageSize other = takes_one ? own : ImageSize{own.height + 4, own.width + 5};
   const std::vector<ImageSize> sizes = {own, other};
