@@ -161,10 +161,11 @@ def timm_version(torch):
 def classify(args):
     torch = start(args)
     model, batch, edge = image_models.of_case(args.case)
+    model = model.to(memory_format=torch.channels_last)
     batch = args.batch or batch
     if args.compile:
         model = torch.compile(model)
-    images = torch.randn(batch, 3, edge, edge)
+    images = torch.randn(batch, 3, edge, edge).to(memory_format=torch.channels_last)
 
     def classify_batch():
         with torch.inference_mode(), mixed(torch, args):
@@ -178,9 +179,9 @@ def train_images(args):
     torch = start(args)
     model, batch, edge, classes = sizes.TRAIN_IMAGES[args.case]
     batch = args.batch or batch
-    model = image_models.make(model, classes).train()
+    model = image_models.make(model, classes).train().to(memory_format=torch.channels_last)
     adam = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.05, fused=True)
-    images = torch.randn(batch, 3, edge, edge)
+    images = torch.randn(batch, 3, edge, edge).to(memory_format=torch.channels_last)
     wanted = torch.randint(0, classes, (batch,))
     forward = torch.compile(model) if args.compile else model
 

@@ -39,14 +39,19 @@ def generated(case):
 # BERT-base: sequences at a time, tokens of each.
 BERT_BATCH, BERT_TOKENS, BERT_VOCAB = 8, 128, 30000
 
-# Models of images under timm's names, or sizes of its VisionTransformer and SwinTransformer, with
-# the images of a batch, their edge, and the classes.
+# Models of images (see image_models.py) with the images of a batch, their edge, and the classes.
 VIT_BASE = "vit_base_patch16_224"
 CLASSIFY = {
     "classify-vit": (VIT_BASE, 8, 224, 1000),
+    "classify-swin": ("swin_tiny_patch4_window7_224", 8, 224, 1000),
+    "classify-resnet50": ("resnet50", 8, 224, 1000),
 }
 TRAIN_IMAGES = {
     "train-vit": (dict(img_size=32, patch_size=4, embed_dim=192, depth=6, num_heads=3,
                        mlp_ratio=2), 128, 32, 10),
+    "train-swin": (dict(img_size=32, patch_size=2, embed_dim=64, depths=(2, 4, 2),
+                        num_heads=(2, 4, 8), window_size=4, mlp_ratio=2), 128, 32, 10),
+    "train-cct": ("compact_transformer", 128, 32, 10),
+    "train-resnet": ("residual_net", 512, 32, 10),
     "train-vit-base": (VIT_BASE, 8, 224, 1000),
 }

@@ -46,7 +46,8 @@ struct Preset {
 };
 
 // Vaswani et al. 2017, table 3; Radford et al. 2019, table 2; Brown et al. 2020, table 2.1; Devlin
-// et al. 2019, section 3.
+// et al. 2019, section 3; Dosovitskiy et al. 2021, table 1; Touvron et al. 2021, table 1; Liu et
+// al. 2021, section 3.3; He et al. 2016, table 1.
 constexpr std::array kPresets = {
     Preset{"tiny", R"({"model_type": "heddle_transformer", "encoder_layers": 4, "decoder_layers": 4,
                        "d_model": 128, "encoder_ffn_dim": 256, "decoder_ffn_dim": 256,
@@ -68,6 +69,16 @@ constexpr std::array kPresets = {
                             "num_attention_heads": 12, "intermediate_size": 3072})"},
     Preset{"bert-large", R"({"model_type": "bert", "num_hidden_layers": 24, "hidden_size": 1024,
                              "num_attention_heads": 16, "intermediate_size": 4096})"},
+    Preset{"vit-base", R"({"model_type": "vit", "num_hidden_layers": 12, "hidden_size": 768,
+                           "num_attention_heads": 12, "intermediate_size": 3072})"},
+    Preset{"vit-large", R"({"model_type": "vit", "num_hidden_layers": 24, "hidden_size": 1024,
+                            "num_attention_heads": 16, "intermediate_size": 4096})"},
+    Preset{"deit-small", R"({"model_type": "deit", "num_hidden_layers": 12, "hidden_size": 384,
+                             "num_attention_heads": 6, "intermediate_size": 1536})"},
+    Preset{"swin-tiny", R"({"model_type": "swin", "embed_dim": 96, "depths": [2, 2, 6, 2],
+                            "num_heads": [3, 6, 12, 24], "window_size": 7})"},
+    Preset{"resnet50", R"({"model_type": "resnet", "layer_type": "bottleneck",
+                           "hidden_sizes": [256, 512, 1024, 2048], "depths": [3, 4, 6, 3]})"},
 };
 
 }  // namespace

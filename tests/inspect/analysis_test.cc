@@ -50,6 +50,14 @@ TEST(ModelParameters, published_sizes_come_out) {
   EXPECT_EQ(parameters_of("gpt2-large"), 774'030'080);
   EXPECT_EQ(parameters_of("gpt2-xl"), 1'557'611'200);
   EXPECT_EQ(parameters_of("gpt3"), 174'604'259'328);
+  // Published with 1,000 classes, here with two: 86,567,656, 304,326,632, 28,288,354, 25,557,032.
+  const auto of_images = [](const std::string& name) {
+    return analysis_of(name, {}, {.image = {224, 224}}).parameters;
+  };
+  EXPECT_EQ(of_images("vit-base"), 86'567'656 - 998 * (768 + 1));
+  EXPECT_EQ(of_images("vit-large"), 304'326'632 - 998 * (1024 + 1));
+  EXPECT_EQ(of_images("swin-tiny"), 28'288'354 - 998 * (768 + 1));
+  EXPECT_EQ(of_images("resnet50"), 25'557'032 - 998 * (2048 + 1));
 }
 
 // Four square matrices, whatever the number of heads.

@@ -133,7 +133,8 @@ std::shared_ptr<const nn::BiasTable> biases(const Scope& s, const SwinConfig& c,
   std::vector<int32_t> buckets(static_cast<size_t>(line * line)), codes;
   std::iota(buckets.rbegin(), buckets.rend(), 0);
   for (int32_t i = 0; i < side * side; ++i) codes.push_back(i / side * line + i % side);
-  Parameter& table = s.parameter({line * line, heads}, Init::normal(c.initializer_range));
+  Parameter& table =
+      s.parameter({line * line, heads}, Init::normal(c.initializer_range)).without_decay();
   return std::make_shared<const nn::BiasTable>(
       nn::BiasTable{&table, std::make_shared<const std::vector<int32_t>>(std::move(buckets)),
                     std::make_shared<const std::vector<int32_t>>(std::move(codes))});
@@ -218,7 +219,8 @@ std::optional<nn::GridPositions> positions(const Scope& s, const SwinConfig& c) 
   const ImageSize grid = patches_of(c, c.size());
   const int64_t rows = grid.height * grid.width;
   Parameter& table = s.parameter({rows, c.embed_dim}, Init::normal(c.initializer_range),
-                                 nn::Layout::as_is, {1, rows, c.embed_dim});
+                                 nn::Layout::as_is, {1, rows, c.embed_dim})
+                         .without_decay();
   return nn::GridPositions(table, 0, grid);
 }
 
