@@ -7,7 +7,10 @@
   const image = heddle.imageOf(data.pixels);
   // Those whose keys are of the image.
   const callsThere = calls.filter((call) => grids[call.keys].rows && heads.some((head) => head.call === call.index));
-  const firstQuery = (grid) => (grid.tokens.length ? 0 : Math.floor(grid.rows / 2) * grid.columns + Math.floor(grid.columns / 2));
+  // A detector's surest query; else the first token, or the middle of the image.
+  const surest = data.objects.reduce((best, object, i) => (object.score > data.objects[best].score ? i : best), 0);
+  const isOfObjects = (grid) => !grid.rows && data.objects.length === grid.tokens.length;
+  const firstQuery = (grid) => (isOfObjects(grid) ? surest : grid.tokens.length ? 0 : Math.floor(grid.rows / 2) * grid.columns + Math.floor(grid.columns / 2));
   const last = callsThere[callsThere.length - 1];
   const state = {view: "map", call: last, head: null, query: firstQuery(grids[last.queries]), isMass: false, how: "mean", marksOutliers: false};
 
@@ -75,7 +78,8 @@
         ...tokens.map((t) => el("option", {value: t, selected: t === state.query}, nameOf(grid, t))))]
       : tokens.map((t) => el("button", {type: "button", "aria-pressed": t === state.query ? "true" : "false", "data-token": t, onclick: () => ask(t)}, nameOf(grid, t)));
     asks.replaceChildren(el("span", {}, "Query: ", el("strong", {id: "query"}, nameOf(grid, state.query))), ...items,
-      el("span", {class: "faint small"}, grid.rows ? "Click a cell of the image to see where it looks." : ""));
+      el("span", {class: "faint small"}, grid.rows ? "Click a cell of the image to see where it looks."
+        : isOfObjects(grid) ? "The frame is the box that the query sees. Click the image: the surest box there." : ""));
   };
 
   // --- the image ----------------------------------------------------------------------------------------
@@ -90,6 +94,11 @@
   };
   const pick = (row, column) => {
     const from = keyGrid(), to = queryGrid();
+    if (isOfObjects(to)) {
+      const x = (column + 0.5) / from.columns, y = (row + 0.5) / from.rows;
+      const there = [...data.objects.keys()].filter((i) => { const [x0, y0, x1, y1] = data.objects[i].box; return x0 <= x && x <= x1 && y0 <= y && y <= y1; });
+      if (there.length) ask(there.reduce((best, i) => (data.objects[i].score > data.objects[best].score ? i : best)));
+    }
     if (!to.rows) return;
     const y = Math.floor((row + 0.5) * to.rows / from.rows), x = Math.floor((column + 0.5) * to.columns / from.columns);
     ask(to.tokens.length + y * to.columns + x);
@@ -112,7 +121,7 @@
     if (state.marksOutliers && grid.cells === data.norms.length) outliers.forEach((cell) => { marks[cell] = "minus"; });
     const own = state.query - queryGrid().tokens.length;
     if (own >= 0 && queryGrid().cells === grid.cells) marks[own] = "focus";
-    const what = {rows: grid.rows, columns: grid.columns, high, marks, value: (i) => (kept && !kept.has(i) ? 0 : cells[i]),
+    const what = {frame: isOfObjects(queryGrid()) ? data.objects[state.query].box : null, rows: grid.rows, columns: grid.columns, high, marks, value: (i) => (kept && !kept.has(i) ? 0 : cells[i]),
       border: shown.window ? shown.window.filter((c) => c >= n).map((c) => c - n) : null, tint: shown.tint.map((c) => c - n),
       others: shown.window ? state.call.windowList.map((w) => [...w.keys].filter((c) => c !== 65535).map((c) => c - n)) : null};
     legend.hidden = !shown.window;

@@ -5,7 +5,7 @@
 //   heddle.cellMap({image, label, onPick(row, column), describe(row, column) => text})
 //     -> {element, canvas, show({rows, columns, value(i) => number or null, high, isVeil, marks, border, tint})}
 //        a map of cells over the image (isVeil), or alone; `marks` are cells that get a frame, {cell: colour name};
-//        `border` cells of a window, whose edge is drawn, `others` those of other windows; `tint` cells that the query may not see
+//        `frame` a box in shares of the image: [left, top, right, bottom]; `border` cells of a window, whose edge is drawn, `others` those of other windows; `tint` cells that the query may not see
 "use strict";
 (() => {
   const {el} = heddle;
@@ -88,6 +88,12 @@
         g.strokeStyle = heddle.color(color);
         g.lineWidth = 3;
         g.strokeRect(x + 1.5, y + 1.5, w - 3, h - 3);
+      }
+      if (what.frame) {
+        const [x0, y0, x1, y1] = what.frame.map((share, i) => share * (i % 2 ? canvas.height : canvas.width));
+        g.strokeStyle = heddle.color("focus");
+        g.lineWidth = 3;
+        g.strokeRect(x0, y0, x1 - x0, y1 - y0);
       }
     };
     const cellAt = (event) => {

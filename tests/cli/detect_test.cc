@@ -104,6 +104,18 @@ TEST_F(Detect, detector_is_trained_judged_and_asked) {
   EXPECT_EQ(line.get_string("image"), image);
   ASSERT_GT(line.at("objects").size(), 0u);
   const double width = line.get_double("width"), height = line.get_double("height");
+  // What looks where: the same objects, in the order of the queries.
+  const CliResult looked = run_heddle({"attention", path("run"), image, "--json"});
+  ASSERT_EQ(looked.exit_code, 0) << looked.err;
+  std::vector<double> scores, of_queries;
+  for (const Json& one : line.at("objects").as_array()) scores.push_back(one.get_double("score"));
+  for (const Json& one : Json::parse(looked.out).at("objects").as_array()) {
+    of_queries.push_back(one.get_double("score"));
+    EXPECT_EQ(one.at("box").size(), 4u);
+  }
+  std::ranges::sort(of_queries, std::greater());
+  ASSERT_EQ(of_queries.size(), scores.size());
+  for (size_t i = 0; i < scores.size(); ++i) EXPECT_NEAR(of_queries[i], scores[i], 1e-4);
   double last = 1;
   for (const Json& one : line.at("objects").as_array()) {
     EXPECT_LE(one.get_double("score"), last);

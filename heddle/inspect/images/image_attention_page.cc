@@ -60,6 +60,11 @@ Json describe(const ImageSubject& subject) {
                             {"image", subject.name()},
                             {"measure", subject.measure()},
                             {"grid", grid_json(subject.grids().front())}});
+  json["objects"] = json_list(subject.objects(), [](const SeenObject& seen) {
+    Json box = Json::array();
+    for (const double x : seen.box) box.push_back(six_digits(x));
+    return Json::object({{"label", seen.label}, {"score", six_digits(seen.score)}, {"box", box}});
+  });
   json["classes"] = Json::array();
   for (size_t i = 0; i < std::min(kMostClasses, subject.classes().size()); ++i) {
     const ImageClass& c = subject.classes()[i];

@@ -9,7 +9,10 @@
 
 #include "heddle/base/progress.h"
 #include "heddle/infer/answers.h"
+#include "heddle/models/detector.h"
+#include "heddle/ops/reduce.h"
 #include "heddle/text/strings/strings.h"
+#include "heddle/vision/boxes.h"
 
 namespace heddle::inspect {
 namespace {
@@ -77,6 +80,7 @@ ImageSubject::ImageSubject(const std::string& path, const Image& image, std::str
       fitted_(reader_.processor.fit(image)),
       batch_(std::span(&fitted_, 1), reader_.processor),
       precision_(precision) {
+  note_objects();
   note_calls();
   note_classes();
 }
@@ -137,7 +141,12 @@ size_t ImageSubject::find_grid(int64_t rows, bool is_of_image) {
     const ImageModel& model = reader_.model();
     grid = {token_names(model.facts().tokens), model.grid(fitted_.size())};
   } else {
-    for (int64_t i = 0; i < rows; ++i) grid.tokens.push_back(fmt::format("query {}", i));
+    for (int64_t i = 0; i < rows; ++i) {
+      grid.tokens.push_back(fmt::format("query {}", i));
+      if (i >= std::ssize(objects_)) continue;
+      const SeenObject& seen = objects_[static_cast<size_t>(i)];
+      grid.tokens.back() += fmt::format(": {} {:.2f}", seen.label, seen.score);
+    }
   }
   check(grid.cells() == rows, ErrorKind::internal,
         "attention has {} rows over an image of {} cells", rows, grid.cells());
@@ -159,6 +168,26 @@ void ImageSubject::note_windows(ImageCall& call, const ImageWindows& windows) {
     };
     const std::vector<int32_t> cells = of_window(windows.tokens);
     call.windows.push_back({cells, cells, of_window(windows.regions)});
+  }
+}
+
+void ImageSubject::note_objects() {
+  const auto* const detector = reader_.model().as<Detector>();
+  if (detector == nullptr) return;
+  const NoGrad off;
+  nn::Run run;
+  run.use(precision_);
+  const ObjectPredictions seen = detector->predict(batch_.rows(), false, run);
+  const std::vector<float> p = softmax(seen.logits).to_floats(), boxes = seen.boxes.to_floats();
+  const auto classes = static_cast<size_t>(seen.logits.size(1));
+  for (size_t q = 0; q < boxes.size() / 4; ++q) {
+    const auto row = p.begin() + static_cast<std::ptrdiff_t>(q * classes);
+    const auto best = std::max_element(row, row + static_cast<std::ptrdiff_t>(classes) - 1);
+    const float* const b = boxes.data() + 4 * q;
+    const Box box = Box::of_center(b[0], b[1], b[2], b[3]);
+    objects_.push_back({reader_.model().labels()[static_cast<size_t>(best - row)],
+                        *best,
+                        {box.x0, box.y0, box.x1, box.y1}});
   }
 }
 

@@ -2,6 +2,7 @@
 // there are, and which parts of the image their queries and keys are.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,13 @@ struct ImageClass {
   double probability = 0;
 };
 
+/// What a query of a detector sees, by its likeliest class that is an object.
+struct SeenObject {
+  std::string label;
+  double score = 0;
+  std::array<double, 4> box = {};  ///< left, top, right, bottom, as shares of the image
+};
+
 /// What one pass over an image computes, as often as one likes and with any observer.
 class ImageSubject {
  public:
@@ -64,6 +72,8 @@ class ImageSubject {
   const std::vector<ImageCall>& calls() const { return calls_; }
   /// The likeliest first; empty if the model has no classes.
   const std::vector<ImageClass>& classes() const { return classes_; }
+  /// A query each; empty if the model is no detector.
+  const std::vector<SeenObject>& objects() const { return objects_; }
   /// Lengths of the last layer's states, a cell of grids().back() each; empty if they lie
   /// otherwise, as those of a detector's queries.
   const std::vector<double>& norms() const { return norms_; }
@@ -82,6 +92,7 @@ class ImageSubject {
 
   Result result(const nn::Observer* observer) const;
   void note_classes();
+  void note_objects();
   void note_calls();
   size_t find_grid(int64_t rows, bool is_of_image);
   void note_windows(ImageCall& call, const ImageWindows& windows);
@@ -95,6 +106,7 @@ class ImageSubject {
   std::vector<CellGrid> grids_;
   std::vector<ImageCall> calls_;
   std::vector<ImageClass> classes_;
+  std::vector<SeenObject> objects_;
   std::vector<double> norms_;
 };
 
