@@ -146,6 +146,27 @@ TEST_F(Resnet, statistics_that_are_frozen_stay_and_others_move_through_stops) {
   EXPECT_EQ(weights("halted"), weights("tuned"));
 }
 
+// Attention behind the last stage, and in place of the convolutions of layers.
+TEST_F(Resnet, attention_among_pixels_learns_with_the_same_bits_for_threads_and_recomputation) {
+  for (const std::vector<std::string>& kind :
+       {std::vector<std::string>{"--attention-stages", "1"},
+        std::vector<std::string>{"--layer-type", "attention", "--attention-window", "2"}}) {
+    const auto with = [&](std::vector<std::string> more) {
+      more.insert(more.end(), kind.begin(), kind.end());
+      more.insert(more.end(), {"--attention-head-width", "4", "--max-updates", "60"});
+      return more;
+    };
+    const std::string run = kind[0];
+    const CliResult trained = train(run, with({"--threads", "1"}));
+    ASSERT_EQ(trained.exit_code, 0) << trained.err;
+    const CliResult judged =
+        run_heddle({"eval", path(run), "--data", path("data"), "--json", "--precision", "f32"});
+    EXPECT_GT(Json::parse(judged.out).at("accuracy").as_double(), 0.9) << run;
+    ASSERT_EQ(train(run + "3", with({"--threads", "3", "--recompute", "true"})).exit_code, 0);
+    EXPECT_EQ(weights(run + "3"), weights(run)) << run;
+  }
+}
+
 TEST_F(Resnet, fields_that_do_not_fit_together_are_named) {
   const CliResult depths =
       run_heddle({"train", "--task", "image_classification", "--model-type", "resnet", "--data",

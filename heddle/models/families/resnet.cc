@@ -1,10 +1,11 @@
 // ResNet: He et al. 2016, "Deep Residual Learning for Image Recognition" (arXiv 1512.03385), with
 // the stride of a bottleneck in its 3x3 (v1.5); stems and pools of small images as in Page 2018
-// ("How to Train Your ResNet"); stochastic depth of Huang et al. 2016.
+// ("How to Train Your ResNet"); stochastic depth of Huang et al. 2016; attention among pixels.
 #include <numeric>
 
 #include "heddle/models/backbone.h"
 #include "heddle/nn/images/normed_convolution.h"
+#include "heddle/nn/images/pixel_attention.h"
 #include "heddle/nn/mlp.h"
 #include "heddle/ops/elementwise.h"
 #include "heddle/ops/reduce.h"
@@ -22,6 +23,8 @@ struct ResnetConfig {
   std::string layer_type = "bottleneck", hidden_act = "relu";
   bool downsample_in_first_stage = false, downsample_in_bottleneck = false;
   int64_t num_channels = 3, image_size = 224, norm_groups = 8;
+  std::vector<int64_t> attention_stages = {};
+  int64_t attention_head_width = 32, attention_window = 4;
   std::string stem = "imagenet", downsample = "stride", norm = "batch";
   double drop_path_rate = 0;
 
@@ -31,8 +34,9 @@ struct ResnetConfig {
     v("hidden_sizes", hidden_sizes, "channels of each stage", at_least(1));
     v("depths", depths, "layers of each stage", at_least(0));
     v("layer_type", layer_type,
-      "basic: two 3x3 and a shortcut; bottleneck: 1x1, 3x3, 1x1; plain: a 3x3 without shortcut",
-      one_of({"basic", "bottleneck", "plain"}));
+      "basic: two 3x3 and a shortcut; bottleneck: 1x1, 3x3, 1x1; plain: a 3x3 without shortcut; "
+      "attention: a bottleneck with attention in windows where its 3x3 has no stride",
+      one_of({"basic", "bottleneck", "plain", "attention"}));
     v("hidden_act", hidden_act, "of the stem and behind each sum; inside of layers it is ReLU",
       one_of(nn::activation_names()));
     v("downsample_in_first_stage", downsample_in_first_stage, "the first stage halves the sides");
@@ -48,12 +52,23 @@ struct ResnetConfig {
     v("norm", norm, "over the batch, over it as it was (frozen), or over groups of an image",
       one_of({"batch", "frozen_batch", "group"}));
     v("norm_groups", norm_groups, "groups of channels of a group norm", at_least(1));
+    v("attention_stages", attention_stages,
+      "stages, from 0, behind which each pixel attends to all of its image: added, from zero on",
+      at_least(0));
+    v("attention_head_width", attention_head_width, "of the heads of all attention", at_least(1));
+    v("attention_window", attention_window, "side of the windows of layers of attention",
+      at_least(1));
     v("drop_path_rate", drop_path_rate,
       "probability that an image goes past the last layer, rising from 0", from_below(0, 1));
   }
   void check(const std::string& source) const;
   bool pools() const { return downsample == "pool"; }
-  bool is_bottleneck() const { return layer_type == "bottleneck"; }
+  bool has_attention_layers() const { return layer_type == "attention"; }
+  bool is_bottleneck() const { return layer_type == "bottleneck" || has_attention_layers(); }
+  bool attends_behind(int64_t stage) const {
+    return std::ranges::count(attention_stages, stage) > 0;
+  }
+  int64_t heads(int64_t width) const { return std::max<int64_t>(1, width / attention_head_width); }
   nn::NormKind norm_kind() const {
     using Over = nn::NormKind::Over;
     return {norm == "group"   ? Over::group
@@ -79,6 +94,19 @@ void ResnetConfig::check(const std::string& source) const {
     check(!is_bottleneck() || width % kReduction == 0,
           fmt::format("a bottleneck of {} channels is no quarter of them wide", width));
     if (is_bottleneck()) widths.push_back(width / kReduction);
+  }
+  for (const int64_t stage : attention_stages) {
+    check(stage < std::ssize(depths),
+          fmt::format("attention_stages has {}, and there are stages 0 to {}", stage,
+                      std::ssize(depths) - 1));
+  }
+  for (int64_t i = 0; i < std::ssize(hidden_sizes); ++i) {
+    const int64_t width = hidden_sizes[static_cast<size_t>(i)];
+    const int64_t narrow = width / kReduction;
+    check((!has_attention_layers() || narrow % heads(narrow) == 0) &&
+              (!attends_behind(i) || width % heads(width) == 0),
+          fmt::format("attention_head_width {} makes no whole heads of {} channels",
+                      attention_head_width, width));
   }
   widths.push_back(embedding_size);
   for (const int64_t width : widths) {
@@ -114,12 +142,16 @@ nn::NormedConvolution convolution(const Scope& s, const ResnetConfig& c, int64_t
 /// A stage's layer at `s`: convolutions one behind the other and the way past them.
 class ResnetLayer {
  public:
+  struct Place {
+    int64_t index = 0;  ///< in its stage
+    double drop_path = 0;
+  };
   ResnetLayer(const Scope& s, const ResnetConfig& c, int64_t in, int64_t out, int64_t stride,
-              double drop_path)
+              const Place& place)
       : name_(s.prefix()),
         kind_(nn::activation_of(c.hidden_act)),
         has_shortcut_(c.layer_type != "plain"),
-        drop_path_(drop_path) {
+        drop_path_(place.drop_path) {
     const auto add = [&](int64_t from, int64_t to, int64_t kernel, int64_t by) {
       const auto k = std::ssize(convolutions_);
       convolutions_.push_back(convolution(s / "layer" / k, c, from, to, kernel, by));
@@ -127,7 +159,16 @@ class ResnetLayer {
     if (c.is_bottleneck()) {
       const int64_t narrow = out / kReduction;
       add(in, narrow, 1, c.downsample_in_bottleneck ? stride : 1);
-      add(narrow, narrow, 3, c.downsample_in_bottleneck ? 1 : stride);
+      const int64_t by = c.downsample_in_bottleneck ? 1 : stride;
+      if (!c.has_attention_layers() || by != 1) {
+        add(narrow, narrow, 3, by);
+      } else {
+        attention_.emplace(s / "attention",
+                           nn::PixelAttention::Options{.width = narrow,
+                                                       .heads = c.heads(narrow),
+                                                       .window = c.attention_window,
+                                                       .is_shifted = place.index % 2 == 1});
+      }
       add(narrow, out, 1, 1);
     } else {
       add(in, out, 3, stride);
@@ -149,6 +190,7 @@ class ResnetLayer {
       y.x = convolutions_[k](y.x, y.sizes, {.activation = Activation::relu}, run);
       y.sizes = convolutions_[k].output_sizes(y.sizes);
     }
+    if (attention_) y.x = (*attention_)(y.x, y.sizes, run);
     const nn::NormedConvolution& last = convolutions_.back();
     const std::vector<ImageSize> sizes = last.output_sizes(y.sizes);
     if (!has_shortcut_) return {last(y.x, y.sizes, {.activation = kind_}, run), sizes};
@@ -168,6 +210,7 @@ class ResnetLayer {
   bool has_shortcut_;
   double drop_path_;
   std::vector<nn::NormedConvolution> convolutions_;
+  std::optional<nn::PixelAttention> attention_;  // before the last of them
   std::optional<nn::NormedConvolution> shortcut_;
 };
 
@@ -187,6 +230,7 @@ struct Transition {
 struct Stage {
   std::optional<Transition> transition;
   std::vector<ResnetLayer> layers;
+  std::optional<nn::PixelAttention> attention = {};  // behind them, over whole images
 
   Map operator()(Map map, const std::vector<uint32_t>* samples, const Run& run) const {
     if (transition) map = (*transition)(map, run);
@@ -201,6 +245,7 @@ struct Stage {
       const std::vector<ImageSize> sizes = layer.output_sizes(map.sizes);
       map = {recompute(std::array{map.x}, again)[0], sizes};
     }
+    if (attention) map.x = add(map.x, (*attention)(map.x, map.sizes, run));
     return map;
   }
 };
@@ -277,7 +322,16 @@ void Resnet::add_stages(const Scope& s) {
     for (int64_t l = 0; l < c_.depths[i]; ++l, ++index) {
       const double drop = c_.drop_path_rate * static_cast<double>(index) / most;
       stage.layers.emplace_back(at / "layers" / l, c_, l == 0 ? in : out, out, l == 0 ? stride : 1,
-                                drop);
+                                ResnetLayer::Place{l, drop});
+    }
+    if (c_.attends_behind(static_cast<int64_t>(i))) {
+      // Pages show what lies over the last map.
+      const bool is_last = i + 1 == c_.depths.size();
+      stage.attention.emplace(
+          at / "attention", nn::PixelAttention::Options{.width = out,
+                                                        .heads = c_.heads(out),
+                                                        .output = Init::zeros(),
+                                                        .observed = is_last ? "attentions.0" : ""});
     }
     in = out;
     stages_.push_back(std::move(stage));
