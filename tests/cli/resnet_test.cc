@@ -2,6 +2,8 @@
 // what is frozen, and two views of an image.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <filesystem>
 
 #include "heddle/base/json/json.h"
@@ -82,7 +84,14 @@ class Resnet : public ::testing::Test {
                                       "5",
                                       "--precision",
                                       "f32"};
-    words.insert(words.end(), more.begin(), more.end());
+    for (size_t i = 0; i + 1 < more.size(); i += 2) {
+      const auto at = std::ranges::find(words, more[i]);
+      if (at == words.end()) {
+        words.insert(words.end(), {more[i], more[i + 1]});
+      } else {
+        at[1] = more[i + 1];
+      }
+    }
     return run_heddle(words);
   }
   static std::string weights(const std::string& run, const std::string& which = "last") {

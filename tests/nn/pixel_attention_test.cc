@@ -1,3 +1,4 @@
+// Attention among pixels: windows against their parts of the image alone.
 #include "heddle/nn/images/pixel_attention.h"
 
 #include <gtest/gtest.h>
