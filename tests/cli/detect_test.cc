@@ -131,6 +131,25 @@ TEST_F(Detect, detector_is_trained_judged_and_asked) {
   EXPECT_EQ(run_heddle({"detect", path("run"), image, "--threshold", "1"}).out, "");
 }
 
+TEST_F(Detect, swin_stands_below_a_detector) {
+  const std::string swin =
+      R"({"model_type": "swin", "image_size": 64, "patch_size": 4, "embed_dim": 8,
+          "depths": [1, 2], "num_heads": [2, 2], "window_size": 4})";
+  const std::vector<std::string> words = {"--backbone-config", swin, "--max-updates", "4"};
+  ASSERT_EQ(train("swin", words).exit_code, 0);
+  const auto with_threads = [&](const std::string& n) {
+    std::vector<std::string> more = words;
+    more.insert(more.end(), {"--threads", n});
+    return more;
+  };
+  ASSERT_EQ(train("swin3", with_threads("3")).exit_code, 0);
+  EXPECT_EQ(weights("swin3"), weights("swin"));
+  const std::string image = std::string(kFixtures) + "/images/rgb.png";
+  const CliResult found = run_heddle({"detect", path("swin"), image, "--threshold", "0"});
+  EXPECT_EQ(found.exit_code, 0) << found.err;
+  EXPECT_EQ(std::ranges::count(found.out, '\n'), 10);  // as many as there are queries
+}
+
 TEST_F(Detect, threads_and_stops_change_no_bit) {
   ASSERT_EQ(train("whole", {"--max-updates", "12", "--threads", "1"}).exit_code, 0);
   ASSERT_EQ(train("threads", {"--max-updates", "12", "--threads", "3"}).exit_code, 0);
