@@ -1,5 +1,6 @@
 // Folders of timm's, and CCT, which neither has, against PyTorch in float64.
 #include "heddle/infer/export.h"
+#include "heddle/models/timm/timm.h"
 #include "tests/parity/image_parity.h"
 
 namespace heddle {
@@ -122,6 +123,37 @@ TEST_P(TimmFolder, what_heddle_cannot_follow_is_a_data_error_that_names_it) {
   config = good;
   config["model_args"]["global_pool"] = "map";
   EXPECT_NE(message(config).find("global_pool"), std::string::npos);
+  for (const char* size : {"[8]", "[]", "[8, 8, 8]", "[8, null]", "\"8\"", "{}"}) {
+    config = good;
+    config["model_args"]["img_size"] = Json::parse(size);
+    const std::string said = message(config);
+    EXPECT_NE(said.find("config.json"), std::string::npos) << size;
+    EXPECT_NE(said.find("img_size"), std::string::npos) << size;
+  }
+}
+
+TEST(TimmConfig, sizes_of_images_are_one_number_or_two) {
+  const auto sizes = [](const char* architecture, const char* args, const char* cfg = "{}") {
+    const Json config = Json::object({{"architecture", architecture},
+                                      {"model_args", Json::parse(args)},
+                                      {"pretrained_cfg", Json::parse(cfg)}});
+    return timm::family_config(config, "a/config.json");
+  };
+  const char* const swin = "swin_tiny_patch4_window7_224";
+  for (const char* name : {"resnet18", "mixer_b16_224", "vit_base_patch16_224", swin}) {
+    EXPECT_EQ(sizes(name, R"({"img_size": 448})").at("image_size"), Json(448)) << name;
+    for (const char* args : {R"({"img_size": [224]})", R"({"img_size": []})"}) {
+      expect_error(ErrorKind::data, {"a/config.json", "img_size", "[height, width]"},
+                   [&] { (void)sizes(name, args); });
+    }
+    expect_error(ErrorKind::data, {"a/config.json", "img_size", "integer"},
+                 [&] { (void)sizes(name, R"({"img_size": ["a", "b"]})"); });
+  }
+  EXPECT_EQ(sizes("mixer_b16_224", R"({"img_size": [32, 48]})").at("image_width"), Json(48));
+  const char* const square = R"({"input_size": [3, 96, 96]})";
+  EXPECT_EQ(sizes("resnet18", "{}", square).at("image_size"), Json(96));
+  expect_error(ErrorKind::data, {"a/config.json", "96 x 128"},
+               [&] { (void)sizes("resnet18", "{}", R"({"input_size": [3, 96, 128]})"); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, TimmFolder,

@@ -60,11 +60,17 @@ class Arguments {
                   ErrorKind::data, "{} is {}; heddle has no {} of that kind", what(key),
                   value.describe(), name_);
   }
-  /// Height, or both, of the images; in_chans.
+  /// image_size, a number or [height, width], and num_channels. Errors: data for other sizes.
   void images(Json& json, int64_t published) {
     const Json size = get("img_size");
-    if (!size.is_null()) {
-      json["image_size"] = size;
+    if (size.is_array()) {
+      const std::vector<int64_t> sides = size.as_ints(what("img_size"));
+      heddle::check(sides.size() == 2, ErrorKind::data,
+                    "{} is {}; one number or [height, width] is needed", what("img_size"),
+                    size.describe());
+      json["image_size"] = sides;
+    } else if (!size.is_null()) {
+      json["image_size"] = size.as_int(what("img_size"));
     } else if (!input_size_.empty()) {
       json["image_size"] = std::vector<int64_t>{input_size_[1], input_size_[2]};
     } else {

@@ -48,8 +48,11 @@ Json resnet_config(Arguments& args) {
   // A ResNet takes any size: that of the preparation is what it is made for.
   args.images(json, 224);
   if (json.at("image_size").is_array()) {
-    const Json sides = json.at("image_size");
-    json["image_size"] = sides.as_array()[0];
+    const std::vector<int64_t> sides = json.at("image_size").as_ints();
+    check(sides[0] == sides[1], ErrorKind::data,
+          "{}: images are {} x {}; heddle's ResNets are made for squares", args.source(), sides[0],
+          sides[1]);
+    json["image_size"] = sides[0];
   }
   args.neutral("global_pool", {"avg"});
   args.neutral("output_stride", {32});
