@@ -38,9 +38,10 @@ struct DenoisingWeights {
   void fields(V& v) {
     v("denoising_groups", groups,
       "times that each object is shown to training with noise, to be restored; 0: none",
-      at_least(0));
+      between(0, 1000));
     v("denoising_box_noise", box_noise, "of its box, as a share of its edges", from_below(0, 1));
-    v("denoising_label_noise", label_noise, "probability that its class is another", between(0, 1));
+    v("denoising_label_noise", label_noise, "probability that its class is drawn anew",
+      between(0, 1));
   }
 };
 

@@ -135,6 +135,8 @@ TEST(SwinConfig, fields_that_do_not_fit_are_errors) {
   refused("depths", "[2, 0]", "depths");
   refused("num_heads", "[3, 2]", "stage 1");
   refused("window_size", "0", "window_size");
+  refused("window_size", "65", "window_size");
+  refused("embed_dim", "2097152", "embed_dim");
 }
 
 TEST(SwinConfig, other_names_of_its_sizes_are_passed_over_and_written) {

@@ -219,9 +219,9 @@ NoisedObjects with_noise(const BatchObjects& objects, std::span<const RngKey> ke
     all.counts.push_back(std::ssize(objects[i]));
     for (int64_t g = 0; g < how.groups; ++g) {
       for (const ObjectTarget& object : objects[i]) {
-        const bool is_other = static_cast<double>(random.uniform()) < how.label_noise;
-        const auto other = static_cast<int32_t>(random.below(static_cast<uint64_t>(labels)));
-        all.labels.push_back(is_other ? other : object.label);
+        const bool is_drawn = static_cast<double>(random.uniform()) < how.label_noise;
+        const auto anew = static_cast<int32_t>(random.below(static_cast<uint64_t>(labels)));
+        all.labels.push_back(is_drawn ? anew : object.label);
         std::array<float, 4> box = object.box;
         for (size_t k = 0; k < 2; ++k) {
           const auto edge = static_cast<double>(object.box[k + 2]);
