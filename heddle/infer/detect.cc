@@ -27,6 +27,18 @@ Box in_pixels(const float* box, ImageSize size) {
 
 }  // namespace
 
+void check_sees_all(const ImageProcessor& processor, const std::string& source) {
+  check(!processor.do_center_crop, ErrorKind::data,
+        "{}: its {} crops images; boxes would lie elsewhere", source, kPreprocessorName);
+}
+
+ImageReader load_detector(const std::string& path) {
+  ImageReader reader = load_image_reader(path);
+  static_cast<void>(reader.loaded.model->need<Detector>(reader.loaded.path));
+  check_sees_all(reader.processor, reader.loaded.path);
+  return reader;
+}
+
 std::vector<std::vector<ScoredBox>> scored_boxes(const ObjectPredictions& seen, int64_t queries,
                                                  std::span<const ImageSize> sizes,
                                                  const std::string& source) {

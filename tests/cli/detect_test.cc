@@ -160,6 +160,21 @@ TEST_F(Detect, threads_and_stops_change_no_bit) {
   EXPECT_EQ(weights("stopped"), weights("whole"));
 }
 
+TEST_F(Detect, threads_and_stops_change_no_bit_of_what_restores_noise) {
+  const auto train_noised = [](const std::string& run, std::vector<std::string> more) {
+    more.insert(more.end(), {"--denoising-groups", "2"});
+    const CliResult trained = train(run, more);
+    ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  };
+  train_noised("noised", {"--max-updates", "8", "--threads", "1"});
+  train_noised("noised3", {"--max-updates", "8", "--threads", "3"});
+  EXPECT_EQ(weights("noised3"), weights("noised"));
+  train_noised("noised-on", {"--max-updates", "5"});
+  ASSERT_NE(weights("noised-on"), weights("noised"));
+  train_noised("noised-on", {"--max-updates", "8"});
+  EXPECT_EQ(weights("noised-on"), weights("noised"));
+}
+
 TEST_F(Detect, model_goes_on_with_other_classes_at_another_size) {
   ASSERT_EQ(train("first", {"--max-updates", "4"}).exit_code, 0);
   const CliResult tuned = run_heddle({"train",
@@ -199,6 +214,58 @@ TEST_F(Detect, more_objects_than_queries_are_warned_of) {
   const CliResult few = train("few", {"--max-updates", "1", "--num-queries", "2"});
   ASSERT_EQ(few.exit_code, 0) << few.err;
   EXPECT_NE(few.err.find("it can never find more"), few.err.npos) << few.err;
+}
+
+TEST_F(Detect, processor_that_crops_is_refused) {
+  ASSERT_EQ(train("crops", {"--max-updates", "1"}).exit_code, 0);
+  const std::string file = path("crops/best/preprocessor_config.json");
+  Json prepared = Json::load(file);
+  prepared["do_center_crop"] = true;
+  prepared["crop_size"] = Json::object({{"height", 32}, {"width", 32}});
+  write_file(file, prepared.dump());
+  const std::string image = std::string(kFixtures) + "/images/rgb.png";
+  const auto tuned = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"train",
+                                      "--task",
+                                      "object_detection",
+                                      "--from",
+                                      path("crops/best"),
+                                      "--drawn",
+                                      "shapes",
+                                      "--drawn-images",
+                                      "4",
+                                      "--drawn-held-out",
+                                      "2",
+                                      "--drawn-height",
+                                      "64",
+                                      "--drawn-width",
+                                      "64",
+                                      "--max-updates",
+                                      "1",
+                                      "--precision",
+                                      "f32",
+                                      "--out",
+                                      path("crops-on")};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_heddle(words);
+  };
+  for (const CliResult& refused : {run_heddle({"detect", path("crops"), image}), tuned({})}) {
+    EXPECT_EQ(refused.exit_code, 3) << refused.err;
+    EXPECT_NE(refused.err.find("crops images; boxes would lie elsewhere"), refused.err.npos)
+        << refused.err;
+  }
+  const CliResult resized = tuned({"--shortest-edge", "64"});  // which crops nothing
+  EXPECT_EQ(resized.exit_code, 0) << resized.err;
+}
+
+TEST_F(Detect, settings_without_effect_are_refused) {
+  const CliResult held_out = train("none", {"--val-data", path("none.json")});
+  EXPECT_EQ(held_out.exit_code, 2);
+  EXPECT_NE(held_out.err.find("--drawn-held-out"), held_out.err.npos) << held_out.err;
+  const CliResult edge = train("none", {"--longest-edge", "100"});
+  EXPECT_EQ(edge.exit_code, 2);
+  EXPECT_NE(edge.err.find("--shortest-edge"), edge.err.npos) << edge.err;
+  EXPECT_FALSE(fs::exists(path("none")));
 }
 
 TEST_F(Detect, bad_input_is_refused_by_name) {

@@ -134,7 +134,7 @@ Json as_json(const train::DetectionScores& s, std::span<const train::DetectedIma
 void eval_objects(const EvalFlags& flags) {
   const bool has_page = wants_page(flags.page);
   const Precision precision = apply_compute_flags(flags.compute);
-  const ImageReader reader = load_image_reader(flags.model);
+  const ImageReader reader = load_detector(flags.model);
   DetectionJudge evaluation(flags, reader, precision);
   evaluation.run();
   const std::vector<std::string>& labels = reader.model().labels();

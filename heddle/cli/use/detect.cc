@@ -55,8 +55,7 @@ void run(const Flags& flags) {
         "--threshold is {}; it must be at least 0 and at most 1", flags.threshold);
   const bool has_page = wants_page(flags.page);
   const Precision precision = apply_compute_flags(flags.compute);
-  const ImageReader reader = load_image_reader(flags.model);
-  static_cast<void>(reader.loaded.model->need<Detector>(reader.loaded.path));
+  const ImageReader reader = load_detector(flags.model);
   const std::vector<std::string>& labels = reader.model().labels();
   inspect::DetectionPage page(flags.model, labels, flags.threshold);
   for_read_images({flags.images, flags.lines.skip_bad, flags.json},

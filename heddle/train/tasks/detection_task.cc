@@ -67,6 +67,9 @@ struct DetectionFields : TaskFields {
     heddle::check(longest_edge == 0 || shortest_edge <= longest_edge, ErrorKind::usage,
                   "{}: `shortest_edge` {} is above `longest_edge` {}", source, shortest_edge,
                   longest_edge);
+    heddle::check(longest_edge == 0 || shortest_edge > 0, ErrorKind::usage,
+                  "{}: `longest_edge` is {} without `shortest_edge`, which it bounds; give both",
+                  source, longest_edge);
   }
   void check_data(const TrainConfig& config, const RunPaths& paths) const override {
     const bool is_drawn = config.task_config.as<DetectionFields>().drawn != "none";
@@ -75,6 +78,10 @@ struct DetectionFields : TaskFields {
                   config.task);
     heddle::check(paths.data.empty() || !is_drawn, ErrorKind::usage,
                   "train: there are `data`, {}, and `drawn` images; give one of them", paths.data);
+    heddle::check(paths.val_data.empty() || !is_drawn, ErrorKind::usage,
+                  "train: there are `val_data`, {}, and `drawn` images; `drawn_held_out` says how "
+                  "many of these are held out",
+                  paths.val_data);
     for (const std::string& path : {paths.data, paths.val_data}) {
       heddle::check(path.empty() || path_exists(path), ErrorKind::data,
                     "{}: there is no such file or folder; images with boxes are needed", path);
@@ -171,6 +178,7 @@ class DetectionTask final : public ModelTask {
       processor_ = ImageProcessor::of_folder(find_model_dir(paths.from));
     }
     if (fields().shortest_edge > 0) set_edges();
+    check_sees_all(processor_, paths.from);
     stack.hub().head = Head::objects;
     stack.hub().labels = images_.train.classes;
     begin_model();
