@@ -7,6 +7,7 @@
 #include "heddle/infer/loading/loaded_model.h"
 #include "heddle/models/family.h"
 #include "heddle/models/registry.h"
+#include "heddle/models/timm/timm.h"
 #include "heddle/nn/block.h"
 #include "heddle/train/run/run_folder.h"
 
@@ -123,10 +124,11 @@ std::unique_ptr<ModelConfig> size_of_run(const train::TrainConfig& config, const
   return finish(read_model_config(config.stack.config().json(), path), path, settings);
 }
 
-// A file: config.json of a model, or settings of `heddle train --config`.
+// A file: config.json of a model, heddle's or timm's, or settings of `heddle train --config`.
 std::unique_ptr<ModelConfig> size_of_file(const std::string& path,
                                           const std::vector<std::string>& settings) {
-  const Json json = Json::load(path);
+  Json json = Json::load(path);
+  if (timm::is_config(json)) json = timm::family_config(json, path);
   const Json* type = json.find("model_type");
   if (type == nullptr || json.contains("task")) {
     return size_of_run(train::parse_config(json, path), path, settings);

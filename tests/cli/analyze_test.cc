@@ -106,6 +106,18 @@ TEST_F(Analyze, measured_curve_has_a_point_for_each_kind_of_layer) {
   }
 }
 
+TEST_F(Analyze, folder_of_timm_is_read_as_the_family_it_is) {
+  const TempDir folder;
+  write_file(folder / "config.json",
+             R"({"architecture": "vit_tiny_patch16_224", "num_classes": 1000,
+                 "pretrained_cfg": {"input_size": [3, 224, 224]}})");
+  for (const std::string& path : {folder.path().string(), (folder / "config.json").string()}) {
+    const CliResult result = run_heddle({"analyze", path});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.out.find("5,717,416"), result.out.npos) << result.out;  // timm's count
+  }
+}
+
 TEST_F(Analyze, bad_input_is_said) {
   const TempDir folder;
   write_file(folder / "config.json", "{\"model_type\": \"llama9\"}");

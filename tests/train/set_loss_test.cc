@@ -56,6 +56,56 @@ TEST(SetLoss, label_without_class_is_a_data_error) {
   EXPECT_THROW(match_objects(seen, 1, 1, objects, {}), Error);
 }
 
+std::vector<RngKey> keys_of(size_t images) {
+  std::vector<RngKey> keys;
+  for (size_t i = 0; i < images; ++i) keys.push_back(make_key(7, 0, i));
+  return keys;
+}
+
+TEST(Restoration, what_is_restored_exactly_costs_nothing) {
+  const BatchObjects objects = {
+      {{1, {.7f, .6f, .2f, .3f}}, {0, {.2f, .2f, .1f, .1f}}}, {}, {{1, {.5f, .5f, .4f, .2f}}}};
+  NoisedObjects noised =
+      with_noise(objects, keys_of(3), 2, {.groups = 2, .box_noise = 0, .label_noise = 0});
+  EXPECT_EQ(noised.counts, (std::vector<int64_t>{2, 0, 1}));
+  EXPECT_EQ(noised.labels, (std::vector<int32_t>{1, 0, 1, 0, 1, 1}));
+  std::vector<float> logits, boxes;  // of two layers
+  for (int layer = 0; layer < 2; ++layer) {
+    for (size_t i = 0; i < noised.boxes.size(); ++i) {
+      const bool is_first = noised.labels[i] == 0;
+      logits.insert(logits.end(), {is_first ? 60.f : 0.f, is_first ? 0.f : 60.f, 0.f});
+      boxes.insert(boxes.end(), noised.boxes[i].begin(), noised.boxes[i].end());
+    }
+  }
+  noised.restored = predictions(logits, boxes);
+  EXPECT_NEAR(restoration_loss(noised, 2, objects, {}).item(), 0, 1e-6);
+  // All boxes are off by 0.1 in x: five times that a layer.
+  SetLossWeights distance_alone{.giou_loss_coefficient = 0};
+  for (size_t i = 0; i < boxes.size(); i += 4) boxes[i] += 0.1f;
+  noised.restored = predictions(logits, boxes);
+  EXPECT_NEAR(restoration_loss(noised, 2, objects, distance_alone).item(), 2 * 5 * 0.1, 1e-5);
+}
+
+TEST(Restoration, noise_stays_within_its_share_and_belongs_to_its_image) {
+  const BatchObjects objects = {{{1, {.5f, .6f, .2f, .3f}}}, {{0, {.4f, .5f, .4f, .2f}}}};
+  const std::vector<RngKey> keys = keys_of(2);
+  const DenoisingWeights how{.groups = 200, .box_noise = 0.4, .label_noise = 0.5};
+  const NoisedObjects noised = with_noise(objects, keys, 2, how);
+  int64_t changed = 0;
+  for (size_t i = 0; i < 400; ++i) {
+    const ObjectTarget& own = objects[i / 200][0];
+    changed += noised.labels[i] != own.label;
+    for (size_t k = 0; k < 2; ++k) {
+      const float edge = own.box[k + 2];
+      EXPECT_LE(std::abs(noised.boxes[i][k] - own.box[k]), 0.2f * edge + 1e-6f);
+      EXPECT_LE(std::abs(noised.boxes[i][k + 2] - edge), 0.4f * edge + 1e-6f);
+    }
+  }
+  EXPECT_NEAR(static_cast<double>(changed) / 400, 0.25, 0.1);  // half of those that are drawn
+  const NoisedObjects alone = with_noise({objects[1]}, {&keys[1], 1}, 2, how);
+  EXPECT_EQ(alone.boxes, std::vector(noised.boxes.begin() + 200, noised.boxes.end()));
+}
+
 TEST(SetLoss, no_answer_that_is_the_same_for_all_images_is_below_the_floor) {
   // Seven objects of class 0 and three of class 1 in five images of four
   // queries: what the same logits for all queries cost at best.
