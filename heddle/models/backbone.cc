@@ -2,31 +2,16 @@
 // there.
 #include "heddle/models/backbone.h"
 
-#include <array>
+#include <optional>
+#include <string_view>
 
 #include "heddle/models/registry.h"
+#include "heddle/models/timm/architectures.h"
 
 namespace heddle {
 namespace {
 
 constexpr const char* kTimm = "timm_backbone";
-
-struct TimmResNet {
-  const char* name;
-  const char* json;
-};
-constexpr std::array kTimmResNets = {
-    TimmResNet{"resnet18", R"({"layer_type": "basic", "depths": [2, 2, 2, 2],
-                               "hidden_sizes": [64, 128, 256, 512]})"},
-    TimmResNet{"resnet34", R"({"layer_type": "basic", "depths": [3, 4, 6, 3],
-                               "hidden_sizes": [64, 128, 256, 512]})"},
-    TimmResNet{"resnet50",
-               R"({"layer_type": "bottleneck", "depths": [3, 4, 6, 3],
-                               "hidden_sizes": [256, 512, 1024, 2048]})"},
-    TimmResNet{"resnet101",
-               R"({"layer_type": "bottleneck", "depths": [3, 4, 23, 3],
-                                "hidden_sizes": [256, 512, 1024, 2048]})"},
-};
 
 bool is_timm(const Json& backbone) {
   const Json* type = backbone.find("model_type");
@@ -36,16 +21,12 @@ bool is_timm(const Json& backbone) {
 // The same network in the keys of a family that heddle has.
 Json without_timm(const Json& backbone, const std::string& source) {
   const std::string& name = backbone.get_string("backbone", source);
-  for (const TimmResNet& known : kTimmResNets) {
-    if (name != known.name) continue;
-    Json json = Json::parse(known.json);
-    json["model_type"] = "resnet";
-    json["embedding_size"] = 64;
-    if (const Json* channels = backbone.find("num_channels")) json["num_channels"] = *channels;
-    return json;
-  }
-  fail(ErrorKind::data, "{}: timm's backbone '{}' is not known; heddle has resnet18 to resnet101",
-       source, name);
+  Json json = timm::family_config(Json::object({{"architecture", name}}), source);
+  check(json.get_string("model_type") == "resnet", ErrorKind::data,
+        "{}: timm's backbone '{}' is no ResNet; heddle has these alone below others", source, name);
+  for (const char* key : {"num_labels", "num_channels"}) json.erase(key);
+  if (const Json* channels = backbone.find("num_channels")) json["num_channels"] = *channels;
+  return json;
 }
 
 // The config in the keys of a family that heddle has, without those that say
@@ -65,14 +46,38 @@ Json own_config(const Json& given, int64_t channels, const std::string& source) 
   return json;
 }
 
-// The number of the map of "stage3", from 0; of several names the last counts;
-// -1: none is named.
-int64_t named_map(const Json& config, const std::string& source) {
-  const Json* maps = config.find("out_features");
-  if (maps == nullptr || maps->is_null()) return -1;
-  const std::vector<std::string> names = maps->as_strings(source + ": key 'out_features'");
-  if (names.empty() || !names.back().starts_with("stage")) return -1;
-  return std::atoll(names.back().c_str() + 5) - 1;
+// The stage, from 1, of "stage3" or timm's "layer3".
+std::optional<int64_t> number_of(const std::string& name) {
+  const std::optional<int64_t> number = timm::number_behind(name, "stage");
+  return number ? number : timm::number_behind(name, "layer");
+}
+
+// The last one of a list that says something.
+const Json* last_of(const Json& config, const char* key, const std::string& what) {
+  const Json* list = config.find(key);
+  if (list == nullptr || list->is_null() || list->as_array(what).empty()) return nullptr;
+  return &list->as_array().back();
+}
+
+// The map that is read, from 0: of several the last, by name or else by number, in which 0 is what
+// stands before the first stage, and -1 the last one.
+size_t map_of(const Json& config, int64_t stages, const std::string& source) {
+  for (const char* key : {"out_features", "out_indices"}) {
+    const std::string what = fmt::format("{}: key '{}'", source, key);
+    const Json* const last = last_of(config, key, what);
+    if (last == nullptr) continue;
+    std::optional<int64_t> stage;
+    if (key == std::string_view("out_features")) {
+      stage = number_of(last->as_string(what));
+    } else {
+      stage = last->as_int(what);
+      if (*stage < 0) *stage += stages + 1;
+    }
+    check(stage && *stage >= 1 && *stage <= stages, ErrorKind::data,
+          "{} names {}; there are stage1 to stage{}", what, last->dump(), stages);
+    return static_cast<size_t>(*stage - 1);
+  }
+  return static_cast<size_t>(stages - 1);
 }
 
 std::string replaced(std::string name, const std::string& from, const std::string& to) {
@@ -107,10 +112,7 @@ ChosenBackbone::ChosenBackbone(const nn::Scope& s, const Json& config, int64_t c
   model_ = own->make(is_timm(config) ? s.renamed(timm_name) : s);
   backbone_ = &model_->need<Backbone>(source);
   const std::vector<int64_t> all = backbone_->channels();
-  const int64_t named = named_map(config, source);
-  check(named < std::ssize(all), ErrorKind::data, "{}: 'out_features' names stage {}; there are {}",
-        source, named + 1, all.size());
-  map_ = named < 0 ? all.size() - 1 : static_cast<size_t>(named);
+  map_ = map_of(config, std::ssize(all), source);
   channels_ = all[map_];
 }
 

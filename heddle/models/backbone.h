@@ -40,8 +40,8 @@ class ChosenBackbone {
   ChosenBackbone(const nn::Scope& s, const Json& config, int64_t channels,
                  const std::string& source);
 
-  /// The map that the config names (out_features), else the last. It is not
-  /// observed.
+  /// The map that the config names (the last of out_features, or of out_indices), else the last. It
+  /// is not observed.
   FeatureMap features(const ImageRows& images, const nn::Run& run) const;
   /// Channels of that map.
   int64_t channels() const { return channels_; }

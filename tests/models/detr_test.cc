@@ -1,9 +1,10 @@
 // What DETR is beside its numbers (tests/parity): noised queries stand apart from learned ones and
-// from each other, and sizes of its own keys are bounded.
+// from each other, what it reads of a backbone.
 #include <gtest/gtest.h>
 
 #include "heddle/autograd/tape.h"
 #include "heddle/base/rng.h"
+#include "heddle/models/backbone.h"
 #include "heddle/models/detector.h"
 #include "heddle/models/registry.h"
 #include "tests/base/temporary.h"
@@ -99,6 +100,52 @@ TEST(DetrConfig, groups_without_bound_are_refused) {
   json["denoising_groups"] = 1001;
   expect_error(ErrorKind::data, {"config.json", "denoising_groups"},
                [&] { read_model_config(json, "config.json"); });
+}
+
+int64_t channels_of(const std::string& more) {
+  nn::Parameters parameters = nn::Parameters::shapes_alone();
+  const Json json = Json::parse(R"({"model_type": "resnet", "layer_type": "basic",
+      "embedding_size": 8, "hidden_sizes": [8, 12, 16], "depths": [1, 1, 1])" +
+                                more + "}");
+  return ChosenBackbone(Scope(parameters), json, 3, "a/config.json").channels();
+}
+
+TEST(ChosenBackbone, map_is_the_last_that_is_named) {
+  EXPECT_EQ(channels_of(""), 16);
+  EXPECT_EQ(channels_of(R"(, "out_features": null, "out_indices": [])"), 16);
+  EXPECT_EQ(channels_of(R"(, "out_features": ["stage1", "stage2"], "out_indices": [1, 2])"), 12);
+  EXPECT_EQ(channels_of(R"(, "out_features": ["layer1"])"), 8);
+  EXPECT_EQ(channels_of(R"(, "out_indices": [1, 2])"), 12);
+  EXPECT_EQ(channels_of(R"(, "out_indices": [-1])"), 16);
+  EXPECT_EQ(channels_of(R"(, "out_indices": [-3])"), 8);
+}
+
+TEST(ChosenBackbone, map_that_is_not_there_is_an_error_that_names_it) {
+  const auto refused = [](const std::string& key, const std::string& value) {
+    expect_error(ErrorKind::data, {"a/config.json", key, value},
+                 [&] { channels_of(fmt::format(R"(, "{}": [{}])", key, value)); });
+  };
+  for (const char* name : {"stage4", "stage0", "stage-1", "stage", "stage2x", "stem",
+                           "stage99999999999999999999", "stage-9223372036854775808"}) {
+    refused("out_features", fmt::format("\"{}\"", name));
+  }
+  for (const char* index : {"0", "4", "-4", "9223372036854775807", "-9223372036854775808"}) {
+    refused("out_indices", index);
+  }
+  expect_error(ErrorKind::data, {"out_indices"}, [] { channels_of(R"(, "out_indices": ["1"])"); });
+}
+
+TEST(ChosenBackbone, timm_has_no_others_than_resnets) {
+  const auto make = [](const char* name) {
+    nn::Parameters parameters = nn::Parameters::shapes_alone();
+    const Json json = Json::object({{"model_type", "timm_backbone"}, {"backbone", name}});
+    return ChosenBackbone(Scope(parameters), json, 3, "a/config.json").channels();
+  };
+  EXPECT_EQ(make("resnet18"), 512);
+  EXPECT_EQ(make("resnet152"), 2048);
+  for (const char* name : {"resnet51", "vit_base_patch16_224", "convnext_tiny"}) {
+    expect_error(ErrorKind::data, {"a/config.json", name}, [&] { make(name); });
+  }
 }
 
 }  // namespace
