@@ -114,7 +114,8 @@ TEST_F(Analyze, folder_of_timm_is_read_as_the_family_it_is) {
   for (const std::string& path : {folder.path().string(), (folder / "config.json").string()}) {
     const CliResult result = run_heddle({"analyze", path});
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_NE(result.out.find(": 5,717,416 parameters"), result.out.npos) << result.out;  // timm's count
+    EXPECT_NE(result.out.find(": 5,717,416 parameters"), result.out.npos)
+        << result.out;  // timm's count
   }
 }
 
