@@ -109,7 +109,8 @@ TEST_F(Detect, detector_is_trained_judged_and_asked) {
   ASSERT_EQ(looked.exit_code, 0) << looked.err;
   std::vector<double> scores, of_queries;
   for (const Json& one : line.at("objects").as_array()) scores.push_back(one.get_double("score"));
-  for (const Json& one : Json::parse(looked.out).at("objects").as_array()) {
+  const Json queries = Json::parse(looked.out);
+  for (const Json& one : queries.at("objects").as_array()) {
     of_queries.push_back(one.get_double("score"));
     EXPECT_EQ(one.at("box").size(), 4u);
   }
