@@ -34,6 +34,8 @@ SMALL = dict(num_queries=6, d_model=16, encoder_layers=2, decoder_layers=2, enco
 BASIC = dict(embedding_size=5, hidden_sizes=[6, 8], depths=[1, 2], layer_type="basic", out_features=["stage2"])
 BOTTLENECK = dict(embedding_size=5, hidden_sizes=[8, 12, 16], depths=[1, 1, 1], layer_type="bottleneck",
                   out_features=["stage3"])
+SWIN = dict(image_size=32, patch_size=2, embed_dim=6, depths=[1, 2], num_heads=[1, 2], window_size=3, mlp_ratio=2.0,
+            out_features=["stage2"])
 # name: class, config, backbone, sizes of images: (how many, height, width)
 CASES = {
     "detr": ("DetrForObjectDetection", SMALL, BASIC, [(3, 27, 35), (1, 50, 20)]),
@@ -42,6 +44,7 @@ CASES = {
                        [(3, 34, 25)]),
     "detr_states": ("DetrModel", SMALL | dict(position_embedding_type="learned", encoder_layers=1, decoder_layers=2),
                     BOTTLENECK, [(2, 64, 49), (1, 36, 90)]),
+    "detr_swin": ("DetrModel", SMALL | dict(encoder_layers=1, decoder_layers=1), SWIN, [(2, 28, 19), (1, 10, 32)]),
 }
 # Of the images of pixel_values.0: (class, centre x, y, width, height); more than one of a class, and none at all.
 OBJECTS = [[(0, .3, .4, .2, .3), (2, .7, .5, .4, .6), (0, .25, .8, .1, .15)], [(1, .5, .5, .9, .8)], []]
@@ -50,7 +53,7 @@ OBJECTS = [[(0, .3, .4, .2, .3), (2, .7, .5, .4, .6), (0, .25, .8, .1, .15)], [(
 def randomise(model, generator):
     """Weights that make attention uneven and no bias or gain trivial; exact in bf16."""
     for name, p in list(model.named_parameters()) + list(model.named_buffers()):
-        if "num_batches" in name or "empty_weight" in name:
+        if "num_batches" in name or "empty_weight" in name or name.endswith("_index"):
             continue
         x = torch.randn(p.shape, generator=generator, dtype=torch.float64)
         if name.endswith("running_var"):
@@ -108,7 +111,8 @@ def loss_of(model, out, labels, every_layer):
 
 def make(name, class_name, fields, backbone, sizes, seed):
     cls = getattr(transformers, class_name)
-    config = cls.config_class(backbone_config=transformers.ResNetConfig(**backbone), use_timm_backbone=False, **fields)
+    backbone_class = transformers.SwinConfig if "embed_dim" in backbone else transformers.ResNetConfig
+    config = cls.config_class(backbone_config=backbone_class(**backbone), use_timm_backbone=False, **fields)
     config._attn_implementation = "eager"
     model = cls(config).double().eval().requires_grad_(True)
     generator = torch.Generator().manual_seed(seed)
@@ -154,7 +158,8 @@ def check(folder):
         model, info = getattr(transformers, class_name).from_pretrained(
             folder / name, config=config, output_loading_info=True, attn_implementation="eager", dtype=torch.float64)
         for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"):
-            assert not info[kind], f"{name}: {kind}: {info[kind]}"
+            keys = [key for key in info[kind] if ".swin.layernorm." not in key]  # whose output nothing reads
+            assert not keys, f"{name}: {kind}: {keys}"
         worst = 0.0
         for k in range(len(sizes)):
             with torch.no_grad():

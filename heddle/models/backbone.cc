@@ -80,6 +80,8 @@ size_t map_of(const Json& config, int64_t stages, const std::string& source) {
   return static_cast<size_t>(stages - 1);
 }
 
+std::string norm_name(size_t map) { return fmt::format("stage{}", map + 1); }
+
 std::string replaced(std::string name, const std::string& from, const std::string& to) {
   if (const size_t at = name.find(from); at != name.npos) name.replace(at, from.size(), to);
   return name;
@@ -109,18 +111,36 @@ ChosenBackbone::ChosenBackbone(const nn::Scope& s, const Json& config, int64_t c
       read_model_config(own_config(config, channels, source), source);
   own->hub.head = Head::none;
   own->hub.has_pooler = false;
+  own->hub.is_backbone = true;
   model_ = own->make(is_timm(config) ? s.renamed(timm_name) : s);
   backbone_ = &model_->need<Backbone>(source);
   const std::vector<int64_t> all = backbone_->channels();
   map_ = map_of(config, std::ssize(all), source);
   channels_ = all[map_];
+  if (backbone_->has_normed_maps()) {
+    norm_.emplace(s / "hidden_states_norms" / norm_name(map_), channels_, 1e-5);
+  }
 }
 
 // An observer would take its states for those of another stack.
 FeatureMap ChosenBackbone::features(const ImageRows& images, const nn::Run& run) const {
   nn::Run apart = run;
   apart.observer = nullptr;
-  return backbone_->features(images, apart)[map_];
+  FeatureMap map = backbone_->features(images, apart)[map_];
+  if (norm_) map.x = (*norm_)(map.x);
+  return map;
+}
+
+// transformers keeps norms of maps that only its callers read.
+nn::TensorNames ChosenBackbone::names() const {
+  nn::TensorNames names = model_->names();
+  for (size_t i = 0; norm_ && i < backbone_->channels().size(); ++i) {
+    for (const char* part : {"weight", "bias"}) {
+      if (i == map_) continue;
+      names.unneeded.push_back(fmt::format("hidden_states_norms.{}.{}", norm_name(i), part));
+    }
+  }
+  return names;
 }
 
 }  // namespace heddle

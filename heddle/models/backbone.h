@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ class Backbone : public ImageModel {
   virtual std::vector<int64_t> channels() const = 0;
   /// The map of each stage, finest first. Errors: those of hidden().
   virtual std::vector<FeatureMap> features(const ImageRows& images, const Run& run) const = 0;
+  /// Whether a map below another model goes through a norm, as those of transformers' SwinBackbone.
+  virtual bool has_normed_maps() const { return false; }
 };
 
 /// The backbone inside of another model, by the `backbone_config` of that
@@ -46,13 +49,14 @@ class ChosenBackbone {
   /// Channels of that map.
   int64_t channels() const { return channels_; }
   ImageSize grid(const ImageSize& image) const { return backbone_->grid(image); }
-  nn::TensorNames names() const { return model_->names(); }
+  nn::TensorNames names() const;
 
  private:
   std::unique_ptr<Model> model_;
   const Backbone* backbone_ = nullptr;
   size_t map_ = 0;
   int64_t channels_ = 0;
+  std::optional<LayerNorm> norm_;
 };
 
 }  // namespace heddle

@@ -44,6 +44,7 @@ struct HubConfig {
   int64_t classes() const { return std::ssize(labels); }
   std::optional<int64_t> pad_token_id;  ///< may be beyond the vocabulary
   bool has_pooler = true;        ///< of a family that may have one, where nothing else stands on it
+  bool is_backbone = false;      ///< only its features() are read, below another model
   Json others = Json::object();  ///< keys that change no number here, kept for saving
 };
 

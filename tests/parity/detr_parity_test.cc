@@ -165,7 +165,7 @@ TEST_P(DetrParity, saved_model_has_the_tensors_of_the_checkpoint_and_gives_the_s
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, DetrParity,
-                         ::testing::Values("detr", "detr_auxiliary", "detr_states"),
+                         ::testing::Values("detr", "detr_auxiliary", "detr_states", "detr_swin"),
                          [](const auto& fixture) { return std::string(fixture.param); });
 
 class DetrLoss : public DetrParity {

@@ -241,6 +241,7 @@ class Swin final : public Backbone, public WithWindows {
   Tensor hidden(const ImageRows& images, const Run& run) const override;
   std::vector<int64_t> channels() const override;
   std::vector<FeatureMap> features(const ImageRows& images, const Run& run) const override;
+  bool has_normed_maps() const override { return true; }
   ImageWindows windows(int64_t layer, const ImageSize& image) const override;
   nn::TensorNames names() const override;
 
@@ -255,7 +256,7 @@ class Swin final : public Backbone, public WithWindows {
   LayerNorm patch_norm_;
   std::optional<nn::GridPositions> positions_;
   std::vector<SwinStage> stages_;
-  LayerNorm norm_;
+  std::optional<LayerNorm> norm_;  // none below another model
 };
 
 void SwinConfig::check(const std::string& source) const {
@@ -305,8 +306,8 @@ Swin::Swin(const Scope& base, const Scope& s, const Config& c, const HubConfig& 
       patch_norm_(base / "embeddings" / "norm", c.embed_dim, kEps),
       positions_(positions(base / "embeddings" / "position_embeddings", c)),
       stages_(nn::make_layers(base / "encoder" / "layers", c.stages(),
-                              [&](const Scope& at, int64_t i) { return SwinStage(at, c, i); })),
-      norm_(base / "layernorm", facts().width, c.layer_norm_eps) {
+                              [&](const Scope& at, int64_t i) { return SwinStage(at, c, i); })) {
+  if (!hub.is_backbone) norm_.emplace(base / "layernorm", facts().width, c.layer_norm_eps);
   const Heads::OfInput mean = [this](const Tensor& h, const ModelInput& input, const Run&) {
     return segment_mean(h, tokens(input.as<ImageRows>()));
   };
@@ -357,7 +358,7 @@ Tensor Swin::hidden(const ImageRows& images, const Run& run) const {
     grids = merged_sizes(grids);
   }
   show(stages_.size());
-  return norm_(x);
+  return norm_ ? (*norm_)(x) : x;
 }
 
 std::vector<int64_t> Swin::channels() const {
@@ -413,7 +414,8 @@ nn::TensorNames Swin::names() const {
                     {"attention.output.dense", "attention.o_proj"},
                     {"intermediate.dense", "mlp.fc1"},
                     {"output.dense", "mlp.fc2"}},
-      .unneeded = {"embeddings.mask_token", "decoder.", "relative_position_index", "attn_mask"}};
+      .unneeded = {"embeddings.mask_token", "decoder.", "relative_position_index", "attn_mask",
+                   "swin.layernorm.weight", "swin.layernorm.bias"}};
   if (head() != Head::image_classes) names.unneeded.emplace_back("classifier.");
   return names;
 }
