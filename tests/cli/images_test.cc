@@ -66,6 +66,23 @@ TEST_F(Images, model_goes_on_at_another_size_with_other_classes) {
             20);
 }
 
+TEST_F(Images, run_goes_on_with_its_own_data_alone) {
+  ASSERT_EQ(train("kept", {"--max-updates", "5"}).exit_code, 0);
+  const std::string settings = read_file(path("kept/train.json"));
+  fs::create_directory(path("two"));
+  for (const std::string part : {"train", "test"}) {  // two classes: other weights too
+    write_file(path("two/") + part + "-images-idx3-ubyte",
+               idx_file({8, 12, 12}, std::string(8 * 144, '\x55')));
+    write_file(path("two/") + part + "-labels-idx1-ubyte",
+               idx_file({8}, std::string("\0\1\0\1\0\1\0\1", 8)));
+  }
+  expect_refused(train("kept", {"--data", path("two"), "--max-updates", "9"}), 3,
+                 "the training data are not what this run began with");
+  EXPECT_EQ(read_file(path("kept/train.json")), settings);
+  EXPECT_EQ(train("kept", {"--max-updates", "9"}).exit_code, 0);
+  EXPECT_NE(read_file(path("kept/train.json")), settings);
+}
+
 TEST_F(Images, bad_input_is_refused_by_name) {
   ASSERT_EQ(train("model", {"--max-updates", "5"}).exit_code, 0);
   write_file(path("text.jpg"), "not an image");
