@@ -59,6 +59,11 @@ TEST(ShapesCommand, images_are_written_and_replaced_only_when_asked) {
   EXPECT_NE(read_file(folder / "data" / "train" / "000001.png"), first);
   words.insert(words.end(), {"--task", "classification"});
   EXPECT_EQ(run_heddle(words).exit_code, 2);
+  const CliResult few = run_heddle(
+      {"shapes", "--task", "classification", "--count", "5", "-o", (folder / "few").string()});
+  EXPECT_EQ(few.exit_code, 2);
+  EXPECT_NE(few.err.find("give 6 or more"), std::string::npos) << few.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "few"));
   const CliResult small =
       run_heddle({"shapes", "--size", "8", "--overwrite", "--out", (folder / "data").string()});
   EXPECT_EQ(small.exit_code, 2);

@@ -23,6 +23,10 @@ bool is_classification(const Flags& o) { return o.task == "classification"; }
 void check_options(const Flags& o) {
   check(!is_classification(o) || o.scene == "shapes", ErrorKind::usage,
         "shapes: --task classification is of shapes; cells are for detection");
+  const int64_t classes = std::ssize(shape_classes());
+  check(!is_classification(o) || o.count >= classes, ErrorKind::usage,
+        "shapes: --count {0} leaves classes without an image; there are {1}, so give {1} or more",
+        o.count, classes);
   if (o.overwrite) return;
   for (const char* name : {"train", "val", "train.json", "val.json"}) {
     const std::string path = join_path(o.out, name);
