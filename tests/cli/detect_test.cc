@@ -199,6 +199,7 @@ TEST_F(Detect, more_objects_than_queries_are_warned_of) {
   const CliResult few = train("few", {"--max-updates", "1", "--num-queries", "2"});
   ASSERT_EQ(few.exit_code, 0) << few.err;
   EXPECT_NE(few.err.find("it can never find more"), few.err.npos) << few.err;
+  EXPECT_NE(few.err.find("give --num-queries "), few.err.npos) << few.err;
 }
 
 TEST_F(Detect, bad_input_is_refused_by_name) {
@@ -214,6 +215,10 @@ TEST_F(Detect, bad_input_is_refused_by_name) {
   EXPECT_EQ(run_heddle({"detect", path("model"), image, "--threshold", "2"}).exit_code, 2);
   const CliResult vit = run_heddle({"detect", std::string(kFixtures) + "/texts/fill", image});
   EXPECT_EQ(vit.exit_code, 3) << vit.err;
+  const CliResult grey = train("grey", {"--max-updates", "1", "--num-channels", "1"});
+  EXPECT_EQ(grey.exit_code, 2) << grey.err;
+  EXPECT_NE(grey.err.find("give --num-channels 3"), grey.err.npos) << grey.err;
+  EXPECT_FALSE(fs::exists(path("grey")));
   const CliResult neither =
       run_heddle({"train", "--task", "object_detection", "--out", path("none")});
   EXPECT_EQ(neither.exit_code, 2) << neither.err;
