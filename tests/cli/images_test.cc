@@ -83,6 +83,40 @@ TEST_F(Images, run_goes_on_with_its_own_data_alone) {
   EXPECT_NE(read_file(path("kept/train.json")), settings);
 }
 
+TEST_F(Images, settings_that_images_do_not_fit_are_refused_and_leave_no_run) {
+  const auto refused = [](const std::vector<std::string>& flags, int code,
+                          const std::string& words) {
+    expect_refused(train("none", with(flags, {"--max-updates", "2"})), code, words);
+    EXPECT_FALSE(fs::exists(path("none")));
+  };
+  refused({"--image-width", "48"}, 2, "leave --image-width, and give --image-edge");
+  refused({"--image-size", "64"}, 2, "give --image-edge 64");
+  refused({"--image-size", "64", "--image-edge", "16"}, 2, "trained at 16 x 16 pixels");
+  refused({"--num-channels", "1"}, 2, "give --num-channels 3");
+  refused({"--patch-size", "5"}, 2, "do not fill images of 12 x 12");
+  EXPECT_EQ(train("sized", {"--image-size", "12", "--max-updates", "2"}).exit_code, 0);
+  // Before any image is read.
+  write_file(path("junk"), "no images");
+  const std::vector<std::string> junk = {"--data", path("junk"), "--image-edge", "14"};
+  refused(junk, 2, "do not fill images of 14 x 14");
+  refused(with(junk, {"--patch-size", "7", "--hidden-size", "15"}), 3, "hidden_size");
+}
+
+TEST_F(Images, mixer_of_another_size_is_refused_and_leaves_no_run) {
+  const std::vector<std::string> words = {"train", "--data",      path("data"), "--max-updates",
+                                          "2",     "--precision", "f32"};
+  const auto run = [&](const std::vector<std::string>& more) {
+    return run_heddle(with(words, more));
+  };
+  const CliResult begun =
+      run({"--task", "image_classification", "--model-type", "mlp_mixer", "--hidden-size", "8",
+           "--num-hidden-layers", "1", "--patch-size", "4", "--out", path("mixer")});
+  ASSERT_EQ(begun.exit_code, 0) << begun.err;
+  expect_refused(run({"--from", path("mixer"), "--image-edge", "16", "--out", path("none")}), 3,
+                 "takes no other size");
+  EXPECT_FALSE(fs::exists(path("none")));
+}
+
 TEST_F(Images, bad_input_is_refused_by_name) {
   ASSERT_EQ(train("model", {"--max-updates", "5"}).exit_code, 0);
   write_file(path("text.jpg"), "not an image");
