@@ -109,7 +109,8 @@ TEST_F(Detect, detector_is_trained_judged_and_asked) {
   ASSERT_EQ(looked.exit_code, 0) << looked.err;
   std::vector<double> scores, of_queries;
   for (const Json& one : line.at("objects").as_array()) scores.push_back(one.get_double("score"));
-  for (const Json& one : Json::parse(looked.out).at("objects").as_array()) {
+  const Json of_looked = Json::parse(looked.out);
+  for (const Json& one : of_looked.at("objects").as_array()) {
     of_queries.push_back(one.get_double("score"));
     EXPECT_EQ(one.at("box").size(), 4u);
   }
@@ -213,7 +214,8 @@ TEST_F(Detect, table_is_judged_by_the_names_of_its_classes) {
     EXPECT_EQ(judged.exit_code, 0) << judged.err;
     EXPECT_NE(judged.err.find("1 box clipped to the image"), judged.err.npos) << judged.err;
     std::vector<std::string> names;
-    for (const auto& [name, scores] : Json::parse(judged.out).at("classes").as_object()) {
+    const Json line = Json::parse(judged.out);
+    for (const auto& [name, scores] : line.at("classes").as_object()) {
       if (scores.get_double("map") >= 0) names.push_back(name);
     }
     return names;
