@@ -109,7 +109,8 @@ TEST_F(Detect, detector_is_trained_judged_and_asked) {
   ASSERT_EQ(looked.exit_code, 0) << looked.err;
   std::vector<double> scores, of_queries;
   for (const Json& one : line.at("objects").as_array()) scores.push_back(one.get_double("score"));
-  for (const Json& one : Json::parse(looked.out).at("objects").as_array()) {
+  const Json of_looked = Json::parse(looked.out);
+  for (const Json& one : of_looked.at("objects").as_array()) {
     of_queries.push_back(one.get_double("score"));
     EXPECT_EQ(one.at("box").size(), 4u);
   }
@@ -200,6 +201,41 @@ TEST_F(Detect, more_objects_than_queries_are_warned_of) {
   ASSERT_EQ(few.exit_code, 0) << few.err;
   EXPECT_NE(few.err.find("it can never find more"), few.err.npos) << few.err;
   EXPECT_NE(few.err.find("give --num-queries "), few.err.npos) << few.err;
+}
+
+TEST_F(Detect, table_is_judged_by_the_names_of_its_classes) {
+  ASSERT_EQ(train("judge", {"--max-updates", "1"}).exit_code, 0);
+  fs::create_directories(path("table/images"));
+  fs::copy_file(std::string(kFixtures) + "/images/rgb.png", path("table/images/a.png"));
+  write_file(path("table/images.tsv"), "split\timage\ntest\ta\n");
+  const std::string header = "split\timage\tclass\txmin\tymin\txmax\tymax\n";
+  write_file(path("table/boxes.tsv"), header + "test\ta\t0\t2\t2\t9999\t9\n");
+  const auto classes_with_objects = [&] {
+    const CliResult judged = run_heddle({"eval", path("judge"), "--data", path("table"), "--json"});
+    EXPECT_EQ(judged.exit_code, 0) << judged.err;
+    EXPECT_NE(judged.err.find("1 box clipped to the image"), judged.err.npos) << judged.err;
+    std::vector<std::string> names;
+    const Json line = Json::parse(judged.out);
+    for (const auto& [name, scores] : line.at("classes").as_object()) {
+      if (scores.get_double("map") >= 0) names.push_back(name);
+    }
+    return names;
+  };
+  EXPECT_EQ(classes_with_objects(), std::vector<std::string>{"circle"});
+  write_file(path("table/classes.txt"), "ring\ncircle\n");
+  EXPECT_EQ(classes_with_objects(), std::vector<std::string>{"ring"});
+  write_file(path("table/boxes.tsv"), header);
+  const CliResult empty = run_heddle({"eval", path("judge"), "--data", path("table")});
+  EXPECT_EQ(empty.exit_code, 0) << empty.err;
+  EXPECT_NE(empty.err.find("nothing to find"), empty.err.npos) << empty.err;
+  EXPECT_TRUE(empty.out.starts_with("mAP none, mAP50 none")) << empty.out;
+  EXPECT_EQ(empty.out.find('-'), empty.out.npos) << empty.out;
+  fs::remove(path("table/classes.txt"));
+  write_file(path("table/boxes.tsv"), header + "test\ta\t6\t2\t2\t9\t9\n");
+  const CliResult many = run_heddle({"eval", path("judge"), "--data", path("table")});
+  EXPECT_EQ(many.exit_code, 3);
+  EXPECT_NE(many.err.find("the model has 6"), many.err.npos) << many.err;
+  EXPECT_EQ(many.err.find("class_names"), many.err.npos) << many.err;
 }
 
 TEST_F(Detect, bad_input_is_refused_by_name) {

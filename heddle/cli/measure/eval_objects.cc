@@ -6,8 +6,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/cli/flags.h"
 #include "heddle/cli/measure/eval.h"
-#include "heddle/data/detection/sources.h"
-#include "heddle/data/image_cache.h"
+#include "heddle/data/detections.h"
 #include "heddle/infer/detect.h"
 #include "heddle/inspect/pages/detection_page.h"
 #include "heddle/train/metrics/average_precision.h"
@@ -19,22 +18,15 @@ constexpr int64_t kAtOnce = 16;
 
 // The images that are judged: those held out, or all.
 DetectionSource images_of(const std::string& path, const std::vector<std::string>& labels) {
-  DetectionSources found = find_detections(path, labels);
+  DetectionSources found = find_detections(path);
   if (!found.val && !found.test) {
     log_info("eval: {} has no images that are held out; all of them are judged", path);
   }
   DetectionSource source = std::move(found.val    ? *found.val
                                      : found.test ? *found.test
                                                   : found.train.value());
-  relabel(source, labels);
+  relabel_for_model(source, labels);
   return source;
-}
-
-// Those that lie in the image, as far as they do.
-std::vector<LabelledBox> boxes_in(std::vector<LabelledBox> boxes, ImageSize size) {
-  for (LabelledBox& one : boxes) one.box = clipped(one.box, size);
-  std::erase_if(boxes, [](const LabelledBox& one) { return one.box.area() <= 0; });
-  return boxes;
 }
 
 class DetectionJudge {
@@ -55,6 +47,7 @@ class DetectionJudge {
       progress.update(static_cast<double>(begin) / static_cast<double>(count),
                       fmt::format("{} of {}", format_count(begin), counted(count, "image")));
     }
+    cleaner_.warn(source_.file);
   }
   const std::vector<train::DetectedImage>& judged() const { return judged_; }
   const inspect::DetectionPage& page() const { return page_; }
@@ -77,8 +70,8 @@ class DetectionJudge {
       if (!flags_.page.empty()) {
         page_.add(source_.images.entries[entry].name, images[i], sure_boxes(found[i], 0, sizes[i]));
       }
-      judged_.push_back(
-          {source_.ids[entry], boxes_in(source_.boxes[entry], sizes[i]), std::move(found[i])});
+      judged_.push_back({source_.ids[entry], cleaner_.clean(source_, entry, sizes[i], sizes[i]),
+                         std::move(found[i])});
     }
   }
 
@@ -86,6 +79,7 @@ class DetectionJudge {
   const ImageReader& reader_;
   Precision precision_;
   DetectionSource source_;
+  BoxCleaner cleaner_;
   std::vector<train::DetectedImage> judged_;
   inspect::DetectionPage page_;
 };
@@ -98,17 +92,15 @@ int64_t objects_in(std::span<const train::DetectedImage> images) {
 
 void print_text(const train::DetectionScores& s, std::span<const train::DetectedImage> images,
                 const std::vector<std::string>& labels) {
-  const auto of_sizes = [](double small, double medium, double large) {
-    const auto text = [](double x) {
-      return x < 0 ? std::string("none") : fmt::format("{:.4f}", x);
-    };
+  const auto text = [](double x) { return x < 0 ? std::string("none") : fmt::format("{:.4f}", x); };
+  const auto of_sizes = [&](double small, double medium, double large) {
     return fmt::format("small {}, medium {}, large {}", text(small), text(medium), text(large));
   };
-  fmt::print("mAP {:.4f}, mAP50 {:.4f}, mAP75 {:.4f} ({}, {})\n", s.ap, s.ap50, s.ap75,
+  fmt::print("mAP {}, mAP50 {}, mAP75 {} ({}, {})\n", text(s.ap), text(s.ap50), text(s.ap75),
              counted(std::ssize(images), "image"), counted(objects_in(images), "object"));
   fmt::print("mAP {}\n", of_sizes(s.ap_small, s.ap_medium, s.ap_large));
-  fmt::print("recall of 1 box {:.4f}, of 10 {:.4f}, of 100 {:.4f}; {}\n", s.ar1, s.ar10, s.ar100,
-             of_sizes(s.ar_small, s.ar_medium, s.ar_large));
+  fmt::print("recall of 1 box {}, of 10 {}, of 100 {}; {}\n", text(s.ar1), text(s.ar10),
+             text(s.ar100), of_sizes(s.ar_small, s.ar_medium, s.ar_large));
   for (size_t c = 0; c < labels.size(); ++c) {
     if (s.class_ap[c] < 0) continue;
     fmt::print("{}\tmAP {:.4f}\tmAP50 {:.4f}\n", labels[c], s.class_ap[c], s.class_ap50[c]);
@@ -140,6 +132,9 @@ void eval_objects(const EvalFlags& flags) {
   const std::vector<std::string>& labels = reader.model().labels();
   const train::DetectionScores scores =
       train::score_detections(evaluation.judged(), std::ssize(labels));
+  if (scores.ap < 0) {
+    log_warning("eval: {}: no object is in its images, so there is nothing to find", flags.data);
+  }
   if (flags.json) {
     fmt::print("{}\n", as_json(scores, evaluation.judged(), labels, flags).dump());
   } else {

@@ -366,7 +366,7 @@ class DetectionTask final : public ModelTask {
     const std::vector<Matches> matches = match_objects(seen, 1, queries, objects, facts().loss);
     auto found = scored_boxes(seen, queries, sizes, run_);
     for (size_t i = 0; i < n; ++i) judged[i].found = std::move(found[i]);
-    return {judge(seen, 0, queries, objects, matches[0], facts().loss), std::move(judged)};
+    return {judge(seen, 0, queries, objects, matches[0], facts().loss, true), std::move(judged)};
   }
 
   // What goes wrong with detectors that learn nothing. Before the rate is at its peak, it may.
