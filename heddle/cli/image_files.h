@@ -10,13 +10,15 @@
 namespace heddle::cli {
 
 struct ImageFiles {
+  const char* command;
   std::span<const std::string> paths;
   bool skip_bad = false;  ///< one that is no image is warned of, and its line says so
-  bool json = false;      ///< by {"error": ..}, else by being empty
+  bool json = false;      ///< by {"image": .., "error": ..}, else by being empty
 };
 
 /// Reads the images, some at a time, and calls f with them and their paths; f prints their lines.
-/// Errors: those of read_image(), unless bad ones are skipped.
+/// Errors: those of read_image(), once the images before were answered, unless bad ones are
+/// skipped; data if all were.
 void for_read_images(const ImageFiles& files,
                      const std::function<void(std::span<const Image> images,
                                               std::span<const std::string> paths)>& f);

@@ -210,7 +210,14 @@ TEST_F(Detect, bad_input_is_refused_by_name) {
   EXPECT_NE(bad.err.find("text.jpg"), bad.err.npos) << bad.err;
   EXPECT_EQ(run_heddle({"detect", path("model"), path("text.jpg"), image, "--skip-bad"}).exit_code,
             0);
+  EXPECT_EQ(run_heddle({"detect", path("model"), path("text.jpg"), "--skip-bad"}).exit_code, 3);
   EXPECT_EQ(run_heddle({"detect", path("model"), path("gone.png")}).exit_code, 3);
+  const CliResult cls = run_heddle({"embed", path("model"), image, "--pooling", "cls"});
+  EXPECT_EQ(cls.exit_code, 2) << cls.err;
+  EXPECT_NE(cls.err.find("has no class token; take --pooling mean"), cls.err.npos) << cls.err;
+  const CliResult views =
+      run_heddle({"eval", path("model"), "--data", path("gone"), "--views", "2"});
+  EXPECT_EQ(views.exit_code, 2) << views.err;
   EXPECT_EQ(run_heddle({"detect", path("model"), image, "--threshold", "2"}).exit_code, 2);
   const CliResult vit = run_heddle({"detect", std::string(kFixtures) + "/texts/fill", image});
   EXPECT_EQ(vit.exit_code, 3) << vit.err;
