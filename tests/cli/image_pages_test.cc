@@ -174,7 +174,7 @@ TEST_F(ImagePages, what_is_of_texts_or_is_not_there_is_refused) {
   refused({"explain", model(), image, "--cell", "3,0"}, 2, "3 rows and 3 columns");
   refused({"explain", model(), image, "--cell", "1"}, 2, "a row and a column");
   refused({"explain", model(), image, "--head", "3"}, 2, "has heads 0 to 2");
-  refused({"explain", model(), image, "--kind", "cross"}, 2, "--kind is of texts");
+  refused({"explain", model(), image, "--kind", "cross"}, 2, "has attention of one kind");
   refused({"attention", text_model("classify"), image}, 3, "reads images");
   for (const std::string command : {"translate", "generate", "fill", "align"}) {
     const CliResult result = run_heddle({command, model()});
