@@ -93,7 +93,9 @@ CallWork call_of(const nn::AttentionCall& a, int64_t window) {
 class StepsOfPass {
  public:
   StepsOfPass(const nn::Parameters& parameters, int64_t window) : window_(window) {
-    for (const auto& p : parameters.all()) known_[p->name()] = p->elements();
+    for (const auto& p : parameters.all()) {
+      if (!p->is_buffer()) known_[p->name()] = p->elements();
+    }
   }
 
   void attention(const nn::AttentionCall& call) {

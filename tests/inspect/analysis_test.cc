@@ -58,6 +58,11 @@ TEST(ModelParameters, published_sizes_come_out) {
   EXPECT_EQ(of_images("vit-large"), 304'326'632 - 998 * (1024 + 1));
   EXPECT_EQ(of_images("swin-tiny"), 28'288'354 - 998 * (768 + 1));
   EXPECT_EQ(of_images("resnet50"), 25'557'032 - 998 * (2048 + 1));
+  int64_t steps = 0;  // without the statistics of batch norm
+  for (const Step& step : analysis_of("resnet50", {}, {.image = {224, 224}}).steps) {
+    steps += step.parameters;
+  }
+  EXPECT_EQ(steps, of_images("resnet50"));
 }
 
 // Four square matrices, whatever the number of heads.
