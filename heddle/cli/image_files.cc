@@ -7,6 +7,7 @@
 #include "heddle/base/error.h"
 #include "heddle/base/json/json.h"
 #include "heddle/base/log.h"
+#include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/lines.h"
 
@@ -71,6 +72,36 @@ void for_images(const ImageFiles& files, const ImageProcessor& processor,
                                          std::span<const std::string> paths)>& f) {
   for_each_image(
       files, [&](const std::string& path) { return processor.fit(read_image(path)); }, f);
+}
+
+std::vector<size_t> LeftOutImages::read(int64_t count, const std::function<void(size_t)>& f) {
+  std::vector<std::string> errors(static_cast<size_t>(count));
+  parallel_for(count, [&](int64_t i) {
+    const auto at = static_cast<size_t>(i);
+    try {
+      f(at);
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::data) throw;
+      errors[at] = e.what();
+    }
+  });
+  std::vector<size_t> read;
+  for (size_t i = 0; i < errors.size(); ++i) {
+    if (errors[i].empty()) {
+      read.push_back(i);
+    } else if (++count_ <= kBadImagesSaid) {
+      log_warning("{}: left out: {}", command_, errors[i]);
+    }
+  }
+  return read;
+}
+
+void LeftOutImages::report(int64_t images) const {
+  if (count_ == 0) return;
+  check(count_ < images, ErrorKind::data, "{}: none of the {} could be read", command_,
+        counted(images, "image"));
+  log_warning("{}: {} of {} {} left out", command_, count_, counted(images, "image"),
+              count_ == 1 ? "was" : "were");
 }
 
 }  // namespace heddle::cli

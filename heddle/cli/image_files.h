@@ -4,6 +4,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "heddle/vision/image_processor.h"
 
@@ -26,5 +27,23 @@ void for_read_images(const ImageFiles& files,
 void for_images(const ImageFiles& files, const ImageProcessor& processor,
                 const std::function<void(std::span<const Image> images,
                                          std::span<const std::string> paths)>& f);
+
+/// Labelled images that cannot be read: said, counted, and left out of what is measured.
+class LeftOutImages {
+ public:
+  explicit LeftOutImages(const char* command) : command_(command) {}
+
+  /// Calls f(0) to f(count - 1) in parallel and warns where it throws a data error.
+  /// returns: the numbers of the others, rising
+  std::vector<size_t> read(int64_t count, const std::function<void(size_t)>& f);
+
+  int64_t count() const { return count_; }
+  /// Says how many of `images` were left out, if any. Errors: data if all were.
+  void report(int64_t images) const;
+
+ private:
+  const char* command_;
+  int64_t count_ = 0;
+};
 
 }  // namespace heddle::cli

@@ -96,6 +96,20 @@ TEST_F(Images, bad_input_is_refused_by_name) {
   const CliResult until = run_heddle({"classify", path("model"), image, path("text.jpg")});
   EXPECT_EQ(until.exit_code, 3);
   EXPECT_NE(until.out.find("rgb.png\t"), until.out.npos);  // what came before is answered
+  fs::create_directories(path("mixed/0"));
+  fs::create_directories(path("mixed/1"));
+  fs::copy(image, path("mixed/0/good.png"));
+  write_file(path("mixed/1/bad.png"), "not an image");
+  const CliResult part = run_heddle({"eval", path("model"), "--data", path("mixed"), "--json"});
+  ASSERT_EQ(part.exit_code, 0) << part.err;
+  EXPECT_EQ(Json::parse(part.out).get_int("images"), 1);
+  EXPECT_EQ(Json::parse(part.out).get_int("left_out"), 1);
+  EXPECT_NE(part.err.find("bad.png"), part.err.npos) << part.err;
+  fs::remove(path("mixed/0/good.png"));
+  write_file(path("mixed/0/worse.png"), "not an image");
+  const CliResult gone = run_heddle({"eval", path("model"), "--data", path("mixed")});
+  EXPECT_EQ(gone.exit_code, 3) << gone.err;
+  EXPECT_NE(gone.err.find("none of the 2 images could be read"), gone.err.npos) << gone.err;
   const CliResult unsaid = run_heddle({"eval", path("model")});
   EXPECT_EQ(unsaid.exit_code, 2);
   EXPECT_NE(unsaid.err.find("give labelled images as --data DIR"), unsaid.err.npos) << unsaid.err;
