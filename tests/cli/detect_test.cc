@@ -151,6 +151,38 @@ TEST_F(Detect, swin_stands_below_a_detector) {
   EXPECT_EQ(std::ranges::count(found.out, '\n'), 10);  // as many as there are queries
 }
 
+TEST_F(Detect, explained_call_is_the_last_of_its_kind_and_queries_are_of_no_cell) {
+  ASSERT_EQ(train("explained", {"--max-updates", "1"}).exit_code, 0);
+  const std::string image = std::string(kFixtures) + "/images/rgb.png";
+  const auto explain = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"explain", path("explained"), image});
+    return run_heddle(flags);
+  };
+  const CliResult heads =
+      run_heddle({"attention", path("explained"), image, "--no-importance", "--json"});
+  ASSERT_EQ(heads.exit_code, 0) << heads.err;
+  for (const Json& head : Json::parse(heads.out).at("heads").as_array()) {
+    const bool is_encoder = head.get_string("title").starts_with("encoder");
+    EXPECT_EQ(head.at("distance").is_null(), !is_encoder) << head.get_string("title");
+  }
+  const CliResult last = explain({});
+  ASSERT_EQ(last.exit_code, 0) << last.err;
+  EXPECT_NE(last.out.find("cross layer 1, head 0"), last.out.npos) << last.out;
+  EXPECT_EQ(last.out.find("query query"), last.out.npos) << last.out;
+  const CliResult encoder = explain({"--kind", "encoder", "--cell", "0,0"});
+  ASSERT_EQ(encoder.exit_code, 0) << encoder.err;
+  EXPECT_NE(encoder.out.find("encoder layer 0, head 0 (of layers 0 to 0"), encoder.out.npos)
+      << encoder.out;
+  EXPECT_NE(encoder.out.find("query row 0, column 0"), encoder.out.npos) << encoder.out;
+  const CliResult decoder = explain({"--kind", "decoder", "--layer", "0"});
+  ASSERT_EQ(decoder.exit_code, 0) << decoder.err;
+  EXPECT_NE(decoder.out.find("decoder layer 0"), decoder.out.npos) << decoder.out;
+  const CliResult cell = explain({"--cell", "0,0"});
+  EXPECT_EQ(cell.exit_code, 2);
+  EXPECT_NE(cell.err.find("are of no cell; leave --cell out"), cell.err.npos) << cell.err;
+  EXPECT_EQ(explain({"--kind", "self"}).exit_code, 2);
+}
+
 TEST_F(Detect, threads_and_stops_change_no_bit) {
   ASSERT_EQ(train("whole", {"--max-updates", "12", "--threads", "1"}).exit_code, 0);
   ASSERT_EQ(train("threads", {"--max-updates", "12", "--threads", "3"}).exit_code, 0);
@@ -247,7 +279,14 @@ TEST_F(Detect, bad_input_is_refused_by_name) {
   EXPECT_NE(bad.err.find("text.jpg"), bad.err.npos) << bad.err;
   EXPECT_EQ(run_heddle({"detect", path("model"), path("text.jpg"), image, "--skip-bad"}).exit_code,
             0);
+  EXPECT_EQ(run_heddle({"detect", path("model"), path("text.jpg"), "--skip-bad"}).exit_code, 3);
   EXPECT_EQ(run_heddle({"detect", path("model"), path("gone.png")}).exit_code, 3);
+  const CliResult cls = run_heddle({"embed", path("model"), image, "--pooling", "cls"});
+  EXPECT_EQ(cls.exit_code, 2) << cls.err;
+  EXPECT_NE(cls.err.find("has no class token; take --pooling mean"), cls.err.npos) << cls.err;
+  const CliResult views =
+      run_heddle({"eval", path("model"), "--data", path("gone"), "--views", "2"});
+  EXPECT_EQ(views.exit_code, 2) << views.err;
   EXPECT_EQ(run_heddle({"detect", path("model"), image, "--threshold", "2"}).exit_code, 2);
   const CliResult vit = run_heddle({"detect", std::string(kFixtures) + "/texts/fill", image});
   EXPECT_EQ(vit.exit_code, 3) << vit.err;

@@ -40,6 +40,7 @@ TEST_F(Images, classifier_learns_and_answers) {
   const std::string vector = vectors.out.substr(0, vectors.out.find('\n') + 1);
   EXPECT_EQ(vectors.out, vector + vector);
   EXPECT_EQ(Json::parse(vector).at("embedding").size(), 16u);
+  EXPECT_EQ(Json::parse(vector).get_string("image"), image);
   EXPECT_NE(run_heddle({"embed", path("learned"), image, "--pooling", "mean", "--json"}).out,
             vector);
   EXPECT_TRUE(fs::exists(path("learned/report.html")));
@@ -129,6 +130,40 @@ TEST_F(Images, bad_input_is_refused_by_name) {
   EXPECT_EQ(skipped.exit_code, 0) << skipped.err;
   EXPECT_EQ(skipped.out.find('\n'), 0u);
   EXPECT_NE(skipped.out.find("rgb.png\t"), skipped.out.npos);
+  EXPECT_NE(skipped.err.find("1 of 2 images was skipped"), skipped.err.npos) << skipped.err;
+  const CliResult lines =
+      run_heddle({"classify", path("model"), image, path("text.jpg"), "--skip-bad", "--json"});
+  const Json line = Json::parse(lines.out.substr(lines.out.find('\n') + 1));
+  EXPECT_EQ(line.get_string("image"), path("text.jpg"));
+  EXPECT_NE(line.get_string("error").find("text.jpg"), std::string::npos);
+  for (const std::string command : {"classify", "embed"}) {
+    const CliResult none = run_heddle({command, path("model"), path("text.jpg"), "--skip-bad"});
+    EXPECT_EQ(none.exit_code, 3) << none.err;
+    EXPECT_NE(none.err.find("none of the 1 image"), none.err.npos) << none.err;
+    const CliResult without = run_heddle({command, path("model")});
+    EXPECT_EQ(without.exit_code, 2) << without.err;
+    EXPECT_NE(without.err.find("reads images; give one behind"), without.err.npos) << without.err;
+  }
+  const CliResult until = run_heddle({"classify", path("model"), image, path("text.jpg")});
+  EXPECT_EQ(until.exit_code, 3);
+  EXPECT_NE(until.out.find("rgb.png\t"), until.out.npos);  // what came before is answered
+  fs::create_directories(path("mixed/0"));
+  fs::create_directories(path("mixed/1"));
+  fs::copy(image, path("mixed/0/good.png"));
+  write_file(path("mixed/1/bad.png"), "not an image");
+  const CliResult part = run_heddle({"eval", path("model"), "--data", path("mixed"), "--json"});
+  ASSERT_EQ(part.exit_code, 0) << part.err;
+  EXPECT_EQ(Json::parse(part.out).get_int("images"), 1);
+  EXPECT_EQ(Json::parse(part.out).get_int("left_out"), 1);
+  EXPECT_NE(part.err.find("bad.png"), part.err.npos) << part.err;
+  fs::remove(path("mixed/0/good.png"));
+  write_file(path("mixed/0/worse.png"), "not an image");
+  const CliResult gone = run_heddle({"eval", path("model"), "--data", path("mixed")});
+  EXPECT_EQ(gone.exit_code, 3) << gone.err;
+  EXPECT_NE(gone.err.find("none of the 2 images could be read"), gone.err.npos) << gone.err;
+  const CliResult unsaid = run_heddle({"eval", path("model")});
+  EXPECT_EQ(unsaid.exit_code, 2);
+  EXPECT_NE(unsaid.err.find("give labelled images as --data DIR"), unsaid.err.npos) << unsaid.err;
   EXPECT_EQ(run_heddle({"classify", path("model"), image, "--text", "words"}).exit_code, 2);
   EXPECT_EQ(run_heddle({"classify", path("model"), path("gone.png")}).exit_code, 3);
   fs::create_directory(path("empty"));

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "heddle/base/log.h"
-#include "heddle/base/parallel.h"
 #include "heddle/base/progress.h"
 #include "heddle/cli/flags.h"
+#include "heddle/cli/image_files.h"
 #include "heddle/cli/measure/eval.h"
 #include "heddle/data/detections.h"
 #include "heddle/infer/detect.h"
@@ -48,27 +48,34 @@ class DetectionJudge {
                       fmt::format("{} of {}", format_count(begin), counted(count, "image")));
     }
     cleaner_.warn(source_.file);
+    left_out_.report(count);
   }
+  int64_t left_out() const { return left_out_.count(); }
   const std::vector<train::DetectedImage>& judged() const { return judged_; }
   const inspect::DetectionPage& page() const { return page_; }
 
  private:
   void judge(int64_t first, int64_t count) {
     const auto n = static_cast<size_t>(count);
-    std::vector<Image> images(n), fitted(n);
-    std::vector<ImageSize> sizes(n);
-    parallel_for(count, [&](int64_t i) {
-      const auto at = static_cast<size_t>(i), entry = static_cast<size_t>(first + i);
-      const DecodedImage decoded = source_.images.decode(entry, source_.images.path(entry));
-      images[at] = ImageView{decoded.pixels.data(), decoded.size, source_.images.channels}.rgb();
-      fitted[at] = reader_.processor.fit(images[at]);
-      sizes[at] = decoded.size;
-    });
-    auto found = detect(reader_, fitted, sizes, precision_);
-    for (size_t i = 0; i < n; ++i) {
+    std::vector<Image> images(n), all_fitted(n), fitted;
+    std::vector<ImageSize> sizes;
+    const std::vector<size_t> read = left_out_.read(count, [&](size_t i) {
       const size_t entry = static_cast<size_t>(first) + i;
+      const DecodedImage decoded = source_.images.decode(entry, source_.images.path(entry));
+      images[i] = ImageView{decoded.pixels.data(), decoded.size, source_.images.channels}.rgb();
+      all_fitted[i] = reader_.processor.fit(images[i]);
+    });
+    if (read.empty()) return;
+    for (const size_t i : read) {
+      fitted.push_back(std::move(all_fitted[i]));
+      sizes.push_back(images[i].size());
+    }
+    auto found = detect(reader_, fitted, sizes, precision_);
+    for (size_t i = 0; i < read.size(); ++i) {
+      const size_t entry = static_cast<size_t>(first) + read[i];
       if (!flags_.page.empty()) {
-        page_.add(source_.images.entries[entry].name, images[i], sure_boxes(found[i], 0, sizes[i]));
+        page_.add(source_.images.entries[entry].name, images[read[i]],
+                  sure_boxes(found[i], 0, sizes[i]));
       }
       judged_.push_back({source_.ids[entry], cleaner_.clean(source_, entry, sizes[i], sizes[i]),
                          std::move(found[i])});
@@ -82,6 +89,7 @@ class DetectionJudge {
   BoxCleaner cleaner_;
   std::vector<train::DetectedImage> judged_;
   inspect::DetectionPage page_;
+  LeftOutImages left_out_{"eval"};
 };
 
 int64_t objects_in(std::span<const train::DetectedImage> images) {
@@ -108,7 +116,7 @@ void print_text(const train::DetectionScores& s, std::span<const train::Detected
 }
 
 Json as_json(const train::DetectionScores& s, std::span<const train::DetectedImage> images,
-             const std::vector<std::string>& labels, const EvalFlags& flags) {
+             const std::vector<std::string>& labels, const EvalFlags& flags, int64_t left_out) {
   Json json = Json::object();
   for (const train::Metric& m : s.metrics()) json[m.name] = m.value;
   for (size_t c = 0; c < labels.size(); ++c) {
@@ -116,6 +124,7 @@ Json as_json(const train::DetectionScores& s, std::span<const train::DetectedIma
         Json::object({{"map", s.class_ap[c]}, {"map_50", s.class_ap50[c]}});
   }
   json["images"] = images.size();
+  json["left_out"] = left_out;
   json["objects"] = objects_in(images);
   json["precision"] = precision_name(resolve_precision(flags.compute.precision));
   return json;
@@ -136,7 +145,8 @@ void eval_objects(const EvalFlags& flags) {
     log_warning("eval: {}: no object is in its images, so there is nothing to find", flags.data);
   }
   if (flags.json) {
-    fmt::print("{}\n", as_json(scores, evaluation.judged(), labels, flags).dump());
+    fmt::print("{}\n",
+               as_json(scores, evaluation.judged(), labels, flags, evaluation.left_out()).dump());
   } else {
     print_text(scores, evaluation.judged(), labels);
   }
